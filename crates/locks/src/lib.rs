@@ -1,0 +1,103 @@
+//! Spinlock algorithms, each written once and generic over the [`Platform`] it runs on.
+#![no_std]
+
+mod platform;
+
+pub use platform::{AtomicCell, Budget, CpuId, Platform};
+
+/// What a lock promises and costs, as data. Printed by `overspin list`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockInfo {
+    /// Name on the command line and in scenarios, for example `ticket`.
+    pub name: &'static str,
+    /// One sentence: what it is.
+    pub brief: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Grants in the order of arrival.
+    pub fair: bool,
+    /// Each waiter spins on a line of its own.
+    pub local_spin: bool,
+    /// A descheduled holder does not make waiters burn without bound.
+    pub lhp_safe: bool,
+    /// A descheduled next waiter does not stop the others.
+    pub lwp_safe: bool,
+    /// A waiter can give up.
+    pub abortable: bool,
+    /// Waiters may sleep and be kicked.
+    pub blocks: bool,
+    /// Most CPUs that may use one lock.
+    pub max_cpus: u32,
+    /// Bytes of one lock.
+    pub size: usize,
+}
+
+/// Why a system of so many CPUs cannot use this lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CapacityError {
+    /// CPUs asked for.
+    pub cpus: usize,
+    /// Most CPUs that this lock serves.
+    pub max: u32,
+}
+
+impl core::fmt::Display for CapacityError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} CPUs are too many: this lock serves at most {}", self.cpus, self.max)
+    }
+}
+
+impl core::error::Error for CapacityError {}
+
+/// Knobs of a whole family of locks in one system; each lock reads those it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Wait-loop iterations before the slow path of a spin-then-block lock; `None` is its default.
+    pub spin_budget: Option<u32>,
+}
+
+/// A mutual-exclusion lock. `Shared` is the state that all locks of the kind in one system share
+/// (per-CPU records); `Token` travels from `lock` to `unlock`.
+///
+/// Interrupts: `lock`/`unlock` leave them alone. Use [`RawLock::lock_irqsave`] for a lock that an
+/// interrupt handler takes too.
+pub trait RawLock<P: Platform>: Sized + core::fmt::Debug {
+    /// Properties.
+    const INFO: LockInfo;
+    /// Per-system state.
+    type Shared: core::fmt::Debug;
+    /// What an acquisition carries to its release.
+    type Token: core::fmt::Debug;
+
+    /// State for a system of `cpus` CPUs.
+    ///
+    /// # Errors
+    /// If the lock cannot serve so many CPUs.
+    fn shared(cpus: usize, tuning: Tuning) -> Result<Self::Shared, CapacityError>;
+    /// An unlocked lock.
+    fn new() -> Self;
+    /// Acquires, waiting as long as it takes.
+    fn lock(&self, shared: &Self::Shared) -> Self::Token;
+    /// Acquires if that is possible at once.
+    fn try_lock(&self, shared: &Self::Shared) -> Option<Self::Token>;
+    /// Releases.
+    fn unlock(&self, shared: &Self::Shared, token: Self::Token);
+    /// Acquires with interrupts off from then on; returns the state to give back on release.
+    /// The default switches them off first, as every FIFO lock must.
+    fn lock_irqsave(&self, shared: &Self::Shared) -> (Self::Token, P::IrqState) {
+        let state = P::irq_save();
+        (self.lock(shared), state)
+    }
+    /// Advisory: somebody holds it.
+    fn is_locked(&self) -> bool;
+    /// Advisory: somebody waits for it.
+    fn is_contended(&self) -> bool;
+}
+
+/// Something to do with a lock type that is chosen by name at run time.
+pub trait LockVisitor<P: Platform> {
+    /// What comes back.
+    type Output;
+    /// Called with the type that the name stands for.
+    fn visit<L: RawLock<P> + 'static>(self) -> Self::Output;
+}

@@ -1,0 +1,122 @@
+//! What a lock needs from the CPU it runs on, and nothing else.
+//!
+//! A lock algorithm in this crate is generic over [`Platform`]. Each world supplies one: real
+//! threads, the model checker, the simulated host. A platform is a type, not a value: "this CPU"
+//! is whatever CPU executes the call, so every function is an associated function.
+
+use core::fmt::Debug;
+use core::ops::Deref;
+use core::sync::atomic::Ordering;
+
+/// Dense number of a CPU in its system: a vCPU of one guest, or a registered thread. Starts at 0.
+pub type CpuId = usize;
+
+/// How many times [`AtomicCell::spin_until`] may evaluate its condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// No limit: return only when the condition holds.
+    Forever,
+    /// At most this many evaluations; 0 means evaluate once.
+    Iterations(u32),
+}
+
+/// One memory cell that CPUs share. The `Ordering` rules are those of [`core::sync::atomic`].
+///
+/// A cell has the size and alignment of its value in every world but the model checker, so that a
+/// `#[repr(C)]` lock has its real layout, and shares cache lines as it would on hardware.
+pub trait AtomicCell: Debug {
+    /// The integer that the cell holds.
+    type Value: Copy + Eq + Debug;
+    /// A cell that holds `value`.
+    fn new(value: Self::Value) -> Self;
+    /// Reads the value.
+    fn load(&self, order: Ordering) -> Self::Value;
+    /// Replaces the value.
+    fn store(&self, value: Self::Value, order: Ordering);
+    /// Replaces the value and returns the old one.
+    fn swap(&self, value: Self::Value, order: Ordering) -> Self::Value;
+    /// Writes `new` if the value is `current`; the old value, as `Ok` if it was written.
+    ///
+    /// # Errors
+    /// The value found, if it was not `current`.
+    fn compare_exchange(
+        &self,
+        current: Self::Value,
+        new: Self::Value,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<Self::Value, Self::Value>;
+    /// Adds, wrapping; returns the old value.
+    fn fetch_add(&self, value: Self::Value, order: Ordering) -> Self::Value;
+    /// Subtracts, wrapping; returns the old value.
+    fn fetch_sub(&self, value: Self::Value, order: Ordering) -> Self::Value;
+    /// Bitwise or; returns the old value.
+    fn fetch_or(&self, value: Self::Value, order: Ordering) -> Self::Value;
+    /// Bitwise and; returns the old value.
+    fn fetch_and(&self, value: Self::Value, order: Ordering) -> Self::Value;
+    /// Loads with acquire order and relaxes between loads, until `until` holds for the value or
+    /// `budget` evaluations are gone. A loop with a pause instruction natively; one event in the
+    /// simulator, whatever the budget.
+    ///
+    /// # Errors
+    /// The last value seen, if the budget ran out.
+    fn spin_until(
+        &self,
+        until: impl Fn(Self::Value) -> bool,
+        budget: Budget,
+    ) -> Result<Self::Value, Self::Value>;
+}
+
+/// A world in which locks can run. See the module documentation.
+///
+/// # Wait and kick
+/// [`latch_clear`](Platform::latch_clear), [`latch_set`](Platform::latch_set),
+/// [`latch_test`](Platform::latch_test), [`poll`](Platform::poll) and [`kick`](Platform::kick)
+/// form a level latch per CPU, as a masked Xen event channel does. A kick that comes before the
+/// poll makes it return at once, so no wake-up is lost between a last look at the lock and the
+/// sleep. `poll` does not clear the latch and may return spuriously. No memory order is promised
+/// from kick to wake beyond what the lock's own cells give.
+pub trait Platform: Sized + Debug + 'static {
+    /// Cells.
+    type U8: AtomicCell<Value = u8>;
+    /// Cells.
+    type U16: AtomicCell<Value = u16>;
+    /// Cells.
+    type U32: AtomicCell<Value = u32>;
+    /// Cells that can hold an address. An address is only ever compared, never dereferenced.
+    type Usize: AtomicCell<Value = usize>;
+    /// A fixed array in memory that all CPUs of the system share, for per-CPU records.
+    type Slots<T: Debug>: Deref<Target = [T]> + Debug;
+    /// Interrupt state to go back to; see [`Platform::irq_save`].
+    type IrqState: Copy + Debug;
+
+    /// Makes the shared array for per-CPU records.
+    fn slots<T: Debug>(len: usize, init: impl FnMut(usize) -> T) -> Self::Slots<T>;
+    /// The CPU that executes this call. Stable while the caller is inside a lock operation.
+    fn cpu_id() -> CpuId;
+    /// Pause hint inside a hand-written wait loop; prefer [`AtomicCell::spin_until`].
+    fn relax();
+    /// Memory fence.
+    fn fence(order: Ordering);
+    /// Switches interrupts off on this CPU, returns the state before. No-op without interrupts.
+    fn irq_save() -> Self::IrqState;
+    /// Goes back to `state`; pending interrupts may be taken before this returns.
+    fn irq_restore(state: Self::IrqState);
+    /// Whether `state`, from [`Platform::irq_save`], had interrupts on.
+    fn irqs_were_on(state: Self::IrqState) -> bool;
+    /// Clears this CPU's latch.
+    fn latch_clear();
+    /// Sets this CPU's latch.
+    fn latch_set();
+    /// Reads this CPU's latch.
+    fn latch_test() -> bool;
+    /// Sleeps until this CPU's latch is set, or an interrupt that is on is pending, or for no
+    /// reason at all. Returns at once if the latch is set.
+    fn poll();
+    /// Sets the latch of `cpu` and wakes it if it polls. Harmless if it does not.
+    fn kick(cpu: CpuId);
+    /// Whether this CPU can be kicked yet: false early in boot.
+    fn can_block() -> bool {
+        true
+    }
+}

@@ -1,0 +1,146 @@
+//! The outcome of one run: what every vCPU, lock and task did. All times are picoseconds.
+
+use crate::Picos;
+use serde::{Deserialize, Serialize};
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "kebab-case")]
+pub enum Ending {
+    /// All tasks ended.
+    Finished,
+    /// The simulated-time limit came first.
+    Limit,
+    /// Nothing can ever happen again although tasks are left.
+    Deadlock {
+        /// Who waits for what, a line each.
+        waits: Vec<String>,
+    },
+}
+
+/// Everything measured in one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Seed of the run.
+    pub seed: u64,
+    /// How it ended.
+    pub ending: Ending,
+    /// Simulated time at the end.
+    pub elapsed: Picos,
+    /// Engine events processed.
+    pub events: u64,
+    /// Simulated memory operations applied without a switch to the engine.
+    pub run_ahead: u64,
+    /// Hash over all scheduling and lock events, equal for equal runs.
+    pub trace_hash: u64,
+    /// Idle time of each pCPU.
+    pub pcpus: Vec<PcpuOutcome>,
+    /// Domains in scenario order.
+    pub domains: Vec<DomainOutcome>,
+}
+
+/// What a pCPU did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PcpuOutcome {
+    /// Running some vCPU.
+    pub busy: Picos,
+    /// Switching between vCPUs.
+    pub switching: Picos,
+    /// Nothing to run.
+    pub idle: Picos,
+    /// Switches between vCPUs.
+    pub switches: u64,
+}
+
+/// What a domain did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DomainOutcome {
+    /// Name.
+    pub name: String,
+    /// When its last task ended; `None` if it did not finish.
+    pub finished: Option<Picos>,
+    /// vCPUs.
+    pub vcpus: Vec<VcpuOutcome>,
+    /// Named locks of its kernel.
+    pub locks: Vec<LockOutcome>,
+    /// Tasks.
+    pub tasks: Vec<TaskOutcome>,
+    /// The workload's own figures by name, with unit.
+    pub metrics: Vec<Metric>,
+}
+
+/// One named figure of a workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Name, with the unit as its last part, for example `elapsed_s`.
+    pub name: String,
+    /// Value.
+    pub value: f64,
+}
+
+/// What a vCPU did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VcpuOutcome {
+    /// On a pCPU.
+    pub running: Picos,
+    /// Wanted a pCPU and had none (steal).
+    pub runnable: Picos,
+    /// Idle by its own will.
+    pub blocked: Picos,
+    /// Any other reason.
+    pub offline: Picos,
+    /// Part of `running` that went into waiting for locks.
+    pub spinning: Picos,
+    /// Dispatches.
+    pub dispatches: u64,
+    /// Dispatches on another pCPU than the last one.
+    pub migrations: u64,
+    /// Ticks that its kernel took.
+    pub ticks: u64,
+}
+
+/// What happened at a lock.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LockOutcome {
+    /// Name.
+    pub name: String,
+    /// Acquisitions.
+    pub acquisitions: u64,
+    /// Acquisitions that had to wait.
+    pub contended: u64,
+    /// Total time from the first failed attempt to the acquisition.
+    pub wait_total: Picos,
+    /// Longest wait.
+    pub wait_max: Picos,
+    /// Total time from acquisition to release.
+    pub hold_total: Picos,
+    /// Longest hold.
+    pub hold_max: Picos,
+    /// Times that a waiter went to sleep (slow path).
+    pub slow_paths: u64,
+    /// Kicks sent at its release.
+    pub kicks: u64,
+    /// Holds during which the holder's vCPU was descheduled.
+    pub holder_preempted: u64,
+}
+
+/// What a task did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskOutcome {
+    /// Name.
+    pub name: String,
+    /// True CPU time.
+    pub cpu: Picos,
+    /// User time as the kernel's ticks charged it.
+    pub user_ticks: Picos,
+    /// System time as the kernel's ticks charged it.
+    pub system_ticks: Picos,
+    /// Voluntary switches (sleeps).
+    pub sleeps: u64,
+    /// Involuntary switches.
+    pub preemptions: u64,
+    /// Work items done, as the workload counts them.
+    pub items: u64,
+    /// When it ended; `None` if it did not.
+    pub ended: Option<Picos>,
+}
