@@ -1,9 +1,32 @@
 //! Spinlock algorithms, each written once and generic over the [`Platform`] it runs on.
+//!
+//! | File | Lock |
+//! |---|---|
+//! | [`lock_byte`] | a byte, and everybody tests and sets it |
+//! | [`ticket`] | draw a number, wait until it is served; two sizes |
+//! | [`xen_pv`] | a byte; who spins too long sleeps until kicked |
+//!
+//! To add a lock: its file, and its line in [`registry`]. The generic test suite and the model
+//! checker (`tests/`) then each want one line to run it.
+//!
+//! The crate has no unsafe code, no allocation and no dependency.
 #![no_std]
+#![forbid(unsafe_code)]
 
+mod core_cells;
+pub mod lock_byte;
+mod padded;
 mod platform;
+pub mod registry;
+pub mod ticket;
+pub mod xen_pv;
 
+pub use lock_byte::LockByte;
+pub use padded::CachePadded;
 pub use platform::{AtomicCell, Budget, CpuId, Platform};
+pub use registry::{infos, with_lock};
+pub use ticket::{Ticket, TicketSmall};
+pub use xen_pv::XenPv;
 
 /// What a lock promises and costs, as data. Printed by `overspin list`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +53,19 @@ pub struct LockInfo {
     pub max_cpus: u32,
     /// Bytes of one lock.
     pub size: usize,
+}
+
+impl LockInfo {
+    /// Whether the lock serves so many CPUs.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn check_capacity(&self, cpus: usize) -> Result<(), CapacityError> {
+        match u32::try_from(cpus) {
+            Ok(asked) if asked <= self.max_cpus => Ok(()),
+            _ => Err(CapacityError { cpus, max: self.max_cpus }),
+        }
+    }
 }
 
 /// Why a system of so many CPUs cannot use this lock.

@@ -4,6 +4,7 @@
 //! threads, the model checker, the simulated host. A platform is a type, not a value: "this CPU"
 //! is whatever CPU executes the call, so every function is an associated function.
 
+use core::cell::Cell;
 use core::fmt::Debug;
 use core::ops::Deref;
 use core::sync::atomic::Ordering;
@@ -65,6 +66,29 @@ pub trait AtomicCell: Debug {
         until: impl Fn(Self::Value) -> bool,
         budget: Budget,
     ) -> Result<Self::Value, Self::Value>;
+    /// [`spin_until`](AtomicCell::spin_until) with a budget that lasts over several calls: at most
+    /// `left` evaluations, and `left` shrinks by those used; it is 0 when this fails. With 0 left
+    /// it evaluates once.
+    ///
+    /// The default counts calls of `until`. A world that does not call it once per iteration must
+    /// supply its own count.
+    ///
+    /// # Errors
+    /// The last value seen, if nothing is left.
+    fn spin_until_within(
+        &self,
+        until: impl Fn(Self::Value) -> bool,
+        left: &mut u32,
+    ) -> Result<Self::Value, Self::Value> {
+        let used = Cell::new(0u32);
+        let counted = |value| {
+            used.set(used.get().saturating_add(1));
+            until(value)
+        };
+        let result = self.spin_until(counted, Budget::Iterations(*left));
+        *left = if result.is_ok() { left.saturating_sub(used.get()) } else { 0 };
+        result
+    }
 }
 
 /// A world in which locks can run. See the module documentation.
@@ -75,7 +99,8 @@ pub trait AtomicCell: Debug {
 /// form a level latch per CPU, as a masked Xen event channel does. A kick that comes before the
 /// poll makes it return at once, so no wake-up is lost between a last look at the lock and the
 /// sleep. `poll` does not clear the latch and may return spuriously. No memory order is promised
-/// from kick to wake beyond what the lock's own cells give.
+/// from kick to wake beyond what the lock's own cells give; the latch itself is at least a relaxed
+/// atomic, so that a fence next to a latch operation orders it.
 pub trait Platform: Sized + Debug + 'static {
     /// Cells.
     type U8: AtomicCell<Value = u8>;
@@ -86,12 +111,12 @@ pub trait Platform: Sized + Debug + 'static {
     /// Cells that can hold an address. An address is only ever compared, never dereferenced.
     type Usize: AtomicCell<Value = usize>;
     /// A fixed array in memory that all CPUs of the system share, for per-CPU records.
-    type Slots<T: Debug>: Deref<Target = [T]> + Debug;
+    type Slots<T: Debug + 'static>: Deref<Target = [T]> + Debug;
     /// Interrupt state to go back to; see [`Platform::irq_save`].
     type IrqState: Copy + Debug;
 
     /// Makes the shared array for per-CPU records.
-    fn slots<T: Debug>(len: usize, init: impl FnMut(usize) -> T) -> Self::Slots<T>;
+    fn slots<T: Debug + 'static>(len: usize, init: impl FnMut(usize) -> T) -> Self::Slots<T>;
     /// The CPU that executes this call. Stable while the caller is inside a lock operation.
     fn cpu_id() -> CpuId;
     /// Pause hint inside a hand-written wait loop; prefer [`AtomicCell::spin_until`].

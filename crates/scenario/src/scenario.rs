@@ -239,3 +239,15 @@ pub struct KernelLock {
     /// Interrupts are off while it is held and waited for.
     pub irqs_off: bool,
 }
+
+impl Workload {
+    /// Runs until the limit: has no end of its own.
+    #[must_use]
+    pub fn is_endless(&self) -> bool {
+        match self {
+            Workload::LockLoop(w) => w.count == 0,
+            Workload::BurnWait(w) => w.count == 0,
+            Workload::Kernbench(_) => false,
+        }
+    }
+}

@@ -1,1 +1,54 @@
-//! Under construction.
+//! What guests do: programs written once against [`Env`], which every world supplies.
+//!
+//! A program is ordinary code. It computes, sleeps, takes named kernel locks, starts other
+//! programs and waits for them; the world decides what that costs and who runs when.
+//!
+//! To add a workload: a file with its program, a variant of `overspin_scenario::Workload`, and a
+//! line in [`start`] and in [`WORKLOADS`].
+#![forbid(unsafe_code)]
+
+mod burnwait;
+mod env;
+mod kernbench;
+mod lockloop;
+mod random;
+
+pub use env::{Env, LockId, LockUse, Mode, Program, Semaphore};
+pub use random::Random;
+
+use overspin_scenario::Workload;
+
+/// A workload, as `overspin list workloads` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkloadInfo {
+    /// Name in scenarios.
+    pub name: &'static str,
+    /// One sentence: what it does.
+    pub brief: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+/// All workloads.
+pub const WORKLOADS: &[WorkloadInfo] = &[lockloop::INFO, burnwait::INFO, kernbench::INFO];
+
+/// Names of the kernel locks that a workload uses, in the order of their [`LockId`].
+#[must_use]
+pub fn lock_names(workload: &Workload) -> Vec<String> {
+    match workload {
+        Workload::LockLoop(_) => vec!["section".into()],
+        Workload::BurnWait(_) => Vec::new(),
+        Workload::Kernbench(k) => k.locks.iter().map(|l| l.name.clone()).collect(),
+    }
+}
+
+/// Starts the first programs of a workload in a guest of `vcpus` vCPUs: name, vCPU to start on
+/// (`None`: anywhere), program.
+#[must_use]
+pub fn start(workload: &Workload, vcpus: u32) -> Vec<(String, Option<u32>, Program)> {
+    match workload {
+        Workload::LockLoop(w) => lockloop::start(w, vcpus),
+        Workload::BurnWait(w) => burnwait::start(w, vcpus),
+        Workload::Kernbench(w) => kernbench::start(w),
+    }
+}

@@ -1,0 +1,119 @@
+//! Lock-byte: one byte that everybody tests and sets; no queue, no order.
+//!
+//! | `lock` | `spinners` | State |
+//! |---|---|---|
+//! | 0 | 0 | free, the idle state |
+//! | 0 | n | free, n CPUs are about to try; any of them may win |
+//! | 1 | 0 | held, nobody waits |
+//! | 1 | n | held, n CPUs wait |
+//!
+//! `lock` is written 0 by the holder only. `spinners` is a statistic: nothing is decided by it.
+//!
+//! **Order.** The exchange that takes the byte acquires, the store that frees it releases; every
+//! critical section therefore happens before the next. Nothing else needs an order.
+//!
+//! **Properties.** Unfair: who sees the free byte first wins, and a waiter may starve. When the
+//! holder is descheduled every waiter burns until it runs again (lock-holder preemption). When a
+//! waiter is descheduled nobody notices, for nobody is next. W waiters cost W misses and up to W
+//! exchanges per release. One atomic read-modify-write to take it, a plain store to free it. The
+//! store is the last access to the lock, so it may be freed by whoever takes it next.
+//!
+//! **Interrupts.** [`RawLock::lock_irqsave`] keeps interrupts off while it spins. A waiter here has
+//! no place in a queue, so they could be on; but the paravirtual byte lock of 2008, which this is,
+//! ignored the caller's flags, and the kernels that this lock is compared in behaved so.
+//!
+//! **Source.** The i386 and x86-64 spinlock of Linux up to 2.6.24, as the exchange variant with a
+//! count of waiters that 2.6.27 brought back for guests (`asm-x86/spinlock.h`, "byte locks").
+//! Deviations: the count is unsigned, for 255 waiters and not 127; `try_lock` compares and
+//! exchanges, so that a failed try leaves the cache line alone.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Platform, RawLock, Tuning};
+
+const FREE: u8 = 0;
+const HELD: u8 = 1;
+
+/// Properties of [`LockByte`].
+pub const INFO: LockInfo = LockInfo {
+    name: "lock-byte",
+    brief: "Test-and-set byte with a count of waiters; no order among them.",
+    source: "Linux up to 2.6.24 (asm-x86/spinlock.h), and the byte locks of 2.6.27",
+    fair: false,
+    local_spin: false,
+    lhp_safe: false,
+    lwp_safe: true,
+    abortable: false,
+    blocks: false,
+    // `spinners` counts to 255, and a CPU is counted only while another one holds the lock or has
+    // held it since: of n CPUs at most n - 1 are counted at a time.
+    max_cpus: 256,
+    size: 2,
+};
+
+/// The lock. See the [module](self).
+#[derive(Debug)]
+#[repr(C)]
+pub struct LockByte<P: Platform> {
+    lock: P::U8,
+    spinners: P::U8,
+}
+
+impl<P: Platform> LockByte<P> {
+    #[cold]
+    fn lock_slow(&self) {
+        loop {
+            // Relaxed, here and below: a statistic, see the table.
+            self.spinners.fetch_add(1, Relaxed);
+            // Waiting by load alone: all waiters share the line until the release.
+            let _ = self.lock.spin_until(|lock| lock == FREE, Budget::Forever);
+            self.spinners.fetch_sub(1, Relaxed);
+            // Acquire: pairs with the release in `unlock`.
+            if self.lock.swap(HELD, Acquire) == FREE {
+                return;
+            }
+        }
+    }
+}
+
+impl<P: Platform> RawLock<P> for LockByte<P> {
+    const INFO: LockInfo = INFO;
+    type Shared = ();
+    type Token = ();
+
+    fn shared(cpus: usize, _tuning: Tuning) -> Result<(), CapacityError> {
+        INFO.check_capacity(cpus)
+    }
+
+    fn new() -> Self {
+        Self { lock: P::U8::new(FREE), spinners: P::U8::new(0) }
+    }
+
+    #[inline]
+    fn lock(&self, (): &()) {
+        // Acquire: pairs with the release in `unlock`.
+        if self.lock.swap(HELD, Acquire) != FREE {
+            self.lock_slow();
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self, (): &()) -> Option<()> {
+        // Acquire as in `lock`; a failed try learns nothing that needs an order.
+        self.lock.compare_exchange(FREE, HELD, Acquire, Relaxed).ok().map(drop)
+    }
+
+    #[inline]
+    fn unlock(&self, (): &(), (): ()) {
+        // Release: what the holder did happens before the next acquisition.
+        self.lock.store(FREE, Release);
+    }
+
+    fn is_locked(&self) -> bool {
+        self.lock.load(Relaxed) != FREE
+    }
+
+    fn is_contended(&self) -> bool {
+        self.spinners.load(Relaxed) != 0
+    }
+}

@@ -1,0 +1,39 @@
+//! The locks by name: the one list that the rest of the crate is not generic about.
+
+use crate::{LockInfo, LockVisitor, Platform};
+use crate::{lock_byte, ticket, xen_pv};
+
+macro_rules! registry {
+    ($($lock:ident: $info:expr, aliases $aliases:expr;)+) => {
+        use crate::{$($lock),+};
+
+        /// Properties of every lock, in the order of their history.
+        pub fn infos() -> &'static [LockInfo] {
+            const INFOS: &[LockInfo] = &[$($info),+];
+            INFOS
+        }
+
+        /// Calls `visitor` with the lock type that `name`, or an alias, stands for; `None` if
+        /// there is no such lock.
+        pub fn with_lock<P: Platform, V: LockVisitor<P>>(
+            name: &str,
+            visitor: V,
+        ) -> Option<V::Output> {
+            $({
+                const INFO: LockInfo = $info;
+                const ALIASES: &[&str] = &$aliases;
+                if name == INFO.name || ALIASES.contains(&name) {
+                    return Some(visitor.visit::<$lock<P>>());
+                }
+            })+
+            None
+        }
+    };
+}
+
+registry! {
+    LockByte: lock_byte::INFO, aliases ["byte"];
+    TicketSmall: ticket::SMALL_INFO, aliases [];
+    Ticket: ticket::INFO, aliases [];
+    XenPv: xen_pv::INFO, aliases [];
+}

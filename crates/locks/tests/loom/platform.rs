@@ -1,0 +1,350 @@
+//! The model checker as a [`Platform`].
+//!
+//! **No order is added.** A latch is a relaxed atomic, a sleep is a loop of relaxed loads, as is a
+//! spin; loom's own park and condition variable order the waker before the woken and would hide a
+//! missing order in the lock. The state kept in plain `Cell`s is invisible to the model.
+//!
+//! **Waiting.** A waiter that looked in vain yields until the newest value, kept beside each cell,
+//! is one that it waits for, and only then looks again. Left alone, loom would explore two waiters
+//! that look in turn for ever while the holder never runs. Looks that must fail are all that is
+//! left out. What the waiter then sees is loom's choice, the newest value or an older one. After
+//! some yields without a write by anybody the execution goes on but is no longer varied: what it
+//! could still find is found where those yields are missing.
+//!
+//! **Deadlock.** When too many yields in a row were in vain, with no write in between by anybody,
+//! nobody can make progress: the model panics.
+//!
+//! **Interrupts.** A test arms one per CPU with a handler and the point where it strikes, if
+//! interrupts are on there; it is pending otherwise, and strikes when they are switched on.
+//!
+//! **Mutations.** A bug is put in at this boundary, not into a copy of the lock, so that what is
+//! broken is the shipped code and not something like it.
+
+use std::cell::{Cell, RefCell};
+use std::fmt::Debug;
+use std::ops::Range;
+use std::rc::Rc;
+
+use loom::sync::atomic::{AtomicBool, Ordering};
+use overspin_locks::{CpuId, Platform};
+
+use crate::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
+
+/// Yields, without a write in between, that are taken for a deadlock. A thread that can go on takes
+/// at most some 20 steps between two writes, and loom lets the thread go on that has yielded least.
+const DEADLOCK: u32 = 500;
+/// Yields, without a write in between, after which an execution is unfair and not worth varying.
+const UNFAIR: u32 = 12;
+
+/// What every message about a deadlock contains.
+pub const DEADLOCK_MESSAGE: &str = "deadlock: nobody can make progress";
+/// What every message about an access after free contains.
+pub const FREED_MESSAGE: &str = "access to a freed lock";
+
+/// One thing that this world does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutation {
+    /// Nothing: the lock as it is.
+    None,
+    /// An exchange is a load and a store.
+    SplitSwap,
+    /// Release is relaxed.
+    NoRelease,
+    /// Acquire is relaxed, also in spins.
+    NoAcquire,
+    /// Serving the next ticket carries into `tail`.
+    CarryingHead,
+    /// A compare-and-exchange on a ticket word compares `tail` only.
+    TailOnlyCas,
+    /// Interrupts cannot be switched off.
+    IrqsStayOn,
+    /// No fence after the release.
+    NoUnlockFence,
+    /// No fence between the announcement and the re-check.
+    NoWaiterFence,
+    /// The latch is cleared after the re-check, not before.
+    LateClear,
+    /// The latch cannot be set by its own CPU, which is what a nested pick-up does.
+    NoPickupSet,
+    /// A nested sleep forgets the outer registration.
+    NoRestore,
+    /// The registration is written after the re-check.
+    LateRegistration,
+}
+
+/// Where an interrupt strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// A look in vain while spinning.
+    Spin,
+    /// Just before the latch is cleared.
+    Clear,
+    /// Just before the sleep.
+    Poll,
+}
+
+type Deferred = Box<dyn FnOnce()>;
+
+struct Cpu {
+    latch: AtomicBool,
+    newest_latch: Cell<bool>,
+    irqs_on: Cell<bool>,
+    irq: RefCell<Option<(Point, Deferred)>>,
+    spurious_wakes: Cell<u32>,
+    /// What a late clear or registration will do at the next sleep.
+    deferred: RefCell<Vec<Deferred>>,
+    /// The last thing this CPU did was to clear its latch: the next fence is the waiter's.
+    cleared: Cell<bool>,
+    /// The last thing this CPU counted was its leaving the slow path.
+    leaving: Cell<bool>,
+}
+
+/// What one execution of a model has besides the lock.
+pub struct World {
+    pub mutation: Mutation,
+    cpus: Vec<Cpu>,
+    yields: Cell<u32>,
+    /// Set by a test that frees its lock: exchanged by the free and before each access, so that loom
+    /// knows that the two do not commute. A load will not do: loom's reduction remembers only the
+    /// last access of a cell, and that is the freeing thread's own.
+    free_probe: RefCell<Option<Rc<AtomicBool>>>,
+    freed: RefCell<Option<Range<usize>>>,
+}
+
+thread_local! {
+    // loom runs all threads of a model on one system thread, so they share this.
+    static WORLD: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
+}
+
+loom::thread_local! {
+    static CPU: Cell<CpuId> = Cell::new(0);
+}
+
+/// The world of this execution.
+pub fn world() -> Rc<World> {
+    WORLD.with_borrow(|world| Rc::clone(world.as_ref().expect("World::install was not called")))
+}
+
+/// Makes the calling thread a CPU.
+pub fn set_cpu(cpu: CpuId) {
+    CPU.with(|id| id.set(cpu));
+}
+
+impl World {
+    /// Starts an execution. Call it first in each model.
+    pub fn install(cpus: usize, mutation: Mutation) {
+        let cpu = |_| Cpu {
+            latch: AtomicBool::new(false),
+            newest_latch: Cell::new(false),
+            irqs_on: Cell::new(true),
+            irq: RefCell::new(None),
+            spurious_wakes: Cell::new(0),
+            deferred: RefCell::new(Vec::new()),
+            cleared: Cell::new(false),
+            leaving: Cell::new(false),
+        };
+        WORLD.set(Some(Rc::new(Self {
+            mutation,
+            cpus: (0..cpus).map(cpu).collect(),
+            yields: Cell::new(0),
+            free_probe: RefCell::new(None),
+            freed: RefCell::new(None),
+        })));
+    }
+
+    fn here(&self) -> &Cpu {
+        &self.cpus[LoomPlatform::cpu_id()]
+    }
+
+    /// An interrupt for this CPU.
+    pub fn arm(&self, point: Point, handler: impl FnOnce() + 'static) {
+        *self.here().irq.borrow_mut() = Some((point, Box::new(handler)));
+    }
+
+    /// This CPU's next `count` sleeps end for no reason.
+    pub fn wake_spuriously(&self, count: u32) {
+        self.here().spurious_wakes.set(count);
+    }
+
+    /// This test will free its lock.
+    pub fn expect_free(&self) {
+        *self.free_probe.borrow_mut() = Some(Rc::new(AtomicBool::new(false)));
+    }
+
+    /// From now on nobody may touch what is there.
+    pub fn free<T>(&self, value: &T) {
+        let probe = self.free_probe.borrow().clone().expect("World::expect_free comes first");
+        probe.swap(true, Ordering::Relaxed);
+        let start = std::ptr::from_ref(value).addr();
+        *self.freed.borrow_mut() = Some(start..start + size_of::<T>());
+    }
+
+    /// Every access to a cell is wrapped in this.
+    pub fn access<T, R>(&self, cell: &T, access: impl FnOnce() -> R) -> R {
+        let probe = self.free_probe.borrow().clone();
+        if let Some(probe) = probe {
+            probe.swap(false, Ordering::Relaxed);
+        }
+        // loom may switch threads before the access itself, so the check comes after it.
+        let result = access();
+        let freed = self.freed.borrow();
+        let hit = freed.as_ref().is_some_and(|it| it.contains(&std::ptr::from_ref(cell).addr()));
+        assert!(!hit, "{FREED_MESSAGE}");
+        result
+    }
+
+    /// Somebody wrote something.
+    pub fn progress(&self) {
+        self.yields.set(0);
+    }
+
+    /// Lets others go on until `due`; see "Waiting". At least once, so that loom shows something
+    /// newer than before.
+    pub fn wait(&self, due: impl Fn() -> bool) {
+        loop {
+            self.yields.set(self.yields.get() + 1);
+            assert!(self.yields.get() < DEADLOCK, "{DEADLOCK_MESSAGE}");
+            if self.yields.get() == UNFAIR {
+                loom::skip_branch();
+            }
+            loom::thread::yield_now();
+            if due() {
+                return;
+            }
+        }
+    }
+
+    /// Takes the armed interrupt, if this is its point.
+    pub fn interrupt(&self, at: Option<Point>) {
+        let cpu = self.here();
+        if !cpu.irqs_on.get() {
+            return;
+        }
+        let due = cpu.irq.borrow_mut().take_if(|(point, _)| at.is_none_or(|at| at == *point));
+        if let Some((_, handler)) = due {
+            cpu.irqs_on.set(false);
+            handler();
+            cpu.irqs_on.set(true);
+        }
+    }
+
+    /// Does something at the next sleep instead of now.
+    pub fn defer(&self, work: impl FnOnce() + 'static) {
+        self.here().deferred.borrow_mut().push(Box::new(work));
+    }
+
+    /// Notes that this CPU counted itself out of a slow path.
+    pub fn counted_out(&self) {
+        self.here().leaving.set(true);
+    }
+
+    /// Whether that was the last thing it did; asked once.
+    pub fn take_leaving(&self) -> bool {
+        self.here().leaving.take()
+    }
+
+    fn set_latch(&self, cpu: CpuId, value: bool) {
+        // An exchange, not a store: see `cells` on the order of writes.
+        self.cpus[cpu].latch.swap(value, Ordering::Relaxed);
+        self.cpus[cpu].newest_latch.set(value);
+        self.progress();
+    }
+}
+
+/// The model checker. See the module documentation.
+#[derive(Debug)]
+pub struct LoomPlatform;
+
+impl Platform for LoomPlatform {
+    type U8 = LoomU8;
+    type U16 = LoomU16;
+    type U32 = LoomU32;
+    type Usize = LoomUsize;
+    type Slots<T: Debug + 'static> = Box<[T]>;
+    type IrqState = bool;
+
+    fn slots<T: Debug + 'static>(len: usize, init: impl FnMut(usize) -> T) -> Box<[T]> {
+        (0..len).map(init).collect()
+    }
+
+    fn cpu_id() -> CpuId {
+        CPU.with(Cell::get)
+    }
+
+    fn relax() {
+        world().wait(|| true);
+    }
+
+    fn fence(order: Ordering) {
+        let world = world();
+        let dropped = match world.mutation {
+            Mutation::NoUnlockFence => !world.here().cleared.get(),
+            Mutation::NoWaiterFence => world.here().cleared.get(),
+            _ => false,
+        };
+        world.here().cleared.set(false);
+        if !dropped {
+            loom::sync::atomic::fence(order);
+        }
+    }
+
+    fn irq_save() -> bool {
+        let world = world();
+        if world.mutation == Mutation::IrqsStayOn {
+            return true;
+        }
+        world.here().irqs_on.replace(false)
+    }
+
+    fn irq_restore(state: bool) {
+        let world = world();
+        world.here().irqs_on.set(state);
+        world.interrupt(None);
+    }
+
+    fn irqs_were_on(state: bool) -> bool {
+        state
+    }
+
+    fn latch_clear() {
+        let world = world();
+        world.interrupt(Some(Point::Clear));
+        let cpu = Self::cpu_id();
+        if world.mutation == Mutation::LateClear {
+            world.defer(move || self::world().set_latch(cpu, false));
+        } else {
+            world.set_latch(cpu, false);
+        }
+        world.here().cleared.set(true);
+    }
+
+    fn latch_set() {
+        let world = world();
+        if world.mutation != Mutation::NoPickupSet {
+            world.set_latch(Self::cpu_id(), true);
+        }
+    }
+
+    fn latch_test() -> bool {
+        world().here().latch.load(Ordering::Relaxed)
+    }
+
+    fn poll() {
+        let world = world();
+        let deferred = world.here().deferred.take();
+        deferred.into_iter().for_each(|work| work());
+        world.interrupt(Some(Point::Poll));
+        while !Self::latch_test() {
+            let spurious = &world.here().spurious_wakes;
+            if spurious.get() > 0 {
+                spurious.set(spurious.get() - 1);
+                return;
+            }
+            world.wait(|| world.here().newest_latch.get());
+        }
+    }
+
+    fn kick(cpu: CpuId) {
+        world().set_latch(cpu, true);
+    }
+}

@@ -1,0 +1,29 @@
+//! Threads that compute and sleep in turn: hogs, batch jobs, and things that wake like I/O.
+
+use crate::{Mode, Program, WorkloadInfo};
+use overspin_scenario::BurnWait;
+
+pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
+    name: "burn-wait",
+    brief: "threads that compute and sleep in turn; a wait of 0 makes them hogs",
+    source: "schedbench's burnwait worker (2016)",
+};
+
+pub(crate) fn start(w: &BurnWait, vcpus: u32) -> Vec<(String, Option<u32>, Program)> {
+    let threads = if w.threads == 0 { vcpus } else { w.threads };
+    (0..threads)
+        .map(|i| {
+            let w = w.clone();
+            let program: Program = Box::new(move |env| {
+                let mut done = 0;
+                while w.count == 0 || done < w.count {
+                    env.compute(w.burn, Mode::User);
+                    env.item_done();
+                    done += 1;
+                    env.sleep(w.wait);
+                }
+            });
+            (format!("burn{i}"), Some(i % vcpus), program)
+        })
+        .collect()
+}

@@ -1,0 +1,56 @@
+//! What a program can ask of the world that it runs in.
+
+use crate::Random;
+use overspin_scenario::Picos;
+
+/// A program: the code of one task.
+pub type Program = Box<dyn FnOnce(&dyn Env)>;
+
+/// Number of a named kernel lock, in the order of [`crate::lock_names`].
+pub type LockId = usize;
+
+/// A counting semaphore on which tasks sleep; made by [`Env::semaphore`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Semaphore(pub usize);
+
+/// Whose code runs, for the kernel's accounting. Kernel code is not preempted by other tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Application.
+    User,
+    /// Kernel, on behalf of the application.
+    Kernel,
+}
+
+/// How a lock is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockUse {
+    /// Interrupts stay as they are.
+    Plain,
+    /// Interrupts are off while it is held (`lock_irqsave`).
+    IrqSave,
+}
+
+/// The world as a task sees it.
+///
+/// All calls are made by the task itself. CPU time is time on an undisturbed CPU at full speed.
+pub trait Env {
+    /// Uses the CPU for `work`.
+    fn compute(&self, work: Picos, mode: Mode);
+    /// Sleeps for at least `time`; zero returns at once.
+    fn sleep(&self, time: Picos);
+    /// Takes a lock, computes for `work` in kernel mode, releases it.
+    fn section(&self, lock: LockId, how: LockUse, work: Picos);
+    /// Starts a task near this one, or on the given vCPU.
+    fn spawn(&self, name: String, vcpu: Option<u32>, program: Program);
+    /// A new semaphore.
+    fn semaphore(&self, count: u32) -> Semaphore;
+    /// Takes one unit, sleeping until there is one.
+    fn down(&self, semaphore: Semaphore);
+    /// Gives one unit and wakes the first sleeper.
+    fn up(&self, semaphore: Semaphore);
+    /// Counts one work item of this task as done.
+    fn item_done(&self);
+    /// A stream of random numbers for `purpose`, the same for the same seed.
+    fn random(&self, purpose: u32) -> Random;
+}
