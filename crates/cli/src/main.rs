@@ -1,1 +1,74 @@
-fn main() {}
+//! The `overspin` command: argument parsing and printing. What is printed is computed in
+//! `overspin-lab`.
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod failure;
+mod list;
+mod reproduce;
+mod run;
+mod show;
+
+use args::{Args, Command};
+use clap::{CommandFactory, Parser};
+use failure::{Failure, Verdict};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Also the way that --help and --version take. If nobody reads the message, there is
+            // nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
+        }
+    };
+    let result = match &args.command {
+        Command::Reproduce(command) => reproduce::reproduce(command, &args.global),
+        Command::Run(command) => run::run(command, &args.global),
+        Command::List(command) => list::list(command, &args.global),
+        Command::Bench(command) => bench::bench(command, &args.global),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Args::command(), "overspin", &mut text);
+            show::bytes(&text).map(|()| Verdict::Fine)
+        }
+        Command::Man { command } => man(command.as_deref()),
+    };
+    match result {
+        Ok(verdict) => verdict.code(),
+        Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// The manual page of the command or of one of its subcommands.
+fn man(name: Option<&str>) -> Result<Verdict, Failure> {
+    let mut root = Args::command();
+    root.build();
+    let page = match name {
+        None => root.clone(),
+        Some(name) => match root.find_subcommand(name) {
+            Some(command) => command.clone(),
+            None => {
+                let names: Vec<&str> =
+                    root.get_subcommands().map(clap::Command::get_name).collect();
+                return Err(Failure::usage(
+                    format!("there is no command `{name}`"),
+                    format!("commands are: {}", names.join(", ")),
+                ));
+            }
+        },
+    };
+    let mut text = Vec::new();
+    clap_mangen::Man::new(page).render(&mut text).map_err(|e| {
+        Failure::environment(
+            format!("cannot write the manual page: {e}"),
+            "this is a fault in overspin",
+        )
+    })?;
+    show::bytes(&text)?;
+    Ok(Verdict::Fine)
+}

@@ -1,1 +1,13 @@
-//! Under construction.
+//! What a result is: scenarios from TOML, experiments with their published figures, statistics,
+//! reports and traces. Everything that the `overspin` command prints is computed here.
+#![forbid(unsafe_code)]
+
+pub mod bench;
+pub mod experiment;
+pub mod names;
+pub mod output;
+pub mod perfetto;
+pub mod report;
+pub mod reproduce;
+pub mod scenario_file;
+pub mod stats;

@@ -152,18 +152,21 @@ pub struct Kernel {
     pub tick_work: Picos,
     /// A waking task preempts one that is ahead by more than this.
     pub wakeup_granularity: Picos,
-    /// A task runs at least this long before a tick preempts it.
+    /// A tick preempts a task that is ahead of the first waiting one by more than this. A task
+    /// that slept is owed at most four slices.
     pub slice: Picos,
 }
 
 impl Default for Kernel {
+    /// Linux 2.6.26 on four CPUs: a scheduling latency of 20 ms scaled by 1 + log2(4) = 60 ms,
+    /// which is the credit of a sleeper and four slices; a wake-up granularity of 10 ms, scaled.
     fn default() -> Self {
         Self {
             hz: 1000,
             task_switch: 2 * US,
             tick_work: 2 * US,
-            wakeup_granularity: MS,
-            slice: 4 * MS,
+            wakeup_granularity: 30 * MS,
+            slice: 15 * MS,
         }
     }
 }

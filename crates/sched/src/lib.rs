@@ -1,1 +1,64 @@
-//! Under construction.
+//! vCPU schedulers as pure state machines, and the generic hypervisor layer that drives them.
+//!
+//! Nothing here reads a clock, starts a thread, draws a random number or does I/O. A *world* (a
+//! simulator, a micro-hypervisor) tells the [`Hypervisor`] what happened and when; the answer is a
+//! list of [`Action`]s: which pCPUs must enter their scheduler, and which timers to set or stop.
+//! The same object therefore runs in virtual time and on real processors.
+//!
+//! ```
+//! use overspin_sched::{Affinity, CreditParams, DomainParams, Hypervisor, PcpuId, Topology, make};
+//!
+//! let topology = Topology { sockets: 1, cores_per_socket: 1, threads_per_core: 1 };
+//! let mut hypervisor = Hypervisor::new(topology, make("credit", &CreditParams::default())?);
+//! let mut actions = Vec::new();
+//! hypervisor.start(0, &mut actions);
+//! let domain = hypervisor.create_domain(DomainParams { weight: 256, cap: 0 })?;
+//! let vcpu = hypervisor.create_vcpu(0, domain, Affinity::any(), &mut actions)?;
+//! hypervisor.up(0, vcpu, &mut actions); // asks pCPU 0 to schedule
+//! let switch = hypervisor.schedule(0, PcpuId(0), &mut actions);
+//! assert_eq!(switch.next, Some(vcpu));
+//! # Ok::<(), overspin_sched::SchedError>(())
+//! ```
+//!
+//! # What a world must do
+//!
+//! - Call every method with a `now` that never runs backwards (it may stand still).
+//! - On [`Action::Resched`], call [`Hypervisor::schedule`] on that pCPU as soon as it can, after all
+//!   timers due at that instant. Several requests before that pass are one.
+//! - After each `schedule` whose `prev` and `next` differ, switch, then call
+//!   [`Hypervisor::context_saved`]; only then may that pCPU schedule again.
+//! - On expiry of a timer, call [`Hypervisor::timer`]. Timers due at one instant go in the order of
+//!   [`TimerId`]: ticks, then accounting, then slices, pCPUs in index order.
+//!
+//! # Where to look
+//!
+//! [`Scheduler`] is the contract for a person who writes a scheduler; [`schedulers`] lists those
+//! that exist, and [`make`] builds one by name.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod affinity;
+mod cpuset;
+mod credit;
+mod error;
+mod hypervisor;
+mod ids;
+mod list;
+mod machine;
+mod registry;
+mod scheduler;
+mod topology;
+
+pub use affinity::{Affinity, AffinityMask};
+pub use cpuset::CpuSet;
+pub use credit::{Credit, CreditParams};
+pub use error::SchedError;
+pub use hypervisor::{Hypervisor, Switch};
+pub use ids::{Action, DomainId, Nanos, PcpuId, TimerId, VcpuId};
+pub use machine::{Machine, RunState, RunTimes};
+pub use registry::{SchedulerInfo, make, schedulers};
+pub use scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+pub use topology::Topology;

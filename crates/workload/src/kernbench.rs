@@ -1,15 +1,15 @@
 //! A parallel compile, `make -jN`, as kernbench runs it.
 //!
-//! `make` keeps `jobs` units going. A unit is a compiler and an assembler joined by a pipe, as
-//! `gcc -pipe` starts them: the compiler computes, now and then writes a buffer, and the assembler
-//! sleeps until there is one. Each pipe sleep is one voluntary switch; when the woken assembler
+//! `make` keeps `jobs` units going. A unit is a driver that starts a compiler and an assembler
+//! joined by a pipe, as `gcc -pipe` does: the compiler computes, now
+//! and then writes a buffer, and the assembler sleeps until there is one. Each pipe sleep is one voluntary switch; when the woken assembler
 //! displaces the compiler on its vCPU, that is one involuntary switch. This pairing is why
 //! kernbench's two switch counts are so near to each other in the published runs.
 //!
 //! Kernel time is made of stretches between acquisitions of a few named global locks, with
 //! exponential gaps and hold times.
 
-use crate::{Env, LockUse, Mode, Program, Random, WorkloadInfo};
+use crate::{Env, LockUse, Mode, Program, Random, Semaphore, WorkloadInfo};
 use overspin_scenario::{Kernbench, Picos};
 use std::rc::Rc;
 
@@ -40,41 +40,52 @@ fn make(env: &dyn Env, w: &Rc<Kernbench>) {
     for unit in 0..w.units {
         env.down(slots);
         let size = random.around(1_000_000, SIZE_SPREAD_PERMILLE);
-        let data = env.semaphore(0);
-        let space = env.semaphore(PIPE_BUFFERS);
-        let compiler = Rc::clone(w);
-        let assembler = Rc::clone(w);
-        let asm: Program = Box::new(move |env| {
-            let mut work = Work::new(env, &assembler);
-            let each = assembler.share(size, ASSEMBLER_PERMILLE);
-            for _ in 0..assembler.pipe_sleeps {
-                env.down(data);
-                work.run(each.0, each.1);
-                env.up(space);
-            }
+        let w = Rc::clone(w);
+        let driver: Program = Box::new(move |env| {
+            compile(env, &w, unit, size);
             env.item_done();
             env.up(slots);
             env.up(finished);
         });
-        env.spawn(
-            format!("cc1-{unit}"),
-            None,
-            Box::new(move |env| {
-                env.spawn(format!("as-{unit}"), None, asm);
-                let mut work = Work::new(env, &compiler);
-                let each = compiler.share(size, 1000 - ASSEMBLER_PERMILLE);
-                for _ in 0..compiler.pipe_sleeps {
-                    work.run(each.0, each.1);
-                    env.down(space);
-                    env.up(data);
-                }
-                env.item_done();
-            }),
-        );
+        env.spawn(format!("gcc-{unit}"), None, driver);
     }
     for _ in 0..w.units {
         env.down(finished);
     }
+}
+
+/// The compiler driver: starts compiler and assembler and waits for both. Every process that starts
+/// goes to the idlest vCPU.
+fn compile(env: &dyn Env, w: &Rc<Kernbench>, unit: u32, size: u64) {
+    let data = env.semaphore(0);
+    let space = env.semaphore(PIPE_BUFFERS);
+    let exits = env.semaphore(0);
+    let child =
+        |name: &str, permille: u64, run: fn(&dyn Env, &mut dyn FnMut(), Semaphore, Semaphore)| {
+            let w = Rc::clone(w);
+            let program: Program = Box::new(move |env| {
+                let mut work = Work::new(env, &w);
+                let each = w.share(size, permille);
+                for _ in 0..w.pipe_sleeps {
+                    run(env, &mut || work.run(each.0, each.1), data, space);
+                }
+                env.item_done();
+                env.up(exits);
+            });
+            env.spawn(format!("{name}-{unit}"), None, program);
+        };
+    child("cc1", 1000 - ASSEMBLER_PERMILLE, |env, work, data, space| {
+        work();
+        env.down(space);
+        env.up(data);
+    });
+    child("as", ASSEMBLER_PERMILLE, |env, work, data, space| {
+        env.down(data);
+        work();
+        env.up(space);
+    });
+    env.down(exits);
+    env.down(exits);
 }
 
 /// Extension of the plain data with what the program needs.
@@ -109,7 +120,7 @@ impl<'a> Work<'a> {
         let mut random = env.random(1);
         // Rates add: acquisitions per second of kernel time.
         let rate: u64 = bench.locks.iter().map(|l| overspin_scenario::SEC / l.every.max(1)).sum();
-        let mean_gap = if rate == 0 { Picos::MAX } else { overspin_scenario::SEC / rate };
+        let mean_gap = overspin_scenario::SEC.checked_div(rate).unwrap_or(Picos::MAX);
         let gap = if rate == 0 { Picos::MAX } else { random.exponential(mean_gap) };
         Self { env, bench, random, gap, mean_gap }
     }
@@ -120,7 +131,11 @@ impl<'a> Work<'a> {
         for round in 0..rounds {
             // The last round takes what integer division left over.
             let part = |total: Picos| {
-                if round + 1 == rounds { total - total / rounds * (rounds - 1) } else { total / rounds }
+                if round + 1 == rounds {
+                    total - total / rounds * (rounds - 1)
+                } else {
+                    total / rounds
+                }
             };
             self.env.compute(part(user), Mode::User);
             self.kernel(part(kernel));

@@ -1,0 +1,146 @@
+//! The command line.
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "Exit codes:
+  0  fine
+  1  a claim does not hold, a run deadlocked, or a speed target was missed
+  2  wrong usage or input
+  3  the environment is in the way (output cannot be written, disk full)
+  4  undecided (a claim needs runs that did not finish)
+
+Environment:
+  NO_COLOR  no colours";
+
+/// What locks and CPU schedulers do to each other when there are more vCPUs than CPUs.
+#[derive(Debug, Parser)]
+#[command(name = "overspin", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of all commands.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Global {
+    /// Print nothing but errors and what was asked for with --json, --trace or --markdown
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// No progress bars (they are shown on terminals only)
+    #[arg(long, global = true)]
+    pub(crate) no_progress: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a published experiment and put its figures beside the published ones
+    Reproduce(ReproduceArgs),
+    /// Run a scenario
+    Run(RunArgs),
+    /// Show what can be named in scenarios, and the experiments
+    List(ListArgs),
+    /// Measure the speed of overspin itself
+    Bench(BenchArgs),
+    /// Write shell completions to standard output
+    Completions {
+        /// Shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual page to standard output
+    Man {
+        /// Page of this command instead of the overview
+        command: Option<String>,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ReproduceArgs {
+    /// Name of an experiment (`overspin list experiments`), or a changed copy of its .toml file
+    #[arg(default_value = "2008-spinlocks")]
+    pub(crate) experiment: String,
+    /// Run at the published length instead of the experiment's scale
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Runs of each configuration
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) seeds: Option<u32>,
+    /// Threads; 0 is one for each CPU
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
+    pub(crate) threads: usize,
+    /// Write everything as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the report as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+}
+
+/// A number of threads that a machine may have.
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(n) if n <= 1024 => Ok(n),
+        _ => Err("a whole number from 0 (one for each CPU) to 1024".into()),
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct RunArgs {
+    /// Scenario file (`-`: standard input); docs/scenario.md describes it
+    pub(crate) scenario: PathBuf,
+    /// Seed, instead of the scenario's
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Replace a value of the scenario, for example domain.0.lock=xen-pv
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Write scenario and outcome as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a trace for ui.perfetto.dev
+    #[arg(long, value_name = "FILE.pftrace")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+/// What there is to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    /// Lock algorithms
+    Locks,
+    /// Schedulers and their profiles
+    Schedulers,
+    /// Workloads
+    Workloads,
+    /// Published experiments
+    Experiments,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ListArgs {
+    /// What to list; everything if it is left out
+    pub(crate) what: Option<What>,
+    /// Write as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct BenchArgs {
+    /// What to measure
+    pub(crate) what: Benchmark,
+    /// Write as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// What there is to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Benchmark {
+    /// The simulator
+    Sim,
+}

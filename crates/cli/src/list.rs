@@ -1,0 +1,129 @@
+//! `overspin list`.
+
+use crate::args::{Global, ListArgs, What};
+use crate::failure::{Failure, Verdict};
+use crate::show::{self, Outputs};
+use overspin_lab::report::{Block, Grid, text};
+use overspin_lab::{experiment, names};
+use serde_json::{Value, json};
+
+const ALL: [What; 4] = [What::Locks, What::Schedulers, What::Workloads, What::Experiments];
+
+pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure> {
+    let outputs = Outputs::new(global, &[args.json.as_ref()])?;
+    let json = outputs.open(args.json.as_ref())?;
+    let wanted: Vec<What> = args.what.map_or_else(|| ALL.to_vec(), |w| vec![w]);
+    let mut blocks = Vec::new();
+    let mut record = serde_json::Map::new();
+    for what in wanted {
+        let (name, grid, values) = match what {
+            What::Locks => ("locks", locks_table(), locks_json()),
+            What::Schedulers => ("schedulers", schedulers_table(), schedulers_json()),
+            What::Workloads => ("workloads", workloads_table(), workloads_json()),
+            What::Experiments => {
+                let (grid, values) = experiments()?;
+                ("experiments", grid, values)
+            }
+        };
+        record.insert(name.into(), values);
+        blocks.push(Block::Heading(name.into()));
+        blocks.push(Block::Grid(grid));
+    }
+    if let Some(json) = json {
+        show::json(json, &record)?;
+    }
+    outputs.print(text(&blocks).trim_start())?;
+    Ok(Verdict::Fine)
+}
+
+fn mark(yes: bool) -> String {
+    if yes { "yes" } else { "-" }.into()
+}
+
+fn locks_table() -> Grid {
+    let header = [
+        "name",
+        "what it is",
+        "fair",
+        "local spin",
+        "LHP safe",
+        "LWP safe",
+        "abortable",
+        "blocks",
+        "CPUs",
+        "bytes",
+    ];
+    let mut grid = Grid::new(8, &header);
+    for l in names::locks() {
+        let most = if l.max_cpus == u32::MAX { "any".into() } else { l.max_cpus.to_string() };
+        grid.row([
+            l.name.into(),
+            l.brief.into(),
+            mark(l.fair),
+            mark(l.local_spin),
+            mark(l.lhp_safe),
+            mark(l.lwp_safe),
+            mark(l.abortable),
+            mark(l.blocks),
+            most,
+            l.size.to_string(),
+        ]);
+    }
+    grid
+}
+
+fn locks_json() -> Value {
+    let one = |l: &overspin_lab::names::LockInfo| {
+        json!({
+            "name": l.name, "brief": l.brief, "source": l.source, "fair": l.fair,
+            "local_spin": l.local_spin, "lhp_safe": l.lhp_safe, "lwp_safe": l.lwp_safe,
+            "abortable": l.abortable, "blocks": l.blocks, "max_cpus": l.max_cpus, "size_bytes": l.size,
+        })
+    };
+    names::locks().iter().map(one).collect()
+}
+
+fn schedulers_table() -> Grid {
+    let mut grid = Grid::new(3, &["name", "what it is", "work-conserving"]);
+    for s in names::schedulers() {
+        grid.row([s.name.into(), s.brief.into(), mark(s.work_conserving)]);
+    }
+    grid
+}
+
+fn schedulers_json() -> Value {
+    names::schedulers()
+        .iter()
+        .map(|s| json!({ "name": s.name, "brief": s.brief, "source": s.source, "work_conserving": s.work_conserving }))
+        .collect()
+}
+
+fn workloads_table() -> Grid {
+    let mut grid = Grid::new(2, &["name", "what it does"]);
+    for w in overspin_workload::WORKLOADS {
+        grid.row([w.name.into(), w.brief.into()]);
+    }
+    grid
+}
+
+fn workloads_json() -> Value {
+    overspin_workload::WORKLOADS
+        .iter()
+        .map(|w| json!({ "name": w.name, "brief": w.brief, "source": w.source }))
+        .collect()
+}
+
+fn experiments() -> Result<(Grid, Value), Failure> {
+    let mut grid = Grid::new(2, &["name", "title", "figures", "claims"]);
+    let mut values = Vec::new();
+    for name in experiment::names() {
+        let Some(found) = experiment::built_in(name) else { continue };
+        let e = found.map_err(|e| Failure::Scenario(Box::new(e)))?;
+        values.push(json!({
+            "name": e.id, "title": e.title, "source": e.source,
+            "figures": e.figures.len(), "claims": e.claims.len(),
+        }));
+        grid.row([e.id, e.title, e.figures.len().to_string(), e.claims.len().to_string()]);
+    }
+    Ok((grid, values.into()))
+}

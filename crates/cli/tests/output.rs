@@ -1,0 +1,161 @@
+//! What commands print and write, and what they do when they cannot.
+
+use assert_cmd::Command;
+use std::fs;
+use std::path::Path;
+
+const SCENARIO: &str = r#"
+limit = "20ms"
+[host]
+cores = 2
+[[domain]]
+name = "guest"
+vcpus = 4
+lock = "ticket"
+workload = { kind = "lock-loop" }
+"#;
+
+fn overspin() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_overspin"));
+    command.env("NO_COLOR", "1");
+    command
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn list_has_a_table_and_json() {
+    let text = overspin().args(["list"]).assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(text).unwrap();
+    for name in ["ticket", "lock-byte", "xen-pv", "credit-2008", "kernbench", "2008-spinlocks"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    let json = overspin()
+        .args(["list", "locks", "--json", "-"])
+        .assert()
+        .success()
+        .get_output()
+        .stdout
+        .clone();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert!(json["locks"].as_array().unwrap().iter().any(|l| l["name"] == "ticket"));
+}
+
+#[test]
+fn completions_and_manual_are_written() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let out =
+            overspin().args(["completions", shell]).assert().success().get_output().stdout.clone();
+        assert!(String::from_utf8(out).unwrap().contains("overspin"), "{shell}");
+    }
+    for (args, word) in [(&["man"][..], "Exit codes"), (&["man", "run"], "\\-\\-trace")] {
+        let out = overspin().args(args).assert().success().get_output().stdout.clone();
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.contains(word) && out.contains(".TH"), "{out}");
+    }
+    let help = overspin().arg("--help").assert().success().get_output().stdout.clone();
+    assert!(String::from_utf8(help).unwrap().contains("4  undecided"));
+}
+
+#[test]
+fn a_run_is_the_same_to_the_byte_and_its_json_stands_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.toml");
+    fs::write(&path, SCENARIO).unwrap();
+    let scenario = path.to_str().unwrap();
+    let run = |more: &[&str]| {
+        let mut args = vec!["run", scenario, "--seed", "7"];
+        args.extend(more);
+        overspin().args(&args).assert().success().get_output().stdout.clone()
+    };
+    let json = run(&["--json", "-"]);
+    assert_eq!(json, run(&["--json", "-"]));
+    let record: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!((&record["seed"], &record["outcome"]["seed"]), (&7.into(), &7.into()));
+    assert_eq!(record["scenario"]["domains"][0]["lock"], "ticket");
+    let changed = run(&["--json", "-", "--set", "domain.guest.lock=xen-pv"]);
+    let changed: serde_json::Value = serde_json::from_slice(&changed).unwrap();
+    assert_eq!(changed["scenario"]["domains"][0]["lock"], "xen-pv");
+    let trace = dir.path().join("t.pftrace");
+    assert!(run(&["--quiet", "--trace", trace.to_str().unwrap()]).is_empty());
+    assert!(fs::metadata(&trace).unwrap().len() > 0);
+    assert_eq!(names(dir.path()), ["s.toml", "t.pftrace"]);
+    assert!(String::from_utf8(run(&[])).unwrap().contains("Domain guest (ticket)"));
+}
+
+#[test]
+fn outputs_that_cannot_be_written_end_with_3_and_leave_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.toml");
+    fs::write(&path, SCENARIO).unwrap();
+    let scenario = path.to_str().unwrap();
+    let nowhere = dir.path().join("no/such/x.json");
+    let nowhere = nowhere.to_str().unwrap();
+    let folder = dir.path().to_str().unwrap();
+    for args in [
+        &["run", scenario, "--json", nowhere][..],
+        &["run", scenario, "--trace", nowhere],
+        &["run", scenario, "--json", folder],
+        &["reproduce", "--json", nowhere],
+        &["reproduce", "--markdown", nowhere],
+        &["list", "--json", nowhere],
+    ] {
+        let output = overspin().args(args).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{args:?}: {stderr}");
+        assert!(stderr.contains("cannot write to") && stderr.contains("help:"), "{stderr}");
+        assert_eq!(names(dir.path()), ["s.toml"]);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_ends_with_3() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.toml");
+    fs::write(&path, SCENARIO).unwrap();
+    let scenario = path.to_str().unwrap();
+    for args in [
+        &["list", "--json", "/dev/full"][..],
+        &["run", scenario, "--json", "/dev/full"],
+        &["run", scenario, "--trace", "/dev/full"],
+    ] {
+        let output = overspin().args(args).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{args:?}: {stderr}");
+        assert!(stderr.contains("space") && stderr.contains("help:"), "{stderr}");
+        assert!(output.stdout.is_empty(), "no report is printed for a run whose result was lost");
+    }
+    // Standard output itself is full.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = std::process::Command::new(env!("CARGO_BIN_EXE_overspin"))
+        .arg("list")
+        .stdout(full)
+        .stderr(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(3));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_not_an_error() {
+    for args in
+        [&["list"][..], &["list", "--json", "-"], &["completions", "bash"], &["man"], &["--help"]]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_overspin"))
+            .args(args)
+            .stdout(writer)
+            .stderr(std::process::Stdio::piped())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), stderr.as_str()), (Some(0), ""), "{args:?}");
+    }
+}

@@ -1,0 +1,397 @@
+//! Traces in Perfetto's protobuf format, for ui.perfetto.dev and its SQL.
+//!
+//! A pCPU appears as a CPU and a vCPU as a thread (tid 1000 + number) of its domain's process, with
+//! synthetic `sched_switch` and `sched_waking` events, so that Perfetto's own scheduling views and
+//! tables work on virtual CPUs. Each vCPU also has tracks for
+//!
+//! - its runstate, as Xen names them: running, runnable, blocked, offline;
+//! - waiting for locks and holding them, a slice `wait NAME` or `hold NAME` each;
+//! - kicks, as instants on the vCPU that sent them.
+//!
+//! Timestamps are simulated nanoseconds. Slices on one track must nest, and locks need not be
+//! released in the order in which they were taken; so each lock that a vCPU holds at one time has a
+//! track of its own, with the same name: Perfetto draws such tracks as one. A wait or hold that had
+//! not ended when the run did has no end in the trace either.
+
+mod messages;
+mod tracks;
+
+use messages::{
+    EventName, FtraceEvent, FtraceEventBundle, InternedData, Process, ProcessTree,
+    SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE, SchedSwitch, SchedWaking, Thread,
+    TracePacket, TrackEvent, TrackEventType,
+};
+use overspin_scenario::{NS, Picos, Scenario, TraceEvent, TraceSink, VcpuState};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use tracks::{Lane, Tracks};
+
+/// Process ids of domains start here.
+const FIRST_PID: i32 = 100;
+/// Thread ids of vCPUs start here.
+const FIRST_TID: i32 = 1000;
+/// The one sequence that all packets belong to.
+const SEQUENCE: u32 = 1;
+/// Scheduling events of one pCPU that share a packet.
+const BUNDLE: usize = 256;
+/// Priority in scheduling events; Linux' default for an ordinary thread.
+const PRIORITY: i32 = 120;
+
+/// One vCPU, as far as the trace needs to know it.
+#[derive(Debug)]
+struct Vcpu {
+    /// Thread name.
+    comm: String,
+    domain: usize,
+    pcpu: u32,
+    state: VcpuState,
+}
+
+/// Writes a trace while the run goes on. Hand it to the run, then call [`PerfettoSink::finish`].
+#[derive(Debug)]
+pub struct PerfettoSink<W: Write> {
+    out: W,
+    /// The first failure; nothing is written after it.
+    failed: Option<io::Error>,
+    buffer: Vec<u8>,
+    vcpus: Vec<Vcpu>,
+    domains: Vec<String>,
+    lock_names: Vec<Vec<String>>,
+    /// vCPU on each pCPU.
+    current: Vec<Option<u32>>,
+    bundles: Vec<Vec<FtraceEvent>>,
+    tracks: Tracks,
+    /// Interned slice names.
+    names: BTreeMap<String, u64>,
+    /// Names that no packet has defined yet.
+    fresh_names: Vec<EventName>,
+    cleared: bool,
+}
+
+impl<W: Write> PerfettoSink<W> {
+    /// A sink for a run of `scenario` that writes to `out`.
+    ///
+    /// # Errors
+    /// If the header cannot be written.
+    pub fn new(scenario: &Scenario, out: W) -> io::Result<Self> {
+        let mut vcpus = Vec::new();
+        for (domain, d) in scenario.domains.iter().enumerate() {
+            vcpus.extend((0..d.vcpus).map(|v| Vcpu {
+                comm: format!("{}/v{v}", d.name),
+                domain,
+                pcpu: 0,
+                state: VcpuState::Offline,
+            }));
+        }
+        let pcpus = scenario.host.pcpus() as usize;
+        let mut sink = Self {
+            out,
+            failed: None,
+            buffer: Vec::new(),
+            domains: scenario.domains.iter().map(|d| d.name.clone()).collect(),
+            lock_names: scenario
+                .domains
+                .iter()
+                .map(|d| overspin_workload::lock_names(&d.workload))
+                .collect(),
+            current: vec![None; pcpus],
+            bundles: vec![Vec::new(); pcpus],
+            tracks: Tracks::new(vcpus.len()),
+            vcpus,
+            names: BTreeMap::new(),
+            fresh_names: Vec::new(),
+            cleared: false,
+        };
+        sink.header();
+        match sink.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(sink),
+        }
+    }
+
+    /// Ends the trace at `end` and returns what it was written to.
+    ///
+    /// vCPUs that are on a pCPU leave it at `end`, so that running times are complete.
+    ///
+    /// # Errors
+    /// The first error that writing met.
+    pub fn finish(mut self, end: Picos) -> io::Result<W> {
+        for pcpu in 0..self.current.len() {
+            if let Some(vcpu) = self.current[pcpu] {
+                let event = TraceEvent::Switch {
+                    pcpu: pcpu as u32,
+                    prev: Some(vcpu),
+                    prev_state: VcpuState::Runnable,
+                    next: None,
+                };
+                self.record(end, event);
+            }
+        }
+        for vcpu in 0..self.vcpus.len() {
+            self.end_slice(end, vcpu, Lane::State);
+        }
+        for pcpu in 0..self.bundles.len() {
+            self.flush_bundle(pcpu);
+        }
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => {
+                self.out.flush()?;
+                Ok(self.out)
+            }
+        }
+    }
+
+    /// Names of processes and threads, and the tracks below them.
+    fn header(&mut self) {
+        let processes = (0..self.domains.len())
+            .map(|d| Process {
+                pid: Some(pid(d)),
+                ppid: Some(0),
+                cmdline: vec![self.domains[d].clone()],
+            })
+            .collect();
+        let threads = self
+            .vcpus
+            .iter()
+            .enumerate()
+            .map(|(v, vcpu)| Thread {
+                tid: Some(tid(v)),
+                name: Some(vcpu.comm.clone()),
+                tgid: Some(pid(vcpu.domain)),
+            })
+            .collect();
+        let tree = ProcessTree { processes, threads };
+        self.write(TracePacket {
+            timestamp: Some(0),
+            process_tree: Some(tree),
+            ..TracePacket::default()
+        });
+        for (d, name) in self.domains.clone().into_iter().enumerate() {
+            self.describe(tracks::process(d, pid(d), name));
+        }
+        for v in 0..self.vcpus.len() {
+            let Vcpu { comm, domain, .. } = &self.vcpus[v];
+            let (comm, parent) = (comm.clone(), pid(*domain));
+            self.describe(tracks::thread(v, parent, tid(v), comm));
+        }
+    }
+
+    fn describe(&mut self, descriptor: messages::TrackDescriptor) {
+        self.write(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() });
+    }
+
+    /// Appends a packet: field 1 of the `Trace` message, length-delimited.
+    fn write(&mut self, mut packet: TracePacket) {
+        if self.failed.is_some() {
+            return;
+        }
+        packet.trusted_packet_sequence_id = Some(SEQUENCE);
+        let mut flags = 0;
+        if !self.cleared {
+            self.cleared = true;
+            flags |= SEQ_INCREMENTAL_STATE_CLEARED;
+        }
+        if packet.track_event.is_some() {
+            flags |= SEQ_NEEDS_INCREMENTAL_STATE;
+            if !self.fresh_names.is_empty() {
+                let event_names = std::mem::take(&mut self.fresh_names);
+                packet.interned_data = Some(InternedData { event_names });
+            }
+        }
+        packet.sequence_flags = (flags != 0).then_some(flags);
+        self.buffer.clear();
+        prost::encoding::message::encode(1, &packet, &mut self.buffer);
+        if let Err(error) = self.out.write_all(&self.buffer) {
+            self.failed = Some(error);
+        }
+    }
+
+    fn track_event(&mut self, at: Picos, kind: TrackEventType, track: u64, name: Option<&str>) {
+        let name_iid = name.map(|name| self.intern(name));
+        let event = TrackEvent { r#type: Some(kind as i32), name_iid, track_uuid: Some(track) };
+        self.write(TracePacket {
+            timestamp: Some(at / NS),
+            track_event: Some(event),
+            ..TracePacket::default()
+        });
+    }
+
+    fn intern(&mut self, name: &str) -> u64 {
+        if let Some(iid) = self.names.get(name) {
+            return *iid;
+        }
+        let iid = self.names.len() as u64 + 1;
+        self.names.insert(name.to_owned(), iid);
+        self.fresh_names.push(EventName { iid: Some(iid), name: Some(name.to_owned()) });
+        iid
+    }
+
+    fn begin_slice(&mut self, at: Picos, vcpu: usize, lane: Lane, name: &str) {
+        let (track, fresh) = self.tracks.begin(vcpu, lane);
+        if let Some(descriptor) = fresh {
+            self.describe(descriptor);
+        }
+        self.track_event(at, TrackEventType::SliceBegin, track, Some(name));
+    }
+
+    fn end_slice(&mut self, at: Picos, vcpu: usize, lane: Lane) {
+        if let Some(track) = self.tracks.end(vcpu, lane) {
+            self.track_event(at, TrackEventType::SliceEnd, track, None);
+        }
+    }
+
+    fn set_state(&mut self, at: Picos, vcpu: usize, state: VcpuState) {
+        self.vcpus[vcpu].state = state;
+        self.end_slice(at, vcpu, Lane::State);
+        self.begin_slice(at, vcpu, Lane::State, state_name(state));
+    }
+
+    fn lock_name(&self, vcpu: usize, lock: u32) -> String {
+        let names = &self.lock_names[self.vcpus[vcpu].domain];
+        names.get(lock as usize).cloned().unwrap_or_else(|| format!("lock {lock}"))
+    }
+
+    fn ftrace(&mut self, pcpu: usize, event: FtraceEvent) {
+        self.bundles[pcpu].push(event);
+        if self.bundles[pcpu].len() >= BUNDLE {
+            self.flush_bundle(pcpu);
+        }
+    }
+
+    fn flush_bundle(&mut self, pcpu: usize) {
+        let event = std::mem::take(&mut self.bundles[pcpu]);
+        if !event.is_empty() {
+            let bundle = FtraceEventBundle { cpu: Some(pcpu as u32), event };
+            self.write(TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() });
+        }
+    }
+
+    /// Thread id and name of a vCPU, or of the idle thread.
+    fn identity(&self, vcpu: Option<u32>) -> (i32, String) {
+        vcpu.map_or_else(
+            || (0, "swapper".to_owned()),
+            |v| (tid(v as usize), self.vcpus[v as usize].comm.clone()),
+        )
+    }
+
+    fn known(&self, vcpu: u32) -> bool {
+        (vcpu as usize) < self.vcpus.len()
+    }
+}
+
+impl<W: Write> TraceSink for PerfettoSink<W> {
+    fn record(&mut self, at: Picos, event: TraceEvent) {
+        if self.failed.is_some() {
+            return;
+        }
+        match event {
+            TraceEvent::Switch { pcpu, prev, prev_state, next } => {
+                debug_assert!((pcpu as usize) < self.current.len(), "no such pCPU");
+                let ((prev_pid, prev_comm), (next_pid, next_comm)) =
+                    (self.identity(prev), self.identity(next));
+                let switch = SchedSwitch {
+                    prev_comm: Some(prev_comm),
+                    prev_pid: Some(prev_pid),
+                    prev_prio: Some(PRIORITY),
+                    prev_state: Some(if prev.is_some() { task_state(prev_state) } else { 0 }),
+                    next_comm: Some(next_comm),
+                    next_pid: Some(next_pid),
+                    next_prio: Some(PRIORITY),
+                };
+                let event = FtraceEvent {
+                    timestamp: Some(at / NS),
+                    pid: Some(prev_pid.unsigned_abs()),
+                    sched_switch: Some(switch),
+                    sched_waking: None,
+                };
+                self.ftrace(pcpu as usize, event);
+                self.current[pcpu as usize] = next;
+                if let Some(prev) = prev {
+                    self.set_state(at, prev as usize, prev_state);
+                }
+                if let Some(next) = next {
+                    self.vcpus[next as usize].pcpu = pcpu;
+                    self.set_state(at, next as usize, VcpuState::Running);
+                }
+            }
+            TraceEvent::Wake { vcpu, pcpu } => {
+                let waker = pcpu.and_then(|p| self.current.get(p as usize).copied().flatten());
+                let (target_pid, comm) = self.identity(Some(vcpu));
+                let waking = SchedWaking {
+                    comm: Some(comm),
+                    pid: Some(target_pid),
+                    prio: Some(PRIORITY),
+                    success: Some(1),
+                    target_cpu: Some(self.vcpus[vcpu as usize].pcpu.cast_signed()),
+                };
+                let event = FtraceEvent {
+                    timestamp: Some(at / NS),
+                    pid: Some(self.identity(waker).0.unsigned_abs()),
+                    sched_switch: None,
+                    sched_waking: Some(waking),
+                };
+                self.ftrace(pcpu.unwrap_or(0) as usize, event);
+                // A wake of a vCPU that has not left its pCPU yet does not change its state.
+                if self.vcpus[vcpu as usize].state != VcpuState::Running {
+                    self.set_state(at, vcpu as usize, VcpuState::Runnable);
+                }
+            }
+            TraceEvent::LockWait { vcpu, lock } => {
+                let name = format!("wait {}", self.lock_name(vcpu as usize, lock));
+                self.begin_slice(at, vcpu as usize, Lane::Wait(lock), &name);
+            }
+            TraceEvent::LockAcquired { vcpu, lock, waited } => {
+                if waited {
+                    self.end_slice(at, vcpu as usize, Lane::Wait(lock));
+                }
+                let name = format!("hold {}", self.lock_name(vcpu as usize, lock));
+                self.begin_slice(at, vcpu as usize, Lane::Hold(lock), &name);
+            }
+            TraceEvent::LockReleased { vcpu, lock } => {
+                self.end_slice(at, vcpu as usize, Lane::Hold(lock));
+            }
+            TraceEvent::Kick { from, to } => {
+                if self.known(from) && self.known(to) {
+                    let name = format!("kick {}", self.vcpus[to as usize].comm);
+                    let (track, fresh) = self.tracks.instant(from as usize);
+                    if let Some(descriptor) = fresh {
+                        self.describe(descriptor);
+                    }
+                    self.track_event(at, TrackEventType::Instant, track, Some(&name));
+                }
+            }
+            // Guest tasks would need a third level of threads; lock slices carry the story.
+            TraceEvent::Task { .. } => {}
+        }
+    }
+}
+
+fn pid(domain: usize) -> i32 {
+    FIRST_PID + domain as i32
+}
+
+fn tid(vcpu: usize) -> i32 {
+    FIRST_TID + vcpu as i32
+}
+
+fn state_name(state: VcpuState) -> &'static str {
+    match state {
+        VcpuState::Running => "running",
+        VcpuState::Runnable => "runnable",
+        VcpuState::Blocked => "blocked",
+        VcpuState::Offline => "offline",
+    }
+}
+
+/// `prev_state` of a `sched_switch` as Linux writes it: R, S (sleeps), T (stopped).
+fn task_state(state: VcpuState) -> i64 {
+    match state {
+        VcpuState::Running | VcpuState::Runnable => 0,
+        VcpuState::Blocked => 1,
+        VcpuState::Offline => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests;

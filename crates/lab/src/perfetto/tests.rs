@@ -1,0 +1,108 @@
+use super::messages::Trace;
+use super::*;
+use crate::scenario_file;
+use overspin_scenario::US;
+use prost::Message;
+
+const SCENARIO: &str = r#"
+[host]
+cores = 1
+[[domain]]
+name = "guest"
+vcpus = 2
+lock = "ticket"
+workload = { kind = "lock-loop" }
+"#;
+
+fn scenario() -> Scenario {
+    scenario_file::parse("t", "t", SCENARIO, &[]).unwrap()
+}
+
+fn switch(prev: Option<u32>, prev_state: VcpuState, next: Option<u32>) -> TraceEvent {
+    TraceEvent::Switch { pcpu: 0, prev, prev_state, next }
+}
+
+fn trace(events: &[(Picos, TraceEvent)], end: Picos) -> Vec<TracePacket> {
+    let mut sink = PerfettoSink::new(&scenario(), Vec::new()).unwrap();
+    for (at, event) in events {
+        sink.record(*at, *event);
+    }
+    Trace::decode(sink.finish(end).unwrap().as_slice()).unwrap().packet
+}
+
+#[test]
+fn every_slice_that_ends_has_begun_on_its_track() {
+    use TraceEvent::{Kick, LockAcquired, LockReleased, LockWait, Wake};
+    let packets = trace(
+        &[
+            (0, switch(None, VcpuState::Runnable, Some(0))),
+            (US, LockAcquired { vcpu: 0, lock: 0, waited: false }),
+            (2 * US, LockAcquired { vcpu: 0, lock: 1, waited: false }),
+            // Not in the order of acquisition.
+            (3 * US, LockReleased { vcpu: 0, lock: 0 }),
+            (4 * US, LockReleased { vcpu: 0, lock: 1 }),
+            (5 * US, Wake { vcpu: 1, pcpu: Some(0) }),
+            (6 * US, switch(Some(0), VcpuState::Runnable, Some(1))),
+            (7 * US, LockWait { vcpu: 1, lock: 0 }),
+            (8 * US, LockAcquired { vcpu: 1, lock: 0, waited: true }),
+            (9 * US, LockReleased { vcpu: 1, lock: 0 }),
+            (9 * US, Kick { from: 1, to: 0 }),
+            (9 * US, LockWait { vcpu: 1, lock: 0 }),
+        ],
+        10 * US,
+    );
+    let mut described = Vec::new();
+    let mut depth: BTreeMap<u64, i32> = BTreeMap::new();
+    for packet in &packets {
+        if let Some(d) = &packet.track_descriptor {
+            described.push(d.uuid());
+        }
+        let Some(event) = &packet.track_event else { continue };
+        assert!(described.contains(&event.track_uuid()), "a track is described before it is used");
+        match event.r#type() {
+            TrackEventType::SliceBegin => *depth.entry(event.track_uuid()).or_default() += 1,
+            TrackEventType::SliceEnd => *depth.entry(event.track_uuid()).or_default() -= 1,
+            _ => {}
+        }
+        assert!((0..=1).contains(&depth.get(&event.track_uuid()).copied().unwrap_or(0)));
+    }
+    // Only the wait that the end of the run cut off is still open.
+    assert_eq!(depth.values().sum::<i32>(), 1);
+    assert_eq!(packets[0].sequence_flags(), SEQ_INCREMENTAL_STATE_CLEARED);
+}
+
+#[test]
+fn running_vcpus_leave_at_the_end() {
+    let packets = trace(&[(US, switch(None, VcpuState::Runnable, Some(1)))], 5 * US);
+    let switches: Vec<(u64, i32, i32)> = packets
+        .iter()
+        .filter_map(|p| p.ftrace_events.as_ref())
+        .flat_map(|b| &b.event)
+        .filter_map(|e| {
+            e.sched_switch.as_ref().map(|s| (e.timestamp(), s.prev_pid(), s.next_pid()))
+        })
+        .collect();
+    assert_eq!(switches, [(1_000, 0, 1001), (5_000, 1001, 0)]);
+}
+
+#[test]
+fn a_full_disk_is_reported_once_at_the_end() {
+    struct Full(usize);
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0 == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.0 -= 1;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut sink = PerfettoSink::new(&scenario(), Full(10)).unwrap();
+    for i in 0..100 {
+        sink.record(i * US, TraceEvent::LockWait { vcpu: 0, lock: 0 });
+    }
+    assert_eq!(sink.finish(US).map(|_| ()).unwrap_err().kind(), io::ErrorKind::StorageFull);
+}

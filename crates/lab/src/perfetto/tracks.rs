@@ -1,0 +1,133 @@
+//! Which track a slice is drawn on, and which tracks exist already.
+
+use super::messages::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
+
+/// What a slice tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// The runstate.
+    State,
+    /// Waiting for this lock.
+    Wait(u32),
+    /// Holding this lock.
+    Hold(u32),
+}
+
+/// Groups of tracks of one vCPU. Each has `SLOTS` track ids.
+#[derive(Clone, Copy, Debug)]
+enum Group {
+    State,
+    Wait,
+    Hold,
+    Kick,
+}
+
+const GROUPS: u64 = 4;
+/// Track ids set aside for the tracks of one group.
+const SLOTS: u64 = 1 << 16;
+/// Ids of processes and threads are below this.
+const FIRST_TRACK: u64 = 1 << 40;
+/// Thread tracks start here.
+const FIRST_THREAD: u64 = 1 << 20;
+
+#[derive(Debug, Default)]
+struct Slots {
+    /// What is open on each track of the group.
+    open: Vec<Option<Lane>>,
+}
+
+/// All tracks of all vCPUs.
+#[derive(Debug)]
+pub(super) struct Tracks {
+    slots: Vec<[Slots; 3]>,
+    kicks: Vec<bool>,
+}
+
+impl Tracks {
+    pub(super) fn new(vcpus: usize) -> Self {
+        Self {
+            slots: (0..vcpus).map(|_| <[Slots; 3]>::default()).collect(),
+            kicks: vec![false; vcpus],
+        }
+    }
+
+    /// Takes a track for a slice. If the track is new, its descriptor has to be written first.
+    pub(super) fn begin(&mut self, vcpu: usize, lane: Lane) -> (u64, Option<TrackDescriptor>) {
+        let group = group(lane);
+        let open = &mut self.slots[vcpu][group as usize].open;
+        let (slot, fresh) = match open.iter().position(Option::is_none) {
+            Some(slot) => (slot, false),
+            None => {
+                open.push(None);
+                (open.len() - 1, true)
+            }
+        };
+        open[slot] = Some(lane);
+        let uuid = uuid(vcpu, group, slot);
+        (uuid, fresh.then(|| child(uuid, vcpu, group)))
+    }
+
+    /// Gives back the track of an open slice.
+    pub(super) fn end(&mut self, vcpu: usize, lane: Lane) -> Option<u64> {
+        let group = group(lane);
+        let open = &mut self.slots[vcpu][group as usize].open;
+        let slot = open.iter().rposition(|o| *o == Some(lane))?;
+        open[slot] = None;
+        Some(uuid(vcpu, group, slot))
+    }
+
+    /// The track for instants of a vCPU.
+    pub(super) fn instant(&mut self, vcpu: usize) -> (u64, Option<TrackDescriptor>) {
+        let uuid = uuid(vcpu, Group::Kick, 0);
+        let fresh = !std::mem::replace(&mut self.kicks[vcpu], true);
+        (uuid, fresh.then(|| child(uuid, vcpu, Group::Kick)))
+    }
+}
+
+fn group(lane: Lane) -> Group {
+    match lane {
+        Lane::State => Group::State,
+        Lane::Wait(_) => Group::Wait,
+        Lane::Hold(_) => Group::Hold,
+    }
+}
+
+fn uuid(vcpu: usize, group: Group, slot: usize) -> u64 {
+    FIRST_TRACK + (vcpu as u64 * GROUPS + group as u64) * SLOTS + slot as u64 % SLOTS
+}
+
+fn child(uuid: u64, vcpu: usize, group: Group) -> TrackDescriptor {
+    let name = match group {
+        Group::State => "runstate",
+        Group::Wait => "lock wait",
+        Group::Hold => "lock hold",
+        Group::Kick => "kick",
+    };
+    TrackDescriptor {
+        uuid: Some(uuid),
+        name: Some(name.into()),
+        parent_uuid: Some(FIRST_THREAD + vcpu as u64),
+        ..TrackDescriptor::default()
+    }
+}
+
+/// Track of a domain.
+pub(super) fn process(domain: usize, pid: i32, name: String) -> TrackDescriptor {
+    let process = ProcessDescriptor { pid: Some(pid), process_name: Some(name) };
+    TrackDescriptor {
+        uuid: Some(1 + domain as u64),
+        process: Some(process),
+        ..TrackDescriptor::default()
+    }
+}
+
+/// Track of a vCPU.
+pub(super) fn thread(vcpu: usize, pid: i32, tid: i32, name: String) -> TrackDescriptor {
+    let thread =
+        ThreadDescriptor { pid: Some(pid), tid: Some(tid.into()), thread_name: Some(name) };
+    TrackDescriptor {
+        uuid: Some(FIRST_THREAD + vcpu as u64),
+        thread: Some(thread),
+        ..TrackDescriptor::default()
+    }
+}

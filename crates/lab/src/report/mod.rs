@@ -1,0 +1,205 @@
+//! Reports: a list of blocks, written as text for terminals or as Markdown for documents.
+
+mod reproduction;
+mod run;
+
+pub use reproduction::reproduction;
+pub use run::run;
+
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+use std::fmt::Write;
+
+/// Lines above, below and under the header; rows need none.
+const STYLE: TableStyle = TableStyle::new()
+    .top_border(LineStyle::none().fill('─').junction('─'))
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
+
+/// Longest line of running text on a terminal.
+const WIDTH: usize = 100;
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Grid {
+    /// Column names.
+    pub header: Vec<String>,
+    /// How many columns from the left hold words.
+    pub words: usize,
+    /// How many columns from the right hold words. Those between hold numbers, set to the right.
+    pub notes: usize,
+    /// Rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    /// An empty table.
+    #[must_use]
+    pub fn new(words: usize, header: &[&str]) -> Self {
+        Self {
+            header: header.iter().map(|h| (*h).to_owned()).collect(),
+            words,
+            notes: 0,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row.
+    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.into());
+    }
+
+    fn numbers(&self) -> std::ops::Range<usize> {
+        self.words..self.header.len().saturating_sub(self.notes)
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_style(STYLE);
+        // The same bytes on a terminal and in a file; width is the reader's to scroll.
+        table.force_no_tty();
+        table.set_header(self.header.clone());
+        for row in &self.rows {
+            table.add_row(row.clone());
+        }
+        for i in self.numbers() {
+            if let Some(column) = table.column_mut(i) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table
+    }
+
+    fn markdown(&self, out: &mut String) {
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|c| c.replace('|', "\\|")).collect();
+            format!("| {} |", cells.join(" | "))
+        };
+        let rule: Vec<String> = (0..self.header.len())
+            .map(|i| if self.numbers().contains(&i) { "---:" } else { "---" }.to_owned())
+            .collect();
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(out, "{}\n{}", line(&self.header), line(&rule));
+        for row in &self.rows {
+            let _ = writeln!(out, "{}", line(row));
+        }
+    }
+}
+
+/// A part of a report.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block {
+    /// Title of the whole.
+    Title(String),
+    /// Heading of a part.
+    Heading(String),
+    /// Running text.
+    Text(String),
+    /// Lines that are set as they are.
+    Lines(String),
+    /// A table.
+    Grid(Grid),
+}
+
+/// Writes blocks for a terminal.
+#[must_use]
+pub fn text(blocks: &[Block]) -> String {
+    let mut out = String::new();
+    for block in blocks {
+        if matches!(block, Block::Heading(_)) && !out.is_empty() && !out.ends_with("\n\n") {
+            out.push('\n');
+        }
+        let _ = match block {
+            Block::Title(t) => writeln!(out, "{t}\n{}\n", "=".repeat(t.chars().count())),
+            Block::Heading(t) => writeln!(out, "{t}\n{}", "-".repeat(t.chars().count())),
+            Block::Text(t) => writeln!(out, "{}", wrap(t)),
+            Block::Lines(t) => writeln!(out, "{}\n", t.trim_end()),
+            Block::Grid(g) => writeln!(out, "{}\n", g.table().trim_fmt()),
+        };
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+/// Breaks running text into lines.
+fn wrap(text: &str) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > WIDTH {
+            out.push('\n');
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out
+}
+
+/// Writes blocks as Markdown.
+#[must_use]
+pub fn markdown(blocks: &[Block]) -> String {
+    let mut out = String::new();
+    for block in blocks {
+        let _ = match block {
+            Block::Title(t) => writeln!(out, "# {t}\n"),
+            Block::Heading(t) => writeln!(out, "## {t}\n"),
+            Block::Text(t) => writeln!(out, "{t}\n"),
+            Block::Lines(t) => writeln!(out, "```text\n{}\n```\n", t.trim_end()),
+            Block::Grid(g) => {
+                g.markdown(&mut out);
+                writeln!(out)
+            }
+        };
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+/// A number with about four significant digits.
+pub(crate) fn short(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1000.0 => format!("{value:.0}"),
+        v if v >= 100.0 => format!("{value:.1}"),
+        v if v >= 1.0 => format!("{value:.2}"),
+        0.0 => "0".into(),
+        _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_hold_every_cell() {
+        let mut grid = Grid::new(1, &["name", "value"]);
+        grid.row(["a|b".into(), "1.5".into()]);
+        let blocks = [Block::Title("T".into()), Block::Heading("H".into()), Block::Grid(grid)];
+        let (text, markdown) = (text(&blocks), markdown(&blocks));
+        assert!(text.contains("a|b") && text.contains("1.5"), "{text}");
+        assert!(
+            markdown.contains("| a\\|b | 1.5 |") && markdown.contains("| --- | ---: |"),
+            "{markdown}"
+        );
+        assert!(markdown.starts_with("# T\n\n## H\n\n|") && markdown.ends_with("|\n"));
+    }
+
+    #[test]
+    fn long_text_is_broken_between_words() {
+        let text = wrap(&"word ".repeat(50));
+        assert!(text.lines().all(|l| l.len() <= WIDTH && !l.ends_with(' ')), "{text}");
+        assert_eq!(text.split_whitespace().count(), 50);
+    }
+
+    #[test]
+    fn numbers_keep_four_digits() {
+        let shown: Vec<String> = [0.0, 0.1234, 12.345, 410.686, 54_069.4].map(short).into();
+        assert_eq!(shown, ["0", "0.123", "12.35", "410.7", "54069"]);
+    }
+}

@@ -1,0 +1,265 @@
+//! The report of one run: where the time of the host, its vCPUs, locks and tasks went.
+
+use super::{Block, Grid, short};
+use overspin_scenario::{DomainOutcome, Ending, NS, Outcome, Picos, SEC, Scenario, TaskOutcome};
+use std::collections::BTreeMap;
+
+/// Report of `outcome`, which `scenario` gave.
+#[must_use]
+pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
+    let mut blocks = vec![Block::Title(scenario.name.clone())];
+    if !scenario.description.is_empty() {
+        blocks.push(Block::Text(scenario.description.clone()));
+    }
+    blocks.push(Block::Text(format!(
+        "{} after {} simulated seconds. Seed {}, scheduler {}, {} pCPUs. {} events, trace hash {:016x}. Overspin {}.",
+        match &outcome.ending {
+            Ending::Finished => "All tasks ended",
+            Ending::Limit => "The limit came",
+            Ending::Deadlock { .. } => "DEADLOCK",
+        },
+        seconds(outcome.elapsed),
+        outcome.seed,
+        scenario.host.scheduler,
+        scenario.host.pcpus(),
+        outcome.events,
+        outcome.trace_hash,
+        env!("CARGO_PKG_VERSION"),
+    )));
+    if let Ending::Deadlock { waits } = &outcome.ending {
+        blocks.push(Block::Heading("Who waits for what".into()));
+        blocks.push(Block::Lines(waits.join("\n")));
+    }
+    blocks.push(Block::Heading("Host".into()));
+    blocks.push(Block::Grid(host(outcome)));
+    for (i, domain) in outcome.domains.iter().enumerate() {
+        let lock = scenario.domains.get(i).map_or("", |d| d.lock.as_str());
+        blocks.push(Block::Heading(format!("Domain {} ({lock})", domain.name)));
+        blocks.push(Block::Text(match domain.finished {
+            Some(at) => format!("Finished after {} s.", seconds(at)),
+            None => "Did not finish.".into(),
+        }));
+        blocks.push(Block::Grid(vcpus(domain)));
+        if !domain.locks.is_empty() {
+            blocks.push(Block::Grid(locks(domain)));
+        }
+        if !domain.tasks.is_empty() {
+            blocks.push(Block::Grid(tasks(domain)));
+        }
+        if !domain.metrics.is_empty() {
+            let mut grid = Grid::new(1, &["metric", "value"]);
+            for metric in &domain.metrics {
+                grid.row([metric.name.clone(), short(metric.value)]);
+            }
+            blocks.push(Block::Grid(grid));
+        }
+    }
+    blocks
+}
+
+/// Seconds with a millisecond's digits.
+fn seconds(picos: Picos) -> String {
+    format!("{:.3}", picos as f64 / SEC as f64)
+}
+
+/// Microseconds, for locks.
+fn micros(picos: Picos) -> String {
+    short(picos as f64 / (1000 * NS) as f64)
+}
+
+fn mean(total: Picos, count: u64) -> Picos {
+    total.checked_div(count).unwrap_or(0)
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".into() } else { format!("{:.1}", 100.0 * part as f64 / whole as f64) }
+}
+
+/// Long lists are cut to their sum and the first lines: a thousand pCPUs are no report.
+const MOST_LINES: usize = 64;
+
+fn host(outcome: &Outcome) -> Grid {
+    let mut grid = Grid::new(1, &["pCPU", "busy s", "switching s", "idle s", "busy %", "switches"]);
+    let sum =
+        |f: fn(&overspin_scenario::PcpuOutcome) -> u64| outcome.pcpus.iter().map(f).sum::<u64>();
+    let mut line = |name: String, busy: u64, switching: u64, idle: u64, switches: u64| {
+        grid.row([
+            name,
+            seconds(busy),
+            seconds(switching),
+            seconds(idle),
+            percent(busy, busy + switching + idle),
+            switches.to_string(),
+        ]);
+    };
+    if outcome.pcpus.len() <= MOST_LINES {
+        for (i, p) in outcome.pcpus.iter().enumerate() {
+            line(i.to_string(), p.busy, p.switching, p.idle, p.switches);
+        }
+    }
+    line("all".into(), sum(|p| p.busy), sum(|p| p.switching), sum(|p| p.idle), sum(|p| p.switches));
+    grid
+}
+
+fn vcpus(domain: &DomainOutcome) -> Grid {
+    let header = [
+        "vCPU",
+        "running s",
+        "runnable s",
+        "blocked s",
+        "offline s",
+        "spinning s",
+        "steal %",
+        "dispatches",
+        "migrations",
+        "ticks",
+    ];
+    let mut grid = Grid::new(1, &header);
+    let mut line = |name: String, v: &overspin_scenario::VcpuOutcome| {
+        grid.row([
+            name,
+            seconds(v.running),
+            seconds(v.runnable),
+            seconds(v.blocked),
+            seconds(v.offline),
+            seconds(v.spinning),
+            percent(v.runnable, v.running + v.runnable),
+            v.dispatches.to_string(),
+            v.migrations.to_string(),
+            v.ticks.to_string(),
+        ]);
+    };
+    let mut all = overspin_scenario::VcpuOutcome::default();
+    for (i, v) in domain.vcpus.iter().enumerate() {
+        if domain.vcpus.len() <= MOST_LINES {
+            line(i.to_string(), v);
+        }
+        all.running += v.running;
+        all.runnable += v.runnable;
+        all.blocked += v.blocked;
+        all.offline += v.offline;
+        all.spinning += v.spinning;
+        all.dispatches += v.dispatches;
+        all.migrations += v.migrations;
+        all.ticks += v.ticks;
+    }
+    line("all".into(), &all);
+    grid
+}
+
+/// Columns as Linux' lock_stat has them, where we have the same.
+fn locks(domain: &DomainOutcome) -> Grid {
+    let header = [
+        "lock",
+        "acquisitions",
+        "contentions",
+        "cont. %",
+        "waittime-avg us",
+        "waittime-max us",
+        "waittime-total s",
+        "holdtime-avg us",
+        "holdtime-max us",
+        "slow paths",
+        "kicks",
+        "holder preempted",
+    ];
+    let mut grid = Grid::new(1, &header);
+    for l in &domain.locks {
+        grid.row([
+            l.name.clone(),
+            l.acquisitions.to_string(),
+            l.contended.to_string(),
+            percent(l.contended, l.acquisitions),
+            micros(mean(l.wait_total, l.contended)),
+            micros(l.wait_max),
+            seconds(l.wait_total),
+            micros(mean(l.hold_total, l.acquisitions)),
+            micros(l.hold_max),
+            l.slow_paths.to_string(),
+            l.kicks.to_string(),
+            l.holder_preempted.to_string(),
+        ]);
+    }
+    grid
+}
+
+#[derive(Default)]
+struct Family {
+    tasks: u64,
+    ended: u64,
+    sum: TaskOutcome,
+}
+
+/// Tasks whose names differ only in a number at the end share a line.
+fn tasks(domain: &DomainOutcome) -> Grid {
+    let mut families: BTreeMap<&str, Family> = BTreeMap::new();
+    for t in &domain.tasks {
+        let stem = t.name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let stem = stem.trim_end_matches(['-', '_', '/', ' ', '.']);
+        let family = families.entry(if stem.is_empty() { &t.name } else { stem }).or_default();
+        family.tasks += 1;
+        family.ended += u64::from(t.ended.is_some());
+        family.sum.cpu += t.cpu;
+        family.sum.user_ticks += t.user_ticks;
+        family.sum.system_ticks += t.system_ticks;
+        family.sum.sleeps += t.sleeps;
+        family.sum.preemptions += t.preemptions;
+        family.sum.items += t.items;
+    }
+    let header = [
+        "tasks",
+        "count",
+        "ended",
+        "cpu s",
+        "user s (ticks)",
+        "system s (ticks)",
+        "sleeps",
+        "preemptions",
+        "items",
+    ];
+    let mut grid = Grid::new(1, &header);
+    for (name, f) in families {
+        grid.row([
+            name.to_owned(),
+            f.tasks.to_string(),
+            f.ended.to_string(),
+            seconds(f.sum.cpu),
+            seconds(f.sum.user_ticks),
+            seconds(f.sum.system_ticks),
+            f.sum.sleeps.to_string(),
+            f.sum.preemptions.to_string(),
+            f.sum.items.to_string(),
+        ]);
+    }
+    grid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use overspin_scenario::{LockOutcome, VcpuOutcome};
+
+    #[test]
+    fn tasks_of_one_name_share_a_line_and_nothing_divides_by_zero() {
+        let task = |name: &str| TaskOutcome {
+            name: name.into(),
+            cpu: SEC,
+            items: 1,
+            ..TaskOutcome::default()
+        };
+        let domain = DomainOutcome {
+            name: "guest".into(),
+            finished: None,
+            vcpus: vec![VcpuOutcome::default(); 100],
+            locks: vec![LockOutcome::default()],
+            tasks: vec![task("cc1-0"), task("cc1-17"), task("make"), task("7")],
+            metrics: Vec::new(),
+        };
+        let grid = tasks(&domain);
+        let names: Vec<&str> = grid.rows.iter().map(|r| r[0].as_str()).collect();
+        assert_eq!(names, ["7", "cc1", "make"]);
+        assert_eq!((grid.rows[1][1].as_str(), grid.rows[1][3].as_str()), ("2", "2.000"));
+        assert_eq!(vcpus(&domain).rows.len(), 1, "a hundred vCPUs are summed up");
+        assert_eq!(locks(&domain).rows.len(), 1);
+    }
+}

@@ -1,0 +1,139 @@
+use super::*;
+use crate::experiment::built_in;
+use overspin_scenario::{
+    DomainOutcome, Ending, Outcome, PcpuOutcome, Picos, SEC, TaskOutcome, VcpuOutcome,
+};
+
+fn experiment() -> Experiment {
+    built_in("2008-spinlocks").unwrap().unwrap()
+}
+
+/// An outcome at a twentieth of the length that multiplies up to the given figures.
+fn outcome(
+    seed: u64,
+    elapsed: Option<f64>,
+    user: f64,
+    system: f64,
+    vcpu: f64,
+    spinning: f64,
+) -> Outcome {
+    let picos = |s: f64| (s / 20.0 * SEC as f64) as Picos;
+    let end = picos(elapsed.unwrap_or(21_600.0));
+    Outcome {
+        seed,
+        ending: if elapsed.is_some() { Ending::Finished } else { Ending::Limit },
+        elapsed: end,
+        events: 1,
+        run_ahead: 0,
+        trace_hash: seed,
+        pcpus: vec![PcpuOutcome { busy: end, ..PcpuOutcome::default() }; 2],
+        domains: vec![DomainOutcome {
+            name: "guest".into(),
+            finished: elapsed.map(|_| end),
+            vcpus: vec![
+                VcpuOutcome {
+                    running: picos(vcpu),
+                    spinning: (picos(vcpu) as f64 * spinning) as Picos,
+                    ..VcpuOutcome::default()
+                };
+                4
+            ],
+            locks: Vec::new(),
+            tasks: vec![TaskOutcome {
+                user_ticks: picos(user),
+                system_ticks: picos(system),
+                sleeps: 2450,
+                preemptions: 2660,
+                ..TaskOutcome::default()
+            }],
+            metrics: Vec::new(),
+        }],
+    }
+}
+
+/// The published session: what the program must find if the simulator were perfect.
+fn published() -> Vec<Sample> {
+    let mut runs = Vec::new();
+    for seed in 1..=5 {
+        let mut add =
+            |lock: &str, load: &str, o: Outcome| runs.push(Sample::new(lock, load, &o, 20.0));
+        add("ticket", "half", outcome(seed, Some(503.0), 563.0, 146.0, 251.0, 0.3));
+        add("ticket", "optimal", outcome(seed, None, 10.0, 10.0, 10_800.0, 0.99));
+        add("lock-byte", "half", outcome(seed, Some(410.7), 564.6, 130.2, 205.4, 0.1));
+        add("lock-byte", "optimal", outcome(seed, Some(326.2), 540.0, 105.2, 163.1, 0.1));
+        add("xen-pv", "half", outcome(seed, Some(339.0), 567.3, 132.8, 169.5, 0.0));
+        add("xen-pv", "optimal", outcome(seed, Some(323.2), 543.0, 103.0, 161.6, 0.0));
+    }
+    runs
+}
+
+fn find<'a>(r: &'a Reproduction, place: &str, metric: &str) -> &'a Compared {
+    r.figures.iter().find(|f| f.place == place && f.metric == metric).unwrap()
+}
+
+#[test]
+fn a_perfect_simulator_is_found_perfect() {
+    let r = assemble(&experiment(), 20, (1..=5).collect(), published());
+    assert_eq!(r.verdict(), Some(true), "{:#?}", r.claims);
+    let missed: Vec<_> = r
+        .figures
+        .iter()
+        .filter(|f| {
+            f.grade != Grade::Good && !["context_switches", "sleeps"].contains(&f.metric.as_str())
+        })
+        .collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn kernbench_averages_over_both_loads_except_the_elapsed_time() {
+    let r = assemble(&experiment(), 20, (1..=5).collect(), published());
+    let percent = find(&r, "lock-byte, optimal load", "percent_cpu");
+    // Five of 169 and five of 197: the published 182.9 (15.1).
+    assert_eq!(percent.simulated, Some(183.0));
+    assert!((percent.simulated_stddev.unwrap() - 14.76).abs() < 0.01);
+    let elapsed = find(&r, "lock-byte, optimal load", "elapsed_s").simulated.unwrap();
+    assert!((elapsed - 326.2).abs() < 1e-6);
+}
+
+#[test]
+fn vcpu_time_is_that_of_the_whole_session() {
+    let r = assemble(&experiment(), 20, (1..=5).collect(), published());
+    let time = find(&r, "lock-byte, vcpu 0", "vcpu_time_s");
+    assert!((time.simulated.unwrap() - (6.0 * 205.4 + 5.0 * 163.1)).abs() < 1e-6);
+    assert_eq!(time.grade, Grade::Good);
+}
+
+#[test]
+fn runs_that_did_not_finish_are_shown_and_never_averaged_away() {
+    let mut runs = published();
+    let slow = runs.iter_mut().find(|r| r.lock == "lock-byte" && r.load == "half").unwrap();
+    (slow.elapsed_s, slow.ending) = (None, "limit");
+    let r = assemble(&experiment(), 20, (1..=5).collect(), runs);
+    let elapsed = find(&r, "lock-byte, half load", "elapsed_s");
+    assert_eq!(elapsed.grade, Grade::Missed);
+    assert_eq!(elapsed.note.as_deref(), Some("1 of 5 runs did not finish"));
+    assert_eq!(r.claims[1].holds, None, "an ordering with a missing run is undecided");
+    assert_eq!(r.verdict(), None);
+}
+
+#[test]
+fn a_ticket_lock_that_survives_refutes_the_claim() {
+    let mut runs = published();
+    for run in runs.iter_mut().filter(|r| r.lock == "ticket" && r.load == "optimal") {
+        (run.elapsed_s, run.ending) = (Some(400.0), "finished");
+    }
+    let r = assemble(&experiment(), 20, (1..=5).collect(), runs);
+    assert_eq!(r.claims[0].holds, Some(false));
+    assert_eq!(find(&r, "ticket, optimal load", "elapsed_s").grade, Grade::Missed);
+    assert_eq!(r.verdict(), Some(false));
+}
+
+#[test]
+fn no_figure_is_dropped_when_nothing_ran() {
+    let e = experiment();
+    let r = assemble(&e, 20, Vec::new(), Vec::new());
+    assert_eq!(r.figures.len(), e.figures.len());
+    assert!(r.figures.iter().all(|f| f.grade == Grade::Missed && f.note.is_some()));
+    assert!(r.claims.iter().all(|c| c.holds.is_none()));
+}

@@ -1,0 +1,158 @@
+//! Scenario files: TOML in, a checked [`Scenario`] or a precise complaint out.
+//!
+//! The way is text → tree with places → [`Scenario`]. The tree keeps a span with every key and
+//! value, so that each rule, however late it is checked, can point at the character that broke it.
+
+mod build;
+mod keys;
+mod quantity;
+mod reader;
+mod reference;
+mod set;
+mod suggest;
+pub(crate) mod tree;
+
+pub use quantity::format_time;
+pub use reference::{key_tables, schema};
+
+pub(crate) use build::scenario as build_scenario;
+pub(crate) use quantity::parse_time;
+pub(crate) use suggest::nearest;
+
+use overspin_scenario::Scenario;
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use tree::{At, Document, Source};
+
+/// What is wrong with a scenario, and where. Plain data: the command draws it. (`Box<str>` keeps it
+/// small: it is the error of every function here.)
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{path}:{line}:{column}: {message}")]
+pub struct ScenarioError {
+    /// The file, or `--set`.
+    pub path: Box<str>,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// Bytes of `text` that are meant.
+    pub span: Range<usize>,
+    /// Dotted key, empty if no key is concerned.
+    pub key: Box<str>,
+    /// The cause.
+    pub message: Box<str>,
+    /// The remedy.
+    pub help: Box<str>,
+    /// The whole text of the file or of the `--set` argument.
+    pub text: Arc<str>,
+}
+
+impl ScenarioError {
+    fn new(
+        source: &Source,
+        at: &At,
+        key: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        let text = &source.text;
+        // Spans come from the parser; being careful costs nothing and a slip must not panic.
+        let floor = |mut i: usize| {
+            i = i.min(text.len());
+            while !text.is_char_boundary(i) {
+                i -= 1;
+            }
+            i
+        };
+        let span = floor(at.span.start)..floor(at.span.end.max(at.span.start));
+        let before = &text[..span.start];
+        Self {
+            path: source.name.as_str().into(),
+            line: before.matches('\n').count() + 1,
+            column: before.rsplit('\n').next().unwrap_or("").chars().count() + 1,
+            span,
+            key: key.into(),
+            message: message.into().into(),
+            help: help.into().into(),
+            text: Arc::clone(text),
+        }
+    }
+}
+
+/// Why a scenario could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read `{path}`: {cause}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system said.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// Its content is wrong.
+    #[error(transparent)]
+    Invalid(#[from] Box<ScenarioError>),
+}
+
+/// No scenario is longer than this; a device or a wrong file might be.
+const LONGEST_FILE: u64 = 16 << 20;
+
+/// Reads the text of `path`, or of standard input for `-`.
+///
+/// # Errors
+/// If it cannot be read, is not UTF-8 or is longer than 16 MiB.
+pub fn read_text(path: &Path) -> Result<String, LoadError> {
+    let name = path.display().to_string();
+    let error = |cause| LoadError::Read { path: name.clone(), cause };
+    let mut text = String::new();
+    let mut input: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(std::fs::File::open(path).map_err(error)?)
+    };
+    input.by_ref().take(LONGEST_FILE).read_to_string(&mut text).map_err(error)?;
+    if input.read(&mut [0]).map_err(error)? != 0 {
+        return Err(error(std::io::Error::new(
+            std::io::ErrorKind::FileTooLarge,
+            "longer than 16 MiB, which no scenario is",
+        )));
+    }
+    Ok(text)
+}
+
+/// Loads a scenario file and applies `--set` overrides in order.
+///
+/// # Errors
+/// If the file cannot be read or is not a legal scenario.
+pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, LoadError> {
+    let text = read_text(path)?;
+    let name = path.display().to_string();
+    let stem = path.file_stem().map_or_else(|| name.clone(), |s| s.to_string_lossy().into_owned());
+    let stem = if stem == "-" { "stdin".to_owned() } else { stem };
+    Ok(parse(&name, &stem, &text, sets).map_err(Box::new)?)
+}
+
+/// Parses a scenario. `path` is what messages call it, `default_name` its name if it has none.
+///
+/// # Errors
+/// If it is not a legal scenario.
+pub fn parse(
+    path: &str,
+    default_name: &str,
+    text: &str,
+    sets: &[String],
+) -> Result<Scenario, ScenarioError> {
+    let mut document = Document::parse(path, text)?;
+    for argument in sets {
+        set::apply(&mut document, argument)?;
+    }
+    let root = document.root.clone();
+    build::scenario(&document, &root, "", default_name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! The key list as a JSON Schema and as Markdown tables.
+
+use super::keys::{Absent, Key, Kind, ROOT, SECTIONS, Section};
+use super::quantity::format_time;
+use super::reader::legal;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+/// What a time looks like.
+const TIME_PATTERN: &str = "^\\s*(0|[0-9_]*\\.?[0-9_]*\\s*(ps|ns|us|µs|ms|s|min|h))\\s*$";
+
+/// JSON Schema of a scenario, for editors that check TOML.
+#[must_use]
+pub fn schema() -> Value {
+    let mut schema = section(&ROOT, None);
+    if let Value::Object(map) = &mut schema {
+        map.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+        map.insert("title".into(), json!("Overspin scenario"));
+    }
+    schema
+}
+
+fn section(section: &Section, kind: Option<&str>) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for key in section.keys {
+        let mut value = match (key.name, kind) {
+            ("kind", Some(word)) => json!({ "const": word }),
+            _ => property(key),
+        };
+        if let Value::Object(map) = &mut value {
+            map.insert("description".into(), json!(key.doc));
+            if let Absent::Is(default) = key.absent {
+                map.insert("default".into(), default_value(key, default));
+            }
+        }
+        properties.insert(key.name.into(), value);
+        if matches!(key.absent, Absent::Required) {
+            required.push(key.name);
+        }
+    }
+    json!({
+        "type": "object",
+        "description": section.doc,
+        "additionalProperties": false,
+        "required": required,
+        "properties": properties,
+    })
+}
+
+fn default_value(key: &Key, text: &str) -> Value {
+    match key.kind {
+        Kind::Integer { .. } => text.parse::<u64>().map_or_else(|_| json!(text), |n| json!(n)),
+        Kind::Boolean => json!(text == "true"),
+        _ => json!(text),
+    }
+}
+
+fn property(key: &Key) -> Value {
+    match key.kind {
+        Kind::Text | Kind::Lock | Kind::Scheduler => json!({ "type": "string" }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Boolean => json!({ "type": "boolean" }),
+        Kind::Time { min, .. } => {
+            let text = json!({ "type": "string", "pattern": TIME_PATTERN });
+            // A bare 0 is a time without a unit; anything else needs one.
+            if min == 0 { json!({ "anyOf": [text, { "const": 0 }] }) } else { text }
+        }
+        Kind::Cpus => {
+            let list = json!({ "type": "string" });
+            let numbers = json!({
+                "type": "array", "minItems": 1, "items": { "type": "integer", "minimum": 0 },
+            });
+            json!({ "anyOf": [list, { "type": "array", "items": { "anyOf": [list, numbers] } }] })
+        }
+        Kind::Table(inner) => section(inner, None),
+        Kind::Tables(inner) => {
+            let least = usize::from(matches!(key.absent, Absent::Required));
+            json!({ "type": "array", "minItems": least, "items": section(inner, None) })
+        }
+        Kind::OneOf(sections) => {
+            let words = super::keys::WORKLOAD_KINDS;
+            let kinds: Vec<Value> =
+                sections.iter().zip(words).map(|(s, word)| section(s, Some(word))).collect();
+            json!({ "oneOf": kinds })
+        }
+    }
+}
+
+/// A Markdown table for each section of a scenario file.
+#[must_use]
+pub fn key_tables() -> String {
+    let mut text = String::new();
+    for section in SECTIONS {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "### {}\n\n{}\n", section.heading, section.doc);
+        let _ =
+            writeln!(text, "| key | default | legal values | meaning |\n| --- | --- | --- | --- |");
+        for key in section.keys {
+            let default = match key.absent {
+                Absent::Required => "required".to_owned(),
+                Absent::Is("") => "empty".to_owned(),
+                Absent::Is(value) => format!("`{value}`"),
+                Absent::Means(words) => words.to_owned(),
+            };
+            let _ = writeln!(text, "| `{}` | {default} | {} | {} |", key.name, short(key), key.doc);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Legal values, short enough for a table.
+fn short(key: &Key) -> String {
+    match key.kind {
+        Kind::Time { min, max } => format!("time, {} to {}", format_time(min), format_time(max)),
+        Kind::Integer { min, max: u64::MAX } => format!("integer from {min}"),
+        Kind::Integer { min, max } => format!("integer, {min} to {max}"),
+        Kind::Text => "text".into(),
+        Kind::Choice(words) => {
+            words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", ")
+        }
+        _ => legal(key),
+    }
+}

@@ -1,0 +1,148 @@
+//! A TOML document as an owned tree that remembers where each key and value stands. `--set`
+//! overrides are further sources of the same tree, so that an error in one points into it.
+
+use super::ScenarioError;
+use std::ops::Range;
+use std::sync::Arc;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A text that keys and values come from.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) text: Arc<str>,
+}
+
+/// A place in a source.
+#[derive(Clone, Debug)]
+pub(crate) struct At {
+    pub(crate) source: usize,
+    pub(crate) span: Range<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Text(String),
+    /// `None` if it does not even fit 128 bits.
+    Integer(Option<i128>),
+    Float,
+    Boolean(bool),
+    Datetime,
+    Array(Vec<Node>),
+    Table(Table),
+}
+
+impl Value {
+    /// The type, as a person would call it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "a string",
+            Self::Integer(_) => "an integer",
+            Self::Float => "a decimal number",
+            Self::Boolean(_) => "a boolean",
+            Self::Datetime => "a date",
+            Self::Array(_) => "an array",
+            Self::Table(_) => "a table",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    pub(crate) at: At,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) key_at: At,
+    pub(crate) node: Node,
+}
+
+/// Entries in the order of the text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Table {
+    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.key == key)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|e| e.key == key)
+    }
+}
+
+/// A document: its sources and its root.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) root: Node,
+}
+
+impl Document {
+    /// Parses `text`, which is called `name` in messages.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        let sources = vec![Source { name: name.to_owned(), text: text.into() }];
+        match DeTable::parse(text) {
+            Ok(table) => {
+                let span = table.span();
+                let value = convert_table(table.into_inner(), 0);
+                Ok(Self { sources, root: Node { value, at: At { source: 0, span } } })
+            }
+            Err(error) => {
+                let at = At { source: 0, span: error.span().unwrap_or(0..0) };
+                let message = format!("this is not TOML: {}", error.message());
+                let help = "texts and times stand in quotes (limit = \"5s\"), a key stands once in \
+                            its table, and a table opens with [name]";
+                Err(ScenarioError::new(&sources[0], &at, "", message, help))
+            }
+        }
+    }
+
+    /// An error at a place in this document.
+    pub(crate) fn error(
+        &self,
+        at: &At,
+        key: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> ScenarioError {
+        ScenarioError::new(&self.sources[at.source], at, key, message, help)
+    }
+}
+
+/// Converts a parsed value whose text belongs to `source`.
+pub(crate) fn convert(value: Spanned<DeValue<'_>>, source: usize) -> Node {
+    let at = At { source, span: value.span() };
+    let value = match value.into_inner() {
+        DeValue::String(s) => Value::Text(s.into_owned()),
+        DeValue::Integer(i) => {
+            Value::Integer(i128::from_str_radix(&i.as_str().replace('_', ""), i.radix()).ok())
+        }
+        DeValue::Float(_) => Value::Float,
+        DeValue::Boolean(b) => Value::Boolean(b),
+        DeValue::Datetime(_) => Value::Datetime,
+        DeValue::Array(a) => Value::Array(a.iter().map(|v| convert(v.clone(), source)).collect()),
+        DeValue::Table(t) => convert_table(t, source),
+    };
+    Node { value, at }
+}
+
+fn convert_table(table: DeTable<'_>, source: usize) -> Value {
+    let mut entries: Vec<Entry> = table
+        .into_iter()
+        .map(|(key, value)| Entry {
+            key_at: At { source, span: key.span() },
+            key: key.into_inner().into_owned(),
+            node: convert(value, source),
+        })
+        .collect();
+    // The parser sorts by name; a person reads from the top, and so do our messages.
+    entries.sort_by_key(|e| e.key_at.span.start);
+    Value::Table(Table { entries })
+}

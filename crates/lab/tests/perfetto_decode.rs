@@ -1,0 +1,131 @@
+//! A trace of ours, decoded with Perfetto's own message definitions (PyPI package `perfetto`),
+//! must add up to the totals of the run. Skipped, with the reason on standard error, where Python
+//! or the package is missing; `OVERSPIN_PYTHON` names a Python that has it.
+
+use overspin_lab::perfetto::PerfettoSink;
+use overspin_lab::scenario_file;
+use overspin_scenario::{NS, Outcome, Scenario, TraceEvent, TraceSink, US, VcpuState};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+fn python() -> Option<String> {
+    let python = std::env::var("OVERSPIN_PYTHON").unwrap_or_else(|_| "python3".into());
+    let check = Command::new(&python)
+        .args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"])
+        .output();
+    match check {
+        Ok(output) if output.status.success() => Some(python),
+        _ => {
+            eprintln!(
+                "SKIPPED: `{python}` has no package `perfetto`; pip install perfetto protobuf, or set OVERSPIN_PYTHON"
+            );
+            None
+        }
+    }
+}
+
+fn decode(python: &str, trace: &[u8]) -> Value {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), trace).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/perfetto_decode.py");
+    let output = Command::new(python).arg(script).arg(file.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn scenario(text: &str) -> Scenario {
+    scenario_file::parse("trace.toml", "trace", text, &[]).unwrap()
+}
+
+const TWO_ON_ONE: &str = r#"
+[host]
+cores = 1
+[[domain]]
+name = "guest"
+vcpus = 2
+lock = "ticket"
+workload = { kind = "lock-loop" }
+"#;
+
+#[test]
+fn hand_made_events_add_up() {
+    use TraceEvent::{Kick, LockAcquired, LockReleased, LockWait, Switch, Wake};
+    let Some(python) = python() else { return };
+    let switch = |prev, prev_state, next| Switch { pcpu: 0, prev, prev_state, next };
+    let mut sink = PerfettoSink::new(&scenario(TWO_ON_ONE), Vec::new()).unwrap();
+    for (at, event) in [
+        (0, switch(None, VcpuState::Runnable, Some(0))),
+        (US, LockAcquired { vcpu: 0, lock: 0, waited: false }),
+        (2 * US, Wake { vcpu: 1, pcpu: Some(0) }),
+        (3 * US, switch(Some(0), VcpuState::Runnable, Some(1))),
+        (4 * US, LockWait { vcpu: 1, lock: 0 }),
+        (6 * US, switch(Some(1), VcpuState::Blocked, Some(0))),
+        (7 * US, LockReleased { vcpu: 0, lock: 0 }),
+        (7 * US, Kick { from: 0, to: 1 }),
+        (7 * US, Wake { vcpu: 1, pcpu: Some(0) }),
+        (8 * US, switch(Some(0), VcpuState::Runnable, Some(1))),
+        (9 * US, LockAcquired { vcpu: 1, lock: 0, waited: true }),
+        (10 * US, LockReleased { vcpu: 1, lock: 0 }),
+        (11 * US, LockWait { vcpu: 1, lock: 0 }),
+    ] {
+        sink.record(at, event);
+    }
+    let totals = decode(&python, &sink.finish(12 * US).unwrap());
+    assert_eq!(totals["running_ns"]["guest/v0"], 5_000);
+    assert_eq!(totals["running_ns"]["guest/v1"], 7_000);
+    assert_eq!(
+        totals["slices"]["guest/v1|wait section"],
+        serde_json::json!({"count": 1, "ns": 5_000})
+    );
+    assert_eq!(
+        totals["slices"]["guest/v0|hold section"],
+        serde_json::json!({"count": 1, "ns": 6_000})
+    );
+    assert_eq!(totals["slices"]["guest/v1|blocked"]["ns"], 1_000);
+    assert_eq!(totals["slices"]["guest/v0|runnable"]["ns"], 3_000 + 4_000);
+    assert_eq!(
+        (&totals["unended"], &totals["instants"], &totals["wakings"]),
+        (&1.into(), &1.into(), &2.into())
+    );
+}
+
+/// Waits of domain `domain` in the decoded trace: number and nanoseconds.
+fn waits(totals: &Value, domain: &str, lock: &str) -> (u64, u64) {
+    let slices = totals["slices"].as_object().unwrap();
+    let of_lock = slices.iter().filter(|(name, _)| {
+        name.starts_with(&format!("{domain}/")) && name.ends_with(&format!("|wait {lock}"))
+    });
+    of_lock.fold((0, 0), |(n, ns), (_, s)| {
+        (n + s["count"].as_u64().unwrap(), ns + s["ns"].as_u64().unwrap())
+    })
+}
+
+#[test]
+fn a_simulated_run_adds_up_to_its_outcome() {
+    let Some(python) = python() else { return };
+    for lock in ["ticket", "xen-pv"] {
+        let text = TWO_ON_ONE
+            .replace("[host]", "limit = \"50ms\"\n[host]")
+            .replace("\"ticket\"", &format!("{lock:?}"));
+        let scenario = scenario(&text);
+        let mut sink = PerfettoSink::new(&scenario, Vec::new()).unwrap();
+        let options = overspin_sim::Options { trace: Some(&mut sink), progress: None };
+        let outcome: Outcome = overspin_sim::run(&scenario, 1, options).unwrap();
+        let totals = decode(&python, &sink.finish(outcome.elapsed).unwrap());
+        let domain = &outcome.domains[0];
+        for (i, vcpu) in domain.vcpus.iter().enumerate() {
+            let traced = totals["running_ns"][format!("guest/v{i}")].as_u64().unwrap_or(0);
+            // Each end of each stretch is cut to a nanosecond.
+            assert!(
+                traced.abs_diff(vcpu.running / NS) <= vcpu.dispatches + 1,
+                "{lock} v{i}: {traced} {vcpu:?}"
+            );
+        }
+        for l in &domain.locks {
+            let (count, ns) = waits(&totals, "guest", &l.name);
+            assert_eq!(count, l.contended, "{lock} {}", l.name);
+            assert!(ns.abs_diff(l.wait_total / NS) <= count, "{lock} {}: {ns} {l:?}", l.name);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Where a vCPU may run (hard affinity) and where it would rather run (soft affinity).
+
+use crate::cpuset::CpuSet;
+use crate::error::SchedError;
+use crate::ids::PcpuId;
+use alloc::vec::Vec;
+
+/// An affinity as a caller states it: lists of pCPU indices, in any order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Affinity {
+    hard: Option<Vec<u32>>,
+    soft: Option<Vec<u32>>,
+}
+
+impl Affinity {
+    /// May run anywhere, without preference.
+    pub fn any() -> Self {
+        Self::default()
+    }
+
+    /// May run only on these pCPUs.
+    pub fn hard(pcpus: impl IntoIterator<Item = u32>) -> Self {
+        Self { hard: Some(pcpus.into_iter().collect()), soft: None }
+    }
+
+    /// May run anywhere, and prefers these pCPUs.
+    pub fn soft(pcpus: impl IntoIterator<Item = u32>) -> Self {
+        Self { hard: None, soft: Some(pcpus.into_iter().collect()) }
+    }
+
+    /// The same, but preferring these pCPUs.
+    #[must_use]
+    pub fn with_soft(self, pcpus: impl IntoIterator<Item = u32>) -> Self {
+        Self { soft: Some(pcpus.into_iter().collect()), ..self }
+    }
+
+    /// Checks it against a machine of `pcpus` pCPUs.
+    ///
+    /// # Errors
+    /// [`SchedError::NoSuchPcpu`], [`SchedError::EmptyAffinity`].
+    pub(crate) fn resolve(&self, pcpus: u32) -> Result<AffinityMask, SchedError> {
+        let mask = |list: &Option<Vec<u32>>| {
+            let Some(list) = list else { return Ok(CpuSet::all(pcpus)) };
+            let mut set = CpuSet::empty(pcpus);
+            for &pcpu in list {
+                if pcpu >= pcpus {
+                    return Err(SchedError::NoSuchPcpu { pcpu, pcpus });
+                }
+                set.insert(PcpuId(pcpu));
+            }
+            Ok(set)
+        };
+        let (hard, mut soft) = (mask(&self.hard)?, mask(&self.soft)?);
+        if hard.is_empty() {
+            return Err(SchedError::EmptyAffinity);
+        }
+        // Covers the pool as well: hard lies in the pool, which is the whole machine.
+        let useful = !hard.is_subset(&soft) && hard.intersects(&soft);
+        soft.intersect_with(&hard);
+        Ok(AffinityMask { pinned: hard.len() == 1, hard, soft: useful.then_some(soft) })
+    }
+}
+
+/// An affinity as a scheduler sees it. The pool is the whole machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AffinityMask {
+    hard: CpuSet,
+    soft: Option<CpuSet>,
+    pinned: bool,
+}
+
+impl AffinityMask {
+    /// Where the vCPU may run; never empty.
+    pub fn hard(&self) -> &CpuSet {
+        &self.hard
+    }
+
+    /// The part of [`Self::hard`] that it prefers, if that is a proper, non-empty part: what the
+    /// originals call useful soft affinity. None means that there is nothing to prefer.
+    pub fn soft(&self) -> Option<&CpuSet> {
+        self.soft.as_ref()
+    }
+
+    /// Whether exactly one pCPU is allowed.
+    pub fn is_pinned(&self) -> bool {
+        self.pinned
+    }
+
+    /// The masks to try in turn: preferred ones first, then all allowed ones.
+    pub fn steps(&self) -> impl Iterator<Item = &CpuSet> {
+        self.soft.iter().chain(core::iter::once(&self.hard))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_proper_part_is_useful_soft_affinity() {
+        let soft = |a: Affinity| a.resolve(4).unwrap().soft().is_some();
+        assert!(soft(Affinity::soft([1])));
+        assert!(soft(Affinity::hard([0, 1]).with_soft([1, 2])));
+        assert!(!soft(Affinity::hard([0, 1]).with_soft([0, 1, 2])), "prefers all it may have");
+        assert!(!soft(Affinity::hard([0, 1]).with_soft([2, 3])), "prefers what it may not have");
+        assert!(!soft(Affinity::any()));
+    }
+
+    #[test]
+    fn bad_affinities_are_refused() {
+        let error = Affinity::hard([4]).resolve(4);
+        assert_eq!(error, Err(SchedError::NoSuchPcpu { pcpu: 4, pcpus: 4 }));
+        assert_eq!(Affinity::hard([]).resolve(4), Err(SchedError::EmptyAffinity));
+    }
+}

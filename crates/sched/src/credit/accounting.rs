@@ -1,0 +1,215 @@
+//! Credit: burned by running, earned by accounting; ticks; caps.
+//!
+//! One credit is 100 us of running. Divisions round towards zero, or up where the comment or
+//! `div_ceil` says so; all sums fit an i64 (65535 × 10,000 vCPUs × 10^8 credits).
+
+use super::profile::{CREDITS_PER_MS, MS};
+use super::{Credit, Priority};
+use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::list::List;
+use crate::scheduler::Context;
+
+/// Quotient rounded up; for a ≥ 0 and b > 0.
+fn div_ceil(a: i64, b: i64) -> i64 {
+    (a + b - 1) / b
+}
+
+impl Credit {
+    /// Charges `v` for the time since it was last charged. Sampled accounting charges at ticks only.
+    pub(super) fn burn(&mut self, now: Nanos, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v.index()];
+        let ran = now - vcpu.start;
+        if ran <= 0 || self.profile.sampled {
+            return;
+        }
+        let due = ran * CREDITS_PER_MS + vcpu.residual;
+        let credits = due / MS;
+        vcpu.residual = due % MS;
+        vcpu.credit -= credits;
+        // The charged time only: its rounding error and the residual keep each other in check.
+        vcpu.start += credits * (MS / CREDITS_PER_MS);
+    }
+
+    /// Starts the tick of `p` at the next multiple of its period, unless it runs.
+    pub(super) fn start_tick(&mut self, cx: &mut Context<'_>, p: PcpuId) {
+        let pcpu = &mut self.pcpus[p.index()];
+        if !core::mem::replace(&mut pcpu.ticking, true) {
+            let tick = self.params.tick;
+            cx.set_timer(TimerId::Tick(p), (cx.now().div_euclid(tick) + 1) * tick);
+        }
+    }
+
+    /// Stops the tick of `p`, which goes idle.
+    pub(super) fn stop_tick(&mut self, cx: &mut Context<'_>, p: PcpuId) {
+        let pcpu = &mut self.pcpus[p.index()];
+        if !self.profile.idle_tick && core::mem::take(&mut pcpu.ticking) {
+            cx.stop_timer(TimerId::Tick(p));
+        }
+    }
+
+    /// The tick of `p`: ends a boost, charges, activates or reconsiders the place of what runs;
+    /// then repairs the queue.
+    pub(super) fn tick(&mut self, cx: &mut Context<'_>, p: PcpuId) {
+        let current = cx.current(p);
+        if let Some(v) = current {
+            let vcpu = &mut self.vcpus[v.index()];
+            if vcpu.priority == Priority::Boost {
+                vcpu.priority = Priority::Under;
+            }
+            if self.profile.sampled {
+                vcpu.credit -= self.params.credits_per_tick;
+            } else {
+                self.burn(cx.now(), v);
+            }
+            if !self.vcpus[v.index()].active {
+                self.activate(v);
+            } else if self.place(cx, v, false) != p {
+                cx.request_migration(v);
+            }
+        }
+        let pcpu = &mut self.pcpus[p.index()];
+        pcpu.ticks = (pcpu.ticks + 1) % self.params.ticks_per_tslice;
+        if self.profile.sampled && p == PcpuId(0) && pcpu.ticks == 0 {
+            self.account(cx);
+        }
+        self.sort(p);
+        self.pcpus[p.index()].ticking = current.is_some() || self.profile.idle_tick;
+        if self.pcpus[p.index()].ticking {
+            cx.set_timer(TimerId::Tick(p), cx.now() + self.params.tick);
+        }
+    }
+
+    /// The weight with which `d` counts now: that of each of its active vCPUs, or, under sampled
+    /// accounting, of the domain if any is active.
+    pub(super) fn active_weight(&self, d: DomainId) -> i64 {
+        let domain = &self.domains[d.index()];
+        let shares =
+            if self.profile.sampled { domain.active_vcpus.min(1) } else { domain.active_vcpus };
+        domain.weight * shares
+    }
+
+    /// `v` earns from now on.
+    fn activate(&mut self, v: VcpuId) {
+        let d = self.vcpus[v.index()].domain;
+        self.weight -= self.active_weight(d);
+        self.vcpus[v.index()].active = true;
+        let domain = &mut self.domains[d.index()];
+        if domain.active.is_empty() {
+            self.domain_links.push_front(&mut self.active_domains, d.0);
+        }
+        self.active_links.push_front(&mut domain.active, v.0);
+        domain.active_vcpus += 1;
+        self.weight += self.active_weight(d);
+    }
+
+    /// `v` earns no more.
+    pub(super) fn deactivate(&mut self, v: VcpuId) {
+        let d = self.vcpus[v.index()].domain;
+        self.weight -= self.active_weight(d);
+        self.vcpus[v.index()].active = false;
+        let domain = &mut self.domains[d.index()];
+        self.active_links.remove(&mut domain.active, v.0);
+        domain.active_vcpus -= 1;
+        if domain.active.is_empty() {
+            self.domain_links.remove(&mut self.active_domains, d.0);
+        }
+        self.weight += self.active_weight(d);
+    }
+
+    /// Hands out the credits of a period by weight, and sets classes by what each has then. What a
+    /// domain cannot use goes to those that come later in the list; a domain that left some after
+    /// others had got less than they could use comes first the next time. It never preempts.
+    /// O(active vCPUs).
+    pub(super) fn account(&mut self, cx: &mut Context<'_>) {
+        // Deactivations below change the sum; the shares are of what it was.
+        let weight = self.weight;
+        if weight == 0 {
+            self.balance = 0;
+            return;
+        }
+        let debt = (-self.balance).max(0);
+        let period = self.params.credits_per_tslice;
+        let mut total = period * i64::from(cx.pcpus()) + debt;
+        let mut left = weight;
+        let mut balance = 0;
+        let mut others_want_more = false;
+        let mut at = self.active_domains.head();
+        while let Some(d) = at {
+            at = self.domain_links.next(d);
+            let share = self.active_weight(DomainId(d));
+            let domain = &self.domains[d as usize];
+            let (n, cap) = (domain.active_vcpus, domain.cap);
+            left -= share;
+            let mut peak = n * period + div_ceil(debt * share, weight);
+            let mut floor = None;
+            if cap > 0 {
+                let allowed = div_ceil(cap * period, 100);
+                peak = peak.min(allowed);
+                floor = Some(-div_ceil(allowed, n));
+            }
+            let mut fair = div_ceil(total * share, weight);
+            if fair < peak {
+                others_want_more = true;
+            } else {
+                if left != 0 {
+                    total += div_ceil((fair - peak) * weight, left);
+                }
+                if others_want_more {
+                    self.domain_links.remove(&mut self.active_domains, d);
+                    self.domain_links.push_front(&mut self.active_domains, d);
+                }
+                fair = peak;
+            }
+            balance += self.pay(cx, self.domains[d as usize].active, div_ceil(fair, n), floor);
+        }
+        self.balance = balance;
+        self.epoch += 1;
+    }
+
+    /// Pays `each` to the active vCPUs from `head` on; parks those below `floor`. Returns the sum
+    /// of their credits.
+    fn pay(&mut self, cx: &mut Context<'_>, list: List, each: i64, floor: Option<i64>) -> i64 {
+        let period = self.params.credits_per_tslice;
+        let mut sum = 0;
+        let mut at = list.head();
+        while let Some(x) = at {
+            at = self.active_links.next(x);
+            let v = VcpuId(x);
+            let vcpu = &mut self.vcpus[v.index()];
+            vcpu.credit += each;
+            if vcpu.credit < 0 {
+                vcpu.priority = Priority::Over;
+                let park = floor.is_some_and(|floor| vcpu.credit < floor) && !vcpu.parked;
+                vcpu.parked |= park;
+                vcpu.credit = vcpu.credit.max(-period);
+                if park && cx.park(v) {
+                    crate::Scheduler::sleep(self, cx, v);
+                }
+            } else {
+                vcpu.priority = Priority::Under;
+                if vcpu.parked {
+                    self.unpark(cx, v);
+                }
+                let vcpu = &mut self.vcpus[v.index()];
+                if vcpu.credit > period {
+                    vcpu.credit = if self.profile.sampled { 0 } else { vcpu.credit / 2 };
+                    self.deactivate(v);
+                }
+            }
+            sum += self.vcpus[v.index()].credit;
+        }
+        sum
+    }
+
+    /// Lets a parked vCPU run again.
+    fn unpark(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        // While the mark is there, the wake-up does not boost.
+        if self.profile.boost_unparked {
+            self.vcpus[v.index()].parked = false;
+        }
+        if cx.unpark(v) {
+            crate::Scheduler::wake(self, cx, v);
+        }
+        self.vcpus[v.index()].parked = false;
+    }
+}

@@ -1,0 +1,213 @@
+//! Where a vCPU should run, whom its wake-up concerns, and what a pCPU without work takes.
+//!
+//! Choices are made twice where soft affinity is useful: among preferred pCPUs, then among all
+//! allowed ones. Each socket counts as a NUMA node.
+
+use super::profile::Steal;
+use super::{Credit, Priority};
+use crate::ids::{PcpuId, VcpuId};
+use crate::machine::Machine;
+use crate::scheduler::Context;
+use core::ops::Range;
+
+impl Credit {
+    /// Chooses where to place `v`: idle cores before idle threads of busy cores, and another
+    /// socket only if it is twice as idle (strictly more idle in the profile of 2008). With
+    /// `commit`, the rotation among equals goes on. `v` may be current; it counts as gone.
+    pub(super) fn place(&mut self, machine: &Machine, v: VcpuId, commit: bool) -> PcpuId {
+        let topology = machine.topology();
+        let home = machine.home(v);
+        let spread = self.profile.placement_bias;
+        let (idle, candidates) = (&mut self.idle_scratch, &mut self.candidates);
+        let mut chosen = home;
+        for mask in machine.affinity(v).steps() {
+            chosen = mask.toc(home).unwrap_or(home);
+            idle.copy_from(&self.idlers);
+            if !spread || chosen == home && self.pcpus[home.index()].queued == 0 {
+                idle.insert(chosen);
+            }
+            candidates.copy_from(idle);
+            candidates.intersect_with(mask);
+            if !candidates.contains(chosen)
+                && let Some(near) = candidates.cycle(chosen)
+            {
+                chosen = near;
+            }
+            candidates.remove(chosen);
+            // Each round takes at least one candidate, normally a core or a socket of them.
+            while let Some(x) = candidates.cycle(chosen) {
+                let mates = topology.socket_of(chosen) == topology.socket_of(x);
+                let group = |p| if mates { topology.siblings(p) } else { topology.socket_mates(p) };
+                let (here, there) = (idle.count_range(group(chosen)), idle.count_range(group(x)));
+                let factor = if mates || !spread { 1 } else { 2 };
+                let better = if self.params.smt_power_savings {
+                    here > there
+                } else {
+                    here * factor < there
+                };
+                if !better {
+                    candidates.remove_within(idle, group(x));
+                } else if spread {
+                    let bias = &mut self.pcpus[x.index()].idle_bias;
+                    chosen = idle.cycle_and_within(*bias, candidates, group(x)).unwrap_or(x);
+                    if commit {
+                        *bias = chosen;
+                    }
+                    candidates.remove_range(topology.siblings(chosen));
+                } else {
+                    chosen = x;
+                    candidates.remove(x);
+                }
+            }
+            if idle.contains(chosen) {
+                break;
+            }
+        }
+        chosen
+    }
+
+    /// Tells those pCPUs to reschedule whom the queueing of `new` concerns.
+    pub(super) fn tickle(&mut self, cx: &mut Context<'_>, new: VcpuId) {
+        let home = cx.home(new);
+        let current = cx.current(home);
+        let preempts = self.vcpus[new.index()].priority > self.current_priority(cx, home);
+        if !self.profile.tickle_choice {
+            // 2008: home if it is to be preempted, and everybody who might take it.
+            if preempts {
+                cx.resched(home);
+            }
+            if current.is_some() {
+                self.tell_idlers(cx, new, false);
+            }
+        } else if cx.affinity(new).is_pinned() && self.idlers.contains(home)
+            || current.is_none()
+            || preempts && self.idlers.is_empty()
+        {
+            self.tell(cx, home);
+        } else if self.tell_preferred_idlers(cx, new) || self.tell_idlers(cx, new, false) {
+            // An idle pCPU will steal it.
+        } else if preempts {
+            // Others are idle, but none where `new` may run. As it was meant, what it preempts
+            // goes there; the original asks for the affinity of `new` and thus never does that.
+            let kicked = current
+                .filter(|c| !self.params.as_is && cx.affinity(*c).hard().intersects(&self.idlers));
+            match kicked {
+                Some(c) => cx.request_migration(c),
+                None => self.tell(cx, home),
+            }
+        }
+    }
+
+    /// The soft step of [`Self::tickle`]. Returns whether anybody was told.
+    fn tell_preferred_idlers(&mut self, cx: &mut Context<'_>, new: VcpuId) -> bool {
+        cx.affinity(new).soft().is_some() && self.tell_idlers(cx, new, true)
+    }
+
+    /// Tells one idle pCPU that `new` may (or, if `soft`, would rather) run on, or all of them if
+    /// the parameters say so. Returns whether there was any.
+    fn tell_idlers(&mut self, cx: &mut Context<'_>, new: VcpuId, soft: bool) -> bool {
+        let last = self.pcpus[cx.executing().index()].last_tickled;
+        let one = self.params.tickle_one_idle;
+        let mut told = None;
+        let mut from = if one { last } else { PcpuId(cx.pcpus() - 1) };
+        loop {
+            let affinity = cx.affinity(new);
+            let mask =
+                if soft { affinity.soft().unwrap_or(affinity.hard()) } else { affinity.hard() };
+            let Some(p) = self.idlers.cycle_and(from, mask) else { break };
+            // All: in index order, until it wraps round.
+            if told.is_some_and(|t: PcpuId| p <= t) {
+                break;
+            }
+            (told, from) = (Some(p), p);
+            self.tell(cx, p);
+            if one {
+                self.pcpus[cx.executing().index()].last_tickled = p;
+                break;
+            }
+        }
+        told.is_some()
+    }
+
+    fn tell(&mut self, cx: &mut Context<'_>, p: PcpuId) {
+        cx.resched(p);
+        if self.profile.tickled_is_busy {
+            self.idlers.remove(p);
+        }
+    }
+
+    /// Looks for a vCPU on another queue, of a class above `than`, that `p` may run; takes it.
+    pub(super) fn steal(
+        &mut self,
+        cx: &mut Context<'_>,
+        p: PcpuId,
+        than: Priority,
+    ) -> Option<VcpuId> {
+        let topology = *cx.topology();
+        let (v, peer) = if self.profile.steal == Steal::Cyclic {
+            let found = self.find_work(cx, p, than, false, p.0 + 1..cx.pcpus());
+            found.or_else(|| self.find_work(cx, p, than, false, 0..p.0))
+        } else {
+            let steps =
+                if self.soft_affinities > 0 { [true, false].iter() } else { [false].iter() };
+            let own = topology.socket_of(p);
+            steps.copied().find_map(|soft| {
+                (own..topology.sockets).chain(0..own).find_map(|node| {
+                    let all = topology.socket(node);
+                    let from = match self.profile.steal {
+                        Steal::NodeRotating => self.steal_bias[node as usize].0 + 1,
+                        _ => all.start,
+                    };
+                    let from = from.clamp(all.start, all.end);
+                    self.find_work(cx, p, than, soft, from..all.end)
+                        .or_else(|| self.find_work(cx, p, than, soft, all.start..from))
+                })
+            })
+        }?;
+        self.dequeue(peer, v);
+        self.steal_bias[topology.socket_of(peer) as usize] = peer;
+        cx.set_home(v, p);
+        Some(v)
+    }
+
+    /// The first suitable vCPU on the queues of `peers`, and where it is. Peers that have none
+    /// queued, or that are about to choose from their queue themselves, are passed over.
+    fn find_work(
+        &self,
+        cx: &Context<'_>,
+        p: PcpuId,
+        than: Priority,
+        soft: bool,
+        peers: Range<u32>,
+    ) -> Option<(VcpuId, PcpuId)> {
+        let mut from = peers.start;
+        while let Some(peer) = self.waiting.next_in(from..peers.end) {
+            from = peer.0 + 1;
+            if peer == p || cx.current(peer).is_none() {
+                continue;
+            }
+            let found = self
+                .run_links
+                .iter(&self.pcpus[peer.index()].queue)
+                .map(VcpuId)
+                .take_while(|v| self.vcpus[v.index()].priority > than)
+                .find(|v| self.may_steal(cx, *v, p, soft));
+            if let Some(v) = found {
+                return Some((v, peer));
+            }
+        }
+        None
+    }
+
+    fn may_steal(&self, cx: &Context<'_>, v: VcpuId, p: PcpuId, soft: bool) -> bool {
+        let vcpu = &self.vcpus[v.index()];
+        let affinity = cx.affinity(v);
+        let allowed = match soft {
+            true => affinity.soft().is_some_and(|s| s.contains(p)),
+            false => affinity.hard().contains(p),
+        };
+        let gives_way = vcpu.yields && self.profile.steal == Steal::NodeRotating;
+        let hot = cx.now() - vcpu.last_pass < self.params.migration_delay;
+        allowed && !cx.is_running(v) && !gives_way && !hot
+    }
+}

@@ -1,0 +1,66 @@
+//! Names of things: pCPUs, vCPUs, domains, timers; and what a world is asked to do.
+
+/// Time or duration in nanoseconds, signed as in the originals.
+pub type Nanos = i64;
+
+/// A physical CPU: one hardware thread. Dense from 0; see [`Topology`](crate::Topology).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PcpuId(pub u32);
+
+/// A virtual CPU. Dense from 0 in order of creation, over all domains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VcpuId(pub u32);
+
+/// A domain (virtual machine), the owner of vCPUs. Dense from 0 in order of creation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DomainId(pub u32);
+
+impl PcpuId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl VcpuId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl DomainId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A timer that the world keeps for the hypervisor layer or its scheduler.
+///
+/// The order of this type is the order in which timers due at one instant must be delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TimerId {
+    /// The periodic tick of a pCPU.
+    Tick(PcpuId),
+    /// The accounting of a scheduler, one per system.
+    Accounting,
+    /// The end of the slice of what runs on a pCPU.
+    Slice(PcpuId),
+}
+
+/// What the world must do after a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// Make this pCPU enter its scheduler as soon as it can.
+    Resched(PcpuId),
+    /// Set a timer; replaces an earlier setting of the same timer.
+    SetTimer {
+        /// Which one.
+        timer: TimerId,
+        /// When it expires, absolute. A time in the past means at once.
+        at: Nanos,
+    },
+    /// Stop a timer. No effect if it is not set.
+    StopTimer {
+        /// Which one.
+        timer: TimerId,
+    },
+}

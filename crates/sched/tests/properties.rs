@@ -1,0 +1,484 @@
+//! Properties of every profile under random calls, and of the shares that come out of long runs.
+
+mod common;
+
+use common::{Driver, MS, US};
+use overspin_sched::*;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One thing that a world or an administrator may do. Indices are taken modulo what exists.
+#[derive(Clone, Debug)]
+enum Op {
+    Up(u32),
+    Down(u32),
+    Block(u32),
+    Unblock(u32),
+    Pause(u32),
+    Unpause(u32),
+    PauseDomain(u32),
+    UnpauseDomain(u32),
+    Yield(u32),
+    /// A pass of one of the pCPUs that were asked for one.
+    Pass(u32),
+    /// The second half of a switch that is under way.
+    Saved(u32),
+    /// Time passes up to the next timer, at most this many us; due timers are delivered.
+    Time(u32),
+    Weight(u32, u32),
+    Cap(u32, u32),
+    Affinity(u32, u32, u32),
+    NewVcpu(u32, u32),
+    Remove(u32),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let v = || 0..64u32;
+    prop_oneof![
+        3 => v().prop_map(Op::Up),
+        1 => v().prop_map(Op::Down),
+        6 => v().prop_map(Op::Block),
+        6 => v().prop_map(Op::Unblock),
+        1 => v().prop_map(Op::Pause),
+        2 => v().prop_map(Op::Unpause),
+        1 => v().prop_map(Op::PauseDomain),
+        1 => v().prop_map(Op::UnpauseDomain),
+        2 => v().prop_map(Op::Yield),
+        16 => v().prop_map(Op::Pass),
+        10 => v().prop_map(Op::Saved),
+        12 => (0..20_000u32).prop_map(Op::Time),
+        1 => (v(), 1..=4096u32).prop_map(|(d, w)| Op::Weight(d, w)),
+        1 => (v(), 0..=100u32).prop_map(|(d, c)| Op::Cap(d, c)),
+        1 => (v(), any::<u32>(), any::<u32>()).prop_map(|(v, h, s)| Op::Affinity(v, h, s)),
+        1 => (v(), any::<u32>()).prop_map(|(d, h)| Op::NewVcpu(d, h)),
+        1 => v().prop_map(Op::Remove),
+    ]
+}
+
+fn topology() -> impl Strategy<Value = Topology> {
+    (1..=3u32, 1..=3u32, 1..=2u32).prop_map(|(sockets, cores_per_socket, threads_per_core)| {
+        Topology { sockets, cores_per_socket, threads_per_core }
+    })
+}
+
+fn profile() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(schedulers().iter().map(|s| s.name).collect::<Vec<_>>())
+}
+
+fn pcpus(mask: u32, n: u32) -> Vec<u32> {
+    let list: Vec<u32> = (0..n).filter(|p| mask >> p & 1 == 1).collect();
+    if list.is_empty() { (0..n).collect() } else { list }
+}
+
+/// A world whose passes and switches happen when the random calls say so.
+struct Chaos {
+    h: Hypervisor,
+    now: Nanos,
+    timers: BTreeMap<TimerId, Nanos>,
+    resched: BTreeSet<PcpuId>,
+    switching: BTreeSet<PcpuId>,
+    vcpus: Vec<VcpuId>,
+    affinity: Vec<Vec<u32>>,
+    domains: Vec<(DomainId, DomainParams, u32)>,
+    /// All decisions.
+    log: Vec<String>,
+    after_accounting: bool,
+}
+
+impl Chaos {
+    fn new(name: &str, topology: Topology) -> Self {
+        let mut chaos = Self {
+            h: Hypervisor::new(topology, make(name, &CreditParams::default()).unwrap()),
+            now: 0,
+            timers: BTreeMap::new(),
+            resched: BTreeSet::new(),
+            switching: BTreeSet::new(),
+            vcpus: Vec::new(),
+            affinity: Vec::new(),
+            domains: Vec::new(),
+            log: Vec::new(),
+            after_accounting: false,
+        };
+        chaos.call(|h, now, out| h.start(now, out));
+        for weight in [256, 512, 100] {
+            let params = DomainParams { weight, cap: 0 };
+            let d = chaos.h.create_domain(params).unwrap();
+            chaos.domains.push((d, params, 0));
+        }
+        for i in 0..6 {
+            chaos.new_vcpu(i, u32::MAX);
+        }
+        chaos
+    }
+
+    fn call<R>(&mut self, call: impl FnOnce(&mut Hypervisor, Nanos, &mut Vec<Action>) -> R) -> R {
+        let mut actions = Vec::new();
+        let result = call(&mut self.h, self.now, &mut actions);
+        for action in actions {
+            self.log.push(format!("{} {action:?}", self.now));
+            match action {
+                Action::Resched(p) => {
+                    self.resched.insert(p);
+                }
+                Action::SetTimer { timer, at } => {
+                    self.timers.insert(timer, at);
+                }
+                Action::StopTimer { timer } => {
+                    self.timers.remove(&timer);
+                }
+            }
+        }
+        result
+    }
+
+    fn new_vcpu(&mut self, d: u32, mask: u32) {
+        let i = d as usize % self.domains.len();
+        let list = pcpus(mask, self.h.machine().pcpus());
+        let d = self.domains[i].0;
+        let hard = Affinity::hard(list.clone());
+        let v = self.call(|h, now, out| h.create_vcpu(now, d, hard, out)).unwrap();
+        self.domains[i].2 += 1;
+        self.vcpus.push(v);
+        self.affinity.push(list);
+    }
+
+    fn vcpu(&self, i: u32) -> VcpuId {
+        self.vcpus[i as usize % self.vcpus.len()]
+    }
+
+    fn set(&mut self, i: u32, change: impl FnOnce(&mut DomainParams)) {
+        let i = i as usize % self.domains.len();
+        let (d, mut params, vcpus) = self.domains[i];
+        change(&mut params);
+        let result = self.call(|h, now, out| h.set_domain(now, d, params, out));
+        if result.is_ok() {
+            self.domains[i].1 = params;
+        } else {
+            assert!(params.cap > 100 * vcpus, "{result:?}");
+        }
+    }
+
+    fn step(&mut self, op: &Op) {
+        self.after_accounting = false;
+        match *op {
+            Op::Up(i) => {
+                let v = self.vcpu(i);
+                self.call(|h, now, out| h.up(now, v, out));
+            }
+            Op::Down(i) => {
+                let v = self.vcpu(i);
+                self.call(|h, now, out| h.down(now, v, out));
+            }
+            Op::Block(i) => {
+                // A guest blocks only while it executes: current, and its switch is over.
+                let running: Vec<(PcpuId, VcpuId)> = (0..self.h.machine().pcpus())
+                    .map(PcpuId)
+                    .filter(|p| !self.switching.contains(p))
+                    .filter_map(|p| Some((p, self.h.current(p)?)))
+                    .collect();
+                if let Some((_, v)) = running.get(i as usize % running.len().max(1)) {
+                    self.call(|h, now, out| h.block(now, *v, out));
+                }
+            }
+            Op::Unblock(i) => {
+                let v = self.vcpu(i);
+                self.call(|h, now, out| h.unblock(now, v, out));
+            }
+            Op::Pause(i) => {
+                let v = self.vcpu(i);
+                self.call(|h, now, out| h.pause(now, v, out));
+            }
+            Op::Unpause(i) => {
+                let v = self.vcpu(i);
+                self.call(|h, now, out| h.unpause(now, v, out));
+            }
+            Op::PauseDomain(i) => {
+                let d = self.domains[i as usize % self.domains.len()].0;
+                self.call(|h, now, out| h.pause_domain(now, d, out));
+            }
+            Op::UnpauseDomain(i) => {
+                let d = self.domains[i as usize % self.domains.len()].0;
+                self.call(|h, now, out| h.unpause_domain(now, d, out));
+            }
+            Op::Yield(i) => {
+                let v = self.vcpu(i);
+                self.call(|h, now, out| h.yield_now(now, v, out));
+            }
+            Op::Pass(i) => {
+                let ready: Vec<_> = self.resched.difference(&self.switching).copied().collect();
+                if let Some(p) = ready.get(i as usize % ready.len().max(1)).copied() {
+                    self.pass(p);
+                }
+            }
+            Op::Saved(i) => {
+                let under_way: Vec<_> = self.switching.iter().copied().collect();
+                if let Some(p) = under_way.get(i as usize % under_way.len().max(1)).copied() {
+                    self.switching.remove(&p);
+                    self.call(|h, now, out| h.context_saved(now, p, out));
+                }
+            }
+            Op::Time(us) => self.pass_time(Nanos::from(us) * US),
+            Op::Weight(i, weight) => self.set(i, |p| p.weight = weight),
+            Op::Cap(i, cap) => self.set(i, |p| p.cap = cap),
+            Op::Affinity(i, hard, soft) => {
+                let v = self.vcpu(i);
+                let n = self.h.machine().pcpus();
+                let list = pcpus(hard, n);
+                let affinity = Affinity::hard(list.clone()).with_soft(pcpus(soft, n));
+                if self.call(|h, now, out| h.set_affinity(now, v, affinity, out)).is_ok() {
+                    self.affinity[v.0 as usize] = list;
+                }
+            }
+            Op::NewVcpu(d, mask) if self.vcpus.len() < 20 => self.new_vcpu(d, mask),
+            Op::NewVcpu(..) => {}
+            Op::Remove(i) => {
+                let v = self.vcpu(i);
+                let result = self.call(|h, now, out| h.remove_vcpu(now, v, out));
+                if result.is_ok() {
+                    let d = self.h.machine().domain_of(v);
+                    self.domains[d.0 as usize].2 -= 1;
+                }
+            }
+        }
+        self.h.is_valid().unwrap_or_else(|broken| panic!("after {op:?}: {broken}"));
+    }
+
+    fn pass(&mut self, p: PcpuId) {
+        self.resched.remove(&p);
+        let switch = self.call(|h, now, out| h.schedule(now, p, out));
+        self.log.push(format!("{} {p:?} {switch:?}", self.now));
+        if switch.prev != switch.next {
+            self.switching.insert(p);
+            if let Some(v) = switch.next {
+                assert!(self.affinity[v.0 as usize].contains(&p.0), "T8: {v:?} on {p:?}");
+            }
+        }
+    }
+
+    fn pass_time(&mut self, most: Nanos) {
+        let next = self.timers.values().copied().min().unwrap_or(Nanos::MAX);
+        self.now = (self.now + most).min(next.max(self.now));
+        while let Some((timer, _)) =
+            self.timers.iter().find(|(_, at)| **at <= self.now).map(|(t, at)| (*t, *at))
+        {
+            self.timers.remove(&timer);
+            self.call(|h, now, out| h.timer(now, timer, out));
+            if timer == TimerId::Accounting {
+                self.check_credit();
+            }
+        }
+    }
+
+    /// Right after an accounting, active vCPUs have between -300 and 300 credits.
+    fn check_credit(&self) {
+        for v in &self.vcpus {
+            let detail = self.h.scheduler().detail(*v).unwrap();
+            assert!(!detail.active || (-300..=300).contains(&detail.credit), "{v:?}: {detail:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// I1 to I6, lost vCPUs, order of lists, sums of weights: after every single call. T8, T9.
+    #[test]
+    fn random_calls_keep_every_invariant_and_repeat_exactly(
+        name in profile(),
+        topology in topology(),
+        ops in proptest::collection::vec(op(), 1..300),
+    ) {
+        let run = || {
+            let mut chaos = Chaos::new(name, topology);
+            ops.iter().for_each(|op| chaos.step(op));
+            chaos.log
+        };
+        prop_assert_eq!(run(), run());
+    }
+
+    /// T7: waking what is awake, sleeping what sleeps, and unblocking twice change nothing.
+    #[test]
+    fn a_second_wake_changes_nothing(
+        name in profile(),
+        topology in topology(),
+        ops in proptest::collection::vec(op(), 1..100),
+        i in 0..64u32,
+    ) {
+        let mut chaos = Chaos::new(name, topology);
+        ops.iter().for_each(|op| chaos.step(op));
+        let v = chaos.vcpu(i);
+        chaos.step(&Op::Unblock(i));
+        chaos.step(&Op::Up(i));
+        let state = chaos.h.runstate(v);
+        let log = chaos.log.len();
+        chaos.step(&Op::Up(i));
+        prop_assert!(!chaos.call(|h, now, out| h.unblock(now, v, out)));
+        prop_assert_eq!(chaos.log.len(), log, "no action");
+        prop_assert_eq!(chaos.h.runstate(v), state);
+    }
+}
+
+proptest! {
+    // Statistical: the same cases each time.
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        rng_seed: RngSeed::Fixed(2005),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// T3: hogs on one pCPU share it by weight, over 400 periods. T1: nothing is lost.
+    ///
+    /// Weights are at most 3 to 1: one that earns more than 300 credits while it waits loses half
+    /// of what it has (all of it in 2008), so that extreme weights are not honoured; see
+    /// `a_heavy_weight_among_many_is_cut`. The hogs start between ticks: in phase with them, each
+    /// pass would find its queue not yet repaired after the accounting of that instant.
+    #[test]
+    fn hogs_share_a_pcpu_by_weight(
+        name in profile(),
+        weights in proptest::collection::vec(256..=768u32, 2..=8),
+    ) {
+        let mut d = Driver::flat(name, 1);
+        let hogs: Vec<_> = weights.iter().map(|w| d.domain(*w, 0, 1)[0]).collect();
+        d.run_to(3700 * US);
+        hogs.iter().for_each(|v| d.up(*v));
+        let (start, periods) = (60 * 30 * MS, 400);
+        d.run_to(start);
+        let before: Vec<_> = hogs.iter().map(|v| d.running(*v)).collect();
+        d.run_to(start + periods * 30 * MS);
+        let ran: Vec<_> = hogs.iter().zip(before).map(|(v, b)| d.running(*v) - b).collect();
+        let total: Nanos = ran.iter().sum();
+        prop_assert_eq!(total, periods * 30 * MS, "T1");
+        let sum: u32 = weights.iter().sum();
+        let tolerance = if name == "credit-2008" { 0.10 } else { 0.025 };
+        for (weight, ran) in weights.iter().zip(&ran) {
+            let fair = f64::from(*weight) / f64::from(sum);
+            let got = *ran as f64 / total as f64;
+            prop_assert!((got - fair).abs() < tolerance, "{got} of {fair}: {weights:?} {ran:?}");
+        }
+    }
+
+    /// T4: a capped domain gets its cap, and no more.
+    #[test]
+    fn caps_hold(name in profile(), cap in 5..=190u32, vcpus in 2..=3u32, rivals in 0..=2u32) {
+        let mut d = Driver::flat(name, 4);
+        let capped = d.domain(256, cap, vcpus);
+        let rivals = d.domain(256, 0, rivals);
+        // One after another, so that each wake-up sees which pCPUs are busy.
+        for v in capped.iter().chain(&rivals) {
+            d.up(*v);
+            d.settle();
+        }
+        d.run_to(12_000 * MS);
+        let ran: Nanos = capped.iter().map(|v| d.running(*v)).sum();
+        let limit = d.now / 100 * Nanos::from(cap) + 2 * 30 * MS * Nanos::from(vcpus);
+        prop_assert!(ran <= limit, "{ran} > {limit}");
+        prop_assert!(ran as f64 > 0.85 * d.now as f64 * f64::from(cap) / 100.0, "{ran}: too little");
+    }
+
+    /// I2 and T1 on several pCPUs with sleepers: run times and idle times fill the machine.
+    #[test]
+    fn time_is_conserved(
+        name in profile(),
+        topology in topology(),
+        naps in proptest::collection::vec((1..5_000i64, 1..5_000i64), 1..12),
+    ) {
+        let mut d = Driver::new(name, &CreditParams::default(), topology);
+        let vcpus = d.domain(256, 0, naps.len() as u32);
+        vcpus.iter().for_each(|v| d.up(*v));
+        // Sleepers run for the first of their two times and then sleep for the second, all in us.
+        for t in 1..400 {
+            d.run_to(t * 500 * US);
+            for (v, (run, nap)) in vcpus.iter().zip(&naps) {
+                let asleep = (t * 500) % (run + nap) >= *run;
+                if asleep && d.h.runstate(*v) == RunState::Running {
+                    d.block(*v);
+                } else if !asleep {
+                    d.unblock(*v);
+                }
+            }
+        }
+        d.settle();
+        let ran: Nanos = vcpus.iter().map(|v| d.running(*v)).sum();
+        let traced: f64 = (0..topology.pcpus())
+            .flat_map(|p| d.ran(p))
+            .map(|(from, to, _)| to - from)
+            .sum();
+        prop_assert!((traced * 1e6 - ran as f64).abs() < 10.0);
+        for v in &vcpus {
+            prop_assert_eq!(d.h.run_times(*v, d.now).total(), d.now);
+        }
+    }
+}
+
+/// Who earns more than a period can use while it waits loses some of it: with a long queue and 30 ms
+/// slices, a heavy vCPU gets less than its weight says. A weakness of the algorithm, kept.
+#[test]
+fn a_heavy_weight_among_many_is_cut() {
+    let mut d = Driver::flat("credit", 1);
+    let weights = [1054, 358, 675, 4029, 1713, 171, 2544, 1485];
+    let hogs: Vec<_> = weights.iter().map(|w| d.domain(*w, 0, 1)[0]).collect();
+    d.run_to(3700 * US);
+    hogs.iter().for_each(|v| d.up(*v));
+    d.run_to(12_000 * MS);
+    let share = d.running(hogs[3]) as f64 / d.now as f64;
+    let fair = 4029.0 / f64::from(weights.iter().sum::<u32>());
+    assert!(share < fair - 0.05, "{share} of {fair}");
+    assert!(share > 1.5 / 8.0, "{share}: still more than an equal share");
+}
+
+/// T10: a clock that jumps by hours, and one that stands still.
+#[test]
+fn time_may_jump_and_stand_still() {
+    for info in schedulers() {
+        let mut chaos = Chaos::new(info.name, Topology::flat(2));
+        (0..6).for_each(|i| chaos.step(&Op::Up(i)));
+        for round in 0..200u32 {
+            if round % 50 == 49 {
+                chaos.now += 10_000_000 * MS;
+            }
+            chaos.step(&Op::Time(if round % 3 == 0 { 0 } else { 20_000 }));
+            for i in 0..4 {
+                chaos.step(&Op::Pass(i));
+                chaos.step(&Op::Saved(i));
+            }
+        }
+    }
+}
+
+/// No work in all vCPUs: 10,000 of them on 1,000 pCPUs do hundreds of thousands of calls at once.
+#[test]
+fn a_large_machine_is_fast() {
+    let topology = Topology { sockets: 25, cores_per_socket: 20, threads_per_core: 2 };
+    let mut d = Driver::new("credit", &CreditParams::default(), topology);
+    for _ in 0..1_000 {
+        d.domain(256, 0, 10).iter().for_each(|v| d.up(*v));
+        d.settle();
+    }
+    d.run_to(5 * MS);
+    let busy = (0..1_000).filter(|p| d.h.current(PcpuId(*p)).is_some()).count();
+    assert!(busy > 900, "{busy} pCPUs are busy");
+    let before = std::time::Instant::now();
+    let mut calls = 0;
+    for round in 0..20_000usize {
+        let running = d.h.current(PcpuId(round as u32 * 7 % 1_000));
+        let Some(v) = running else { continue };
+        d.call(|h, now, out| {
+            h.block(now, v, out);
+            out.clear();
+            let p = h.machine().home(v);
+            h.schedule(now, p, out);
+            h.context_saved(now, p, out);
+            out.clear();
+            h.unblock(now, v, out);
+            out.clear();
+        });
+        calls += 4;
+    }
+    let each = before.elapsed().as_nanos() / calls.max(1);
+    println!("{each} ns a call");
+    assert!(calls > 10_000, "{calls} calls");
+    // A fraction of that where it was written; the bound only catches work in all vCPUs.
+    assert!(each < 20_000, "{each} ns a call");
+}

@@ -1,0 +1,225 @@
+//! The simulated [`Platform`]: cells that cost time, and the CPU operations of a guest.
+
+use crate::memory::Access;
+use crate::world::{Op, Watch, world};
+use overspin_locks::{AtomicCell, Budget, CpuId, Platform};
+use overspin_scenario::Picos;
+use std::cell::Cell;
+use std::ops::Deref;
+use std::sync::atomic::Ordering;
+
+/// A cell in simulated memory. Same size and alignment as its value. Every operation is
+/// sequentially consistent: the simulator explores timing, the model checker explores orderings.
+#[repr(transparent)]
+pub struct SimCell<T>(Cell<T>);
+
+impl<T: Copy + std::fmt::Debug> std::fmt::Debug for SimCell<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.get().fmt(f)
+    }
+}
+
+/// The simulated host as lock algorithms see it.
+#[derive(Debug)]
+pub struct SimPlatform;
+
+/// An array in simulated memory.
+#[derive(Debug)]
+pub struct SimSlots<T: 'static>(&'static [T]);
+
+impl<T> Deref for SimSlots<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        self.0
+    }
+}
+
+/// What a spin waits for: lives in the frame of `spin_until`.
+struct Condition<'a, T, F> {
+    cell: &'a Cell<T>,
+    until: &'a F,
+}
+
+/// # Safety
+/// `data` must point to a live `Condition<T, F>`.
+unsafe fn holds<T: Copy, F: Fn(T) -> bool>(data: *const ()) -> bool {
+    // SAFETY: promised by the caller.
+    let condition = unsafe { &*data.cast::<Condition<'_, T, F>>() };
+    (condition.until)(condition.cell.get())
+}
+
+macro_rules! sim_cell {
+    ($($int:ty),*) => {$(
+        impl AtomicCell for SimCell<$int> {
+            type Value = $int;
+            fn new(value: $int) -> Self {
+                Self(Cell::new(value))
+            }
+            #[inline(always)]
+            fn load(&self, _: Ordering) -> $int {
+                world().access(&self.0, Access::Load, Cell::get)
+            }
+            #[inline(always)]
+            fn store(&self, value: $int, _: Ordering) {
+                world().access(&self.0, Access::Store, |c| c.set(value));
+            }
+            #[inline(always)]
+            fn swap(&self, value: $int, _: Ordering) -> $int {
+                world().access(&self.0, Access::Atomic, |c| c.replace(value))
+            }
+            #[inline(always)]
+            fn compare_exchange(
+                &self, current: $int, new: $int, _: Ordering, _: Ordering,
+            ) -> Result<$int, $int> {
+                world().access(&self.0, Access::Atomic, |c| {
+                    let old = c.get();
+                    if old == current { c.set(new); Ok(old) } else { Err(old) }
+                })
+            }
+            #[inline(always)]
+            fn fetch_add(&self, value: $int, _: Ordering) -> $int {
+                world().access(&self.0, Access::Atomic, |c| c.replace(c.get().wrapping_add(value)))
+            }
+            #[inline(always)]
+            fn fetch_sub(&self, value: $int, _: Ordering) -> $int {
+                world().access(&self.0, Access::Atomic, |c| c.replace(c.get().wrapping_sub(value)))
+            }
+            #[inline(always)]
+            fn fetch_or(&self, value: $int, _: Ordering) -> $int {
+                world().access(&self.0, Access::Atomic, |c| c.replace(c.get() | value))
+            }
+            #[inline(always)]
+            fn fetch_and(&self, value: $int, _: Ordering) -> $int {
+                world().access(&self.0, Access::Atomic, |c| c.replace(c.get() & value))
+            }
+            #[inline(always)]
+            fn spin_until(
+                &self, until: impl Fn($int) -> bool, budget: Budget,
+            ) -> Result<$int, $int> {
+                let mut time = match budget {
+                    Budget::Forever => Picos::MAX,
+                    Budget::Iterations(n) => Picos::from(n) * iteration(),
+                };
+                self.spin_for(until, &mut time)
+            }
+            #[inline(always)]
+            fn spin_until_within(
+                &self, until: impl Fn($int) -> bool, left: &mut u32,
+            ) -> Result<$int, $int> {
+                let mut time = Picos::from(*left) * iteration();
+                let result = self.spin_for(until, &mut time);
+                // Each look costs an iteration, also one that succeeds at once: a lock that is
+                // always free to look at and never to be had must use its budget up.
+                let spent = left.saturating_sub((time / iteration().max(1)) as u32).max(1);
+                *left = if result.is_ok() { left.saturating_sub(spent) } else { 0 };
+                result
+            }
+        }
+
+        impl SimCell<$int> {
+            /// Spins until the condition holds or `time` of CPU time is gone; takes what it used
+            /// off `time`.
+            #[inline(always)]
+            fn spin_for(
+                &self, until: impl Fn($int) -> bool, time: &mut Picos,
+            ) -> Result<$int, $int> {
+                // If the condition does not hold, the first look is part of the watching, which
+                // the line's next writer pays for; only a look that ends the wait is charged here.
+                let mut value = self.0.get();
+                if until(value) {
+                    value = self.load(Ordering::Acquire);
+                    if until(value) {
+                        return Ok(value);
+                    }
+                }
+                let world = world();
+                let condition = Condition { cell: &self.0, until: &until };
+                let watch = Watch {
+                    data: std::ptr::from_ref(&condition).cast(),
+                    holds: holds_of(&until),
+                };
+                let line = world.memory.line_of(&self.0);
+                while *time > 0 {
+                    let hit = world.spin(line, watch, time);
+                    // Interrupts may have run since it was seen: report what is there now.
+                    value = self.0.get();
+                    if until(value) {
+                        return Ok(value);
+                    }
+                    if !hit {
+                        break;
+                    }
+                }
+                Err(value)
+            }
+        }
+    )*};
+}
+
+/// Time of one iteration of a spin loop.
+fn iteration() -> Picos {
+    world().scenario.host.costs.spin_iteration
+}
+
+/// The checker for a condition type, named by an example of its closure.
+fn holds_of<T: Copy, F: Fn(T) -> bool>(_: &F) -> unsafe fn(*const ()) -> bool {
+    holds::<T, F>
+}
+
+sim_cell!(u8, u16, u32, usize);
+
+impl Platform for SimPlatform {
+    type U8 = SimCell<u8>;
+    type U16 = SimCell<u16>;
+    type U32 = SimCell<u32>;
+    type Usize = SimCell<usize>;
+    type Slots<T: std::fmt::Debug + 'static> = SimSlots<T>;
+    type IrqState = bool;
+
+    fn slots<T: std::fmt::Debug + 'static>(
+        len: usize,
+        init: impl FnMut(usize) -> T,
+    ) -> SimSlots<T> {
+        SimSlots(world().memory.place_array(len, init))
+    }
+    fn cpu_id() -> CpuId {
+        world().cpu().index as usize
+    }
+    fn relax() {
+        world().burn(iteration());
+    }
+    fn fence(_: Ordering) {
+        let world = world();
+        world.burn(world.scenario.host.costs.fence);
+    }
+    fn irq_save() -> bool {
+        world().cpu().irqs_on.replace(false)
+    }
+    fn irq_restore(state: bool) {
+        world().set_irqs(state);
+    }
+    fn irqs_were_on(state: bool) -> bool {
+        state
+    }
+    fn latch_clear() {
+        world().cpu().latch.set(false);
+    }
+    fn latch_set() {
+        world().cpu().latch.set(true);
+    }
+    fn latch_test() -> bool {
+        world().cpu().latch.get()
+    }
+    fn poll() {
+        let world = world();
+        world.guest(world.cpu().guest).count_slow_path(world);
+        world.block(Op::Poll);
+        world.take_interrupts();
+    }
+    fn kick(cpu: CpuId) {
+        let world = world();
+        let guest = world.guest(world.cpu().guest);
+        guest.count_kick(world);
+        world.kick(&world.vcpus[guest.first as usize + cpu]);
+    }
+}

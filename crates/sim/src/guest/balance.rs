@@ -1,0 +1,115 @@
+//! Which vCPU a task goes to: when it is new, when it wakes, and when a vCPU runs dry.
+
+use super::{Guest, TaskRef, TaskState};
+use crate::world::{Op, World};
+use overspin_scenario::Picos;
+
+/// A task that slept is owed at most so many slices (the scheduling latency over four tasks).
+const SLEEPER_SLICES: Picos = 4;
+
+impl Guest {
+    /// Tasks on a vCPU, the running one included.
+    fn load(&self, world: &World, index: u32) -> usize {
+        let v = &world.vcpus[(self.first + index) as usize];
+        self.queues[index as usize].len() + usize::from(!self.is_idle(v))
+    }
+
+    /// The vCPU with the fewest tasks, beginning with the current one (fork and exec balancing).
+    pub(super) fn idlest(&self, world: &World) -> u32 {
+        let here = world.cpu().index;
+        (0..self.vcpus)
+            .map(|i| (here + i) % self.vcpus)
+            .min_by_key(|i| self.load(world, *i))
+            .unwrap_or(here)
+    }
+
+    /// Makes a task that waits runnable on vCPU `target`, and sees to it that the vCPU notices.
+    /// Does nothing if it does not wait any more.
+    pub(super) fn wake(&self, world: &World, task: TaskRef, target: u32) {
+        self.lock_queue(world, target);
+        if task.state.get() == TaskState::Runnable {
+            self.unlock_queue(world, target);
+            return;
+        }
+        task.state.set(TaskState::Runnable);
+        world.progress.set(world.progress.get() + 1);
+        if task.on_cpu.get() {
+            // It has not left its vCPU yet: it will find itself runnable and go on.
+            self.unlock_queue(world, target);
+            return;
+        }
+        self.enqueue(world, task, target);
+    }
+
+    /// Queues a task on `target`, whose lock is held; notifies the vCPU; releases the lock.
+    ///
+    /// The interrupt is sent with the lock still held, as Linux does (`resched_task` under the
+    /// runqueue lock). In an overcommitted host that matters: an idle vCPU that wakes is boosted,
+    /// may take the very pCPU on which the sender runs, and then spins for the lock that the sender
+    /// holds. Its kernel charges that to nobody: it is still the idle task that spins.
+    pub(super) fn enqueue(&self, world: &World, task: TaskRef, target: u32) {
+        let queue = &self.queues[target as usize];
+        let v = &world.vcpus[(self.first + target) as usize];
+        let kernel = &self.domain.kernel;
+        queue.place(target, task, &self.queues, SLEEPER_SLICES * kernel.slice);
+        queue.insert(task);
+        if !self.is_idle(v) {
+            if v.id == world.cpu().id {
+                self.charge(world, v);
+            }
+            let behind = v.task.get().vruntime.get().saturating_sub(task.vruntime.get());
+            if behind <= kernel.wakeup_granularity {
+                self.unlock_queue(world, target);
+                return;
+            }
+        }
+        let noticed = queue.need_resched.replace(true);
+        if !noticed && v.id != world.cpu().id {
+            world.send_resched(v);
+        }
+        self.unlock_queue(world, target);
+    }
+
+    /// Takes a waiting task from the fullest other vCPU. Returns whether there was one.
+    pub(super) fn pull(&self, world: &World) -> bool {
+        let here = world.cpu().index;
+        let Some(from) = (1..self.vcpus)
+            .map(|i| (here + i) % self.vcpus)
+            .filter(|i| self.queues[*i as usize].len() > 0)
+            .max_by_key(|i| self.load(world, *i))
+        else {
+            return false;
+        };
+        self.lock_queue(world, from);
+        let task = self.queues[from as usize].take_last();
+        self.unlock_queue(world, from);
+        let Some(task) = task else { return false };
+        self.lock_queue(world, here);
+        let queue = &self.queues[here as usize];
+        queue.place(here, task, &self.queues, Picos::MAX);
+        queue.insert(task);
+        self.unlock_queue(world, here);
+        true
+    }
+
+    /// The idle loop of a vCPU.
+    pub(super) fn idle(&self, world: &World) {
+        loop {
+            let v = world.cpu();
+            let queue = self.queue(v);
+            if queue.len() > 0 || self.pull(world) {
+                self.schedule(world);
+                continue;
+            }
+            // Interrupts stay off from the last look at the queue to the halt, which switches them
+            // on: a wake-up that comes in between is pending then, and the halt returns at once.
+            v.irqs_on.set(false);
+            self.stop_tick(world, v);
+            if queue.len() == 0 {
+                queue.need_resched.set(false);
+                world.block(Op::Halt);
+            }
+            world.set_irqs(true);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a program can do in a guest: [`Env`] for simulated tasks.
+
+use super::{Guest, SemaphoreState, TaskRef, TaskState};
+use crate::world::World;
+use overspin_scenario::Picos;
+use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore};
+
+/// A task's view of its guest.
+#[derive(Debug)]
+pub(crate) struct TaskEnv<'a> {
+    world: &'a World,
+    guest: &'a Guest,
+    task: TaskRef,
+}
+
+impl<'a> TaskEnv<'a> {
+    pub(crate) fn new(world: &'a World, guest: &'a Guest, task: TaskRef) -> Self {
+        Self { world, guest, task }
+    }
+}
+
+impl Env for TaskEnv<'_> {
+    fn compute(&self, work: Picos, mode: Mode) {
+        if mode == Mode::User {
+            self.guest.schedule_if_needed(self.world);
+        }
+        self.task.mode.set(mode);
+        if work > 0 {
+            self.world.burn(work);
+        }
+        self.task.mode.set(Mode::Kernel);
+    }
+
+    fn sleep(&self, time: Picos) {
+        if time == 0 {
+            return;
+        }
+        let until = self.world.now.get() + time;
+        self.task.state.set(TaskState::Sleeping);
+        let v = self.world.cpu();
+        self.guest.queue(v).sleep_until(until, self.task);
+        self.guest.schedule(self.world);
+    }
+
+    fn section(&self, lock: LockId, how: LockUse, work: Picos) {
+        self.guest.bank.acquire(self.world, lock, how);
+        if work > 0 {
+            self.world.burn(work);
+        }
+        self.guest.bank.release(self.world, lock);
+    }
+
+    fn spawn(&self, name: String, vcpu: Option<u32>, program: Program) {
+        let task = self.guest.new_task(self.world, name, program);
+        let target = vcpu.unwrap_or_else(|| self.guest.idlest(self.world));
+        self.guest.lock_queue(self.world, target);
+        self.guest.enqueue(self.world, task, target);
+    }
+
+    fn semaphore(&self, count: u32) -> Semaphore {
+        let mut all = self.guest.semaphores.borrow_mut();
+        all.push(SemaphoreState { count, ..SemaphoreState::default() });
+        Semaphore(all.len() - 1)
+    }
+
+    fn down(&self, semaphore: Semaphore) {
+        {
+            let mut all = self.guest.semaphores.borrow_mut();
+            let s = &mut all[semaphore.0];
+            if s.count > 0 {
+                s.count -= 1;
+                return;
+            }
+            s.waiters.push_back(self.task);
+            self.task.state.set(TaskState::Waiting);
+        }
+        // The unit is handed over by whoever wakes this task.
+        self.guest.schedule(self.world);
+    }
+
+    fn up(&self, semaphore: Semaphore) {
+        let woken = {
+            let mut all = self.guest.semaphores.borrow_mut();
+            let s = &mut all[semaphore.0];
+            let woken = s.waiters.pop_front();
+            if woken.is_none() {
+                s.count += 1;
+            }
+            woken
+        };
+        if let Some(task) = woken {
+            // A synchronous wake-up: the sleeper comes to the waker's vCPU.
+            self.guest.wake(self.world, task, self.world.cpu().index);
+        }
+    }
+
+    fn item_done(&self) {
+        self.task.items.set(self.task.items.get() + 1);
+    }
+
+    fn random(&self, purpose: u32) -> Random {
+        let task = self.task.index.unwrap_or(u32::MAX);
+        Random::new(self.guest.random_bits(self.world, task, purpose))
+    }
+}

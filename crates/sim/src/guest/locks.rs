@@ -1,0 +1,178 @@
+//! The kernel's locks: real lock objects of one kind in simulated memory, with statistics.
+
+use crate::cell::SimPlatform;
+use crate::memory::NONE;
+use crate::world::World;
+use overspin_locks::{CapacityError, LockVisitor, RawLock, Tuning};
+use overspin_scenario::{LockOutcome, Picos, TraceEvent};
+use overspin_workload::LockUse;
+use std::cell::Cell;
+use std::fmt::Debug;
+
+/// All locks of one guest, whatever their kind.
+pub(crate) trait LockBank: Debug {
+    /// Takes lock `i`.
+    fn acquire(&self, world: &World, i: usize, how: LockUse);
+    /// Releases lock `i`; it must be held by the caller.
+    fn release(&self, world: &World, i: usize);
+    /// The statistics of lock `i`, with `name`.
+    fn outcome(&self, i: usize, name: String) -> LockOutcome;
+    /// The vCPU that holds lock `i`, if any.
+    fn holder(&self, i: usize) -> Option<u32>;
+    /// Counters of lock `i`.
+    fn counters(&self, i: usize) -> &Counters;
+}
+
+/// What is counted at one lock. Changed only by the holder, or by the waiter itself.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    acquisitions: Cell<u64>,
+    contended: Cell<u64>,
+    wait_total: Cell<Picos>,
+    wait_max: Cell<Picos>,
+    hold_total: Cell<Picos>,
+    hold_max: Cell<Picos>,
+    pub slow_paths: Cell<u64>,
+    pub kicks: Cell<u64>,
+    holder_preempted: Cell<u64>,
+}
+
+fn add(counter: &Cell<u64>, n: u64) {
+    counter.set(counter.get() + n);
+}
+
+struct Entry<L: RawLock<SimPlatform> + 'static> {
+    lock: &'static L,
+    token: Cell<Option<L::Token>>,
+    irqs: Cell<Option<bool>>,
+    holder: Cell<u32>,
+    since: Cell<Picos>,
+    /// Dispatches of the holder's vCPU when it got the lock: more at release means that it was
+    /// descheduled in between.
+    dispatches: Cell<u64>,
+    counters: Counters,
+}
+
+impl<L: RawLock<SimPlatform>> Debug for Entry<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry").field("lock", self.lock).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+struct Bank<L: RawLock<SimPlatform> + 'static> {
+    shared: L::Shared,
+    entries: Vec<Entry<L>>,
+}
+
+/// Makes the bank of a guest: `count` locks for `cpus` vCPUs. Visits the lock type by name.
+#[derive(Debug)]
+pub(crate) struct MakeBank<'a> {
+    pub world: &'a World,
+    pub count: usize,
+    pub cpus: usize,
+    pub tuning: Tuning,
+}
+
+impl LockVisitor<SimPlatform> for MakeBank<'_> {
+    type Output = Result<Box<dyn LockBank>, CapacityError>;
+    fn visit<L: RawLock<SimPlatform> + 'static>(self) -> Self::Output {
+        let entries = (0..self.count)
+            .map(|_| Entry::<L> {
+                lock: self.world.memory.place(L::new()),
+                token: Cell::new(None),
+                irqs: Cell::new(None),
+                holder: Cell::new(NONE),
+                since: Cell::new(0),
+                dispatches: Cell::new(0),
+                counters: Counters::default(),
+            })
+            .collect();
+        Ok(Box::new(Bank { shared: L::shared(self.cpus, self.tuning)?, entries }))
+    }
+}
+
+impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
+    fn acquire(&self, world: &World, i: usize, how: LockUse) {
+        let entry = &self.entries[i];
+        let v = world.cpu();
+        let outer = v.lock_wanted.replace(i as u32);
+        let outer_wait = v.wait_since.replace(None);
+        let (token, irqs) = match how {
+            LockUse::Plain => (entry.lock.lock(&self.shared), None),
+            LockUse::IrqSave => {
+                let (token, irqs) = entry.lock.lock_irqsave(&self.shared);
+                (token, Some(irqs))
+            }
+        };
+        v.lock_wanted.set(outer);
+        let waited_since = v.wait_since.replace(outer_wait);
+        entry.token.set(Some(token));
+        entry.irqs.set(irqs);
+        entry.holder.set(v.id);
+        let now = world.now.get();
+        entry.since.set(now);
+        entry.dispatches.set(v.dispatches.get());
+        let c = &entry.counters;
+        add(&c.acquisitions, 1);
+        add(&world.progress, 1);
+        if let Some(since) = waited_since {
+            add(&c.contended, 1);
+            add(&c.wait_total, now - since);
+            c.wait_max.set(c.wait_max.get().max(now - since));
+        }
+        world.mix(u64::from(v.id) << 32 | i as u64);
+        world.trace(|| TraceEvent::LockAcquired {
+            vcpu: v.id,
+            lock: i as u32,
+            waited: waited_since.is_some(),
+        });
+    }
+
+    fn release(&self, world: &World, i: usize) {
+        let entry = &self.entries[i];
+        let v = world.cpu();
+        let c = &entry.counters;
+        let held = world.now.get() - entry.since.get();
+        add(&c.hold_total, held);
+        c.hold_max.set(c.hold_max.get().max(held));
+        if entry.dispatches.get() != v.dispatches.get() {
+            add(&c.holder_preempted, 1);
+        }
+        let token = entry.token.take().expect("only a held lock is released");
+        let irqs = entry.irqs.take();
+        entry.holder.set(NONE);
+        world.trace(|| TraceEvent::LockReleased { vcpu: v.id, lock: i as u32 });
+        let outer = v.lock_released.replace(i as u32);
+        entry.lock.unlock(&self.shared, token);
+        v.lock_released.set(outer);
+        if let Some(irqs) = irqs {
+            world.set_irqs(irqs);
+        }
+    }
+
+    fn outcome(&self, i: usize, name: String) -> LockOutcome {
+        let c = &self.entries[i].counters;
+        LockOutcome {
+            name,
+            acquisitions: c.acquisitions.get(),
+            contended: c.contended.get(),
+            wait_total: c.wait_total.get(),
+            wait_max: c.wait_max.get(),
+            hold_total: c.hold_total.get(),
+            hold_max: c.hold_max.get(),
+            slow_paths: c.slow_paths.get(),
+            kicks: c.kicks.get(),
+            holder_preempted: c.holder_preempted.get(),
+        }
+    }
+
+    fn holder(&self, i: usize) -> Option<u32> {
+        let holder = self.entries[i].holder.get();
+        (holder != NONE).then_some(holder)
+    }
+
+    fn counters(&self, i: usize) -> &Counters {
+        &self.entries[i].counters
+    }
+}

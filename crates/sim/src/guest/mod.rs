@@ -1,0 +1,289 @@
+//! The guest kernel: tasks on per-vCPU runqueues, timer ticks, interrupts that nest over whatever
+//! runs, interrupts-off sections, tick-based CPU accounting.
+//!
+//! Kernel code runs in the coroutine of the task (or idle loop) that it interrupts or serves, as on
+//! a real machine; so an interrupt handler is a call on top of the interrupted code. The kernel is
+//! not preemptible: a task switch happens when a task sleeps, ends, or returns to user mode.
+//!
+//! CPU time is charged as kernels of the time did: each tick interrupt that is *taken* charges one
+//! period to the task and mode it found. A tick that comes while interrupts are off is taken late,
+//! once, however many periods have passed; those are charged to nobody.
+
+mod balance;
+mod env;
+mod locks;
+mod runqueue;
+mod task;
+mod tick;
+
+pub(crate) use env::TaskEnv;
+use locks::{LockBank, MakeBank};
+use runqueue::RunQueue;
+pub(crate) use task::TaskRef;
+use task::{Start, Task, TaskState};
+
+use crate::SimError;
+use crate::cell::SimPlatform;
+use crate::memory::NONE;
+use crate::world::{IRQ_RESCHED, IRQ_TIMER, Op, Vcpu, World};
+use overspin_locks::Tuning;
+use overspin_scenario::{Domain, Picos, SEC};
+use overspin_workload::{LockUse, Mode};
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+/// A semaphore on which tasks sleep.
+#[derive(Debug, Default)]
+pub(crate) struct SemaphoreState {
+    count: u32,
+    waiters: VecDeque<TaskRef>,
+}
+
+/// A guest.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    pub id: u32,
+    /// Its first vCPU; the others follow.
+    pub first: u32,
+    pub vcpus: u32,
+    pub domain: Domain,
+    bank: Box<dyn LockBank>,
+    /// Locks of the workload; the runqueue locks follow, one for each vCPU.
+    pub named_locks: Vec<String>,
+    // The boxes matter: `TaskRef` points at the tasks, and the vector grows.
+    #[expect(clippy::vec_box, reason = "tasks must not move when the vector grows")]
+    pub tasks: RefCell<Vec<Box<Task>>>,
+    #[expect(clippy::vec_box, reason = "`TaskRef` points at the boxed tasks")]
+    idle: Vec<Box<Task>>,
+    queues: Vec<RunQueue>,
+    semaphores: RefCell<Vec<SemaphoreState>>,
+    /// Tick period; `Picos::MAX` if tickless.
+    period: Picos,
+    /// Tasks that have not ended.
+    live: Cell<u32>,
+    pub finished: Cell<Option<Picos>>,
+}
+
+impl Guest {
+    /// A guest with its kernel; its workload is not started.
+    pub(crate) fn new(
+        world: &World,
+        id: u32,
+        first: u32,
+        domain: &Domain,
+    ) -> Result<Self, SimError> {
+        let named_locks = overspin_workload::lock_names(&domain.workload);
+        let make = MakeBank {
+            world,
+            count: named_locks.len() + domain.vcpus as usize,
+            cpus: domain.vcpus as usize,
+            tuning: Tuning { spin_budget: domain.spin_budget },
+        };
+        let bank = overspin_locks::with_lock::<SimPlatform, _>(&domain.lock, make)
+            .ok_or_else(|| SimError::UnknownLock {
+                domain: domain.name.clone(),
+                lock: domain.lock.clone(),
+                known: crate::lock_names(),
+            })?
+            .map_err(|e| {
+                SimError::Invalid(format!("domain `{}`: lock `{}`: {e}", domain.name, domain.lock))
+            })?;
+        Ok(Self {
+            id,
+            first,
+            vcpus: domain.vcpus,
+            domain: domain.clone(),
+            bank,
+            named_locks,
+            tasks: RefCell::new(Vec::new()),
+            idle: (0..domain.vcpus)
+                .map(|i| Task::new(world, id, None, format!("idle/{i}"), Start::Idle))
+                .collect(),
+            queues: (0..domain.vcpus).map(|_| RunQueue::default()).collect(),
+            semaphores: RefCell::new(Vec::new()),
+            period: SEC.checked_div(Picos::from(domain.kernel.hz)).unwrap_or(Picos::MAX),
+            live: Cell::new(0),
+            finished: Cell::new(None),
+        })
+    }
+
+    /// Puts the workload's first tasks on their runqueues and idle loops on the vCPUs.
+    pub(crate) fn boot(&self, world: &World) {
+        for (i, idle) in self.idle.iter().enumerate() {
+            let v = &world.vcpus[self.first as usize + i];
+            v.task.set(TaskRef::new(idle));
+            idle.on_cpu.set(true);
+            // Each vCPU's ticks have a phase of their own.
+            let phase = self.random_bits(world, u32::MAX, i as u32) % self.period.min(SEC);
+            self.queues[i].phase.set(phase);
+        }
+        for (name, vcpu, program) in overspin_workload::start(&self.domain.workload, self.vcpus) {
+            let task = self.new_task(world, name, program);
+            let vcpu = vcpu.unwrap_or(0);
+            let queue = &self.queues[vcpu as usize];
+            queue.place(vcpu, task, &self.queues, 0);
+            queue.insert(task);
+        }
+    }
+
+    fn new_task(
+        &self,
+        world: &World,
+        name: String,
+        program: overspin_workload::Program,
+    ) -> TaskRef {
+        let index = self.tasks.borrow().len() as u32;
+        let task = Task::new(world, self.id, Some(index), name, Start::Program(program));
+        let task_ref = TaskRef::new(&task);
+        self.tasks.borrow_mut().push(task);
+        self.live.set(self.live.get() + 1);
+        task_ref
+    }
+
+    /// 64 random bits for a task and a purpose: one `ChaCha` stream each, whatever the order in
+    /// which tasks ask.
+    fn random_bits(&self, world: &World, task: u32, purpose: u32) -> u64 {
+        let mut rng = ChaCha8Rng::seed_from_u64(world.seed);
+        rng.set_stream(u64::from(self.id) << 48 ^ u64::from(task) << 16 ^ u64::from(purpose));
+        rng.next_u64()
+    }
+
+    fn queue(&self, v: &Vcpu) -> &RunQueue {
+        &self.queues[v.index as usize]
+    }
+
+    fn is_idle(&self, v: &Vcpu) -> bool {
+        v.task.get().index.is_none()
+    }
+
+    fn lock_queue(&self, world: &World, index: u32) {
+        self.bank.acquire(world, self.named_locks.len() + index as usize, LockUse::IrqSave);
+    }
+
+    fn unlock_queue(&self, world: &World, index: u32) {
+        self.bank.release(world, self.named_locks.len() + index as usize);
+    }
+
+    /// Takes the pending interrupts of the current vCPU, on top of what runs there. Interrupts are
+    /// on when it is called and when it returns.
+    pub(crate) fn interrupts(&self, world: &World) {
+        loop {
+            let v = world.cpu();
+            v.irqs_on.set(false);
+            let pending = v.irqs_pending.replace(0);
+            world.burn(world.scenario.host.costs.interrupt);
+            if pending & IRQ_TIMER != 0 {
+                self.timer_interrupt(world);
+            }
+            if pending & IRQ_RESCHED != 0 {
+                self.queue(world.cpu()).need_resched.set(true);
+            }
+            let v = world.cpu();
+            v.irqs_on.set(true);
+            if v.irqs_pending.get() == 0 {
+                break;
+            }
+        }
+        // Back to user mode: the place where another task may take over.
+        let v = world.cpu();
+        let task = v.task.get();
+        if task.mode.get() == Mode::User {
+            task.mode.set(Mode::Kernel);
+            self.schedule_if_needed(world);
+            task.mode.set(Mode::User);
+        }
+    }
+
+    /// Lets other tasks run if that is due.
+    fn schedule_if_needed(&self, world: &World) {
+        while self.queue(world.cpu()).need_resched.get() {
+            self.schedule(world);
+        }
+    }
+
+    /// Whether what `v` does is a task's work (not the idle loop's, not an interrupt's).
+    pub(crate) fn works_for_a_task(&self, v: &Vcpu) -> bool {
+        !self.is_idle(v) && v.lock_wanted.get() == NONE
+    }
+
+    /// No task of this guest sleeps for a time.
+    pub(crate) fn nobody_sleeps_for_a_time(&self) -> bool {
+        self.queues.iter().all(|q| q.sleepers.borrow().is_empty())
+    }
+
+    /// Counts a slow path at the lock that the current vCPU waits for.
+    pub(crate) fn count_slow_path(&self, world: &World) {
+        let lock = world.cpu().lock_wanted.get();
+        if lock != NONE {
+            let c = &self.bank.counters(lock as usize).slow_paths;
+            c.set(c.get() + 1);
+        }
+    }
+
+    /// Counts a kick at the lock that the current vCPU releases.
+    pub(crate) fn count_kick(&self, world: &World) {
+        let lock = world.cpu().lock_released.get();
+        if lock != NONE {
+            let c = &self.bank.counters(lock as usize).kicks;
+            c.set(c.get() + 1);
+        }
+    }
+
+    /// Statistics of all locks, named ones first.
+    pub(crate) fn lock_outcomes(&self) -> Vec<overspin_scenario::LockOutcome> {
+        let queues = (0..self.vcpus).map(|i| format!("runqueue/{i}"));
+        self.named_locks
+            .iter()
+            .cloned()
+            .chain(queues)
+            .enumerate()
+            .map(|(i, name)| self.bank.outcome(i, name))
+            .collect()
+    }
+
+    fn lock_name(&self, lock: u32) -> String {
+        let lock = lock as usize;
+        match self.named_locks.get(lock) {
+            Some(name) => name.clone(),
+            None => format!("runqueue/{}", lock - self.named_locks.len()),
+        }
+    }
+
+    /// Who waits for what, for the report of a deadlock.
+    pub(crate) fn waits(&self, world: &World) -> Vec<String> {
+        let mut lines = Vec::new();
+        let full = |v: u32| format!("{}/v{}", self.domain.name, v - self.first);
+        for v in &world.vcpus[self.first as usize..(self.first + self.vcpus) as usize] {
+            let lock = v.lock_wanted.get();
+            if lock == NONE {
+                continue;
+            }
+            let how = match v.op.get() {
+                Op::Poll => "sleeps in the hypervisor waiting for",
+                Op::Spin => "spins on",
+                _ => "is in the slow path of",
+            };
+            let holder = match self.bank.holder(lock as usize) {
+                Some(h) => format!("held by {}", full(h)),
+                None => "held by nobody (a lost wake-up)".into(),
+            };
+            lines.push(format!(
+                "{} (task {}) {how} lock {}, {holder}",
+                full(v.id),
+                v.task.get().name,
+                self.lock_name(lock)
+            ));
+        }
+        for (i, s) in self.semaphores.borrow().iter().enumerate() {
+            for t in &s.waiters {
+                lines.push(format!(
+                    "{}: task {} sleeps on semaphore {i}, which nobody raises",
+                    self.domain.name, t.name
+                ));
+            }
+        }
+        lines
+    }
+}

@@ -1,0 +1,195 @@
+//! Per-vCPU runqueues and the switch from one task to another, after Linux's CFS of 2008: the task
+//! with the least virtual runtime runs; one that wakes far enough behind preempts.
+//!
+//! A runqueue lock is held across a switch: the task that leaves takes it, the task that comes
+//! releases it, as in Linux.
+
+use super::{Guest, TaskRef, TaskState};
+use crate::memory::NONE;
+use crate::world::{Suspend, Vcpu, World};
+use overspin_scenario::{Picos, TraceEvent};
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A task that sleeps until a time; the sequence number keeps equal times in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sleeper {
+    pub until: Picos,
+    seq: u64,
+    pub task: TaskRef,
+}
+
+impl PartialEq for Sleeper {
+    fn eq(&self, other: &Self) -> bool {
+        (self.until, self.seq) == (other.until, other.seq)
+    }
+}
+impl Eq for Sleeper {}
+impl PartialOrd for Sleeper {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Sleeper {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.until, self.seq).cmp(&(other.until, other.seq))
+    }
+}
+
+/// The tasks of one vCPU.
+#[derive(Debug, Default)]
+pub(super) struct RunQueue {
+    /// Waiting tasks in order of arrival; searched for the least virtual runtime (they are few).
+    queue: RefCell<Vec<TaskRef>>,
+    /// Never falls: new and woken tasks start near it.
+    min_vruntime: Cell<Picos>,
+    pub need_resched: Cell<bool>,
+    pub sleepers: RefCell<BinaryHeap<Reverse<Sleeper>>>,
+    seq: Cell<u64>,
+    /// Where in the period its ticks come, and when the next is due.
+    pub phase: Cell<Picos>,
+    pub next_tick: Cell<Picos>,
+}
+
+impl RunQueue {
+    pub(super) fn len(&self) -> usize {
+        self.queue.borrow().len()
+    }
+
+    /// Queues a task behind the others.
+    pub(super) fn insert(&self, task: TaskRef) {
+        self.queue.borrow_mut().push(task);
+    }
+
+    pub(super) fn sleep_until(&self, until: Picos, task: TaskRef) {
+        self.seq.set(self.seq.get() + 1);
+        let seq = self.seq.get();
+        self.sleepers.borrow_mut().push(Reverse(Sleeper { until, seq, task }));
+    }
+
+    /// Puts a task on this queue's time line, whose vCPU is `index`. A task from another queue keeps
+    /// its distance from the others; one that slept is owed at most `credit`; a new one nothing.
+    pub(super) fn place(&self, index: u32, task: TaskRef, queues: &[RunQueue], credit: Picos) {
+        let here = self.min_vruntime.get();
+        let place = match task.queue.replace(Some(index)) {
+            None => here,
+            Some(from) => {
+                let there = queues[from as usize].min_vruntime.get();
+                (task.vruntime.get() + here).saturating_sub(there).max(here.saturating_sub(credit))
+            }
+        };
+        task.vruntime.set(place);
+    }
+
+    /// Least virtual runtime among the queued.
+    pub(super) fn least(&self) -> Option<Picos> {
+        self.queue.borrow().iter().map(|t| t.vruntime.get()).min()
+    }
+
+    fn take_least(&self) -> Option<TaskRef> {
+        let mut queue = self.queue.borrow_mut();
+        let (at, task) = queue.iter().enumerate().min_by_key(|(_, t)| t.vruntime.get())?;
+        let task = *task;
+        queue.remove(at);
+        Some(task)
+    }
+
+    /// The task that would run last: the one to give away.
+    pub(super) fn take_last(&self) -> Option<TaskRef> {
+        let mut queue = self.queue.borrow_mut();
+        let (at, task) = queue.iter().enumerate().max_by_key(|(_, t)| t.vruntime.get())?;
+        let task = *task;
+        queue.remove(at);
+        Some(task)
+    }
+
+    pub(super) fn advance(&self, to: Picos) {
+        self.min_vruntime.set(self.min_vruntime.get().max(to));
+    }
+}
+
+impl Guest {
+    /// Charges the running task for its time since it was put on the vCPU or last charged.
+    pub(super) fn charge(&self, world: &World, v: &Vcpu) {
+        let task = v.task.get();
+        let clock = v.run_clock(world.now.get());
+        let ran = clock - task.clock_in.replace(clock);
+        task.cpu.set(task.cpu.get() + ran);
+        task.vruntime.set(task.vruntime.get() + ran);
+        let queue = self.queue(v);
+        let least = queue.least().unwrap_or(Picos::MAX);
+        queue.advance(task.vruntime.get().min(least));
+    }
+
+    /// Gives the vCPU to the task that should run. The current task comes back from this call when
+    /// it is chosen again, maybe on another vCPU.
+    pub(super) fn schedule(&self, world: &World) {
+        self.lock_queue(world, world.cpu().index);
+        let v = world.cpu();
+        let queue = self.queue(v);
+        queue.need_resched.set(false);
+        let prev = v.task.get();
+        if !self.is_idle(v) {
+            self.charge(world, v);
+        }
+        if prev.index.is_some() && prev.state.get() == TaskState::Runnable {
+            queue.insert(prev);
+        }
+        let next = queue.take_least().unwrap_or_else(|| TaskRef::new(&self.idle[v.index as usize]));
+        if next == prev {
+            self.unlock_queue(world, v.index);
+            return;
+        }
+        let switches =
+            if prev.state.get() == TaskState::Runnable { &prev.preemptions } else { &prev.sleeps };
+        switches.set(switches.get() + 1);
+        self.switch_to(world, v, prev, next);
+        world.suspend(Suspend::SwitchTask);
+        self.finish_switch(world);
+    }
+
+    /// From here to the suspension no simulated time passes, so nobody sees a task that has left
+    /// and still runs.
+    fn switch_to(&self, world: &World, v: &Vcpu, prev: TaskRef, next: TaskRef) {
+        prev.on_cpu.set(false);
+        next.on_cpu.set(true);
+        next.clock_in.set(v.run_clock(world.now.get()));
+        v.task.set(next);
+        world.mix(u64::from(v.id) << 32 | u64::from(next.index.unwrap_or(NONE)) | 1 << 63);
+        world.trace(|| TraceEvent::Task { vcpu: v.id, task: next.index });
+    }
+
+    /// What the task that comes does first: pays for the switch, releases the runqueue.
+    pub(crate) fn finish_switch(&self, world: &World) {
+        world.burn(self.domain.kernel.task_switch);
+        let v = world.cpu();
+        if self.is_idle(v) {
+            self.stop_tick(world, v);
+        } else {
+            self.start_tick(world, v);
+        }
+        self.unlock_queue(world, v.index);
+    }
+
+    /// Ends the current task; its coroutine must return right after.
+    pub(super) fn exit(&self, world: &World) {
+        let task = world.cpu().task.get();
+        self.lock_queue(world, world.cpu().index);
+        let v = world.cpu();
+        self.charge(world, v);
+        task.state.set(TaskState::Ended);
+        task.ended.set(Some(world.now.get()));
+        self.live.set(self.live.get() - 1);
+        if self.live.get() == 0 {
+            self.finished.set(Some(world.now.get()));
+            if !self.domain.workload.is_endless() {
+                world.unfinished.set(world.unfinished.get() - 1);
+            }
+        }
+        let queue = self.queue(v);
+        queue.need_resched.set(false);
+        let next = queue.take_least().unwrap_or_else(|| TaskRef::new(&self.idle[v.index as usize]));
+        self.switch_to(world, v, task, next);
+    }
+}
