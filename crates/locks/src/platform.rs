@@ -140,6 +140,37 @@ pub trait Platform: Sized + Debug + 'static {
     fn poll();
     /// Sets the latch of `cpu` and wakes it if it polls. Harmless if it does not.
     fn kick(cpu: CpuId);
+    /// How many contexts are nested on this CPU: 0 in a task, 1 in an interrupt handler over it, up
+    /// to 3. Queue locks take their node by it.
+    fn ctx_level() -> usize {
+        0
+    }
+    /// NUMA node of this CPU; constant between lock and unlock.
+    fn numa_node() -> usize {
+        0
+    }
+    /// Hint: `cpu` wants to run and does not. Stale by nature: heuristics only, never safety. The
+    /// honest default is "don't know", which reads as no.
+    fn preempted(cpu: CpuId) -> bool {
+        let _ = cpu;
+        false
+    }
+    /// Hint: the host has announced that it will soon take this CPU away.
+    fn preemption_pending() -> bool {
+        false
+    }
+    /// Hint: how long this CPU may still run, in nanoseconds, if the host tells.
+    fn time_to_preempt() -> Option<u64> {
+        None
+    }
+    /// Gives the CPU up and stays runnable.
+    fn yield_now() {
+        Self::relax();
+    }
+    /// A monotonic clock in nanoseconds, for locks that measure or time out.
+    fn now() -> u64 {
+        0
+    }
     /// Whether this CPU can be kicked yet: false early in boot.
     fn can_block() -> bool {
         true
