@@ -10,9 +10,17 @@ use serde_json::json;
 pub(crate) fn bench(args: &BenchArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.json.as_ref()])?;
     let file = outputs.open(args.json.as_ref())?;
-    let (name, results) = match args.what {
-        Benchmark::Sim => ("sim", bench::sim()),
+    let bar = show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
+    let mut tell = |done: usize, all: usize| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
     };
+    let (name, results) = match args.what {
+        Benchmark::Sim => ("sim", bench::sim(&mut tell)),
+    };
+    bar.finish_and_clear();
+    let results = results
+        .map_err(|e| Failure::environment(e.to_string(), "this is a fault of the program"))?;
     if let Some(file) = file {
         let record = json!({
             "schema": "overspin-bench/1", "version": env!("CARGO_PKG_VERSION"),
@@ -21,6 +29,6 @@ pub(crate) fn bench(args: &BenchArgs, global: &Global) -> Result<Verdict, Failur
         show::json(file, &record)?;
     }
     outputs.print(&text(&[Block::Grid(bench::table(&results))]))?;
-    let missed = results.iter().any(|r| r.target.is_some_and(|t| r.value < t));
-    Ok(if missed { Verdict::Finding } else { Verdict::Fine })
+    // A slower machine is no fault: the table says what was not reached.
+    Ok(Verdict::Fine)
 }

@@ -15,7 +15,7 @@ const ENVIRONMENT: u8 = 3;
 pub(crate) enum Verdict {
     /// Nothing to complain about.
     Fine,
-    /// A claim does not hold, a run deadlocked, a target was missed.
+    /// A claim does not hold, or a run deadlocked.
     Finding,
     /// Could not be decided.
     Undecided,

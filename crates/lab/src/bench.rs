@@ -1,7 +1,15 @@
-//! How fast the program itself is.
+//! How fast the program itself is, on the machine where it runs. Measured in wall time of one
+//! thread; never part of a test. The targets are for a server core of about 2.6 GHz.
 
-use crate::report::Grid;
+use crate::experiment;
+use crate::report::{Grid, short};
+use overspin_scenario::{
+    BurnWait, Costs, Domain, Host, Kernel, LockLoop, MS, Outcome, Picos, SEC, Scenario,
+    SchedParams, TraceEvent, TraceSink, US, Workload,
+};
+use overspin_sim::{Options, SimError};
 use serde::Serialize;
+use std::time::Instant;
 
 /// One measured speed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -10,31 +18,294 @@ pub struct BenchResult {
     pub name: String,
     /// Median of the repetitions.
     pub value: f64,
+    /// Every repetition, in order.
+    pub samples: Vec<f64>,
     /// Unit of `value`.
     pub unit: String,
-    /// What it should reach, if there is such a number.
+    /// What it should reach on a machine of the stated class, if there is such a number.
     pub target: Option<f64>,
+    /// The target is an upper bound, not a lower one.
+    pub at_most: bool,
 }
 
-/// Benchmarks of the simulator.
-#[must_use]
-pub fn sim() -> Vec<BenchResult> {
-    Vec::new()
+impl BenchResult {
+    /// Whether the target is reached; `None` without one.
+    #[must_use]
+    pub fn reached(&self) -> Option<bool> {
+        self.target.map(|t| if self.at_most { self.value <= t } else { self.value >= t })
+    }
+}
+
+/// Repetitions of each benchmark; they are interleaved, so that a slow minute hits all alike.
+const REPETITIONS: usize = 5;
+
+/// A named scenario and what is read off its run.
+struct Case {
+    scenario: Scenario,
+    figures: Vec<Figure>,
+}
+
+struct Figure {
+    name: String,
+    unit: &'static str,
+    target: Option<f64>,
+    at_most: bool,
+    /// From the outcome and the wall seconds.
+    read: fn(&Outcome, f64) -> f64,
+    samples: Vec<f64>,
+}
+
+impl Figure {
+    fn new(
+        name: String,
+        unit: &'static str,
+        target: Option<f64>,
+        read: fn(&Outcome, f64) -> f64,
+    ) -> Self {
+        Self { name, unit, target, at_most: false, read, samples: Vec::new() }
+    }
+}
+
+fn events(o: &Outcome, wall: f64) -> f64 {
+    o.events as f64 / wall / 1e6
+}
+
+fn lock_operations(o: &Outcome, wall: f64) -> f64 {
+    let locks = o.domains.iter().flat_map(|d| &d.locks);
+    locks.map(|l| l.acquisitions).sum::<u64>() as f64 / wall / 1e6
+}
+
+fn simulated_seconds(o: &Outcome, wall: f64) -> f64 {
+    o.elapsed as f64 / SEC as f64 / wall
+}
+
+/// Peak resident memory of this process so far, in MiB; 0 where the system does not tell.
+fn peak_memory(_: &Outcome, _: f64) -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|l| l.split_whitespace().next()).and_then(|n| n.parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
+}
+
+fn host(pcpus: u32) -> Host {
+    Host {
+        sockets: 1,
+        cores: pcpus,
+        threads: 1,
+        smt_permille: 600,
+        scheduler: "credit".into(),
+        params: SchedParams::default(),
+        costs: Costs::default(),
+    }
+}
+
+fn scenario(
+    pcpus: u32,
+    domains: u32,
+    vcpus: u32,
+    hz: u32,
+    limit: Picos,
+    workload: &Workload,
+) -> Scenario {
+    Scenario {
+        name: "bench".into(),
+        description: String::new(),
+        host: host(pcpus),
+        domains: (0..domains)
+            .map(|i| Domain {
+                name: format!("d{i}"),
+                vcpus,
+                weight: 256,
+                cap: 0,
+                affinity: Vec::new(),
+                lock: "ticket".into(),
+                spin_budget: None,
+                kernel: Kernel { hz, ..Kernel::default() },
+                workload: workload.clone(),
+            })
+            .collect(),
+        limit,
+        seed: 1,
+    }
+}
+
+fn contention(vcpus: u32, count: u64) -> Case {
+    let workload = Workload::LockLoop(LockLoop {
+        threads: 0,
+        section: 0,
+        outside: 0,
+        fixed: true,
+        irqs_off: false,
+        count: count / u64::from(vcpus),
+    });
+    let what = match vcpus {
+        1 => "uncontended ticket lock".into(),
+        n => format!("{n} vCPUs contend on a ticket lock"),
+    };
+    let (event_target, lock_target) = match vcpus {
+        1 => (None, Some(40.0)),
+        4 => (Some(12.0), Some(6.0)),
+        _ => (None, None),
+    };
+    let mut figures = Vec::new();
+    if vcpus > 1 {
+        figures.push(Figure::new(format!("{what}: engine events"), "M/s", event_target, events));
+    }
+    figures.push(Figure::new(
+        format!("{what}: lock operations"),
+        "M/s",
+        lock_target,
+        lock_operations,
+    ));
+    Case { scenario: scenario(vcpus, 1, vcpus, 1000, 3600 * SEC, &workload), figures }
+}
+
+fn large_host() -> Case {
+    let workload =
+        Workload::BurnWait(BurnWait { threads: 0, burn: 300 * US, wait: 2 * MS, count: 0 });
+    let name = "1,000 pCPUs x 10,000 vCPUs burn and wait";
+    let mut memory = Figure::new(format!("{name}: peak memory"), "MiB", Some(2048.0), peak_memory);
+    memory.at_most = true;
+    Case {
+        scenario: scenario(1000, 2500, 4, 100, 200 * MS, &workload),
+        figures: vec![Figure::new(format!("{name}: engine events"), "M/s", None, events), memory],
+    }
+}
+
+/// The same load on a thousandth of the host: what the large one is compared with.
+fn small_host() -> Case {
+    let workload =
+        Workload::BurnWait(BurnWait { threads: 0, burn: 300 * US, wait: 2 * MS, count: 0 });
+    Case {
+        scenario: scenario(4, 10, 4, 100, 20 * SEC, &workload),
+        figures: vec![Figure::new(
+            "4 pCPUs x 40 vCPUs burn and wait: engine events".into(),
+            "M/s",
+            None,
+            events,
+        )],
+    }
+}
+
+fn kernbench() -> Option<Case> {
+    let experiment = experiment::built_in("2008-spinlocks")?.ok()?;
+    let load = experiment.loads.first()?.clone();
+    Some(Case {
+        scenario: experiment.variant("lock-byte", &load, 4),
+        figures: vec![Figure::new(
+            "kernbench at half load, lock-byte: simulated time".into(),
+            "s/s",
+            Some(20.0),
+            simulated_seconds,
+        )],
+    })
+}
+
+/// Takes every event and keeps nothing: what tracing itself costs, without writing.
+#[derive(Debug, Default)]
+struct Count(u64);
+
+impl TraceSink for Count {
+    fn record(&mut self, _: Picos, _: TraceEvent) {
+        self.0 += 1;
+    }
+}
+
+/// Benchmarks of the simulator. `progress` is told the repetitions done and to do.
+///
+/// # Errors
+/// If a scenario is refused, which would be a fault of this program.
+pub fn sim(progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, SimError> {
+    let mut cases =
+        vec![contention(4, 2_000_000), contention(16, 1_000_000), contention(64, 500_000)];
+    cases.push(contention(1, 8_000_000));
+    cases.extend(kernbench());
+    cases.push(small_host());
+    cases.push(large_host());
+    let mut traced = contention(4, 2_000_000);
+    for f in &mut traced.figures {
+        f.name = f.name.replace("contend on", "contend, traced, on");
+        f.target = None;
+    }
+    let rounds = REPETITIONS * (cases.len() + 1);
+    let mut done = 0;
+    for _ in 0..REPETITIONS {
+        for case in &mut cases {
+            measure(case, Options::default())?;
+            done += 1;
+            progress(done, rounds);
+        }
+        let mut sink = Count::default();
+        measure(&mut traced, Options { trace: Some(&mut sink), progress: None })?;
+        done += 1;
+        progress(done, rounds);
+    }
+    cases.push(traced);
+    let mut results: Vec<BenchResult> =
+        cases.into_iter().flat_map(|c| c.figures).map(finish).collect();
+    add_ratio(&mut results);
+    Ok(results)
+}
+
+fn measure(case: &mut Case, options: Options<'_>) -> Result<(), SimError> {
+    let begin = Instant::now();
+    let outcome = overspin_sim::run(&case.scenario, 1, options)?;
+    let wall = begin.elapsed().as_secs_f64();
+    for f in &mut case.figures {
+        f.samples.push((f.read)(&outcome, wall));
+    }
+    Ok(())
+}
+
+fn finish(figure: Figure) -> BenchResult {
+    let mut sorted = figure.samples.clone();
+    sorted.sort_by(f64::total_cmp);
+    BenchResult {
+        name: figure.name,
+        value: sorted[sorted.len() / 2],
+        samples: figure.samples,
+        unit: figure.unit.into(),
+        target: figure.target,
+        at_most: figure.at_most,
+    }
+}
+
+/// Events a second on the large host, relative to the small one, repetition by repetition.
+fn add_ratio(results: &mut Vec<BenchResult>) {
+    let find = |what: &str| results.iter().find(|r| r.name.starts_with(what));
+    let (Some(large), Some(small)) = (find("1,000 pCPUs"), find("4 pCPUs x 40")) else { return };
+    let ratios: Vec<f64> = large.samples.iter().zip(&small.samples).map(|(l, s)| l / s).collect();
+    let figure = Figure {
+        samples: ratios,
+        ..Figure::new(
+            "large host: events against the small one".into(),
+            "ratio",
+            Some(1.0 / 3.0),
+            events,
+        )
+    };
+    results.push(finish(figure));
 }
 
 /// The results as a table.
 #[must_use]
 pub fn table(results: &[BenchResult]) -> Grid {
-    let mut grid = Grid::new(1, &["benchmark", "value", "unit", "target", "reached"]);
+    let mut grid =
+        Grid::new(1, &["benchmark", "median", "least", "most", "unit", "target", "reached"]);
     for r in results {
+        let least = r.samples.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = r.samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sign = if r.at_most { "<= " } else { ">= " };
         grid.row([
             r.name.clone(),
-            crate::report::short(r.value),
+            short(r.value),
+            short(least),
+            short(most),
             r.unit.clone(),
-            r.target.map_or_else(|| "-".into(), crate::report::short),
-            match r.target {
-                Some(target) if r.value >= target => "yes".into(),
-                Some(_) => "NO".into(),
+            r.target.map_or_else(|| "-".into(), |t| format!("{sign}{}", short(t))),
+            match r.reached() {
+                Some(true) => "yes".into(),
+                Some(false) => "NO".into(),
                 None => "-".into(),
             },
         ]);

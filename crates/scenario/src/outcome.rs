@@ -65,17 +65,6 @@ pub struct DomainOutcome {
     pub locks: Vec<LockOutcome>,
     /// Tasks.
     pub tasks: Vec<TaskOutcome>,
-    /// The workload's own figures by name, with unit.
-    pub metrics: Vec<Metric>,
-}
-
-/// One named figure of a workload.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Metric {
-    /// Name, with the unit as its last part, for example `elapsed_s`.
-    pub name: String,
-    /// Value.
-    pub value: f64,
 }
 
 /// What a vCPU did.

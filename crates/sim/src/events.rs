@@ -17,6 +17,8 @@ pub(crate) enum Event {
     Operation { vcpu: u32, epoch: u32 },
     /// An interprocessor interrupt reaches a vCPU that ran when it was sent.
     Interrupt { vcpu: u32 },
+    /// A vCPU comes up.
+    Boot { vcpu: u32 },
     /// A pCPU has finished switching to its next vCPU.
     Switched { pcpu: u32 },
     /// A pCPU enters its scheduler.
@@ -36,7 +38,10 @@ impl Event {
             Event::Scheduler { timer: TimerId::Accounting, .. } => 1,
             Event::Scheduler { .. } => 2,
             Event::GuestTimer { .. } => 3,
-            Event::Operation { .. } | Event::Interrupt { .. } | Event::Switched { .. } => 4,
+            Event::Operation { .. }
+            | Event::Interrupt { .. }
+            | Event::Boot { .. }
+            | Event::Switched { .. } => 4,
             Event::Softirq { .. } => 5,
             Event::Watchdog => 6,
             Event::Limit => 7,

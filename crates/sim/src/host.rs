@@ -123,8 +123,13 @@ impl World {
         from: u32,
         call: impl FnOnce(&mut overspin_sched::Hypervisor, i64, &mut Vec<Action>) -> R,
     ) -> R {
-        let result =
-            call(&mut self.hypervisor.borrow_mut(), self.nanos(), &mut self.actions.borrow_mut());
+        let result = {
+            let mut hypervisor = self.hypervisor.borrow_mut();
+            if from != NONE {
+                hypervisor.set_executing(PcpuId(from));
+            }
+            call(&mut hypervisor, self.nanos(), &mut self.actions.borrow_mut())
+        };
         self.act(from);
         result
     }
@@ -340,6 +345,9 @@ impl World {
                     }
                 }
                 Event::Switched { pcpu } => self.switched(pcpu),
+                Event::Boot { vcpu } => {
+                    self.hypervisor(NONE, |h, now, out| h.up(now, VcpuId(vcpu), out));
+                }
                 Event::Scheduler { timer, epoch } => {
                     if self.timer_epochs[self.timer_slot(timer)].get() == epoch {
                         let at = match timer {

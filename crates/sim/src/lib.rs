@@ -28,6 +28,9 @@ use overspin_sched::{Affinity, CreditParams, DomainParams, Hypervisor, Nanos, To
 use std::cell::{Cell, OnceCell, RefCell};
 use world::{Entered, Vcpu, World};
 
+/// Time between two vCPUs that come up, so that a scheduling pass fits in between.
+const BOOT_DISTANCE: Picos = 10 * overspin_scenario::US;
+
 /// Version of the model. It changes whenever a change alters simulated results.
 pub const MODEL_VERSION: u32 = 1;
 
@@ -207,8 +210,10 @@ fn start(world: &World) -> Result<(), SimError> {
     // With nothing that ends, the run goes to its limit.
     world.unfinished.set(if finite == 0 { 1 } else { finite });
     world.push(scenario.limit, events::Event::Limit);
+    // One after another, as guests boot. All at one instant, the scheduler would place every vCPU
+    // as if the host were empty, and pile them up.
     for v in &world.vcpus {
-        world.hypervisor(memory::NONE, |h, now, out| h.up(now, VcpuId(v.id), out));
+        world.push(Picos::from(v.id) * BOOT_DISTANCE, events::Event::Boot { vcpu: v.id });
     }
     Ok(())
 }
@@ -287,6 +292,5 @@ fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
                 ended: t.ended.get(),
             })
             .collect(),
-        metrics: Vec::new(),
     }
 }

@@ -46,13 +46,6 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
         if !domain.tasks.is_empty() {
             blocks.push(Block::Grid(tasks(domain)));
         }
-        if !domain.metrics.is_empty() {
-            let mut grid = Grid::new(1, &["metric", "value"]);
-            for metric in &domain.metrics {
-                grid.row([metric.name.clone(), short(metric.value)]);
-            }
-            blocks.push(Block::Grid(grid));
-        }
     }
     blocks
 }
@@ -253,7 +246,6 @@ mod tests {
             vcpus: vec![VcpuOutcome::default(); 100],
             locks: vec![LockOutcome::default()],
             tasks: vec![task("cc1-0"), task("cc1-17"), task("make"), task("7")],
-            metrics: Vec::new(),
         };
         let grid = tasks(&domain);
         let names: Vec<&str> = grid.rows.iter().map(|r| r[0].as_str()).collect();

@@ -46,7 +46,6 @@ fn outcome(
                 preemptions: 2660,
                 ..TaskOutcome::default()
             }],
-            metrics: Vec::new(),
         }],
     }
 }
