@@ -1,18 +1,20 @@
 //! The pending events: a binary heap ordered by (time, class, insertion).
 //!
-//! Cancellation is by epoch: whoever armed an event bumps its own epoch, and an event that comes
-//! with an old one is dropped. Cost per event is logarithmic in the number pending.
+//! Operations are cancelled by epoch: whoever armed one bumps its own epoch, and an event that comes
+//! with an old one is dropped. Timers are [`Timer`]s. Cost per event is logarithmic in the number
+//! pending.
 
 use overspin_scenario::Picos;
 use overspin_sched::TimerId;
+use std::cell::Cell;
 
 /// What an event means. vCPUs and pCPUs are numbered over the whole host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A timer that the hypervisor's scheduler set.
-    Scheduler { timer: TimerId, epoch: u32 },
+    Scheduler { timer: TimerId },
     /// A guest's one-shot timer.
-    GuestTimer { vcpu: u32, epoch: u32 },
+    GuestTimer { vcpu: u32 },
     /// The operation that a running vCPU is in ends, or what it spins on may have changed.
     Operation { vcpu: u32, epoch: u32 },
     /// An interprocessor interrupt reaches a vCPU that ran when it was sent.
@@ -34,8 +36,8 @@ impl Event {
     /// order, guest timers, operations and interrupts, then the scheduling passes they caused.
     fn class(self) -> u64 {
         match self {
-            Event::Scheduler { timer: TimerId::Tick(_), .. } => 0,
-            Event::Scheduler { timer: TimerId::Accounting, .. } => 1,
+            Event::Scheduler { timer: TimerId::Tick(_) } => 0,
+            Event::Scheduler { timer: TimerId::Accounting } => 1,
             Event::Scheduler { .. } => 2,
             Event::GuestTimer { .. } => 3,
             Event::Operation { .. }
@@ -46,6 +48,53 @@ impl Event {
             Event::Watchdog => 6,
             Event::Limit => 7,
         }
+    }
+}
+
+/// A timer that is set far more often than it fires.
+///
+/// Setting it later than before, or stopping it, leaves the pending event where it is; when that
+/// comes it is pushed again to the time that is wanted by then. So the queue holds about one event
+/// a timer, instead of one for each time that it was set.
+#[derive(Debug)]
+pub(crate) struct Timer {
+    /// When it is to fire; `Picos::MAX` if it is stopped.
+    due: Cell<Picos>,
+    /// Time of the pending event that counts; others are leftovers. `Picos::MAX` if there is none.
+    armed: Cell<Picos>,
+}
+
+impl Timer {
+    pub(crate) fn new() -> Self {
+        Self { due: Cell::new(Picos::MAX), armed: Cell::new(Picos::MAX) }
+    }
+
+    /// When it is to fire; `Picos::MAX` if it is stopped.
+    pub(crate) fn due(&self) -> Picos {
+        self.due.get()
+    }
+
+    /// Sets it, or stops it with `Picos::MAX`; returns the time of the event to push, if any.
+    pub(crate) fn set(&self, at: Picos) -> Option<Picos> {
+        self.due.set(at);
+        (at < self.armed.get()).then(|| {
+            self.armed.set(at);
+            at
+        })
+    }
+
+    /// Its event has come at `now`. Returns whether it fires; otherwise the time of the event to
+    /// push, if any.
+    pub(crate) fn event(&self, now: Picos) -> Result<(), Option<Picos>> {
+        if self.armed.get() != now {
+            return Err(None);
+        }
+        self.armed.set(Picos::MAX);
+        if self.due.get() <= now {
+            self.due.set(Picos::MAX);
+            return Ok(());
+        }
+        Err(self.set(self.due.get()))
     }
 }
 
@@ -130,8 +179,15 @@ impl EventQueue {
 
     /// Adds an event. Logarithmic in the number pending.
     pub(crate) fn push(&mut self, at: Picos, event: Event) {
-        self.inserted += 1;
-        let order = (event.class() << CLASS_SHIFT) | self.inserted;
+        // Scheduler timers due at one instant go in the order of their pCPUs.
+        let place = match event {
+            Event::Scheduler { timer: TimerId::Tick(p) | TimerId::Slice(p) } => u64::from(p.0),
+            _ => {
+                self.inserted += 1;
+                self.inserted
+            }
+        };
+        let order = (event.class() << CLASS_SHIFT) | place;
         let entry = Entry { key: u128::from(at) << 64 | u128::from(order), event };
         let heap = if let Event::Operation { .. } = event { &mut self.near } else { &mut self.far };
         heap.push(entry);
@@ -154,7 +210,7 @@ mod tests {
     fn pops_in_order_of_time_class_and_insertion() {
         let mut q = EventQueue::default();
         let softirq = |pcpu| Event::Softirq { pcpu, epoch: 0 };
-        let tick = Event::Scheduler { timer: TimerId::Tick(PcpuId(0)), epoch: 0 };
+        let tick = Event::Scheduler { timer: TimerId::Tick(PcpuId(0)) };
         q.push(5, softirq(1));
         q.push(5, softirq(2));
         q.push(9, Event::Watchdog);
@@ -165,6 +221,26 @@ mod tests {
             order,
             [(1, Event::Limit), (5, tick), (5, softirq(1)), (5, softirq(2)), (9, Event::Watchdog)]
         );
+    }
+
+    #[test]
+    fn a_timer_fires_once_at_the_time_wanted_last() {
+        let t = Timer::new();
+        assert_eq!(t.set(30), Some(30));
+        // Later and later: the event at 30 stays, and moves on when it comes.
+        assert_eq!(t.set(40), None);
+        assert_eq!(t.set(50), None);
+        assert_eq!(t.event(30), Err(Some(50)));
+        // Earlier: a new event; the one at 50 is a leftover.
+        assert_eq!(t.set(45), Some(45));
+        assert_eq!(t.event(45), Ok(()));
+        assert_eq!(t.event(50), Err(None));
+        // Stopped before it fires.
+        assert_eq!(t.set(60), Some(60));
+        assert_eq!(t.set(Picos::MAX), None);
+        assert_eq!(t.event(60), Err(None));
+        assert_eq!(t.set(70), Some(70));
+        assert_eq!(t.event(70), Ok(()));
     }
 
     #[test]

@@ -92,19 +92,22 @@ impl World {
                     self.raise_softirq(p.0, self.now.get() + delay);
                 }
                 Action::SetTimer { timer, at } => {
-                    let epoch = &self.timer_epochs[self.timer_slot(timer)];
-                    epoch.set(epoch.get().wrapping_add(1));
                     let at = (at.max(0) as Picos).saturating_mul(NS).max(self.now.get());
-                    self.push(at, Event::Scheduler { timer, epoch: epoch.get() });
+                    self.push_timer(timer, self.timers[self.timer_slot(timer)].set(at));
                 }
                 Action::StopTimer { timer } => {
-                    let epoch = &self.timer_epochs[self.timer_slot(timer)];
-                    epoch.set(epoch.get().wrapping_add(1));
+                    self.push_timer(timer, self.timers[self.timer_slot(timer)].set(Picos::MAX));
                 }
             }
         }
         // Keep the allocation for the next time.
         self.actions.replace(actions);
+    }
+
+    fn push_timer(&self, timer: TimerId, at: Option<Picos>) {
+        if let Some(at) = at {
+            self.push(at, Event::Scheduler { timer });
+        }
     }
 
     fn raise_softirq(&self, pcpu: u32, at: Picos) {
@@ -288,16 +291,9 @@ impl World {
 
     /// Sets the one-shot timer of a vCPU; `Picos::MAX` cancels it.
     pub(crate) fn set_guest_timer(&self, v: &Vcpu, at: Picos) {
-        if v.timer_at.get() == at {
-            return;
-        }
-        v.timer_epoch.set(v.timer_epoch.get().wrapping_add(1));
-        v.timer_at.set(at);
-        if at != Picos::MAX {
-            self.push(
-                at.max(self.now.get()),
-                Event::GuestTimer { vcpu: v.id, epoch: v.timer_epoch.get() },
-            );
+        let at = if at == Picos::MAX { at } else { at.max(self.now.get()) };
+        if let Some(at) = v.timer.set(at) {
+            self.push(at, Event::GuestTimer { vcpu: v.id });
         }
     }
 
@@ -329,11 +325,12 @@ impl World {
                         self.operation_event(v);
                     }
                 }
-                Event::GuestTimer { vcpu, epoch } => {
+                Event::GuestTimer { vcpu } => {
                     let v = &self.vcpus[vcpu as usize];
-                    if v.timer_epoch.get() == epoch {
-                        v.timer_at.set(Picos::MAX);
-                        self.deliver(v, IRQ_TIMER, NONE);
+                    match v.timer.event(at) {
+                        Ok(()) => self.deliver(v, IRQ_TIMER, NONE),
+                        Err(Some(at)) => self.push(at, event),
+                        Err(None) => {}
                     }
                 }
                 Event::Interrupt { vcpu } => {
@@ -348,13 +345,16 @@ impl World {
                 Event::Boot { vcpu } => {
                     self.hypervisor(NONE, |h, now, out| h.up(now, VcpuId(vcpu), out));
                 }
-                Event::Scheduler { timer, epoch } => {
-                    if self.timer_epochs[self.timer_slot(timer)].get() == epoch {
-                        let at = match timer {
-                            TimerId::Tick(p) | TimerId::Slice(p) => p.0,
-                            TimerId::Accounting => NONE,
-                        };
-                        self.hypervisor(at, |h, now, out| h.timer(now, timer, out));
+                Event::Scheduler { timer } => {
+                    match self.timers[self.timer_slot(timer)].event(at) {
+                        Ok(()) => {
+                            let from = match timer {
+                                TimerId::Tick(p) | TimerId::Slice(p) => p.0,
+                                TimerId::Accounting => NONE,
+                            };
+                            self.hypervisor(from, |h, now, out| h.timer(now, timer, out));
+                        }
+                        Err(at) => self.push_timer(timer, at),
                     }
                 }
                 Event::Watchdog => {

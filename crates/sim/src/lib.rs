@@ -165,7 +165,7 @@ fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         scenario: scenario.clone(),
         hypervisor: RefCell::new(Hypervisor::new(topology, scheduler)),
         actions: RefCell::default(),
-        timer_epochs: vec![Cell::new(0); 2 * pcpus as usize + 1],
+        timers: (0..=2 * pcpus).map(|_| events::Timer::new()).collect(),
         pcpus: (0..pcpus).map(|_| Pcpu::new()).collect(),
         vcpus,
         guests: OnceCell::new(),

@@ -21,7 +21,7 @@
 //! Everything is reached through `&World`. No `RefCell` borrow is held across a suspension or a
 //! resume, since the other side needs the same cells.
 
-use crate::events::{Event, EventQueue};
+use crate::events::{Event, EventQueue, Timer};
 use crate::guest::{Guest, TaskRef};
 use crate::host::Pcpu;
 use crate::memory::{Access, Memory, NONE};
@@ -113,9 +113,8 @@ pub(crate) struct Vcpu {
     pub irqs_pending: Cell<u32>,
     /// Latched kick (event channel pending bit).
     pub latch: Cell<bool>,
-    pub timer_epoch: Cell<u32>,
-    /// When the armed guest timer fires; `Picos::MAX` if none.
-    pub timer_at: Cell<Picos>,
+    /// The guest's one-shot timer.
+    pub timer: Timer,
     /// Time on a pCPU up to `since`, and since when it runs.
     pub ran: Cell<Picos>,
     pub since: Cell<Picos>,
@@ -153,8 +152,7 @@ impl Vcpu {
             irqs_on: Cell::new(true),
             irqs_pending: Cell::new(0),
             latch: Cell::new(false),
-            timer_epoch: Cell::new(0),
-            timer_at: Cell::new(Picos::MAX),
+            timer: Timer::new(),
             ran: Cell::new(0),
             since: Cell::new(0),
             spinning: Cell::new(0),
@@ -213,7 +211,8 @@ pub(crate) struct World {
     pub scenario: Scenario,
     pub hypervisor: RefCell<Hypervisor>,
     pub actions: RefCell<Vec<Action>>,
-    pub timer_epochs: Vec<Cell<u32>>,
+    /// The hypervisor scheduler's timers.
+    pub timers: Vec<Timer>,
     pub pcpus: Vec<Pcpu>,
     pub vcpus: Vec<Vcpu>,
     pub guests: OnceCell<Vec<Guest>>,

@@ -24,7 +24,7 @@ impl Guest {
         let queue = self.queue(v);
         let sleeper = queue.sleepers.borrow().peek().map_or(Picos::MAX, |s| s.0.until);
         let at = queue.next_tick.get().min(sleeper);
-        if v.timer_at.get() != at {
+        if v.timer.due() != at {
             world.burn(world.scenario.host.costs.hypercall);
             world.set_guest_timer(world.cpu(), at);
         }
