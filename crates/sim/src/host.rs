@@ -345,18 +345,16 @@ impl World {
                 Event::Boot { vcpu } => {
                     self.hypervisor(NONE, |h, now, out| h.up(now, VcpuId(vcpu), out));
                 }
-                Event::Scheduler { timer } => {
-                    match self.timers[self.timer_slot(timer)].event(at) {
-                        Ok(()) => {
-                            let from = match timer {
-                                TimerId::Tick(p) | TimerId::Slice(p) => p.0,
-                                TimerId::Accounting => NONE,
-                            };
-                            self.hypervisor(from, |h, now, out| h.timer(now, timer, out));
-                        }
-                        Err(at) => self.push_timer(timer, at),
+                Event::Scheduler { timer } => match self.timers[self.timer_slot(timer)].event(at) {
+                    Ok(()) => {
+                        let from = match timer {
+                            TimerId::Tick(p) | TimerId::Slice(p) => p.0,
+                            TimerId::Accounting => NONE,
+                        };
+                        self.hypervisor(from, |h, now, out| h.timer(now, timer, out));
                     }
-                }
+                    Err(at) => self.push_timer(timer, at),
+                },
                 Event::Watchdog => {
                     let stuck = progress_seen == self.progress.get() && self.stuck();
                     looks = if stuck { looks + 1 } else { 0 };
