@@ -13,6 +13,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod bug;
 mod core_cells;
 pub mod lock_byte;
 mod padded;
@@ -21,6 +22,7 @@ pub mod registry;
 pub mod ticket;
 pub mod xen_pv;
 
+pub use bug::Bug;
 pub use lock_byte::LockByte;
 pub use padded::CachePadded;
 pub use platform::{AtomicCell, Budget, CpuId, Platform};

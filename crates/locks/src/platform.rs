@@ -9,6 +9,8 @@ use core::fmt::Debug;
 use core::ops::Deref;
 use core::sync::atomic::Ordering;
 
+use crate::Bug;
+
 /// Dense number of a CPU in its system: a vCPU of one guest, or a registered thread. Starts at 0.
 pub type CpuId = usize;
 
@@ -140,6 +142,20 @@ pub trait Platform: Sized + Debug + 'static {
     fn poll();
     /// Sets the latch of `cpu` and wakes it if it polls. Harmless if it does not.
     fn kick(cpu: CpuId);
+    /// Sleeps while `cell` holds `value`: looks and goes to sleep in one step with respect to
+    /// [`Platform::wake_one`], returns at once if the value is another, and may return for no
+    /// reason. A futex, or `pv_wait`.
+    fn wait(cell: &Self::U32, value: u32);
+    /// Wakes one CPU that sleeps in [`Platform::wait`] on the cell at `address`, if any; the
+    /// address is only compared, so the cell may be gone by now.
+    fn wake_one(address: *const Self::U32);
+    /// Whether the model checker has seeded `bug` into the algorithms. False, and compiled away,
+    /// in every other world.
+    #[inline(always)]
+    fn seeded(bug: Bug) -> bool {
+        let _ = bug;
+        false
+    }
     /// How many contexts are nested on this CPU: 0 in a task, 1 in an interrupt handler over it, up
     /// to 3. Queue locks take their node by it.
     fn ctx_level() -> usize {

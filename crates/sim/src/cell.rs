@@ -3,7 +3,8 @@
 use crate::memory::Access;
 use crate::world::{Op, Watch, world};
 use overspin_locks::{AtomicCell, Budget, CpuId, Platform};
-use overspin_scenario::Picos;
+use overspin_scenario::{NS, Picos};
+use overspin_sched::{RunState, VcpuId};
 use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic::Ordering;
@@ -212,6 +213,7 @@ impl Platform for SimPlatform {
     }
     fn poll() {
         let world = world();
+        world.begin_wait();
         world.guest(world.cpu().guest).count_slow_path(world);
         world.block(Op::Poll);
         world.take_interrupts();
@@ -221,5 +223,49 @@ impl Platform for SimPlatform {
         let guest = world.guest(world.cpu().guest);
         guest.count_kick(world);
         world.kick(&world.vcpus[guest.first as usize + cpu]);
+    }
+    fn wait(cell: &SimCell<u32>, value: u32) {
+        let world = world();
+        world.begin_wait();
+        let guest = world.guest(world.cpu().guest);
+        guest.count_slow_path(world);
+        let address = std::ptr::from_ref(cell) as usize;
+        guest.wait_at(world, address, || cell.load(Ordering::Acquire) == value);
+    }
+    fn wake_one(address: *const SimCell<u32>) {
+        let world = world();
+        let guest = world.guest(world.cpu().guest);
+        guest.count_kick(world);
+        guest.wake_at(world, address as usize);
+    }
+    fn ctx_level() -> usize {
+        world().cpu().nesting.get()
+    }
+    fn numa_node() -> usize {
+        let world = world();
+        let host = &world.scenario.host;
+        (world.cpu().pcpu.get() / (host.threads * host.cores)) as usize
+    }
+    /// The host keeps a byte per vCPU that guests read, as KVM's steal-time record does.
+    fn preempted(cpu: CpuId) -> bool {
+        let world = world();
+        world.burn(world.scenario.host.costs.cache_hit);
+        let v = world.guest(world.cpu().guest).first + cpu as u32;
+        world.hypervisor.borrow().runstate(VcpuId(v)) == RunState::Runnable
+    }
+    /// The host exports the end of the slice at each dispatch, as the I-spinlock needs it.
+    fn time_to_preempt() -> Option<u64> {
+        let world = world();
+        world.burn(world.scenario.host.costs.cache_hit);
+        let end = world.slice_end(world.cpu().pcpu.get());
+        (end != Picos::MAX).then(|| end.saturating_sub(world.now.get()) / NS)
+    }
+    fn yield_now() {
+        let world = world();
+        world.begin_wait();
+        world.yield_now();
+    }
+    fn now() -> u64 {
+        world().now.get() / NS
     }
 }

@@ -289,6 +289,20 @@ impl World {
         self.suspend(crate::world::Suspend::Operation);
     }
 
+    /// The current vCPU gives its pCPU up and stays runnable.
+    pub(crate) fn yield_now(&self) {
+        self.burn(self.scenario.host.costs.hypercall);
+        let v = self.cpu();
+        self.hypervisor(v.pcpu.get(), |h, now, out| h.yield_now(now, VcpuId(v.id), out));
+        // The scheduling pass is due now: let it come before the next instruction.
+        self.burn(0);
+    }
+
+    /// When the slice of what `pcpu` runs ends; `Picos::MAX` if it has no end.
+    pub(crate) fn slice_end(&self, pcpu: u32) -> Picos {
+        self.timers[self.timer_slot(TimerId::Slice(PcpuId(pcpu)))].due()
+    }
+
     /// Sets the one-shot timer of a vCPU; `Picos::MAX` cancels it.
     pub(crate) fn set_guest_timer(&self, v: &Vcpu, at: Picos) {
         let at = if at == Picos::MAX { at } else { at.max(self.now.get()) };

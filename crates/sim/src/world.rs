@@ -110,6 +110,8 @@ pub(crate) struct Vcpu {
     hit_armed: Cell<bool>,
     pub task: Cell<TaskRef>,
     pub irqs_on: Cell<bool>,
+    /// Interrupt handlers on the stack of what runs.
+    pub nesting: Cell<usize>,
     pub irqs_pending: Cell<u32>,
     /// Latched kick (event channel pending bit).
     pub latch: Cell<bool>,
@@ -150,6 +152,7 @@ impl Vcpu {
             hit_armed: Cell::new(false),
             task: Cell::new(TaskRef::dangling()),
             irqs_on: Cell::new(true),
+            nesting: Cell::new(0),
             irqs_pending: Cell::new(0),
             latch: Cell::new(false),
             timer: Timer::new(),
@@ -431,14 +434,7 @@ impl World {
     /// the time used off `left`. Returns whether the condition was seen to hold.
     #[inline(always)]
     pub(crate) fn spin(&self, line: Option<usize>, watch: Watch, left: &mut Picos) -> bool {
-        let v = self.cpu();
-        if v.wait_since.get().is_none() {
-            v.wait_since.set(Some(self.now.get()));
-            if v.lock_wanted.get() != NONE {
-                let lock = v.lock_wanted.get();
-                self.trace(|| TraceEvent::LockWait { vcpu: v.id, lock });
-            }
-        }
+        self.begin_wait();
         loop {
             let v = self.cpu();
             v.watch.set(Some(watch));
@@ -472,6 +468,19 @@ impl World {
                         return true;
                     }
                 }
+            }
+        }
+    }
+
+    /// The lock operation on the current vCPU has to wait, from now if it did not before.
+    #[inline(always)]
+    pub(crate) fn begin_wait(&self) {
+        let v = self.cpu();
+        if v.wait_since.get().is_none() {
+            v.wait_since.set(Some(self.now.get()));
+            let lock = v.lock_wanted.get();
+            if lock != NONE {
+                self.trace(|| TraceEvent::LockWait { vcpu: v.id, lock });
             }
         }
     }

@@ -92,18 +92,27 @@ struct Cpu {
     latch: Mutex<bool>,
     latch_set: Condvar,
     waiting: AtomicBool,
+    /// Address it waits at in `Platform::wait`, 0 if none. Guarded by `System::waits`.
+    waits_at: AtomicUsize,
 }
 
 /// The CPUs of one test. Each test has its own, so that tests can run side by side.
 #[derive(Debug)]
 pub struct System {
     cpus: Vec<Cpu>,
+    /// Held while a waiter looks at its cell and goes to sleep, and while a waker looks for one.
+    waits: Mutex<()>,
+    woken: Condvar,
 }
 
 impl System {
     /// So many CPUs, none of which runs anything yet.
     pub fn new(cpus: usize) -> Arc<Self> {
-        Arc::new(Self { cpus: (0..cpus).map(|_| Cpu::default()).collect() })
+        Arc::new(Self {
+            cpus: (0..cpus).map(|_| Cpu::default()).collect(),
+            waits: Mutex::new(()),
+            woken: Condvar::new(),
+        })
     }
 
     /// Runs `work` on `cpu`, that is, makes the calling thread this CPU for so long.
@@ -205,6 +214,33 @@ impl Platform for StdPlatform {
             let cpu = &system.cpus[cpu];
             *cpu.latch.lock().unwrap() = true;
             cpu.latch_set.notify_one();
+        });
+    }
+
+    fn wait(cell: &Self::U32, value: u32) {
+        here(|system, cpu| {
+            let cpu = &system.cpus[cpu];
+            let mut guard = system.waits.lock().unwrap();
+            if cell.load(Ordering::Relaxed) != value {
+                return;
+            }
+            cpu.waits_at.store(std::ptr::from_ref(cell).addr(), Ordering::Relaxed);
+            cpu.waiting.store(true, Ordering::Relaxed);
+            while cpu.waits_at.load(Ordering::Relaxed) != 0 {
+                guard = system.woken.wait(guard).unwrap();
+            }
+        });
+    }
+
+    fn wake_one(address: *const Self::U32) {
+        here(|system, _| {
+            let guard = system.waits.lock().unwrap();
+            let at = |cpu: &&Cpu| cpu.waits_at.load(Ordering::Relaxed) == address.addr();
+            if let Some(cpu) = system.cpus.iter().find(at) {
+                cpu.waits_at.store(0, Ordering::Relaxed);
+                system.woken.notify_all();
+            }
+            drop(guard);
         });
     }
 }

@@ -26,7 +26,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use loom::sync::atomic::{AtomicBool, Ordering};
-use overspin_locks::{CpuId, Platform};
+use overspin_locks::{AtomicCell, CpuId, Platform};
 
 use crate::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
 
@@ -97,6 +97,9 @@ struct Cpu {
     cleared: Cell<bool>,
     /// The last thing this CPU counted was its leaving the slow path.
     leaving: Cell<bool>,
+    /// Address at which it sleeps in [`Platform::wait`], 0 if it does not. The look at the cell and
+    /// the going to sleep are one step, as under the kernel's lock on the queue.
+    waits_at: Cell<usize>,
 }
 
 /// What one execution of a model has besides the lock.
@@ -142,6 +145,7 @@ impl World {
             deferred: RefCell::new(Vec::new()),
             cleared: Cell::new(false),
             leaving: Cell::new(false),
+            waits_at: Cell::new(0),
         };
         WORLD.set(Some(Rc::new(Self {
             mutation,
@@ -346,5 +350,33 @@ impl Platform for LoomPlatform {
 
     fn kick(cpu: CpuId) {
         world().set_latch(cpu, true);
+    }
+
+    fn wait(cell: &LoomU32, value: u32) {
+        let world = world();
+        // The kernel looks under a lock that the waker takes too: it sees what was written before
+        // the wake that it missed. A read-modify-write reads the newest value.
+        if cell.fetch_add(0, Ordering::Relaxed) != value {
+            return;
+        }
+        let here = world.here();
+        here.waits_at.set(std::ptr::from_ref(cell).addr());
+        let spurious = &here.spurious_wakes;
+        if spurious.get() > 0 {
+            spurious.set(spurious.get() - 1);
+            here.waits_at.set(0);
+            return;
+        }
+        world.wait(|| here.waits_at.get() == 0);
+    }
+
+    fn wake_one(address: *const LoomU32) {
+        let world = world();
+        // A wake is a point where the checker may switch, and nothing that the lock can order by.
+        world.here().latch.load(Ordering::Relaxed);
+        if let Some(cpu) = world.cpus.iter().find(|cpu| cpu.waits_at.get() == address.addr()) {
+            cpu.waits_at.set(0);
+            world.progress();
+        }
     }
 }

@@ -59,6 +59,8 @@ pub(crate) struct Guest {
     idle: Vec<Box<Task>>,
     queues: Vec<RunQueue>,
     semaphores: RefCell<Vec<SemaphoreState>>,
+    /// vCPUs that sleep until somebody wakes an address, in the order in which they came.
+    sleepers: RefCell<VecDeque<(usize, u32)>>,
     /// Tick period; `Picos::MAX` if tickless.
     period: Picos,
     /// Tasks that have not ended.
@@ -103,6 +105,7 @@ impl Guest {
                 .collect(),
             queues: (0..domain.vcpus).map(|_| RunQueue::default()).collect(),
             semaphores: RefCell::new(Vec::new()),
+            sleepers: RefCell::default(),
             period: SEC.checked_div(Picos::from(domain.kernel.hz)).unwrap_or(Picos::MAX),
             live: Cell::new(0),
             finished: Cell::new(None),
@@ -172,6 +175,7 @@ impl Guest {
         loop {
             let v = world.cpu();
             v.irqs_on.set(false);
+            v.nesting.set(v.nesting.get() + 1);
             let pending = v.irqs_pending.replace(0);
             world.burn(world.scenario.host.costs.interrupt);
             if pending & IRQ_TIMER != 0 {
@@ -181,6 +185,7 @@ impl Guest {
                 self.queue(world.cpu()).need_resched.set(true);
             }
             let v = world.cpu();
+            v.nesting.set(v.nesting.get() - 1);
             v.irqs_on.set(true);
             if v.irqs_pending.get() == 0 {
                 break;
@@ -211,6 +216,34 @@ impl Guest {
     /// No task of this guest sleeps for a time.
     pub(crate) fn nobody_sleeps_for_a_time(&self) -> bool {
         self.queues.iter().all(|q| q.sleepers.borrow().is_empty())
+    }
+
+    /// The current vCPU sleeps until `address` is woken, or until an interrupt, if `still`.
+    pub(crate) fn wait_at(&self, world: &World, address: usize, still: impl FnOnce() -> bool) {
+        let v = world.cpu();
+        v.latch.set(false);
+        // First registered, then looked: a wake between the two sets the latch.
+        self.sleepers.borrow_mut().push_back((address, v.id));
+        if still() {
+            world.block(Op::Poll);
+        }
+        // Gone already if it was woken.
+        self.sleepers.borrow_mut().retain(|(_, sleeper)| *sleeper != v.id);
+        world.take_interrupts();
+    }
+
+    /// Wakes the vCPU that has slept on `address` for longest, if any.
+    pub(crate) fn wake_at(&self, world: &World, address: usize) {
+        let first = {
+            let mut sleepers = self.sleepers.borrow_mut();
+            let at = sleepers.iter().position(|(key, _)| *key == address);
+            at.and_then(|at| sleepers.remove(at))
+        };
+        match first {
+            Some((_, sleeper)) => world.kick(&world.vcpus[sleeper as usize]),
+            // The call is made, and finds nobody.
+            None => world.burn(world.scenario.host.costs.hypercall),
+        }
     }
 
     /// Counts a slow path at the lock that the current vCPU waits for.
