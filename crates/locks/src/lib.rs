@@ -126,10 +126,10 @@ pub trait RawLock<P: Platform>: Sized + core::fmt::Debug {
         let state = P::irq_save();
         (self.lock(shared), state)
     }
-    /// Advisory: somebody holds it.
-    fn is_locked(&self) -> bool;
+    /// Advisory: somebody holds it. Queue locks look at their nodes, hence `shared`.
+    fn is_locked(&self, shared: &Self::Shared) -> bool;
     /// Advisory: somebody waits for it.
-    fn is_contended(&self) -> bool;
+    fn is_contended(&self, shared: &Self::Shared) -> bool;
 }
 
 /// Something to do with a lock type that is chosen by name at run time.

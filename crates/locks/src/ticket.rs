@@ -191,11 +191,11 @@ impl<P: Platform, C: AtomicCell<Value: TicketWord>> RawLock<P> for TicketLock<P,
         self.word.fetch_add(C::Value::serve_next(ticket), Release);
     }
 
-    fn is_locked(&self) -> bool {
+    fn is_locked(&self, _shared: &Self::Shared) -> bool {
         self.word.load(Relaxed).outstanding() != 0
     }
 
-    fn is_contended(&self) -> bool {
+    fn is_contended(&self, _shared: &Self::Shared) -> bool {
         self.word.load(Relaxed).outstanding() > 1
     }
 }

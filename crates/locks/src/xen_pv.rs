@@ -243,11 +243,11 @@ impl<P: Platform> RawLock<P> for XenPv<P> {
         ((), state)
     }
 
-    fn is_locked(&self) -> bool {
+    fn is_locked(&self, _shared: &Self::Shared) -> bool {
         self.lock.load(Relaxed) != FREE
     }
 
-    fn is_contended(&self) -> bool {
+    fn is_contended(&self, _shared: &Self::Shared) -> bool {
         self.spinners.load(Relaxed) != 0
     }
 }

@@ -48,7 +48,7 @@ where
         }
     });
     assert_eq!(total.into_inner(), CPUS * ROUNDS);
-    assert_idle::<L>(&lock);
+    assert_idle::<L>(&lock, &shared);
 }
 
 /// Half of the CPUs only try.
@@ -71,7 +71,7 @@ where
             }
         }
     });
-    assert_idle::<L>(&lock);
+    assert_idle::<L>(&lock, &shared);
 }
 
 /// `try_lock` succeeds on a free lock, fails on a held one, and `is_locked` agrees.
@@ -79,15 +79,15 @@ fn try_lock<L: RawLock<StdPlatform>>() {
     System::new(1).run(0, || {
         let lock = L::new();
         let shared = L::shared(1, DEFAULT).unwrap();
-        assert_idle::<L>(&lock);
+        assert_idle::<L>(&lock, &shared);
         // More often than any ticket of 8 bits has values.
         for _ in 0..1_000 {
             let token = lock.try_lock(&shared).expect("the lock is free");
-            assert!(lock.is_locked());
-            assert!(!lock.is_contended());
+            assert!(lock.is_locked(&shared));
+            assert!(!lock.is_contended(&shared));
             assert!(lock.try_lock(&shared).is_none(), "the lock is held");
             lock.unlock(&shared, token);
-            assert_idle::<L>(&lock);
+            assert_idle::<L>(&lock, &shared);
         }
     });
 }
@@ -98,9 +98,9 @@ fn irqsave<L: RawLock<StdPlatform>>() {
         let lock = L::new();
         let shared = L::shared(1, DEFAULT).unwrap();
         let (token, ()) = lock.lock_irqsave(&shared);
-        assert!(lock.is_locked());
+        assert!(lock.is_locked(&shared));
         lock.unlock(&shared, token);
-        assert_idle::<L>(&lock);
+        assert_idle::<L>(&lock, &shared);
     });
 }
 
@@ -126,7 +126,7 @@ where
                 });
             });
             system.await_waiting(cpu);
-            assert!(lock.is_contended());
+            assert!(lock.is_contended(shared));
         }
         system.run(0, || lock.unlock(&shared, token));
     });
@@ -135,7 +135,7 @@ where
         served.sort_unstable();
     }
     assert_eq!(served, (1..CPUS).collect::<Vec<_>>());
-    assert_idle::<L>(&lock);
+    assert_idle::<L>(&lock, &shared);
 }
 
 /// As many CPUs as promised, and not one more.
@@ -152,9 +152,9 @@ fn info<L: RawLock<StdPlatform>>() {
     assert!(infos().contains(&L::INFO));
 }
 
-fn assert_idle<L: RawLock<StdPlatform>>(lock: &L) {
-    assert!(!lock.is_locked());
-    assert!(!lock.is_contended());
+fn assert_idle<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) {
+    assert!(!lock.is_locked(shared));
+    assert!(!lock.is_contended(shared));
 }
 
 /// One line per lock.

@@ -22,7 +22,7 @@ fn tries<L: RawLock<LoomPlatform> + 'static>() {
                 }
             }
         });
-        assert!(!it.lock.is_locked());
+        assert!(!it.lock.is_locked(&it.shared));
     });
     model.passes();
 }

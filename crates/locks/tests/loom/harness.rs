@@ -69,8 +69,8 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
     /// What must hold when all is over.
     pub fn assert_idle(&self, acquisitions: usize) {
         assert_eq!(self.inside(), acquisitions + 1, "an update was lost");
-        assert!(!self.lock.is_locked(), "nobody holds it, but it is locked");
-        assert!(!self.lock.is_contended(), "nobody waits, but it is contended");
+        assert!(!self.lock.is_locked(&self.shared), "nobody holds it, but it is locked");
+        assert!(!self.lock.is_contended(&self.shared), "nobody waits, but it is contended");
     }
 }
 
