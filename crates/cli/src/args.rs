@@ -26,7 +26,7 @@ pub(crate) struct Args {
 /// Options of all commands.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Global {
-    /// Print nothing but errors and what was asked for with --json, --trace or --markdown
+    /// Print nothing but errors and what was asked for with --json, --trace, --markdown or --svg
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
     /// No progress bars (they are shown on terminals only)
@@ -77,6 +77,9 @@ pub(crate) struct ReproduceArgs {
     /// Write the report as Markdown (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
+    /// Draw the elapsed times, published beside simulated, as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 /// A number of threads that a machine may have.

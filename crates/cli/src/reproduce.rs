@@ -10,9 +10,11 @@ use std::path::Path;
 
 pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict, Failure> {
     let experiment = find(&args.experiment)?;
-    let outputs = Outputs::new(global, &[args.json.as_ref(), args.markdown.as_ref()])?;
+    let outputs =
+        Outputs::new(global, &[args.json.as_ref(), args.markdown.as_ref(), args.svg.as_ref()])?;
     let json = outputs.open(args.json.as_ref())?;
     let markdown = outputs.open(args.markdown.as_ref())?;
+    let svg = outputs.open(args.svg.as_ref())?;
     let bar =
         show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left");
     let tell = |done: usize, total: usize| {
@@ -36,6 +38,10 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     let blocks = report::reproduction(&experiment, &result);
     if let Some(markdown) = markdown {
         markdown.finish_with(&report::markdown(&blocks))?;
+    }
+    if let Some(svg) = svg {
+        let title = format!("{}: elapsed time [s]", result.experiment);
+        svg.finish_with(&report::bars(&result, "elapsed_s", &title))?;
     }
     outputs.print(&report::text(&blocks))?;
     Ok(match result.verdict() {

@@ -161,8 +161,8 @@ impl Heap {
     }
 }
 
-/// The queue: two heaps. Operations of vCPUs come and go by the million within microseconds, timers
-/// are many and far away; apart, the first heap stays as small as the number of running vCPUs.
+/// The queue: two heaps. Operations and switches come and go by the million within microseconds,
+/// timers are many and far away; apart, the first heap stays as small as the number of running vCPUs.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     near: Heap,
@@ -189,7 +189,10 @@ impl EventQueue {
         };
         let order = (event.class() << CLASS_SHIFT) | place;
         let entry = Entry { key: u128::from(at) << 64 | u128::from(order), event };
-        let heap = if let Event::Operation { .. } = event { &mut self.near } else { &mut self.far };
+        let heap = match event {
+            Event::Scheduler { .. } | Event::GuestTimer { .. } | Event::Limit => &mut self.far,
+            _ => &mut self.near,
+        };
         heap.push(entry);
     }
 

@@ -1,8 +1,10 @@
 //! Reports: a list of blocks, written as text for terminals or as Markdown for documents.
 
+mod chart;
 mod reproduction;
 mod run;
 
+pub use chart::bars;
 pub use reproduction::reproduction;
 pub use run::run;
 
@@ -122,7 +124,7 @@ pub fn text(blocks: &[Block]) -> String {
 }
 
 /// Breaks running text into lines.
-fn wrap(text: &str) -> String {
+pub(crate) fn wrap(text: &str) -> String {
     let mut out = String::new();
     let mut column = 0;
     for word in text.split_whitespace() {

@@ -38,7 +38,7 @@ pub fn reproduction(experiment: &Experiment, result: &Reproduction) -> Vec<Block
     blocks.push(Block::Heading("Claims".into()));
     blocks.push(Block::Lines(claims(&result.claims)));
     blocks.push(Block::Heading("Fitted parameters".into()));
-    blocks.push(Block::Grid(parameters(result)));
+    blocks.push(Block::Lines(parameters(result)));
     blocks
 }
 
@@ -183,13 +183,16 @@ fn claims(claims: &[Judged]) -> String {
     out
 }
 
-fn parameters(result: &Reproduction) -> Grid {
-    let mut grid = Grid::new(4, &["parameter", "meaning", "role", "plausible", "value"]);
+fn parameters(result: &Reproduction) -> String {
+    let mut out = String::new();
     for p in &result.parameters {
-        let range = format!("{} to {}", p.low, p.high);
-        grid.row([p.key.clone(), p.meaning.clone(), p.reason.clone(), range, p.value.clone()]);
+        let _ = writeln!(
+            out,
+            "{} = {} (plausible: {} to {})\n    {}; {}",
+            p.key, p.value, p.low, p.high, p.meaning, p.reason
+        );
     }
-    grid
+    out
 }
 
 #[cfg(test)]

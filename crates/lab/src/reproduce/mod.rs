@@ -99,7 +99,7 @@ pub struct Judged {
 }
 
 /// Everything that came out of an experiment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Reproduction {
     /// Layout of this record.
     pub schema: &'static str,
