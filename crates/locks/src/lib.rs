@@ -2,8 +2,17 @@
 //!
 //! | File | Lock |
 //! |---|---|
+//! | [`clh`] | a queue; each waiter spins on the node before its own |
+//! | [`cna`] | MCS, and the holder's NUMA node first |
+//! | [`flexguard`] | a queue that spins until somebody who matters is descheduled |
+//! | [`hemlock`] | a queue without nodes: one word per CPU for all its locks |
 //! | [`lock_byte`] | a byte, and everybody tests and sets it |
+//! | [`malthusian`] | MCS that puts surplus waiters to sleep |
+//! | [`mcs_tp`] | MCS that passes over waiters who do not run |
+//! | [`mcs`] | a queue; each waiter spins on its own node |
+//! | [`shfllock`] | a byte, and a queue that its waiters sort |
 //! | [`ticket`] | draw a number, wait until it is served; two sizes |
+//! | [`twa`] | ticket lock; who is not next in line waits in an array |
 //! | [`xen_pv`] | a byte; who spins too long sleeps until kicked |
 //!
 //! To add a lock: its file, and its line in [`registry`]. The generic test suite and the model
@@ -14,20 +23,40 @@
 #![forbid(unsafe_code)]
 
 mod bug;
+pub mod clh;
+pub mod cna;
 mod core_cells;
+pub mod flexguard;
+pub mod hemlock;
 pub mod lock_byte;
+mod lottery;
+pub mod malthusian;
+pub mod mcs;
+pub mod mcs_tp;
+mod nodes;
 mod padded;
 mod platform;
 pub mod registry;
+pub mod shfllock;
 pub mod ticket;
+pub mod twa;
 pub mod xen_pv;
 
 pub use bug::Bug;
+pub use clh::Clh;
+pub use cna::Cna;
+pub use flexguard::FlexGuard;
+pub use hemlock::Hemlock;
 pub use lock_byte::LockByte;
+pub use malthusian::Malthusian;
+pub use mcs::Mcs;
+pub use mcs_tp::McsTp;
 pub use padded::CachePadded;
 pub use platform::{AtomicCell, Budget, CpuId, Platform};
 pub use registry::{infos, with_lock};
+pub use shfllock::ShflLock;
 pub use ticket::{Ticket, TicketSmall};
+pub use twa::Twa;
 pub use xen_pv::XenPv;
 
 /// What a lock promises and costs, as data. Printed by `overspin list`.

@@ -1,7 +1,9 @@
 //! The locks by name: the one list that the rest of the crate is not generic about.
 
 use crate::{LockInfo, LockVisitor, Platform};
-use crate::{lock_byte, ticket, xen_pv};
+use crate::{
+    clh, cna, flexguard, hemlock, lock_byte, malthusian, mcs, mcs_tp, shfllock, ticket, twa, xen_pv,
+};
 
 macro_rules! registry {
     ($($lock:ident: $info:expr, aliases $aliases:expr;)+) => {
@@ -36,4 +38,13 @@ registry! {
     TicketSmall: ticket::SMALL_INFO, aliases [];
     Ticket: ticket::INFO, aliases [];
     XenPv: xen_pv::INFO, aliases [];
+    Mcs: mcs::INFO, aliases [];
+    Clh: clh::INFO, aliases [];
+    McsTp: mcs_tp::INFO, aliases [];
+    Malthusian: malthusian::INFO, aliases ["mcscr"];
+    Cna: cna::INFO, aliases [];
+    Twa: twa::INFO, aliases [];
+    ShflLock: shfllock::INFO, aliases ["shuffle"];
+    Hemlock: hemlock::INFO, aliases [];
+    FlexGuard: flexguard::INFO, aliases [];
 }

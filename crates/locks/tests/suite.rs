@@ -12,8 +12,9 @@ use std::thread;
 
 use common::{StdPlatform, System};
 use overspin_locks::{
-    AtomicCell, Budget, CapacityError, LockByte, LockInfo, LockVisitor, RawLock, Ticket,
-    TicketSmall, Tuning, XenPv, infos, with_lock,
+    AtomicCell, Budget, CapacityError, Clh, Cna, FlexGuard, Hemlock, LockByte, LockInfo,
+    LockVisitor, Malthusian, Mcs, McsTp, RawLock, ShflLock, Ticket, TicketSmall, Tuning, Twa,
+    XenPv, infos, with_lock,
 };
 
 const CPUS: usize = 4;
@@ -104,6 +105,38 @@ fn irqsave<L: RawLock<StdPlatform>>() {
     });
 }
 
+/// A CPU holds more locks at once than it has queue nodes, if the lock has any, and another wants
+/// them all.
+fn many_locks_held<L: RawLock<StdPlatform> + Sync>()
+where
+    L::Shared: Sync,
+{
+    const LOCKS: usize = 20;
+    const ROUNDS: usize = 100;
+    let locks: [L; LOCKS] = std::array::from_fn(|_| L::new());
+    let shared = L::shared(2, NO_SPIN).unwrap();
+    let inside = [const { AtomicUsize::new(0) }; LOCKS];
+    System::new(2).run_all(|cpu| {
+        for _ in 0..ROUNDS {
+            let mut held = Vec::new();
+            for (lock, inside) in locks.iter().zip(&inside) {
+                let token = lock.lock(&shared);
+                assert_eq!(inside.fetch_add(1, Relaxed), 0);
+                held.push((lock, inside, token));
+            }
+            // In the order of acquisition, and in the opposite one.
+            if cpu == 0 {
+                held.reverse();
+            }
+            for (lock, inside, token) in held {
+                assert_eq!(inside.fetch_sub(1, Relaxed), 1);
+                lock.unlock(&shared, token);
+            }
+        }
+    });
+    locks.iter().for_each(|lock| assert_idle::<L>(lock, &shared));
+}
+
 /// With a holder and waiters that are known to wait, the lock says that it is contended; if it
 /// promises so, it serves them in the order in which they came.
 fn waiters<L: RawLock<StdPlatform> + Sync>(tuning: Tuning)
@@ -189,6 +222,11 @@ macro_rules! suite {
             }
 
             #[test]
+            fn many_locks_held() {
+                super::many_locks_held::<$lock>();
+            }
+
+            #[test]
             fn waiters() {
                 super::waiters::<$lock>(DEFAULT);
             }
@@ -211,6 +249,15 @@ suite! {
     ticket_small: TicketSmall<StdPlatform>;
     ticket: Ticket<StdPlatform>;
     xen_pv: XenPv<StdPlatform>;
+    mcs: Mcs<StdPlatform>;
+    clh: Clh<StdPlatform>;
+    mcs_tp: McsTp<StdPlatform>;
+    malthusian: Malthusian<StdPlatform>;
+    cna: Cna<StdPlatform>;
+    twa: Twa<StdPlatform>;
+    shfllock: ShflLock<StdPlatform>;
+    hemlock: Hemlock<StdPlatform>;
+    flexguard: FlexGuard<StdPlatform>;
 }
 
 struct InfoOf;

@@ -2,8 +2,8 @@
 //!
 //! Cells are core atomics, with two differences that only tests want: an unbounded spin yields to
 //! the operating system, so that FIFO locks end in time with more threads than cores; and a CPU
-//! that has looked once and found nothing is marked as waiting, so that a test can build a queue
-//! one waiter at a time. There are no interrupts.
+//! that has looked once and found nothing, or several times with a bound, is marked as waiting, so
+//! that a test can build a queue one waiter at a time. There are no interrupts.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -15,6 +15,10 @@ use overspin_locks::{AtomicCell, Budget, CpuId, Platform};
 
 /// Evaluations between two yields: short, for a test gains nothing from spinning.
 const SPINS_PER_YIELD: u32 = 32;
+
+/// Bounded spins in vain, one after another, after which a CPU is said to wait: more than a lock needs
+/// that spins for a while and then waits otherwise.
+const ROUNDS_OF_A_WAITER: u32 = 16;
 
 /// A core atomic that yields while it spins.
 #[derive(Debug)]
@@ -72,7 +76,9 @@ impl<A: AtomicCell> AtomicCell for Yielding<A> {
         budget: Budget,
     ) -> Result<A::Value, A::Value> {
         if let Budget::Iterations(_) = budget {
-            return self.0.spin_until(until, budget);
+            let result = self.0.spin_until(until, budget);
+            here(|system, cpu| system.cpus[cpu].count_round(result.is_err()));
+            return result;
         }
         loop {
             match self.0.spin_until(&until, Budget::Iterations(SPINS_PER_YIELD)) {
@@ -92,8 +98,24 @@ struct Cpu {
     latch: Mutex<bool>,
     latch_set: Condvar,
     waiting: AtomicBool,
+    /// Bounded spins in vain since one that was not.
+    rounds: AtomicU32,
     /// Address it waits at in `Platform::wait`, 0 if none. Guarded by `System::waits`.
     waits_at: AtomicUsize,
+}
+
+impl Cpu {
+    /// Counts a bounded spin. Yields after one in vain, as others do.
+    fn count_round(&self, in_vain: bool) {
+        if !in_vain {
+            self.rounds.store(0, Ordering::Relaxed);
+            return;
+        }
+        if self.rounds.fetch_add(1, Ordering::Relaxed) >= ROUNDS_OF_A_WAITER {
+            self.waiting.store(true, Ordering::Relaxed);
+        }
+        thread::yield_now();
+    }
 }
 
 /// The CPUs of one test. Each test has its own, so that tests can run side by side.

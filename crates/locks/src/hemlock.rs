@@ -1,0 +1,157 @@
+//! Hemlock: a queue lock without queue nodes. Strictly first come, first served.
+//!
+//! A CPU has one word, `grant`, for all the locks that it holds. A waiter spins on that of the one
+//! before it until it reads the address of the lock that it wants.
+//!
+//! | `tail` | State |
+//! |---|---|
+//! | `NIL` | free, the idle state |
+//! | n | n is the last of holder and waiters |
+//!
+//! | `grant` of n | State |
+//! |---|---|
+//! | 0 | nothing handed over; the idle state |
+//! | L | n has released L, and the one behind it has not yet taken it |
+//!
+//! **Acknowledgement.** The new holder sets `grant` back to 0, and the old one waits for that before
+//! it leaves. Without it, a release of another lock could overwrite the grant before it is read, and
+//! the waiter would wait for ever.
+//!
+//! **Order.** The swap of `tail` releases: whoever finds a CPU there also finds that its `grant` is 0.
+//! It would else take an old grant of the same lock for its own, and enter.
+//!
+//! **Which CPU.** A handler may release a lock while the context that it interrupted waits for an
+//! acknowledgement. So each of the four contexts of a CPU has a `grant` of its own.
+//!
+//! **Properties.** Fair: nobody overtakes. A waiter spins on the line of the CPU before it, which is
+//! its own unless that CPU holds several locks that are waited for. A handover costs one miss, and
+//! one more until the old holder can go on. A descheduled holder makes all burn; a descheduled
+//! waiter stops everybody behind it, and *the releaser too*, until it runs and acknowledges.
+//! Uncontended: two read-modify-writes. After the handover the address of the lock is all that
+//! `unlock` uses of it.
+//!
+//! **Interrupts** stay off from before the swap: see [`RawLock::lock_irqsave`].
+//!
+//! **Source.** Dice and Kogan, "Hemlock: compact and scalable mutual exclusion", SPAA 2021, the
+//! basic form. Deviations: a `grant` per context; `waits_for`, which is read by
+//! [`RawLock::is_contended`] only and has a line of its own.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+
+use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL};
+use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+
+/// `grant` and `waits_for` when there is no lock to name.
+const NO_LOCK: usize = 0;
+
+/// Properties of [`Hemlock`].
+pub const INFO: LockInfo = LockInfo {
+    name: "hemlock",
+    brief: "Queue without nodes, one word per CPU for all its locks: first come, first served.",
+    source: "Dice and Kogan, SPAA 2021",
+    fair: true,
+    local_spin: true,
+    lhp_safe: false,
+    lwp_safe: false,
+    abortable: false,
+    blocks: false,
+    max_cpus: MAX_CONTEXT_CPUS,
+    size: 4,
+};
+
+/// The lock. See the [module](self).
+#[derive(Debug)]
+#[repr(C)]
+pub struct Hemlock<P: Platform> {
+    tail: P::U32,
+}
+
+/// What all locks of a system share, per context of each CPU.
+#[derive(Debug)]
+pub struct Shared<P: Platform> {
+    grants: ContextNodes<P, P::Usize>,
+    /// The lock that the context waits for. Its owner writes it.
+    waits_for: ContextNodes<P, P::Usize>,
+}
+
+/// Proof of an acquisition: whose it is.
+#[derive(Debug)]
+pub struct Token(u32);
+
+impl<P: Platform> Hemlock<P> {
+    /// What is written into a `grant`. Only ever compared.
+    fn key(&self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
+    /// Waits until `before` grants this lock to `me`, and acknowledges.
+    #[cold]
+    fn wait(&self, shared: &Shared<P>, me: u32, before: u32) {
+        let (key, grant) = (self.key(), shared.grants.get(before));
+        shared.waits_for.get(me).store(key, Relaxed);
+        // Acquires: pairs with the grant in `unlock`.
+        let _ = grant.spin_until(|granted| granted == key, Budget::Forever);
+        // Release: the owner's next grant comes after this.
+        grant.store(NO_LOCK, Release);
+        shared.waits_for.get(me).store(NO_LOCK, Relaxed);
+    }
+}
+
+impl<P: Platform> RawLock<P> for Hemlock<P> {
+    const INFO: LockInfo = INFO;
+    type Shared = Shared<P>;
+    type Token = Token;
+
+    fn shared(cpus: usize, _tuning: Tuning) -> Result<Shared<P>, CapacityError> {
+        INFO.check_capacity(cpus)?;
+        let words = || ContextNodes::new(cpus, || P::Usize::new(NO_LOCK));
+        Ok(Shared { grants: words(), waits_for: words() })
+    }
+
+    fn new() -> Self {
+        Self { tail: P::U32::new(NIL) }
+    }
+
+    #[inline]
+    fn lock(&self, shared: &Shared<P>) -> Token {
+        let me = shared.grants.mine();
+        // Acquire, for a lock found free: pairs with the release in `unlock`. Release: see "Order".
+        let before = self.tail.swap(me, AcqRel);
+        if before != NIL {
+            self.wait(shared, me, before);
+        }
+        Token(me)
+    }
+
+    #[inline]
+    fn try_lock(&self, shared: &Shared<P>) -> Option<Token> {
+        let me = shared.grants.mine();
+        // Orders as in `lock`.
+        self.tail.compare_exchange(NIL, me, AcqRel, Relaxed).is_ok().then_some(Token(me))
+    }
+
+    #[inline]
+    fn unlock(&self, shared: &Shared<P>, Token(me): Token) {
+        // Release: what the holder did happens before the next acquisition; also for the grant.
+        if self.tail.compare_exchange(me, NIL, Release, Relaxed).is_ok() {
+            return;
+        }
+        let grant = shared.grants.get(me);
+        grant.store(self.key(), Release);
+        // See "Acknowledgement".
+        if !P::seeded(Bug::H1HemlockUnlockWithoutAcknowledgement) {
+            let _ = grant.spin_until(|granted| granted == NO_LOCK, Budget::Forever);
+        }
+    }
+
+    fn is_locked(&self, _shared: &Shared<P>) -> bool {
+        self.tail.load(Relaxed) != NIL
+    }
+
+    /// The last in the queue waits, if it is not the holder.
+    fn is_contended(&self, shared: &Shared<P>) -> bool {
+        let tail = self.tail.load(Relaxed);
+        tail != NIL && shared.waits_for.get(tail).load(Relaxed) == self.key()
+    }
+}

@@ -1,0 +1,193 @@
+//! MCS lock: a queue of nodes; each waiter spins on its own. Strictly first come, first served.
+//!
+//! | `tail` | State |
+//! |---|---|
+//! | `NIL` | free, the idle state |
+//! | node n, `n.granted` = 1 | held by the owner of n, nobody waits |
+//! | node n, `n.granted` = 0 | held; the owner of n is the last of those who wait |
+//!
+//! A node in no queue has `next` = `NIL` and `granted` = 1.
+//!
+//! **The three interesting points.** *Publishing the node*: the swap of `tail`. It releases, so that
+//! whoever finds the node there also finds its `next` empty, and writes `next` after that. *Swapped
+//! and not yet linked*: a releaser that finds `next` empty and `tail` not its own waits for the link;
+//! leaving would forget the waiter for ever. Between the two the waiter resets `granted`: it must be
+//! before the link, which releases it to the releaser, whose grant would else be overwritten.
+//! *Ownership*: nobody touches a node after its owner's unlock has seen its link.
+//!
+//! **Properties.** Fair: nobody overtakes. Each waiter spins on its own line; a release costs two
+//! misses, whatever the number of waiters. A descheduled holder makes all burn; a descheduled
+//! waiter stops everybody behind it once its turn has come, and one that is descheduled between
+//! swap and link stops the releaser too. Uncontended: two read-modify-writes. A CPU with no node
+//! left uses the one inside the lock and then is not served in order (see `nodes.rs`).
+//!
+//! **Interrupts** stay off from before the swap, as for every queue: see
+//! [`RawLock::lock_irqsave`].
+//!
+//! **Source.** Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory
+//! multiprocessors", 1991. Deviations: nodes have numbers and stay with their CPU; they are reset on
+//! release, and only if somebody waited.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE, await_link};
+use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+
+const WAIT: u32 = 0;
+const GRANTED: u32 = 1;
+
+/// Properties of [`Mcs`].
+pub const INFO: LockInfo = LockInfo {
+    name: "mcs",
+    brief: "Queue of nodes, each waiter spins on its own: first come, first served.",
+    source: "Mellor-Crummey and Scott 1991",
+    fair: true,
+    local_spin: true,
+    lhp_safe: false,
+    lwp_safe: false,
+    abortable: false,
+    blocks: false,
+    max_cpus: MAX_POOL_CPUS,
+    size: 12,
+};
+
+/// The lock. See the [module](self).
+#[derive(Debug)]
+#[repr(C)]
+pub struct Mcs<P: Platform> {
+    tail: P::U32,
+    spare: Node<P>,
+}
+
+#[derive(Debug)]
+#[repr(C)]
+struct Node<P: Platform> {
+    /// Who comes next, once it has linked itself.
+    next: P::U32,
+    granted: P::U32,
+}
+
+impl<P: Platform> Node<P> {
+    fn new() -> Self {
+        Self { next: P::U32::new(NIL), granted: P::U32::new(GRANTED) }
+    }
+}
+
+/// What all locks of a system share: the nodes.
+#[derive(Debug)]
+pub struct Shared<P: Platform>(NodePool<P, Node<P>>);
+
+/// Proof of an acquisition: its node.
+#[derive(Debug)]
+pub struct Token(u32);
+
+impl<P: Platform> Mcs<P> {
+    fn node<'a>(&'a self, shared: &'a Shared<P>, id: u32) -> &'a Node<P> {
+        shared.0.get(id, &self.spare)
+    }
+
+    /// Links node `id` behind `before` and waits for the grant.
+    #[cold]
+    fn wait(&self, shared: &Shared<P>, id: u32, before: u32) {
+        let (node, before) = (self.node(shared, id), self.node(shared, before));
+        if P::seeded(Bug::M1McsLinkBeforeReset) {
+            before.next.store(id, Release);
+            node.granted.store(WAIT, Relaxed);
+        } else {
+            node.granted.store(WAIT, Relaxed);
+            // Release: the reset comes before the grant of whoever finds the link.
+            before.next.store(id, Release);
+        }
+        // Acquires: pairs with the grant in `unlock`.
+        let _ = node.granted.spin_until(|granted| granted == GRANTED, Budget::Forever);
+    }
+
+    /// Takes the free lock with node `id`.
+    fn exchange_free(&self, id: u32) -> bool {
+        // Acquire: pairs with the release in `unlock`. Release: publishes the node.
+        self.tail.compare_exchange(NIL, id, AcqRel, Relaxed).is_ok()
+    }
+
+    /// With no node left: waits until nobody has or wants the lock.
+    #[cold]
+    fn lock_with_spare(&self) -> Token {
+        while !self.exchange_free(SPARE) {
+            let _ = self.tail.spin_until(|tail| tail == NIL, Budget::Forever);
+        }
+        Token(SPARE)
+    }
+}
+
+impl<P: Platform> RawLock<P> for Mcs<P> {
+    const INFO: LockInfo = INFO;
+    type Shared = Shared<P>;
+    type Token = Token;
+
+    fn shared(cpus: usize, _tuning: Tuning) -> Result<Shared<P>, CapacityError> {
+        INFO.check_capacity(cpus)?;
+        Ok(Shared(NodePool::new(cpus, Node::new)))
+    }
+
+    fn new() -> Self {
+        Self { tail: P::U32::new(NIL), spare: Node::new() }
+    }
+
+    #[inline]
+    fn lock(&self, shared: &Shared<P>) -> Token {
+        let Some(id) = shared.0.take() else { return self.lock_with_spare() };
+        // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes
+        // the node.
+        let before = self.tail.swap(id, AcqRel);
+        if before != NIL {
+            self.wait(shared, id, before);
+        }
+        Token(id)
+    }
+
+    #[inline]
+    fn try_lock(&self, shared: &Shared<P>) -> Option<Token> {
+        // Relaxed: a guess, which the exchange checks.
+        if self.tail.load(Relaxed) != NIL {
+            return None;
+        }
+        let id = shared.0.take().unwrap_or(SPARE);
+        if self.exchange_free(id) {
+            return Some(Token(id));
+        }
+        shared.0.give_back(id);
+        None
+    }
+
+    #[inline]
+    fn unlock(&self, shared: &Shared<P>, Token(id): Token) {
+        let node = self.node(shared, id);
+        // Acquire: pairs with the link, so that the grant comes after the waiter's reset.
+        let mut next = node.next.load(Acquire);
+        if next == NIL {
+            // Release: what the holder did happens before the next acquisition.
+            if self.tail.compare_exchange(id, NIL, Release, Relaxed).is_ok() {
+                shared.0.give_back(id);
+                return;
+            }
+            // Somebody has swapped and is about to link itself: see the module documentation.
+            if P::seeded(Bug::M2McsUnlockLeavesUnlinkedWaiter) {
+                return;
+            }
+            next = await_link(&node.next);
+        }
+        // Before the grant, after which the spare may be somebody else's.
+        node.next.store(NIL, Relaxed);
+        // Release: as above.
+        self.node(shared, next).granted.store(GRANTED, Release);
+        shared.0.give_back(id);
+    }
+
+    fn is_locked(&self, _shared: &Shared<P>) -> bool {
+        self.tail.load(Relaxed) != NIL
+    }
+
+    fn is_contended(&self, shared: &Shared<P>) -> bool {
+        let tail = self.tail.load(Relaxed);
+        tail != NIL && self.node(shared, tail).granted.load(Relaxed) == WAIT
+    }
+}
