@@ -104,9 +104,15 @@ pub(crate) struct RunArgs {
     /// Write scenario and outcome as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write a trace for ui.perfetto.dev
+    /// Write a trace for ui.perfetto.dev (of a single run)
     #[arg(long, value_name = "FILE.pftrace")]
     pub(crate) trace: Option<PathBuf>,
+    /// Write the report as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Threads for a map; 0 is one for each CPU
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
+    pub(crate) threads: usize,
 }
 
 /// What there is to list.

@@ -1,10 +1,12 @@
-//! `overspin run`.
+//! `overspin run`: one scenario, or a map of many.
 
 use crate::args::{Global, RunArgs};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
+use overspin_lab::map::{self, MapError};
 use overspin_lab::perfetto::PerfettoSink;
-use overspin_lab::{report, scenario_file};
+use overspin_lab::report::{self, Block};
+use overspin_lab::scenario_file::{self, Loaded, Map};
 use overspin_scenario::{Ending, Outcome, Picos, Scenario, TraceSink};
 use serde::Serialize;
 
@@ -20,9 +22,67 @@ struct Record<'a> {
 }
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
-    let scenario = scenario_file::load(&args.scenario, &args.set)?;
+    let files = [args.json.as_ref(), args.trace.as_ref(), args.markdown.as_ref()];
+    let outputs = Outputs::new(global, &files)?;
+    match scenario_file::load(&args.scenario, &args.set)? {
+        Loaded::One(scenario) => one(&scenario, args, global, &outputs),
+        Loaded::Map(map) => many(&map, args, global, &outputs),
+    }
+}
+
+fn print(args: &RunArgs, outputs: &Outputs, blocks: &[Block]) -> Result<(), Failure> {
+    if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
+        markdown.finish_with(&report::markdown(blocks))?;
+    }
+    outputs.print(&report::text(blocks))
+}
+
+/// The simulator refused what the scenario reader did not.
+fn refused(args: &RunArgs, cause: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(
+        format!("{}: {cause}", args.scenario.display()),
+        "change the scenario; docs/scenario.md says what it can hold",
+    )
+}
+
+fn many(map: &Map, args: &RunArgs, global: &Global, outputs: &Outputs) -> Result<Verdict, Failure> {
+    if args.trace.is_some() {
+        return Err(Failure::usage(
+            format!("{}: a trace is of one run, and this is a map", args.scenario.display()),
+            "take the [[vary]] tables out, and use --set for the run that you want to see",
+        ));
+    }
+    let json = outputs.open(args.json.as_ref())?;
+    let bar =
+        show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left");
+    let tell = |done: usize, total: usize| {
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+    };
+    let settings = map::Settings { seed: args.seed, threads: args.threads };
+    let result = map::run(map, settings, &tell);
+    bar.finish_and_clear();
+    let measured = result.map_err(|e| match e {
+        MapError::Sim { .. } => refused(args, &e),
+        MapError::Threads { .. } => {
+            Failure::environment(e.to_string(), "ask for fewer with --threads")
+        }
+    })?;
+    if let Some(json) = json {
+        show::json(json, &measured)?;
+    }
+    print(args, outputs, &report::map(&measured))?;
+    let deadlock = measured.cells.iter().any(|c| matches!(c.ending, Ending::Deadlock { .. }));
+    Ok(if deadlock { Verdict::Finding } else { Verdict::Fine })
+}
+
+fn one(
+    scenario: &Scenario,
+    args: &RunArgs,
+    global: &Global,
+    outputs: &Outputs,
+) -> Result<Verdict, Failure> {
     let seed = args.seed.unwrap_or(scenario.seed);
-    let outputs = Outputs::new(global, &[args.json.as_ref(), args.trace.as_ref()])?;
     let json = outputs.open(args.json.as_ref())?;
     let trace = outputs.open(args.trace.as_ref())?;
     let trace_name = args.trace.as_ref().map_or_else(String::new, |p| p.display().to_string());
@@ -34,7 +94,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
         })
     };
     let mut sink = match trace {
-        Some(output) => Some(PerfettoSink::new(&scenario, output).map_err(trace_error)?),
+        Some(output) => Some(PerfettoSink::new(scenario, output).map_err(trace_error)?),
         None => None,
     };
     // The bar counts simulated milliseconds: `u64` picoseconds would do, but nobody reads those.
@@ -49,14 +109,9 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
         trace: sink.as_mut().map(|s| s as &mut dyn TraceSink),
         progress: Some(&mut tell),
     };
-    let result = overspin_sim::run(&scenario, seed, options);
+    let result = overspin_sim::run(scenario, seed, options);
     bar.finish_and_clear();
-    let outcome = result.map_err(|e| {
-        Failure::usage(
-            format!("{}: {e}", args.scenario.display()),
-            "change the scenario; docs/scenario.md says what it can hold",
-        )
-    })?;
+    let outcome = result.map_err(|e| refused(args, &e))?;
     if let Some(sink) = sink {
         sink.finish(outcome.elapsed).map_err(trace_error)?.commit()?;
     }
@@ -66,12 +121,12 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
             version: env!("CARGO_PKG_VERSION"),
             seed,
             set: &args.set,
-            scenario: &scenario,
+            scenario,
             outcome: &outcome,
         };
         show::json(json, &record)?;
     }
-    outputs.print(&report::text(&report::run(&scenario, &outcome)))?;
+    print(args, outputs, &report::run(scenario, &outcome))?;
     Ok(match outcome.ending {
         Ending::Deadlock { .. } => Verdict::Finding,
         Ending::Finished | Ending::Limit => Verdict::Fine,

@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod experiment;
+pub mod map;
 pub mod names;
 pub mod output;
 pub mod perfetto;

@@ -101,6 +101,8 @@ pub struct LockOutcome {
     pub wait_total: Picos,
     /// Longest wait.
     pub wait_max: Picos,
+    /// 99.9 % of all acquisitions, contended or not, waited for at most this long (two digits).
+    pub wait_p999: Picos,
     /// Total time from acquisition to release.
     pub hold_total: Picos,
     /// Longest hold.

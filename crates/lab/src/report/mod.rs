@@ -1,10 +1,12 @@
 //! Reports: a list of blocks, written as text for terminals or as Markdown for documents.
 
 mod chart;
+mod map;
 mod reproduction;
 mod run;
 
 pub use chart::bars;
+pub use map::map;
 pub use reproduction::reproduction;
 pub use run::run;
 
@@ -73,7 +75,8 @@ impl Grid {
 
     fn markdown(&self, out: &mut String) {
         let line = |cells: &[String]| {
-            let cells: Vec<String> = cells.iter().map(|c| c.replace('|', "\\|")).collect();
+            let cells: Vec<String> =
+                cells.iter().map(|c| c.replace('|', "\\|").replace('\n', " ")).collect();
             format!("| {} |", cells.join(" | "))
         };
         let rule: Vec<String> = (0..self.header.len())
@@ -172,6 +175,11 @@ pub(crate) fn short(value: f64) -> String {
         0.0 => "0".into(),
         _ => format!("{value:.3}"),
     }
+}
+
+/// A number of two or more digits, for narrow columns.
+fn short_integer(value: f64) -> String {
+    if value >= 10.0 || value == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
 #[cfg(test)]

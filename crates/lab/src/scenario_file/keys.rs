@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     Time { min: Picos, max: Picos },
     /// pCPU lists.
     Cpus,
+    /// An array of texts.
+    Texts,
     /// A table.
     Table(&'static Section),
     /// An array of tables.
@@ -72,7 +74,9 @@ impl Section {
 }
 
 use Absent::{Is, Means, Required};
-use Kind::{Boolean, Choice, Cpus, Integer, Lock, OneOf, Scheduler, Table, Tables, Text, Time};
+use Kind::{
+    Boolean, Choice, Cpus, Integer, Lock, OneOf, Scheduler, Table, Tables, Text, Texts, Time,
+};
 
 const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) -> Key {
     Key { name, kind, absent, doc }
@@ -106,6 +110,34 @@ pub(crate) const ROOT: Section = Section {
         key("limit", time(NS, LONGEST), Is("60s"), "Stop at this simulated time, finished or not."),
         key("host", Table(&HOST), Required, "The machine and its hypervisor."),
         key("domain", Tables(&DOMAIN), Required, "The virtual machines, one `[[domain]]` each."),
+        key(
+            "vary",
+            Tables(&VARY),
+            Means("one run"),
+            "What to vary, one `[[vary]]` each: every combination is run, and all are printed as maps.",
+        ),
+    ],
+};
+
+pub(crate) const VARY: Section = Section {
+    heading: "[[vary]]",
+    doc: "One axis of a map. The first one's values become the rows.",
+    keys: &[
+        key("name", Text, Required, "What the axis is called in the map."),
+        key(
+            "set",
+            Text,
+            Required,
+            "The key to set, as `--set` takes it; or several at once, with `/` between them.",
+        ),
+        key(
+            "to",
+            Texts,
+            Required,
+            "Its values, with `/` between those of several keys. `[\"every lock\"]` and \
+             `[\"every scheduler\"]` stand for all names.",
+        ),
+        key("labels", Texts, Means("the values"), "What to call the values in the map."),
     ],
 };
 
@@ -369,4 +401,5 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &BURN_WAIT,
     &KERNBENCH,
     &KERNEL_LOCK,
+    &VARY,
 ];

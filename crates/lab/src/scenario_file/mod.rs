@@ -11,14 +11,17 @@ mod reference;
 mod set;
 mod suggest;
 pub(crate) mod tree;
+mod vary;
 
 pub use quantity::format_time;
 pub use reference::{key_tables, schema};
+pub use vary::{Axis, Map, Point};
 
 pub(crate) use build::scenario as build_scenario;
 pub(crate) use quantity::parse_time;
 pub(crate) use suggest::nearest;
 
+use crate::names;
 use overspin_scenario::Scenario;
 use std::io::Read;
 use std::ops::Range;
@@ -124,19 +127,34 @@ pub fn read_text(path: &Path) -> Result<String, LoadError> {
     Ok(text)
 }
 
+/// What a scenario file asks for.
+#[derive(Clone, Debug)]
+pub enum Loaded {
+    /// One run.
+    One(Box<Scenario>),
+    /// A map of runs: it has `[[vary]]` tables.
+    Map(Map),
+}
+
 /// Loads a scenario file and applies `--set` overrides in order.
 ///
 /// # Errors
 /// If the file cannot be read or is not a legal scenario.
-pub fn load(path: &Path, sets: &[String]) -> Result<Scenario, LoadError> {
+pub fn load(path: &Path, sets: &[String]) -> Result<Loaded, LoadError> {
     let text = read_text(path)?;
     let name = path.display().to_string();
     let stem = path.file_stem().map_or_else(|| name.clone(), |s| s.to_string_lossy().into_owned());
     let stem = if stem == "-" { "stdin".to_owned() } else { stem };
-    Ok(parse(&name, &stem, &text, sets).map_err(Box::new)?)
+    let document = document(&name, &text, sets).map_err(Box::new)?;
+    let map = vary::map(&document, &stem).map_err(Box::new)?;
+    Ok(match map {
+        Some(map) => Loaded::Map(map),
+        None => Loaded::One(Box::new(one(&document, &stem).map_err(Box::new)?)),
+    })
 }
 
-/// Parses a scenario. `path` is what messages call it, `default_name` its name if it has none.
+/// Parses a scenario; its `[[vary]]` tables are not looked at. `path` is what messages call it,
+/// `default_name` its name if it has none.
 ///
 /// # Errors
 /// If it is not a legal scenario.
@@ -146,12 +164,19 @@ pub fn parse(
     text: &str,
     sets: &[String],
 ) -> Result<Scenario, ScenarioError> {
+    one(&document(path, text, sets)?, default_name)
+}
+
+fn document(path: &str, text: &str, sets: &[String]) -> Result<Document, ScenarioError> {
     let mut document = Document::parse(path, text)?;
     for argument in sets {
         set::apply(&mut document, argument)?;
     }
-    let root = document.root.clone();
-    build::scenario(&document, &root, "", default_name)
+    Ok(document)
+}
+
+fn one(document: &Document, default_name: &str) -> Result<Scenario, ScenarioError> {
+    build::scenario(document, &document.root, "", default_name)
 }
 
 #[cfg(test)]

@@ -218,6 +218,24 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// An array of at least one text.
+    pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>> {
+        let node = self.node(name).ok_or_else(|| self.missing(self.key(name)))?;
+        let Value::Array(items) = &node.value else { return Err(self.wrong_type(name, node)) };
+        if items.is_empty() {
+            return Err(self.error(
+                name,
+                format!("`{}` is empty", self.full(name)),
+                legal(self.key(name)),
+            ));
+        }
+        let text = |item: &Node| match &item.value {
+            Value::Text(text) => Ok(text.clone()),
+            _ => Err(self.wrong_type(name, item)),
+        };
+        items.iter().map(text).collect()
+    }
+
     /// A name out of `known`.
     pub(crate) fn name(&self, name: &str, known: &[&'static str]) -> Result<String> {
         let text = self.text(name)?.ok_or_else(|| self.missing(self.key(name)))?;
@@ -299,6 +317,7 @@ pub(crate) fn expected(key: &Key) -> &'static str {
         Kind::Integer { .. } => "an integer",
         Kind::Boolean => "true or false",
         Kind::Time { .. } => "a time in quotes, such as \"30ms\"",
+        Kind::Texts => "an array of strings",
         Kind::Cpus => "a CPU list or an array of them",
         Kind::Table(_) | Kind::OneOf(_) => "a table",
         Kind::Tables(_) => "an array of tables",
@@ -320,6 +339,7 @@ pub(crate) fn legal(key: &Key) -> String {
             format_time(min),
             format_time(max)
         ),
+        Kind::Texts => "texts in quotes between brackets, at least one: [\"2us\", \"10us\"]".into(),
         Kind::Cpus => {
             "\"0-3,6\" for all vCPUs, or [\"0-1\", \"2\", …] with one list for each vCPU".into()
         }

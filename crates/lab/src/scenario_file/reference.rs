@@ -67,6 +67,9 @@ fn property(key: &Key) -> Value {
             // A bare 0 is a time without a unit; anything else needs one.
             if min == 0 { json!({ "anyOf": [text, { "const": 0 }] }) } else { text }
         }
+        Kind::Texts => {
+            json!({ "type": "array", "minItems": 1, "items": { "type": "string" } })
+        }
         Kind::Cpus => {
             let list = json!({ "type": "string" });
             let numbers = json!({

@@ -72,6 +72,12 @@ impl Table {
         self.entries.iter().find(|e| e.key == key)
     }
 
+    /// Takes an entry out.
+    pub(crate) fn remove(&mut self, key: &str) -> Option<Entry> {
+        let at = self.entries.iter().position(|e| e.key == key)?;
+        Some(self.entries.remove(at))
+    }
+
     pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
         self.entries.iter_mut().find(|e| e.key == key)
     }

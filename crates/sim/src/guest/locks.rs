@@ -3,10 +3,11 @@
 use crate::cell::SimPlatform;
 use crate::memory::NONE;
 use crate::world::World;
+use hdrhistogram::Histogram;
 use overspin_locks::{CapacityError, LockVisitor, RawLock, Tuning};
-use overspin_scenario::{LockOutcome, Picos, TraceEvent};
+use overspin_scenario::{LockOutcome, NS, Picos, TraceEvent};
 use overspin_workload::LockUse;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::Debug;
 
 /// All locks of one guest, whatever their kind.
@@ -30,11 +31,40 @@ pub(crate) struct Counters {
     contended: Cell<u64>,
     wait_total: Cell<Picos>,
     wait_max: Cell<Picos>,
+    /// Waits in nanoseconds, made with the first: most locks of a large host are never contended.
+    waits: OnceCell<RefCell<Histogram<u32>>>,
     hold_total: Cell<Picos>,
     hold_max: Cell<Picos>,
     pub slow_paths: Cell<u64>,
     pub kicks: Cell<u64>,
     holder_preempted: Cell<u64>,
+}
+
+impl Counters {
+    fn waited(&self, time: Picos) {
+        add(&self.contended, 1);
+        add(&self.wait_total, time);
+        self.wait_max.set(self.wait_max.get().max(time));
+        let waits = self.waits.get_or_init(|| {
+            RefCell::new(Histogram::new(2).expect("two digits are within the range"))
+        });
+        // It grows as needed, up to what 64 bits hold.
+        waits.borrow_mut().record(time / NS).expect("the histogram resizes itself");
+    }
+
+    /// The wait that 99.9 % of all acquisitions did not exceed; an uncontended one waits for 0.
+    fn wait_p999(&self) -> Picos {
+        let acquisitions = self.acquisitions.get();
+        let beyond = acquisitions / 1000;
+        match self.waits.get() {
+            Some(waits) if self.contended.get() > beyond => {
+                let waits = waits.borrow();
+                let quantile = 1.0 - beyond as f64 / self.contended.get() as f64;
+                waits.value_at_quantile(quantile) * NS
+            }
+            _ => 0,
+        }
+    }
 }
 
 fn add(counter: &Cell<u64>, n: u64) {
@@ -117,9 +147,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         add(&c.acquisitions, 1);
         add(&world.progress, 1);
         if let Some(since) = waited_since {
-            add(&c.contended, 1);
-            add(&c.wait_total, now - since);
-            c.wait_max.set(c.wait_max.get().max(now - since));
+            c.waited(now - since);
         }
         world.mix(u64::from(v.id) << 32 | i as u64);
         world.trace(|| TraceEvent::LockAcquired {
@@ -159,6 +187,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
             contended: c.contended.get(),
             wait_total: c.wait_total.get(),
             wait_max: c.wait_max.get(),
+            wait_p999: c.wait_p999(),
             hold_total: c.hold_total.get(),
             hold_max: c.hold_max.get(),
             slow_paths: c.slow_paths.get(),

@@ -1,0 +1,148 @@
+//! `[[vary]]`: one file, many runs. Each table is an axis; every combination of their values is a
+//! scenario of its own, made as `--set` would make it.
+
+use super::build;
+use super::keys::ROOT;
+use super::reader::Reader;
+use super::set;
+use super::tree::{Document, Value};
+use super::{ScenarioError, names};
+use overspin_scenario::Scenario;
+
+/// One axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Its name.
+    pub name: String,
+    /// Its values, as they are labelled or written.
+    pub values: Vec<String>,
+}
+
+/// A scenario of a map.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Its value on each axis, by index.
+    pub at: Vec<usize>,
+    /// What `--set` would have to be to run it alone.
+    pub sets: Vec<String>,
+    /// The scenario.
+    pub scenario: Scenario,
+}
+
+/// A scenario file with `[[vary]]` tables.
+#[derive(Clone, Debug)]
+pub struct Map {
+    /// Name of the scenario.
+    pub name: String,
+    /// The question.
+    pub description: String,
+    /// Axes; the first one's values are the rows.
+    pub axes: Vec<Axis>,
+    /// All combinations, the last axis fastest.
+    pub points: Vec<Point>,
+}
+
+/// No map has more runs: it would not be looked at, and it might never end.
+const MOST_POINTS: usize = 100_000;
+
+/// An axis, with the arguments that make each of its values.
+struct Dimension {
+    axis: Axis,
+    sets: Vec<Vec<String>>,
+}
+
+/// The map that a document describes; `None` if it has no `[[vary]]`.
+pub(super) fn map(document: &Document, default_name: &str) -> Result<Option<Map>, ScenarioError> {
+    let mut dimensions: Vec<Dimension> = Vec::new();
+    let mut points = 1_usize;
+    // Without the required tables the reader would complain about those first, and rightly.
+    for reader in Reader::open(document, &document.root, String::new(), &ROOT)?.tables("vary")? {
+        let dimension = dimension(&reader)?;
+        points = points.saturating_mul(dimension.axis.values.len());
+        if points > MOST_POINTS {
+            let message = format!("these are more than {MOST_POINTS} combinations");
+            return Err(reader.error("to", message, "vary less at once"));
+        }
+        dimensions.push(dimension);
+    }
+    if dimensions.is_empty() {
+        return Ok(None);
+    }
+    let mut base = document.clone();
+    if let Value::Table(root) = &mut base.root.value {
+        root.remove("vary");
+    }
+    let points = (0..points)
+        .map(|i| point(&base, &dimensions, i, default_name))
+        .collect::<Result<Vec<_>, _>>()?;
+    let first = points.first().map(|p| &p.scenario);
+    Ok(Some(Map {
+        name: first.map_or_else(String::new, |s| s.name.clone()),
+        description: first.map_or_else(String::new, |s| s.description.clone()),
+        axes: dimensions.into_iter().map(|d| d.axis).collect(),
+        points,
+    }))
+}
+
+fn dimension(reader: &Reader<'_>) -> Result<Dimension, ScenarioError> {
+    let required = |name| Ok(reader.text(name)?.unwrap_or_default());
+    let (name, set) = (required("name")?, required("set")?);
+    let keys: Vec<&str> = set.split('/').map(str::trim).collect();
+    let mut values = Vec::new();
+    for value in reader.texts("to")? {
+        match value.as_str() {
+            "every lock" => values.extend(names::locks().iter().map(|l| l.name.to_owned())),
+            "every scheduler" => {
+                values.extend(names::schedulers().iter().map(|s| s.name.to_owned()));
+            }
+            _ => values.push(value),
+        }
+    }
+    let mut sets = Vec::new();
+    for value in &values {
+        let parts: Vec<&str> = value.split('/').map(str::trim).collect();
+        if parts.len() != keys.len() {
+            let message = format!("`{value}` has {} parts for {} keys", parts.len(), keys.len());
+            return Err(reader.error("to", message, "write one value for each key of `set`"));
+        }
+        sets.push(keys.iter().zip(parts).map(|(key, part)| format!("{key}={part}")).collect());
+    }
+    if reader.node("labels").is_some() {
+        let labels = reader.texts("labels")?;
+        if labels.len() != values.len() {
+            let message = format!("{} labels for {} values", labels.len(), values.len());
+            return Err(reader.error("labels", message, "write one for each value of `to`"));
+        }
+        values = labels;
+    }
+    Ok(Dimension { axis: Axis { name, values }, sets })
+}
+
+fn point(
+    base: &Document,
+    dimensions: &[Dimension],
+    number: usize,
+    default_name: &str,
+) -> Result<Point, ScenarioError> {
+    let mut rest = number;
+    let mut at: Vec<usize> = dimensions
+        .iter()
+        .rev()
+        .map(|d| {
+            let index = rest % d.axis.values.len();
+            rest /= d.axis.values.len();
+            index
+        })
+        .collect();
+    at.reverse();
+    let mut document = base.clone();
+    let mut sets = Vec::new();
+    for (dimension, index) in dimensions.iter().zip(&at) {
+        for argument in &dimension.sets[*index] {
+            set::apply(&mut document, argument)?;
+            sets.push(argument.clone());
+        }
+    }
+    let scenario = build::scenario(&document, &document.root, "", default_name)?;
+    Ok(Point { at, sets, scenario })
+}
