@@ -142,6 +142,11 @@ impl CpuSet {
         Self::find(&(above..end), both).or_else(|| Self::find(&(0..above), both))
     }
 
+    /// As [`Self::toc`], in the intersection with `other`.
+    pub fn toc_and(&self, x: PcpuId, other: &Self) -> Option<PcpuId> {
+        if self.contains(x) && other.contains(x) { Some(x) } else { self.cycle_and(x, other) }
+    }
+
     /// As [`Self::cycle_within`], in the intersection with `other`.
     pub fn cycle_and_within(&self, x: PcpuId, other: &Self, range: Range<u32>) -> Option<PcpuId> {
         let both = |w: usize| self.words[w] & other.words[w];
@@ -193,6 +198,8 @@ mod tests {
         assert_eq!(set(&[]).cycle(PcpuId(5)), None);
         assert_eq!(s.cycle_within(PcpuId(130), 60..140), Some(PcpuId(64)));
         assert_eq!(s.cycle_and(PcpuId(3), &set(&[3, 130])), Some(PcpuId(130)));
+        assert_eq!(s.toc_and(PcpuId(3), &set(&[3, 130])), Some(PcpuId(3)));
+        assert_eq!(s.toc_and(PcpuId(64), &set(&[3, 130])), Some(PcpuId(130)));
         assert_eq!(s.cycle_and_within(PcpuId(199), &set(&[3, 130]), 64..200), Some(PcpuId(130)));
     }
 

@@ -24,12 +24,23 @@ pub enum SchedError {
         /// All names there are, separated by commas.
         known: String,
     },
-    /// The profile has no such parameter.
-    NotInProfile {
+    /// A named parameter is of the wrong kind or outside its legal range.
+    IllegalParam {
         /// Name of the parameter.
-        key: &'static str,
-        /// Name of the profile.
-        profile: &'static str,
+        key: String,
+        /// What was given.
+        value: String,
+        /// The legal values, with their unit.
+        legal: String,
+    },
+    /// The scheduler has no such parameter.
+    UnknownParam {
+        /// Name of the parameter.
+        key: String,
+        /// Name of the scheduler.
+        scheduler: String,
+        /// The parameters that it has, separated by commas.
+        known: String,
     },
     /// No domain has this id.
     UnknownDomain(DomainId),
@@ -57,8 +68,11 @@ impl fmt::Display for SchedError {
             Self::UnknownScheduler { name, known } => {
                 write!(f, "there is no scheduler `{name}`; there are: {known}")
             }
-            Self::NotInProfile { key, profile } => {
-                write!(f, "profile `{profile}` has no parameter {key}; leave it out")
+            Self::IllegalParam { key, value, legal } => {
+                write!(f, "{key} = {value} is not legal; legal values: {legal}")
+            }
+            Self::UnknownParam { key, scheduler, known } => {
+                write!(f, "`{scheduler}` has no parameter `{key}`; it has: {known}")
             }
             Self::UnknownDomain(d) => write!(f, "there is no domain {}", d.0),
             Self::UnknownVcpu(v) => write!(f, "there is no vCPU {}", v.0),

@@ -18,7 +18,8 @@ use crate::cpuset::CpuSet;
 use crate::error::SchedError;
 use crate::ids::{Action, DomainId, Nanos, PcpuId, TimerId, VcpuId};
 use crate::machine::{Machine, RunState, RunTimes, VcpuRecord, flags};
-use crate::scheduler::{Context, DomainParams, Scheduler};
+use crate::params::Params;
+use crate::scheduler::{Context, DomainParams, Scheduler, Whose};
 use crate::topology::Topology;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -325,6 +326,36 @@ impl Hypervisor {
         self.tell(now);
         self.scheduler.set_domain(cx!(self, now, self.executing, out), d, params);
         Ok(())
+    }
+
+    /// Sets parameters that only this scheduler has, for a domain or for one vCPU.
+    ///
+    /// # Errors
+    /// [`SchedError::UnknownDomain`], [`SchedError::UnknownVcpu`]; [`SchedError::UnknownParam`] or
+    /// [`SchedError::IllegalParam`] for a parameter that the scheduler does not have or allow.
+    pub fn configure(
+        &mut self,
+        now: Nanos,
+        whose: Whose,
+        params: &Params,
+        out: &mut Vec<Action>,
+    ) -> Result<(), SchedError> {
+        match whose {
+            Whose::Domain(d) if self.domains.get(d.index()).is_none() => {
+                return Err(SchedError::UnknownDomain(d));
+            }
+            Whose::Vcpu(v) if v.0 >= self.machine.vcpu_count() => {
+                return Err(SchedError::UnknownVcpu(v));
+            }
+            _ => {}
+        }
+        let name = self.scheduler.name();
+        // A scheduler from outside this crate checks its own.
+        if let Ok(info) = crate::registry::find(name) {
+            params.check(name, info.domain_params)?;
+        }
+        self.tell(now);
+        self.scheduler.configure(cx!(self, now, self.executing, out), whose, params)
     }
 
     /// The scheduling pass of `p`. If `prev` and `next` differ, the world switches and then calls

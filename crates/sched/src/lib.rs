@@ -6,10 +6,10 @@
 //! The same object therefore runs in virtual time and on real processors.
 //!
 //! ```
-//! use overspin_sched::{Affinity, CreditParams, DomainParams, Hypervisor, PcpuId, Topology, make};
+//! use overspin_sched::{Affinity, DomainParams, Hypervisor, Params, PcpuId, Topology, make};
 //!
 //! let topology = Topology { sockets: 1, cores_per_socket: 1, threads_per_core: 1 };
-//! let mut hypervisor = Hypervisor::new(topology, make("credit", &CreditParams::default())?);
+//! let mut hypervisor = Hypervisor::new(topology, make("credit", &Params::default())?);
 //! let mut actions = Vec::new();
 //! hypervisor.start(0, &mut actions);
 //! let domain = hypervisor.create_domain(DomainParams { weight: 256, cap: 0 })?;
@@ -48,17 +48,19 @@ mod hypervisor;
 mod ids;
 mod list;
 mod machine;
+mod params;
 mod registry;
 mod scheduler;
 mod topology;
 
 pub use affinity::{Affinity, AffinityMask};
 pub use cpuset::CpuSet;
-pub use credit::{Credit, CreditParams};
+pub use credit::Credit;
 pub use error::SchedError;
 pub use hypervisor::{Hypervisor, Switch};
 pub use ids::{Action, DomainId, Nanos, PcpuId, TimerId, VcpuId};
 pub use machine::{Machine, RunState, RunTimes};
-pub use registry::{SchedulerInfo, make, schedulers};
-pub use scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+pub use params::{ParamInfo, ParamKind, ParamValue, Params};
+pub use registry::{SchedulerInfo, find, make, schedulers};
+pub use scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
 pub use topology::Topology;

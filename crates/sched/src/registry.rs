@@ -1,7 +1,8 @@
 //! The list of schedulers, and how to make one by name. One line for each.
 
-use crate::credit::{Credit, CreditParams, Profile};
+use crate::credit::{self, Credit, Profile};
 use crate::error::SchedError;
+use crate::params::{ParamInfo, Params};
 use crate::scheduler::Scheduler;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -17,47 +18,74 @@ pub struct SchedulerInfo {
     pub brief: &'static str,
     /// The software and versions whose behaviour it follows.
     pub source: &'static str,
-    /// Whether a pCPU idles only if no vCPU that may run there waits. No scheduler here promises
-    /// more than a weak form of it; caps suspend it.
+    /// Whether a pCPU idles only if no vCPU that may run there waits, at least in a weak form; caps
+    /// and reservations suspend it.
     pub work_conserving: bool,
     /// Whether domains can be capped.
     pub caps: bool,
-    profile: &'static Profile,
+    /// Its parameters.
+    pub params: &'static [ParamInfo],
+    /// Parameters of a domain, or of one of its vCPUs, besides weight and cap: for
+    /// [`Hypervisor::configure`](crate::Hypervisor::configure).
+    pub domain_params: &'static [ParamInfo],
+    /// Makes it from checked parameters.
+    pub(crate) make: fn(&Params) -> Result<Box<dyn Scheduler>, SchedError>,
 }
 
-const fn credit(profile: &'static Profile) -> SchedulerInfo {
+const fn credit(
+    profile: &'static Profile,
+    params: &'static [ParamInfo],
+    make: fn(&Params) -> Result<Box<dyn Scheduler>, SchedError>,
+) -> SchedulerInfo {
     SchedulerInfo {
         name: profile.name,
         brief: profile.brief,
         source: profile.source,
         work_conserving: true,
         caps: true,
-        profile,
+        params,
+        domain_params: &[],
+        make,
     }
 }
 
-static SCHEDULERS: [SchedulerInfo; 3] =
-    [credit(&Profile::TODAY), credit(&Profile::Y2013), credit(&Profile::Y2008)];
+static SCHEDULERS: &[SchedulerInfo] = &[
+    credit(&Profile::TODAY, credit::TODAY_PARAMS, |p| {
+        Ok(Box::new(Credit::new(&Profile::TODAY, p)?))
+    }),
+    credit(&Profile::Y2013, credit::Y2013_PARAMS, |p| {
+        Ok(Box::new(Credit::new(&Profile::Y2013, p)?))
+    }),
+    credit(&Profile::Y2008, credit::Y2008_PARAMS, |p| {
+        Ok(Box::new(Credit::new(&Profile::Y2008, p)?))
+    }),
+];
 
 /// All schedulers, each profile on its own.
 pub fn schedulers() -> &'static [SchedulerInfo] {
-    &SCHEDULERS
+    SCHEDULERS
+}
+
+/// What there is to know about the scheduler `name`.
+///
+/// # Errors
+/// [`SchedError::UnknownScheduler`] with the names there are.
+pub fn find(name: &str) -> Result<&'static SchedulerInfo, SchedError> {
+    SCHEDULERS.iter().find(|s| s.name == name).ok_or_else(|| {
+        let known: Vec<_> = SCHEDULERS.iter().map(|s| s.name).collect();
+        SchedError::UnknownScheduler { name: name.to_owned(), known: known.join(", ") }
+    })
 }
 
 /// Makes a scheduler by name. Parameters that are left out are the profile's.
 ///
 /// # Errors
-/// [`SchedError::UnknownScheduler`] with the names there are; [`SchedError::Param`] or
-/// [`SchedError::NotInProfile`] for a parameter that is out of range or not known to the profile.
-pub fn make(name: &str, params: &CreditParams) -> Result<Box<dyn Scheduler>, SchedError> {
-    let Some(info) = SCHEDULERS.iter().find(|s| s.name == name) else {
-        let known: Vec<_> = SCHEDULERS.iter().map(|s| s.name).collect();
-        return Err(SchedError::UnknownScheduler {
-            name: name.to_owned(),
-            known: known.join(", "),
-        });
-    };
-    Ok(Box::new(Credit::new(info.profile, params)?))
+/// [`SchedError::UnknownScheduler`] with the names there are; [`SchedError::UnknownParam`] or
+/// [`SchedError::IllegalParam`] for a parameter that it does not have or allow.
+pub fn make(name: &str, params: &Params) -> Result<Box<dyn Scheduler>, SchedError> {
+    let info = find(name)?;
+    params.check(info.name, info.params)?;
+    (info.make)(params)
 }
 
 #[cfg(test)]
@@ -68,17 +96,14 @@ mod tests {
     #[test]
     fn names_are_unique_and_make_what_they_say() {
         for info in schedulers() {
-            assert_eq!(make(info.name, &CreditParams::default()).unwrap().name(), info.name);
+            assert_eq!(make(info.name, &Params::default()).unwrap().name(), info.name);
             assert_eq!(schedulers().iter().filter(|s| s.name == info.name).count(), 1);
         }
     }
 
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
-        let error = make("cfs", &CreditParams::default()).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "there is no scheduler `cfs`; there are: credit, credit-2013, credit-2008"
-        );
+        let error = make("fcfs", &Params::default()).unwrap_err().to_string();
+        assert!(error.starts_with("there is no scheduler `fcfs`; there are: credit, "), "{error}");
     }
 }

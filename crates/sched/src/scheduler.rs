@@ -3,6 +3,7 @@
 use crate::error::SchedError;
 use crate::ids::{Action, DomainId, Nanos, PcpuId, TimerId, VcpuId};
 use crate::machine::{Machine, flags};
+use crate::params::Params;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -41,6 +42,15 @@ impl DomainParams {
         }
         Ok(())
     }
+}
+
+/// Whose parameters [`Scheduler::configure`] changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// A domain's: all its vCPUs, also later ones.
+    Domain(DomainId),
+    /// One vCPU's.
+    Vcpu(VcpuId),
 }
 
 /// The answer of [`Scheduler::schedule`].
@@ -175,6 +185,20 @@ pub trait Scheduler: Debug + Send {
 
     /// New parameters of a domain; `params` are within their ranges.
     fn set_domain(&mut self, cx: &mut Context<'_>, d: DomainId, params: DomainParams);
+
+    /// Parameters of its own kind for a domain, which later vCPUs of it inherit, or for one vCPU.
+    /// They were checked against [`SchedulerInfo::domain_params`](crate::SchedulerInfo).
+    ///
+    /// # Errors
+    /// For rules that ranges cannot say. Then nothing has changed.
+    fn configure(
+        &mut self,
+        _cx: &mut Context<'_>,
+        _whose: Whose,
+        _params: &Params,
+    ) -> Result<(), SchedError> {
+        Ok(())
+    }
 
     /// A new vCPU, with the next index; not running, and normally not runnable yet. Its home is
     /// the one of the rule for initial homes. Choose a better one, and queue it if it is runnable.

@@ -7,7 +7,7 @@ use overspin_sched::*;
 
 #[test]
 fn g1_runstates_sum_to_elapsed_time() {
-    let params = CreditParams::default();
+    let params = Params::default();
     let mut h = Hypervisor::new(Topology::flat(1), make("credit", &params).unwrap());
     let out = &mut Vec::new();
     let p = PcpuId(0);
@@ -224,7 +224,7 @@ fn a_domain_weighs_by_its_vcpus_today_and_as_a_whole_in_2008() {
 #[test]
 fn placement_prefers_idle_cores_and_another_socket_only_if_twice_as_idle() {
     let topology = Topology { sockets: 2, cores_per_socket: 2, threads_per_core: 2 };
-    let mut d = Driver::new("credit", &CreditParams::default(), topology);
+    let mut d = Driver::new("credit", &Params::default(), topology);
     let mut second = |busy: &[u32]| {
         let pins: Vec<_> = busy.iter().map(|p| Affinity::hard([*p])).collect();
         for v in d.domain_on(256, 0, pins) {
@@ -262,7 +262,7 @@ fn soft_affinity_is_tried_first_by_a_wake_up() {
 #[test]
 fn a_preempted_vcpu_that_could_run_elsewhere_is_sent_there_unless_as_is() {
     for as_is in [false, true] {
-        let params = CreditParams { as_is: Some(as_is), ..CreditParams::default() };
+        let params = Params::default().with("as_is", ParamValue::Flag(as_is));
         let mut d = Driver::new("credit", &params, Topology::flat(2));
         // B may run on pCPU 0 only and sleeps; A runs there, and pCPU 1 is idle.
         let a = d.domain(256, 0, 1)[0];

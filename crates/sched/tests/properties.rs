@@ -89,7 +89,7 @@ struct Chaos {
 impl Chaos {
     fn new(name: &str, topology: Topology) -> Self {
         let mut chaos = Self {
-            h: Hypervisor::new(topology, make(name, &CreditParams::default()).unwrap()),
+            h: Hypervisor::new(topology, make(name, &Params::default()).unwrap()),
             now: 0,
             timers: BTreeMap::new(),
             resched: BTreeSet::new(),
@@ -384,7 +384,7 @@ proptest! {
         topology in topology(),
         naps in proptest::collection::vec((1..5_000i64, 1..5_000i64), 1..12),
     ) {
-        let mut d = Driver::new(name, &CreditParams::default(), topology);
+        let mut d = Driver::new(name, &Params::default(), topology);
         let vcpus = d.domain(256, 0, naps.len() as u32);
         vcpus.iter().for_each(|v| d.up(*v));
         // Sleepers run for the first of their two times and then sleep for the second, all in us.
@@ -451,7 +451,7 @@ fn time_may_jump_and_stand_still() {
 #[test]
 fn a_large_machine_is_fast() {
     let topology = Topology { sockets: 25, cores_per_socket: 20, threads_per_core: 2 };
-    let mut d = Driver::new("credit", &CreditParams::default(), topology);
+    let mut d = Driver::new("credit", &Params::default(), topology);
     for _ in 0..1_000 {
         d.domain(256, 0, 10).iter().for_each(|v| d.up(*v));
         d.settle();

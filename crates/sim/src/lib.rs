@@ -24,7 +24,9 @@ use overspin_scenario::{
     DomainOutcome, Ending, NS, Outcome, PcpuOutcome, Picos, Scenario, TaskOutcome, TraceSink,
     VcpuOutcome,
 };
-use overspin_sched::{Affinity, CreditParams, DomainParams, Hypervisor, Nanos, Topology, VcpuId};
+use overspin_sched::{
+    Affinity, DomainParams, Hypervisor, Nanos, ParamValue, Params, Topology, VcpuId,
+};
 use std::cell::{Cell, OnceCell, RefCell};
 use world::{Entered, Vcpu, World};
 
@@ -125,12 +127,17 @@ fn nanos(time: Picos) -> Nanos {
 fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
     check(scenario)?;
     let host = &scenario.host;
-    let params = CreditParams {
-        tslice: host.params.tslice.map(nanos),
-        ratelimit: host.params.ratelimit.map(nanos),
-        migration_delay: host.params.migration_delay.map(nanos),
-        ..CreditParams::default()
-    };
+    let mut params = Params::default();
+    let times = [
+        ("tslice", host.params.tslice),
+        ("ratelimit", host.params.ratelimit),
+        ("migration_delay", host.params.migration_delay),
+    ];
+    for (key, time) in times {
+        if let Some(time) = time {
+            params.set(key, ParamValue::Time(nanos(time)));
+        }
+    }
     let topology = Topology {
         sockets: host.sockets,
         cores_per_socket: host.cores,

@@ -30,8 +30,7 @@ mod placement;
 mod profile;
 mod queue;
 
-pub use profile::CreditParams;
-pub(crate) use profile::Profile;
+pub(crate) use profile::{Profile, TODAY_PARAMS, Y2008_PARAMS, Y2013_PARAMS};
 
 use crate::cpuset::CpuSet;
 use crate::error::SchedError;
@@ -139,7 +138,7 @@ pub struct Credit {
 impl Credit {
     pub(crate) fn new(
         profile: &'static Profile,
-        params: &CreditParams,
+        params: &crate::params::Params,
     ) -> Result<Self, SchedError> {
         Ok(Self {
             params: Params::new(profile, params)?,

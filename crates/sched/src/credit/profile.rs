@@ -5,6 +5,7 @@
 
 use crate::error::SchedError;
 use crate::ids::Nanos;
+use crate::params::{self, ParamInfo, ParamKind, ParamValue};
 
 /// ns in a microsecond and in a millisecond.
 pub(crate) const US: Nanos = 1_000;
@@ -13,28 +14,65 @@ pub(crate) const MS: Nanos = 1_000_000;
 /// Credits that a running vCPU burns in a millisecond.
 pub(crate) const CREDITS_PER_MS: i64 = 10;
 
-/// Changes to a profile's parameters; what is left out is the profile's. Times in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CreditParams {
-    /// Time slice, and period of the accounting: whole ms, 1..=1000 ms. Default 30 ms.
-    pub tslice: Option<Nanos>,
-    /// A vCPU that was dispatched less than this ago is not preempted: 0 (off) or 100 us..=500 ms,
-    /// at most the time slice. Default 1 ms. Not in `credit-2008`.
-    pub ratelimit: Option<Nanos>,
-    /// A vCPU that ran less than this ago is not stolen by another pCPU: 0 (off)..=100 ms.
-    /// Default 0. Not in `credit-2008`.
-    pub migration_delay: Option<Nanos>,
-    /// A pCPU looks for work elsewhere at most this often: 0 (off)..=1 s. Default 1 ms. In
-    /// `credit` only.
-    pub balance_ratelimit: Option<Nanos>,
-    /// A wake-up with several suitable idle pCPUs wakes one of them instead of all. Default true.
-    /// Not in `credit-2008`.
-    pub tickle_one_idle: Option<bool>,
-    /// Pack vCPUs onto busy cores and sockets instead of spreading them. Default false.
-    pub smt_power_savings: Option<bool>,
-    /// Follow the original where it evidently does not do what was meant. Default false.
-    pub as_is: Option<bool>,
-}
+const TSLICE: ParamInfo = ParamInfo {
+    key: "tslice",
+    kind: ParamKind::Time { min: MS, max: 1000 * MS },
+    default: "30 ms",
+    doc: "Time slice, and period of the accounting; whole ms.",
+};
+const RATELIMIT: ParamInfo = ParamInfo {
+    key: "ratelimit",
+    kind: ParamKind::Time { min: 0, max: 500 * MS },
+    default: "1 ms",
+    doc: "A vCPU that was dispatched less than this ago is not preempted; 0 is off, else at least \
+          100 us and at most the time slice.",
+};
+const MIGRATION_DELAY: ParamInfo = ParamInfo {
+    key: "migration_delay",
+    kind: ParamKind::Time { min: 0, max: 100 * MS },
+    default: "0",
+    doc: "A vCPU that ran less than this ago is not stolen by another pCPU; 0 is off.",
+};
+const BALANCE_RATELIMIT: ParamInfo = ParamInfo {
+    key: "balance_ratelimit",
+    kind: ParamKind::Time { min: 0, max: 1000 * MS },
+    default: "1 ms",
+    doc: "A pCPU looks for work elsewhere at most this often; 0 is off.",
+};
+const TICKLE_ONE_IDLE: ParamInfo = ParamInfo {
+    key: "tickle_one_idle",
+    kind: ParamKind::Flag,
+    default: "true",
+    doc: "A wake-up with several suitable idle pCPUs wakes one of them instead of all.",
+};
+const SMT_POWER_SAVINGS: ParamInfo = ParamInfo {
+    key: "smt_power_savings",
+    kind: ParamKind::Flag,
+    default: "false",
+    doc: "Pack vCPUs onto busy cores and sockets instead of spreading them.",
+};
+const AS_IS: ParamInfo = ParamInfo {
+    key: "as_is",
+    kind: ParamKind::Flag,
+    default: "false",
+    doc: "Follow the original where it evidently does not do what was meant.",
+};
+
+/// Parameters of `credit`.
+pub(crate) const TODAY_PARAMS: &[ParamInfo] = &[
+    TSLICE,
+    RATELIMIT,
+    MIGRATION_DELAY,
+    BALANCE_RATELIMIT,
+    TICKLE_ONE_IDLE,
+    SMT_POWER_SAVINGS,
+    AS_IS,
+];
+/// Parameters of `credit-2013`.
+pub(crate) const Y2013_PARAMS: &[ParamInfo] =
+    &[TSLICE, RATELIMIT, MIGRATION_DELAY, TICKLE_ONE_IDLE, SMT_POWER_SAVINGS, AS_IS];
+/// Parameters of `credit-2008`.
+pub(crate) const Y2008_PARAMS: &[ParamInfo] = &[TSLICE, SMT_POWER_SAVINGS, AS_IS];
 
 /// A version of the credit scheduler.
 #[derive(Debug)]
@@ -164,46 +202,24 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// The profile's parameters with `over` in their place.
-    pub(crate) fn new(profile: &'static Profile, over: &CreditParams) -> Result<Self, SchedError> {
-        let absent = |key| SchedError::NotInProfile { key, profile: profile.name };
-        let tslice = over.tslice.unwrap_or(30 * MS);
-        if !(MS..=1000 * MS).contains(&tslice) || tslice % MS != 0 {
-            let legal = "1000000..=1000000000 ns (1..=1000 ms) in whole ms";
-            return Err(SchedError::Param { key: "tslice", value: tslice, legal });
+    /// The profile's parameters with `over` in their place. `over` was checked against the list of
+    /// the profile's parameters; what remains are rules that ranges cannot say.
+    pub(crate) fn new(profile: &Profile, over: &params::Params) -> Result<Self, SchedError> {
+        let tslice = over.time("tslice").unwrap_or(30 * MS);
+        if tslice % MS != 0 {
+            let value = ParamValue::Time(tslice);
+            return Err(SchedError::illegal("tslice", &value, &"1..=1000 ms in whole ms"));
         }
-        if over.ratelimit.is_some() && profile.ratelimit.is_none() {
-            return Err(absent("ratelimit"));
+        let given = over.time("ratelimit");
+        // The profile's own gives way to a slice that is shorter.
+        let ratelimit = given.or(profile.ratelimit.map(|r| r.min(tslice))).unwrap_or(0);
+        if ratelimit != 0 && !(100 * US..=tslice).contains(&ratelimit) {
+            let value = ParamValue::Time(ratelimit);
+            let legal = "0 (off), or 100 us to 500 ms and at most tslice";
+            return Err(SchedError::illegal("ratelimit", &value, &legal));
         }
-        let ratelimit = over.ratelimit.or(profile.ratelimit).unwrap_or(0);
-        let legal = ratelimit == 0 || (100 * US..=500 * MS).contains(&ratelimit);
-        if !legal || ratelimit > tslice {
-            let legal = "0 (off) or 100000..=500000000 ns (100 us..=500 ms), at most tslice";
-            return Err(SchedError::Param { key: "ratelimit", value: ratelimit, legal });
-        }
-        if over.migration_delay.is_some() && profile.migration_delay.is_none() {
-            return Err(absent("migration_delay"));
-        }
-        let migration_delay = over.migration_delay.or(profile.migration_delay).unwrap_or(0);
-        if !(0..=100 * MS).contains(&migration_delay) {
-            let legal = "0 (off)..=100000000 ns (100 ms)";
-            return Err(SchedError::Param {
-                key: "migration_delay",
-                value: migration_delay,
-                legal,
-            });
-        }
-        if over.balance_ratelimit.is_some() && profile.balance_ratelimit.is_none() {
-            return Err(absent("balance_ratelimit"));
-        }
-        let balance_ratelimit = over.balance_ratelimit.or(profile.balance_ratelimit);
-        if let Some(value) = balance_ratelimit.filter(|b| !(0..=1000 * MS).contains(b)) {
-            let legal = "0 (off)..=1000000000 ns (1 s)";
-            return Err(SchedError::Param { key: "balance_ratelimit", value, legal });
-        }
-        if over.tickle_one_idle.is_some() && !profile.tickle_choice {
-            return Err(absent("tickle_one_idle"));
-        }
+        let migration_delay = over.time("migration_delay").or(profile.migration_delay).unwrap_or(0);
+        let balance_ratelimit = over.time("balance_ratelimit").or(profile.balance_ratelimit);
         // Three ticks to a slice; one to a slice too short for that.
         let ticks_per_tslice = if tslice < 3 * MS { 1 } else { 3 };
         let tick = tslice / Nanos::from(ticks_per_tslice) / US * US;
@@ -216,9 +232,9 @@ impl Params {
             ratelimit,
             migration_delay,
             balance_ratelimit: balance_ratelimit.filter(|b| *b > 0),
-            tickle_one_idle: over.tickle_one_idle.unwrap_or(profile.tickle_choice),
-            smt_power_savings: over.smt_power_savings.unwrap_or(false),
-            as_is: over.as_is.unwrap_or(false),
+            tickle_one_idle: over.flag("tickle_one_idle").unwrap_or(profile.tickle_choice),
+            smt_power_savings: over.flag("smt_power_savings").unwrap_or(false),
+            as_is: over.flag("as_is").unwrap_or(false),
         })
     }
 }
@@ -228,46 +244,47 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
 
-    fn error(profile: &'static Profile, over: CreditParams) -> alloc::string::String {
-        Params::new(profile, &over).unwrap_err().to_string()
+    fn time(key: &str, value: Nanos) -> params::Params {
+        params::Params::default().with(key, ParamValue::Time(value))
+    }
+
+    fn error(over: &params::Params) -> alloc::string::String {
+        let checked = over.check("credit", TODAY_PARAMS);
+        checked.and_then(|()| Params::new(&Profile::TODAY, over)).unwrap_err().to_string()
     }
 
     #[test]
     fn ranges_are_checked_and_errors_name_the_key_and_what_is_legal() {
-        let none = CreditParams::default();
         for tslice in [0, MS - 1, MS + 1, 1001 * MS, Nanos::MIN, Nanos::MAX] {
-            let message = error(&Profile::TODAY, CreditParams { tslice: Some(tslice), ..none });
+            let message = error(&time("tslice", tslice));
             assert!(
-                message.starts_with("tslice = ") && message.contains("1..=1000 ms"),
+                message.starts_with("tslice = ") && message.contains("legal values"),
                 "{message}"
             );
         }
         for ratelimit in [-1, 99 * US, 31 * MS, 501 * MS] {
-            let message =
-                error(&Profile::TODAY, CreditParams { ratelimit: Some(ratelimit), ..none });
+            let message = error(&time("ratelimit", ratelimit));
             assert!(message.starts_with("ratelimit = "), "{message}");
         }
-        let over = CreditParams { migration_delay: Some(101 * MS), ..none };
-        assert!(error(&Profile::TODAY, over).starts_with("migration_delay = "));
-        let over = CreditParams { balance_ratelimit: Some(-1), ..none };
-        assert!(error(&Profile::TODAY, over).starts_with("balance_ratelimit = "));
+        assert!(error(&time("migration_delay", 101 * MS)).starts_with("migration_delay = "));
+        assert!(error(&time("balance_ratelimit", -1)).starts_with("balance_ratelimit = "));
     }
 
     #[test]
     fn a_profile_refuses_what_its_version_did_not_have() {
-        let over = CreditParams { ratelimit: Some(MS), ..CreditParams::default() };
-        let message = error(&Profile::Y2008, over);
-        assert_eq!(message, "profile `credit-2008` has no parameter ratelimit; leave it out");
+        let message = time("ratelimit", MS).check("credit-2008", Y2008_PARAMS).unwrap_err();
+        assert_eq!(
+            message.to_string(),
+            "`credit-2008` has no parameter `ratelimit`; it has: tslice, smt_power_savings, as_is"
+        );
     }
 
     #[test]
     fn a_short_slice_has_one_tick() {
-        let params = |ms| {
-            let over = CreditParams { tslice: Some(ms * MS), ..CreditParams::default() };
-            Params::new(&Profile::TODAY, &over).unwrap()
-        };
+        let params = |ms| Params::new(&Profile::TODAY, &time("tslice", ms * MS)).unwrap();
         assert_eq!((params(30).tick, params(30).credits_per_tslice), (10 * MS, 300));
         assert_eq!((params(2).tick, params(2).ticks_per_tslice), (2 * MS, 1));
         assert_eq!(params(5).tick, 1_666 * US);
+        assert_eq!(params(1).ratelimit, MS);
     }
 }

@@ -71,8 +71,9 @@ impl Credit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CreditParams, Profile};
+    use super::super::Profile;
     use super::*;
+    use crate::params::Params;
     use crate::{Context, DomainId, DomainParams, Hypervisor, Machine, Scheduler, Topology};
     use alloc::boxed::Box;
     use alloc::vec::Vec;
@@ -81,7 +82,7 @@ mod tests {
 
     /// A scheduler with three vCPUs of these classes, none queued.
     fn with_classes(classes: [Priority; 3]) -> Credit {
-        let new = || Credit::new(&Profile::TODAY, &CreditParams::default()).unwrap();
+        let new = || Credit::new(&Profile::TODAY, &Params::default()).unwrap();
         // The layer makes the machine's side of the vCPUs; a copy of the scheduler is the subject.
         let topology = Topology::flat(1);
         let mut layer = Hypervisor::new(topology, Box::new(new()));

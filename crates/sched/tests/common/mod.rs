@@ -29,7 +29,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    pub fn new(name: &str, params: &CreditParams, topology: Topology) -> Self {
+    pub fn new(name: &str, params: &Params, topology: Topology) -> Self {
         let pcpus = topology.pcpus() as usize;
         let mut driver = Self {
             h: Hypervisor::new(topology, make(name, params).unwrap()),
@@ -45,7 +45,7 @@ impl Driver {
     }
 
     pub fn flat(name: &str, pcpus: u32) -> Self {
-        Self::new(name, &CreditParams::default(), Topology::flat(pcpus))
+        Self::new(name, &Params::default(), Topology::flat(pcpus))
     }
 
     /// Calls the layer at the present time and takes its actions.

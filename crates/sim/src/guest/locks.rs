@@ -32,7 +32,7 @@ pub(crate) struct Counters {
     wait_total: Cell<Picos>,
     wait_max: Cell<Picos>,
     /// Waits in nanoseconds, made with the first: most locks of a large host are never contended.
-    waits: OnceCell<RefCell<Histogram<u32>>>,
+    waits: OnceCell<Box<RefCell<Histogram<u32>>>>,
     hold_total: Cell<Picos>,
     hold_max: Cell<Picos>,
     pub slow_paths: Cell<u64>,
@@ -46,7 +46,7 @@ impl Counters {
         add(&self.wait_total, time);
         self.wait_max.set(self.wait_max.get().max(time));
         let waits = self.waits.get_or_init(|| {
-            RefCell::new(Histogram::new(2).expect("two digits are within the range"))
+            Box::new(RefCell::new(Histogram::new(2).expect("two digits are within the range")))
         });
         // It grows as needed, up to what 64 bits hold.
         waits.borrow_mut().record(time / NS).expect("the histogram resizes itself");

@@ -1,0 +1,449 @@
+//! Relaxed co-scheduling, as VMware ESX does since 3.x: the vCPUs of a VM may run at different times
+//! as long as none falls too far behind.
+//!
+//! Underneath, one queue for all pCPUs, ordered by virtual time (run time by shares), and a quantum.
+//! Nothing is preempted but at the end of its quantum, and when it is co-stopped:
+//!
+//! ```text
+//!            least virtual time
+//!  wake ──▶ ready ──────────▶ running
+//!             ▲  ◀────────────  │
+//!             │   quantum over  │ too far ahead
+//!             │ skew ≤ start    ▼ (also from ready)
+//!             └──────────── co-stopped
+//! ```
+//!
+//! | Name | What is watched, every sample | Who is stopped, and until when |
+//! |---|---|---|
+//! | `cosched` (ESX 4 and later) | *skew* of a vCPU: its progress less that of its slowest sibling; it progresses while it runs or blocks | those with skew > stop; until skew ≤ start |
+//! | `cosched-vm` (ESX 3.x) | one counter for the VM: up while some sibling runs and another is ready, down while all that want to run do | all, above stop; until there are pCPUs for all that lagged, which then start at one instant |
+//!
+//! A co-stopped vCPU is runnable to its guest; [`Scheduler::costop`] says for how long it was held.
+//!
+//! Invariants: no skew above stop + sample; no starvation (least virtual time first). Not
+//! work-conserving: pCPUs idle while vCPUs are co-stopped. No caps, no effect of yields but that the
+//! pCPU chooses again. A domain's weight 256 stands for the 1000 shares of a vCPU.
+//!
+//! Source: schedulers specification §10. ESX is closed: the rules are published, the constants and
+//! the queue are that document's model. Decisions where it is silent: progress is exact, not by whole
+//! samples (all time but that spent waiting); a blocked vCPU is never ahead by more than stop, so
+//! that a long sleep is not paid for with a long stop; one that is added starts level with the
+//! slowest. `cosched-vm`: a pCPU whose best choice, by virtual time, is a stopped VM is *won* by it
+//! and idles for it; after a quantum a stopped VM is let go in any case, since affinities may make
+//! its start impossible.
+//!
+//! Files: `mod` (the queue and the passes), `skew` (both rules), `strict` (another scheduler: all at
+//! once, or none).
+
+mod skew;
+mod strict;
+
+pub(crate) use strict::Strict;
+
+use crate::cpuset::CpuSet;
+use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::machine::Machine;
+use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Weight of a domain at which virtual time is run time.
+const WEIGHT: i64 = 256;
+
+/// Times in ns; `start` < `stop`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tunables {
+    pub quantum: Nanos,
+    pub sample: Nanos,
+    pub stop: Nanos,
+    pub start: Nanos,
+}
+
+#[derive(Clone, Debug)]
+struct Vcpu {
+    domain: DomainId,
+    /// Virtual time, ns; charged up to `charged` while it runs.
+    vt: Nanos,
+    charged: Nanos,
+    /// When its quantum began.
+    picked: Nanos,
+    yields: bool,
+    /// Its virtual time when it was queued.
+    ready: Option<Nanos>,
+    /// Since when it is co-stopped.
+    stopped: Option<Nanos>,
+    /// Time co-stopped until `stopped`.
+    costop: Nanos,
+    /// Since when it waits: ready, or co-stopped and off its pCPU.
+    waits: Option<Nanos>,
+    /// Time waited until `waits`. Less is more progress.
+    waited: Nanos,
+    /// Where it starts together with its siblings.
+    seat: Option<PcpuId>,
+}
+
+#[derive(Debug)]
+struct Domain {
+    weight: i64,
+    members: Vec<VcpuId>,
+    /// Members that wait.
+    waiting: u32,
+    /// `cosched-vm`: the counter, since when all are stopped, and who lagged then.
+    counter: Nanos,
+    stopped: Option<Nanos>,
+    lagging: Vec<VcpuId>,
+}
+
+/// The relaxed co-scheduler. Made by name with [`make`](crate::make).
+///
+/// Costs, for n ready vCPUs: a pass is O(log n), or O(n) with affinities in the way; a wake-up is
+/// O(log n + pCPUs); a sample is O(vCPUs of the VMs in which somebody waits).
+#[derive(Debug)]
+pub(crate) struct Relaxed {
+    tunables: Tunables,
+    per_vm: bool,
+    domains: Vec<Domain>,
+    vcpus: Vec<Vcpu>,
+    ready: BTreeSet<(Nanos, VcpuId)>,
+    /// Domains to look at in a sample: with two vCPUs at least, and one that waits or a counter.
+    uneven: BTreeSet<DomainId>,
+    /// `cosched-vm`: domains that are stopped, and the pCPUs that they won.
+    stopped: BTreeSet<DomainId>,
+    won: Vec<Option<DomainId>>,
+    /// Who starts on each pCPU together with its siblings.
+    seated: Vec<Option<VcpuId>>,
+    sampling: bool,
+    /// pCPUs that run their idle vCPU, were not told to look for work since, and are not won.
+    idle: CpuSet,
+}
+
+impl Relaxed {
+    pub(crate) fn new(per_vm: bool, tunables: Tunables) -> Self {
+        Self {
+            tunables,
+            per_vm,
+            domains: Vec::new(),
+            vcpus: Vec::new(),
+            ready: BTreeSet::new(),
+            uneven: BTreeSet::new(),
+            stopped: BTreeSet::new(),
+            won: Vec::new(),
+            seated: Vec::new(),
+            sampling: false,
+            idle: CpuSet::empty(0),
+        }
+    }
+
+    fn vt_at(&self, now: Nanos, v: VcpuId) -> Nanos {
+        let vcpu = &self.vcpus[v.index()];
+        let weight = self.domains[vcpu.domain.index()].weight;
+        vcpu.vt + (now - vcpu.charged) * WEIGHT / weight
+    }
+
+    fn charge(&mut self, now: Nanos, v: VcpuId) {
+        self.vcpus[v.index()].vt = self.vt_at(now, v);
+        self.vcpus[v.index()].charged = now;
+    }
+
+    /// The least virtual time of what runs or is ready. O(pCPUs).
+    fn least(&self, cx: &Context<'_>) -> Option<Nanos> {
+        let running = (0..cx.pcpus()).filter_map(|p| cx.current(PcpuId(p)));
+        let running = running.map(|v| self.vt_at(cx.now(), v));
+        running.chain(self.ready.first().map(|(vt, _)| *vt)).min()
+    }
+
+    /// Tells an idle pCPU to look for `v`, unless `v` has not left its pCPU yet. Returns whether it
+    /// told one.
+    fn tell(&mut self, cx: &mut Context<'_>, v: VcpuId) -> bool {
+        if cx.is_running(v) {
+            return false;
+        }
+        let Some(p) = self.idle.toc_and(cx.home(v), cx.affinity(v).hard()) else { return false };
+        self.idle.remove(p);
+        cx.resched(p);
+        true
+    }
+
+    /// `v` waits from now on.
+    fn begin_wait(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.waits = Some(cx.now());
+        let d = vcpu.domain;
+        self.domains[d.index()].waiting += 1;
+        self.note_uneven(cx, d);
+    }
+
+    fn end_wait(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v.index()];
+        if let Some(since) = vcpu.waits.take() {
+            vcpu.waited += cx.now() - since;
+            let d = vcpu.domain;
+            self.domains[d.index()].waiting -= 1;
+            self.note_uneven(cx, d);
+        }
+    }
+
+    /// Makes `v`, which waits and is off its pCPU, ready.
+    fn make_ready(&mut self, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.ready = Some(vcpu.vt);
+        self.ready.insert((vcpu.vt, v));
+    }
+
+    fn unready(&mut self, v: VcpuId) {
+        if let Some(vt) = self.vcpus[v.index()].ready.take() {
+            self.ready.remove(&(vt, v));
+        }
+    }
+
+    /// `v` does not want to run any more, and is off its pCPU.
+    fn leave(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        self.unready(v);
+        self.end_stop(cx.now(), v);
+        self.end_wait(cx, v);
+        self.leave_seat(v);
+    }
+
+    fn leave_seat(&mut self, v: VcpuId) {
+        if let Some(p) = self.vcpus[v.index()].seat.take() {
+            self.seated[p.index()] = None;
+        }
+    }
+
+    /// Whether `p` may choose `v`, which is ready.
+    fn may_take(&self, cx: &Context<'_>, p: PcpuId, v: VcpuId) -> bool {
+        let seat = self.vcpus[v.index()].seat;
+        !cx.is_running(v) && seat.is_none_or(|s| s == p) && cx.affinity(v).hard().contains(p)
+    }
+}
+
+impl Scheduler for Relaxed {
+    fn name(&self) -> &'static str {
+        if self.per_vm { "cosched-vm" } else { "cosched" }
+    }
+
+    fn start(&mut self, cx: &mut Context<'_>) {
+        self.idle = CpuSet::all(cx.pcpus());
+        self.won = vec![None; cx.pcpus() as usize];
+        self.seated = vec![None; cx.pcpus() as usize];
+    }
+
+    fn create_domain(&mut self, _d: DomainId, params: DomainParams) {
+        self.domains.push(Domain {
+            weight: params.weight.into(),
+            members: Vec::new(),
+            waiting: 0,
+            counter: 0,
+            stopped: None,
+            lagging: Vec::new(),
+        });
+    }
+
+    fn set_domain(&mut self, cx: &mut Context<'_>, d: DomainId, params: DomainParams) {
+        for i in 0..self.domains[d.index()].members.len() {
+            let v = self.domains[d.index()].members[i];
+            if cx.is_current(v) {
+                self.charge(cx.now(), v);
+            }
+        }
+        self.domains[d.index()].weight = params.weight.into();
+    }
+
+    fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let domain = cx.domain_of(v);
+        let slowest = self.slowest(cx.now(), domain).unwrap_or(0);
+        self.domains[domain.index()].members.push(v);
+        self.vcpus.push(Vcpu {
+            domain,
+            vt: 0,
+            charged: 0,
+            picked: 0,
+            yields: false,
+            ready: None,
+            stopped: None,
+            costop: 0,
+            waits: None,
+            waited: slowest,
+            seat: None,
+        });
+        let home = self.pick(cx, v);
+        cx.set_home(v, home);
+        if cx.is_runnable(v) {
+            self.wake(cx, v);
+        }
+    }
+
+    fn remove(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let d = self.vcpus[v.index()].domain;
+        let domain = &mut self.domains[d.index()];
+        domain.members.retain(|m| *m != v);
+        domain.lagging.retain(|m| *m != v);
+        self.note_uneven(cx, d);
+    }
+
+    fn wake(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let vcpu = &self.vcpus[v.index()];
+        if cx.is_current(v) || vcpu.waits.is_some() {
+            return;
+        }
+        let (vt, d) = (vcpu.vt, vcpu.domain);
+        let least = self.least(cx).unwrap_or(vt);
+        self.vcpus[v.index()].vt = vt.max(least);
+        self.begin_wait(cx, v);
+        if self.domains[d.index()].stopped.is_some() {
+            self.vcpus[v.index()].stopped = Some(cx.now());
+        } else {
+            self.make_ready(v);
+            self.tell(cx, v);
+        }
+    }
+
+    fn sleep(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        if cx.is_current(v) {
+            cx.resched(cx.home(v));
+        } else {
+            self.leave(cx, v);
+            self.try_release(cx);
+        }
+    }
+
+    fn yield_now(&mut self, _cx: &mut Context<'_>, v: VcpuId) {
+        self.vcpus[v.index()].yields = true;
+    }
+
+    fn pick(&mut self, cx: &mut Context<'_>, v: VcpuId) -> PcpuId {
+        let home = cx.home(v);
+        cx.affinity(v).hard().toc(home).unwrap_or(home)
+    }
+
+    fn schedule(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Decision {
+        let (now, quantum) = (cx.now(), self.tunables.quantum);
+        let current = cx.current(p);
+        let mut candidate = None;
+        if let Some(v) = current {
+            self.charge(now, v);
+            let vcpu = &mut self.vcpus[v.index()];
+            let yields = core::mem::take(&mut vcpu.yields);
+            let left = quantum - (now - vcpu.picked);
+            candidate = current.filter(|v| cx.is_runnable(*v));
+            candidate = candidate.filter(|_| vcpu.stopped.is_none());
+            if candidate.is_some() && left > 0 && !yields {
+                return Decision { next: current, slice: Some(left) };
+            }
+        }
+        let own = candidate.map(|v| self.vcpus[v.index()].vt);
+        let first = self.ready.iter().find(|(_, v)| self.may_take(cx, p, *v)).copied();
+        let first = first.filter(|(vt, _)| own.is_none_or(|own| *vt < own));
+        let seated = self.seated[p.index()].filter(|v| self.may_take(cx, p, *v));
+        let seated = seated.and_then(|v| Some((self.vcpus[v.index()].ready?, v)));
+        let first = seated.or(first);
+        let vt = first.map(|(vt, _)| vt).or(own);
+        let mut next = first.map(|(_, v)| v).or(candidate);
+        self.won[p.index()] = self.winner(cx, p, vt);
+        if self.won[p.index()].is_some() {
+            next = None;
+        }
+        if let Some(v) = current.filter(|_| next != current) {
+            if !cx.is_runnable(v) {
+                self.leave(cx, v);
+            } else {
+                self.begin_wait(cx, v);
+                if self.vcpus[v.index()].stopped.is_none() {
+                    self.make_ready(v);
+                }
+            }
+        }
+        if let Some(v) = next {
+            self.unready(v);
+            self.end_wait(cx, v);
+            cx.set_home(v, p);
+            self.leave_seat(v);
+            let vcpu = &mut self.vcpus[v.index()];
+            (vcpu.charged, vcpu.picked) = (now, now);
+        }
+        self.idle.set(p, next.is_none() && self.won[p.index()].is_none());
+        // The pCPU told for what was taken here may be unable to run what waits in its place.
+        if !self.idle.is_empty() {
+            let waiting = self.ready.iter().map(|(_, v)| *v).find(|v| {
+                !cx.is_running(*v) && self.idle.intersects(cx.affinity(*v).hard())
+            });
+            if let Some(v) = waiting {
+                self.tell(cx, v);
+            }
+        }
+        if !self.stopped.is_empty() {
+            self.try_release(cx);
+        }
+        Decision { next, slice: next.map(|_| quantum) }
+    }
+
+    fn context_saved(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        match self.vcpus[v.index()].seat {
+            Some(p) => cx.resched(p),
+            None if self.vcpus[v.index()].ready.is_some() => {
+                self.tell(cx, v);
+            }
+            None => {}
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Context<'_>, _timer: TimerId) {
+        self.sampling = false;
+        self.sample(cx);
+        self.arm(cx);
+    }
+
+    fn detail(&self, v: VcpuId) -> Option<Detail> {
+        let vcpu = self.vcpus.get(v.index())?;
+        let class = if vcpu.stopped.is_some() { "co-stopped" } else { "free" };
+        Some(Detail { class, credit: vcpu.vt, active: vcpu.stopped.is_none() })
+    }
+
+    fn costop(&self, v: VcpuId, now: Nanos) -> Nanos {
+        let vcpu = &self.vcpus[v.index()];
+        vcpu.costop + vcpu.stopped.map_or(0, |since| now - since)
+    }
+
+    fn is_valid(&self, machine: &Machine) -> Result<(), String> {
+        for (i, vcpu) in self.vcpus.iter().enumerate() {
+            let v = VcpuId(i as u32);
+            let waits = machine.is_runnable(v) && !machine.is_current(v);
+            let held = vcpu.stopped.is_some() && !machine.is_current(v);
+            let fail = |what: &str| Err(format!("{v:?} {what}: {vcpu:?}"));
+            if waits != vcpu.waits.is_some() || waits != (vcpu.ready.is_some() || held) {
+                return fail("is lost or queued wrongly");
+            }
+            if vcpu.ready.is_some() && vcpu.stopped.is_some() {
+                return fail("is ready and co-stopped");
+            }
+            if vcpu.ready.is_some_and(|vt| !self.ready.contains(&(vt, v)) || vt != vcpu.vt) {
+                return fail("is in the wrong place");
+            }
+            let seated = |p: PcpuId| vcpu.ready.is_some() && self.seated[p.index()] == Some(v);
+            if vcpu.seat.is_some_and(|p| !seated(p)) {
+                return fail("has a seat that it cannot take");
+            }
+        }
+        let ready = self.vcpus.iter().filter(|v| v.ready.is_some()).count();
+        if ready != self.ready.len() {
+            return Err(format!("{ready} are ready: {:?}", self.ready));
+        }
+        for (i, domain) in self.domains.iter().enumerate() {
+            let waiting = |v: &&VcpuId| self.vcpus[v.index()].waits.is_some();
+            let n = domain.members.iter().filter(waiting).count();
+            if n != domain.waiting as usize {
+                return Err(format!("{n} members of domain {i} wait: {domain:?}"));
+            }
+        }
+        for (i, won) in self.won.iter().enumerate() {
+            let p = PcpuId(i as u32);
+            if machine.current(p).is_some() && (won.is_some() || self.idle.contains(p)) {
+                return Err(format!("{p:?} is busy and counts as idle: {won:?}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,342 @@
+//! Strict co-scheduling: all vCPUs of a VM run at once, or none (VMware ESX 2).
+//!
+//! At the boundaries of a common quantum, VMs are taken in the order of their virtual time (wall time
+//! on the machine, by shares). One that finds a free pCPU for each of its vCPUs that want to run is
+//! *placed* until the next boundary; one that does not waits. Everything else idles: the rest of the
+//! pCPUs, and the pCPU of a vCPU that blocks, until it wakes. This *fragmentation* is the price; with
+//! `backfill` such pCPUs take single vCPUs of VMs that are not placed.
+//!
+//! Invariants (without backfill): at each boundary the vCPUs of a VM that want to run are all on, or
+//! all off. No starvation: the first VM finds all pCPUs free. Not work-conserving.
+//!
+//! Source: schedulers specification §10. Decisions where it is silent: a quantum begins at once if
+//! nothing is placed; a vCPU that wakes during a quantum takes the pCPU that is kept for it, else, if
+//! its VM is placed, a free one; the VM that comes first is placed even if it cannot have a pCPU for
+//! each vCPU, with as many as fit, those that ran least first.
+
+use super::WEIGHT;
+use crate::cpuset::CpuSet;
+use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::machine::Machine;
+use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+#[derive(Debug)]
+struct Vcpu {
+    domain: DomainId,
+    /// The pCPU that is kept for it until the next boundary.
+    slot: Option<PcpuId>,
+    /// Run time in all, charged up to `charged` while it runs.
+    ran: Nanos,
+    charged: Nanos,
+    /// Wants to run.
+    awake: bool,
+}
+
+#[derive(Debug)]
+struct Domain {
+    weight: i64,
+    members: Vec<VcpuId>,
+    vt: Nanos,
+    awake: u32,
+    placed: bool,
+}
+
+/// The strict co-scheduler. Made by name with [`make`](crate::make).
+///
+/// Costs: a boundary is O(VMs that want to run × log + their vCPUs × pCPUs); a pass is O(1), or
+/// O(vCPUs that wait) with backfill; a wake-up is O(pCPUs/64).
+#[derive(Debug)]
+pub(crate) struct Strict {
+    quantum: Nanos,
+    backfill: bool,
+    domains: Vec<Domain>,
+    vcpus: Vec<Vcpu>,
+    slots: Vec<Option<VcpuId>>,
+    /// pCPUs that are kept for nobody.
+    free: CpuSet,
+    /// Domains with a vCPU that wants to run.
+    awake: BTreeSet<DomainId>,
+    /// When the current quantum began; None between the last one and the next wake-up.
+    began: Option<Nanos>,
+}
+
+impl Strict {
+    pub(crate) fn new(quantum: Nanos, backfill: bool) -> Self {
+        Self {
+            quantum,
+            backfill,
+            domains: Vec::new(),
+            vcpus: Vec::new(),
+            slots: Vec::new(),
+            free: CpuSet::empty(0),
+            awake: BTreeSet::new(),
+            began: None,
+        }
+    }
+
+    /// Keeps a free pCPU for `v`, its home if possible. Returns it.
+    fn seat(&mut self, machine: &Machine, v: VcpuId) -> Option<PcpuId> {
+        let p = self.free.toc_and(machine.home(v), machine.affinity(v).hard())?;
+        self.free.remove(p);
+        self.slots[p.index()] = Some(v);
+        self.vcpus[v.index()].slot = Some(p);
+        Some(p)
+    }
+
+    fn unseat(&mut self, v: VcpuId) {
+        if let Some(p) = self.vcpus[v.index()].slot.take() {
+            self.slots[p.index()] = None;
+            self.free.insert(p);
+        }
+    }
+
+    /// Places `d` if there is a pCPU for each of its vCPUs that wants to run, or for some if `any`.
+    fn place(&mut self, machine: &Machine, d: DomainId, any: bool) -> bool {
+        let vcpus = &self.vcpus;
+        let awake = |v: &&VcpuId| vcpus[v.index()].awake;
+        let mut members: Vec<_> =
+            self.domains[d.index()].members.iter().filter(awake).copied().collect();
+        members.sort_by_key(|v| (self.vcpus[v.index()].ran, *v));
+        let mut fits = !members.is_empty();
+        for v in &members {
+            fits &= self.seat(machine, *v).is_some();
+        }
+        let placed = fits || any;
+        if !placed {
+            members.iter().for_each(|v| self.unseat(*v));
+        }
+        self.domains[d.index()].placed = placed;
+        placed
+    }
+
+    /// A boundary: charges what was placed, and places anew.
+    fn boundary(&mut self, cx: &mut Context<'_>) {
+        let now = cx.now();
+        let lasted = self.began.map_or(0, |began| now - began);
+        for domain in self.domains.iter_mut().filter(|d| d.placed) {
+            domain.vt += lasted * WEIGHT / domain.weight;
+            domain.placed = false;
+        }
+        let before = core::mem::replace(&mut self.slots, vec![None; cx.pcpus() as usize]);
+        before.iter().flatten().for_each(|v| self.vcpus[v.index()].slot = None);
+        self.free = CpuSet::all(cx.pcpus());
+        self.began = None;
+        let mut order: Vec<_> =
+            self.awake.iter().map(|d| (self.domains[d.index()].vt, *d)).collect();
+        order.sort_unstable();
+        for (i, (_, d)) in order.iter().enumerate() {
+            self.place(cx, *d, i == 0);
+        }
+        if !order.is_empty() {
+            self.began = Some(now);
+            cx.set_timer(TimerId::Accounting, now + self.quantum);
+        }
+        for p in (0..cx.pcpus()).map(PcpuId) {
+            if self.slots[p.index()] != cx.current(p) || self.backfill {
+                cx.resched(p);
+            }
+        }
+    }
+
+    /// Counts `v` as wanting to run, or not.
+    fn set_awake(&mut self, v: VcpuId, awake: bool) {
+        let vcpu = &mut self.vcpus[v.index()];
+        if core::mem::replace(&mut vcpu.awake, awake) == awake {
+            return;
+        }
+        let d = vcpu.domain;
+        let domain = &mut self.domains[d.index()];
+        if awake {
+            domain.awake += 1;
+            self.awake.insert(d);
+        } else {
+            domain.awake -= 1;
+            if domain.awake == 0 {
+                self.awake.remove(&d);
+            }
+        }
+    }
+
+    /// With backfill: what `p`, which has nothing to run, takes.
+    fn find_filler(&self, cx: &Context<'_>, p: PcpuId) -> Option<VcpuId> {
+        let current = cx.current(p);
+        let fits = |v: &&VcpuId| {
+            let vcpu = &self.vcpus[v.index()];
+            let here = current == Some(**v) || !cx.is_running(**v);
+            vcpu.awake && vcpu.slot.is_none() && here && cx.affinity(**v).hard().contains(p)
+        };
+        let mut order: Vec<_> =
+            self.awake.iter().map(|d| (self.domains[d.index()].vt, *d)).collect();
+        order.sort_unstable();
+        order.iter().find_map(|(_, d)| self.domains[d.index()].members.iter().find(fits).copied())
+    }
+
+    /// With backfill: tells the pCPUs that run nothing that `v` waits.
+    fn tell_idle(&self, cx: &mut Context<'_>, v: VcpuId) {
+        for p in (0..cx.pcpus()).map(PcpuId) {
+            if cx.current(p).is_none() && cx.affinity(v).hard().contains(p) {
+                cx.resched(p);
+            }
+        }
+    }
+}
+
+impl Scheduler for Strict {
+    fn name(&self) -> &'static str {
+        "cosched-strict"
+    }
+
+    fn start(&mut self, cx: &mut Context<'_>) {
+        self.slots = vec![None; cx.pcpus() as usize];
+        self.free = CpuSet::all(cx.pcpus());
+    }
+
+    fn create_domain(&mut self, _d: DomainId, params: DomainParams) {
+        let weight = params.weight.into();
+        self.domains.push(Domain { weight, members: Vec::new(), vt: 0, awake: 0, placed: false });
+    }
+
+    fn set_domain(&mut self, _cx: &mut Context<'_>, d: DomainId, params: DomainParams) {
+        // From the next boundary on, which charges for all of this quantum.
+        self.domains[d.index()].weight = params.weight.into();
+    }
+
+    fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let domain = cx.domain_of(v);
+        self.domains[domain.index()].members.push(v);
+        self.vcpus.push(Vcpu { domain, slot: None, ran: 0, charged: 0, awake: false });
+        let home = self.pick(cx, v);
+        cx.set_home(v, home);
+        if cx.is_runnable(v) {
+            self.wake(cx, v);
+        }
+    }
+
+    fn remove(&mut self, _cx: &mut Context<'_>, v: VcpuId) {
+        self.unseat(v);
+        self.domains[self.vcpus[v.index()].domain.index()].members.retain(|m| *m != v);
+    }
+
+    fn wake(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        if self.vcpus[v.index()].awake {
+            return;
+        }
+        let d = self.vcpus[v.index()].domain;
+        if self.domains[d.index()].awake == 0 {
+            // Sleeping saves nothing up.
+            let others = self.awake.iter().map(|o| self.domains[o.index()].vt);
+            let least = others.min().unwrap_or(0);
+            let domain = &mut self.domains[d.index()];
+            domain.vt = domain.vt.max(least);
+        }
+        self.set_awake(v, true);
+        if self.began.is_none() {
+            return self.boundary(cx);
+        }
+        let seat = self.vcpus[v.index()].slot;
+        let seat = seat.or_else(|| self.domains[d.index()].placed.then(|| self.seat(cx, v))?);
+        match seat {
+            Some(p) => cx.resched(p),
+            None if self.backfill => self.tell_idle(cx, v),
+            None => {}
+        }
+    }
+
+    fn sleep(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        if cx.is_current(v) {
+            cx.resched(cx.home(v));
+        } else {
+            self.set_awake(v, false);
+        }
+    }
+
+    fn yield_now(&mut self, _cx: &mut Context<'_>, _v: VcpuId) {}
+
+    fn pick(&mut self, cx: &mut Context<'_>, v: VcpuId) -> PcpuId {
+        let home = cx.home(v);
+        cx.affinity(v).hard().toc(home).unwrap_or(home)
+    }
+
+    fn migrate(&mut self, cx: &mut Context<'_>, v: VcpuId, p: PcpuId) {
+        // What was kept for it may be out of its reach now.
+        if self.vcpus[v.index()].slot.is_some_and(|s| !cx.affinity(v).hard().contains(s)) {
+            self.unseat(v);
+        }
+        cx.set_home(v, p);
+    }
+
+    fn schedule(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Decision {
+        let now = cx.now();
+        let current = cx.current(p);
+        if let Some(v) = current {
+            let vcpu = &mut self.vcpus[v.index()];
+            vcpu.ran += now - vcpu.charged;
+            vcpu.charged = now;
+            if !cx.is_runnable(v) {
+                self.set_awake(v, false);
+            }
+        }
+        let slot = self.slots[p.index()].filter(|v| {
+            self.vcpus[v.index()].awake && (current == Some(*v) || !cx.is_running(*v))
+        });
+        let filler = || self.backfill.then(|| self.find_filler(cx, p)).flatten();
+        let next = slot.or_else(filler);
+        if let Some(v) = next {
+            self.vcpus[v.index()].charged = now;
+            cx.set_home(v, p);
+        }
+        Decision { next, slice: None }
+    }
+
+    fn context_saved(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        // The pass that should have taken it came too early.
+        match self.vcpus[v.index()].slot {
+            Some(p) => cx.resched(p),
+            None if self.backfill && self.vcpus[v.index()].awake => self.tell_idle(cx, v),
+            None => {}
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Context<'_>, _timer: TimerId) {
+        self.boundary(cx);
+    }
+
+    fn detail(&self, v: VcpuId) -> Option<Detail> {
+        let vcpu = self.vcpus.get(v.index())?;
+        let domain = &self.domains[vcpu.domain.index()];
+        let class = if domain.placed { "placed" } else { "waiting" };
+        Some(Detail { class, credit: domain.vt, active: domain.placed })
+    }
+
+    fn is_valid(&self, machine: &Machine) -> Result<(), String> {
+        for (i, vcpu) in self.vcpus.iter().enumerate() {
+            let v = VcpuId(i as u32);
+            let wants = machine.is_runnable(v) || machine.is_current(v);
+            if vcpu.awake != wants {
+                return Err(format!("{v:?} is lost: {vcpu:?}"));
+            }
+            if vcpu.slot.is_some_and(|p| self.slots[p.index()] != Some(v)) {
+                return Err(format!("{v:?} has no claim to its slot: {vcpu:?}"));
+            }
+        }
+        for (i, slot) in self.slots.iter().enumerate() {
+            let p = PcpuId(i as u32);
+            if self.free.contains(p) != slot.is_none() {
+                return Err(format!("{p:?} is kept for {slot:?} and free is wrong"));
+            }
+            if slot.is_some_and(|v| self.vcpus[v.index()].slot != Some(p)) {
+                return Err(format!("{p:?} is kept for {slot:?}, which does not know"));
+            }
+        }
+        let awake = self.domains.iter().filter(|d| d.awake > 0).count();
+        if awake != self.awake.len() || (awake > 0 && self.began.is_none()) {
+            return Err(format!("{awake} domains are awake: {self:?}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! Bandwidth control: a quota of run time in each period for a domain.
+//!
+//! ```text
+//!  period timer ── quota ──▶ pool ── chunks of 5 ms ──▶ local pools, one per pCPU ── run time
+//! ```
+//!
+//! When the pool and the local one are empty, the domain's vCPUs on that pCPU are *throttled* until
+//! the next refill. Ticks and passes find that out, so a domain may overrun by a tick on each pCPU;
+//! what it overruns is a debt of the local pool. What a local pool has left is kept there.
+
+use super::{Arrival, Class, Host};
+use crate::ids::{DomainId, Nanos, PcpuId, TimerId};
+use crate::scheduler::Context;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// What a local pool takes at once.
+const CHUNK: Nanos = 5_000_000;
+
+/// The quota of a domain, and what is left of it. Times in ns.
+#[derive(Clone, Debug)]
+pub(super) struct Quota {
+    each_period: Nanos,
+    pool: Nanos,
+    local: Vec<Nanos>,
+}
+
+impl Quota {
+    /// Takes run time on `p` off. Returns whether there is more.
+    pub(super) fn charge(&mut self, p: PcpuId, time: Nanos) -> bool {
+        self.local[p.index()] -= time;
+        self.admit(p)
+    }
+
+    /// Gets a chunk for `p` if it has nothing left. Returns whether it may run.
+    pub(super) fn admit(&mut self, p: PcpuId) -> bool {
+        let local = &mut self.local[p.index()];
+        if *local <= 0 {
+            let grant = (CHUNK - *local).min(self.pool);
+            self.pool -= grant;
+            *local += grant;
+        }
+        *local > 0
+    }
+}
+
+impl<C: Class> Host<C> {
+    /// Sets the cap of `d`, in percent of a pCPU; 0 is none. What is left of a period's quota
+    /// changes at the next refill.
+    pub(super) fn set_quota(&mut self, d: DomainId, cap: u32) {
+        let each_period = self.tunables.bandwidth_period * Nanos::from(cap) / 100;
+        let quota = &mut self.domains[d.index()].quota;
+        match quota {
+            _ if cap == 0 => *quota = None,
+            Some(quota) => quota.each_period = each_period,
+            None => {
+                let local = vec![0; self.queues.len()];
+                *quota = Some(Quota { each_period, pool: each_period, local });
+            }
+        }
+        if cap == 0 { self.quotas.remove(&d) } else { self.quotas.insert(d) };
+    }
+
+    /// Sets the refill timer if there is anything to refill and it is not set.
+    pub(super) fn arm_refill(&mut self, cx: &mut Context<'_>) {
+        if !self.quotas.is_empty() && !core::mem::replace(&mut self.refills, true) {
+            cx.set_timer(TimerId::Accounting, cx.now() + self.tunables.bandwidth_period);
+        }
+    }
+
+    /// Takes all vCPUs of `d` off the queue of `p`. O(members).
+    pub(super) fn throttle(&mut self, cx: &Context<'_>, d: DomainId, p: PcpuId) {
+        for i in 0..self.domains[d.index()].members.len() {
+            let v = self.domains[d.index()].members[i];
+            if self.vcpus[v.index()].queued && cx.home(v) == p {
+                self.dequeue(cx, v);
+                self.vcpus[v.index()].throttled = true;
+            }
+        }
+    }
+
+    /// Queues the throttled vCPUs of `d` where it has quota again. O(members).
+    pub(super) fn unthrottle(&mut self, cx: &mut Context<'_>, d: DomainId) {
+        for i in 0..self.domains[d.index()].members.len() {
+            let v = self.domains[d.index()].members[i];
+            if !core::mem::take(&mut self.vcpus[v.index()].throttled) {
+                continue;
+            }
+            // One that has not left its pCPU yet may go on there.
+            if self.enqueue(cx, v, Arrival::Moved) {
+                self.check_preemption(cx, v);
+            }
+        }
+    }
+
+    /// The period timer. O(members of domains with a quota).
+    pub(super) fn refill(&mut self, cx: &mut Context<'_>) {
+        self.refills = false;
+        self.arm_refill(cx);
+        let mut next = self.quotas.first().copied();
+        while let Some(d) = next {
+            if let Some(quota) = &mut self.domains[d.index()].quota {
+                quota.pool = quota.each_period;
+            }
+            self.unthrottle(cx, d);
+            next = self.quotas.range(DomainId(d.0 + 1)..).next().copied();
+        }
+    }
+}

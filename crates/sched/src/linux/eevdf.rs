@@ -1,0 +1,230 @@
+//! The earliest eligible virtual deadline class (Linux 6.6).
+//!
+//! Each vCPU asks for one *request* r after the other. It is eligible while it has had no more than
+//! its share: while its virtual runtime v is not after V, the average of all, by weight. Of the
+//! eligible the one with the earliest virtual deadline (where r ends at its rate) runs. What it was
+//! owed when it left (its lag, V - v) it is owed again when it comes back.
+//!
+//! V is never computed to test this: v ≤ V ⇔ Σ w·v_j ≥ v·Σ w. The sums are exact, in 128 bits.
+//!
+//! With run to parity (the default) what runs goes on until it has had its request or is not
+//! eligible any more; a wake-up preempts only then. A favoured vCPU (directed yield) is ignored
+//! unless `next_buddy` is set, as in kernels of the 6.6 line.
+//!
+//! Invariants: some vCPU is always eligible; the lag of always-runnable vCPUs stays within a request
+//! and a tick. Source: schedulers specification §9.2. The delayed dequeue and the slices per task of
+//! later kernels are not built.
+
+use super::{Arrival, Class, Entity, NICE_0, RunQueue};
+use crate::ids::{Nanos, VcpuId};
+use alloc::format;
+use alloc::string::String;
+
+/// The class. `base_slice` in ns, on one pCPU: it grows with the logarithm of their number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Eevdf {
+    pub base_slice: Nanos,
+    pub run_to_parity: bool,
+    pub next_buddy: bool,
+    /// The tick, ns: a lag cannot be meant to be smaller.
+    pub tick: Nanos,
+}
+
+/// What it keeps for each pCPU.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    /// Σ weight × vruntime of all on the queue, the running one included.
+    weighted: i128,
+    /// V when the queue was last left empty.
+    last_average: Nanos,
+    /// Was yielded to; is on the queue.
+    next: Option<VcpuId>,
+}
+
+impl Queue {
+    fn forget(&mut self, v: VcpuId) {
+        if self.next == Some(v) {
+            self.next = None;
+        }
+    }
+}
+
+/// V: the average virtual runtime by weight, rounded down.
+fn average(queue: &RunQueue<Queue>) -> Nanos {
+    if queue.load == 0 {
+        return queue.class.last_average;
+    }
+    queue.class.weighted.div_euclid(queue.load.into()) as Nanos
+}
+
+fn is_eligible(queue: &RunQueue<Queue>, entity: &Entity) -> bool {
+    queue.class.weighted >= i128::from(entity.vruntime) * i128::from(queue.load)
+}
+
+fn weighted(entity: &Entity) -> i128 {
+    i128::from(entity.vruntime) * i128::from(entity.weight)
+}
+
+impl Eevdf {
+    /// How far a request takes a vCPU in virtual time.
+    fn request(&self, entity: &Entity) -> Nanos {
+        self.base_slice * NICE_0 / entity.weight
+    }
+}
+
+impl Class for Eevdf {
+    type Queue = Queue;
+
+    fn name(&self) -> &'static str {
+        "eevdf"
+    }
+
+    fn start(&mut self, pcpus: u32) {
+        self.base_slice *= super::scale(pcpus);
+    }
+
+    fn key(&self, entity: &Entity) -> Nanos {
+        entity.deadline
+    }
+
+    fn base(&self, _queue: &RunQueue<Queue>) -> Nanos {
+        // Lags, not virtual times, are taken along.
+        0
+    }
+
+    fn charge(&self, queue: &mut RunQueue<Queue>, entities: &mut [Entity], time: Nanos) -> bool {
+        let Some(v) = queue.current else { return false };
+        let entity = &mut entities[v.index()];
+        queue.class.weighted -= weighted(entity);
+        entity.vruntime += time * NICE_0 / entity.weight;
+        queue.class.weighted += weighted(entity);
+        entity.ran += time;
+        if entity.vruntime < entity.deadline {
+            return false;
+        }
+        entity.deadline = entity.vruntime + self.request(entity);
+        queue.count() > 1
+    }
+
+    fn place(
+        &self,
+        queue: &mut RunQueue<Queue>,
+        entities: &mut [Entity],
+        v: VcpuId,
+        arrival: Arrival,
+    ) {
+        let entity = &mut entities[v.index()];
+        let (there, weight) = (i128::from(queue.load), i128::from(entity.weight));
+        // Its coming moves V: without this factor it would be owed less than it was.
+        let lag = if there > 0 { i128::from(entity.lag) * (there + weight) / there } else { 0 };
+        entity.vruntime = average(queue) - lag as Nanos;
+        let request = self.request(entity);
+        let request = if arrival == Arrival::New { request / 2 } else { request };
+        entity.deadline = entity.vruntime + request;
+        queue.class.weighted += weighted(entity);
+    }
+
+    fn left(&self, queue: &mut RunQueue<Queue>, entities: &mut [Entity], v: VcpuId) {
+        let entity = &mut entities[v.index()];
+        // `load` is without it already; V is that of before.
+        let load = i128::from(queue.load + entity.weight);
+        let average = queue.class.weighted.div_euclid(load) as Nanos;
+        let most = (2 * self.base_slice).max(self.tick) * NICE_0 / entity.weight;
+        entity.lag = (average - entity.vruntime).clamp(-most, most);
+        queue.class.weighted -= weighted(entity);
+        queue.class.last_average = average;
+        queue.class.forget(v);
+    }
+
+    fn reweigh(
+        &self,
+        queue: &mut RunQueue<Queue>,
+        entities: &mut [Entity],
+        v: VcpuId,
+        weight: i64,
+    ) {
+        // Keeps what it is owed in run time, and how far it is in its request: both are virtual
+        // times, and run slower for a greater weight.
+        let v_average = average(queue);
+        let entity = &mut entities[v.index()];
+        let scale = |t: Nanos| {
+            (i128::from(t) * i128::from(entity.weight) / i128::from(weight)) as Nanos
+        };
+        let vruntime = v_average - scale(v_average - entity.vruntime);
+        let deadline = vruntime + scale(entity.deadline - entity.vruntime);
+        queue.class.weighted -= weighted(entity);
+        if entity.picked == entity.deadline {
+            entity.picked = deadline;
+        }
+        (entity.vruntime, entity.deadline, entity.weight) = (vruntime, deadline, weight);
+        queue.class.weighted += weighted(entity);
+    }
+
+    fn pick(
+        &self,
+        queue: &RunQueue<Queue>,
+        entities: &[Entity],
+        candidate: Option<VcpuId>,
+    ) -> Option<VcpuId> {
+        let eligible = |v: &VcpuId| is_eligible(queue, &entities[v.index()]);
+        let candidate = candidate.filter(eligible);
+        if self.next_buddy
+            && let Some(v) = queue.class.next.filter(eligible)
+        {
+            return Some(v);
+        }
+        if let Some(v) = candidate {
+            let entity = &entities[v.index()];
+            if self.run_to_parity && entity.picked == entity.deadline {
+                return candidate;
+            }
+        }
+        let deadline = |v: VcpuId| entities[v.index()].deadline;
+        let first = queue.tree.iter().map(|(_, v)| *v).find(eligible);
+        match (candidate, first) {
+            (Some(c), Some(f)) if deadline(c) < deadline(f) => candidate,
+            (_, None) => candidate,
+            (_, first) => first,
+        }
+    }
+
+    fn picked(&self, queue: &mut RunQueue<Queue>, v: VcpuId) {
+        queue.class.forget(v);
+    }
+
+    fn tick(&self, _queue: &RunQueue<Queue>, _entities: &[Entity], _current: VcpuId) -> bool {
+        // A request that is over ends the turn when it is charged.
+        false
+    }
+
+    fn preempts(
+        &self,
+        queue: &mut RunQueue<Queue>,
+        entities: &[Entity],
+        current: VcpuId,
+        new: VcpuId,
+    ) -> bool {
+        self.pick(queue, entities, Some(current)) == Some(new)
+    }
+
+    fn yield_now(&self, _queue: &mut RunQueue<Queue>, entities: &mut [Entity], current: VcpuId) {
+        let entity = &mut entities[current.index()];
+        entity.deadline += self.request(entity);
+    }
+
+    fn favour(&self, queue: &mut RunQueue<Queue>, v: VcpuId) {
+        queue.class.next = Some(v);
+    }
+
+    fn check(&self, queue: &RunQueue<Queue>, entities: &[Entity]) -> Result<(), String> {
+        let all = || queue.tree.iter().map(|(_, v)| *v).chain(queue.current);
+        let sum: i128 = all().map(|v| weighted(&entities[v.index()])).sum();
+        if sum != queue.class.weighted {
+            return Err(format!("weighted virtual times sum to {sum}: {queue:?}"));
+        }
+        if queue.load > 0 && !all().any(|v| is_eligible(queue, &entities[v.index()])) {
+            return Err(format!("nobody is eligible: {queue:?}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! Parameters of schedulers by name, so that a file or a command line can set those of any
+//! scheduler, and lists and documents can be made of them.
+
+use crate::error::SchedError;
+use crate::ids::Nanos;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamKind {
+    /// A time, in ns.
+    Time {
+        /// Least legal value.
+        min: Nanos,
+        /// Greatest legal value.
+        max: Nanos,
+    },
+    /// A whole number.
+    Number {
+        /// Least legal value.
+        min: i64,
+        /// Greatest legal value.
+        max: i64,
+    },
+    /// On or off.
+    Flag,
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+/// A parameter, for lists, documents and checks.
+#[derive(Clone, Copy, Debug)]
+pub struct ParamInfo {
+    /// Name.
+    pub key: &'static str,
+    /// What it takes.
+    pub kind: ParamKind,
+    /// What it is if it is not set, in words; times with their unit.
+    pub default: &'static str,
+    /// One sentence: what it does.
+    pub doc: &'static str,
+}
+
+impl fmt::Display for ParamKind {
+    /// The legal values.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Time { min, max } => write!(f, "{min}..={max} ns"),
+            Self::Number { min, max } => write!(f, "{min}..={max}"),
+            Self::Flag => write!(f, "true or false"),
+            Self::Word(words) => write!(f, "{}", words.join(", ")),
+        }
+    }
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParamValue {
+    /// A time, in ns.
+    Time(Nanos),
+    /// A whole number.
+    Number(i64),
+    /// On or off.
+    Flag(bool),
+    /// A word.
+    Word(String),
+}
+
+impl fmt::Display for ParamValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Time(ns) => write!(f, "{ns} ns"),
+            Self::Number(n) => write!(f, "{n}"),
+            Self::Flag(on) => write!(f, "{on}"),
+            Self::Word(word) => write!(f, "{word}"),
+        }
+    }
+}
+
+/// Parameters that are set; whatever is not is the scheduler's default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Params(Vec<(String, ParamValue)>);
+
+impl Params {
+    /// The same with `key` set to `value`.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: ParamValue) -> Self {
+        self.set(key, value);
+        self
+    }
+
+    /// Sets `key` to `value`; replaces an earlier value.
+    pub fn set(&mut self, key: &str, value: ParamValue) {
+        match self.0.iter_mut().find(|(name, _)| name == key) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+
+    /// What is set, in the order in which it was.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &ParamValue)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    fn get(&self, key: &str) -> Option<&ParamValue> {
+        self.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// A time that is set, in ns.
+    #[must_use]
+    pub fn time(&self, key: &str) -> Option<Nanos> {
+        match self.get(key) {
+            Some(ParamValue::Time(ns)) => Some(*ns),
+            _ => None,
+        }
+    }
+
+    /// A number that is set.
+    #[must_use]
+    pub fn number(&self, key: &str) -> Option<i64> {
+        match self.get(key) {
+            Some(ParamValue::Number(n)) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// A flag that is set.
+    #[must_use]
+    pub fn flag(&self, key: &str) -> Option<bool> {
+        match self.get(key) {
+            Some(ParamValue::Flag(on)) => Some(*on),
+            _ => None,
+        }
+    }
+
+    /// A word that is set.
+    #[must_use]
+    pub fn word(&self, key: &str) -> Option<&str> {
+        match self.get(key) {
+            Some(ParamValue::Word(word)) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Whether `known`, the parameters of `scheduler`, allow all that is set. After this the typed
+    /// getters return None only for what is not set.
+    ///
+    /// # Errors
+    /// [`SchedError::UnknownParam`] or [`SchedError::IllegalParam`], naming what is legal.
+    pub fn check(&self, scheduler: &str, known: &[ParamInfo]) -> Result<(), SchedError> {
+        for (key, value) in self.iter() {
+            let Some(info) = known.iter().find(|info| info.key == key) else {
+                let known: Vec<&str> = known.iter().map(|info| info.key).collect();
+                return Err(SchedError::UnknownParam {
+                    key: key.to_owned(),
+                    scheduler: scheduler.to_owned(),
+                    known: if known.is_empty() { "none".into() } else { known.join(", ") },
+                });
+            };
+            let legal = match (info.kind, value) {
+                (ParamKind::Time { min, max }, ParamValue::Time(v)) => (min..=max).contains(v),
+                (ParamKind::Number { min, max }, ParamValue::Number(v)) => (min..=max).contains(v),
+                (ParamKind::Flag, ParamValue::Flag(_)) => true,
+                (ParamKind::Word(words), ParamValue::Word(word)) => words.contains(&word.as_str()),
+                _ => false,
+            };
+            if !legal {
+                return Err(SchedError::illegal(key, value, &info.kind));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SchedError {
+    /// A parameter that is not legal.
+    pub(crate) fn illegal(key: &str, value: &ParamValue, legal: &dyn fmt::Display) -> Self {
+        Self::IllegalParam {
+            key: key.to_owned(),
+            value: value.to_string(),
+            legal: format!("{legal}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: &[ParamInfo] = &[
+        ParamInfo {
+            key: "slice",
+            kind: ParamKind::Time { min: 1, max: 10 },
+            default: "5 ns",
+            doc: "",
+        },
+        ParamInfo { key: "mode", kind: ParamKind::Word(&["a", "b"]), default: "a", doc: "" },
+    ];
+
+    #[test]
+    fn what_is_legal_passes_and_reads_back() {
+        let params = Params::default()
+            .with("slice", ParamValue::Time(3))
+            .with("mode", ParamValue::Word("b".into()))
+            .with("slice", ParamValue::Time(10));
+        assert_eq!(params.check("x", KNOWN), Ok(()));
+        assert_eq!((params.time("slice"), params.word("mode")), (Some(10), Some("b")));
+        assert_eq!((params.number("slice"), params.flag("other")), (None, None));
+    }
+
+    #[test]
+    fn errors_name_the_key_and_what_is_legal() {
+        let error = |key, value| {
+            let params = Params::default().with(key, value);
+            params.check("x", KNOWN).unwrap_err().to_string()
+        };
+        assert_eq!(
+            error("slice", ParamValue::Time(11)),
+            "slice = 11 ns is not legal; legal values: 1..=10 ns"
+        );
+        assert_eq!(
+            error("mode", ParamValue::Number(1)),
+            "mode = 1 is not legal; legal values: a, b"
+        );
+        assert_eq!(
+            error("slize", ParamValue::Time(1)),
+            "`x` has no parameter `slize`; it has: slice, mode"
+        );
+    }
+}
