@@ -1,7 +1,8 @@
 //! The simulated [`Platform`]: cells that cost time, and the CPU operations of a guest.
 
 use crate::memory::Access;
-use crate::world::{Op, Watch, world};
+use crate::vcpu::{Op, Watch};
+use crate::world::world;
 use overspin_locks::{AtomicCell, Budget, CpuId, Platform};
 use overspin_scenario::{NS, Picos};
 use overspin_sched::{RunState, VcpuId};

@@ -1,4 +1,4 @@
-//! The host: pCPUs, the hypervisor's scheduling softirq, event delivery, and the engine loop.
+//! The host: pCPUs, the hypervisor's scheduling softirq, and the switch between vCPUs.
 //!
 //! The scheduler itself is the object of `overspin-sched`; this file gives it time, carries out its
 //! actions, and charges what they cost. A pCPU is in one of three states:
@@ -10,9 +10,9 @@
 //! A softirq that comes while the pCPU is switching waits until it has switched.
 
 use crate::events::Event;
-use crate::guest::Guest;
 use crate::memory::NONE;
-use crate::world::{IRQ_RESCHED, IRQ_TIMER, Op, Vcpu, World};
+use crate::vcpu::Op;
+use crate::world::World;
 use overspin_scenario::{NS, Picos, TraceEvent, VcpuState};
 use overspin_sched::{Action, PcpuId, RunState, TimerId, VcpuId};
 use std::cell::Cell;
@@ -24,7 +24,7 @@ pub(crate) struct Pcpu {
     switching: Cell<bool>,
     /// A softirq came meanwhile.
     again: Cell<bool>,
-    softirq_epoch: Cell<u32>,
+    pub softirq_epoch: Cell<u32>,
     /// When the pending softirq is due; `Picos::MAX` if none is.
     softirq_at: Cell<Picos>,
     pub busy: Cell<Picos>,
@@ -44,20 +44,6 @@ impl Pcpu {
     }
 }
 
-/// How the engine loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    Finished,
-    Limit,
-    Deadlock,
-}
-
-/// How often the watchdog looks, and how many looks without any progress make a deadlock.
-const WATCHDOG: Picos = overspin_scenario::SEC;
-const WATCHDOG_LOOKS: u32 = 10;
-/// Events between two progress reports.
-const PROGRESS_EVERY: u64 = 1 << 16;
-
 fn state(of: RunState) -> VcpuState {
     match of {
         RunState::Running => VcpuState::Running,
@@ -73,7 +59,7 @@ impl World {
         (self.now.get() / NS) as i64
     }
 
-    fn timer_slot(&self, timer: TimerId) -> usize {
+    pub(crate) fn timer_slot(&self, timer: TimerId) -> usize {
         match timer {
             TimerId::Tick(p) => p.0 as usize,
             TimerId::Slice(p) => self.pcpus.len() + p.0 as usize,
@@ -104,7 +90,7 @@ impl World {
         self.actions.replace(actions);
     }
 
-    fn push_timer(&self, timer: TimerId, at: Option<Picos>) {
+    pub(crate) fn push_timer(&self, timer: TimerId, at: Option<Picos>) {
         if let Some(at) = at {
             self.push(at, Event::Scheduler { timer });
         }
@@ -138,7 +124,7 @@ impl World {
     }
 
     /// One scheduling pass of a pCPU.
-    fn schedule(&self, pcpu: u32) {
+    pub(crate) fn schedule(&self, pcpu: u32) {
         let p = &self.pcpus[pcpu as usize];
         p.softirq_at.set(Picos::MAX);
         if p.switching.get() {
@@ -200,7 +186,7 @@ impl World {
         }
     }
 
-    fn switched(&self, pcpu: u32) {
+    pub(crate) fn switched(&self, pcpu: u32) {
         let p = &self.pcpus[pcpu as usize];
         p.switching.set(false);
         self.hypervisor(pcpu, |h, now, out| h.context_saved(now, PcpuId(pcpu), out));
@@ -221,178 +207,5 @@ impl World {
         v.running.set(true);
         v.since.set(self.now.get());
         self.continue_on(v);
-    }
-
-    /// A virtual interrupt for `v`. Called when it arrives; `from` is the pCPU it comes from.
-    pub(crate) fn deliver(&self, v: &Vcpu, irq: u32, from: u32) {
-        v.irqs_pending.set(v.irqs_pending.get() | irq);
-        match v.op.get() {
-            // An idle vCPU halts with interrupts on.
-            Op::Halt => self.unblock(v, from),
-            Op::Poll if v.irqs_on.get() => self.unblock(v, from),
-            _ => self.interrupt(v),
-        }
-    }
-
-    /// Wakes a vCPU that halts or polls.
-    fn unblock(&self, v: &Vcpu, from: u32) {
-        let woken = self.hypervisor(from, |h, now, out| h.unblock(now, VcpuId(v.id), out));
-        if woken {
-            self.mix(u64::from(v.id) | 1 << 40);
-            self.trace(|| TraceEvent::Wake { vcpu: v.id, pcpu: (from != NONE).then_some(from) });
-        }
-        if v.running.get() {
-            // It had not left its pCPU yet: the blocking call returns at once.
-            self.arm(v, Op::Step, 0);
-        }
-    }
-
-    /// Sends a rescheduling interrupt from the current vCPU to another of its guest.
-    pub(crate) fn send_resched(&self, to: &Vcpu) {
-        self.burn(self.scenario.host.costs.hypercall);
-        if to.running.get() {
-            self.push(
-                self.now.get() + self.scenario.host.costs.ipi,
-                Event::Interrupt { vcpu: to.id },
-            );
-        } else {
-            self.deliver(to, IRQ_RESCHED, self.cpu().pcpu.get());
-        }
-    }
-
-    /// Kicks `to`: sets its latch and wakes it if it polls.
-    pub(crate) fn kick(&self, to: &Vcpu) {
-        self.burn(self.scenario.host.costs.hypercall);
-        to.latch.set(true);
-        let from = self.cpu();
-        self.trace(|| TraceEvent::Kick { from: from.id, to: to.id });
-        if to.op.get() == Op::Poll {
-            self.unblock(to, from.pcpu.get());
-        }
-    }
-
-    /// Blocks the current vCPU in the hypervisor; returns after a wake-up (maybe a spurious one).
-    pub(crate) fn block(&self, op: Op) {
-        self.burn(self.scenario.host.costs.hypercall);
-        let v = self.cpu();
-        // The flag is set before pending events are looked at, and a sender sets the event before
-        // it looks at the flag; here that is one instant.
-        let must_return = match op {
-            Op::Poll => v.latch.get() || v.interruptible(),
-            _ => v.irqs_pending.get() != 0,
-        };
-        if must_return {
-            return;
-        }
-        v.op.set(op);
-        self.hypervisor(v.pcpu.get(), |h, now, out| h.block(now, VcpuId(v.id), out));
-        self.suspend(crate::world::Suspend::Operation);
-    }
-
-    /// The current vCPU gives its pCPU up and stays runnable.
-    pub(crate) fn yield_now(&self) {
-        self.burn(self.scenario.host.costs.hypercall);
-        let v = self.cpu();
-        self.hypervisor(v.pcpu.get(), |h, now, out| h.yield_now(now, VcpuId(v.id), out));
-        // The scheduling pass is due now: let it come before the next instruction.
-        self.burn(0);
-    }
-
-    /// When the slice of what `pcpu` runs ends; `Picos::MAX` if it has no end.
-    pub(crate) fn slice_end(&self, pcpu: u32) -> Picos {
-        self.timers[self.timer_slot(TimerId::Slice(PcpuId(pcpu)))].due()
-    }
-
-    /// Sets the one-shot timer of a vCPU; `Picos::MAX` cancels it.
-    pub(crate) fn set_guest_timer(&self, v: &Vcpu, at: Picos) {
-        let at = if at == Picos::MAX { at } else { at.max(self.now.get()) };
-        if let Some(at) = v.timer.set(at) {
-            self.push(at, Event::GuestTimer { vcpu: v.id });
-        }
-    }
-
-    /// The engine: takes events in order until the run is over.
-    pub(crate) fn run(&self, progress: &mut Option<&mut dyn FnMut(Picos)>) -> Stop {
-        let mut looks = 0;
-        let mut progress_seen = u64::MAX;
-        self.push(WATCHDOG, Event::Watchdog);
-        loop {
-            let (at, event) = {
-                let mut events = self.events.borrow_mut();
-                let Some((at, event)) = events.pop() else { return Stop::Deadlock };
-                self.horizon.set(events.next_time());
-                (at, event)
-            };
-            debug_assert!(at >= self.now.get(), "time runs forward");
-            self.now.set(at);
-            let processed = self.processed.get() + 1;
-            self.processed.set(processed);
-            if processed.is_multiple_of(PROGRESS_EVERY)
-                && let Some(report) = progress
-            {
-                report(at);
-            }
-            match event {
-                Event::Operation { vcpu, epoch } => {
-                    let v = &self.vcpus[vcpu as usize];
-                    if v.epoch.get() == epoch {
-                        self.operation_event(v);
-                    }
-                }
-                Event::GuestTimer { vcpu } => {
-                    let v = &self.vcpus[vcpu as usize];
-                    match v.timer.event(at) {
-                        Ok(()) => self.deliver(v, IRQ_TIMER, NONE),
-                        Err(Some(at)) => self.push(at, event),
-                        Err(None) => {}
-                    }
-                }
-                Event::Interrupt { vcpu } => {
-                    self.deliver(&self.vcpus[vcpu as usize], IRQ_RESCHED, NONE);
-                }
-                Event::Softirq { pcpu, epoch } => {
-                    if self.pcpus[pcpu as usize].softirq_epoch.get() == epoch {
-                        self.schedule(pcpu);
-                    }
-                }
-                Event::Switched { pcpu } => self.switched(pcpu),
-                Event::Boot { vcpu } => {
-                    self.hypervisor(NONE, |h, now, out| h.up(now, VcpuId(vcpu), out));
-                }
-                Event::Scheduler { timer } => match self.timers[self.timer_slot(timer)].event(at) {
-                    Ok(()) => {
-                        let from = match timer {
-                            TimerId::Tick(p) | TimerId::Slice(p) => p.0,
-                            TimerId::Accounting => NONE,
-                        };
-                        self.hypervisor(from, |h, now, out| h.timer(now, timer, out));
-                    }
-                    Err(at) => self.push_timer(timer, at),
-                },
-                Event::Watchdog => {
-                    let stuck = progress_seen == self.progress.get() && self.stuck();
-                    looks = if stuck { looks + 1 } else { 0 };
-                    progress_seen = self.progress.get();
-                    if looks >= WATCHDOG_LOOKS {
-                        return Stop::Deadlock;
-                    }
-                    self.push(at + WATCHDOG, Event::Watchdog);
-                }
-                Event::Limit => return Stop::Limit,
-            }
-            if self.unfinished.get() == 0 {
-                return Stop::Finished;
-            }
-        }
-    }
-
-    /// Whether nobody will get anywhere unless something that is not there happens: every vCPU
-    /// spins, polls or halts, and no task sleeps for a time.
-    fn stuck(&self) -> bool {
-        self.vcpus.iter().all(|v| match v.op.get() {
-            Op::Burn | Op::Step => !self.guest(v.guest).works_for_a_task(v),
-            Op::Spin => !self.holds(v),
-            Op::Poll | Op::Halt | Op::None => true,
-        }) && self.guests.get().expect("running").iter().all(Guest::nobody_sleeps_for_a_time)
     }
 }

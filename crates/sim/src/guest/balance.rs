@@ -1,7 +1,8 @@
 //! Which vCPU a task goes to: when it is new, when it wakes, and when a vCPU runs dry.
 
 use super::{Guest, TaskRef, TaskState};
-use crate::world::{Op, World};
+use crate::vcpu::Op;
+use crate::world::World;
 use overspin_scenario::Picos;
 
 /// A task that slept is owed at most so many slices (the scheduling latency over four tasks).

@@ -6,7 +6,8 @@
 
 use super::{Guest, TaskRef, TaskState};
 use crate::memory::NONE;
-use crate::world::{Suspend, Vcpu, World};
+use crate::vcpu::Vcpu;
+use crate::world::{Suspend, World};
 use overspin_scenario::{Picos, TraceEvent};
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;

@@ -2,7 +2,8 @@
 //! serves both. Idle vCPUs take no ticks (`NO_HZ`).
 
 use super::Guest;
-use crate::world::{Vcpu, World};
+use crate::vcpu::Vcpu;
+use crate::world::World;
 use overspin_scenario::Picos;
 use overspin_workload::Mode;
 

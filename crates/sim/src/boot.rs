@@ -1,0 +1,146 @@
+//! From a scenario to a world that is about to begin.
+
+use crate::SimError;
+use crate::events;
+use crate::guest::Guest;
+use crate::host::Pcpu;
+use crate::memory::Memory;
+use crate::vcpu::Vcpu;
+use crate::world::World;
+use overspin_scenario::{NS, Picos, Scenario};
+use overspin_sched::{Affinity, DomainParams, Hypervisor, Nanos, ParamValue, Params, Topology};
+use std::cell::{Cell, OnceCell, RefCell};
+
+/// Time between two vCPUs that come up, so that a scheduling pass fits in between.
+const BOOT_DISTANCE: Picos = 10 * overspin_scenario::US;
+
+fn check(scenario: &Scenario) -> Result<(), SimError> {
+    let bad = |what: String| Err(SimError::Invalid(what));
+    if scenario.host.pcpus() == 0 {
+        return bad("the host has no pCPU: sockets, cores and threads must be at least 1".into());
+    }
+    if scenario.domains.is_empty() {
+        return bad("there is no domain".into());
+    }
+    for d in &scenario.domains {
+        if d.vcpus == 0 {
+            return bad(format!("domain `{}` has no vCPU", d.name));
+        }
+        let busy = match &d.workload {
+            overspin_scenario::Workload::BurnWait(w) => w.burn > 0 || w.wait > 0,
+            _ => true,
+        };
+        if !busy {
+            return bad(format!(
+                "domain `{}`: burn and wait are both 0: time would stand still",
+                d.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn nanos(time: Picos) -> Nanos {
+    Nanos::try_from(time / NS).unwrap_or(Nanos::MAX)
+}
+
+pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
+    check(scenario)?;
+    let host = &scenario.host;
+    let mut params = Params::default();
+    let times = [
+        ("tslice", host.params.tslice),
+        ("ratelimit", host.params.ratelimit),
+        ("migration_delay", host.params.migration_delay),
+    ];
+    for (key, time) in times {
+        if let Some(time) = time {
+            params.set(key, ParamValue::Time(nanos(time)));
+        }
+    }
+    let topology = Topology {
+        sockets: host.sockets,
+        cores_per_socket: host.cores,
+        threads_per_core: host.threads,
+    };
+    let scheduler = overspin_sched::make(&host.scheduler, &params)
+        .map_err(|e| SimError::Invalid(e.to_string()))?;
+    let pcpus = host.pcpus();
+    let vcpus: Vec<Vcpu> = scenario
+        .domains
+        .iter()
+        .enumerate()
+        .flat_map(|(d, domain)| (0..domain.vcpus).map(move |i| (d as u32, i)))
+        .enumerate()
+        .map(|(id, (guest, index))| Vcpu::new(id as u32, guest, index))
+        .collect();
+    // Room for each lock's line, and for the per-CPU records of the lock algorithms.
+    let named: usize =
+        scenario.domains.iter().map(|d| overspin_workload::lock_names(&d.workload).len()).sum();
+    let lines = 4096 + 2 * named + 32 * vcpus.len();
+    Ok(World {
+        now: Cell::new(0),
+        horizon: Cell::new(0),
+        current: Cell::new(0),
+        yielder: Cell::new(std::ptr::null()),
+        memory: Memory::new(host, lines),
+        events: RefCell::default(),
+        processed: Cell::new(0),
+        run_ahead: Cell::new(0),
+        hash: Cell::new(seed),
+        progress: Cell::new(0),
+        scenario: scenario.clone(),
+        hypervisor: RefCell::new(Hypervisor::new(topology, scheduler)),
+        actions: RefCell::default(),
+        timers: (0..=2 * pcpus).map(|_| events::Timer::new()).collect(),
+        pcpus: (0..pcpus).map(|_| Pcpu::new()).collect(),
+        vcpus,
+        guests: OnceCell::new(),
+        stacks: RefCell::default(),
+        seed,
+        unfinished: Cell::new(0),
+        trace: Cell::new(None),
+    })
+}
+
+/// Creates the domains, boots the guests, and arms the first events.
+pub(crate) fn start(world: &World) -> Result<(), SimError> {
+    let scenario = &world.scenario;
+    let invalid = |e: overspin_sched::SchedError| SimError::Invalid(e.to_string());
+    let mut guests = Vec::new();
+    let mut first = 0;
+    for (id, domain) in scenario.domains.iter().enumerate() {
+        guests.push(Guest::new(world, id as u32, first, domain)?);
+        first += domain.vcpus;
+    }
+    world.guests.set(guests).expect("a world starts once");
+    let guests = world.guests.get().expect("just set");
+    world.hypervisor(0, |h, now, out| h.start(now, out));
+    for guest in guests {
+        let domain = &guest.domain;
+        let params = DomainParams { weight: domain.weight, cap: domain.cap };
+        let id = world.hypervisor.borrow_mut().create_domain(params).map_err(invalid)?;
+        for i in 0..domain.vcpus {
+            let hard: Option<Vec<u32>> = domain.affinity.get(i as usize).cloned();
+            let affinity = match hard {
+                Some(list) if !list.is_empty() => Affinity::hard(list),
+                _ => Affinity::any(),
+            };
+            world
+                .hypervisor(0, |h, now, out| h.create_vcpu(now, id, affinity, out))
+                .map_err(invalid)?;
+        }
+        guest.boot(world);
+    }
+    let endless = |g: &&Guest| g.domain.workload.is_endless();
+    let finite = guests.iter().filter(|g| !endless(g)).count() as u32;
+    // With nothing that ends, the run goes to its limit.
+    world.unfinished.set(if finite == 0 { 1 } else { finite });
+    world.push(scenario.limit, events::Event::Limit);
+    // One after another, as guests boot. All at one instant, the scheduler would place every vCPU
+    // as if the host were empty, and pile them up.
+    for v in &world.vcpus {
+        world.push(Picos::from(v.id) * BOOT_DISTANCE, events::Event::Boot { vcpu: v.id });
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! The engine: takes events in order until the run is over, and notices when it never will be.
+
+use crate::events::Event;
+use crate::guest::Guest;
+use crate::memory::NONE;
+use crate::vcpu::{IRQ_RESCHED, IRQ_TIMER, Op};
+use crate::world::World;
+use overspin_scenario::Picos;
+use overspin_sched::{TimerId, VcpuId};
+
+/// How the engine loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Finished,
+    Limit,
+    Deadlock,
+}
+
+/// How often the watchdog looks, and how many looks without any progress make a deadlock.
+const WATCHDOG: Picos = overspin_scenario::SEC;
+const WATCHDOG_LOOKS: u32 = 10;
+/// Events between two progress reports.
+const PROGRESS_EVERY: u64 = 1 << 16;
+
+impl World {
+    /// The engine: takes events in order until the run is over.
+    pub(crate) fn run(&self, progress: &mut Option<&mut dyn FnMut(Picos)>) -> Stop {
+        let mut looks = 0;
+        let mut progress_seen = u64::MAX;
+        self.push(WATCHDOG, Event::Watchdog);
+        loop {
+            let (at, event) = {
+                let mut events = self.events.borrow_mut();
+                let Some((at, event)) = events.pop() else { return Stop::Deadlock };
+                self.horizon.set(events.next_time());
+                (at, event)
+            };
+            debug_assert!(at >= self.now.get(), "time runs forward");
+            self.now.set(at);
+            let processed = self.processed.get() + 1;
+            self.processed.set(processed);
+            if processed.is_multiple_of(PROGRESS_EVERY)
+                && let Some(report) = progress
+            {
+                report(at);
+            }
+            match event {
+                Event::Operation { vcpu, epoch } => {
+                    let v = &self.vcpus[vcpu as usize];
+                    if v.epoch.get() == epoch {
+                        self.operation_event(v);
+                    }
+                }
+                Event::GuestTimer { vcpu } => {
+                    let v = &self.vcpus[vcpu as usize];
+                    match v.timer.event(at) {
+                        Ok(()) => self.deliver(v, IRQ_TIMER, NONE),
+                        Err(Some(at)) => self.push(at, event),
+                        Err(None) => {}
+                    }
+                }
+                Event::Interrupt { vcpu } => {
+                    self.deliver(&self.vcpus[vcpu as usize], IRQ_RESCHED, NONE);
+                }
+                Event::Softirq { pcpu, epoch } => {
+                    if self.pcpus[pcpu as usize].softirq_epoch.get() == epoch {
+                        self.schedule(pcpu);
+                    }
+                }
+                Event::Switched { pcpu } => self.switched(pcpu),
+                Event::Boot { vcpu } => {
+                    self.hypervisor(NONE, |h, now, out| h.up(now, VcpuId(vcpu), out));
+                }
+                Event::Scheduler { timer } => match self.timers[self.timer_slot(timer)].event(at) {
+                    Ok(()) => {
+                        let from = match timer {
+                            TimerId::Tick(p) | TimerId::Slice(p) => p.0,
+                            TimerId::Accounting => NONE,
+                        };
+                        self.hypervisor(from, |h, now, out| h.timer(now, timer, out));
+                    }
+                    Err(at) => self.push_timer(timer, at),
+                },
+                Event::Watchdog => {
+                    let stuck = progress_seen == self.progress.get() && self.stuck();
+                    looks = if stuck { looks + 1 } else { 0 };
+                    progress_seen = self.progress.get();
+                    if looks >= WATCHDOG_LOOKS {
+                        return Stop::Deadlock;
+                    }
+                    self.push(at + WATCHDOG, Event::Watchdog);
+                }
+                Event::Limit => return Stop::Limit,
+            }
+            if self.unfinished.get() == 0 {
+                return Stop::Finished;
+            }
+        }
+    }
+
+    /// Whether nobody will get anywhere unless something that is not there happens: every vCPU
+    /// spins, polls or halts, and no task sleeps for a time.
+    fn stuck(&self) -> bool {
+        self.vcpus.iter().all(|v| match v.op.get() {
+            Op::Burn | Op::Step => !self.guest(v.guest).works_for_a_task(v),
+            Op::Spin => !self.holds(v),
+            Op::Poll | Op::Halt | Op::None => true,
+        }) && self.guests.get().expect("running").iter().all(Guest::nobody_sleeps_for_a_time)
+    }
+}

@@ -1,0 +1,98 @@
+//! Between guest and hypervisor: interrupts, kicks, blocking, yielding, timers, and what each costs.
+
+use crate::events::Event;
+use crate::memory::NONE;
+use crate::vcpu::{IRQ_RESCHED, Op, Vcpu};
+use crate::world::{Suspend, World};
+use overspin_scenario::{Picos, TraceEvent};
+use overspin_sched::{PcpuId, TimerId, VcpuId};
+
+impl World {
+    /// A virtual interrupt for `v`. Called when it arrives; `from` is the pCPU it comes from.
+    pub(crate) fn deliver(&self, v: &Vcpu, irq: u32, from: u32) {
+        v.irqs_pending.set(v.irqs_pending.get() | irq);
+        match v.op.get() {
+            // An idle vCPU halts with interrupts on.
+            Op::Halt => self.unblock(v, from),
+            Op::Poll if v.irqs_on.get() => self.unblock(v, from),
+            _ => self.interrupt(v),
+        }
+    }
+
+    /// Wakes a vCPU that halts or polls.
+    fn unblock(&self, v: &Vcpu, from: u32) {
+        let woken = self.hypervisor(from, |h, now, out| h.unblock(now, VcpuId(v.id), out));
+        if woken {
+            self.mix(u64::from(v.id) | 1 << 40);
+            self.trace(|| TraceEvent::Wake { vcpu: v.id, pcpu: (from != NONE).then_some(from) });
+        }
+        if v.running.get() {
+            // It had not left its pCPU yet: the blocking call returns at once.
+            self.arm(v, Op::Step, 0);
+        }
+    }
+
+    /// Sends a rescheduling interrupt from the current vCPU to another of its guest.
+    pub(crate) fn send_resched(&self, to: &Vcpu) {
+        self.burn(self.scenario.host.costs.hypercall);
+        if to.running.get() {
+            self.push(
+                self.now.get() + self.scenario.host.costs.ipi,
+                Event::Interrupt { vcpu: to.id },
+            );
+        } else {
+            self.deliver(to, IRQ_RESCHED, self.cpu().pcpu.get());
+        }
+    }
+
+    /// Kicks `to`: sets its latch and wakes it if it polls.
+    pub(crate) fn kick(&self, to: &Vcpu) {
+        self.burn(self.scenario.host.costs.hypercall);
+        to.latch.set(true);
+        let from = self.cpu();
+        self.trace(|| TraceEvent::Kick { from: from.id, to: to.id });
+        if to.op.get() == Op::Poll {
+            self.unblock(to, from.pcpu.get());
+        }
+    }
+
+    /// Blocks the current vCPU in the hypervisor; returns after a wake-up (maybe a spurious one).
+    pub(crate) fn block(&self, op: Op) {
+        self.burn(self.scenario.host.costs.hypercall);
+        let v = self.cpu();
+        // The flag is set before pending events are looked at, and a sender sets the event before
+        // it looks at the flag; here that is one instant.
+        let must_return = match op {
+            Op::Poll => v.latch.get() || v.interruptible(),
+            _ => v.irqs_pending.get() != 0,
+        };
+        if must_return {
+            return;
+        }
+        v.op.set(op);
+        self.hypervisor(v.pcpu.get(), |h, now, out| h.block(now, VcpuId(v.id), out));
+        self.suspend(Suspend::Operation);
+    }
+
+    /// The current vCPU gives its pCPU up and stays runnable.
+    pub(crate) fn yield_now(&self) {
+        self.burn(self.scenario.host.costs.hypercall);
+        let v = self.cpu();
+        self.hypervisor(v.pcpu.get(), |h, now, out| h.yield_now(now, VcpuId(v.id), out));
+        // The scheduling pass is due now: let it come before the next instruction.
+        self.burn(0);
+    }
+
+    /// When the slice of what `pcpu` runs ends; `Picos::MAX` if it has no end.
+    pub(crate) fn slice_end(&self, pcpu: u32) -> Picos {
+        self.timers[self.timer_slot(TimerId::Slice(PcpuId(pcpu)))].due()
+    }
+
+    /// Sets the one-shot timer of a vCPU; `Picos::MAX` cancels it.
+    pub(crate) fn set_guest_timer(&self, v: &Vcpu, at: Picos) {
+        let at = if at == Picos::MAX { at } else { at.max(self.now.get()) };
+        if let Some(at) = v.timer.set(at) {
+            self.push(at, Event::GuestTimer { vcpu: v.id });
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What came out of a run.
+
+use crate::engine::Stop;
+use crate::guest::Guest;
+use crate::world::World;
+use overspin_scenario::{
+    DomainOutcome, Ending, NS, Outcome, PcpuOutcome, Picos, TaskOutcome, VcpuOutcome,
+};
+use overspin_sched::{Nanos, VcpuId};
+
+pub(crate) fn outcome(world: &World, stop: Stop) -> Outcome {
+    let now = world.now.get();
+    let guests = world.guests.get().expect("the run has begun");
+    Outcome {
+        seed: world.seed,
+        ending: match stop {
+            Stop::Finished => Ending::Finished,
+            Stop::Limit => Ending::Limit,
+            Stop::Deadlock => {
+                Ending::Deadlock { waits: guests.iter().flat_map(|g| g.waits(world)).collect() }
+            }
+        },
+        elapsed: now,
+        events: world.processed.get(),
+        run_ahead: world.run_ahead.get(),
+        trace_hash: world.hash.get(),
+        pcpus: world
+            .pcpus
+            .iter()
+            .map(|p| {
+                let since = p.busy_since.get();
+                let running = if since == Picos::MAX { 0 } else { now - since };
+                let occupied = p.busy.get() + running;
+                PcpuOutcome {
+                    busy: occupied.saturating_sub(p.switch_time.get()),
+                    switching: p.switch_time.get(),
+                    idle: now - occupied,
+                    switches: p.switches.get(),
+                }
+            })
+            .collect(),
+        domains: guests.iter().map(|g| domain_outcome(world, g)).collect(),
+    }
+}
+
+fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
+    let hypervisor = world.hypervisor.borrow();
+    let range = guest.first as usize..(guest.first + guest.vcpus) as usize;
+    DomainOutcome {
+        name: guest.domain.name.clone(),
+        finished: guest.finished.get(),
+        vcpus: world.vcpus[range]
+            .iter()
+            .map(|v| {
+                let t = hypervisor.run_times(VcpuId(v.id), world.nanos());
+                let picos = |ns: Nanos| ns.max(0) as Picos * NS;
+                VcpuOutcome {
+                    running: picos(t.running),
+                    runnable: picos(t.runnable),
+                    blocked: picos(t.blocked),
+                    offline: picos(t.offline),
+                    spinning: v.spinning.get(),
+                    dispatches: v.dispatches.get(),
+                    migrations: v.migrations.get(),
+                    ticks: v.ticks.get(),
+                }
+            })
+            .collect(),
+        locks: guest.lock_outcomes(),
+        tasks: guest
+            .tasks
+            .borrow()
+            .iter()
+            .map(|t| TaskOutcome {
+                name: t.name.clone(),
+                cpu: t.cpu.get(),
+                user_ticks: t.user_ticks.get(),
+                system_ticks: t.system_ticks.get(),
+                sleeps: t.sleeps.get(),
+                preemptions: t.preemptions.get(),
+                items: t.items.get(),
+                ended: t.ended.get(),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,161 @@
+//! A virtual CPU: what it is doing, what it waits for, and its share of the statistics.
+
+use crate::events::Timer;
+use crate::guest::TaskRef;
+use crate::memory::NONE;
+use overspin_scenario::Picos;
+use std::cell::Cell;
+
+/// The operation that a vCPU is in while its coroutine is suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// None: its coroutine runs, or has not started.
+    None,
+    /// Uses CPU time; can be interrupted.
+    Burn,
+    /// A memory operation or something else that interrupts cannot split.
+    Step,
+    /// Spins on a line; can be interrupted.
+    Spin,
+    /// Blocked in the hypervisor until an interrupt (idle).
+    Halt,
+    /// Blocked in the hypervisor until its latch is set or an interrupt that is on.
+    Poll,
+}
+
+/// Why a suspended coroutine goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// The operation is complete.
+    Done,
+    /// What it spins on satisfies its condition.
+    Hit,
+    /// An interrupt is to be taken first; `op_left` says what remains.
+    Interrupted,
+}
+
+/// Pending virtual interrupts.
+pub(crate) const IRQ_TIMER: u32 = 1;
+pub(crate) const IRQ_RESCHED: u32 = 2;
+
+/// What a vCPU spins on. The pointers are to the suspended coroutine's stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch {
+    pub data: *const (),
+    pub holds: unsafe fn(*const ()) -> bool,
+}
+
+/// A virtual CPU.
+#[derive(Debug)]
+pub(crate) struct Vcpu {
+    pub id: u32,
+    pub guest: u32,
+    /// Number within its guest.
+    pub index: u32,
+    /// Where it runs, or ran last.
+    pub pcpu: Cell<u32>,
+    /// It executes guest code on `pcpu` (not while the hypervisor is still switching to it).
+    pub running: Cell<bool>,
+    /// Thousandths of full speed.
+    pub speed: Cell<u32>,
+    pub epoch: Cell<u32>,
+    pub op: Cell<Op>,
+    /// When the operation ends, if armed (`Picos::MAX`: an endless spin).
+    pub op_end: Cell<Picos>,
+    /// Work left, if not armed.
+    pub op_left: Cell<Picos>,
+    pub reason: Cell<Reason>,
+    pub watch: Cell<Option<Watch>>,
+    /// Line that it spins on, with its place in the list of spinners.
+    pub line: Cell<u32>,
+    pub next: Cell<u32>,
+    pub prev: Cell<u32>,
+    /// A look at a changed line is already armed.
+    pub hit_armed: Cell<bool>,
+    pub task: Cell<TaskRef>,
+    pub irqs_on: Cell<bool>,
+    /// Interrupt handlers on the stack of what runs.
+    pub nesting: Cell<usize>,
+    pub irqs_pending: Cell<u32>,
+    /// Latched kick (event channel pending bit).
+    pub latch: Cell<bool>,
+    /// The guest's one-shot timer.
+    pub timer: Timer,
+    /// Time on a pCPU up to `since`, and since when it runs.
+    pub ran: Cell<Picos>,
+    pub since: Cell<Picos>,
+    pub spinning: Cell<Picos>,
+    pub dispatches: Cell<u64>,
+    pub migrations: Cell<u64>,
+    pub ticks: Cell<u64>,
+    /// When the lock operation that runs on it first had to wait.
+    pub wait_since: Cell<Option<Picos>>,
+    /// Lock that the code on this vCPU waits for or releases (for statistics), `NONE` if none.
+    pub lock_wanted: Cell<u32>,
+    pub lock_released: Cell<u32>,
+}
+
+impl Vcpu {
+    pub(crate) fn new(id: u32, guest: u32, index: u32) -> Self {
+        Self {
+            id,
+            guest,
+            index,
+            pcpu: Cell::new(NONE),
+            running: Cell::new(false),
+            speed: Cell::new(1000),
+            epoch: Cell::new(0),
+            op: Cell::new(Op::None),
+            op_end: Cell::new(0),
+            op_left: Cell::new(0),
+            reason: Cell::new(Reason::Done),
+            watch: Cell::new(None),
+            line: Cell::new(NONE),
+            next: Cell::new(NONE),
+            prev: Cell::new(NONE),
+            hit_armed: Cell::new(false),
+            task: Cell::new(TaskRef::dangling()),
+            irqs_on: Cell::new(true),
+            nesting: Cell::new(0),
+            irqs_pending: Cell::new(0),
+            latch: Cell::new(false),
+            timer: Timer::new(),
+            ran: Cell::new(0),
+            since: Cell::new(0),
+            spinning: Cell::new(0),
+            dispatches: Cell::new(0),
+            migrations: Cell::new(0),
+            ticks: Cell::new(0),
+            wait_since: Cell::new(None),
+            lock_wanted: Cell::new(NONE),
+            lock_released: Cell::new(NONE),
+        }
+    }
+
+    /// Wall time that `work` takes on this vCPU.
+    #[inline]
+    pub(crate) fn stretch(&self, work: Picos) -> Picos {
+        match self.speed.get() {
+            1000 => work,
+            speed => (u128::from(work) * 1000 / u128::from(speed)) as Picos,
+        }
+    }
+
+    /// Work done in `time`: the inverse of [`Vcpu::stretch`].
+    pub(crate) fn shrink(&self, time: Picos) -> Picos {
+        match self.speed.get() {
+            1000 => time,
+            speed => (u128::from(time) * u128::from(speed) / 1000) as Picos,
+        }
+    }
+
+    /// Time that it has run so far.
+    pub(crate) fn run_clock(&self, now: Picos) -> Picos {
+        self.ran.get() + if self.running.get() { now - self.since.get() } else { 0 }
+    }
+
+    #[inline]
+    pub(crate) fn interruptible(&self) -> bool {
+        self.irqs_on.get() && self.irqs_pending.get() != 0
+    }
+}
