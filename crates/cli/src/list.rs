@@ -3,6 +3,7 @@
 use crate::args::{Global, ListArgs, What};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
+use overspin_lab::names::{ParamInfo, SchedulerInfo};
 use overspin_lab::report::{Block, Grid, text};
 use overspin_lab::{experiment, names};
 use serde_json::{Value, json};
@@ -28,6 +29,11 @@ pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure>
         record.insert(name.into(), values);
         blocks.push(Block::Heading(name.into()));
         blocks.push(Block::Grid(grid));
+        if args.what == Some(What::Schedulers) {
+            blocks
+                .push(Block::Heading("parameters (meanings: docs/scenario.md, or --json)".into()));
+            blocks.push(Block::Grid(parameters_table()));
+        }
     }
     if let Some(json) = json {
         show::json(json, &record)?;
@@ -84,18 +90,45 @@ fn locks_json() -> Value {
 }
 
 fn schedulers_table() -> Grid {
-    let mut grid = Grid::new(3, &["name", "what it is", "work-conserving"]);
+    let mut grid = Grid::new(4, &["name", "what it is", "work-conserving", "caps"]);
     for s in names::schedulers() {
-        grid.row([s.name.into(), s.brief.into(), mark(s.work_conserving)]);
+        grid.row([s.name.into(), s.brief.into(), mark(s.work_conserving), mark(s.caps)]);
+    }
+    grid
+}
+
+/// What `[host.scheduler_params]` and `[domain.scheduler_params]` take.
+fn parameters_table() -> Grid {
+    let mut grid = Grid::new(5, &["scheduler", "table", "parameter", "default", "legal values"]);
+    for s in names::schedulers() {
+        for (table, infos) in [("host", s.params), ("domain", s.domain_params)] {
+            for p in infos {
+                grid.row([
+                    s.name.into(),
+                    table.into(),
+                    p.key.into(),
+                    p.default.into(),
+                    p.kind.to_string(),
+                ]);
+            }
+        }
     }
     grid
 }
 
 fn schedulers_json() -> Value {
-    names::schedulers()
-        .iter()
-        .map(|s| json!({ "name": s.name, "brief": s.brief, "source": s.source, "work_conserving": s.work_conserving }))
-        .collect()
+    let params = |infos: &[ParamInfo]| -> Value {
+        let one = |p: &ParamInfo| json!({ "key": p.key, "legal": p.kind.to_string(), "default": p.default, "doc": p.doc });
+        infos.iter().map(one).collect()
+    };
+    let one = |s: &SchedulerInfo| {
+        json!({
+            "name": s.name, "brief": s.brief, "source": s.source,
+            "work_conserving": s.work_conserving, "caps": s.caps,
+            "params": params(s.params), "domain_params": params(s.domain_params),
+        })
+    };
+    names::schedulers().iter().map(one).collect()
 }
 
 fn workloads_table() -> Grid {

@@ -76,7 +76,7 @@ const CASES: &[Case] = &[
     ("\"1s\"", "\"99999999999999999999h\"", 2, 9, "longer than", "1000h"),
     ("\"1s\"", "true", 2, 9, "a boolean, and must be a time", "30ms"),
     ("\"1s\"", "\"5 parsecs\"", 2, 9, "`parsecs` is not a unit", "ms"),
-    ("\"30ms\"", "\"1ms\"\nratelimit = \"2ms\"", 7, 13, "longer than `tslice`", "within"),
+    ("\"30ms\"", "\"1ms\"\nratelimit = \"2ms\"", 7, 13, "2 ms is not legal", "at most tslice"),
     ("\"lock-loop\"", "\"lock-lop\"", 16, 8, "no workload `lock-lop`", "did you mean `lock-loop`"),
     (
         "section = \"2us\"",

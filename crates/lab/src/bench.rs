@@ -5,8 +5,8 @@ use crate::experiment;
 use crate::names;
 use crate::report::{Grid, short};
 use overspin_scenario::{
-    BurnWait, Costs, Domain, Host, Kernel, LockLoop, MS, Outcome, Picos, SEC, Scenario,
-    SchedParams, TraceEvent, TraceSink, US, Workload,
+    BurnWait, Costs, Domain, Host, Kernel, LockLoop, MS, Outcome, Picos, SEC, Scenario, Settings,
+    TraceEvent, TraceSink, US, Workload,
 };
 use overspin_sim::{Options, SimError};
 use serde::Serialize;
@@ -100,7 +100,7 @@ fn host(pcpus: u32) -> Host {
         threads: 1,
         smt_permille: 600,
         scheduler: "credit".into(),
-        params: SchedParams::default(),
+        params: Settings::new(),
         costs: Costs::default(),
     }
 }
@@ -123,6 +123,7 @@ fn scenario(
                 vcpus,
                 weight: 256,
                 cap: 0,
+                params: Settings::new(),
                 affinity: Vec::new(),
                 lock: "ticket".into(),
                 spin_budget: None,

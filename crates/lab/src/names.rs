@@ -1,7 +1,7 @@
 //! What can be named in a scenario: locks, schedulers, workloads.
 
 pub use overspin_locks::LockInfo;
-use overspin_sched::SchedulerInfo;
+pub use overspin_sched::{ParamInfo, SchedulerInfo};
 
 /// All lock algorithms.
 #[must_use]

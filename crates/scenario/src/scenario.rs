@@ -1,6 +1,7 @@
 //! The scenario: hosts, domains, locks, workload, lengths. All times are integer picoseconds.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Picoseconds. Integer, so that no rounding ever decides an order.
 pub type Picos = u64;
@@ -45,7 +46,7 @@ pub struct Host {
     /// Scheduler or profile, as `overspin list schedulers` names it.
     pub scheduler: String,
     /// Scheduler parameters that differ from the profile's.
-    pub params: SchedParams,
+    pub params: Settings,
     /// What things cost.
     pub costs: Costs,
 }
@@ -58,15 +59,21 @@ impl Host {
     }
 }
 
-/// Overrides of a scheduler profile's parameters.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SchedParams {
-    /// Time slice.
-    pub tslice: Option<Picos>,
-    /// Least time between a dispatch and a preemption; 0 switches it off.
-    pub ratelimit: Option<Picos>,
-    /// Horizon within which a vCPU counts as cache-hot and is not stolen.
-    pub migration_delay: Option<Picos>,
+/// Parameters of a scheduler by name. Which there are depends on the scheduler.
+pub type Settings = BTreeMap<String, Setting>;
+
+/// The value of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Setting {
+    /// A time.
+    Time(Picos),
+    /// A whole number.
+    Number(i64),
+    /// On or off.
+    Flag(bool),
+    /// A word.
+    Word(String),
 }
 
 /// What things cost on this machine.
@@ -129,6 +136,8 @@ pub struct Domain {
     pub weight: u32,
     /// Most CPU time, in percent of one pCPU; 0 is no cap.
     pub cap: u32,
+    /// Parameters that the host's scheduler has for domains, besides weight and cap.
+    pub params: Settings,
     /// vCPU k may run on `affinity[k]` (all pCPUs if the list is empty).
     pub affinity: Vec<Vec<u32>>,
     /// Lock algorithm of its kernel, as `overspin list locks` names it.

@@ -49,11 +49,25 @@ impl fmt::Display for ParamKind {
     /// The legal values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Time { min, max } => write!(f, "{min}..={max} ns"),
+            Self::Time { min, max } => {
+                time(f, *min)?;
+                f.write_str(" to ")?;
+                time(f, *max)
+            }
             Self::Number { min, max } => write!(f, "{min}..={max}"),
             Self::Flag => write!(f, "true or false"),
             Self::Word(words) => write!(f, "{}", words.join(", ")),
         }
+    }
+}
+
+/// A time in the largest unit that divides it.
+fn time(f: &mut fmt::Formatter<'_>, ns: Nanos) -> fmt::Result {
+    const UNITS: [(Nanos, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    match UNITS.iter().find(|(unit, _)| ns % unit == 0) {
+        _ if ns == 0 => f.write_str("0"),
+        Some((unit, name)) => write!(f, "{} {name}", ns / unit),
+        None => write!(f, "{ns} ns"),
     }
 }
 
@@ -73,7 +87,7 @@ pub enum ParamValue {
 impl fmt::Display for ParamValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Time(ns) => write!(f, "{ns} ns"),
+            Self::Time(ns) => time(f, *ns),
             Self::Number(n) => write!(f, "{n}"),
             Self::Flag(on) => write!(f, "{on}"),
             Self::Word(word) => write!(f, "{word}"),
@@ -220,7 +234,7 @@ mod tests {
         };
         assert_eq!(
             error("slice", ParamValue::Time(11)),
-            "slice = 11 ns is not legal; legal values: 1..=10 ns"
+            "slice = 11 ns is not legal; legal values: 1 ns to 10 ns"
         );
         assert_eq!(
             error("mode", ParamValue::Number(1)),

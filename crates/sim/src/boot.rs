@@ -7,8 +7,10 @@ use crate::host::Pcpu;
 use crate::memory::Memory;
 use crate::vcpu::Vcpu;
 use crate::world::World;
-use overspin_scenario::{NS, Picos, Scenario};
-use overspin_sched::{Affinity, DomainParams, Hypervisor, Nanos, ParamValue, Params, Topology};
+use overspin_scenario::{NS, Picos, Scenario, Setting, Settings};
+use overspin_sched::{
+    Affinity, DomainParams, Hypervisor, Nanos, ParamValue, Params, Topology, Whose,
+};
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// Time between two vCPUs that come up, so that a scheduling pass fits in between.
@@ -44,20 +46,24 @@ fn nanos(time: Picos) -> Nanos {
     Nanos::try_from(time / NS).unwrap_or(Nanos::MAX)
 }
 
+/// Parameters of a scenario as a scheduler takes them: times in whole nanoseconds.
+#[must_use]
+pub fn scheduler_params(settings: &Settings) -> Params {
+    settings.iter().fold(Params::default(), |params, (key, setting)| {
+        let value = match setting {
+            Setting::Time(time) => ParamValue::Time(nanos(*time)),
+            Setting::Number(n) => ParamValue::Number(*n),
+            Setting::Flag(on) => ParamValue::Flag(*on),
+            Setting::Word(word) => ParamValue::Word(word.clone()),
+        };
+        params.with(key, value)
+    })
+}
+
 pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
     check(scenario)?;
     let host = &scenario.host;
-    let mut params = Params::default();
-    let times = [
-        ("tslice", host.params.tslice),
-        ("ratelimit", host.params.ratelimit),
-        ("migration_delay", host.params.migration_delay),
-    ];
-    for (key, time) in times {
-        if let Some(time) = time {
-            params.set(key, ParamValue::Time(nanos(time)));
-        }
-    }
+    let params = scheduler_params(&host.params);
     let topology = Topology {
         sockets: host.sockets,
         cores_per_socket: host.cores,
@@ -120,6 +126,10 @@ pub(crate) fn start(world: &World) -> Result<(), SimError> {
         let domain = &guest.domain;
         let params = DomainParams { weight: domain.weight, cap: domain.cap };
         let id = world.hypervisor.borrow_mut().create_domain(params).map_err(invalid)?;
+        let own = scheduler_params(&domain.params);
+        world
+            .hypervisor(0, |h, now, out| h.configure(now, Whose::Domain(id), &own, out))
+            .map_err(invalid)?;
         for i in 0..domain.vcpus {
             let hard: Option<Vec<u32>> = domain.affinity.get(i as usize).cloned();
             let affinity = match hard {

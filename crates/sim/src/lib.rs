@@ -23,6 +23,7 @@ mod vcpu;
 mod watchers;
 mod world;
 
+pub use boot::scheduler_params;
 pub use cell::{SimCell, SimPlatform, SimSlots};
 
 use overspin_scenario::{Outcome, Picos, Scenario, TraceSink};

@@ -5,6 +5,7 @@
 
 mod build;
 mod keys;
+mod params;
 mod quantity;
 mod reader;
 mod reference;
@@ -12,6 +13,7 @@ mod set;
 mod suggest;
 pub(crate) mod tree;
 mod vary;
+mod words;
 
 pub use quantity::format_time;
 pub use reference::{key_tables, schema};

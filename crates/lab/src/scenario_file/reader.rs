@@ -7,6 +7,7 @@ use super::keys::{Absent, Key, Kind, Section};
 use super::quantity::{format_time, parse_time};
 use super::suggest::nearest;
 use super::tree::{At, Document, Node, Table, Value};
+use super::words::{expected, legal};
 use overspin_scenario::Picos;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -245,6 +246,7 @@ impl<'a> Reader<'a> {
         let what = match self.key(name).kind {
             Kind::Lock => "lock",
             Kind::Scheduler => "scheduler",
+            Kind::Choice(_) if name != "kind" => "choice",
             _ => "workload",
         };
         let guess = match nearest(&text, known.iter().copied()) {
@@ -267,6 +269,29 @@ impl<'a> Reader<'a> {
             None if matches!(key.absent, Absent::Required) => Err(self.missing(key)),
             None => Ok(None),
         }
+    }
+
+    /// A table within this one whose keys the caller knows; `None` if it is absent.
+    pub(crate) fn table_of(&self, name: &str, section: &'static Section) -> Result<Option<Self>> {
+        let open = |node| Reader::open(self.document, node, self.full(name), section);
+        self.node(name).map(open).transpose()
+    }
+
+    /// An error about the value of `key` in the table `table`, or about the nearest thing that is
+    /// there.
+    pub(crate) fn error_in(
+        &self,
+        table: &str,
+        key: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> ScenarioError {
+        let inner = match self.node(table).map(|n| &n.value) {
+            Some(Value::Table(inner)) => inner.get(key).map(|e| &e.node.at),
+            _ => None,
+        };
+        let at = inner.or(self.node(table).map(|n| &n.at)).unwrap_or(self.at);
+        self.document.error(at, &format!("{}.{key}", self.full(table)), message, help)
     }
 
     /// An array of tables within this one; empty if it is absent and need not be there.
@@ -307,43 +332,5 @@ impl<'a> Reader<'a> {
         let kind = loose.name("kind", kinds)?;
         let index = kinds.iter().position(|k| *k == kind).unwrap_or(0);
         Ok((Reader::open(self.document, node, self.full(name), sections[index])?, kind))
-    }
-}
-
-/// The type of a key, in words.
-pub(crate) fn expected(key: &Key) -> &'static str {
-    match key.kind {
-        Kind::Text | Kind::Lock | Kind::Scheduler | Kind::Choice(_) => "a string",
-        Kind::Integer { .. } => "an integer",
-        Kind::Boolean => "true or false",
-        Kind::Time { .. } => "a time in quotes, such as \"30ms\"",
-        Kind::Texts => "an array of strings",
-        Kind::Cpus => "a CPU list or an array of them",
-        Kind::Table(_) | Kind::OneOf(_) => "a table",
-        Kind::Tables(_) => "an array of tables",
-    }
-}
-
-/// Legal values of a key, in words.
-pub(crate) fn legal(key: &Key) -> String {
-    match key.kind {
-        Kind::Text => "any text in quotes".into(),
-        Kind::Lock => "a name that `overspin list locks` shows".into(),
-        Kind::Scheduler => "a name that `overspin list schedulers` shows".into(),
-        Kind::Choice(words) => format!("one of: {}", words.join(", ")),
-        Kind::Integer { min, max: u64::MAX } => format!("a whole number from {min}"),
-        Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
-        Kind::Boolean => "true or false".into(),
-        Kind::Time { min, max } => format!(
-            "a time from {} to {} with its unit in quotes (ps, ns, us, ms, s, min, h), such as \"30ms\"",
-            format_time(min),
-            format_time(max)
-        ),
-        Kind::Texts => "texts in quotes between brackets, at least one: [\"2us\", \"10us\"]".into(),
-        Kind::Cpus => {
-            "\"0-3,6\" for all vCPUs, or [\"0-1\", \"2\", …] with one list for each vCPU".into()
-        }
-        Kind::Table(section) | Kind::Tables(section) => format!("written as {}", section.heading),
-        Kind::OneOf(_) => "written as [domain.workload] with a kind".into(),
     }
 }

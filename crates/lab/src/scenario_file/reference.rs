@@ -1,8 +1,9 @@
 //! The key list as a JSON Schema and as Markdown tables.
 
-use super::keys::{Absent, Key, Kind, ROOT, SECTIONS, Section};
+use super::keys::{Absent, DOMAIN, HOST, Key, Kind, ROOT, SECTIONS, Section, Whose};
+use super::params;
 use super::quantity::format_time;
-use super::reader::legal;
+use super::words::legal;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -88,6 +89,11 @@ fn property(key: &Key) -> Value {
                 sections.iter().zip(words).map(|(s, word)| section(s, Some(word))).collect();
             json!({ "oneOf": kinds })
         }
+        // Which scheduler it is stands elsewhere, where a schema cannot look.
+        Kind::Params(whose) => {
+            let each: Vec<Value> = params::sections(whose).map(|s| section(s, None)).collect();
+            json!({ "anyOf": each })
+        }
     }
 }
 
@@ -95,7 +101,20 @@ fn property(key: &Key) -> Value {
 #[must_use]
 pub fn key_tables() -> String {
     let mut text = String::new();
+    let mut sections = Vec::new();
     for section in SECTIONS {
+        sections.push(*section);
+        match section.heading {
+            heading if heading == HOST.heading => {
+                sections.extend(params::sections(Whose::Scheduler));
+            }
+            heading if heading == DOMAIN.heading => {
+                sections.extend(params::sections(Whose::Domain));
+            }
+            _ => {}
+        }
+    }
+    for section in sections {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "### {}\n\n{}\n", section.heading, section.doc);
         let _ =

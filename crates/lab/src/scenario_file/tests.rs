@@ -1,5 +1,5 @@
 use super::*;
-use overspin_scenario::{MS, NS, SEC, US, Workload};
+use overspin_scenario::{MS, NS, SEC, Setting, US, Workload};
 use proptest::prelude::*;
 
 const GOOD: &str = r#"
@@ -45,7 +45,7 @@ fn a_scenario_reads_as_written() {
     let s = good(&[]).unwrap();
     assert_eq!((s.name.as_str(), s.limit, s.seed), ("good", 5 * SEC, 1));
     assert_eq!(s.host.pcpus(), 2);
-    assert_eq!(s.host.params.tslice, Some(10 * MS));
+    assert_eq!(s.host.params["tslice"], Setting::Time(10 * MS));
     assert_eq!((s.host.costs.ipi, s.host.costs.fence), (3 * US, 8 * NS));
     assert_eq!(s.domains[0].affinity, vec![vec![0, 1]; 4]);
     assert_eq!(s.domains[0].kernel.hz, 250);

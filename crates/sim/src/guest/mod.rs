@@ -12,7 +12,9 @@
 mod balance;
 mod env;
 mod locks;
+mod report;
 mod runqueue;
+mod sleep;
 mod task;
 mod tick;
 
@@ -25,7 +27,7 @@ use task::{Start, Task, TaskState};
 use crate::SimError;
 use crate::cell::SimPlatform;
 use crate::memory::NONE;
-use crate::vcpu::{IRQ_RESCHED, IRQ_TIMER, Op, Vcpu};
+use crate::vcpu::{IRQ_RESCHED, IRQ_TIMER, Vcpu};
 use crate::world::World;
 use overspin_locks::Tuning;
 use overspin_scenario::{Domain, Picos, SEC};
@@ -217,107 +219,5 @@ impl Guest {
     /// No task of this guest sleeps for a time.
     pub(crate) fn nobody_sleeps_for_a_time(&self) -> bool {
         self.queues.iter().all(|q| q.sleepers.borrow().is_empty())
-    }
-
-    /// The current vCPU sleeps until `address` is woken, or until an interrupt, if `still`.
-    pub(crate) fn wait_at(&self, world: &World, address: usize, still: impl FnOnce() -> bool) {
-        let v = world.cpu();
-        v.latch.set(false);
-        // First registered, then looked: a wake between the two sets the latch.
-        self.sleepers.borrow_mut().push_back((address, v.id));
-        if still() {
-            world.block(Op::Poll);
-        }
-        // Gone already if it was woken.
-        self.sleepers.borrow_mut().retain(|(_, sleeper)| *sleeper != v.id);
-        world.take_interrupts();
-    }
-
-    /// Wakes the vCPU that has slept on `address` for longest, if any.
-    pub(crate) fn wake_at(&self, world: &World, address: usize) {
-        let first = {
-            let mut sleepers = self.sleepers.borrow_mut();
-            let at = sleepers.iter().position(|(key, _)| *key == address);
-            at.and_then(|at| sleepers.remove(at))
-        };
-        match first {
-            Some((_, sleeper)) => world.kick(&world.vcpus[sleeper as usize]),
-            // The call is made, and finds nobody.
-            None => world.burn(world.scenario.host.costs.hypercall),
-        }
-    }
-
-    /// Counts a slow path at the lock that the current vCPU waits for.
-    pub(crate) fn count_slow_path(&self, world: &World) {
-        let lock = world.cpu().lock_wanted.get();
-        if lock != NONE {
-            let c = &self.bank.counters(lock as usize).slow_paths;
-            c.set(c.get() + 1);
-        }
-    }
-
-    /// Counts a kick at the lock that the current vCPU releases.
-    pub(crate) fn count_kick(&self, world: &World) {
-        let lock = world.cpu().lock_released.get();
-        if lock != NONE {
-            let c = &self.bank.counters(lock as usize).kicks;
-            c.set(c.get() + 1);
-        }
-    }
-
-    /// Statistics of all locks, named ones first.
-    pub(crate) fn lock_outcomes(&self) -> Vec<overspin_scenario::LockOutcome> {
-        let queues = (0..self.vcpus).map(|i| format!("runqueue/{i}"));
-        self.named_locks
-            .iter()
-            .cloned()
-            .chain(queues)
-            .enumerate()
-            .map(|(i, name)| self.bank.outcome(i, name))
-            .collect()
-    }
-
-    fn lock_name(&self, lock: u32) -> String {
-        let lock = lock as usize;
-        match self.named_locks.get(lock) {
-            Some(name) => name.clone(),
-            None => format!("runqueue/{}", lock - self.named_locks.len()),
-        }
-    }
-
-    /// Who waits for what, for the report of a deadlock.
-    pub(crate) fn waits(&self, world: &World) -> Vec<String> {
-        let mut lines = Vec::new();
-        let full = |v: u32| format!("{}/v{}", self.domain.name, v - self.first);
-        for v in &world.vcpus[self.first as usize..(self.first + self.vcpus) as usize] {
-            let lock = v.lock_wanted.get();
-            if lock == NONE {
-                continue;
-            }
-            let how = match v.op.get() {
-                Op::Poll => "sleeps in the hypervisor waiting for",
-                Op::Spin => "spins on",
-                _ => "is in the slow path of",
-            };
-            let holder = match self.bank.holder(lock as usize) {
-                Some(h) => format!("held by {}", full(h)),
-                None => "held by nobody (a lost wake-up)".into(),
-            };
-            lines.push(format!(
-                "{} (task {}) {how} lock {}, {holder}",
-                full(v.id),
-                v.task.get().name,
-                self.lock_name(lock)
-            ));
-        }
-        for (i, s) in self.semaphores.borrow().iter().enumerate() {
-            for t in &s.waiters {
-                lines.push(format!(
-                    "{}: task {} sleeps on semaphore {i}, which nobody raises",
-                    self.domain.name, t.name
-                ));
-            }
-        }
-        lines
     }
 }

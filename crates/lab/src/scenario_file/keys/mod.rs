@@ -2,8 +2,13 @@
 //! checks against this list, and the JSON Schema and the tables of `docs/scenario.md` are written
 //! from it.
 
+mod domain;
+
+pub(crate) use domain::{DOMAIN, KERNEL, WORKLOAD_KINDS};
+
 use super::quantity::LONGEST;
-use overspin_scenario::{NS, Picos, SEC, US};
+use domain::{BURN_WAIT, KERNBENCH, KERNEL_LOCK, LOCK_LOOP};
+use overspin_scenario::{NS, Picos, SEC};
 
 /// What a key takes.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +37,18 @@ pub(crate) enum Kind {
     Tables(&'static Section),
     /// A table whose keys depend on its `kind`.
     OneOf(&'static [&'static Section]),
+    /// A table whose keys are the parameters that the host's scheduler has, for itself or for a
+    /// domain.
+    Params(Whose),
+}
+
+/// Whose parameters a table holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The scheduler's own.
+    Scheduler,
+    /// A domain's.
+    Domain,
 }
 
 /// What a key is when it is absent.
@@ -74,9 +91,7 @@ impl Section {
 }
 
 use Absent::{Is, Means, Required};
-use Kind::{
-    Boolean, Choice, Cpus, Integer, Lock, OneOf, Scheduler, Table, Tables, Text, Texts, Time,
-};
+use Kind::{Integer, Params, Scheduler, Table, Tables, Text, Texts, Time};
 
 const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) -> Key {
     Key { name, kind, absent, doc }
@@ -157,31 +172,11 @@ pub(crate) const HOST: Section = Section {
         key("scheduler", Scheduler, Is("credit"), "Scheduler or profile of one."),
         key(
             "scheduler_params",
-            Table(&PARAMS),
+            Params(Whose::Scheduler),
             Means("the profile's"),
             "What differs from the profile.",
         ),
         key("costs", Table(&COSTS), Means("those below"), "What things cost on this machine."),
-    ],
-};
-
-pub(crate) const PARAMS: Section = Section {
-    heading: "[host.scheduler_params]",
-    doc: "Parameters of the scheduler that differ from its profile's.",
-    keys: &[
-        key("tslice", time(100 * US, 10 * SEC), Means("the profile's"), "Time slice."),
-        key(
-            "ratelimit",
-            time(0, 10 * SEC),
-            Means("the profile's"),
-            "Least time between a dispatch and a preemption; 0 switches it off. Not above `tslice`.",
-        ),
-        key(
-            "migration_delay",
-            time(0, 10 * SEC),
-            Means("the profile's"),
-            "A vCPU that ran more recently than this counts as cache-hot and is not stolen.",
-        ),
     ],
 };
 
@@ -224,176 +219,10 @@ pub(crate) const COSTS: Section = Section {
     ],
 };
 
-pub(crate) const DOMAIN: Section = Section {
-    heading: "[[domain]]",
-    doc: "A virtual machine.",
-    keys: &[
-        key("name", Text, Means("`domain0`, `domain1`, …"), "Name; no two domains share one."),
-        key("vcpus", integer(1, 65_536), Required, "vCPUs; not more than the lock can serve."),
-        key("weight", integer(1, 65_535), Is("256"), "Scheduler weight."),
-        key(
-            "cap",
-            integer(0, 6_553_600),
-            Is("0"),
-            "Most CPU time in percent of one pCPU, at most 100 x vcpus; 0 is no cap.",
-        ),
-        key(
-            "affinity",
-            Cpus,
-            Means("all pCPUs"),
-            "Where vCPUs may run: one list such as \"0-3,6\" for all of them, or an array with a list \
-             for each.",
-        ),
-        key("lock", Lock, Required, "Lock algorithm of its kernel."),
-        key(
-            "spin_budget",
-            integer(0, u32::MAX as u64),
-            Means("the lock's own"),
-            "Wait-loop iterations before a lock that blocks does so.",
-        ),
-        key("kernel", Table(&KERNEL), Means("as below"), "Its kernel."),
-        key("workload", OneOf(WORKLOADS), Required, "What it does."),
-    ],
-};
-
-pub(crate) const KERNEL: Section = Section {
-    heading: "[domain.kernel]",
-    doc: "The kernel of the domain above.",
-    keys: &[
-        key(
-            "hz",
-            integer(0, 10_000),
-            Is("1000"),
-            "Timer ticks a second on a busy vCPU; 0 is tickless.",
-        ),
-        key("task_switch", COST, Is("2us"), "Switch from one task to another."),
-        key("tick_work", time(0, 100 * US), Is("2us"), "Time that a tick handler works."),
-        key(
-            "wakeup_granularity",
-            time(0, 10 * SEC),
-            Is("30ms"),
-            "A waking task preempts one that is ahead of it by more than this.",
-        ),
-        key(
-            "slice",
-            time(0, 10 * SEC),
-            Is("15ms"),
-            "A tick preempts a task that is ahead of a waiting one by more than this.",
-        ),
-    ],
-};
-
-/// One section for each workload; the first key of each says which.
-pub(crate) const WORKLOADS: &[&Section] = &[&LOCK_LOOP, &BURN_WAIT, &KERNBENCH];
-
-/// Words that `kind` takes, in the order of [`WORKLOADS`].
-pub(crate) const WORKLOAD_KINDS: &[&str] = &["lock-loop", "burn-wait", "kernbench"];
-
-const KIND: Key = key("kind", Choice(WORKLOAD_KINDS), Required, "Which workload.");
-const THREADS: Key =
-    key("threads", integer(0, 100_000), Is("0"), "Threads; 0 is one on each vCPU.");
-
-pub(crate) const LOCK_LOOP: Section = Section {
-    heading: "[domain.workload] with kind = \"lock-loop\"",
-    doc: "Threads that take one lock again and again.",
-    keys: &[
-        KIND,
-        THREADS,
-        key("section", ANY, Is("2us"), "Time in the section."),
-        key("outside", ANY, Is("10us"), "Mean time between sections."),
-        key(
-            "fixed",
-            Boolean,
-            Is("false"),
-            "The time outside is always the same instead of exponential.",
-        ),
-        key(
-            "irqs_off",
-            Boolean,
-            Is("true"),
-            "Interrupts are off in the section and while waiting for it.",
-        ),
-        key(
-            "count",
-            integer(0, u64::MAX),
-            Is("0"),
-            "Sections of each thread; 0 is until the limit.",
-        ),
-    ],
-};
-
-pub(crate) const BURN_WAIT: Section = Section {
-    heading: "[domain.workload] with kind = \"burn-wait\"",
-    doc: "Threads that compute and sleep in turn.",
-    keys: &[
-        KIND,
-        THREADS,
-        key("burn", time(NS, LONGEST), Is("10ms"), "CPU time of one item."),
-        key("wait", ANY, Is("0"), "Sleep after it; 0 never sleeps."),
-        key("count", integer(0, u64::MAX), Is("0"), "Items of each thread; 0 is until the limit."),
-    ],
-};
-
-pub(crate) const KERNBENCH: Section = Section {
-    heading: "[domain.workload] with kind = \"kernbench\"",
-    doc: "A parallel compile, `make -jN`.",
-    keys: &[
-        KIND,
-        key("jobs", integer(1, 10_000), Required, "N of `make -jN`."),
-        key(
-            "units",
-            integer(1, 1_000_000),
-            Is("100"),
-            "Compile units: groups of processes that make starts.",
-        ),
-        key("user", time(NS, LONGEST), Is("400ms"), "Mean user CPU time of a unit."),
-        key(
-            "system",
-            ANY,
-            Is("80ms"),
-            "Mean kernel CPU time of a unit, without waiting for locks.",
-        ),
-        key(
-            "pipe_sleeps",
-            integer(1, 1_000_000),
-            Is("30"),
-            "Buffers that a compiler hands to its assembler, which sleeps for each.",
-        ),
-        key(
-            "locks",
-            Tables(&KERNEL_LOCK),
-            Means("no locks"),
-            "Kernel locks, one `[[domain.workload.locks]]` each.",
-        ),
-    ],
-};
-
-pub(crate) const KERNEL_LOCK: Section = Section {
-    heading: "[[domain.workload.locks]]",
-    doc: "A lock of the guest kernel, for kernbench.",
-    keys: &[
-        key("name", Text, Required, "Name; no two locks of a domain share one."),
-        key("hold", time(0, SEC), Is("2us"), "Mean hold time (exponential)."),
-        key(
-            "every",
-            time(NS, SEC),
-            Is("100us"),
-            "Mean kernel time between two acquisitions by one task (exponential).",
-        ),
-        key(
-            "irqs_off",
-            Boolean,
-            Is("false"),
-            "Interrupts are off while it is held and waited for.",
-        ),
-    ],
-};
-
 /// All sections, in the order of the documentation.
 pub(crate) const SECTIONS: &[&Section] = &[
     &ROOT,
     &HOST,
-    &PARAMS,
     &COSTS,
     &DOMAIN,
     &KERNEL,

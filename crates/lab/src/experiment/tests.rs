@@ -1,0 +1,52 @@
+use super::*;
+
+#[test]
+fn the_experiments_that_come_along_are_legal() {
+    for name in names() {
+        let e = built_in(name).unwrap().unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(e.id, name);
+        let fit = e.figures.iter().filter(|f| f.role == Role::Fit).count();
+        assert!(e.parameters.len() < fit, "fewer parameters than figures to fit");
+        assert!(e.parameters.iter().all(|p| !p.value.is_empty()));
+        assert!(e.figures.iter().all(|f| f.never != f.mean.is_some()));
+    }
+    assert!(built_in("2009-spinlocks").is_none());
+    assert_eq!(nearest_name("2008-spinlock"), Some("2008-spinlocks"));
+}
+
+#[test]
+fn all_published_rows_of_2008_are_there() {
+    let e = built_in("2008-spinlocks").unwrap().unwrap();
+    assert_eq!(e.figures.len(), 31 + 8);
+    let byte = e.figures.iter().find(|f| f.lock == "lock-byte" && f.metric == "elapsed_s").unwrap();
+    assert_eq!((byte.mean, byte.stddev, byte.role), (Some(410.686), Some(2.49314), Role::Fit));
+}
+
+#[test]
+fn variants_are_scaled() {
+    let e = built_in("2008-spinlocks").unwrap().unwrap();
+    let v = e.variant("ticket", &e.loads[1], 20);
+    assert_eq!((v.domains[0].lock.as_str(), v.limit), ("ticket", e.scenario.limit / 20));
+    let (Workload::Kernbench(full), Workload::Kernbench(part)) =
+        (&e.scenario.domains[0].workload, &v.domains[0].workload)
+    else {
+        panic!("kernbench")
+    };
+    assert_eq!((part.jobs, part.units), (16, full.units / 20));
+}
+
+#[test]
+fn faults_have_a_place() {
+    let (_, text) = BUILT_IN[0];
+    for (from, to, message) in [
+        ("scale = 1\n", "scale = 0\n", "`scale` is 0"),
+        ("role = \"fit\"", "role = \"guess\"", "guess"),
+        ("low = \"1000\"", "low = \"9999\"", "not between"),
+        ("seeds = 5", "seed = 5", "seed"),
+        ("vcpus = 4", "vcpu = 4", "not a key"),
+        ("\"ticket\", \"lock-byte\"", "\"tiket\", \"lock-byte\"", "no lock `tiket`"),
+    ] {
+        let e = Experiment::parse("e.toml", &text.replacen(from, to, 1)).expect_err(to);
+        assert!(e.message.contains(message) && e.line > 1, "{to}: {e}");
+    }
+}

@@ -1,0 +1,103 @@
+//! What becomes of each event of a run.
+
+use super::messages::{FtraceEvent, SchedSwitch, SchedWaking, TrackEventType};
+use super::tracks::Lane;
+use super::{PRIORITY, PerfettoSink};
+use overspin_scenario::{NS, Picos, TraceEvent, TraceSink, VcpuState};
+use std::io::Write;
+
+impl<W: Write> TraceSink for PerfettoSink<W> {
+    fn record(&mut self, at: Picos, event: TraceEvent) {
+        if self.failed.is_some() {
+            return;
+        }
+        match event {
+            TraceEvent::Switch { pcpu, prev, prev_state, next } => {
+                debug_assert!((pcpu as usize) < self.current.len(), "no such pCPU");
+                let ((prev_pid, prev_comm), (next_pid, next_comm)) =
+                    (self.identity(prev), self.identity(next));
+                let switch = SchedSwitch {
+                    prev_comm: Some(prev_comm),
+                    prev_pid: Some(prev_pid),
+                    prev_prio: Some(PRIORITY),
+                    prev_state: Some(if prev.is_some() { task_state(prev_state) } else { 0 }),
+                    next_comm: Some(next_comm),
+                    next_pid: Some(next_pid),
+                    next_prio: Some(PRIORITY),
+                };
+                let event = FtraceEvent {
+                    timestamp: Some(at / NS),
+                    pid: Some(prev_pid.unsigned_abs()),
+                    sched_switch: Some(switch),
+                    sched_waking: None,
+                };
+                self.ftrace(pcpu as usize, event);
+                self.current[pcpu as usize] = next;
+                if let Some(prev) = prev {
+                    self.set_state(at, prev as usize, prev_state);
+                }
+                if let Some(next) = next {
+                    self.vcpus[next as usize].pcpu = pcpu;
+                    self.set_state(at, next as usize, VcpuState::Running);
+                }
+            }
+            TraceEvent::Wake { vcpu, pcpu } => {
+                let waker = pcpu.and_then(|p| self.current.get(p as usize).copied().flatten());
+                let (target_pid, comm) = self.identity(Some(vcpu));
+                let waking = SchedWaking {
+                    comm: Some(comm),
+                    pid: Some(target_pid),
+                    prio: Some(PRIORITY),
+                    success: Some(1),
+                    target_cpu: Some(self.vcpus[vcpu as usize].pcpu.cast_signed()),
+                };
+                let event = FtraceEvent {
+                    timestamp: Some(at / NS),
+                    pid: Some(self.identity(waker).0.unsigned_abs()),
+                    sched_switch: None,
+                    sched_waking: Some(waking),
+                };
+                self.ftrace(pcpu.unwrap_or(0) as usize, event);
+                // A wake of a vCPU that has not left its pCPU yet does not change its state.
+                if self.vcpus[vcpu as usize].state != VcpuState::Running {
+                    self.set_state(at, vcpu as usize, VcpuState::Runnable);
+                }
+            }
+            TraceEvent::LockWait { vcpu, lock } => {
+                let name = format!("wait {}", self.lock_name(vcpu as usize, lock));
+                self.begin_slice(at, vcpu as usize, Lane::Wait(lock), &name);
+            }
+            TraceEvent::LockAcquired { vcpu, lock, waited } => {
+                if waited {
+                    self.end_slice(at, vcpu as usize, Lane::Wait(lock));
+                }
+                let name = format!("hold {}", self.lock_name(vcpu as usize, lock));
+                self.begin_slice(at, vcpu as usize, Lane::Hold(lock), &name);
+            }
+            TraceEvent::LockReleased { vcpu, lock } => {
+                self.end_slice(at, vcpu as usize, Lane::Hold(lock));
+            }
+            TraceEvent::Kick { from, to } => {
+                if self.known(from) && self.known(to) {
+                    let name = format!("kick {}", self.vcpus[to as usize].comm);
+                    let (track, fresh) = self.tracks.instant(from as usize);
+                    if let Some(descriptor) = fresh {
+                        self.describe(descriptor);
+                    }
+                    self.track_event(at, TrackEventType::Instant, track, Some(&name));
+                }
+            }
+            // Guest tasks would need a third level of threads; lock slices carry the story.
+            TraceEvent::Task { .. } => {}
+        }
+    }
+}
+
+/// `prev_state` of a `sched_switch` as Linux writes it: R, S (sleeps), T (stopped).
+fn task_state(state: VcpuState) -> i64 {
+    match state {
+        VcpuState::Running | VcpuState::Runnable => 0,
+        VcpuState::Blocked => 1,
+        VcpuState::Offline => 4,
+    }
+}

@@ -1,0 +1,170 @@
+//! A domain: its vCPUs, its kernel, its workload.
+
+use super::Result;
+use crate::names;
+use crate::scenario_file::keys::WORKLOAD_KINDS;
+use crate::scenario_file::params;
+use crate::scenario_file::quantity::parse_cpus;
+use crate::scenario_file::reader::Reader;
+use crate::scenario_file::tree::{Node, Value};
+use overspin_scenario::{BurnWait, Domain, Kernbench, Kernel, KernelLock, LockLoop, Workload};
+use std::collections::BTreeSet;
+
+/// The `index`-th domain on a host with so many pCPUs and this scheduler.
+pub(super) fn domain(r: &Reader<'_>, index: usize, pcpus: u32, scheduler: &str) -> Result<Domain> {
+    let vcpus = r.u32("vcpus")?;
+    let locks = names::locks();
+    let known: Vec<&'static str> = locks.iter().map(|l| l.name).collect();
+    let lock = r.name("lock", &known)?;
+    if let Some(info) = locks.iter().find(|l| l.name == lock)
+        && vcpus > info.max_cpus
+    {
+        return Err(r.error(
+            "vcpus",
+            format!(
+                "`{}`: the lock `{lock}` serves at most {} CPUs",
+                r.full("vcpus"),
+                info.max_cpus
+            ),
+            format!(
+                "use {} vCPUs or fewer, or another lock (`overspin list locks`)",
+                info.max_cpus
+            ),
+        ));
+    }
+    let cap = r.u32("cap")?;
+    if u64::from(cap) > 100 * u64::from(vcpus) {
+        return Err(r.error(
+            "cap",
+            format!("`{}`: {cap} is more than {vcpus} vCPUs can use", r.full("cap")),
+            format!(
+                "a whole number from 0 (no cap) to {} (100 for each vCPU)",
+                100 * u64::from(vcpus)
+            ),
+        ));
+    }
+    let kernel = match r.table("kernel")? {
+        Some(k) => kernel(&k)?,
+        None => Kernel::default(),
+    };
+    let spin_budget = match r.integer("spin_budget")? {
+        Some(_) => Some(r.u32("spin_budget")?),
+        None => None,
+    };
+    Ok(Domain {
+        name: r.text("name")?.unwrap_or_else(|| format!("domain{index}")),
+        vcpus,
+        weight: r.u32("weight")?,
+        cap,
+        params: params::of_domain(r, scheduler)?,
+        affinity: affinity(r, vcpus, pcpus)?,
+        lock,
+        spin_budget,
+        kernel,
+        workload: workload(r)?,
+    })
+}
+
+fn affinity(r: &Reader<'_>, vcpus: u32, pcpus: u32) -> Result<Vec<Vec<u32>>> {
+    let Some(node) = r.node("affinity") else { return Ok(Vec::new()) };
+    let full = r.full("affinity");
+    let last = pcpus - 1;
+    let one = |node: &Node| -> Result<Vec<u32>> {
+        let bad = |at, reason: String| {
+            let help = format!("pCPUs are numbered 0 to {last}; write a list such as \"0-{last}\"");
+            r.error_at(at, "affinity", format!("`{full}`: {reason}"), help)
+        };
+        match &node.value {
+            Value::Text(text) => parse_cpus(text, pcpus).map_err(|reason| bad(&node.at, reason)),
+            Value::Array(items) if !items.is_empty() => {
+                let mut cpus = Vec::new();
+                for item in items {
+                    let Value::Integer(value) = item.value else {
+                        return Err(bad(&item.at, format!("{} is not a pCPU", item.value.kind())));
+                    };
+                    let cpu = value.and_then(|v| u32::try_from(v).ok()).filter(|v| *v < pcpus);
+                    cpus.push(cpu.ok_or_else(|| bad(&item.at, "there is no such pCPU".into()))?);
+                }
+                cpus.sort_unstable();
+                cpus.dedup();
+                Ok(cpus)
+            }
+            Value::Array(_) => Err(bad(&node.at, "a vCPU needs at least one pCPU".into())),
+            _ => Err(r.wrong_type("affinity", node)),
+        }
+    };
+    match &node.value {
+        Value::Array(items) => {
+            if items.len() != vcpus as usize {
+                return Err(r.error(
+                    "affinity",
+                    format!("`{full}` has {} lists for {vcpus} vCPUs", items.len()),
+                    "give one list for each vCPU, or a single text such as \"0-3\" for all of them",
+                ));
+            }
+            items.iter().map(one).collect()
+        }
+        _ => Ok(vec![one(node)?; vcpus as usize]),
+    }
+}
+
+pub(super) fn kernel(r: &Reader<'_>) -> Result<Kernel> {
+    Ok(Kernel {
+        hz: r.u32("hz")?,
+        task_switch: r.some_time("task_switch")?,
+        tick_work: r.some_time("tick_work")?,
+        wakeup_granularity: r.some_time("wakeup_granularity")?,
+        slice: r.some_time("slice")?,
+    })
+}
+
+fn workload(domain: &Reader<'_>) -> Result<Workload> {
+    let (r, kind) = domain.one_of("workload", WORKLOAD_KINDS)?;
+    Ok(match kind.as_str() {
+        "lock-loop" => Workload::LockLoop(LockLoop {
+            threads: r.u32("threads")?,
+            section: r.some_time("section")?,
+            outside: r.some_time("outside")?,
+            fixed: r.boolean("fixed")?,
+            irqs_off: r.boolean("irqs_off")?,
+            count: r.u64("count")?,
+        }),
+        "burn-wait" => Workload::BurnWait(BurnWait {
+            threads: r.u32("threads")?,
+            burn: r.some_time("burn")?,
+            wait: r.some_time("wait")?,
+            count: r.u64("count")?,
+        }),
+        _ => Workload::Kernbench(Kernbench {
+            jobs: r.u32("jobs")?,
+            units: r.u32("units")?,
+            user: r.some_time("user")?,
+            system: r.some_time("system")?,
+            pipe_sleeps: r.u32("pipe_sleeps")?,
+            locks: kernel_locks(&r)?,
+        }),
+    })
+}
+
+fn kernel_locks(workload: &Reader<'_>) -> Result<Vec<KernelLock>> {
+    let mut names = BTreeSet::new();
+    let mut locks = Vec::new();
+    for r in workload.tables("locks")? {
+        let name = r.text("name")?.unwrap_or_default();
+        if !names.insert(name.clone()) {
+            return Err(r.error(
+                "name",
+                format!("a lock before this one is called `{name}` too"),
+                "give each lock a name of its own",
+            ));
+        }
+        let lock = KernelLock {
+            name,
+            hold: r.some_time("hold")?,
+            every: r.some_time("every")?,
+            irqs_off: r.boolean("irqs_off")?,
+        };
+        locks.push(lock);
+    }
+    Ok(locks)
+}

@@ -1,0 +1,149 @@
+//! From tables to a [`Scenario`]: one function for each table, and the rules that tie keys
+//! together.
+
+mod domain;
+
+use super::keys::ROOT;
+use super::reader::Reader;
+use super::tree::{Document, Node};
+use super::{ScenarioError, params};
+use crate::names;
+use domain::domain;
+use overspin_scenario::{Costs, Domain, Host, Scenario};
+use std::collections::BTreeSet;
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// Most pCPUs of a host, and most vCPUs of a scenario.
+const MOST_CPUS: u64 = 65_536;
+
+/// Reads the scenario at `node`, whose keys are called `path…` in messages.
+pub(crate) fn scenario(
+    document: &Document,
+    node: &Node,
+    path: &str,
+    default_name: &str,
+) -> Result<Scenario> {
+    let root = Reader::open(document, node, path.to_owned(), &ROOT)?;
+    let host_table = root.table("host")?;
+    let host = match &host_table {
+        Some(reader) => host(reader)?,
+        None => return Err(root.error("host", "there is no [host]", "add a [host] table")),
+    };
+    let pcpus = host.pcpus();
+    let mut domains: Vec<Domain> = Vec::new();
+    let mut names = BTreeSet::new();
+    let mut vcpus = 0;
+    for (i, reader) in root.tables("domain")?.iter().enumerate() {
+        let domain = domain(reader, i, pcpus, &host.scheduler)?;
+        if !names.insert(domain.name.clone()) {
+            return Err(reader.error(
+                "name",
+                format!("a domain before this one is called `{}` too", domain.name),
+                "give each domain a name of its own",
+            ));
+        }
+        vcpus += u64::from(domain.vcpus);
+        if vcpus > MOST_CPUS {
+            return Err(reader.error(
+                "vcpus",
+                format!("the domains have more than {MOST_CPUS} vCPUs together"),
+                "use fewer or smaller domains",
+            ));
+        }
+        domains.push(domain);
+    }
+    Ok(Scenario {
+        name: root.text("name")?.unwrap_or_else(|| default_name.to_owned()),
+        description: root.text("description")?.unwrap_or_default(),
+        seed: root.u64("seed")?,
+        limit: root.some_time("limit")?,
+        host,
+        domains,
+    })
+}
+
+fn host(r: &Reader<'_>) -> Result<Host> {
+    let (sockets, cores, threads) = (r.u32("sockets")?, r.u32("cores")?, r.u32("threads")?);
+    let pcpus = u64::from(sockets) * u64::from(cores) * u64::from(threads);
+    if pcpus > MOST_CPUS {
+        return Err(r.error(
+            "cores",
+            format!(
+                "{sockets} sockets x {cores} cores x {threads} threads are {pcpus} pCPUs, too many"
+            ),
+            format!("a host has at most {MOST_CPUS} pCPUs"),
+        ));
+    }
+    let schedulers: Vec<&'static str> = names::schedulers().iter().map(|s| s.name).collect();
+    let scheduler = r.name("scheduler", &schedulers)?;
+    Ok(Host {
+        sockets,
+        cores,
+        threads,
+        smt_permille: r.u32("smt_permille")?,
+        params: params::of_scheduler(r, &scheduler)?,
+        scheduler,
+        costs: r.table("costs")?.as_ref().map_or_else(|| Ok(Costs::default()), costs)?,
+    })
+}
+
+fn costs(r: &Reader<'_>) -> Result<Costs> {
+    Ok(Costs {
+        cache_hit: r.some_time("cache_hit")?,
+        atomic: r.some_time("atomic")?,
+        same_core: r.some_time("same_core")?,
+        cross_core: r.some_time("cross_core")?,
+        cross_socket: r.some_time("cross_socket")?,
+        spin_iteration: r.some_time("spin_iteration")?,
+        fence: r.some_time("fence")?,
+        context_switch: r.some_time("context_switch")?,
+        hypercall: r.some_time("hypercall")?,
+        ipi: r.some_time("ipi")?,
+        interrupt: r.some_time("interrupt")?,
+        migration: r.some_time("migration")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::keys::{Absent, COSTS, KERNEL, Key};
+    use super::super::words::legal;
+    use super::domain::kernel;
+    use super::*;
+    use overspin_scenario::Kernel;
+
+    /// Defaults stand in words in the key list and in code in the types: they must be the same.
+    #[test]
+    fn documented_defaults_are_the_types_defaults() {
+        let document = Document::parse("defaults", "").unwrap();
+        let open =
+            |section| Reader::open(&document, &document.root, String::new(), section).unwrap();
+        assert_eq!(costs(&open(&COSTS)).unwrap(), Costs::default());
+        assert_eq!(kernel(&open(&KERNEL)).unwrap(), Kernel::default());
+    }
+
+    #[test]
+    fn every_default_is_legal() {
+        for section in super::super::keys::SECTIONS {
+            for key in section.keys {
+                let Key { absent: Absent::Is(default), name, .. } = key else { continue };
+                let value =
+                    if default.parse::<u64>().is_ok() || matches!(*default, "true" | "false") {
+                        (*default).to_owned()
+                    } else {
+                        format!("{default:?}")
+                    };
+                let document = Document::parse("default", &format!("{name} = {value}")).unwrap();
+                let r = Reader::open(&document, &document.root, String::new(), section).unwrap();
+                let fine = match key.kind {
+                    super::super::keys::Kind::Time { .. } => r.time(name).is_ok(),
+                    super::super::keys::Kind::Integer { .. } => r.integer(name).is_ok(),
+                    super::super::keys::Kind::Boolean => r.boolean(name).is_ok(),
+                    _ => r.text(name).is_ok(),
+                };
+                assert!(fine, "{} {name} = {value}: {}", section.heading, legal(key));
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Keys that a scheduler brings: its own parameters and those of domains under it. The registry of
+//! schedulers says what they take, so a new scheduler needs nothing here.
+
+use super::ScenarioError;
+use super::keys::{Absent, Key, Kind, Section, Whose};
+use super::quantity::LONGEST;
+use super::reader::Reader;
+use overspin_scenario::{NS, Picos, Setting, Settings};
+use overspin_sched::{ParamInfo, ParamKind, SchedError};
+use std::sync::LazyLock;
+
+/// The sections of one scheduler.
+struct Sections {
+    scheduler: &'static str,
+    own: &'static Section,
+    domain: &'static Section,
+}
+
+/// Of all schedulers, in the order of the registry. Made once, and leaked: sections are static.
+static SECTIONS: LazyLock<Vec<Sections>> = LazyLock::new(|| {
+    let leak = |heading: String, doc: String, infos: &[ParamInfo]| -> &'static Section {
+        Box::leak(Box::new(Section {
+            heading: heading.leak(),
+            doc: doc.leak(),
+            keys: infos.iter().map(key).collect::<Vec<_>>().leak(),
+        }))
+    };
+    let one = |info: &overspin_sched::SchedulerInfo| {
+        let with = |table| format!("{table} with scheduler = \"{}\"", info.name);
+        Sections {
+            scheduler: info.name,
+            own: leak(with("[host.scheduler_params]"), info.brief.into(), info.params),
+            domain: leak(
+                with("[domain.scheduler_params]"),
+                format!("What `{}` lets a domain have besides weight and cap.", info.name),
+                info.domain_params,
+            ),
+        }
+    };
+    overspin_sched::schedulers().iter().map(one).collect()
+});
+
+/// Nanoseconds of a scheduler as the times of a scenario.
+fn picos(ns: i64) -> Picos {
+    Picos::try_from(ns).unwrap_or(0).saturating_mul(NS).min(LONGEST)
+}
+
+fn key(info: &ParamInfo) -> Key {
+    let kind = match info.kind {
+        ParamKind::Time { min, max } => Kind::Time { min: picos(min), max: picos(max) },
+        // No scheduler has a parameter below zero.
+        ParamKind::Number { min, max } => {
+            Kind::Integer { min: min.max(0).unsigned_abs(), max: max.max(0).unsigned_abs() }
+        }
+        ParamKind::Flag => Kind::Boolean,
+        ParamKind::Word(words) => Kind::Choice(words),
+    };
+    Key { name: info.key, kind, absent: Absent::Means(info.default), doc: info.doc }
+}
+
+/// The sections that schedulers bring, those without keys left out.
+pub(super) fn sections(whose: Whose) -> impl Iterator<Item = &'static Section> {
+    let of = move |s: &Sections| match whose {
+        Whose::Scheduler => s.own,
+        Whose::Domain => s.domain,
+    };
+    SECTIONS.iter().map(of).filter(|s| !s.keys.is_empty())
+}
+
+/// Parameters of the scheduler of the host that `host` reads.
+pub(super) fn of_scheduler(host: &Reader<'_>, scheduler: &str) -> Result<Settings, ScenarioError> {
+    let settings = read(host, scheduler, |s| s.own)?;
+    // What one range cannot say, the scheduler itself checks.
+    let made = overspin_sched::make(scheduler, &overspin_sim::scheduler_params(&settings));
+    match made {
+        Ok(_) => Ok(settings),
+        Err(error) => Err(located(host, &error)),
+    }
+}
+
+/// Parameters of the domain that `domain` reads, on a host with this scheduler.
+pub(super) fn of_domain(domain: &Reader<'_>, scheduler: &str) -> Result<Settings, ScenarioError> {
+    read(domain, scheduler, |s| s.domain)
+}
+
+fn read(
+    reader: &Reader<'_>,
+    scheduler: &str,
+    which: fn(&Sections) -> &'static Section,
+) -> Result<Settings, ScenarioError> {
+    let mut settings = Settings::new();
+    let Some(sections) = SECTIONS.iter().find(|s| s.scheduler == scheduler) else {
+        return Ok(settings);
+    };
+    let section = which(sections);
+    let Some(table) = reader.table_of("scheduler_params", section)? else { return Ok(settings) };
+    for key in section.keys.iter().filter(|k| table.node(k.name).is_some()) {
+        let value = match key.kind {
+            Kind::Time { .. } => table.time(key.name)?.map(Setting::Time),
+            Kind::Integer { .. } => {
+                let value = table.integer(key.name)?;
+                value.map(|v| Setting::Number(i64::try_from(v).unwrap_or(i64::MAX)))
+            }
+            Kind::Boolean => Some(Setting::Flag(table.boolean(key.name)?)),
+            Kind::Choice(words) => Some(Setting::Word(table.name(key.name, words)?)),
+            _ => None,
+        };
+        settings.extend(value.map(|v| (key.name.to_owned(), v)));
+    }
+    Ok(settings)
+}
+
+/// A complaint of the scheduler, at the key that it names.
+fn located(host: &Reader<'_>, error: &SchedError) -> ScenarioError {
+    match error {
+        SchedError::IllegalParam { key, value, legal } => host.error_in(
+            "scheduler_params",
+            key,
+            format!("`{key}` = {value} is not legal"),
+            format!("legal values: {legal}"),
+        ),
+        _ => host.error("scheduler", error.to_string(), "see `overspin list schedulers`"),
+    }
+}

@@ -1,0 +1,82 @@
+//! What a guest tells about itself: counts of its locks, and who waits for what.
+
+use super::Guest;
+use crate::memory::NONE;
+use crate::vcpu::Op;
+use crate::world::World;
+
+impl Guest {
+    /// Counts a slow path at the lock that the current vCPU waits for.
+    pub(crate) fn count_slow_path(&self, world: &World) {
+        let lock = world.cpu().lock_wanted.get();
+        if lock != NONE {
+            let c = &self.bank.counters(lock as usize).slow_paths;
+            c.set(c.get() + 1);
+        }
+    }
+
+    /// Counts a kick at the lock that the current vCPU releases.
+    pub(crate) fn count_kick(&self, world: &World) {
+        let lock = world.cpu().lock_released.get();
+        if lock != NONE {
+            let c = &self.bank.counters(lock as usize).kicks;
+            c.set(c.get() + 1);
+        }
+    }
+
+    /// Statistics of all locks, named ones first.
+    pub(crate) fn lock_outcomes(&self) -> Vec<overspin_scenario::LockOutcome> {
+        let queues = (0..self.vcpus).map(|i| format!("runqueue/{i}"));
+        self.named_locks
+            .iter()
+            .cloned()
+            .chain(queues)
+            .enumerate()
+            .map(|(i, name)| self.bank.outcome(i, name))
+            .collect()
+    }
+
+    fn lock_name(&self, lock: u32) -> String {
+        let lock = lock as usize;
+        match self.named_locks.get(lock) {
+            Some(name) => name.clone(),
+            None => format!("runqueue/{}", lock - self.named_locks.len()),
+        }
+    }
+
+    /// Who waits for what, for the report of a deadlock.
+    pub(crate) fn waits(&self, world: &World) -> Vec<String> {
+        let mut lines = Vec::new();
+        let full = |v: u32| format!("{}/v{}", self.domain.name, v - self.first);
+        for v in &world.vcpus[self.first as usize..(self.first + self.vcpus) as usize] {
+            let lock = v.lock_wanted.get();
+            if lock == NONE {
+                continue;
+            }
+            let how = match v.op.get() {
+                Op::Poll => "sleeps in the hypervisor waiting for",
+                Op::Spin => "spins on",
+                _ => "is in the slow path of",
+            };
+            let holder = match self.bank.holder(lock as usize) {
+                Some(h) => format!("held by {}", full(h)),
+                None => "held by nobody (a lost wake-up)".into(),
+            };
+            lines.push(format!(
+                "{} (task {}) {how} lock {}, {holder}",
+                full(v.id),
+                v.task.get().name,
+                self.lock_name(lock)
+            ));
+        }
+        for (i, s) in self.semaphores.borrow().iter().enumerate() {
+            for t in &s.waiters {
+                lines.push(format!(
+                    "{}: task {} sleeps on semaphore {i}, which nobody raises",
+                    self.domain.name, t.name
+                ));
+            }
+        }
+        lines
+    }
+}
