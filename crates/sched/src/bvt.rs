@@ -388,7 +388,9 @@ impl Scheduler for Bvt {
             }
         }
         for (i, pcpu) in self.pcpus.iter().enumerate() {
-            if let Some(v) = self.links.iter(&pcpu.queue).find(|v| machine.home(VcpuId(*v)).index() != i) {
+            if let Some(v) =
+                self.links.iter(&pcpu.queue).find(|v| machine.home(VcpuId(*v)).index() != i)
+            {
                 return Err(format!("vCPU {v} is queued on pCPU {i}, away from its home"));
             }
         }

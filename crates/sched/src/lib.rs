@@ -48,8 +48,10 @@ mod hypervisor;
 mod ids;
 mod list;
 mod machine;
+mod null;
 mod params;
 mod registry;
+mod round_robin;
 mod scheduler;
 mod topology;
 

@@ -23,11 +23,25 @@ use crate::cpuset::CpuSet;
 use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::list::{Links, List};
 use crate::machine::{Machine, flags};
+use crate::registry::SchedulerInfo;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+
+pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
+    name: "null",
+    brief: "one pCPU for each vCPU, for good; those too many wait",
+    source: "Xen null",
+    work_conserving: false,
+    weights: false,
+    caps: false,
+    params: &[],
+    domain_params: &[],
+    make: |_| Ok(Box::new(Null::new())),
+};
 
 /// The null scheduler. Made by name with [`make`](crate::make).
 ///
@@ -49,7 +63,7 @@ pub struct Null {
 }
 
 impl Null {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
             owner: Vec::new(),
             place: Vec::new(),
@@ -214,9 +228,8 @@ impl Scheduler for Null {
             self.take_waiting(cx, p);
         }
         let owner = self.owner[p.index()];
-        let ready = |v: &VcpuId| {
-            cx.is_runnable(*v) && (!cx.is_running(*v) || cx.current(p) == Some(*v))
-        };
+        let ready =
+            |v: &VcpuId| cx.is_runnable(*v) && (!cx.is_running(*v) || cx.current(p) == Some(*v));
         Decision { next: owner.filter(ready), slice: None }
     }
 
@@ -237,7 +250,13 @@ impl Scheduler for Null {
     fn detail(&self, v: VcpuId) -> Option<Detail> {
         let assigned = self.place.get(v.index())?.is_some();
         let waits = self.links.is_linked(v.0);
-        let class = if assigned { "assigned" } else if waits { "waiting" } else { "offline" };
+        let class = if assigned {
+            "assigned"
+        } else if waits {
+            "waiting"
+        } else {
+            "offline"
+        };
         Some(Detail { class, credit: 0, active: assigned })
     }
 

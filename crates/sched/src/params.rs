@@ -45,6 +45,17 @@ pub struct ParamInfo {
     pub doc: &'static str,
 }
 
+impl ParamInfo {
+    pub(crate) const fn time(
+        key: &'static str,
+        (min, max): (Nanos, Nanos),
+        default: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        Self { key, kind: ParamKind::Time { min, max }, default, doc }
+    }
+}
+
 impl fmt::Display for ParamKind {
     /// The legal values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

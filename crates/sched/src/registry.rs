@@ -2,7 +2,9 @@
 
 use crate::credit::{self, Credit, Profile};
 use crate::error::SchedError;
+use crate::null;
 use crate::params::{ParamInfo, Params};
+use crate::round_robin;
 use crate::scheduler::Scheduler;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -21,6 +23,8 @@ pub struct SchedulerInfo {
     /// Whether a pCPU idles only if no vCPU that may run there waits, at least in a weak form; caps
     /// and reservations suspend it.
     pub work_conserving: bool,
+    /// Whether domains share contended time by their weights.
+    pub weights: bool,
     /// Whether domains can be capped.
     pub caps: bool,
     /// Its parameters.
@@ -42,6 +46,7 @@ const fn credit(
         brief: profile.brief,
         source: profile.source,
         work_conserving: true,
+        weights: true,
         caps: true,
         params,
         domain_params: &[],
@@ -59,6 +64,8 @@ static SCHEDULERS: &[SchedulerInfo] = &[
     credit(&Profile::Y2008, credit::Y2008_PARAMS, |p| {
         Ok(Box::new(Credit::new(&Profile::Y2008, p)?))
     }),
+    round_robin::INFO,
+    null::INFO,
 ];
 
 /// All schedulers, each profile on its own.

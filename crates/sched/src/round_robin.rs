@@ -14,13 +14,33 @@
 //! queues in the pass that takes it off, but others take it only when its registers are saved.
 
 use crate::cpuset::CpuSet;
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, MS, Nanos, PcpuId, SEC, TimerId, US, VcpuId};
 use crate::list::{Links, List};
 use crate::machine::Machine;
+use crate::params::ParamInfo;
+use crate::registry::SchedulerInfo;
 use crate::scheduler::{Context, Decision, DomainParams, Scheduler};
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+
+pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
+    name: "rr",
+    brief: "round robin: one queue for all pCPUs, first come, first served, with a quantum",
+    source: "textbook",
+    work_conserving: true,
+    weights: false,
+    caps: false,
+    params: &[ParamInfo::time(
+        "quantum",
+        (US, 10 * SEC),
+        "10 ms",
+        "What runs gives way after this long, if another vCPU waits.",
+    )],
+    domain_params: &[],
+    make: |params| Ok(Box::new(RoundRobin::new(params.time("quantum").unwrap_or(10 * MS)))),
+};
 
 #[derive(Clone, Debug)]
 struct Vcpu {
@@ -46,7 +66,7 @@ pub struct RoundRobin {
 
 impl RoundRobin {
     /// `quantum` in ns.
-    pub(crate) fn new(quantum: Nanos) -> Self {
+    fn new(quantum: Nanos) -> Self {
         Self {
             quantum,
             vcpus: Vec::new(),

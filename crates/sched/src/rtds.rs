@@ -356,9 +356,7 @@ impl Scheduler for Rtds {
         let keep = current.filter(|v| {
             let vcpu = &self.vcpus[v.index()];
             let first = first.map(|f| self.vcpus[f.index()].priority());
-            cx.is_runnable(*v)
-                && vcpu.left > 0
-                && first.is_none_or(|first| vcpu.priority() < first)
+            cx.is_runnable(*v) && vcpu.left > 0 && first.is_none_or(|first| vcpu.priority() < first)
         });
         let next = keep.or(first);
         self.idle.set(p, next.is_none());

@@ -285,8 +285,8 @@ impl Sedf {
             let share = &vcpu.share;
             weights[home(i)] += share.weight;
             if share.weight == 0 {
-                taken[home(i)] += i128::from(WEIGHT_PERIOD) * i128::from(share.slice)
-                    / i128::from(share.period);
+                taken[home(i)] +=
+                    i128::from(WEIGHT_PERIOD) * i128::from(share.slice) / i128::from(share.period);
             }
         }
         for (i, vcpu) in self.vcpus.iter_mut().enumerate() {

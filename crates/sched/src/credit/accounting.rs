@@ -3,8 +3,9 @@
 //! One credit is 100 us of running. Divisions round towards zero, or up where the comment or
 //! `div_ceil` says so; all sums fit an i64 (65535 × 10,000 vCPUs × 10^8 credits).
 
-use super::profile::{CREDITS_PER_MS, MS};
+use super::profile::CREDITS_PER_MS;
 use super::{Credit, Priority};
+use crate::ids::MS;
 use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
 use crate::list::List;
 use crate::scheduler::Context;

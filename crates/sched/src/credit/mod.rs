@@ -34,13 +34,14 @@ pub(crate) use profile::{Profile, TODAY_PARAMS, Y2008_PARAMS, Y2013_PARAMS};
 
 use crate::cpuset::CpuSet;
 use crate::error::SchedError;
+use crate::ids::US;
 use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
 use crate::list::{Links, List};
 use crate::machine::Machine;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
 use alloc::string::String;
 use alloc::vec::Vec;
-use profile::{Params, US, Yields};
+use profile::{Params, Yields};
 
 /// The class of a vCPU; a greater one goes first. `Idle` is that of the idle vCPU alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

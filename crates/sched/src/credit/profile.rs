@@ -4,12 +4,8 @@
 //! field. Source: schedulers specification §2 and §3.1.
 
 use crate::error::SchedError;
-use crate::ids::Nanos;
+use crate::ids::{MS, Nanos, US};
 use crate::params::{self, ParamInfo, ParamKind, ParamValue};
-
-/// ns in a microsecond and in a millisecond.
-pub(crate) const US: Nanos = 1_000;
-pub(crate) const MS: Nanos = 1_000_000;
 
 /// Credits that a running vCPU burns in a millisecond.
 pub(crate) const CREDITS_PER_MS: i64 = 10;
