@@ -284,6 +284,23 @@ impl Hypervisor {
         out.push(Action::Resched(p));
     }
 
+    /// `v`, which runs, gives way in favour of `to`, which waits (a directed yield, as a host does
+    /// for a vCPU that spins). Returns false, and does nothing, if one of them is in another state,
+    /// or if the scheduler does not do that; [`Self::yield_now`] is what is left then.
+    pub fn yield_to(&mut self, now: Nanos, v: VcpuId, to: VcpuId, out: &mut Vec<Action>) -> bool {
+        self.tell(now);
+        let states = (self.machine.runstate(v), self.machine.runstate(to));
+        if states != (RunState::Running, RunState::Runnable) {
+            return false;
+        }
+        let p = self.machine.vcpu(v).on;
+        let yields = self.scheduler.yield_to(cx!(self, now, p, out), v, to);
+        if yields {
+            out.push(Action::Resched(p));
+        }
+        yields
+    }
+
     /// Changes where `v` may and would rather run, and places it anew.
     ///
     /// # Errors

@@ -46,6 +46,7 @@ mod credit;
 mod error;
 mod hypervisor;
 mod ids;
+mod linux;
 mod list;
 mod machine;
 mod null;

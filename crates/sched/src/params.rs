@@ -54,6 +54,10 @@ impl ParamInfo {
     ) -> Self {
         Self { key, kind: ParamKind::Time { min, max }, default, doc }
     }
+
+    pub(crate) const fn flag(key: &'static str, default: &'static str, doc: &'static str) -> Self {
+        Self { key, kind: ParamKind::Flag, default, doc }
+    }
 }
 
 impl fmt::Display for ParamKind {

@@ -2,6 +2,7 @@
 
 use crate::credit::{self, Credit, Profile};
 use crate::error::SchedError;
+use crate::linux;
 use crate::null;
 use crate::params::{ParamInfo, Params};
 use crate::round_robin;
@@ -66,6 +67,8 @@ static SCHEDULERS: &[SchedulerInfo] = &[
     }),
     round_robin::INFO,
     null::INFO,
+    linux::CFS,
+    linux::EEVDF,
 ];
 
 /// All schedulers, each profile on its own.

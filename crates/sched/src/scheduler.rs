@@ -218,6 +218,15 @@ pub trait Scheduler: Debug + Send {
     /// `v`, which is current, gives way: remember it. The layer then asks its pCPU to reschedule.
     fn yield_now(&mut self, cx: &mut Context<'_>, v: VcpuId);
 
+    /// `v`, which is current, gives way in favour of `to`, which is runnable and not current. Returns
+    /// false, with nothing done, if that cannot be. If true, the layer asks the pCPU of `v` to
+    /// reschedule.
+    ///
+    /// By default there are no directed yields, and it is always false.
+    fn yield_to(&mut self, _cx: &mut Context<'_>, _v: VcpuId, _to: VcpuId) -> bool {
+        false
+    }
+
     /// Chooses where `v` should be placed, within its hard affinity.
     fn pick(&mut self, cx: &mut Context<'_>, v: VcpuId) -> PcpuId;
 

@@ -3,7 +3,8 @@
 //! Three nested scheduling domains, as far as each is larger than the one before: the threads of a
 //! core, the pCPUs of a socket (which share a cache), the machine.
 
-use super::{Arrival, Class, Host};
+use super::Host;
+use super::class::{Arrival, Class};
 use crate::cpuset::CpuSet;
 use crate::ids::{Nanos, PcpuId, VcpuId};
 use crate::machine::Machine;
@@ -169,8 +170,9 @@ impl<C: Class> Host<C> {
         self.pull(cx, p, v).then_some(v)
     }
 
-    /// The part of a tick of `p` that balances: pulls from who is much busier, and tells an idle pCPU
-    /// that somebody waits here.
+    /// The part of a tick of `p` that balances: pulls from who is much busier, and moves what waits here
+    /// to an idle pCPU. (Were that only told to look, what it finds might have just run here, and be
+    /// hot each time.)
     pub(super) fn balance(&mut self, cx: &mut Context<'_>, p: PcpuId) {
         let topology = *cx.topology();
         for (level, (range, percent)) in domains(&topology, p).enumerate() {
@@ -190,9 +192,10 @@ impl<C: Class> Host<C> {
             return;
         }
         let near = |hard: &CpuSet| self.idle.cycle_and(p, hard);
-        if let Some((_, idle)) = self.movable(cx, p, near, i64::MAX) {
-            self.idle.remove(idle);
-            cx.resched(idle);
+        if let Some((v, idle)) = self.movable(cx, p, near, i64::MAX)
+            && self.pull(cx, idle, v)
+        {
+            self.check_preemption(cx, v);
         }
     }
 }

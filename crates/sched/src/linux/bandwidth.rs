@@ -8,7 +8,8 @@
 //! the next refill. Ticks and passes find that out, so a domain may overrun by a tick on each pCPU;
 //! what it overruns is a debt of the local pool. What a local pool has left is kept there.
 
-use super::{Arrival, Class, Host};
+use super::Host;
+use super::class::{Arrival, Class};
 use crate::ids::{DomainId, Nanos, PcpuId, TimerId};
 use crate::scheduler::Context;
 use alloc::vec;
@@ -58,7 +59,11 @@ impl<C: Class> Host<C> {
                 *quota = Some(Quota { each_period, pool: each_period, local });
             }
         }
-        if cap == 0 { self.quotas.remove(&d) } else { self.quotas.insert(d) };
+        if cap == 0 {
+            self.quotas.remove(&d)
+        } else {
+            self.quotas.insert(d)
+        };
     }
 
     /// Sets the refill timer if there is anything to refill and it is not set.

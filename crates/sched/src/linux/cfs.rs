@@ -7,11 +7,11 @@
 //!
 //! Invariants: always-runnable vCPUs of one pCPU differ by at most a slice and a tick in virtual
 //! runtime; no starvation. Source: schedulers specification §9.1. Decisions where it is silent: a
-//! buddy may be ahead of the first by the wakeup granularity at the *first's* weight; the last buddy
-//! is set by a preemption with at least as many vCPUs on the queue as the latency is made for (8); a
-//! yield counts until its vCPU is picked or leaves.
+//! buddy may be ahead of the first by the wakeup granularity at the *first's* weight; a vCPU that
+//! preempts is the next buddy, and what it preempts the last buddy if the queue has at least as many
+//! vCPUs as the latency is made for (8); a yield counts until its vCPU is picked or leaves.
 
-use super::{Arrival, Class, Entity, NICE_0, RunQueue};
+use super::class::{self, Arrival, Class, Entity, NICE_0, RunQueue};
 use crate::ids::{Nanos, VcpuId};
 use alloc::format;
 use alloc::string::String;
@@ -21,7 +21,7 @@ const LATENCY_COUNT: i64 = 8;
 
 /// The class. Times in ns, on one pCPU: they grow with the logarithm of the number of pCPUs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cfs {
+pub(super) struct Cfs {
     pub latency: Nanos,
     pub min_granularity: Nanos,
     pub wakeup_granularity: Nanos,
@@ -29,13 +29,13 @@ pub(crate) struct Cfs {
 
 /// What it keeps for each pCPU. Buddies are on the queue.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(super) struct Queue {
     min_vruntime: Nanos,
     /// Yielded.
     skip: Option<VcpuId>,
     /// Was preempted by a wake-up.
     last: Option<VcpuId>,
-    /// Was yielded to.
+    /// Was yielded to, or preempted by its wake-up.
     next: Option<VcpuId>,
 }
 
@@ -79,7 +79,7 @@ impl Class for Cfs {
     }
 
     fn start(&mut self, pcpus: u32) {
-        let factor = super::scale(pcpus);
+        let factor = class::scale(pcpus);
         self.latency *= factor;
         self.min_granularity *= factor;
         self.wakeup_granularity *= factor;
@@ -190,8 +190,11 @@ impl Class for Cfs {
     ) -> bool {
         let (now, then) = (&entities[current.index()], &entities[new.index()]);
         let preempts = now.vruntime - then.vruntime > self.granularity(then);
-        if preempts && queue.count() >= LATENCY_COUNT {
-            queue.class.last = Some(current);
+        if preempts {
+            queue.class.next = Some(new);
+            if queue.count() >= LATENCY_COUNT {
+                queue.class.last = Some(current);
+            }
         }
         preempts
     }

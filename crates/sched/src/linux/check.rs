@@ -1,6 +1,7 @@
 //! What must be true of a Linux host between any two calls.
 
-use super::{Class, Host};
+use super::Host;
+use super::class::Class;
 use crate::ids::{PcpuId, VcpuId};
 use crate::machine::Machine;
 use alloc::format;

@@ -12,17 +12,18 @@
 //! unless `next_buddy` is set, as in kernels of the 6.6 line.
 //!
 //! Invariants: some vCPU is always eligible; the lag of always-runnable vCPUs stays within a request
-//! and a tick. Source: schedulers specification §9.2. The delayed dequeue and the slices per task of
+//! and a tick. Source: schedulers specification §9.2, where it is silent the kernel (a yield without
+//! anybody else on the queue has no effect). The delayed dequeue and the slices per task of
 //! later kernels are not built.
 
-use super::{Arrival, Class, Entity, NICE_0, RunQueue};
+use super::class::{self, Arrival, Class, Entity, NICE_0, RunQueue};
 use crate::ids::{Nanos, VcpuId};
 use alloc::format;
 use alloc::string::String;
 
 /// The class. `base_slice` in ns, on one pCPU: it grows with the logarithm of their number.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Eevdf {
+pub(super) struct Eevdf {
     pub base_slice: Nanos,
     pub run_to_parity: bool,
     pub next_buddy: bool,
@@ -32,7 +33,7 @@ pub(crate) struct Eevdf {
 
 /// What it keeps for each pCPU.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(super) struct Queue {
     /// Σ weight × vruntime of all on the queue, the running one included.
     weighted: i128,
     /// V when the queue was last left empty.
@@ -80,7 +81,7 @@ impl Class for Eevdf {
     }
 
     fn start(&mut self, pcpus: u32) {
-        self.base_slice *= super::scale(pcpus);
+        self.base_slice *= class::scale(pcpus);
     }
 
     fn key(&self, entity: &Entity) -> Nanos {
@@ -147,9 +148,8 @@ impl Class for Eevdf {
         // times, and run slower for a greater weight.
         let v_average = average(queue);
         let entity = &mut entities[v.index()];
-        let scale = |t: Nanos| {
-            (i128::from(t) * i128::from(entity.weight) / i128::from(weight)) as Nanos
-        };
+        let scale =
+            |t: Nanos| (i128::from(t) * i128::from(entity.weight) / i128::from(weight)) as Nanos;
         let vruntime = v_average - scale(v_average - entity.vruntime);
         let deadline = vruntime + scale(entity.deadline - entity.vruntime);
         queue.class.weighted -= weighted(entity);
@@ -207,9 +207,11 @@ impl Class for Eevdf {
         self.pick(queue, entities, Some(current)) == Some(new)
     }
 
-    fn yield_now(&self, _queue: &mut RunQueue<Queue>, entities: &mut [Entity], current: VcpuId) {
-        let entity = &mut entities[current.index()];
-        entity.deadline += self.request(entity);
+    fn yield_now(&self, queue: &mut RunQueue<Queue>, entities: &mut [Entity], current: VcpuId) {
+        if queue.count() > 1 {
+            let entity = &mut entities[current.index()];
+            entity.deadline += self.request(entity);
+        }
     }
 
     fn favour(&self, queue: &mut RunQueue<Queue>, v: VcpuId) {

@@ -1,0 +1,141 @@
+//! Names and parameters of `cfs` and `eevdf`.
+
+use super::{Cfs, Eevdf, Host};
+use crate::ids::{MS, Nanos, US};
+use crate::params::{ParamInfo, Params};
+use crate::registry::SchedulerInfo;
+use alloc::boxed::Box;
+
+/// Parameters that both classes have. Times in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tunables {
+    pub tick: Nanos,
+    /// What ran less than this ago is not pulled to another pCPU.
+    pub migration_cost: Nanos,
+    pub bandwidth_period: Nanos,
+    pub group_shares: bool,
+    pub balance: bool,
+}
+
+impl Tunables {
+    fn new(params: &Params) -> Self {
+        Self {
+            tick: params.time("tick").unwrap_or(4 * MS),
+            migration_cost: params.time("migration_cost").unwrap_or(500 * US),
+            bandwidth_period: params.time("bandwidth_period").unwrap_or(100 * MS),
+            group_shares: params.flag("group_shares").unwrap_or(false),
+            balance: params.flag("balance").unwrap_or(false),
+        }
+    }
+}
+
+const TICK: ParamInfo =
+    ParamInfo::time("tick", (100 * US, 10 * MS), "4 ms", "Period of the tick (4 ms is 250 Hz).");
+const MIGRATION_COST: ParamInfo = ParamInfo::time(
+    "migration_cost",
+    (0, 100 * MS),
+    "500 us",
+    "A vCPU that ran less than this ago is not pulled to another pCPU.",
+);
+const BANDWIDTH_PERIOD: ParamInfo = ParamInfo::time(
+    "bandwidth_period",
+    (MS, 1000 * MS),
+    "100 ms",
+    "Period in which a domain gets its cap as a quota.",
+);
+const GROUP_SHARES: ParamInfo = ParamInfo::flag(
+    "group_shares",
+    "false",
+    "A domain's weight is divided by its runnable vCPUs instead of being that of each.",
+);
+const BALANCE: ParamInfo = ParamInfo::flag(
+    "balance",
+    "false",
+    "Balance scheduling: no two vCPUs of a domain on the queue of one pCPU, if possible.",
+);
+
+pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
+    name: "cfs",
+    brief: "Linux host: completely fair by virtual runtime, preemption by ticks and wake-ups",
+    source: "Linux 2.6.23 to 6.5 (constants of 5.x)",
+    work_conserving: true,
+    weights: true,
+    caps: true,
+    params: &[
+        ParamInfo::time(
+            "latency",
+            (100 * US, 1000 * MS),
+            "6 ms, times 1 + log2(pCPUs), at most 4",
+            "Time in which each of up to 8 vCPUs of a pCPU should run once; on one pCPU.",
+        ),
+        ParamInfo::time(
+            "min_granularity",
+            (100 * US, 1000 * MS),
+            "750 us, times 1 + log2(pCPUs), at most 4",
+            "Share of each vCPU where more than 8 wait; on one pCPU.",
+        ),
+        ParamInfo::time(
+            "wakeup_granularity",
+            (0, 1000 * MS),
+            "1 ms, times 1 + log2(pCPUs), at most 4",
+            "By how much a waking vCPU must be behind to preempt; on one pCPU.",
+        ),
+        TICK,
+        MIGRATION_COST,
+        BANDWIDTH_PERIOD,
+        GROUP_SHARES,
+        BALANCE,
+    ],
+    domain_params: &[],
+    make: |params| {
+        let class = Cfs {
+            latency: params.time("latency").unwrap_or(6 * MS),
+            min_granularity: params.time("min_granularity").unwrap_or(750 * US),
+            wakeup_granularity: params.time("wakeup_granularity").unwrap_or(MS),
+        };
+        Ok(Box::new(Host::new(class, Tunables::new(params))))
+    },
+};
+
+pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
+    name: "eevdf",
+    brief: "Linux host: earliest eligible virtual deadline, what sleeps keeps its lag",
+    source: "Linux 6.6",
+    work_conserving: true,
+    weights: true,
+    caps: true,
+    params: &[
+        ParamInfo::time(
+            "base_slice",
+            (100 * US, 100 * MS),
+            "750 us, times 1 + log2(pCPUs), at most 4",
+            "Run time of one request; on one pCPU.",
+        ),
+        ParamInfo::flag(
+            "run_to_parity",
+            "true",
+            "What runs is not preempted before its request is over or it is ahead of its share.",
+        ),
+        ParamInfo::flag(
+            "next_buddy",
+            "false",
+            "Honour directed yields to eligible vCPUs, as kernels after the 6.6 line do.",
+        ),
+        TICK,
+        MIGRATION_COST,
+        BANDWIDTH_PERIOD,
+        GROUP_SHARES,
+        BALANCE,
+    ],
+    domain_params: &[],
+    make: |params| {
+        let tunables = Tunables::new(params);
+        let class = Eevdf {
+            base_slice: params.time("base_slice").unwrap_or(750 * US),
+            run_to_parity: params.flag("run_to_parity").unwrap_or(true),
+            next_buddy: params.flag("next_buddy").unwrap_or(false),
+            tick: tunables.tick,
+        };
+        Ok(Box::new(Host::new(class, tunables)))
+    },
+};

@@ -1,0 +1,152 @@
+//! On and off the queues: charging, weights, ticks.
+
+use super::Host;
+use super::class::{Arrival, Class};
+use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::machine::Machine;
+use crate::scheduler::Context;
+
+impl<C: Class> Host<C> {
+    /// Charges what runs on `p`. Returns whether it must give way.
+    pub(super) fn charge(&mut self, now: Nanos, p: PcpuId) -> bool {
+        let queue = &mut self.queues[p.index()];
+        let time = now - queue.charged;
+        let Some(v) = queue.current.filter(|_| time > 0) else { return false };
+        queue.charged = now;
+        let gives_way = self.class.charge(queue, &mut self.entities, time);
+        let domain = &mut self.domains[self.vcpus[v.index()].domain.index()];
+        let in_quota = domain.quota.as_mut().is_none_or(|quota| quota.charge(p, time));
+        gives_way || !in_quota
+    }
+
+    /// Charges what runs on `p` and asks it to pass if that must give way.
+    pub(super) fn update(&mut self, cx: &mut Context<'_>, p: PcpuId) {
+        if self.charge(cx.now(), p) {
+            cx.resched(p);
+        }
+    }
+
+    /// Puts `v` on the queue of its home, or aside if its domain has no quota left there. Returns
+    /// whether it is on the queue.
+    pub(super) fn enqueue(&mut self, cx: &mut Context<'_>, v: VcpuId, arrival: Arrival) -> bool {
+        let p = cx.home(v);
+        self.update(cx, p);
+        let vcpu = &mut self.vcpus[v.index()];
+        let quota = self.domains[vcpu.domain.index()].quota.as_mut();
+        if quota.is_some_and(|quota| !quota.admit(p)) {
+            vcpu.throttled = true;
+            return false;
+        }
+        vcpu.queued = true;
+        let queue = &mut self.queues[p.index()];
+        self.class.place(queue, &mut self.entities, v, arrival);
+        let entity = &mut self.entities[v.index()];
+        queue.load += entity.weight;
+        queue.link(entity, v, self.class.key(entity));
+        self.waiting.insert(p);
+        true
+    }
+
+    /// Takes `v`, queued or current, off the queue of its home, which is charged.
+    pub(super) fn dequeue(&mut self, machine: &Machine, v: VcpuId) {
+        let p = machine.home(v);
+        let queue = &mut self.queues[p.index()];
+        if queue.current == Some(v) {
+            queue.current = None;
+        }
+        let entity = &mut self.entities[v.index()];
+        queue.unlink(entity, v);
+        queue.load -= entity.weight;
+        self.class.left(queue, &mut self.entities, v);
+        self.waiting.set(p, !queue.tree.is_empty());
+        self.vcpus[v.index()].queued = false;
+    }
+
+    /// After `v` was queued: its home passes if it idles or if `v` preempts.
+    pub(super) fn check_preemption(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let p = cx.home(v);
+        let queue = &mut self.queues[p.index()];
+        let passes = match queue.current {
+            None => true,
+            Some(current) => self.class.preempts(queue, &self.entities, current, v),
+        };
+        if passes {
+            self.idle.remove(p);
+            cx.resched(p);
+        }
+    }
+
+    /// One more or one less member of `d` is runnable: its weight may be divided anew.
+    pub(super) fn runnable_changed(&mut self, cx: &mut Context<'_>, d: DomainId, by: i64) {
+        self.domains[d.index()].runnable += by;
+        if self.tunables.group_shares {
+            self.reweigh(cx, d);
+        }
+    }
+
+    /// Gives all members of `d` the weight that they should have. O(members).
+    pub(super) fn reweigh(&mut self, cx: &mut Context<'_>, d: DomainId) {
+        let domain = &self.domains[d.index()];
+        let by = if self.tunables.group_shares { domain.runnable.max(1) } else { 1 };
+        let weight = (domain.weight / by).max(1);
+        for i in 0..self.domains[d.index()].members.len() {
+            let v = self.domains[d.index()].members[i];
+            let old = self.entities[v.index()].weight;
+            if old == weight {
+                continue;
+            }
+            if !self.vcpus[v.index()].queued {
+                self.entities[v.index()].weight = weight;
+                continue;
+            }
+            let p = cx.home(v);
+            self.update(cx, p);
+            let queue = &mut self.queues[p.index()];
+            let linked = self.entities[v.index()].key.is_some();
+            queue.unlink(&mut self.entities[v.index()], v);
+            self.class.reweigh(queue, &mut self.entities, v, weight);
+            queue.load += weight - old;
+            if linked {
+                let entity = &mut self.entities[v.index()];
+                queue.link(entity, v, self.class.key(entity));
+            }
+        }
+    }
+
+    /// Changes the home of `v`, which is on no queue; its virtual times go with it.
+    pub(super) fn move_home(&mut self, cx: &mut Context<'_>, v: VcpuId, p: PcpuId) {
+        let base = |p: PcpuId| self.class.base(&self.queues[p.index()]);
+        self.entities[v.index()].vruntime += base(p) - base(cx.home(v));
+        cx.set_home(v, p);
+    }
+
+    /// Starts or stops the tick of `p`. Ticks come at multiples of their period.
+    pub(super) fn set_tick(&mut self, cx: &mut Context<'_>, p: PcpuId, on: bool) {
+        if self.ticking.contains(p) != on {
+            self.ticking.set(p, on);
+            let tick = self.tunables.tick;
+            match on {
+                true => cx.set_timer(TimerId::Tick(p), (cx.now().div_euclid(tick) + 1) * tick),
+                false => cx.stop_timer(TimerId::Tick(p)),
+            }
+        }
+    }
+
+    /// What ran on `p` leaves the queue if it may not go on; returns it if it may.
+    pub(super) fn put_current(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Option<VcpuId> {
+        let v = self.queues[p.index()].current?;
+        self.vcpus[v.index()].last_ran = cx.now();
+        let d = self.vcpus[v.index()].domain;
+        if !cx.is_runnable(v) {
+            self.dequeue(cx, v);
+            self.runnable_changed(cx, d, -1);
+            return None;
+        }
+        let quota = self.domains[d.index()].quota.as_mut();
+        if quota.is_some_and(|quota| !quota.admit(p)) {
+            self.throttle(cx, d, p);
+            return None;
+        }
+        Some(v)
+    }
+}

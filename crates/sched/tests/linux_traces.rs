@@ -1,0 +1,413 @@
+//! The worked examples of the specification (§9.5, §11) for `cfs` and `eevdf`, and the bounds that
+//! both promise.
+
+mod common;
+
+use common::{Driver, MS, US, ms};
+use overspin_sched::*;
+use proptest::prelude::*;
+
+fn params(times: &[(&str, Nanos)]) -> Params {
+    times.iter().fold(Params::default(), |p, (key, t)| p.with(key, ParamValue::Time(*t)))
+}
+
+/// One pCPU with a tick of 1 ms and two vCPUs of these weights, which are down.
+fn pair(name: &str, more: &[(&str, Nanos)], weights: [u32; 2]) -> (Driver, VcpuId, VcpuId) {
+    let params = params(&[more, &[("tick", MS)]].concat());
+    let mut d = Driver::new(name, &params, Topology::flat(1));
+    let [a, b] = weights.map(|w| d.domain(w, 0, 1)[0]);
+    (d, a, b)
+}
+
+fn pause(d: &mut Driver, v: VcpuId) {
+    d.call(|h, now, out| h.pause(now, v, out));
+}
+
+fn unpause(d: &mut Driver, v: VcpuId) {
+    d.call(|h, now, out| h.unpause(now, v, out));
+}
+
+/// What pCPU 0 ran from `start` on, in ms after that.
+fn ran_since(d: &mut Driver, start: Nanos) -> Vec<(f64, f64, u32)> {
+    let start = start as f64 / 1e6;
+    let after = |t: f64| ((t - start) * 1e3).round() / 1e3;
+    let all = d.ran(0).into_iter().filter(|t| t.1 > start);
+    all.map(|(from, to, v)| (after(from.max(start)), after(to), v)).collect()
+}
+
+/// Brings two vCPUs of `cfs` to the same virtual runtime and queues them, `a` first. Returns the time
+/// at which both wait.
+///
+/// A new vCPU starts ahead, so `a` runs first until it has passed `b`; then `b` wakes half a latency
+/// (3 ms) behind and runs alone until it has made that up.
+fn level(d: &mut Driver, a: VcpuId, b: VcpuId, weight_of_b: Nanos) -> Nanos {
+    d.up(b);
+    pause(d, b);
+    d.up(a);
+    d.run_to(40 * MS);
+    pause(d, a);
+    unpause(d, b);
+    d.run_to(40 * MS + 3 * MS * weight_of_b / 256);
+    pause(d, b);
+    d.settle();
+    assert_eq!(d.credit(a), d.credit(b), "level");
+    unpause(d, a);
+    unpause(d, b);
+    d.now
+}
+
+#[test]
+fn l1_cfs_gives_equals_a_slice_and_a_tick() {
+    let (mut d, a, b) = pair("cfs", &[], [256, 256]);
+    let start = level(&mut d, a, b, 256);
+    d.run_to(start + 12 * MS);
+    assert_eq!(ran_since(&mut d, start), [(0., 4., 0), (4., 8., 1), (8., 12., 0)]);
+}
+
+#[test]
+fn l2_cfs_gives_twice_the_weight_twice_the_time() {
+    let (mut d, a, b) = pair("cfs", &[], [256, 512]);
+    let start = level(&mut d, a, b, 512);
+    d.run_to(start + 45 * MS);
+    let expected = [
+        (0., 3., 0),
+        (3., 13., 1),
+        (13., 16., 0),
+        (16., 21., 1),
+        (21., 24., 0),
+        (24., 29., 1),
+        (29., 32., 0),
+        (32., 37., 1),
+        (37., 40., 0),
+        (40., 45., 1),
+    ];
+    assert_eq!(ran_since(&mut d, start), expected);
+    // 15 ms at weight 1024 and 30 ms at 2048 are the same virtual runtime.
+    assert_eq!(d.credit(a), d.credit(b));
+}
+
+#[test]
+fn l3_cfs_wakes_half_a_latency_behind_and_preempts() {
+    let (mut d, a, b) = pair("cfs", &[], [256, 256]);
+    d.up(b);
+    pause(&mut d, b);
+    d.up(a);
+    d.run_to(ms(10.2));
+    unpause(&mut d, b);
+    d.settle();
+    assert_eq!(d.credit(a) - d.credit(b), 3 * MS);
+    d.run_to(15 * MS);
+    assert_eq!(d.ran(0), [(0., 10.2, 0), (10.2, 14., 1), (14., 15., 0)]);
+}
+
+#[test]
+fn cfs_does_not_preempt_for_less_than_the_wakeup_granularity() {
+    let (mut d, a, b) = pair("cfs", &[], [256, 256]);
+    let start = level(&mut d, a, b, 256);
+    d.run_to(start + MS / 2);
+    // A is 0.5 ms ahead of B, which sleeps for an instant: that is less than 1 ms.
+    pause(&mut d, b);
+    unpause(&mut d, b);
+    d.run_to(start + 5 * MS);
+    assert_eq!(ran_since(&mut d, start), [(0., 4., 0), (4., 5., 1)]);
+}
+
+#[test]
+fn cfs_yields_to_the_next_only_if_that_is_fair() {
+    let (mut d, a, b) = pair("cfs", &[], [256, 256]);
+    let start = level(&mut d, a, b, 256);
+    d.run_to(start + ms(0.5));
+    d.yield_now(a);
+    // B has run 1.5 ms and A 0.5 ms: A is first anyway.
+    d.run_to(start + 2 * MS);
+    d.yield_now(b);
+    // A has run 0.75 ms: it is first, but B is only 0.75 ms ahead and gets its turn.
+    d.run_to(start + ms(2.25));
+    d.yield_now(a);
+    d.run_to(start + ms(2.5));
+    d.yield_now(b);
+    d.run_to(start + 3 * MS);
+    let expected = [(0., 0.5, 0), (0.5, 2., 1), (2., 2.25, 0), (2.25, 2.5, 1), (2.5, 3., 0)];
+    assert_eq!(ran_since(&mut d, start), expected);
+    // A has run 1.25 ms and B runs to 3.25 ms: A preempts it when it wakes, and as B is more than
+    // the wakeup granularity (1 ms) ahead, a yield of A has no effect.
+    pause(&mut d, a);
+    d.run_to(start + ms(4.5));
+    unpause(&mut d, a);
+    d.run_to(start + ms(4.6));
+    d.yield_now(a);
+    d.run_to(start + ms(4.7));
+    assert_eq!(ran_since(&mut d, start)[5..], [(3., 4.5, 1), (4.5, 4.7, 0)]);
+}
+
+/// Both wake with the same virtual time and nothing owed, `a` first, and wait.
+fn even(d: &mut Driver, a: VcpuId, b: VcpuId) {
+    for v in [a, b] {
+        d.up(v);
+        pause(d, v);
+    }
+    unpause(d, a);
+    unpause(d, b);
+}
+
+const R3: &[(&str, Nanos)] = &[("base_slice", 3 * MS)];
+
+#[test]
+fn l4_eevdf_runs_the_earliest_eligible_deadline() {
+    let (mut d, a, b) = pair("eevdf", R3, [256, 512]);
+    even(&mut d, a, b);
+    d.run_to(24 * MS);
+    let expected =
+        [(0., 3., 1), (3., 6., 0), (6., 12., 1), (12., 15., 0), (15., 21., 1), (21., 24., 0)];
+    assert_eq!(d.ran(0), expected);
+}
+
+#[test]
+fn l5_eevdf_wakes_without_lag_and_waits_for_the_end_of_the_request() {
+    let (mut d, a, b) = pair("eevdf", R3, [256, 256]);
+    d.up(b);
+    pause(&mut d, b);
+    d.up(a);
+    // A new vCPU asks for half a request first, which ends between ticks: it is found by the tick at
+    // 2, and the next requests end at 5, 8, 11, 14.
+    d.run_to(ms(11.5));
+    unpause(&mut d, b);
+    d.run_to(15 * MS);
+    assert_eq!(d.ran(0), [(0., 14., 0), (14., 15., 1)]);
+}
+
+#[test]
+fn l5_eevdf_with_lag_preempts_what_is_not_eligible() {
+    let (mut d, a, b) = pair("eevdf", R3, [256, 256]);
+    even(&mut d, a, b);
+    // While A runs 2 ms, V comes to 1 and B at 0 is owed 1.
+    d.run_to(2 * MS);
+    pause(&mut d, b);
+    d.run_to(10 * MS);
+    unpause(&mut d, b);
+    d.settle();
+    assert_eq!((d.credit(a), d.credit(b)), (10 * MS, 8 * MS), "V is 9: A is not eligible");
+    // B's request ends at 13 (v 11, V 10.5); A, at 10, is eligible then.
+    d.run_to(14 * MS);
+    assert_eq!(d.ran(0), [(0., 10., 0), (10., 13., 1), (13., 14., 0)]);
+}
+
+#[test]
+fn directed_yields_help_with_cfs_and_hardly_with_eevdf() {
+    // Two vCPUs wait; the second of them is yielded to.
+    let winner = |name: &str, buddy: bool| {
+        let params = params(&[("tick", MS)]);
+        let params = if name == "eevdf" {
+            params.with("next_buddy", ParamValue::Flag(buddy))
+        } else {
+            params
+        };
+        let mut d = Driver::new(name, &params, Topology::flat(1));
+        let v = d.domain(256, 0, 3);
+        for v in &v {
+            d.up(*v);
+            pause(&mut d, *v);
+        }
+        v.iter().for_each(|v| unpause(&mut d, *v));
+        d.run_to(ms(0.1));
+        let running = d.h.current(PcpuId(0)).unwrap();
+        let others: Vec<_> = v.iter().copied().filter(|v| *v != running).collect();
+        assert!(d.call(|h, now, out| h.yield_to(now, running, others[1], out)));
+        d.settle();
+        (d.h.current(PcpuId(0)).unwrap(), others)
+    };
+    let (next, others) = winner("cfs", true);
+    assert_eq!(next, others[1]);
+    let (next, others) = winner("eevdf", true);
+    assert_eq!(next, others[1]);
+    let (next, others) = winner("eevdf", false);
+    assert_eq!(next, others[0], "ignored by the 6.6 line");
+}
+
+#[test]
+fn a_directed_yield_fails_where_nobody_waits() {
+    for name in ["cfs", "eevdf"] {
+        let mut d = Driver::flat(name, 2);
+        let v = d.domain(256, 0, 2);
+        for v in &v {
+            d.up(*v);
+            d.settle();
+        }
+        d.run_to(MS);
+        assert!(!d.call(|h, now, out| h.yield_to(now, v[0], v[1], out)), "it runs");
+        d.block(v[1]);
+        d.settle();
+        assert!(!d.call(|h, now, out| h.yield_to(now, v[0], v[1], out)), "it sleeps");
+    }
+}
+
+#[test]
+fn bs1_balance_scheduling_separates_siblings() {
+    for name in ["cfs", "eevdf"] {
+        let params = Params::default().with("balance", ParamValue::Flag(true));
+        let mut d = Driver::new(name, &params, Topology::flat(2));
+        let mine = d.domain(256, 0, 2);
+        let yours = d.domain(256, 0, 2);
+        // All at one instant, the two of a VM after each other.
+        mine.iter().chain(&yours).for_each(|v| d.up(*v));
+        for t in 1..100 {
+            d.run_to(t * 7 * MS);
+            d.settle();
+            for [a, b] in [[mine[0], mine[1]], [yours[0], yours[1]]] {
+                let machine = d.h.machine();
+                let apart = machine.home(a) != machine.home(b);
+                let both = [a, b].iter().all(|v| machine.is_runnable(*v));
+                assert!(apart || !both, "{name} at {t}: {machine:?}");
+            }
+            // Sleeps, so that wake-ups choose too.
+            let v = if t % 2 == 0 { mine[t as usize / 2 % 2] } else { yours[t as usize / 2 % 2] };
+            if !d.unblock(v) && d.h.runstate(v) == RunState::Running {
+                d.block(v);
+            }
+        }
+    }
+}
+
+#[test]
+fn bs2_a_sibling_too_many_goes_where_it_would_without_balance_scheduling() {
+    let params = Params::default().with("balance", ParamValue::Flag(true));
+    let mut d = Driver::new("cfs", &params, Topology::flat(2));
+    let v = d.domain(256, 0, 3);
+    v.iter().for_each(|v| d.up(*v));
+    d.settle();
+    let homes = v.iter().map(|v| d.h.machine().home(*v).0).collect::<Vec<_>>();
+    assert_eq!(homes[..2], [0, 1]);
+    d.run_to(300 * MS);
+    let total: Nanos = v.iter().map(|v| d.running(*v)).sum();
+    assert_eq!(total, 600 * MS, "nobody is kept from running");
+}
+
+#[test]
+fn a_quota_is_spent_early_and_refilled_each_period() {
+    let (mut d, a, b) = pair("cfs", &[], [256, 256]);
+    d.call(|h, now, out| {
+        h.set_domain(now, DomainId(1), DomainParams { weight: 256, cap: 30 }, out)
+    })
+    .unwrap();
+    d.up(b);
+    d.run_to(150 * MS);
+    // 30 ms of each 100 ms, from the start of the refill timer.
+    assert_eq!(d.ran(0), [(0., 30., 1), (100., 130., 1)]);
+    assert_eq!((d.class(b), d.h.runstate(b)), ("throttled", RunState::Runnable));
+    d.up(a);
+    d.run_to(200 * MS);
+    assert_eq!(d.running(a), 50 * MS, "others have what it may not use");
+}
+
+#[test]
+fn group_shares_divide_a_weight_among_the_runnable_vcpus() {
+    for name in ["cfs", "eevdf"] {
+        for (group_shares, share) in [(false, 0.75), (true, 0.5)] {
+            let params = Params::default().with("group_shares", ParamValue::Flag(group_shares));
+            let mut d = Driver::new(name, &params, Topology::flat(1));
+            let three = d.domain(256, 0, 3);
+            let one = d.domain(256, 0, 1);
+            three.iter().chain(&one).for_each(|v| d.up(*v));
+            d.run_to(2_000 * MS);
+            d.settle();
+            let ran: Nanos = three.iter().map(|v| d.running(*v)).sum();
+            let got = ran as f64 / d.now as f64;
+            assert!((got - share).abs() < 0.02, "{name}, {group_shares}: {got}");
+        }
+    }
+}
+
+#[test]
+fn an_idle_pcpu_pulls_what_waits_elsewhere() {
+    for name in ["cfs", "eevdf"] {
+        let mut d = Driver::new(
+            name,
+            &Params::default(),
+            Topology { sockets: 2, cores_per_socket: 2, threads_per_core: 1 },
+        );
+        let v = d.domain(256, 0, 8);
+        v.iter().for_each(|v| d.up(*v));
+        d.run_to(20 * MS);
+        // Two a pCPU; those of p0 leave.
+        let leave: Vec<_> = v.iter().filter(|v| d.h.machine().home(**v).0 == 0).copied().collect();
+        leave.iter().for_each(|v| pause(&mut d, *v));
+        let from = d.now;
+        d.run_to(from + 10 * MS);
+        d.settle();
+        let busy = (0..4).filter(|p| d.h.current(PcpuId(*p)).is_some()).count();
+        assert_eq!(busy, 4, "{name}: {:?}", d.h.machine());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Virtual runtimes of always-runnable vCPUs of one pCPU stay together: within a slice and a
+    /// tick with cfs; with eevdf lags stay within a request and a tick, so that virtual runtimes
+    /// are within twice that.
+    #[test]
+    fn virtual_runtimes_stay_together(
+        name in proptest::sample::select(vec!["cfs", "eevdf"]),
+        weights in proptest::collection::vec(64..=2048u32, 2..10),
+    ) {
+        let mut d = Driver::flat(name, 1);
+        let v: Vec<_> = weights.iter().map(|w| d.domain(*w, 0, 1)[0]).collect();
+        v.iter().for_each(|v| d.up(*v));
+        d.run_to(1_000 * MS);
+        // Charged up to the last pass or tick.
+        let tick = 4 * MS;
+        for t in 0..200 {
+            d.run_to(1_000 * MS + t * 3_700 * US);
+            let at_nice_0 = |v: &VcpuId| d.credit(*v);
+            let (min, max) = (v.iter().map(at_nice_0).min(), v.iter().map(at_nice_0).max());
+            let spread = max.unwrap() - min.unwrap();
+            let lightest = Nanos::from(*weights.iter().min().unwrap());
+            // Virtual time that a vCPU of the least weight covers in a tick.
+            let tick = tick * 256 / lightest;
+            let bound = if name == "cfs" {
+                // A slice is the same virtual time for all: the period by the sum of weights.
+                let n = weights.len() as Nanos;
+                let period = if n <= 8 { 6 * MS } else { n * 750 * US };
+                period * 256 / Nanos::from(weights.iter().sum::<u32>()) + tick
+            } else {
+                2 * (750 * US * 256 / lightest + tick)
+            };
+            prop_assert!(spread <= bound, "{spread} > {bound} at {t}: {weights:?}");
+        }
+    }
+
+    /// T2: an idle pCPU finds what waits within a tick of any other; T6: nobody starves.
+    #[test]
+    fn no_pcpu_idles_for_long_while_a_vcpu_waits(
+        name in proptest::sample::select(vec!["cfs", "eevdf"]),
+        sockets in 1..=2u32,
+        cores_per_socket in 1..=3u32,
+        naps in proptest::collection::vec((1..20u32, 0..20u32), 2..12),
+    ) {
+        let topology = Topology { sockets, cores_per_socket, threads_per_core: 1 };
+        let mut d = Driver::new(name, &Params::default(), topology);
+        let v = d.domain(256, 0, naps.len() as u32);
+        v.iter().for_each(|v| d.up(*v));
+        let mut idle_for = 0;
+        for t in 1..2_000u32 {
+            d.run_to(i64::from(t) * 500 * US);
+            for (v, (run, nap)) in v.iter().zip(&naps) {
+                let asleep = t % (run + nap) >= *run;
+                if asleep && d.h.runstate(*v) == RunState::Running {
+                    d.block(*v);
+                } else if !asleep {
+                    d.unblock(*v);
+                }
+            }
+            d.settle();
+            let idle = (0..topology.pcpus()).any(|p| d.h.current(PcpuId(p)).is_none());
+            let waits = v.iter().any(|v| d.h.runstate(*v) == RunState::Runnable);
+            idle_for = if idle && waits { idle_for + 1 } else { 0 };
+            // 4 ms of a tick, and 0.5 ms in which what ran is hot in its cache.
+            prop_assert!(idle_for <= 10, "at {t}: {:?}", d.h.machine());
+        }
+        for v in &v {
+            prop_assert!(d.running(*v) > 0, "{v:?} starves");
+        }
+    }
+}
