@@ -2,7 +2,7 @@
 
 use crate::SimError;
 use crate::events;
-use crate::guest::Guest;
+use crate::guest::{Guest, LockKinds};
 use crate::host::Pcpu;
 use crate::memory::Memory;
 use crate::vcpu::Vcpu;
@@ -15,32 +15,6 @@ use std::cell::{Cell, OnceCell, RefCell};
 
 /// Time between two vCPUs that come up, so that a scheduling pass fits in between.
 const BOOT_DISTANCE: Picos = 10 * overspin_scenario::US;
-
-fn check(scenario: &Scenario) -> Result<(), SimError> {
-    let bad = |what: String| Err(SimError::Invalid(what));
-    if scenario.host.pcpus() == 0 {
-        return bad("the host has no pCPU: sockets, cores and threads must be at least 1".into());
-    }
-    if scenario.domains.is_empty() {
-        return bad("there is no domain".into());
-    }
-    for d in &scenario.domains {
-        if d.vcpus == 0 {
-            return bad(format!("domain `{}` has no vCPU", d.name));
-        }
-        let busy = match &d.workload {
-            overspin_scenario::Workload::BurnWait(w) => w.burn > 0 || w.wait > 0,
-            _ => true,
-        };
-        if !busy {
-            return bad(format!(
-                "domain `{}`: burn and wait are both 0: time would stand still",
-                d.name
-            ));
-        }
-    }
-    Ok(())
-}
 
 fn nanos(time: Picos) -> Nanos {
     Nanos::try_from(time / NS).unwrap_or(Nanos::MAX)
@@ -61,7 +35,7 @@ pub fn scheduler_params(settings: &Settings) -> Params {
 }
 
 pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
-    check(scenario)?;
+    crate::check::check(scenario)?;
     let host = &scenario.host;
     let params = scheduler_params(&host.params);
     let topology = Topology {
@@ -110,13 +84,13 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
 }
 
 /// Creates the domains, boots the guests, and arms the first events.
-pub(crate) fn start(world: &World) -> Result<(), SimError> {
+pub(crate) fn start(world: &World, kinds: &LockKinds) -> Result<(), SimError> {
     let scenario = &world.scenario;
     let invalid = |e: overspin_sched::SchedError| SimError::Invalid(e.to_string());
     let mut guests = Vec::new();
     let mut first = 0;
     for (id, domain) in scenario.domains.iter().enumerate() {
-        guests.push(Guest::new(world, id as u32, first, domain)?);
+        guests.push(Guest::new(world, id as u32, first, domain, kinds)?);
         first += domain.vcpus;
     }
     world.guests.set(guests).expect("a world starts once");

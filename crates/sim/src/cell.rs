@@ -100,7 +100,7 @@ macro_rules! sim_cell {
             ) -> Result<$int, $int> {
                 let mut time = match budget {
                     Budget::Forever => Picos::MAX,
-                    Budget::Iterations(n) => Picos::from(n) * iteration(),
+                    Budget::Iterations(n) => Picos::from(n).saturating_mul(iteration()),
                 };
                 self.spin_for(until, &mut time)
             }
@@ -108,7 +108,7 @@ macro_rules! sim_cell {
             fn spin_until_within(
                 &self, until: impl Fn($int) -> bool, left: &mut u32,
             ) -> Result<$int, $int> {
-                let mut time = Picos::from(*left) * iteration();
+                let mut time = Picos::from(*left).saturating_mul(iteration());
                 let result = self.spin_for(until, &mut time);
                 // Each look costs an iteration, also one that succeeds at once: a lock that is
                 // always free to look at and never to be had must use its budget up.

@@ -53,7 +53,7 @@ impl World {
     /// Uses `work` of CPU time; interrupts may be taken on the way.
     #[inline]
     pub(crate) fn burn(&self, work: Picos) {
-        let end = self.now.get() + self.cpu().stretch(work);
+        let end = self.now.get().saturating_add(self.cpu().stretch(work));
         if end < self.horizon.get() {
             self.now.set(end);
             self.run_ahead.set(self.run_ahead.get() + 1);

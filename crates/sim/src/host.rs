@@ -201,7 +201,8 @@ impl World {
             v.migrations.set(v.migrations.get() + 1);
             if v.op.get() == Op::Burn {
                 // Work lost to cold caches.
-                v.op_left.set(v.op_left.get() + self.scenario.host.costs.migration);
+                let cold = self.scenario.host.costs.migration;
+                v.op_left.set(v.op_left.get().saturating_add(cold));
             }
         }
         v.running.set(true);

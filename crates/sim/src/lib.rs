@@ -11,6 +11,7 @@
 
 mod boot;
 mod cell;
+mod check;
 mod engine;
 mod events;
 mod execution;
@@ -26,6 +27,8 @@ mod world;
 pub use boot::scheduler_params;
 pub use cell::{SimCell, SimPlatform, SimSlots};
 
+use guest::{LockKinds, Made, MakeBank};
+use overspin_locks::{LockVisitor, RawLock};
 use overspin_scenario::{Outcome, Picos, Scenario, TraceSink};
 use world::Entered;
 
@@ -70,12 +73,49 @@ fn lock_names() -> String {
     overspin_locks::infos().iter().map(|i| i.name).collect::<Vec<_>>().join(", ")
 }
 
+/// Makes locks of the kinds in the registry.
+fn registered(name: &str, make: MakeBank<'_>) -> Option<Made> {
+    overspin_locks::with_lock::<SimPlatform, _>(name, make)
+}
+
 /// Runs a scenario to its end or its limit. Time and memory grow with the events of the run; equal
 /// arguments give equal outcomes, bit for bit.
 ///
 /// # Errors
 /// If the scenario asks for what does not exist or cannot be.
-pub fn run(scenario: &Scenario, seed: u64, mut options: Options<'_>) -> Result<Outcome, SimError> {
+pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, SimError> {
+    run_kinds(scenario, seed, options, &registered)
+}
+
+/// Runs a scenario with a lock of your own: domains whose lock is `L::INFO.name` use `L`, whether
+/// or not the registry has a lock of that name; other domains use the registry's. Otherwise as
+/// [`run`].
+///
+/// Write the lock against [`Platform`](overspin_locks::Platform), as those in `overspin-locks` are.
+/// A lock that loses a wake-up or forgets a waiter shows as
+/// [`Ending::Deadlock`](overspin_scenario::Ending::Deadlock).
+///
+/// # Errors
+/// If the scenario asks for what does not exist or cannot be.
+///
+/// # Panics
+/// If `L` panics, or needs more than 2 KiB of shared memory a vCPU.
+pub fn run_with_lock<L: RawLock<SimPlatform> + 'static>(
+    scenario: &Scenario,
+    seed: u64,
+    options: Options<'_>,
+) -> Result<Outcome, SimError> {
+    run_kinds(scenario, seed, options, &|name, make| {
+        if name == L::INFO.name { Some(make.visit::<L>()) } else { registered(name, make) }
+    })
+}
+
+fn run_kinds(
+    scenario: &Scenario,
+    seed: u64,
+    mut options: Options<'_>,
+    kinds: &LockKinds,
+) -> Result<Outcome, SimError> {
     let world = boot::build(scenario, seed)?;
     if let Some(sink) = options.trace.take() {
         let sink: *mut (dyn TraceSink + '_) = sink;
@@ -85,7 +125,7 @@ pub fn run(scenario: &Scenario, seed: u64, mut options: Options<'_>) -> Result<O
         world.trace.set(Some(sink));
     }
     let _entered = Entered::new(&world);
-    boot::start(&world)?;
+    boot::start(&world, kinds)?;
     let stop = world.run(&mut options.progress);
     Ok(outcome::outcome(&world, stop))
 }

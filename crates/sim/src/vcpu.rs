@@ -137,7 +137,10 @@ impl Vcpu {
     pub(crate) fn stretch(&self, work: Picos) -> Picos {
         match self.speed.get() {
             1000 => work,
-            speed => (u128::from(work) * 1000 / u128::from(speed)) as Picos,
+            speed => {
+                let time = u128::from(work) * 1000 / u128::from(speed);
+                Picos::try_from(time).unwrap_or(Picos::MAX)
+            }
         }
     }
 

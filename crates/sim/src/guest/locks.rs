@@ -104,8 +104,13 @@ pub(crate) struct MakeBank<'a> {
     pub tuning: Tuning,
 }
 
+pub(crate) type Made = Result<Box<dyn LockBank>, CapacityError>;
+/// The kinds of locks that a run knows: makes the bank of a kind by its name, `None` if there is no
+/// such kind.
+pub(crate) type LockKinds = dyn Fn(&str, MakeBank<'_>) -> Option<Made>;
+
 impl LockVisitor<SimPlatform> for MakeBank<'_> {
-    type Output = Result<Box<dyn LockBank>, CapacityError>;
+    type Output = Made;
     fn visit<L: RawLock<SimPlatform> + 'static>(self) -> Self::Output {
         let entries = (0..self.count)
             .map(|_| Entry::<L> {

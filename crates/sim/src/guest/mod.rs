@@ -19,13 +19,13 @@ mod task;
 mod tick;
 
 pub(crate) use env::TaskEnv;
-use locks::{LockBank, MakeBank};
+use locks::LockBank;
+pub(crate) use locks::{LockKinds, Made, MakeBank};
 use runqueue::RunQueue;
 pub(crate) use task::TaskRef;
 use task::{Start, Task, TaskState};
 
 use crate::SimError;
-use crate::cell::SimPlatform;
 use crate::memory::NONE;
 use crate::vcpu::{IRQ_RESCHED, IRQ_TIMER, Vcpu};
 use crate::world::World;
@@ -78,6 +78,7 @@ impl Guest {
         id: u32,
         first: u32,
         domain: &Domain,
+        kinds: &LockKinds,
     ) -> Result<Self, SimError> {
         let named_locks = overspin_workload::lock_names(&domain.workload);
         let make = MakeBank {
@@ -86,7 +87,7 @@ impl Guest {
             cpus: domain.vcpus as usize,
             tuning: Tuning { spin_budget: domain.spin_budget },
         };
-        let bank = overspin_locks::with_lock::<SimPlatform, _>(&domain.lock, make)
+        let bank = kinds(&domain.lock, make)
             .ok_or_else(|| SimError::UnknownLock {
                 domain: domain.name.clone(),
                 lock: domain.lock.clone(),

@@ -1,0 +1,134 @@
+//! What a scenario must satisfy before a world is built from it: whatever passes here runs without
+//! a panic and without standing still. Locks, schedulers and affinities check what is theirs.
+
+use crate::SimError;
+use overspin_scenario::{Costs, Domain, Picos, SEC, Scenario, Workload};
+use overspin_sched::Topology;
+
+/// Longest time anywhere: 1,000 hours. Sums of a few of them fit 64 bits.
+const LONGEST: Picos = 1_000 * 3_600 * SEC;
+/// Longest cost of one action of the machine or the kernel.
+const LONGEST_COST: Picos = SEC;
+/// Tasks that may exist at a time, idle tasks of vCPUs included. Each has a stack of two mappings,
+/// and Linux gives a process 65,530 (`vm.max_map_count`).
+const MOST_TASKS: u64 = 30_000;
+/// Most ticks a second.
+const MOST_HZ: u32 = 10_000;
+
+fn bad<T>(what: String) -> Result<T, SimError> {
+    Err(SimError::Invalid(what))
+}
+
+fn at_most(what: &str, times: &[(&str, Picos)], most: Picos) -> Result<(), SimError> {
+    match times.iter().find(|(_, time)| *time > most) {
+        Some((key, time)) => {
+            bad(format!("{what}: {key} is {} s; at most {} s are possible", time / SEC, most / SEC))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Checks a scenario.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
+    at_most("scenario", &[("limit", scenario.limit)], LONGEST)?;
+    let host = &scenario.host;
+    let topology = Topology {
+        sockets: host.sockets,
+        cores_per_socket: host.cores,
+        threads_per_core: host.threads,
+    };
+    if host.sockets == 0 || host.cores == 0 || host.threads == 0 {
+        return bad("the host has no pCPU: sockets, cores and threads must be at least 1".into());
+    }
+    topology.check().map_err(|e| SimError::Invalid(e.to_string()))?;
+    if !(1..=1000).contains(&host.smt_permille) {
+        return bad(format!("smt_permille is {}; it must be 1 to 1000", host.smt_permille));
+    }
+    costs(&host.costs)?;
+    if scenario.domains.is_empty() {
+        return bad("there is no domain".into());
+    }
+    let mut tasks = 0;
+    for d in &scenario.domains {
+        domain(d)?;
+        tasks += most_tasks(d);
+    }
+    if tasks > MOST_TASKS {
+        return bad(format!("{tasks} vCPUs and tasks are too many: at most {MOST_TASKS}"));
+    }
+    Ok(())
+}
+
+fn costs(costs: &Costs) -> Result<(), SimError> {
+    // With these at 0 an endless loop would use no time.
+    if costs.cache_hit == 0 || costs.spin_iteration == 0 {
+        return bad("costs: cache_hit and spin_iteration must be at least 1 ps".into());
+    }
+    let all = [
+        ("cache_hit", costs.cache_hit),
+        ("atomic", costs.atomic),
+        ("same_core", costs.same_core),
+        ("cross_core", costs.cross_core),
+        ("cross_socket", costs.cross_socket),
+        ("spin_iteration", costs.spin_iteration),
+        ("fence", costs.fence),
+        ("context_switch", costs.context_switch),
+        ("hypercall", costs.hypercall),
+        ("ipi", costs.ipi),
+        ("interrupt", costs.interrupt),
+        ("migration", costs.migration),
+    ];
+    at_most("costs", &all, LONGEST_COST)
+}
+
+fn domain(d: &Domain) -> Result<(), SimError> {
+    let name = format!("domain `{}`", d.name);
+    if d.vcpus == 0 {
+        return bad(format!("{name} has no vCPU"));
+    }
+    let kernel = &d.kernel;
+    if kernel.hz > MOST_HZ {
+        return bad(format!("{name}: hz is {}; at most {MOST_HZ} are possible", kernel.hz));
+    }
+    let work = [("task_switch", kernel.task_switch), ("tick_work", kernel.tick_work)];
+    at_most(&name, &work, LONGEST_COST)?;
+    let limits = [("wakeup_granularity", kernel.wakeup_granularity), ("slice", kernel.slice)];
+    at_most(&name, &limits, 10 * SEC)?;
+    match &d.workload {
+        Workload::LockLoop(w) => {
+            at_most(&name, &[("section", w.section), ("outside", w.outside)], LONGEST)
+        }
+        Workload::BurnWait(w) => {
+            if w.burn == 0 && w.wait == 0 {
+                return bad(format!("{name}: burn and wait are both 0: time would stand still"));
+            }
+            at_most(&name, &[("burn", w.burn), ("wait", w.wait)], LONGEST)
+        }
+        Workload::Kernbench(w) => {
+            at_most(&name, &[("user", w.user), ("system", w.system)], LONGEST)?;
+            for lock in &w.locks {
+                at_most(&name, &[("hold", lock.hold), ("every", lock.every)], SEC)?;
+                // A task would take the lock again and again and get nowhere.
+                if lock.every == 0 {
+                    return bad(format!(
+                        "{name}: lock `{}`: every must be at least 1 ps",
+                        lock.name
+                    ));
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Tasks of a domain that may exist at a time.
+fn most_tasks(d: &Domain) -> u64 {
+    let started = match &d.workload {
+        Workload::LockLoop(w) if w.threads > 0 => w.threads.into(),
+        Workload::BurnWait(w) if w.threads > 0 => w.threads.into(),
+        Workload::LockLoop(_) | Workload::BurnWait(_) => d.vcpus.into(),
+        // `make`, and for each unit under way a driver, a compiler and an assembler.
+        Workload::Kernbench(w) => 1 + 3 * u64::from(w.jobs.min(w.units)),
+    };
+    u64::from(d.vcpus) + started
+}

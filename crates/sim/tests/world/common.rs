@@ -1,0 +1,110 @@
+//! Scenarios with few words, and a recorder of traces.
+
+use overspin_scenario::{
+    BurnWait, Costs, Domain, Host, Kernbench, Kernel, KernelLock, LockLoop, MS, Outcome, Picos,
+    Scenario, Settings, TraceEvent, TraceSink, US, Workload,
+};
+use overspin_sim::Options;
+
+/// A host of `pcpus` single-threaded cores in one socket.
+pub fn host(pcpus: u32, scheduler: &str) -> Host {
+    Host {
+        sockets: 1,
+        cores: pcpus,
+        threads: 1,
+        smt_permille: 650,
+        scheduler: scheduler.into(),
+        params: Settings::new(),
+        costs: Costs::default(),
+    }
+}
+
+/// A domain with default weight, no cap, all pCPUs, a kernel of 1000 Hz.
+pub fn domain(vcpus: u32, lock: &str, workload: Workload) -> Domain {
+    Domain {
+        name: "guest".into(),
+        vcpus,
+        weight: 256,
+        cap: 0,
+        params: Settings::new(),
+        affinity: Vec::new(),
+        lock: lock.into(),
+        spin_budget: None,
+        kernel: Kernel::default(),
+        workload,
+    }
+}
+
+/// As `domain`, without ticks.
+pub fn tickless(vcpus: u32, lock: &str, workload: Workload) -> Domain {
+    let domain = domain(vcpus, lock, workload);
+    Domain { kernel: Kernel { hz: 0, ..Kernel::default() }, ..domain }
+}
+
+pub fn scenario(host: Host, domains: Vec<Domain>, limit: Picos) -> Scenario {
+    Scenario { name: "test".into(), description: String::new(), host, domains, limit, seed: 1 }
+}
+
+/// Endless, one thread a vCPU, random time outside, interrupts off.
+pub fn lock_loop(section: Picos, outside: Picos) -> LockLoop {
+    LockLoop { threads: 0, section, outside, fixed: false, irqs_off: true, count: 0 }
+}
+
+/// Threads that compute without end, in items of a millisecond; one on each vCPU.
+pub fn hog() -> Workload {
+    Workload::BurnWait(BurnWait { threads: 0, burn: MS, wait: 0, count: 0 })
+}
+
+/// A small parallel compile with two kernel locks.
+pub fn kernbench(jobs: u32, units: u32) -> Workload {
+    let lock = |name: &str, every, irqs_off| KernelLock {
+        name: name.into(),
+        hold: 2 * US,
+        every,
+        irqs_off,
+    };
+    Workload::Kernbench(Kernbench {
+        jobs,
+        units,
+        user: 20 * MS,
+        system: 5 * MS,
+        pipe_sleeps: 10,
+        locks: vec![lock("zone", 100 * US, true), lock("dcache", 200 * US, false)],
+    })
+}
+
+/// Four vCPUs of one guest on `pcpus` pCPUs that all want one lock: the seeds' smallest case.
+pub fn crowd(lock: &str, pcpus: u32, limit: Picos) -> Scenario {
+    let work = Workload::LockLoop(lock_loop(5 * US, 50 * US));
+    scenario(host(pcpus, "credit-2008"), vec![domain(4, lock, work)], limit)
+}
+
+#[track_caller]
+pub fn run(scenario: &Scenario, seed: u64) -> Outcome {
+    overspin_sim::run(scenario, seed, Options::default()).expect("a legal scenario")
+}
+
+/// Keeps every moment of a run.
+#[derive(Default)]
+pub struct Recorder(pub Vec<(Picos, TraceEvent)>);
+
+impl TraceSink for Recorder {
+    fn record(&mut self, at: Picos, event: TraceEvent) {
+        self.0.push((at, event));
+    }
+}
+
+#[track_caller]
+pub fn traced(scenario: &Scenario, seed: u64) -> (Outcome, Vec<(Picos, TraceEvent)>) {
+    let mut recorder = Recorder::default();
+    let options = Options { trace: Some(&mut recorder), progress: None };
+    let outcome = overspin_sim::run(scenario, seed, options).expect("a legal scenario");
+    (outcome, recorder.0)
+}
+
+/// `actual` is within `slack` of `expected`.
+#[track_caller]
+pub fn near(actual: Picos, expected: Picos, slack: Picos) {
+    let off = actual.abs_diff(expected);
+    assert!(off <= slack, "{actual} is {off} ps off {expected}, more than {slack}");
+}

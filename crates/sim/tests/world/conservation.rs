@@ -1,0 +1,210 @@
+//! Nothing is lost: times add up, and the trace tells the same story as the outcome.
+
+use crate::common::{crowd, domain, host, kernbench, lock_loop, run, scenario, traced};
+use overspin_scenario::{
+    Domain, Ending, LockLoop, MS, NS, Outcome, Picos, SEC, Scenario, TraceEvent, US, VcpuState,
+    Workload,
+};
+use std::collections::HashMap;
+
+fn cases() -> Vec<Scenario> {
+    let mixed = vec![
+        Domain { name: "compiles".into(), ..domain(3, "lock-byte", kernbench(4, 6)) },
+        Domain {
+            name: "loops".into(),
+            cap: 40,
+            ..domain(2, "xen-pv", Workload::LockLoop(lock_loop(3 * US, 20 * US)))
+        },
+    ];
+    vec![
+        crowd("ticket", 4, 20 * MS),
+        crowd("lock-byte", 2, 100 * MS),
+        crowd("xen-pv", 2, 100 * MS),
+        crowd("mcs-tp", 3, 50 * MS),
+        scenario(host(2, "credit"), mixed.clone(), 10 * SEC),
+        scenario(host(3, "rr"), mixed, 10 * SEC),
+    ]
+}
+
+/// Times of vCPUs and pCPUs add up to the elapsed time, and parts are not more than the whole.
+pub fn check_times(outcome: &Outcome) {
+    // The hypervisor's clock counts whole nanoseconds.
+    let elapsed = outcome.elapsed / NS * NS;
+    let mut running = 0;
+    for v in outcome.domains.iter().flat_map(|d| &d.vcpus) {
+        assert_eq!(v.running + v.runnable + v.blocked + v.offline, elapsed);
+        assert!(v.spinning <= v.running + NS * v.dispatches, "spins only while it runs: {v:?}");
+        running += v.running;
+    }
+    let mut occupied = 0;
+    for p in &outcome.pcpus {
+        assert_eq!(p.busy + p.switching + p.idle, outcome.elapsed);
+        occupied += p.busy + p.switching;
+    }
+    // A pCPU is occupied while a vCPU runs on it, from the pass that chose it: the same time seen
+    // from both sides, but for the fractions of nanoseconds at the ends of each dispatch.
+    let dispatches: u64 = outcome.pcpus.iter().map(|p| p.switches + 1).sum();
+    let off = occupied.abs_diff(running);
+    assert!(off <= dispatches * NS, "pCPUs {occupied}, vCPUs {running}");
+    for d in &outcome.domains {
+        let tasks: Picos = d.tasks.iter().map(|t| t.cpu).sum();
+        assert!(tasks <= d.vcpus.iter().map(|v| v.running).sum());
+    }
+}
+
+#[test]
+fn times_add_up() {
+    for scenario in cases() {
+        check_times(&run(&scenario, 1));
+    }
+}
+
+/// Time in each state, by vCPU, as the scheduling events of the trace tell it. The clock of the
+/// states counts whole nanoseconds.
+fn states(outcome: &Outcome, trace: &[(Picos, TraceEvent)]) -> Vec<[Picos; 4]> {
+    let vcpus = outcome.domains.iter().map(|d| d.vcpus.len()).sum();
+    let mut now = vec![(0, VcpuState::Offline); vcpus];
+    let mut total = vec![[0; 4]; vcpus];
+    let mut enter = |v: u32, at: Picos, state: VcpuState| {
+        let at = at / NS * NS;
+        let (since, old) = std::mem::replace(&mut now[v as usize], (at, state));
+        total[v as usize][old as usize] += at - since;
+    };
+    for (at, event) in trace {
+        match *event {
+            TraceEvent::Switch { prev, prev_state, next, .. } => {
+                if let Some(v) = prev {
+                    enter(v, *at, prev_state);
+                }
+                if let Some(v) = next {
+                    enter(v, *at, VcpuState::Running);
+                }
+            }
+            TraceEvent::Wake { vcpu, .. } => enter(vcpu, *at, VcpuState::Runnable),
+            _ => {}
+        }
+    }
+    for v in 0..vcpus as u32 {
+        enter(v, outcome.elapsed, VcpuState::Offline);
+    }
+    total
+}
+
+#[test]
+fn the_trace_tells_when_each_vcpu_ran_and_slept() {
+    for scenario in cases() {
+        let (outcome, trace) = traced(&scenario, 1);
+        let told = states(&outcome, &trace);
+        for (told, v) in told.iter().zip(outcome.domains.iter().flat_map(|d| &d.vcpus)) {
+            assert_eq!(told[VcpuState::Running as usize], v.running);
+            assert_eq!(told[VcpuState::Blocked as usize], v.blocked);
+        }
+    }
+}
+
+/// What the trace tells of one lock.
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    acquisitions: u64,
+    contended: u64,
+    wait_total: Picos,
+    wait_max: Picos,
+    hold_total: Picos,
+    hold_max: Picos,
+}
+
+#[test]
+fn the_trace_tells_what_happened_at_each_lock() {
+    for scenario in cases() {
+        let (outcome, trace) = traced(&scenario, 1);
+        let domain_of: Vec<usize> =
+            (0..).zip(&outcome.domains).flat_map(|(i, d)| vec![i; d.vcpus.len()]).collect();
+        let mut told: HashMap<(usize, u32), Told> = HashMap::new();
+        let mut waits = HashMap::new();
+        let mut holds = HashMap::new();
+        for (at, event) in trace {
+            match event {
+                TraceEvent::LockWait { vcpu, lock } => {
+                    assert_eq!(waits.insert((vcpu, lock), at), None, "waits once at a time");
+                }
+                TraceEvent::LockAcquired { vcpu, lock, waited } => {
+                    let id = (domain_of[vcpu as usize], lock);
+                    assert_eq!(holds.insert(id, (vcpu, at)), None, "one holder at a time");
+                    let t = told.entry(id).or_default();
+                    t.acquisitions += 1;
+                    let since = waits.remove(&(vcpu, lock));
+                    assert_eq!(since.is_some(), waited);
+                    if let Some(since) = since {
+                        t.contended += 1;
+                        t.wait_total += at - since;
+                        t.wait_max = t.wait_max.max(at - since);
+                    }
+                }
+                TraceEvent::LockReleased { vcpu, lock } => {
+                    let id = (domain_of[vcpu as usize], lock);
+                    let (holder, since) = holds.remove(&id).expect("released by its holder");
+                    assert_eq!(holder, vcpu);
+                    let t = told.entry(id).or_default();
+                    t.hold_total += at - since;
+                    t.hold_max = t.hold_max.max(at - since);
+                }
+                _ => {}
+            }
+        }
+        for (i, d) in outcome.domains.iter().enumerate() {
+            for (lock, l) in d.locks.iter().enumerate() {
+                let measured = Told {
+                    acquisitions: l.acquisitions,
+                    contended: l.contended,
+                    wait_total: l.wait_total,
+                    wait_max: l.wait_max,
+                    hold_total: l.hold_total,
+                    hold_max: l.hold_max,
+                };
+                let told = told.remove(&(i, lock as u32)).unwrap_or_default();
+                assert_eq!(told, measured, "{}: {}", d.name, l.name);
+            }
+        }
+        assert!(told.is_empty(), "the trace tells of locks that the outcome has not: {told:?}");
+    }
+}
+
+#[test]
+fn every_kick_is_traced() {
+    let (outcome, trace) = traced(&crowd("xen-pv", 2, 100 * MS), 1);
+    let told = trace.iter().filter(|(_, e)| matches!(e, TraceEvent::Kick { .. })).count();
+    let counted: u64 = outcome.domains[0].locks.iter().map(|l| l.kicks).sum();
+    assert!(counted > 0, "waiters sleep when four vCPUs share two pCPUs");
+    assert_eq!(told as u64, counted);
+}
+
+#[test]
+fn a_finite_workload_does_what_it_was_told() {
+    for lock in overspin_locks::infos() {
+        let work = LockLoop { threads: 6, count: 50, ..lock_loop(2 * US, 10 * US) };
+        let guest = domain(4, lock.name, Workload::LockLoop(work));
+        let outcome = run(&scenario(host(2, "credit"), vec![guest], SEC), 1);
+        assert_eq!(outcome.ending, Ending::Finished, "{}", lock.name);
+        let d = &outcome.domains[0];
+        assert_eq!(d.finished, d.tasks.iter().map(|t| t.ended.expect("ended")).max());
+        assert_eq!(d.tasks.iter().map(|t| t.items).collect::<Vec<_>>(), [50; 6], "{}", lock.name);
+        assert_eq!(d.locks[0].acquisitions, 6 * 50, "{}", lock.name);
+        check_times(&outcome);
+    }
+}
+
+#[test]
+fn a_compile_does_all_its_units() {
+    let guest = domain(4, "ticket", kernbench(3, 7));
+    let outcome = run(&scenario(host(4, "credit"), vec![guest], 10 * SEC), 1);
+    assert_eq!(outcome.ending, Ending::Finished);
+    let d = &outcome.domains[0];
+    // `make`, and for each unit a driver, a compiler and an assembler, which count one item each.
+    assert_eq!(d.tasks.len(), 1 + 3 * 7);
+    assert_eq!(d.tasks.iter().map(|t| t.items).sum::<u64>(), 3 * 7);
+    // User work is 20 ms a unit, 40 % to 160 % of it (the sizes' spread), on 4 vCPUs that are never
+    // preempted; the compile cannot have used less CPU time than that, nor ended sooner.
+    let cpu: Picos = d.tasks.iter().map(|t| t.cpu).sum();
+    assert!(cpu >= 7 * 8 * MS, "{cpu}");
+    assert!(outcome.elapsed >= cpu / 4);
+}
