@@ -53,6 +53,7 @@ mod null;
 mod params;
 mod registry;
 mod round_robin;
+mod rtds;
 mod scheduler;
 mod topology;
 

@@ -6,6 +6,7 @@ use crate::linux;
 use crate::null;
 use crate::params::{ParamInfo, Params};
 use crate::round_robin;
+use crate::rtds;
 use crate::scheduler::Scheduler;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -69,6 +70,8 @@ static SCHEDULERS: &[SchedulerInfo] = &[
     null::INFO,
     linux::CFS,
     linux::EEVDF,
+    rtds::TODAY,
+    rtds::V4_5,
 ];
 
 /// All schedulers, each profile on its own.

@@ -102,6 +102,15 @@ impl Context<'_> {
         self.executing
     }
 
+    /// The vCPUs that exist of a domain, or the one. O(vCPUs).
+    pub(crate) fn belonging_to(&self, whose: Whose) -> impl Iterator<Item = VcpuId> + '_ {
+        let all = (0..self.vcpu_count()).map(VcpuId);
+        all.filter(move |v| match whose {
+            Whose::Domain(d) => self.domain_of(*v) == d && !self.vcpu(*v).removed,
+            Whose::Vcpu(one) => *v == one,
+        })
+    }
+
     /// Changes the home of `v`. It must not be current, unless this is the pass that dispatches it.
     pub fn set_home(&mut self, v: VcpuId, home: PcpuId) {
         self.machine.vcpu_mut(v).home = home;
@@ -138,14 +147,19 @@ impl Context<'_> {
         self.machine.wake_state(self.now, v)
     }
 
-    /// Asks that `v`, which must be current, leave its pCPU and be placed anew: when it has left,
+    /// Asks that `v`, which must be running, leave its pCPU and be placed anew: when it has left,
     /// the layer calls [`Scheduler::pick`], [`Scheduler::migrate`] and [`Scheduler::wake`]. Until
     /// then it is not runnable.
     pub fn request_migration(&mut self, v: VcpuId) {
-        debug_assert!(self.is_current(v), "only a current vCPU leaves for another pCPU");
+        debug_assert!(self.is_running(v), "only a running vCPU leaves for another pCPU");
         self.machine.vcpu_mut(v).flags |= flags::MIGRATING;
-        let home = self.home(v);
-        self.resched(home);
+        if self.is_current(v) {
+            let home = self.home(v);
+            self.resched(home);
+        } else {
+            // It is on its way out already.
+            self.machine.sleep_state(self.now, v);
+        }
     }
 }
 

@@ -32,59 +32,91 @@
 //! the level that a vCPU had when it was put there, where the original compares with what the others
 //! have become since; a wake-up of a depleted vCPU tells nobody, as nothing can come of it; an idle
 //! pCPU of `rtds-4.5` looks every 1 ms, as a busy one does.
+//!
+//! Files: `mod` (the passes and events), `server` (budgets and deadlines), `queues` (who waits where,
+//! who is told), `check` (invariants).
+
+mod check;
+mod queues;
+mod server;
 
 use crate::cpuset::CpuSet;
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::error::SchedError;
+use crate::ids::{DomainId, MS, Nanos, PcpuId, SEC, TimerId, US, VcpuId};
 use crate::machine::Machine;
-use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use crate::params::{ParamInfo, Params};
+use crate::registry::SchedulerInfo;
+use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use server::{Key, Server, Vcpu};
 
 /// The longest slice of `rtds-4.5`.
-const POLL: Nanos = 1_000_000;
+const POLL: Nanos = MS;
 
-/// What a vCPU may use: `budget` ns of each `period` ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Server {
-    pub period: Nanos,
-    pub budget: Nanos,
-    pub extratime: bool,
-}
+const PERIOD: ParamInfo = ParamInfo::time(
+    "period",
+    (10 * US, 3600 * SEC),
+    "10 ms",
+    "Period in which a vCPU gets its budget; its deadlines are at the ends.",
+);
+const BUDGET: ParamInfo = ParamInfo::time(
+    "budget",
+    (10 * US, 3600 * SEC),
+    "4 ms",
+    "Run time of a vCPU in each period; at most the period.",
+);
+const EXTRATIME: ParamInfo = ParamInfo::flag(
+    "extratime",
+    "true",
+    "Without budget left, a vCPU runs when no other wants to.",
+);
+const AS_IS: ParamInfo = ParamInfo::flag(
+    "as_is",
+    "false",
+    "Follow the original where replenished extra time preempts nobody.",
+);
+
+pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
+    name: "rtds",
+    brief: "global earliest deadline first: a budget for each vCPU in each period",
+    source: "Xen rtds, 4.7 and later",
+    work_conserving: true,
+    weights: false,
+    caps: false,
+    params: &[PERIOD, BUDGET, EXTRATIME, AS_IS],
+    domain_params: &[PERIOD, BUDGET, EXTRATIME],
+    make: |params| {
+        let as_is = params.flag("as_is").unwrap_or(false);
+        let profile = Profile { name: "rtds", polls: false, as_is };
+        Ok(Box::new(Rtds::new(profile, Server::DEFAULT.with(params)?)))
+    },
+};
+
+pub(crate) const V4_5: SchedulerInfo = SchedulerInfo {
+    name: "rtds-4.5",
+    brief: "rtds that looks for due deadlines at most 1 ms apart, without extra time",
+    source: "Xen rtds, 4.5 and 4.6",
+    work_conserving: false,
+    params: &[PERIOD, BUDGET],
+    domain_params: &[PERIOD, BUDGET],
+    make: |params| {
+        let profile = Profile { name: "rtds-4.5", polls: true, as_is: false };
+        let server = Server { extratime: false, ..Server::DEFAULT };
+        Ok(Box::new(Rtds::new(profile, server.with(params)?)))
+    },
+    ..TODAY
+};
 
 /// A version of the scheduler, and how closely to follow it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Profile {
+struct Profile {
     pub name: &'static str,
     /// Looks for due deadlines in passes at most [`POLL`] apart instead of by a timer.
     pub polls: bool,
     pub as_is: bool,
-}
-
-/// Position in a queue: level, deadline, order of arrival.
-type Key = (u32, Nanos, u64);
-
-#[derive(Clone, Debug)]
-struct Vcpu {
-    server: Server,
-    level: u32,
-    deadline: Nanos,
-    /// What is left of the budget.
-    left: Nanos,
-    /// Up to when the budget is burned, while it runs.
-    burned: Nanos,
-    queued: Option<Key>,
-    /// On the depleted list.
-    depleted: bool,
-    replenishes: Option<Key>,
-}
-
-impl Vcpu {
-    /// Smaller goes first.
-    fn priority(&self) -> (u32, Nanos) {
-        (self.level, self.deadline)
-    }
 }
 
 /// The rtds scheduler. Made by name with [`make`](crate::make).
@@ -112,7 +144,7 @@ pub struct Rtds {
 }
 
 impl Rtds {
-    pub(crate) fn new(profile: Profile, default: Server) -> Self {
+    fn new(profile: Profile, default: Server) -> Self {
         Self {
             profile,
             default,
@@ -125,129 +157,6 @@ impl Rtds {
             idle: CpuSet::empty(0),
             told: CpuSet::empty(0),
             replenished: Vec::new(),
-        }
-    }
-
-    /// Begins a new period of `v` if its deadline has passed. Returns whether it has.
-    fn update(&mut self, now: Nanos, v: VcpuId) -> bool {
-        let vcpu = &mut self.vcpus[v.index()];
-        if now < vcpu.deadline {
-            return false;
-        }
-        let periods = (now - vcpu.deadline) / vcpu.server.period + 1;
-        vcpu.deadline += periods * vcpu.server.period;
-        vcpu.left = vcpu.server.budget;
-        vcpu.level = 0;
-        vcpu.burned = now;
-        true
-    }
-
-    fn burn(&mut self, now: Nanos, v: VcpuId) {
-        let vcpu = &mut self.vcpus[v.index()];
-        vcpu.left -= now - vcpu.burned;
-        vcpu.burned = now;
-        if vcpu.left <= 0 {
-            vcpu.left = 0;
-            if vcpu.server.extratime {
-                vcpu.level = vcpu.level.saturating_add(1);
-                vcpu.left = vcpu.server.budget;
-            }
-        }
-    }
-
-    fn arrival(&mut self) -> u64 {
-        self.arrivals += 1;
-        self.arrivals
-    }
-
-    /// Puts `v` behind all of its priority in the run queue, or on the depleted list.
-    fn enqueue(&mut self, v: VcpuId) {
-        let arrival = self.arrival();
-        let vcpu = &mut self.vcpus[v.index()];
-        if vcpu.left > 0 {
-            let key = (vcpu.level, vcpu.deadline, arrival);
-            vcpu.queued = Some(key);
-            self.run_queue.insert((key, v));
-        } else {
-            vcpu.depleted = true;
-        }
-    }
-
-    /// Takes `v` off the run queue or the depleted list. Returns whether it was on one.
-    fn dequeue(&mut self, v: VcpuId) -> bool {
-        let vcpu = &mut self.vcpus[v.index()];
-        if let Some(key) = vcpu.queued.take() {
-            return self.run_queue.remove(&(key, v));
-        }
-        core::mem::take(&mut vcpu.depleted)
-    }
-
-    /// Puts `v` into the replenishment queue, anew if it is there.
-    fn await_deadline(&mut self, v: VcpuId) {
-        self.forget_deadline(v);
-        let arrival = self.arrival();
-        let vcpu = &mut self.vcpus[v.index()];
-        let level = if self.profile.as_is { vcpu.level } else { 0 };
-        let key = (level, vcpu.deadline, arrival);
-        vcpu.replenishes = Some(key);
-        self.replenishments.insert((key, v));
-    }
-
-    fn forget_deadline(&mut self, v: VcpuId) {
-        if let Some(key) = self.vcpus[v.index()].replenishes.take() {
-            self.replenishments.remove(&(key, v));
-        }
-    }
-
-    /// Sets the timer to the first deadline.
-    fn arm(&mut self, cx: &mut Context<'_>) {
-        let first = self.replenishments.first().map(|((_, deadline, _), _)| *deadline);
-        if self.profile.polls || self.timer == first {
-            return;
-        }
-        self.timer = first;
-        match first {
-            Some(at) => cx.set_timer(TimerId::Accounting, at),
-            None => cx.stop_timer(TimerId::Accounting),
-        }
-    }
-
-    /// Asks the pCPU to pass that `new` should run on: an idle one, or the one with the lowest
-    /// priority if that is below that of `new`. From home on; those told already are left alone.
-    fn tell(&mut self, cx: &mut Context<'_>, new: VcpuId) {
-        let (home, hard) = (cx.home(new), cx.affinity(new).hard());
-        let found = self.idle.toc_and(home, hard).or_else(|| {
-            let priority = |v: VcpuId| self.vcpus[v.index()].priority();
-            let end = cx.pcpus();
-            let around = (home.0..end).chain(0..home.0).map(PcpuId);
-            let mut lowest = None;
-            for p in around.filter(|p| hard.contains(*p) && !self.told.contains(*p)) {
-                let running = cx.current(p).map(priority);
-                if lowest.is_none_or(|(low, _)| running > low) {
-                    lowest = Some((running, p));
-                }
-            }
-            lowest.filter(|(low, _)| Some(priority(new)) < *low).map(|(_, p)| p)
-        });
-        if let Some(p) = found {
-            self.idle.remove(p);
-            self.told.insert(p);
-            cx.resched(p);
-        }
-    }
-
-    /// Replenishes all whose deadline has passed. Fills `replenished`, in order of deadlines.
-    fn replenish(&mut self, now: Nanos) {
-        while let Some(&((_, deadline, _), v)) = self.replenishments.first()
-            && deadline <= now
-        {
-            let depleted = self.vcpus[v.index()].depleted;
-            self.update(now, v);
-            if self.dequeue(v) {
-                self.enqueue(v);
-            }
-            self.await_deadline(v);
-            self.replenished.push((v, depleted));
         }
     }
 
@@ -282,20 +191,30 @@ impl Scheduler for Rtds {
 
     fn set_domain(&mut self, _cx: &mut Context<'_>, _d: DomainId, _params: DomainParams) {}
 
+    fn configure(
+        &mut self,
+        cx: &mut Context<'_>,
+        whose: Whose,
+        params: &Params,
+    ) -> Result<(), SchedError> {
+        let vcpus: Vec<_> = cx.belonging_to(whose).collect();
+        let new: Result<Vec<_>, _> =
+            vcpus.iter().map(|v| self.vcpus[v.index()].server.with(params)).collect();
+        let new = new?;
+        if let Whose::Domain(d) = whose {
+            self.domains[d.index()] = self.domains[d.index()].with(params)?;
+        }
+        for (v, server) in vcpus.iter().zip(new) {
+            self.set_server(cx, *v, server);
+        }
+        Ok(())
+    }
+
     fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
-        self.vcpus.push(Vcpu {
-            server: self.domains[cx.domain_of(v).index()],
-            level: 0,
-            deadline: 0,
-            left: 0,
-            burned: 0,
-            queued: None,
-            depleted: false,
-            replenishes: None,
-        });
+        self.vcpus.push(Vcpu::new(self.domains[cx.domain_of(v).index()]));
         let home = self.pick(cx, v);
         cx.set_home(v, home);
-        self.update(cx.now(), v);
+        self.vcpus[v.index()].update(cx.now());
         if cx.is_runnable(v) {
             self.wake(cx, v);
         }
@@ -308,7 +227,7 @@ impl Scheduler for Rtds {
         if cx.is_current(v) || vcpu.queued.is_some() || vcpu.depleted {
             return;
         }
-        let updated = self.update(cx.now(), v);
+        let updated = self.vcpus[v.index()].update(cx.now());
         if cx.is_running(v) {
             // It queues when its registers are saved.
             if updated {
@@ -345,7 +264,7 @@ impl Scheduler for Rtds {
         self.told.remove(p);
         let current = cx.current(p);
         if let Some(v) = current {
-            self.burn(now, v);
+            self.vcpus[v.index()].burn(now);
         }
         if self.profile.polls {
             self.replenish(now);
@@ -415,40 +334,6 @@ impl Scheduler for Rtds {
     }
 
     fn is_valid(&self, machine: &Machine) -> Result<(), String> {
-        for (i, vcpu) in self.vcpus.iter().enumerate() {
-            let v = VcpuId(i as u32);
-            let (current, on) = (machine.is_current(v), machine.is_running(v));
-            let listed = vcpu.queued.is_some() || vcpu.depleted;
-            let waits = machine.is_runnable(v) && !on;
-            let fail = |what: &str| Err(format!("{v:?} {what}: {vcpu:?}"));
-            if listed != waits {
-                return fail("is lost or queued wrongly");
-            }
-            if vcpu.queued.is_some() == (listed && vcpu.left == 0) && listed {
-                return fail("is on the wrong list for its budget");
-            }
-            if current && vcpu.left == 0 {
-                return fail("runs without budget");
-            }
-            if vcpu.left < 0 {
-                return fail("is below zero");
-            }
-            let stale = vcpu.queued.is_some_and(|(l, d, _)| (l, d) != vcpu.priority());
-            if stale || vcpu.replenishes.is_some_and(|(_, d, _)| d != vcpu.deadline) {
-                return fail("is queued in the wrong place");
-            }
-            if vcpu.replenishes.is_some() != (waits || on) {
-                return fail("waits for its deadline, or not, wrongly");
-            }
-        }
-        let queued = self.vcpus.iter().filter(|v| v.queued.is_some()).count();
-        let replenishes = self.vcpus.iter().filter(|v| v.replenishes.is_some()).count();
-        if (queued, replenishes) != (self.run_queue.len(), self.replenishments.len()) {
-            return Err(format!("{queued} queued, {replenishes} to replenish: {self:?}"));
-        }
-        match self.idle.iter().find(|p| machine.current(*p).is_some()) {
-            Some(p) => Err(format!("{p:?} is busy and counts as idle")),
-            None => Ok(()),
-        }
+        self.check(machine)
     }
 }

@@ -1,0 +1,47 @@
+//! What must be true between any two calls.
+
+use super::Rtds;
+use crate::ids::VcpuId;
+use crate::machine::Machine;
+use alloc::format;
+use alloc::string::String;
+
+impl Rtds {
+    pub(super) fn check(&self, machine: &Machine) -> Result<(), String> {
+        for (i, vcpu) in self.vcpus.iter().enumerate() {
+            let v = VcpuId(i as u32);
+            let (current, on) = (machine.is_current(v), machine.is_running(v));
+            let listed = vcpu.queued.is_some() || vcpu.depleted;
+            let waits = machine.is_runnable(v) && !on;
+            let fail = |what: &str| Err(format!("{v:?} {what}: {vcpu:?}"));
+            if listed != waits {
+                return fail("is lost or queued wrongly");
+            }
+            if vcpu.queued.is_some() == (listed && vcpu.left == 0) && listed {
+                return fail("is on the wrong list for its budget");
+            }
+            if current && vcpu.left == 0 {
+                return fail("runs without budget");
+            }
+            if vcpu.left < 0 {
+                return fail("is below zero");
+            }
+            let stale = vcpu.queued.is_some_and(|(l, d, _)| (l, d) != vcpu.priority());
+            if stale || vcpu.replenishes.is_some_and(|(_, d, _)| d != vcpu.deadline) {
+                return fail("is queued in the wrong place");
+            }
+            if vcpu.replenishes.is_some() != (waits || on) {
+                return fail("waits for its deadline, or not, wrongly");
+            }
+        }
+        let queued = self.vcpus.iter().filter(|v| v.queued.is_some()).count();
+        let replenishes = self.vcpus.iter().filter(|v| v.replenishes.is_some()).count();
+        if (queued, replenishes) != (self.run_queue.len(), self.replenishments.len()) {
+            return Err(format!("{queued} queued, {replenishes} to replenish: {self:?}"));
+        }
+        match self.idle.iter().find(|p| machine.current(*p).is_some()) {
+            Some(p) => Err(format!("{p:?} is busy and counts as idle")),
+            None => Ok(()),
+        }
+    }
+}

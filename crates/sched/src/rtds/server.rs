@@ -1,0 +1,97 @@
+//! What a vCPU may use, and what it has left of it.
+
+use crate::error::SchedError;
+use crate::ids::{MS, Nanos};
+use crate::params::{ParamValue, Params};
+use alloc::format;
+
+/// What a vCPU may use: `budget` ns of each `period` ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    pub period: Nanos,
+    pub budget: Nanos,
+    pub extratime: bool,
+}
+
+impl Server {
+    pub const DEFAULT: Self = Self { period: 10 * MS, budget: 4 * MS, extratime: true };
+
+    /// The same with what is set in `params`.
+    pub fn with(self, params: &Params) -> Result<Self, SchedError> {
+        let server = Self {
+            period: params.time("period").unwrap_or(self.period),
+            budget: params.time("budget").unwrap_or(self.budget),
+            extratime: params.flag("extratime").unwrap_or(self.extratime),
+        };
+        if server.budget > server.period {
+            let (budget, period) = (server.budget, ParamValue::Time(server.period));
+            let legal = format!("10 us to the period, {period}");
+            return Err(SchedError::illegal("budget", &ParamValue::Time(budget), &legal));
+        }
+        Ok(server)
+    }
+}
+
+/// Position in a queue: level, deadline, order of arrival.
+pub(super) type Key = (u32, Nanos, u64);
+
+#[derive(Clone, Debug)]
+pub(super) struct Vcpu {
+    pub server: Server,
+    pub level: u32,
+    pub deadline: Nanos,
+    /// What is left of the budget.
+    pub left: Nanos,
+    /// Up to when the budget is burned, while it runs.
+    pub burned: Nanos,
+    pub queued: Option<Key>,
+    /// On the depleted list.
+    pub depleted: bool,
+    pub replenishes: Option<Key>,
+}
+
+impl Vcpu {
+    pub fn new(server: Server) -> Self {
+        Self {
+            server,
+            level: 0,
+            deadline: 0,
+            left: 0,
+            burned: 0,
+            queued: None,
+            depleted: false,
+            replenishes: None,
+        }
+    }
+
+    /// Smaller goes first.
+    pub fn priority(&self) -> (u32, Nanos) {
+        (self.level, self.deadline)
+    }
+
+    /// Begins a new period if the deadline has passed. Returns whether it has.
+    pub fn update(&mut self, now: Nanos) -> bool {
+        if now < self.deadline {
+            return false;
+        }
+        let periods = (now - self.deadline) / self.server.period + 1;
+        self.deadline += periods * self.server.period;
+        self.left = self.server.budget;
+        self.level = 0;
+        self.burned = now;
+        true
+    }
+
+    /// Takes the time since it was burned last, all of it spent running, off the budget.
+    pub fn burn(&mut self, now: Nanos) {
+        self.left -= now - self.burned;
+        self.burned = now;
+        if self.left <= 0 {
+            self.left = 0;
+            if self.server.extratime {
+                self.level = self.level.saturating_add(1);
+                self.left = self.server.budget;
+            }
+        }
+    }
+}
