@@ -55,6 +55,15 @@ impl ParamInfo {
         Self { key, kind: ParamKind::Time { min, max }, default, doc }
     }
 
+    pub(crate) const fn number(
+        key: &'static str,
+        (min, max): (i64, i64),
+        default: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        Self { key, kind: ParamKind::Number { min, max }, default, doc }
+    }
+
     pub(crate) const fn flag(key: &'static str, default: &'static str, doc: &'static str) -> Self {
         Self { key, kind: ParamKind::Flag, default, doc }
     }

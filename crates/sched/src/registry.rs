@@ -1,6 +1,7 @@
 //! The list of schedulers, and how to make one by name. One line for each.
 
 use crate::credit::{self, Credit, Profile};
+use crate::credit2;
 use crate::error::SchedError;
 use crate::linux;
 use crate::null;
@@ -8,6 +9,7 @@ use crate::params::{ParamInfo, Params};
 use crate::round_robin;
 use crate::rtds;
 use crate::scheduler::Scheduler;
+use crate::sedf;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -60,18 +62,25 @@ static SCHEDULERS: &[SchedulerInfo] = &[
     credit(&Profile::TODAY, credit::TODAY_PARAMS, |p| {
         Ok(Box::new(Credit::new(&Profile::TODAY, p)?))
     }),
+    credit(&Profile::Y2016, credit::Y2013_PARAMS, |p| {
+        Ok(Box::new(Credit::new(&Profile::Y2016, p)?))
+    }),
     credit(&Profile::Y2013, credit::Y2013_PARAMS, |p| {
         Ok(Box::new(Credit::new(&Profile::Y2013, p)?))
     }),
     credit(&Profile::Y2008, credit::Y2008_PARAMS, |p| {
         Ok(Box::new(Credit::new(&Profile::Y2008, p)?))
     }),
+    credit2::TODAY,
+    credit2::Y2016,
+    credit2::Y2013,
     round_robin::INFO,
     null::INFO,
     linux::CFS,
     linux::EEVDF,
     rtds::TODAY,
     rtds::V4_5,
+    sedf::INFO,
 ];
 
 /// All schedulers, each profile on its own.

@@ -281,3 +281,13 @@ fn a_preempted_vcpu_that_could_run_elsewhere_is_sent_there_unless_as_is() {
         assert_eq!(elsewhere, !as_is, "as_is = {as_is}");
     }
 }
+
+#[test]
+fn a_first_wake_up_boosts_until_2013_only() {
+    for (name, class) in [("credit", "under"), ("credit-2016", "under"), ("credit-2013", "boost")] {
+        let mut d = Driver::flat(name, 1);
+        let v = d.domain(256, 0, 1)[0];
+        d.up(v);
+        assert_eq!(d.class(v), class, "{name}");
+    }
+}

@@ -89,7 +89,7 @@ fn scheduler(which: fn(&SchedulerInfo) -> bool) -> impl Strategy<Value = &'stati
 
 /// The profiles of credit1.
 fn is_credit(name: &str) -> bool {
-    ["credit", "credit-2013", "credit-2008"].contains(&name)
+    ["credit", "credit-2016", "credit-2013", "credit-2008"].contains(&name)
 }
 
 /// A legal value of a parameter, chosen by a number.

@@ -64,7 +64,7 @@ pub(crate) const TODAY_PARAMS: &[ParamInfo] = &[
     SMT_POWER_SAVINGS,
     AS_IS,
 ];
-/// Parameters of `credit-2013`.
+/// Parameters of `credit-2013` and `credit-2016`.
 pub(crate) const Y2013_PARAMS: &[ParamInfo] =
     &[TSLICE, RATELIMIT, MIGRATION_DELAY, TICKLE_ONE_IDLE, SMT_POWER_SAVINGS, AS_IS];
 /// Parameters of `credit-2008`.
@@ -153,6 +153,14 @@ impl Profile {
         tickled_is_busy: false,
         steal: Steal::NodeFirst,
         ..Self::TODAY
+    };
+
+    pub(crate) const Y2016: Self = Self {
+        name: "credit-2016",
+        brief: "credit as of 2016: that of 2013 without boosts after migrations",
+        source: "Xen 4.7, credit (the default)",
+        boost_after_migration: false,
+        ..Self::Y2013
     };
 
     pub(crate) const Y2008: Self = Self {

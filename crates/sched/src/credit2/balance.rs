@@ -1,0 +1,211 @@
+//! Which runqueue a vCPU should live on: chosen when it comes or must move, and corrected at the
+//! end of each epoch, between the runqueue whose epoch ended and the one that differs most from it.
+//!
+//! Source: schedulers specification §4.8.
+
+use super::Credit2;
+use crate::ids::{PcpuId, VcpuId};
+use crate::list::List;
+use crate::machine::Machine;
+use crate::scheduler::Context;
+
+/// A vCPU that could move, and its load.
+pub(super) type Candidate = (VcpuId, i64);
+
+impl Credit2 {
+    /// The best place for `v`: where a move under way goes, else in the runqueue with the least
+    /// forecast load, preferred ones first. O(runqueues × pCPUs/64).
+    pub(super) fn place(&mut self, machine: &Machine, v: VcpuId) -> PcpuId {
+        let affinity = machine.affinity(v);
+        let hard = affinity.hard();
+        if let Some(target) = self.vcpus[v.index()].target.take()
+            && let Some(p) = self.within(machine, target, v)
+        {
+            return p;
+        }
+        let soft = affinity.soft().filter(|_| !self.profile.early);
+        let vcpu = &self.vcpus[v.index()];
+        let (mut least, mut least_soft) = (None, None);
+        for (i, queue) in self.queues.iter().enumerate() {
+            if !queue.members.intersects(hard) {
+                continue;
+            }
+            let own = vcpu.assigned && vcpu.queue == i;
+            let load =
+                if own { (queue.load.forecast - vcpu.average).max(0) } else { queue.load.forecast };
+            let better = |best: Option<(i64, usize)>| best.is_none_or(|(least, _)| load < least);
+            if better(least) {
+                least = Some((load, i));
+            }
+            if soft.is_some_and(|soft| queue.members.intersects(soft)) && better(least_soft) {
+                least_soft = Some((load, i));
+            }
+        }
+        let home = machine.home(v);
+        let Some((_, hard_choice)) = least else { return home };
+        let (i, mask) = match (least_soft, soft) {
+            (Some((_, i)), Some(soft)) => (i, soft),
+            _ => (hard_choice, hard),
+        };
+        // The original goes on from where the last placement in the other runqueue went.
+        let biased = if self.params.as_is { hard_choice } else { i };
+        let from = if self.profile.early { home } else { self.queues[biased].bias };
+        let p = self.queues[i].members.cycle_and(from, mask).unwrap_or(home);
+        if self.queues[biased].members.contains(p) {
+            self.queues[biased].bias = p;
+        }
+        p
+    }
+
+    /// The next pCPU of runqueue `q` for `v`, if any is allowed.
+    fn within(&self, machine: &Machine, q: usize, v: VcpuId) -> Option<PcpuId> {
+        let queue = &self.queues[q];
+        queue.members.cycle_and(queue.bias, machine.affinity(v).hard())
+    }
+
+    /// Moves load between runqueue `local` and the one that differs most from it, if that makes
+    /// them more alike: one vCPU there, one back, or both. `next`, which the pass under way has
+    /// chosen, stays. O(runqueues + product of their numbers of vCPUs).
+    pub(super) fn balance(&mut self, cx: &mut Context<'_>, local: usize, next: VcpuId) {
+        let (now, window) = (cx.now(), self.params.window);
+        self.queues[local].load.update(window, now, 0);
+        let here = self.queues[local].load.forecast;
+        let mut other: Option<(i64, usize)> = None;
+        let mut last = local;
+        for i in 0..self.queues.len() {
+            if i == local || self.queues[i].size == 0 {
+                continue;
+            }
+            last = i;
+            self.queues[i].load.update(window, now, 0);
+            let delta = (here - self.queues[i].load.forecast).abs();
+            if delta > other.map_or(0, |(most, _)| most) {
+                other = Some((delta, i));
+            }
+        }
+        let Some((delta, other)) = other else { return };
+        // The original looks at the size of the last runqueue of the list here.
+        let size = if self.params.as_is { last } else { other };
+        let pcpus = self.queues[local].size.max(self.queues[size].size);
+        let there = self.queues[other].load.forecast;
+        let full = i64::from(pcpus) << window.precision;
+        let threshold = if here.max(there) < full { self.params.under } else { self.params.over };
+        if delta < threshold {
+            return;
+        }
+        let (mut pushes, mut pulls) =
+            (core::mem::take(&mut self.pushes), core::mem::take(&mut self.pulls));
+        self.collect(cx, local, other, next, &mut pushes);
+        self.collect(cx, other, local, next, &mut pulls);
+        let (push, pull) = best_move(here - there, &pushes, &pulls);
+        (self.pushes, self.pulls) = (pushes, pulls);
+        if let Some(v) = push {
+            self.move_to(cx, v, other);
+        }
+        if let Some(v) = pull {
+            self.move_to(cx, v, local);
+        }
+    }
+
+    /// Fills `into` with the vCPUs of `from` that may move to `to`, their loads up to date.
+    fn collect(
+        &mut self,
+        cx: &Context<'_>,
+        from: usize,
+        to: usize,
+        next: VcpuId,
+        into: &mut alloc::vec::Vec<Candidate>,
+    ) {
+        into.clear();
+        let list: List = self.queues[from].assigned;
+        let mut at = list.head();
+        while let Some(x) = at {
+            at = self.assigned_links.next(x);
+            let v = VcpuId(x);
+            let moving = self.vcpus[v.index()].target.is_some() || cx.is_migrating(v);
+            if v != next && !moving && self.queues[to].members.intersects(cx.affinity(v).hard()) {
+                self.update_vcpu_load(cx.now(), v, i64::from(cx.is_runnable(v)));
+                into.push((v, self.vcpus[v.index()].average));
+            }
+        }
+    }
+
+    /// Moves `v` to runqueue `to`: at once, or when it has left its pCPU.
+    fn move_to(&mut self, cx: &mut Context<'_>, v: VcpuId, to: usize) {
+        let q = self.vcpus[v.index()].queue;
+        if cx.is_running(v) {
+            self.vcpus[v.index()].target = Some(to);
+            cx.request_migration(v);
+            if cx.is_current(v) {
+                self.tell(cx, q, cx.home(v));
+            }
+            return;
+        }
+        let Some(p) = self.within(cx, to, v) else { return };
+        let queued = self.run_links.is_linked(v.0);
+        if queued {
+            self.dequeue(q, v);
+            self.queues[q].load.update(self.params.window, cx.now(), -1);
+        }
+        self.deassign(v);
+        cx.set_home(v, p);
+        self.assign(to, v);
+        if queued {
+            self.queues[to].load.update(self.params.window, cx.now(), 1);
+            self.enqueue(to, v);
+            self.tickle(cx, v);
+        }
+    }
+}
+
+/// The vCPU to push, and the one to pull, after which the difference of the loads (`delta`, of the
+/// pusher minus the other) is least, if it is less than now. The first found wins.
+fn best_move(
+    delta: i64,
+    pushes: &[Candidate],
+    pulls: &[Candidate],
+) -> (Option<VcpuId>, Option<VcpuId>) {
+    let mut best = (delta.abs(), None, None);
+    let mut consider = |push: Option<&Candidate>, pull: Option<&Candidate>| {
+        let moved = push.map_or(0, |c| c.1) - pull.map_or(0, |c| c.1);
+        // What one side loses, the other gains.
+        let after = (delta - 2 * moved).abs();
+        if after < best.0 {
+            best = (after, push.map(|c| c.0), pull.map(|c| c.0));
+        }
+    };
+    for push in pushes {
+        pulls.iter().for_each(|pull| consider(Some(push), Some(pull)));
+        consider(Some(push), None);
+    }
+    pulls.iter().for_each(|pull| consider(None, Some(pull)));
+    (best.1, best.2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn vcpus(loads: &[i64]) -> Vec<Candidate> {
+        loads.iter().enumerate().map(|(i, load)| (VcpuId(i as u32), *load)).collect()
+    }
+
+    /// Example D6.
+    #[test]
+    fn d6_a_move_must_make_loads_more_alike() {
+        let one = 1 << 18;
+        assert_eq!(best_move(2 * one, &vcpus(&[one; 3]), &[]), (Some(VcpuId(0)), None));
+        assert_eq!(best_move(one, &vcpus(&[one; 2]), &vcpus(&[one])), (None, None));
+    }
+
+    #[test]
+    fn a_swap_is_found_where_no_single_move_helps() {
+        // 6 and 4 against 3 and 5: pushing 6 for 5 leaves 9 against 9.
+        assert_eq!(
+            best_move(2, &vcpus(&[6, 4]), &vcpus(&[3, 5])),
+            (Some(VcpuId(0)), Some(VcpuId(1)))
+        );
+        assert_eq!(best_move(-6, &[], &vcpus(&[2, 3])), (None, Some(VcpuId(1))));
+    }
+}

@@ -1,0 +1,116 @@
+//! Load averages: how much each vCPU and each runqueue wanted to run lately, in fixed point.
+//!
+//! One always-runnable vCPU counts 2^P (P is the precision). Time is counted in units of 1.024 us,
+//! the window is 2^W of them, and an average moves towards the present load by the part of a window
+//! that has passed. A runqueue has a second average, its *forecast*, which at once gains and loses
+//! what the vCPUs that come and go weigh, so that moves are judged by what they will do. Source:
+//! schedulers specification §4.7.
+
+use super::Credit2;
+use crate::ids::{Nanos, VcpuId};
+use crate::machine::Machine;
+
+/// Granularity of load time: 2^10 ns.
+const GRANULARITY: u32 = 10;
+
+/// How load is averaged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    /// W: log2 of its length in units of 1.024 us; at most 24, so that products fit.
+    pub shift: u32,
+    /// P: log2 of what one runnable vCPU counts; at most 20.
+    pub precision: u32,
+}
+
+impl Window {
+    pub(super) fn units(now: Nanos) -> i64 {
+        now >> GRANULARITY
+    }
+
+    /// What a vCPU counts that is runnable half of the time: the guess for a new one.
+    pub(super) fn half(self) -> i64 {
+        1 << (self.precision - 1)
+    }
+
+    /// The average at `at`, if it was `average` at `last` and `load` vCPUs were runnable since.
+    pub(super) fn average(self, average: i64, load: i64, last: i64, at: i64) -> i64 {
+        let full = load << self.precision;
+        if last + (1 << self.shift) < at {
+            return full;
+        }
+        let passed = (at - last).max(0);
+        average + ((passed * full) >> self.shift) - ((passed * average) >> self.shift)
+    }
+}
+
+/// The load of a runqueue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Load {
+    /// vCPUs that are queued, on a pCPU, or leaving one.
+    pub count: i64,
+    pub average: i64,
+    pub forecast: i64,
+    last: i64,
+}
+
+impl Load {
+    /// Brings the averages up to date, then changes the number of vCPUs.
+    pub(super) fn update(&mut self, window: Window, now: Nanos, change: i64) {
+        let at = Window::units(now);
+        self.average = window.average(self.average, self.count, self.last, at);
+        self.forecast = window.average(self.forecast, self.count, self.last, at);
+        self.count += change;
+        self.last = at;
+    }
+}
+
+impl Credit2 {
+    /// `v` adds `change` to the number of vCPUs of runqueue `q`.
+    pub(super) fn update_load(
+        &mut self,
+        machine: &Machine,
+        now: Nanos,
+        q: usize,
+        v: VcpuId,
+        change: i64,
+    ) {
+        self.queues[q].load.update(self.params.window, now, change);
+        // What it was until now.
+        let load = match change {
+            -1 => 1,
+            1 => 0,
+            _ => i64::from(machine.is_runnable(v)),
+        };
+        self.update_vcpu_load(now, v, load);
+    }
+
+    /// Brings the average of `v` up to date; it was runnable (1) or not (0) since the last time.
+    pub(super) fn update_vcpu_load(&mut self, now: Nanos, v: VcpuId, load: i64) {
+        let at = Window::units(now);
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.average = self.params.window.average(vcpu.average, load, vcpu.average_at, at);
+        vcpu.average_at = at;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Example D5: half a window on a pCPU, then half a window idle.
+    #[test]
+    fn d5_an_average_moves_towards_the_present_load() {
+        let window = Window { shift: 20, precision: 18 };
+        let half = 1 << 19;
+        assert_eq!(window.half(), 131_072);
+        let ran = window.average(131_072, 1, 0, half);
+        assert_eq!(ran, 196_608, "75 %");
+        assert_eq!(window.average(ran, 0, half, 2 * half), 98_304, "37.5 %");
+        assert_eq!(
+            window.average(ran, 1, half, 4 * half),
+            1 << 18,
+            "a window or more is forgotten"
+        );
+        assert_eq!(window.average(ran, 1, half, half - 1), ran, "time never runs backwards");
+    }
+}

@@ -1,0 +1,367 @@
+//! credit2: runqueues shared by the pCPUs of a socket, ordered by credit; epochs instead of ticks.
+//! Xen's default scheduler since 2019.
+//!
+//! A vCPU burns credit while it runs, the faster the lighter it is, and whoever of a runqueue has
+//! most credit runs. When the best of it has none left, all are paid at once: the epoch ends. There
+//! are no classes and no periodic work; all accounting happens in scheduling passes, in wake-ups (of
+//! the vCPUs that they might preempt) and at the end of an epoch. The life of a vCPU:
+//!
+//! ```text
+//!            wakes                pass chooses it            registers saved, not runnable
+//!  blocked ─────────▶ queued ───────────────────▶ scheduled ─────────────▶ blocked
+//!                       ▲                          │    │ no budget
+//!                       └──────────────────────────┘    ▼
+//!                         registers saved, runnable   parked: blocked until its domain has budget
+//! ```
+//!
+//! *Scheduled* lasts until the registers are saved: a vCPU that leaves is on no queue meanwhile, and
+//! a wake-up in that time is remembered (`delayed_add`). It is the same as the layer's "running".
+//!
+//! Source: schedulers specification §4 (after Xen's credit2.c) and §2 for the versions. Files:
+//! `profile` (versions, parameters), `runqueue` (who shares, order), `credits` (burning, epochs,
+//! slices), `tickle` (whom to tell), `caps` (budgets), `load` (averages), `balance` (placement and
+//! moves), `check` (invariants). Decisions where the source is silent are in docs/schedulers.md.
+
+mod balance;
+mod caps;
+mod check;
+mod credits;
+mod load;
+mod profile;
+mod runqueue;
+mod tickle;
+
+pub(crate) use profile::{TODAY, Y2013, Y2016};
+
+use crate::cpuset::CpuSet;
+use crate::error::SchedError;
+use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::list::{Links, List};
+use crate::machine::Machine;
+use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use balance::Candidate;
+use caps::Cap;
+use load::Window;
+use profile::{CREDIT_INIT, MIGRATE_COMPENSATION, Params, Profile};
+use runqueue::Runqueue;
+
+#[derive(Clone, Debug)]
+struct Vcpu {
+    domain: DomainId,
+    credit: i64,
+    /// What burning left below one credit, in parts of one by weight.
+    residual: i64,
+    /// Up to when its time on a pCPU is charged.
+    start: Nanos,
+    /// Its runqueue, while `assigned`: that of its home.
+    queue: usize,
+    /// Lives on a runqueue: from insertion to removal.
+    assigned: bool,
+    /// Goes on the queue when its registers are saved.
+    delayed_add: bool,
+    /// Gives way once.
+    yields: bool,
+    /// Kept from running by its cap.
+    parked: bool,
+    /// The runqueue to which it moves when it has left its pCPU.
+    target: Option<usize>,
+    /// The pCPU that was told about it.
+    tickled_by: Option<PcpuId>,
+    /// How much it wanted to run lately, and when that was brought up to date.
+    average: i64,
+    average_at: i64,
+    /// What it may still run before it must ask for more, in ns; None is without limit.
+    budget: Option<Nanos>,
+}
+
+#[derive(Clone, Debug)]
+struct Domain {
+    weight: i64,
+    /// Cap in percent of a pCPU; 0 is none. `cap` follows when there is a vCPU.
+    percent: u32,
+    cap: Option<Cap>,
+    vcpus: Vec<VcpuId>,
+    /// Those without budget, the last parked first.
+    parked: List,
+}
+
+/// The credit2 scheduler. Made by name with [`make`](crate::make).
+///
+/// Costs: a wake-up is O(queue + pCPUs of its runqueue + pCPUs/64); a pass O(queue); the end of an
+/// epoch O(vCPUs of the runqueue + runqueues), and O(product of the vCPUs of two runqueues) if they
+/// differ enough to balance; a replenishment O(capped domains). Only creation allocates.
+#[derive(Debug)]
+pub struct Credit2 {
+    profile: &'static Profile,
+    params: Params,
+    vcpus: Vec<Vcpu>,
+    domains: Vec<Domain>,
+    /// By id; those without members do not exist.
+    queues: Vec<Runqueue>,
+    /// The runqueue of each pCPU.
+    queue_of: Vec<usize>,
+    run_links: Links,
+    assigned_links: Links,
+    parked_links: Links,
+    /// Domains with a cap, in order.
+    capped: Vec<DomainId>,
+    /// Working space, kept to allocate nothing.
+    scratch: CpuSet,
+    pushes: Vec<Candidate>,
+    pulls: Vec<Candidate>,
+}
+
+impl Credit2 {
+    fn new(profile: &'static Profile, params: &crate::params::Params) -> Result<Self, SchedError> {
+        Ok(Self {
+            profile,
+            params: Params::new(profile, params)?,
+            vcpus: Vec::new(),
+            domains: Vec::new(),
+            queues: Vec::new(),
+            queue_of: Vec::new(),
+            run_links: Links::default(),
+            assigned_links: Links::default(),
+            parked_links: Links::default(),
+            capped: Vec::new(),
+            scratch: CpuSet::empty(0),
+            pushes: Vec::new(),
+            pulls: Vec::new(),
+        })
+    }
+
+    /// What `p` should run: what it runs, unless somebody in the queue is better and allowed. May
+    /// park vCPUs that find no budget. O(queue).
+    fn candidate(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Option<VcpuId> {
+        let q = self.queue_of(p);
+        let current = cx.current(p);
+        let mut default = current.filter(|v| cx.is_runnable(*v));
+        let yields = current.is_some_and(|v| core::mem::take(&mut self.vcpus[v.index()].yields));
+        if let Some(v) = default {
+            if !yields && cx.now() - cx.entry(v) < self.params.ratelimit {
+                return default;
+            }
+            // One that would rather be elsewhere goes if a pCPU there has nothing to do.
+            let soft = cx.affinity(v).soft().filter(|s| !self.profile.early && !s.contains(p));
+            if soft.is_some_and(|soft| soft.intersects(&self.queues[q].free)) {
+                default = None;
+            }
+        }
+        let bar = default.map_or(self.params.idle_credit, |v| self.vcpus[v.index()].credit);
+        let mut at = self.queues[q].queue.head();
+        while let Some(x) = at {
+            at = self.run_links.next(x);
+            let v = VcpuId(x);
+            let vcpu = &self.vcpus[v.index()];
+            if !yields && vcpu.credit <= bar {
+                break;
+            }
+            let told = vcpu.tickled_by;
+            let another_comes = told.is_some_and(|t| t != p && self.queues[q].tickled.contains(t));
+            let resist = self.params.migrate_resist;
+            let resisted = cx.home(v) != p && bar.saturating_add(resist) > vcpu.credit;
+            let allowed = cx.affinity(v).hard().contains(p);
+            if allowed && !another_comes && !resisted && self.grab(cx, v) {
+                return Some(v);
+            }
+        }
+        default
+    }
+}
+
+impl Scheduler for Credit2 {
+    fn name(&self) -> &'static str {
+        self.profile.name
+    }
+
+    fn start(&mut self, cx: &mut Context<'_>) {
+        let pcpus = cx.pcpus();
+        self.queue_of = vec![0; pcpus as usize];
+        self.scratch = CpuSet::empty(pcpus);
+        (0..pcpus).for_each(|p| self.join_runqueue(cx, PcpuId(p), pcpus));
+    }
+
+    fn create_domain(&mut self, _d: DomainId, params: DomainParams) {
+        self.domains.push(Domain {
+            weight: params.weight.into(),
+            percent: if self.profile.early { 0 } else { params.cap },
+            cap: None,
+            vcpus: Vec::new(),
+            parked: List::EMPTY,
+        });
+    }
+
+    fn set_domain(&mut self, cx: &mut Context<'_>, d: DomainId, params: DomainParams) {
+        self.domains[d.index()].weight = params.weight.into();
+        for i in 0..self.domains[d.index()].vcpus.len() {
+            let v = self.domains[d.index()].vcpus[i];
+            self.update_max_weight(self.vcpus[v.index()].queue);
+        }
+        if !self.profile.early {
+            self.domains[d.index()].percent = params.cap;
+            self.set_cap(cx, d, params.cap);
+        }
+    }
+
+    fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        self.run_links.grow();
+        self.assigned_links.grow();
+        self.parked_links.grow();
+        let d = cx.domain_of(v);
+        // The budget of a domain with a cap from the start begins with its first vCPU.
+        self.set_cap(cx, d, self.domains[d.index()].percent);
+        let domain = &mut self.domains[d.index()];
+        domain.vcpus.push(v);
+        self.vcpus.push(Vcpu {
+            domain: d,
+            credit: CREDIT_INIT,
+            residual: 0,
+            start: 0,
+            queue: 0,
+            assigned: false,
+            delayed_add: false,
+            yields: false,
+            parked: false,
+            target: None,
+            tickled_by: None,
+            average: self.params.window.half(),
+            average_at: Window::units(cx.now()),
+            budget: domain.cap.is_some().then_some(0),
+        });
+        let home = self.place(cx, v);
+        cx.set_home(v, home);
+        self.assign(self.queue_of(home), v);
+        if cx.is_runnable(v) {
+            self.wake(cx, v);
+        }
+    }
+
+    fn remove(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let d = self.vcpus[v.index()].domain;
+        if core::mem::take(&mut self.vcpus[v.index()].parked) {
+            self.parked_links.remove(&mut self.domains[d.index()].parked, v.0);
+            // It is down, hence does not wake.
+            let _ = cx.unpark(v);
+        }
+        self.domains[d.index()].vcpus.retain(|x| *x != v);
+        self.deassign(v);
+    }
+
+    fn wake(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        if cx.is_current(v) || self.run_links.is_linked(v.0) {
+            return;
+        }
+        if cx.is_running(v) {
+            self.vcpus[v.index()].delayed_add = true;
+            return;
+        }
+        let q = self.vcpus[v.index()].queue;
+        self.update_load(cx, cx.now(), q, v, 1);
+        self.enqueue(q, v);
+        self.tickle(cx, v);
+    }
+
+    fn sleep(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let q = self.vcpus[v.index()].queue;
+        if cx.is_current(v) {
+            self.tell(cx, q, cx.home(v));
+        } else if self.run_links.is_linked(v.0) {
+            self.update_load(cx, cx.now(), q, v, -1);
+            self.dequeue(q, v);
+        } else {
+            self.vcpus[v.index()].delayed_add = false;
+        }
+    }
+
+    fn yield_now(&mut self, _cx: &mut Context<'_>, v: VcpuId) {
+        self.vcpus[v.index()].yields = !self.profile.early;
+    }
+
+    fn pick(&mut self, cx: &mut Context<'_>, v: VcpuId) -> PcpuId {
+        self.place(cx, v)
+    }
+
+    fn migrate(&mut self, cx: &mut Context<'_>, v: VcpuId, p: PcpuId) {
+        let to = self.queue_of(p);
+        if self.vcpus[v.index()].queue != to {
+            self.deassign(v);
+            self.assign(to, v);
+        }
+        cx.set_home(v, p);
+    }
+
+    fn schedule(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Decision {
+        let (now, q) = (cx.now(), self.queue_of(p));
+        self.clear_tickled(cx, p);
+        let current = cx.current(p);
+        if let Some(v) = current {
+            self.burn(now, v);
+            if cx.is_runnable(v) {
+                self.grab(cx, v);
+            }
+        }
+        let next = self.candidate(cx, p);
+        let leaves = current.filter(|v| next != current && cx.is_runnable(*v));
+        if let Some(v) = leaves {
+            self.vcpus[v.index()].delayed_add = true;
+        }
+        self.set_idle(cx, p, next.is_none());
+        let Some(next) = next else {
+            self.queues[q].load.update(self.params.window, now, 0);
+            // Before 4.8 an idle pCPU looked again and again.
+            return Decision { next, slice: self.profile.early.then_some(self.params.max_timer) };
+        };
+        let ran = if current == Some(next) {
+            self.update_load(cx, now, q, next, 0);
+            Some(now - cx.entry(next))
+        } else {
+            self.dequeue(q, next);
+            None
+        };
+        if self.end_epoch(cx, q, next) {
+            self.balance(cx, q, next);
+        }
+        let vcpu = &mut self.vcpus[next.index()];
+        vcpu.start = now;
+        vcpu.tickled_by = None;
+        if cx.home(next) != p {
+            vcpu.credit += MIGRATE_COMPENSATION;
+            cx.set_home(next, p);
+        }
+        Decision { next: Some(next), slice: Some(self.slice(q, next, ran, leaves)) }
+    }
+
+    fn context_saved(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let waiters = self.return_budget(v);
+        let q = self.vcpus[v.index()].queue;
+        if core::mem::take(&mut self.vcpus[v.index()].delayed_add) && cx.is_runnable(v) {
+            self.enqueue(q, v);
+            self.tickle(cx, v);
+        } else {
+            self.update_load(cx, cx.now(), q, v, -1);
+        }
+        if let Some(d) = waiters {
+            self.unpark_all(cx, d);
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Context<'_>, timer: TimerId) {
+        match timer {
+            TimerId::Accounting => self.replenish(cx),
+            TimerId::Tick(p) | TimerId::Slice(p) => cx.resched(p),
+        }
+    }
+
+    fn detail(&self, v: VcpuId) -> Option<Detail> {
+        let vcpu = self.vcpus.get(v.index())?;
+        let class = if vcpu.parked { "parked" } else { "normal" };
+        Some(Detail { class, credit: vcpu.credit, active: vcpu.assigned })
+    }
+
+    fn is_valid(&self, machine: &Machine) -> Result<(), String> {
+        self.check(machine)
+    }
+}

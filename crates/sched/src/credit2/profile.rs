@@ -1,0 +1,233 @@
+//! Versions of credit2, and the parameters that an administrator may set.
+//!
+//! Source: schedulers specification §2 and §4.1.
+
+use super::Credit2;
+use super::load::Window;
+use crate::error::SchedError;
+use crate::ids::{MS, Nanos, US};
+use crate::params::{self, ParamInfo, ParamKind, ParamValue};
+use crate::registry::SchedulerInfo;
+use alloc::boxed::Box;
+
+/// Credit of a new vCPU, and what a reset adds: that many ns for the heaviest vCPU.
+pub(super) const CREDIT_INIT: i64 = 10_000_000;
+/// Most credit that a reset leaves above [`CREDIT_INIT`]: half a millisecond.
+pub(super) const CARRYOVER: i64 = 500_000;
+/// Credit given to a vCPU that comes from another pCPU, for its cold caches.
+pub(super) const MIGRATE_COMPENSATION: i64 = 50_000;
+/// Least credit today: one epoch of debt.
+pub(super) const CREDIT_MIN: i64 = -CREDIT_INIT;
+/// Least slice.
+pub(super) const MIN_TIMER: Nanos = 500 * US;
+/// A ratelimit that ends within this does not stop a wake-up from telling the pCPU.
+pub(super) const TICKLE_TOLERANCE: Nanos = 50 * US;
+
+const RATELIMIT: ParamInfo = ParamInfo::time(
+    "ratelimit",
+    (0, 500 * MS),
+    "1 ms",
+    "A vCPU that was dispatched less than this ago is not preempted; 0 is off, else at least \
+     100 us.",
+);
+const MIGRATE_RESIST: ParamInfo = ParamInfo::time(
+    "migrate_resist",
+    (0, 100 * MS),
+    "500 us",
+    "A pCPU takes a vCPU that lives on another one only if it has this much more credit (1 credit \
+     is 1 ns of the heaviest vCPU).",
+);
+const LOAD_PRECISION: ParamInfo = ParamInfo::number(
+    "load_precision_shift",
+    (4, 20),
+    "18",
+    "One always-runnable vCPU counts 2 to this power in load averages.",
+);
+const BALANCE_UNDER: ParamInfo = ParamInfo::number(
+    "balance_under",
+    (-4, 10),
+    "0",
+    "Runqueues with fewer runnable vCPUs than pCPUs are balanced if their loads differ by 2 to \
+     this power vCPUs.",
+);
+const BALANCE_OVER: ParamInfo = ParamInfo::number(
+    "balance_over",
+    (-4, 10),
+    "-3",
+    "The same for runqueues with at least as many runnable vCPUs as pCPUs.",
+);
+const CAP_PERIOD: ParamInfo = ParamInfo::time(
+    "cap_period",
+    (MIN_TIMER, 1000 * MS),
+    "10 ms",
+    "Period in which a capped domain gets its budget.",
+);
+const RUNQUEUE: ParamInfo = ParamInfo {
+    key: "runqueue",
+    kind: ParamKind::Word(&["cpu", "core", "socket", "node", "all"]),
+    default: "socket",
+    doc: "Which pCPUs share a runqueue.",
+};
+const MAX_PCPUS: ParamInfo = ParamInfo::number(
+    "max_pcpus_per_runqueue",
+    (1, 65536),
+    "16",
+    "Most pCPUs in a runqueue; a soft limit, as the threads of a core stay together.",
+);
+const SMT_POWER_SAVINGS: ParamInfo = ParamInfo::flag(
+    "smt_power_savings",
+    "false",
+    "A vCPU that wakes prefers idle threads of busy cores over idle cores.",
+);
+const AS_IS: ParamInfo = ParamInfo::flag(
+    "as_is",
+    "false",
+    "Follow the original where it evidently does not do what was meant.",
+);
+
+const fn window(default: &'static str) -> ParamInfo {
+    ParamInfo::time(
+        "load_window",
+        (2 * US, 17_000 * MS),
+        default,
+        "Time over which load is averaged; rounded down to 1.024 us times a power of two.",
+    )
+}
+
+const TODAY_PARAMS: &[ParamInfo] = &[
+    RATELIMIT,
+    MIGRATE_RESIST,
+    window("1.07 s"),
+    LOAD_PRECISION,
+    BALANCE_UNDER,
+    BALANCE_OVER,
+    CAP_PERIOD,
+    RUNQUEUE,
+    MAX_PCPUS,
+    SMT_POWER_SAVINGS,
+    AS_IS,
+];
+const EARLY_PARAMS: &[ParamInfo] =
+    &[MIGRATE_RESIST, window("268 ms"), LOAD_PRECISION, BALANCE_UNDER, BALANCE_OVER, AS_IS];
+
+/// Which pCPUs share a runqueue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrangement {
+    Cpu,
+    Core,
+    /// Also `node`: each socket is one NUMA node.
+    Socket,
+    All,
+}
+
+/// A version of credit2.
+#[derive(Debug)]
+pub(super) struct Profile {
+    pub name: &'static str,
+    /// Before Xen 4.8: no ratelimit, yield, cap, soft affinity or SMT awareness; a wake-up looks at
+    /// its home first; the chosen vCPU alone ends an epoch; credit has no lower bound.
+    pub early: bool,
+    arrangement: Arrangement,
+}
+
+static TODAY_PROFILE: Profile =
+    Profile { name: "credit2", early: false, arrangement: Arrangement::Socket };
+static Y2016_PROFILE: Profile =
+    Profile { name: "credit2-2016", early: true, arrangement: Arrangement::Core };
+static Y2013_PROFILE: Profile =
+    Profile { name: "credit2-2013", early: true, arrangement: Arrangement::All };
+
+pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
+    name: "credit2",
+    brief: "shared runqueues ordered by credit, epochs instead of ticks, caps, load balancing",
+    source: "Xen 4.18 and later, credit2 (the default)",
+    work_conserving: true,
+    weights: true,
+    caps: true,
+    params: TODAY_PARAMS,
+    domain_params: &[],
+    make: |params| Ok(Box::new(Credit2::new(&TODAY_PROFILE, params)?)),
+};
+
+pub(crate) const Y2016: SchedulerInfo = SchedulerInfo {
+    name: "credit2-2016",
+    brief: "credit2 as of 2016: one runqueue per core, no ratelimit, yield, cap or soft affinity",
+    source: "Xen 4.7, credit2",
+    caps: false,
+    params: EARLY_PARAMS,
+    make: |params| Ok(Box::new(Credit2::new(&Y2016_PROFILE, params)?)),
+    ..TODAY
+};
+
+pub(crate) const Y2013: SchedulerInfo = SchedulerInfo {
+    name: "credit2-2013",
+    brief: "credit2 as of 2013: one runqueue for all pCPUs, slices of at most 2 ms",
+    source: "Xen 4.3 to 4.6, credit2 (experimental)",
+    make: |params| Ok(Box::new(Credit2::new(&Y2013_PROFILE, params)?)),
+    ..Y2016
+};
+
+/// The parameters in force.
+#[derive(Clone, Debug)]
+pub(super) struct Params {
+    /// 0 is off.
+    pub ratelimit: Nanos,
+    pub migrate_resist: i64,
+    pub max_timer: Nanos,
+    /// Credit that stands for the idle vCPU; below that of any vCPU. (Before the clamp it was
+    /// -2^30: a vCPU more than a second in debt would have starved beside an idle pCPU.)
+    pub idle_credit: i64,
+    /// Lower bound of credit.
+    pub clamp: i64,
+    pub window: Window,
+    /// Differences of load that are worth a move, with fewer runnable vCPUs than pCPUs and not.
+    pub under: i64,
+    pub over: i64,
+    pub cap_period: Nanos,
+    pub arrangement: Arrangement,
+    pub max_pcpus: u32,
+    pub smt_power_savings: bool,
+    pub as_is: bool,
+}
+
+impl Params {
+    /// The profile's parameters with `over` in their place. `over` was checked against the list of
+    /// the profile's parameters; what remains are rules that ranges cannot say.
+    pub(super) fn new(profile: &Profile, over: &params::Params) -> Result<Self, SchedError> {
+        let early = profile.early;
+        let ratelimit = over.time("ratelimit").unwrap_or(if early { 0 } else { MS });
+        if ratelimit != 0 && ratelimit < 100 * US {
+            let value = ParamValue::Time(ratelimit);
+            return Err(SchedError::illegal("ratelimit", &value, &"0 (off), or 100 us to 500 ms"));
+        }
+        let precision = over.number("load_precision_shift").unwrap_or(18);
+        let threshold = |key, default| 1 << (precision + over.number(key).unwrap_or(default));
+        let window = over.time("load_window").map(|ns| ((ns >> 10).max(1)).ilog2());
+        let window = window.unwrap_or(if early { 18 } else { 20 });
+        Ok(Self {
+            ratelimit,
+            migrate_resist: over.time("migrate_resist").unwrap_or(500 * US),
+            max_timer: if early { 2 * MS } else { 10 * MS },
+            idle_credit: if early { i64::MIN } else { CREDIT_MIN - 1 },
+            clamp: if early { i64::MIN } else { CREDIT_MIN },
+            window: Window { shift: window, precision: precision as u32 },
+            under: threshold("balance_under", 0),
+            over: threshold("balance_over", -3),
+            cap_period: over.time("cap_period").unwrap_or(10 * MS),
+            arrangement: match over.word("runqueue") {
+                Some("cpu") => Arrangement::Cpu,
+                Some("core") => Arrangement::Core,
+                Some("socket" | "node") => Arrangement::Socket,
+                Some("all") => Arrangement::All,
+                _ => profile.arrangement,
+            },
+            max_pcpus: match over.number("max_pcpus_per_runqueue") {
+                Some(n) => n as u32,
+                None if early => u32::MAX,
+                None => 16,
+            },
+            smt_power_savings: over.flag("smt_power_savings").unwrap_or(false),
+            as_is: over.flag("as_is").unwrap_or(false),
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! Runqueues: which pCPUs share one, who is assigned to it, and its order.
+//!
+//! A vCPU is assigned to the runqueue of its home all its life, blocked or not; while it waits for
+//! a pCPU it is also queued there. What a pCPU does is kept in sets, which agree at all times:
+//!
+//! | Set | Members |
+//! |---|---|
+//! | `idle` | pCPUs whose last pass chose the idle vCPU |
+//! | `tickled` | pCPUs asked to enter their scheduler that have not yet |
+//! | `free` | `idle` without `tickled` |
+//! | `smt_idle` | threads of cores all of whose threads in this runqueue are `free` |
+//!
+//! Source: schedulers specification §4.2.
+
+use super::Credit2;
+use super::load::Load;
+use super::profile::Arrangement;
+use crate::cpuset::CpuSet;
+use crate::ids::{PcpuId, VcpuId};
+use crate::list::List;
+use crate::machine::Machine;
+use crate::scheduler::Context;
+use crate::topology::Topology;
+
+/// A queue shared by some pCPUs, ordered by credit.
+#[derive(Clone, Debug)]
+pub(super) struct Runqueue {
+    pub members: CpuSet,
+    /// Number of `members`; 0 is a runqueue that does not exist.
+    pub size: u32,
+    pub idle: CpuSet,
+    pub tickled: CpuSet,
+    pub free: CpuSet,
+    pub smt_idle: CpuSet,
+    /// Those that wait: most credit first, then first come.
+    pub queue: List,
+    /// All vCPUs that live here, in order of arrival.
+    pub assigned: List,
+    /// Largest weight of `assigned`, at least 1: who has it burns one credit per ns.
+    pub max_weight: i64,
+    pub load: Load,
+    /// Where the last placement went.
+    pub bias: PcpuId,
+}
+
+impl Runqueue {
+    fn new(pcpus: u32) -> Self {
+        let empty = CpuSet::empty(pcpus);
+        Self {
+            members: empty.clone(),
+            size: 0,
+            idle: empty.clone(),
+            tickled: empty.clone(),
+            free: empty.clone(),
+            smt_idle: empty,
+            queue: List::EMPTY,
+            assigned: List::EMPTY,
+            max_weight: 1,
+            load: Load::default(),
+            bias: PcpuId(0),
+        }
+    }
+
+    /// Notes whether `p` idles and whether it was told, and what follows for its core.
+    fn note(&mut self, topology: &Topology, p: PcpuId, idle: bool, tickled: bool) {
+        self.idle.set(p, idle);
+        self.tickled.set(p, tickled);
+        self.free.set(p, idle && !tickled);
+        self.note_core(topology, p);
+    }
+
+    fn note_core(&mut self, topology: &Topology, p: PcpuId) {
+        let threads = || topology.siblings(p).map(PcpuId).filter(|t| self.members.contains(*t));
+        let free = threads().all(|t| self.free.contains(t));
+        for t in topology.siblings(p).map(PcpuId) {
+            self.smt_idle.set(t, free && self.members.contains(t));
+        }
+    }
+}
+
+impl Credit2 {
+    /// The runqueue of `p`, which has one.
+    pub(super) fn queue_of(&self, p: PcpuId) -> usize {
+        self.queue_of[p.index()]
+    }
+
+    /// Gives `p` a runqueue: that of its core, else the smallest that has room for its core, else a
+    /// new one. `pcpus` is how many pCPUs there will be.
+    pub(super) fn join_runqueue(&mut self, machine: &Machine, p: PcpuId, pcpus: u32) {
+        let topology = machine.topology();
+        let arrangement = self.params.arrangement;
+        let matches = |q: &Runqueue| {
+            q.size > 0
+                && match arrangement {
+                    Arrangement::Cpu => false,
+                    Arrangement::Core => topology.core_of(q.bias) == topology.core_of(p),
+                    Arrangement::Socket => topology.socket_of(q.bias) == topology.socket_of(p),
+                    Arrangement::All => true,
+                }
+        };
+        let most = pcpus / (pcpus.saturating_sub(1) / self.params.max_pcpus + 1);
+        let core = if arrangement == Arrangement::All { 1 } else { topology.threads_per_core };
+        let existing = || self.queues.iter().enumerate().filter(|(_, q)| matches(q));
+        let of_core = existing().find(|(_, q)| q.members.count_range(topology.siblings(p)) > 0);
+        let roomy =
+            || existing().filter(|(_, q)| q.size + core <= most).min_by_key(|(_, q)| q.size);
+        let found = of_core.or_else(roomy).map(|(i, _)| i);
+        let i = found.unwrap_or_else(|| {
+            let unused = self.queues.iter().position(|q| q.size == 0);
+            unused.unwrap_or_else(|| {
+                self.queues.push(Runqueue::new(machine.pcpus()));
+                self.queues.len() - 1
+            })
+        });
+        let q = &mut self.queues[i];
+        if q.size == 0 {
+            q.bias = p;
+        }
+        q.members.insert(p);
+        q.size += 1;
+        q.note(topology, p, true, false);
+        self.queue_of[p.index()] = i;
+    }
+
+    /// Notes that the pass of `p` chose the idle vCPU, or not.
+    pub(super) fn set_idle(&mut self, machine: &Machine, p: PcpuId, idle: bool) {
+        let q = &mut self.queues[self.queue_of[p.index()]];
+        let tickled = q.tickled.contains(p);
+        q.note(machine.topology(), p, idle, tickled);
+    }
+
+    /// `p` has entered its scheduler.
+    pub(super) fn clear_tickled(&mut self, machine: &Machine, p: PcpuId) {
+        let q = &mut self.queues[self.queue_of[p.index()]];
+        let idle = q.idle.contains(p);
+        q.note(machine.topology(), p, idle, false);
+    }
+
+    /// Asks `p`, a member of `q`, to enter its scheduler.
+    pub(super) fn tell(&mut self, cx: &mut Context<'_>, q: usize, p: PcpuId) {
+        let idle = self.queues[q].idle.contains(p);
+        self.queues[q].note(cx.topology(), p, idle, true);
+        cx.resched(p);
+    }
+
+    /// Queues `v` behind all with as much credit or more. O(queue).
+    pub(super) fn enqueue(&mut self, q: usize, v: VcpuId) {
+        let credit = self.vcpus[v.index()].credit;
+        let mut queue = self.queues[q].queue;
+        let before = self.run_links.iter(&queue).find(|x| self.vcpus[*x as usize].credit < credit);
+        self.run_links.insert_before(&mut queue, v.0, before);
+        self.queues[q].queue = queue;
+    }
+
+    /// Takes `v` off the queue, on which it is. O(1).
+    pub(super) fn dequeue(&mut self, q: usize, v: VcpuId) {
+        self.run_links.remove(&mut self.queues[q].queue, v.0);
+    }
+
+    /// Makes `q` the runqueue of `v`, which has none. Its load comes with it.
+    pub(super) fn assign(&mut self, q: usize, v: VcpuId) {
+        let weight = self.weight(v);
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.queue = q;
+        vcpu.assigned = true;
+        let queue = &mut self.queues[q];
+        self.assigned_links.insert_before(&mut queue.assigned, v.0, None);
+        queue.max_weight = queue.max_weight.max(weight);
+        queue.load.forecast += vcpu.average;
+    }
+
+    /// Takes `v`, which is not queued, out of its runqueue. O(vCPUs of the runqueue).
+    pub(super) fn deassign(&mut self, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.assigned = false;
+        let (q, average) = (vcpu.queue, vcpu.average);
+        let queue = &mut self.queues[q];
+        self.assigned_links.remove(&mut queue.assigned, v.0);
+        queue.load.forecast = (queue.load.forecast - average).max(0);
+        self.update_max_weight(q);
+    }
+
+    /// Finds the largest weight of a runqueue again. O(its vCPUs).
+    pub(super) fn update_max_weight(&mut self, q: usize) {
+        let assigned = self.assigned_links.iter(&self.queues[q].assigned);
+        let most = assigned.map(|x| self.weight(VcpuId(x))).max();
+        self.queues[q].max_weight = most.unwrap_or(1);
+    }
+
+    pub(super) fn weight(&self, v: VcpuId) -> i64 {
+        self.domains[self.vcpus[v.index()].domain.index()].weight
+    }
+}
