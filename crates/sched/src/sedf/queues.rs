@@ -1,0 +1,88 @@
+//! The queues of a pCPU: by deadline, by begin of the period, and by score.
+
+use super::{PENALTY, Sedf, UTILISATION};
+use crate::ids::{Nanos, PcpuId, VcpuId};
+
+impl Sedf {
+    /// Queues `v` where its period says: behind its equals on the wait queue of `p` if that begins
+    /// later than now, else on the run queue.
+    pub(super) fn enqueue(&mut self, now: Nanos, p: PcpuId, v: VcpuId) {
+        let waits = self.vcpus[v.index()].begin() > now;
+        self.vcpus[v.index()].waits = waits;
+        let pcpu = &mut self.pcpus[p.index()];
+        let list = if waits { &mut pcpu.wait } else { &mut pcpu.run };
+        let key = |x: u32| {
+            let vcpu = &self.vcpus[x as usize];
+            if waits { vcpu.begin() } else { vcpu.deadline }
+        };
+        let before = self.links.iter(list).find(|x| key(*x) > key(v.0));
+        self.links.insert_before(list, v.0, before);
+    }
+
+    pub(super) fn dequeue(&mut self, p: PcpuId, v: VcpuId) {
+        let pcpu = &mut self.pcpus[p.index()];
+        let waits = self.vcpus[v.index()].waits;
+        self.links.remove(if waits { &mut pcpu.wait } else { &mut pcpu.run }, v.0);
+    }
+
+    /// Queues `v` for extra time by its score, behind its equals; all others there first get
+    /// `discount` off theirs, which is what `v` has just paid for its turn.
+    pub(super) fn enqueue_extra(&mut self, p: PcpuId, q: usize, v: VcpuId, discount: i64) {
+        if self.extra_links[q].is_linked(v.0) {
+            return;
+        }
+        let list = &mut self.pcpus[p.index()].extra[q];
+        let links = &mut self.extra_links[q];
+        for x in links.iter(list) {
+            self.vcpus[x as usize].score[q] -= discount;
+        }
+        let score = self.vcpus[v.index()].score[q];
+        let before = links.iter(list).find(|x| self.vcpus[*x as usize].score[q] > score);
+        links.insert_before(list, v.0, before);
+    }
+
+    pub(super) fn dequeue_extra(&mut self, p: PcpuId, q: usize, v: VcpuId) {
+        if self.extra_links[q].is_linked(v.0) {
+            self.extra_links[q].remove(&mut self.pcpus[p.index()].extra[q], v.0);
+        }
+    }
+
+    pub(super) fn dequeue_all(&mut self, p: PcpuId, v: VcpuId) {
+        if self.links.is_linked(v.0) {
+            self.dequeue(p, v);
+        }
+        self.dequeue_extra(p, PENALTY, v);
+        self.dequeue_extra(p, UTILISATION, v);
+    }
+
+    /// Moves whose period has begun to the run queue, and on from there who has nothing to run.
+    pub(super) fn update_queues(&mut self, now: Nanos, p: PcpuId) {
+        while let Some(v) = self.pcpus[p.index()].wait.head().map(VcpuId)
+            && self.vcpus[v.index()].begin() <= now
+        {
+            self.dequeue(p, v);
+            self.enqueue(now, p, v);
+        }
+        while let Some(v) = self.pcpus[p.index()].run.head().map(VcpuId) {
+            let vcpu = &self.vcpus[v.index()];
+            let empty = vcpu.share.slice == 0;
+            // As much as the slice can only be used after that was made smaller.
+            if !empty && vcpu.deadline >= now && vcpu.used < vcpu.share.slice {
+                break;
+            }
+            self.dequeue(p, v);
+            let vcpu = &mut self.vcpus[v.index()];
+            let period = vcpu.share.period;
+            vcpu.deadline += period;
+            // In the future, on a border of its periods; with an empty slice the begin as well.
+            let late = if empty { now + 1 - vcpu.begin() } else { now - vcpu.deadline };
+            if late > 0 {
+                vcpu.deadline += (late + period - 1) / period * period;
+            }
+            if !empty {
+                vcpu.used = 0;
+            }
+            self.enqueue(now, p, v);
+        }
+    }
+}

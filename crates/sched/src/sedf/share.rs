@@ -1,0 +1,146 @@
+//! What a vCPU gets, and the shares that are computed from weights.
+
+use super::{Sedf, UTILISATION};
+use crate::error::SchedError;
+use crate::ids::{MS, Nanos, SEC, US, VcpuId};
+use crate::machine::Machine;
+use crate::params::{ParamInfo, ParamValue, Params};
+use crate::scheduler::Context;
+use alloc::format;
+use alloc::vec;
+
+/// Period of vCPUs that have a weight, or only extra time.
+const WEIGHT_PERIOD: Nanos = 100 * MS;
+/// What the weights leave of each [`WEIGHT_PERIOD`].
+const WEIGHT_SAFETY: Nanos = 5 * MS;
+
+/// The shortest slice that can be set.
+const SLICE_MIN: Nanos = 5 * US;
+
+pub(super) const PARAMS: &[ParamInfo] = &[
+    ParamInfo::time(
+        "period",
+        (10 * US, 10 * SEC),
+        "100 ms",
+        "Period in which a vCPU gets its slice.",
+    ),
+    ParamInfo::time(
+        "slice",
+        (0, 10 * SEC),
+        "0",
+        "Guaranteed run time in each period: at least 5 us, or 0 with extra time; at most the period.",
+    ),
+    ParamInfo::flag("extratime", "true", "Runs also when nobody asks for guaranteed time."),
+    ParamInfo::number(
+        "extraweight",
+        (0, 65535),
+        "1; 0 with a period, slice or weight",
+        "Share of the extra time; 0: by slice and period. Set alone: extra time only.",
+    ),
+    ParamInfo::number(
+        "weight",
+        (0, 65535),
+        "0",
+        "Period 100 ms and a slice by weight, of what those without leave of the pCPU; 0 is off.",
+    ),
+];
+
+/// What a vCPU gets: `slice` ns of each `period` ns, and extra time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub period: Nanos,
+    pub slice: Nanos,
+    pub extratime: bool,
+    /// Share of the extra time relative to others; 0: the utilisation `slice`/`period` instead, of
+    /// which 100 % count as much as 128.
+    pub extraweight: i64,
+    /// If not 0, period and slice are computed: a share, relative to others with a weight, of what
+    /// those without leave of the pCPU.
+    pub weight: i64,
+}
+
+impl Share {
+    /// Extra time only.
+    pub const BEST_EFFORT: Self =
+        Self { period: WEIGHT_PERIOD, slice: 0, extratime: true, extraweight: 1, weight: 0 };
+
+    /// The same with what is set in `params`. A period or a slice ends the computation of both, and
+    /// a weight begins it; an extra weight alone asks for extra time only.
+    pub fn with(self, params: &Params) -> Result<Self, SchedError> {
+        let (period, slice) = (params.time("period"), params.time("slice"));
+        let (weight, extraweight) = (params.number("weight"), params.number("extraweight"));
+        let mut share = self;
+        if let Some(weight) = weight.filter(|_| period.is_none() && slice.is_none()) {
+            (share.weight, share.extraweight) = (weight, 0);
+        } else if let Some(weight) = weight {
+            let legal = "none together with period or slice, which it computes";
+            return Err(SchedError::illegal("weight", &ParamValue::Number(weight), &legal));
+        } else if period.is_some() || slice.is_some() {
+            (share.weight, share.extraweight) = (0, 0);
+        } else if extraweight.is_some() {
+            share = Self::BEST_EFFORT;
+        }
+        share.period = period.unwrap_or(share.period);
+        share.slice = slice.unwrap_or(share.slice);
+        share.extratime = params.flag("extratime").unwrap_or(share.extratime);
+        share.extraweight = extraweight.unwrap_or(share.extraweight);
+        let least = if share.extratime || share.weight > 0 { 0 } else { SLICE_MIN };
+        let short = share.slice < least || (1..SLICE_MIN).contains(&share.slice);
+        if share.weight == 0 && (short || share.slice > share.period) {
+            let period = ParamValue::Time(share.period);
+            let legal = format!("5 us to the period, {period}; with extratime also 0");
+            return Err(SchedError::illegal("slice", &ParamValue::Time(share.slice), &legal));
+        }
+        Ok(share)
+    }
+}
+
+impl Sedf {
+    /// Computes period and slice of all that have a weight, if any has: what the others leave of
+    /// their pCPU, less a safety margin, by weight.
+    pub(super) fn share_by_weight(&mut self, machine: &Machine) {
+        if self.vcpus.iter().all(|v| v.share.weight == 0) {
+            return;
+        }
+        let mut weights = vec![0; self.pcpus.len()];
+        let mut taken = vec![0; self.pcpus.len()];
+        let home = |i: usize| machine.home(VcpuId(i as u32)).index();
+        for (i, vcpu) in self.vcpus.iter().enumerate() {
+            let share = &vcpu.share;
+            weights[home(i)] += share.weight;
+            if share.weight == 0 {
+                taken[home(i)] +=
+                    i128::from(WEIGHT_PERIOD) * i128::from(share.slice) / i128::from(share.period);
+            }
+        }
+        for (i, vcpu) in self.vcpus.iter_mut().enumerate() {
+            let share = &mut vcpu.share;
+            if share.weight > 0 {
+                let left = i128::from(WEIGHT_PERIOD - WEIGHT_SAFETY) - taken[home(i)];
+                let slice = i128::from(share.weight) * left / i128::from(weights[home(i)]);
+                share.period = WEIGHT_PERIOD;
+                share.slice = slice.max(0) as Nanos;
+            }
+        }
+    }
+
+    /// Changes what `v` gets. Its place in the queues follows; what it used of its slice counts on.
+    pub(super) fn set_share(&mut self, cx: &mut Context<'_>, v: VcpuId, share: Share) {
+        let home = cx.home(v);
+        let queued = self.links.is_linked(v.0);
+        if queued {
+            self.dequeue(home, v);
+        }
+        self.vcpus[v.index()].share = share;
+        self.share_by_weight(cx);
+        if queued {
+            self.enqueue(cx.now(), home, v);
+            if share.extratime {
+                self.enqueue_extra(home, UTILISATION, v, 0);
+            } else {
+                self.dequeue_extra(home, UTILISATION, v);
+            }
+            cx.resched(home);
+        }
+    }
+}

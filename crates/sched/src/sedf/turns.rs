@@ -1,0 +1,62 @@
+//! What a turn cost, at its end.
+
+use super::{PENALTY, Sedf};
+use crate::ids::{PcpuId, VcpuId};
+use crate::scheduler::Context;
+
+impl Sedf {
+    /// The end of a turn of `v` in extra time from queue `q`.
+    pub(super) fn end_extra(&mut self, cx: &Context<'_>, p: PcpuId, v: VcpuId, q: usize) {
+        self.dequeue_extra(p, q, v);
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.extra = None;
+        vcpu.used = 0;
+        let ran = cx.now() - vcpu.started;
+        let mut paid = 0;
+        let again = if q == PENALTY {
+            vcpu.lost = (vcpu.lost - ran).max(0);
+            if vcpu.lost > 0 {
+                // Counts what is still lost: no price on top.
+                vcpu.score[q] = (vcpu.share.period << 10) / vcpu.lost;
+            }
+            vcpu.lost > 0
+        } else {
+            paid = vcpu.score[q];
+            let share = &vcpu.share;
+            vcpu.score[q] = match share.extraweight {
+                // Without a slice either, it has the score of the least weight.
+                0 if share.slice == 0 => 1 << 17,
+                0 => (share.period << 10) / share.slice,
+                weight => (1 << 17) / weight,
+            };
+            share.extratime
+        };
+        if !cx.is_runnable(v) {
+            self.dequeue_all(p, v);
+        } else if again {
+            self.enqueue_extra(p, q, v, paid);
+        }
+    }
+
+    /// The end of a turn of `v` in guaranteed time.
+    pub(super) fn end_guaranteed(&mut self, cx: &Context<'_>, p: PcpuId, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.used += cx.now() - vcpu.started;
+        let share = &vcpu.share;
+        let used_up = vcpu.used >= share.slice;
+        if !used_up && cx.is_runnable(v) {
+            return;
+        }
+        self.dequeue(p, v);
+        if used_up {
+            let vcpu = &mut self.vcpus[v.index()];
+            vcpu.used -= vcpu.share.slice;
+            vcpu.deadline += vcpu.share.period;
+        }
+        if cx.is_runnable(v) {
+            self.enqueue(cx.now(), p, v);
+        } else {
+            self.dequeue_all(p, v);
+        }
+    }
+}

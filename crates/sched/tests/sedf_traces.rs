@@ -1,0 +1,208 @@
+//! The worked examples of the specification (§8.4) for sedf, and its guarantees.
+
+mod common;
+
+use common::{Driver, MS, US, ms};
+use overspin_sched::*;
+use proptest::prelude::*;
+
+/// When everything wakes.
+const START: Nanos = 1_000 * MS;
+
+/// A period and a slice, ns, without extra time.
+fn guaranteed(period: Nanos, slice: Nanos) -> Params {
+    Params::default()
+        .with("period", ParamValue::Time(period))
+        .with("slice", ParamValue::Time(slice))
+        .with("extratime", ParamValue::Flag(false))
+}
+
+fn number(key: &str, value: i64) -> Params {
+    Params::default().with(key, ParamValue::Number(value))
+}
+
+fn set(d: &mut Driver, v: VcpuId, params: &Params) -> Result<(), SchedError> {
+    d.call(|h, now, out| h.configure(now, Whose::Vcpu(v), params, out))
+}
+
+/// A pCPU with a vCPU for each of these; all wake at `START`.
+fn hogs(params: &[Params]) -> (Driver, Vec<VcpuId>) {
+    let mut d = Driver::flat("sedf", 1);
+    let v: Vec<_> = params.iter().map(|_| d.domain(256, 0, 1)[0]).collect();
+    v.iter().zip(params).for_each(|(v, params)| set(&mut d, *v, params).unwrap());
+    d.run_to(START);
+    v.iter().for_each(|v| d.up(*v));
+    (d, v)
+}
+
+/// What pCPU 0 ran, in ms after `START`.
+fn ran(d: &mut Driver) -> Vec<(f64, f64, u32)> {
+    d.ran(0).into_iter().map(|(from, to, v)| (from - 1e3, to - 1e3, v)).collect()
+}
+
+#[test]
+fn s1_extra_time_fills_what_the_slices_leave() {
+    let (mut d, _) = hogs(&[guaranteed(20 * MS, 15 * MS), Params::default()]);
+    d.run_to(START + 75 * MS);
+    let expected =
+        [(0., 15., 1), (15., 30., 0), (30., 35., 1), (35., 50., 0), (50., 55., 1), (55., 70., 0)];
+    assert_eq!(ran(&mut d)[..6], expected);
+}
+
+#[test]
+fn s2_extra_time_by_weight() {
+    let (mut d, _) = hogs(&[number("extraweight", 1), number("extraweight", 3)]);
+    d.run_to(START + ms(8.5));
+    // By quanta of 0.5 ms: V2 and four of V3, as all scores begin at 0; then V2 and three of V3.
+    let expected = [
+        (0., 0.5, 0),
+        (0.5, 2.5, 1),
+        (2.5, 3., 0),
+        (3., 4.5, 1),
+        (4.5, 5., 0),
+        (5., 6.5, 1),
+        (6.5, 7., 0),
+        (7., 8.5, 1),
+    ];
+    assert_eq!(ran(&mut d), expected);
+}
+
+#[test]
+fn s3_earliest_deadline_first() {
+    let (mut d, _) = hogs(&[guaranteed(20 * MS, 5 * MS), guaranteed(30 * MS, 10 * MS)]);
+    d.run_to(START + 80 * MS);
+    // At 40 the time of R is cut at 45, where P's period begins; P's deadline is the earlier one.
+    let expected = [
+        (5., 10., 0),
+        (10., 20., 1),
+        (25., 30., 0),
+        (40., 45., 1),
+        (45., 50., 0),
+        (50., 55., 1),
+        (65., 70., 0),
+        (70., 80., 1),
+    ];
+    assert_eq!(ran(&mut d), expected);
+}
+
+#[test]
+fn what_a_short_block_loses_is_given_back_from_extra_time() {
+    let (mut d, v) = hogs(&[guaranteed(20 * MS, 10 * MS), Params::default()]);
+    d.run_to(START + 14 * MS);
+    d.block(v[0]);
+    d.run_to(START + 16 * MS);
+    d.unblock(v[0]);
+    d.settle();
+    assert_eq!(d.class(v[0]), "penalty");
+    d.run_to(START + 50 * MS);
+    // It had 4 of 10 ms when it blocked; the period that the block was in is over for it, and the
+    // next begins at 30. The 6 ms that it lost go before the extra time of the other.
+    let expected = [
+        (0., 10., 1),
+        (10., 14., 0),
+        (14., 16., 1),
+        (16., 22., 0),
+        (22., 30., 1),
+        (30., 40., 0),
+        (40., 50., 1),
+    ];
+    assert_eq!(ran(&mut d), expected);
+}
+
+#[test]
+fn a_long_block_begins_a_new_period() {
+    let (mut d, v) = hogs(&[guaranteed(20 * MS, 10 * MS), Params::default()]);
+    d.run_to(START + 14 * MS);
+    d.block(v[0]);
+    d.run_to(START + 47 * MS);
+    d.unblock(v[0]);
+    d.run_to(START + 80 * MS);
+    // Its period began at once, but what runs in extra time ends its quantum; then every 20 ms.
+    let expected =
+        [(10., 14., 0), (14., 47., 1), (47., 57., 0), (57., 67., 1), (67., 77., 0), (77., 80., 1)];
+    assert_eq!(ran(&mut d)[1..], expected);
+}
+
+#[test]
+fn weights_share_what_the_others_leave() {
+    let (mut d, v) = hogs(&[guaranteed(20 * MS, 5 * MS), number("weight", 1), number("weight", 2)]);
+    for v in &v[1..] {
+        set(&mut d, *v, &Params::default().with("extratime", ParamValue::Flag(false))).unwrap();
+    }
+    d.run_to(START + 1_000 * MS);
+    let before: Vec<_> = v.iter().map(|v| d.running(*v)).collect();
+    d.run_to(START + 11_000 * MS);
+    d.settle();
+    let ran: Vec<_> = v.iter().zip(before).map(|(v, b)| (d.running(*v) - b) / MS).collect();
+    // 95 % less 25 %, one to two; to the ms, over 100 periods.
+    assert_eq!(ran[0], 2_500);
+    assert!((ran[1] - 2_333).abs() <= 24 && (ran[2] - 4_666).abs() <= 47, "{ran:?}");
+}
+
+#[test]
+fn illegal_shares_are_refused_and_change_nothing() {
+    let (mut d, v) = hogs(&[guaranteed(20 * MS, 10 * MS)]);
+    let message = |d: &mut Driver, params: &Params| set(d, v[0], params).unwrap_err().to_string();
+    let legal = "legal values: 5 us to the period, 20 ms; with extratime also 0";
+    let time = |t| Params::default().with("slice", ParamValue::Time(t));
+    assert_eq!(message(&mut d, &time(21 * MS)), format!("slice = 21 ms is not legal; {legal}"));
+    assert_eq!(message(&mut d, &time(0)), format!("slice = 0 is not legal; {legal}"));
+    let both = time(5 * MS).with("weight", ParamValue::Number(3));
+    assert_eq!(
+        message(&mut d, &both),
+        "weight = 3 is not legal; legal values: none together with period or slice, which it \
+         computes"
+    );
+    d.run_to(START + 100 * MS);
+    d.settle();
+    assert_eq!(d.running(v[0]), 50 * MS, "begins at 10, 30, 50, 70, 90");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Without extra time, on a pCPU that is not overbooked, hogs run for exactly a slice in each
+    /// period. Overbooked, a turn that began late belongs to the period before, so that two slices
+    /// may fall into one.
+    #[test]
+    fn slices_are_limits_and_guarantees(
+        servers in proptest::collection::vec((50..300i64, 1..=50i64), 1..6),
+    ) {
+        let servers: Vec<_> = servers
+            .iter()
+            .map(|(p, percent)| (p * 100 * US, (p * percent / 100).max(1) * 100 * US))
+            .collect();
+        let load: f64 = servers.iter().map(|(p, s)| *s as f64 / *p as f64).sum();
+        let params: Vec<_> = servers.iter().map(|(p, s)| guaranteed(*p, *s)).collect();
+        let (mut d, v) = hogs(&params);
+        let mut at_begin = vec![0; v.len()];
+        for t in 1..3_000i64 {
+            d.run_to(START + t * 100 * US);
+            for (i, (period, slice)) in servers.iter().enumerate() {
+                // The first period begins one slice after the first wake-up.
+                let since = t * 100 * US - slice;
+                if since > 0 && since % period == 0 {
+                    let ran = d.running(v[i]) - at_begin[i];
+                    prop_assert!(load > 1.0 || ran == *slice, "{ran} of {slice} up to {t}");
+                    prop_assert!(ran <= 2 * *slice, "{ran} > 2 × {slice} up to {t}");
+                    at_begin[i] += ran;
+                }
+            }
+        }
+    }
+
+    /// T3: extra time is shared by extra weight.
+    #[test]
+    fn extra_time_goes_by_extra_weight(weights in proptest::collection::vec(1..=16i64, 2..8)) {
+        let params: Vec<_> = weights.iter().map(|w| number("extraweight", *w)).collect();
+        let (mut d, v) = hogs(&params);
+        d.run_to(START + 10_000 * MS);
+        d.settle();
+        let sum: i64 = weights.iter().sum();
+        for (v, weight) in v.iter().zip(&weights) {
+            let got = d.running(*v) as f64 / (10_000 * MS) as f64;
+            let fair = *weight as f64 / sum as f64;
+            prop_assert!((got - fair).abs() < 0.01, "{got} of {fair}: {weights:?}");
+        }
+    }
+}
