@@ -29,4 +29,43 @@ pub enum Bug {
     Y1McsTpGrantIgnoresTimeOut,
     /// FlexGuard: a waiter that goes to sleep does not grant its successor in the queue.
     G1FlexGuardLeavesWithoutGrant,
+    /// Paravirtual ticket lock of 2012: a releaser looks for the flag before it releases.
+    P1PvTicketFlagBeforeRelease,
+    /// Paravirtual ticket lock: a waiter looks at the head before it sets the flag.
+    P3PvTicketHeadBeforeFlag,
+    /// Paravirtual ticket lock: the releaser kicks for its own ticket.
+    P4PvTicketKicksOldTicket,
+    /// Paravirtual ticket lock: the flag is cleared though others are queued.
+    P5PvTicketFlagClearedBlindly,
+    /// Paravirtual ticket lock: a record changes in place, and a scan stops at the first match.
+    P6PvTicketRecordWithoutNull,
+    /// Paravirtual ticket lock: a scan stops at the first match, as published.
+    P6bPvTicketKicksFirstMatchOnly,
+    /// Queued spinlock: a newcomer that set the pending bit in vain leaves it set.
+    Q1QspinlockPendingNotUndone,
+    /// Queued spinlock: the first of the queue takes the lock and forgets who has queued behind it.
+    Q2QspinlockDropsTheTail,
+    /// Paravirtual queued spinlock: the first of the queue calls itself halted when it sleeps.
+    V1PvQspinlockHeadHalted,
+    /// Paravirtual queued spinlock: only a waiter that was seen not to run is kicked.
+    V2PvQspinlockKicksSleepersOnly,
+    /// Paravirtual queued spinlock: a holder looks whether its successor sleeps before it makes it the
+    /// first.
+    V3PvQspinlockLooksBeforePromoting,
+    /// Paravirtual queued spinlock: the lock is released before its entry is removed.
+    V4PvQspinlockReleaseBeforeRemoval,
+    /// Paravirtual queued spinlock: a nested wait clears the latch.
+    V5PvQspinlockNestedWaitClearsLatch,
+    /// Paravirtual queued spinlock: the byte says that there is an entry before there is one.
+    V6PvQspinlockSlowBeforeEntry,
+    /// Preemptable ticket lock: tickets are compared as if they did not wrap.
+    K1PreemptableComparesWrappedTickets,
+    /// Preemptable ticket lock: a release serves the next ticket and keeps the lock held.
+    K2PreemptableServesWithoutReleasing,
+    /// Futex mutex: who has slept takes the lock as if nobody else slept.
+    F1FutexForgetsOtherSleepers,
+    /// Futex mutex: a sleeper does not check that the word is as it was.
+    F2FutexWaitsWithoutComparing,
+    /// Informed spinlock: the holder writes its estimate after the release.
+    I1InformedLearnsAfterRelease,
 }

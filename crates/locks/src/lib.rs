@@ -2,16 +2,25 @@
 //!
 //! | File | Lock |
 //! |---|---|
+//! | [`aligned`] | `lock-byte` and `ticket`, on cache lines of their own |
 //! | [`clh`] | a queue; each waiter spins on the node before its own |
 //! | [`cna`] | MCS, and the holder's NUMA node first |
 //! | [`flexguard`] | a queue that spins until somebody who matters is descheduled |
+//! | [`futex`] | a word; who spins too long sleeps on it |
 //! | [`hemlock`] | a queue without nodes: one word per CPU for all its locks |
+//! | [`ispinlock`] | ticket lock that only those join who can finish in their slice |
 //! | [`lock_byte`] | a byte, and everybody tests and sets it |
 //! | [`malthusian`] | MCS that puts surplus waiters to sleep |
-//! | [`mcs_tp`] | MCS that passes over waiters who do not run |
 //! | [`mcs`] | a queue; each waiter spins on its own node |
+//! | [`mcs_tp`] | MCS that passes over waiters who do not run |
+//! | [`preemptable`] | ticket lock whose waiters lose patience |
+//! | [`pv_qspinlock`] | qspinlock whose waiters sleep; newcomers may pass a sleeping queue |
+//! | [`pv_ticket`] | ticket lock whose waiters sleep; in two forms |
+//! | [`qspinlock`] | a byte, a place for one waiter, then a queue; and its fallback |
 //! | [`shfllock`] | a byte, and a queue that its waiters sort |
 //! | [`ticket`] | draw a number, wait until it is served; two sizes |
+//! | [`ticket_backoff`] | ticket lock whose waiters pause in proportion to their distance |
+//! | [`ttas`] | a byte that waiters look at less and less often |
 //! | [`twa`] | ticket lock; who is not next in line waits in an array |
 //! | [`xen_pv`] | a byte; who spins too long sleeps until kicked |
 //!
@@ -22,12 +31,16 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod aligned;
 mod bug;
 pub mod clh;
 pub mod cna;
 mod core_cells;
+mod delay;
 pub mod flexguard;
+pub mod futex;
 pub mod hemlock;
+pub mod ispinlock;
 pub mod lock_byte;
 mod lottery;
 pub mod malthusian;
@@ -36,26 +49,41 @@ pub mod mcs_tp;
 mod nodes;
 mod padded;
 mod platform;
+pub mod preemptable;
+pub mod pv_qspinlock;
+pub mod pv_ticket;
+pub mod qspinlock;
 pub mod registry;
 pub mod shfllock;
 pub mod ticket;
+pub mod ticket_backoff;
+pub mod ttas;
 pub mod twa;
 pub mod xen_pv;
 
+pub use aligned::{Aligned, LockByteAligned, TicketAligned};
 pub use bug::Bug;
 pub use clh::Clh;
 pub use cna::Cna;
 pub use flexguard::FlexGuard;
+pub use futex::Futex;
 pub use hemlock::Hemlock;
+pub use ispinlock::ISpinlock;
 pub use lock_byte::LockByte;
 pub use malthusian::Malthusian;
 pub use mcs::Mcs;
 pub use mcs_tp::McsTp;
 pub use padded::CachePadded;
 pub use platform::{AtomicCell, Budget, CpuId, Platform};
+pub use preemptable::PreemptableTicket;
+pub use pv_qspinlock::PvQspinlock;
+pub use pv_ticket::{PvTicket, PvTicket2012};
+pub use qspinlock::{Qspinlock, QspinlockTas};
 pub use registry::{infos, with_lock};
 pub use shfllock::ShflLock;
 pub use ticket::{Ticket, TicketSmall};
+pub use ticket_backoff::TicketBackoff;
+pub use ttas::Ttas;
 pub use twa::Twa;
 pub use xen_pv::XenPv;
 
@@ -157,7 +185,7 @@ pub trait RawLock<P: Platform>: Sized + core::fmt::Debug {
     }
     /// Advisory: somebody holds it. Queue locks look at their nodes, hence `shared`.
     fn is_locked(&self, shared: &Self::Shared) -> bool;
-    /// Advisory: somebody waits for it.
+    /// Advisory: somebody waits for it. A lock that keeps no record of waiters says no.
     fn is_contended(&self, shared: &Self::Shared) -> bool;
 }
 

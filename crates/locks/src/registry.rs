@@ -2,7 +2,9 @@
 
 use crate::{LockInfo, LockVisitor, Platform};
 use crate::{
-    clh, cna, flexguard, hemlock, lock_byte, malthusian, mcs, mcs_tp, shfllock, ticket, twa, xen_pv,
+    aligned, clh, cna, flexguard, futex, hemlock, ispinlock, lock_byte, malthusian, mcs, mcs_tp,
+    preemptable, pv_qspinlock, pv_ticket, qspinlock, shfllock, ticket, ticket_backoff, ttas, twa,
+    xen_pv,
 };
 
 macro_rules! registry {
@@ -35,9 +37,21 @@ macro_rules! registry {
 
 registry! {
     LockByte: lock_byte::INFO, aliases ["byte"];
+    LockByteAligned: aligned::LOCK_BYTE_INFO, aliases [];
+    Ttas: ttas::INFO, aliases [];
     TicketSmall: ticket::SMALL_INFO, aliases [];
     Ticket: ticket::INFO, aliases [];
+    TicketAligned: aligned::TICKET_INFO, aliases [];
+    TicketBackoff: ticket_backoff::INFO, aliases [];
     XenPv: xen_pv::INFO, aliases [];
+    Futex: futex::INFO, aliases [];
+    PvTicket2012: pv_ticket::INFO_2012, aliases [];
+    PreemptableTicket: preemptable::INFO, aliases ["pmtlock"];
+    PvTicket: pv_ticket::INFO, aliases [];
+    Qspinlock: qspinlock::INFO, aliases [];
+    QspinlockTas: qspinlock::TAS_INFO, aliases [];
+    PvQspinlock: pv_qspinlock::INFO, aliases [];
+    ISpinlock: ispinlock::INFO, aliases [];
     Mcs: mcs::INFO, aliases [];
     Clh: clh::INFO, aliases [];
     McsTp: mcs_tp::INFO, aliases [];

@@ -1,0 +1,30 @@
+//! Pauses that leave the lock alone.
+
+use crate::lottery::Generator;
+use crate::{AtomicCell, Budget, Platform};
+
+/// Lets CPUs pause.
+#[derive(Debug)]
+pub(crate) struct Delay<P: Platform>(Generator<P>);
+
+impl<P: Platform> Delay<P> {
+    /// For `cpus` CPUs.
+    pub(crate) fn new(cpus: usize) -> Self {
+        Self(Generator::new(cpus))
+    }
+
+    /// Pauses for `iterations` of a wait loop.
+    pub(crate) fn pause(&self, iterations: u32) {
+        // A spin on a cell that no other CPU writes: it misses no line and ends with its budget.
+        let _ = self.0.own().spin_until(|_| false, Budget::Iterations(iterations));
+    }
+
+    /// Pauses for between `longest / 2` and `longest` iterations, by chance: those who failed
+    /// together shall not come back together.
+    pub(crate) fn pause_up_to(&self, longest: u32) {
+        let half = longest / 2;
+        // The high half of the product is uniform from 0 to `half`.
+        let extra = (u64::from(self.0.draw()) * (u64::from(half) + 1)) >> 32;
+        self.pause(longest - half + extra as u32);
+    }
+}

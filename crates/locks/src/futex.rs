@@ -1,0 +1,146 @@
+//! Futex mutex: a word of three states; who has spun too long sleeps on it.
+//!
+//! | `word` | State |
+//! |---|---|
+//! | 0 | free, the idle state |
+//! | 1 | held, nobody sleeps |
+//! | 2 | held, and somebody may sleep |
+//!
+//! **No wake-up is lost.** A CPU sleeps only while the word is 2, which the platform checks in one step
+//! with going to sleep. Whoever makes it 0 from 2 wakes one. The one who wakes, and anybody else who
+//! has slept, takes the lock with 2, so that the other sleepers are not forgotten: it cannot know
+//! whether there are any. At worst the last of them wakes nobody, for the price of one call.
+//!
+//! **Properties.** Unfair: a newcomer may take the lock before the one who was woken for it does. A
+//! descheduled holder costs the others their spin budget, then they sleep; a descheduled waiter owns
+//! nothing that others wait for. Uncontended: two read-modify-writes. After the release the address
+//! of the lock is all that `unlock` uses of it.
+//!
+//! **Source.** Drepper, "Futexes are tricky", 2011, third mutex; the mutex of the Rust standard library
+//! on Linux since 1.62, whose spinning this follows: only while nobody sleeps.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const CONTENDED: u32 = 2;
+
+/// Wait-loop iterations before going to sleep: the value of the Rust standard library.
+pub const DEFAULT_SPIN_BUDGET: u32 = 100;
+
+/// Properties of [`Futex`].
+pub const INFO: LockInfo = LockInfo {
+    name: "futex",
+    brief: "Mutex of three states; waiters spin briefly, then sleep on the word.",
+    source: "Drepper 2011; Rust standard library on Linux since 1.62",
+    fair: false,
+    local_spin: false,
+    lhp_safe: true,
+    lwp_safe: true,
+    abortable: false,
+    blocks: true,
+    max_cpus: u32::MAX,
+    size: 4,
+};
+
+/// The lock. See the [module](self).
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Futex<P: Platform> {
+    word: P::U32,
+}
+
+/// What all locks of a system share: the wait-loop iterations before going to sleep.
+#[derive(Debug)]
+pub struct Shared(u32);
+
+impl<P: Platform> Futex<P> {
+    #[inline]
+    fn acquire_at_once(&self) -> bool {
+        // Acquire: pairs with the release in `unlock`.
+        self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
+    }
+
+    /// Spins while it is held and nobody sleeps. With sleepers about spinning would be overtaking.
+    fn spin(&self, shared: &Shared) -> u32 {
+        match self.word.spin_until(|word| word != HELD, Budget::Iterations(shared.0)) {
+            Ok(word) | Err(word) => word,
+        }
+    }
+
+    #[cold]
+    fn lock_slow(&self, shared: &Shared) {
+        let mut found = self.spin(shared);
+        if found == FREE && self.acquire_at_once() {
+            return;
+        }
+        let mut mark = CONTENDED;
+        loop {
+            // Acquire: pairs with the release in `unlock`. Having slept, too, with 2: see "No wake-up
+            // is lost".
+            if found != CONTENDED && self.word.swap(mark, Acquire) == FREE {
+                return;
+            }
+            if P::can_block() {
+                // The value to compare with is the one that has a waker, not whatever is there now.
+                let asleep_at = if P::seeded(Bug::F2FutexWaitsWithoutComparing) {
+                    self.word.load(Relaxed)
+                } else {
+                    CONTENDED
+                };
+                P::wait(&self.word, asleep_at);
+            }
+            if P::seeded(Bug::F1FutexForgetsOtherSleepers) {
+                mark = HELD;
+            }
+            found = self.spin(shared);
+        }
+    }
+}
+
+impl<P: Platform> RawLock<P> for Futex<P> {
+    const INFO: LockInfo = INFO;
+    type Shared = Shared;
+    type Token = ();
+
+    fn shared(cpus: usize, tuning: Tuning) -> Result<Shared, CapacityError> {
+        INFO.check_capacity(cpus)?;
+        Ok(Shared(tuning.spin_budget.unwrap_or(DEFAULT_SPIN_BUDGET)))
+    }
+
+    fn new() -> Self {
+        Self { word: P::U32::new(FREE) }
+    }
+
+    #[inline]
+    fn lock(&self, shared: &Shared) {
+        if !self.acquire_at_once() {
+            self.lock_slow(shared);
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self, _shared: &Shared) -> Option<()> {
+        self.acquire_at_once().then_some(())
+    }
+
+    #[inline]
+    fn unlock(&self, _shared: &Shared, (): ()) {
+        let address = ptr::from_ref(&self.word);
+        // Release: what the holder did happens before the next acquisition.
+        if self.word.swap(FREE, Release) == CONTENDED {
+            P::wake_one(address);
+        }
+    }
+
+    fn is_locked(&self, _shared: &Shared) -> bool {
+        self.word.load(Relaxed) != FREE
+    }
+
+    fn is_contended(&self, _shared: &Shared) -> bool {
+        self.word.load(Relaxed) == CONTENDED
+    }
+}

@@ -1,0 +1,178 @@
+//! The paravirtual ticket lock of 2015, whose flag is in `head`.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use super::{DRAW, INC, MAX_CPUS, Shared, Token, head, idle, outstanding, same, serve_next, tail};
+use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+
+/// In `head`: somebody may sleep.
+const FLAG: u32 = 1;
+
+/// Properties of [`PvTicket`].
+pub const INFO: LockInfo = LockInfo {
+    name: "pv-ticket",
+    brief: "Ticket lock whose waiters spin, then sleep; its release looks at nothing it freed.",
+    source: "Linux 4.0 (arch/x86/include/asm/spinlock.h, arch/x86/xen/spinlock.c)",
+    fair: true,
+    local_spin: false,
+    lhp_safe: true,
+    lwp_safe: true,
+    abortable: false,
+    blocks: true,
+    max_cpus: MAX_CPUS,
+    size: 4,
+};
+
+/// The paravirtual ticket lock with its flag in `head`. See the [module](super) on sleeping.
+///
+/// | `tail - head` | `FLAG` | State |
+/// |---|---|---|
+/// | 0 | any | free, the idle state |
+/// | 1 | any | held, nobody waits |
+/// | n | 0 | held, or granted; n - 1 wait, none of them sleeps |
+/// | n | 1 | held, or granted; n - 1 wait, and any of them may sleep |
+///
+/// Tickets are the upper 15 bits of each half and move by 2. A flag without need costs a scan of
+/// `waiting`. Whoever gets the lock and finds the flag clears it if nobody is queued: a sleeper has
+/// drawn a ticket before it set the flag, so none can lose it.
+///
+/// **Properties.** Fair: nobody overtakes. A descheduled holder or waiter costs the others their spin
+/// budget; then they sleep, and the releaser tells the host whom to run. Waiters that still spin miss
+/// once each per release. Uncontended: two read-modify-writes. The flag comes back from the very
+/// addition that releases the lock, which is the last access to it.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct PvTicket<P: Platform> {
+    word: P::U32,
+}
+
+impl<P: Platform> PvTicket<P> {
+    /// An unlocked lock where `first`, an even number, is the next ticket, so that a checker can
+    /// begin just before the tickets wrap.
+    ///
+    /// # Panics
+    /// If `first` is odd.
+    pub fn with_first_ticket(first: u16) -> Self {
+        Self { word: P::U32::new(idle(first)) }
+    }
+
+    #[cold]
+    fn lock_slow(&self, shared: &Shared<P>, mine: u16) {
+        let is_served = |word: u32| same(head(word), mine);
+        let budget =
+            if shared.pv { Budget::Iterations(shared.spin_budget) } else { Budget::Forever };
+        // Acquires: pairs with the release that serves `mine`.
+        let found = loop {
+            if let Ok(found) = self.word.spin_until(is_served, budget) {
+                break found;
+            }
+            shared.sleep(self, mine, || self.raise_flag());
+        };
+        if found & FLAG != 0 {
+            self.clear_flag_if_last(mine);
+        }
+    }
+
+    fn raise_flag(&self) -> u16 {
+        if P::seeded(Bug::P3PvTicketHeadBeforeFlag) {
+            let before = self.word.load(Relaxed);
+            self.word.fetch_or(FLAG, AcqRel);
+            return head(before);
+        }
+        // Release: who sees the flag sees the record. Acquire: see "No wake-up is lost".
+        head(self.word.fetch_or(FLAG, AcqRel))
+    }
+
+    fn clear_flag_if_last(&self, mine: u16) {
+        let last = u32::from(mine.wrapping_add(INC)) << 16 | u32::from(mine);
+        if P::seeded(Bug::P5PvTicketFlagClearedBlindly) {
+            self.word.fetch_and(!FLAG, Relaxed);
+            return;
+        }
+        // The whole word, `tail` included: somebody who has just queued may sleep by then. Relaxed:
+        // the lock is ours already, and failing does not matter.
+        let _ = self.word.compare_exchange(last | FLAG, last, Relaxed, Relaxed);
+    }
+}
+
+impl<P: Platform> RawLock<P> for PvTicket<P> {
+    const INFO: LockInfo = INFO;
+    type Shared = Shared<P>;
+    type Token = Token;
+
+    fn shared(cpus: usize, tuning: Tuning) -> Result<Shared<P>, CapacityError> {
+        Shared::new(&INFO, cpus, tuning)
+    }
+
+    fn new() -> Self {
+        Self::with_first_ticket(0)
+    }
+
+    #[inline]
+    fn lock(&self, shared: &Shared<P>) -> Token {
+        // Acquire: if the ticket is served at once, this is the load that sees the last release.
+        let found = self.word.fetch_add(DRAW, Acquire);
+        let mine = tail(found);
+        // Flag included: with a flag left over the slow path matches at once and clears it.
+        if head(found) != mine {
+            self.lock_slow(shared, mine);
+        }
+        Token(mine)
+    }
+
+    #[inline]
+    fn try_lock(&self, _shared: &Shared<P>) -> Option<Token> {
+        // Relaxed: only a guess, which the exchange checks in full.
+        let found = self.word.load(Relaxed);
+        if outstanding(found) != 0 {
+            return None;
+        }
+        let drawn = found.wrapping_add(DRAW) & !FLAG;
+        // Acquire as in `lock`; a failed try learns nothing that needs an order.
+        self.word.compare_exchange(found, drawn, Acquire, Relaxed).ok()?;
+        Some(Token(tail(found)))
+    }
+
+    #[inline]
+    fn unlock(&self, shared: &Shared<P>, Token(mine): Token) {
+        let address = ptr::from_ref(self).addr();
+        if !shared.pv {
+            // Release: what the holder did happens before the acquisition that this grants.
+            self.word.fetch_add(serve_next(mine), Release);
+            return;
+        }
+        // Release: as above. Acquire: who sees the flag sees the record.
+        let found = self.word.fetch_add(serve_next(mine), AcqRel);
+        if found & FLAG != 0 {
+            let next = mine.wrapping_add(INC);
+            shared
+                .kick(address, if P::seeded(Bug::P4PvTicketKicksOldTicket) { mine } else { next });
+        }
+    }
+
+    fn is_locked(&self, _shared: &Shared<P>) -> bool {
+        outstanding(self.word.load(Relaxed)) != 0
+    }
+
+    fn is_contended(&self, _shared: &Shared<P>) -> bool {
+        outstanding(self.word.load(Relaxed)) > INC
+    }
+}
+
+const _: () = assert!(FLAG == 1, "a flag in `head` is the bit below the ticket");
+
+#[cfg(test)]
+mod tests {
+    use super::super::ticket;
+    use super::*;
+
+    #[test]
+    fn serving_the_last_ticket_leaves_flag_and_tail_alone() {
+        // head 0xfffe with the flag, tail 0x0002.
+        let word = 0x0002_ffff_u32;
+        let mine = ticket(head(word));
+        assert_eq!(word.wrapping_add(serve_next(mine)), 0x0002_0001);
+        assert_eq!(outstanding(word), 4);
+    }
+}

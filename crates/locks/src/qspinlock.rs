@@ -1,0 +1,332 @@
+//! Queued spinlock: four bytes that hold a byte lock, a place for one waiter, and the end of a queue.
+//!
+//! | `tail` | `PENDING` | `LOCKED` | State |
+//! |---|---|---|---|
+//! | 0 | 0 | 0 | free, the idle state |
+//! | 0 | 0 | 1 | held, nobody waits |
+//! | 0 | 1 | 1 | held; one waits, spinning on the word |
+//! | 0 | 1 | 0 | free; the one who waits is about to take it |
+//! | n | any | 1 | held; the first of the queue spins on the word, n is the last |
+//! | n | 1 | 0 | free; the pending waiter, or none if a newcomer is about to withdraw, takes it |
+//! | n | 0 | 0 | free; the first of the queue is about to take it |
+//!
+//! The first waiter sets `PENDING` and needs no node. The others queue, each spinning on its own node;
+//! the first of the queue waits until holder and pending waiter are gone. A node is needed only while
+//! its owner waits, so there is one per CPU and context.
+//!
+//! **Who may set `LOCKED`.** Only the pending waiter while `PENDING` is set; else only the first of the
+//! queue while there is a `tail`; anybody else only by an exchange that finds the word 0. `PENDING` is
+//! set blindly, so a newcomer that finds it had no business there withdraws it and queues. A queue
+//! head that loses its exchange to that sees a successor arrive.
+//!
+//! **Order.** The node is made before the exchange of `tail` that publishes it, which releases. Acquiring
+//! is a load that sees the lock free, and then a relaxed write of ours; hence who asks whether
+//! the lock is held in order to decide something needs the fence in `is_locked`, or could see it free
+//! when it has just been taken.
+//!
+//! **Properties.** First come, first served in the queue; the pending waiter and newcomers pass an
+//! *empty* queue only. Each waiter but two spins on its own line. A descheduled holder makes all burn;
+//! a descheduled first waiter stops everybody, as with MCS. Uncontended: two read-modify-writes. The
+//! release is the last access to the lock. The C original releases by a plain store of a byte; here
+//! every access is to the whole word.
+//!
+//! **Interrupts** stay off from before the queue: see [`RawLock::lock_irqsave`].
+//!
+//! **Source.** Waiman Long and Peter Zijlstra; Linux from 4.2, `kernel/locking/qspinlock.c`, and its
+//! test-and-set fallback for guests without paravirtual support, `virt_spin_lock`. Deviations: nodes are
+//! found by context, not by a count of nested uses; `tail` is a node's number.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL, await_link};
+use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+
+pub(crate) const FREE: u32 = 0;
+pub(crate) const LOCKED: u32 = 1;
+/// All bits of the byte that says whether it is held.
+pub(crate) const LOCKED_BYTE: u32 = 0xff;
+pub(crate) const PENDING: u32 = 1 << 8;
+const TAIL_SHIFT: u32 = 16;
+pub(crate) const TAIL: u32 = 0xffff << TAIL_SHIFT;
+const WAIT: u32 = 0;
+pub(crate) const GRANTED: u32 = 1;
+
+/// Wait-loop iterations of a newcomer that finds the lock on its way from holder to pending waiter,
+/// before it queues: the x86 value.
+pub const DEFAULT_PENDING_LOOPS: u32 = 1 << 9;
+
+/// Properties of [`Qspinlock`].
+pub const INFO: LockInfo = LockInfo {
+    name: "qspinlock",
+    brief: "Queued spinlock of Linux: a byte, a pending waiter, then a queue.",
+    source: "Long and Zijlstra; Linux 4.2 (kernel/locking/qspinlock.c)",
+    // The pending waiter may pass a CPU that has found the lock held and not queued yet; whoever has
+    // queued is served in order.
+    fair: true,
+    local_spin: true,
+    lhp_safe: false,
+    lwp_safe: false,
+    abortable: false,
+    blocks: false,
+    max_cpus: MAX_CONTEXT_CPUS,
+    size: 4,
+};
+
+/// Properties of [`QspinlockTas`].
+pub const TAS_INFO: LockInfo = LockInfo {
+    name: "qspinlock-tas",
+    brief: "What qspinlock is in a guest without paravirtual support: test-and-set.",
+    source: "Zijlstra; Linux 4.2 (arch/x86/include/asm/qspinlock.h, virt_spin_lock)",
+    fair: false,
+    local_spin: false,
+    lhp_safe: false,
+    lwp_safe: true,
+    abortable: false,
+    blocks: false,
+    max_cpus: u32::MAX,
+    size: 4,
+};
+
+/// The lock. See the [module](self).
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Qspinlock<P: Platform> {
+    pub(crate) word: P::U32,
+}
+
+/// A waiter. `state` is for the paravirtual form.
+#[derive(Debug)]
+pub(crate) struct Node<P: Platform> {
+    pub(crate) next: P::U32,
+    pub(crate) granted: P::U32,
+    pub(crate) state: P::U32,
+}
+
+impl<P: Platform> Node<P> {
+    /// As it must be before it is published.
+    pub(crate) fn reset(&self) {
+        // Relaxed, both: published by the exchange of `tail`.
+        self.next.store(NIL, Relaxed);
+        self.granted.store(WAIT, Relaxed);
+    }
+}
+
+/// What all locks of a system share.
+#[derive(Debug)]
+pub struct Shared<P: Platform> {
+    pub(crate) nodes: ContextNodes<P, Node<P>>,
+    pending_loops: u32,
+}
+
+impl<P: Platform> Qspinlock<P> {
+    /// Whether nobody has it, wants it or waits for it, and now this CPU has it.
+    #[inline]
+    pub(crate) fn acquire_at_once(&self) -> bool {
+        // Acquire: pairs with the release in `unlock`.
+        self.word.compare_exchange(FREE, LOCKED, Acquire, Relaxed).is_ok()
+    }
+
+    /// The pending waiter's move: from pending, with the lock free, to holder. Relaxed: who has seen
+    /// the lock free has acquired.
+    pub(crate) fn pending_to_locked(&self) {
+        self.word.fetch_sub(PENDING - LOCKED, Relaxed);
+    }
+
+    /// Makes `id` the last of the queue; returns the last before, `NIL` if none.
+    pub(crate) fn exchange_tail(&self, id: u32) -> u32 {
+        let mut found = self.word.load(Relaxed);
+        loop {
+            let new = found & !TAIL | id << TAIL_SHIFT;
+            // Release: publishes the node. Acquire: to link ourselves to the node found.
+            match self.word.compare_exchange(found, new, AcqRel, Relaxed) {
+                Ok(old) => return old >> TAIL_SHIFT,
+                Err(now) => found = now,
+            }
+        }
+    }
+
+    /// As the holder, ends the queue if `id` is all of it. `found` is a recent value of the word.
+    pub(crate) fn exchange_last_for_locked(&self, id: u32, found: u32) -> bool {
+        if P::seeded(Bug::Q2QspinlockDropsTheTail) && found >> TAIL_SHIFT == id {
+            self.word.swap(LOCKED, Relaxed);
+            return true;
+        }
+        // The whole word: somebody may have queued behind us since. Relaxed: the lock is acquired.
+        found >> TAIL_SHIFT == id
+            && self.word.compare_exchange(found, LOCKED, Relaxed, Relaxed).is_ok()
+    }
+
+    #[cold]
+    fn lock_slow(&self, shared: &Shared<P>) {
+        if !self.lock_pending(shared) {
+            self.lock_queued(shared);
+        }
+    }
+
+    /// Waits in the pending place, if that is free. Returns whether it has the lock.
+    fn lock_pending(&self, shared: &Shared<P>) -> bool {
+        // Between holder and pending waiter for a moment: wait for that to end, but not for ever, for
+        // it may go on like that.
+        let budget = Budget::Iterations(shared.pending_loops);
+        let (Ok(found) | Err(found)) = self.word.spin_until(|word| word != PENDING, budget);
+        if found & !LOCKED_BYTE != 0 {
+            return false;
+        }
+        // Acquire: it may find the lock free.
+        let found = self.word.fetch_or(PENDING, Acquire);
+        if found & !LOCKED_BYTE != 0 {
+            // The place was taken, or there is a queue. If it is we who set it, nobody else clears it.
+            if found & PENDING == 0 && !P::seeded(Bug::Q1QspinlockPendingNotUndone) {
+                self.word.fetch_and(!PENDING, Relaxed);
+            }
+            return false;
+        }
+        if found & LOCKED_BYTE != 0 {
+            // Acquires: pairs with the release in `unlock`.
+            let _ = self.word.spin_until(|word| word & LOCKED_BYTE == 0, Budget::Forever);
+        }
+        self.pending_to_locked();
+        true
+    }
+
+    fn lock_queued(&self, shared: &Shared<P>) {
+        let id = shared.nodes.mine();
+        let node = shared.nodes.get(id);
+        node.reset();
+        // It may be free by now.
+        if self.acquire_at_once() {
+            return;
+        }
+        let before = self.exchange_tail(id);
+        if before != NIL {
+            // Release: publishes the node to who grants.
+            shared.nodes.get(before).next.store(id, Release);
+            // Acquires: what others did before us is what the next head continues.
+            let _ = node.granted.spin_until(|granted| granted == GRANTED, Budget::Forever);
+        }
+        // First of the queue. Acquires: pairs with the release in `unlock`.
+        let gone = |word: u32| word & (LOCKED_BYTE | PENDING) == 0;
+        let (Ok(found) | Err(found)) = self.word.spin_until(gone, Budget::Forever);
+        if self.exchange_last_for_locked(id, found) {
+            return;
+        }
+        // Not the last, or about to be followed: see "Who may set `LOCKED`". Relaxed: acquired above.
+        self.word.fetch_or(LOCKED, Relaxed);
+        let next = await_link(&node.next);
+        // Release: our acquisition comes before what the next head does with the word.
+        shared.nodes.get(next).granted.store(GRANTED, Release);
+    }
+}
+
+impl<P: Platform> RawLock<P> for Qspinlock<P> {
+    const INFO: LockInfo = INFO;
+    type Shared = Shared<P>;
+    type Token = ();
+
+    fn shared(cpus: usize, tuning: Tuning) -> Result<Shared<P>, CapacityError> {
+        INFO.check_capacity(cpus)?;
+        let node =
+            || Node { next: P::U32::new(NIL), granted: P::U32::new(WAIT), state: P::U32::new(0) };
+        Ok(Shared {
+            nodes: ContextNodes::new(cpus, node),
+            pending_loops: tuning.spin_budget.unwrap_or(DEFAULT_PENDING_LOOPS),
+        })
+    }
+
+    fn new() -> Self {
+        Self { word: P::U32::new(FREE) }
+    }
+
+    #[inline]
+    fn lock(&self, shared: &Shared<P>) {
+        if !self.acquire_at_once() {
+            self.lock_slow(shared);
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self, _shared: &Shared<P>) -> Option<()> {
+        // Relaxed: a guess, which the exchange checks, and which leaves the line alone if it is held.
+        (self.word.load(Relaxed) == FREE && self.acquire_at_once()).then_some(())
+    }
+
+    #[inline]
+    fn unlock(&self, _shared: &Shared<P>, (): ()) {
+        // Release: what the holder did happens before the next acquisition.
+        self.word.fetch_sub(LOCKED, Release);
+    }
+
+    /// Also for a caller that holds another lock and decides by the answer: of two CPUs that each take
+    /// a lock and then ask for the other's, one at least is told.
+    fn is_locked(&self, _shared: &Shared<P>) -> bool {
+        // See "Order".
+        P::fence(SeqCst);
+        self.word.load(Relaxed) != FREE
+    }
+
+    fn is_contended(&self, _shared: &Shared<P>) -> bool {
+        self.word.load(Relaxed) & !LOCKED_BYTE != 0
+    }
+}
+
+/// The queued spinlock of a guest whose host offers no way to sleep: its waiters do not queue, for a
+/// queue is what a descheduled waiter stops. It keeps no record of them: `is_contended` is always
+/// false. See the [module](self).
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct QspinlockTas<P: Platform> {
+    lock: Qspinlock<P>,
+}
+
+impl<P: Platform> QspinlockTas<P> {
+    #[cold]
+    fn lock_slow(&self) {
+        loop {
+            let _ = self.lock.word.spin_until(|word| word == FREE, Budget::Forever);
+            if self.lock.acquire_at_once() {
+                return;
+            }
+        }
+    }
+}
+
+impl<P: Platform> RawLock<P> for QspinlockTas<P> {
+    const INFO: LockInfo = TAS_INFO;
+    type Shared = ();
+    type Token = ();
+
+    fn shared(cpus: usize, _tuning: Tuning) -> Result<(), CapacityError> {
+        TAS_INFO.check_capacity(cpus)
+    }
+
+    fn new() -> Self {
+        Self { lock: Qspinlock::new() }
+    }
+
+    #[inline]
+    fn lock(&self, (): &()) {
+        if !self.lock.acquire_at_once() {
+            self.lock_slow();
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self, (): &()) -> Option<()> {
+        // Relaxed: a guess, which the exchange checks.
+        (self.lock.word.load(Relaxed) == FREE && self.lock.acquire_at_once()).then_some(())
+    }
+
+    #[inline]
+    fn unlock(&self, (): &(), (): ()) {
+        // Release: what the holder did happens before the next acquisition.
+        self.lock.word.fetch_sub(LOCKED, Release);
+    }
+
+    fn is_locked(&self, (): &()) -> bool {
+        self.lock.word.load(Relaxed) != FREE
+    }
+
+    fn is_contended(&self, (): &()) -> bool {
+        false
+    }
+}

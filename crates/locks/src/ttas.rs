@@ -1,0 +1,138 @@
+//! Test-and-test-and-set with exponential backoff: a byte, and who fails looks away for a while.
+//!
+//! | `locked` | State |
+//! |---|---|
+//! | 0 | free, the idle state |
+//! | 1 | held |
+//!
+//! Each look that finds it held, and each exchange that fails, doubles the delay before the next look,
+//! up to a limit. Delays are random between half and all of it, so that those who failed together
+//! do not come back together. An acquisition begins with the shortest.
+//!
+//! **Properties.** Unfair, and more than a plain byte: who has waited longest looks least often, and
+//! may starve. A descheduled holder makes all burn, with fewer misses. Nobody notices a descheduled
+//! waiter. A release costs about one miss, for few look at it at a time; but the lock may lie free for
+//! up to a delay. Uncontended: one read-modify-write and a store, which is the last access to the
+//! lock. Nothing in it tells that somebody waits: `is_contended` is always false.
+//!
+//! **Interrupts.** [`RawLock::lock_irqsave`] keeps them off while it waits, as `lock-byte` does.
+//!
+//! **Source.** Anderson, "The performance of spin lock alternatives for shared-memory
+//! multiprocessors", 1990; Concurrency Kit (`ck_spinlock_fas`). Deviation: delays for sections of a
+//! kernel's length. Published limits of 2^20 pauses suit threads.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::delay::Delay;
+use crate::{AtomicCell, CapacityError, LockInfo, Platform, RawLock, Tuning};
+
+const FREE: u8 = 0;
+const HELD: u8 = 1;
+
+/// First delay, in wait-loop iterations: less than a short critical section.
+pub const DEFAULT_FIRST_DELAY: u32 = 16;
+/// Longest delay, in wait-loop iterations: some tens of microseconds, as a long critical section.
+pub const DEFAULT_LONGEST_DELAY: u32 = 1 << 11;
+
+/// Properties of [`Ttas`].
+pub const INFO: LockInfo = LockInfo {
+    name: "ttas",
+    brief: "Test-and-set byte whose waiters look less and less often.",
+    source: "Anderson 1990",
+    fair: false,
+    local_spin: false,
+    lhp_safe: false,
+    lwp_safe: true,
+    abortable: false,
+    blocks: false,
+    // More than any machine has; each costs a cache line.
+    max_cpus: u16::MAX as u32,
+    size: 1,
+};
+
+/// The lock. See the [module](self).
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Ttas<P: Platform> {
+    locked: P::U8,
+}
+
+/// What all locks of a system share.
+#[derive(Debug)]
+pub struct Shared<P: Platform> {
+    delay: Delay<P>,
+    first: u32,
+    longest: u32,
+}
+
+impl<P: Platform> Shared<P> {
+    /// For `cpus` CPUs, with delays from `first` to `longest` wait-loop iterations.
+    ///
+    /// # Errors
+    /// If the lock cannot serve so many CPUs.
+    pub fn new(cpus: usize, first: u32, longest: u32) -> Result<Self, CapacityError> {
+        INFO.check_capacity(cpus)?;
+        Ok(Self { delay: Delay::new(cpus), first, longest })
+    }
+}
+
+impl<P: Platform> Ttas<P> {
+    #[inline]
+    fn acquire_at_once(&self) -> bool {
+        // Looking first leaves the line shared while it is held. Acquire: pairs with the release in
+        // `unlock`.
+        self.locked.load(Relaxed) == FREE && self.locked.swap(HELD, Acquire) == FREE
+    }
+
+    #[cold]
+    fn lock_slow(&self, shared: &Shared<P>) {
+        let mut longest = shared.first;
+        loop {
+            shared.delay.pause_up_to(longest);
+            if self.acquire_at_once() {
+                return;
+            }
+            longest = longest.saturating_mul(2).min(shared.longest);
+        }
+    }
+}
+
+impl<P: Platform> RawLock<P> for Ttas<P> {
+    const INFO: LockInfo = INFO;
+    type Shared = Shared<P>;
+    type Token = ();
+
+    fn shared(cpus: usize, _tuning: Tuning) -> Result<Shared<P>, CapacityError> {
+        Shared::new(cpus, DEFAULT_FIRST_DELAY, DEFAULT_LONGEST_DELAY)
+    }
+
+    fn new() -> Self {
+        Self { locked: P::U8::new(FREE) }
+    }
+
+    #[inline]
+    fn lock(&self, shared: &Shared<P>) {
+        if !self.acquire_at_once() {
+            self.lock_slow(shared);
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self, _shared: &Shared<P>) -> Option<()> {
+        self.acquire_at_once().then_some(())
+    }
+
+    #[inline]
+    fn unlock(&self, _shared: &Shared<P>, (): ()) {
+        // Release: what the holder did happens before the next acquisition.
+        self.locked.store(FREE, Release);
+    }
+
+    fn is_locked(&self, _shared: &Shared<P>) -> bool {
+        self.locked.load(Relaxed) != FREE
+    }
+
+    fn is_contended(&self, _shared: &Shared<P>) -> bool {
+        false
+    }
+}
