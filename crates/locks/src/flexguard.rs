@@ -25,7 +25,7 @@
 //! forgotten, whoever takes the lock.
 //!
 //! **Properties.** In order while nobody is descheduled, else unfair. Each waiter but the first spins
-//! on its own line. Descheduled holders and waiters cost others at most a round of `POLL` looks,
+//! on its own line. Descheduled holders and waiters cost others at most a round of 256 looks,
 //! where the platform says who is descheduled; where it does not, waiters spin for their budget, which
 //! has no limit unless it is set. Uncontended: two read-modify-writes. After the release the address
 //! of the lock is all that `unlock` uses of it.
@@ -48,7 +48,7 @@ const SLEEPERS: u32 = 1 << 31;
 const WAIT: u32 = 0;
 const GRANTED: u32 = 1;
 /// Wait-loop iterations between two looks at who is descheduled: some 10 µs, little against a slice.
-const POLL: u32 = 1 << 8;
+pub const DEFAULT_POLL: u32 = 1 << 8;
 /// Wait-loop iterations in an acquisition before it sleeps whoever runs: in effect no limit, as
 /// published. Set it where the platform cannot say who is descheduled.
 pub const DEFAULT_SPIN_BUDGET: u32 = u32::MAX;
@@ -89,6 +89,24 @@ pub struct Shared<P: Platform> {
     nodes: ContextNodes<P, Node<P>>,
     /// Wait-loop iterations in an acquisition before it sleeps whoever runs.
     spin_budget: u32,
+    /// Wait-loop iterations between two looks at who is descheduled.
+    poll: u32,
+}
+
+impl<P: Platform> Shared<P> {
+    /// For `cpus` CPUs, with `poll` wait-loop iterations between two looks at who is descheduled.
+    ///
+    /// # Errors
+    /// If the lock cannot serve so many CPUs.
+    pub fn new(cpus: usize, tuning: Tuning, poll: u32) -> Result<Self, CapacityError> {
+        INFO.check_capacity(cpus)?;
+        let node = || Node { next: P::U32::new(NIL), granted: P::U32::new(WAIT) };
+        Ok(Self {
+            nodes: ContextNodes::new(cpus, node),
+            spin_budget: tuning.spin_budget.unwrap_or(DEFAULT_SPIN_BUDGET),
+            poll,
+        })
+    }
 }
 
 impl<P: Platform> FlexGuard<P> {
@@ -117,16 +135,17 @@ impl<P: Platform> FlexGuard<P> {
             || head != NIL && P::preempted(ContextNodes::<P, Node<P>>::cpu_of(head))
     }
 
-    /// Spins on `cell`, in rounds, until `until` or until it had better sleep. Returns whether
-    /// `until` holds.
+    /// Spins on `cell`, in rounds of `poll`, until `until` or until it had better sleep. Returns
+    /// whether `until` holds.
     fn spin(
         &self,
+        poll: u32,
         cell: &impl AtomicCell<Value = u32>,
         until: impl Fn(u32) -> bool,
         left: &mut u32,
     ) -> bool {
         loop {
-            let round = POLL.min(*left);
+            let round = poll.min(*left);
             if cell.spin_until(&until, Budget::Iterations(round)).is_ok() {
                 return true;
             }
@@ -178,21 +197,20 @@ impl<P: Platform> FlexGuard<P> {
             self.head.store(id, Relaxed);
         } else {
             shared.nodes.get(before).next.store(id, Release);
-            is_first = self.spin(&node.granted, |granted| granted == GRANTED, left);
+            is_first = self.spin(shared.poll, &node.granted, |granted| granted == GRANTED, left);
         }
         let mut acquired = false;
-        while is_first && !acquired && self.spin(&self.word, |word| word == FREE, left) {
+        while is_first && !acquired && self.spin(shared.poll, &self.word, |word| word == FREE, left)
+        {
             acquired = self.acquire_at_once();
         }
         // Acquired or not, and first or not: see "The queue is not the lock".
-        if acquired || !P::seeded(Bug::G1FlexGuardLeavesWithoutGrant) {
-            self.leave(shared, id);
-        }
+        self.leave(shared, id, acquired);
         acquired
     }
 
     /// Leaves the queue, and grants the next in it.
-    fn leave(&self, shared: &Shared<P>, id: u32) {
+    fn leave(&self, shared: &Shared<P>, id: u32, acquired: bool) {
         let node = shared.nodes.get(id);
         // Acquire: pairs with the link.
         let mut next = node.next.load(Acquire);
@@ -206,6 +224,9 @@ impl<P: Platform> FlexGuard<P> {
             next = await_link(&node.next);
         }
         self.head.store(next, Relaxed);
+        if P::seeded(Bug::G1FlexGuardLeavesWithoutGrant) && !acquired {
+            return;
+        }
         // Release: so that he finds himself to be the first in `head`.
         shared.nodes.get(next).granted.store(GRANTED, Release);
     }
@@ -217,12 +238,7 @@ impl<P: Platform> RawLock<P> for FlexGuard<P> {
     type Token = ();
 
     fn shared(cpus: usize, tuning: Tuning) -> Result<Shared<P>, CapacityError> {
-        INFO.check_capacity(cpus)?;
-        let node = || Node { next: P::U32::new(NIL), granted: P::U32::new(WAIT) };
-        Ok(Shared {
-            nodes: ContextNodes::new(cpus, node),
-            spin_budget: tuning.spin_budget.unwrap_or(DEFAULT_SPIN_BUDGET),
-        })
+        Shared::new(cpus, tuning, DEFAULT_POLL)
     }
 
     fn new() -> Self {

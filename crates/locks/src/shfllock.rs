@@ -162,14 +162,15 @@ impl<P: Platform> ShflLock<P> {
             node.batch.load(Relaxed) == 0 || node.status.load(Relaxed) & SHUFFLER != 0;
         let is_free = |locked| locked == FREE;
         loop {
-            let budget = if shuffles { PAUSE } else { Budget::Forever };
-            if self.locked.spin_until(is_free, budget).is_ok() {
-                // Acquire: pairs with the release in `unlock`.
-                if self.locked.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok() {
-                    return;
-                }
-            } else {
+            if shuffles && !is_free(self.locked.load(Relaxed)) {
                 shuffles = self.shuffle(shared, id, || is_free(self.locked.load(Relaxed)));
+            }
+            let budget = if shuffles { PAUSE } else { Budget::Forever };
+            // Acquire: pairs with the release in `unlock`.
+            if self.locked.spin_until(is_free, budget).is_ok()
+                && self.locked.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
+            {
+                return;
             }
         }
     }

@@ -21,6 +21,8 @@ fn mutated(order: Ordering) -> Ordering {
         (Mutation::NoRelease, Ordering::Release) | (Mutation::NoAcquire, Ordering::Acquire) => {
             Ordering::Relaxed
         }
+        (Mutation::NoRelease | Mutation::NoPublication, Ordering::AcqRel) => Ordering::Acquire,
+        (Mutation::NoAcquire, Ordering::AcqRel) => Ordering::Release,
         _ => order,
     }
 }

@@ -2,7 +2,10 @@
 
 use std::rc::Rc;
 
-use overspin_locks::{LockByte, RawLock, Ticket, TicketSmall, XenPv};
+use overspin_locks::{
+    Clh, Cna, FlexGuard, Hemlock, LockByte, Malthusian, Mcs, McsTp, RawLock, ShflLock, Ticket,
+    TicketSmall, Twa, XenPv,
+};
 
 use crate::harness::{Model, Protected, on_cpus};
 use crate::platform::{FREED_MESSAGE, LoomPlatform, Point, world};
@@ -63,25 +66,32 @@ pub fn last_user_frees<L: RawLock<LoomPlatform> + 'static>() -> Model {
     })
 }
 
-/// One line per lock; the last word says whether its unlock may touch the lock after the release.
+/// Preemptions in the models of two CPUs twice, three once, and three twice, for a lock that does
+/// not say otherwise.
+const PREEMPTIONS: [usize; 3] = [6, 3, 1];
+
+/// One line per lock. The word after it says whether its unlock may touch the lock after the
+/// release; last, if they are not the usual ones, the preemptions.
 macro_rules! correct {
-    ($($name:ident: $lock:ty, $after_release:ident;)+) => {$(
+    ($($name:ident: $lock:ty, $after_release:ident $(, $preemptions:expr)?;)+) => {$(
         mod $name {
             use super::*;
 
+            const BOUNDS: [usize; 3] = *[PREEMPTIONS $(, $preemptions)?].last().unwrap();
+
             #[test]
             fn two_cpus_twice() {
-                Model::pairs::<$lock>(2, 2, 6).passes();
+                Model::pairs::<$lock>(2, 2, BOUNDS[0]).passes();
             }
 
             #[test]
             fn three_cpus_once() {
-                Model::pairs::<$lock>(3, 1, 3).passes();
+                Model::pairs::<$lock>(3, 1, BOUNDS[1]).passes();
             }
 
             #[test]
             fn three_cpus_twice() {
-                Model::pairs::<$lock>(3, 2, 1).passes();
+                Model::pairs::<$lock>(3, 2, BOUNDS[2]).passes();
             }
 
             #[test]
@@ -109,6 +119,15 @@ correct! {
     ticket_small: TicketSmall<LoomPlatform>, untouched;
     ticket: Ticket<LoomPlatform>, untouched;
     xen_pv: XenPv<LoomPlatform>, touched;
+    mcs: Mcs<LoomPlatform>, untouched;
+    clh: Clh<LoomPlatform>, untouched;
+    mcs_tp: McsTp<LoomPlatform>, untouched, [3, 1, 1];
+    malthusian: Malthusian<LoomPlatform>, untouched, [4, 3, 1];
+    cna: Cna<LoomPlatform>, untouched;
+    twa: Twa<LoomPlatform>, untouched;
+    shfllock: ShflLock<LoomPlatform>, untouched, [3, 3, 1];
+    hemlock: Hemlock<LoomPlatform>, untouched;
+    flexguard: FlexGuard<LoomPlatform>, untouched;
 }
 
 /// Every sleep may end for no reason; here each CPU's first one does.
@@ -124,4 +143,45 @@ fn xen_pv_spurious_wake() {
         it.assert_idle(2);
     })
     .passes();
+}
+
+/// A CPU has no node of its own left and uses the one inside the lock, while another queues.
+fn spare_node<L: RawLock<LoomPlatform> + 'static>() {
+    // As many as a CPU has nodes.
+    const HELD: usize = 8;
+    Model::new(2, 3, || {
+        let it = Protected::<L>::new(2);
+        let held: Vec<L> = (0..HELD).map(|_| L::new()).collect();
+        let tokens: Vec<_> = held.iter().map(|lock| lock.lock(&it.shared)).collect();
+        let shared = Rc::clone(&it);
+        on_cpus(2, move |_| (0..2).for_each(|_| shared.pair()));
+        it.assert_idle(4);
+        held.iter().zip(tokens).for_each(|(lock, token)| lock.unlock(&it.shared, token));
+    })
+    .passes();
+}
+
+#[test]
+fn clh_spare_node() {
+    spare_node::<Clh<LoomPlatform>>();
+}
+
+#[test]
+fn cna_spare_node() {
+    spare_node::<Cna<LoomPlatform>>();
+}
+
+#[test]
+fn malthusian_spare_node() {
+    spare_node::<Malthusian<LoomPlatform>>();
+}
+
+#[test]
+fn mcs_spare_node() {
+    spare_node::<Mcs<LoomPlatform>>();
+}
+
+#[test]
+fn mcs_tp_spare_node() {
+    spare_node::<McsTp<LoomPlatform>>();
 }

@@ -31,11 +31,12 @@ pub struct Protected<L: RawLock<LoomPlatform>> {
 impl<L: RawLock<LoomPlatform>> Protected<L> {
     /// A free lock for `cpus` CPUs.
     pub fn new(cpus: usize) -> Rc<Self> {
-        Rc::new(Self {
-            lock: L::new(),
-            shared: L::shared(cpus, NO_SPIN).expect("the lock serves so many CPUs"),
-            data: UnsafeCell::new(0),
-        })
+        Self::with_shared(L::shared(cpus, NO_SPIN).expect("the lock serves so many CPUs"))
+    }
+
+    /// A free lock of a system with state `shared`.
+    pub fn with_shared(shared: L::Shared) -> Rc<Self> {
+        Rc::new(Self { lock: L::new(), shared, data: UnsafeCell::new(0) })
     }
 
     /// The critical section. Returns how many have been through.
@@ -113,8 +114,18 @@ impl Model {
         pairs: usize,
         preemptions: usize,
     ) -> Self {
+        Self::pairs_of(cpus, pairs, preemptions, move || Protected::<L>::new(cpus))
+    }
+
+    /// As [`Model::pairs`], of a lock that is made in a particular way.
+    pub fn pairs_of<L: RawLock<LoomPlatform> + 'static>(
+        cpus: usize,
+        pairs: usize,
+        preemptions: usize,
+        make: impl Fn() -> Rc<Protected<L>> + Send + Sync + 'static,
+    ) -> Self {
         Self::new(cpus, preemptions, move || {
-            let it = Protected::<L>::new(cpus);
+            let it = make();
             let shared = Rc::clone(&it);
             on_cpus(cpus, move |_| (0..pairs).for_each(|_| shared.pair()));
             it.assert_idle(cpus * pairs);

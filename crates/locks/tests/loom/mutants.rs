@@ -17,7 +17,7 @@ type TwoBits = TicketLock<LoomPlatform, TinyCell<2>>;
 type OneBit = TicketLock<LoomPlatform, TinyCell<1>>;
 
 /// What loom says when two critical sections are not ordered.
-const EXCLUSION: &str = "Causality violation";
+pub const EXCLUSION: &str = "Causality violation";
 
 /// Found first as a deadlock: a waiter that saw the lock held stores so after it was released.
 #[test]

@@ -26,7 +26,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use loom::sync::atomic::{AtomicBool, Ordering};
-use overspin_locks::{AtomicCell, CpuId, Platform};
+use overspin_locks::{AtomicCell, Bug, CpuId, Platform};
 
 use crate::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
 
@@ -52,6 +52,10 @@ pub enum Mutation {
     NoRelease,
     /// Acquire is relaxed, also in spins.
     NoAcquire,
+    /// Acquire-release is acquire: what is published by an exchange can be seen late.
+    NoPublication,
+    /// The algorithm itself is wrong, in this way.
+    Seeded(Bug),
     /// Serving the next ticket carries into `tail`.
     CarryingHead,
     /// A compare-and-exchange on a ticket word compares `tail` only.
@@ -112,6 +116,14 @@ pub struct World {
     /// last access of a cell, and that is the freeing thread's own.
     free_probe: RefCell<Option<Rc<AtomicBool>>>,
     freed: RefCell<Option<Range<usize>>>,
+    /// NUMA nodes, over which the CPUs are dealt in turn.
+    numa_nodes: Cell<usize>,
+    /// The clock: its time, and how far each look at it advances it, in nanoseconds.
+    time: Cell<u64>,
+    clock_step: Cell<u64>,
+    /// Set by a test whose lock asks who is preempted: the answer, for all CPUs alike. Read relaxed,
+    /// so that after a change each reader may or may not have heard of it.
+    preempted: RefCell<Option<Rc<AtomicBool>>>,
 }
 
 thread_local! {
@@ -153,6 +165,10 @@ impl World {
             yields: Cell::new(0),
             free_probe: RefCell::new(None),
             freed: RefCell::new(None),
+            numa_nodes: Cell::new(1),
+            time: Cell::new(0),
+            clock_step: Cell::new(0),
+            preempted: RefCell::new(None),
         })));
     }
 
@@ -168,6 +184,22 @@ impl World {
     /// This CPU's next `count` sleeps end for no reason.
     pub fn wake_spuriously(&self, count: u32) {
         self.here().spurious_wakes.set(count);
+    }
+
+    /// Deals the CPUs over so many NUMA nodes, in turn.
+    pub fn deal_over_nodes(&self, numa_nodes: usize) {
+        self.numa_nodes.set(numa_nodes);
+    }
+
+    /// Each look at the clock finds it so many nanoseconds later. It stands still otherwise.
+    pub fn advance_clock_by(&self, nanoseconds: u64) {
+        self.clock_step.set(nanoseconds);
+    }
+
+    /// From now on every CPU is said to be preempted, or not to be.
+    pub fn say_preempted(&self, preempted: bool) {
+        let cell = self.preempted.borrow_mut().get_or_insert_default().clone();
+        cell.swap(preempted, Ordering::Relaxed);
     }
 
     /// This test will free its lock.
@@ -378,5 +410,24 @@ impl Platform for LoomPlatform {
             cpu.waits_at.set(0);
             world.progress();
         }
+    }
+
+    fn seeded(bug: Bug) -> bool {
+        world().mutation == Mutation::Seeded(bug)
+    }
+
+    fn numa_node() -> usize {
+        Self::cpu_id() % world().numa_nodes.get()
+    }
+
+    fn preempted(_: CpuId) -> bool {
+        let cell = world().preempted.borrow().clone();
+        cell.is_some_and(|cell| cell.load(Ordering::Relaxed))
+    }
+
+    fn now() -> u64 {
+        let world = world();
+        world.time.set(world.time.get() + world.clock_step.get());
+        world.time.get()
     }
 }
