@@ -41,6 +41,7 @@
 extern crate alloc;
 
 mod affinity;
+mod bvt;
 mod cpuset;
 mod credit;
 mod credit2;

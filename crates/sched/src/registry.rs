@@ -1,5 +1,6 @@
 //! The list of schedulers, and how to make one by name. One line for each.
 
+use crate::bvt;
 use crate::credit::{self, Credit, Profile};
 use crate::credit2;
 use crate::error::SchedError;
@@ -81,6 +82,7 @@ static SCHEDULERS: &[SchedulerInfo] = &[
     rtds::TODAY,
     rtds::V4_5,
     sedf::INFO,
+    bvt::INFO,
 ];
 
 /// All schedulers, each profile on its own.

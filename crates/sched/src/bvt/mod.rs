@@ -25,40 +25,58 @@
 //! SOSP 1999. `as_is` keeps two faults of the original: virtual times are 32 bits wide (a warp below
 //! 0 becomes huge; they are reset when SVT nears the end), and the lead of what runs, a number of
 //! MCUs, is added to its slice as ns. Deviations: a domain's weight sets its advance, 10 for weight
-//! 256; each vCPU, not the domain as a whole, has a warp with its limits; a change of warp counts at
-//! once for a queued vCPU, not only after it ran again. The 10 ms tick that the original sends to
-//! guests is the world's business.
+//! 256, to a thousandth unless `as_is`; each vCPU, not the domain as a whole, has a warp with its
+//! limits; a change of warp counts at once for a queued vCPU, not only after it ran again. The 10 ms
+//! tick that the original sends to guests is the world's business.
+//!
+//! Files: `mod` (events and passes), `virtual_time`, `warp` (shares, warps and their limits), `check`
+//! (invariants).
 
+mod check;
+mod virtual_time;
+mod warp;
+
+use crate::error::SchedError;
 use crate::homes::Homes;
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, MS, Nanos, PcpuId, SEC, TimerId, US, VcpuId};
 use crate::list::{Links, List};
 use crate::machine::Machine;
-use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use crate::params::{ParamInfo, Params};
+use crate::registry::SchedulerInfo;
+use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use warp::Share;
 
-/// Minimum charging unit.
-const MCU: Nanos = 100_000;
-/// As-is, when SVT gets this far, all virtual times of the pCPU go down by `RESET_BY`.
-const RESET_AT: i64 = 0xf000_0000;
-const RESET_BY: i64 = 0xe000_0000;
-
-/// What an administrator says about a domain; limits in ns of real time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Share {
-    /// Virtual time for each MCU; at least 1.
-    pub mcu_advance: i64,
-    pub warpback: bool,
-    /// In units of virtual time.
-    pub warp_value: i64,
-    /// For how long at a stretch it may run warped; 0 is without limit.
-    pub warp_limit: Nanos,
-    /// For how long it must do without warp then; 0 is for ever.
-    pub unwarp_time: Nanos,
-}
+pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
+    name: "bvt",
+    brief: "borrowed virtual time: proportional share; a domain may warp ahead to run earlier",
+    source: "Xen bvt, May 2005 (the default until July 2005)",
+    work_conserving: false,
+    weights: true,
+    caps: false,
+    params: &[
+        ParamInfo::time(
+            "allowance",
+            (10 * US, SEC),
+            "5 ms",
+            "Context switch allowance: what runs may get this far ahead of its turn.",
+        ),
+        ParamInfo::flag(
+            "as_is",
+            "false",
+            "Keep two faults: 32-bit virtual times, and a lead in MCUs taken for ns.",
+        ),
+    ],
+    domain_params: warp::PARAMS,
+    make: |params| {
+        let as_is = params.flag("as_is").unwrap_or(false);
+        Ok(Box::new(Bvt::new(params.time("allowance").unwrap_or(5 * MS), as_is)))
+    },
+};
 
 #[derive(Clone, Debug)]
 struct Vcpu {
@@ -88,6 +106,8 @@ struct Pcpu {
 pub struct Bvt {
     allowance: Nanos,
     as_is: bool,
+    /// Units of virtual times for one of the original: weights are that exact.
+    scale: i64,
     domains: Vec<Share>,
     vcpus: Vec<Vcpu>,
     pcpus: Vec<Pcpu>,
@@ -100,10 +120,11 @@ pub struct Bvt {
 
 impl Bvt {
     /// `allowance` in ns.
-    pub(crate) fn new(allowance: Nanos, as_is: bool) -> Self {
+    fn new(allowance: Nanos, as_is: bool) -> Self {
         Self {
             allowance,
             as_is,
+            scale: if as_is { 1 } else { 1000 },
             domains: Vec::new(),
             vcpus: Vec::new(),
             pcpus: Vec::new(),
@@ -113,84 +134,11 @@ impl Bvt {
             timer: None,
         }
     }
-
-    /// A virtual time as wide as it is in the original.
-    fn wrap(&self, virtual_time: i64) -> i64 {
-        if self.as_is { virtual_time & 0xffff_ffff } else { virtual_time }
-    }
-
-    fn evt(&self, v: VcpuId, avt: i64) -> i64 {
-        let vcpu = &self.vcpus[v.index()];
-        self.wrap(avt - if vcpu.warped { vcpu.share.warp_value } else { 0 })
-    }
-
-    /// The `avt` that `v`, which runs, has reached.
-    fn avt_at(&self, now: Nanos, v: VcpuId) -> i64 {
-        let vcpu = &self.vcpus[v.index()];
-        let units = (now - vcpu.charged + MCU - 1) / MCU;
-        self.wrap(vcpu.avt + units * vcpu.share.mcu_advance)
-    }
-
-    /// For how long a vCPU with this advance may run until it has made up `lag`, and the allowance.
-    fn stretch(&self, lag: i64, advance: i64) -> Nanos {
-        let units = lag / advance;
-        self.allowance + if self.as_is { units } else { units * MCU }
-    }
-
-    fn set_alarm(&mut self, v: VcpuId, at: Option<Nanos>) {
-        if let Some(old) = core::mem::replace(&mut self.vcpus[v.index()].alarm, at) {
-            self.alarms.remove(&(old, v));
-        }
-        if let Some(at) = at {
-            self.alarms.insert((at, v));
-        }
-    }
-
-    fn arm(&mut self, cx: &mut Context<'_>) {
-        let first = self.alarms.first().map(|(at, _)| *at);
-        if self.timer != first {
-            self.timer = first;
-            match first {
-                Some(at) => cx.set_timer(TimerId::Accounting, at),
-                None => cx.stop_timer(TimerId::Accounting),
-            }
-        }
-    }
-
-    fn set_share(&mut self, cx: &mut Context<'_>, v: VcpuId, share: Share) {
-        if cx.is_current(v) {
-            // What it ran so far is charged as it was agreed then.
-            let avt = self.avt_at(cx.now(), v);
-            let vcpu = &mut self.vcpus[v.index()];
-            (vcpu.avt, vcpu.charged) = (avt, cx.now());
-        }
-        let vcpu = &mut self.vcpus[v.index()];
-        vcpu.share = share;
-        vcpu.warped = share.warpback;
-        self.set_alarm(v, None);
-        if cx.is_current(v) && share.warpback && share.warp_limit > 0 {
-            self.set_alarm(v, Some(cx.now() + share.warp_limit));
-        }
-        self.arm(cx);
-    }
-
-    /// As-is, takes the virtual times of the pCPU back before they overflow. O(vCPUs), but rare.
-    fn reset(&mut self, cx: &Context<'_>, p: PcpuId) {
-        if !self.as_is || self.pcpus[p.index()].svt < RESET_AT {
-            return;
-        }
-        self.pcpus[p.index()].svt -= RESET_BY;
-        for i in 0..self.vcpus.len() {
-            if cx.home(VcpuId(i as u32)) == p {
-                self.vcpus[i].avt = self.wrap(self.vcpus[i].avt - RESET_BY);
-            }
-        }
-    }
 }
 
 impl Scheduler for Bvt {
     fn name(&self) -> &'static str {
-        if self.as_is { "bvt-2005" } else { "bvt" }
+        INFO.name
     }
 
     fn start(&mut self, cx: &mut Context<'_>) {
@@ -200,25 +148,32 @@ impl Scheduler for Bvt {
     }
 
     fn create_domain(&mut self, _d: DomainId, params: DomainParams) {
-        self.domains.push(Share {
-            mcu_advance: advance(params.weight),
-            warpback: false,
-            warp_value: 0,
-            warp_limit: 2_000_000_000,
-            unwarp_time: 1_000_000_000,
-        });
+        self.domains.push(Share::of_weight(params.weight, self.scale));
     }
 
     fn set_domain(&mut self, cx: &mut Context<'_>, d: DomainId, params: DomainParams) {
-        let share = &mut self.domains[d.index()];
-        share.mcu_advance = advance(params.weight);
-        let share = *share;
-        for i in 0..self.vcpus.len() {
-            let v = VcpuId(i as u32);
-            if cx.domain_of(v) == d {
-                self.set_share(cx, v, share);
-            }
+        let advance = Share::of_weight(params.weight, self.scale).advance;
+        self.domains[d.index()].advance = advance;
+        let vcpus: Vec<_> = cx.belonging_to(Whose::Domain(d)).collect();
+        for v in vcpus {
+            self.set_share(cx, v, Share { advance, ..self.vcpus[v.index()].share });
         }
+    }
+
+    fn configure(
+        &mut self,
+        cx: &mut Context<'_>,
+        whose: Whose,
+        params: &Params,
+    ) -> Result<(), SchedError> {
+        if let Whose::Domain(d) = whose {
+            self.domains[d.index()] = self.domains[d.index()].with(params, self.scale);
+        }
+        let vcpus: Vec<_> = cx.belonging_to(whose).collect();
+        for v in vcpus {
+            self.set_share(cx, v, self.vcpus[v.index()].share.with(params, self.scale));
+        }
+        Ok(())
     }
 
     fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
@@ -263,7 +218,7 @@ impl Scheduler for Bvt {
             return cx.resched(home);
         }
         let running = &self.vcpus[current.index()];
-        let end = running.charged + self.stretch(lead, running.share.mcu_advance);
+        let end = running.charged + self.stretch(lead, running.share.advance);
         let pcpu = &mut self.pcpus[home.index()];
         if pcpu.slice_end > end {
             pcpu.slice_end = end;
@@ -328,7 +283,7 @@ impl Scheduler for Bvt {
             (None, _) => self.allowance,
             (Some(_), None) => 10 * self.allowance,
             (Some((evt, v)), Some(second)) => {
-                self.stretch(second - evt, self.vcpus[v.index()].share.mcu_advance)
+                self.stretch(second - evt, self.vcpus[v.index()].share.advance)
             }
         };
         if let Some(v) = next {
@@ -350,56 +305,16 @@ impl Scheduler for Bvt {
     }
 
     fn timer(&mut self, cx: &mut Context<'_>, _timer: TimerId) {
-        self.timer = None;
-        while let Some(&(at, v)) = self.alarms.first()
-            && at <= cx.now()
-        {
-            self.set_alarm(v, None);
-            let vcpu = &mut self.vcpus[v.index()];
-            vcpu.warped = !vcpu.warped;
-            let back = (!vcpu.warped && vcpu.share.unwarp_time > 0)
-                .then(|| cx.now() + vcpu.share.unwarp_time);
-            self.set_alarm(v, back);
-            // The original lets a vCPU whose warp ends for a while run to the end of its slice.
-            if back.is_none() {
-                cx.resched(cx.home(v));
-            }
-        }
-        self.arm(cx);
+        self.ring(cx);
     }
 
     fn detail(&self, v: VcpuId) -> Option<Detail> {
         let vcpu = self.vcpus.get(v.index())?;
         let class = if vcpu.warped { "warped" } else { "unwarped" };
-        Some(Detail { class, credit: vcpu.avt, active: true })
+        Some(Detail { class, credit: vcpu.avt / self.scale, active: true })
     }
 
     fn is_valid(&self, machine: &Machine) -> Result<(), String> {
-        for (i, vcpu) in self.vcpus.iter().enumerate() {
-            let v = VcpuId(i as u32);
-            let waits = machine.is_runnable(v) && !machine.is_current(v);
-            let listed = self.links.is_linked(v.0);
-            if waits != listed {
-                return Err(format!("{v:?} is lost or queued wrongly: waits = {waits}"));
-            }
-            let svt = self.pcpus[machine.home(v).index()].svt;
-            if !self.as_is && (waits || machine.is_current(v)) && vcpu.avt < svt {
-                return Err(format!("{v:?} is before SVT {svt}: {vcpu:?}"));
-            }
-        }
-        for (i, pcpu) in self.pcpus.iter().enumerate() {
-            if let Some(v) =
-                self.links.iter(&pcpu.queue).find(|v| machine.home(VcpuId(*v)).index() != i)
-            {
-                return Err(format!("vCPU {v} is queued on pCPU {i}, away from its home"));
-            }
-        }
-        Ok(())
+        self.check(machine)
     }
-}
-
-/// The advance of a domain of this weight: 10 for 256, rounded to the nearest, at least 1.
-fn advance(weight: u32) -> i64 {
-    let weight = i64::from(weight);
-    ((2560 + weight / 2) / weight).max(1)
 }

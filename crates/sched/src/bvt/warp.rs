@@ -1,0 +1,129 @@
+//! What a domain is told to get, and warps with their limits.
+
+use super::Bvt;
+use crate::ids::{MS, Nanos, SEC, TimerId, VcpuId};
+use crate::params::{ParamInfo, Params};
+use crate::scheduler::Context;
+
+pub(super) const PARAMS: &[ParamInfo] = &[
+    ParamInfo::number(
+        "mcu_advance",
+        (1, 65535),
+        "2560 / weight",
+        "Virtual time for each 100 us of run time: 5 gets twice as much as 10.",
+    ),
+    ParamInfo::flag("warpback", "false", "Whether it warps."),
+    ParamInfo::number(
+        "warp_value",
+        (0, 1 << 31),
+        "0",
+        "By how much it is ahead while it warps, in units of virtual time.",
+    ),
+    ParamInfo::time(
+        "warp_limit",
+        (0, 100 * SEC),
+        "2 s",
+        "For how long it may run warped at a stretch; 0 is without limit.",
+    ),
+    ParamInfo::time(
+        "unwarp_time",
+        (0, 100 * SEC),
+        "1 s",
+        "For how long it must do without warp after that; 0 is for ever.",
+    ),
+];
+
+/// What a vCPU gets. Virtual times are in units of the scheduler, limits in ns of real time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    /// Virtual time for each MCU; at least 1.
+    pub advance: i64,
+    pub warpback: bool,
+    pub warp_value: i64,
+    pub warp_limit: Nanos,
+    pub unwarp_time: Nanos,
+}
+
+impl Share {
+    /// That of a domain of this weight: an advance of 10 for 256, rounded to the nearest.
+    pub fn of_weight(weight: u32, scale: i64) -> Self {
+        let weight = i64::from(weight);
+        Self {
+            advance: ((2560 * scale + weight / 2) / weight).max(1),
+            warpback: false,
+            warp_value: 0,
+            warp_limit: 2000 * MS,
+            unwarp_time: 1000 * MS,
+        }
+    }
+
+    /// The same with what is set in `params`.
+    pub fn with(self, params: &Params, scale: i64) -> Self {
+        Self {
+            advance: params.number("mcu_advance").map_or(self.advance, |a| a * scale),
+            warpback: params.flag("warpback").unwrap_or(self.warpback),
+            warp_value: params.number("warp_value").map_or(self.warp_value, |w| w * scale),
+            warp_limit: params.time("warp_limit").unwrap_or(self.warp_limit),
+            unwarp_time: params.time("unwarp_time").unwrap_or(self.unwarp_time),
+        }
+    }
+}
+
+impl Bvt {
+    pub(super) fn set_alarm(&mut self, v: VcpuId, at: Option<Nanos>) {
+        if let Some(old) = core::mem::replace(&mut self.vcpus[v.index()].alarm, at) {
+            self.alarms.remove(&(old, v));
+        }
+        if let Some(at) = at {
+            self.alarms.insert((at, v));
+        }
+    }
+
+    pub(super) fn arm(&mut self, cx: &mut Context<'_>) {
+        let first = self.alarms.first().map(|(at, _)| *at);
+        if self.timer != first {
+            self.timer = first;
+            match first {
+                Some(at) => cx.set_timer(TimerId::Accounting, at),
+                None => cx.stop_timer(TimerId::Accounting),
+            }
+        }
+    }
+
+    pub(super) fn set_share(&mut self, cx: &mut Context<'_>, v: VcpuId, share: Share) {
+        if cx.is_current(v) {
+            // What it ran so far is charged as it was agreed then.
+            let avt = self.avt_at(cx.now(), v);
+            let vcpu = &mut self.vcpus[v.index()];
+            (vcpu.avt, vcpu.charged) = (avt, cx.now());
+        }
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.share = share;
+        vcpu.warped = share.warpback;
+        self.set_alarm(v, None);
+        if cx.is_current(v) && share.warpback && share.warp_limit > 0 {
+            self.set_alarm(v, Some(cx.now() + share.warp_limit));
+        }
+        self.arm(cx);
+    }
+
+    /// The timer: warps begin and end.
+    pub(super) fn ring(&mut self, cx: &mut Context<'_>) {
+        self.timer = None;
+        while let Some(&(at, v)) = self.alarms.first()
+            && at <= cx.now()
+        {
+            self.set_alarm(v, None);
+            let vcpu = &mut self.vcpus[v.index()];
+            vcpu.warped = !vcpu.warped;
+            let back = (!vcpu.warped && vcpu.share.unwarp_time > 0)
+                .then(|| cx.now() + vcpu.share.unwarp_time);
+            self.set_alarm(v, back);
+            // The original lets a vCPU whose warp ends for a while run to the end of its slice.
+            if back.is_none() {
+                cx.resched(cx.home(v));
+            }
+        }
+        self.arm(cx);
+    }
+}
