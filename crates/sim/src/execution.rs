@@ -75,7 +75,10 @@ impl World {
             left = v.op_left.get();
             self.take_interrupts();
         }
-        self.progress.set(self.progress.get() + 1);
+        let v = self.cpu();
+        if self.guest(v.guest).works_for_a_task(v) {
+            self.advanced();
+        }
         self.take_interrupts();
     }
 

@@ -21,7 +21,7 @@ use std::cell::Cell;
 #[derive(Debug, Default)]
 pub(crate) struct Pcpu {
     /// In the middle of a switch; scheduling waits.
-    switching: Cell<bool>,
+    pub switching: Cell<bool>,
     /// A softirq came meanwhile.
     again: Cell<bool>,
     pub softirq_epoch: Cell<u32>,
@@ -155,7 +155,6 @@ impl World {
         let cost = if switch.next.is_some() { self.scenario.host.costs.context_switch } else { 0 };
         p.busy_since.set(if switch.next.is_some() { now } else { Picos::MAX });
         p.switching.set(true);
-        p.switch_time.set(p.switch_time.get() + cost);
         self.push(now + cost, Event::Switched { pcpu });
         if self.scenario.host.threads > 1 {
             self.slow_siblings(pcpu);
@@ -195,6 +194,7 @@ impl World {
         }
         let next = self.hypervisor.borrow().current(PcpuId(pcpu));
         let Some(v) = next.map(|v| &self.vcpus[v.0 as usize]) else { return };
+        p.switch_time.set(p.switch_time.get() + self.scenario.host.costs.context_switch);
         let from = v.pcpu.replace(pcpu);
         v.dispatches.set(v.dispatches.get() + 1);
         if from != pcpu && from != NONE {

@@ -31,9 +31,12 @@ pub(crate) fn outcome(world: &World, stop: Stop) -> Outcome {
                 let since = p.busy_since.get();
                 let running = if since == Picos::MAX { 0 } else { now - since };
                 let occupied = p.busy.get() + running;
+                // A switch that the end of the run cuts short counts as far as it came.
+                let cut = if p.switching.get() { running } else { 0 };
+                let switching = p.switch_time.get() + cut;
                 PcpuOutcome {
-                    busy: occupied.saturating_sub(p.switch_time.get()),
-                    switching: p.switch_time.get(),
+                    busy: occupied - switching,
+                    switching,
                     idle: now - occupied,
                     switches: p.switches.get(),
                 }

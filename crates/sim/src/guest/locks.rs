@@ -150,7 +150,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         entry.dispatches.set(v.dispatches.get());
         let c = &entry.counters;
         add(&c.acquisitions, 1);
-        add(&world.progress, 1);
+        world.advanced();
         if let Some(since) = waited_since {
             c.waited(now - since);
         }

@@ -212,7 +212,8 @@ impl Guest {
         }
     }
 
-    /// Whether what `v` does is a task's work (not the idle loop's, not an interrupt's).
+    /// Whether what `v` does is a task's work, or an interrupt handler's on top of it: not the idle
+    /// loop's, nor waiting for a lock.
     pub(crate) fn works_for_a_task(&self, v: &Vcpu) -> bool {
         !self.is_idle(v) && v.lock_wanted.get() == NONE
     }

@@ -1,6 +1,13 @@
 //! Tests of the simulated world from outside: scenarios in, outcomes and traces out. One program,
 //! so that it is linked once.
 
+mod closed_forms;
 mod common;
 mod conservation;
+mod deadlock;
 mod determinism;
+mod errors;
+mod preemption;
+mod random_scenarios;
+mod shares;
+mod ticks;

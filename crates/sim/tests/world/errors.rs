@@ -1,0 +1,173 @@
+//! What a scenario cannot have is an error that names the place and the legal values.
+
+use crate::common::{crowd, domain, hog, host, kernbench, lock_loop, run, scenario};
+use overspin_scenario::{
+    BurnWait, Ending, KernelLock, MS, Picos, SEC, Scenario, Setting, US, Workload,
+};
+use overspin_sim::{Options, SimError};
+
+fn legal() -> Scenario {
+    crowd("ticket", 2, MS)
+}
+
+/// The message that `change` makes of a legal scenario.
+#[track_caller]
+fn message(change: impl FnOnce(&mut Scenario)) -> String {
+    let mut scenario = legal();
+    change(&mut scenario);
+    match overspin_sim::run(&scenario, 1, Options::default()) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("this was to be refused"),
+    }
+}
+
+#[test]
+fn impossible_hosts() {
+    let none = "the host has no pCPU: sockets, cores and threads must be at least 1";
+    assert_eq!(message(|s| s.host.sockets = 0), none);
+    assert_eq!(message(|s| s.host.cores = 0), none);
+    assert_eq!(message(|s| s.host.threads = 0), none);
+    for cores in [1 << 17, u32::MAX] {
+        let refused = message(|s| (s.host.sockets, s.host.cores) = (u32::MAX, cores));
+        assert!(refused.contains("65536"), "{refused}");
+    }
+    for permille in [0, 1001, u32::MAX] {
+        let refused = message(|s| s.host.smt_permille = permille);
+        assert_eq!(refused, format!("smt_permille is {permille}; it must be 1 to 1000"));
+    }
+    let refused = message(|s| s.host.scheduler = "fcfs".into());
+    assert!(refused.starts_with("there is no scheduler `fcfs`; there are: credit, "), "{refused}");
+    let refused = message(|s| {
+        s.host.params.insert("ratelimit".into(), Setting::Time(MS));
+    });
+    assert!(refused.starts_with("`credit-2008` has no parameter `ratelimit`"), "{refused}");
+}
+
+#[test]
+fn impossible_costs() {
+    let zero = "costs: cache_hit and spin_iteration must be at least 1 ps";
+    assert_eq!(message(|s| s.host.costs.cache_hit = 0), zero);
+    assert_eq!(message(|s| s.host.costs.spin_iteration = 0), zero);
+    assert_eq!(
+        message(|s| s.host.costs.migration = 2 * SEC),
+        "costs: migration is 2 s; at most 1 s are possible"
+    );
+    let refused = message(|s| s.host.costs.context_switch = Picos::MAX);
+    assert!(refused.starts_with("costs: context_switch is 18446744 s"), "{refused}");
+}
+
+#[test]
+fn impossible_domains() {
+    assert_eq!(message(|s| s.domains.clear()), "there is no domain");
+    assert_eq!(message(|s| s.domains[0].vcpus = 0), "domain `guest` has no vCPU");
+    let refused = message(|s| s.domains[0].lock = "tiket".into());
+    assert!(
+        refused.starts_with("domain `guest`: no lock is called `tiket`; locks are: lock-byte, "),
+        "{refused}"
+    );
+    assert_eq!(
+        message(|s| {
+            s.domains[0].vcpus = 300;
+            s.domains[0].lock = "ticket-small".into();
+        }),
+        "domain `guest`: lock `ticket-small`: 300 CPUs are too many: this lock serves at most 255"
+    );
+    for vcpus in [60_000, u32::MAX] {
+        let refused = message(|s| s.domains[0].vcpus = vcpus);
+        assert!(refused.ends_with("vCPUs and tasks are too many: at most 30000"), "{refused}");
+    }
+    let refused = message(|s| s.domains[0].weight = 0);
+    assert!(refused.contains("weight") && refused.contains('0'), "{refused}");
+    let refused = message(|s| s.domains[0].affinity = vec![vec![2]]);
+    assert!(refused.contains("pCPU"), "{refused}");
+    assert_eq!(
+        message(|s| s.domains[0].kernel.hz = 10_001),
+        "domain `guest`: hz is 10001; at most 10000 are possible"
+    );
+    assert_eq!(
+        message(|s| s.domains[0].kernel.slice = Picos::MAX),
+        "domain `guest`: slice is 18446744 s; at most 10 s are possible"
+    );
+}
+
+#[test]
+fn impossible_workloads() {
+    let still = BurnWait { threads: 0, burn: 0, wait: 0, count: 0 };
+    assert_eq!(
+        message(|s| s.domains[0].workload = Workload::BurnWait(still)),
+        "domain `guest`: burn and wait are both 0: time would stand still"
+    );
+    let long = Workload::LockLoop(lock_loop(Picos::MAX, 0));
+    assert_eq!(
+        message(|s| s.domains[0].workload = long),
+        "domain `guest`: section is 18446744 s; at most 3600000 s are possible"
+    );
+    let mut crowded = lock_loop(US, US);
+    crowded.threads = u32::MAX;
+    let refused = message(|s| s.domains[0].workload = Workload::LockLoop(crowded));
+    assert!(refused.ends_with("too many: at most 30000"), "{refused}");
+    let refused = message(|s| s.domains[0].workload = kernbench(u32::MAX, u32::MAX));
+    assert!(refused.ends_with("too many: at most 30000"), "{refused}");
+    let mut always = kernbench(1, 1);
+    if let Workload::Kernbench(k) = &mut always {
+        k.locks.push(KernelLock { name: "hot".into(), hold: 0, every: 0, irqs_off: false });
+    }
+    assert_eq!(
+        message(|s| s.domains[0].workload = always),
+        "domain `guest`: lock `hot`: every must be at least 1 ps"
+    );
+    assert_eq!(
+        message(|s| s.limit = Picos::MAX),
+        "scenario: limit is 18446744 s; at most 3600000 s are possible"
+    );
+}
+
+#[test]
+fn an_unknown_lock_is_an_error_of_its_own_kind() {
+    let mut scenario = legal();
+    scenario.domains[0].lock = "spin".into();
+    let error = overspin_sim::run(&scenario, 1, Options::default()).unwrap_err();
+    let SimError::UnknownLock { domain, lock, known } = error else { panic!("{error}") };
+    assert_eq!((domain.as_str(), lock.as_str()), ("guest", "spin"));
+    let names: Vec<_> = overspin_locks::infos().iter().map(|i| i.name).collect();
+    assert_eq!(known, names.join(", "));
+}
+
+#[test]
+fn a_refused_scenario_leaves_nothing_behind() {
+    message(|s| s.domains[0].affinity = vec![vec![99]]);
+    assert_eq!(run(&legal(), 1).ending, Ending::Limit);
+}
+
+/// The longest times that are legal, all at once, on threads that siblings slow to a thousandth. An
+/// operation takes minutes then, so that the run ends before ten seconds without progress.
+#[test]
+fn the_largest_legal_values_do_not_overflow() {
+    let longest = 1_000 * 3_600 * SEC;
+    let loops = Workload::LockLoop(lock_loop(longest, longest));
+    let burns = Workload::BurnWait(BurnWait { threads: 3, burn: longest, wait: longest, count: 0 });
+    for lock in overspin_locks::infos() {
+        let mut host = host(1, "credit");
+        (host.threads, host.smt_permille) = (2, 1);
+        let c = &mut host.costs;
+        for cost in [&mut c.cache_hit, &mut c.atomic, &mut c.cross_core, &mut c.spin_iteration] {
+            *cost = SEC;
+        }
+        for cost in [&mut c.migration, &mut c.interrupt, &mut c.ipi, &mut c.hypercall] {
+            *cost = SEC;
+        }
+        let mut guests =
+            vec![domain(2, lock.name, loops.clone()), domain(2, lock.name, burns.clone())];
+        guests[0].spin_budget = Some(u32::MAX);
+        guests[1].kernel.hz = 10_000;
+        guests[1].kernel.slice = 10 * SEC;
+        let outcome = run(&scenario(host, guests, 9 * SEC), 1);
+        assert_eq!((outcome.ending, outcome.elapsed), (Ending::Limit, 9 * SEC), "{}", lock.name);
+    }
+}
+
+#[test]
+fn a_limit_of_nothing_is_a_run_of_nothing() {
+    let outcome = run(&scenario(host(1, "credit"), vec![domain(1, "ticket", hog())], 0), 1);
+    assert_eq!((outcome.ending, outcome.elapsed), (Ending::Limit, 0));
+}

@@ -1,0 +1,71 @@
+//! Any small scenario: it ends, its times add up, and it does the same twice.
+
+use crate::common::{domain, host, kernbench, run, scenario};
+use crate::conservation::check_times;
+use overspin_scenario::{
+    BurnWait, Domain, Ending, Host, Kernel, LockLoop, MS, NS, Scenario, US, Workload,
+};
+use proptest::prelude::*;
+
+fn workload() -> impl Strategy<Value = Workload> {
+    let loops = (0..6_u32, 0..20 * US, 0..100 * US, any::<bool>(), any::<bool>(), 0..40_u64)
+        .prop_map(|(threads, section, outside, fixed, irqs_off, count)| {
+            Workload::LockLoop(LockLoop { threads, section, outside, fixed, irqs_off, count })
+        });
+    let burns =
+        (0..6_u32, NS..3 * MS, 0..3 * MS, 0..10_u64).prop_map(|(threads, burn, wait, count)| {
+            Workload::BurnWait(BurnWait { threads, burn, wait, count })
+        });
+    prop_oneof![3 => loops, 2 => burns, 1 => (1..4_u32, 0..3_u32).prop_map(|(j, u)| kernbench(j, u))]
+}
+
+fn guest() -> impl Strategy<Value = Domain> {
+    let locks: Vec<_> = overspin_locks::infos().iter().map(|i| i.name).collect();
+    let hz = prop::sample::select(vec![0, 100, 1000, 10_000]);
+    (
+        (1..5_u32, prop::sample::select(locks), workload()),
+        (hz, 1..2000_u32, 0..3_u32, prop::option::of(0..3000_u32)),
+    )
+        .prop_map(|((vcpus, lock, workload), (hz, weight, cap, spin_budget))| Domain {
+            weight,
+            cap: cap * 40,
+            spin_budget,
+            kernel: Kernel { hz, ..Kernel::default() },
+            ..domain(vcpus, lock, workload)
+        })
+}
+
+fn any_scenario() -> impl Strategy<Value = Scenario> {
+    let schedulers: Vec<_> = overspin_sched::schedulers().iter().map(|s| s.name).collect();
+    let shape = (1..3_u32, 1..3_u32, 1..3_u32, 100..=1000_u32);
+    (shape, prop::sample::select(schedulers), prop::collection::vec(guest(), 1..4), US..30 * MS)
+        .prop_map(|((sockets, cores, threads, smt_permille), scheduler, guests, limit)| {
+            let host = Host { sockets, cores, threads, smt_permille, ..host(1, scheduler) };
+            scenario(host, guests, limit)
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_small_scenario_ends_adds_up_and_repeats(scenario in any_scenario(), seed: u64) {
+        let outcome = run(&scenario, seed);
+        prop_assert!(outcome.elapsed <= scenario.limit);
+        // Deadlocks take ten seconds to be noticed; nothing here lasts that long.
+        prop_assert!(matches!(outcome.ending, Ending::Finished | Ending::Limit));
+        check_times(&outcome);
+        for (d, asked) in outcome.domains.iter().zip(&scenario.domains) {
+            prop_assert_eq!(d.vcpus.len(), asked.vcpus as usize);
+            if let Workload::LockLoop(w) = &asked.workload {
+                // Each item is one acquisition; at the end each thread may be in a section, or
+                // out of it with the item not counted yet.
+                let items: u64 = d.tasks.iter().map(|t| t.items).sum();
+                let taken = d.locks[0].acquisitions;
+                prop_assert!((items..=items + d.tasks.len() as u64).contains(&taken));
+                prop_assert!(w.count == 0 || d.tasks.iter().all(|t| t.items <= w.count));
+            }
+        }
+        prop_assert_eq!(run(&scenario, seed), outcome);
+    }
+}

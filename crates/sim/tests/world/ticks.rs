@@ -1,0 +1,76 @@
+//! Tick accounting as kernels of the time did it: every tick that is taken charges one period to the
+//! task that it finds; ticks that come while interrupts are off are taken late, once.
+
+use crate::common::{domain, host, lock_loop, near, run, scenario};
+use overspin_scenario::{DomainOutcome, LockLoop, MS, Picos, SEC, US, Workload};
+
+const PERIOD: Picos = MS;
+
+/// Two vCPUs, a pCPU each, that hold a lock for 10 ms in turn and spin for it in between; 100 us
+/// in user mode after each section.
+fn holders_and_spinners(irqs_off: bool) -> DomainOutcome {
+    let work = LockLoop { irqs_off, fixed: true, ..lock_loop(10 * MS, 100 * US) };
+    let guest = domain(2, "ticket", Workload::LockLoop(work));
+    run(&scenario(host(2, "null"), vec![guest], SEC), 1).domains.remove(0)
+}
+
+#[test]
+fn charges_are_ticks_taken() {
+    for irqs_off in [false, true] {
+        let d = holders_and_spinners(irqs_off);
+        for (task, v) in d.tasks.iter().zip(&d.vcpus) {
+            assert_eq!(task.user_ticks + task.system_ticks, v.ticks * PERIOD);
+        }
+    }
+}
+
+#[test]
+fn with_interrupts_on_all_time_is_charged_spinning_included() {
+    let d = holders_and_spinners(false);
+    for (task, v) in d.tasks.iter().zip(&d.vcpus) {
+        // A tick every period of a vCPU that is never idle; the first and the last are cut.
+        near(task.user_ticks + task.system_ticks, SEC, 2 * PERIOD);
+        // It spins while the other holds: 10 of 20 ms, less the 0.1 ms outside.
+        near(v.spinning, SEC / 2, 15 * MS);
+        // User mode is 0.1 of 20 ms, so the kernel is charged for the rest; samples of a part p
+        // in 1000 ticks vary by sqrt(1000 p): 2.2 ticks for 0.5 %, of which five are allowed.
+        near(task.user_ticks, SEC / 200, 12 * PERIOD);
+    }
+}
+
+#[test]
+fn with_interrupts_off_holding_and_spinning_are_charged_to_nobody() {
+    let d = holders_and_spinners(true);
+    for (task, v) in d.tasks.iter().zip(&d.vcpus) {
+        // Each section of 10 ms hides ten ticks, of which one is left to take at its end; another
+        // may fall into the time outside. The first section of the two and the last are cut.
+        assert!((task.items..=2 * task.items + 2).contains(&v.ticks), "{task:?} {v:?}");
+        // A section in 20 ms, hence 50 items, and 100 ticks of the 1000 that passed, at most.
+        assert!((48..=51).contains(&task.items), "{task:?}");
+        assert!(task.user_ticks + task.system_ticks <= SEC / 10 + 2 * PERIOD);
+        // And yet it used all of its vCPU's time, as the host sees it: half of that spinning.
+        near(v.running, SEC, MS);
+        near(v.spinning, SEC / 2, 20 * MS);
+    }
+}
+
+#[test]
+fn a_tickless_kernel_charges_nothing() {
+    let mut guest = domain(1, "ticket", Workload::LockLoop(lock_loop(10 * US, 10 * US)));
+    guest.kernel.hz = 0;
+    let outcome = run(&scenario(host(1, "null"), vec![guest], 100 * MS), 1);
+    let d = &outcome.domains[0];
+    assert_eq!((d.vcpus[0].ticks, d.tasks[0].user_ticks, d.tasks[0].system_ticks), (0, 0, 0));
+    assert!(d.tasks[0].items > 4_000, "20 us an item on average: {:?}", d.tasks[0]);
+}
+
+#[test]
+fn an_idle_vcpu_takes_no_ticks() {
+    let work = LockLoop { threads: 1, ..lock_loop(10 * US, 10 * US) };
+    let guest = domain(2, "ticket", Workload::LockLoop(work));
+    let outcome = run(&scenario(host(2, "null"), vec![guest], SEC), 1);
+    let [busy, idle] = &outcome.domains[0].vcpus[..] else { panic!("two vCPUs") };
+    assert!((998..=1000).contains(&busy.ticks), "{busy:?}");
+    // `NO_HZ`: at most the one that was programmed while it booted.
+    assert!(idle.ticks <= 1, "{idle:?}");
+}
