@@ -45,15 +45,15 @@ const LOAD_PRECISION: ParamInfo = ParamInfo::number(
 );
 const BALANCE_UNDER: ParamInfo = ParamInfo::number(
     "balance_under",
-    (-4, 10),
-    "0",
-    "Runqueues with fewer runnable vCPUs than pCPUs are balanced if their loads differ by 2 to \
-     this power vCPUs.",
+    (1, 100_000),
+    "1000",
+    "Runqueues with fewer runnable vCPUs than pCPUs are balanced if their loads differ by this \
+     many thousandths of a vCPU.",
 );
 const BALANCE_OVER: ParamInfo = ParamInfo::number(
     "balance_over",
-    (-4, 10),
-    "-3",
+    (1, 100_000),
+    "125",
     "The same for runqueues with at least as many runnable vCPUs as pCPUs.",
 );
 const CAP_PERIOD: ParamInfo = ParamInfo::time(
@@ -201,7 +201,7 @@ impl Params {
             return Err(SchedError::illegal("ratelimit", &value, &"0 (off), or 100 us to 500 ms"));
         }
         let precision = over.number("load_precision_shift").unwrap_or(18);
-        let threshold = |key, default| 1 << (precision + over.number(key).unwrap_or(default));
+        let threshold = |key, default| (over.number(key).unwrap_or(default) << precision) / 1000;
         let window = over.time("load_window").map(|ns| ((ns >> 10).max(1)).ilog2());
         let window = window.unwrap_or(if early { 18 } else { 20 });
         Ok(Self {
@@ -211,8 +211,8 @@ impl Params {
             idle_credit: if early { i64::MIN } else { CREDIT_MIN - 1 },
             clamp: if early { i64::MIN } else { CREDIT_MIN },
             window: Window { shift: window, precision: precision as u32 },
-            under: threshold("balance_under", 0),
-            over: threshold("balance_over", -3),
+            under: threshold("balance_under", 1000),
+            over: threshold("balance_over", 125),
             cap_period: over.time("cap_period").unwrap_or(10 * MS),
             arrangement: match over.word("runqueue") {
                 Some("cpu") => Arrangement::Cpu,
