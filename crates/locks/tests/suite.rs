@@ -3,14 +3,12 @@
 //! A new lock is one line at the end of this file. What threads cannot show, an order that is
 //! missing or an access after the release, is for the model checker in `tests/loom`.
 
-mod common;
-
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-use common::{StdPlatform, System};
+use overspin_check::threads::{StdPlatform, System};
 use overspin_locks::{
     AtomicCell, Budget, CapacityError, Clh, Cna, FlexGuard, Futex, Hemlock, ISpinlock, LockByte,
     LockByteAligned, LockInfo, LockVisitor, Malthusian, Mcs, McsTp, PreemptableTicket, PvQspinlock,

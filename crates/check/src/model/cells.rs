@@ -13,7 +13,7 @@ use loom::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use overspin_locks::ticket::{self, TicketWord};
 use overspin_locks::{AtomicCell, Budget, LockInfo};
 
-use crate::platform::{Mutation, Point, world};
+use super::platform::{Mutation, Point, world};
 
 /// The order to use where the lock asks for `order`.
 fn mutated(order: Ordering) -> Ordering {

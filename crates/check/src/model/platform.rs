@@ -28,7 +28,7 @@ use std::rc::Rc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use overspin_locks::{AtomicCell, Bug, CpuId, Platform};
 
-use crate::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
+use super::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
 
 /// Yields, without a write in between, that are taken for a deadlock. A thread that can go on takes
 /// at most some 20 steps between two writes, and loom lets the thread go on that has yielded least.
@@ -108,6 +108,7 @@ struct Cpu {
 
 /// What one execution of a model has besides the lock.
 pub struct World {
+    /// What is wrong in it.
     pub mutation: Mutation,
     cpus: Vec<Cpu>,
     yields: Cell<u32>,
@@ -126,6 +127,15 @@ pub struct World {
     preempted: RefCell<Option<Rc<AtomicBool>>>,
 }
 
+impl Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World")
+            .field("mutation", &self.mutation)
+            .field("cpus", &self.cpus.len())
+            .finish_non_exhaustive()
+    }
+}
+
 thread_local! {
     // loom runs all threads of a model on one system thread, so they share this.
     static WORLD: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
@@ -136,6 +146,9 @@ loom::thread_local! {
 }
 
 /// The world of this execution.
+///
+/// # Panics
+/// Outside of a model.
 pub fn world() -> Rc<World> {
     WORLD.with_borrow(|world| Rc::clone(world.as_ref().expect("World::install was not called")))
 }
@@ -208,6 +221,9 @@ impl World {
     }
 
     /// From now on nobody may touch what is there.
+    ///
+    /// # Panics
+    /// If [`World::expect_free`] was not called.
     pub fn free<T>(&self, value: &T) {
         let probe = self.free_probe.borrow().clone().expect("World::expect_free comes first");
         probe.swap(true, Ordering::Relaxed);

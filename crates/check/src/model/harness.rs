@@ -1,35 +1,44 @@
 //! Exploring a model, and the two verdicts.
 
-use std::any::Any;
+use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use loom::cell::UnsafeCell;
 use loom::model::Builder;
 use overspin_locks::{CpuId, RawLock, Tuning};
 
-use crate::platform::{LoomPlatform, Mutation, World, set_cpu};
+use super::platform::{LoomPlatform, Mutation, World, set_cpu};
 
 /// Steps of one execution. The longest here takes a few hundred; a lock that spins without end and
 /// writes as it does so is stopped by this.
 const MAX_STEPS: usize = 20_000;
 
+/// What loom says when two critical sections are not ordered.
+pub const EXCLUSION_MESSAGE: &str = "Causality violation";
+
 /// Sleep at once.
 pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0) };
 
 /// A lock and what it protects.
+#[derive(Debug)]
 pub struct Protected<L: RawLock<LoomPlatform>> {
+    /// The lock.
     pub lock: L,
+    /// What all locks of its kind share.
     pub shared: L::Shared,
     /// loom finds two accesses that the lock did not order, whatever they read and write.
     data: UnsafeCell<usize>,
 }
 
 impl<L: RawLock<LoomPlatform>> Protected<L> {
-    /// A free lock for `cpus` CPUs.
+    /// A free lock for `cpus` CPUs, whose waiters go to sleep at once if they can.
+    ///
+    /// # Panics
+    /// If the lock does not serve so many.
     pub fn new(cpus: usize) -> Rc<Self> {
         Self::with_shared(L::shared(cpus, NO_SPIN).expect("the lock serves so many CPUs"))
     }
@@ -67,7 +76,10 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
         LoomPlatform::irq_restore(state);
     }
 
-    /// What must hold when all is over.
+    /// What must hold when all is over, after so many acquisitions.
+    ///
+    /// # Panics
+    /// If it does not.
     pub fn assert_idle(&self, acquisitions: usize) {
         assert_eq!(self.inside(), acquisitions + 1, "an update was lost");
         assert!(!self.lock.is_locked(&self.shared), "nobody holds it, but it is locked");
@@ -75,7 +87,7 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
     }
 }
 
-/// Runs `work` on all CPUs; the calling thread is CPU 0.
+/// Runs `work` on all CPUs, in a model; the calling thread is CPU 0.
 pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + 'static) {
     let work = Rc::new(work);
     let others: Vec<_> = (1..cpus)
@@ -97,8 +109,8 @@ pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + 'static) {
 /// have gone on, and what they do.
 #[derive(Clone)]
 pub struct Model {
-    cpus: usize,
-    preemptions: usize,
+    pub(crate) cpus: usize,
+    pub(crate) preemptions: usize,
     body: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -132,7 +144,8 @@ impl Model {
         })
     }
 
-    fn explore(&self, mutation: Mutation) {
+    /// Runs all executions within the bound, until one fails.
+    pub fn explore(&self, mutation: Mutation) -> Exploration {
         let Self { cpus, preemptions, body } = self.clone();
         let executions = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&executions);
@@ -148,46 +161,79 @@ impl Model {
                 body();
             });
         }));
-        // Shown with `--nocapture`; the numbers in docs/model-checking.md come from here.
-        println!(
-            "{}: {mutation:?}, {cpus} CPUs, {preemptions} preemptions: {} executions, {} ms",
-            std::thread::current().name().unwrap_or("?"),
-            executions.load(Ordering::Relaxed),
-            start.elapsed().as_millis(),
-        );
-        if let Err(panic) = result {
-            std::panic::resume_unwind(panic);
+        Exploration {
+            executions: executions.load(Ordering::Relaxed),
+            time: start.elapsed(),
+            fault: result.err().map(|panic| crate::panic_message(&*panic)),
         }
     }
 
-    /// The lock as it is passes.
+    /// Asserts that the lock as it is passes.
+    ///
+    /// # Panics
+    /// If it does not.
     pub fn passes(&self) {
-        self.explore(Mutation::None);
+        if let Some(fault) = self.tell(Mutation::None).fault {
+            panic!("the lock as it is fails: {fault}");
+        }
     }
 
-    /// The lock as it is fails, with a message that contains `expected`.
+    /// Asserts that the lock as it is fails, with a message that contains `expected`.
+    ///
+    /// # Panics
+    /// If it does not.
     pub fn fails(&self, expected: &str) {
         self.fails_with(Mutation::None, expected);
     }
 
-    /// The lock as it is passes, and the mutant fails with a message that contains `expected`.
+    /// Asserts that the lock as it is passes, and that the mutant fails with a message that contains
+    /// `expected`.
+    ///
+    /// # Panics
+    /// If it is not so.
     pub fn catches(&self, mutation: Mutation, expected: &str) {
         self.passes();
         self.fails_with(mutation, expected);
     }
 
     fn fails_with(&self, mutation: Mutation, expected: &str) {
-        let panic = catch_unwind(AssertUnwindSafe(|| self.explore(mutation)))
-            .expect_err("the mutant survived");
-        let message = message(&*panic);
+        let message = self.tell(mutation).fault.expect("the mutant survived");
         assert!(message.contains(expected), "caught, but for another reason: {message}");
+    }
+
+    /// Explores and prints a line: what a test shows with `--nocapture`, and where the numbers in
+    /// docs/model-checking.md come from.
+    fn tell(&self, mutation: Mutation) -> Exploration {
+        let result = self.explore(mutation);
+        println!(
+            "{}: {mutation:?}, {} CPUs, {} preemptions: {} executions, {} ms",
+            std::thread::current().name().unwrap_or("?"),
+            self.cpus,
+            self.preemptions,
+            result.executions,
+            result.time.as_millis(),
+        );
+        result
     }
 }
 
-fn message(panic: &(dyn Any + Send)) -> &str {
-    match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
-        (Some(message), _) => message,
-        (None, Some(message)) => message,
-        (None, None) => "a panic without a message",
+impl Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpus, preemptions, .. } = self;
+        f.debug_struct("Model")
+            .field("cpus", cpus)
+            .field("preemptions", preemptions)
+            .finish_non_exhaustive()
     }
+}
+
+/// What came out of a model.
+#[derive(Clone, Debug)]
+pub struct Exploration {
+    /// Executions run; the last one failed if there is a fault.
+    pub executions: usize,
+    /// How long they took.
+    pub time: Duration,
+    /// What went wrong in the first execution that failed.
+    pub fault: Option<String>,
 }

@@ -1,0 +1,16 @@
+//! Model checking: shipped lock code under loom, in every interleaving and with every stale value
+//! that the memory model allows, up to a bound on preemptions that each model states.
+//!
+//! A model is explored as it is, or with a [`Mutation`]: a bug that the world commits, or that
+//! [`Platform::seeded`](overspin_locks::Platform::seeded) puts into the algorithm. Results and
+//! limits are in `docs/model-checking.md`. No `RUSTFLAGS` are needed: loom is used as a library.
+
+mod cells;
+mod harness;
+mod platform;
+
+pub use cells::{LoomU8, LoomU16, LoomU32, LoomUsize, Tiny, TinyCell};
+pub use harness::{EXCLUSION_MESSAGE, Exploration, Model, NO_SPIN, Protected, on_cpus};
+pub use platform::{
+    DEADLOCK_MESSAGE, FREED_MESSAGE, LoomPlatform, Mutation, Point, World, set_cpu, world,
+};
