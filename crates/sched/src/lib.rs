@@ -42,6 +42,7 @@ extern crate alloc;
 
 mod affinity;
 mod bvt;
+mod cosched;
 mod cpuset;
 mod credit;
 mod credit2;
@@ -66,8 +67,7 @@ pub use cpuset::CpuSet;
 pub use credit::Credit;
 pub use credit2::Credit2;
 pub use error::SchedError;
-pub use hypervisor::{Hypervisor, Switch};
-pub use ids::{Action, DomainId, Nanos, PcpuId, TimerId, VcpuId};
+pub use hypervisor::{Change, Hypervisor, Switch};
 pub use machine::{Machine, RunState, RunTimes};
 pub use params::{ParamInfo, ParamKind, ParamValue, Params};
 pub use registry::{SchedulerInfo, find, make, schedulers};

@@ -1,6 +1,7 @@
 //! The list of schedulers, and how to make one by name. One line for each.
 
 use crate::bvt;
+use crate::cosched;
 use crate::credit::{self, Credit, Profile};
 use crate::credit2;
 use crate::error::SchedError;
@@ -83,6 +84,9 @@ static SCHEDULERS: &[SchedulerInfo] = &[
     rtds::V4_5,
     sedf::INFO,
     bvt::INFO,
+    cosched::RELAXED_VCPU,
+    cosched::RELAXED_VM,
+    cosched::STRICT,
 ];
 
 /// All schedulers, each profile on its own.

@@ -32,35 +32,29 @@
 //! and idles for it; after a quantum a stopped VM is let go in any case, since affinities may make
 //! its start impossible.
 //!
-//! Files: `mod` (the queue and the passes), `skew` (both rules), `strict` (another scheduler: all at
-//! once, or none).
+//! Files: `mod` (events and passes), `queue` (virtual times, who waits), `skew` (both rules),
+//! `params`, `check` (invariants), `strict` (another scheduler: all at once, or none).
 
+mod check;
+mod params;
+mod queue;
 mod skew;
 mod strict;
 
-pub(crate) use strict::Strict;
+pub(crate) use params::{RELAXED_VCPU, RELAXED_VM, STRICT};
 
 use crate::cpuset::CpuSet;
 use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
 use crate::machine::Machine;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
 use alloc::collections::BTreeSet;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use params::Tunables;
 
 /// Weight of a domain at which virtual time is run time.
 const WEIGHT: i64 = 256;
-
-/// Times in ns; `start` < `stop`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tunables {
-    pub quantum: Nanos,
-    pub sample: Nanos,
-    pub stop: Nanos,
-    pub start: Nanos,
-}
 
 #[derive(Clone, Debug)]
 struct Vcpu {
@@ -102,7 +96,7 @@ struct Domain {
 /// Costs, for n ready vCPUs: a pass is O(log n), or O(n) with affinities in the way; a wake-up is
 /// O(log n + pCPUs); a sample is O(vCPUs of the VMs in which somebody waits).
 #[derive(Debug)]
-pub(crate) struct Relaxed {
+struct Relaxed {
     tunables: Tunables,
     per_vm: bool,
     domains: Vec<Domain>,
@@ -121,7 +115,7 @@ pub(crate) struct Relaxed {
 }
 
 impl Relaxed {
-    pub(crate) fn new(per_vm: bool, tunables: Tunables) -> Self {
+    fn new(per_vm: bool, tunables: Tunables) -> Self {
         Self {
             tunables,
             per_vm,
@@ -136,93 +130,11 @@ impl Relaxed {
             idle: CpuSet::empty(0),
         }
     }
-
-    fn vt_at(&self, now: Nanos, v: VcpuId) -> Nanos {
-        let vcpu = &self.vcpus[v.index()];
-        let weight = self.domains[vcpu.domain.index()].weight;
-        vcpu.vt + (now - vcpu.charged) * WEIGHT / weight
-    }
-
-    fn charge(&mut self, now: Nanos, v: VcpuId) {
-        self.vcpus[v.index()].vt = self.vt_at(now, v);
-        self.vcpus[v.index()].charged = now;
-    }
-
-    /// The least virtual time of what runs or is ready. O(pCPUs).
-    fn least(&self, cx: &Context<'_>) -> Option<Nanos> {
-        let running = (0..cx.pcpus()).filter_map(|p| cx.current(PcpuId(p)));
-        let running = running.map(|v| self.vt_at(cx.now(), v));
-        running.chain(self.ready.first().map(|(vt, _)| *vt)).min()
-    }
-
-    /// Tells an idle pCPU to look for `v`, unless `v` has not left its pCPU yet. Returns whether it
-    /// told one.
-    fn tell(&mut self, cx: &mut Context<'_>, v: VcpuId) -> bool {
-        if cx.is_running(v) {
-            return false;
-        }
-        let Some(p) = self.idle.toc_and(cx.home(v), cx.affinity(v).hard()) else { return false };
-        self.idle.remove(p);
-        cx.resched(p);
-        true
-    }
-
-    /// `v` waits from now on.
-    fn begin_wait(&mut self, cx: &mut Context<'_>, v: VcpuId) {
-        let vcpu = &mut self.vcpus[v.index()];
-        vcpu.waits = Some(cx.now());
-        let d = vcpu.domain;
-        self.domains[d.index()].waiting += 1;
-        self.note_uneven(cx, d);
-    }
-
-    fn end_wait(&mut self, cx: &mut Context<'_>, v: VcpuId) {
-        let vcpu = &mut self.vcpus[v.index()];
-        if let Some(since) = vcpu.waits.take() {
-            vcpu.waited += cx.now() - since;
-            let d = vcpu.domain;
-            self.domains[d.index()].waiting -= 1;
-            self.note_uneven(cx, d);
-        }
-    }
-
-    /// Makes `v`, which waits and is off its pCPU, ready.
-    fn make_ready(&mut self, v: VcpuId) {
-        let vcpu = &mut self.vcpus[v.index()];
-        vcpu.ready = Some(vcpu.vt);
-        self.ready.insert((vcpu.vt, v));
-    }
-
-    fn unready(&mut self, v: VcpuId) {
-        if let Some(vt) = self.vcpus[v.index()].ready.take() {
-            self.ready.remove(&(vt, v));
-        }
-    }
-
-    /// `v` does not want to run any more, and is off its pCPU.
-    fn leave(&mut self, cx: &mut Context<'_>, v: VcpuId) {
-        self.unready(v);
-        self.end_stop(cx.now(), v);
-        self.end_wait(cx, v);
-        self.leave_seat(v);
-    }
-
-    fn leave_seat(&mut self, v: VcpuId) {
-        if let Some(p) = self.vcpus[v.index()].seat.take() {
-            self.seated[p.index()] = None;
-        }
-    }
-
-    /// Whether `p` may choose `v`, which is ready.
-    fn may_take(&self, cx: &Context<'_>, p: PcpuId, v: VcpuId) -> bool {
-        let seat = self.vcpus[v.index()].seat;
-        !cx.is_running(v) && seat.is_none_or(|s| s == p) && cx.affinity(v).hard().contains(p)
-    }
 }
 
 impl Scheduler for Relaxed {
     fn name(&self) -> &'static str {
-        if self.per_vm { "cosched-vm" } else { "cosched" }
+        if self.per_vm { RELAXED_VM.name } else { RELAXED_VCPU.name }
     }
 
     fn start(&mut self, cx: &mut Context<'_>) {
@@ -322,6 +234,7 @@ impl Scheduler for Relaxed {
     fn schedule(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Decision {
         let (now, quantum) = (cx.now(), self.tunables.quantum);
         let current = cx.current(p);
+        let seated = self.seated[p.index()].filter(|v| self.may_take(cx, p, *v));
         let mut candidate = None;
         if let Some(v) = current {
             self.charge(now, v);
@@ -330,19 +243,20 @@ impl Scheduler for Relaxed {
             let left = quantum - (now - vcpu.picked);
             candidate = current.filter(|v| cx.is_runnable(*v));
             candidate = candidate.filter(|_| vcpu.stopped.is_none());
-            if candidate.is_some() && left > 0 && !yields {
+            if candidate.is_some() && seated.is_none() && left > 0 && !yields {
                 return Decision { next: current, slice: Some(left) };
             }
         }
         let own = candidate.map(|v| self.vcpus[v.index()].vt);
         let first = self.ready.iter().find(|(_, v)| self.may_take(cx, p, *v)).copied();
         let first = first.filter(|(vt, _)| own.is_none_or(|own| *vt < own));
-        let seated = self.seated[p.index()].filter(|v| self.may_take(cx, p, *v));
         let seated = seated.and_then(|v| Some((self.vcpus[v.index()].ready?, v)));
         let first = seated.or(first);
         let vt = first.map(|(vt, _)| vt).or(own);
         let mut next = first.map(|(_, v)| v).or(candidate);
-        self.won[p.index()] = self.winner(cx, p, vt);
+        // Not by another VM while one of a VM that was released has its seat here.
+        let held = self.seated[p.index()].is_some();
+        self.won[p.index()] = if held { None } else { self.winner(cx, p, vt) };
         if self.won[p.index()].is_some() {
             next = None;
         }
@@ -367,9 +281,11 @@ impl Scheduler for Relaxed {
         self.idle.set(p, next.is_none() && self.won[p.index()].is_none());
         // The pCPU told for what was taken here may be unable to run what waits in its place.
         if !self.idle.is_empty() {
-            let waiting = self.ready.iter().map(|(_, v)| *v).find(|v| {
-                !cx.is_running(*v) && self.idle.intersects(cx.affinity(*v).hard())
-            });
+            let waiting = self
+                .ready
+                .iter()
+                .map(|(_, v)| *v)
+                .find(|v| !cx.is_running(*v) && self.idle.intersects(cx.affinity(*v).hard()));
             if let Some(v) = waiting {
                 self.tell(cx, v);
             }
@@ -408,42 +324,6 @@ impl Scheduler for Relaxed {
     }
 
     fn is_valid(&self, machine: &Machine) -> Result<(), String> {
-        for (i, vcpu) in self.vcpus.iter().enumerate() {
-            let v = VcpuId(i as u32);
-            let waits = machine.is_runnable(v) && !machine.is_current(v);
-            let held = vcpu.stopped.is_some() && !machine.is_current(v);
-            let fail = |what: &str| Err(format!("{v:?} {what}: {vcpu:?}"));
-            if waits != vcpu.waits.is_some() || waits != (vcpu.ready.is_some() || held) {
-                return fail("is lost or queued wrongly");
-            }
-            if vcpu.ready.is_some() && vcpu.stopped.is_some() {
-                return fail("is ready and co-stopped");
-            }
-            if vcpu.ready.is_some_and(|vt| !self.ready.contains(&(vt, v)) || vt != vcpu.vt) {
-                return fail("is in the wrong place");
-            }
-            let seated = |p: PcpuId| vcpu.ready.is_some() && self.seated[p.index()] == Some(v);
-            if vcpu.seat.is_some_and(|p| !seated(p)) {
-                return fail("has a seat that it cannot take");
-            }
-        }
-        let ready = self.vcpus.iter().filter(|v| v.ready.is_some()).count();
-        if ready != self.ready.len() {
-            return Err(format!("{ready} are ready: {:?}", self.ready));
-        }
-        for (i, domain) in self.domains.iter().enumerate() {
-            let waiting = |v: &&VcpuId| self.vcpus[v.index()].waits.is_some();
-            let n = domain.members.iter().filter(waiting).count();
-            if n != domain.waiting as usize {
-                return Err(format!("{n} members of domain {i} wait: {domain:?}"));
-            }
-        }
-        for (i, won) in self.won.iter().enumerate() {
-            let p = PcpuId(i as u32);
-            if machine.current(p).is_some() && (won.is_some() || self.idle.contains(p)) {
-                return Err(format!("{p:?} is busy and counts as idle: {won:?}"));
-            }
-        }
-        Ok(())
+        self.check(machine)
     }
 }

@@ -171,7 +171,8 @@ impl Relaxed {
         for v in self.laggards(d) {
             let mut free = cx.affinity(v).hard().iter().filter(|p| {
                 let ours = self.won[p.index()] == Some(d);
-                (ours || self.idle.contains(*p)) && seats.iter().all(|(_, s)| s != p)
+                let held = self.seated[p.index()].is_some();
+                !held && (ours || self.idle.contains(*p)) && seats.iter().all(|(_, s)| s != p)
             });
             seats.push((v, free.next()?));
         }

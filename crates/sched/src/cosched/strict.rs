@@ -11,7 +11,7 @@
 //!
 //! Source: schedulers specification §10. Decisions where it is silent: a quantum begins at once if
 //! nothing is placed; a vCPU that wakes during a quantum takes the pCPU that is kept for it, else, if
-//! its VM is placed, a free one; the VM that comes first is placed even if it cannot have a pCPU for
+//! its VM is placed, a free one; if its VM is not placed, it is if it fits now; the VM that comes first is placed even if it cannot have a pCPU for
 //! each vCPU, with as many as fit, those that ran least first.
 
 use super::WEIGHT;
@@ -43,7 +43,8 @@ struct Domain {
     members: Vec<VcpuId>,
     vt: Nanos,
     awake: u32,
-    placed: bool,
+    /// Since when it is placed.
+    placed: Option<Nanos>,
 }
 
 /// The strict co-scheduler. Made by name with [`make`](crate::make).
@@ -51,7 +52,7 @@ struct Domain {
 /// Costs: a boundary is O(VMs that want to run × log + their vCPUs × pCPUs); a pass is O(1), or
 /// O(vCPUs that wait) with backfill; a wake-up is O(pCPUs/64).
 #[derive(Debug)]
-pub(crate) struct Strict {
+pub(super) struct Strict {
     quantum: Nanos,
     backfill: bool,
     domains: Vec<Domain>,
@@ -66,7 +67,7 @@ pub(crate) struct Strict {
 }
 
 impl Strict {
-    pub(crate) fn new(quantum: Nanos, backfill: bool) -> Self {
+    pub(super) fn new(quantum: Nanos, backfill: bool) -> Self {
         Self {
             quantum,
             backfill,
@@ -96,7 +97,7 @@ impl Strict {
     }
 
     /// Places `d` if there is a pCPU for each of its vCPUs that wants to run, or for some if `any`.
-    fn place(&mut self, machine: &Machine, d: DomainId, any: bool) -> bool {
+    fn place(&mut self, cx: &Context<'_>, d: DomainId, any: bool) -> bool {
         let vcpus = &self.vcpus;
         let awake = |v: &&VcpuId| vcpus[v.index()].awake;
         let mut members: Vec<_> =
@@ -104,23 +105,23 @@ impl Strict {
         members.sort_by_key(|v| (self.vcpus[v.index()].ran, *v));
         let mut fits = !members.is_empty();
         for v in &members {
-            fits &= self.seat(machine, *v).is_some();
+            fits &= self.seat(cx, *v).is_some();
         }
         let placed = fits || any;
         if !placed {
             members.iter().for_each(|v| self.unseat(*v));
         }
-        self.domains[d.index()].placed = placed;
+        self.domains[d.index()].placed = placed.then(|| cx.now());
         placed
     }
 
     /// A boundary: charges what was placed, and places anew.
     fn boundary(&mut self, cx: &mut Context<'_>) {
         let now = cx.now();
-        let lasted = self.began.map_or(0, |began| now - began);
-        for domain in self.domains.iter_mut().filter(|d| d.placed) {
-            domain.vt += lasted * WEIGHT / domain.weight;
-            domain.placed = false;
+        for domain in &mut self.domains {
+            if let Some(since) = domain.placed.take() {
+                domain.vt += (now - since) * WEIGHT / domain.weight;
+            }
         }
         let before = core::mem::replace(&mut self.slots, vec![None; cx.pcpus() as usize]);
         before.iter().flatten().for_each(|v| self.vcpus[v.index()].slot = None);
@@ -188,7 +189,7 @@ impl Strict {
 
 impl Scheduler for Strict {
     fn name(&self) -> &'static str {
-        "cosched-strict"
+        super::STRICT.name
     }
 
     fn start(&mut self, cx: &mut Context<'_>) {
@@ -198,7 +199,7 @@ impl Scheduler for Strict {
 
     fn create_domain(&mut self, _d: DomainId, params: DomainParams) {
         let weight = params.weight.into();
-        self.domains.push(Domain { weight, members: Vec::new(), vt: 0, awake: 0, placed: false });
+        self.domains.push(Domain { weight, members: Vec::new(), vt: 0, awake: 0, placed: None });
     }
 
     fn set_domain(&mut self, _cx: &mut Context<'_>, d: DomainId, params: DomainParams) {
@@ -238,12 +239,16 @@ impl Scheduler for Strict {
         if self.began.is_none() {
             return self.boundary(cx);
         }
-        let seat = self.vcpus[v.index()].slot;
-        let seat = seat.or_else(|| self.domains[d.index()].placed.then(|| self.seat(cx, v))?);
-        match seat {
-            Some(p) => cx.resched(p),
-            None if self.backfill => self.tell_idle(cx, v),
-            None => {}
+        let placed = self.domains[d.index()].placed.is_some();
+        let slot = self.vcpus[v.index()].slot;
+        let slot = slot.or_else(|| placed.then(|| self.seat(cx, v))?);
+        if let Some(p) = slot {
+            cx.resched(p);
+        } else if !placed && self.place(cx, d, false) {
+            let slots = self.domains[d.index()].members.iter();
+            slots.filter_map(|m| self.vcpus[m.index()].slot).for_each(|p| cx.resched(p));
+        } else if self.backfill {
+            self.tell_idle(cx, v);
         }
     }
 
@@ -281,9 +286,8 @@ impl Scheduler for Strict {
                 self.set_awake(v, false);
             }
         }
-        let slot = self.slots[p.index()].filter(|v| {
-            self.vcpus[v.index()].awake && (current == Some(*v) || !cx.is_running(*v))
-        });
+        let slot = self.slots[p.index()]
+            .filter(|v| self.vcpus[v.index()].awake && (current == Some(*v) || !cx.is_running(*v)));
         let filler = || self.backfill.then(|| self.find_filler(cx, p)).flatten();
         let next = slot.or_else(filler);
         if let Some(v) = next {
@@ -309,8 +313,9 @@ impl Scheduler for Strict {
     fn detail(&self, v: VcpuId) -> Option<Detail> {
         let vcpu = self.vcpus.get(v.index())?;
         let domain = &self.domains[vcpu.domain.index()];
-        let class = if domain.placed { "placed" } else { "waiting" };
-        Some(Detail { class, credit: domain.vt, active: domain.placed })
+        let placed = domain.placed.is_some();
+        let class = if placed { "placed" } else { "waiting" };
+        Some(Detail { class, credit: domain.vt, active: placed })
     }
 
     fn is_valid(&self, machine: &Machine) -> Result<(), String> {

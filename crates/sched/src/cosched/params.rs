@@ -1,0 +1,101 @@
+//! Names and parameters of the co-schedulers.
+
+use super::{Relaxed, strict::Strict};
+use crate::error::SchedError;
+use crate::ids::{MS, Nanos, US};
+use crate::params::{ParamInfo, ParamValue, Params};
+use crate::registry::SchedulerInfo;
+use alloc::boxed::Box;
+use alloc::format;
+
+/// Times in ns; `start` < `stop`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tunables {
+    pub quantum: Nanos,
+    pub sample: Nanos,
+    pub stop: Nanos,
+    pub start: Nanos,
+}
+
+impl Tunables {
+    fn new(params: &Params) -> Result<Self, SchedError> {
+        let tunables = Self {
+            quantum: quantum(params),
+            sample: params.time("sample").unwrap_or(MS),
+            stop: params.time("stop").unwrap_or(3 * MS),
+            start: params.time("start").unwrap_or(MS),
+        };
+        if tunables.start >= tunables.stop {
+            let legal = format!("less than stop, {}", ParamValue::Time(tunables.stop));
+            return Err(SchedError::illegal("start", &ParamValue::Time(tunables.start), &legal));
+        }
+        Ok(tunables)
+    }
+}
+
+fn quantum(params: &Params) -> Nanos {
+    params.time("quantum").unwrap_or(50 * MS)
+}
+
+const QUANTUM: ParamInfo = ParamInfo::time(
+    "quantum",
+    (100 * US, 1000 * MS),
+    "50 ms",
+    "What runs gives way after this long, if another is behind it.",
+);
+
+const RELAXED_PARAMS: &[ParamInfo] = &[
+    QUANTUM,
+    ParamInfo::time("sample", (100 * US, 100 * MS), "1 ms", "How often skews are looked at."),
+    ParamInfo::time(
+        "stop",
+        (100 * US, 1000 * MS),
+        "3 ms",
+        "Above this skew a vCPU (or its whole VM) is co-stopped.",
+    ),
+    ParamInfo::time(
+        "start",
+        (0, 1000 * MS),
+        "1 ms",
+        "At this skew a co-stopped vCPU may run again; less than stop.",
+    ),
+];
+
+pub(crate) const RELAXED_VCPU: SchedulerInfo = SchedulerInfo {
+    name: "cosched",
+    brief: "relaxed co-scheduling: vCPUs too far ahead of their siblings are stopped",
+    source: "VMware ESX 4 and later, as published; constants are a model",
+    work_conserving: false,
+    weights: true,
+    caps: false,
+    params: RELAXED_PARAMS,
+    domain_params: &[],
+    make: |params| Ok(Box::new(Relaxed::new(false, Tunables::new(params)?))),
+};
+
+pub(crate) const RELAXED_VM: SchedulerInfo = SchedulerInfo {
+    name: "cosched-vm",
+    brief: "relaxed co-scheduling: a VM whose vCPUs are too far apart is stopped",
+    source: "VMware ESX 3.x, as published; constants are a model",
+    make: |params| Ok(Box::new(Relaxed::new(true, Tunables::new(params)?))),
+    ..RELAXED_VCPU
+};
+
+pub(crate) const STRICT: SchedulerInfo = SchedulerInfo {
+    name: "cosched-strict",
+    brief: "strict co-scheduling: all vCPUs of a VM at once, or none",
+    source: "VMware ESX 2, as published; constants are a model",
+    params: &[
+        QUANTUM,
+        ParamInfo::flag(
+            "backfill",
+            "false",
+            "pCPUs that would idle take vCPUs of VMs that are not placed.",
+        ),
+    ],
+    make: |params| {
+        let backfill = params.flag("backfill").unwrap_or(false);
+        Ok(Box::new(Strict::new(quantum(params), backfill)))
+    },
+    ..RELAXED_VCPU
+};

@@ -1,0 +1,89 @@
+//! The queue: virtual times, who waits and who is ready, who is told.
+
+use super::{Relaxed, WEIGHT};
+use crate::ids::{Nanos, PcpuId, VcpuId};
+use crate::scheduler::Context;
+
+impl Relaxed {
+    pub(super) fn vt_at(&self, now: Nanos, v: VcpuId) -> Nanos {
+        let vcpu = &self.vcpus[v.index()];
+        let weight = self.domains[vcpu.domain.index()].weight;
+        vcpu.vt + (now - vcpu.charged) * WEIGHT / weight
+    }
+
+    pub(super) fn charge(&mut self, now: Nanos, v: VcpuId) {
+        self.vcpus[v.index()].vt = self.vt_at(now, v);
+        self.vcpus[v.index()].charged = now;
+    }
+
+    /// The least virtual time of what runs or is ready. O(pCPUs).
+    pub(super) fn least(&self, cx: &Context<'_>) -> Option<Nanos> {
+        let running = (0..cx.pcpus()).filter_map(|p| cx.current(PcpuId(p)));
+        let running = running.map(|v| self.vt_at(cx.now(), v));
+        running.chain(self.ready.first().map(|(vt, _)| *vt)).min()
+    }
+
+    /// Tells an idle pCPU to look for `v`, unless `v` has not left its pCPU yet. Returns whether it
+    /// told one.
+    pub(super) fn tell(&mut self, cx: &mut Context<'_>, v: VcpuId) -> bool {
+        if cx.is_running(v) {
+            return false;
+        }
+        let Some(p) = self.idle.toc_and(cx.home(v), cx.affinity(v).hard()) else { return false };
+        self.idle.remove(p);
+        cx.resched(p);
+        true
+    }
+
+    /// `v` waits from now on.
+    pub(super) fn begin_wait(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.waits = Some(cx.now());
+        let d = vcpu.domain;
+        self.domains[d.index()].waiting += 1;
+        self.note_uneven(cx, d);
+    }
+
+    pub(super) fn end_wait(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v.index()];
+        if let Some(since) = vcpu.waits.take() {
+            vcpu.waited += cx.now() - since;
+            let d = vcpu.domain;
+            self.domains[d.index()].waiting -= 1;
+            self.note_uneven(cx, d);
+        }
+    }
+
+    /// Makes `v`, which waits and is off its pCPU, ready.
+    pub(super) fn make_ready(&mut self, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.ready = Some(vcpu.vt);
+        self.ready.insert((vcpu.vt, v));
+    }
+
+    pub(super) fn unready(&mut self, v: VcpuId) {
+        if let Some(vt) = self.vcpus[v.index()].ready.take() {
+            self.ready.remove(&(vt, v));
+        }
+    }
+
+    /// `v` does not want to run any more, and is off its pCPU.
+    pub(super) fn leave(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        self.unready(v);
+        self.end_stop(cx.now(), v);
+        self.end_wait(cx, v);
+        self.leave_seat(v);
+    }
+
+    pub(super) fn leave_seat(&mut self, v: VcpuId) {
+        if let Some(p) = self.vcpus[v.index()].seat.take() {
+            self.seated[p.index()] = None;
+        }
+    }
+
+    /// Whether `p` may choose `v`, which is ready.
+    pub(super) fn may_take(&self, cx: &Context<'_>, p: PcpuId, v: VcpuId) -> bool {
+        let seat = self.vcpus[v.index()].seat;
+        !cx.is_running(v) && seat.is_none_or(|s| s == p) && cx.affinity(v).hard().contains(p)
+    }
+}
