@@ -34,13 +34,13 @@ impl Affinity {
         Self { soft: Some(pcpus.into_iter().collect()), ..self }
     }
 
-    /// Checks it against a machine of `pcpus` pCPUs.
+    /// Checks it against a machine of `pcpus` pCPUs, and restricts it to those of `pool`.
     ///
     /// # Errors
     /// [`SchedError::NoSuchPcpu`], [`SchedError::EmptyAffinity`].
-    pub(crate) fn resolve(&self, pcpus: u32) -> Result<AffinityMask, SchedError> {
+    pub(crate) fn resolve(&self, pool: &CpuSet, pcpus: u32) -> Result<AffinityMask, SchedError> {
         let mask = |list: &Option<Vec<u32>>| {
-            let Some(list) = list else { return Ok(CpuSet::all(pcpus)) };
+            let Some(list) = list else { return Ok(pool.clone()) };
             let mut set = CpuSet::empty(pcpus);
             for &pcpu in list {
                 if pcpu >= pcpus {
@@ -48,20 +48,21 @@ impl Affinity {
                 }
                 set.insert(PcpuId(pcpu));
             }
+            set.intersect_with(pool);
             Ok(set)
         };
         let (hard, mut soft) = (mask(&self.hard)?, mask(&self.soft)?);
         if hard.is_empty() {
             return Err(SchedError::EmptyAffinity);
         }
-        // Covers the pool as well: hard lies in the pool, which is the whole machine.
+        // Covers the pool as well: hard lies in it.
         let useful = !hard.is_subset(&soft) && hard.intersects(&soft);
         soft.intersect_with(&hard);
         Ok(AffinityMask { pinned: hard.len() == 1, hard, soft: useful.then_some(soft) })
     }
 }
 
-/// An affinity as a scheduler sees it. The pool is the whole machine.
+/// An affinity as a scheduler sees it: within its pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffinityMask {
     hard: CpuSet,
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn only_a_proper_part_is_useful_soft_affinity() {
-        let soft = |a: Affinity| a.resolve(4).unwrap().soft().is_some();
+        let soft = |a: Affinity| a.resolve(&CpuSet::all(4), 4).unwrap().soft().is_some();
         assert!(soft(Affinity::soft([1])));
         assert!(soft(Affinity::hard([0, 1]).with_soft([1, 2])));
         assert!(!soft(Affinity::hard([0, 1]).with_soft([0, 1, 2])), "prefers all it may have");
@@ -108,8 +109,8 @@ mod tests {
 
     #[test]
     fn bad_affinities_are_refused() {
-        let error = Affinity::hard([4]).resolve(4);
+        let error = Affinity::hard([4]).resolve(&CpuSet::all(4), 4);
         assert_eq!(error, Err(SchedError::NoSuchPcpu { pcpu: 4, pcpus: 4 }));
-        assert_eq!(Affinity::hard([]).resolve(4), Err(SchedError::EmptyAffinity));
+        assert_eq!(Affinity::hard([]).resolve(&CpuSet::all(4), 4), Err(SchedError::EmptyAffinity));
     }
 }

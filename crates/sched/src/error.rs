@@ -1,6 +1,6 @@
 //! What can be wrong with what a caller asks for. Each message names the key and its legal values.
 
-use crate::ids::{DomainId, VcpuId};
+use crate::ids::{DomainId, PcpuId, PoolId, VcpuId};
 use alloc::string::String;
 use core::fmt;
 
@@ -53,8 +53,42 @@ pub enum SchedError {
         /// Number of pCPUs; legal are 0 to one less.
         pcpus: u32,
     },
-    /// A hard affinity without any pCPU.
+    /// A hard affinity without any pCPU of the pool.
     EmptyAffinity,
+    /// The pCPU is not in the pool that it should leave.
+    NotInPool(PcpuId),
+    /// The pCPU is in the pool already, or still runs something for it.
+    InPool(PcpuId),
+    /// The last pCPU of a pool that has domains cannot leave it.
+    LastPcpu(PcpuId),
+    /// A vCPU may run on no other pCPU of the pool; change its affinity first.
+    Stranded {
+        /// The vCPU.
+        vcpu: VcpuId,
+        /// The pCPU that was to leave.
+        pcpu: PcpuId,
+    },
+    /// The boot pCPU belongs to pool 0 for ever.
+    BootPcpu,
+    /// The pCPU is on its way to another pool.
+    PcpuMoves(PcpuId),
+    /// No pool has this id.
+    UnknownPool(PoolId),
+    /// Pool 0 cannot be destroyed.
+    FirstPool,
+    /// A pool that has pCPUs or domains, or is to get some, cannot be destroyed.
+    PoolInUse {
+        /// The pool.
+        pool: PoolId,
+        /// pCPUs that are there or on their way.
+        pcpus: u32,
+        /// Domains that are there or on their way.
+        domains: u32,
+    },
+    /// A pool without pCPUs takes no domain.
+    PoolWithoutPcpus(PoolId),
+    /// The domain is on its way to another pool.
+    DomainMoves(DomainId),
     /// The vCPU is on a pCPU; pause it and wait until it has left.
     VcpuRuns(VcpuId),
 }
@@ -80,8 +114,31 @@ impl fmt::Display for SchedError {
                 write!(f, "affinity names pCPU {pcpu}; legal values: 0..{pcpus}")
             }
             Self::EmptyAffinity => {
-                write!(f, "hard affinity is empty; it needs at least one pCPU")
+                write!(f, "hard affinity is empty; it needs at least one pCPU of the pool")
             }
+            Self::NotInPool(p) => write!(f, "pCPU {} is not in the pool", p.0),
+            Self::InPool(p) => write!(f, "pCPU {} is in the pool already", p.0),
+            Self::LastPcpu(p) => {
+                write!(f, "pCPU {} is the last of a pool with domains; move them first", p.0)
+            }
+            Self::Stranded { vcpu, pcpu } => write!(
+                f,
+                "vCPU {} may run on no pCPU of the pool but {}; change its affinity first",
+                vcpu.0, pcpu.0
+            ),
+            Self::BootPcpu => write!(f, "pCPU 0, the boot pCPU, stays in pool 0"),
+            Self::PcpuMoves(p) => write!(f, "pCPU {} is on its way to another pool", p.0),
+            Self::UnknownPool(pool) => write!(f, "there is no pool {}", pool.0),
+            Self::FirstPool => write!(f, "pool 0 cannot be destroyed"),
+            Self::PoolInUse { pool, pcpus, domains } => write!(
+                f,
+                "pool {} has or gets {pcpus} pCPUs and {domains} domains; move them first",
+                pool.0
+            ),
+            Self::PoolWithoutPcpus(pool) => {
+                write!(f, "pool {} has no pCPU; give it one first", pool.0)
+            }
+            Self::DomainMoves(d) => write!(f, "domain {} is on its way to another pool", d.0),
             Self::VcpuRuns(v) => write!(f, "vCPU {} is still on a pCPU", v.0),
         }
     }

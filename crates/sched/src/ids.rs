@@ -20,6 +20,17 @@ pub struct VcpuId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainId(pub u32);
 
+/// A pool: some pCPUs and a scheduler of their own. Dense from 0 in order of creation; see
+/// [`Pools`](crate::Pools).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PoolId(pub u32);
+
+impl PoolId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 impl PcpuId {
     pub(crate) fn index(self) -> usize {
         self.0 as usize

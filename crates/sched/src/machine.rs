@@ -1,7 +1,8 @@
 //! The state that the generic layer owns and a scheduler reads: runnability, runstates, who is
 //! where. Source: schedulers specification §1.2 and §1.3, after Xen's core scheduling code.
 
-use crate::affinity::AffinityMask;
+use crate::affinity::{Affinity, AffinityMask};
+use crate::cpuset::CpuSet;
 use crate::ids::{DomainId, Nanos, PcpuId, VcpuId};
 use crate::topology::Topology;
 use alloc::format;
@@ -83,6 +84,9 @@ pub(crate) struct VcpuRecord {
     pub times: RunTimes,
     pub created: Nanos,
     pub removed: bool,
+    /// The affinity as it was asked for.
+    pub wanted: Affinity,
+    /// The same within the pool.
     pub affinity: AffinityMask,
 }
 
@@ -93,6 +97,7 @@ pub(crate) struct VcpuRecord {
 #[derive(Clone, Debug)]
 pub struct Machine {
     topology: Topology,
+    pool: CpuSet,
     pub(crate) vcpus: Vec<VcpuRecord>,
     /// What each pCPU runs; None is its idle vCPU.
     pub(crate) current: Vec<Option<VcpuId>>,
@@ -101,9 +106,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn new(topology: Topology) -> Self {
+    pub(crate) fn new(topology: Topology, pool: CpuSet) -> Self {
         let current = vec![None; topology.pcpus() as usize];
-        Self { topology, vcpus: Vec::new(), current, domain_pauses: Vec::new() }
+        Self { topology, pool, vcpus: Vec::new(), current, domain_pauses: Vec::new() }
     }
 
     pub(crate) fn vcpu(&self, v: VcpuId) -> &VcpuRecord {
@@ -119,7 +124,17 @@ impl Machine {
         &self.topology
     }
 
-    /// Number of pCPUs.
+    /// The pCPUs that are this scheduler's to use: all, unless the machine is divided into pools.
+    /// Hard affinities lie within it.
+    pub fn pool(&self) -> &CpuSet {
+        &self.pool
+    }
+
+    pub(crate) fn set_in_pool(&mut self, p: PcpuId, member: bool) {
+        self.pool.set(p, member);
+    }
+
+    /// Number of pCPUs of the machine; indices are below it.
     pub fn pcpus(&self) -> u32 {
         self.current.len() as u32
     }

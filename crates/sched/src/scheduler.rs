@@ -179,6 +179,7 @@ impl Context<'_> {
 /// - `schedule` is called again on a pCPU only after `context_saved` of what it took off there.
 /// - Ids are dense: a new domain or vCPU has the next index.
 /// - Idle vCPUs have no id, and no call is about one.
+/// - Only pCPUs of [`Machine::pool`] schedule, and hard affinities lie within it.
 ///
 /// # What an implementer must keep
 ///
@@ -260,6 +261,14 @@ pub trait Scheduler: Debug + Send {
 
     /// The affinity of `v` has changed. The layer migrates it afterwards.
     fn affinity_changed(&mut self, _cx: &mut Context<'_>, _v: VcpuId) {}
+
+    /// `p`, which idles, has come to the pool. It will be asked to enter its scheduler; from now on
+    /// vCPUs may be placed there.
+    fn pcpu_added(&mut self, _cx: &mut Context<'_>, _p: PcpuId) {}
+
+    /// `p`, which idles and is the home of no vCPU, has left the pool. Its timers are stopped by the
+    /// layer.
+    fn pcpu_removed(&mut self, _cx: &mut Context<'_>, _p: PcpuId) {}
 
     /// What there is to say about `v`, if anything. O(1).
     fn detail(&self, _v: VcpuId) -> Option<Detail> {

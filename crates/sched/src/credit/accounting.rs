@@ -70,7 +70,7 @@ impl Credit {
         }
         let pcpu = &mut self.pcpus[p.index()];
         pcpu.ticks = (pcpu.ticks + 1) % self.params.ticks_per_tslice;
-        if self.profile.sampled && p == PcpuId(0) && pcpu.ticks == 0 {
+        if self.profile.sampled && Some(p) == cx.pool().first() && pcpu.ticks == 0 {
             self.account(cx);
         }
         self.sort(p);
@@ -130,7 +130,7 @@ impl Credit {
         }
         let debt = (-self.balance).max(0);
         let period = self.params.credits_per_tslice;
-        let mut total = period * i64::from(cx.pcpus()) + debt;
+        let mut total = period * i64::from(cx.pool().len()) + debt;
         let mut left = weight;
         let mut balance = 0;
         let mut others_want_more = false;

@@ -37,8 +37,10 @@ impl Credit {
             })?;
             let busy = machine.current(p).is_some();
             ensure(!(busy && self.idlers.contains(p)), || format!("{p:?} is busy and an idler"))?;
+            // One that leaves the pool ticks until it has left.
             let ticks = busy || self.profile.idle_tick;
-            ensure(pcpu.ticking == ticks, || format!("{p:?} ticks: {}", pcpu.ticking))?;
+            let right = pcpu.ticking == ticks || !machine.pool().contains(p);
+            ensure(right, || format!("{p:?} ticks: {}", pcpu.ticking))?;
         }
         Ok(())
     }

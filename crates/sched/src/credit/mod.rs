@@ -217,7 +217,9 @@ impl Scheduler for Credit {
         self.idle_scratch = CpuSet::empty(pcpus);
         self.candidates = CpuSet::empty(pcpus);
         if self.profile.idle_tick {
-            (0..pcpus).for_each(|p| self.start_tick(cx, PcpuId(p)));
+            for p in cx.pool().clone().iter() {
+                self.start_tick(cx, p);
+            }
         }
         // Sampled accounting is a part of the first pCPU's tick.
         if !self.profile.sampled {
@@ -368,6 +370,16 @@ impl Scheduler for Credit {
 
     fn affinity_changed(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         self.note_soft_affinity(cx, v);
+    }
+
+    fn pcpu_added(&mut self, cx: &mut Context<'_>, p: PcpuId) {
+        if self.profile.idle_tick {
+            self.start_tick(cx, p);
+        }
+    }
+
+    fn pcpu_removed(&mut self, _cx: &mut Context<'_>, p: PcpuId) {
+        self.pcpus[p.index()].ticking = false;
     }
 
     fn detail(&self, v: VcpuId) -> Option<Detail> {

@@ -181,7 +181,8 @@ impl Scheduler for Credit2 {
         let pcpus = cx.pcpus();
         self.queue_of = vec![0; pcpus as usize];
         self.scratch = CpuSet::empty(pcpus);
-        (0..pcpus).for_each(|p| self.join_runqueue(cx, PcpuId(p), pcpus));
+        let pool = cx.pool();
+        pool.iter().for_each(|p| self.join_runqueue(cx, p, pool.len()));
     }
 
     fn create_domain(&mut self, _d: DomainId, params: DomainParams) {
@@ -353,6 +354,14 @@ impl Scheduler for Credit2 {
             TimerId::Accounting => self.replenish(cx),
             TimerId::Tick(p) | TimerId::Slice(p) => cx.resched(p),
         }
+    }
+
+    fn pcpu_added(&mut self, cx: &mut Context<'_>, p: PcpuId) {
+        self.join_runqueue(cx, p, cx.pool().len());
+    }
+
+    fn pcpu_removed(&mut self, cx: &mut Context<'_>, p: PcpuId) {
+        self.leave_runqueue(cx, p);
     }
 
     fn detail(&self, v: VcpuId) -> Option<Detail> {

@@ -122,6 +122,18 @@ impl Credit2 {
         self.queue_of[p.index()] = i;
     }
 
+    /// Takes `p`, which idles and is the home of nobody, out of its runqueue.
+    pub(super) fn leave_runqueue(&mut self, machine: &Machine, p: PcpuId) {
+        let q = &mut self.queues[self.queue_of[p.index()]];
+        q.note(machine.topology(), p, false, false);
+        q.members.remove(p);
+        q.size -= 1;
+        q.note_core(machine.topology(), p);
+        if q.bias == p {
+            q.bias = q.members.first().unwrap_or(p);
+        }
+    }
+
     /// Notes that the pass of `p` chose the idle vCPU, or not.
     pub(super) fn set_idle(&mut self, machine: &Machine, p: PcpuId, idle: bool) {
         let q = &mut self.queues[self.queue_of[p.index()]];

@@ -1,0 +1,199 @@
+//! What an administrator does: domains and vCPUs come and go, parameters and affinities change.
+
+use super::{Change, DomainRecord, Hypervisor};
+use crate::affinity::Affinity;
+use crate::error::SchedError;
+use crate::ids::{Action, DomainId, Nanos, PcpuId, VcpuId};
+use crate::machine::{RunState, RunTimes, VcpuRecord, flags};
+use crate::params::Params;
+use crate::scheduler::{Context, DomainParams, Whose};
+use alloc::vec::Vec;
+
+impl Hypervisor {
+    /// Creates a domain without vCPUs.
+    ///
+    /// # Errors
+    /// [`SchedError::Param`] if a parameter is outside its range; the cap is checked against the
+    /// number of vCPUs by [`Self::set_domain`] only, when that number is known.
+    pub fn create_domain(&mut self, params: DomainParams) -> Result<DomainId, SchedError> {
+        params.check(None)?;
+        let d = DomainId(self.domains.len() as u32);
+        self.domains.push(DomainRecord { vcpus: Vec::new() });
+        self.machine.domain_pauses.push(0);
+        self.scheduler.create_domain(d, params);
+        self.changes.note(self.clock, Change::DomainCreated(d));
+        Ok(d)
+    }
+
+    /// Creates a vCPU. It is down: [`Self::up`] starts it.
+    ///
+    /// Its home is, before the scheduler improves it, the first pCPU for the first vCPU of a domain,
+    /// and for the others the pCPU after the home of the one before.
+    ///
+    /// # Errors
+    /// [`SchedError::UnknownDomain`], or what is wrong with the affinity.
+    pub fn create_vcpu(
+        &mut self,
+        now: Nanos,
+        domain: DomainId,
+        affinity: Affinity,
+        out: &mut Vec<Action>,
+    ) -> Result<VcpuId, SchedError> {
+        let mask = affinity.resolve(self.machine.pool(), self.machine.pcpus())?;
+        if self.domains.get(domain.index()).is_none() {
+            return Err(SchedError::UnknownDomain(domain));
+        }
+        let record = VcpuRecord {
+            domain,
+            flags: flags::DOWN,
+            pauses: 0,
+            home: PcpuId(0),
+            running: false,
+            on: PcpuId(0),
+            entry: now,
+            state: RunState::Offline,
+            state_entry: now,
+            times: RunTimes::default(),
+            created: now,
+            removed: false,
+            wanted: affinity,
+            affinity: mask,
+        };
+        let v = self.add_vcpu(now, record, out);
+        self.changes.note(now, Change::VcpuCreated(v));
+        Ok(v)
+    }
+
+    /// Adds a vCPU that is not running; its domain exists. Its home is set here.
+    pub(super) fn add_vcpu(
+        &mut self,
+        now: Nanos,
+        mut record: VcpuRecord,
+        out: &mut Vec<Action>,
+    ) -> VcpuId {
+        let siblings = &mut self.domains[record.domain.index()].vcpus;
+        let pool = self.machine.pool();
+        let home = match siblings.last() {
+            Some(last) => pool.cycle(self.machine.home(*last)),
+            None => pool.first(),
+        };
+        // An affinity that was resolved against the pool proves that it has a pCPU.
+        (record.home, record.on) = (home.unwrap_or(PcpuId(0)), home.unwrap_or(PcpuId(0)));
+        let v = VcpuId(self.machine.vcpu_count());
+        siblings.push(v);
+        self.machine.vcpus.push(record);
+        self.tell(now);
+        self.scheduler.insert(cx!(self, now, self.executing, out), v);
+        v
+    }
+
+    /// Takes a vCPU out for good. Its id is not used again.
+    ///
+    /// # Errors
+    /// [`SchedError::UnknownVcpu`]; [`SchedError::VcpuRuns`] if it is on a pCPU: take it
+    /// [`down`](Self::down) and let its pCPU schedule first.
+    pub fn remove_vcpu(
+        &mut self,
+        now: Nanos,
+        v: VcpuId,
+        out: &mut Vec<Action>,
+    ) -> Result<(), SchedError> {
+        match self.machine.vcpus.get(v.index()) {
+            None => return Err(SchedError::UnknownVcpu(v)),
+            Some(r) if r.removed => return Err(SchedError::UnknownVcpu(v)),
+            Some(r) if r.running => return Err(SchedError::VcpuRuns(v)),
+            Some(_) => {}
+        }
+        self.down(now, v, out);
+        self.scheduler.remove(cx!(self, now, self.executing, out), v);
+        let r = self.machine.vcpu_mut(v);
+        r.removed = true;
+        self.domains[r.domain.index()].vcpus.retain(|x| *x != v);
+        self.changes.note(now, Change::VcpuRemoved(v));
+        Ok(())
+    }
+
+    /// Changes where `v` may and would rather run, and places it anew.
+    ///
+    /// # Errors
+    /// [`SchedError::UnknownVcpu`], or what is wrong with the affinity.
+    pub fn set_affinity(
+        &mut self,
+        now: Nanos,
+        v: VcpuId,
+        affinity: Affinity,
+        out: &mut Vec<Action>,
+    ) -> Result<(), SchedError> {
+        let mask = affinity.resolve(self.machine.pool(), self.machine.pcpus())?;
+        match self.machine.vcpus.get_mut(v.index()) {
+            Some(r) if !r.removed => (r.wanted, r.affinity) = (affinity, mask),
+            _ => return Err(SchedError::UnknownVcpu(v)),
+        }
+        self.changes.note(now, Change::Affinity(v));
+        self.replace(now, v, out);
+        Ok(())
+    }
+
+    /// Places `v` anew, whose affinity has changed.
+    pub(super) fn replace(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
+        self.tell(now);
+        self.scheduler.affinity_changed(cx!(self, now, self.executing, out), v);
+        self.machine.vcpu_mut(v).flags |= flags::MIGRATING;
+        self.sleep(now, v, out);
+        if !self.machine.is_running(v) {
+            self.finish_migration(now, self.executing, v, out);
+        }
+    }
+
+    /// Changes the parameters of a domain.
+    ///
+    /// # Errors
+    /// [`SchedError::UnknownDomain`]; [`SchedError::Param`] if a parameter is outside its range.
+    pub fn set_domain(
+        &mut self,
+        now: Nanos,
+        d: DomainId,
+        params: DomainParams,
+        out: &mut Vec<Action>,
+    ) -> Result<(), SchedError> {
+        let record = self.domains.get(d.index()).ok_or(SchedError::UnknownDomain(d))?;
+        let vcpus = record.vcpus.len() as u32;
+        params.check((vcpus > 0).then_some(vcpus))?;
+        self.tell(now);
+        self.scheduler.set_domain(cx!(self, now, self.executing, out), d, params);
+        self.changes.note(now, Change::DomainParams(d, params));
+        Ok(())
+    }
+
+    /// Sets parameters that only this scheduler has, for a domain or for one vCPU.
+    ///
+    /// # Errors
+    /// [`SchedError::UnknownDomain`], [`SchedError::UnknownVcpu`]; [`SchedError::UnknownParam`] or
+    /// [`SchedError::IllegalParam`] for a parameter that the scheduler does not have or allow.
+    pub fn configure(
+        &mut self,
+        now: Nanos,
+        whose: Whose,
+        params: &Params,
+        out: &mut Vec<Action>,
+    ) -> Result<(), SchedError> {
+        match whose {
+            Whose::Domain(d) if self.domains.get(d.index()).is_none() => {
+                return Err(SchedError::UnknownDomain(d));
+            }
+            Whose::Vcpu(v) if v.0 >= self.machine.vcpu_count() => {
+                return Err(SchedError::UnknownVcpu(v));
+            }
+            _ => {}
+        }
+        let name = self.scheduler.name();
+        // A scheduler from outside this crate checks its own.
+        if let Ok(info) = crate::registry::find(name) {
+            params.check(name, info.domain_params)?;
+        }
+        self.tell(now);
+        self.scheduler.configure(cx!(self, now, self.executing, out), whose, params)?;
+        self.changes.note(now, Change::Configured(whose));
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! What vCPUs do (block, yield) and what is done to them (up and down, pauses, wake-ups).
+
+use super::{Change, Hypervisor};
+use crate::ids::{Action, DomainId, Nanos, VcpuId};
+use crate::machine::{RunState, flags};
+use crate::scheduler::Context;
+use alloc::vec::Vec;
+
+impl Hypervisor {
+    /// Starts a vCPU that is down. No effect on a removed one.
+    pub fn up(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
+        if !self.machine.vcpu(v).removed {
+            self.machine.vcpu_mut(v).flags &= !flags::DOWN;
+            self.changes.note(now, Change::Up(v));
+            self.wake(now, v, out);
+        }
+    }
+
+    /// Takes a vCPU offline.
+    pub fn down(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
+        self.machine.vcpu_mut(v).flags |= flags::DOWN;
+        self.changes.note(now, Change::Down(v));
+        self.sleep(now, v, out);
+    }
+
+    /// `v`, which runs, waits for an event. The world must have found none pending.
+    pub fn block(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
+        self.tell(now);
+        self.machine.vcpu_mut(v).flags |= flags::BLOCKED;
+        if self.machine.runstate(v) == RunState::Running {
+            out.push(Action::Resched(self.machine.vcpu(v).on));
+        } else {
+            self.sleep_blocked(now, v, out);
+        }
+    }
+
+    /// An event came for `v`: it waits no more. Returns false, and does nothing, if it did not wait.
+    pub fn unblock(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) -> bool {
+        let r = self.machine.vcpu_mut(v);
+        if r.flags & flags::BLOCKED == 0 {
+            return false;
+        }
+        r.flags &= !flags::BLOCKED;
+        self.wake(now, v, out);
+        true
+    }
+
+    /// Keeps `v` from running until a matching [`Self::unpause`]. Pauses nest.
+    pub fn pause(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
+        self.machine.vcpu_mut(v).pauses += 1;
+        self.changes.note(now, Change::Paused(v));
+        self.sleep(now, v, out);
+    }
+
+    /// Ends one [`Self::pause`]. No effect without one.
+    pub fn unpause(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
+        let r = self.machine.vcpu_mut(v);
+        if r.pauses > 0 {
+            r.pauses -= 1;
+            self.changes.note(now, Change::Unpaused(v));
+            self.wake(now, v, out);
+        }
+    }
+
+    /// Keeps all vCPUs of `d` from running until a matching [`Self::unpause_domain`]. O(its vCPUs).
+    pub fn pause_domain(&mut self, now: Nanos, d: DomainId, out: &mut Vec<Action>) {
+        self.machine.domain_pauses[d.index()] += 1;
+        self.changes.note(now, Change::DomainPaused(d));
+        for i in 0..self.domains[d.index()].vcpus.len() {
+            let v = self.domains[d.index()].vcpus[i];
+            self.sleep(now, v, out);
+        }
+    }
+
+    /// Ends one [`Self::pause_domain`]. No effect without one. O(its vCPUs).
+    pub fn unpause_domain(&mut self, now: Nanos, d: DomainId, out: &mut Vec<Action>) {
+        let pauses = &mut self.machine.domain_pauses[d.index()];
+        if *pauses == 0 {
+            return;
+        }
+        *pauses -= 1;
+        self.changes.note(now, Change::DomainUnpaused(d));
+        for i in 0..self.domains[d.index()].vcpus.len() {
+            let v = self.domains[d.index()].vcpus[i];
+            self.wake(now, v, out);
+        }
+    }
+
+    /// `v`, which runs, gives way and stays runnable. No effect if it does not run.
+    pub fn yield_now(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
+        self.tell(now);
+        if self.machine.runstate(v) != RunState::Running {
+            return;
+        }
+        let p = self.machine.vcpu(v).on;
+        self.scheduler.yield_now(cx!(self, now, p, out), v);
+        out.push(Action::Resched(p));
+    }
+
+    /// `v`, which runs, gives way in favour of `to`, which waits (a directed yield, as a host does
+    /// for a vCPU that spins). Returns false, and does nothing, if one of them is in another state,
+    /// or if the scheduler does not do that; [`Self::yield_now`] is what is left then.
+    pub fn yield_to(&mut self, now: Nanos, v: VcpuId, to: VcpuId, out: &mut Vec<Action>) -> bool {
+        self.tell(now);
+        let states = (self.machine.runstate(v), self.machine.runstate(to));
+        if states != (RunState::Running, RunState::Runnable) {
+            return false;
+        }
+        let p = self.machine.vcpu(v).on;
+        let yields = self.scheduler.yield_to(cx!(self, now, p, out), v, to);
+        if yields {
+            out.push(Action::Resched(p));
+        }
+        yields
+    }
+}
