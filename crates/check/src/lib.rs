@@ -9,6 +9,7 @@
 //! two critical sections were ordered ([`model::Protected`]).
 
 pub mod model;
+pub mod schedules;
 pub mod threads;
 
 /// What a panic says.

@@ -8,7 +8,8 @@ use crate::{
 };
 
 macro_rules! registry {
-    ($($lock:ident: $info:expr, aliases $aliases:expr;)+) => {
+    // `$dollar` is a dollar sign, for the macro that this one makes.
+    (($dollar:tt) $($lock:ident: $info:expr, aliases $aliases:expr;)+) => {
         use crate::{$($lock),+};
 
         /// Properties of every lock, in the order of their history.
@@ -32,10 +33,20 @@ macro_rules! registry {
             })+
             None
         }
+
+        /// Calls the macro `callback` with the names of all lock types: for code that wants each of
+        /// them in several worlds, or needs to know more of a type than
+        /// [`LockVisitor`](crate::LockVisitor) tells.
+        #[macro_export]
+        macro_rules! for_each_lock {
+            ($dollar callback:ident) => {
+                $dollar callback! { $($lock)+ }
+            };
+        }
     };
 }
 
-registry! {
+registry! { ($)
     LockByte: lock_byte::INFO, aliases ["byte"];
     LockByteAligned: aligned::LOCK_BYTE_INFO, aliases [];
     Ttas: ttas::INFO, aliases [];

@@ -1,0 +1,137 @@
+//! Running a plan under many schedules.
+
+use std::fmt::{self, Debug};
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use overspin_locks::Bug;
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
+use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
+
+use super::platform::World;
+
+/// Steps of one execution. The longest of a lock that ends takes some ten thousand.
+const MAX_STEPS: usize = 1_000_000;
+
+/// Places where a schedule of [`Strategy::Pct`] lowers a priority, and one. Nearly all known bugs of
+/// concurrent programs take three or fewer (Burckhardt and others, ASPLOS 2010).
+const PCT_DEPTH: usize = 3;
+
+/// How schedules are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// At each access any CPU that can go on is as likely as any other.
+    Random,
+    /// Probabilistic concurrency testing: strict priorities, drawn by lot, with a few random
+    /// changes, so that one CPU can be far behind the others. Burckhardt and others, ASPLOS 2010.
+    Pct,
+}
+
+impl Strategy {
+    /// As it is called in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Pct => "PCT",
+        }
+    }
+}
+
+/// What CPUs do in one execution.
+#[derive(Clone)]
+pub struct Plan {
+    pub(crate) cpus: usize,
+    body: Arc<dyn Fn() + Send + Sync>,
+}
+
+/// What came out of a plan.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Schedules run; the last one failed if there is a fault.
+    pub schedules: usize,
+    /// How long they took.
+    pub time: Duration,
+    /// What went wrong in the first schedule that failed.
+    pub fault: Option<String>,
+}
+
+impl Plan {
+    /// What the calling thread does, which is CPU 0 of `cpus`; see [`on_cpus`](super::on_cpus).
+    pub fn new(cpus: usize, body: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { cpus, body: Arc::new(body) }
+    }
+
+    /// Runs up to so many schedules, until one fails, with `bug` seeded if there is one.
+    pub fn explore(
+        &self,
+        strategy: Strategy,
+        schedules: usize,
+        seed: u64,
+        bug: Option<Bug>,
+    ) -> Outcome {
+        let count = Arc::new(AtomicUsize::new(0));
+        let (counter, body, cpus) = (Arc::clone(&count), Arc::clone(&self.body), self.cpus);
+        let execution = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            World::install(cpus, bug);
+            body();
+        };
+        let mut config = Config::new();
+        config.failure_persistence = FailurePersistence::None;
+        config.max_steps = MaxSteps::FailAfter(MAX_STEPS);
+        let start = Instant::now();
+        let result = catch_unwind(AssertUnwindSafe(|| match strategy {
+            Strategy::Random => {
+                let scheduler = RandomScheduler::new_from_seed(seed, schedules);
+                Runner::new(Awake(ManuallyDrop::new(scheduler)), config).run(execution)
+            }
+            Strategy::Pct => {
+                let scheduler = PctScheduler::new_from_seed(seed, PCT_DEPTH, schedules);
+                Runner::new(Awake(ManuallyDrop::new(scheduler)), config).run(execution)
+            }
+        }));
+        Outcome {
+            schedules: count.load(Ordering::Relaxed),
+            time: start.elapsed(),
+            fault: result.err().map(|panic| crate::panic_message(&*panic)),
+        }
+    }
+}
+
+impl Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan").field("cpus", &self.cpus).finish_non_exhaustive()
+    }
+}
+
+/// A scheduler that wakes nobody who is parked. shuttle may end any park, for the standard library
+/// may; here it would only look again and park again, and most steps of 16 CPUs would be that. Where
+/// a lock must live with a sleep that ends for no reason, the world ends it.
+///
+/// Never dropped, for shuttle's random scheduler would then write its seed to standard error.
+#[derive(Debug)]
+struct Awake<S>(ManuallyDrop<S>);
+
+impl<S: Scheduler> Scheduler for Awake<S> {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        self.0.new_execution()
+    }
+
+    fn next_task(
+        &mut self,
+        runnable: &[&Task],
+        current: Option<TaskId>,
+        is_yielding: bool,
+    ) -> Option<TaskId> {
+        let awake: Vec<&Task> =
+            runnable.iter().copied().filter(|task| !task.can_spuriously_wakeup()).collect();
+        self.0.next_task(if awake.is_empty() { runnable } else { &awake }, current, is_yielding)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+}
