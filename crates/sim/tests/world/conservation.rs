@@ -28,7 +28,8 @@ fn cases() -> Vec<Scenario> {
 
 /// Times of vCPUs and pCPUs add up to the elapsed time, and parts are not more than the whole.
 pub fn check_times(outcome: &Outcome) {
-    // The hypervisor's clock counts whole nanoseconds.
+    // The hypervisor's clock counts whole nanoseconds, so that a vCPU's time running is off by up to
+    // one for each dispatch.
     let elapsed = outcome.elapsed / NS * NS;
     let mut running = 0;
     for v in outcome.domains.iter().flat_map(|d| &d.vcpus) {
@@ -48,7 +49,8 @@ pub fn check_times(outcome: &Outcome) {
     assert!(off <= dispatches * NS, "pCPUs {occupied}, vCPUs {running}");
     for d in &outcome.domains {
         let tasks: Picos = d.tasks.iter().map(|t| t.cpu).sum();
-        assert!(tasks <= d.vcpus.iter().map(|v| v.running).sum());
+        let running: Picos = d.vcpus.iter().map(|v| v.running + NS * v.dispatches).sum();
+        assert!(tasks <= running, "tasks run on vCPUs that run: {tasks}, {running}");
     }
 }
 
@@ -59,47 +61,64 @@ fn times_add_up() {
     }
 }
 
-/// Time in each state, by vCPU, as the scheduling events of the trace tell it. The clock of the
-/// states counts whole nanoseconds.
-fn states(outcome: &Outcome, trace: &[(Picos, TraceEvent)]) -> Vec<[Picos; 4]> {
-    let vcpus = outcome.domains.iter().map(|d| d.vcpus.len()).sum();
-    let mut now = vec![(0, VcpuState::Offline); vcpus];
-    let mut total = vec![[0; 4]; vcpus];
-    let mut enter = |v: u32, at: Picos, state: VcpuState| {
+/// What the scheduling events of a trace tell of a vCPU.
+#[derive(Default)]
+struct Seen {
+    times: [Picos; 4],
+    dispatches: u64,
+    migrations: u64,
+    pcpu: Option<u32>,
+}
+
+/// Moments come in the order of time, and scheduling events tell the same as the outcome.
+pub fn check_scheduling(outcome: &Outcome, trace: &[(Picos, TraceEvent)]) {
+    assert!(trace.is_sorted_by_key(|(at, _)| at));
+    let vcpus: Vec<_> = outcome.domains.iter().flat_map(|d| &d.vcpus).collect();
+    let mut state = vec![(0, VcpuState::Offline); vcpus.len()];
+    let mut seen: Vec<Seen> = vcpus.iter().map(|_| Seen::default()).collect();
+    let mut on = vec![None; outcome.pcpus.len()];
+    let mut switches = vec![0; outcome.pcpus.len()];
+    let mut enter = |seen: &mut Seen, v: u32, at: Picos, new: VcpuState| {
+        // The clock of the states counts whole nanoseconds.
         let at = at / NS * NS;
-        let (since, old) = std::mem::replace(&mut now[v as usize], (at, state));
-        total[v as usize][old as usize] += at - since;
+        let (since, old) = std::mem::replace(&mut state[v as usize], (at, new));
+        seen.times[old as usize] += at - since;
     };
     for (at, event) in trace {
         match *event {
-            TraceEvent::Switch { prev, prev_state, next, .. } => {
+            TraceEvent::Switch { pcpu, prev, prev_state, next } => {
+                switches[pcpu as usize] += 1;
+                assert_eq!(std::mem::replace(&mut on[pcpu as usize], next), prev);
                 if let Some(v) = prev {
-                    enter(v, *at, prev_state);
+                    enter(&mut seen[v as usize], v, *at, prev_state);
                 }
                 if let Some(v) = next {
-                    enter(v, *at, VcpuState::Running);
+                    let s = &mut seen[v as usize];
+                    enter(s, v, *at, VcpuState::Running);
+                    s.dispatches += 1;
+                    s.migrations += u64::from(s.pcpu.replace(pcpu).is_some_and(|p| p != pcpu));
                 }
             }
-            TraceEvent::Wake { vcpu, .. } => enter(vcpu, *at, VcpuState::Runnable),
+            // One that has not left its pCPU since it wanted to sleep goes on there.
+            TraceEvent::Wake { vcpu, .. } if !on.contains(&Some(vcpu)) => {
+                enter(&mut seen[vcpu as usize], vcpu, *at, VcpuState::Runnable);
+            }
             _ => {}
         }
+        let mut running: Vec<u32> = on.iter().flatten().copied().collect();
+        running.sort_unstable();
+        assert!(running.is_sorted_by(|a, b| a < b), "a vCPU is on one pCPU: {on:?}");
     }
-    for v in 0..vcpus as u32 {
-        enter(v, outcome.elapsed, VcpuState::Offline);
+    for (i, v) in vcpus.iter().enumerate() {
+        let seen = &mut seen[i];
+        enter(seen, i as u32, outcome.elapsed, VcpuState::Offline);
+        assert_eq!(seen.times[VcpuState::Running as usize], v.running);
+        assert_eq!(seen.times[VcpuState::Blocked as usize], v.blocked);
+        // The last switch may not be complete.
+        assert!((v.dispatches..=v.dispatches + 1).contains(&seen.dispatches));
+        assert!((v.migrations..=v.migrations + 1).contains(&seen.migrations));
     }
-    total
-}
-
-#[test]
-fn the_trace_tells_when_each_vcpu_ran_and_slept() {
-    for scenario in cases() {
-        let (outcome, trace) = traced(&scenario, 1);
-        let told = states(&outcome, &trace);
-        for (told, v) in told.iter().zip(outcome.domains.iter().flat_map(|d| &d.vcpus)) {
-            assert_eq!(told[VcpuState::Running as usize], v.running);
-            assert_eq!(told[VcpuState::Blocked as usize], v.blocked);
-        }
-    }
+    assert_eq!(switches, outcome.pcpus.iter().map(|p| p.switches).collect::<Vec<_>>());
 }
 
 /// What the trace tells of one lock.
@@ -113,59 +132,66 @@ struct Told {
     hold_max: Picos,
 }
 
+/// One holder at a time, one wait of a vCPU for a lock at a time, and the lock events tell the same
+/// as the outcome.
+pub fn check_locks(outcome: &Outcome, trace: &[(Picos, TraceEvent)]) {
+    let domain_of: Vec<usize> =
+        (0..).zip(&outcome.domains).flat_map(|(i, d)| vec![i; d.vcpus.len()]).collect();
+    let mut told: HashMap<(usize, u32), Told> = HashMap::new();
+    let mut waits = HashMap::new();
+    let mut holds = HashMap::new();
+    for (at, event) in trace {
+        match *event {
+            TraceEvent::LockWait { vcpu, lock } => {
+                assert_eq!(waits.insert((vcpu, lock), at), None, "waits once at a time");
+            }
+            TraceEvent::LockAcquired { vcpu, lock, waited } => {
+                let id = (domain_of[vcpu as usize], lock);
+                assert_eq!(holds.insert(id, (vcpu, at)), None, "one holder at a time");
+                let t = told.entry(id).or_default();
+                t.acquisitions += 1;
+                let since = waits.remove(&(vcpu, lock));
+                assert_eq!(since.is_some(), waited);
+                if let Some(since) = since {
+                    t.contended += 1;
+                    t.wait_total += at - since;
+                    t.wait_max = t.wait_max.max(at - since);
+                }
+            }
+            TraceEvent::LockReleased { vcpu, lock } => {
+                let id = (domain_of[vcpu as usize], lock);
+                let (holder, since) = holds.remove(&id).expect("released by its holder");
+                assert_eq!(holder, vcpu);
+                let t = told.entry(id).or_default();
+                t.hold_total += at - since;
+                t.hold_max = t.hold_max.max(at - since);
+            }
+            _ => {}
+        }
+    }
+    for (i, d) in outcome.domains.iter().enumerate() {
+        for (lock, l) in d.locks.iter().enumerate() {
+            let measured = Told {
+                acquisitions: l.acquisitions,
+                contended: l.contended,
+                wait_total: l.wait_total,
+                wait_max: l.wait_max,
+                hold_total: l.hold_total,
+                hold_max: l.hold_max,
+            };
+            let told = told.remove(&(i, lock as u32)).unwrap_or_default();
+            assert_eq!(told, measured, "{}: {}", d.name, l.name);
+        }
+    }
+    assert!(told.is_empty(), "the trace tells of locks that the outcome has not: {told:?}");
+}
+
 #[test]
-fn the_trace_tells_what_happened_at_each_lock() {
+fn the_trace_tells_the_same_as_the_outcome() {
     for scenario in cases() {
         let (outcome, trace) = traced(&scenario, 1);
-        let domain_of: Vec<usize> =
-            (0..).zip(&outcome.domains).flat_map(|(i, d)| vec![i; d.vcpus.len()]).collect();
-        let mut told: HashMap<(usize, u32), Told> = HashMap::new();
-        let mut waits = HashMap::new();
-        let mut holds = HashMap::new();
-        for (at, event) in trace {
-            match event {
-                TraceEvent::LockWait { vcpu, lock } => {
-                    assert_eq!(waits.insert((vcpu, lock), at), None, "waits once at a time");
-                }
-                TraceEvent::LockAcquired { vcpu, lock, waited } => {
-                    let id = (domain_of[vcpu as usize], lock);
-                    assert_eq!(holds.insert(id, (vcpu, at)), None, "one holder at a time");
-                    let t = told.entry(id).or_default();
-                    t.acquisitions += 1;
-                    let since = waits.remove(&(vcpu, lock));
-                    assert_eq!(since.is_some(), waited);
-                    if let Some(since) = since {
-                        t.contended += 1;
-                        t.wait_total += at - since;
-                        t.wait_max = t.wait_max.max(at - since);
-                    }
-                }
-                TraceEvent::LockReleased { vcpu, lock } => {
-                    let id = (domain_of[vcpu as usize], lock);
-                    let (holder, since) = holds.remove(&id).expect("released by its holder");
-                    assert_eq!(holder, vcpu);
-                    let t = told.entry(id).or_default();
-                    t.hold_total += at - since;
-                    t.hold_max = t.hold_max.max(at - since);
-                }
-                _ => {}
-            }
-        }
-        for (i, d) in outcome.domains.iter().enumerate() {
-            for (lock, l) in d.locks.iter().enumerate() {
-                let measured = Told {
-                    acquisitions: l.acquisitions,
-                    contended: l.contended,
-                    wait_total: l.wait_total,
-                    wait_max: l.wait_max,
-                    hold_total: l.hold_total,
-                    hold_max: l.hold_max,
-                };
-                let told = told.remove(&(i, lock as u32)).unwrap_or_default();
-                assert_eq!(told, measured, "{}: {}", d.name, l.name);
-            }
-        }
-        assert!(told.is_empty(), "the trace tells of locks that the outcome has not: {told:?}");
+        check_scheduling(&outcome, &trace);
+        check_locks(&outcome, &trace);
     }
 }
 

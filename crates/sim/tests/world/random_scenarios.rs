@@ -1,9 +1,9 @@
 //! Any small scenario: it ends, its times add up, and it does the same twice.
 
-use crate::common::{domain, host, kernbench, run, scenario};
-use crate::conservation::check_times;
+use crate::common::{domain, host, kernbench, run, scenario, traced};
+use crate::conservation::{check_locks, check_scheduling, check_times};
 use overspin_scenario::{
-    BurnWait, Domain, Ending, Host, Kernel, LockLoop, MS, NS, Scenario, US, Workload,
+    BurnWait, Costs, Domain, Ending, Host, Kernel, LockLoop, MS, NS, Scenario, US, Workload,
 };
 use proptest::prelude::*;
 
@@ -35,26 +35,72 @@ fn guest() -> impl Strategy<Value = Domain> {
         })
 }
 
-fn any_scenario() -> impl Strategy<Value = Scenario> {
-    let schedulers: Vec<_> = overspin_sched::schedulers().iter().map(|s| s.name).collect();
-    let shape = (1..3_u32, 1..3_u32, 1..3_u32, 100..=1000_u32);
-    (shape, prop::sample::select(schedulers), prop::collection::vec(guest(), 1..4), US..30 * MS)
-        .prop_map(|((sockets, cores, threads, smt_permille), scheduler, guests, limit)| {
-            let host = Host { sockets, cores, threads, smt_permille, ..host(1, scheduler) };
-            scenario(host, guests, limit)
+/// Costs, some of them nothing at all.
+fn costs() -> impl Strategy<Value = Costs> {
+    let small = || prop_oneof![Just(0), NS..3 * US];
+    ((100..NS, NS..100 * NS), (small(), small(), small(), small()), (small(), small(), small()))
+        .prop_map(|((cache_hit, spin_iteration), (line, switch, call, ipi), (fence, irq, cold))| {
+            Costs {
+                cache_hit,
+                atomic: fence,
+                same_core: line / 4,
+                cross_core: line / 2,
+                cross_socket: line,
+                spin_iteration,
+                fence,
+                context_switch: switch,
+                hypercall: call,
+                ipi,
+                interrupt: irq,
+                migration: cold * 10,
+            }
         })
 }
 
+fn any_host() -> impl Strategy<Value = Host> {
+    let schedulers: Vec<_> = overspin_sched::schedulers().iter().map(|s| s.name).collect();
+    (
+        (1..3_u32, 1..3_u32, 1..3_u32, 100..=1000_u32),
+        prop::sample::select(schedulers),
+        prop_oneof![Just(Costs::default()), costs()],
+    )
+        .prop_map(|((sockets, cores, threads, smt_permille), scheduler, costs)| Host {
+            sockets,
+            cores,
+            threads,
+            smt_permille,
+            costs,
+            ..host(1, scheduler)
+        })
+}
+
+fn any_scenario() -> impl Strategy<Value = Scenario> {
+    (any_host(), prop::collection::vec((guest(), any::<bool>()), 1..4), US..30 * MS).prop_map(
+        |(host, guests, limit)| {
+            let pcpus = host.pcpus();
+            let guests = guests.into_iter().enumerate().map(|(d, (guest, pinned))| {
+                // vCPUs of pinned guests share pCPUs where they can, and have one each.
+                let pin = |v| vec![(d as u32 + v) % pcpus];
+                let affinity = if pinned { (0..guest.vcpus).map(pin).collect() } else { vec![] };
+                Domain { affinity, ..guest }
+            });
+            scenario(host, guests.collect(), limit)
+        },
+    )
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
     fn any_small_scenario_ends_adds_up_and_repeats(scenario in any_scenario(), seed: u64) {
-        let outcome = run(&scenario, seed);
+        let (outcome, trace) = traced(&scenario, seed);
         prop_assert!(outcome.elapsed <= scenario.limit);
         // Deadlocks take ten seconds to be noticed; nothing here lasts that long.
         prop_assert!(matches!(outcome.ending, Ending::Finished | Ending::Limit));
         check_times(&outcome);
+        check_scheduling(&outcome, &trace);
+        check_locks(&outcome, &trace);
         for (d, asked) in outcome.domains.iter().zip(&scenario.domains) {
             prop_assert_eq!(d.vcpus.len(), asked.vcpus as usize);
             if let Workload::LockLoop(w) = &asked.workload {
