@@ -41,6 +41,7 @@
 extern crate alloc;
 
 mod affinity;
+pub mod conformance;
 mod bvt;
 mod cosched;
 mod cpuset;

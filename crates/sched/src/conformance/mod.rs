@@ -1,0 +1,135 @@
+//! A suite through which a person runs a scheduler of their own: random calls from a seed, and the
+//! contract of [`Scheduler`] checked after each.
+//!
+//! ```
+//! use overspin_sched::{conformance::Suite, make, Params};
+//!
+//! for seed in 0..3 {
+//!     let report = Suite::new(seed).run(|| make("rr", &Params::default()).unwrap());
+//!     assert!(report?.switches > 0);
+//! }
+//! # Ok::<(), overspin_sched::conformance::Failure>(())
+//! ```
+//!
+//! Checked, with the names of the schedulers specification where it has one:
+//!
+//! - after each call: [`Scheduler::is_valid`], and the layer's invariants (I1 a vCPU is on one pCPU,
+//!   I2 runstates sum to elapsed time, I3 nobody runs outside its affinity or pool);
+//! - at each pass: what is chosen is runnable, runs nowhere else, may run there, and has its home
+//!   there; the slice is not negative;
+//! - at each wake-up: a second one changes nothing (I6, T7);
+//! - at each placement: it is within the affinity (T8); pCPUs leave the pool and come back meanwhile;
+//! - at each action: it is about a pCPU that exists; no pass sets the timer of its own slice;
+//! - in the end: nobody is lost, pCPUs do not idle beside work, if the suite is told to ask for that
+//!   (T2, T6), passes at one instant come to an end, and a second run from the same seed makes the
+//!   same decisions (T9). Time stands still and jumps meanwhile (T10).
+//!
+//! A failure names the seed and the last calls. It says nothing about shares, which depend on what a
+//! scheduler promises.
+
+mod calls;
+mod end;
+mod watched;
+mod world;
+
+use crate::ids::{MS, Nanos};
+use crate::scheduler::Scheduler;
+use crate::topology::Topology;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use world::World;
+
+/// What to run. All fields may be changed; [`Suite::new`] has good values.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// What all random choices come from.
+    pub seed: u64,
+    /// The machine; by default chosen by the seed, up to 3 sockets of 3 cores of 2 threads.
+    pub topology: Topology,
+    /// Number of random calls.
+    pub calls: u32,
+    /// At the end all vCPUs compute. Each must then run within this time, in ns; None if the
+    /// scheduler lets some starve.
+    pub runs_within: Option<Nanos>,
+    /// At the end no pCPU may idle for longer than this, in ns, while a vCPU that may run there
+    /// waits; None if the scheduler is not work-conserving.
+    pub idles_at_most: Option<Nanos>,
+}
+
+/// What a run that found nothing wrong did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Calls of the layer.
+    pub calls: u64,
+    /// Passes after which a pCPU ran something else.
+    pub switches: u64,
+    /// A digest of all actions and decisions.
+    pub digest: u64,
+}
+
+/// What is wrong, and how to see it again.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The seed of the run.
+    pub seed: u64,
+    /// The rule that is broken, in words.
+    pub broken: String,
+    /// The last calls before, oldest first.
+    pub calls: Vec<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.broken)?;
+        writeln!(f, "seed {}; the last calls were:", self.seed)?;
+        self.calls.iter().try_for_each(|call| writeln!(f, "  {call}"))
+    }
+}
+
+impl core::error::Error for Failure {}
+
+impl Suite {
+    /// 2,000 calls on a machine that the seed chooses, without the two questions of the end.
+    pub fn new(seed: u64) -> Self {
+        let mut random = world::Random::new(seed);
+        let topology = Topology {
+            sockets: 1 + random.below(3),
+            cores_per_socket: 1 + random.below(3),
+            threads_per_core: 1 + random.below(2),
+        };
+        Self { seed, topology, calls: 2_000, runs_within: None, idles_at_most: None }
+    }
+
+    /// Runs the suite on schedulers that `make` makes; each must be new. Takes tens of milliseconds.
+    ///
+    /// # Errors
+    /// The first rule that was broken.
+    ///
+    /// # Panics
+    /// If the scheduler does, or if [`Topology::check`] refuses the topology.
+    pub fn run(&self, make: impl Fn() -> Box<dyn Scheduler>) -> Result<Report, Failure> {
+        let first = self.once(make())?;
+        let second = self.once(make())?;
+        if first == second {
+            return Ok(first);
+        }
+        let broken = "T9: two runs from one seed decided differently".into();
+        Err(Failure { seed: self.seed, broken, calls: Vec::new() })
+    }
+
+    fn once(&self, scheduler: Box<dyn Scheduler>) -> Result<Report, Failure> {
+        let mut world = World::new(self, scheduler);
+        let result = world.random_calls(self.calls).and_then(|()| self.end(&mut world));
+        result.map_err(|broken| Failure { seed: self.seed, broken, calls: world.last_calls() })?;
+        Ok(world.report())
+    }
+
+    /// All vCPUs compute: does each run, and does no pCPU idle beside work?
+    fn end(&self, world: &mut World) -> Result<(), String> {
+        world.wake_all()?;
+        let longest = self.runs_within.max(self.idles_at_most).unwrap_or(100 * MS);
+        world.watch(longest + MS, self.runs_within, self.idles_at_most)
+    }
+}

@@ -1,0 +1,215 @@
+//! Every scheduler passes the conformance suite, and the suite finds seeded bugs.
+
+use overspin_sched::conformance::{Failure, Report, Suite};
+use overspin_sched::*;
+
+const MS: Nanos = 1_000_000;
+
+/// What the ends of runs may ask of a scheduler: the time within which every vCPU that computes
+/// runs, and for how long a pCPU may idle beside work. With 20 vCPUs at most on one pCPU.
+fn promises(name: &str) -> (Option<Nanos>, Option<Nanos>) {
+    match name {
+        // 20 slices of 30 ms, and half as much again for debts; idle pCPUs look only when told.
+        "credit" | "credit-2016" | "credit-2013" | "credit-2008" => (Some(1_000 * MS), None),
+        // An epoch is 10 ms of credit for each; a vCPU may wait for the end of two. A pCPU has work
+        // only for its runqueue, until load is balanced.
+        "credit2" => (Some(600 * MS), None),
+        // A quantum of 10 ms for each.
+        "rr" => (Some(250 * MS), Some(0)),
+        _ => (None, None),
+    }
+}
+
+fn suite(name: &str, seed: u64) -> Suite {
+    let (runs_within, idles_at_most) = promises(name);
+    Suite { runs_within, idles_at_most, ..Suite::new(seed) }
+}
+
+#[test]
+fn every_scheduler_keeps_the_contract() {
+    for info in schedulers() {
+        let mut switches = 0;
+        for seed in 0..25 {
+            let result =
+                suite(info.name, seed).run(|| make(info.name, &Params::default()).unwrap());
+            let report = result.unwrap_or_else(|failure| panic!("{}: {failure}", info.name));
+            assert!(report.calls > 500, "{}: {report:?}", info.name);
+            switches += report.switches;
+        }
+        assert!(switches > 1_000, "{} did hardly anything: {switches} switches", info.name);
+    }
+}
+
+/// The arrangements of runqueues of credit2, and its version as it is.
+#[test]
+fn credit2_keeps_the_contract_with_any_parameters() {
+    for (i, word) in ["cpu", "core", "socket", "node", "all"].iter().enumerate() {
+        let params = Params::default()
+            .with("runqueue", ParamValue::Word((*word).into()))
+            .with("as_is", ParamValue::Flag(i % 2 == 0))
+            .with("max_pcpus_per_runqueue", ParamValue::Number(1 + 2 * i as i64))
+            .with("smt_power_savings", ParamValue::Flag(i % 2 == 1));
+        for seed in 100..130 {
+            // One runqueue for all pCPUs lets none idle beside work.
+            let idles_at_most = (*word == "all").then_some(0);
+            let suite = Suite { idles_at_most, ..Suite::new(seed) };
+            let result = suite.run(|| make("credit2", &params).unwrap());
+            result.unwrap_or_else(|failure| panic!("{word}: {failure}"));
+        }
+    }
+}
+
+/// A mistake in the scheduler below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bug {
+    None,
+    IgnoresAffinity,
+    PicksAnywhere,
+    QueuesTwice,
+    KeepsSleepers,
+    LosesWhatLeaves,
+    ForgetsHome,
+    NeverTells,
+    NeverEnds,
+    Drifts,
+    SetsSlices,
+}
+
+/// First come, first served, with a quantum; correct but for its bug.
+#[derive(Debug)]
+struct Fifo {
+    bug: Bug,
+    queue: Vec<VcpuId>,
+    /// What only `Bug::Drifts` looks at: a state that outlives the object.
+    drift: Nanos,
+}
+
+impl Fifo {
+    fn tell(&self, cx: &mut Context<'_>, v: VcpuId) {
+        if self.bug != Bug::NeverTells {
+            let idle = cx.affinity(v).hard().iter().find(|p| cx.current(*p).is_none());
+            idle.into_iter().for_each(|p| cx.resched(p));
+        }
+    }
+}
+
+impl Scheduler for Fifo {
+    fn name(&self) -> &'static str {
+        "fifo with a bug"
+    }
+
+    fn start(&mut self, _cx: &mut Context<'_>) {}
+
+    fn create_domain(&mut self, _d: DomainId, _params: DomainParams) {}
+
+    fn set_domain(&mut self, _cx: &mut Context<'_>, _d: DomainId, _params: DomainParams) {}
+
+    fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let p = self.pick(cx, v);
+        cx.set_home(v, p);
+    }
+
+    fn remove(&mut self, _cx: &mut Context<'_>, _v: VcpuId) {}
+
+    fn wake(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        if self.bug == Bug::QueuesTwice || !self.queue.contains(&v) && !cx.is_current(v) {
+            self.queue.push(v);
+            self.tell(cx, v);
+        }
+    }
+
+    fn sleep(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        if cx.is_current(v) {
+            let p = cx.home(v);
+            cx.resched(p);
+        } else if self.bug != Bug::KeepsSleepers {
+            self.queue.retain(|x| *x != v);
+        }
+    }
+
+    fn yield_now(&mut self, _cx: &mut Context<'_>, _v: VcpuId) {}
+
+    fn pick(&mut self, cx: &mut Context<'_>, v: VcpuId) -> PcpuId {
+        match self.bug {
+            Bug::PicksAnywhere => PcpuId(0),
+            _ => cx.affinity(v).hard().toc(cx.home(v)).unwrap_or(PcpuId(0)),
+        }
+    }
+
+    fn schedule(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Decision {
+        let current = cx.current(p);
+        if let Some(v) = current.filter(|v| cx.is_runnable(*v) && self.bug != Bug::LosesWhatLeaves)
+        {
+            self.queue.push(v);
+        }
+        let fits = |v: &VcpuId| {
+            let allowed = cx.affinity(*v).hard().contains(p) || self.bug == Bug::IgnoresAffinity;
+            allowed && (!cx.is_running(*v) || current == Some(*v))
+        };
+        let next = self.queue.iter().position(fits).map(|i| self.queue.remove(i));
+        if let Some(v) = next.filter(|_| self.bug != Bug::ForgetsHome) {
+            cx.set_home(v, p);
+        }
+        if self.bug == Bug::NeverEnds {
+            cx.resched(p);
+        }
+        if self.bug == Bug::SetsSlices {
+            cx.set_timer(TimerId::Slice(p), cx.now() + MS);
+        }
+        let quantum = if self.bug == Bug::Drifts { 10 * MS + self.drift } else { 10 * MS };
+        Decision { next, slice: next.map(|_| quantum) }
+    }
+
+    fn context_saved(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        if self.queue.contains(&v) {
+            self.tell(cx, v);
+        }
+    }
+
+    fn timer(&mut self, _cx: &mut Context<'_>, _timer: TimerId) {}
+
+    fn is_valid(&self, machine: &Machine) -> Result<(), String> {
+        let asleep = self.queue.iter().find(|v| !machine.is_runnable(**v));
+        asleep.map_or(Ok(()), |v| Err(format!("{v:?} is queued and not runnable")))
+    }
+}
+
+/// The first failure in some seeds, or how the last run went.
+fn first_failure(bug: Bug) -> Result<Report, Failure> {
+    let made = std::cell::Cell::new(0);
+    let mut last = Report { calls: 0, switches: 0, digest: 0 };
+    for seed in 0..20 {
+        let suite =
+            Suite { runs_within: Some(400 * MS), idles_at_most: Some(0), ..Suite::new(seed) };
+        last = suite.run(|| {
+            made.set(made.get() + 1);
+            Box::new(Fifo { bug, queue: Vec::new(), drift: made.get() })
+        })?;
+    }
+    Ok(last)
+}
+
+#[test]
+fn seeded_bugs_are_found() {
+    first_failure(Bug::None).unwrap_or_else(|failure| panic!("{failure}"));
+    for (bug, rule) in [
+        (Bug::IgnoresAffinity, "T8: a pass put"),
+        (Bug::PicksAnywhere, "T8: pick put"),
+        (Bug::QueuesTwice, "I6: a second wake-up"),
+        (Bug::KeepsSleepers, "is queued and not runnable"),
+        (Bug::LosesWhatLeaves, "T6: "),
+        (Bug::ForgetsHome, "whose home is"),
+        (Bug::NeverTells, "T2: "),
+        (Bug::NeverEnds, "passes at one instant"),
+        (Bug::Drifts, "T9: "),
+        (Bug::SetsSlices, "set its slice timer"),
+    ] {
+        let failure = first_failure(bug).expect_err(&format!("{bug:?} went unnoticed"));
+        let text = failure.to_string();
+        // A vCPU that is lost starves or leaves a pCPU idle, whichever is seen first.
+        let lost = bug == Bug::LosesWhatLeaves || bug == Bug::NeverTells;
+        let found = text.contains(rule) || lost && (text.contains("T2: ") || text.contains("T6: "));
+        assert!(found, "{bug:?}: {text}");
+        assert!(text.contains(&format!("seed {}", failure.seed)), "{text}");
+    }
+}
