@@ -1,4 +1,4 @@
-//! The test double of [`Platform`]: operating system threads as CPUs.
+//! Operating system threads as CPUs, for the [suite](crate::suite).
 //!
 //! Cells are core atomics, with two differences that only tests want: an unbounded spin yields to
 //! the operating system, so that FIFO locks end in time with more threads than cores; and a CPU
@@ -146,11 +146,20 @@ impl System {
     }
 
     /// Runs `work` on all CPUs, each in a thread of its own.
+    ///
+    /// # Panics
+    /// If one of them does, with what the first said.
     pub fn run_all(self: &Arc<Self>, work: impl Fn(CpuId) + Sync) {
         thread::scope(|scope| {
-            for cpu in 0..self.cpus.len() {
+            let start = |cpu| {
                 let work = &work;
-                scope.spawn(move || self.run(cpu, || work(cpu)));
+                scope.spawn(move || self.run(cpu, || work(cpu)))
+            };
+            let threads: Vec<_> = (0..self.cpus.len()).map(start).collect();
+            for thread in threads {
+                if let Err(panic) = thread.join() {
+                    std::panic::resume_unwind(panic);
+                }
             }
         });
     }

@@ -11,6 +11,8 @@ use loom::cell::UnsafeCell;
 use loom::model::Builder;
 use overspin_locks::{CpuId, RawLock, Tuning};
 
+use crate::Report;
+
 use super::platform::{LoomPlatform, Mutation, World, set_cpu};
 
 /// Steps of one execution. The longest here takes a few hundred; a lock that spins without end and
@@ -111,13 +113,19 @@ pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + 'static) {
 pub struct Model {
     pub(crate) cpus: usize,
     pub(crate) preemptions: usize,
+    time_limit: Option<Duration>,
     body: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Model {
     /// A model of `cpus` CPUs.
     pub fn new(cpus: usize, preemptions: usize, body: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { cpus, preemptions, body: Arc::new(body) }
+        Self { cpus, preemptions, time_limit: None, body: Arc::new(body) }
+    }
+
+    /// The same, given up after so long: what is left of the bound is then unexplored.
+    pub fn time_limit(self, limit: Duration) -> Self {
+        Self { time_limit: Some(limit), ..self }
     }
 
     /// So many CPUs that each take the lock so often.
@@ -145,13 +153,16 @@ impl Model {
     }
 
     /// Runs all executions within the bound, until one fails.
-    pub fn explore(&self, mutation: Mutation) -> Exploration {
-        let Self { cpus, preemptions, body } = self.clone();
+    pub fn explore(&self, mutation: Mutation) -> Report {
+        let Self { cpus, preemptions, body, .. } = self.clone();
         let executions = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&executions);
         let mut builder = Builder::new();
         builder.preemption_bound = Some(preemptions);
         builder.max_branches = MAX_STEPS;
+        builder.max_duration = self.time_limit;
+        // loom looks at the clock this often, counted in executions.
+        builder.checkpoint_interval = 1_000;
         let start = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| {
             builder.check(move || {
@@ -161,9 +172,11 @@ impl Model {
                 body();
             });
         }));
-        Exploration {
-            executions: executions.load(Ordering::Relaxed),
-            time: start.elapsed(),
+        let time = start.elapsed();
+        Report {
+            runs: executions.load(Ordering::Relaxed),
+            time,
+            complete: self.time_limit.is_none_or(|limit| time < limit),
             fault: result.err().map(|panic| crate::panic_message(&*panic)),
         }
     }
@@ -203,14 +216,14 @@ impl Model {
 
     /// Explores and prints a line: what a test shows with `--nocapture`, and where the numbers in
     /// docs/model-checking.md come from.
-    fn tell(&self, mutation: Mutation) -> Exploration {
+    fn tell(&self, mutation: Mutation) -> Report {
         let result = self.explore(mutation);
         println!(
             "{}: {mutation:?}, {} CPUs, {} preemptions: {} executions, {} ms",
             std::thread::current().name().unwrap_or("?"),
             self.cpus,
             self.preemptions,
-            result.executions,
+            result.runs,
             result.time.as_millis(),
         );
         result
@@ -225,15 +238,4 @@ impl Debug for Model {
             .field("preemptions", preemptions)
             .finish_non_exhaustive()
     }
-}
-
-/// What came out of a model.
-#[derive(Clone, Debug)]
-pub struct Exploration {
-    /// Executions run; the last one failed if there is a fault.
-    pub executions: usize,
-    /// How long they took.
-    pub time: Duration,
-    /// What went wrong in the first execution that failed.
-    pub fault: Option<String>,
 }

@@ -7,10 +7,12 @@
 
 mod cells;
 mod harness;
+mod models;
 mod platform;
 
 pub use cells::{LoomU8, LoomU16, LoomU32, LoomUsize, Tiny, TinyCell};
-pub use harness::{EXCLUSION_MESSAGE, Exploration, Model, NO_SPIN, Protected, on_cpus};
+pub use harness::{EXCLUSION_MESSAGE, Model, NO_SPIN, Protected, on_cpus};
+pub use models::{irqsave, last_user_frees, spurious_wakes, tries};
 pub use platform::{
     DEADLOCK_MESSAGE, FREED_MESSAGE, LoomPlatform, Mutation, Point, World, set_cpu, world,
 };

@@ -93,6 +93,8 @@ struct Cpu {
     latch: AtomicBool,
     newest_latch: Cell<bool>,
     irqs_on: Cell<bool>,
+    /// Handlers that run on it, one over the other.
+    level: Cell<usize>,
     irq: RefCell<Option<(Point, Deferred)>>,
     spurious_wakes: Cell<u32>,
     /// What a late clear or registration will do at the next sleep.
@@ -165,6 +167,7 @@ impl World {
             latch: AtomicBool::new(false),
             newest_latch: Cell::new(false),
             irqs_on: Cell::new(true),
+            level: Cell::new(0),
             irq: RefCell::new(None),
             spurious_wakes: Cell::new(0),
             deferred: RefCell::new(Vec::new()),
@@ -275,7 +278,9 @@ impl World {
         let due = cpu.irq.borrow_mut().take_if(|(point, _)| at.is_none_or(|at| at == *point));
         if let Some((_, handler)) = due {
             cpu.irqs_on.set(false);
+            cpu.level.set(cpu.level.get() + 1);
             handler();
+            cpu.level.set(cpu.level.get() - 1);
             cpu.irqs_on.set(true);
         }
     }
@@ -430,6 +435,10 @@ impl Platform for LoomPlatform {
 
     fn seeded(bug: Bug) -> bool {
         world().mutation == Mutation::Seeded(bug)
+    }
+
+    fn ctx_level() -> usize {
+        world().here().level.get()
     }
 
     fn numa_node() -> usize {

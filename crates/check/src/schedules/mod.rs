@@ -17,4 +17,4 @@ mod strategy;
 pub use cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
 pub use plans::{last_user_frees, mixed, pairs};
 pub use platform::{SchedulePlatform, World, on_cpus, world};
-pub use strategy::{Outcome, Plan, Strategy};
+pub use strategy::{Plan, Strategy};

@@ -1,8 +1,8 @@
 //! The world of random schedules as a [`Platform`].
 //!
 //! **Waiting.** Who looked in vain, with no bound on its looks, is parked until somebody writes the
-//! cell. When all are parked nobody can make progress, and shuttle says `deadlock`. Loops with a
-//! bound, and [`Platform::relax`], give way.
+//! cell. When all who are not done are parked nobody can make progress, and the plan fails. Loops
+//! with a bound, and [`Platform::relax`], give way.
 //!
 //! **Interrupts.** Each CPU has some to come, which strike at accesses drawn by lot where interrupts
 //! are on. A handler runs in the context above, with interrupts off.
@@ -22,7 +22,7 @@ use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread::Thread;
 
 use super::cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
-use crate::model::FREED_MESSAGE;
+use crate::model::{DEADLOCK_MESSAGE, FREED_MESSAGE};
 
 /// One access in so many is struck by an interrupt, if one is to come.
 const INTERRUPT_ONE_IN: u32 = 8;
@@ -63,6 +63,7 @@ struct Cpu {
     parked_at: Cell<Option<u64>>,
     latch: Cell<bool>,
     irqs_off: Cell<bool>,
+    done: Cell<bool>,
     level: Cell<usize>,
     /// Interrupts to come, and what they do.
     irqs: Cell<u32>,
@@ -107,11 +108,12 @@ pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + Send + Sync + 'static) {
             shuttle::thread::spawn(move || {
                 assert_eq!(SchedulePlatform::cpu_id(), cpu, "CPUs are made once");
                 work(cpu);
+                world().done();
             })
         })
         .collect();
     work(0);
-    world().here().irqs.set(0);
+    world().done();
     for other in others {
         other.join().expect("a panic ends the execution");
     }
@@ -221,9 +223,24 @@ impl World {
         if cpu.acquires.get() && cpu.parked_at.get().is_none() {
             cpu.parked_at.set(Some(self.next_stamp()));
         }
+        self.assert_progress();
         while cpu.waits.get().is_some() {
             shuttle::thread::park();
         }
+    }
+
+    /// This CPU does nothing any more, and takes no interrupts.
+    fn done(&self) {
+        self.here().irqs.set(0);
+        self.here().done.set(true);
+        self.assert_progress();
+    }
+
+    fn assert_progress(&self) {
+        let is_done = |cpu: &Cpu| cpu.done.get();
+        let is_stuck = |cpu: &Cpu| is_done(cpu) || cpu.waits.get().is_some();
+        let deadlock = self.cpus.iter().all(is_stuck) && !self.cpus.iter().all(is_done);
+        assert!(!deadlock, "{DEADLOCK_MESSAGE}");
     }
 
     fn wake(&self, cpu: &Cpu) {

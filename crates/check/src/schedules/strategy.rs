@@ -5,13 +5,14 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use overspin_locks::Bug;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
 use super::platform::World;
+use crate::Report;
 
 /// Steps of one execution. The longest of a lock that ends takes some ten thousand.
 const MAX_STEPS: usize = 1_000_000;
@@ -47,17 +48,6 @@ pub struct Plan {
     body: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// What came out of a plan.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Schedules run; the last one failed if there is a fault.
-    pub schedules: usize,
-    /// How long they took.
-    pub time: Duration,
-    /// What went wrong in the first schedule that failed.
-    pub fault: Option<String>,
-}
-
 impl Plan {
     /// What the calling thread does, which is CPU 0 of `cpus`; see [`on_cpus`](super::on_cpus).
     pub fn new(cpus: usize, body: impl Fn() + Send + Sync + 'static) -> Self {
@@ -71,7 +61,7 @@ impl Plan {
         schedules: usize,
         seed: u64,
         bug: Option<Bug>,
-    ) -> Outcome {
+    ) -> Report {
         let count = Arc::new(AtomicUsize::new(0));
         let (counter, body, cpus) = (Arc::clone(&count), Arc::clone(&self.body), self.cpus);
         let execution = move || {
@@ -93,9 +83,10 @@ impl Plan {
                 Runner::new(Awake(ManuallyDrop::new(scheduler)), config).run(execution)
             }
         }));
-        Outcome {
-            schedules: count.load(Ordering::Relaxed),
+        Report {
+            runs: count.load(Ordering::Relaxed),
             time: start.elapsed(),
+            complete: true,
             fault: result.err().map(|panic| crate::panic_message(&*panic)),
         }
     }

@@ -1,0 +1,256 @@
+//! All checks of one lock, as a list.
+
+use std::fmt::{self, Debug};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use overspin_locks::RawLock;
+
+use crate::model::{self, FREED_MESSAGE, LoomPlatform, Model, Mutation, Point};
+use crate::schedules::{self, Plan, SchedulePlatform, Strategy};
+use crate::threads::StdPlatform;
+use crate::{Profile, Report, panic_message, suite};
+
+/// CPUs of the random schedules, and how many schedules of each plan: some seconds in all.
+const SCHEDULES: [(usize, usize); 3] = [(4, 1_000), (8, 500), (16, 200)];
+
+/// Acquisitions, or other things to do, of each CPU in a random schedule.
+const ROUNDS: usize = 3;
+
+/// Where a check runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum World {
+    /// The model checker: exhaustive up to the bound, weak memory.
+    Model,
+    /// Random schedules: more CPUs, sequentially consistent memory.
+    Schedules,
+    /// Operating system threads.
+    Threads,
+}
+
+impl World {
+    /// As it is called in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Schedules => "schedules",
+            Self::Threads => "threads",
+        }
+    }
+}
+
+/// How much is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// CPUs, acquisitions of each, and preemptions of one model in place of the usual three; what is
+    /// left out is 2, 2, and the lock's own.
+    pub cpus: Option<usize>,
+    /// See `cpus`.
+    pub pairs: Option<usize>,
+    /// See `cpus`.
+    pub preemptions: Option<usize>,
+    /// Seed of the random schedules.
+    pub seed: u64,
+    /// How long one model may take. What was not reached by then is not covered.
+    pub time_limit: Duration,
+}
+
+impl Limits {
+    /// Most CPUs of a model: loom has room for so many threads.
+    pub const MAX_CPUS: usize = 4;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            cpus: None,
+            pairs: None,
+            preemptions: None,
+            seed: 1,
+            time_limit: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What no check here covers, in a line each; `docs/model-checking.md` says more.
+pub const NOT_COVERED: &[&str] = &[
+    "more CPUs, acquisitions or preemptions than stated; schedules that were not drawn",
+    "interleavings that loom takes for equal: it remembers one access of a cell, not one of each CPU",
+    "stores that take effect late, and stores that cut a release sequence (late reads are covered)",
+    "weak memory with more CPUs than the models have: schedules are sequentially consistent",
+    "starvation: a lock that always lets the same CPU in passes, unless it promises an order",
+    "in models, interrupts at other points than the three stated (in schedules they strike anywhere)",
+    "lost kicks, which are the platform's bug, and time, which is the simulator's subject",
+];
+
+/// What a report means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing was found, and all that the bound asks for was explored.
+    Passes,
+    /// Nothing was found before the time limit.
+    Unfinished,
+    /// The lock is known to have this flaw, and it was found.
+    KnownFlaw,
+    /// Something was found, or a known flaw was not.
+    Fails,
+}
+
+impl Verdict {
+    /// As it is called in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Passes => "passes",
+            Self::Unfinished => "unfinished",
+            Self::KnownFlaw => "known flaw",
+            Self::Fails => "FAILS",
+        }
+    }
+}
+
+/// One check of one lock.
+pub struct Check {
+    /// What is checked.
+    pub name: &'static str,
+    /// Where.
+    pub world: World,
+    /// CPUs.
+    pub cpus: usize,
+    /// How far: acquisitions, preemptions, strategy; in words.
+    pub bound: String,
+    known_flaw: bool,
+    run: Box<dyn Fn() -> Report>,
+}
+
+impl Check {
+    /// Runs it. Panics of what is checked are caught, and printed unless [`quietly`](crate::quietly).
+    pub fn run(&self) -> Report {
+        (self.run)()
+    }
+
+    /// What the report of this check means.
+    pub fn verdict(&self, report: &Report) -> Verdict {
+        match &report.fault {
+            Some(fault) if self.known_flaw && fault.contains(FREED_MESSAGE) => Verdict::KnownFlaw,
+            Some(_) => Verdict::Fails,
+            // Only the model is sure to find it.
+            None if self.known_flaw && self.world == World::Model => Verdict::Fails,
+            None if !report.complete => Verdict::Unfinished,
+            None => Verdict::Passes,
+        }
+    }
+
+    fn model(name: &'static str, pairs: &str, model: Model, limits: &Limits) -> Self {
+        let model = model.time_limit(limits.time_limit);
+        Self {
+            name,
+            world: World::Model,
+            cpus: model.cpus,
+            bound: format!("{pairs}, {} preemptions", model.preemptions),
+            known_flaw: false,
+            run: Box::new(move || model.explore(Mutation::None)),
+        }
+    }
+
+    fn plan(name: &'static str, plan: Plan, strategy: Strategy, count: usize, seed: u64) -> Self {
+        Self {
+            name,
+            world: World::Schedules,
+            cpus: plan.cpus,
+            bound: format!("{count} {} schedules", strategy.name()),
+            known_flaw: false,
+            run: Box::new(move || plan.explore(strategy, count, seed, None)),
+        }
+    }
+
+    fn test(name: &'static str, test: Box<dyn Fn()>) -> Self {
+        let run = move || {
+            let start = Instant::now();
+            let result = catch_unwind(AssertUnwindSafe(&test));
+            Report {
+                runs: 1,
+                time: start.elapsed(),
+                complete: true,
+                fault: result.err().map(|panic| panic_message(&*panic)),
+            }
+        };
+        let bound = "once".into();
+        let (world, cpus) = (World::Threads, suite::CPUS);
+        Self { name, world, cpus, bound, known_flaw: false, run: Box::new(run) }
+    }
+}
+
+impl Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Check")
+            .field("name", &self.name)
+            .field("world", &self.world)
+            .field("cpus", &self.cpus)
+            .field("bound", &self.bound)
+            .finish_non_exhaustive()
+    }
+}
+
+/// All checks of one lock, which is given as it is in each world, from the most telling to the least.
+/// Run them in this order and stop at the first that fails: a broken lock can hang threads.
+pub fn checks<M, S, T>(profile: Profile, limits: &Limits) -> Vec<Check>
+where
+    M: RawLock<LoomPlatform> + 'static,
+    S: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    S::Shared: Send + Sync,
+    T: RawLock<StdPlatform> + Sync + 'static,
+    T::Shared: Sync,
+{
+    let mut checks = models::<M>(profile, limits);
+    for (cpus, count) in
+        SCHEDULES.into_iter().filter(|(cpus, _)| *cpus <= S::INFO.max_cpus as usize)
+    {
+        for strategy in [Strategy::Random, Strategy::Pct] {
+            let add = |name, plan| Check::plan(name, plan, strategy, count, limits.seed);
+            let order = if S::INFO.fair { "pairs, in order of arrival" } else { "pairs" };
+            checks.push(add(order, schedules::pairs::<S>(cpus, ROUNDS, 2)));
+            checks.push(add("tries, nesting, interrupts", schedules::mixed::<S>(cpus, ROUNDS)));
+            let freed = add("access after release", schedules::last_user_frees::<S>(cpus));
+            checks.push(Check { known_flaw: profile.touches_after_release, ..freed });
+        }
+    }
+    checks.extend(
+        suite::all::<T>(profile.records_waiters).map(|(name, test)| Check::test(name, test)),
+    );
+    checks
+}
+
+fn models<L: RawLock<LoomPlatform> + 'static>(profile: Profile, limits: &Limits) -> Vec<Check> {
+    let Limits { cpus, pairs, preemptions, .. } = *limits;
+    let sizes = if cpus.or(pairs).or(preemptions).is_some() {
+        let preemptions = preemptions.unwrap_or(profile.preemptions[0]);
+        vec![(cpus.unwrap_or(2), pairs.unwrap_or(2), preemptions)]
+    } else {
+        let [p, q, r] = profile.preemptions;
+        vec![(2, 2, p), (3, 1, q), (3, 2, r)]
+    };
+    let mut checks = Vec::new();
+    let mut add = |name, pairs: &str, model| checks.push(Check::model(name, pairs, model, limits));
+    for (cpus, pairs, preemptions) in sizes {
+        let words = if pairs == 1 { "1 pair each" } else { &format!("{pairs} pairs each") };
+        add("pairs", words, Model::pairs::<L>(cpus, pairs, preemptions));
+    }
+    add("tries", "2 pairs, 2 tries", model::tries::<L>());
+    for (name, point) in [
+        ("interrupt while spinning", Point::Spin),
+        ("interrupt before the latch is cleared", Point::Clear),
+        ("interrupt before the sleep", Point::Poll),
+    ] {
+        // The other points are on the way to sleep.
+        if point == Point::Spin || L::INFO.blocks {
+            add(name, "1 pair each, 1 by a handler", model::irqsave::<L>(point));
+        }
+    }
+    if L::INFO.blocks {
+        add("sleeps that end for no reason", "1 pair each", model::spurious_wakes::<L>());
+    }
+    let freed =
+        Check::model("access after release", "1 pair each", model::last_user_frees::<L>(), limits);
+    checks.push(Check { known_flaw: profile.touches_after_release, ..freed });
+    checks
+}

@@ -1,0 +1,73 @@
+//! The models that every lock must pass, besides [`Model::pairs`].
+
+use std::rc::Rc;
+
+use overspin_locks::RawLock;
+
+use super::harness::{Model, Protected, on_cpus};
+use super::platform::{LoomPlatform, Point, world};
+
+/// One CPU tries twice while another takes the lock twice.
+pub fn tries<L: RawLock<LoomPlatform> + 'static>() -> Model {
+    Model::new(2, 3, || {
+        let it = Protected::<L>::new(2);
+        let shared = Rc::clone(&it);
+        on_cpus(2, move |cpu| {
+            for _ in 0..2 {
+                if cpu == 0 {
+                    shared.pair();
+                } else if let Some(token) = shared.lock.try_lock(&shared.shared) {
+                    shared.inside();
+                    shared.lock.unlock(&shared.shared, token);
+                }
+            }
+        });
+        assert!(!it.lock.is_locked(&it.shared), "nobody holds it, but it is locked");
+    })
+}
+
+/// Two CPUs, and an interrupt handler on one that takes the same lock.
+pub fn irqsave<L: RawLock<LoomPlatform> + 'static>(point: Point) -> Model {
+    Model::new(2, 3, move || {
+        let it = Protected::<L>::new(2);
+        let shared = Rc::clone(&it);
+        on_cpus(2, move |cpu| {
+            if cpu == 1 {
+                let handler = Rc::clone(&shared);
+                world().arm(point, move || handler.pair_irqsave());
+            }
+            shared.pair_irqsave();
+        });
+        it.assert_idle(3);
+    })
+}
+
+/// Each CPU's first sleep ends for no reason.
+pub fn spurious_wakes<L: RawLock<LoomPlatform> + 'static>() -> Model {
+    Model::new(2, 3, || {
+        let it = Protected::<L>::new(2);
+        let shared = Rc::clone(&it);
+        on_cpus(2, move |_| {
+            world().wake_spuriously(1);
+            shared.pair();
+        });
+        it.assert_idle(2);
+    })
+}
+
+/// Whoever is last in the critical section frees the lock after its own unlock. A lock whose
+/// unlock touches it after the release has then touched freed memory.
+pub fn last_user_frees<L: RawLock<LoomPlatform> + 'static>() -> Model {
+    Model::new(2, 2, || {
+        world().expect_free();
+        let it = Protected::<L>::new(2);
+        on_cpus(2, move |_| {
+            let token = it.lock.lock(&it.shared);
+            let last = it.inside() == 2;
+            it.lock.unlock(&it.shared, token);
+            if last {
+                world().free(&it.lock);
+            }
+        });
+    })
+}

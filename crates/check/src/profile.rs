@@ -1,0 +1,45 @@
+//! What the checks must know of a lock that its [`LockInfo`] does not say.
+
+use overspin_locks::LockInfo;
+
+/// How a lock is to be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Preemptions in the models of two CPUs twice, three once, and three twice: as many as take some
+    /// seconds.
+    pub preemptions: [usize; 3],
+    /// Its unlock looks at the lock after the release: a known flaw, which the checks must then find.
+    pub touches_after_release: bool,
+    /// It can tell whether somebody waits.
+    pub records_waiters: bool,
+}
+
+impl Default for Profile {
+    /// For a lock without known flaws. The bounds are those of most locks.
+    fn default() -> Self {
+        Self { preemptions: [6, 3, 1], touches_after_release: false, records_waiters: true }
+    }
+}
+
+/// Locks that need other preemptions, as their queues take more steps.
+const PREEMPTIONS: &[(&str, [usize; 3])] =
+    &[("mcs-tp", [3, 1, 1]), ("malthusian", [4, 3, 1]), ("shfllock", [3, 3, 1])];
+
+/// Published locks whose release is not their last access.
+const TOUCHES_AFTER_RELEASE: &[&str] = &["xen-pv", "pv-ticket-2012"];
+
+/// Locks that keep no record of waiters.
+const KEEPS_NO_RECORD: &[&str] = &["ttas", "qspinlock-tas"];
+
+impl Profile {
+    /// Of a lock of the registry, or the default.
+    pub fn of(lock: &LockInfo) -> Self {
+        let usual = Self::default();
+        let preemptions = PREEMPTIONS.iter().find(|(name, _)| *name == lock.name);
+        Self {
+            preemptions: preemptions.map_or(usual.preemptions, |(_, preemptions)| *preemptions),
+            touches_after_release: TOUCHES_AFTER_RELEASE.contains(&lock.name),
+            records_waiters: !KEEPS_NO_RECORD.contains(&lock.name),
+        }
+    }
+}

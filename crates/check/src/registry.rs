@@ -1,0 +1,57 @@
+//! The checks of a lock that is chosen by name.
+
+use overspin_locks::{LockVisitor, RawLock, for_each_lock, with_lock};
+
+use crate::model::{LoomPlatform, Mutation};
+use crate::schedules::SchedulePlatform;
+use crate::seeded::{Caught, hunt};
+use crate::threads::StdPlatform;
+use crate::{Check, Limits, Profile, checks};
+
+/// What a name or an alias stands for.
+struct Name;
+
+impl LockVisitor<StdPlatform> for Name {
+    type Output = &'static str;
+
+    fn visit<L: RawLock<StdPlatform> + 'static>(self) -> &'static str {
+        L::INFO.name
+    }
+}
+
+macro_rules! by_name {
+    ($($lock:ident)+) => {
+        use overspin_locks::{$($lock),+};
+
+        /// All checks of the lock that `name`, or an alias, stands for; `None` if there is no such
+        /// lock.
+        pub fn checks_by_name(name: &str, limits: &Limits) -> Option<Vec<Check>> {
+            let name = with_lock::<StdPlatform, _>(name, Name)?;
+            $({
+                let info = &<$lock<StdPlatform> as RawLock<StdPlatform>>::INFO;
+                if info.name == name {
+                    return Some(checks::<
+                        $lock<LoomPlatform>,
+                        $lock<SchedulePlatform>,
+                        $lock<StdPlatform>,
+                    >(Profile::of(info), limits));
+                }
+            })+
+            None
+        }
+
+        /// Looks for `bug` in the lock that `name`, or an alias, stands for; `None` if there is no
+        /// such lock, and within it if the bug survives.
+        pub fn seeded_by_name(name: &str, bug: Mutation) -> Option<Option<Caught>> {
+            let name = with_lock::<StdPlatform, _>(name, Name)?;
+            $(
+                if <$lock<StdPlatform> as RawLock<StdPlatform>>::INFO.name == name {
+                    return Some(hunt::<$lock<LoomPlatform>, $lock<SchedulePlatform>>(bug));
+                }
+            )+
+            None
+        }
+    };
+}
+
+for_each_lock!(by_name);

@@ -1,0 +1,120 @@
+//! Bugs that are put into a lock on purpose, and that the checks must catch: who trusts the checks of
+//! a lock should see them fail.
+//!
+//! Here are the bugs that the usual models and plans reach. Those that need a world of their own,
+//! such as tickets of two bits, are in the tests of this workspace; `docs/model-checking.md` has all.
+
+use std::time::Duration;
+
+use overspin_locks::{Bug, RawLock};
+
+use crate::model::{LoomPlatform, Model, Mutation};
+use crate::schedules::{self, SchedulePlatform, Strategy};
+
+/// Schedules of each plan. The bug that hides best takes some two thousand.
+const SCHEDULES: usize = 20_000;
+
+/// Seed of the schedules.
+const SEED: u64 = 1;
+
+/// The locks, and the bugs of each besides the ones of [`EVERY`].
+const BUGS: &[(&str, Mutation)] = &[
+    ("lock-byte", Mutation::SplitSwap),
+    ("xen-pv", Mutation::NoUnlockFence),
+    ("xen-pv", Mutation::NoWaiterFence),
+    ("xen-pv", Mutation::LateClear),
+    ("xen-pv", Mutation::LateRegistration),
+    ("futex", Mutation::Seeded(Bug::F1FutexForgetsOtherSleepers)),
+    ("futex", Mutation::Seeded(Bug::F2FutexWaitsWithoutComparing)),
+    ("pv-ticket-2012", Mutation::Seeded(Bug::P1PvTicketFlagBeforeRelease)),
+    ("pv-ticket", Mutation::Seeded(Bug::P3PvTicketHeadBeforeFlag)),
+    ("pv-ticket", Mutation::Seeded(Bug::P4PvTicketKicksOldTicket)),
+    ("pv-ticket", Mutation::Seeded(Bug::P5PvTicketFlagClearedBlindly)),
+    ("pv-ticket", Mutation::Seeded(Bug::P6PvTicketRecordWithoutNull)),
+    ("preemptable", Mutation::Seeded(Bug::K2PreemptableServesWithoutReleasing)),
+    ("qspinlock", Mutation::Seeded(Bug::Q1QspinlockPendingNotUndone)),
+    ("qspinlock", Mutation::Seeded(Bug::Q2QspinlockDropsTheTail)),
+    ("pv-qspinlock", Mutation::Seeded(Bug::V1PvQspinlockHeadHalted)),
+    ("pv-qspinlock", Mutation::Seeded(Bug::V2PvQspinlockKicksSleepersOnly)),
+    ("pv-qspinlock", Mutation::Seeded(Bug::V3PvQspinlockLooksBeforePromoting)),
+    ("pv-qspinlock", Mutation::Seeded(Bug::V4PvQspinlockReleaseBeforeRemoval)),
+    ("pv-qspinlock", Mutation::Seeded(Bug::V5PvQspinlockNestedWaitClearsLatch)),
+    ("pv-qspinlock", Mutation::Seeded(Bug::V6PvQspinlockSlowBeforeEntry)),
+    ("mcs", Mutation::SplitSwap),
+    ("mcs", Mutation::Seeded(Bug::M1McsLinkBeforeReset)),
+    ("mcs", Mutation::Seeded(Bug::M2McsUnlockLeavesUnlinkedWaiter)),
+    ("clh", Mutation::SplitSwap),
+    ("clh", Mutation::NoPublication),
+    ("clh", Mutation::Seeded(Bug::C2ClhReuseWithoutNewVersion)),
+    ("mcs-tp", Mutation::SplitSwap),
+    ("mcs-tp", Mutation::Seeded(Bug::Y1McsTpGrantIgnoresTimeOut)),
+    ("malthusian", Mutation::SplitSwap),
+    ("malthusian", Mutation::Seeded(Bug::A1MalthusianPassiveListIgnored)),
+    ("cna", Mutation::SplitSwap),
+    ("cna", Mutation::Seeded(Bug::N1CnaSecondaryQueueIgnored)),
+    ("twa", Mutation::Seeded(Bug::W1TwaGrantBeforeSlot)),
+    ("shfllock", Mutation::Seeded(Bug::S1ShflLockMovesTheTail)),
+    ("hemlock", Mutation::SplitSwap),
+    ("hemlock", Mutation::Seeded(Bug::H1HemlockUnlockWithoutAcknowledgement)),
+];
+
+/// Bugs that any lock can have.
+const EVERY: [Mutation; 2] = [Mutation::NoRelease, Mutation::NoAcquire];
+
+/// The bugs that are tried on the lock of this name.
+pub fn bugs(lock: &str) -> Vec<Mutation> {
+    let of_lock = BUGS.iter().filter(|(name, _)| *name == lock);
+    EVERY.into_iter().chain(of_lock.map(|(_, bug)| *bug)).collect()
+}
+
+/// What a bug is called in reports: as in the code.
+pub fn name(bug: Mutation) -> String {
+    match bug {
+        Mutation::Seeded(bug) => format!("{bug:?}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// How a bug was caught.
+#[derive(Clone, Debug)]
+pub struct Caught {
+    /// The model, or the plan, in words.
+    pub by: String,
+    /// Executions until then.
+    pub runs: usize,
+    /// How long they took.
+    pub time: Duration,
+    /// What was seen.
+    pub fault: String,
+}
+
+/// Puts `bug` into a lock and looks for it, with models first and then with schedules, from small to
+/// large; `None` if it survives all of them.
+pub fn hunt<M, S>(bug: Mutation) -> Option<Caught>
+where
+    M: RawLock<LoomPlatform> + 'static,
+    S: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    S::Shared: Send + Sync,
+{
+    for (cpus, pairs, preemptions) in [(2, 1, 2), (3, 1, 2), (2, 2, 3)] {
+        let report = Model::pairs::<M>(cpus, pairs, preemptions).explore(bug);
+        if let Some(fault) = report.fault {
+            let by = format!("model, {cpus} CPUs x {pairs}, {preemptions} preemptions");
+            return Some(Caught { by, runs: report.runs, time: report.time, fault });
+        }
+    }
+    // The platform's own bugs are about orders, of which there are none to lose here.
+    let Mutation::Seeded(bug) = bug else { return None };
+    for (name, plan) in
+        [("pairs", schedules::pairs::<S>(4, 3, 2)), ("nesting", schedules::mixed::<S>(4, 4))]
+    {
+        for strategy in [Strategy::Random, Strategy::Pct] {
+            let report = plan.explore(strategy, SCHEDULES, SEED, Some(bug));
+            if let Some(fault) = report.fault {
+                let by = format!("{} schedules, {name}, 4 CPUs", strategy.name());
+                return Some(Caught { by, runs: report.runs, time: report.time, fault });
+            }
+        }
+    }
+    None
+}

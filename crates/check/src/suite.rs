@@ -1,0 +1,222 @@
+//! What every lock must do, written once and run over operating system threads.
+//!
+//! What threads cannot show, an order that is missing or an access after the release, is for
+//! [`model`](crate::model). A lock that loses a waiter hangs here: check it there first.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+use overspin_locks::{CapacityError, RawLock, Tuning};
+
+use crate::threads::{StdPlatform, System};
+
+/// CPUs of a test: more than most test machines have to spare.
+pub const CPUS: usize = 4;
+/// The lock's own budget.
+pub const DEFAULT: Tuning = Tuning { spin_budget: None };
+/// Sleep at once: the way to exercise the slow path of a lock that has one.
+pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0) };
+
+/// Everything in here, by name.
+pub fn all<L: RawLock<StdPlatform> + Sync + 'static>(
+    records_waiters: bool,
+) -> impl Iterator<Item = (&'static str, Box<dyn Fn()>)>
+where
+    L::Shared: Sync,
+{
+    let tests: [(_, Box<dyn Fn()>); 8] = [
+        ("exclusion", Box::new(|| exclusion::<L>(DEFAULT))),
+        ("exclusion, no spinning", Box::new(|| exclusion::<L>(NO_SPIN))),
+        ("exclusion, with tries", Box::new(|| exclusion_with_tries::<L>(NO_SPIN))),
+        ("try_lock and is_locked", Box::new(try_lock::<L>)),
+        ("lock_irqsave", Box::new(irqsave::<L>)),
+        ("20 locks held at once", Box::new(many_locks_held::<L>)),
+        ("waiters", Box::new(move || waiters::<L>(DEFAULT, records_waiters))),
+        ("capacity", Box::new(capacity::<L>)),
+    ];
+    tests.into_iter()
+}
+
+/// In the critical section each CPU counts up, looks whether somebody else did, and counts back,
+/// as the validation of Concurrency Kit does: an intruder is seen from both sides.
+///
+/// # Panics
+/// If it does not hold, as a test.
+pub fn exclusion<L: RawLock<StdPlatform> + Sync>(tuning: Tuning)
+where
+    L::Shared: Sync,
+{
+    const ROUNDS: usize = 2_000;
+    const DEPTH: usize = 8;
+    let lock = L::new();
+    let shared = L::shared(CPUS, tuning).unwrap();
+    let inside = AtomicUsize::new(0);
+    // Load and store apart, so that an intruder also loses updates.
+    let total = AtomicUsize::new(0);
+    System::new(CPUS).run_all(|_| {
+        for _ in 0..ROUNDS {
+            let token = lock.lock(&shared);
+            for depth in 0..DEPTH {
+                assert_eq!(inside.fetch_add(1, Relaxed), depth);
+            }
+            total.store(total.load(Relaxed) + 1, Relaxed);
+            for depth in (0..DEPTH).rev() {
+                assert_eq!(inside.fetch_sub(1, Relaxed), depth + 1);
+            }
+            lock.unlock(&shared, token);
+        }
+    });
+    assert_eq!(total.into_inner(), CPUS * ROUNDS);
+    assert_idle::<L>(&lock, &shared);
+}
+
+/// Half of the CPUs only try.
+///
+/// # Panics
+/// If it does not hold, as a test.
+pub fn exclusion_with_tries<L: RawLock<StdPlatform> + Sync>(tuning: Tuning)
+where
+    L::Shared: Sync,
+{
+    const ROUNDS: usize = 2_000;
+    let lock = L::new();
+    let shared = L::shared(CPUS, tuning).unwrap();
+    let inside = AtomicUsize::new(0);
+    System::new(CPUS).run_all(|cpu| {
+        for _ in 0..ROUNDS {
+            let token =
+                if cpu % 2 == 0 { Some(lock.lock(&shared)) } else { lock.try_lock(&shared) };
+            if let Some(token) = token {
+                assert_eq!(inside.fetch_add(1, Relaxed), 0);
+                assert_eq!(inside.fetch_sub(1, Relaxed), 1);
+                lock.unlock(&shared, token);
+            }
+        }
+    });
+    assert_idle::<L>(&lock, &shared);
+}
+
+/// `try_lock` succeeds on a free lock, fails on a held one, and `is_locked` agrees.
+///
+/// # Panics
+/// If it does not hold, as a test.
+pub fn try_lock<L: RawLock<StdPlatform>>() {
+    System::new(1).run(0, || {
+        let lock = L::new();
+        let shared = L::shared(1, DEFAULT).unwrap();
+        assert_idle::<L>(&lock, &shared);
+        // More often than any ticket of 8 bits has values.
+        for _ in 0..1_000 {
+            let token = lock.try_lock(&shared).expect("the lock is free");
+            assert!(lock.is_locked(&shared));
+            assert!(!lock.is_contended(&shared));
+            assert!(lock.try_lock(&shared).is_none(), "the lock is held");
+            lock.unlock(&shared, token);
+            assert_idle::<L>(&lock, &shared);
+        }
+    });
+}
+
+/// `lock_irqsave` holds the lock and `unlock` gives it back.
+///
+/// # Panics
+/// If it does not hold, as a test.
+pub fn irqsave<L: RawLock<StdPlatform>>() {
+    System::new(1).run(0, || {
+        let lock = L::new();
+        let shared = L::shared(1, DEFAULT).unwrap();
+        let (token, ()) = lock.lock_irqsave(&shared);
+        assert!(lock.is_locked(&shared));
+        lock.unlock(&shared, token);
+        assert_idle::<L>(&lock, &shared);
+    });
+}
+
+/// A CPU holds more locks at once than it has queue nodes, if the lock has any, and another wants
+/// them all.
+///
+/// # Panics
+/// If it does not hold, as a test.
+pub fn many_locks_held<L: RawLock<StdPlatform> + Sync>()
+where
+    L::Shared: Sync,
+{
+    const LOCKS: usize = 20;
+    const ROUNDS: usize = 100;
+    let locks: [L; LOCKS] = std::array::from_fn(|_| L::new());
+    let shared = L::shared(2, NO_SPIN).unwrap();
+    let inside = [const { AtomicUsize::new(0) }; LOCKS];
+    System::new(2).run_all(|cpu| {
+        for _ in 0..ROUNDS {
+            let mut held = Vec::new();
+            for (lock, inside) in locks.iter().zip(&inside) {
+                let token = lock.lock(&shared);
+                assert_eq!(inside.fetch_add(1, Relaxed), 0);
+                held.push((lock, inside, token));
+            }
+            // In the order of acquisition, and in the opposite one.
+            if cpu == 0 {
+                held.reverse();
+            }
+            for (lock, inside, token) in held {
+                assert_eq!(inside.fetch_sub(1, Relaxed), 1);
+                lock.unlock(&shared, token);
+            }
+        }
+    });
+    locks.iter().for_each(|lock| assert_idle::<L>(lock, &shared));
+}
+
+/// With a holder and waiters that are known to wait, the lock says that it is contended, if it
+/// `records_waiters`; if it promises so, it serves them in the order in which they came.
+///
+/// # Panics
+/// If it does not hold, as a test.
+pub fn waiters<L: RawLock<StdPlatform> + Sync>(tuning: Tuning, records_waiters: bool)
+where
+    L::Shared: Sync,
+{
+    let system = System::new(CPUS);
+    let lock = L::new();
+    let shared = L::shared(CPUS, tuning).unwrap();
+    let served = Mutex::new(Vec::new());
+    let token = system.run(0, || lock.lock(&shared));
+    thread::scope(|scope| {
+        for cpu in 1..CPUS {
+            let (system, lock, shared, served) = (&system, &lock, &shared, &served);
+            scope.spawn(move || {
+                system.run(cpu, || {
+                    let token = lock.lock(shared);
+                    served.lock().unwrap().push(cpu);
+                    lock.unlock(shared, token);
+                });
+            });
+            system.await_waiting(cpu);
+            assert_eq!(lock.is_contended(shared), records_waiters);
+        }
+        system.run(0, || lock.unlock(&shared, token));
+    });
+    let mut served = served.into_inner().unwrap();
+    if !L::INFO.fair {
+        served.sort_unstable();
+    }
+    assert_eq!(served, (1..CPUS).collect::<Vec<_>>());
+    assert_idle::<L>(&lock, &shared);
+}
+
+/// As many CPUs as promised, and not one more.
+///
+/// # Panics
+/// If it does not hold, as a test.
+pub fn capacity<L: RawLock<StdPlatform>>() {
+    let max = L::INFO.max_cpus;
+    assert!(L::shared(max as usize, DEFAULT).is_ok());
+    let cpus = max as usize + 1;
+    assert_eq!(L::shared(cpus, DEFAULT).err(), Some(CapacityError { cpus, max }));
+}
+
+fn assert_idle<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) {
+    assert!(!lock.is_locked(shared));
+    assert!(!lock.is_contended(shared));
+}
