@@ -53,6 +53,31 @@ fn a_ticket_lock_serves_spinners_as_the_line_reaches_them() {
 }
 
 #[test]
+fn a_line_that_spinners_have_read_again_is_dear_to_its_owner() {
+    // From a release to the same vCPU's next failed attempt, nothing in between. The release is as
+    // above, 68 ns. The spinners then read the line again, one transfer and a quarter for each, and
+    // the next ticket is drawn after that: it takes the line back from them, a transfer and 8 ns.
+    for (vcpus, spinners) in [(2, 1), (3, 2)] {
+        let work = LockLoop { fixed: true, ..lock_loop(5 * US, 0) };
+        let guest = tickless(vcpus, "ticket", Workload::LockLoop(work));
+        let (_, trace) = traced(&scenario(host(vcpus, "null"), vec![guest], 10 * MS), 1);
+        let mut released = vec![None; vcpus as usize];
+        let mut gaps = Vec::new();
+        for (at, event) in trace {
+            match event {
+                TraceEvent::LockReleased { vcpu, lock: 0 } => released[vcpu as usize] = Some(at),
+                TraceEvent::LockWait { vcpu, lock: 0 } => {
+                    gaps.extend(released[vcpu as usize].take().map(|since| at - since));
+                }
+                _ => {}
+            }
+        }
+        assert!(gaps.len() > 100);
+        all_are(&gaps[20..], (68 + 60 + 15 * spinners + 68) * NS);
+    }
+}
+
+#[test]
 fn an_uncontended_lock_costs_the_same_at_any_rate() {
     for outside in [0, US, 50 * US] {
         all_are(&distances("ticket", 1, US, outside), US + outside + 2 * 8_500);

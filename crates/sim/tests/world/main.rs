@@ -7,6 +7,8 @@ mod conservation;
 mod deadlock;
 mod determinism;
 mod errors;
+mod guest_kernel;
+mod platform;
 mod preemption;
 mod random_scenarios;
 mod shares;
