@@ -259,7 +259,8 @@ pub trait Scheduler: Debug + Send {
     /// A timer that it set has expired. Never a slice timer: those are the layer's.
     fn timer(&mut self, cx: &mut Context<'_>, timer: TimerId);
 
-    /// The affinity of `v` has changed. The layer migrates it afterwards.
+    /// The affinity of `v` has changed, or the part of it that lies in the pool. If its home is out
+    /// of reach now, or somebody set the affinity, the layer migrates it afterwards.
     fn affinity_changed(&mut self, _cx: &mut Context<'_>, _v: VcpuId) {}
 
     /// `p`, which idles, has come to the pool. It will be asked to enter its scheduler; from now on

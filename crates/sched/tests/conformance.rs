@@ -20,6 +20,12 @@ fn promises(name: &str) -> (Option<Nanos>, Option<Nanos>) {
     }
 }
 
+/// How many seeds to try: the environment variable `OVERSPIN_SEEDS`, or 15.
+fn seeds() -> std::ops::Range<u64> {
+    let wanted = std::env::var("OVERSPIN_SEEDS").ok();
+    0..wanted.and_then(|n| n.parse().ok()).unwrap_or(15)
+}
+
 fn suite(name: &str, seed: u64) -> Suite {
     let (runs_within, idles_at_most) = promises(name);
     Suite { runs_within, idles_at_most, ..Suite::new(seed) }
@@ -29,7 +35,7 @@ fn suite(name: &str, seed: u64) -> Suite {
 fn every_scheduler_keeps_the_contract() {
     for info in schedulers() {
         let mut switches = 0;
-        for seed in 0..25 {
+        for seed in seeds() {
             let result =
                 suite(info.name, seed).run(|| make(info.name, &Params::default()).unwrap());
             let report = result.unwrap_or_else(|failure| panic!("{}: {failure}", info.name));

@@ -52,44 +52,10 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use params::Tunables;
+use queue::{Domain, Vcpu};
 
 /// Weight of a domain at which virtual time is run time.
 const WEIGHT: i64 = 256;
-
-#[derive(Clone, Debug)]
-struct Vcpu {
-    domain: DomainId,
-    /// Virtual time, ns; charged up to `charged` while it runs.
-    vt: Nanos,
-    charged: Nanos,
-    /// When its quantum began.
-    picked: Nanos,
-    yields: bool,
-    /// Its virtual time when it was queued.
-    ready: Option<Nanos>,
-    /// Since when it is co-stopped.
-    stopped: Option<Nanos>,
-    /// Time co-stopped until `stopped`.
-    costop: Nanos,
-    /// Since when it waits: ready, or co-stopped and off its pCPU.
-    waits: Option<Nanos>,
-    /// Time waited until `waits`. Less is more progress.
-    waited: Nanos,
-    /// Where it starts together with its siblings.
-    seat: Option<PcpuId>,
-}
-
-#[derive(Debug)]
-struct Domain {
-    weight: i64,
-    members: Vec<VcpuId>,
-    /// Members that wait.
-    waiting: u32,
-    /// `cosched-vm`: the counter, since when all are stopped, and who lagged then.
-    counter: Nanos,
-    stopped: Option<Nanos>,
-    lagging: Vec<VcpuId>,
-}
 
 /// The relaxed co-scheduler. Made by name with [`make`](crate::make).
 ///
@@ -285,7 +251,9 @@ impl Scheduler for Relaxed {
                 .ready
                 .iter()
                 .map(|(_, v)| *v)
-                .find(|v| !cx.is_running(*v) && self.idle.intersects(cx.affinity(*v).hard()));
+                // One with a seat waits for that pCPU alone, which was told.
+                .filter(|v| self.vcpus[v.index()].seat.is_none() && !cx.is_running(*v))
+                .find(|v| self.idle.intersects(cx.affinity(*v).hard()));
             if let Some(v) = waiting {
                 self.tell(cx, v);
             }
@@ -304,6 +272,20 @@ impl Scheduler for Relaxed {
             }
             None => {}
         }
+    }
+
+    fn affinity_changed(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let seat = self.vcpus[v.index()].seat;
+        if seat.is_some_and(|p| !cx.affinity(v).hard().contains(p)) {
+            self.leave_seat(v);
+            if self.vcpus[v.index()].ready.is_some() {
+                self.tell(cx, v);
+            }
+        }
+    }
+
+    fn pcpu_removed(&mut self, _cx: &mut Context<'_>, p: PcpuId) {
+        self.won[p.index()] = None;
     }
 
     fn timer(&mut self, cx: &mut Context<'_>, _timer: TimerId) {
