@@ -42,7 +42,7 @@ fn every_scheduler_keeps_the_contract() {
             assert!(report.calls > 500, "{}: {report:?}", info.name);
             switches += report.switches;
         }
-        assert!(switches > 1_000, "{} did hardly anything: {switches} switches", info.name);
+        assert!(switches > 500, "{} did hardly anything: {switches} switches", info.name);
     }
 }
 

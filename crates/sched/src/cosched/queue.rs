@@ -1,8 +1,44 @@
 //! The queue: virtual times, who waits and who is ready, who is told.
 
 use super::{Relaxed, WEIGHT};
-use crate::ids::{Nanos, PcpuId, VcpuId};
+use crate::ids::{DomainId, Nanos, PcpuId, VcpuId};
 use crate::scheduler::Context;
+use alloc::vec::Vec;
+
+#[derive(Clone, Debug)]
+pub(super) struct Vcpu {
+    pub domain: DomainId,
+    /// Virtual time, ns; charged up to `charged` while it runs.
+    pub vt: Nanos,
+    pub charged: Nanos,
+    /// When its quantum began.
+    pub picked: Nanos,
+    pub yields: bool,
+    /// Its virtual time when it was queued.
+    pub ready: Option<Nanos>,
+    /// Since when it is co-stopped.
+    pub stopped: Option<Nanos>,
+    /// Time co-stopped until `stopped`.
+    pub costop: Nanos,
+    /// Since when it waits: ready, or co-stopped and off its pCPU.
+    pub waits: Option<Nanos>,
+    /// Time waited until `waits`. Less is more progress.
+    pub waited: Nanos,
+    /// Where it starts together with its siblings.
+    pub seat: Option<PcpuId>,
+}
+
+#[derive(Debug)]
+pub(super) struct Domain {
+    pub weight: i64,
+    pub members: Vec<VcpuId>,
+    /// Members that wait.
+    pub waiting: u32,
+    /// `cosched-vm`: the counter, since when all are stopped, and who lagged then.
+    pub counter: Nanos,
+    pub stopped: Option<Nanos>,
+    pub lagging: Vec<VcpuId>,
+}
 
 impl Relaxed {
     pub(super) fn vt_at(&self, now: Nanos, v: VcpuId) -> Nanos {

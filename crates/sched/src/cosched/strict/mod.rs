@@ -1,0 +1,218 @@
+//! Strict co-scheduling: all vCPUs of a VM run at once, or none (VMware ESX 2).
+//!
+//! At the boundaries of a common quantum, VMs are taken in the order of their virtual time (wall time
+//! on the machine, by shares). One that finds a free pCPU for each of its vCPUs that want to run is
+//! *placed* until the next boundary; one that does not waits. Everything else idles: the rest of the
+//! pCPUs, and the pCPU of a vCPU that blocks, until it wakes. This *fragmentation* is the price; with
+//! `backfill` such pCPUs take single vCPUs of VMs that are not placed.
+//!
+//! Invariants (without backfill): at each boundary the vCPUs of a VM that want to run are all on, or
+//! all off. No starvation: the first VM finds all pCPUs free. Not work-conserving.
+//!
+//! Source: schedulers specification §10. Decisions where it is silent: a quantum begins at once if
+//! nothing is placed; a vCPU that wakes during a quantum takes the pCPU that is kept for it, else, if
+//! its VM is placed, a free one; if its VM is not placed, it is if it fits now; the VM that comes first is placed even if it cannot have a pCPU for
+//! each vCPU, with as many as fit, those that ran least first.
+
+mod check;
+mod placing;
+
+use crate::cpuset::CpuSet;
+use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::machine::Machine;
+use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+#[derive(Debug)]
+struct Vcpu {
+    domain: DomainId,
+    /// The pCPU that is kept for it until the next boundary.
+    slot: Option<PcpuId>,
+    /// Run time in all, charged up to `charged` while it runs.
+    ran: Nanos,
+    charged: Nanos,
+    /// Wants to run.
+    awake: bool,
+}
+
+#[derive(Debug)]
+struct Domain {
+    weight: i64,
+    members: Vec<VcpuId>,
+    vt: Nanos,
+    awake: u32,
+    /// Since when it is placed.
+    placed: Option<Nanos>,
+}
+
+/// The strict co-scheduler. Made by name with [`make`](crate::make).
+///
+/// Costs: a boundary is O(VMs that want to run × log + their vCPUs × pCPUs); a pass is O(1), or
+/// O(vCPUs that wait) with backfill; a wake-up is O(pCPUs/64).
+#[derive(Debug)]
+pub(super) struct Strict {
+    quantum: Nanos,
+    backfill: bool,
+    domains: Vec<Domain>,
+    vcpus: Vec<Vcpu>,
+    slots: Vec<Option<VcpuId>>,
+    /// pCPUs that are kept for nobody.
+    free: CpuSet,
+    /// Domains with a vCPU that wants to run.
+    awake: BTreeSet<DomainId>,
+    /// When the current quantum began; None between the last one and the next wake-up.
+    began: Option<Nanos>,
+}
+
+impl Strict {
+    pub(super) fn new(quantum: Nanos, backfill: bool) -> Self {
+        Self {
+            quantum,
+            backfill,
+            domains: Vec::new(),
+            vcpus: Vec::new(),
+            slots: Vec::new(),
+            free: CpuSet::empty(0),
+            awake: BTreeSet::new(),
+            began: None,
+        }
+    }
+}
+
+impl Scheduler for Strict {
+    fn name(&self) -> &'static str {
+        super::STRICT.name
+    }
+
+    fn start(&mut self, cx: &mut Context<'_>) {
+        self.slots = vec![None; cx.pcpus() as usize];
+        self.free = CpuSet::all(cx.pcpus());
+    }
+
+    fn create_domain(&mut self, _d: DomainId, params: DomainParams) {
+        let weight = params.weight.into();
+        self.domains.push(Domain { weight, members: Vec::new(), vt: 0, awake: 0, placed: None });
+    }
+
+    fn set_domain(&mut self, _cx: &mut Context<'_>, d: DomainId, params: DomainParams) {
+        // From the next boundary on, which charges for all of this quantum.
+        self.domains[d.index()].weight = params.weight.into();
+    }
+
+    fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        let domain = cx.domain_of(v);
+        self.domains[domain.index()].members.push(v);
+        self.vcpus.push(Vcpu { domain, slot: None, ran: 0, charged: 0, awake: false });
+        let home = self.pick(cx, v);
+        cx.set_home(v, home);
+        if cx.is_runnable(v) {
+            self.wake(cx, v);
+        }
+    }
+
+    fn remove(&mut self, _cx: &mut Context<'_>, v: VcpuId) {
+        self.unseat(v);
+        self.domains[self.vcpus[v.index()].domain.index()].members.retain(|m| *m != v);
+    }
+
+    fn wake(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        if self.vcpus[v.index()].awake {
+            return;
+        }
+        let d = self.vcpus[v.index()].domain;
+        if self.domains[d.index()].awake == 0 {
+            // Sleeping saves nothing up.
+            let others = self.awake.iter().map(|o| self.domains[o.index()].vt);
+            let least = others.min().unwrap_or(0);
+            let domain = &mut self.domains[d.index()];
+            domain.vt = domain.vt.max(least);
+        }
+        self.set_awake(v, true);
+        if self.began.is_none() {
+            return self.boundary(cx);
+        }
+        let placed = self.domains[d.index()].placed.is_some();
+        let slot = self.vcpus[v.index()].slot;
+        let slot = slot.or_else(|| placed.then(|| self.seat(cx, v))?);
+        if let Some(p) = slot {
+            cx.resched(p);
+        } else if !placed && self.place(cx, d, false) {
+            let slots = self.domains[d.index()].members.iter();
+            slots.filter_map(|m| self.vcpus[m.index()].slot).for_each(|p| cx.resched(p));
+        } else if self.backfill {
+            self.tell_idle(cx, v);
+        }
+    }
+
+    fn sleep(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        if cx.is_current(v) {
+            cx.resched(cx.home(v));
+        } else {
+            self.set_awake(v, false);
+        }
+    }
+
+    fn yield_now(&mut self, _cx: &mut Context<'_>, _v: VcpuId) {}
+
+    fn pick(&mut self, cx: &mut Context<'_>, v: VcpuId) -> PcpuId {
+        let home = cx.home(v);
+        cx.affinity(v).hard().toc(home).unwrap_or(home)
+    }
+
+    fn schedule(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Decision {
+        let now = cx.now();
+        let current = cx.current(p);
+        if let Some(v) = current {
+            let vcpu = &mut self.vcpus[v.index()];
+            vcpu.ran += now - vcpu.charged;
+            vcpu.charged = now;
+            if !cx.is_runnable(v) {
+                self.set_awake(v, false);
+            }
+        }
+        let slot = self.slots[p.index()]
+            .filter(|v| self.vcpus[v.index()].awake && (current == Some(*v) || !cx.is_running(*v)));
+        let filler = || self.backfill.then(|| self.find_filler(cx, p)).flatten();
+        let next = slot.or_else(filler);
+        if let Some(v) = next {
+            self.vcpus[v.index()].charged = now;
+            cx.set_home(v, p);
+        }
+        Decision { next, slice: None }
+    }
+
+    fn context_saved(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        // The pass that should have taken it came too early.
+        match self.vcpus[v.index()].slot {
+            Some(p) => cx.resched(p),
+            None if self.backfill && self.vcpus[v.index()].awake => self.tell_idle(cx, v),
+            None => {}
+        }
+    }
+
+    fn affinity_changed(&mut self, cx: &mut Context<'_>, v: VcpuId) {
+        // What was kept for it may be out of its reach now.
+        if self.vcpus[v.index()].slot.is_some_and(|p| !cx.affinity(v).hard().contains(p)) {
+            self.unseat(v);
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Context<'_>, _timer: TimerId) {
+        self.boundary(cx);
+    }
+
+    fn detail(&self, v: VcpuId) -> Option<Detail> {
+        let vcpu = self.vcpus.get(v.index())?;
+        let domain = &self.domains[vcpu.domain.index()];
+        let placed = domain.placed.is_some();
+        let class = if placed { "placed" } else { "waiting" };
+        Some(Detail { class, credit: domain.vt, active: placed })
+    }
+
+    fn is_valid(&self, machine: &Machine) -> Result<(), String> {
+        self.check(machine)
+    }
+}
