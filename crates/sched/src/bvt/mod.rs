@@ -29,54 +29,28 @@
 //! limits; a change of warp counts at once for a queued vCPU, not only after it ran again. The 10 ms
 //! tick that the original sends to guests is the world's business.
 //!
-//! Files: `mod` (events and passes), `virtual_time`, `warp` (shares, warps and their limits), `check`
-//! (invariants).
+//! Files: `mod` (events and passes), `virtual_time`, `warp` (shares, warps and their limits), `params`,
+//! `check` (invariants).
 
 mod check;
+mod params;
 mod virtual_time;
 mod warp;
 
+pub(crate) use params::INFO;
+
 use crate::error::SchedError;
 use crate::homes::Homes;
-use crate::ids::{DomainId, MS, Nanos, PcpuId, SEC, TimerId, US, VcpuId};
+use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
 use crate::list::{Links, List};
 use crate::machine::Machine;
-use crate::params::{ParamInfo, Params};
-use crate::registry::SchedulerInfo;
+use crate::params::Params;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
-use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use warp::Share;
-
-pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
-    name: "bvt",
-    brief: "borrowed virtual time: proportional share; a domain may warp ahead to run earlier",
-    source: "Xen bvt, May 2005 (the default until July 2005)",
-    work_conserving: false,
-    weights: true,
-    caps: false,
-    params: &[
-        ParamInfo::time(
-            "allowance",
-            (10 * US, SEC),
-            "5 ms",
-            "Context switch allowance: what runs may get this far ahead of its turn.",
-        ),
-        ParamInfo::flag(
-            "as_is",
-            "false",
-            "Keep two faults: 32-bit virtual times, and a lead in MCUs taken for ns.",
-        ),
-    ],
-    domain_params: warp::PARAMS,
-    make: |params| {
-        let as_is = params.flag("as_is").unwrap_or(false);
-        Ok(Box::new(Bvt::new(params.time("allowance").unwrap_or(5 * MS), as_is)))
-    },
-};
 
 #[derive(Clone, Debug)]
 struct Vcpu {

@@ -1,37 +1,9 @@
 //! What a domain is told to get, and warps with their limits.
 
 use super::Bvt;
-use crate::ids::{MS, Nanos, SEC, TimerId, VcpuId};
-use crate::params::{ParamInfo, Params};
+use crate::ids::{MS, Nanos, TimerId, VcpuId};
+use crate::params::Params;
 use crate::scheduler::Context;
-
-pub(super) const PARAMS: &[ParamInfo] = &[
-    ParamInfo::number(
-        "mcu_advance",
-        (1, 65535),
-        "2560 / weight",
-        "Virtual time for each 100 us of run time: 5 gets twice as much as 10.",
-    ),
-    ParamInfo::flag("warpback", "false", "Whether it warps."),
-    ParamInfo::number(
-        "warp_value",
-        (0, 1 << 31),
-        "0",
-        "By how much it is ahead while it warps, in units of virtual time.",
-    ),
-    ParamInfo::time(
-        "warp_limit",
-        (0, 100 * SEC),
-        "2 s",
-        "For how long it may run warped at a stretch; 0 is without limit.",
-    ),
-    ParamInfo::time(
-        "unwarp_time",
-        (0, 100 * SEC),
-        "1 s",
-        "For how long it must do without warp after that; 0 is for ever.",
-    ),
-];
 
 /// What a vCPU gets. Virtual times are in units of the scheduler, limits in ns of real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -171,7 +171,7 @@ impl<C: Class> Host<C> {
     }
 
     /// The part of a tick of `p` that balances: pulls from who is much busier, and moves what waits here
-    /// to an idle pCPU. (Were that only told to look, what it finds might have just run here, and be
+    /// to idle pCPUs. (Were that only told to look, what it finds might have just run here, and be
     /// hot each time.)
     pub(super) fn balance(&mut self, cx: &mut Context<'_>, p: PcpuId) {
         let topology = *cx.topology();
@@ -188,13 +188,12 @@ impl<C: Class> Host<C> {
                 self.check_preemption(cx, v);
             }
         }
-        if self.idle.is_empty() {
-            return;
-        }
-        let near = |hard: &CpuSet| self.idle.cycle_and(p, hard);
-        if let Some((v, idle)) = self.movable(cx, p, near, i64::MAX)
+        while !self.idle.is_empty()
+            && let Some((v, idle)) =
+                self.movable(cx, p, |hard| self.idle.cycle_and(p, hard), i64::MAX)
             && self.pull(cx, idle, v)
         {
+            // An idle pCPU is always asked to pass, and not idle any more.
             self.check_preemption(cx, v);
         }
     }

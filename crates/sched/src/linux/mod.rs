@@ -54,33 +54,11 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use bandwidth::Quota;
 use cfs::Cfs;
 use class::{Arrival, Class, DOMAIN_WEIGHT, Entity, NICE_0, RunQueue};
 use eevdf::Eevdf;
 use params::Tunables;
-
-#[derive(Clone, Debug)]
-struct Vcpu {
-    domain: DomainId,
-    /// In the tree of its home, or current there.
-    queued: bool,
-    /// Runnable, and kept off the queues by its domain's quota.
-    throttled: bool,
-    /// Has never woken.
-    new: bool,
-    /// When it left a pCPU last.
-    last_ran: Nanos,
-}
-
-#[derive(Debug)]
-struct Domain {
-    weight: i64,
-    members: Vec<VcpuId>,
-    /// Runnable members.
-    runnable: i64,
-    quota: Option<Quota>,
-}
+use queueing::{Domain, Vcpu};
 
 /// A Linux host. Made by name with [`make`](crate::make) (`cfs`, `eevdf`).
 ///

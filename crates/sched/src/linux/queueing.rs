@@ -1,10 +1,34 @@
 //! On and off the queues: charging, weights, ticks.
 
 use super::Host;
+use super::bandwidth::Quota;
 use super::class::{Arrival, Class};
 use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
 use crate::machine::Machine;
 use crate::scheduler::Context;
+use alloc::vec::Vec;
+
+#[derive(Clone, Debug)]
+pub(super) struct Vcpu {
+    pub domain: DomainId,
+    /// In the tree of its home, or current there.
+    pub queued: bool,
+    /// Runnable, and kept off the queues by its domain's quota.
+    pub throttled: bool,
+    /// Has never woken.
+    pub new: bool,
+    /// When it left a pCPU last.
+    pub last_ran: Nanos,
+}
+
+#[derive(Debug)]
+pub(super) struct Domain {
+    pub weight: i64,
+    pub members: Vec<VcpuId>,
+    /// Runnable members.
+    pub runnable: i64,
+    pub quota: Option<Quota>,
+}
 
 impl<C: Class> Host<C> {
     /// Charges what runs on `p`. Returns whether it must give way.

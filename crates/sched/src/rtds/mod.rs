@@ -34,20 +34,21 @@
 //! pCPU of `rtds-4.5` looks every 1 ms, as a busy one does.
 //!
 //! Files: `mod` (the passes and events), `server` (budgets and deadlines), `queues` (who waits where,
-//! who is told), `check` (invariants).
+//! who is told), `params`, `check` (invariants).
 
 mod check;
+mod params;
 mod queues;
 mod server;
 
+pub(crate) use params::{TODAY, V4_5};
+
 use crate::cpuset::CpuSet;
 use crate::error::SchedError;
-use crate::ids::{DomainId, MS, Nanos, PcpuId, SEC, TimerId, US, VcpuId};
+use crate::ids::{DomainId, MS, Nanos, PcpuId, TimerId, VcpuId};
 use crate::machine::Machine;
-use crate::params::{ParamInfo, Params};
-use crate::registry::SchedulerInfo;
+use crate::params::Params;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
-use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -55,60 +56,6 @@ use server::{Key, Server, Vcpu};
 
 /// The longest slice of `rtds-4.5`.
 const POLL: Nanos = MS;
-
-const PERIOD: ParamInfo = ParamInfo::time(
-    "period",
-    (10 * US, 3600 * SEC),
-    "10 ms",
-    "Period in which a vCPU gets its budget; its deadlines are at the ends.",
-);
-const BUDGET: ParamInfo = ParamInfo::time(
-    "budget",
-    (10 * US, 3600 * SEC),
-    "4 ms",
-    "Run time of a vCPU in each period; at most the period.",
-);
-const EXTRATIME: ParamInfo = ParamInfo::flag(
-    "extratime",
-    "true",
-    "Without budget left, a vCPU runs when no other wants to.",
-);
-const AS_IS: ParamInfo = ParamInfo::flag(
-    "as_is",
-    "false",
-    "Follow the original where replenished extra time preempts nobody.",
-);
-
-pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
-    name: "rtds",
-    brief: "global earliest deadline first: a budget for each vCPU in each period",
-    source: "Xen rtds, 4.7 and later",
-    work_conserving: true,
-    weights: false,
-    caps: false,
-    params: &[PERIOD, BUDGET, EXTRATIME, AS_IS],
-    domain_params: &[PERIOD, BUDGET, EXTRATIME],
-    make: |params| {
-        let as_is = params.flag("as_is").unwrap_or(false);
-        let profile = Profile { name: "rtds", polls: false, as_is };
-        Ok(Box::new(Rtds::new(profile, Server::DEFAULT.with(params)?)))
-    },
-};
-
-pub(crate) const V4_5: SchedulerInfo = SchedulerInfo {
-    name: "rtds-4.5",
-    brief: "rtds that looks for due deadlines at most 1 ms apart, without extra time",
-    source: "Xen rtds, 4.5 and 4.6",
-    work_conserving: false,
-    params: &[PERIOD, BUDGET],
-    domain_params: &[PERIOD, BUDGET],
-    make: |params| {
-        let profile = Profile { name: "rtds-4.5", polls: true, as_is: false };
-        let server = Server { extratime: false, ..Server::DEFAULT };
-        Ok(Box::new(Rtds::new(profile, server.with(params)?)))
-    },
-    ..TODAY
-};
 
 /// A version of the scheduler, and how closely to follow it.
 #[derive(Clone, Copy, Debug)]

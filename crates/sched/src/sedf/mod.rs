@@ -30,12 +30,15 @@
 //! pass. The latency hint has no use in that version and is left out.
 //!
 //! Files: `mod` (events and passes), `share` (who gets what), `queues`, `turns` (what a turn cost),
-//! `check` (invariants).
+//! `params`, `check` (invariants).
 
 mod check;
+mod params;
 mod queues;
 mod share;
 mod turns;
+
+pub(crate) use params::INFO;
 
 use crate::error::SchedError;
 use crate::homes::Homes;
@@ -43,67 +46,20 @@ use crate::ids::{DomainId, Nanos, PcpuId, SEC, TimerId, US, VcpuId};
 use crate::list::{Links, List};
 use crate::machine::Machine;
 use crate::params::Params;
-use crate::registry::SchedulerInfo;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use queues::{Pcpu, Vcpu};
 use share::Share;
 
 /// What runs in extra time runs for this long.
 const QUANTUM: Nanos = 500 * US;
 /// How long a pCPU without any vCPU idles at a stretch.
 const IDLE: Nanos = SEC;
-pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
-    name: "sedf",
-    brief: "simple earliest deadline first: a slice in each period, and extra time by weight",
-    source: "Xen sedf, May 2005 (the default from July 2005 to June 2006)",
-    work_conserving: false,
-    weights: false,
-    caps: false,
-    params: share::PARAMS,
-    domain_params: share::PARAMS,
-    make: |params| Ok(Box::new(Sedf::new(Share::BEST_EFFORT.with(params)?))),
-};
-
 /// The queues of extra time.
 const PENALTY: usize = 0;
 const UTILISATION: usize = 1;
-
-#[derive(Clone, Debug)]
-struct Vcpu {
-    share: Share,
-    /// End of its period; 0 if it never woke.
-    deadline: Nanos,
-    /// What it used of its slice in this period.
-    used: Nanos,
-    /// When it was dispatched last.
-    started: Nanos,
-    has_blocked: bool,
-    /// Slice lost by blocking, to be compensated; 0 if none.
-    lost: Nanos,
-    score: [i64; 2],
-    /// The queue it runs from, if it runs in extra time.
-    extra: Option<usize>,
-    /// Whether it is on the wait queue, if on that or the run queue.
-    waits: bool,
-}
-
-impl Vcpu {
-    fn begin(&self) -> Nanos {
-        self.deadline - self.share.period
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Pcpu {
-    run: List,
-    wait: List,
-    extra: [List; 2],
-    /// When the pass under way is to be followed by the next.
-    slice_end: Nanos,
-}
 
 /// The sedf scheduler. Made by name with [`make`](crate::make).
 ///

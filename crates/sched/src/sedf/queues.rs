@@ -1,7 +1,43 @@
 //! The queues of a pCPU: by deadline, by begin of the period, and by score.
 
+use super::share::Share;
 use super::{PENALTY, Sedf, UTILISATION};
 use crate::ids::{Nanos, PcpuId, VcpuId};
+use crate::list::List;
+
+#[derive(Clone, Debug)]
+pub(super) struct Vcpu {
+    pub share: Share,
+    /// End of its period; 0 if it never woke.
+    pub deadline: Nanos,
+    /// What it used of its slice in this period.
+    pub used: Nanos,
+    /// When it was dispatched last.
+    pub started: Nanos,
+    pub has_blocked: bool,
+    /// Slice lost by blocking, to be compensated; 0 if none.
+    pub lost: Nanos,
+    pub score: [i64; 2],
+    /// The queue it runs from, if it runs in extra time.
+    pub extra: Option<usize>,
+    /// Whether it is on the wait queue, if on that or the run queue.
+    pub waits: bool,
+}
+
+impl Vcpu {
+    pub fn begin(&self) -> Nanos {
+        self.deadline - self.share.period
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Pcpu {
+    pub run: List,
+    pub wait: List,
+    pub extra: [List; 2],
+    /// When the pass under way is to be followed by the next.
+    pub slice_end: Nanos,
+}
 
 impl Sedf {
     /// Queues `v` where its period says: behind its equals on the wait queue of `p` if that begins

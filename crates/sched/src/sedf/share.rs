@@ -2,9 +2,9 @@
 
 use super::{Sedf, UTILISATION};
 use crate::error::SchedError;
-use crate::ids::{MS, Nanos, SEC, US, VcpuId};
+use crate::ids::{MS, Nanos, US, VcpuId};
 use crate::machine::Machine;
-use crate::params::{ParamInfo, ParamValue, Params};
+use crate::params::{ParamValue, Params};
 use crate::scheduler::Context;
 use alloc::format;
 use alloc::vec;
@@ -16,34 +16,6 @@ const WEIGHT_SAFETY: Nanos = 5 * MS;
 
 /// The shortest slice that can be set.
 const SLICE_MIN: Nanos = 5 * US;
-
-pub(super) const PARAMS: &[ParamInfo] = &[
-    ParamInfo::time(
-        "period",
-        (10 * US, 10 * SEC),
-        "100 ms",
-        "Period in which a vCPU gets its slice.",
-    ),
-    ParamInfo::time(
-        "slice",
-        (0, 10 * SEC),
-        "0",
-        "Guaranteed run time in each period: at least 5 us, or 0 with extra time; at most the period.",
-    ),
-    ParamInfo::flag("extratime", "true", "Runs also when nobody asks for guaranteed time."),
-    ParamInfo::number(
-        "extraweight",
-        (0, 65535),
-        "1; 0 with a period, slice or weight",
-        "Share of the extra time; 0: by slice and period. Set alone: extra time only.",
-    ),
-    ParamInfo::number(
-        "weight",
-        (0, 65535),
-        "0",
-        "Period 100 ms and a slice by weight, of what those without leave of the pCPU; 0 is off.",
-    ),
-];
 
 /// What a vCPU gets: `slice` ns of each `period` ns, and extra time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
