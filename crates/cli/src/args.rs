@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// Run a scenario
     Run(RunArgs),
+    /// Plan, run and report schedbench's .bench files
+    Schedbench(SchedbenchArgs),
     /// Show what can be named in scenarios, and the experiments
     List(ListArgs),
     /// Measure the speed of overspin itself
@@ -113,6 +115,63 @@ pub(crate) struct RunArgs {
     /// Threads for a map; 0 is one for each CPU
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
     pub(crate) threads: usize,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct SchedbenchArgs {
+    #[command(subcommand)]
+    pub(crate) verb: SchedbenchVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SchedbenchVerb {
+    /// Fill in the runs that a file's Input expands to
+    Plan {
+        /// .bench file, which is written
+        file: PathBuf,
+        /// File to read the Input from instead
+        #[arg(long, short, value_name = "FILE")]
+        template: Option<PathBuf>,
+    },
+    /// Run what has not been run, on a simulated machine; each run is saved when it is complete
+    Run(SchedbenchRunArgs),
+    /// Print what came out: throughput in kops/s, utilisation in CPUs, lateness
+    Report {
+        /// .bench file
+        file: PathBuf,
+        /// 0: a line a set of workers, 1: workers as well, 2: every report as well
+        #[arg(long, short, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
+        verbosity: u8,
+        /// Write every report of every worker as CSV, to plot (`-`: standard output)
+        #[arg(long, value_name = "FILE")]
+        csv: Option<PathBuf>,
+        /// Write the sums as JSON (`-`: standard output)
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SchedbenchRunArgs {
+    /// .bench file, to which the results are added
+    pub(crate) file: PathBuf,
+    /// Seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Only the run of this name, again if it has been run
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) only: Option<String>,
+    /// Scenario whose host, and rate of its first schedbench worker, are used instead of the 2016
+    /// experiment's
+    #[arg(long, value_name = "SCENARIO.toml")]
+    pub(crate) machine: Option<PathBuf>,
+    /// Write a trace for ui.perfetto.dev (with --only)
+    #[arg(long, value_name = "FILE.pftrace", requires = "only")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Show what would be run, and run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// What there is to list.

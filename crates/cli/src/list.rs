@@ -153,10 +153,11 @@ fn experiments() -> Result<(Grid, Value), Failure> {
         let Some(found) = experiment::built_in(name) else { continue };
         let e = found.map_err(|e| Failure::Scenario(Box::new(e)))?;
         values.push(json!({
-            "name": e.id, "title": e.title, "source": e.source,
-            "figures": e.figures.len(), "claims": e.claims.len(),
+            "name": e.id(), "title": e.title(), "source": e.source(),
+            "figures": e.published().0, "claims": e.published().1,
         }));
-        grid.row([e.id, e.title, e.figures.len().to_string(), e.claims.len().to_string()]);
+        let (figures, claims) = e.published();
+        grid.row([e.id().into(), e.title().into(), figures.to_string(), claims.to_string()]);
     }
     Ok((grid, values.into()))
 }

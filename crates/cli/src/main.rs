@@ -8,6 +8,7 @@ mod failure;
 mod list;
 mod reproduce;
 mod run;
+mod schedbench;
 mod show;
 
 use args::{Args, Command};
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     let result = match &args.command {
         Command::Reproduce(command) => reproduce::reproduce(command, &args.global),
         Command::Run(command) => run::run(command, &args.global),
+        Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
         Command::List(command) => list::list(command, &args.global),
         Command::Bench(command) => bench::bench(command, &args.global),
         Command::Completions { shell } => {

@@ -28,6 +28,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         ReproduceError::Sim { .. } => {
             Failure::usage(e.to_string(), "change the scenario in the experiment's file")
         }
+        ReproduceError::Plan(e) => Failure::Scenario(e),
         ReproduceError::Threads { .. } => {
             Failure::environment(e.to_string(), "ask for fewer with --threads")
         }
@@ -40,8 +41,12 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         markdown.finish_with(&report::markdown(&blocks))?;
     }
     if let Some(svg) = svg {
-        let title = format!("{}: elapsed time [s]", result.experiment);
-        svg.finish_with(&report::bars(&result, "elapsed_s", &title))?;
+        let (metric, words) = match experiment {
+            Experiment::Kernbench(_) => ("elapsed_s", "elapsed time [s]"),
+            Experiment::Schedbench(_) => ("throughput_total [Mops/s]", "throughput [Mops/s]"),
+        };
+        let title = format!("{}: {words}", result.experiment);
+        svg.finish_with(&report::bars(&result, metric, &title))?;
     }
     outputs.print(&report::text(&blocks))?;
     Ok(match result.verdict() {

@@ -1,7 +1,7 @@
 //! How fast the program itself is, on the machine where it runs. Measured in wall time of one
 //! thread; never part of a test. The targets are for a server core of about 2.6 GHz.
 
-use crate::experiment;
+use crate::experiment::{self, Experiment};
 use crate::names;
 use crate::report::{Grid, short};
 use overspin_scenario::{
@@ -99,6 +99,7 @@ fn host(pcpus: u32) -> Host {
         cores: pcpus,
         threads: 1,
         smt_permille: 600,
+        governor: None,
         scheduler: "credit".into(),
         params: Settings::new(),
         costs: Costs::default(),
@@ -210,7 +211,9 @@ fn small_host() -> Case {
 }
 
 fn kernbench() -> Option<Case> {
-    let experiment = experiment::built_in("2008-spinlocks")?.ok()?;
+    let Experiment::Kernbench(experiment) = experiment::built_in("2008-spinlocks")?.ok()? else {
+        return None;
+    };
     let load = experiment.loads.first()?.clone();
     Some(Case {
         scenario: experiment.variant("lock-byte", &load, 4),

@@ -11,4 +11,5 @@ pub mod perfetto;
 pub mod report;
 pub mod reproduce;
 pub mod scenario_file;
+pub mod schedbench;
 pub mod stats;

@@ -134,4 +134,23 @@ pub struct TaskOutcome {
     pub items: u64,
     /// When it ended; `None` if it did not.
     pub ended: Option<Picos>,
+    /// What it told about itself as it ran.
+    pub reports: Vec<WorkerReport>,
+}
+
+/// What a worker has done up to a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerReport {
+    /// The moment.
+    pub at: Picos,
+    /// Work done since the start, in thousands of operations.
+    pub kops: u64,
+    /// Most that an item was late since the last report: from when it was due to when it began.
+    pub max_delta: Picos,
+    /// CPU time of its vCPU since the start, by the hypervisor's account.
+    pub cpu_time: Picos,
+    /// Items with a deadline that were done since the start.
+    pub deadlines: u64,
+    /// Those of them that were done too late.
+    pub missed: u64,
 }

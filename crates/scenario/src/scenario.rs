@@ -43,6 +43,8 @@ pub struct Host {
     pub threads: u32,
     /// How fast a thread runs while its sibling runs too, in thousandths of full speed.
     pub smt_permille: u32,
+    /// How the package saves power; `None`: it always runs at full speed.
+    pub governor: Option<Governor>,
     /// Scheduler or profile, as `overspin list schedulers` names it.
     pub scheduler: String,
     /// Scheduler parameters that differ from the profile's.
@@ -57,6 +59,19 @@ impl Host {
     pub fn pcpus(&self) -> u32 {
         self.sockets * self.cores * self.threads
     }
+}
+
+/// A package that runs slower while little of it is used: a lower clock, and idle states that take
+/// time to leave. Looked at once an interval, for each socket by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Governor {
+    /// Time between two looks.
+    pub interval: Picos,
+    /// It is quiet if its threads were busy for less than this in sum since the last look, in
+    /// thousandths of one thread's time.
+    pub busy_permille: u32,
+    /// Speed while it is quiet, in thousandths of full speed.
+    pub quiet_permille: u32,
 }
 
 /// Parameters of a scheduler by name. Which there are depends on the scheduler.
@@ -190,6 +205,8 @@ pub enum Workload {
     BurnWait(BurnWait),
     /// A parallel compile.
     Kernbench(Kernbench),
+    /// A schedbench worker.
+    Schedbench(Schedbench),
 }
 
 /// Threads that take one lock again and again.
@@ -220,6 +237,36 @@ pub struct BurnWait {
     pub wait: Picos,
     /// How many items each thread does; 0 is until the limit.
     pub count: u64,
+}
+
+/// A schedbench worker: one loop on each vCPU that serves items in the order of their times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Schedbench {
+    /// The items, all due at the start.
+    pub items: Vec<BenchItem>,
+    /// Time between two reports.
+    pub report_interval: Picos,
+}
+
+/// Something that a schedbench worker does again and again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BenchItem {
+    /// Its work, in thousands of operations.
+    pub kops: u64,
+    /// CPU time that this takes at full speed.
+    pub burn: Picos,
+    /// When it is due again.
+    pub again: Again,
+}
+
+/// When an item is due again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Again {
+    /// So long after its work is done.
+    After(Picos),
+    /// So long after it was due; by then its work must be done (its deadline).
+    Every(Picos),
 }
 
 /// A parallel compile, `make -jN`, as kernbench runs it.
@@ -260,6 +307,7 @@ impl Workload {
             Workload::LockLoop(w) => w.count == 0,
             Workload::BurnWait(w) => w.count == 0,
             Workload::Kernbench(_) => false,
+            Workload::Schedbench(_) => true,
         }
     }
 }

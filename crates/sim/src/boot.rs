@@ -5,6 +5,7 @@ use crate::events;
 use crate::guest::{Guest, LockKinds};
 use crate::host::Pcpu;
 use crate::memory::Memory;
+use crate::speed::Socket;
 use crate::vcpu::Vcpu;
 use crate::world::World;
 use overspin_scenario::{NS, Picos, Scenario, Setting, Settings};
@@ -74,6 +75,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         actions: RefCell::default(),
         timers: (0..=2 * pcpus).map(|_| events::Timer::new()).collect(),
         pcpus: (0..pcpus).map(|_| Pcpu::new()).collect(),
+        sockets: (0..host.sockets).map(|_| Socket::default()).collect(),
         vcpus,
         guests: OnceCell::new(),
         stacks: RefCell::default(),

@@ -2,7 +2,7 @@
 //! a panic and without standing still. Locks, schedulers and affinities check what is theirs.
 
 use crate::SimError;
-use overspin_scenario::{Costs, Domain, Picos, SEC, Scenario, Workload};
+use overspin_scenario::{Again, Costs, Domain, Picos, SEC, Scenario, US, Workload};
 use overspin_sched::Topology;
 
 /// Longest time anywhere: 1,000 hours. Sums of a few of them fit 64 bits.
@@ -43,6 +43,15 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
     topology.check().map_err(|e| SimError::Invalid(e.to_string()))?;
     if !(1..=1000).contains(&host.smt_permille) {
         return bad(format!("smt_permille is {}; it must be 1 to 1000", host.smt_permille));
+    }
+    if let Some(governor) = &host.governor {
+        if !(1..=1000).contains(&governor.quiet_permille) {
+            let quiet = governor.quiet_permille;
+            return bad(format!("governor: quiet_permille is {quiet}; it must be 1 to 1000"));
+        }
+        if !(100 * US..=SEC).contains(&governor.interval) {
+            return bad("governor: the interval must be 100 us to 1 s".into());
+        }
     }
     costs(&host.costs)?;
     if scenario.domains.is_empty() {
@@ -118,6 +127,21 @@ fn domain(d: &Domain) -> Result<(), SimError> {
             }
             Ok(())
         }
+        Workload::Schedbench(w) => {
+            if w.report_interval == 0 {
+                return bad(format!("{name}: the report interval is 0: time would stand still"));
+            }
+            for item in &w.items {
+                let (Again::After(wait) | Again::Every(wait)) = item.again;
+                at_most(&name, &[("burn", item.burn), ("wait", wait)], LONGEST)?;
+                // A deadline in the past would have the item due for ever without a sleep, which
+                // is a hog; without work as well, time would stand still.
+                if item.burn == 0 {
+                    return bad(format!("{name}: an item burns nothing: time would stand still"));
+                }
+            }
+            Ok(())
+        }
     }
 }
 
@@ -126,7 +150,7 @@ fn most_tasks(d: &Domain) -> u64 {
     let started = match &d.workload {
         Workload::LockLoop(w) if w.threads > 0 => w.threads.into(),
         Workload::BurnWait(w) if w.threads > 0 => w.threads.into(),
-        Workload::LockLoop(_) | Workload::BurnWait(_) => d.vcpus.into(),
+        Workload::LockLoop(_) | Workload::BurnWait(_) | Workload::Schedbench(_) => d.vcpus.into(),
         // `make`, and for each unit under way a driver, a compiler and an assembler.
         Workload::Kernbench(w) => 1 + 3 * u64::from(w.jobs.min(w.units)),
     };

@@ -28,6 +28,7 @@ impl World {
         let mut looks = 0;
         let mut progress_seen = u64::MAX;
         self.push(WATCHDOG, Event::Watchdog);
+        self.start_governor();
         loop {
             let (at, event) = {
                 let mut events = self.events.borrow_mut();
@@ -81,6 +82,7 @@ impl World {
                     }
                     Err(at) => self.push_timer(timer, at),
                 },
+                Event::Governor => self.govern(),
                 Event::Watchdog => {
                     let stuck = progress_seen == self.progress.get() && self.stuck();
                     looks = if stuck { looks + 1 } else { 0 };

@@ -25,6 +25,8 @@ pub(crate) enum Event {
     Switched { pcpu: u32 },
     /// A pCPU enters its scheduler.
     Softirq { pcpu: u32, epoch: u32 },
+    /// Look how much of each socket is used.
+    Governor,
     /// Look for a deadlock.
     Watchdog,
     /// The simulated-time limit.
@@ -43,7 +45,8 @@ impl Event {
             Event::Operation { .. }
             | Event::Interrupt { .. }
             | Event::Boot { .. }
-            | Event::Switched { .. } => 4,
+            | Event::Switched { .. }
+            | Event::Governor => 4,
             Event::Softirq { .. } => 5,
             Event::Watchdog => 6,
             Event::Limit => 7,

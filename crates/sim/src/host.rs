@@ -42,6 +42,16 @@ impl Pcpu {
             ..Self::default()
         }
     }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy_since.get() != Picos::MAX
+    }
+
+    /// Time that it has not been idle up to `now`.
+    pub(crate) fn busy_time(&self, now: Picos) -> Picos {
+        let since = self.busy_since.get();
+        self.busy.get() + if since == Picos::MAX { 0 } else { now - since }
+    }
 }
 
 fn state(of: RunState) -> VcpuState {
@@ -156,33 +166,7 @@ impl World {
         p.busy_since.set(if switch.next.is_some() { now } else { Picos::MAX });
         p.switching.set(true);
         self.push(now + cost, Event::Switched { pcpu });
-        if self.scenario.host.threads > 1 {
-            self.slow_siblings(pcpu);
-        }
-    }
-
-    /// Threads of one core share it: adjusts the speed of all of them to who is busy.
-    fn slow_siblings(&self, pcpu: u32) {
-        let threads = self.scenario.host.threads;
-        let first = pcpu / threads * threads;
-        let busy = |p: u32| self.pcpus[p as usize].busy_since.get() != Picos::MAX;
-        let shared = (first..first + threads).filter(|p| busy(*p)).count() > 1;
-        let speed = if shared { self.scenario.host.smt_permille } else { 1000 };
-        for p in first..first + threads {
-            let running = self.hypervisor.borrow().current(PcpuId(p));
-            let Some(v) = running.map(|v| &self.vcpus[v.0 as usize]) else { continue };
-            if v.speed.get() == speed {
-                continue;
-            }
-            let armed = v.running.get() && matches!(v.op.get(), Op::Burn | Op::Step | Op::Spin);
-            if armed {
-                self.disarm(v);
-            }
-            v.speed.set(speed);
-            if armed {
-                self.continue_on(v);
-            }
-        }
+        self.adjust_core(pcpu);
     }
 
     pub(crate) fn switched(&self, pcpu: u32) {

@@ -20,6 +20,7 @@ mod host;
 mod hypercalls;
 mod memory;
 mod outcome;
+mod speed;
 mod vcpu;
 mod watchers;
 mod world;

@@ -28,9 +28,8 @@ pub(crate) fn outcome(world: &World, stop: Stop) -> Outcome {
             .pcpus
             .iter()
             .map(|p| {
-                let since = p.busy_since.get();
-                let running = if since == Picos::MAX { 0 } else { now - since };
-                let occupied = p.busy.get() + running;
+                let occupied = p.busy_time(now);
+                let running = occupied - p.busy.get();
                 // A switch that the end of the run cuts short counts as far as it came.
                 let cut = if p.switching.get() { running } else { 0 };
                 let switching = p.switch_time.get() + cut;
@@ -82,6 +81,7 @@ fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
                 sleeps: t.sleeps.get(),
                 preemptions: t.preemptions.get(),
                 items: t.items.get(),
+                reports: t.reports.borrow().clone(),
                 ended: t.ended.get(),
             })
             .collect(),

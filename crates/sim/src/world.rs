@@ -8,6 +8,7 @@ use crate::events::{Event, EventQueue, Timer};
 use crate::guest::Guest;
 use crate::host::Pcpu;
 use crate::memory::Memory;
+use crate::speed::Socket;
 use crate::vcpu::Vcpu;
 use corosensei::Yielder;
 use corosensei::stack::DefaultStack;
@@ -47,6 +48,7 @@ pub(crate) struct World {
     /// The hypervisor scheduler's timers.
     pub timers: Vec<Timer>,
     pub pcpus: Vec<Pcpu>,
+    pub sockets: Vec<Socket>,
     pub vcpus: Vec<Vcpu>,
     pub guests: OnceCell<Vec<Guest>>,
     pub stacks: RefCell<Vec<DefaultStack>>,

@@ -1,7 +1,7 @@
 //! What a program can ask of the world that it runs in.
 
 use crate::Random;
-use overspin_scenario::Picos;
+use overspin_scenario::{Picos, WorkerReport};
 
 /// A program: the code of one task.
 pub type Program = Box<dyn FnOnce(&dyn Env)>;
@@ -51,6 +51,12 @@ pub trait Env {
     fn up(&self, semaphore: Semaphore);
     /// Counts one work item of this task as done.
     fn item_done(&self);
+    /// Time since the start of the run, by the guest's clock.
+    fn now(&self) -> Picos;
+    /// CPU time of this task's vCPU since the start of the run, by the hypervisor's account.
+    fn cpu_time(&self) -> Picos;
+    /// Adds to what is known of this task.
+    fn report(&self, report: WorkerReport);
     /// A stream of random numbers for `purpose`, the same for the same seed.
     fn random(&self, purpose: u32) -> Random;
 }

@@ -12,6 +12,7 @@ mod env;
 mod kernbench;
 mod lockloop;
 mod random;
+mod schedbench;
 
 pub use env::{Env, LockId, LockUse, Mode, Program, Semaphore};
 pub use random::Random;
@@ -30,14 +31,15 @@ pub struct WorkloadInfo {
 }
 
 /// All workloads.
-pub const WORKLOADS: &[WorkloadInfo] = &[lockloop::INFO, burnwait::INFO, kernbench::INFO];
+pub const WORKLOADS: &[WorkloadInfo] =
+    &[lockloop::INFO, burnwait::INFO, kernbench::INFO, schedbench::INFO];
 
 /// Names of the kernel locks that a workload uses, in the order of their [`LockId`].
 #[must_use]
 pub fn lock_names(workload: &Workload) -> Vec<String> {
     match workload {
         Workload::LockLoop(_) => vec!["section".into()],
-        Workload::BurnWait(_) => Vec::new(),
+        Workload::BurnWait(_) | Workload::Schedbench(_) => Vec::new(),
         Workload::Kernbench(k) => k.locks.iter().map(|l| l.name.clone()).collect(),
     }
 }
@@ -50,5 +52,6 @@ pub fn start(workload: &Workload, vcpus: u32) -> Vec<(String, Option<u32>, Progr
         Workload::LockLoop(w) => lockloop::start(w, vcpus),
         Workload::BurnWait(w) => burnwait::start(w, vcpus),
         Workload::Kernbench(w) => kernbench::start(w),
+        Workload::Schedbench(w) => schedbench::start(w, vcpus),
     }
 }

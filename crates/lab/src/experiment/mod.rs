@@ -1,14 +1,27 @@
 //! Experiments: a scenario, what to vary in it, and what was published about it. The files are
 //! compiled in, so that the command needs nothing beside itself; a changed copy can be read too.
+//!
+//! To add an experiment: its file, and a line in [`BUILT_IN`]. A new kind of experiment is a file
+//! here, a variant of [`Experiment`], and a folder in `reproduce`.
+
+mod kernbench;
+mod schedbench;
+
+pub use kernbench::{Figure, Kernbench, Load};
+pub use schedbench::{BenchFigure, Policy, Schedbench};
 
 use crate::scenario_file::tree::{Document, Node, Value};
 use crate::scenario_file::{self, ScenarioError, format_time, nearest, parse_time};
-use overspin_scenario::{Scenario, Workload};
+use crate::schedbench::Machine;
+use overspin_scenario::Scenario;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Name and text of the experiments that come with the program.
-const BUILT_IN: [(&str, &str); 1] =
-    [("2008-spinlocks", include_str!("../../../../experiments/2008-spinlocks.toml"))];
+const BUILT_IN: [(&str, &str); 2] = [
+    ("2008-spinlocks", include_str!("../../../../experiments/2008-spinlocks.toml")),
+    ("2016-schedbench", include_str!("../../../../experiments/2016-schedbench.toml")),
+];
 
 /// What a figure may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,57 +31,6 @@ pub enum Role {
     Fit,
     /// To judge the model: it must come out by itself.
     Predict,
-}
-
-/// A published figure.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Figure {
-    /// Lock.
-    pub lock: String,
-    /// Load, for figures of a load.
-    #[serde(default)]
-    pub load: Option<String>,
-    /// vCPU, for figures of a vCPU.
-    #[serde(default)]
-    pub vcpu: Option<usize>,
-    /// What was measured, with its unit.
-    pub metric: String,
-    /// Published mean.
-    #[serde(default)]
-    pub mean: Option<f64>,
-    /// Published standard deviation.
-    #[serde(default)]
-    pub stddev: Option<f64>,
-    /// It was published that this never ended.
-    #[serde(default)]
-    pub never: bool,
-    /// What it may be used for.
-    pub role: Role,
-}
-
-impl Figure {
-    /// Where it was measured, in words.
-    #[must_use]
-    pub fn place(&self) -> String {
-        match (&self.load, self.vcpu) {
-            (Some(load), _) => format!("{}, {load} load", self.lock),
-            (None, Some(vcpu)) => format!("{}, vcpu {vcpu}", self.lock),
-            (None, None) => self.lock.clone(),
-        }
-    }
-}
-
-/// A load of the workload.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Load {
-    /// Name in figures.
-    pub name: String,
-    /// Name in reports.
-    pub title: String,
-    /// `N` of `make -jN`.
-    pub jobs: u32,
 }
 
 /// A parameter that was set to make the `fit` figures come out.
@@ -100,49 +62,13 @@ pub struct Claim {
     pub text: String,
 }
 
-/// The file without its scenario.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    id: String,
-    title: String,
-    source: String,
-    scale: u32,
-    seeds: u32,
-    locks: Vec<String>,
-    loads: Vec<Load>,
-    figures: Vec<Figure>,
-    parameter: Vec<Parameter>,
-    claim: Vec<Claim>,
-    #[serde(rename = "scenario")]
-    _scenario: serde::de::IgnoredAny,
-}
-
 /// An experiment.
 #[derive(Clone, Debug)]
-pub struct Experiment {
-    /// Name on the command line.
-    pub id: String,
-    /// One line: what it is.
-    pub title: String,
-    /// Where it was published.
-    pub source: String,
-    /// Runs are 1/scale of the published length by default.
-    pub scale: u32,
-    /// Runs of each configuration by default.
-    pub seeds: u32,
-    /// Locks to compare.
-    pub locks: Vec<String>,
-    /// Loads to compare, in the order in which they were run.
-    pub loads: Vec<Load>,
-    /// Published figures.
-    pub figures: Vec<Figure>,
-    /// Fitted parameters.
-    pub parameters: Vec<Parameter>,
-    /// Claims.
-    pub claims: Vec<Claim>,
-    /// The scenario at the published length.
-    pub scenario: Scenario,
+pub enum Experiment {
+    /// Kernbench under several locks and loads.
+    Kernbench(Kernbench),
+    /// schedbench under several schedulers.
+    Schedbench(Schedbench),
 }
 
 /// Names of the experiments that come with the program.
@@ -166,6 +92,16 @@ pub fn nearest_name(name: &str) -> Option<&'static str> {
     nearest(name, names())
 }
 
+/// The machine of the 2016 experiment.
+///
+/// # Errors
+/// If its file is not legal, which a test excludes.
+pub fn schedbench_machine() -> Result<Machine, ScenarioError> {
+    let (name, text) = BUILT_IN[1];
+    let document = Document::parse(name, text)?;
+    Ok(Schedbench::parse(&document, text)?.machine)
+}
+
 impl Experiment {
     /// Parses an experiment file that messages call `path`.
     ///
@@ -173,99 +109,118 @@ impl Experiment {
     /// If it is not a legal experiment.
     pub fn parse(path: &str, text: &str) -> Result<Self, ScenarioError> {
         let document = Document::parse(path, text)?;
-        let fail = |key: &str, message: String, help: &str| {
-            let at = find(&document.root, key).map_or(&document.root.at, |n| &n.at);
-            Err(document.error(at, key, message, help))
-        };
-        let file: File = match toml::from_str(text) {
-            Ok(file) => file,
-            Err(e) => {
-                let mut at = document.root.at.clone();
-                at.span = e.span().unwrap_or(0..0);
-                let help = "compare with the experiments that come with the program";
-                return Err(document.error(&at, "", e.message(), help));
-            }
-        };
-        let Some(node) = find(&document.root, "scenario") else {
-            return fail("", "`scenario` is missing".into(), "add a [scenario] table");
-        };
-        let scenario = scenario_file::build_scenario(&document, node, "scenario", &file.id)?;
-        if !scenario.domains.iter().any(|d| matches!(d.workload, Workload::Kernbench(_))) {
-            let help = "an experiment varies the jobs of a kernbench domain";
-            return fail("scenario.domain", "no domain runs kernbench".into(), help);
+        if find(&document.root, "schedbench").is_some() {
+            Schedbench::parse(&document, text).map(Self::Schedbench)
+        } else {
+            Kernbench::parse(&document, text).map(Self::Kernbench)
         }
-        if file.scale == 0 {
-            return fail(
-                "scale",
-                "`scale` is 0".into(),
-                "1 is the published length, 20 a twentieth of it",
-            );
-        }
-        for (i, lock) in file.locks.iter().enumerate() {
-            if crate::names::lock(lock).is_none() {
-                return fail(
-                    &format!("locks.{i}"),
-                    format!("there is no lock `{lock}`"),
-                    "see `overspin list locks`",
-                );
-            }
-        }
-        let mut parameters = file.parameter;
-        for (i, parameter) in parameters.iter_mut().enumerate() {
-            let Some(value) = find(node, &parameter.key).and_then(shown) else {
-                let key = format!("parameter.{i}.key");
-                let message = format!("the scenario does not set `{}`", parameter.key);
-                return fail(
-                    &key,
-                    message,
-                    "name a key that the scenario sets to a time or a number",
-                );
-            };
-            parameter.value = value;
-            let range =
-                number(&parameter.low).zip(number(&parameter.high)).zip(number(&parameter.value));
-            if !range.is_some_and(|((low, high), value)| low <= value && value <= high) {
-                let message = format!(
-                    "`{}` is {}, not between {} and {}",
-                    parameter.key, parameter.value, parameter.low, parameter.high
-                );
-                return fail(
-                    &format!("parameter.{i}"),
-                    message,
-                    "a fitted value must be plausible",
-                );
-            }
-        }
-        Ok(Self {
-            id: file.id,
-            title: file.title,
-            source: file.source,
-            scale: file.scale,
-            seeds: file.seeds,
-            locks: file.locks,
-            loads: file.loads,
-            figures: file.figures,
-            parameters,
-            claims: file.claim,
-            scenario,
-        })
     }
 
-    /// The scenario of one run: this lock, this load, 1/scale of the length.
+    /// Name on the command line.
     #[must_use]
-    pub fn variant(&self, lock: &str, load: &Load, scale: u32) -> Scenario {
-        let mut scenario = self.scenario.clone();
-        let scale = scale.max(1);
-        scenario.limit /= u64::from(scale);
-        for domain in &mut scenario.domains {
-            if let Workload::Kernbench(bench) = &mut domain.workload {
-                domain.lock = lock.to_owned();
-                bench.jobs = load.jobs;
-                bench.units = (bench.units / scale).max(1);
-            }
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Kernbench(e) => &e.id,
+            Self::Schedbench(e) => &e.id,
         }
-        scenario
     }
+
+    /// One line: what it is.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        match self {
+            Self::Kernbench(e) => &e.title,
+            Self::Schedbench(e) => &e.title,
+        }
+    }
+
+    /// Where it was published.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        match self {
+            Self::Kernbench(e) => &e.source,
+            Self::Schedbench(e) => &e.source,
+        }
+    }
+
+    /// How many figures and claims were published.
+    #[must_use]
+    pub fn published(&self) -> (usize, usize) {
+        match self {
+            Self::Kernbench(e) => (e.figures.len(), e.claims.len()),
+            Self::Schedbench(e) => (e.figures.len(), e.claims.len()),
+        }
+    }
+
+    /// Its scenario at the published length.
+    #[must_use]
+    pub fn scenario(&self) -> &Scenario {
+        match self {
+            Self::Kernbench(e) => &e.scenario,
+            Self::Schedbench(e) => &e.scenario,
+        }
+    }
+}
+
+/// An error about a key of the file.
+fn fail<T>(
+    document: &Document,
+    key: &str,
+    message: String,
+    help: &str,
+) -> Result<T, ScenarioError> {
+    let at = find(&document.root, key).map_or(&document.root.at, |n| &n.at);
+    Err(document.error(at, key, message, help))
+}
+
+/// The part of a file beside its scenario, the scenario's node, and the scenario.
+fn head<'a, F: DeserializeOwned>(
+    document: &'a Document,
+    text: &str,
+    id: impl Fn(&F) -> &str,
+) -> Result<(F, &'a Node, Scenario), ScenarioError> {
+    let file: F = match toml::from_str(text) {
+        Ok(file) => file,
+        Err(e) => {
+            let mut at = document.root.at.clone();
+            at.span = e.span().unwrap_or(0..0);
+            let help = "compare with the experiments that come with the program";
+            return Err(document.error(&at, "", e.message(), help));
+        }
+    };
+    let Some(node) = find(&document.root, "scenario") else {
+        return fail(document, "", "`scenario` is missing".into(), "add a [scenario] table");
+    };
+    let scenario = scenario_file::build_scenario(document, node, "scenario", id(&file))?;
+    Ok((file, node, scenario))
+}
+
+/// The parameters with their values from the scenario, which must be plausible.
+fn fitted(
+    document: &Document,
+    scenario: &Node,
+    mut parameters: Vec<Parameter>,
+) -> Result<Vec<Parameter>, ScenarioError> {
+    for (i, parameter) in parameters.iter_mut().enumerate() {
+        let Some(value) = find(scenario, &parameter.key).and_then(shown) else {
+            let key = format!("parameter.{i}.key");
+            let message = format!("the scenario does not set `{}`", parameter.key);
+            let help = "name a key that the scenario sets to a time or a number";
+            return fail(document, &key, message, help);
+        };
+        parameter.value = value;
+        let range =
+            number(&parameter.low).zip(number(&parameter.high)).zip(number(&parameter.value));
+        if !range.is_some_and(|((low, high), value)| low <= value && value <= high) {
+            let message = format!(
+                "`{}` is {}, not between {} and {}",
+                parameter.key, parameter.value, parameter.low, parameter.high
+            );
+            let help = "a fitted value must be plausible";
+            return fail(document, &format!("parameter.{i}"), message, help);
+        }
+    }
+    Ok(parameters)
 }
 
 /// The node at a dotted path; elements of arrays go by number or name.

@@ -1,14 +1,30 @@
 use super::*;
+use overspin_scenario::Workload;
+
+fn kernbench() -> Kernbench {
+    match built_in("2008-spinlocks").unwrap().unwrap() {
+        Experiment::Kernbench(e) => e,
+        Experiment::Schedbench(_) => panic!("it runs kernbench"),
+    }
+}
 
 #[test]
 fn the_experiments_that_come_along_are_legal() {
     for name in names() {
         let e = built_in(name).unwrap().unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(e.id, name);
-        let fit = e.figures.iter().filter(|f| f.role == Role::Fit).count();
-        assert!(e.parameters.len() < fit, "fewer parameters than figures to fit");
-        assert!(e.parameters.iter().all(|p| !p.value.is_empty()));
-        assert!(e.figures.iter().all(|f| f.never != f.mean.is_some()));
+        assert_eq!(e.id(), name);
+        let (roles, parameters): (Vec<Role>, _) = match &e {
+            Experiment::Kernbench(e) => {
+                assert!(e.figures.iter().all(|f| f.never != f.mean.is_some()));
+                (e.figures.iter().map(|f| f.role).collect(), &e.parameters)
+            }
+            Experiment::Schedbench(e) => {
+                (e.figures.iter().map(|f| f.role).collect(), &e.parameters)
+            }
+        };
+        let fit = roles.iter().filter(|r| **r == Role::Fit).count();
+        assert!(parameters.len() < fit, "fewer parameters than figures to fit");
+        assert!(parameters.iter().all(|p| !p.value.is_empty()));
     }
     assert!(built_in("2009-spinlocks").is_none());
     assert_eq!(nearest_name("2008-spinlock"), Some("2008-spinlocks"));
@@ -16,7 +32,7 @@ fn the_experiments_that_come_along_are_legal() {
 
 #[test]
 fn all_published_rows_of_2008_are_there() {
-    let e = built_in("2008-spinlocks").unwrap().unwrap();
+    let e = kernbench();
     assert_eq!(e.figures.len(), 31 + 8);
     let byte = e.figures.iter().find(|f| f.lock == "lock-byte" && f.metric == "elapsed_s").unwrap();
     assert_eq!((byte.mean, byte.stddev, byte.role), (Some(410.686), Some(2.49314), Role::Fit));
@@ -24,7 +40,7 @@ fn all_published_rows_of_2008_are_there() {
 
 #[test]
 fn variants_are_scaled() {
-    let e = built_in("2008-spinlocks").unwrap().unwrap();
+    let e = kernbench();
     let v = e.variant("ticket", &e.loads[1], 20);
     assert_eq!((v.domains[0].lock.as_str(), v.limit), ("ticket", e.scenario.limit / 20));
     let (Workload::Kernbench(full), Workload::Kernbench(part)) =

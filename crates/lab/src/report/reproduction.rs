@@ -1,21 +1,10 @@
-//! The report of an experiment: kernbench's own blocks, vCPU times, then every published figure
-//! beside the simulated one, and the claims.
+//! The report of an experiment: what the benchmark itself prints, then every published figure beside
+//! the simulated one, and the claims.
 
-use super::{Block, Grid, short};
+use super::{Block, Grid, kernbench, schedbench, short};
 use crate::experiment::{Experiment, Role};
-use crate::reproduce::{Compared, Grade, Judged, Measured, Reproduction};
-use crate::stats::Summary;
+use crate::reproduce::{Compared, Grade, Judged, Reproduction, Runs};
 use std::fmt::Write;
-
-/// kernbench's names of its metrics.
-const METRICS: [(&str, &str); 6] = [
-    ("Elapsed Time", "elapsed_s"),
-    ("User Time", "user_s"),
-    ("System Time", "system_s"),
-    ("Percent CPU", "percent_cpu"),
-    ("Context Switches", "context_switches"),
-    ("Sleeps", "sleeps"),
-];
 
 /// Report of `result`, which `experiment` gave.
 #[must_use]
@@ -25,13 +14,12 @@ pub fn reproduction(experiment: &Experiment, result: &Reproduction) -> Vec<Block
         Block::Text(format!("Published in: {}.", result.source)),
         Block::Text(conditions(result)),
     ];
-    let measured = Measured::new(experiment, &result.runs);
-    blocks.push(Block::Heading("As kernbench prints it".into()));
-    for lock in &experiment.locks {
-        blocks.push(Block::Lines(kernbench(experiment, &measured, lock)));
-    }
-    blocks.push(Block::Heading("vCPU times of a session".into()));
-    blocks.push(Block::Grid(vcpu_list(experiment, &measured)));
+    blocks.extend(match (experiment, &result.runs) {
+        (Experiment::Kernbench(e), Runs::Kernbench(runs)) => kernbench::blocks(e, runs),
+        (Experiment::Schedbench(e), Runs::Schedbench(runs)) => schedbench::blocks(e, runs),
+        // Nothing has been run.
+        _ => Vec::new(),
+    });
     blocks.push(Block::Heading("Figures".into()));
     blocks.push(Block::Grid(figures(&result.figures)));
     blocks.push(Block::Text(tally(result)));
@@ -54,74 +42,15 @@ fn conditions(result: &Reproduction) -> String {
             "Runs had 1/{n} of the published length; times and counts are multiplied by {n}."
         ),
     };
-    format!(
-        "{length} Seeds: {seeds}. A run that had not finished after {} simulated seconds is counted as one that \
-         did not finish. Overspin {}.",
-        short(result.limit_s),
-        result.version
-    )
-}
-
-fn kernbench(experiment: &Experiment, measured: &Measured<'_>, lock: &str) -> String {
-    let mut out = format!("{lock}\n");
-    for load in &experiment.loads {
-        // Writing to a String cannot fail, here and below.
-        let _ = writeln!(out, "Average {} -j {} Run (std deviation):", load.title, load.jobs);
-        let runs = measured.runs(lock, &load.name);
-        let unfinished: Vec<_> = runs.iter().filter(|r| r.elapsed_s.is_none()).collect();
-        if !unfinished.is_empty() {
-            let spinning: Vec<f64> = unfinished.iter().map(|r| 100.0 * r.spinning).collect();
-            let _ = writeln!(
-                out,
-                "({} of {} runs did not finish; {:.1} % of their vCPU time went into waiting for locks)",
-                unfinished.len(),
-                runs.len(),
-                Summary::of(&spinning).map_or(0.0, |s| s.mean)
-            );
-        }
-        if unfinished.len() < runs.len() {
-            for (name, metric) in METRICS {
-                let _ = match measured.kernbench(lock, &load.name, metric).0 {
-                    Some(s) => writeln!(out, "{name} {} ({})", six(s.mean), six(s.stddev)),
-                    None => writeln!(out, "{name} not computed"),
-                };
-            }
-        }
-        out.push('\n');
-    }
-    out
-}
-
-/// Six significant digits, as awk prints them and kernbench therefore does.
-fn six(value: f64) -> String {
-    let digits =
-        if value == 0.0 { 0 } else { (5 - value.abs().log10().floor() as i32).clamp(0, 9) };
-    let text = format!("{value:.*}", digits.unsigned_abs() as usize);
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
-}
-
-fn vcpu_list(experiment: &Experiment, measured: &Measured<'_>) -> Grid {
-    let mut grid = Grid::new(2, &["Name", "Lock", "VCPU", "Time(s)", "published"]);
-    let Some(domain) = experiment.scenario.domains.first() else { return grid };
-    for lock in &experiment.locks {
-        for vcpu in 0..domain.vcpus as usize {
-            let (time, completion) = measured.vcpu_time(lock, vcpu);
-            let time = match (time, completion.unfinished) {
-                (Some(time), 0) => format!("{time:.1}"),
-                _ => "never ended".into(),
-            };
-            let published =
-                experiment.figures.iter().find(|f| f.vcpu == Some(vcpu) && f.lock == *lock);
-            let published =
-                published.and_then(|f| f.mean).map_or_else(|| "-".into(), |m| format!("{m:.1}"));
-            grid.row([domain.name.clone(), lock.clone(), vcpu.to_string(), time, published]);
-        }
-    }
-    grid
+    let limit = match result.runs {
+        Runs::Kernbench(_) => format!(
+            "A run that had not finished after {} simulated seconds is counted as one that did not \
+             finish. ",
+            short(result.limit_s)
+        ),
+        Runs::Schedbench(_) => String::new(),
+    };
+    format!("{length} Seeds: {seeds}. {limit}Overspin {}.", result.version)
 }
 
 fn figures(figures: &[Compared]) -> Grid {
@@ -193,16 +122,4 @@ fn parameters(result: &Reproduction) -> String {
         );
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::six;
-
-    #[test]
-    fn numbers_look_like_kernbenchs() {
-        let shown: Vec<String> =
-            [503.002, 19.3737, 0.562_699, 141.0, 54_069.4, 0.0, 1_234_567.0].map(six).into();
-        assert_eq!(shown, ["503.002", "19.3737", "0.562699", "141", "54069.4", "0", "1234567"]);
-    }
 }

@@ -1,13 +1,15 @@
 //! Runs an experiment and puts what came out beside what was published.
 
-mod claims;
-mod measure;
+mod kernbench;
+mod schedbench;
 
-pub use measure::{Measured, Sample};
+pub use kernbench::{Measured, Sample};
+pub use schedbench::BenchSample;
 
-use crate::experiment::{Experiment, Figure, Parameter, Role};
+use crate::experiment::{Experiment, Parameter, Role};
+use crate::scenario_file::ScenarioError;
 use crate::stats::Summary;
-use overspin_sim::{Options, SimError};
+use overspin_sim::SimError;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -26,16 +28,17 @@ pub struct Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum ReproduceError {
     /// The simulator refused the scenario.
-    #[error("{lock}, {load} load: {cause}")]
+    #[error("{run}: {cause}")]
     Sim {
-        /// Lock of the run.
-        lock: String,
-        /// Load of the run.
-        load: String,
+        /// The run, in words.
+        run: String,
         /// Why.
         #[source]
         cause: SimError,
     },
+    /// A plan of schedbench is not legal.
+    #[error(transparent)]
+    Plan(#[from] Box<ScenarioError>),
     /// No worker threads.
     #[error("cannot start {threads} threads: {cause}")]
     Threads {
@@ -98,6 +101,22 @@ pub struct Judged {
     pub evidence: String,
 }
 
+/// The runs of an experiment.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Runs {
+    /// Of kernbench.
+    Kernbench(Vec<Sample>),
+    /// Of schedbench.
+    Schedbench(Vec<BenchSample>),
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self::Kernbench(Vec::new())
+    }
+}
+
 /// Everything that came out of an experiment.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Reproduction {
@@ -124,7 +143,7 @@ pub struct Reproduction {
     /// Fitted parameters.
     pub parameters: Vec<Parameter>,
     /// Every run.
-    pub runs: Vec<Sample>,
+    pub runs: Runs,
 }
 
 impl Reproduction {
@@ -157,113 +176,62 @@ impl Reproduction {
 pub fn reproduce(
     experiment: &Experiment,
     settings: Settings,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    progress: Progress<'_>,
 ) -> Result<Reproduction, ReproduceError> {
-    let scale = if settings.full { 1 } else { experiment.scale };
-    let count = u64::from(settings.seeds.unwrap_or(experiment.seeds).max(1));
-    let first = experiment.scenario.seed;
-    let seeds: Vec<u64> = (0..count).map(|i| first.wrapping_add(i)).collect();
-    let mut jobs = Vec::new();
-    for lock in &experiment.locks {
-        for load in &experiment.loads {
-            jobs.extend(seeds.iter().map(|seed| (lock, load, *seed)));
-        }
+    match experiment {
+        Experiment::Kernbench(e) => kernbench::reproduce(e, settings, progress),
+        Experiment::Schedbench(e) => schedbench::reproduce(e, settings, progress),
     }
+}
+
+/// Called with the number of runs that are done and that there are.
+pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+/// As many seeds as wanted, from the scenario's on.
+fn seeds(first: u64, count: u32) -> Vec<u64> {
+    (0..u64::from(count.max(1))).map(|i| first.wrapping_add(i)).collect()
+}
+
+/// Does all jobs, on all threads. Results come in the order of the jobs: the record does not depend
+/// on who was faster.
+fn all<J: Send, R: Send>(
+    jobs: Vec<J>,
+    threads: usize,
+    progress: Progress<'_>,
+    one: impl Fn(J) -> Result<R, ReproduceError> + Sync,
+) -> Result<Vec<R>, ReproduceError> {
     let total = jobs.len();
     let done = std::sync::atomic::AtomicUsize::new(0);
     progress(0, total);
-    let one = |(lock, load, seed): (&String, &crate::experiment::Load, u64)| {
-        let scenario = experiment.variant(lock, load, scale);
-        let outcome = overspin_sim::run(&scenario, seed, Options::default()).map_err(|cause| {
-            ReproduceError::Sim { lock: lock.clone(), load: load.name.clone(), cause }
-        })?;
-        // Counts for a progress display: no other memory depends on it.
-        let done = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        progress(done, total);
-        Ok(Sample::new(lock, &load.name, &outcome, f64::from(scale)))
-    };
-    let threads = settings.threads;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
         .map_err(|cause| ReproduceError::Threads { threads, cause })?;
-    // One run at a time per thread, and results in the order of the jobs: the record does not
-    // depend on who was faster.
-    let runs: Result<Vec<Sample>, ReproduceError> =
-        pool.install(|| jobs.into_par_iter().with_max_len(1).map(one).collect());
-    Ok(assemble(experiment, scale, seeds, runs?))
+    pool.install(|| {
+        // One run at a time per thread.
+        jobs.into_par_iter()
+            .with_max_len(1)
+            .map(|job| {
+                let result = one(job)?;
+                // Counts for a progress display: no other memory depends on it.
+                let done = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+                progress(done, total);
+                Ok(result)
+            })
+            .collect()
+    })
 }
 
-/// Puts the runs beside the published figures.
-fn assemble(
-    experiment: &Experiment,
-    scale: u32,
-    seeds: Vec<u64>,
-    runs: Vec<Sample>,
-) -> Reproduction {
-    let measured = Measured::new(experiment, &runs);
-    let figures = experiment.figures.iter().map(|f| compare(f, &measured)).collect();
-    let claims = experiment
-        .claims
-        .iter()
-        .map(|claim| {
-            let (holds, evidence) = claims::judge(&experiment.id, claim.id, &measured);
-            Judged { id: claim.id, text: claim.text.clone(), holds, evidence }
-        })
-        .collect();
-    Reproduction {
-        schema: "overspin-reproduction/1",
-        version: env!("CARGO_PKG_VERSION"),
-        experiment: experiment.id.clone(),
-        title: experiment.title.clone(),
-        source: experiment.source.clone(),
-        scale,
-        limit_s: measure::seconds(experiment.scenario.limit) / f64::from(scale),
-        seeds,
-        figures,
-        claims,
-        parameters: experiment.parameters.clone(),
-        runs,
+/// The grade of a figure that came out with this error.
+fn grade(error: Option<f64>) -> Grade {
+    match error {
+        Some(e) if e.abs() <= 0.10 => Grade::Good,
+        Some(e) if e.abs() <= 0.25 => Grade::Fair,
+        _ => Grade::Missed,
     }
 }
 
-fn compare(figure: &Figure, measured: &Measured<'_>) -> Compared {
-    let (summary, unfinished) = measured.figure(figure);
-    let mut note = unfinished.note();
-    let error = figure.mean.zip(summary).map(|(published, s)| s.mean / published - 1.0);
-    let grade = if figure.never {
-        note = Some(format!(
-            "{} of {} runs finished",
-            unfinished.runs - unfinished.unfinished,
-            unfinished.runs
-        ));
-        if unfinished.runs > 0 && unfinished.unfinished == unfinished.runs {
-            Grade::Good
-        } else {
-            Grade::Missed
-        }
-    } else {
-        match error {
-            // The runs that finished may be the lucky ones.
-            _ if unfinished.unfinished > 0 => Grade::Missed,
-            Some(e) if e.abs() <= 0.10 => Grade::Good,
-            Some(e) if e.abs() <= 0.25 => Grade::Fair,
-            _ => Grade::Missed,
-        }
-    };
-    Compared {
-        metric: figure.metric.clone(),
-        place: figure.place(),
-        published: figure.mean,
-        published_stddev: figure.stddev,
-        simulated: summary.map(|s: Summary| s.mean),
-        simulated_stddev: summary.filter(|s| s.n > 1).map(|s| s.stddev),
-        error,
-        role: figure.role,
-        grade,
-        note,
-    }
+/// The spread of a summary, if it is of several runs.
+fn spread(summary: Option<Summary>) -> Option<f64> {
+    summary.filter(|s| s.n > 1).map(|s| s.stddev)
 }
-
-#[cfg(test)]
-mod tests;

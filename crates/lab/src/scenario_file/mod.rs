@@ -55,6 +55,19 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
+    /// An error about bytes `span` of a text that is not TOML.
+    pub(crate) fn at(
+        path: &str,
+        text: &str,
+        span: Range<usize>,
+        key: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        let source = Source { name: path.to_owned(), text: text.into() };
+        Self::new(&source, &At { source: 0, span }, key, message, help)
+    }
+
     fn new(
         source: &Source,
         at: &At,

@@ -2,7 +2,8 @@
 
 use super::{Guest, SemaphoreState, TaskRef, TaskState};
 use crate::world::World;
-use overspin_scenario::Picos;
+use overspin_scenario::{NS, Picos, WorkerReport};
+use overspin_sched::VcpuId;
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore};
 
 /// A task's view of its guest.
@@ -96,6 +97,20 @@ impl Env for TaskEnv<'_> {
 
     fn item_done(&self) {
         self.task.items.set(self.task.items.get() + 1);
+    }
+
+    fn now(&self) -> Picos {
+        self.world.now.get()
+    }
+
+    fn cpu_time(&self) -> Picos {
+        let v = VcpuId(self.world.cpu().id);
+        let times = self.world.hypervisor.borrow().run_times(v, self.world.nanos());
+        times.running.max(0) as Picos * NS
+    }
+
+    fn report(&self, report: WorkerReport) {
+        self.task.reports.borrow_mut().push(report);
     }
 
     fn random(&self, purpose: u32) -> Random {

@@ -3,9 +3,9 @@
 use crate::world::{Suspend, TaskYielder, World};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
-use overspin_scenario::Picos;
+use overspin_scenario::{Picos, WorkerReport};
 use overspin_workload::{Mode, Program};
-use std::cell::{Cell, UnsafeCell};
+use std::cell::{Cell, RefCell, UnsafeCell};
 use std::fmt;
 use std::ops::Deref;
 
@@ -49,6 +49,7 @@ pub(crate) struct Task {
     pub sleeps: Cell<u64>,
     pub preemptions: Cell<u64>,
     pub items: Cell<u64>,
+    pub reports: RefCell<Vec<WorkerReport>>,
     pub ended: Cell<Option<Picos>>,
 }
 
@@ -122,6 +123,7 @@ impl Task {
             sleeps: Cell::new(0),
             preemptions: Cell::new(0),
             items: Cell::new(0),
+            reports: RefCell::default(),
             ended: Cell::new(None),
         });
         let this = TaskRef::new(&task);

@@ -13,6 +13,7 @@ pub fn host(pcpus: u32, scheduler: &str) -> Host {
         cores: pcpus,
         threads: 1,
         smt_permille: 650,
+        governor: None,
         scheduler: scheduler.into(),
         params: Settings::new(),
         costs: Costs::default(),

@@ -7,7 +7,10 @@ use crate::scenario_file::params;
 use crate::scenario_file::quantity::parse_cpus;
 use crate::scenario_file::reader::Reader;
 use crate::scenario_file::tree::{Node, Value};
-use overspin_scenario::{BurnWait, Domain, Kernbench, Kernel, KernelLock, LockLoop, Workload};
+use crate::schedbench::WorkerArgs;
+use overspin_scenario::{
+    BurnWait, Domain, Kernbench, Kernel, KernelLock, LockLoop, Schedbench, Workload,
+};
 use std::collections::BTreeSet;
 
 /// The `index`-th domain on a host with so many pCPUs and this scheduler.
@@ -135,6 +138,7 @@ fn workload(domain: &Reader<'_>) -> Result<Workload> {
             wait: r.some_time("wait")?,
             count: r.u64("count")?,
         }),
+        "schedbench" => Workload::Schedbench(schedbench_worker(&r)?),
         _ => Workload::Kernbench(Kernbench {
             jobs: r.u32("jobs")?,
             units: r.u32("units")?,
@@ -144,6 +148,17 @@ fn workload(domain: &Reader<'_>) -> Result<Workload> {
             locks: kernel_locks(&r)?,
         }),
     })
+}
+
+fn schedbench_worker(r: &Reader<'_>) -> Result<Schedbench> {
+    let text = r.text("worker")?.unwrap_or_default();
+    let args: Vec<&str> = text.split_whitespace().collect();
+    let worker = WorkerArgs::parse(&args).map_err(|e| {
+        let message = format!("`{}`: {}", r.full("worker"), e.message);
+        r.error("worker", message, "for example \"burnwait 70 200000 10 300000\"")
+    })?;
+    let rate = r.u32("rate")?;
+    Ok(Schedbench { report_interval: r.some_time("report_interval")?, ..worker.workload(rate) })
 }
 
 fn kernel_locks(workload: &Reader<'_>) -> Result<Vec<KernelLock>> {

@@ -9,7 +9,7 @@ use super::tree::{Document, Node};
 use super::{ScenarioError, params};
 use crate::names;
 use domain::domain;
-use overspin_scenario::{Costs, Domain, Host, Scenario};
+use overspin_scenario::{Costs, Domain, Governor, Host, Scenario};
 use std::collections::BTreeSet;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -82,9 +82,18 @@ fn host(r: &Reader<'_>) -> Result<Host> {
         cores,
         threads,
         smt_permille: r.u32("smt_permille")?,
+        governor: r.table("governor")?.as_ref().map(governor).transpose()?,
         params: params::of_scheduler(r, &scheduler)?,
         scheduler,
         costs: r.table("costs")?.as_ref().map_or_else(|| Ok(Costs::default()), costs)?,
+    })
+}
+
+fn governor(r: &Reader<'_>) -> Result<Governor> {
+    Ok(Governor {
+        interval: r.some_time("interval")?,
+        busy_permille: r.u32("busy_permille")?,
+        quiet_permille: r.u32("quiet_permille")?,
     })
 }
 

@@ -4,7 +4,7 @@ use super::Absent::{Is, Means, Required};
 use super::Kind::{Boolean, Choice, Cpus, Lock, OneOf, Params, Table, Tables, Text};
 use super::{ANY, COST, Key, Section, Whose, integer, key, time};
 use crate::scenario_file::quantity::LONGEST;
-use overspin_scenario::{NS, SEC, US};
+use overspin_scenario::{MS, NS, SEC, US};
 
 pub(crate) const DOMAIN: Section = Section {
     heading: "[[domain]]",
@@ -72,10 +72,10 @@ pub(crate) const KERNEL: Section = Section {
 };
 
 /// One section for each workload; the first key of each says which.
-pub(crate) const WORKLOADS: &[&Section] = &[&LOCK_LOOP, &BURN_WAIT, &KERNBENCH];
+pub(crate) const WORKLOADS: &[&Section] = &[&LOCK_LOOP, &BURN_WAIT, &KERNBENCH, &SCHEDBENCH];
 
 /// Words that `kind` takes, in the order of [`WORKLOADS`].
-pub(crate) const WORKLOAD_KINDS: &[&str] = &["lock-loop", "burn-wait", "kernbench"];
+pub(crate) const WORKLOAD_KINDS: &[&str] = &["lock-loop", "burn-wait", "kernbench", "schedbench"];
 
 const KIND: Key = key("kind", Choice(WORKLOAD_KINDS), Required, "Which workload.");
 const THREADS: Key =
@@ -119,6 +119,22 @@ pub(crate) const BURN_WAIT: Section = Section {
         key("burn", time(NS, LONGEST), Is("10ms"), "CPU time of one item."),
         key("wait", ANY, Is("0"), "Sleep after it; 0 never sleeps."),
         key("count", integer(0, u64::MAX), Is("0"), "Items of each thread; 0 is until the limit."),
+    ],
+};
+
+pub(crate) const SCHEDBENCH: Section = Section {
+    heading: "[domain.workload] with kind = \"schedbench\"",
+    doc: "A schedbench worker on each vCPU: timers that burn and wait.",
+    keys: &[
+        KIND,
+        key(
+            "worker",
+            Text,
+            Required,
+            "Its items, as in a plan: `burnwait KOPS WAIT_NS ...`, `deadline KOPS PERIOD_NS ...`.",
+        ),
+        key("rate", integer(1, 1_000_000), Is("1000"), "Million operations a CPU second."),
+        key("report_interval", time(MS, LONGEST), Is("1s"), "Time between two reports."),
     ],
 };
 

@@ -7,8 +7,8 @@ mod domain;
 pub(crate) use domain::{DOMAIN, KERNEL, WORKLOAD_KINDS};
 
 use super::quantity::LONGEST;
-use domain::{BURN_WAIT, KERNBENCH, KERNEL_LOCK, LOCK_LOOP};
-use overspin_scenario::{NS, Picos, SEC};
+use domain::{BURN_WAIT, KERNBENCH, KERNEL_LOCK, LOCK_LOOP, SCHEDBENCH};
+use overspin_scenario::{NS, Picos, SEC, US};
 
 /// What a key takes.
 #[derive(Clone, Copy, Debug)]
@@ -169,6 +169,12 @@ pub(crate) const HOST: Section = Section {
             Is("650"),
             "Speed of a hardware thread while its sibling runs too, in thousandths of full speed.",
         ),
+        key(
+            "governor",
+            Table(&GOVERNOR),
+            Means("always at full speed"),
+            "How a socket that is little used slows down.",
+        ),
         key("scheduler", Scheduler, Is("credit"), "Scheduler or profile of one."),
         key(
             "scheduler_params",
@@ -177,6 +183,28 @@ pub(crate) const HOST: Section = Section {
             "What differs from the profile.",
         ),
         key("costs", Table(&COSTS), Means("those below"), "What things cost on this machine."),
+    ],
+};
+
+pub(crate) const GOVERNOR: Section = Section {
+    heading: "[host.governor]",
+    doc: "A socket that is little used slows down: lower clock, and idle states that take time to \
+          leave.",
+    keys: &[
+        key("interval", time(100 * US, SEC), Is("10ms"), "Time between two looks."),
+        key(
+            "busy_permille",
+            integer(0, 4_000_000),
+            Is("1000"),
+            "A socket is quiet if its threads were busy for less than this in sum, in thousandths \
+             of one thread's time.",
+        ),
+        key(
+            "quiet_permille",
+            integer(1, 1000),
+            Is("700"),
+            "Speed of a quiet socket, in thousandths of full speed.",
+        ),
     ],
 };
 
@@ -223,6 +251,7 @@ pub(crate) const COSTS: Section = Section {
 pub(crate) const SECTIONS: &[&Section] = &[
     &ROOT,
     &HOST,
+    &GOVERNOR,
     &COSTS,
     &DOMAIN,
     &KERNEL,
@@ -230,5 +259,6 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &BURN_WAIT,
     &KERNBENCH,
     &KERNEL_LOCK,
+    &SCHEDBENCH,
     &VARY,
 ];

@@ -1,11 +1,14 @@
 use super::*;
-use crate::experiment::built_in;
+use crate::experiment::{Experiment, built_in};
 use overspin_scenario::{
     DomainOutcome, Ending, Outcome, PcpuOutcome, Picos, SEC, TaskOutcome, VcpuOutcome,
 };
 
-fn experiment() -> Experiment {
-    built_in("2008-spinlocks").unwrap().unwrap()
+fn experiment() -> Kernbench {
+    match built_in("2008-spinlocks").unwrap().unwrap() {
+        Experiment::Kernbench(e) => e,
+        Experiment::Schedbench(_) => panic!("it runs kernbench"),
+    }
 }
 
 /// An outcome at a twentieth of the length that multiplies up to the given figures.

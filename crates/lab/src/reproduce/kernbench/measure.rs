@@ -1,6 +1,6 @@
 //! Figures as kernbench and `xm vcpu-list` print them, from the outcomes of runs.
 
-use crate::experiment::{Experiment, Figure};
+use crate::experiment::{Figure, Kernbench};
 use crate::stats::Summary;
 use overspin_scenario::{Ending, Outcome, Picos, SEC};
 use serde::Serialize;
@@ -129,14 +129,14 @@ impl Completion {
 /// The runs of an experiment, ready to be asked.
 #[derive(Debug)]
 pub struct Measured<'a> {
-    experiment: &'a Experiment,
+    experiment: &'a Kernbench,
     runs: &'a [Sample],
 }
 
 impl<'a> Measured<'a> {
     /// Over these runs.
     #[must_use]
-    pub fn new(experiment: &'a Experiment, runs: &'a [Sample]) -> Self {
+    pub fn new(experiment: &'a Kernbench, runs: &'a [Sample]) -> Self {
         Self { experiment, runs }
     }
 

@@ -1,0 +1,174 @@
+//! `overspin schedbench`: plan, run, report.
+
+use crate::args::{Global, SchedbenchArgs, SchedbenchRunArgs, SchedbenchVerb};
+use crate::failure::{Failure, Verdict};
+use crate::show::{self, Outputs};
+use overspin_lab::experiment;
+use overspin_lab::output::{Output, OutputError};
+use overspin_lab::perfetto::PerfettoSink;
+use overspin_lab::scenario_file::{self, Loaded};
+use overspin_lab::schedbench::{self, BenchFile, Machine, RunError, summarize};
+use overspin_scenario::TraceSink;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn schedbench(args: &SchedbenchArgs, global: &Global) -> Result<Verdict, Failure> {
+    match &args.verb {
+        SchedbenchVerb::Plan { file, template } => {
+            plan(file, template.as_deref().unwrap_or(file), global)
+        }
+        SchedbenchVerb::Run(args) => run(args, global),
+        SchedbenchVerb::Report { file, verbosity, csv, json } => {
+            let outputs = Outputs::new(global, &[csv.as_ref(), json.as_ref()])?;
+            print(file, *verbosity, csv.as_ref(), json.as_ref(), &outputs)
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<BenchFile, Failure> {
+    let text = scenario_file::read_text(path)?;
+    BenchFile::parse(&path.display().to_string(), &text).map_err(|e| Failure::Scenario(Box::new(e)))
+}
+
+fn save(file: &BenchFile, path: &Path) -> Result<(), Failure> {
+    Ok(Output::create(path)?.finish_with(&file.to_json())?)
+}
+
+fn plan(path: &Path, template: &Path, global: &Global) -> Result<Verdict, Failure> {
+    let mut file = read(template)?;
+    let runs = file.plan().map_err(|e| Failure::Scenario(Box::new(e)))?;
+    save(&file, path)?;
+    if !global.quiet {
+        let seconds: u64 = file.runs.iter().map(|r| r.runtime_seconds).sum();
+        let list: String = file.runs.iter().map(|r| format!("  {}\n", r.label)).collect();
+        show::bytes(format!("{runs} runs, {seconds} simulated seconds:\n{list}").as_bytes())?;
+    }
+    Ok(Verdict::Fine)
+}
+
+/// The machine that a scenario describes, or the 2016 experiment's.
+fn machine(scenario: Option<&PathBuf>) -> Result<Machine, Failure> {
+    let Some(path) = scenario else {
+        return experiment::schedbench_machine().map_err(|e| Failure::Scenario(Box::new(e)));
+    };
+    let no_worker = || {
+        Failure::usage(
+            format!("{}: no domain runs schedbench, which would tell the rate", path.display()),
+            "add a domain whose workload has kind = \"schedbench\" and a rate",
+        )
+    };
+    match scenario_file::load(path, &[])? {
+        Loaded::One(scenario) => Machine::of(&scenario).ok_or_else(no_worker),
+        Loaded::Map(_) => Err(Failure::usage(
+            format!("{}: this is a map of machines", path.display()),
+            "take the [[vary]] tables out",
+        )),
+    }
+}
+
+fn refused(path: &Path, error: RunError) -> Failure {
+    match error {
+        RunError::File(error) => Failure::Scenario(error),
+        RunError::Sim { .. } => Failure::usage(
+            format!("{}: {error}", path.display()),
+            "change the run, or the machine with --machine",
+        ),
+    }
+}
+
+fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
+    let path = &args.file;
+    let mut file = read(path)?;
+    let machine = machine(args.machine.as_ref())?;
+    if file.runs.is_empty() {
+        return Err(Failure::usage(
+            format!("{}: there are no runs", path.display()),
+            "fill them in with `overspin schedbench plan`",
+        ));
+    }
+    let mut todo: Vec<usize> = (0..file.runs.len()).collect();
+    if let Some(label) = &args.only {
+        todo.retain(|i| file.runs[*i].label == *label);
+        if todo.is_empty() {
+            let labels: Vec<&str> = file.runs.iter().map(|r| r.label.as_str()).collect();
+            return Err(Failure::usage(
+                format!("{}: there is no run `{label}`", path.display()),
+                format!("runs are: {}", labels.join(", ")),
+            ));
+        }
+    } else {
+        todo.retain(|i| !file.runs[*i].completed);
+    }
+    // All of them are checked before the first costs any time.
+    for i in &todo {
+        schedbench::scenario(&file, &file.runs[*i], &machine)
+            .map_err(|e| Failure::Scenario(Box::new(e)))?;
+    }
+    if args.dry_run {
+        let list: String = todo.iter().map(|i| format!("{}\n", file.runs[*i].label)).collect();
+        show::bytes(list.as_bytes())?;
+        return Ok(Verdict::Fine);
+    }
+    let bar = show::progress(
+        global,
+        todo.len() as u64,
+        "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left",
+    );
+    for i in todo {
+        let run = &file.runs[i];
+        let done = match &args.trace {
+            Some(trace) => traced(&file, i, &machine, args.seed, path, trace)?,
+            None => {
+                schedbench::simulate(&file, run, &machine, args.seed, None)
+                    .map_err(|e| refused(path, e))?
+                    .0
+            }
+        };
+        file.runs[i] = done;
+        // What is complete stays, whatever comes.
+        save(&file, path)?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    print(path, 0, None, None, &Outputs::new(global, &[])?)
+}
+
+fn traced(
+    file: &BenchFile,
+    run: usize,
+    machine: &Machine,
+    seed: u64,
+    path: &Path,
+    trace: &Path,
+) -> Result<schedbench::Run, Failure> {
+    let run = &file.runs[run];
+    let scenario =
+        schedbench::scenario(file, run, machine).map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let error = |cause| {
+        Failure::from(OutputError { action: "write to", path: trace.display().to_string(), cause })
+    };
+    let mut sink = PerfettoSink::new(&scenario, Output::create(trace)?).map_err(error)?;
+    let sink_ref: &mut dyn TraceSink = &mut sink;
+    let (done, _, outcome) = schedbench::simulate(file, run, machine, seed, Some(sink_ref))
+        .map_err(|e| refused(path, e))?;
+    sink.finish(outcome.elapsed).map_err(error)?.commit()?;
+    Ok(done)
+}
+
+fn print(
+    path: &Path,
+    verbosity: u8,
+    csv: Option<&PathBuf>,
+    json: Option<&PathBuf>,
+    outputs: &Outputs,
+) -> Result<Verdict, Failure> {
+    let file = read(path)?;
+    if let Some(csv) = outputs.open(csv)? {
+        csv.finish_with(&schedbench::csv(&file))?;
+    }
+    if let Some(json) = outputs.open(json)? {
+        let sums: Vec<_> = file.runs.iter().filter_map(summarize).collect();
+        show::json(json, &sums)?;
+    }
+    outputs.print(&schedbench::report(&file, verbosity))?;
+    Ok(Verdict::Fine)
+}

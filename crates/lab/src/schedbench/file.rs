@@ -1,0 +1,411 @@
+//! The `.bench` file: a plan, the runs that it expands to, and their results, in the shape in which
+//! schedbench keeps them. Keys that we do not know stay as they are.
+
+use super::WorkerArgs;
+use crate::scenario_file::ScenarioError;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Length of a run that a plan does not give.
+const RUNTIME_SECONDS: u64 = 10;
+/// The preset that schedbench has built in.
+const BUILT_IN: (&str, [&str; 3]) = ("P001", ["burnwait", "70", "200000"]);
+/// Most runs of a plan, and workers of a run.
+const MOST_RUNS: usize = 10_000;
+const MOST_WORKERS: u64 = 10_000;
+
+/// Workers and what to combine.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Input {
+    /// Workers by name.
+    #[serde(deserialize_with = "null_is_empty")]
+    pub worker_presets: BTreeMap<String, Preset>,
+    /// What to combine.
+    pub simple_matrix: Option<SimpleMatrix>,
+}
+
+/// A worker by name.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Preset {
+    /// Its command line.
+    pub args: Option<Vec<String>>,
+    /// vCPUs, each with the whole queue of items; of our own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vcpus: Option<u32>,
+}
+
+/// Schedulers x counts of workers, and each worker alone.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct SimpleMatrix {
+    /// Schedulers; none is whatever the host has.
+    pub schedulers: Option<Vec<String>>,
+    /// Workers that run together.
+    pub workers: Option<Vec<String>>,
+    /// How many of each.
+    pub count: Option<Vec<u64>>,
+    /// With and without NUMA awareness.
+    pub numa_disable: Option<Vec<bool>>,
+}
+
+/// Where runs take place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct RunConfig {
+    /// cpupool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// Its pCPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Vec<u32>>,
+    /// Its scheduler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
+    /// No NUMA awareness.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numa_disable: Option<bool>,
+}
+
+/// What a worker runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct WorkerParams {
+    /// Its command line.
+    #[serde(deserialize_with = "null_is_empty")]
+    pub args: Vec<String>,
+    /// vCPUs; of our own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vcpus: Option<u32>,
+}
+
+/// Some equal workers of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct WorkerSet {
+    /// What they run.
+    pub params: WorkerParams,
+    /// Where.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub config: Value,
+    /// How many there are.
+    pub count: u64,
+}
+
+/// Number of a worker: its set, and its place in the set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct WorkerId {
+    /// Set.
+    pub set: usize,
+    /// Place in it.
+    pub id: usize,
+}
+
+/// A report of a worker. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Report {
+    /// Whose.
+    pub id: WorkerId,
+    /// When.
+    pub now: u64,
+    /// Work since the start, in thousands of operations.
+    pub kops: u64,
+    /// Most that an item was late since the last report.
+    pub max_delta: u64,
+    /// CPU time since the start.
+    pub cputime: u64,
+    /// Items with a deadline since the start; of our own.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub deadlines: u64,
+    /// Those that were done too late.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub missed: u64,
+}
+
+/// schedbench writes an empty list as null.
+fn null_is_empty<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// Results of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Results {
+    /// Reports of all workers, in the order of time.
+    pub raw: Option<Vec<Report>>,
+    /// What schedbench keeps for itself.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub summary: Value,
+}
+
+/// A run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Run {
+    /// Name.
+    pub label: String,
+    /// Who runs.
+    #[serde(deserialize_with = "null_is_empty")]
+    pub worker_sets: Vec<WorkerSet>,
+    /// Where.
+    #[serde(alias = "WorkerConfig")]
+    pub run_config: RunConfig,
+    /// Length.
+    pub runtime_seconds: u64,
+    /// It has been run.
+    pub completed: bool,
+    /// What came out.
+    pub results: Results,
+}
+
+/// What we use of the file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Known {
+    input: Option<Input>,
+    run_config: RunConfig,
+    /// Where older files keep it.
+    pool: Option<String>,
+    runs: Option<Vec<Run>>,
+}
+
+/// A `.bench` file.
+#[derive(Clone, Debug)]
+pub struct BenchFile {
+    path: String,
+    text: Arc<str>,
+    all: Value,
+    input: Option<Input>,
+    config: RunConfig,
+    /// Runs, planned and completed.
+    pub runs: Vec<Run>,
+}
+
+impl BenchFile {
+    /// Reads the text of a file that messages call `path`.
+    ///
+    /// # Errors
+    /// If it is not JSON, or something in it has the wrong type or an absurd value.
+    pub fn parse(path: &str, text: &str) -> Result<Self, ScenarioError> {
+        let located = |e: &serde_json::Error| {
+            let line = text.lines().nth(e.line().saturating_sub(1)).unwrap_or("");
+            let before: usize = text.split_inclusive('\n').take(e.line() - 1).map(str::len).sum();
+            let at = before + e.column().saturating_sub(1).min(line.len());
+            let message = e.to_string();
+            let message = message.rsplit_once(" at line").map_or(&*message, |(cause, _)| cause);
+            let help = "docs/schedbench.md describes the file; `overspin schedbench plan` fills in \
+                        its runs";
+            ScenarioError::at(path, text, at..at + 1, "", message, help)
+        };
+        let all: Value = serde_json::from_str(text).map_err(|e| located(&e))?;
+        let known: Known = serde_json::from_str(text).map_err(|e| located(&e))?;
+        let mut config = known.run_config;
+        config.pool = config.pool.or(known.pool);
+        let file = Self {
+            path: path.into(),
+            text: text.into(),
+            all,
+            input: known.input,
+            config,
+            runs: known.runs.unwrap_or_default(),
+        };
+        for run in &file.runs {
+            file.check(run)?;
+        }
+        Ok(file)
+    }
+
+    /// An error about `quoted`, which stands somewhere in the text; its last place is shown.
+    pub(super) fn error(
+        &self,
+        quoted: &str,
+        message: impl Into<String>,
+        help: &str,
+    ) -> ScenarioError {
+        let quoted = format!("\"{quoted}\"");
+        let at = self.text.rfind(&quoted).unwrap_or(0);
+        let span = at..at + if self.text[at..].starts_with(&quoted) { quoted.len() } else { 0 };
+        ScenarioError::at(&self.path, &self.text, span, "", message, help)
+    }
+
+    fn check(&self, run: &Run) -> Result<(), ScenarioError> {
+        let label = &run.label;
+        let workers: u64 =
+            run.worker_sets.iter().fold(0, |n: u64, set| n.saturating_add(set.count));
+        if !(1..=MOST_WORKERS).contains(&workers) {
+            let message = format!("run `{label}` has {workers} workers");
+            return Err(self.error(label, message, "a run has 1 to 10,000 workers"));
+        }
+        if !(1..=86_400).contains(&run.runtime_seconds) {
+            let message = format!("run `{label}`: RuntimeSeconds is {}", run.runtime_seconds);
+            return Err(self.error(label, message, "a run lasts 1 to 86,400 seconds"));
+        }
+        for set in &run.worker_sets {
+            self.worker(label, &set.params.args)?;
+            if set.params.vcpus.is_some_and(|n| !(1..=1024).contains(&n)) {
+                let message = format!("run `{label}`: a worker has {:?} vCPUs", set.params.vcpus);
+                return Err(self.error("Vcpus", message, "a worker has 1 to 1,024 vCPUs"));
+            }
+        }
+        if run.run_config.cpus.as_ref().is_some_and(|cpus| !(1..=4096).contains(&cpus.len())) {
+            let message = format!("run `{label}`: the pool has no pCPU, or more than 4,096");
+            return Err(self.error("Cpus", message, "name the pool's pCPUs, or leave Cpus out"));
+        }
+        Ok(())
+    }
+
+    /// A worker's command line, or what is wrong with it.
+    pub(super) fn worker(&self, of: &str, args: &[String]) -> Result<WorkerArgs, ScenarioError> {
+        WorkerArgs::parse(args).map_err(|e| {
+            let quoted = args.get(e.word).map_or(of, String::as_str);
+            let help = "for example [\"burnwait\", \"70\", \"200000\"]";
+            self.error(quoted, format!("worker of `{of}`: {}", e.message), help)
+        })
+    }
+
+    /// Expands the plan: each worker alone, then so many of each together; all that for each
+    /// scheduler, and with and without NUMA awareness where the plan says so. Returns how many
+    /// runs there are.
+    ///
+    /// # Errors
+    /// If there are runs already, or the plan is not complete.
+    pub fn plan(&mut self) -> Result<usize, ScenarioError> {
+        if !self.runs.is_empty() {
+            let help = "take them out to plan anew, or go on with `overspin schedbench run`";
+            return Err(self.error("Runs", "the file has runs already", help));
+        }
+        let Some(input) = &self.input else {
+            return Err(self.error("", "`Input` is missing", "add WorkerPresets and SimpleMatrix"));
+        };
+        let Some(matrix) = &input.simple_matrix else {
+            let help = "add SimpleMatrix with Workers and Count";
+            return Err(self.error("Input", "`SimpleMatrix` is missing", help));
+        };
+        let names = matrix.workers.clone().unwrap_or_default();
+        let mut workers = Vec::new();
+        for name in &names {
+            let params = self.preset(input, name)?;
+            self.worker(name, &params.args)?;
+            workers.push(params);
+        }
+        if workers.is_empty() {
+            let help = "name presets in Workers";
+            return Err(self.error("SimpleMatrix", "the matrix has no workers", help));
+        }
+        let set = |params: &WorkerParams, count| WorkerSet {
+            params: params.clone(),
+            config: serde_json::json!({ "Pool": self.config.pool.clone().unwrap_or_default() }),
+            count,
+        };
+        let alone = names
+            .iter()
+            .zip(&workers)
+            .map(|(name, params)| (format!("{name} baseline"), vec![set(params, 1)]));
+        let counts = matrix.count.clone().unwrap_or_default();
+        let together = counts.iter().map(|n| {
+            let label: Vec<String> = names.iter().map(|name| format!("{name} {n}")).collect();
+            (label.join(" + "), workers.iter().map(|params| set(params, *n)).collect())
+        });
+        let sets: Vec<(String, Vec<WorkerSet>)> = alone.chain(together).collect();
+        let some = |list: &Option<Vec<String>>| match list {
+            Some(list) if !list.is_empty() => list.iter().cloned().map(Some).collect(),
+            _ => vec![None],
+        };
+        let numa: Vec<Option<bool>> = match &matrix.numa_disable {
+            Some(list) if !list.is_empty() => list.iter().copied().map(Some).collect(),
+            _ => vec![None],
+        };
+        let mut runs = Vec::new();
+        for disable in numa {
+            for scheduler in some(&matrix.schedulers) {
+                for (label, worker_sets) in &sets {
+                    let mut label = label.clone();
+                    let mut run_config = self.config.clone();
+                    if let Some(scheduler) = scheduler.clone().filter(|s| !s.is_empty()) {
+                        label = format!("{label} {scheduler}");
+                        run_config.scheduler = Some(scheduler);
+                    }
+                    if let Some(disable) = disable {
+                        label.push_str(if disable { " NumaOff" } else { " NumaOn " });
+                        run_config.numa_disable = Some(disable);
+                    }
+                    runs.push(Run {
+                        label,
+                        worker_sets: worker_sets.clone(),
+                        run_config,
+                        runtime_seconds: RUNTIME_SECONDS,
+                        ..Run::default()
+                    });
+                }
+            }
+        }
+        if runs.len() > MOST_RUNS {
+            let message = format!("the matrix has {} runs", runs.len());
+            return Err(self.error("SimpleMatrix", message, "a plan has at most 10,000 runs"));
+        }
+        for run in &runs {
+            self.check(run)?;
+        }
+        self.runs = runs;
+        Ok(self.runs.len())
+    }
+
+    fn preset(&self, input: &Input, name: &str) -> Result<WorkerParams, ScenarioError> {
+        let found = input.worker_presets.get(name);
+        match found.and_then(|p| p.args.clone().map(|args| (args, p.vcpus))) {
+            Some((args, vcpus)) => Ok(WorkerParams { args, vcpus }),
+            None if found.is_none() && name == BUILT_IN.0 => {
+                let args = BUILT_IN.1.map(str::to_owned).to_vec();
+                Ok(WorkerParams { args, vcpus: None })
+            }
+            None => {
+                let what = if found.is_some() { "has no Args" } else { "is missing" };
+                let known: Vec<&str> = input.worker_presets.keys().map(String::as_str).collect();
+                let message = format!("the preset `{name}` {what}");
+                let help = format!("presets are: {}", known.join(", "));
+                Err(self.error(name, message, &help))
+            }
+        }
+    }
+
+    /// The file as JSON: as it was read, with its runs as they are now.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut all = self.all.clone();
+        if let Value::Object(all) = &mut all {
+            let before = all.get("Runs").and_then(Value::as_array).cloned().unwrap_or_default();
+            let runs = self.runs.iter().enumerate().map(|(i, run)| {
+                // Keys of a run that we do not know stay, too.
+                let ours = serde_json::to_value(run).unwrap_or(Value::Null);
+                match (before.get(i).cloned(), ours) {
+                    (Some(Value::Object(mut run)), Value::Object(mut ours)) => {
+                        if run.contains_key("WorkerConfig")
+                            && let Some(config) = ours.remove("RunConfig")
+                        {
+                            ours.insert("WorkerConfig".into(), config);
+                        }
+                        run.extend(ours);
+                        Value::Object(run)
+                    }
+                    (_, ours) => ours,
+                }
+            });
+            all.insert("Runs".into(), runs.collect());
+        }
+        format!("{all:#}\n")
+    }
+}

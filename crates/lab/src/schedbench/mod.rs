@@ -1,0 +1,16 @@
+//! schedbench: workers that burn and wait, on a simulated host under each scheduler.
+//!
+//! A plan says which workers to run, alone and together ([`BenchFile`]); [`run`] runs what has not
+//! been run; [`summary`] computes the columns of the report.
+
+mod file;
+mod report;
+mod run;
+mod summary;
+mod worker;
+
+pub use file::{BenchFile, Report, Run, RunConfig, WorkerId, WorkerSet};
+pub use report::{csv, report};
+pub use run::{Machine, RunError, scenario, simulate};
+pub use summary::{Fairness, RunSummary, SetSummary, Window, WorkerSummary, fairness, summarize};
+pub use worker::{WorkerArgs, WorkerError};

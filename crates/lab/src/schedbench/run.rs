@@ -1,0 +1,160 @@
+//! Runs in the simulated world.
+
+use super::file::{BenchFile, Report, Run, WorkerId};
+use crate::scenario_file::{ScenarioError, nearest};
+use overspin_scenario::{
+    Domain, Host, Kernel, NS, Outcome, SEC, Scenario, Settings, TaskOutcome, TraceSink, Workload,
+};
+use overspin_sim::{Options, SimError};
+
+/// A machine for workers.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Its pCPUs, and its scheduler for runs that do not name one. Its number of cores is changed
+    /// to that of a run's pCPUs.
+    pub host: Host,
+    /// Million operations that a worker does in a second of CPU time at full speed.
+    pub rate: u32,
+}
+
+impl Machine {
+    /// The machine of a scenario, as fast as the first worker in it says; `None` if there is none.
+    #[must_use]
+    pub fn of(scenario: &Scenario) -> Option<Self> {
+        let item = scenario.domains.iter().find_map(|d| match &d.workload {
+            Workload::Schedbench(w) => w.items.first(),
+            _ => None,
+        })?;
+        // Thousands of operations in so many picoseconds: millions of operations a second.
+        let rate = u128::from(item.kops) * u128::from(SEC) / 1000 / u128::from(item.burn.max(1));
+        Some(Self { host: scenario.host.clone(), rate: u32::try_from(rate).ok()?.max(1) })
+    }
+}
+
+/// Why a run did not take place.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Something in the file.
+    #[error(transparent)]
+    File(#[from] Box<ScenarioError>),
+    /// The simulator refused it.
+    #[error("run `{label}`: {cause}")]
+    Sim {
+        /// Which run.
+        label: String,
+        /// Why.
+        #[source]
+        cause: SimError,
+    },
+}
+
+/// The scenario of a run: a domain for each worker.
+///
+/// # Errors
+/// If the scheduler does not exist or a worker's command line is wrong.
+pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenario, ScenarioError> {
+    let mut host = machine.host.clone();
+    if let Some(name) = run.run_config.scheduler.as_deref().filter(|s| !s.is_empty()) {
+        let known: Vec<&str> = crate::names::schedulers().iter().map(|s| s.name).collect();
+        if !known.contains(&name) {
+            let guess = nearest(name, known.iter().copied())
+                .map_or_else(String::new, |n| format!("did you mean `{n}`? "));
+            let help = format!("{guess}schedulers are: {}", known.join(", "));
+            let message = format!("run `{}`: there is no scheduler `{name}`", run.label);
+            return Err(file.error(name, message, &help));
+        }
+        if name != host.scheduler {
+            // They are another scheduler's.
+            host.params = Settings::default();
+            name.clone_into(&mut host.scheduler);
+        }
+    }
+    if let Some(cpus) = &run.run_config.cpus {
+        // A pool takes whole cores, if it can.
+        let cpus = cpus.len() as u32;
+        if !cpus.is_multiple_of(host.threads) {
+            host.threads = 1;
+        }
+        (host.sockets, host.cores) = (1, cpus / host.threads);
+    }
+    let mut domains = Vec::new();
+    for (set, workers) in run.worker_sets.iter().enumerate() {
+        let workload = file.worker(&run.label, &workers.params.args)?.workload(machine.rate);
+        let vcpus = workers.params.vcpus.unwrap_or(1);
+        domains.extend((0..workers.count).map(|id| Domain {
+            name: format!("{set}:{id}"),
+            vcpus,
+            weight: 256,
+            cap: 0,
+            params: Settings::default(),
+            affinity: Vec::new(),
+            lock: "ticket".into(),
+            spin_budget: None,
+            kernel: kernel(vcpus),
+            workload: Workload::Schedbench(workload.clone()),
+        }));
+    }
+    Ok(Scenario {
+        name: run.label.clone(),
+        description: String::new(),
+        host,
+        domains,
+        limit: run.runtime_seconds * SEC,
+        seed: 1,
+    })
+}
+
+/// Workers are unikernels: next to no kernel, and a tick only to spread threads over vCPUs.
+fn kernel(vcpus: u32) -> Kernel {
+    let hz = if vcpus > 1 { 1000 } else { 0 };
+    Kernel { hz, task_switch: 0, tick_work: 0, ..Kernel::default() }
+}
+
+/// Runs a run, and returns it with its results.
+///
+/// # Errors
+/// If the run cannot take place.
+pub fn simulate(
+    file: &BenchFile,
+    run: &Run,
+    machine: &Machine,
+    seed: u64,
+    trace: Option<&mut dyn TraceSink>,
+) -> Result<(Run, Scenario, Outcome), RunError> {
+    let scenario = scenario(file, run, machine).map_err(Box::new)?;
+    let outcome = overspin_sim::run(&scenario, seed, Options { trace, progress: None })
+        .map_err(|cause| RunError::Sim { label: run.label.clone(), cause })?;
+    let mut done = run.clone();
+    done.results.raw = Some(reports(run, &outcome));
+    done.completed = true;
+    Ok((done, scenario, outcome))
+}
+
+/// Reports of all workers in the order of time; a worker of several vCPUs reports their sum.
+fn reports(run: &Run, outcome: &Outcome) -> Vec<Report> {
+    let ids =
+        run.worker_sets.iter().enumerate().flat_map(|(set, workers)| {
+            (0..workers.count as usize).map(move |id| WorkerId { set, id })
+        });
+    let mut all = Vec::new();
+    for (id, domain) in ids.zip(&outcome.domains) {
+        let shortest = domain.tasks.iter().map(|t| t.reports.len()).min().unwrap_or(0);
+        all.extend((0..shortest).map(|i| sum(id, &domain.tasks, i)));
+    }
+    // Stable: workers that report at once stay in their order.
+    all.sort_by_key(|r: &Report| r.now);
+    all
+}
+
+fn sum(id: WorkerId, vcpus: &[TaskOutcome], i: usize) -> Report {
+    let mut sum = Report { id, ..Report::default() };
+    for r in vcpus.iter().filter_map(|t| t.reports.get(i)) {
+        sum.now = sum.now.max(r.at / NS);
+        sum.kops += r.kops;
+        sum.max_delta = sum.max_delta.max(r.max_delta / NS);
+        sum.cputime += r.cpu_time / NS;
+        sum.deadlines += r.deadlines;
+        sum.missed += r.missed;
+    }
+    sum
+}

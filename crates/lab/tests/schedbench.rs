@@ -1,0 +1,235 @@
+//! schedbench: plans expand as published, files survive the round trip, and workers do what can be
+//! computed by hand.
+
+use overspin_lab::experiment::schedbench_machine;
+use overspin_lab::schedbench::{
+    BenchFile, Machine, RunSummary, WorkerSummary, fairness, simulate, summarize,
+};
+use overspin_scenario::{Costs, Governor, MS};
+
+/// The published plan, with keys that we do not know.
+const PLAN: &str = r#"{
+  "Input": {
+    "WorkerPresets": {
+      "A": { "Args": ["burnwait", "70", "200000"] },
+      "B": { "Args": ["burnwait", "10", "300000", "20", "300000", "10", "300000", "10", "300000",
+                      "10", "300000", "10", "300000", "30", "300000"] }
+    },
+    "SimpleMatrix": { "Schedulers": ["credit", "credit2"], "Workers": ["A", "B"],
+                      "Count": [1, 2, 4, 8, 16], "NumaDisable": null }
+  },
+  "WorkerType": 1,
+  "RunConfig": { "Pool": "schedbench", "Cpus": [12, 13, 14, 15] },
+  "Runs": null,
+  "Notes": "kept"
+}"#;
+
+fn planned(text: &str) -> BenchFile {
+    let mut file = BenchFile::parse("t.bench", text).unwrap();
+    file.plan().unwrap();
+    file
+}
+
+/// A machine on which nothing costs anything to speak of: `threads` of one core each.
+fn ideal(pcpus: u32) -> Machine {
+    let mut machine = schedbench_machine().unwrap();
+    (machine.host.cores, machine.host.threads) = (pcpus, 1);
+    machine.host.governor = None;
+    machine.host.scheduler = "credit2".into();
+    let free = Costs {
+        context_switch: 0,
+        hypercall: 0,
+        ipi: 0,
+        interrupt: 0,
+        migration: 0,
+        ..Costs::default()
+    };
+    machine.host.costs = free;
+    machine
+}
+
+/// Runs workers together on `pcpus`.
+fn together(workers: &[&str], pcpus: u32, vcpus: u32) -> RunSummary {
+    let sets: Vec<_> = workers
+        .iter()
+        .map(|w| {
+            let args: Vec<&str> = w.split_whitespace().collect();
+            serde_json::json!({ "Params": { "Args": args, "Vcpus": vcpus }, "Count": 1 })
+        })
+        .collect();
+    let run = serde_json::json!({
+        "Label": "together", "WorkerSets": sets, "RuntimeSeconds": 5, "RunConfig": {}
+    });
+    let text = serde_json::json!({ "Runs": [run] }).to_string();
+    let file = BenchFile::parse("t.bench", &text).unwrap();
+    let (done, ..) = simulate(&file, &file.runs[0], &ideal(pcpus), 1, None).unwrap();
+    summarize(&done).unwrap()
+}
+
+fn near(value: f64, expected: f64) {
+    assert!((value / expected - 1.0).abs() < 0.01, "{value} instead of {expected}");
+}
+
+#[test]
+fn the_published_plan_expands_as_published() {
+    let file = planned(PLAN);
+    let labels: Vec<&str> = file.runs.iter().map(|r| r.label.as_str()).collect();
+    assert_eq!(labels.len(), 14);
+    let first = ["A baseline credit", "B baseline credit", "A 1 + B 1 credit", "A 2 + B 2 credit"];
+    assert_eq!(labels[..4], first);
+    assert_eq!(labels[13], "A 16 + B 16 credit2");
+    assert!(file.runs.iter().all(|r| r.runtime_seconds == 10 && !r.completed));
+    assert_eq!(file.runs[13].worker_sets[1].count, 16);
+    assert_eq!(file.runs[13].run_config.cpus.as_deref(), Some(&[12, 13, 14, 15][..]));
+}
+
+#[test]
+fn without_schedulers_there_is_one_run_of_each_and_the_built_in_worker_needs_no_preset() {
+    let text =
+        r#"{"Input":{"SimpleMatrix":{"Workers":["P001"],"Count":[3],"NumaDisable":[false,true]}}}"#;
+    let labels: Vec<String> = planned(text).runs.into_iter().map(|r| r.label).collect();
+    let expected =
+        ["P001 baseline NumaOn ", "P001 3 NumaOn ", "P001 baseline NumaOff", "P001 3 NumaOff"];
+    assert_eq!(labels, expected);
+}
+
+#[test]
+fn files_survive_the_round_trip_with_keys_that_we_do_not_know() {
+    let mut file = planned(PLAN);
+    let machine = schedbench_machine().unwrap();
+    file.runs[0] = simulate(&file, &file.runs[0], &machine, 1, None).unwrap().0;
+    let text = file.to_json();
+    let again = BenchFile::parse("t.bench", &text).unwrap();
+    assert_eq!(again.to_json(), text);
+    assert_eq!(again.runs.iter().filter(|r| r.completed).count(), 1);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["Notes"], "kept");
+    let raw = &value["Runs"][0]["Results"]["Raw"];
+    for key in ["Id", "Now", "Kops", "MaxDelta", "Cputime"] {
+        assert!(!raw[1][key].is_null(), "{key}: {}", raw[1]);
+    }
+    // A run under an older name for its configuration keeps the name, and what else is in it.
+    let old = r#"{"Runs":[{"Label":"x","Comment":7,"WorkerSets":[{"Params":{"Args":["burnwait","1","1"]},
+        "Count":1}],"WorkerConfig":{"Pool":"p"},"RuntimeSeconds":1}]}"#;
+    let kept: serde_json::Value =
+        serde_json::from_str(&BenchFile::parse("o", old).unwrap().to_json()).unwrap();
+    assert_eq!(kept["Runs"][0]["WorkerConfig"]["Pool"], "p");
+    assert_eq!(kept["Runs"][0]["Comment"], 7);
+}
+
+#[test]
+fn a_worker_alone_does_what_its_cycle_allows() {
+    // 70,000 operations at 350 million a second are 200 us, as long as its wait.
+    let run = together(&["burnwait 70 200000"], 1, 1);
+    let w = &run.sets[0].workers[0];
+    near(w.throughput, 70.0 / 400e-6);
+    near(w.utilization, 0.5);
+    // 1 ms in all, of which the wait is none: never idle.
+    let run = together(&["burnwait 350 0"], 1, 1);
+    near(run.sets[0].workers[0].utilization, 1.0);
+}
+
+#[test]
+fn two_timers_of_one_worker_wait_at_the_same_time() {
+    // Each cycle serves both: 100 us and 100 us of work. The first is due again 300 us after its
+    // work was done, when the second's has been done for 200 us: a period of 400 us.
+    let run = together(&["burnwait 35 300000 35 300000"], 1, 1);
+    let w = &run.sets[0].workers[0];
+    near(w.throughput, 70.0 / 400e-6);
+    near(w.utilization, 0.5);
+}
+
+#[test]
+fn deadlines_are_met_alone_and_missed_in_a_crowd() {
+    let periodic = "deadline 70 1000000";
+    let alone = together(&[periodic], 1, 1);
+    let w = &alone.sets[0].workers[0];
+    near(w.throughput, 70.0 / 1e-3);
+    assert!(w.deadlines > 3_900 && w.missed == 0, "{} of {}", w.missed, w.deadlines);
+    // Ten that want a fifth of a CPU each.
+    let crowd = together(&[periodic; 10], 1, 1);
+    let missed: u64 = crowd.sets.iter().flat_map(|s| &s.workers).map(|w| w.missed).sum();
+    assert!(missed > 1_000, "{missed}");
+}
+
+#[test]
+fn a_worker_of_two_vcpus_does_twice_the_work_and_uses_two_cpus() {
+    let run = together(&["burnwait 350 0"], 2, 2);
+    let w = &run.sets[0].workers[0];
+    near(w.utilization, 2.0);
+    near(w.throughput, 2.0 * 350e3);
+}
+
+#[test]
+fn a_quiet_package_is_slower_and_a_second_worker_wakes_it() {
+    let mut machine = ideal(2);
+    machine.host.governor =
+        Some(Governor { interval: 10 * MS, busy_permille: 1_100, quiet_permille: 500 });
+    let text = |n: u32| {
+        format!(
+            r#"{{"Runs":[{{"Label":"r","WorkerSets":[{{"Params":{{"Args":["burnwait","350","0"]}},
+            "Count":{n}}}],"RuntimeSeconds":3}}]}}"#
+        )
+    };
+    let run = |n| -> Vec<WorkerSummary> {
+        let file = BenchFile::parse("t", &text(n)).unwrap();
+        let done = simulate(&file, &file.runs[0], &machine, 1, None).unwrap().0;
+        summarize(&done).unwrap().sets.remove(0).workers
+    };
+    near(run(1)[0].throughput, 175e3);
+    near(run(2)[0].throughput, 350e3);
+}
+
+#[test]
+fn fairness_is_against_the_share_that_a_worker_could_have_had() {
+    let text = r#"{"Input":{"WorkerPresets":{"hog":{"Args":["burnwait","350","0"]},
+        "light":{"Args":["burnwait","35","900000"]}},
+        "SimpleMatrix":{"Schedulers":["credit2"],"Workers":["hog","light"],"Count":[2]}},
+        "RunConfig":{"Cpus":[0]}}"#;
+    let mut file = planned(text);
+    for i in 0..file.runs.len() {
+        file.runs[i] = simulate(&file, &file.runs[i], &ideal(1), 1, None).unwrap().0;
+    }
+    let all: Vec<RunSummary> = file.runs.iter().filter_map(summarize).collect();
+    let fair = fairness(&all[2], &all).unwrap();
+    // The light ones want a tenth each; the hogs could share the other eight.
+    let hogs = fair[0];
+    assert!(hogs.objective.min > 0.9 && hogs.objective.max < 1.25, "{hogs:?}");
+    assert!(hogs.degradation.max < 0.55, "{hogs:?}");
+    // No baseline of so many pCPUs: nothing is said.
+    let mut other = all[2].clone();
+    other.cpus = Some(2);
+    assert_eq!(fairness(&other, &all), None);
+}
+
+#[test]
+fn faults_have_a_place_and_a_remedy() {
+    let cases = [
+        ("{", 1, "EOF"),
+        ("{\n \"Input\": 7}", 2, "invalid type"),
+        ("{\"RunConfig\":{\n\"Cpus\": [-1]}}", 2, "-1"),
+        ("{\"Runs\":[{\"Label\":\"x\",\n\"RuntimeSeconds\":1}]}", 1, "0 workers"),
+    ];
+    for (text, line, message) in cases {
+        let e = BenchFile::parse("t.bench", text).expect_err(text);
+        assert!(e.line == line && e.message.contains(message), "{text}: {e}");
+        assert!(!e.help.is_empty());
+    }
+    let plans = [
+        ("\"Input\"", "\"Imput\"", "`Input` is missing"),
+        ("\"SimpleMatrix\"", "\"Matrix\"", "`SimpleMatrix` is missing"),
+        ("\"Workers\": [\"A\"", "\"Workers\": [\"C\"", "preset `C` is missing"),
+        ("{ \"Args\": [\"burnwait\", \"70\", \"200000\"] }", "{}", "preset `A` has no Args"),
+        ("\"70\"", "\"seventy\"", "`seventy` is not work in kops"),
+        ("\"burnwait\", \"70\"", "\"burn\", \"70\"", "`burn` is no command"),
+        ("[1, 2, 4, 8, 16]", "[0]", "0 workers"),
+        ("[1, 2, 4, 8, 16]", "[9000000000000000000]", "workers"),
+    ];
+    for (from, to, message) in plans {
+        let text = PLAN.replacen(from, to, 1);
+        let e = BenchFile::parse("t.bench", &text).and_then(|mut f| f.plan()).expect_err(to);
+        assert!(e.message.contains(message) && !e.help.is_empty(), "{to}: {e}");
+    }
+    let mut twice = planned(PLAN);
+    assert!(twice.plan().unwrap_err().message.contains("has runs already"));
+}

@@ -1,0 +1,82 @@
+//! How fast a pCPU is: hardware threads share their core, and a package that is little used slows
+//! down.
+
+use crate::events::Event;
+use crate::host::Pcpu;
+use crate::vcpu::Op;
+use crate::world::World;
+use overspin_scenario::Picos;
+use overspin_sched::PcpuId;
+use std::cell::Cell;
+
+/// A socket, as its governor sees it.
+#[derive(Debug, Default)]
+pub(crate) struct Socket {
+    /// It was little used when last looked at.
+    quiet: Cell<bool>,
+    /// Busy time of its threads up to then.
+    busy: Cell<Picos>,
+}
+
+impl World {
+    /// Adjusts the speed of a core's threads to how many of them are busy, and to its socket.
+    pub(crate) fn adjust_core(&self, pcpu: u32) {
+        let host = &self.scenario.host;
+        let threads = host.threads;
+        if threads == 1 && host.governor.is_none() {
+            return;
+        }
+        let first = pcpu / threads * threads;
+        let core = first..first + threads;
+        let busy = core.clone().filter(|p| self.pcpus[*p as usize].is_busy()).count();
+        let quiet = self.sockets[(pcpu / (host.cores * threads)) as usize].quiet.get();
+        let of_socket = match &host.governor {
+            Some(governor) if quiet => governor.quiet_permille,
+            _ => 1000,
+        };
+        let of_core = if busy > 1 { host.smt_permille } else { 1000 };
+        let speed = (of_core * of_socket / 1000).max(1);
+        for p in core {
+            let running = self.hypervisor.borrow().current(PcpuId(p));
+            let Some(v) = running.map(|v| &self.vcpus[v.0 as usize]) else { continue };
+            if v.speed.get() == speed {
+                continue;
+            }
+            let armed = v.running.get() && matches!(v.op.get(), Op::Burn | Op::Step | Op::Spin);
+            if armed {
+                self.disarm(v);
+            }
+            v.speed.set(speed);
+            if armed {
+                self.continue_on(v);
+            }
+        }
+    }
+
+    /// Arms the governor's first look, if there is a governor.
+    pub(crate) fn start_governor(&self) {
+        if let Some(governor) = &self.scenario.host.governor {
+            // Nothing has run yet.
+            self.sockets.iter().for_each(|s| s.quiet.set(true));
+            self.push(self.now.get() + governor.interval, Event::Governor);
+        }
+    }
+
+    /// Looks at all sockets, and adjusts those that are used more or less than before.
+    pub(crate) fn govern(&self) {
+        let host = &self.scenario.host;
+        let Some(governor) = &host.governor else { return };
+        let (now, threads) = (self.now.get(), host.cores * host.threads);
+        let least = u128::from(governor.interval) * u128::from(governor.busy_permille) / 1000;
+        for (i, socket) in self.sockets.iter().enumerate() {
+            let first = i as u32 * threads;
+            let of_socket = &self.pcpus[first as usize..(first + threads) as usize];
+            let busy = of_socket.iter().map(|p: &Pcpu| p.busy_time(now)).sum();
+            let quiet = u128::from(busy - socket.busy.replace(busy)) < least;
+            if socket.quiet.replace(quiet) != quiet {
+                (0..host.cores).for_each(|core| self.adjust_core(first + core * host.threads));
+            }
+        }
+        self.push(now + governor.interval, Event::Governor);
+    }
+}
