@@ -1,7 +1,7 @@
 //! Same scenario and seed, same bytes.
 
-use crate::common::{crowd, domain, host, kernbench, run, scenario, traced};
-use overspin_scenario::{MS, Outcome, SEC, Scenario};
+use crate::common::{crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced};
+use overspin_scenario::{MS, Outcome, SEC, Scenario, TraceEvent, US, Workload};
 
 fn small_kernbench() -> Scenario {
     scenario(host(2, "credit-2008"), vec![domain(4, "lock-byte", kernbench(4, 8))], 10 * SEC)
@@ -37,6 +37,27 @@ fn another_seed_is_another_run() {
             Outcome { trace_hash: 0, seed: 0, ..b }
         );
     }
+}
+
+#[test]
+fn equal_domains_draw_different_numbers() {
+    let guest = || tickless(1, "ticket", Workload::LockLoop(lock_loop(US, 10 * US)));
+    let (_, trace) = traced(&scenario(host(2, "null"), vec![guest(), guest()], 10 * MS), 1);
+    // Undisturbed, a vCPU's acquisitions are as far from each other as the numbers say.
+    let gaps = |of: u32| -> Vec<_> {
+        let times: Vec<_> = trace
+            .iter()
+            .filter(
+                |(_, e)| matches!(e, TraceEvent::LockAcquired { vcpu, lock: 0, .. } if *vcpu == of),
+            )
+            .map(|(at, _)| *at)
+            .collect();
+        times.windows(2).map(|w| w[1] - w[0]).skip(1).take(100).collect()
+    };
+    let (first, second) = (gaps(0), gaps(1));
+    assert_eq!((first.len(), second.len()), (100, 100));
+    let same = first.iter().zip(&second).filter(|(a, b)| a == b).count();
+    assert_eq!(same, 0, "10 us on average, in picoseconds: equal by chance once in 10^5 runs");
 }
 
 #[test]
