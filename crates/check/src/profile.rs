@@ -22,8 +22,14 @@ impl Default for Profile {
 }
 
 /// Locks that need other preemptions, as their queues take more steps.
-const PREEMPTIONS: &[(&str, [usize; 3])] =
-    &[("mcs-tp", [3, 1, 1]), ("malthusian", [4, 3, 1]), ("shfllock", [3, 3, 1])];
+const PREEMPTIONS: &[(&str, [usize; 3])] = &[
+    ("mcs-tp", [3, 1, 1]),
+    ("malthusian", [4, 3, 1]),
+    ("shfllock", [3, 3, 1]),
+    ("pv-ticket", [4, 3, 1]),
+    ("pv-ticket-2012", [3, 2, 0]),
+    ("pv-qspinlock", [4, 3, 2]),
+];
 
 /// Published locks whose release is not their last access.
 const TOUCHES_AFTER_RELEASE: &[&str] = &["xen-pv", "pv-ticket-2012"];

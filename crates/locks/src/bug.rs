@@ -45,6 +45,8 @@ pub enum Bug {
     Q1QspinlockPendingNotUndone,
     /// Queued spinlock: the first of the queue takes the lock and forgets who has queued behind it.
     Q2QspinlockDropsTheTail,
+    /// Queued spinlock: a waiter resets its node when others can find it already.
+    Q4QspinlockResetAfterPublication,
     /// Paravirtual queued spinlock: the first of the queue calls itself halted when it sleeps.
     V1PvQspinlockHeadHalted,
     /// Paravirtual queued spinlock: only a waiter that was seen not to run is kicked.
@@ -58,6 +60,9 @@ pub enum Bug {
     V5PvQspinlockNestedWaitClearsLatch,
     /// Paravirtual queued spinlock: the byte says that there is an entry before there is one.
     V6PvQspinlockSlowBeforeEntry,
+    /// Paravirtual queued spinlock: a waiter may see that it is in the table and not see that it is the
+    /// first of the queue.
+    V7PvQspinlockHashedSeenBeforeGrant,
     /// Preemptable ticket lock: tickets are compared as if they did not wrap.
     K1PreemptableComparesWrappedTickets,
     /// Preemptable ticket lock: a release serves the next ticket and keeps the lock held.

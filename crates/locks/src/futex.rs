@@ -77,11 +77,10 @@ impl<P: Platform> Futex<P> {
         if found == FREE && self.acquire_at_once() {
             return;
         }
-        let mut mark = CONTENDED;
         loop {
             // Acquire: pairs with the release in `unlock`. Having slept, too, with 2: see "No wake-up
             // is lost".
-            if found != CONTENDED && self.word.swap(mark, Acquire) == FREE {
+            if found != CONTENDED && self.word.swap(CONTENDED, Acquire) == FREE {
                 return;
             }
             if P::can_block() {
@@ -93,10 +92,10 @@ impl<P: Platform> Futex<P> {
                 };
                 P::wait(&self.word, asleep_at);
             }
-            if P::seeded(Bug::F1FutexForgetsOtherSleepers) {
-                mark = HELD;
-            }
             found = self.spin(shared);
+            if P::seeded(Bug::F1FutexForgetsOtherSleepers) && self.acquire_at_once() {
+                return;
+            }
         }
     }
 }

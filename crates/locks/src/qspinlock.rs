@@ -198,6 +198,9 @@ impl<P: Platform> Qspinlock<P> {
             return;
         }
         let before = self.exchange_tail(id);
+        if P::seeded(Bug::Q4QspinlockResetAfterPublication) {
+            node.reset();
+        }
         if before != NIL {
             // Release: publishes the node to who grants.
             shared.nodes.get(before).next.store(id, Release);

@@ -47,7 +47,12 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
 
     /// A free lock of a system with state `shared`.
     pub fn with_shared(shared: L::Shared) -> Rc<Self> {
-        Rc::new(Self { lock: L::new(), shared, data: UnsafeCell::new(0) })
+        Self::of(L::new(), shared)
+    }
+
+    /// The free lock `lock` of a system with state `shared`.
+    pub fn of(lock: L, shared: L::Shared) -> Rc<Self> {
+        Rc::new(Self { lock, shared, data: UnsafeCell::new(0) })
     }
 
     /// The critical section. Returns how many have been through.
@@ -209,7 +214,12 @@ impl Model {
         self.fails_with(mutation, expected);
     }
 
-    fn fails_with(&self, mutation: Mutation, expected: &str) {
+    /// Asserts that the mutant fails, with a message that contains `expected`. For one more mutant of a
+    /// model that is known to pass.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn fails_with(&self, mutation: Mutation, expected: &str) {
         let message = self.tell(mutation).fault.expect("the mutant survived");
         assert!(message.contains(expected), "caught, but for another reason: {message}");
     }

@@ -62,6 +62,8 @@ pub enum Mutation {
     TailOnlyCas,
     /// Interrupts cannot be switched off.
     IrqsStayOn,
+    /// An interrupt handler passes for the context that it interrupts.
+    OneContext,
     /// No fence after the release.
     NoUnlockFence,
     /// No fence between the announcement and the re-check.
@@ -438,7 +440,8 @@ impl Platform for LoomPlatform {
     }
 
     fn ctx_level() -> usize {
-        world().here().level.get()
+        let world = world();
+        if world.mutation == Mutation::OneContext { 0 } else { world.here().level.get() }
     }
 
     fn numa_node() -> usize {

@@ -159,13 +159,17 @@ impl<P: Platform> Sleep<P> {
         let depth = nested.load(Relaxed);
         nested.store(depth + 1, Relaxed);
         let outermost = depth == 0 || P::seeded(Bug::V5PvQspinlockNestedWaitClearsLatch);
-        if outermost && P::latch_test() {
+        if P::latch_test() && outermost {
             // From a kick that came while we did not sleep, for this wait or an earlier one: look
             // again before sleeping. The fence makes that look see what the kick was for.
             P::latch_clear();
             P::fence(SeqCst);
-        } else if asleep(cell.load(Relaxed)) {
+        } else if !P::latch_test() && asleep(cell.load(Relaxed)) {
             P::poll();
+        } else {
+            // The latch is for an outer context, or the byte has lost its `SLOW` to somebody who stole
+            // the lock: who has no budget to spin shall not come back here at full speed.
+            P::relax();
         }
         nested.store(depth, Relaxed);
     }
@@ -246,9 +250,12 @@ impl<P: Platform> PvQspinlock<P> {
             if node.granted.load(Relaxed) != GRANTED {
                 sleep.wait(&node.state, |state| state == HALTED);
             }
-            // Unless it is `HASHED` by now, which `acquire_as_head` must know. Relaxed: it decides
-            // who puts us into the table, which is ordered by the word.
-            let _ = node.state.compare_exchange(HALTED, RUNNING, Relaxed, Relaxed);
+            // Unless it is `HASHED` by now, which `acquire_as_head` must know. Acquire: pairs with the
+            // fence in `promote`. Who is `HASHED` has been granted and must see that it has, or it
+            // would call itself `HALTED` once more and be put into the table twice.
+            let seen =
+                if P::seeded(Bug::V7PvQspinlockHashedSeenBeforeGrant) { Relaxed } else { Acquire };
+            let _ = node.state.compare_exchange(HALTED, RUNNING, Relaxed, seen);
             left = sleep.spin_budget;
         }
     }

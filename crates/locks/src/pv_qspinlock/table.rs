@@ -58,9 +58,12 @@ impl<P: Platform> Table<P> {
             for entry in self.probe(lock) {
                 // Acquire: pairs with the release in `remove`, so that the last user has read its
                 // node. Relaxed for the node: the lock's word publishes the entry.
-                if entry.lock.compare_exchange(NO_LOCK, lock, Acquire, Relaxed).is_ok() {
-                    entry.node.store(node, Relaxed);
-                    return;
+                match entry.lock.compare_exchange(NO_LOCK, lock, Acquire, Relaxed) {
+                    Ok(_) => {
+                        entry.node.store(node, Relaxed);
+                        return;
+                    }
+                    Err(other) => debug_assert_ne!(other, lock, "a lock has one entry at most"),
                 }
             }
             // Entries came free behind us and were taken before us: there is one now.

@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use overspin_locks::{
-    Clh, Cna, FlexGuard, Hemlock, LockByte, Malthusian, Mcs, McsTp, RawLock, ShflLock, Ticket,
-    TicketSmall, Twa, XenPv,
+    Clh, Cna, FlexGuard, Futex, Hemlock, ISpinlock, LockByte, LockByteAligned, Malthusian, Mcs,
+    McsTp, PreemptableTicket, PvTicket, PvTicket2012, Qspinlock, QspinlockTas, RawLock, ShflLock,
+    Ticket, TicketAligned, TicketSmall, Twa, XenPv,
 };
 
 use crate::harness::{Model, Protected, on_cpus};
@@ -128,6 +129,15 @@ correct! {
     shfllock: ShflLock<LoomPlatform>, untouched, [3, 3, 1];
     hemlock: Hemlock<LoomPlatform>, untouched;
     flexguard: FlexGuard<LoomPlatform>, untouched;
+    lock_byte_aligned: LockByteAligned<LoomPlatform>, untouched;
+    ticket_aligned: TicketAligned<LoomPlatform>, untouched;
+    futex: Futex<LoomPlatform>, untouched;
+    pv_ticket: PvTicket<LoomPlatform>, untouched, [4, 3, 1];
+    pv_ticket_2012: PvTicket2012<LoomPlatform>, touched, [3, 2, 0];
+    preemptable: PreemptableTicket<LoomPlatform>, untouched;
+    qspinlock: Qspinlock<LoomPlatform>, untouched;
+    qspinlock_tas: QspinlockTas<LoomPlatform>, untouched;
+    ispinlock: ISpinlock<LoomPlatform>, untouched;
 }
 
 /// Every sleep may end for no reason; here each CPU's first one does.

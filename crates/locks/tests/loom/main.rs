@@ -12,13 +12,20 @@
 
 mod correct;
 mod mutants;
+mod mutants_backoff;
 mod mutants_clh;
 mod mutants_cna;
 mod mutants_flexguard;
+mod mutants_futex;
 mod mutants_hemlock;
+mod mutants_ispinlock;
 mod mutants_malthusian;
 mod mutants_mcs;
 mod mutants_mcs_tp;
+mod mutants_preemptable;
+mod mutants_pv_qspinlock;
+mod mutants_pv_ticket;
+mod mutants_qspinlock;
 mod mutants_shfllock;
 mod mutants_twa;
 

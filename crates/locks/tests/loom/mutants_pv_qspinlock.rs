@@ -1,0 +1,199 @@
+//! The paravirtual queued spinlock, and bugs of it that must be found. See `mutants.rs`.
+
+use std::rc::Rc;
+
+use overspin_locks::pv_qspinlock::Shared;
+use overspin_locks::{Bug, PvQspinlock, RawLock};
+
+use crate::harness::{Model, NO_SPIN, Protected, on_cpus};
+use crate::mutants::EXCLUSION;
+use crate::platform::{DEADLOCK_MESSAGE, LoomPlatform, Mutation, Point, world};
+
+type Lock = PvQspinlock<LoomPlatform>;
+
+/// State of a system with a table of four entries, so that a search always begins with the same.
+fn shared(cpus: usize) -> Shared<LoomPlatform> {
+    Shared::with_entries(cpus, NO_SPIN, 4).expect("few CPUs")
+}
+
+fn pairs(cpus: usize, pairs: usize, preemptions: usize) -> Model {
+    Model::pairs_of(cpus, pairs, preemptions, move || Protected::<Lock>::with_shared(shared(cpus)))
+}
+
+/// What a release says that finds no entry.
+const NO_ENTRY: &str = "who announces a waiter has put it into the table";
+/// What a waiter says that finds an entry of its lock in the table.
+const TWO_ENTRIES: &str = "a lock has one entry at most";
+
+#[test]
+fn pv_qspinlock_two_cpus_twice() {
+    pairs(2, 2, 4).passes();
+}
+
+#[test]
+fn pv_qspinlock_three_cpus_once() {
+    pairs(3, 1, 3).passes();
+}
+
+#[test]
+fn pv_qspinlock_three_cpus_twice() {
+    pairs(3, 2, 2).passes();
+}
+
+#[test]
+fn pv_qspinlock_spurious_wake() {
+    Model::pairs_of(2, 1, 3, || {
+        world().wake_spuriously(1);
+        Protected::<Lock>::with_shared(shared(2))
+    })
+    .passes();
+}
+
+/// Whoever is last in the critical section frees the lock after its own unlock.
+#[test]
+fn pv_qspinlock_access_after_release() {
+    Model::new(2, 2, || {
+        world().expect_free();
+        let it = Protected::<Lock>::with_shared(shared(2));
+        on_cpus(2, move |_| {
+            it.lock.lock(&it.shared);
+            let last = it.inside() == 2;
+            it.lock.unlock(&it.shared, ());
+            if last {
+                world().free(&it.lock);
+            }
+        });
+    })
+    .passes();
+}
+
+#[test]
+fn b2_pv_qspinlock_release_relaxed() {
+    pairs(2, 1, 2).catches(Mutation::NoRelease, EXCLUSION);
+}
+
+#[test]
+fn b2_pv_qspinlock_acquire_relaxed() {
+    pairs(2, 1, 2).catches(Mutation::NoAcquire, EXCLUSION);
+}
+
+/// CPU 0 holds the lock when the others come, each of which takes it once. The first sleep of CPUs
+/// from `spurious` on ends for no reason.
+fn held_at_first(preemptions: usize, spurious: usize) -> Model {
+    Model::new(3, preemptions, move || {
+        let it = Protected::<Lock>::with_shared(shared(3));
+        it.lock.lock(&it.shared);
+        let of_all = Rc::clone(&it);
+        on_cpus(3, move |cpu| {
+            if cpu == 0 {
+                of_all.inside();
+                of_all.lock.unlock(&of_all.shared, ());
+                return;
+            }
+            if cpu >= spurious {
+                world().wake_spuriously(1);
+            }
+            of_all.pair();
+        });
+        it.assert_idle(3);
+    })
+}
+
+#[test]
+fn v1_v3_pv_qspinlock_promotion() {
+    let model = held_at_first(3, 3);
+    model.passes();
+    model.fails_with(Mutation::Seeded(Bug::V1PvQspinlockHeadHalted), TWO_ENTRIES);
+    let looks_first = Mutation::Seeded(Bug::V3PvQspinlockLooksBeforePromoting);
+    model.fails_with(looks_first, DEADLOCK_MESSAGE);
+    model.fails_with(Mutation::NoUnlockFence, DEADLOCK_MESSAGE);
+}
+
+/// V7 is an order that the published code leaves to the processor.
+#[test]
+fn v4_v7_pv_qspinlock_spurious_wake() {
+    let model = held_at_first(3, 2);
+    model.passes();
+    let release_first = Mutation::Seeded(Bug::V4PvQspinlockReleaseBeforeRemoval);
+    model.fails_with(release_first, TWO_ENTRIES);
+    let hashed_first = Mutation::Seeded(Bug::V7PvQspinlockHashedSeenBeforeGrant);
+    model.fails_with(hashed_first, TWO_ENTRIES);
+}
+
+#[test]
+fn v2_pv_qspinlock_kicks_sleepers_only() {
+    pairs(2, 1, 2).catches(Mutation::Seeded(Bug::V2PvQspinlockKicksSleepersOnly), DEADLOCK_MESSAGE);
+}
+
+/// CPU 0 holds two locks. CPU 1 sleeps for the first, and an interrupt that strikes it just before
+/// that takes the second, with a sleep if need be.
+fn nested(preemptions: usize, first_released: usize) -> Model {
+    Model::new(2, preemptions, move || {
+        // Table and nodes belong to the system, not to the lock.
+        let of_all = Rc::new(shared(2));
+        let locks = [0, 1].map(|_| Protected::<Lock>::with_shared(shared(2)));
+        locks.iter().for_each(|it| it.lock.lock(&of_all));
+        on_cpus(2, move |cpu| {
+            if cpu == 0 {
+                for index in [first_released, 1 - first_released] {
+                    locks[index].inside();
+                    locks[index].lock.unlock(&of_all, ());
+                }
+                return;
+            }
+            let (inner, shared) = (Rc::clone(&locks[1]), Rc::clone(&of_all));
+            world().arm(Point::Poll, move || {
+                inner.lock.lock(&shared);
+                inner.inside();
+                inner.lock.unlock(&shared, ());
+            });
+            locks[0].lock.lock(&of_all);
+            locks[0].inside();
+            locks[0].lock.unlock(&of_all, ());
+        });
+    })
+}
+
+#[test]
+fn v5_pv_qspinlock_nested_wait_clears_the_latch() {
+    nested(2, 0)
+        .catches(Mutation::Seeded(Bug::V5PvQspinlockNestedWaitClearsLatch), DEADLOCK_MESSAGE);
+}
+
+#[test]
+fn pv_qspinlock_nested_wait_kicked() {
+    nested(2, 1).passes();
+}
+
+#[test]
+fn v6_pv_qspinlock_slow_before_entry() {
+    pairs(2, 1, 2).catches(Mutation::Seeded(Bug::V6PvQspinlockSlowBeforeEntry), NO_ENTRY);
+}
+
+/// CPU 2 queues behind CPU 1, whose handler queues for another lock.
+#[test]
+fn q3_pv_qspinlock_handler_takes_the_same_node() {
+    Model::new(3, 2, || {
+        let of_all = Rc::new(shared(3));
+        let locks = [0, 1].map(|_| Protected::<Lock>::with_shared(shared(3)));
+        locks.iter().for_each(|it| it.lock.lock(&of_all));
+        on_cpus(3, move |cpu| {
+            let (inner, shared) = (Rc::clone(&locks[1]), Rc::clone(&of_all));
+            if cpu == 0 {
+                locks.iter().for_each(|it| it.lock.unlock(&of_all, ()));
+                return;
+            }
+            if cpu == 1 {
+                world().arm(Point::Poll, move || {
+                    inner.lock.lock(&shared);
+                    inner.inside();
+                    inner.lock.unlock(&shared, ());
+                });
+            }
+            locks[0].lock.lock(&of_all);
+            locks[0].inside();
+            locks[0].lock.unlock(&of_all, ());
+        });
+    })
+    .catches(Mutation::OneContext, DEADLOCK_MESSAGE);
+}
