@@ -41,8 +41,8 @@
 extern crate alloc;
 
 mod affinity;
-pub mod conformance;
 mod bvt;
+pub mod conformance;
 mod cosched;
 mod cpuset;
 mod credit;
