@@ -14,9 +14,9 @@ use crate::threads::{StdPlatform, System};
 /// CPUs of a test: more than most test machines have to spare.
 pub const CPUS: usize = 4;
 /// The lock's own budget.
-pub const DEFAULT: Tuning = Tuning { spin_budget: None };
+pub const DEFAULT: Tuning = Tuning { spin_budget: None, nopvspin: false };
 /// Sleep at once: the way to exercise the slow path of a lock that has one.
-pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0) };
+pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), nopvspin: false };
 
 /// Everything in here, by name.
 pub fn all<L: RawLock<StdPlatform> + Sync + 'static>(

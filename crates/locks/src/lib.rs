@@ -149,6 +149,8 @@ impl core::error::Error for CapacityError {}
 pub struct Tuning {
     /// Wait-loop iterations before the slow path of a spin-then-block lock; `None` is its default.
     pub spin_budget: Option<u32>,
+    /// Paravirtual locks behave as on bare hardware: nobody sleeps. The boot option of that name.
+    pub nopvspin: bool,
 }
 
 /// A mutual-exclusion lock. `Shared` is the state that all locks of the kind in one system share

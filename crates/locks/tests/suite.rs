@@ -18,9 +18,9 @@ use overspin_locks::{
 use overspin_locks::{qspinlock as queued, ttas as backoff};
 
 const CPUS: usize = 4;
-const DEFAULT: Tuning = Tuning { spin_budget: None };
+const DEFAULT: Tuning = Tuning { spin_budget: None, nopvspin: false };
 /// Sleep at once: the way to exercise the slow path of a lock that has one.
-const NO_SPIN: Tuning = Tuning { spin_budget: Some(0) };
+const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), nopvspin: false };
 
 /// Locks that cannot tell whether somebody waits.
 const KEEPS_NO_RECORD: [&str; 2] = [backoff::INFO.name, queued::TAS_INFO.name];

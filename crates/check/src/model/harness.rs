@@ -23,7 +23,7 @@ const MAX_STEPS: usize = 20_000;
 pub const EXCLUSION_MESSAGE: &str = "Causality violation";
 
 /// Sleep at once.
-pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0) };
+pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), nopvspin: false };
 
 /// A lock and what it protects.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use super::platform::{SchedulePlatform, on_cpus, one_in, world};
 use super::strategy::Plan;
 
 /// Sleep at once.
-const NO_SPIN: Tuning = Tuning { spin_budget: Some(0) };
+const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), nopvspin: false };
 
 /// Two holders at once.
 const EXCLUSION: &str = "two CPUs hold the lock";

@@ -52,7 +52,7 @@
 //! predecessor does not spin sleeps sooner. Uncontended: two read-modify-writes. After the release
 //! `unlock` uses the number of a CPU, and nothing of the lock.
 //!
-//! **Native mode.** With `nopvspin` it is `qspinlock`. The mode is a constant of the system.
+//! **Native mode.** With [`Tuning::nopvspin`] it is `qspinlock`. The mode is a constant of the system.
 //!
 //! **Interrupts** stay off from before the queue: see [`RawLock::lock_irqsave`].
 //!
@@ -360,6 +360,9 @@ impl<P: Platform> RawLock<P> for PvQspinlock<P> {
 
     fn shared(cpus: usize, tuning: Tuning) -> Result<Shared<P>, CapacityError> {
         INFO.check_capacity(cpus)?;
+        if tuning.nopvspin {
+            return Ok(Shared { queue: Qspinlock::<P>::shared(cpus, tuning)?, sleep: None });
+        }
         Shared::with_entries(cpus, tuning, table::entries(cpus))
     }
 

@@ -36,7 +36,7 @@
 //! returns at once and the outer context looks again. The published code left it clear when it found
 //! its ticket served before sleeping, and relied on the next timer interrupt.
 //!
-//! **Native mode.** With `nopvspin` nobody sleeps and nobody looks at the flag: they are
+//! **Native mode.** With [`Tuning::nopvspin`] nobody sleeps and nobody looks at the flag: they are
 //! ticket locks. The mode is a constant of the system: a release in native mode that overlaps with a
 //! waiter in the other would not wake it. Where the platform cannot block *yet*, waiters spin, and
 //! releases look at a flag that is never set.
@@ -144,7 +144,7 @@ impl<P: Platform> Shared<P> {
             records: P::slots(cpus, record),
             waiting: P::slots(cpus.div_ceil(BITS), |_| P::U32::new(0)),
             spin_budget: tuning.spin_budget.unwrap_or(DEFAULT_SPIN_BUDGET),
-            pv: true,
+            pv: !tuning.nopvspin,
         })
     }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use overspin_locks::pv_qspinlock::Shared;
-use overspin_locks::{Bug, PvQspinlock, RawLock};
+use overspin_locks::{Bug, PvQspinlock, RawLock, Tuning};
 
 use crate::harness::{Model, NO_SPIN, Protected, on_cpus};
 use crate::mutants::EXCLUSION;
@@ -196,4 +196,13 @@ fn q3_pv_qspinlock_handler_takes_the_same_node() {
         });
     })
     .catches(Mutation::OneContext, DEADLOCK_MESSAGE);
+}
+
+#[test]
+fn pv_qspinlock_native() {
+    Model::pairs_of(2, 2, 3, || {
+        let tuning = Tuning { nopvspin: true, ..NO_SPIN };
+        Protected::<Lock>::with_shared(Lock::shared(2, tuning).expect("two CPUs are few"))
+    })
+    .passes();
 }

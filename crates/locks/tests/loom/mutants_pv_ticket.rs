@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use overspin_locks::{Bug, PvTicket, PvTicket2012, RawLock};
+use overspin_locks::{Bug, PvTicket, PvTicket2012, RawLock, Tuning};
 
 use crate::harness::{Model, NO_SPIN, Protected, on_cpus};
 use crate::mutants::EXCLUSION;
@@ -181,4 +181,30 @@ fn p8_pv_ticket_record_after_the_flag() {
 #[test]
 fn p8_pv_ticket_2012_record_after_the_flag() {
     two_cpus::<Tail>().catches(Mutation::LateRegistration, DEADLOCK_MESSAGE);
+}
+
+/// CPU 0 releases in one mode and CPU 1 waits in the other. The mode is part of what all locks of a
+/// system share, so no program can do this but one that has two such systems.
+#[test]
+fn p9_pv_ticket_native_release_of_a_sleeper() {
+    Model::new(2, 2, || {
+        let native = Tuning { nopvspin: true, ..NO_SPIN };
+        let native = Rc::new(Head::shared(2, native).expect("two CPUs are few"));
+        let it = Protected::<Head>::new(2);
+        on_cpus(2, move |cpu| pair(&it, if cpu == 0 { &native } else { &it.shared }));
+    })
+    .fails(DEADLOCK_MESSAGE);
+}
+
+#[test]
+fn pv_ticket_native() {
+    let tuning = Tuning { nopvspin: true, ..NO_SPIN };
+    Model::pairs_of(2, 2, 3, move || {
+        Protected::<Head>::with_shared(Head::shared(2, tuning).expect("two CPUs are few"))
+    })
+    .passes();
+    Model::pairs_of(2, 2, 3, move || {
+        Protected::<Tail>::with_shared(Tail::shared(2, tuning).expect("two CPUs are few"))
+    })
+    .passes();
 }
