@@ -27,7 +27,7 @@ const PREEMPTIONS: &[(&str, [usize; 3])] = &[
     ("malthusian", [4, 3, 1]),
     ("shfllock", [3, 3, 1]),
     ("pv-ticket", [4, 3, 1]),
-    ("pv-ticket-2012", [3, 2, 0]),
+    ("pv-ticket-2012", [3, 2, 1]),
     ("pv-qspinlock", [4, 3, 2]),
 ];
 

@@ -133,7 +133,7 @@ correct! {
     ticket_aligned: TicketAligned<LoomPlatform>, untouched;
     futex: Futex<LoomPlatform>, untouched;
     pv_ticket: PvTicket<LoomPlatform>, untouched, [4, 3, 1];
-    pv_ticket_2012: PvTicket2012<LoomPlatform>, touched, [3, 2, 0];
+    pv_ticket_2012: PvTicket2012<LoomPlatform>, touched, [3, 2, 1];
     preemptable: PreemptableTicket<LoomPlatform>, untouched;
     qspinlock: Qspinlock<LoomPlatform>, untouched;
     qspinlock_tas: QspinlockTas<LoomPlatform>, untouched;
