@@ -11,8 +11,9 @@ use crate::schedules::{self, Plan, SchedulePlatform, Strategy};
 use crate::threads::StdPlatform;
 use crate::{Profile, Report, panic_message, suite};
 
-/// CPUs of the random schedules, and how many schedules of each plan: some seconds in all.
-const SCHEDULES: [(usize, usize); 3] = [(4, 1_000), (8, 500), (16, 200)];
+/// CPUs of the random schedules, and by what [`Limits::schedules`] is divided for them: a schedule of
+/// more CPUs takes longer.
+const SCHEDULES: [(usize, usize); 3] = [(4, 1), (8, 3), (16, 10)];
 
 /// Acquisitions, or other things to do, of each CPU in a random schedule.
 const ROUNDS: usize = 3;
@@ -49,6 +50,8 @@ pub struct Limits {
     pub pairs: Option<usize>,
     /// See `cpus`.
     pub preemptions: Option<usize>,
+    /// Schedules of 4 CPUs, of each kind; fewer of more CPUs.
+    pub schedules: usize,
     /// Seed of the random schedules.
     pub seed: u64,
     /// How long one model may take. What was not reached by then is not covered.
@@ -66,6 +69,7 @@ impl Default for Limits {
             cpus: None,
             pairs: None,
             preemptions: None,
+            schedules: 10_000,
             seed: 1,
             time_limit: Duration::from_secs(60),
         }
@@ -146,7 +150,7 @@ impl Check {
             name,
             world: World::Model,
             cpus: model.cpus,
-            bound: format!("{pairs}, {} preemptions", model.preemptions),
+            bound: format!("{pairs}, preemptions: {}", model.preemptions),
             known_flaw: false,
             run: Box::new(move || model.explore(Mutation::None)),
         }
@@ -202,9 +206,11 @@ where
     T::Shared: Sync,
 {
     let mut checks = models::<M>(profile, limits);
-    for (cpus, count) in
-        SCHEDULES.into_iter().filter(|(cpus, _)| *cpus <= S::INFO.max_cpus as usize)
-    {
+    for (cpus, divisor) in SCHEDULES {
+        if S::INFO.check_capacity(cpus).is_err() {
+            continue;
+        }
+        let count = limits.schedules.div_ceil(divisor);
         for strategy in [Strategy::Random, Strategy::Pct] {
             let add = |name, plan| Check::plan(name, plan, strategy, count, limits.seed);
             let order = if S::INFO.fair { "pairs, in order of arrival" } else { "pairs" };
@@ -243,7 +249,7 @@ fn models<L: RawLock<LoomPlatform> + 'static>(profile: Profile, limits: &Limits)
     ] {
         // The other points are on the way to sleep.
         if point == Point::Spin || L::INFO.blocks {
-            add(name, "1 pair each, 1 by a handler", model::irqsave::<L>(point));
+            add(name, "1 pair each + handler", model::irqsave::<L>(point));
         }
     }
     if L::INFO.blocks {

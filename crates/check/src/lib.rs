@@ -25,7 +25,7 @@ use std::time::Duration;
 
 pub use checks::{Check, Limits, NOT_COVERED, Verdict, World, checks};
 pub use profile::Profile;
-pub use registry::{checks_by_name, seeded_by_name};
+pub use registry::{checks_by_name, name_of, seeded_by_name};
 
 /// What exploring came to.
 #[derive(Clone, Debug)]

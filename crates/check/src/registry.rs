@@ -19,6 +19,11 @@ impl LockVisitor<StdPlatform> for Name {
     }
 }
 
+/// The lock's own name, of a name or an alias; `None` if there is no such lock.
+pub fn name_of(name: &str) -> Option<&'static str> {
+    with_lock::<StdPlatform, _>(name, Name)
+}
+
 macro_rules! by_name {
     ($($lock:ident)+) => {
         use overspin_locks::{$($lock),+};
@@ -26,7 +31,7 @@ macro_rules! by_name {
         /// All checks of the lock that `name`, or an alias, stands for; `None` if there is no such
         /// lock.
         pub fn checks_by_name(name: &str, limits: &Limits) -> Option<Vec<Check>> {
-            let name = with_lock::<StdPlatform, _>(name, Name)?;
+            let name = name_of(name)?;
             $({
                 let info = &<$lock<StdPlatform> as RawLock<StdPlatform>>::INFO;
                 if info.name == name {
@@ -43,7 +48,7 @@ macro_rules! by_name {
         /// Looks for `bug` in the lock that `name`, or an alias, stands for; `None` if there is no
         /// such lock, and within it if the bug survives.
         pub fn seeded_by_name(name: &str, bug: Mutation) -> Option<Option<Caught>> {
-            let name = with_lock::<StdPlatform, _>(name, Name)?;
+            let name = name_of(name)?;
             $(
                 if <$lock<StdPlatform> as RawLock<StdPlatform>>::INFO.name == name {
                     return Some(hunt::<$lock<LoomPlatform>, $lock<SchedulePlatform>>(bug));

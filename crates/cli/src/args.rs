@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 const EXIT_CODES: &str = "Exit codes:
   0  fine
-  1  a claim does not hold, a run deadlocked, or a speed target was missed
+  1  a claim does not hold, a run deadlocked, a check failed, or a speed target was missed
   2  wrong usage or input
   3  the environment is in the way (output cannot be written, disk full)
-  4  undecided (a claim needs runs that did not finish)
+  4  undecided (a claim needs runs that did not finish, a model ran out of time)
 
 Environment:
   NO_COLOR  no colours";
@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Schedbench(SchedbenchArgs),
     /// Show what can be named in scenarios, and the experiments
     List(ListArgs),
+    /// Check a lock: model checker, random schedules, threads, and bugs put in on purpose
+    Check(CheckArgs),
     /// Measure the speed of overspin itself
     Bench(BenchArgs),
     /// Write shell completions to standard output
@@ -191,6 +193,40 @@ pub(crate) enum What {
 pub(crate) struct ListArgs {
     /// What to list; everything if it is left out
     pub(crate) what: Option<What>,
+    /// Write as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct CheckArgs {
+    /// Name of a lock (`overspin list locks`)
+    #[arg(required_unless_present = "all")]
+    pub(crate) lock: Option<String>,
+    /// Check all locks
+    #[arg(long, conflicts_with = "lock")]
+    pub(crate) all: bool,
+    /// CPUs of one model in place of the usual three models
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
+    pub(crate) cpus: Option<u8>,
+    /// Acquisitions of each CPU in that model
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) pairs: Option<u8>,
+    /// Times that a CPU may be stopped, in one execution of that model, where it could go on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
+    pub(crate) preemptions: Option<u8>,
+    /// Random schedules of each kind for 4 CPUs; fewer for more CPUs
+    #[arg(long, value_name = "N", default_value_t = 10_000,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub(crate) schedules: u32,
+    /// Seed of the random schedules
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Seconds that one model may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) time_limit: u32,
     /// Write as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -4,6 +4,7 @@
 
 mod args;
 mod bench;
+mod check;
 mod failure;
 mod list;
 mod reproduce;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Run(command) => run::run(command, &args.global),
         Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
         Command::List(command) => list::list(command, &args.global),
+        Command::Check(command) => check::check(command, &args.global),
         Command::Bench(command) => bench::bench(command, &args.global),
         Command::Completions { shell } => {
             let mut text = Vec::new();

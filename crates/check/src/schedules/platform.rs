@@ -10,9 +10,10 @@
 //! **Hints** (`preempted`, `preemption_pending`, `time_to_preempt`) say anything at any time, and no
 //! lock may come to harm.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::{self, Debug};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use shuttle::thread::Thread;
 
 use super::cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
 use crate::model::{DEADLOCK_MESSAGE, FREED_MESSAGE};
+use crate::panic_message;
 
 /// One access in so many is struck by an interrupt, if one is to come.
 const INTERRUPT_ONE_IN: u32 = 8;
@@ -73,6 +75,8 @@ struct Cpu {
 /// What one execution of a plan has besides the lock.
 pub struct World {
     bug: Option<Bug>,
+    /// What went wrong first.
+    fault: OnceCell<String>,
     cpus: Vec<Cpu>,
     numa_nodes: Cell<usize>,
     time: Cell<u64>,
@@ -106,16 +110,30 @@ pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + Send + Sync + 'static) {
         .map(|cpu| {
             let work = Arc::clone(&work);
             shuttle::thread::spawn(move || {
-                assert_eq!(SchedulePlatform::cpu_id(), cpu, "CPUs are made once");
-                work(cpu);
-                world().done();
+                catch(|| {
+                    assert_eq!(SchedulePlatform::cpu_id(), cpu, "CPUs are made once");
+                    work(cpu);
+                    world().done();
+                });
             })
         })
         .collect();
     work(0);
     world().done();
     for other in others {
-        other.join().expect("a panic ends the execution");
+        other.join().expect("panics are caught");
+    }
+}
+
+/// Does `work`; if it panics the plan has failed, and the scheduler ends the execution at the next
+/// turn. A panic that reached shuttle would do so too, but not without words on standard error.
+pub(super) fn catch(work: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+        if world().fault.set(panic_message(&*panic)).is_err() {
+            // The execution is over, and shuttle unwinds the others.
+            resume_unwind(panic);
+        }
+        shuttle::thread::yield_now();
     }
 }
 
@@ -123,6 +141,7 @@ impl World {
     pub(super) fn install(cpus: usize, bug: Option<Bug>) {
         WORLD.set(Some(Rc::new(Self {
             bug,
+            fault: OnceCell::new(),
             cpus: (0..cpus).map(|_| Cpu::default()).collect(),
             numa_nodes: Cell::new(1),
             time: Cell::new(0),
@@ -130,6 +149,16 @@ impl World {
             turn: AtomicBool::new(false),
             freed: RefCell::new(None),
         })));
+    }
+
+    /// Takes the latest execution on this thread, and its fault, away.
+    pub(super) fn forget() {
+        WORLD.set(None);
+    }
+
+    /// What went wrong in the latest execution on this thread.
+    pub(super) fn latest_fault() -> Option<String> {
+        WORLD.with_borrow(|world| world.as_ref().and_then(|world| world.fault.get().cloned()))
     }
 
     fn here(&self) -> &Cpu {

@@ -11,7 +11,7 @@ use overspin_locks::Bug;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
-use super::platform::World;
+use super::platform::{World, catch};
 use crate::Report;
 
 /// Steps of one execution. The longest of a lock that ends takes some ten thousand.
@@ -67,11 +67,12 @@ impl Plan {
         let execution = move || {
             counter.fetch_add(1, Ordering::Relaxed);
             World::install(cpus, bug);
-            body();
+            catch(&*body);
         };
         let mut config = Config::new();
         config.failure_persistence = FailurePersistence::None;
         config.max_steps = MaxSteps::FailAfter(MAX_STEPS);
+        World::forget();
         let start = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| match strategy {
             Strategy::Random => {
@@ -87,7 +88,8 @@ impl Plan {
             runs: count.load(Ordering::Relaxed),
             time: start.elapsed(),
             complete: true,
-            fault: result.err().map(|panic| crate::panic_message(&*panic)),
+            fault: World::latest_fault()
+                .or_else(|| result.err().map(|panic| crate::panic_message(&*panic))),
         }
     }
 }
@@ -98,7 +100,7 @@ impl Debug for Plan {
     }
 }
 
-/// A scheduler that wakes nobody who is parked. shuttle may end any park, for the standard library
+/// A scheduler that stops at the first fault, and wakes nobody who is parked. shuttle may end any park, for the standard library
 /// may; here it would only look again and park again, and most steps of 16 CPUs would be that. Where
 /// a lock must live with a sleep that ends for no reason, the world ends it.
 ///
@@ -108,7 +110,7 @@ struct Awake<S>(ManuallyDrop<S>);
 
 impl<S: Scheduler> Scheduler for Awake<S> {
     fn new_execution(&mut self) -> Option<Schedule> {
-        self.0.new_execution()
+        if World::latest_fault().is_some() { None } else { self.0.new_execution() }
     }
 
     fn next_task(
@@ -117,6 +119,9 @@ impl<S: Scheduler> Scheduler for Awake<S> {
         current: Option<TaskId>,
         is_yielding: bool,
     ) -> Option<TaskId> {
+        if World::latest_fault().is_some() {
+            return None;
+        }
         let awake: Vec<&Task> =
             runnable.iter().copied().filter(|task| !task.can_spuriously_wakeup()).collect();
         self.0.next_task(if awake.is_empty() { runnable } else { &awake }, current, is_yielding)

@@ -1,0 +1,188 @@
+//! `overspin check`.
+
+use crate::args::{CheckArgs, Global};
+use crate::failure::{Failure, Verdict};
+use crate::show::{self, Outputs};
+use indicatif::ProgressBar;
+use overspin_check::seeded::{self, Caught};
+use overspin_check::{
+    Check, Limits, NOT_COVERED, Report, Verdict as Found, World, checks_by_name, name_of, quietly,
+    seeded_by_name,
+};
+use overspin_lab::names;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Verdict, Failure> {
+    let outputs = Outputs::new(global, &[args.json.as_ref()])?;
+    let limits = Limits {
+        cpus: args.cpus.map(usize::from),
+        pairs: args.pairs.map(usize::from),
+        preemptions: args.preemptions.map(usize::from),
+        schedules: args.schedules as usize,
+        seed: args.seed,
+        time_limit: Duration::from_secs(args.time_limit.into()),
+    };
+    let wanted: Vec<&str> = match &args.lock {
+        Some(name) => vec![name],
+        None => names::locks().iter().map(|lock| lock.name).collect(),
+    };
+    let mut work = Vec::new();
+    for name in wanted {
+        let name = name_of(name).ok_or_else(|| unknown(name))?;
+        work.push((name, checks_by_name(name, &limits).ok_or_else(|| unknown(name))?));
+    }
+    let file = outputs.open(args.json.as_ref())?;
+    let bar = show::progress(global, 0, "{spinner} {msg}");
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let tell = Tell { bar, outputs };
+
+    let mut verdict = Verdict::Fine;
+    let mut records = Vec::new();
+    for (name, checks) in work {
+        let (of_lock, record) = quietly(|| one_lock(name, &checks, &tell))?;
+        verdict = worse(verdict, of_lock);
+        records.push(record);
+    }
+    tell.line("Not covered")?;
+    for line in NOT_COVERED {
+        tell.line(&format!("  - {line}"))?;
+    }
+    tell.bar.finish_and_clear();
+    if let Some(file) = file {
+        let record = json!({
+            "schema": "overspin-check/1", "version": env!("CARGO_PKG_VERSION"), "seed": args.seed,
+            "locks": records, "not_covered": NOT_COVERED,
+        });
+        show::json(file, &record)?;
+    }
+    Ok(verdict)
+}
+
+fn unknown(name: &str) -> Failure {
+    let names: Vec<&str> = names::locks().iter().map(|lock| lock.name).collect();
+    Failure::usage(format!("there is no lock `{name}`"), format!("locks are: {}", names.join(", ")))
+}
+
+/// Lines for people, with what is going on below them on terminals.
+struct Tell {
+    bar: ProgressBar,
+    outputs: Outputs,
+}
+
+impl Tell {
+    fn line(&self, text: &str) -> Result<(), Failure> {
+        self.bar.suspend(|| self.outputs.print(&format!("{text}\n")))
+    }
+}
+
+fn worse(one: Verdict, other: Verdict) -> Verdict {
+    match (one, other) {
+        (Verdict::Finding, _) | (_, Verdict::Finding) => Verdict::Finding,
+        (Verdict::Undecided, _) | (_, Verdict::Undecided) => Verdict::Undecided,
+        (Verdict::Fine, Verdict::Fine) => Verdict::Fine,
+    }
+}
+
+fn one_lock(name: &str, checks: &[Check], tell: &Tell) -> Result<(Verdict, Value), Failure> {
+    tell.line(&format!("{name}\n"))?;
+    let mut verdict = Verdict::Fine;
+    let mut records = Vec::new();
+    for check in checks {
+        if verdict == Verdict::Finding && check.world == World::Threads {
+            tell.line("  threads: not run, for a lock that fails can hang them")?;
+            break;
+        }
+        tell.bar.set_message(format!("{name}: {}, {}", check.name, check.bound));
+        let report = check.run();
+        let found = check.verdict(&report);
+        tell.line(&row(check, &report, found))?;
+        records.push(record(check, &report, found));
+        let meaning = match found {
+            Found::Fails => Verdict::Finding,
+            Found::Unfinished => Verdict::Undecided,
+            Found::Passes | Found::KnownFlaw => Verdict::Fine,
+        };
+        verdict = worse(verdict, meaning);
+    }
+    tell.line("")?;
+    // A bug that is caught in a lock that fails anyway says nothing.
+    let bugs = if verdict == Verdict::Finding { Vec::new() } else { seeded::bugs(name) };
+    let mut seeded = Vec::new();
+    if !bugs.is_empty() {
+        tell.line("  Bugs put in on purpose")?;
+    }
+    for bug in bugs {
+        let bug_name = seeded::name(bug);
+        tell.bar.set_message(format!("{name}: {bug_name}"));
+        let caught = seeded_by_name(name, bug).flatten();
+        tell.line(&seeded_row(&bug_name, caught.as_ref()))?;
+        verdict = worse(verdict, if caught.is_some() { Verdict::Fine } else { Verdict::Finding });
+        seeded.push(seeded_record(&bug_name, caught.as_ref()));
+    }
+    if !seeded.is_empty() {
+        tell.line("")?;
+    }
+    Ok((verdict, json!({ "name": name, "checks": records, "seeded": seeded })))
+}
+
+fn row(check: &Check, report: &Report, found: Found) -> String {
+    let mut row = format!(
+        "  {:10} {:9} {:37} {:2} CPUs, {:37} {:>7} run, {:>7}",
+        found.name(),
+        check.world.name(),
+        check.name,
+        check.cpus,
+        check.bound,
+        report.runs,
+        time(report.time),
+    );
+    if let (Found::Fails | Found::KnownFlaw, Some(fault)) = (found, &report.fault) {
+        row += &format!("\n             {}", first_line(fault));
+    } else if found == Found::Fails {
+        row += "\n             a known flaw was not found: the checks have lost their sight";
+    }
+    row
+}
+
+fn seeded_row(bug: &str, caught: Option<&Caught>) -> String {
+    match caught {
+        Some(caught) => format!(
+            "  caught     {bug:42} by {:36} {:>7} run, {:>7}\n             {}",
+            caught.by,
+            caught.runs,
+            time(caught.time),
+            first_line(&caught.fault),
+        ),
+        None => format!("  SURVIVED   {bug}"),
+    }
+}
+
+/// Some faults go on with where they were seen.
+fn first_line(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or_default()
+}
+
+fn time(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{} ms", time.as_millis())
+    } else {
+        format!("{:.1} s", time.as_secs_f64())
+    }
+}
+
+fn record(check: &Check, report: &Report, found: Found) -> Value {
+    json!({
+        "world": check.world.name(), "name": check.name, "cpus": check.cpus, "bound": check.bound,
+        "runs": report.runs, "seconds": report.time.as_secs_f64(), "complete": report.complete,
+        "verdict": found.name().to_lowercase(), "fault": report.fault,
+    })
+}
+
+fn seeded_record(bug: &str, caught: Option<&Caught>) -> Value {
+    json!({
+        "bug": bug, "caught": caught.is_some(), "by": caught.map(|it| &it.by),
+        "runs": caught.map(|it| it.runs), "seconds": caught.map(|it| it.time.as_secs_f64()),
+        "fault": caught.map(|it| &it.fault),
+    })
+}
