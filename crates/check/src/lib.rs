@@ -24,7 +24,7 @@ pub mod threads;
 use std::time::Duration;
 
 pub use checks::{Check, Limits, NOT_COVERED, Verdict, World, checks};
-pub use profile::Profile;
+pub use profile::{Profile, named_in_tables};
 pub use registry::{checks_by_name, name_of, seeded_by_name};
 
 /// What exploring came to.

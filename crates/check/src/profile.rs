@@ -23,12 +23,12 @@ impl Default for Profile {
 
 /// Locks that need other preemptions, as their queues take more steps.
 const PREEMPTIONS: &[(&str, [usize; 3])] = &[
+    ("pv-ticket-2012", [3, 2, 1]),
+    ("pv-ticket", [4, 3, 1]),
+    ("pv-qspinlock", [4, 3, 1]),
     ("mcs-tp", [3, 1, 1]),
     ("malthusian", [4, 3, 1]),
     ("shfllock", [3, 3, 1]),
-    ("pv-ticket", [4, 3, 1]),
-    ("pv-ticket-2012", [3, 2, 1]),
-    ("pv-qspinlock", [4, 3, 2]),
 ];
 
 /// Published locks whose release is not their last access.
@@ -48,4 +48,10 @@ impl Profile {
             records_waiters: !KEEPS_NO_RECORD.contains(&lock.name),
         }
     }
+}
+
+/// Locks that the tables of this crate name.
+pub fn named_in_tables() -> impl Iterator<Item = &'static str> {
+    let flagged = TOUCHES_AFTER_RELEASE.iter().chain(KEEPS_NO_RECORD).copied();
+    PREEMPTIONS.iter().map(|(name, _)| *name).chain(flagged).chain(crate::seeded::locks())
 }

@@ -31,9 +31,10 @@ const BUGS: &[(&str, Mutation)] = &[
     ("pv-ticket", Mutation::Seeded(Bug::P4PvTicketKicksOldTicket)),
     ("pv-ticket", Mutation::Seeded(Bug::P5PvTicketFlagClearedBlindly)),
     ("pv-ticket", Mutation::Seeded(Bug::P6PvTicketRecordWithoutNull)),
-    ("preemptable", Mutation::Seeded(Bug::K2PreemptableServesWithoutReleasing)),
+    ("preemptable-ticket", Mutation::Seeded(Bug::K2PreemptableServesWithoutReleasing)),
     ("qspinlock", Mutation::Seeded(Bug::Q1QspinlockPendingNotUndone)),
     ("qspinlock", Mutation::Seeded(Bug::Q2QspinlockDropsTheTail)),
+    ("qspinlock", Mutation::Seeded(Bug::Q4QspinlockResetAfterPublication)),
     ("pv-qspinlock", Mutation::Seeded(Bug::V1PvQspinlockHeadHalted)),
     ("pv-qspinlock", Mutation::Seeded(Bug::V2PvQspinlockKicksSleepersOnly)),
     ("pv-qspinlock", Mutation::Seeded(Bug::V3PvQspinlockLooksBeforePromoting)),
@@ -65,6 +66,11 @@ const EVERY: [Mutation; 2] = [Mutation::NoRelease, Mutation::NoAcquire];
 pub fn bugs(lock: &str) -> Vec<Mutation> {
     let of_lock = BUGS.iter().filter(|(name, _)| *name == lock);
     EVERY.into_iter().chain(of_lock.map(|(_, bug)| *bug)).collect()
+}
+
+/// Locks that have bugs of their own here.
+pub(crate) fn locks() -> impl Iterator<Item = &'static str> {
+    BUGS.iter().map(|(name, _)| *name)
 }
 
 /// What a bug is called in reports: as in the code.

@@ -24,8 +24,8 @@
 //! | [`twa`] | ticket lock; who is not next in line waits in an array |
 //! | [`xen_pv`] | a byte; who spins too long sleeps until kicked |
 //!
-//! To add a lock: its file, and its line in [`registry`]. The generic test suite and the model
-//! checker (`tests/`) then each want one line to run it.
+//! To add a lock: its file, and its line in [`registry`]. The checks (`overspin-check`) then run it; if
+//! its models take long, its line in the table of bounds there says so.
 //!
 //! The crate has no unsafe code, no allocation and no dependency.
 #![no_std]

@@ -7,7 +7,7 @@
 //! - `mutants`, `mutants_*`: the bugs of history and some likely ones; each must be found, and the
 //!   correct lock must pass the very same model.
 //!
-//! Nothing special is needed to run it: `cargo test -p overspin-locks --test loom`. Results and
+//! Nothing special is needed to run it: `cargo test -p overspin-check --test model`. Results and
 //! limits are in `docs/model-checking.md`.
 
 mod correct;

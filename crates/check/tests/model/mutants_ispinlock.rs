@@ -2,8 +2,8 @@
 
 use overspin_locks::{Bug, ISpinlock};
 
-use crate::correct::last_user_frees;
 use crate::harness::Model;
+use crate::harness::last_user_frees;
 use crate::mutants::EXCLUSION;
 use crate::platform::{FREED_MESSAGE, LoomPlatform, Mutation};
 
