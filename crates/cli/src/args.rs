@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Plan, run and report schedbench's .bench files
     Schedbench(SchedbenchArgs),
+    /// Make a scenario of another tool's workload
+    Import(ImportArgs),
     /// Show what can be named in scenarios, and the experiments
     List(ListArgs),
     /// Check a lock: model checker, random schedules, threads, and bugs put in on purpose
@@ -117,6 +119,25 @@ pub(crate) struct RunArgs {
     /// Threads for a map; 0 is one for each CPU
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
     pub(crate) threads: usize,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ImportArgs {
+    /// What the file is for
+    pub(crate) format: Format,
+    /// The file
+    pub(crate) file: PathBuf,
+    /// Scenario to write (`-`: standard output)
+    #[arg(long, short, value_name = "SCENARIO.toml", default_value = "-")]
+    pub(crate) output: PathBuf,
+}
+
+/// Workloads that can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// rt-app's JSON
+    RtApp,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -247,4 +268,6 @@ pub(crate) struct BenchArgs {
 pub(crate) enum Benchmark {
     /// The simulator
     Sim,
+    /// The schedulers
+    Sched,
 }

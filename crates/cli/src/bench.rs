@@ -15,12 +15,15 @@ pub(crate) fn bench(args: &BenchArgs, global: &Global) -> Result<Verdict, Failur
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     };
+    let fault = |e: &dyn std::fmt::Display| {
+        Failure::environment(e.to_string(), "this is a fault of the program")
+    };
     let (name, results) = match args.what {
-        Benchmark::Sim => ("sim", bench::sim(&mut tell)),
+        Benchmark::Sim => ("sim", bench::sim(&mut tell).map_err(|e| fault(&e))),
+        Benchmark::Sched => ("sched", bench::sched(&mut tell).map_err(|e| fault(&e))),
     };
     bar.finish_and_clear();
-    let results = results
-        .map_err(|e| Failure::environment(e.to_string(), "this is a fault of the program"))?;
+    let results = results?;
     if let Some(file) = file {
         let record = json!({
             "schema": "overspin-bench/1", "version": env!("CARGO_PKG_VERSION"),

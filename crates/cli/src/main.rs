@@ -6,6 +6,7 @@ mod args;
 mod bench;
 mod check;
 mod failure;
+mod import;
 mod list;
 mod reproduce;
 mod run;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Reproduce(command) => reproduce::reproduce(command, &args.global),
         Command::Run(command) => run::run(command, &args.global),
         Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
+        Command::Import(command) => import::import(command, &args.global),
         Command::List(command) => list::list(command, &args.global),
         Command::Check(command) => check::check(command, &args.global),
         Command::Bench(command) => bench::bench(command, &args.global),

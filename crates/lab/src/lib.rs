@@ -10,6 +10,7 @@ pub mod output;
 pub mod perfetto;
 pub mod report;
 pub mod reproduce;
+pub mod rt_app;
 pub mod scenario_file;
 pub mod schedbench;
 pub mod stats;

@@ -86,6 +86,10 @@ pub struct VcpuOutcome {
     pub migrations: u64,
     /// Ticks that its kernel took.
     pub ticks: u64,
+    /// Times that it was interrupted because it spun (pause-loop exits).
+    pub spin_exits: u64,
+    /// Part of `running` that it held its pCPU although it had halted (halt polling).
+    pub polling: Picos,
 }
 
 /// What happened at a lock.

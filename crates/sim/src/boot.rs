@@ -121,7 +121,7 @@ pub(crate) fn start(world: &World, kinds: &LockKinds) -> Result<(), SimError> {
     let endless = |g: &&Guest| g.domain.workload.is_endless();
     let finite = guests.iter().filter(|g| !endless(g)).count() as u32;
     // With nothing that ends, the run goes to its limit.
-    world.unfinished.set(if finite == 0 { 1 } else { finite });
+    world.unfinished.set(if finite == 0 { 1 } else { finite + u32::from(scenario.to_the_limit) });
     world.push(scenario.limit, events::Event::Limit);
     // One after another, as guests boot. All at one instant, the scheduler would place every vCPU
     // as if the host were empty, and pile them up.

@@ -188,7 +188,7 @@ impl Platform for SimPlatform {
         world().cpu().index as usize
     }
     fn relax() {
-        world().burn(iteration());
+        world().pause();
     }
     fn fence(_: Ordering) {
         let world = world();

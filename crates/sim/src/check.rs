@@ -2,7 +2,7 @@
 //! a panic and without standing still. Locks, schedulers and affinities check what is theirs.
 
 use crate::SimError;
-use overspin_scenario::{Again, Costs, Domain, Picos, SEC, Scenario, US, Workload};
+use overspin_scenario::{Again, Costs, Domain, Host, NS, Picos, SEC, Scenario, Step, US, Workload};
 use overspin_sched::Topology;
 
 /// Longest time anywhere: 1,000 hours. Sums of a few of them fit 64 bits.
@@ -53,6 +53,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
             return bad("governor: the interval must be 100 us to 1 s".into());
         }
     }
+    options(host)?;
     costs(&host.costs)?;
     if scenario.domains.is_empty() {
         return bad("there is no domain".into());
@@ -64,6 +65,24 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
     }
     if tasks > MOST_TASKS {
         return bad(format!("{tasks} vCPUs and tasks are too many: at most {MOST_TASKS}"));
+    }
+    Ok(())
+}
+
+fn options(host: &Host) -> Result<(), SimError> {
+    if let Some(ple) = &host.pause_loop_exiting {
+        if ple.window < NS || ple.window > ple.max || ple.grow == 0 {
+            return bad(
+                "pause_loop_exiting: window must be 1 ns to max, and grow at least 1".into()
+            );
+        }
+        at_most("pause_loop_exiting", &[("max", ple.max), ("gap", ple.gap)], 10 * SEC)?;
+    }
+    if let Some(polling) = &host.halt_polling {
+        if polling.start < NS || polling.start > polling.max || polling.grow == 0 {
+            return bad("halt_polling: start must be 1 ns to max, and grow at least 1".into());
+        }
+        at_most("halt_polling", &[("max", polling.max)], SEC)?;
     }
     Ok(())
 }
@@ -127,6 +146,19 @@ fn domain(d: &Domain) -> Result<(), SimError> {
             }
             Ok(())
         }
+        Workload::Phases(w) => {
+            let steps = || w.phases.iter().filter(|p| p.times > 0).flat_map(|p| &p.steps);
+            for step in steps() {
+                let (Step::Run(time) | Step::Sleep(time) | Step::Timer(time)) = *step;
+                at_most(&name, &[("a step", time)], LONGEST)?;
+            }
+            let passes =
+                |step: &Step| matches!(step, Step::Run(1..) | Step::Sleep(1..) | Step::Timer(1..));
+            if !steps().any(passes) {
+                return bad(format!("{name}: no step takes time: time would stand still"));
+            }
+            Ok(())
+        }
         Workload::Schedbench(w) => {
             if w.report_interval == 0 {
                 return bad(format!("{name}: the report interval is 0: time would stand still"));
@@ -150,7 +182,11 @@ fn most_tasks(d: &Domain) -> u64 {
     let started = match &d.workload {
         Workload::LockLoop(w) if w.threads > 0 => w.threads.into(),
         Workload::BurnWait(w) if w.threads > 0 => w.threads.into(),
-        Workload::LockLoop(_) | Workload::BurnWait(_) | Workload::Schedbench(_) => d.vcpus.into(),
+        Workload::Phases(w) if w.threads > 0 => w.threads.into(),
+        Workload::LockLoop(_)
+        | Workload::BurnWait(_)
+        | Workload::Schedbench(_)
+        | Workload::Phases(_) => d.vcpus.into(),
         // `make`, and for each unit under way a driver, a compiler and an assembler.
         Workload::Kernbench(w) => 1 + 3 * u64::from(w.jobs.min(w.units)),
     };

@@ -106,7 +106,7 @@ impl World {
         self.vcpus.iter().all(|v| match v.op.get() {
             Op::Burn | Op::Step => !self.guest(v.guest).works_for_a_task(v),
             Op::Spin => !self.holds(v),
-            Op::Poll | Op::Halt | Op::None => true,
+            Op::Poll | Op::Halt | Op::HaltPoll | Op::None => true,
         }) && self.guests.get().expect("running").iter().all(Guest::nobody_sleeps_for_a_time)
     }
 }

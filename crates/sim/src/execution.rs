@@ -98,12 +98,19 @@ impl World {
 
     /// An armed operation's event has come: decide whether the coroutine goes on, and why.
     pub(crate) fn operation_event(&self, v: &Vcpu) {
+        if v.op.get() == Op::HaltPoll {
+            self.poll_fails(v);
+            return;
+        }
         if v.op.get() != Op::Spin {
             v.reason.set(Reason::Done);
         } else if self.holds(v) {
             v.reason.set(Reason::Hit);
         } else if self.now.get() >= v.op_end.get() {
             v.reason.set(Reason::Done);
+        } else if v.pauses.exit_due(self.now.get()) {
+            self.disarm(v);
+            v.reason.set(Reason::PauseLoop);
         } else {
             // What it saw change has changed back (somebody else took the lock): spin on.
             v.hit_armed.set(false);
@@ -128,7 +135,7 @@ impl World {
     /// `v` has just been put on a pCPU: it goes on with what it was doing.
     pub(crate) fn continue_on(&self, v: &Vcpu) {
         match v.op.get() {
-            Op::None | Op::Halt | Op::Poll => {
+            Op::None | Op::Halt | Op::Poll | Op::HaltPoll => {
                 v.reason.set(Reason::Done);
                 self.resume(v);
             }
@@ -139,7 +146,7 @@ impl World {
             Op::Burn | Op::Step => self.arm(v, v.op.get(), v.op_left.get()),
             Op::Spin => {
                 // A descheduled spinner looks again when it next runs.
-                self.arm(v, Op::Spin, v.op_left.get());
+                self.arm_spin(v, v.op_left.get());
                 let line = (v.line.get() != NONE).then_some(v.line.get() as usize);
                 let sees = self.memory.access(line, v.pcpu.get(), Access::Load, self.now.get());
                 v.hit_armed.set(true);

@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    fn raise_softirq(&self, pcpu: u32, at: Picos) {
+    pub(crate) fn raise_softirq(&self, pcpu: u32, at: Picos) {
         let p = &self.pcpus[pcpu as usize];
         if p.softirq_at.get() <= at {
             return;
@@ -141,6 +141,7 @@ impl World {
             p.again.set(true);
             return;
         }
+        self.poll_yields(pcpu);
         let switch = self.hypervisor(pcpu, |h, now, out| h.schedule(now, PcpuId(pcpu), out));
         if switch.prev == switch.next {
             return;
@@ -189,6 +190,7 @@ impl World {
                 v.op_left.set(v.op_left.get().saturating_add(cold));
             }
         }
+        self.reset_window(v);
         v.running.set(true);
         v.since.set(self.now.get());
         self.continue_on(v);

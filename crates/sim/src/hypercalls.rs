@@ -15,6 +15,9 @@ impl World {
             // An idle vCPU halts with interrupts on.
             Op::Halt => self.unblock(v, from),
             Op::Poll if v.irqs_on.get() => self.unblock(v, from),
+            Op::HaltPoll if v.polls_for.get() == Op::Halt || v.irqs_on.get() => {
+                self.poll_succeeds(v);
+            }
             _ => self.interrupt(v),
         }
     }
@@ -25,6 +28,7 @@ impl World {
         if woken {
             self.mix(u64::from(v.id) | 1 << 40);
             self.trace(|| TraceEvent::Wake { vcpu: v.id, pcpu: (from != NONE).then_some(from) });
+            self.end_poll_for(v);
         }
         if v.running.get() {
             // It had not left its pCPU yet: the blocking call returns at once.
@@ -51,8 +55,10 @@ impl World {
         to.latch.set(true);
         let from = self.cpu();
         self.trace(|| TraceEvent::Kick { from: from.id, to: to.id });
-        if to.op.get() == Op::Poll {
-            self.unblock(to, from.pcpu.get());
+        match to.op.get() {
+            Op::Poll => self.unblock(to, from.pcpu.get()),
+            Op::HaltPoll if to.polls_for.get() == Op::Poll => self.poll_succeeds(to),
+            _ => {}
         }
     }
 
@@ -69,9 +75,13 @@ impl World {
         if must_return {
             return;
         }
-        v.op.set(op);
-        self.hypervisor(v.pcpu.get(), |h, now, out| h.block(now, VcpuId(v.id), out));
+        let since = self.now.get();
+        if !self.begin_poll(v, op) {
+            v.op.set(op);
+            self.hypervisor(v.pcpu.get(), |h, now, out| h.block(now, VcpuId(v.id), out));
+        }
         self.suspend(Suspend::Operation);
+        self.adapt_window(v, since);
     }
 
     /// The current vCPU gives its pCPU up and stays runnable.

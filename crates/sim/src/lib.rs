@@ -3,7 +3,8 @@
 //!
 //! Start reading at `execution.rs` (how code uses time: run-ahead, preemption), then `memory.rs` and
 //! `watchers.rs` (what a cache line costs, who spins on it), `engine.rs` (the loop), `host.rs` and
-//! `hypercalls.rs` (pCPUs, and what guests ask for) and `guest/` (the kernel in the guest).
+//! `hypercalls.rs` (pCPUs, and what guests ask for) and `guest/` (the kernel in the guest). Options of
+//! the host have files of their own: `pause_loop.rs`, `halt_polling.rs`.
 //!
 //! This crate needs `unsafe` for three things: following the pointer to the world of the running
 //! simulation, calling the condition of a suspended spinner on its own stack, and placing values
@@ -16,10 +17,12 @@ mod engine;
 mod events;
 mod execution;
 mod guest;
+mod halt_polling;
 mod host;
 mod hypercalls;
 mod memory;
 mod outcome;
+mod pause_loop;
 mod speed;
 mod vcpu;
 mod watchers;

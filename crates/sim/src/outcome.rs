@@ -2,6 +2,7 @@
 
 use crate::engine::Stop;
 use crate::guest::Guest;
+use crate::vcpu::Op;
 use crate::world::World;
 use overspin_scenario::{
     DomainOutcome, Ending, NS, Outcome, PcpuOutcome, Picos, TaskOutcome, VcpuOutcome,
@@ -65,6 +66,14 @@ fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
                     dispatches: v.dispatches.get(),
                     migrations: v.migrations.get(),
                     ticks: v.ticks.get(),
+                    spin_exits: v.pauses.exits.get(),
+                    // What the end of the run cuts short counts as far as it came.
+                    polling: v.polling.get()
+                        + if v.op.get() == Op::HaltPoll {
+                            world.now.get() - v.poll_since.get()
+                        } else {
+                            0
+                        },
                 }
             })
             .collect(),

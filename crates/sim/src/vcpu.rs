@@ -3,6 +3,7 @@
 use crate::events::Timer;
 use crate::guest::TaskRef;
 use crate::memory::NONE;
+use crate::pause_loop::Pauses;
 use overspin_scenario::Picos;
 use std::cell::Cell;
 
@@ -21,6 +22,8 @@ pub(crate) enum Op {
     Halt,
     /// Blocked in the hypervisor until its latch is set or an interrupt that is on.
     Poll,
+    /// Waits on its pCPU for what it is about to block for (see `halt_polling.rs`).
+    HaltPoll,
 }
 
 /// Why a suspended coroutine goes on.
@@ -32,6 +35,8 @@ pub(crate) enum Reason {
     Hit,
     /// An interrupt is to be taken first; `op_left` says what remains.
     Interrupted,
+    /// It has spun for so long that the processor exits to the hypervisor.
+    PauseLoop,
 }
 
 /// Pending virtual interrupts.
@@ -88,6 +93,12 @@ pub(crate) struct Vcpu {
     pub dispatches: Cell<u64>,
     pub migrations: Cell<u64>,
     pub ticks: Cell<u64>,
+    pub pauses: Pauses,
+    /// How long it polls when it halts; while it polls, what for and since when; and in all.
+    pub poll_window: Cell<Picos>,
+    pub polls_for: Cell<Op>,
+    pub poll_since: Cell<Picos>,
+    pub polling: Cell<Picos>,
     /// When the lock operation that runs on it first had to wait.
     pub wait_since: Cell<Option<Picos>>,
     /// Lock that the code on this vCPU waits for or releases (for statistics), `NONE` if none.
@@ -126,6 +137,11 @@ impl Vcpu {
             dispatches: Cell::new(0),
             migrations: Cell::new(0),
             ticks: Cell::new(0),
+            pauses: Pauses::new(),
+            poll_window: Cell::new(0),
+            polls_for: Cell::new(Op::None),
+            poll_since: Cell::new(0),
+            polling: Cell::new(0),
             wait_since: Cell::new(None),
             lock_wanted: Cell::new(NONE),
             lock_released: Cell::new(NONE),

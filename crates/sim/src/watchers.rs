@@ -7,7 +7,7 @@
 
 use crate::events::Event;
 use crate::memory::{Access, NONE};
-use crate::vcpu::{Op, Reason, Vcpu, Watch};
+use crate::vcpu::{Reason, Vcpu, Watch};
 use crate::world::{Suspend, World};
 use overspin_scenario::{Picos, TraceEvent};
 
@@ -75,11 +75,12 @@ impl World {
             v.watch.set(Some(watch));
             self.watch(v, line);
             let spun_since = v.run_clock(self.now.get());
-            self.arm(v, Op::Spin, *left);
+            self.arm_spin(v, *left);
             self.suspend(Suspend::Operation);
             // Interrupted or not, the wait was on the vCPU that is current now.
             let v = self.cpu();
             self.unwatch(v);
+            v.pauses.end(self.now.get());
             v.watch.set(None);
             v.spinning.set(v.spinning.get() + v.run_clock(self.now.get()) - spun_since);
             match v.reason.get() {
@@ -95,8 +96,11 @@ impl World {
                     self.take_interrupts();
                     return false;
                 }
-                Reason::Interrupted => {
+                reason @ (Reason::Interrupted | Reason::PauseLoop) => {
                     *left = v.op_left.get();
+                    if reason == Reason::PauseLoop {
+                        self.pause_loop_exit();
+                    }
                     self.take_interrupts();
                     // SAFETY: the watch is the caller's own, alive in its frame.
                     if unsafe { (watch.holds)(watch.data) } {

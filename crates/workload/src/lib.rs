@@ -11,6 +11,7 @@ mod burnwait;
 mod env;
 mod kernbench;
 mod lockloop;
+mod phases;
 mod random;
 mod schedbench;
 
@@ -32,14 +33,14 @@ pub struct WorkloadInfo {
 
 /// All workloads.
 pub const WORKLOADS: &[WorkloadInfo] =
-    &[lockloop::INFO, burnwait::INFO, kernbench::INFO, schedbench::INFO];
+    &[lockloop::INFO, burnwait::INFO, kernbench::INFO, schedbench::INFO, phases::INFO];
 
 /// Names of the kernel locks that a workload uses, in the order of their [`LockId`].
 #[must_use]
 pub fn lock_names(workload: &Workload) -> Vec<String> {
     match workload {
         Workload::LockLoop(_) => vec!["section".into()],
-        Workload::BurnWait(_) | Workload::Schedbench(_) => Vec::new(),
+        Workload::BurnWait(_) | Workload::Schedbench(_) | Workload::Phases(_) => Vec::new(),
         Workload::Kernbench(k) => k.locks.iter().map(|l| l.name.clone()).collect(),
     }
 }
@@ -53,5 +54,6 @@ pub fn start(workload: &Workload, vcpus: u32) -> Vec<(String, Option<u32>, Progr
         Workload::BurnWait(w) => burnwait::start(w, vcpus),
         Workload::Kernbench(w) => kernbench::start(w),
         Workload::Schedbench(w) => schedbench::start(w, vcpus),
+        Workload::Phases(w) => phases::start(w, vcpus),
     }
 }

@@ -100,6 +100,7 @@ pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenar
         host,
         domains,
         limit: run.runtime_seconds * SEC,
+        to_the_limit: true,
         seed: 1,
     })
 }

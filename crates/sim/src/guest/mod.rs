@@ -69,6 +69,8 @@ pub(crate) struct Guest {
     /// Tasks that have not ended.
     live: Cell<u32>,
     pub finished: Cell<Option<Picos>>,
+    /// The vCPU that a directed yield went to last.
+    pub last_boosted: Cell<u32>,
 }
 
 impl Guest {
@@ -113,6 +115,7 @@ impl Guest {
             period: SEC.checked_div(Picos::from(domain.kernel.hz)).unwrap_or(Picos::MAX),
             live: Cell::new(0),
             finished: Cell::new(None),
+            last_boosted: Cell::new(0),
         })
     }
 

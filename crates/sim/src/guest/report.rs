@@ -59,7 +59,7 @@ impl Guest {
                 continue;
             }
             let how = match v.op.get() {
-                Op::Poll => "sleeps in the hypervisor waiting for",
+                Op::Poll | Op::HaltPoll => "sleeps in the hypervisor waiting for",
                 Op::Spin => "spins on",
                 _ => "is in the slow path of",
             };

@@ -17,6 +17,7 @@ pub fn host(pcpus: u32, scheduler: &str) -> Host {
         scheduler: scheduler.into(),
         params: Settings::new(),
         costs: Costs::default(),
+        ..Host::default()
     }
 }
 
@@ -43,7 +44,15 @@ pub fn tickless(vcpus: u32, lock: &str, workload: Workload) -> Domain {
 }
 
 pub fn scenario(host: Host, domains: Vec<Domain>, limit: Picos) -> Scenario {
-    Scenario { name: "test".into(), description: String::new(), host, domains, limit, seed: 1 }
+    Scenario {
+        name: "test".into(),
+        description: String::new(),
+        host,
+        domains,
+        limit,
+        to_the_limit: false,
+        seed: 1,
+    }
 }
 
 /// Endless, one thread a vCPU, random time outside, interrupts off.

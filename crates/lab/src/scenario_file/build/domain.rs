@@ -4,12 +4,13 @@ use super::Result;
 use crate::names;
 use crate::scenario_file::keys::WORKLOAD_KINDS;
 use crate::scenario_file::params;
-use crate::scenario_file::quantity::parse_cpus;
+use crate::scenario_file::quantity::{parse_cpus, parse_time};
 use crate::scenario_file::reader::Reader;
 use crate::scenario_file::tree::{Node, Value};
 use crate::schedbench::WorkerArgs;
 use overspin_scenario::{
-    BurnWait, Domain, Kernbench, Kernel, KernelLock, LockLoop, Schedbench, Workload,
+    BurnWait, Domain, Kernbench, Kernel, KernelLock, LockLoop, Phase, Phases, Schedbench, Step,
+    Workload,
 };
 use std::collections::BTreeSet;
 
@@ -138,6 +139,11 @@ fn workload(domain: &Reader<'_>) -> Result<Workload> {
             wait: r.some_time("wait")?,
             count: r.u64("count")?,
         }),
+        "phases" => Workload::Phases(Phases {
+            threads: r.u32("threads")?,
+            phases: phases(&r)?,
+            count: r.u64("count")?,
+        }),
         "schedbench" => Workload::Schedbench(schedbench_worker(&r)?),
         _ => Workload::Kernbench(Kernbench {
             jobs: r.u32("jobs")?,
@@ -148,6 +154,41 @@ fn workload(domain: &Reader<'_>) -> Result<Workload> {
             locks: kernel_locks(&r)?,
         }),
     })
+}
+
+fn phases(r: &Reader<'_>) -> Result<Vec<Phase>> {
+    let one = |text: &String| {
+        phase(text).map_err(|message| {
+            let message = format!("`{}`: \"{text}\": {message}", r.full("phases"));
+            r.error("phases", message, "for example \"run 10ms, sleep 5ms\" or \"5 x run 1ms\"")
+        })
+    };
+    r.texts("phases")?.iter().map(one).collect()
+}
+
+/// A phase: `[N x] STEP TIME, STEP TIME, ...`.
+fn phase(text: &str) -> std::result::Result<Phase, String> {
+    let (times, steps) = match text.split_once(" x ") {
+        Some((times, steps)) => {
+            let times = times.trim();
+            let n = times.parse::<u32>().ok().filter(|n| *n > 0);
+            (n.ok_or(format!("`{times}` is no number of times"))?, steps)
+        }
+        None => (1, text),
+    };
+    let step = |text: &str| {
+        let text = text.trim();
+        let (what, time) = text.split_once(' ').ok_or(format!("`{text}` has no time"))?;
+        let time = parse_time(time)?;
+        match what {
+            "run" => Ok(Step::Run(time)),
+            "sleep" => Ok(Step::Sleep(time)),
+            "timer" if time > 0 => Ok(Step::Timer(time)),
+            "timer" => Err("a timer needs a period".to_owned()),
+            _ => Err(format!("`{what}` is no step; steps are run, sleep, timer")),
+        }
+    };
+    Ok(Phase { times, steps: steps.split(',').map(step).collect::<std::result::Result<_, _>>()? })
 }
 
 fn schedbench_worker(r: &Reader<'_>) -> Result<Schedbench> {

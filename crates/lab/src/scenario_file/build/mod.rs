@@ -4,12 +4,15 @@
 mod domain;
 
 use super::keys::ROOT;
+use super::quantity::format_time;
 use super::reader::Reader;
 use super::tree::{Document, Node};
 use super::{ScenarioError, params};
 use crate::names;
 use domain::domain;
-use overspin_scenario::{Costs, Domain, Governor, Host, Scenario};
+use overspin_scenario::{
+    Costs, Domain, Governor, HaltPolling, Host, PauseLoopExiting, Picos, Scenario,
+};
 use std::collections::BTreeSet;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -58,6 +61,7 @@ pub(crate) fn scenario(
         description: root.text("description")?.unwrap_or_default(),
         seed: root.u64("seed")?,
         limit: root.some_time("limit")?,
+        to_the_limit: root.boolean("to_the_limit")?,
         host,
         domains,
     })
@@ -86,7 +90,37 @@ fn host(r: &Reader<'_>) -> Result<Host> {
         params: params::of_scheduler(r, &scheduler)?,
         scheduler,
         costs: r.table("costs")?.as_ref().map_or_else(|| Ok(Costs::default()), costs)?,
+        pause_loop_exiting: r.table("pause_loop_exiting")?.as_ref().map(pause_loop).transpose()?,
+        directed_yield: r.boolean("directed_yield")?,
+        halt_polling: r.table("halt_polling")?.as_ref().map(halt_polling).transpose()?,
     })
+}
+
+fn pause_loop(r: &Reader<'_>) -> Result<PauseLoopExiting> {
+    let (window, max) = (r.some_time("window")?, r.some_time("max")?);
+    in_order(r, ("window", window), max)?;
+    let (grow, shrink) = (r.u32("grow")?, r.u32("shrink")?);
+    Ok(PauseLoopExiting { window, gap: r.some_time("gap")?, grow, shrink, max })
+}
+
+fn halt_polling(r: &Reader<'_>) -> Result<HaltPolling> {
+    let (start, max) = (r.some_time("start")?, r.some_time("max")?);
+    in_order(r, ("start", start), max)?;
+    Ok(HaltPolling { max, start, grow: r.u32("grow")?, shrink: r.u32("shrink")? })
+}
+
+/// The least of a window is no longer than its `max`.
+fn in_order(r: &Reader<'_>, (least, time): (&str, Picos), max: Picos) -> Result<()> {
+    if time <= max {
+        return Ok(());
+    }
+    let (full, time, max) = (r.full(least), format_time(time), format_time(max));
+    let at = if r.node(least).is_some() { least } else { "max" };
+    Err(r.error(
+        at,
+        format!("`{full}` is {time}, longer than the longest window, {max}"),
+        format!("make `{least}` shorter or `max` longer"),
+    ))
 }
 
 fn governor(r: &Reader<'_>) -> Result<Governor> {
@@ -116,7 +150,7 @@ fn costs(r: &Reader<'_>) -> Result<Costs> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys::{Absent, COSTS, KERNEL, Key};
+    use super::super::keys::{Absent, COSTS, HALT_POLLING, KERNEL, Key, PAUSE_LOOP_EXITING};
     use super::super::words::legal;
     use super::domain::kernel;
     use super::*;
@@ -129,6 +163,8 @@ mod tests {
         let open =
             |section| Reader::open(&document, &document.root, String::new(), section).unwrap();
         assert_eq!(costs(&open(&COSTS)).unwrap(), Costs::default());
+        assert_eq!(pause_loop(&open(&PAUSE_LOOP_EXITING)).unwrap(), PauseLoopExiting::default());
+        assert_eq!(halt_polling(&open(&HALT_POLLING)).unwrap(), HaltPolling::default());
         assert_eq!(kernel(&open(&KERNEL)).unwrap(), Kernel::default());
     }
 

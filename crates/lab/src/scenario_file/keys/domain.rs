@@ -1,7 +1,7 @@
 //! The keys of a domain: its vCPUs, its kernel, its workload.
 
 use super::Absent::{Is, Means, Required};
-use super::Kind::{Boolean, Choice, Cpus, Lock, OneOf, Params, Table, Tables, Text};
+use super::Kind::{Boolean, Choice, Cpus, Lock, OneOf, Params, Table, Tables, Text, Texts};
 use super::{ANY, COST, Key, Section, Whose, integer, key, time};
 use crate::scenario_file::quantity::LONGEST;
 use overspin_scenario::{MS, NS, SEC, US};
@@ -72,10 +72,12 @@ pub(crate) const KERNEL: Section = Section {
 };
 
 /// One section for each workload; the first key of each says which.
-pub(crate) const WORKLOADS: &[&Section] = &[&LOCK_LOOP, &BURN_WAIT, &KERNBENCH, &SCHEDBENCH];
+pub(crate) const WORKLOADS: &[&Section] =
+    &[&LOCK_LOOP, &BURN_WAIT, &KERNBENCH, &SCHEDBENCH, &PHASES];
 
 /// Words that `kind` takes, in the order of [`WORKLOADS`].
-pub(crate) const WORKLOAD_KINDS: &[&str] = &["lock-loop", "burn-wait", "kernbench", "schedbench"];
+pub(crate) const WORKLOAD_KINDS: &[&str] =
+    &["lock-loop", "burn-wait", "kernbench", "schedbench", "phases"];
 
 const KIND: Key = key("kind", Choice(WORKLOAD_KINDS), Required, "Which workload.");
 const THREADS: Key =
@@ -135,6 +137,28 @@ pub(crate) const SCHEDBENCH: Section = Section {
         ),
         key("rate", integer(1, 1_000_000), Is("1000"), "Million operations a CPU second."),
         key("report_interval", time(MS, LONGEST), Is("1s"), "Time between two reports."),
+    ],
+};
+
+pub(crate) const PHASES: Section = Section {
+    heading: "[domain.workload] with kind = \"phases\"",
+    doc: "Threads that run, sleep and wait for timers in phases, as rt-app describes them.",
+    keys: &[
+        KIND,
+        THREADS,
+        key(
+            "phases",
+            Texts,
+            Required,
+            "Phases: `run 10ms, sleep 5ms`, `timer 16ms` (until 16 ms after its last time), or \
+             with a number of times before them, `5 x run 1ms, timer 10ms`.",
+        ),
+        key(
+            "count",
+            integer(0, u64::MAX),
+            Is("0"),
+            "How often each thread goes through all phases; 0 is until the limit.",
+        ),
     ],
 };
 

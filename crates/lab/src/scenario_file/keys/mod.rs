@@ -7,7 +7,7 @@ mod domain;
 pub(crate) use domain::{DOMAIN, KERNEL, WORKLOAD_KINDS};
 
 use super::quantity::LONGEST;
-use domain::{BURN_WAIT, KERNBENCH, KERNEL_LOCK, LOCK_LOOP, SCHEDBENCH};
+use domain::{BURN_WAIT, KERNBENCH, KERNEL_LOCK, LOCK_LOOP, PHASES, SCHEDBENCH};
 use overspin_scenario::{NS, Picos, SEC, US};
 
 /// What a key takes.
@@ -123,6 +123,12 @@ pub(crate) const ROOT: Section = Section {
             "Seed of all randomness; `--seed` wins over it.",
         ),
         key("limit", time(NS, LONGEST), Is("60s"), "Stop at this simulated time, finished or not."),
+        key(
+            "to_the_limit",
+            Kind::Boolean,
+            Is("false"),
+            "Go on until the limit although all that ends has ended.",
+        ),
         key("host", Table(&HOST), Required, "The machine and its hypervisor."),
         key("domain", Tables(&DOMAIN), Required, "The virtual machines, one `[[domain]]` each."),
         key(
@@ -183,6 +189,25 @@ pub(crate) const HOST: Section = Section {
             "What differs from the profile.",
         ),
         key("costs", Table(&COSTS), Means("those below"), "What things cost on this machine."),
+        key(
+            "pause_loop_exiting",
+            Table(&PAUSE_LOOP_EXITING),
+            Means("they spin on"),
+            "Guests that spin for long exit to the hypervisor, which lets others run.",
+        ),
+        key(
+            "directed_yield",
+            Kind::Boolean,
+            Is("false"),
+            "After such an exit a preempted vCPU of the same domain runs, if the scheduler has \
+             directed yields (`cfs`, `eevdf`); otherwise the exit is a plain yield.",
+        ),
+        key(
+            "halt_polling",
+            Table(&HALT_POLLING),
+            Means("no polling"),
+            "A vCPU that halts keeps its pCPU for a while, in case something comes at once.",
+        ),
     ],
 };
 
@@ -204,6 +229,63 @@ pub(crate) const GOVERNOR: Section = Section {
             integer(1, 1000),
             Is("700"),
             "Speed of a quiet socket, in thousandths of full speed.",
+        ),
+    ],
+};
+
+pub(crate) const PAUSE_LOOP_EXITING: Section = Section {
+    heading: "[host.pause_loop_exiting]",
+    doc: "When a guest that spins exits to the hypervisor, as on Intel; an empty table is KVM's \
+          setting on a clock of 2 GHz. For Xen, `grow = 1`. With `host.costs.spin_iteration` above \
+          the gap nothing ever exits.",
+    keys: &[
+        key(
+            "window",
+            time(NS, SEC),
+            Is("2048ns"),
+            "How long a loop of PAUSEs may last on a vCPU that was just put on a pCPU.",
+        ),
+        key("gap", time(0, SEC), Is("64ns"), "PAUSEs further apart than this are no loop."),
+        key(
+            "grow",
+            integer(1, 1000),
+            Is("2"),
+            "The window of a vCPU is multiplied by this at each exit; 1 leaves it.",
+        ),
+        key(
+            "shrink",
+            integer(0, 1000),
+            Is("0"),
+            "It is divided by this when the vCPU is put on a pCPU; 0 sets it back to `window`.",
+        ),
+        key("max", time(NS, 10 * SEC), Is("2147ms"), "Longest window."),
+    ],
+};
+
+pub(crate) const HALT_POLLING: Section = Section {
+    heading: "[host.halt_polling]",
+    doc: "How long a vCPU that halts or blocks waits on its pCPU, while nobody else waits for that; \
+          an empty table is KVM's setting on x86. This time, the poll window of the vCPU, is 0 at \
+          first.",
+    keys: &[
+        key(
+            "max",
+            time(NS, SEC),
+            Is("200us"),
+            "Longest poll window. After a halt that took longer in all the window shrinks.",
+        ),
+        key("start", time(NS, SEC), Is("10us"), "Least poll window other than 0."),
+        key(
+            "grow",
+            integer(1, 1000),
+            Is("2"),
+            "A window that was too short for a halt of less than `max` is multiplied by this.",
+        ),
+        key(
+            "shrink",
+            integer(0, 1000),
+            Is("2"),
+            "A window that shrinks is divided by this; 0, or a result below `start`, makes it 0.",
         ),
     ],
 };
@@ -252,6 +334,8 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &ROOT,
     &HOST,
     &GOVERNOR,
+    &PAUSE_LOOP_EXITING,
+    &HALT_POLLING,
     &COSTS,
     &DOMAIN,
     &KERNEL,
@@ -260,5 +344,6 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &KERNBENCH,
     &KERNEL_LOCK,
     &SCHEDBENCH,
+    &PHASES,
     &VARY,
 ];

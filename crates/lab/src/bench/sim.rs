@@ -1,44 +1,14 @@
-//! How fast the program itself is, on the machine where it runs. Measured in wall time of one
-//! thread; never part of a test. The targets are for a server core of about 2.6 GHz.
+//! Events, lock operations and simulated seconds of the simulator in a second.
 
+use super::{BenchResult, Limit, REPETITIONS};
 use crate::experiment::{self, Experiment};
 use crate::names;
-use crate::report::{Grid, short};
 use overspin_scenario::{
     BurnWait, Costs, Domain, Host, Kernel, LockLoop, MS, Outcome, Picos, SEC, Scenario, Settings,
     TraceEvent, TraceSink, US, Workload,
 };
 use overspin_sim::{Options, SimError};
-use serde::Serialize;
 use std::time::Instant;
-
-/// One measured speed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct BenchResult {
-    /// What was measured.
-    pub name: String,
-    /// Median of the repetitions.
-    pub value: f64,
-    /// Every repetition, in order.
-    pub samples: Vec<f64>,
-    /// Unit of `value`.
-    pub unit: String,
-    /// What it should reach on a machine of the stated class, if there is such a number.
-    pub target: Option<f64>,
-    /// The target is an upper bound, not a lower one.
-    pub at_most: bool,
-}
-
-impl BenchResult {
-    /// Whether the target is reached; `None` without one.
-    #[must_use]
-    pub fn reached(&self) -> Option<bool> {
-        self.target.map(|t| if self.at_most { self.value <= t } else { self.value >= t })
-    }
-}
-
-/// Repetitions of each benchmark; they are interleaved, so that a slow minute hits all alike.
-const REPETITIONS: usize = 5;
 
 /// What the figure of a lock alone on its vCPU is called, but for the lock's name.
 const UNCONTENDED: &str = "uncontended, lock operations: ";
@@ -69,6 +39,15 @@ impl Figure {
         read: fn(&Outcome, f64) -> f64,
     ) -> Self {
         Self { name, unit, target, at_most: false, read, samples: Vec::new() }
+    }
+
+    fn finish(self) -> BenchResult {
+        let limit = match self.target {
+            Some(target) if self.at_most => Limit::AtMost(target),
+            Some(target) => Limit::AtLeast(target),
+            None => Limit::None,
+        };
+        BenchResult::of(self.name, self.samples, self.unit, limit)
     }
 }
 
@@ -103,6 +82,7 @@ fn host(pcpus: u32) -> Host {
         scheduler: "credit".into(),
         params: Settings::new(),
         costs: Costs::default(),
+        ..Host::default()
     }
 }
 
@@ -133,6 +113,7 @@ fn scenario(
             })
             .collect(),
         limit,
+        to_the_limit: false,
         seed: 1,
     }
 }
@@ -268,7 +249,7 @@ pub fn sim(progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, S
     }
     cases.push(traced);
     let mut results: Vec<BenchResult> =
-        cases.into_iter().flat_map(|c| c.figures).map(finish).collect();
+        cases.into_iter().flat_map(|c| c.figures).map(Figure::finish).collect();
     add_ratio(&mut results);
     set_lock_targets(&mut results);
     Ok(results)
@@ -282,19 +263,6 @@ fn measure(case: &mut Case, options: Options<'_>) -> Result<(), SimError> {
         f.samples.push((f.read)(&outcome, wall));
     }
     Ok(())
-}
-
-fn finish(figure: Figure) -> BenchResult {
-    let mut sorted = figure.samples.clone();
-    sorted.sort_by(f64::total_cmp);
-    BenchResult {
-        name: figure.name,
-        value: sorted[sorted.len() / 2],
-        samples: figure.samples,
-        unit: figure.unit.into(),
-        target: figure.target,
-        at_most: figure.at_most,
-    }
 }
 
 /// Events a second on the large host, relative to the small one, repetition by repetition.
@@ -311,7 +279,7 @@ fn add_ratio(results: &mut Vec<BenchResult>) {
             events,
         )
     };
-    results.push(finish(figure));
+    results.push(figure.finish());
 }
 
 /// A target for each lock: part of what lock-byte reached here and now.
@@ -321,30 +289,4 @@ fn set_lock_targets(results: &mut [BenchResult]) {
     for r in results.iter_mut().filter(|r| r.name.starts_with(UNCONTENDED)) {
         r.target = Some(byte * SLOWEST_LOCK);
     }
-}
-
-/// The results as a table.
-#[must_use]
-pub fn table(results: &[BenchResult]) -> Grid {
-    let mut grid =
-        Grid::new(1, &["benchmark", "median", "least", "most", "unit", "target", "reached"]);
-    for r in results {
-        let least = r.samples.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = r.samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let sign = if r.at_most { "<= " } else { ">= " };
-        grid.row([
-            r.name.clone(),
-            short(r.value),
-            short(least),
-            short(most),
-            r.unit.clone(),
-            r.target.map_or_else(|| "-".into(), |t| format!("{sign}{}", short(t))),
-            match r.reached() {
-                Some(true) => "yes".into(),
-                Some(false) => "NO".into(),
-                None => "-".into(),
-            },
-        ]);
-    }
-    grid
 }
