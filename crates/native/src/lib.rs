@@ -1,0 +1,33 @@
+//! The locks of `overspin-locks` on operating system threads, as [`lock_api`] mutexes.
+//!
+//! - [`locks`]: `Mutex<T>` for every lock of the registry, for example [`locks::Ticket`];
+//! - [`LockMutex`]: the same for a lock of your own ([`native_lock!`]);
+//! - [`Threads`]: the platform: a thread is a CPU, a futex is its bed.
+//!
+//! # Panics and poisoning
+//! There is no poisoning. A guard that is dropped while its thread unwinds releases the lock, and
+//! the next thread finds the data as the panic left it, as with parking_lot.
+//!
+//! # Limits
+//! Linux only. A thread that uses a lock of [`locks`] gets a dense number until it ends; see
+//! [`MAX_THREADS`]. Signal handlers must not take these locks: a handler has its thread's number, and
+//! with it the queue node that the thread may be waiting in.
+//!
+//! # Safety
+//! Unsafe code is system calls, and the promises of [`lock_api::RawMutex`], which the locks keep; they
+//! themselves have no unsafe code and are model-checked.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("overspin-native rests on Linux futexes");
+
+mod futex;
+mod id;
+mod raw;
+mod threads;
+
+pub use id::{MAX_THREADS, thread_id};
+pub use raw::{Guard, LockMutex, NativeLock, Raw, locks, new_system};
+pub use threads::Threads;
+
+#[doc(hidden)]
+pub use overspin_locks;

@@ -1,0 +1,152 @@
+//! Threads as CPUs.
+
+use std::cell::Cell;
+use std::fmt::Debug;
+use std::hint;
+use std::ptr;
+use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, fence};
+use std::thread;
+
+use overspin_locks::{CachePadded, CpuId, Platform};
+
+use crate::{MAX_THREADS, futex, thread_id};
+
+/// The latch of each thread, by its number.
+///
+/// | Value | Meaning |
+/// |---|---|
+/// | `CLEAR` | not kicked |
+/// | `SET` | kicked |
+/// | `ASLEEP` | not kicked, and its thread sleeps on it or is about to |
+///
+/// Only its own thread writes `CLEAR` and `ASLEEP`. Whoever replaces `ASLEEP` wakes it. A latch left
+/// set by the last owner of the number costs the next one a poll that returns at once.
+static LATCHES: [CachePadded<AtomicU32>; MAX_THREADS] =
+    [const { CachePadded::new(AtomicU32::new(CLEAR)) }; MAX_THREADS];
+const CLEAR: u32 = 0;
+const SET: u32 = 1;
+const ASLEEP: u32 = 2;
+
+thread_local! {
+    static NODE: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The world of real threads. No interrupts, no nested contexts.
+///
+/// Nobody tells a thread whether another one runs, when it will be preempted itself, or how long its
+/// slice lasts: all these hints are "don't know".
+#[derive(Debug)]
+pub struct Threads;
+
+fn latch() -> &'static AtomicU32 {
+    &LATCHES[thread_id()]
+}
+
+impl Platform for Threads {
+    type U8 = AtomicU8;
+    type U16 = AtomicU16;
+    type U32 = AtomicU32;
+    type Usize = AtomicUsize;
+    type Slots<T: Debug + 'static> = Box<[T]>;
+    type IrqState = ();
+
+    fn slots<T: Debug + 'static>(len: usize, init: impl FnMut(usize) -> T) -> Box<[T]> {
+        (0..len).map(init).collect()
+    }
+
+    #[inline]
+    fn cpu_id() -> CpuId {
+        thread_id()
+    }
+
+    #[inline]
+    fn relax() {
+        hint::spin_loop();
+    }
+
+    #[inline]
+    fn fence(order: Ordering) {
+        fence(order);
+    }
+
+    #[inline]
+    fn irq_save() {}
+
+    #[inline]
+    fn irq_restore((): ()) {}
+
+    #[inline]
+    fn irqs_were_on((): ()) -> bool {
+        false
+    }
+
+    fn latch_clear() {
+        latch().store(CLEAR, Relaxed);
+    }
+
+    fn latch_set() {
+        latch().store(SET, Relaxed);
+    }
+
+    fn latch_test() -> bool {
+        latch().load(Relaxed) == SET
+    }
+
+    fn poll() {
+        let latch = latch();
+        // Acquire, here and below: pairs with `kick`. More than the platform promises, and free.
+        if latch.compare_exchange(CLEAR, ASLEEP, Acquire, Acquire).is_err() {
+            return;
+        }
+        futex::wait(latch, ASLEEP);
+        // Back to `CLEAR` if it woke for no reason; a kick that is there stays.
+        let _ = latch.compare_exchange(ASLEEP, CLEAR, Acquire, Acquire);
+    }
+
+    fn kick(cpu: CpuId) {
+        // Release: see `poll`.
+        if LATCHES[cpu].swap(SET, Release) == ASLEEP {
+            futex::wake(ptr::from_ref(&*LATCHES[cpu]), 1);
+        }
+    }
+
+    fn wait(cell: &AtomicU32, value: u32) {
+        futex::wait(cell, value);
+    }
+
+    fn wake_one(address: *const AtomicU32) {
+        futex::wake(address, 1);
+    }
+
+    /// The node on which the thread first asked: it must not change between lock and unlock, and
+    /// threads seldom change nodes.
+    fn numa_node() -> usize {
+        NODE.get().unwrap_or_else(|| {
+            let node = current_node();
+            NODE.set(Some(node));
+            node
+        })
+    }
+
+    fn yield_now() {
+        thread::yield_now();
+    }
+
+    fn now() -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is ours to write. It cannot fail: the clock exists on every Linux.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+        // Neither is negative: the clock counts from boot.
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+}
+
+fn current_node() -> usize {
+    let mut node: libc::c_uint = 0;
+    let nowhere = ptr::null_mut::<libc::c_void>();
+    // SAFETY: `node` is ours to write, and null is allowed for what is not wanted. If the call is
+    // forbidden, the node stays 0, which is right on most machines and harmless on the others.
+    unsafe { libc::syscall(libc::SYS_getcpu, nowhere, &raw mut node, nowhere) };
+    node as usize
+}

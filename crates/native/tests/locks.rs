@@ -1,0 +1,155 @@
+//! Every lock of the registry as a mutex over real threads, and the mutexes that are not in it.
+//!
+//! What the locks do in general is tested in `overspin-check`; here it is the platform and the adapter. There
+//! are few rounds because spinning waiters do not yield: with more threads than CPUs each of them may
+//! cost a slice.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+use lock_api::{Mutex, RawMutex};
+
+const THREADS: usize = 3;
+const ROUNDS: usize = 100;
+
+/// The counter is no atomic: a second thread in the section would lose updates.
+fn exclusion<R: RawMutex + Sync>() {
+    let count = Mutex::<R, usize>::new(0);
+    let inside = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (count, inside) = (&count, &inside);
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    // One of them tries first.
+                    let tried = if thread == 0 { count.try_lock() } else { None };
+                    let mut count = tried.unwrap_or_else(|| count.lock());
+                    assert_eq!(inside.fetch_add(1, Relaxed), 0);
+                    *count += 1;
+                    // Some sections are long enough for the others to go to sleep.
+                    if round % 10 == 0 {
+                        thread::yield_now();
+                    }
+                    assert_eq!(inside.fetch_sub(1, Relaxed), 1);
+                }
+            });
+        }
+    });
+    assert_eq!(count.into_inner(), THREADS * ROUNDS);
+}
+
+fn try_lock_and_is_locked<R: RawMutex>() {
+    let mutex = Mutex::<R, ()>::new(());
+    assert!(!mutex.is_locked());
+    let guard = mutex.try_lock().expect("it is free");
+    assert!(mutex.is_locked());
+    assert!(mutex.try_lock().is_none(), "it is held");
+    drop(guard);
+    assert!(!mutex.is_locked());
+    drop(mutex.lock());
+    assert!(!mutex.is_locked());
+}
+
+/// More than the queue nodes of a thread, given back in the order in which they were taken.
+fn many_held_at_once<R: RawMutex>() {
+    let mutexes: [Mutex<R, ()>; 20] = std::array::from_fn(|_| Mutex::new(()));
+    for _ in 0..2 {
+        let guards: Vec<_> = mutexes.iter().map(Mutex::lock).collect();
+        assert!(mutexes.iter().all(Mutex::is_locked));
+        guards.into_iter().for_each(drop);
+        assert!(!mutexes.iter().any(Mutex::is_locked));
+    }
+}
+
+/// No poisoning: a panic releases the lock and leaves the data.
+fn panic_releases<R: RawMutex + Sync>() {
+    struct Silent;
+    let mutex = Mutex::<R, u32>::new(0);
+    let ended = thread::scope(|scope| {
+        let work = || {
+            let mut value = mutex.lock();
+            *value = 1;
+            // Without the message of a panic.
+            std::panic::resume_unwind(Box::new(Silent));
+        };
+        scope.spawn(work).join()
+    });
+    assert!(ended.expect_err("it panicked").is::<Silent>());
+    assert_eq!(*mutex.try_lock().expect("the panic released it"), 1);
+}
+
+/// A forgotten guard never releases; the mutex can be moved and dropped all the same.
+fn forgotten_guard<R: RawMutex>() {
+    for _ in 0..20 {
+        let mutex = Mutex::<R, u32>::new(1);
+        std::mem::forget(mutex.lock());
+        let mutex = Box::new(mutex);
+        assert!(mutex.try_lock().is_none());
+        assert_eq!(mutex.into_inner(), 1);
+    }
+    try_lock_and_is_locked::<R>();
+}
+
+/// A waiter gets the lock when it is released, after however long.
+fn waiter_is_woken<R: RawMutex + Sync>() {
+    let mutex = Mutex::<R, ()>::new(());
+    let got_it = AtomicBool::new(false);
+    let guard = mutex.lock();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            drop(mutex.lock());
+            got_it.store(true, Relaxed);
+        });
+        // Long enough for it to sleep, on most machines; whether it does is not asserted.
+        thread::sleep(std::time::Duration::from_millis(5));
+        assert!(!got_it.load(Relaxed));
+        // `drop` needs the thread that locked: a guard is not `Send`.
+        drop(guard);
+        waiter.join().expect("it does not panic");
+    });
+    assert!(got_it.into_inner());
+}
+
+macro_rules! tests {
+    ($($name:ident: $raw:ty;)+) => {$(
+        #[allow(non_snake_case, reason = "the name of the lock's type")]
+        mod $name {
+            #[test]
+            fn exclusion() {
+                crate::exclusion::<$raw>();
+            }
+
+            #[test]
+            fn try_lock_and_is_locked() {
+                crate::try_lock_and_is_locked::<$raw>();
+            }
+
+            #[test]
+            fn many_held_at_once() {
+                crate::many_held_at_once::<$raw>();
+            }
+
+            #[test]
+            fn panic_releases() {
+                crate::panic_releases::<$raw>();
+            }
+
+            #[test]
+            fn forgotten_guard() {
+                crate::forgotten_guard::<$raw>();
+            }
+
+            #[test]
+            fn waiter_is_woken() {
+                crate::waiter_is_woken::<$raw>();
+            }
+        }
+    )+};
+}
+
+macro_rules! every_lock {
+    ($($lock:ident)+) => {
+        tests! { $($lock: overspin_native::Raw<overspin_locks::$lock<overspin_native::Threads>>;)+ }
+    };
+}
+overspin_locks::for_each_lock!(every_lock);
