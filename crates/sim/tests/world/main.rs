@@ -8,6 +8,7 @@ mod deadlock;
 mod determinism;
 mod errors;
 mod guest_kernel;
+mod host_options;
 mod platform;
 mod preemption;
 mod random_scenarios;

@@ -3,7 +3,8 @@
 use crate::common::{domain, host, kernbench, run, scenario, traced};
 use crate::conservation::{check_locks, check_scheduling, check_times};
 use overspin_scenario::{
-    BurnWait, Costs, Domain, Ending, Host, Kernel, LockLoop, MS, NS, Scenario, US, Workload,
+    BurnWait, Costs, Domain, Ending, HaltPolling, Host, Kernel, LockLoop, MS, NS, PauseLoopExiting,
+    Scenario, US, Workload,
 };
 use proptest::prelude::*;
 
@@ -63,14 +64,20 @@ fn any_host() -> impl Strategy<Value = Host> {
         (1..3_u32, 1..3_u32, 1..3_u32, 100..=1000_u32),
         prop::sample::select(schedulers),
         prop_oneof![Just(Costs::default()), costs()],
+        (any::<bool>(), any::<bool>(), any::<bool>()),
     )
-        .prop_map(|((sockets, cores, threads, smt_permille), scheduler, costs)| Host {
-            sockets,
-            cores,
-            threads,
-            smt_permille,
-            costs,
-            ..host(1, scheduler)
+        .prop_map(|((sockets, cores, threads, smt_permille), scheduler, costs, options)| {
+            Host {
+                sockets,
+                cores,
+                threads,
+                smt_permille,
+                costs,
+                pause_loop_exiting: options.0.then(PauseLoopExiting::default),
+                directed_yield: options.1,
+                halt_polling: options.2.then(HaltPolling::default),
+                ..host(1, scheduler)
+            }
         })
 }
 

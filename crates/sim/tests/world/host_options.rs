@@ -1,0 +1,169 @@
+//! Options of the host: pause-loop exits, directed yields, halt polling.
+
+use crate::common::{domain, hog, host, lock_loop, near, run, scenario, tickless};
+use overspin_scenario::{
+    BurnWait, Costs, Domain, HaltPolling, Host, LockLoop, MS, NS, Outcome, PauseLoopExiting, Picos,
+    SEC, Scenario, US, Workload,
+};
+
+fn exiting() -> Option<PauseLoopExiting> {
+    Some(PauseLoopExiting::default())
+}
+
+/// Four vCPUs on two pCPUs that want one ticket lock all the time: whoever is next in line is
+/// descheduled every other time, and those that run spin for it.
+fn queue_on(host: Host) -> Scenario {
+    let work = LockLoop { fixed: true, ..lock_loop(20 * US, 20 * US) };
+    scenario(host, vec![tickless(4, "ticket", Workload::LockLoop(work))], 2 * SEC)
+}
+
+fn sections(outcome: &Outcome) -> u64 {
+    outcome.domains[0].locks[0].acquisitions
+}
+
+fn spinning(outcome: &Outcome) -> Picos {
+    outcome.domains[0].vcpus.iter().map(|v| v.spinning).sum()
+}
+
+fn exits(outcome: &Outcome) -> u64 {
+    outcome.domains[0].vcpus.iter().map(|v| v.spin_exits).sum()
+}
+
+#[test]
+fn pause_loop_exits_save_the_time_lost_to_a_descheduled_ticket_holder() {
+    // Not `credit-2013`: its rate limit keeps also those who yield for a millisecond.
+    for scheduler in ["credit", "credit2", "rr", "cfs", "eevdf"] {
+        let without = run(&queue_on(host(2, scheduler)), 1);
+        let options = Host { pause_loop_exiting: exiting(), ..host(2, scheduler) };
+        let with = run(&queue_on(options), 1);
+        assert_eq!(exits(&without), 0);
+        assert!(exits(&with) > 1000, "{scheduler}: {} exits", exits(&with));
+        // Every second one that is next in line is descheduled. Without exits it waits until a slice
+        // of one who spins is over, at least the millisecond of `cfs`, so there are at most four
+        // sections in a millisecond. With exits it waits for a few exits and switches of 2.5 us each:
+        // even ten of them and the section of 20 us make 22 sections in a millisecond.
+        let (slow, fast) = (sections(&without), sections(&with));
+        assert!(slow < 4 * 2000, "{scheduler}: {slow} sections");
+        assert!(fast > 22 * 2000, "{scheduler}: {fast} sections");
+        assert!(2 * spinning(&with) < spinning(&without), "{scheduler}");
+    }
+}
+
+/// Hogs of another domain wait for the pCPUs as well. A plain yield runs whoever is next, and happens
+/// also if the holder runs; a directed one goes to a sibling, and only if one waits.
+#[test]
+fn a_directed_yield_helps_the_holder_where_a_plain_one_helps_anybody() {
+    for scheduler in ["cfs", "eevdf"] {
+        a_directed_yield_is_better_under(scheduler);
+    }
+}
+
+fn a_directed_yield_is_better_under(scheduler: &str) {
+    let beside_hogs = |directed_yield| {
+        let options = Host { pause_loop_exiting: exiting(), directed_yield, ..host(2, scheduler) };
+        let mut scenario = queue_on(options);
+        scenario.domains.push(domain(4, "ticket", hog()));
+        run(&scenario, 1)
+    };
+    let (plain, directed) = (beside_hogs(false), beside_hogs(true));
+    let (slow, fast) = (sections(&plain), sections(&directed));
+    assert!(10 * fast > 11 * slow, "{scheduler}: {slow} to {fast} sections");
+    let (many, few) = (exits(&plain), exits(&directed));
+    assert!(0 < few && 3 * few < 2 * many, "{scheduler}: {many} to {few} exits");
+}
+
+/// `rr` has no directed yields: what is left is the plain one, where there is a candidate.
+#[test]
+fn a_scheduler_without_directed_yields_gets_plain_ones() {
+    let with = |directed_yield| {
+        let options = Host { pause_loop_exiting: exiting(), directed_yield, ..host(2, "rr") };
+        sections(&run(&queue_on(options), 1))
+    };
+    assert_eq!(with(false), with(true), "four vCPUs on two pCPUs: there is always a candidate");
+}
+
+/// One vCPU holds the lock for a second, the other spins for it, on a pCPU of its own. It is never
+/// put on a pCPU anew, so its window grows: exits come after 2.048 us, then twice that, and so on,
+/// and the last before the second is over is number k with 2.048 us (2^k - 1) <= 1 s: k = 18.
+#[test]
+fn windows_double_at_each_exit() {
+    let exits_with = |grow, max| {
+        let ple = PauseLoopExiting { grow, max, ..PauseLoopExiting::default() };
+        let options = Host { pause_loop_exiting: Some(ple), ..host(2, "null") };
+        let work = LockLoop { fixed: true, count: 1, ..lock_loop(SEC, 0) };
+        let guest = tickless(2, "ticket", Workload::LockLoop(work));
+        exits(&run(&scenario(options, vec![guest], 3 * SEC), 1))
+    };
+    assert_eq!(exits_with(2, 2 * SEC), 18);
+    // Constant windows: an exit every 2.048 us and 0.5 us for the exit itself.
+    let constant = exits_with(1, 2 * SEC);
+    let expected = SEC / (2048 * NS + 500 * NS);
+    assert!(constant.abs_diff(expected) <= expected / 1000, "{constant} for {expected}");
+    // At most 1 ms: after 9 exits the window is there, 1.05 ms have passed.
+    let bounded = exits_with(2, MS);
+    assert!((1005..=1009).contains(&bounded), "{bounded}");
+}
+
+#[test]
+fn slow_pauses_are_no_loop() {
+    let costs = Costs { spin_iteration: 65 * NS, ..Costs::default() };
+    let options = Host { pause_loop_exiting: exiting(), costs, ..host(2, "credit") };
+    assert_eq!(exits(&run(&queue_on(options), 1)), 0);
+}
+
+/// Every kind of wait loop is seen, also one that looks at its lock between pauses.
+#[test]
+fn locks_that_pause_between_looks_exit_too() {
+    for lock in ["ticket", "lock-byte", "mcs", "ticket-backoff", "ttas", "mcs-tp"] {
+        let options = Host { pause_loop_exiting: exiting(), ..host(2, "credit") };
+        let mut scenario = queue_on(options);
+        scenario.domains[0].lock = lock.into();
+        scenario.limit = 200 * MS;
+        assert!(exits(&run(&scenario, 1)) > 0, "{lock}");
+    }
+}
+
+/// A task that sleeps for 100 us after each 100 us of work, alone on its pCPU.
+fn sleeper(polling: Option<HaltPolling>, wait: Picos) -> Outcome {
+    let work = BurnWait { threads: 1, burn: 100 * US, wait, count: 2000 };
+    let guest = tickless(1, "ticket", Workload::BurnWait(work));
+    run(&scenario(Host { halt_polling: polling, ..host(1, "credit") }, vec![guest], 5 * SEC), 1)
+}
+
+#[test]
+fn halt_polling_saves_the_wakeup_and_costs_cpu_time() {
+    let without = sleeper(None, 100 * US);
+    let with = sleeper(Some(HaltPolling::default()), 100 * US);
+    // Each of 2000 sleeps ends with an interrupt to the idle pCPU, 1 us, and a switch, 2 us; with
+    // polling in neither, but for the first ones, while the window is too short.
+    near(without.elapsed - with.elapsed, 2000 * 3 * US, 40 * 3 * US);
+    let vcpu = &with.domains[0].vcpus[0];
+    // Six sleeps until the window is long enough, and the accounting of `credit`, every 30 ms of the
+    // 400, makes the pCPU schedule, which ends a poll.
+    assert!(vcpu.dispatches <= 6 + 14, "{} dispatches", vcpu.dispatches);
+    assert_eq!(without.domains[0].vcpus[0].polling, 0);
+    // The sleeps, 200 ms in all, are time of the host now; the window has to grow to 100 us first.
+    near(vcpu.polling, 200 * MS, 20 * MS);
+    near(with.pcpus[0].busy - without.pcpus[0].busy, 200 * MS, 20 * MS);
+    assert!(with.pcpus[0].idle <= 20 * 110 * US, "the sleeps that were not polled to their end");
+}
+
+#[test]
+fn sleeps_longer_than_the_longest_window_are_not_polled() {
+    let outcome = sleeper(Some(HaltPolling::default()), MS);
+    assert_eq!(outcome.domains[0].vcpus[0].polling, 0);
+    assert_eq!(outcome, sleeper(None, MS), "all is as without polling");
+}
+
+/// A hog that is pushed aside gets its pCPU back at each halt.
+#[test]
+fn nobody_polls_while_another_wants_the_pcpu() {
+    for scheduler in ["credit", "cfs", "rr"] {
+        let work = BurnWait { threads: 1, burn: 100 * US, wait: 100 * US, count: 0 };
+        let sleeper: Domain = tickless(1, "ticket", Workload::BurnWait(work));
+        let options = Host { halt_polling: Some(HaltPolling::default()), ..host(1, scheduler) };
+        let domains = vec![sleeper, domain(1, "ticket", hog())];
+        let outcome = run(&scenario(options, domains, SEC), 1);
+        assert_eq!(outcome.domains[0].vcpus[0].polling, 0, "{scheduler}");
+    }
+}
