@@ -174,7 +174,7 @@ fn time(time: Duration) -> String {
 fn record(check: &Check, report: &Report, found: Found) -> Value {
     json!({
         "world": check.world.name(), "name": check.name, "cpus": check.cpus, "bound": check.bound,
-        "runs": report.runs, "seconds": report.time.as_secs_f64(), "complete": report.complete,
+        "runs": report.runs, "time_s": report.time.as_secs_f64(), "complete": report.complete,
         "verdict": found.name().to_lowercase(), "fault": report.fault,
     })
 }
@@ -182,7 +182,7 @@ fn record(check: &Check, report: &Report, found: Found) -> Value {
 fn seeded_record(bug: &str, caught: Option<&Caught>) -> Value {
     json!({
         "bug": bug, "caught": caught.is_some(), "by": caught.map(|it| &it.by),
-        "runs": caught.map(|it| it.runs), "seconds": caught.map(|it| it.time.as_secs_f64()),
+        "runs": caught.map(|it| it.runs), "time_s": caught.map(|it| it.time.as_secs_f64()),
         "fault": caught.map(|it| &it.fault),
     })
 }
