@@ -1,15 +1,17 @@
 //! Bugs that are put into a lock on purpose, and that the checks must catch: who trusts the checks of
 //! a lock should see them fail.
 //!
-//! Here are the bugs that the usual models and plans reach. Those that need a world of their own,
-//! such as tickets of two bits, are in the tests of this workspace; `docs/model-checking.md` has all.
+//! Here are the bugs that the usual models and plans reach. Those that need a world of their own, such
+//! as tickets of two bits or three locks in a certain order, are in the tests of this crate;
+//! `docs/model-checking.md` has all.
 
 use std::time::Duration;
 
 use overspin_locks::{Bug, RawLock};
 
-use crate::model::{LoomPlatform, Model, Mutation};
+use crate::model::{self, LoomPlatform, Model, Mutation};
 use crate::schedules::{self, SchedulePlatform, Strategy};
+use crate::{Profile, Report};
 
 /// Schedules of each plan. The bug that hides best takes some two thousand.
 const SCHEDULES: usize = 20_000;
@@ -31,6 +33,7 @@ const BUGS: &[(&str, Mutation)] = &[
     ("pv-ticket", Mutation::Seeded(Bug::P4PvTicketKicksOldTicket)),
     ("pv-ticket", Mutation::Seeded(Bug::P5PvTicketFlagClearedBlindly)),
     ("pv-ticket", Mutation::Seeded(Bug::P6PvTicketRecordWithoutNull)),
+    ("i-spinlock", Mutation::Seeded(Bug::I1InformedLearnsAfterRelease)),
     ("preemptable-ticket", Mutation::Seeded(Bug::K2PreemptableServesWithoutReleasing)),
     ("qspinlock", Mutation::Seeded(Bug::Q1QspinlockPendingNotUndone)),
     ("qspinlock", Mutation::Seeded(Bug::Q2QspinlockDropsTheTail)),
@@ -94,6 +97,13 @@ pub struct Caught {
     pub fault: String,
 }
 
+impl Caught {
+    fn new(by: String, report: Report) -> Option<Self> {
+        let Report { runs, time, fault, .. } = report;
+        fault.map(|fault| Self { by, runs, time, fault })
+    }
+}
+
 /// Puts `bug` into a lock and looks for it, with models first and then with schedules, from small to
 /// large; `None` if it survives all of them.
 pub fn hunt<M, S>(bug: Mutation) -> Option<Caught>
@@ -104,9 +114,17 @@ where
 {
     for (cpus, pairs, preemptions) in [(2, 1, 2), (3, 1, 2), (2, 2, 3)] {
         let report = Model::pairs::<M>(cpus, pairs, preemptions).explore(bug);
-        if let Some(fault) = report.fault {
-            let by = format!("model, {cpus} CPUs x {pairs}, {preemptions} preemptions");
-            return Some(Caught { by, runs: report.runs, time: report.time, fault });
+        let by = format!("model, {cpus} CPUs x {pairs}, {preemptions} preemptions");
+        if let Some(caught) = Caught::new(by, report) {
+            return Some(caught);
+        }
+    }
+    let freed = model::last_user_frees::<M>();
+    // Says nothing of the bug if the lock does so anyway.
+    if !Profile::of(&M::INFO).touches_after_release {
+        let by = "model, last user frees, 2 CPUs".into();
+        if let Some(caught) = Caught::new(by, freed.explore(bug)) {
+            return Some(caught);
         }
     }
     // The platform's own bugs are about orders, of which there are none to lose here.
@@ -116,9 +134,9 @@ where
     {
         for strategy in [Strategy::Random, Strategy::Pct] {
             let report = plan.explore(strategy, SCHEDULES, SEED, Some(bug));
-            if let Some(fault) = report.fault {
-                let by = format!("{} schedules, {name}, 4 CPUs", strategy.name());
-                return Some(Caught { by, runs: report.runs, time: report.time, fault });
+            let by = format!("{} schedules, {name}, 4 CPUs", strategy.name());
+            if let Some(caught) = Caught::new(by, report) {
+                return Some(caught);
             }
         }
     }

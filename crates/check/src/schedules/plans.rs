@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use overspin_locks::{CpuId, Platform, RawLock, Tuning};
+use shuttle::rand::{Rng, thread_rng};
 
 use super::platform::{SchedulePlatform, on_cpus, one_in, world};
 use super::strategy::Plan;
@@ -90,7 +91,7 @@ fn assert_first_come(cpus: usize, came: u64) {
 
 /// Each CPU does so many things, drawn by lot: takes the lock, tries to, takes another with
 /// interrupts off, or takes the second while it holds the first. Interrupts strike, whose handlers
-/// take the second lock.
+/// take the second lock. How long waiters spin, and whether paravirtual locks sleep, is drawn by lot too.
 ///
 /// # Panics
 /// When it is run, if the lock does not serve so many CPUs.
@@ -101,7 +102,10 @@ where
 {
     Plan::new(cpus, move || {
         world().deal_over_nodes(2);
-        let it = Arc::new(([Protected::<L>::new(), Protected::<L>::new()], shared::<L>(cpus)));
+        let spin_budget = [Some(0), Some(3), None][thread_rng().gen_range(0..3)];
+        let tuning = Tuning { spin_budget, nopvspin: one_in(4) };
+        let shared = L::shared(cpus, tuning).expect("the lock serves so many CPUs");
+        let it = Arc::new(([Protected::<L>::new(), Protected::<L>::new()], shared));
         let of_all = Arc::clone(&it);
         on_cpus(cpus, move |_| {
             let handler = Arc::clone(&of_all);
