@@ -9,12 +9,15 @@ use overspin_sched::{
     Topology, VcpuId, make,
 };
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// pCPUs and vCPUs.
 const SIZES: [(u32, u32); 2] = [(4, 16), (256, 4_096)];
-/// Decisions of a repetition.
+/// Decisions of a repetition, if they do not take too long.
 const DECISIONS: u32 = 200_000;
+/// Decisions between two looks at the clock, and how long a repetition may take.
+const BATCH: u32 = 1_000;
+const LONGEST: Duration = Duration::from_millis(100);
 /// Nanoseconds that a decision of credit and credit2 may take at the small size.
 const MOST: f64 = 150.0;
 /// Time between two decisions of a pCPU.
@@ -122,6 +125,16 @@ impl Driver {
     }
 }
 
+/// Nanoseconds that a decision takes.
+fn repetition(driver: &mut Driver) -> f64 {
+    let (begin, mut decided) = (Instant::now(), 0);
+    while decided < DECISIONS && begin.elapsed() < LONGEST {
+        (decided..decided + BATCH).for_each(|i| driver.decide(i));
+        decided += BATCH;
+    }
+    begin.elapsed().as_secs_f64() * 1e9 / f64::from(decided)
+}
+
 /// Benchmarks of the schedulers. `progress` is told the repetitions done and to do.
 ///
 /// # Errors
@@ -146,9 +159,7 @@ pub fn sched(
     let (mut done, mut runs) = (0, Vec::new());
     for _ in 0..REPETITIONS {
         for (_, _, _, driver, samples) in &mut cases {
-            let begin = Instant::now();
-            (0..DECISIONS).for_each(|i| driver.decide(i));
-            samples.push(begin.elapsed().as_secs_f64() * 1e9 / f64::from(DECISIONS));
+            samples.push(repetition(driver));
             done += 1;
             progress(done, rounds);
         }

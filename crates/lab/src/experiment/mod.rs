@@ -66,9 +66,9 @@ pub struct Claim {
 #[derive(Clone, Debug)]
 pub enum Experiment {
     /// Kernbench under several locks and loads.
-    Kernbench(Kernbench),
+    Kernbench(Box<Kernbench>),
     /// schedbench under several schedulers.
-    Schedbench(Schedbench),
+    Schedbench(Box<Schedbench>),
 }
 
 /// Names of the experiments that come with the program.
@@ -110,9 +110,9 @@ impl Experiment {
     pub fn parse(path: &str, text: &str) -> Result<Self, ScenarioError> {
         let document = Document::parse(path, text)?;
         if find(&document.root, "schedbench").is_some() {
-            Schedbench::parse(&document, text).map(Self::Schedbench)
+            Ok(Self::Schedbench(Box::new(Schedbench::parse(&document, text)?)))
         } else {
-            Kernbench::parse(&document, text).map(Self::Kernbench)
+            Ok(Self::Kernbench(Box::new(Kernbench::parse(&document, text)?)))
         }
     }
 

@@ -3,7 +3,7 @@ use overspin_scenario::Workload;
 
 fn kernbench() -> Kernbench {
     match built_in("2008-spinlocks").unwrap().unwrap() {
-        Experiment::Kernbench(e) => e,
+        Experiment::Kernbench(e) => *e,
         Experiment::Schedbench(_) => panic!("it runs kernbench"),
     }
 }

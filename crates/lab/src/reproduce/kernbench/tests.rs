@@ -6,7 +6,7 @@ use overspin_scenario::{
 
 fn experiment() -> Kernbench {
     match built_in("2008-spinlocks").unwrap().unwrap() {
-        Experiment::Kernbench(e) => e,
+        Experiment::Kernbench(e) => *e,
         Experiment::Schedbench(_) => panic!("it runs kernbench"),
     }
 }
@@ -50,6 +50,7 @@ fn outcome(
                 ..TaskOutcome::default()
             }],
         }],
+        changes: Vec::new(),
     }
 }
 
