@@ -1,10 +1,12 @@
 //! What to run and what came out, as plain data. Every world reads a [`Scenario`] and writes an
 //! [`Outcome`]; neither knows how the other end uses it.
 
+mod event;
 mod outcome;
 mod scenario;
 mod trace;
 
+pub use event::*;
 pub use outcome::*;
 pub use scenario::*;
 pub use trace::*;

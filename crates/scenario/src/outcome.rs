@@ -1,6 +1,6 @@
 //! The outcome of one run: what every vCPU, lock and task did. All times are picoseconds.
 
-use crate::Picos;
+use crate::{ChangeOutcome, Picos};
 use serde::{Deserialize, Serialize};
 
 /// How a run ended.
@@ -37,6 +37,8 @@ pub struct Outcome {
     pub pcpus: Vec<PcpuOutcome>,
     /// Domains in scenario order.
     pub domains: Vec<DomainOutcome>,
+    /// What the administrator did, in the order in which it took place.
+    pub changes: Vec<ChangeOutcome>,
 }
 
 /// What a pCPU did.

@@ -1,5 +1,6 @@
 //! The scenario: hosts, domains, locks, workload, lengths. All times are integer picoseconds.
 
+use crate::Event;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -26,6 +27,8 @@ pub struct Scenario {
     pub host: Host,
     /// The virtual machines.
     pub domains: Vec<Domain>,
+    /// What the administrator does meanwhile.
+    pub events: Vec<Event>,
     /// Stop at this simulated time, finished or not.
     pub limit: Picos,
     /// Go on until then although all that ends has ended.
@@ -61,6 +64,8 @@ pub struct Host {
     pub directed_yield: bool,
     /// A vCPU that halts keeps its pCPU for a while; `None`: it gives it up at once.
     pub halt_polling: Option<HaltPolling>,
+    /// Pools besides the host's own, which has all pCPUs that are in none of these.
+    pub pools: Vec<Pool>,
 }
 
 impl Default for Host {
@@ -78,6 +83,7 @@ impl Default for Host {
             pause_loop_exiting: None,
             directed_yield: false,
             halt_polling: None,
+            pools: Vec::new(),
         }
     }
 }
@@ -101,6 +107,19 @@ pub struct Governor {
     pub busy_permille: u32,
     /// Speed while it is quiet, in thousandths of full speed.
     pub quiet_permille: u32,
+}
+
+/// Some of the pCPUs, with a scheduler of their own; load in one pool never touches another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pool {
+    /// Name.
+    pub name: String,
+    /// Its pCPUs at the start; never pCPU 0, which stays in the host's own pool.
+    pub cpus: Vec<u32>,
+    /// Scheduler or profile.
+    pub scheduler: String,
+    /// Scheduler parameters that differ from the profile's.
+    pub params: Settings,
 }
 
 /// When a guest that spins exits to the hypervisor: once PAUSE instructions no more than `gap` apart
@@ -226,6 +245,8 @@ pub struct Domain {
     pub cap: u32,
     /// Parameters that the host's scheduler has for domains, besides weight and cap.
     pub params: Settings,
+    /// Pool in which it starts: 0 is the host's own, `k` the `k`-th of `Host::pools`.
+    pub pool: u32,
     /// vCPU k may run on `affinity[k]` (all pCPUs if the list is empty).
     pub affinity: Vec<Vec<u32>>,
     /// Lock algorithm of its kernel, as `overspin list locks` names it.

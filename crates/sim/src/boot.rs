@@ -1,6 +1,7 @@
 //! From a scenario to a world that is about to begin.
 
 use crate::SimError;
+use crate::admin;
 use crate::events;
 use crate::guest::{Guest, LockKinds};
 use crate::host::Pcpu;
@@ -8,44 +9,15 @@ use crate::memory::Memory;
 use crate::speed::Socket;
 use crate::vcpu::Vcpu;
 use crate::world::World;
-use overspin_scenario::{NS, Picos, Scenario, Setting, Settings};
-use overspin_sched::{
-    Affinity, DomainParams, Hypervisor, Nanos, ParamValue, Params, Topology, Whose,
-};
+use overspin_scenario::{Picos, Scenario};
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// Time between two vCPUs that come up, so that a scheduling pass fits in between.
 const BOOT_DISTANCE: Picos = 10 * overspin_scenario::US;
 
-fn nanos(time: Picos) -> Nanos {
-    Nanos::try_from(time / NS).unwrap_or(Nanos::MAX)
-}
-
-/// Parameters of a scenario as a scheduler takes them: times in whole nanoseconds.
-#[must_use]
-pub fn scheduler_params(settings: &Settings) -> Params {
-    settings.iter().fold(Params::default(), |params, (key, setting)| {
-        let value = match setting {
-            Setting::Time(time) => ParamValue::Time(nanos(*time)),
-            Setting::Number(n) => ParamValue::Number(*n),
-            Setting::Flag(on) => ParamValue::Flag(*on),
-            Setting::Word(word) => ParamValue::Word(word.clone()),
-        };
-        params.with(key, value)
-    })
-}
-
 pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
     crate::check::check(scenario)?;
     let host = &scenario.host;
-    let params = scheduler_params(&host.params);
-    let topology = Topology {
-        sockets: host.sockets,
-        cores_per_socket: host.cores,
-        threads_per_core: host.threads,
-    };
-    let scheduler = overspin_sched::make(&host.scheduler, &params)
-        .map_err(|e| SimError::Invalid(e.to_string()))?;
     let pcpus = host.pcpus();
     let vcpus: Vec<Vcpu> = scenario
         .domains
@@ -71,7 +43,9 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         hash: Cell::new(seed),
         progress: Cell::new(0),
         scenario: scenario.clone(),
-        hypervisor: RefCell::new(Hypervisor::new(topology, scheduler)),
+        hypervisor: RefCell::new(admin::hypervisor(scenario)?),
+        params: RefCell::new(admin::initial_params(scenario)),
+        changes: RefCell::default(),
         actions: RefCell::default(),
         timers: (0..=2 * pcpus).map(|_| events::Timer::new()).collect(),
         pcpus: (0..pcpus).map(|_| Pcpu::new()).collect(),
@@ -88,7 +62,6 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
 /// Creates the domains, boots the guests, and arms the first events.
 pub(crate) fn start(world: &World, kinds: &LockKinds) -> Result<(), SimError> {
     let scenario = &world.scenario;
-    let invalid = |e: overspin_sched::SchedError| SimError::Invalid(e.to_string());
     let mut guests = Vec::new();
     let mut first = 0;
     for (id, domain) in scenario.domains.iter().enumerate() {
@@ -97,25 +70,9 @@ pub(crate) fn start(world: &World, kinds: &LockKinds) -> Result<(), SimError> {
     }
     world.guests.set(guests).expect("a world starts once");
     let guests = world.guests.get().expect("just set");
-    world.hypervisor(0, |h, now, out| h.start(now, out));
+    world.hypervisor(0, |h, _, out| admin::start(scenario, h, out))?;
     for guest in guests {
-        let domain = &guest.domain;
-        let params = DomainParams { weight: domain.weight, cap: domain.cap };
-        let id = world.hypervisor.borrow_mut().create_domain(params).map_err(invalid)?;
-        let own = scheduler_params(&domain.params);
-        world
-            .hypervisor(0, |h, now, out| h.configure(now, Whose::Domain(id), &own, out))
-            .map_err(invalid)?;
-        for i in 0..domain.vcpus {
-            let hard: Option<Vec<u32>> = domain.affinity.get(i as usize).cloned();
-            let affinity = match hard {
-                Some(list) if !list.is_empty() => Affinity::hard(list),
-                _ => Affinity::any(),
-            };
-            world
-                .hypervisor(0, |h, now, out| h.create_vcpu(now, id, affinity, out))
-                .map_err(invalid)?;
-        }
+        world.hypervisor(0, |h, _, out| admin::create(h, &guest.domain, out))?;
         guest.boot(world);
     }
     let endless = |g: &&Guest| g.domain.workload.is_endless();
@@ -128,5 +85,6 @@ pub(crate) fn start(world: &World, kinds: &LockKinds) -> Result<(), SimError> {
     for v in &world.vcpus {
         world.push(Picos::from(v.id) * BOOT_DISTANCE, events::Event::Boot { vcpu: v.id });
     }
+    world.arm_changes();
     Ok(())
 }

@@ -5,7 +5,7 @@ use crate::vcpu::{Op, Watch};
 use crate::world::world;
 use overspin_locks::{AtomicCell, Budget, CpuId, Platform};
 use overspin_scenario::{NS, Picos};
-use overspin_sched::{RunState, VcpuId};
+use overspin_sched::RunState;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic::Ordering;
@@ -252,7 +252,7 @@ impl Platform for SimPlatform {
         let world = world();
         world.burn(world.scenario.host.costs.cache_hit);
         let v = world.guest(world.cpu().guest).first + cpu as u32;
-        world.hypervisor.borrow().runstate(VcpuId(v)) == RunState::Runnable
+        world.runstate(v) == RunState::Runnable
     }
     /// The host exports the end of the slice at each dispatch, as the I-spinlock needs it.
     fn time_to_preempt() -> Option<u64> {

@@ -58,6 +58,9 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
     if scenario.domains.is_empty() {
         return bad("there is no domain".into());
     }
+    if let Some(e) = scenario.events.iter().find(|e| e.at > LONGEST) {
+        return bad(format!("an event comes after {} s; too late", e.at / SEC));
+    }
     let mut tasks = 0;
     for d in &scenario.domains {
         domain(d)?;
@@ -66,7 +69,8 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
     if tasks > MOST_TASKS {
         return bad(format!("{tasks} vCPUs and tasks are too many: at most {MOST_TASKS}"));
     }
-    Ok(())
+    // Otherwise the run itself creates what would be created, and says what is wrong.
+    if scenario.events.is_empty() { Ok(()) } else { crate::admin::rehearse(scenario) }
 }
 
 fn options(host: &Host) -> Result<(), SimError> {

@@ -6,7 +6,7 @@ use crate::memory::NONE;
 use crate::vcpu::{IRQ_RESCHED, IRQ_TIMER, Op};
 use crate::world::World;
 use overspin_scenario::Picos;
-use overspin_sched::{TimerId, VcpuId};
+use overspin_sched::TimerId;
 
 /// How the engine loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +70,9 @@ impl World {
                 }
                 Event::Switched { pcpu } => self.switched(pcpu),
                 Event::Boot { vcpu } => {
-                    self.hypervisor(NONE, |h, now, out| h.up(now, VcpuId(vcpu), out));
+                    self.on_vcpu(NONE, vcpu, |h, now, v, out| h.up(now, v, out));
                 }
+                Event::Change { index } => self.change(index),
                 Event::Scheduler { timer } => match self.timers[self.timer_slot(timer)].event(at) {
                     Ok(()) => {
                         let from = match timer {
@@ -103,10 +104,12 @@ impl World {
     /// Whether nobody will get anywhere unless something that is not there happens: every vCPU
     /// spins, polls or halts, and no task sleeps for a time.
     fn stuck(&self) -> bool {
-        self.vcpus.iter().all(|v| match v.op.get() {
-            Op::Burn | Op::Step => !self.guest(v.guest).works_for_a_task(v),
-            Op::Spin => !self.holds(v),
-            Op::Poll | Op::Halt | Op::HaltPoll | Op::None => true,
-        }) && self.guests.get().expect("running").iter().all(Guest::nobody_sleeps_for_a_time)
+        !self.changes_to_come()
+            && self.vcpus.iter().all(|v| match v.op.get() {
+                Op::Burn | Op::Step => !self.guest(v.guest).works_for_a_task(v),
+                Op::Spin => !self.holds(v),
+                Op::Poll | Op::Halt | Op::HaltPoll | Op::None => true,
+            })
+            && self.guests.get().expect("running").iter().all(Guest::nobody_sleeps_for_a_time)
     }
 }

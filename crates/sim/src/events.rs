@@ -19,6 +19,8 @@ pub(crate) enum Event {
     Operation { vcpu: u32, epoch: u32 },
     /// An interprocessor interrupt reaches a vCPU that ran when it was sent.
     Interrupt { vcpu: u32 },
+    /// The administrator does something: an event of the scenario.
+    Change { index: u32 },
     /// A vCPU comes up.
     Boot { vcpu: u32 },
     /// A pCPU has finished switching to its next vCPU.
@@ -44,6 +46,7 @@ impl Event {
             Event::GuestTimer { .. } => 3,
             Event::Operation { .. }
             | Event::Interrupt { .. }
+            | Event::Change { .. }
             | Event::Boot { .. }
             | Event::Switched { .. }
             | Event::Governor => 4,

@@ -16,7 +16,7 @@ use crate::events::Event;
 use crate::vcpu::{Op, Vcpu};
 use crate::world::World;
 use overspin_scenario::{HaltPolling, Picos};
-use overspin_sched::{PcpuId, RunState, VcpuId};
+use overspin_sched::{PcpuId, RunState};
 
 /// The window after a halt that took `blocked` from its beginning to its end.
 fn next_window(window: Picos, blocked: Picos, polling: &HaltPolling) -> Picos {
@@ -48,11 +48,10 @@ impl World {
     }
 
     fn somebody_wants(&self, pcpu: u32) -> bool {
-        let hypervisor = self.hypervisor.borrow();
         let waits = |v: &Vcpu| {
-            let v = VcpuId(v.id);
-            hypervisor.runstate(v) == RunState::Runnable
-                && hypervisor.machine().home(v) == PcpuId(pcpu)
+            self.look_at(v.id, |h, v| {
+                h.runstate(v) == RunState::Runnable && h.machine().home(v) == PcpuId(pcpu)
+            })
         };
         self.vcpus.iter().any(waits)
     }
@@ -72,27 +71,24 @@ impl World {
     pub(crate) fn poll_fails(&self, v: &Vcpu) {
         self.end_poll(v);
         v.op.set(v.polls_for.get());
-        self.hypervisor(v.pcpu.get(), |h, now, out| h.block(now, VcpuId(v.id), out));
+        self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.block(now, v, out));
     }
 
     /// `pcpu` is about to enter its scheduler: what polls there does so no more.
     pub(crate) fn poll_yields(&self, pcpu: u32) {
-        if self.scenario.host.halt_polling.is_some() {
-            let current = self.hypervisor.borrow().current(PcpuId(pcpu));
-            if let Some(v) = current.map(|v| &self.vcpus[v.0 as usize])
-                && v.op.get() == Op::HaltPoll
-            {
-                self.poll_fails(v);
-            }
+        if self.scenario.host.halt_polling.is_some()
+            && let Some(v) = self.current_on(pcpu)
+            && v.op.get() == Op::HaltPoll
+        {
+            self.poll_fails(v);
         }
     }
 
     /// `woken` may want a pCPU on which somebody polls.
     pub(crate) fn end_poll_for(&self, woken: &Vcpu) {
         if self.scenario.host.halt_polling.is_some() {
-            let home = self.hypervisor.borrow().machine().home(VcpuId(woken.id));
-            let current = self.hypervisor.borrow().current(home);
-            if current.is_some_and(|v| self.vcpus[v.0 as usize].op.get() == Op::HaltPoll) {
+            let home = self.look_at(woken.id, |h, v| h.machine().home(v));
+            if self.current_on(home.0).is_some_and(|v| v.op.get() == Op::HaltPoll) {
                 self.raise_softirq(home.0, self.now.get());
             }
         }

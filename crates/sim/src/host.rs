@@ -11,15 +11,17 @@
 
 use crate::events::Event;
 use crate::memory::NONE;
-use crate::vcpu::Op;
+use crate::vcpu::{Op, Vcpu};
 use crate::world::World;
 use overspin_scenario::{NS, Picos, TraceEvent, VcpuState};
-use overspin_sched::{Action, PcpuId, RunState, TimerId, VcpuId};
+use overspin_sched::{Action, Hypervisor, PcpuId, Pools, RunState, TimerId, VcpuId};
 use std::cell::Cell;
 
 /// A physical CPU (hardware thread).
 #[derive(Debug, Default)]
 pub(crate) struct Pcpu {
+    /// The vCPU that it runs.
+    pub current: Cell<Option<u32>>,
     /// In the middle of a switch; scheduling waits.
     pub switching: Cell<bool>,
     /// A softirq came meanwhile.
@@ -120,7 +122,7 @@ impl World {
     pub(crate) fn hypervisor<R>(
         &self,
         from: u32,
-        call: impl FnOnce(&mut overspin_sched::Hypervisor, i64, &mut Vec<Action>) -> R,
+        call: impl FnOnce(&mut Pools, i64, &mut Vec<Action>) -> R,
     ) -> R {
         let result = {
             let mut hypervisor = self.hypervisor.borrow_mut();
@@ -131,6 +133,29 @@ impl World {
         };
         self.act(from);
         result
+    }
+
+    /// Calls the hypervisor layer of the pool of vCPU `v`, with the id that it has there.
+    pub(crate) fn on_vcpu<R>(
+        &self,
+        from: u32,
+        v: u32,
+        call: impl FnOnce(&mut Hypervisor, i64, VcpuId, &mut Vec<Action>) -> R,
+    ) -> R {
+        self.hypervisor(from, |h, now, out| {
+            h.on_vcpu(VcpuId(v), out, |h, v, out| call(h, now, v, out))
+        })
+    }
+
+    /// Looks at vCPU `v` in the hypervisor layer of its pool.
+    pub(crate) fn look_at<R>(&self, v: u32, look: impl FnOnce(&Hypervisor, VcpuId) -> R) -> R {
+        let pools = self.hypervisor.borrow();
+        let (pool, local) = pools.local(VcpuId(v));
+        look(pools.hypervisor(pool).expect("no pool is ever destroyed"), local)
+    }
+
+    pub(crate) fn runstate(&self, v: u32) -> RunState {
+        self.look_at(v, Hypervisor::runstate)
     }
 
     /// One scheduling pass of a pCPU.
@@ -146,6 +171,7 @@ impl World {
         if switch.prev == switch.next {
             return;
         }
+        p.current.set(switch.next.map(|v| v.0));
         let now = self.now.get();
         if let Some(prev) = switch.prev {
             self.stop(&self.vcpus[prev.0 as usize]);
@@ -157,9 +183,7 @@ impl World {
         self.trace(|| TraceEvent::Switch {
             pcpu,
             prev: name(switch.prev),
-            prev_state: switch
-                .prev
-                .map_or(VcpuState::Running, |v| state(self.hypervisor.borrow().runstate(v))),
+            prev_state: switch.prev.map_or(VcpuState::Running, |v| state(self.runstate(v.0))),
             next: name(switch.next),
         });
         // Falling idle saves registers lazily: only a switch to a vCPU costs.
@@ -170,6 +194,11 @@ impl World {
         self.adjust_core(pcpu);
     }
 
+    /// What `pcpu` runs or is switching to, as of its last pass.
+    pub(crate) fn current_on(&self, pcpu: u32) -> Option<&Vcpu> {
+        self.pcpus[pcpu as usize].current.get().map(|v| &self.vcpus[v as usize])
+    }
+
     pub(crate) fn switched(&self, pcpu: u32) {
         let p = &self.pcpus[pcpu as usize];
         p.switching.set(false);
@@ -177,8 +206,7 @@ impl World {
         if p.again.take() {
             self.raise_softirq(pcpu, self.now.get());
         }
-        let next = self.hypervisor.borrow().current(PcpuId(pcpu));
-        let Some(v) = next.map(|v| &self.vcpus[v.0 as usize]) else { return };
+        let Some(v) = self.current_on(pcpu) else { return };
         p.switch_time.set(p.switch_time.get() + self.scenario.host.costs.context_switch);
         let from = v.pcpu.replace(pcpu);
         v.dispatches.set(v.dispatches.get() + 1);

@@ -5,7 +5,7 @@ use crate::memory::NONE;
 use crate::vcpu::{IRQ_RESCHED, Op, Vcpu};
 use crate::world::{Suspend, World};
 use overspin_scenario::{Picos, TraceEvent};
-use overspin_sched::{PcpuId, TimerId, VcpuId};
+use overspin_sched::{PcpuId, TimerId};
 
 impl World {
     /// A virtual interrupt for `v`. Called when it arrives; `from` is the pCPU it comes from.
@@ -24,7 +24,7 @@ impl World {
 
     /// Wakes a vCPU that halts or polls.
     fn unblock(&self, v: &Vcpu, from: u32) {
-        let woken = self.hypervisor(from, |h, now, out| h.unblock(now, VcpuId(v.id), out));
+        let woken = self.on_vcpu(from, v.id, |h, now, v, out| h.unblock(now, v, out));
         if woken {
             self.mix(u64::from(v.id) | 1 << 40);
             self.trace(|| TraceEvent::Wake { vcpu: v.id, pcpu: (from != NONE).then_some(from) });
@@ -78,7 +78,7 @@ impl World {
         let since = self.now.get();
         if !self.begin_poll(v, op) {
             v.op.set(op);
-            self.hypervisor(v.pcpu.get(), |h, now, out| h.block(now, VcpuId(v.id), out));
+            self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.block(now, v, out));
         }
         self.suspend(Suspend::Operation);
         self.adapt_window(v, since);
@@ -88,7 +88,7 @@ impl World {
     pub(crate) fn yield_now(&self) {
         self.burn(self.scenario.host.costs.hypercall);
         let v = self.cpu();
-        self.hypervisor(v.pcpu.get(), |h, now, out| h.yield_now(now, VcpuId(v.id), out));
+        self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.yield_now(now, v, out));
         // The scheduling pass is due now: let it come before the next instruction.
         self.burn(0);
     }

@@ -10,6 +10,7 @@
 //! simulation, calling the condition of a suspended spinner on its own stack, and placing values
 //! in the simulated memory.
 
+mod admin;
 mod boot;
 mod cell;
 mod check;
@@ -28,7 +29,7 @@ mod vcpu;
 mod watchers;
 mod world;
 
-pub use boot::scheduler_params;
+pub use admin::scheduler_params;
 pub use cell::{SimCell, SimPlatform, SimSlots};
 
 use guest::{LockKinds, Made, MakeBank};
@@ -51,6 +52,14 @@ pub enum SimError {
         lock: String,
         /// What there is.
         known: String,
+    },
+    /// An event of the scenario is not possible.
+    #[error("event {index}: {cause}")]
+    Event {
+        /// Its index in the scenario.
+        index: usize,
+        /// Why.
+        cause: String,
     },
     /// Anything else that a scenario asks for and cannot have.
     #[error("{0}")]
@@ -80,6 +89,14 @@ fn lock_names() -> String {
 /// Makes locks of the kinds in the registry.
 fn registered(name: &str, make: MakeBank<'_>) -> Option<Made> {
     overspin_locks::with_lock::<SimPlatform, _>(name, make)
+}
+
+/// Checks what [`run`] would refuse, except for locks.
+///
+/// # Errors
+/// If the scenario asks for what does not exist or cannot be.
+pub fn check(scenario: &Scenario) -> Result<(), SimError> {
+    check::check(scenario)
 }
 
 /// Runs a scenario to its end or its limit. Time and memory grow with the events of the run; equal

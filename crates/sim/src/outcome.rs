@@ -7,7 +7,7 @@ use crate::world::World;
 use overspin_scenario::{
     DomainOutcome, Ending, NS, Outcome, PcpuOutcome, Picos, TaskOutcome, VcpuOutcome,
 };
-use overspin_sched::{Nanos, VcpuId};
+use overspin_sched::Nanos;
 
 pub(crate) fn outcome(world: &World, stop: Stop) -> Outcome {
     let now = world.now.get();
@@ -43,11 +43,11 @@ pub(crate) fn outcome(world: &World, stop: Stop) -> Outcome {
             })
             .collect(),
         domains: guests.iter().map(|g| domain_outcome(world, g)).collect(),
+        changes: world.changes.borrow().clone(),
     }
 }
 
 fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
-    let hypervisor = world.hypervisor.borrow();
     let range = guest.first as usize..(guest.first + guest.vcpus) as usize;
     DomainOutcome {
         name: guest.domain.name.clone(),
@@ -55,7 +55,7 @@ fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
         vcpus: world.vcpus[range]
             .iter()
             .map(|v| {
-                let t = hypervisor.run_times(VcpuId(v.id), world.nanos());
+                let t = world.look_at(v.id, |h, local| h.run_times(local, world.nanos()));
                 let picos = |ns: Nanos| ns.max(0) as Picos * NS;
                 VcpuOutcome {
                     running: picos(t.running),

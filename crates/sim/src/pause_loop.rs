@@ -16,7 +16,7 @@ use crate::events::Event;
 use crate::vcpu::{Op, Vcpu};
 use crate::world::World;
 use overspin_scenario::{PauseLoopExiting, Picos};
-use overspin_sched::{RunState, VcpuId};
+use overspin_sched::RunState;
 use overspin_workload::Mode;
 use std::cell::Cell;
 
@@ -147,7 +147,7 @@ impl World {
         self.burn(self.scenario.host.costs.hypercall);
         me.pauses.in_exit.set(true);
         if !self.scenario.host.directed_yield || self.boost_a_sibling(me) == Boost::Refused {
-            self.hypervisor(me.pcpu.get(), |h, now, out| h.yield_now(now, VcpuId(me.id), out));
+            self.on_vcpu(me.pcpu.get(), me.id, |h, now, v, out| h.yield_now(now, v, out));
         }
         // The scheduling pass, if any, is due now: let it come before the next instruction.
         self.burn(0);
@@ -164,15 +164,14 @@ impl World {
         // A spinner in the kernel waits for kernel code: whoever was preempted in user mode holds
         // nothing that it wants.
         let useful = |v: &Vcpu| in_kernel(v) || !in_kernel(me);
-        let ready = |v: &Vcpu| {
-            useful(v) && self.hypervisor.borrow().runstate(VcpuId(v.id)) == RunState::Runnable
-        };
+        let ready = |v: &Vcpu| useful(v) && self.runstate(v.id) == RunState::Runnable;
         let mut outcome = Boost::Nobody;
         let last = guest.last_boosted.get() as usize;
         let mut tries = TRIES;
         for target in targets(siblings, me, last, ready) {
-            let (from, to) = (VcpuId(me.id), VcpuId(target.id));
-            if self.hypervisor(me.pcpu.get(), |h, now, out| h.yield_to(now, from, to, out)) {
+            // A domain is in one pool.
+            let to = self.look_at(target.id, |_, local| local);
+            if self.on_vcpu(me.pcpu.get(), me.id, |h, now, v, out| h.yield_to(now, v, to, out)) {
                 guest.last_boosted.set(target.index);
                 return Boost::Done;
             }

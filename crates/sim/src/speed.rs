@@ -6,7 +6,6 @@ use crate::host::Pcpu;
 use crate::vcpu::Op;
 use crate::world::World;
 use overspin_scenario::Picos;
-use overspin_sched::PcpuId;
 use std::cell::Cell;
 
 /// A socket, as its governor sees it.
@@ -37,8 +36,7 @@ impl World {
         let of_core = if busy > 1 { host.smt_permille } else { 1000 };
         let speed = (of_core * of_socket / 1000).max(1);
         for p in core {
-            let running = self.hypervisor.borrow().current(PcpuId(p));
-            let Some(v) = running.map(|v| &self.vcpus[v.0 as usize]) else { continue };
+            let Some(v) = self.current_on(p) else { continue };
             if v.speed.get() == speed {
                 continue;
             }

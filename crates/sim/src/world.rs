@@ -12,8 +12,8 @@ use crate::speed::Socket;
 use crate::vcpu::Vcpu;
 use corosensei::Yielder;
 use corosensei::stack::DefaultStack;
-use overspin_scenario::{Picos, Scenario, TraceEvent, TraceSink};
-use overspin_sched::{Action, Hypervisor};
+use overspin_scenario::{ChangeOutcome, Picos, Scenario, TraceEvent, TraceSink};
+use overspin_sched::{Action, DomainParams, Pools};
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// What a coroutine wants when it suspends.
@@ -43,7 +43,11 @@ pub(crate) struct World {
     /// Grows whenever a task gets anywhere; the watchdog looks at it.
     pub progress: Cell<u64>,
     pub scenario: Scenario,
-    pub hypervisor: RefCell<Hypervisor>,
+    pub hypervisor: RefCell<Pools>,
+    /// Weights and caps of the domains as they are now.
+    pub params: RefCell<Vec<DomainParams>>,
+    /// What the administrator has done.
+    pub changes: RefCell<Vec<ChangeOutcome>>,
     pub actions: RefCell<Vec<Action>>,
     /// The hypervisor scheduler's timers.
     pub timers: Vec<Timer>,

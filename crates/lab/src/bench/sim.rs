@@ -105,6 +105,7 @@ fn scenario(
                 weight: 256,
                 cap: 0,
                 params: Settings::new(),
+                pool: 0,
                 affinity: Vec::new(),
                 lock: "ticket".into(),
                 spin_budget: None,
@@ -112,6 +113,7 @@ fn scenario(
                 workload: workload.clone(),
             })
             .collect(),
+        events: Vec::new(),
         limit,
         to_the_limit: false,
         seed: 1,

@@ -32,6 +32,10 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
     }
     blocks.push(Block::Heading("Host".into()));
     blocks.push(Block::Grid(host(outcome)));
+    if !outcome.changes.is_empty() {
+        blocks.push(Block::Heading("What the administrator did".into()));
+        blocks.push(Block::Grid(changes(scenario, outcome)));
+    }
     for (i, domain) in outcome.domains.iter().enumerate() {
         let lock = scenario.domains.get(i).map_or("", |d| d.lock.as_str());
         blocks.push(Block::Heading(format!("Domain {} ({lock})", domain.name)));
@@ -48,6 +52,17 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
         }
     }
     blocks
+}
+
+fn changes(scenario: &Scenario, outcome: &Outcome) -> Grid {
+    let mut grid = Grid::new(0, &["at (s)", "change", ""]);
+    grid.notes = 2;
+    for done in &outcome.changes {
+        let refused =
+            done.refused.as_ref().map_or_else(String::new, |why| format!("refused: {why}"));
+        grid.row([seconds(done.at), done.change.describe(scenario), refused]);
+    }
+    grid
 }
 
 /// Seconds with a millisecond's digits.

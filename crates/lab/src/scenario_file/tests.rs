@@ -1,5 +1,5 @@
 use super::*;
-use overspin_scenario::{MS, NS, SEC, Setting, US, Workload};
+use overspin_scenario::{Change, MS, NS, SEC, Setting, US, Workload};
 use proptest::prelude::*;
 
 const GOOD: &str = r#"
@@ -106,6 +106,115 @@ fn the_cause_is_named_before_its_effect() {
     assert!(e.help.contains("did you mean `vcpus`"), "{}", e.help);
 }
 
+/// A host of four pCPUs, two of them in a pool; then the lines of `rest`.
+fn pooled(rest: &str) -> Result<Scenario, ScenarioError> {
+    let text = format!(
+        r#"[host]
+cores = 4
+[[host.pool]]
+name = "batch"
+cpus = "2-3"
+scheduler = "rr"
+scheduler_params = {{ quantum = "5ms" }}
+[[domain]]
+name = "web"
+vcpus = 2
+lock = "ticket"
+workload = {{ kind = "burn-wait" }}
+[[domain]]
+name = "job"
+vcpus = 1
+lock = "ticket"
+pool = "batch"
+workload = {{ kind = "burn-wait" }}
+{rest}"#
+    );
+    parse("x.toml", "x", &text, &[])
+}
+
+#[test]
+fn events_and_pools_read_as_written() {
+    let event = |body: &str| {
+        let s = pooled(&format!("[[event]]\nat = \"2s\"\n{body}")).unwrap();
+        assert_eq!((s.events.len(), s.events[0].at), (1, 2 * SEC));
+        s.events[0].change.clone()
+    };
+    let s = pooled("").unwrap();
+    assert_eq!((s.domains[0].pool, s.domains[1].pool), (0, 1));
+    let pool = &s.host.pools[0];
+    assert_eq!((&*pool.cpus, pool.scheduler.as_str()), (&[2, 3][..], "rr"));
+    assert_eq!(pool.params["quantum"], Setting::Time(5 * MS));
+
+    let (web, job) = (0, 1);
+    assert_eq!(
+        event("domain = \"web\"\nweight = 512"),
+        Change::Weight { domain: web, weight: 512 }
+    );
+    assert_eq!(event("domain = \"web\"\ncap = 150"), Change::Cap { domain: web, cap: 150 });
+    assert_eq!(
+        event("domain = \"web\"\nvcpu = 1\naffinity = \"0\""),
+        Change::Affinity { domain: web, vcpu: Some(1), affinity: vec![vec![0]] }
+    );
+    assert_eq!(
+        event("domain = \"web\"\naffinity = [\"0\", \"1\"]"),
+        Change::Affinity { domain: web, vcpu: None, affinity: vec![vec![0], vec![1]] }
+    );
+    assert_eq!(event("domain = \"job\"\npause = true"), Change::Pause { domain: job, vcpu: None });
+    assert_eq!(
+        event("domain = \"job\"\npool = \"host\""),
+        Change::MoveDomain { domain: job, pool: 0 }
+    );
+    assert_eq!(event("pcpu = 1\npool = \"batch\""), Change::MovePcpu { pcpu: 1, pool: 1 });
+}
+
+#[test]
+fn impossible_events_and_pools_are_errors_with_a_place() {
+    for (rest, line, message) in [
+        ("domain = \"web\"\ncap = 201", 4, "web: cap 201 %: cap = 201 is not legal"),
+        ("domain = \"web\"\naffinity = \"2\"", 4, "at least one pCPU of the pool"),
+        ("domain = \"web\"\naffinity = \"4\"", 4, "there is no pCPU 4"),
+        ("domain = \"web\"\naffinity = \"\"", 4, "neither a CPU nor a range"),
+        ("domain = \"web\"\nvcpu = 2\npause = true", 4, "there is no vCPU 2"),
+        ("domain = \"web\"\nvcpu = 1\ncap = 20", 4, "of a whole domain"),
+        ("domain = \"wep\"\ncap = 20", 3, "there is no domain `wep`"),
+        ("cap = 20", 1, "`domain` is missing"),
+        ("domain = \"web\"", 1, "does nothing"),
+        ("domain = \"web\"\npause = false", 4, "does nothing"),
+        ("domain = \"web\"\nunpause = true", 4, "it is not paused then"),
+        ("domain = \"web\"\ncap = 20\nweight = 9", 4, "are two changes"),
+        ("pcpu = 1\ndomain = \"web\"\npool = \"batch\"", 4, "do not go together"),
+        ("pcpu = 1\ncap = 3", 4, "do not go together"),
+        ("pcpu = 0\npool = \"batch\"", 4, "the boot pCPU"),
+        ("pcpu = 9\npool = \"batch\"", 4, "legal values: 0..4"),
+        ("domain = \"web\"\npool = \"bach\"", 4, "there is no pool `bach`"),
+    ] {
+        let e = pooled(&format!("[[event]]\nat = \"1s\"\n{rest}")).expect_err(rest);
+        // The event begins in line 19; `line` counts from there, from 1.
+        assert_eq!(e.line, 18 + line, "{rest}");
+        assert!(e.message.contains(message), "{rest}: {}", e.message);
+    }
+    // The last pCPU of a pool with a domain: the second move is the one that is refused.
+    let both = "[[event]]\nat = \"1s\"\npcpu = 2\npool = \"host\"\n\
+                [[event]]\nat = \"2s\"\npcpu = 3\npool = \"host\"";
+    let e = pooled(both).unwrap_err();
+    assert_eq!((e.line, &*e.key), (26, "event.1.pool"));
+    assert!(e.message.contains("the last of a pool with domains"), "{}", e.message);
+
+    let more = |rest: &str| pooled(rest).unwrap_err();
+    let pool = "[[host.pool]]\nname = \"more\"\n";
+    assert!(more(&format!("{pool}cpus = \"3\"")).message.contains("pCPU 3 is in a pool"));
+    assert!(more(&format!("{pool}cpus = \"0-1\"")).message.contains("the boot pCPU"));
+    let e = more("[[host.pool]]\nname = \"batch\"");
+    assert!(e.message.contains("called `batch` already"), "{}", e.message);
+    let domain = "[[domain]]\nvcpus = 1\nlock = \"ticket\"\nworkload = { kind = \"burn-wait\" }\n";
+    let e = more(&format!("{pool}{domain}pool = \"more\""));
+    assert!(e.message.contains("has no pCPU at the start"), "{}", e.message);
+    let e = more(&format!("{domain}pool = \"batch\"\naffinity = \"0-1\""));
+    assert!(e.message.contains("on no pCPU of its pool"), "{}", e.message);
+    let e = more(&format!("{domain}pool = \"host\"\nscheduler_params = {{ quantum = \"1ms\" }}"));
+    assert!(e.message.contains("not a key"), "{}", e.message);
+}
+
 /// The published schema and the tables in the documentation are written from the key list. To
 /// renew them after a change: `OVERSPIN_BLESS=1 cargo test -p overspin-lab published`.
 #[test]
@@ -157,6 +266,10 @@ fn examples_are_legal_and_named_after_their_files() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        // Plans of schedbench are examples too, and no scenarios.
+        if path.extension().is_none_or(|e| e != "toml") {
+            continue;
+        }
         let (name, description) = match load(&path, &[]).unwrap_or_else(|e| panic!("{e}")) {
             Loaded::One(scenario) => (scenario.name, scenario.description),
             Loaded::Map(map) => (map.name, map.description),

@@ -96,6 +96,16 @@ impl Pools {
         self.with(PoolId(0), out, |h, out| h.start(now, out));
     }
 
+    /// States which pCPU executes the calls that follow, for those that concern its pool; see
+    /// [`Hypervisor::set_executing`].
+    pub fn set_executing(&mut self, p: PcpuId) {
+        let hypervisor = &mut self.pool_mut(self.seats[p.index()].pool).hypervisor;
+        // One that is leaving says nothing any more about where things should go.
+        if hypervisor.machine().pool().contains(p) {
+            hypervisor.set_executing(p);
+        }
+    }
+
     /// Creates a domain without vCPUs in a pool.
     ///
     /// # Errors

@@ -3,7 +3,6 @@
 use super::{Guest, SemaphoreState, TaskRef, TaskState};
 use crate::world::World;
 use overspin_scenario::{NS, Picos, WorkerReport};
-use overspin_sched::VcpuId;
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore};
 
 /// A task's view of its guest.
@@ -104,8 +103,8 @@ impl Env for TaskEnv<'_> {
     }
 
     fn cpu_time(&self) -> Picos {
-        let v = VcpuId(self.world.cpu().id);
-        let times = self.world.hypervisor.borrow().run_times(v, self.world.nanos());
+        let now = self.world.nanos();
+        let times = self.world.look_at(self.world.cpu().id, |h, v| h.run_times(v, now));
         times.running.max(0) as Picos * NS
     }
 

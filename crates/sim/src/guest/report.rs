@@ -4,7 +4,7 @@ use super::Guest;
 use crate::memory::NONE;
 use crate::vcpu::Op;
 use crate::world::World;
-use overspin_sched::{RunState, VcpuId};
+use overspin_sched::RunState;
 
 impl Guest {
     /// Counts a slow path at the lock that the current vCPU waits for.
@@ -50,7 +50,7 @@ impl Guest {
         let mut lines = Vec::new();
         let full = |v: u32| format!("{}/v{}", self.domain.name, v - self.first);
         for v in &world.vcpus[self.first as usize..(self.first + self.vcpus) as usize] {
-            let state = world.hypervisor.borrow().runstate(VcpuId(v.id));
+            let state = world.runstate(v.id);
             if state == RunState::Runnable {
                 lines.push(format!("{} waits for a pCPU, which it never gets", full(v.id)));
             }

@@ -1,6 +1,7 @@
 //! A domain: its vCPUs, its kernel, its workload.
 
 use super::Result;
+use super::pools::{can_run, pool_of, scheduler_of};
 use crate::names;
 use crate::scenario_file::keys::WORKLOAD_KINDS;
 use crate::scenario_file::params;
@@ -9,13 +10,13 @@ use crate::scenario_file::reader::Reader;
 use crate::scenario_file::tree::{Node, Value};
 use crate::schedbench::WorkerArgs;
 use overspin_scenario::{
-    BurnWait, Domain, Kernbench, Kernel, KernelLock, LockLoop, Phase, Phases, Schedbench, Step,
-    Workload,
+    BurnWait, Domain, Host, Kernbench, Kernel, KernelLock, LockLoop, Phase, Phases, Schedbench,
+    Step, Workload,
 };
 use std::collections::BTreeSet;
 
-/// The `index`-th domain on a host with so many pCPUs and this scheduler.
-pub(super) fn domain(r: &Reader<'_>, index: usize, pcpus: u32, scheduler: &str) -> Result<Domain> {
+/// The `index`-th domain on a host.
+pub(super) fn domain(r: &Reader<'_>, index: usize, host: &Host) -> Result<Domain> {
     let vcpus = r.u32("vcpus")?;
     let locks = names::locks();
     let known: Vec<&'static str> = locks.iter().map(|l| l.name).collect();
@@ -55,13 +56,17 @@ pub(super) fn domain(r: &Reader<'_>, index: usize, pcpus: u32, scheduler: &str) 
         Some(_) => Some(r.u32("spin_budget")?),
         None => None,
     };
+    let pool = pool_of(r, host)?;
+    let affinity = affinity(r, vcpus, host.pcpus())?;
+    can_run(r, host, pool, &affinity)?;
     Ok(Domain {
         name: r.text("name")?.unwrap_or_else(|| format!("domain{index}")),
         vcpus,
         weight: r.u32("weight")?,
         cap,
-        params: params::of_domain(r, scheduler)?,
-        affinity: affinity(r, vcpus, pcpus)?,
+        params: params::of_domain(r, scheduler_of(host, pool))?,
+        pool,
+        affinity,
         lock,
         spin_budget,
         kernel,
@@ -69,40 +74,43 @@ pub(super) fn domain(r: &Reader<'_>, index: usize, pcpus: u32, scheduler: &str) 
     })
 }
 
-fn affinity(r: &Reader<'_>, vcpus: u32, pcpus: u32) -> Result<Vec<Vec<u32>>> {
-    let Some(node) = r.node("affinity") else { return Ok(Vec::new()) };
-    let full = r.full("affinity");
-    let last = pcpus - 1;
-    let one = |node: &Node| -> Result<Vec<u32>> {
-        let bad = |at, reason: String| {
-            let help = format!("pCPUs are numbered 0 to {last}; write a list such as \"0-{last}\"");
-            r.error_at(at, "affinity", format!("`{full}`: {reason}"), help)
-        };
-        match &node.value {
-            Value::Text(text) => parse_cpus(text, pcpus).map_err(|reason| bad(&node.at, reason)),
-            Value::Array(items) if !items.is_empty() => {
-                let mut cpus = Vec::new();
-                for item in items {
-                    let Value::Integer(value) = item.value else {
-                        return Err(bad(&item.at, format!("{} is not a pCPU", item.value.kind())));
-                    };
-                    let cpu = value.and_then(|v| u32::try_from(v).ok()).filter(|v| *v < pcpus);
-                    cpus.push(cpu.ok_or_else(|| bad(&item.at, "there is no such pCPU".into()))?);
-                }
-                cpus.sort_unstable();
-                cpus.dedup();
-                Ok(cpus)
-            }
-            Value::Array(_) => Err(bad(&node.at, "a vCPU needs at least one pCPU".into())),
-            _ => Err(r.wrong_type("affinity", node)),
-        }
+/// The list of pCPUs that `node`, in the value of `key`, is.
+pub(super) fn cpu_list(r: &Reader<'_>, key: &str, node: &Node, pcpus: u32) -> Result<Vec<u32>> {
+    let (full, last) = (r.full(key), pcpus - 1);
+    let bad = |at, reason: String| {
+        let help = format!("pCPUs are numbered 0 to {last}; write a list such as \"0-{last}\"");
+        r.error_at(at, key, format!("`{full}`: {reason}"), help)
     };
+    match &node.value {
+        Value::Text(text) => parse_cpus(text, pcpus).map_err(|reason| bad(&node.at, reason)),
+        Value::Array(items) if !items.is_empty() => {
+            let mut cpus = Vec::new();
+            for item in items {
+                let Value::Integer(value) = item.value else {
+                    return Err(bad(&item.at, format!("{} is not a pCPU", item.value.kind())));
+                };
+                let cpu = value.and_then(|v| u32::try_from(v).ok()).filter(|v| *v < pcpus);
+                cpus.push(cpu.ok_or_else(|| bad(&item.at, "there is no such pCPU".into()))?);
+            }
+            cpus.sort_unstable();
+            cpus.dedup();
+            Ok(cpus)
+        }
+        Value::Array(_) => Err(bad(&node.at, "this needs at least one pCPU".into())),
+        _ => Err(r.wrong_type(key, node)),
+    }
+}
+
+/// The affinities of so many vCPUs; empty if `r` says nothing about them.
+pub(super) fn affinity(r: &Reader<'_>, vcpus: u32, pcpus: u32) -> Result<Vec<Vec<u32>>> {
+    let Some(node) = r.node("affinity") else { return Ok(Vec::new()) };
+    let one = |node: &Node| cpu_list(r, "affinity", node, pcpus);
     match &node.value {
         Value::Array(items) => {
             if items.len() != vcpus as usize {
                 return Err(r.error(
                     "affinity",
-                    format!("`{full}` has {} lists for {vcpus} vCPUs", items.len()),
+                    format!("`{}` has {} lists for {vcpus} vCPUs", r.full("affinity"), items.len()),
                     "give one list for each vCPU, or a single text such as \"0-3\" for all of them",
                 ));
             }

@@ -2,6 +2,8 @@
 //! together.
 
 mod domain;
+mod event;
+mod pools;
 
 use super::keys::ROOT;
 use super::quantity::format_time;
@@ -33,12 +35,11 @@ pub(crate) fn scenario(
         Some(reader) => host(reader)?,
         None => return Err(root.error("host", "there is no [host]", "add a [host] table")),
     };
-    let pcpus = host.pcpus();
     let mut domains: Vec<Domain> = Vec::new();
     let mut names = BTreeSet::new();
     let mut vcpus = 0;
     for (i, reader) in root.tables("domain")?.iter().enumerate() {
-        let domain = domain(reader, i, pcpus, &host.scheduler)?;
+        let domain = domain(reader, i, &host)?;
         if !names.insert(domain.name.clone()) {
             return Err(reader.error(
                 "name",
@@ -56,15 +57,19 @@ pub(crate) fn scenario(
         }
         domains.push(domain);
     }
-    Ok(Scenario {
+    let events = root.tables("event")?;
+    let scenario = Scenario {
         name: root.text("name")?.unwrap_or_else(|| default_name.to_owned()),
         description: root.text("description")?.unwrap_or_default(),
         seed: root.u64("seed")?,
         limit: root.some_time("limit")?,
         to_the_limit: root.boolean("to_the_limit")?,
+        events: events.iter().map(|r| event::event(r, &host, &domains)).collect::<Result<_>>()?,
         host,
         domains,
-    })
+    };
+    event::are_possible(&scenario, &events)?;
+    Ok(scenario)
 }
 
 fn host(r: &Reader<'_>) -> Result<Host> {
@@ -90,6 +95,7 @@ fn host(r: &Reader<'_>) -> Result<Host> {
         params: params::of_scheduler(r, &scheduler)?,
         scheduler,
         costs: r.table("costs")?.as_ref().map_or_else(|| Ok(Costs::default()), costs)?,
+        pools: pools::pools(r, pcpus as u32)?,
         pause_loop_exiting: r.table("pause_loop_exiting")?.as_ref().map(pause_loop).transpose()?,
         directed_yield: r.boolean("directed_yield")?,
         halt_polling: r.table("halt_polling")?.as_ref().map(halt_polling).transpose()?,

@@ -26,6 +26,12 @@ pub(crate) const DOMAIN: Section = Section {
             "Parameters that the host's scheduler has for domains.",
         ),
         key(
+            "pool",
+            Text,
+            Means("the host's own"),
+            "Pool in which it starts; `host` is the host's own.",
+        ),
+        key(
             "affinity",
             Cpus,
             Means("all pCPUs"),

@@ -91,7 +91,7 @@ impl Section {
 }
 
 use Absent::{Is, Means, Required};
-use Kind::{Integer, Params, Scheduler, Table, Tables, Text, Texts, Time};
+use Kind::{Cpus, Integer, Params, Scheduler, Table, Tables, Text, Texts, Time};
 
 const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) -> Key {
     Key { name, kind, absent, doc }
@@ -131,6 +131,12 @@ pub(crate) const ROOT: Section = Section {
         ),
         key("host", Table(&HOST), Required, "The machine and its hypervisor."),
         key("domain", Tables(&DOMAIN), Required, "The virtual machines, one `[[domain]]` each."),
+        key(
+            "event",
+            Tables(&EVENT),
+            Means("nothing changes"),
+            "What the administrator does at a simulated time, one `[[event]]` each.",
+        ),
         key(
             "vary",
             Tables(&VARY),
@@ -188,6 +194,12 @@ pub(crate) const HOST: Section = Section {
             Means("the profile's"),
             "What differs from the profile.",
         ),
+        key(
+            "pool",
+            Tables(&POOL),
+            Means("one pool"),
+            "Parts of the machine with schedulers of their own, one `[[host.pool]]` each.",
+        ),
         key("costs", Table(&COSTS), Means("those below"), "What things cost on this machine."),
         key(
             "pause_loop_exiting",
@@ -229,6 +241,66 @@ pub(crate) const GOVERNOR: Section = Section {
             integer(1, 1000),
             Is("700"),
             "Speed of a quiet socket, in thousandths of full speed.",
+        ),
+    ],
+};
+
+pub(crate) const POOL: Section = Section {
+    heading: "[[host.pool]]",
+    doc: "Some of the pCPUs, with a scheduler of their own; load in one pool never touches another. \
+          The host's own pool, called `host`, has all pCPUs that are in none of these, and always \
+          pCPU 0.",
+    keys: &[
+        key("name", Text, Required, "Name; no two pools share one."),
+        key("cpus", Cpus, Means("none at first"), "Its pCPUs, such as \"4-7\"."),
+        key("scheduler", Scheduler, Is("credit"), "Scheduler or profile of one."),
+        key(
+            "scheduler_params",
+            Params(Whose::Scheduler),
+            Means("the profile's"),
+            "What differs from the profile.",
+        ),
+    ],
+};
+
+pub(crate) const EVENT: Section = Section {
+    heading: "[[event]]",
+    doc: "Something that the administrator does while the guests run: exactly one of `weight`, \
+          `cap`, `affinity`, `pause`, `unpause` and `pool`. What the hypervisor would refuse is an \
+          error of the scenario; only something that is still on its way to another pool is found \
+          out in the run, and reported. vCPUs are not plugged in and out: the simulated kernel \
+          could not move their tasks; pause them, or begin with fewer.",
+    keys: &[
+        key("at", ANY, Required, "When. Events of one time happen in the order of the file."),
+        key("domain", Text, Means("none, with `pcpu`"), "Name of the domain that is meant."),
+        key(
+            "vcpu",
+            integer(0, 65_535),
+            Means("all of the domain"),
+            "Only this vCPU, from 0; with `affinity`, `pause` and `unpause`.",
+        ),
+        key("pcpu", integer(0, 65_535), Means("none"), "A pCPU that goes to another `pool`."),
+        key("weight", integer(1, 65_535), Means("as it is"), "New weight."),
+        key(
+            "cap",
+            integer(0, 6_553_600),
+            Means("as it is"),
+            "New cap in percent of one pCPU, at most 100 x vcpus; 0 is no cap.",
+        ),
+        key("affinity", Cpus, Means("as it is"), "Where vCPUs may run, as for a domain."),
+        key(
+            "pause",
+            Kind::Boolean,
+            Is("false"),
+            "It does not run until it is unpaused; pauses nest.",
+        ),
+        key("unpause", Kind::Boolean, Is("false"), "Ends one pause."),
+        key(
+            "pool",
+            Text,
+            Means("as it is"),
+            "The domain, or `pcpu`, goes to this pool. A domain has default weight, cap, parameters \
+             and affinity there. A pCPU goes when what it runs has left it.",
         ),
     ],
 };
@@ -334,6 +406,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &ROOT,
     &HOST,
     &GOVERNOR,
+    &POOL,
     &PAUSE_LOOP_EXITING,
     &HALT_POLLING,
     &COSTS,
@@ -345,5 +418,6 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &KERNEL_LOCK,
     &SCHEDBENCH,
     &PHASES,
+    &EVENT,
     &VARY,
 ];

@@ -1,0 +1,116 @@
+//! Events: what the administrator does while the guests run.
+
+use super::Result;
+use super::domain::affinity;
+use super::pools::pool_of;
+use crate::scenario_file::reader::Reader;
+use crate::scenario_file::suggest::nearest;
+use overspin_scenario::{Change, Domain, Event, Host, Scenario};
+use overspin_sim::SimError;
+
+/// Keys that say what is done; an event has one of them.
+const ACTIONS: [&str; 6] = ["weight", "cap", "affinity", "pause", "unpause", "pool"];
+
+/// One event on this host with these domains.
+pub(super) fn event(r: &Reader<'_>, host: &Host, domains: &[Domain]) -> Result<Event> {
+    Ok(Event { at: r.some_time("at")?, change: change(r, host, domains)? })
+}
+
+fn change(r: &Reader<'_>, host: &Host, domains: &[Domain]) -> Result<Change> {
+    let action = action(r)?;
+    let pcpu = r.integer("pcpu")?;
+    if let Some(pcpu) = pcpu {
+        let other = ["domain", "vcpu"].into_iter().find(|key| r.node(key).is_some());
+        if let Some(key) = other.or((action != "pool").then_some(action)) {
+            return Err(r.error(
+                key,
+                format!("`{key}` and `pcpu` do not go together"),
+                "a pCPU can only go to another `pool`",
+            ));
+        }
+        return Ok(Change::MovePcpu { pcpu: pcpu as u32, pool: pool_of(r, host)? });
+    }
+    let domain = domain(r, domains)?;
+    let vcpus = domains[domain as usize].vcpus;
+    let vcpu = match r.integer("vcpu")? {
+        Some(v) if matches!(action, "weight" | "cap" | "pool") => {
+            return Err(r.error(
+                "vcpu",
+                format!("`{action}` is of a whole domain, not of vCPU {v}"),
+                "leave `vcpu` out",
+            ));
+        }
+        Some(v) if v >= u64::from(vcpus) => {
+            return Err(r.error(
+                "vcpu",
+                format!("`{}`: there is no vCPU {v}", r.full("vcpu")),
+                format!("the domain has vCPUs 0 to {}", vcpus - 1),
+            ));
+        }
+        Some(v) => Some(v as u32),
+        None => None,
+    };
+    Ok(match action {
+        "weight" => Change::Weight { domain, weight: r.u32("weight")? },
+        "cap" => Change::Cap { domain, cap: r.u32("cap")? },
+        "affinity" => {
+            let count = if vcpu.is_some() { 1 } else { vcpus };
+            Change::Affinity { domain, vcpu, affinity: affinity(r, count, host.pcpus())? }
+        }
+        "pause" => Change::Pause { domain, vcpu },
+        "unpause" => Change::Unpause { domain, vcpu },
+        _ => Change::MoveDomain { domain, pool: pool_of(r, host)? },
+    })
+}
+
+/// The one key that says what is done.
+fn action(r: &Reader<'_>) -> Result<&'static str> {
+    let mut given = ACTIONS.into_iter().filter(|key| r.node(key).is_some());
+    let Some(action) = given.next() else {
+        let help = format!("give one of: {}", ACTIONS.join(", "));
+        return Err(r.error("", "this event does nothing", help));
+    };
+    if let Some(second) = given.next() {
+        return Err(r.error(
+            second,
+            format!("`{second}` and `{action}` are two changes"),
+            "give each change an [[event]] of its own; they may have the same time",
+        ));
+    }
+    if let "pause" | "unpause" = action
+        && !r.boolean(action)?
+    {
+        let help = "write `pause = true` or `unpause = true`";
+        return Err(r.error(action, format!("`{action} = false` does nothing"), help));
+    }
+    Ok(action)
+}
+
+fn domain(r: &Reader<'_>, domains: &[Domain]) -> Result<u32> {
+    let names = || domains.iter().map(|d| d.name.as_str());
+    let known = || format!("domains are: {}", names().collect::<Vec<_>>().join(", "));
+    let Some(name) = r.text("domain")? else {
+        return Err(r.error("domain", "`domain` is missing in [[event]]", known()));
+    };
+    if let Some(i) = names().position(|n| n == name) {
+        return Ok(i as u32);
+    }
+    let guess = match nearest(&name, names()) {
+        Some(near) => format!("did you mean `{near}`? "),
+        None => String::new(),
+    };
+    let message = format!("`{}`: there is no domain `{name}`", r.full("domain"));
+    Err(r.error("domain", message, guess + &known()))
+}
+
+/// The hypervisor would carry out all events; `readers` are theirs.
+pub(super) fn are_possible(scenario: &Scenario, readers: &[Reader<'_>]) -> Result<()> {
+    // What else is wrong with the scenario is said elsewhere.
+    let Err(SimError::Event { index, cause }) = overspin_sim::check(scenario) else {
+        return Ok(());
+    };
+    let r = &readers[index];
+    let key = ACTIONS.into_iter().find(|key| r.node(key).is_some()).unwrap_or("at");
+    let what = scenario.events[index].change.describe(scenario);
+    Err(r.error(key, format!("{what}: {cause}"), "the hypervisor would refuse this"))
+}

@@ -1,0 +1,108 @@
+//! Pools: pCPUs with a scheduler of their own, and who is in them.
+
+use super::Result;
+use super::domain::cpu_list;
+use crate::names;
+use crate::scenario_file::params;
+use crate::scenario_file::reader::Reader;
+use crate::scenario_file::suggest::nearest;
+use overspin_scenario::{Host, Pool};
+
+/// What the pool of the host itself is called.
+const OWN: &str = "host";
+
+/// The pools that `host` reads, of a host with so many pCPUs.
+pub(super) fn pools(host: &Reader<'_>, pcpus: u32) -> Result<Vec<Pool>> {
+    let mut pools: Vec<Pool> = Vec::new();
+    for r in host.tables("pool")? {
+        let pool = pool(&r, pcpus)?;
+        if pool.name == OWN || pools.iter().any(|p| p.name == pool.name) {
+            return Err(r.error(
+                "name",
+                format!("there is a pool called `{}` already", pool.name),
+                format!("give each pool a name of its own; `{OWN}` is the one of the host itself"),
+            ));
+        }
+        let taken = |cpu: &&u32| pools.iter().any(|p| p.cpus.contains(cpu));
+        if let Some(cpu) = pool.cpus.iter().find(taken) {
+            return Err(r.error(
+                "cpus",
+                format!("pCPU {cpu} is in a pool before this one"),
+                "a pCPU is in one pool",
+            ));
+        }
+        pools.push(pool);
+    }
+    Ok(pools)
+}
+
+fn pool(r: &Reader<'_>, pcpus: u32) -> Result<Pool> {
+    let cpus = r.node("cpus").map(|node| cpu_list(r, "cpus", node, pcpus)).transpose()?;
+    let cpus = cpus.unwrap_or_default();
+    if cpus.contains(&0) {
+        return Err(r.error(
+            "cpus",
+            "pCPU 0, the boot pCPU, stays in the host's own pool",
+            "leave it out; the host's own pool has all pCPUs that are in no other",
+        ));
+    }
+    let schedulers: Vec<&'static str> = names::schedulers().iter().map(|s| s.name).collect();
+    let scheduler = r.name("scheduler", &schedulers)?;
+    let params = params::of_scheduler(r, &scheduler)?;
+    Ok(Pool { name: r.text("name")?.unwrap_or_default(), cpus, scheduler, params })
+}
+
+/// The pool that `r` names by its key `pool`, the host's own if it names none.
+pub(super) fn pool_of(r: &Reader<'_>, host: &Host) -> Result<u32> {
+    let Some(name) = r.text("pool")?.filter(|name| name != OWN) else { return Ok(0) };
+    if let Some(i) = host.pools.iter().position(|p| p.name == name) {
+        return Ok(i as u32 + 1);
+    }
+    let known: Vec<&str> =
+        std::iter::once(OWN).chain(host.pools.iter().map(|p| &*p.name)).collect();
+    let guess = match nearest(&name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`? "),
+        None => String::new(),
+    };
+    Err(r.error(
+        "pool",
+        format!("`{}`: there is no pool `{name}`", r.full("pool")),
+        format!("{guess}pools are: {}", known.join(", ")),
+    ))
+}
+
+/// The scheduler of pool `pool`.
+pub(super) fn scheduler_of(host: &Host, pool: u32) -> &str {
+    match pool.checked_sub(1) {
+        Some(i) => &host.pools[i as usize].scheduler,
+        None => &host.scheduler,
+    }
+}
+
+/// Whether pCPU `cpu` is in pool `pool` at the start.
+fn contains(host: &Host, pool: u32, cpu: u32) -> bool {
+    match pool.checked_sub(1) {
+        Some(i) => host.pools[i as usize].cpus.contains(&cpu),
+        None => !host.pools.iter().any(|p| p.cpus.contains(&cpu)),
+    }
+}
+
+/// Every vCPU of a domain with this affinity can run somewhere in its pool.
+pub(super) fn can_run(r: &Reader<'_>, host: &Host, pool: u32, affinity: &[Vec<u32>]) -> Result<()> {
+    if !(0..host.pcpus()).any(|cpu| contains(host, pool, cpu)) {
+        return Err(r.error(
+            "pool",
+            format!("`{}`: this pool has no pCPU at the start", r.full("pool")),
+            "give it one, or let the domain start elsewhere and move it with an [[event]]",
+        ));
+    }
+    let nowhere = |list: &&Vec<u32>| !list.iter().any(|cpu| contains(host, pool, *cpu));
+    match affinity.iter().position(|list| nowhere(&list)) {
+        Some(v) => Err(r.error(
+            "affinity",
+            format!("`{}`: vCPU {v} may run on no pCPU of its pool", r.full("affinity")),
+            "an affinity needs at least one pCPU of the pool that the domain is in",
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,276 @@
+//! What an administrator does: pools are made, domains created in them, and the events of the
+//! scenario carried out, all through the hypervisor's own operations.
+//!
+//! Whether an event is possible is found out by carrying all of them out, in order, on a machine on
+//! which nothing runs; so what is refused, and why, is said in one place, the hypervisor's. On the
+//! running machine an event can be refused for one more reason: something that it concerns is still
+//! on its way to another pool. That is reported in the outcome.
+
+use crate::SimError;
+use crate::world::World;
+use overspin_scenario::{Change, ChangeOutcome, Domain, NS, Scenario, Setting, Settings};
+use overspin_sched::{
+    Action, Affinity, DomainId, DomainParams, Nanos, ParamValue, Params, PcpuId, PoolId, Pools,
+    SchedError, Topology, VcpuId, Whose,
+};
+
+fn nanos(time: overspin_scenario::Picos) -> Nanos {
+    Nanos::try_from(time / NS).unwrap_or(Nanos::MAX)
+}
+
+/// Parameters of a scenario as a scheduler takes them: times in whole nanoseconds.
+#[must_use]
+pub fn scheduler_params(settings: &Settings) -> Params {
+    settings.iter().fold(Params::default(), |params, (key, setting)| {
+        let value = match setting {
+            Setting::Time(time) => ParamValue::Time(nanos(*time)),
+            Setting::Number(n) => ParamValue::Number(*n),
+            Setting::Flag(on) => ParamValue::Flag(*on),
+            Setting::Word(word) => ParamValue::Word(word.clone()),
+        };
+        params.with(key, value)
+    })
+}
+
+fn invalid(error: SchedError) -> SimError {
+    SimError::Invalid(error.to_string())
+}
+
+/// The hypervisor of a scenario; [`start`] makes its other pools.
+pub(crate) fn hypervisor(scenario: &Scenario) -> Result<Pools, SimError> {
+    let host = &scenario.host;
+    let topology = Topology {
+        sockets: host.sockets,
+        cores_per_socket: host.cores,
+        threads_per_core: host.threads,
+    };
+    let scheduler = overspin_sched::make(&host.scheduler, &scheduler_params(&host.params));
+    Ok(Pools::new(topology, scheduler.map_err(invalid)?))
+}
+
+/// Starts the scheduler of the host, and makes the other pools.
+pub(crate) fn start(
+    scenario: &Scenario,
+    h: &mut Pools,
+    out: &mut Vec<Action>,
+) -> Result<(), SimError> {
+    h.start(0, out);
+    for pool in &scenario.host.pools {
+        let named = |e: SchedError| SimError::Invalid(format!("pool `{}`: {e}", pool.name));
+        let scheduler = overspin_sched::make(&pool.scheduler, &scheduler_params(&pool.params));
+        let id = h.create_pool(0, scheduler.map_err(named)?, out);
+        for pcpu in &pool.cpus {
+            if h.pcpus_of(PoolId(0)).all(|p| p.0 != *pcpu) {
+                let what = format!("pool `{}`: pCPU {pcpu} is not there to be had", pool.name);
+                return Err(SimError::Invalid(what));
+            }
+            h.move_pcpu(0, PcpuId(*pcpu), id, out).map_err(named)?;
+        }
+    }
+    Ok(())
+}
+
+fn affinity_of(pcpus: Option<&Vec<u32>>) -> Affinity {
+    match pcpus {
+        Some(list) if !list.is_empty() => Affinity::hard(list.iter().copied()),
+        _ => Affinity::any(),
+    }
+}
+
+/// Creates a domain and its vCPUs, which are down.
+pub(crate) fn create(
+    h: &mut Pools,
+    domain: &Domain,
+    out: &mut Vec<Action>,
+) -> Result<(), SimError> {
+    let named = |e: SchedError| SimError::Invalid(format!("domain `{}`: {e}", domain.name));
+    let params = DomainParams { weight: domain.weight, cap: domain.cap };
+    let pool = PoolId(domain.pool);
+    if h.hypervisor(pool).is_some() && h.pcpus_of(pool).next().is_none() {
+        return Err(named(SchedError::PoolWithoutPcpus(pool)));
+    }
+    let id = h.create_domain(pool, params).map_err(named)?;
+    let own = scheduler_params(&domain.params);
+    h.on_domain(id, out, |h, d, out| h.configure(0, Whose::Domain(d), &own, out)).map_err(named)?;
+    for i in 0..domain.vcpus {
+        let affinity = affinity_of(domain.affinity.get(i as usize));
+        h.create_vcpu(0, id, affinity, out).map_err(named)?;
+    }
+    // Only now the number of vCPUs is known, which limits the cap.
+    params.check(Some(domain.vcpus)).map_err(named)
+}
+
+/// Weights and caps as they are now: the hypervisor sets both at once.
+pub(crate) fn initial_params(scenario: &Scenario) -> Vec<DomainParams> {
+    let params = |d: &Domain| DomainParams { weight: d.weight, cap: d.cap };
+    scenario.domains.iter().map(params).collect()
+}
+
+/// Carries out a change.
+fn apply(
+    scenario: &Scenario,
+    params: &mut [DomainParams],
+    h: &mut Pools,
+    now: Nanos,
+    change: &Change,
+    out: &mut Vec<Action>,
+) -> Result<(), SchedError> {
+    // The vCPUs that are meant, over all domains.
+    let vcpus = |domain: u32, vcpu: Option<u32>| {
+        let counts = scenario.domains.iter().map(|d| d.vcpus);
+        let first: u32 = counts.clone().take(domain as usize).sum();
+        let count = scenario.domains.get(domain as usize).map_or(0, |d| d.vcpus);
+        match vcpu {
+            _ if count == 0 => Err(SchedError::UnknownDomain(DomainId(domain))),
+            Some(v) if v >= count => Err(SchedError::UnknownVcpu(VcpuId(v))),
+            Some(v) => Ok(first + v..first + v + 1),
+            None => Ok(first..first + count),
+        }
+    };
+    let set = |params: &mut [DomainParams],
+               h: &mut Pools,
+               domain: u32,
+               new: DomainParams,
+               out: &mut Vec<Action>| {
+        let d = DomainId(domain);
+        if h.pool_of_domain(d).1.is_some() {
+            return Err(SchedError::DomainMoves(d));
+        }
+        h.on_domain(d, out, |h, d, out| h.set_domain(now, d, new, out))?;
+        params[domain as usize] = new;
+        Ok(())
+    };
+    match change {
+        Change::Weight { domain, weight } => {
+            vcpus(*domain, None)?;
+            let new = DomainParams { weight: *weight, ..params[*domain as usize] };
+            set(params, h, *domain, new, out)
+        }
+        Change::Cap { domain, cap } => {
+            vcpus(*domain, None)?;
+            let new = DomainParams { cap: *cap, ..params[*domain as usize] };
+            set(params, h, *domain, new, out)
+        }
+        Change::Affinity { domain, vcpu, affinity } => {
+            let vcpus = vcpus(*domain, *vcpu)?;
+            if h.pool_of_domain(DomainId(*domain)).1.is_some() {
+                return Err(SchedError::DomainMoves(DomainId(*domain)));
+            }
+            for (v, list) in vcpus.zip(affinity) {
+                let affinity = affinity_of(Some(list));
+                h.on_vcpu(VcpuId(v), out, |h, v, out| h.set_affinity(now, v, affinity, out))?;
+            }
+            Ok(())
+        }
+        Change::Pause { domain, vcpu } => {
+            let range = vcpus(*domain, *vcpu)?;
+            match vcpu {
+                Some(_) => h.on_vcpu(VcpuId(range.start), out, |h, v, out| h.pause(now, v, out)),
+                None => {
+                    h.on_domain(DomainId(*domain), out, |h, d, out| h.pause_domain(now, d, out));
+                }
+            }
+            Ok(())
+        }
+        Change::Unpause { domain, vcpu } => {
+            let range = vcpus(*domain, *vcpu)?;
+            match vcpu {
+                Some(_) => h.on_vcpu(VcpuId(range.start), out, |h, v, out| h.unpause(now, v, out)),
+                None => {
+                    h.on_domain(DomainId(*domain), out, |h, d, out| h.unpause_domain(now, d, out));
+                }
+            }
+            Ok(())
+        }
+        Change::MoveDomain { domain, pool } => {
+            vcpus(*domain, None)?;
+            let (d, pool) = (DomainId(*domain), PoolId(*pool));
+            let stays = h.pool_of_domain(d) == (pool, None);
+            h.move_domain(now, d, pool, out)?;
+            if !stays {
+                params[*domain as usize] = DomainParams::default();
+            }
+            Ok(())
+        }
+        Change::MovePcpu { pcpu, pool } => h.move_pcpu(now, PcpuId(*pcpu), PoolId(*pool), out),
+    }
+}
+
+/// Finds the first event that is not possible, if pools and domains are.
+pub(crate) fn rehearse(scenario: &Scenario) -> Result<(), SimError> {
+    let mut h = hypervisor(scenario)?;
+    let out = &mut Vec::new();
+    start(scenario, &mut h, out)?;
+    for domain in &scenario.domains {
+        create(&mut h, domain, out)?;
+    }
+    let mut params = initial_params(scenario);
+    let mut pauses = vec![0_u32; scenario.domains.iter().map(|d| 1 + d.vcpus as usize).sum()];
+    for index in in_time_order(scenario) {
+        let event = &scenario.events[index];
+        let refused = |cause: String| SimError::Event { index, cause };
+        let done = apply(scenario, &mut params, &mut h, nanos(event.at), &event.change, out);
+        done.map_err(|e| refused(e.to_string()))?;
+        paired(scenario, &mut pauses, &event.change).map_err(refused)?;
+        out.clear();
+    }
+    Ok(())
+}
+
+/// Counts pauses; the hypervisor takes an unpause without a pause for nothing, which in a scenario is
+/// a slip.
+fn paired(scenario: &Scenario, pauses: &mut [u32], change: &Change) -> Result<(), String> {
+    let slot = |domain: u32, vcpu: Option<u32>| {
+        let before = scenario.domains.iter().take(domain as usize);
+        let first: usize = before.map(|d| 1 + d.vcpus as usize).sum();
+        first + vcpu.map_or(0, |v| 1 + v as usize)
+    };
+    match change {
+        Change::Pause { domain, vcpu } => pauses[slot(*domain, *vcpu)] += 1,
+        Change::Unpause { domain, vcpu } => {
+            let count = &mut pauses[slot(*domain, *vcpu)];
+            *count = count.checked_sub(1).ok_or("it is not paused then")?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Events by time, those of one time in the order of the scenario.
+fn in_time_order(scenario: &Scenario) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..scenario.events.len()).collect();
+    order.sort_by_key(|i| scenario.events[*i].at);
+    order
+}
+
+impl World {
+    /// Arms the events of the scenario.
+    pub(crate) fn arm_changes(&self) {
+        for index in in_time_order(&self.scenario) {
+            let at = self.scenario.events[index].at;
+            self.push(at, crate::events::Event::Change { index: index as u32 });
+        }
+    }
+
+    /// Carries out an event of the scenario.
+    pub(crate) fn change(&self, index: u32) {
+        let event = &self.scenario.events[index as usize];
+        self.mix(u64::from(index) | 1 << 42);
+        let done = {
+            let mut params = self.params.borrow_mut();
+            self.hypervisor(crate::memory::NONE, |h, now, out| {
+                apply(&self.scenario, &mut params, h, now, &event.change, out)
+            })
+        };
+        self.changes.borrow_mut().push(ChangeOutcome {
+            at: self.now.get(),
+            change: event.change.clone(),
+            refused: done.err().map(|e| e.to_string()),
+        });
+    }
+
+    /// Whether the administrator has not done everything yet.
+    pub(crate) fn changes_to_come(&self) -> bool {
+        self.changes.borrow().len() < self.scenario.events.len()
+    }
+}
