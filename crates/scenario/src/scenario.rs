@@ -253,6 +253,8 @@ pub struct Domain {
     pub lock: String,
     /// Wait-loop iterations before a blocking lock's slow path.
     pub spin_budget: Option<u32>,
+    /// Paravirtual locks behave as on bare hardware.
+    pub nopvspin: bool,
     /// Its kernel.
     pub kernel: Kernel,
     /// What it does.
@@ -333,6 +335,33 @@ pub struct BurnWait {
     pub wait: Picos,
     /// How many items each thread does; 0 is until the limit.
     pub count: u64,
+    /// How `burn` varies.
+    pub burn_distribution: Distribution,
+    /// How `wait` varies. Threads with random waits begin with one.
+    pub wait_distribution: Distribution,
+}
+
+impl Default for BurnWait {
+    fn default() -> Self {
+        Self {
+            threads: 0,
+            burn: 10 * MS,
+            wait: 0,
+            count: 0,
+            burn_distribution: Distribution::Fixed,
+            wait_distribution: Distribution::Fixed,
+        }
+    }
+}
+
+/// How a time varies around its mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    /// It does not.
+    Fixed,
+    /// Exponentially.
+    Exponential,
 }
 
 /// A schedbench worker: one loop on each vCPU that serves items in the order of their times.

@@ -2,7 +2,9 @@
 //! a panic and without standing still. Locks, schedulers and affinities check what is theirs.
 
 use crate::SimError;
-use overspin_scenario::{Again, Costs, Domain, Host, NS, Picos, SEC, Scenario, Step, US, Workload};
+use overspin_scenario::{
+    Again, Costs, Distribution, Domain, Host, NS, Picos, SEC, Scenario, Step, US, Workload,
+};
 use overspin_sched::Topology;
 
 /// Longest time anywhere: 1,000 hours. Sums of a few of them fit 64 bits.
@@ -134,7 +136,10 @@ fn domain(d: &Domain) -> Result<(), SimError> {
             if w.burn == 0 && w.wait == 0 {
                 return bad(format!("{name}: burn and wait are both 0: time would stand still"));
             }
-            at_most(&name, &[("burn", w.burn), ("wait", w.wait)], LONGEST)
+            // A draw of 64 bits is at most 45 times the mean.
+            let most = |d| if d == Distribution::Exponential { LONGEST / 45 } else { LONGEST };
+            at_most(&name, &[("burn", w.burn)], most(w.burn_distribution))?;
+            at_most(&name, &[("wait", w.wait)], most(w.wait_distribution))
         }
         Workload::Kernbench(w) => {
             at_most(&name, &[("user", w.user), ("system", w.system)], LONGEST)?;

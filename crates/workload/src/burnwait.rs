@@ -1,7 +1,7 @@
 //! Threads that compute and sleep in turn: hogs, batch jobs, and things that wake like I/O.
 
 use crate::{Mode, Program, WorkloadInfo};
-use overspin_scenario::BurnWait;
+use overspin_scenario::{BurnWait, Distribution};
 
 pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
     name: "burn-wait",
@@ -15,12 +15,22 @@ pub(crate) fn start(w: &BurnWait, vcpus: u32) -> Vec<(String, Option<u32>, Progr
         .map(|i| {
             let w = w.clone();
             let program: Program = Box::new(move |env| {
+                let mut random = env.random(0);
+                let mut time = |mean, distribution| match distribution {
+                    Distribution::Fixed => mean,
+                    Distribution::Exponential => random.exponential(mean),
+                };
+                // Threads that all began with work would queue up first; with a wait, which has no
+                // memory, the run begins as it goes on.
+                if w.wait_distribution == Distribution::Exponential {
+                    env.sleep(time(w.wait, w.wait_distribution));
+                }
                 let mut done = 0;
                 while w.count == 0 || done < w.count {
-                    env.compute(w.burn, Mode::User);
+                    env.compute(time(w.burn, w.burn_distribution), Mode::User);
                     env.item_done();
                     done += 1;
-                    env.sleep(w.wait);
+                    env.sleep(time(w.wait, w.wait_distribution));
                 }
             });
             (format!("burn{i}"), Some(i % vcpus), program)

@@ -109,6 +109,7 @@ fn scenario(
                 affinity: Vec::new(),
                 lock: "ticket".into(),
                 spin_budget: None,
+                nopvspin: false,
                 kernel: Kernel { hz, ..Kernel::default() },
                 workload: workload.clone(),
             })
@@ -166,8 +167,13 @@ fn contention(vcpus: u32, count: u64) -> Case {
 }
 
 fn large_host() -> Case {
-    let workload =
-        Workload::BurnWait(BurnWait { threads: 0, burn: 300 * US, wait: 2 * MS, count: 0 });
+    let workload = Workload::BurnWait(BurnWait {
+        threads: 0,
+        burn: 300 * US,
+        wait: 2 * MS,
+        count: 0,
+        ..BurnWait::default()
+    });
     let name = "1,000 pCPUs x 10,000 vCPUs burn and wait";
     let mut memory = Figure::new(format!("{name}: peak memory"), "MiB", Some(2048.0), peak_memory);
     memory.at_most = true;
@@ -180,8 +186,13 @@ fn large_host() -> Case {
 
 /// The same load on a thousandth of the host: what the large one is compared with.
 fn small_host() -> Case {
-    let workload =
-        Workload::BurnWait(BurnWait { threads: 0, burn: 300 * US, wait: 2 * MS, count: 0 });
+    let workload = Workload::BurnWait(BurnWait {
+        threads: 0,
+        burn: 300 * US,
+        wait: 2 * MS,
+        count: 0,
+        ..BurnWait::default()
+    });
     Case {
         scenario: scenario(4, 10, 4, 100, 60 * SEC, &workload),
         figures: vec![Figure::new(

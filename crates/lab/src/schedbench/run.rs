@@ -91,6 +91,7 @@ pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenar
             affinity: Vec::new(),
             lock: "ticket".into(),
             spin_budget: None,
+            nopvspin: false,
             kernel: kernel(vcpus),
             workload: Workload::Schedbench(workload.clone()),
         }));

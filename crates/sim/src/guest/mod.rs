@@ -87,7 +87,7 @@ impl Guest {
             world,
             count: named_locks.len() + domain.vcpus as usize,
             cpus: domain.vcpus as usize,
-            tuning: Tuning { spin_budget: domain.spin_budget, nopvspin: false },
+            tuning: Tuning { spin_budget: domain.spin_budget, nopvspin: domain.nopvspin },
         };
         let bank = kinds(&domain.lock, make)
             .ok_or_else(|| SimError::UnknownLock {

@@ -33,6 +33,7 @@ pub fn domain(vcpus: u32, lock: &str, workload: Workload) -> Domain {
         affinity: Vec::new(),
         lock: lock.into(),
         spin_budget: None,
+        nopvspin: false,
         kernel: Kernel::default(),
         workload,
     }
@@ -64,7 +65,7 @@ pub fn lock_loop(section: Picos, outside: Picos) -> LockLoop {
 
 /// Threads that compute without end, in items of a millisecond; one on each vCPU.
 pub fn hog() -> Workload {
-    Workload::BurnWait(BurnWait { threads: 0, burn: MS, wait: 0, count: 0 })
+    Workload::BurnWait(BurnWait { threads: 0, burn: MS, wait: 0, count: 0, ..BurnWait::default() })
 }
 
 /// A small parallel compile with two kernel locks.

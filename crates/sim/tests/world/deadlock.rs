@@ -204,7 +204,13 @@ fn long_sections_and_long_sleeps_are_no_deadlock() {
     let guest = domain(2, "ticket", Workload::LockLoop(work));
     let outcome = run(&scenario(host(1, "credit"), vec![guest], 200 * SEC), 1);
     assert_eq!(outcome.ending, Ending::Finished);
-    let work = overspin_scenario::BurnWait { threads: 0, burn: MS, wait: 40 * SEC, count: 2 };
+    let work = overspin_scenario::BurnWait {
+        threads: 0,
+        burn: MS,
+        wait: 40 * SEC,
+        count: 2,
+        ..overspin_scenario::BurnWait::default()
+    };
     let guest = domain(2, "ticket", Workload::BurnWait(work));
     let outcome = run(&scenario(host(1, "credit"), vec![guest], 200 * SEC), 1);
     assert_eq!(outcome.ending, Ending::Finished);

@@ -92,7 +92,7 @@ fn impossible_domains() {
 
 #[test]
 fn impossible_workloads() {
-    let still = BurnWait { threads: 0, burn: 0, wait: 0, count: 0 };
+    let still = BurnWait { threads: 0, burn: 0, wait: 0, count: 0, ..BurnWait::default() };
     assert_eq!(
         message(|s| s.domains[0].workload = Workload::BurnWait(still)),
         "domain `guest`: burn and wait are both 0: time would stand still"
@@ -145,7 +145,13 @@ fn a_refused_scenario_leaves_nothing_behind() {
 fn the_largest_legal_values_do_not_overflow() {
     let longest = 1_000 * 3_600 * SEC;
     let loops = Workload::LockLoop(lock_loop(longest, longest));
-    let burns = Workload::BurnWait(BurnWait { threads: 3, burn: longest, wait: longest, count: 0 });
+    let burns = Workload::BurnWait(BurnWait {
+        threads: 3,
+        burn: longest,
+        wait: longest,
+        count: 0,
+        ..BurnWait::default()
+    });
     for lock in overspin_locks::infos() {
         let mut host = host(1, "credit");
         (host.threads, host.smt_permille) = (2, 1);

@@ -4,7 +4,7 @@ use crate::common::{domain, hog, host, near, run, scenario, tickless};
 use overspin_scenario::{BurnWait, Ending, Host, MS, Picos, SEC, US, Workload};
 
 fn burn_wait(threads: u32, burn: Picos, wait: Picos, count: u64) -> Workload {
-    Workload::BurnWait(BurnWait { threads, burn, wait, count })
+    Workload::BurnWait(BurnWait { threads, burn, wait, count, ..BurnWait::default() })
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Options of the host: pause-loop exits, directed yields, halt polling.
 
-use crate::common::{domain, hog, host, lock_loop, near, run, scenario, tickless};
+use crate::common::{crowd, domain, hog, host, lock_loop, near, run, scenario, tickless};
 use overspin_scenario::{
     BurnWait, Costs, Domain, HaltPolling, Host, LockLoop, MS, NS, Outcome, PauseLoopExiting, Picos,
     SEC, Scenario, US, Workload,
@@ -125,7 +125,7 @@ fn locks_that_pause_between_looks_exit_too() {
 
 /// A task that sleeps for 100 us after each 100 us of work, alone on its pCPU.
 fn sleeper(polling: Option<HaltPolling>, wait: Picos) -> Outcome {
-    let work = BurnWait { threads: 1, burn: 100 * US, wait, count: 2000 };
+    let work = BurnWait { threads: 1, burn: 100 * US, wait, count: 2000, ..BurnWait::default() };
     let guest = tickless(1, "ticket", Workload::BurnWait(work));
     run(&scenario(Host { halt_polling: polling, ..host(1, "credit") }, vec![guest], 5 * SEC), 1)
 }
@@ -159,11 +159,32 @@ fn sleeps_longer_than_the_longest_window_are_not_polled() {
 #[test]
 fn nobody_polls_while_another_wants_the_pcpu() {
     for scheduler in ["credit", "cfs", "rr"] {
-        let work = BurnWait { threads: 1, burn: 100 * US, wait: 100 * US, count: 0 };
+        let work = BurnWait {
+            threads: 1,
+            burn: 100 * US,
+            wait: 100 * US,
+            count: 0,
+            ..BurnWait::default()
+        };
         let sleeper: Domain = tickless(1, "ticket", Workload::BurnWait(work));
         let options = Host { halt_polling: Some(HaltPolling::default()), ..host(1, scheduler) };
         let domains = vec![sleeper, domain(1, "ticket", hog())];
         let outcome = run(&scenario(options, domains, SEC), 1);
         assert_eq!(outcome.domains[0].vcpus[0].polling, 0, "{scheduler}");
+    }
+}
+
+#[test]
+fn nopvspin_keeps_the_waiters_of_paravirtual_locks_awake() {
+    for lock in ["pv-ticket", "pv-ticket-2012", "pv-qspinlock"] {
+        let sleeps = |nopvspin| {
+            let mut s = crowd(lock, 2, SEC / 5);
+            s.domains[0].nopvspin = nopvspin;
+            s.domains[0].spin_budget = Some(100);
+            let outcome = run(&s, 1);
+            outcome.domains[0].locks[0].slow_paths
+        };
+        assert!(sleeps(false) > 0, "{lock} sleeps");
+        assert_eq!(sleeps(true), 0, "{lock} does not with nopvspin");
     }
 }

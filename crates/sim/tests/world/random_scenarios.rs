@@ -15,7 +15,7 @@ fn workload() -> impl Strategy<Value = Workload> {
         });
     let burns =
         (0..6_u32, NS..3 * MS, 0..3 * MS, 0..10_u64).prop_map(|(threads, burn, wait, count)| {
-            Workload::BurnWait(BurnWait { threads, burn, wait, count })
+            Workload::BurnWait(BurnWait { threads, burn, wait, count, ..BurnWait::default() })
         });
     prop_oneof![3 => loops, 2 => burns, 1 => (1..4_u32, 0..3_u32).prop_map(|(j, u)| kernbench(j, u))]
 }

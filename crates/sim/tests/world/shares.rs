@@ -57,7 +57,7 @@ fn a_cap_of_half_a_pcpu_gives_half_a_pcpu_to_one_who_is_alone() {
 
 #[test]
 fn a_busy_sibling_slows_a_hardware_thread_by_the_stated_factor() {
-    let work = BurnWait { threads: 0, burn: 600 * US, wait: 0, count: 100 };
+    let work = BurnWait { threads: 0, burn: 600 * US, wait: 0, count: 100, ..BurnWait::default() };
     let one = || tickless(1, "ticket", Workload::BurnWait(work.clone()));
     let core = Host { cores: 1, threads: 2, smt_permille: 600, ..host(1, "null") };
     let alone = run(&scenario(core.clone(), vec![one()], SEC), 1);
@@ -71,7 +71,7 @@ fn a_busy_sibling_slows_a_hardware_thread_by_the_stated_factor() {
 
 #[test]
 fn other_cores_do_not_slow_each_other() {
-    let work = BurnWait { threads: 0, burn: 600 * US, wait: 0, count: 100 };
+    let work = BurnWait { threads: 0, burn: 600 * US, wait: 0, count: 100, ..BurnWait::default() };
     let two = tickless(2, "ticket", Workload::BurnWait(work));
     let outcome = run(&scenario(Host { smt_permille: 600, ..host(2, "null") }, vec![two], SEC), 1);
     near(outcome.elapsed, 60 * MS, 40 * US);
@@ -85,7 +85,7 @@ fn other_cores_do_not_slow_each_other() {
 #[test]
 fn throughput_of_a_closed_network_is_its_asymptotic_bound() {
     let items = |threads: u32| {
-        let work = BurnWait { threads, burn: MS, wait: 9 * MS, count: 0 };
+        let work = BurnWait { threads, burn: MS, wait: 9 * MS, count: 0, ..BurnWait::default() };
         let guest = tickless(1, "ticket", Workload::BurnWait(work));
         let outcome = run(&scenario(host(1, "null"), vec![guest], SEC), 1);
         let d = &outcome.domains[0];
@@ -103,7 +103,7 @@ fn throughput_of_a_closed_network_is_its_asymptotic_bound() {
 
 /// A vCPU that computes for 1 ms and sleeps for 9 ms shares a pCPU with a hog.
 fn sleeper_and_hog(scheduler: &str) -> Outcome {
-    let work = BurnWait { threads: 1, burn: MS, wait: 9 * MS, count: 100 };
+    let work = BurnWait { threads: 1, burn: MS, wait: 9 * MS, count: 100, ..BurnWait::default() };
     let sleeper = tickless(1, "ticket", Workload::BurnWait(work));
     let outcome =
         run(&scenario(host(1, scheduler), vec![sleeper, tickless(1, "ticket", hog())], 3 * SEC), 1);

@@ -3,15 +3,15 @@
 use super::Result;
 use super::pools::{can_run, pool_of, scheduler_of};
 use crate::names;
-use crate::scenario_file::keys::WORKLOAD_KINDS;
+use crate::scenario_file::keys::{DISTRIBUTIONS, WORKLOAD_KINDS};
 use crate::scenario_file::params;
 use crate::scenario_file::quantity::{parse_cpus, parse_time};
 use crate::scenario_file::reader::Reader;
 use crate::scenario_file::tree::{Node, Value};
 use crate::schedbench::WorkerArgs;
 use overspin_scenario::{
-    BurnWait, Domain, Host, Kernbench, Kernel, KernelLock, LockLoop, Phase, Phases, Schedbench,
-    Step, Workload,
+    BurnWait, Distribution, Domain, Host, Kernbench, Kernel, KernelLock, LockLoop, Phase, Phases,
+    Schedbench, Step, Workload,
 };
 use std::collections::BTreeSet;
 
@@ -69,6 +69,7 @@ pub(super) fn domain(r: &Reader<'_>, index: usize, host: &Host) -> Result<Domain
         affinity,
         lock,
         spin_budget,
+        nopvspin: r.boolean("nopvspin")?,
         kernel,
         workload: workload(r)?,
     })
@@ -146,6 +147,8 @@ fn workload(domain: &Reader<'_>) -> Result<Workload> {
             burn: r.some_time("burn")?,
             wait: r.some_time("wait")?,
             count: r.u64("count")?,
+            burn_distribution: distribution(&r, "burn_distribution")?,
+            wait_distribution: distribution(&r, "wait_distribution")?,
         }),
         "phases" => Workload::Phases(Phases {
             threads: r.u32("threads")?,
@@ -161,6 +164,13 @@ fn workload(domain: &Reader<'_>) -> Result<Workload> {
             pipe_sleeps: r.u32("pipe_sleeps")?,
             locks: kernel_locks(&r)?,
         }),
+    })
+}
+
+fn distribution(r: &Reader<'_>, key: &str) -> Result<Distribution> {
+    Ok(match r.name(key, DISTRIBUTIONS)?.as_str() {
+        "exponential" => Distribution::Exponential,
+        _ => Distribution::Fixed,
     })
 }
 

@@ -45,6 +45,12 @@ pub(crate) const DOMAIN: Section = Section {
             Means("the lock's own"),
             "Wait-loop iterations before a lock that blocks does so.",
         ),
+        key(
+            "nopvspin",
+            Boolean,
+            Is("false"),
+            "Paravirtual locks behave as on bare hardware: their waiters never sleep.",
+        ),
         key("kernel", Table(&KERNEL), Means("as below"), "Its kernel."),
         key("workload", OneOf(WORKLOADS), Required, "What it does."),
     ],
@@ -84,6 +90,9 @@ pub(crate) const WORKLOADS: &[&Section] =
 /// Words that `kind` takes, in the order of [`WORKLOADS`].
 pub(crate) const WORKLOAD_KINDS: &[&str] =
     &["lock-loop", "burn-wait", "kernbench", "schedbench", "phases"];
+
+/// How a time varies around its mean.
+pub(crate) const DISTRIBUTIONS: &[&str] = &["fixed", "exponential"];
 
 const KIND: Key = key("kind", Choice(WORKLOAD_KINDS), Required, "Which workload.");
 const THREADS: Key =
@@ -127,6 +136,18 @@ pub(crate) const BURN_WAIT: Section = Section {
         key("burn", time(NS, LONGEST), Is("10ms"), "CPU time of one item."),
         key("wait", ANY, Is("0"), "Sleep after it; 0 never sleeps."),
         key("count", integer(0, u64::MAX), Is("0"), "Items of each thread; 0 is until the limit."),
+        key(
+            "burn_distribution",
+            Choice(DISTRIBUTIONS),
+            Is("fixed"),
+            "How `burn`, the mean, varies.",
+        ),
+        key(
+            "wait_distribution",
+            Choice(DISTRIBUTIONS),
+            Is("fixed"),
+            "How `wait`, the mean, varies. With `exponential` threads begin with a wait.",
+        ),
     ],
 };
 

@@ -4,7 +4,7 @@
 
 mod domain;
 
-pub(crate) use domain::{DOMAIN, KERNEL, WORKLOAD_KINDS};
+pub(crate) use domain::{DISTRIBUTIONS, DOMAIN, KERNEL, WORKLOAD_KINDS};
 
 use super::quantity::LONGEST;
 use domain::{BURN_WAIT, KERNBENCH, KERNEL_LOCK, LOCK_LOOP, PHASES, SCHEDBENCH};
