@@ -13,6 +13,7 @@ mod host_options;
 mod platform;
 mod pools;
 mod preemption;
+mod queueing;
 mod random_scenarios;
 mod shares;
 mod ticks;
