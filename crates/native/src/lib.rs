@@ -1,5 +1,6 @@
 //! The locks of `overspin-locks` on operating system threads, as [`lock_api`] mutexes.
 //!
+//! - [`Mutex`]: one for general use, and [`Mutexee`], from which it has learned;
 //! - [`locks`]: `Mutex<T>` for every lock of the registry, for example [`locks::Ticket`];
 //! - [`LockMutex`]: the same for a lock of your own ([`native_lock!`]);
 //! - [`Threads`]: the platform: a thread is a CPU, a futex is its bed.
@@ -20,12 +21,18 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("overspin-native rests on Linux futexes");
 
+#[cfg(feature = "bench")]
+pub mod bench;
 mod futex;
 mod id;
+pub mod mutex;
+pub mod mutexee;
 mod raw;
 mod threads;
 
 pub use id::{MAX_THREADS, thread_id};
+pub use mutex::{Mutex, RawMutex};
+pub use mutexee::{Mutexee, RawMutexee};
 pub use raw::{Guard, LockMutex, NativeLock, Raw, locks, new_system};
 pub use threads::Threads;
 

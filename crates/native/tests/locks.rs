@@ -153,3 +153,8 @@ macro_rules! every_lock {
     };
 }
 overspin_locks::for_each_lock!(every_lock);
+
+tests! {
+    mutex: overspin_native::RawMutex;
+    mutexee: overspin_native::RawMutexee;
+}

@@ -1,0 +1,112 @@
+//! What makes a figure doubtful.
+
+use std::fs;
+
+use serde::Serialize;
+
+/// Something about the machine that the figures may owe more to than to the locks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Warning {
+    /// A hypervisor is below.
+    Virtualised,
+    /// CPUs share cores.
+    Smt,
+    /// The frequency follows the load.
+    Governor {
+        /// Of the first CPU that has one.
+        name: String,
+    },
+    /// Others run, too.
+    Load {
+        /// Threads that could run, on average over the last minute.
+        load: f64,
+    },
+    /// The hypervisor gave time of ours to others, or other processes took it.
+    Taken {
+        /// In percent of all CPU time during the measurement.
+        percent: f64,
+    },
+}
+
+impl std::fmt::Display for Warning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Virtualised => f.write_str(
+                "this is a virtual machine: the host may take a CPU away at any time, and \
+                 waking one that is idle costs an exit",
+            ),
+            Self::Smt => f.write_str(
+                "CPUs share cores: how fast one is depends on its sibling; choose one of each core \
+                 with --cpus",
+            ),
+            Self::Governor { name } => write!(
+                f,
+                "the frequency governor is `{name}`: CPUs are slower after sleeping; choose \
+                 `performance` if you may"
+            ),
+            Self::Load { load } => write!(
+                f,
+                "the load was {load:.1} before the start: others compete for the CPUs; stop \
+                 them, or repeat and compare"
+            ),
+            Self::Taken { percent } => write!(
+                f,
+                "others had {percent:.0} % of the CPU time while this ran; repeat and compare"
+            ),
+        }
+    }
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// What can be known before the start.
+pub(super) fn warnings() -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let flags = read("/proc/cpuinfo").unwrap_or_default();
+    if flags.split_whitespace().any(|flag| flag == "hypervisor") {
+        warnings.push(Warning::Virtualised);
+    }
+    if read("/sys/devices/system/cpu/smt/active").as_deref() == Some("1") {
+        warnings.push(Warning::Smt);
+    }
+    let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    if let Some(name) = governor.filter(|name| name != "performance") {
+        warnings.push(Warning::Governor { name });
+    }
+    let load = read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok());
+    // Half a CPU: a desktop at rest has less.
+    if let Some(load) = load.filter(|&load: &f64| load > 0.5) {
+        warnings.push(Warning::Load { load });
+    }
+    warnings
+}
+
+/// CPU time of the whole machine, in clock ticks: used by anybody, and stolen by the hypervisor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MachineTime {
+    busy: u64,
+    stolen: u64,
+}
+
+impl MachineTime {
+    pub(super) fn now() -> Option<Self> {
+        let text = read("/proc/stat")?;
+        let mut fields = text.lines().next()?.split_whitespace().skip(1).map(str::parse::<u64>);
+        let mut next = || fields.next()?.ok();
+        let (user, nice, system) = (next()?, next()?, next()?);
+        let (_idle, _iowait, irq, softirq, stolen) = (next()?, next()?, next()?, next()?, next()?);
+        Some(Self { busy: user + nice + system + irq + softirq, stolen })
+    }
+
+    /// What others had since, in percent of `cpus` CPUs for `wall_s`, if we had `ours_s` of it.
+    pub(super) fn taken_since(self, before: Self, wall_s: f64, cpus: usize, ours_s: f64) -> f64 {
+        // The unit of /proc/stat on every architecture: 10 ms.
+        let seconds = |ticks: u64| ticks as f64 / 100.0;
+        let others = seconds(self.busy.saturating_sub(before.busy)) - ours_s;
+        let stolen = seconds(self.stolen.saturating_sub(before.stolen));
+        (others.max(0.0) + stolen) / (wall_s * cpus as f64) * 100.0
+    }
+}

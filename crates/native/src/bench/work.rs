@@ -1,0 +1,90 @@
+//! Time: a cheap clock, and work of a given length.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// The time stamp counter where there is one, for reading the kernel's clock takes as long as a short
+/// section.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    ns_per_tick: f64,
+}
+
+impl Clock {
+    /// Compares the counter with the kernel's clock, for 20 ms.
+    pub(super) fn calibrated() -> Self {
+        let (start, first) = (Instant::now(), Self::ticks());
+        std::thread::sleep(Duration::from_millis(20));
+        let (time, ticks) = (start.elapsed(), Self::ticks() - first);
+        Self { ns_per_tick: time.as_nanos() as f64 / ticks as f64 }
+    }
+
+    #[inline]
+    pub(super) fn ticks() -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: every x86-64 has the instruction, and Linux allows it.
+        return unsafe { std::arch::x86_64::_rdtsc() };
+        #[cfg(not(target_arch = "x86_64"))]
+        return <crate::Threads as overspin_locks::Platform>::now();
+    }
+
+    /// Nanoseconds from `start` to `end`; 0 if the counters of two CPUs differ by more than that.
+    #[inline]
+    pub(super) fn ns(self, start: u64, end: u64) -> u64 {
+        (end.saturating_sub(start) as f64 * self.ns_per_tick) as u64
+    }
+}
+
+/// Keeps the CPU busy with a chain of multiplications. Counted in steps and not in time: a section whose
+/// thread is preempted has its work still before it, as real ones have.
+#[inline]
+pub(super) fn work(steps: u32) {
+    let mut value = 1u64;
+    for _ in 0..steps {
+        value = black_box(value.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    }
+}
+
+/// Steps of [`work`] in a nanosecond: the best of many short trials, for the worse were disturbed.
+pub(super) fn steps_per_ns(clock: Clock) -> f64 {
+    const STEPS: u32 = 10_000;
+    let trial = || {
+        let start = Clock::ticks();
+        work(STEPS);
+        clock.ns(start, Clock::ticks()).max(1)
+    };
+    let best = (0..200).map(|_| trial()).min().unwrap_or(1);
+    f64::from(STEPS) / best as f64
+}
+
+/// A generator for outside times and for the order of runs (Marsaglia's xorshift, 64 bits).
+#[derive(Debug)]
+pub(super) struct Lots(u64);
+
+impl Lots {
+    pub(super) fn new(seed: u64) -> Self {
+        // The state must not be 0; the multiplication tells neighbouring seeds apart.
+        Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    #[inline]
+    pub(super) fn draw(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// Evenly from 0 to `max`, with the upper half of the number, which is the better one.
+    #[inline]
+    pub(super) fn up_to(&mut self, max: u32) -> u32 {
+        (((self.draw() >> 32) * (u64::from(max) + 1)) >> 32) as u32
+    }
+
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for end in (1..items.len()).rev() {
+            // No more items than fit 32 bits: they are runs that somebody waits for.
+            items.swap(end, self.up_to(end as u32) as usize);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Locks of a kind that is chosen by name at run time.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::sync::Arc;
+
+use overspin_locks::{LockVisitor, RawLock, with_lock};
+
+use crate::raw::NativeLock;
+use crate::{MAX_THREADS, Threads, new_system, try_thread_id};
+
+/// A lock that keeps the token of its acquisition, so that all kinds have one type.
+pub trait NamedLock: fmt::Debug + Send + Sync {
+    /// Acquires, waiting as long as it takes.
+    ///
+    /// # Panics
+    /// If the kind has no records for this thread ([`Kind::admits`]), before it has touched the lock.
+    fn lock(&self);
+
+    /// Acquires if that is possible at once.
+    ///
+    /// # Panics
+    /// As [`NamedLock::lock`].
+    fn try_lock(&self) -> bool;
+
+    /// Releases.
+    ///
+    /// # Safety
+    /// This thread holds the lock.
+    unsafe fn unlock(&self);
+}
+
+/// A kind of lock, with records for all threads that it can serve. Locks made of one value share them.
+pub struct Kind {
+    name: &'static str,
+    capacity: usize,
+    make: Box<dyn Fn() -> Box<dyn NamedLock> + Send + Sync>,
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kind").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Kind {
+    /// The lock of the registry of that name or alias; `None` if there is none.
+    pub fn new(name: &str) -> Option<Self> {
+        kind(with_lock::<Threads, Name>(name, Name)?)
+    }
+
+    /// The name, never an alias.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether the calling thread has a number, and the kind records for it. Once true in a thread, it
+    /// stays so until the last destructors of the thread.
+    #[inline]
+    pub fn admits(&self) -> bool {
+        try_thread_id().is_some_and(|id| id < self.capacity)
+    }
+
+    /// A lock of this kind, free.
+    pub fn new_lock(&self) -> Box<dyn NamedLock> {
+        (self.make)()
+    }
+}
+
+/// Tells the name of a lock that is known by an alias.
+struct Name;
+
+impl LockVisitor<Threads> for Name {
+    type Output = &'static str;
+
+    fn visit<L: RawLock<Threads> + 'static>(self) -> &'static str {
+        L::INFO.name
+    }
+}
+
+macro_rules! every_lock {
+    ($($lock:ident)+) => {
+        fn kind(name: &str) -> Option<Kind> {
+            $(if name == <overspin_locks::$lock<Threads> as RawLock<Threads>>::INFO.name {
+                return Some(kind_of::<overspin_locks::$lock<Threads>>());
+            })+
+            None
+        }
+    };
+}
+overspin_locks::for_each_lock!(every_lock);
+
+fn kind_of<L: NativeLock>() -> Kind
+where
+    L::Shared: Send + Sync,
+{
+    let capacity = MAX_THREADS.min(L::INFO.max_cpus as usize);
+    let shared = Arc::new(new_system::<L>());
+    let make = move || -> Box<dyn NamedLock> {
+        let token = UnsafeCell::new(None);
+        Box::new(Named { lock: L::new(), token, shared: Arc::clone(&shared), capacity })
+    };
+    Kind { name: L::INFO.name, capacity, make: Box::new(make) }
+}
+
+struct Named<L: NativeLock>
+where
+    L::Shared: Send + Sync,
+{
+    lock: L,
+    /// Of the holder, and only the holder's to touch.
+    token: UnsafeCell<Option<L::Token>>,
+    shared: Arc<L::Shared>,
+    capacity: usize,
+}
+
+// SAFETY: lock and records are `Sync`. The token is written after the lock is acquired and taken before
+// it is released, by the same thread, see `NamedLock::unlock`.
+unsafe impl<L: NativeLock> Sync for Named<L> where L::Shared: Send + Sync {}
+// SAFETY: lock and records are `Send`. Who owns the value and finds a token in it can only drop it, and
+// tokens have no destructors: they are numbers.
+unsafe impl<L: NativeLock> Send for Named<L> where L::Shared: Send + Sync {}
+
+impl<L: NativeLock> fmt::Debug for Named<L>
+where
+    L::Shared: Send + Sync,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Named").field("lock", &self.lock).finish_non_exhaustive()
+    }
+}
+
+impl<L: NativeLock> Named<L>
+where
+    L::Shared: Send + Sync,
+{
+    fn admit(&self) {
+        let admitted = try_thread_id().is_some_and(|id| id < self.capacity);
+        assert!(admitted, "{} has no records for this thread", L::INFO.name);
+    }
+}
+
+impl<L: NativeLock> NamedLock for Named<L>
+where
+    L::Shared: Send + Sync,
+{
+    fn lock(&self) {
+        self.admit();
+        let token = self.lock.lock(&self.shared);
+        // SAFETY: this thread holds the lock.
+        unsafe { *self.token.get() = Some(token) };
+    }
+
+    fn try_lock(&self) -> bool {
+        self.admit();
+        let Some(token) = self.lock.try_lock(&self.shared) else { return false };
+        // SAFETY: this thread holds the lock.
+        unsafe { *self.token.get() = Some(token) };
+        true
+    }
+
+    unsafe fn unlock(&self) {
+        // SAFETY: this thread holds the lock, as the caller promises.
+        let token = unsafe { (*self.token.get()).take() };
+        if let Some(token) = token {
+            self.lock.unlock(&self.shared, token);
+        }
+    }
+}
