@@ -3,19 +3,31 @@
 use crate::common::{domain, host, kernbench, run, scenario, traced};
 use crate::conservation::{check_locks, check_scheduling, check_times};
 use overspin_scenario::{
-    BurnWait, Costs, Domain, Ending, HaltPolling, Host, Kernel, LockLoop, MS, NS, PauseLoopExiting,
-    Scenario, US, Workload,
+    BurnWait, Change, Costs, Distribution, Domain, Ending, Event, HaltPolling, Host, Kernel,
+    LockLoop, MS, NS, PauseLoopExiting, Pool, Scenario, Settings, US, Workload,
 };
+use overspin_sim::SimError;
 use proptest::prelude::*;
+
+fn distribution() -> impl Strategy<Value = Distribution> {
+    prop::sample::select(vec![Distribution::Fixed, Distribution::Exponential])
+}
 
 fn workload() -> impl Strategy<Value = Workload> {
     let loops = (0..6_u32, 0..20 * US, 0..100 * US, any::<bool>(), any::<bool>(), 0..40_u64)
         .prop_map(|(threads, section, outside, fixed, irqs_off, count)| {
             Workload::LockLoop(LockLoop { threads, section, outside, fixed, irqs_off, count })
         });
-    let burns =
-        (0..6_u32, NS..3 * MS, 0..3 * MS, 0..10_u64).prop_map(|(threads, burn, wait, count)| {
-            Workload::BurnWait(BurnWait { threads, burn, wait, count, ..BurnWait::default() })
+    let burns = (0..6_u32, NS..3 * MS, 0..3 * MS, 0..10_u64, distribution(), distribution())
+        .prop_map(|(threads, burn, wait, count, burn_distribution, wait_distribution)| {
+            Workload::BurnWait(BurnWait {
+                threads,
+                burn,
+                wait,
+                count,
+                burn_distribution,
+                wait_distribution,
+            })
         });
     prop_oneof![3 => loops, 2 => burns, 1 => (1..4_u32, 0..3_u32).prop_map(|(j, u)| kernbench(j, u))]
 }
@@ -94,6 +106,71 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
             scenario(host, guests.collect(), limit)
         },
     )
+}
+
+/// A change of one of three domains, of up to four vCPUs, among up to three pools.
+fn any_change() -> impl Strategy<Value = Change> {
+    let domain = 0..3_u32;
+    prop_oneof![
+        (domain.clone(), 1..2000_u32)
+            .prop_map(|(domain, weight)| Change::Weight { domain, weight }),
+        (domain.clone(), 0..3_u32).prop_map(|(domain, n)| Change::Cap { domain, cap: n * 40 }),
+        (domain.clone(), 0..4_u32, 0..8_u32).prop_map(|(domain, vcpu, pcpu)| Change::Affinity {
+            domain,
+            vcpu: Some(vcpu),
+            affinity: vec![vec![pcpu, 0]],
+        }),
+        (domain.clone(), prop::option::of(0..4_u32))
+            .prop_map(|(domain, vcpu)| Change::Pause { domain, vcpu }),
+        (domain.clone(), prop::option::of(0..4_u32))
+            .prop_map(|(domain, vcpu)| Change::Unpause { domain, vcpu }),
+        (domain, 0..3_u32).prop_map(|(domain, pool)| Change::MoveDomain { domain, pool }),
+        (1..8_u32, 0..3_u32).prop_map(|(pcpu, pool)| Change::MovePcpu { pcpu, pool }),
+    ]
+}
+
+/// A scenario with pools and events, those that are refused left out.
+fn any_changing_scenario() -> impl Strategy<Value = Scenario> {
+    let schedulers: Vec<_> = overspin_sched::schedulers().iter().map(|s| s.name).collect();
+    let pools = prop::collection::vec(prop::sample::select(schedulers), 0..3);
+    let events = prop::collection::vec((0..30 * MS, any_change()), 1..20);
+    (any_scenario(), pools, events).prop_map(|(mut scenario, pools, events)| {
+        let pcpus = scenario.host.pcpus();
+        for (i, scheduler) in (0..).zip(pools) {
+            // Every third pCPU but the first.
+            let cpus = (1..pcpus).filter(|p| p % 3 == i).collect();
+            let (name, params) = (format!("pool{i}"), Settings::new());
+            scenario.host.pools.push(Pool { name, cpus, scheduler: scheduler.into(), params });
+        }
+        for domain in &mut scenario.domains {
+            domain.affinity.clear();
+        }
+        scenario.events = events.into_iter().map(|(at, change)| Event { at, change }).collect();
+        while let Err(SimError::Event { index, .. }) = overspin_sim::check(&scenario) {
+            scenario.events.remove(index);
+        }
+        scenario
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_changes_leave_times_that_add_up(scenario in any_changing_scenario(), seed: u64) {
+        let (outcome, trace) = traced(&scenario, seed);
+        prop_assert!(matches!(outcome.ending, Ending::Finished | Ending::Limit));
+        check_times(&outcome);
+        check_locks(&outcome, &trace);
+        // What was to come by then has come.
+        let due = scenario.events.iter().filter(|e| e.at < outcome.elapsed).count();
+        prop_assert!(outcome.changes.len() >= due);
+        for change in &outcome.changes {
+            let on_its_way = |why: &String| why.contains("on its way") || why.contains("no pCPU");
+            prop_assert!(change.refused.as_ref().is_none_or(on_its_way), "{:?}", change);
+        }
+        prop_assert_eq!(run(&scenario, seed), outcome);
+    }
 }
 
 proptest! {
