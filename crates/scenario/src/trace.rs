@@ -72,6 +72,11 @@ pub enum TraceEvent {
         /// Whom.
         to: u32,
     },
+    /// The administrator did something.
+    Change {
+        /// Index of the event in the scenario.
+        event: u32,
+    },
     /// A guest task starts to run on a vCPU (`None`: the guest's idle task).
     Task {
         /// Where.

@@ -8,7 +8,9 @@
 
 use crate::SimError;
 use crate::world::World;
-use overspin_scenario::{Change, ChangeOutcome, Domain, NS, Scenario, Setting, Settings};
+use overspin_scenario::{
+    Change, ChangeOutcome, Domain, NS, Scenario, Setting, Settings, TraceEvent,
+};
 use overspin_sched::{
     Action, Affinity, DomainId, DomainParams, Nanos, ParamValue, Params, PcpuId, PoolId, Pools,
     SchedError, Topology, VcpuId, Whose,
@@ -256,6 +258,7 @@ impl World {
     pub(crate) fn change(&self, index: u32) {
         let event = &self.scenario.events[index as usize];
         self.mix(u64::from(index) | 1 << 42);
+        self.trace(|| TraceEvent::Change { event: index });
         let done = {
             let mut params = self.params.borrow_mut();
             self.hypervisor(crate::memory::NONE, |h, now, out| {

@@ -8,6 +8,8 @@
 //! - waiting for locks and holding them, a slice `wait NAME` or `hold NAME` each;
 //! - kicks, as instants on the vCPU that sent them.
 //!
+//! What the administrator did are instants on a track of their own.
+//!
 //! Timestamps are simulated nanoseconds. Slices on one track must nest, and locks need not be
 //! released in the order in which they were taken; so each lock that a vCPU holds at one time has a
 //! track of its own, with the same name: Perfetto draws such tracks as one. A wait or hold that had
@@ -58,6 +60,8 @@ pub struct PerfettoSink<W: Write> {
     vcpus: Vec<Vcpu>,
     domains: Vec<String>,
     lock_names: Vec<Vec<String>>,
+    /// Events of the scenario, in words.
+    changes: Vec<String>,
     /// vCPU on each pCPU.
     current: Vec<Option<u32>>,
     bundles: Vec<Vec<FtraceEvent>>,
@@ -95,6 +99,7 @@ impl<W: Write> PerfettoSink<W> {
                 .iter()
                 .map(|d| overspin_workload::lock_names(&d.workload))
                 .collect(),
+            changes: scenario.events.iter().map(|e| e.change.describe(scenario)).collect(),
             current: vec![None; pcpus],
             bundles: vec![Vec::new(); pcpus],
             tracks: Tracks::new(vcpus.len()),
@@ -170,6 +175,9 @@ impl<W: Write> PerfettoSink<W> {
         });
         for (d, name) in self.domains.clone().into_iter().enumerate() {
             self.describe(tracks::process(d, pid(d), name));
+        }
+        if !self.changes.is_empty() {
+            self.describe(tracks::administrator());
         }
         for v in 0..self.vcpus.len() {
             let Vcpu { comm, domain, .. } = &self.vcpus[v];

@@ -1,7 +1,7 @@
 //! What becomes of each event of a run.
 
 use super::messages::{FtraceEvent, SchedSwitch, SchedWaking, TrackEventType};
-use super::tracks::Lane;
+use super::tracks::{self, Lane};
 use super::{PRIORITY, PerfettoSink};
 use overspin_scenario::{NS, Picos, TraceEvent, TraceSink, VcpuState};
 use std::io::Write;
@@ -85,6 +85,12 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
                         self.describe(descriptor);
                     }
                     self.track_event(at, TrackEventType::Instant, track, Some(&name));
+                }
+            }
+            TraceEvent::Change { event } => {
+                if let Some(what) = self.changes.get(event as usize).cloned() {
+                    let kind = TrackEventType::Instant;
+                    self.track_event(at, kind, tracks::ADMINISTRATOR, Some(&what));
                 }
             }
             // Guest tasks would need a third level of threads; lock slices carry the story.

@@ -72,6 +72,22 @@ fn every_slice_that_ends_has_begun_on_its_track() {
 }
 
 #[test]
+fn changes_are_instants_of_the_administrator() {
+    let text = format!("{SCENARIO}[[event]]\nat = \"1us\"\ndomain = \"guest\"\npause = true\n");
+    let scenario = scenario_file::parse("t", "t", &text, &[]).unwrap();
+    let mut sink = PerfettoSink::new(&scenario, Vec::new()).unwrap();
+    sink.record(US, TraceEvent::Change { event: 0 });
+    let packets = Trace::decode(sink.finish(2 * US).unwrap().as_slice()).unwrap().packet;
+    let track = packets.iter().filter_map(|p| p.track_descriptor.as_ref());
+    let track = track.filter(|d| d.name() == "administrator").map(|d| d.uuid()).next().unwrap();
+    let packet = packets.iter().find(|p| p.track_event.is_some()).unwrap();
+    let event = packet.track_event.as_ref().unwrap();
+    assert_eq!((packet.timestamp(), event.r#type()), (1_000, TrackEventType::Instant));
+    assert_eq!(event.track_uuid(), track);
+    assert_eq!(packet.interned_data.as_ref().unwrap().event_names[0].name(), "guest: paused");
+}
+
+#[test]
 fn running_vcpus_leave_at_the_end() {
     let packets = trace(&[(US, switch(None, VcpuState::Runnable, Some(1)))], 5 * US);
     let switches: Vec<(u64, i32, i32)> = packets

@@ -111,6 +111,18 @@ fn child(uuid: u64, vcpu: usize, group: Group) -> TrackDescriptor {
     }
 }
 
+/// Track for instants of the host.
+pub(super) const ADMINISTRATOR: u64 = FIRST_TRACK - 1;
+
+/// Track of what the administrator does.
+pub(super) fn administrator() -> TrackDescriptor {
+    TrackDescriptor {
+        uuid: Some(ADMINISTRATOR),
+        name: Some("administrator".into()),
+        ..TrackDescriptor::default()
+    }
+}
+
 /// Track of a domain.
 pub(super) fn process(domain: usize, pid: i32, name: String) -> TrackDescriptor {
     let process = ProcessDescriptor { pid: Some(pid), process_name: Some(name) };
