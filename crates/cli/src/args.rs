@@ -1,7 +1,9 @@
 //! The command line.
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const EXIT_CODES: &str = "Exit codes:
   0  fine
@@ -254,20 +256,92 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = EXIT_CODES)]
 pub(crate) struct BenchArgs {
     /// What to measure
+    #[command(subcommand)]
     pub(crate) what: Benchmark,
+}
+
+/// What there is to measure.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Benchmark {
+    /// The simulator
+    Sim(BenchSpeedArgs),
+    /// The schedulers
+    Sched(BenchSpeedArgs),
+    /// Locks on threads: ours, and what others use
+    Locks(BenchLocksArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct BenchSpeedArgs {
     /// Write as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
 
-/// What there is to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Benchmark {
-    /// The simulator
-    Sim,
-    /// The schedulers
-    Sched,
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct BenchLocksArgs {
+    /// Locks: names of `overspin list locks`, and mutex, mutexee, std, parking_lot, usync, spin, pthread,
+    /// pthread-adaptive, pthread-spin
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "mutex,mutexee,std,parking_lot,usync,pthread,pthread-adaptive"
+    )]
+    pub(crate) locks: Vec<String>,
+    /// Numbers of threads
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1,2,4,8")]
+    pub(crate) threads: Vec<usize>,
+    /// Lengths of the critical section
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = time,
+          default_value = "100ns")]
+    pub(crate) section: Vec<Duration>,
+    /// Mean lengths of the work between two sections of a thread
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = time,
+          default_value = "200ns")]
+    pub(crate) outside: Vec<Duration>,
+    /// Length of one run, after a warm-up of a tenth
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "200ms")]
+    pub(crate) time: Duration,
+    /// Runs of each combination, in an order drawn by lot among all
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) runs: u32,
+    /// CPUs to run on, for example 0,2-3; all if not given
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = cpus)]
+    pub(crate) cpus: Vec<RangeInclusive<usize>>,
+    /// Seed of the order of runs and of the draws in them
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write everything, every run included, as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// A length of time with its unit.
+fn time(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let unit = UNITS.iter().find(|(name, _)| *name == unit);
+    match (number.parse::<f64>(), unit) {
+        // An hour: longer than anybody waits for a run.
+        (Ok(number), Some((_, ns))) if (0.0..=3.6e12).contains(&(number * ns)) => {
+            Ok(Duration::from_nanos((number * ns) as u64))
+        }
+        _ => Err("a number with ns, us, ms or s, at most an hour: for example 100ns, 1.5us".into()),
+    }
+}
+
+/// A CPU, or from one to another.
+fn cpus(text: &str) -> Result<RangeInclusive<usize>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if first <= last && last < 4096 => Ok(first..=last),
+        _ => Err("numbers of CPUs, for example 0,2-3".into()),
+    }
 }

@@ -1,27 +1,45 @@
 //! `overspin bench`.
 
-use crate::args::{BenchArgs, Benchmark, Global};
+use crate::args::{BenchArgs, BenchLocksArgs, Benchmark, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use overspin_lab::bench;
-use overspin_lab::report::{Block, text};
+use overspin_lab::bench::BenchResult;
+use overspin_lab::report::{Block, Grid, short, text};
+use overspin_native::bench::{Plan, PlanError, Point, measure};
 use serde_json::json;
+use std::path::PathBuf;
 
 pub(crate) fn bench(args: &BenchArgs, global: &Global) -> Result<Verdict, Failure> {
-    let outputs = Outputs::new(global, &[args.json.as_ref()])?;
-    let file = outputs.open(args.json.as_ref())?;
+    match &args.what {
+        Benchmark::Sim(args) => {
+            speed("sim", args.json.as_ref(), global, |tell| bench::sim(tell).map_err(fault))
+        }
+        Benchmark::Sched(args) => {
+            speed("sched", args.json.as_ref(), global, |tell| bench::sched(tell).map_err(fault))
+        }
+        Benchmark::Locks(args) => locks(args, global),
+    }
+}
+
+fn fault(error: impl std::fmt::Display) -> Failure {
+    Failure::environment(error.to_string(), "this is a fault of the program")
+}
+
+fn speed(
+    name: &str,
+    json: Option<&PathBuf>,
+    global: &Global,
+    measure: impl FnOnce(&mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, Failure>,
+) -> Result<Verdict, Failure> {
+    let outputs = Outputs::new(global, &[json])?;
+    let file = outputs.open(json)?;
     let bar = show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
     let mut tell = |done: usize, all: usize| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     };
-    let fault = |e: &dyn std::fmt::Display| {
-        Failure::environment(e.to_string(), "this is a fault of the program")
-    };
-    let (name, results) = match args.what {
-        Benchmark::Sim => ("sim", bench::sim(&mut tell).map_err(|e| fault(&e))),
-        Benchmark::Sched => ("sched", bench::sched(&mut tell).map_err(|e| fault(&e))),
-    };
+    let results = measure(&mut tell);
     bar.finish_and_clear();
     let results = results?;
     if let Some(file) = file {
@@ -34,4 +52,110 @@ pub(crate) fn bench(args: &BenchArgs, global: &Global) -> Result<Verdict, Failur
     outputs.print(&text(&[Block::Grid(bench::table(&results))]))?;
     // A slower machine is no fault: the table says what was not reached.
     Ok(Verdict::Fine)
+}
+
+fn locks(args: &BenchLocksArgs, global: &Global) -> Result<Verdict, Failure> {
+    let outputs = Outputs::new(global, &[args.json.as_ref()])?;
+    let file = outputs.open(args.json.as_ref())?;
+    let bar = show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
+    let mut tell = |done: usize, all: usize| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    };
+    let plan = Plan {
+        locks: args.locks.clone(),
+        threads: args.threads.clone(),
+        sections: args.section.clone(),
+        outsides: args.outside.clone(),
+        cpus: args.cpus.iter().cloned().flatten().collect(),
+        time: args.time,
+        runs: args.runs as usize,
+        seed: args.seed,
+    };
+    let report = measure(&plan, &mut tell);
+    bar.finish_and_clear();
+    let report = report.map_err(|e| {
+        let remedy = match e {
+            PlanError::UnknownLock(_) => {
+                "see `overspin list locks` and `overspin bench locks --help`"
+            }
+            PlanError::Empty => "give each of these options a value",
+            PlanError::TooManyThreads { .. } => "lower --threads, or leave the lock out",
+            PlanError::TooLong(_) => "give --section and --outside a shorter time",
+            PlanError::Cpus { .. } => "give --cpus CPUs that this process may use",
+        };
+        Failure::usage(e.to_string(), remedy)
+    })?;
+    if let Some(file) = file {
+        let record = json!({
+            "schema": "overspin-bench-locks/1", "version": env!("CARGO_PKG_VERSION"),
+            "seed": plan.seed, "warnings": report.warnings, "points": report.points,
+        });
+        show::json(file, &record)?;
+    }
+    let mut blocks: Vec<Block> =
+        report.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))).collect();
+    let mut situations: Vec<(u64, u64, usize)> = Vec::new();
+    for point in &report.points {
+        let situation = (point.section_ns, point.outside_ns, point.threads);
+        if !situations.contains(&situation) {
+            situations.push(situation);
+        }
+    }
+    situations.sort_unstable();
+    for situation in situations {
+        let (section, outside, threads) = situation;
+        blocks.push(Block::Heading(format!(
+            "{threads} threads, section {section} ns, outside {outside} ns"
+        )));
+        let mut points: Vec<&Point> = report
+            .points
+            .iter()
+            .filter(|p| (p.section_ns, p.outside_ns, p.threads) == situation)
+            .collect();
+        points.sort_by(|a, b| b.throughput.total_cmp(&a.throughput));
+        blocks.push(Block::Grid(locks_table(&points)));
+    }
+    outputs.print(&text(&blocks))?;
+    Ok(Verdict::Fine)
+}
+
+fn locks_table(points: &[&Point]) -> Grid {
+    let mut grid = Grid::new(
+        1,
+        &[
+            "lock",
+            "k/s",
+            "least",
+            "most",
+            "min/max",
+            "Jain",
+            "p50 us",
+            "p99 us",
+            "p99.9 us",
+            "max us",
+            "CPU ns",
+            "preempted/s",
+            "slept/s",
+        ],
+    );
+    for p in points {
+        let us = |ns: u64| short(ns as f64 / 1e3);
+        grid.row([
+            p.lock.into(),
+            short(p.throughput / 1e3),
+            short(p.throughput_range[0] / 1e3),
+            short(p.throughput_range[1] / 1e3),
+            format!("{:.2}", p.min_max_share),
+            format!("{:.2}", p.jain),
+            us(p.wait.p50),
+            us(p.wait.p99),
+            us(p.wait.p99_9),
+            us(p.wait.max),
+            short(p.cpu_ns),
+            short(p.involuntary_switches),
+            short(p.voluntary_switches),
+        ]);
+    }
+    grid
 }

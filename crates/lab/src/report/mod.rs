@@ -169,7 +169,7 @@ pub fn markdown(blocks: &[Block]) -> String {
 }
 
 /// A number with about four significant digits.
-pub(crate) fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 1000.0 => format!("{value:.0}"),
         v if v >= 100.0 => format!("{value:.1}"),
