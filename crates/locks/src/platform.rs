@@ -149,6 +149,12 @@ pub trait Platform: Sized + Debug + 'static {
     /// Wakes one CPU that sleeps in [`Platform::wait`] on the cell at `address`, if any; the
     /// address is only compared, so the cell may be gone by now.
     fn wake_one(address: *const Self::U32);
+    /// Whether paravirtual locks may sleep, where their system was `told` so. A world that can patch its
+    /// code decides by a static branch instead of a load and a branch.
+    #[inline(always)]
+    fn paravirtual(told: bool) -> bool {
+        told
+    }
     /// Whether the model checker has seeded `bug` into the algorithms. False, and compiled away,
     /// in every other world.
     #[inline(always)]

@@ -3,6 +3,7 @@
 //! - [`Mutex`]: one for general use, and [`Mutexee`], from which it has learned;
 //! - [`locks`]: `Mutex<T>` for every lock of the registry, for example [`locks::Ticket`];
 //! - [`LockMutex`]: the same for a lock of your own ([`native_lock!`]);
+//! - [`Kind`]: a lock chosen by name at run time;
 //! - [`Threads`]: the platform: a thread is a CPU, a futex is its bed.
 //!
 //! # Panics and poisoning
@@ -27,13 +28,19 @@ mod futex;
 mod id;
 pub mod mutex;
 pub mod mutexee;
+mod named;
 mod raw;
+#[cfg(feature = "static-branch")]
+mod static_branch;
 mod threads;
 
-pub use id::{MAX_THREADS, thread_id};
+pub use id::{MAX_THREADS, forget_other_threads, thread_id, try_thread_id};
 pub use mutex::{Mutex, RawMutex};
 pub use mutexee::{Mutexee, RawMutexee};
+pub use named::{Kind, NamedLock};
 pub use raw::{Guard, LockMutex, NativeLock, Raw, locks, new_system};
+#[cfg(feature = "static-branch")]
+pub use static_branch::set_paravirtual;
 pub use threads::Threads;
 
 #[doc(hidden)]

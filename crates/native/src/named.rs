@@ -11,10 +11,14 @@ use crate::{MAX_THREADS, Threads, new_system, try_thread_id};
 
 /// A lock that keeps the token of its acquisition, so that all kinds have one type.
 pub trait NamedLock: fmt::Debug + Send + Sync {
+    /// Whether the calling thread has a number, and the lock records for it. Once true in a thread, it stays
+    /// so until the last destructors of the thread.
+    fn admits(&self) -> bool;
+
     /// Acquires, waiting as long as it takes.
     ///
     /// # Panics
-    /// If the kind has no records for this thread ([`Kind::admits`]), before it has touched the lock.
+    /// If the lock does not admit this thread, before it has touched the lock.
     fn lock(&self);
 
     /// Acquires if that is possible at once.
@@ -33,7 +37,6 @@ pub trait NamedLock: fmt::Debug + Send + Sync {
 /// A kind of lock, with records for all threads that it can serve. Locks made of one value share them.
 pub struct Kind {
     name: &'static str,
-    capacity: usize,
     make: Box<dyn Fn() -> Box<dyn NamedLock> + Send + Sync>,
 }
 
@@ -52,13 +55,6 @@ impl Kind {
     /// The name, never an alias.
     pub fn name(&self) -> &'static str {
         self.name
-    }
-
-    /// Whether the calling thread has a number, and the kind records for it. Once true in a thread, it
-    /// stays so until the last destructors of the thread.
-    #[inline]
-    pub fn admits(&self) -> bool {
-        try_thread_id().is_some_and(|id| id < self.capacity)
     }
 
     /// A lock of this kind, free.
@@ -100,7 +96,7 @@ where
         let token = UnsafeCell::new(None);
         Box::new(Named { lock: L::new(), token, shared: Arc::clone(&shared), capacity })
     };
-    Kind { name: L::INFO.name, capacity, make: Box::new(make) }
+    Kind { name: L::INFO.name, make: Box::new(make) }
 }
 
 struct Named<L: NativeLock>
@@ -130,29 +126,24 @@ where
     }
 }
 
-impl<L: NativeLock> Named<L>
-where
-    L::Shared: Send + Sync,
-{
-    fn admit(&self) {
-        let admitted = try_thread_id().is_some_and(|id| id < self.capacity);
-        assert!(admitted, "{} has no records for this thread", L::INFO.name);
-    }
-}
-
 impl<L: NativeLock> NamedLock for Named<L>
 where
     L::Shared: Send + Sync,
 {
+    #[inline]
+    fn admits(&self) -> bool {
+        try_thread_id().is_some_and(|id| id < self.capacity)
+    }
+
     fn lock(&self) {
-        self.admit();
+        assert!(self.admits(), "{} has no records for this thread", L::INFO.name);
         let token = self.lock.lock(&self.shared);
         // SAFETY: this thread holds the lock.
         unsafe { *self.token.get() = Some(token) };
     }
 
     fn try_lock(&self) -> bool {
-        self.admit();
+        assert!(self.admits(), "{} has no records for this thread", L::INFO.name);
         let Some(token) = self.lock.try_lock(&self.shared) else { return false };
         // SAFETY: this thread holds the lock.
         unsafe { *self.token.get() = Some(token) };

@@ -119,6 +119,13 @@ impl Platform for Threads {
         futex::wake(address, 1);
     }
 
+    /// The key decides for all systems: `nopvspin` is not looked at.
+    #[cfg(feature = "static-branch")]
+    #[inline(always)]
+    fn paravirtual(_told: bool) -> bool {
+        crate::static_branch::is_paravirtual()
+    }
+
     /// The node on which the thread first asked: it must not change between lock and unlock, and
     /// threads seldom change nodes.
     fn numa_node() -> usize {

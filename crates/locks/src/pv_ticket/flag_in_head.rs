@@ -60,8 +60,11 @@ impl<P: Platform> PvTicket<P> {
     #[cold]
     fn lock_slow(&self, shared: &Shared<P>, mine: u16) {
         let is_served = |word: u32| same(head(word), mine);
-        let budget =
-            if shared.pv { Budget::Iterations(shared.spin_budget) } else { Budget::Forever };
+        let budget = if P::paravirtual(shared.pv) {
+            Budget::Iterations(shared.spin_budget)
+        } else {
+            Budget::Forever
+        };
         // Acquires: pairs with the release that serves `mine`.
         let found = loop {
             if let Ok(found) = self.word.spin_until(is_served, budget) {
@@ -137,7 +140,7 @@ impl<P: Platform> RawLock<P> for PvTicket<P> {
     #[inline]
     fn unlock(&self, shared: &Shared<P>, Token(mine): Token) {
         let address = ptr::from_ref(self).addr();
-        if !shared.pv {
+        if !P::paravirtual(shared.pv) {
             // Release: what the holder did happens before the acquisition that this grants.
             self.word.fetch_add(serve_next(mine), Release);
             return;

@@ -51,8 +51,11 @@ impl<P: Platform> PvTicket2012<P> {
     #[cold]
     fn lock_slow(&self, shared: &Shared<P>, mine: u16) {
         let is_served = |word: u32| same(head(word), mine);
-        let budget =
-            if shared.pv { Budget::Iterations(shared.spin_budget) } else { Budget::Forever };
+        let budget = if P::paravirtual(shared.pv) {
+            Budget::Iterations(shared.spin_budget)
+        } else {
+            Budget::Forever
+        };
         // Acquires: pairs with the release that serves `mine`.
         while self.word.spin_until(is_served, budget).is_err() {
             // Release: who sees the flag sees the record. Acquire: see "No wake-up is lost".
@@ -114,7 +117,7 @@ impl<P: Platform> RawLock<P> for PvTicket2012<P> {
 
     #[inline]
     fn unlock(&self, shared: &Shared<P>, Token(mine): Token) {
-        if !shared.pv {
+        if !P::paravirtual(shared.pv) {
             // Release: what the holder did happens before the acquisition that this grants.
             self.word.fetch_add(serve_next(mine), Release);
             return;

@@ -72,33 +72,39 @@ const NO_LOCK: usize = 0;
 const BITS: usize = u32::BITS as usize;
 
 /// The low half, with its bit 0.
+#[inline]
 fn head(word: u32) -> u16 {
     // Truncation is the point.
     word as u16
 }
 
 /// The high half, with its bit 0.
+#[inline]
 fn tail(word: u32) -> u16 {
     (word >> 16) as u16
 }
 
 /// The ticket in a half.
+#[inline]
 fn ticket(half: u16) -> u16 {
     half & !1
 }
 
 /// Whether two halves are the same ticket.
+#[inline]
 fn same(a: u16, b: u16) -> bool {
     ticket(a) == ticket(b)
 }
 
 /// Tickets drawn and not served to the end, times [`INC`].
+#[inline]
 fn outstanding(word: u32) -> u16 {
     ticket(tail(word)).wrapping_sub(ticket(head(word)))
 }
 
 /// What to add to serve the ticket after `mine`: `INC`, or, where that would carry into `tail`, what
 /// takes the ticket to 0 and leaves `tail` alone. A flag in `head` is preserved.
+#[inline]
 fn serve_next(mine: u16) -> u32 {
     u32::from(mine.wrapping_add(INC)).wrapping_sub(u32::from(mine))
 }
