@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,6 +47,10 @@ pub(crate) enum Command {
     Schedbench(SchedbenchArgs),
     /// Make a scenario of another tool's workload
     Import(ImportArgs),
+    /// Compare results: files of samples, all with the first one
+    Compare(CompareArgs),
+    /// Run a program with a lock in place of its pthread mutexes
+    Exec(ExecArgs),
     /// Show what can be named in scenarios, and the experiments
     List(ListArgs),
     /// Check a lock: model checker, random schedules, threads, and bugs put in on purpose
@@ -125,6 +130,44 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
+pub(crate) struct CompareArgs {
+    /// Records of bench or reproduce (--json), hyperfine's, or columns of numbers (`-`: standard input)
+    #[arg(required = true, num_args = 2..)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Column of numbers, from 1
+    #[arg(long, short = 'C', value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) column: u16,
+    /// Confidence in percent
+    #[arg(long, short, value_name = "PERCENT", default_value_t = 95.0, value_parser = confidence)]
+    pub(crate) confidence: f64,
+    /// Which direction is good: a proven change in the other one is exit code 1
+    #[arg(long)]
+    pub(crate) better: Option<Direction>,
+    /// Write as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// A confidence that means something.
+fn confidence(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (50.0..=99.99).contains(&percent) => Ok(percent),
+        _ => Err("a number from 50 to 99.99".into()),
+    }
+}
+
+/// A direction of change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Direction {
+    /// Less is better, as of times
+    Lower,
+    /// More is better, as of rates
+    Higher,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct ImportArgs {
     /// What the file is for
     pub(crate) format: Format,
@@ -197,6 +240,29 @@ pub(crate) struct SchedbenchRunArgs {
     /// Show what would be run, and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "It ends as the program ends, for it becomes the program. If that cannot be started:
+
+Exit codes:
+  2  wrong usage or input, or no such program
+  3  the environment is in the way (no preload library)
+
+Environment:
+  OVERSPIN_PRELOAD  the preload library, if it is neither beside this command nor in ../lib"
+)]
+pub(crate) struct ExecArgs {
+    /// Name of a lock (`overspin list locks`)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lock: String,
+    /// When the program ends, print which mutexes were acquired most, on standard error
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// The program and its arguments
+    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// What there is to list.

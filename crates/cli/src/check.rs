@@ -59,7 +59,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Verdict, Failur
     Ok(verdict)
 }
 
-fn unknown(name: &str) -> Failure {
+pub(crate) fn unknown(name: &str) -> Failure {
     let names: Vec<&str> = names::locks().iter().map(|lock| lock.name).collect();
     Failure::usage(format!("there is no lock `{name}`"), format!("locks are: {}", names.join(", ")))
 }

@@ -5,6 +5,8 @@
 mod args;
 mod bench;
 mod check;
+mod compare;
+mod exec;
 mod failure;
 mod import;
 mod list;
@@ -33,6 +35,8 @@ fn main() -> ExitCode {
         Command::Run(command) => run::run(command, &args.global),
         Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
         Command::Import(command) => import::import(command, &args.global),
+        Command::Compare(command) => compare::compare(command, &args.global),
+        Command::Exec(command) => exec::exec(command),
         Command::List(command) => list::list(command, &args.global),
         Command::Check(command) => check::check(command, &args.global),
         Command::Bench(command) => bench::bench(command, &args.global),

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod compare;
 pub mod experiment;
 pub mod map;
 pub mod names;

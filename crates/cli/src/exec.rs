@@ -1,0 +1,105 @@
+//! `overspin exec`: a program with the preload library.
+
+use crate::args::ExecArgs;
+use crate::check::unknown;
+use crate::failure::{Failure, Verdict};
+use overspin_check::name_of;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const LIBRARY: &str = "liboverspin_preload.so";
+
+/// Becomes the program; returns only if that fails.
+pub(crate) fn exec(args: &ExecArgs) -> Result<Verdict, Failure> {
+    let lock = name_of(&args.lock).ok_or_else(|| unknown(&args.lock))?;
+    let library = find_library()?;
+    let [program, arguments @ ..] = &args.command[..] else {
+        return Err(Failure::usage("there is no program to run", "name it after `--`"));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).env("OVERSPIN_LOCK", lock);
+    command.env("LD_PRELOAD", before_others(&library, env::var_os("LD_PRELOAD")));
+    if args.stats {
+        command.env("OVERSPIN_STATS", "1");
+    } else {
+        command.env_remove("OVERSPIN_STATS");
+    }
+    let error = command.exec();
+    let cause = format!("cannot run {}: {error}", program.display());
+    Err(match error.kind() {
+        ErrorKind::NotFound => Failure::usage(cause, "give its path, or put its folder into PATH"),
+        ErrorKind::PermissionDenied => Failure::usage(cause, "name a file that you may execute"),
+        _ => Failure::environment(cause, "try it without overspin exec"),
+    })
+}
+
+/// What the program is told to load: the library and whatever else it was told.
+fn before_others(library: &Path, others: Option<OsString>) -> OsString {
+    let mut all = library.as_os_str().to_owned();
+    if let Some(others) = others.filter(|others| !others.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
+
+/// The file that `OVERSPIN_PRELOAD` names, or else the library beside this command or in `../lib`.
+fn find_library() -> Result<PathBuf, Failure> {
+    let remedy = format!(
+        "build it with `cargo build --release -p overspin-preload`, and put {LIBRARY} beside this command or into \
+         ../lib from there, or name the file in OVERSPIN_PRELOAD"
+    );
+    let (found, tried) = match env::var_os("OVERSPIN_PRELOAD") {
+        Some(file) => (existing(Path::new(&file)), format!("OVERSPIN_PRELOAD, {}", file.display())),
+        None => {
+            let command = env::current_exe().and_then(|path| path.canonicalize()).map_err(|e| {
+                Failure::environment(
+                    format!("cannot tell where this command is: {e}"),
+                    format!("name {LIBRARY} in OVERSPIN_PRELOAD"),
+                )
+            })?;
+            let beside = command.with_file_name(LIBRARY);
+            let lib =
+                command.parent().and_then(Path::parent).map(|up| up.join("lib").join(LIBRARY));
+            let tried = beside.display().to_string();
+            (existing(&beside).or_else(|| existing(&lib?)), tried)
+        }
+    };
+    let Some(library) = found else {
+        return Err(Failure::environment(format!("there is no preload library ({tried})"), remedy));
+    };
+    // The loader takes both for the end of a name, and has no way to quote them.
+    let splits = |byte: &u8| b": \t\n".contains(byte);
+    if OsStr::as_encoded_bytes(library.as_os_str()).iter().any(splits) {
+        return Err(Failure::environment(
+            format!(
+                "the path of the preload library has a colon or a space: {}",
+                library.display()
+            ),
+            "the loader cannot take that: move it, or name a link to it in OVERSPIN_PRELOAD",
+        ));
+    }
+    Ok(library)
+}
+
+/// The absolute path of a file that exists: the program may change its folder and start others.
+fn existing(file: &Path) -> Option<PathBuf> {
+    file.is_file().then(|| std::path::absolute(file).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_libraries_are_kept() {
+        let library = Path::new("/a.so");
+        assert_eq!(before_others(library, None), "/a.so");
+        assert_eq!(before_others(library, Some("".into())), "/a.so");
+        assert_eq!(before_others(library, Some("/b.so".into())), "/a.so:/b.so");
+    }
+}

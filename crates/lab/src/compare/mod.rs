@@ -1,0 +1,229 @@
+//! Comparison of results, as ministat does it and with what it lacks: unequal spreads, ranks, an
+//! interval of the ratio, effect sizes, and a correction for many comparisons.
+
+pub mod difference;
+mod read;
+mod report;
+
+pub use read::read;
+pub use report::report;
+
+use crate::stats::Summary;
+use difference::{Interval, Means};
+use serde::Serialize;
+
+/// Samples below which a comparison says little.
+const FEW: usize = 5;
+/// Times the distance between the quartiles beyond which a sample is a strong outlier (Tukey).
+const FAR_OUT: f64 = 3.0;
+/// Seed of the bootstrap: the same samples give the same interval.
+const SEED: u64 = 1;
+
+/// A set of samples.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Samples {
+    /// What was measured; empty for a plain column.
+    pub name: String,
+    /// Its unit, if known.
+    pub unit: String,
+    /// The samples, in their order.
+    pub values: Vec<f64>,
+}
+
+/// Which direction is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// Times.
+    Lower,
+    /// Rates.
+    Higher,
+}
+
+/// What a comparison comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finding {
+    /// There are too few samples to tell.
+    Undecided,
+    /// No difference is proven.
+    Same,
+    /// Different, and nobody said which direction is good.
+    Different,
+    /// Different in the good direction.
+    Improved,
+    /// Different in the bad direction.
+    Regressed,
+}
+
+/// A set of samples against the first one of the same name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What was measured.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// File of the first set, and of the second.
+    pub files: [String; 2],
+    /// Samples of both.
+    pub samples: [Vec<f64>; 2],
+    /// Their summaries.
+    pub summaries: [Summary; 2],
+    /// By Welch's test.
+    pub welch: Option<Means>,
+    /// By Student's test.
+    pub student: Option<Means>,
+    /// Probability by Mann and Whitney's test.
+    pub mann_whitney_p: Option<f64>,
+    /// Welch's probability, corrected for the number of comparisons.
+    pub corrected_p: Option<f64>,
+    /// Second mean over first.
+    pub ratio: f64,
+    /// Confidence interval of the ratio.
+    pub ratio_interval: Option<Interval>,
+    /// Hedges' g.
+    pub hedges_g: Option<f64>,
+    /// Cliff's delta.
+    pub cliffs_delta: Option<f64>,
+    /// What it comes to.
+    pub finding: Finding,
+    /// What to be careful about.
+    pub warnings: Vec<String>,
+}
+
+/// Compares all files with the first one, measurement by measurement. Files are named sets of
+/// samples; measurements that only one of them has are left out.
+#[must_use]
+pub fn compare(
+    files: &[(String, Vec<Samples>)],
+    confidence: f64,
+    better: Option<Better>,
+) -> Vec<Comparison> {
+    let Some(((first, base), others)) = files.split_first() else { return Vec::new() };
+    let mut all = Vec::new();
+    for (file, sets) in others {
+        for b in sets {
+            let of_base = base.iter().find(|a| a.name == b.name);
+            all.extend(of_base.and_then(|a| one([first, file], a, b, confidence)));
+        }
+    }
+    let p: Vec<f64> = all.iter().filter_map(|c| c.welch.map(|w| w.p)).collect();
+    let mut corrected = difference::holm(&p).into_iter();
+    for c in &mut all {
+        c.corrected_p = c.welch.and_then(|_| corrected.next());
+        c.finding = match (c.corrected_p, better) {
+            (None, _) => Finding::Undecided,
+            (Some(p), _) if p >= 1.0 - confidence => Finding::Same,
+            (Some(_), None) => Finding::Different,
+            (Some(_), Some(Better::Lower)) if c.ratio <= 1.0 => Finding::Improved,
+            (Some(_), Some(Better::Higher)) if c.ratio >= 1.0 => Finding::Improved,
+            (Some(_), Some(_)) => Finding::Regressed,
+        };
+        if p.len() > 1 {
+            c.warnings.push(format!("{} comparisons: probabilities are corrected (Holm)", p.len()));
+        }
+    }
+    all
+}
+
+fn one(files: [&String; 2], a: &Samples, b: &Samples, confidence: f64) -> Option<Comparison> {
+    let (sa, sb) = (Summary::of(&a.values)?, Summary::of(&b.values)?);
+    let ranks = difference::mann_whitney(&a.values, &b.values);
+    let mut warnings = Vec::new();
+    for (file, set) in files.iter().zip([a, b]) {
+        if set.values.len() < FEW {
+            warnings.push(format!("{file}: only {} samples", set.values.len()));
+        }
+        let far = strong_outliers(&set.values);
+        if far > 0 {
+            warnings.push(format!("{file}: {far} strong outliers, which move the mean"));
+        }
+    }
+    Some(Comparison {
+        name: b.name.clone(),
+        unit: b.unit.clone(),
+        files: files.map(Clone::clone),
+        samples: [a.values.clone(), b.values.clone()],
+        summaries: [sa, sb],
+        welch: difference::welch(&sa, &sb, confidence),
+        student: difference::student(&sa, &sb, confidence),
+        mann_whitney_p: ranks.map(|(_, p)| p),
+        corrected_p: None,
+        ratio: sb.mean / sa.mean,
+        ratio_interval: difference::ratio_interval(&a.values, &b.values, confidence, SEED),
+        hedges_g: difference::hedges_g(&sa, &sb),
+        cliffs_delta: ranks
+            .map(|(u, _)| difference::cliffs_delta(u, a.values.len(), b.values.len())),
+        finding: Finding::Undecided,
+        warnings,
+    })
+}
+
+/// The value below which `part` of the sorted samples lie, interpolated between neighbours.
+pub(crate) fn quantile(sorted: &[f64], part: f64) -> f64 {
+    let at = part * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    low + (high - low) * at.fract()
+}
+
+fn strong_outliers(values: &[f64]) -> usize {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (low, high) = (quantile(&sorted, 0.25), quantile(&sorted, 0.75));
+    let reach = FAR_OUT * (high - low);
+    values.iter().filter(|v| **v < low - reach || **v > high + reach).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(values: &[f64]) -> Vec<Samples> {
+        vec![Samples { name: String::new(), unit: "s".into(), values: values.to_vec() }]
+    }
+
+    fn findings(sets: &[&[f64]], better: Option<Better>) -> Vec<Finding> {
+        let files: Vec<_> =
+            sets.iter().enumerate().map(|(i, s)| (format!("f{i}"), set(s))).collect();
+        compare(&files, 0.95, better).iter().map(|c| c.finding).collect()
+    }
+
+    #[test]
+    fn directions() {
+        let (slow, fast) = ([10.0, 10.1, 9.9, 10.0, 10.05], [9.0, 9.1, 8.9, 9.0, 9.05]);
+        assert_eq!(findings(&[&slow, &fast], None), [Finding::Different]);
+        assert_eq!(findings(&[&slow, &fast], Some(Better::Lower)), [Finding::Improved]);
+        assert_eq!(findings(&[&slow, &fast], Some(Better::Higher)), [Finding::Regressed]);
+        assert_eq!(findings(&[&slow, &slow], Some(Better::Higher)), [Finding::Same]);
+        assert_eq!(findings(&[&slow, &[9.0]], None), [Finding::Undecided]);
+    }
+
+    #[test]
+    fn many_comparisons_prove_less() {
+        // p = 0.03 or so: proven alone, not as one of five.
+        let base = [10.0, 10.4, 9.6, 10.2, 9.8, 10.1];
+        let other = [10.4, 10.8, 10.0, 10.6, 10.2, 10.5];
+        let alone = findings(&[&base, &other], None);
+        assert_eq!(alone, [Finding::Different]);
+        let five = findings(&[&base, &other, &other, &other, &other, &other], None);
+        assert_eq!(five, [Finding::Same; 5]);
+    }
+
+    #[test]
+    fn warnings_tell_of_few_samples_and_outliers() {
+        let files = [
+            ("a".to_owned(), set(&[1.0, 2.0])),
+            ("b".to_owned(), set(&[1.0, 1.1, 1.0, 0.9, 1.05, 0.95, 9.0])),
+        ];
+        let warnings = compare(&files, 0.95, None).remove(0).warnings.join("\n");
+        assert!(
+            warnings.contains("a: only 2 samples") && warnings.contains("b: 1 strong outliers")
+        );
+    }
+
+    #[test]
+    fn quartiles_are_interpolated() {
+        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.25), 1.75);
+        assert_eq!(quantile(&[7.0], 0.9), 7.0);
+    }
+}
