@@ -1,0 +1,73 @@
+//! The lock of this library's own data: a spinlock that yields.
+//!
+//! It cannot be a mutex of the C library, which is what this library replaces, and it is closed over a fork,
+//! which the mutex of the standard library cannot be. Its sections are short and rare: the first use of a
+//! mutex, its end, a fork.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::thread;
+
+const OPEN: u8 = 0;
+/// Somebody is in.
+const USED: u8 = 1;
+/// Closed over a fork.
+const CLOSED: u8 = 2;
+
+pub(crate) struct Gate<T> {
+    state: AtomicU8,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: the data is reached by one thread at a time.
+unsafe impl<T: Send> Sync for Gate<T> {}
+
+impl<T> Gate<T> {
+    pub(crate) const fn new(data: T) -> Self {
+        Self { state: AtomicU8::new(OPEN), data: UnsafeCell::new(data) }
+    }
+
+    /// Goes from `OPEN` to `to`, waiting for whoever is in; false if it is closed and `wait` is not set.
+    fn leave_open(&self, to: u8, wait: bool) -> bool {
+        // Acquire: pairs with `open`.
+        while let Err(state) = self.state.compare_exchange_weak(OPEN, to, Acquire, Relaxed) {
+            if state == CLOSED && !wait {
+                return false;
+            }
+            thread::yield_now();
+        }
+        true
+    }
+
+    /// Runs `f` with the data. It must not come here again.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        self.leave_open(USED, true);
+        // SAFETY: this thread is in.
+        let result = f(unsafe { &mut *self.data.get() });
+        self.open();
+        result
+    }
+
+    /// As [`Gate::with`], but `None` while a thread forks. Who holds a mutex must not wait for that: the
+    /// forking thread may be about to acquire the mutex in a handler.
+    pub(crate) fn with_unless_closed<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        if !self.leave_open(USED, false) {
+            return None;
+        }
+        // SAFETY: this thread is in.
+        let result = f(unsafe { &mut *self.data.get() });
+        self.open();
+        Some(result)
+    }
+
+    /// Keeps others out until [`Gate::open`].
+    pub(crate) fn close(&self) {
+        self.leave_open(CLOSED, true);
+    }
+
+    /// Ends [`Gate::close`].
+    pub(crate) fn open(&self) {
+        self.state.store(OPEN, Release);
+    }
+}

@@ -1,0 +1,102 @@
+//! The functions of the C library that this library stands before.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::transmute;
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::Relaxed;
+
+use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
+
+/// A function, looked up at its first use: that may be before this library's constructor has run.
+struct Next {
+    name: &'static CStr,
+    /// For names that have an older meaning besides, which a plain look-up could find.
+    version: Option<&'static CStr>,
+    found: AtomicPtr<c_void>,
+}
+
+impl Next {
+    const fn new(name: &'static CStr, version: Option<&'static CStr>) -> Self {
+        Self { name, version, found: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    #[inline]
+    fn get(&self) -> *mut c_void {
+        let found = self.found.load(Relaxed);
+        if found.is_null() { self.look_up() } else { found }
+    }
+
+    #[cold]
+    fn look_up(&self) -> *mut c_void {
+        let name = self.name.as_ptr();
+        let mut found = ptr::null_mut();
+        if let Some(version) = self.version {
+            // SAFETY: both are C strings.
+            found = unsafe { libc::dlvsym(libc::RTLD_NEXT, name, version.as_ptr()) };
+        }
+        if found.is_null() {
+            // SAFETY: it is a C string.
+            found = unsafe { libc::dlsym(libc::RTLD_NEXT, name) };
+        }
+        if found.is_null() {
+            crate::say(format_args!("the C library has no {}", self.name.to_string_lossy()));
+            // SAFETY: it has no preconditions.
+            unsafe { libc::abort() };
+        }
+        // Relaxed: whoever looks it up finds the same.
+        self.found.store(found, Relaxed);
+        found
+    }
+}
+
+/// The version in which condition variables got their present form; other machines than x86-64 have known
+/// no other.
+const CONDITION: Option<&CStr> =
+    if cfg!(target_arch = "x86_64") { Some(c"GLIBC_2.3.2") } else { None };
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $abi:literal fn $name:ident = $symbol:literal, $version:expr,
+       ($($argument:ident: $type:ty),+);)+) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// As the C function.
+        #[inline]
+        pub(crate) unsafe extern $abi fn $name($($argument: $type),+) -> c_int {
+            static NEXT: Next = Next::new($symbol, $version);
+            type Function = unsafe extern $abi fn($($type),+) -> c_int;
+            // SAFETY: the C library's function of that name has this type.
+            let function = unsafe { transmute::<*mut c_void, Function>(NEXT.get()) };
+            // SAFETY: as the caller promises.
+            unsafe { function($($argument),+) }
+        }
+    )+};
+}
+
+functions! {
+    /// `pthread_mutex_destroy`.
+    "C" fn destroy = c"pthread_mutex_destroy", None, (mutex: *mut pthread_mutex_t);
+    /// `pthread_mutex_lock`.
+    "C" fn lock = c"pthread_mutex_lock", None, (mutex: *mut pthread_mutex_t);
+    /// `pthread_mutex_trylock`.
+    "C" fn trylock = c"pthread_mutex_trylock", None, (mutex: *mut pthread_mutex_t);
+    /// `pthread_mutex_timedlock`.
+    "C" fn timedlock = c"pthread_mutex_timedlock", None,
+        (mutex: *mut pthread_mutex_t, until: *const timespec);
+    /// `pthread_mutex_clocklock`.
+    "C" fn clocklock = c"pthread_mutex_clocklock", None,
+        (mutex: *mut pthread_mutex_t, clock: clockid_t, until: *const timespec);
+    /// `pthread_mutex_unlock`.
+    "C" fn unlock = c"pthread_mutex_unlock", None, (mutex: *mut pthread_mutex_t);
+    /// `pthread_cond_wait`: a cancellation point, which unwinds.
+    "C-unwind" fn cond_wait = c"pthread_cond_wait", CONDITION,
+        (condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t);
+    /// `pthread_cond_timedwait`: a cancellation point, which unwinds.
+    "C-unwind" fn cond_timedwait = c"pthread_cond_timedwait", CONDITION,
+        (condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: *const timespec);
+    /// `pthread_cond_clockwait`: a cancellation point, which unwinds.
+    "C-unwind" fn cond_clockwait = c"pthread_cond_clockwait", None,
+        (condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t,
+         until: *const timespec);
+}

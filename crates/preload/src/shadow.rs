@@ -1,0 +1,281 @@
+//! What this library keeps for each mutex, and the table of it.
+//!
+//! A shadow is made at the first `lock` of a mutex and noted in the mutex itself. The table knows it by the
+//! address of the mutex, for mutexes that nobody destroys: C++'s have no code that runs at their end. A new
+//! mutex at the address inherits the shadow, so that there are never more of them than addresses that
+//! mutexes have been at.
+//!
+//! A shadow is never given back, only passed on. The thread that has released a mutex may still be
+//! releasing the shadow's lock when another one has destroyed the mutex and freed its memory: POSIX allows
+//! that. It then releases a lock that is there, and works, and may belong to another mutex by now, whose
+//! users wait a moment longer. The same goes for locks that touch themselves after their release.
+//!
+//! A mutex that was copied or moved, which POSIX forbids and C programs do, notes a shadow that has another
+//! address. It gets its own.
+
+use std::cell::{Cell, UnsafeCell};
+use std::collections::BTreeMap;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+
+use overspin_native::{Kind, NamedLock, forget_other_threads};
+
+use crate::arena;
+use crate::gate::Gate;
+use crate::mutex::Mutex;
+
+pub(crate) struct Shadow {
+    address: AtomicUsize,
+    /// The thread that holds both the mutex and `lock`; 0 if there is none. Written by the holder of
+    /// the mutex only.
+    holder: AtomicUsize,
+    /// Replaced in the child of a fork, where there is one thread.
+    lock: UnsafeCell<Box<dyn NamedLock>>,
+    /// Releases so far that left a sleeper behind. Of the holder of the mutex.
+    passed: Cell<u32>,
+    pub(crate) uses: Uses,
+}
+
+// SAFETY: `lock` changes when there is one thread; `passed` is of the holder of the mutex; the rest is atomic.
+unsafe impl Sync for Shadow {}
+
+/// How often a mutex was used. Written by its holder only.
+#[derive(Debug, Default)]
+pub(crate) struct Uses {
+    pub(crate) acquisitions: AtomicU64,
+    pub(crate) contended: AtomicU64,
+    /// Where it was first locked: a return address.
+    pub(crate) caller: AtomicUsize,
+}
+
+impl Uses {
+    /// Adds one acquisition. For the holder of the mutex.
+    pub(crate) fn count(&self, contended: bool) {
+        // Not a read-modify-write: there is one holder at a time.
+        let add = |counter: &AtomicU64, by| counter.store(counter.load(Relaxed) + by, Relaxed);
+        add(&self.acquisitions, 1);
+        add(&self.contended, u64::from(contended));
+    }
+
+    fn clear(&self) {
+        self.acquisitions.store(0, Relaxed);
+        self.contended.store(0, Relaxed);
+    }
+}
+
+struct Table {
+    kind: Kind,
+    of: BTreeMap<usize, &'static Shadow>,
+    /// Without a mutex.
+    free: Vec<&'static Shadow>,
+    /// All there are.
+    all: Vec<&'static Shadow>,
+    /// Uses of mutexes that are no more, by caller: mutexes, acquisitions, contended.
+    ended: BTreeMap<usize, [u64; 3]>,
+}
+
+static TABLE: OnceLock<Gate<Table>> = OnceLock::new();
+
+/// From now on mutexes get shadows with locks of this kind.
+pub(crate) fn start(kind: Kind) {
+    // There is none: this is called once.
+    let _ = TABLE.set(Gate::new(Table {
+        kind,
+        of: BTreeMap::new(),
+        free: Vec::new(),
+        all: Vec::new(),
+        ended: BTreeMap::new(),
+    }));
+}
+
+/// This thread. Also in the child of a fork.
+#[inline]
+pub(crate) fn me() -> usize {
+    // SAFETY: it has no preconditions.
+    unsafe { libc::pthread_self() as usize }
+}
+
+impl Shadow {
+    #[inline]
+    pub(crate) fn lock(&self) -> &dyn NamedLock {
+        // SAFETY: it changes only while there is one thread, which is not here then.
+        unsafe { &**self.lock.get() }
+    }
+
+    #[inline]
+    pub(crate) fn holder(&self) -> usize {
+        self.holder.load(Relaxed)
+    }
+
+    /// For who has just acquired, or is about to release, both mutex and lock.
+    #[inline]
+    pub(crate) fn set_holder(&self, thread: usize) {
+        self.holder.store(thread, Relaxed);
+    }
+
+    /// Counts a release that leaves a sleeper behind; true for one in sixteen. For the holder.
+    #[inline]
+    pub(crate) fn is_sleepers_turn(&self) -> bool {
+        const TURN: u32 = 16;
+        let passed = self.passed.get().wrapping_add(1);
+        self.passed.set(passed);
+        passed.is_multiple_of(TURN)
+    }
+}
+
+/// The mutex's shadow if it has one.
+#[inline]
+pub(crate) fn attached(mutex: &Mutex) -> Option<&'static Shadow> {
+    // Acquire: pairs with `attach`.
+    let noted = mutex.shadow().load(Acquire);
+    // SAFETY: null, or a shadow, which are never freed: a mutex of ours has zero there when it is new, and
+    // only `attach` writes.
+    let shadow = unsafe { noted.as_ref() }?;
+    (shadow.address.load(Relaxed) == ptr::from_ref(mutex).addr()).then_some(shadow)
+}
+
+/// The mutex's shadow, made if there is none. `None` if this library is not active, or a thread forks.
+#[inline]
+pub(crate) fn of(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
+    attached(mutex).or_else(|| attach(mutex, caller))
+}
+
+#[cold]
+fn attach(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
+    crate::start_once();
+    TABLE.get()?.with_unless_closed(|table| {
+        if let Some(shadow) = attached(mutex) {
+            return shadow;
+        }
+        let address = ptr::from_ref(mutex).addr();
+        let left = table.of.remove(&address);
+        if let Some(shadow) = left {
+            // The mutex that was here before has gone without a word.
+            table.end(shadow);
+        }
+        // If that was held when it went, its lock is lost.
+        let free = left.filter(|shadow| shadow.holder() == 0).or_else(|| table.free.pop());
+        let shadow = free.unwrap_or_else(|| table.new_shadow());
+        shadow.address.store(address, Relaxed);
+        shadow.uses.caller.store(caller, Relaxed);
+        table.of.insert(address, shadow);
+        // Release: whoever finds it finds its address.
+        mutex.shadow().store(ptr::from_ref(shadow).cast_mut(), Release);
+        shadow
+    })
+}
+
+/// The mutex of `shadow` has been destroyed.
+pub(crate) fn retire(shadow: &'static Shadow) {
+    let Some(table) = TABLE.get() else { return };
+    // While a thread forks it stays in the table, for the next mutex at the address.
+    table.with_unless_closed(|table| {
+        table.of.remove(&shadow.address.swap(0, Relaxed));
+        table.end(shadow);
+        // Destroyed while held: its lock is lost.
+        if shadow.holder() == 0 {
+            table.free.push(shadow);
+        }
+    });
+}
+
+impl Table {
+    fn new_shadow(&mut self) -> &'static Shadow {
+        let lock = self.kind.new_lock();
+        let shadow: &Shadow = Box::leak(Box::new(Shadow {
+            address: AtomicUsize::new(0),
+            holder: AtomicUsize::new(0),
+            lock: UnsafeCell::new(lock),
+            passed: Cell::new(0),
+            uses: Uses::default(),
+        }));
+        self.all.push(shadow);
+        shadow
+    }
+
+    /// Moves the counts of a mutex that is no more.
+    fn end(&mut self, shadow: &Shadow) {
+        let uses = &shadow.uses;
+        let acquisitions = uses.acquisitions.load(Relaxed);
+        if acquisitions != 0 {
+            let sum = self.ended.entry(uses.caller.load(Relaxed)).or_default();
+            for (sum, more) in sum.iter_mut().zip([1, acquisitions, uses.contended.load(Relaxed)]) {
+                *sum += more;
+            }
+        }
+        uses.clear();
+    }
+}
+
+/// One line of the statistics.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    /// Address of a mutex; 0 for all that are no more of the same caller.
+    pub(crate) address: usize,
+    pub(crate) mutexes: u64,
+    pub(crate) caller: usize,
+    pub(crate) acquisitions: u64,
+    pub(crate) contended: u64,
+}
+
+/// The name of the lock, and what has been counted so far if it is not zero, in no particular order. `None` if this library
+/// is not active.
+pub(crate) fn lines() -> Option<(&'static str, Vec<Line>)> {
+    TABLE.get().map(|table| {
+        table.with(|table| {
+            let live = table.of.iter().map(|(&address, shadow)| Line {
+                address,
+                mutexes: 1,
+                caller: shadow.uses.caller.load(Relaxed),
+                acquisitions: shadow.uses.acquisitions.load(Relaxed),
+                contended: shadow.uses.contended.load(Relaxed),
+            });
+            let ended = table.ended.iter().map(|(&caller, &[mutexes, acquisitions, contended])| {
+                Line { address: 0, mutexes, caller, acquisitions, contended }
+            });
+            (table.kind.name(), live.chain(ended).filter(|line| line.acquisitions != 0).collect())
+        })
+    })
+}
+
+/// Before a fork: nobody is in the table, nor allocates.
+pub(crate) extern "C" fn before_fork() {
+    if let Some(table) = TABLE.get() {
+        table.close();
+    }
+    arena::close();
+}
+
+/// After a fork, in the parent.
+pub(crate) extern "C" fn after_fork_in_parent() {
+    arena::open();
+    if let Some(table) = TABLE.get() {
+        table.open();
+    }
+}
+
+/// After a fork, in the child: the other threads do not exist, but the locks know them as waiters and
+/// holders. All locks are replaced by free ones, with records of their own.
+///
+/// The mutexes themselves stay as they are. One that the forking thread holds it can release, as the C
+/// library has it; it has no lock to release then. One that another thread holds stays held.
+pub(crate) extern "C" fn after_fork_in_child() {
+    arena::open();
+    crate::refresh_tid();
+    forget_other_threads();
+    let Some(table) = TABLE.get() else { return };
+    table.open();
+    table.with(|table| {
+        table.ended.clear();
+        let Some(kind) = Kind::new(table.kind.name()) else { return };
+        for shadow in &table.all {
+            // SAFETY: this is the only thread, and it is not in a lock.
+            unsafe { *shadow.lock.get() = kind.new_lock() };
+            shadow.set_holder(0);
+            shadow.uses.clear();
+        }
+        table.kind = kind;
+    });
+}

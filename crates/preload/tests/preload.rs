@@ -1,0 +1,170 @@
+//! The library under programs that use mutexes in all ways, and under real ones.
+//!
+//! There are few rounds for locks whose waiters spin: with more threads than CPUs each of them may cost a
+//! slice.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Tells why a test does nothing.
+fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
+/// The shared library, which is built with the tests, beside them.
+fn library() -> PathBuf {
+    let test = env::current_exe().unwrap();
+    let library = test.with_file_name("liboverspin_preload.so");
+    assert!(library.is_file(), "{} is built with the tests", library.display());
+    library
+}
+
+/// Compiles a source of this folder; `None`, with a word, without a compiler.
+fn compile(compiler: &str, source: &str) -> Option<PathBuf> {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| tempfile::tempdir().unwrap());
+    let program = tempfile::Builder::new().tempfile_in(folder).unwrap().into_temp_path();
+    let program = program.keep().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
+    let mut command = Command::new(compiler);
+    command
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-rdynamic", "-o"])
+        .arg(&program)
+        .arg(source);
+    match command.output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(program)
+        }
+        Err(error) => {
+            skip(&format!("no {compiler}: {error}"));
+            None
+        }
+    }
+}
+
+/// The program, with a lock if there is one.
+fn with_lock(program: &Path, lock: Option<&str>) -> Command {
+    let mut command = Command::new(program);
+    command.env_remove("OVERSPIN_STATS").stdin(Stdio::null());
+    match lock {
+        Some(lock) => command.env("OVERSPIN_LOCK", lock).env("LD_PRELOAD", library()),
+        None => command.env_remove("OVERSPIN_LOCK"),
+    };
+    command
+}
+
+/// Runs to the end; stops what hangs.
+fn finish(command: &mut Command) -> Output {
+    const LIMIT: Duration = Duration::from_secs(120);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    // What is printed fits into a pipe.
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > LIMIT {
+            child.kill().unwrap();
+            let output = child.wait_with_output().unwrap();
+            panic!("{command:?} hangs: {output:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
+}
+
+fn succeeds(command: &mut Command) -> Output {
+    let output = finish(command);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}, {told}", output.status);
+    output
+}
+
+/// The locks, and rounds for each: those that sleep or give way, then one of each family that spins.
+const LOCKS: [(&str, &str); 8] = [
+    ("futex", "200"),
+    ("malthusian", "200"),
+    ("flexguard", "100"),
+    ("pv-qspinlock", "100"),
+    ("lock-byte", "100"),
+    ("mcs", "4"),
+    ("ticket", "4"),
+    ("hemlock", "4"),
+];
+
+#[test]
+fn every_kind_of_use_comes_out_as_without_the_library() {
+    let Some(program) = compile("cc", "stress.c") else { return };
+    for (lock, rounds) in LOCKS {
+        let expected = succeeds(with_lock(&program, None).arg(rounds));
+        assert!(expected.stdout.ends_with(b"done\n"));
+        let output = succeeds(with_lock(&program, Some(lock)).arg(rounds));
+        assert_eq!(output.stdout, expected.stdout, "{lock}");
+        assert_eq!(output.stderr, b"", "{lock}");
+    }
+}
+
+/// Native locks serve at most 1024 threads at a time.
+#[test]
+fn threads_beyond_the_last_number_are_served() {
+    let Some(program) = compile("cc", "stress.c") else { return };
+    let output = succeeds(with_lock(&program, Some("futex")).args(["1", "1300"]));
+    assert_eq!(output.stdout, b"crowd: 2600\n");
+}
+
+/// stats.c: 100 acquisitions of a mutex, 7 of another, 3 of each of 12 that it destroys; and in a child
+/// process one. One of them finds the mutex held, unless the machine is very busy.
+#[test]
+fn statistics_count_every_acquisition() {
+    let Some(program) = compile("cc", "stats.c") else { return };
+    let contended = (0..20).any(|_| {
+        let output = succeeds(with_lock(&program, Some("mcs")).env("OVERSPIN_STATS", "1"));
+        let told = String::from_utf8(output.stderr).unwrap();
+        let lines: Vec<&str> = told.lines().collect();
+        let child = "1 mutexes, 1 acquisitions, 0 contended";
+        assert!(lines[0].starts_with("overspin: mcs in process "), "{told}");
+        assert!(lines[0].ends_with(child), "the child ends first: {told}");
+        let contended = lines[3].contains(" 1 contended");
+        let sums = format!("14 mutexes, 143 acquisitions, {} contended", u8::from(contended));
+        assert!(lines[3].ends_with(&sums), "{told}");
+        let fields = |line: usize| lines[line].split_whitespace().collect::<Vec<_>>();
+        assert_eq!(fields(5)[1..3], ["100", if contended { "1" } else { "0" }], "{told}");
+        assert!(fields(5)[3].starts_with("0x"), "{told}");
+        assert!(lines[5].ends_with("(main)"), "where it was first locked: {told}");
+        assert_eq!(fields(6)[1..5], ["36", "0", "(12", "ended)"], "{told}");
+        assert_eq!(fields(7)[1..3], ["7", "0"], "{told}");
+        assert!(lines[7].ends_with("(use)"), "{told}");
+        assert_eq!(lines.len(), 8, "{told}");
+        contended
+    });
+    assert!(contended, "none of 20 runs has met a held mutex");
+}
+
+#[test]
+fn a_name_that_is_no_lock_stops_the_program() {
+    let Some(program) = compile("cc", "stats.c") else { return };
+    let output = finish(&mut with_lock(&program, Some("tiket")));
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("there is no lock \"tiket\""), "{told}");
+}
+
+#[test]
+fn the_library_alone_does_nothing() {
+    let Some(program) = compile("cc", "stress.c") else { return };
+    let output = succeeds(
+        with_lock(&program, None).env("LD_PRELOAD", library()).env("OVERSPIN_STATS", "1").arg("4"),
+    );
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+/// A mutex released by another thread: glibc lets it pass, and here everybody would wait forever.
+#[test]
+fn a_release_by_a_stranger_is_told() {
+    let Some(program) = compile("cc", "stats.c") else { return };
+    let output = finish(with_lock(&program, Some("mcs")).arg("stranger"));
+    assert!(!output.status.success());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("is unlocked by a thread that has not locked it"), "{told}");
+}
