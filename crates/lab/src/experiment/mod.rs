@@ -1,7 +1,7 @@
 //! Experiments: a scenario, what to vary in it, and what was published about it. The files are
 //! compiled in, so that the command needs nothing beside itself; a changed copy can be read too.
 //!
-//! To add an experiment: its file, and a line in [`BUILT_IN`]. A new kind of experiment is a file
+//! To add an experiment: its file, and a line in `BUILT_IN`. A new kind of experiment is a file
 //! here, a variant of [`Experiment`], and a folder in `reproduce`.
 
 mod kernbench;
