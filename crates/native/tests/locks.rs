@@ -10,7 +10,7 @@ use std::thread;
 use lock_api::{Mutex, RawMutex};
 
 const THREADS: usize = 3;
-const ROUNDS: usize = 100;
+const ROUNDS: usize = 60;
 
 /// The counter is no atomic: a second thread in the section would lose updates.
 fn exclusion<R: RawMutex + Sync>() {
