@@ -49,7 +49,12 @@ impl fmt::Debug for Kind {
 impl Kind {
     /// The lock of the registry of that name or alias; `None` if there is none.
     pub fn new(name: &str) -> Option<Self> {
-        kind(with_lock::<Threads, Name>(name, Name)?)
+        kind(Self::name_of(name)?)
+    }
+
+    /// The name that the alias `name` stands for, or `name` itself; `None` if there is no such lock.
+    pub fn name_of(name: &str) -> Option<&'static str> {
+        with_lock::<Threads, Name>(name, Name)
     }
 
     /// The name, never an alias.
