@@ -1,0 +1,99 @@
+//! `overspin exec`: how it finds the library, what the program gets, how it ends.
+
+use assert_cmd::Command;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+/// The command with a library that is only a name: the loader warns of it, and the program runs.
+fn overspin(library: Option<&Path>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_overspin"));
+    command.env_remove("LD_PRELOAD").env_remove("OVERSPIN_STATS").env_remove("OVERSPIN_PRELOAD");
+    if let Some(library) = library {
+        command.env("OVERSPIN_PRELOAD", library);
+    }
+    command
+}
+
+const SHOW: [&str; 4] =
+    ["--", "sh", "-c", "echo \"$OVERSPIN_LOCK $OVERSPIN_STATS $LD_PRELOAD\"; exit 7"];
+
+fn told(command: &mut Command, code: i32) -> String {
+    let output = command.assert().code(code);
+    String::from_utf8(output.get_output().stderr.clone()).unwrap()
+}
+
+#[test]
+fn the_program_gets_the_lock_and_the_library_and_its_exit_code_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("lib.so");
+    fs::write(&library, "").unwrap();
+    let name = library.display();
+    let mut command = overspin(Some(&library));
+    // An alias; the program sees the name.
+    let output = command.args(["exec", "--lock", "byte", "--stats"]).args(SHOW).assert().code(7);
+    assert_eq!(output.get_output().stdout, format!("lock-byte 1 {name}\n").as_bytes());
+    let mut command = overspin(Some(&library));
+    let output = command.args(["exec", "--lock", "mcs"]).args(SHOW).assert().code(7);
+    assert_eq!(output.get_output().stdout, format!("mcs  {name}\n").as_bytes());
+}
+
+#[test]
+fn what_is_wrong_is_told_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("lib.so");
+    let mut command = overspin(Some(&library));
+    let message = told(command.args(["exec", "--lock", "mcs"]).args(SHOW), 3);
+    assert!(message.contains("there is no preload library"), "{message}");
+    assert!(message.contains("cargo build --release -p overspin-preload"), "{message}");
+
+    fs::write(&library, "").unwrap();
+    let mut command = overspin(Some(&library));
+    let message = told(command.args(["exec", "--lock", "tiket"]).args(SHOW), 2);
+    assert!(message.contains("there is no lock `tiket`"), "{message}");
+    let mut command = overspin(Some(&library));
+    let message = told(command.args(["exec", "--lock", "mcs", "--", "/no/such/program"]), 2);
+    assert!(message.contains("cannot run /no/such/program"), "{message}");
+    let mut command = overspin(Some(&library));
+    assert!(told(command.args(["exec", "--lock", "mcs"]), 2).contains("PROGRAM"));
+
+    let colon = folder.path().join("a:b.so");
+    fs::write(&colon, "").unwrap();
+    let mut command = overspin(Some(&colon));
+    let message = told(command.args(["exec", "--lock", "mcs"]).args(SHOW), 3);
+    assert!(message.contains("a colon or a space"), "{message}");
+}
+
+/// Beside the command, or in ../lib from there. The command has another name for that, in a folder of its
+/// own: where it is built there may be the real library.
+#[test]
+fn the_library_is_looked_for_beside_the_command_and_in_lib() {
+    // On the same file system as the command, which is too large to be copied.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let bin = folder.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    fs::create_dir(folder.join("lib")).unwrap();
+    let named = bin.join("overspin");
+    fs::hard_link(env!("CARGO_BIN_EXE_overspin"), &named).unwrap();
+    // By a link from elsewhere, as package managers do.
+    let link = folder.join("link");
+    symlink(&named, &link).unwrap();
+    let run = || {
+        let mut command = Command::new(&link);
+        command
+            .env_remove("LD_PRELOAD")
+            .env_remove("OVERSPIN_STATS")
+            .env_remove("OVERSPIN_PRELOAD");
+        command.args(["exec", "--lock", "mcs"]).args(SHOW);
+        command
+    };
+    assert!(told(&mut run(), 3).contains("../lib"));
+    for library in ["lib/liboverspin_preload.so", "bin/liboverspin_preload.so"] {
+        let library = folder.join(library);
+        fs::write(&library, "").unwrap();
+        let output = run().assert().code(7);
+        let expected = format!("mcs  {}\n", library.display());
+        assert_eq!(String::from_utf8_lossy(&output.get_output().stdout), expected);
+    }
+}
