@@ -65,6 +65,8 @@ pub struct Pools {
     pools: Vec<Option<Pool>>,
     seats: Vec<Seat>,
     domains: Vec<Place>,
+    /// Domains on their way to another pool: a switch of a vCPU looks at no others.
+    moving: Vec<DomainId>,
     /// Pool and local id of each vCPU.
     vcpus: Vec<(PoolId, VcpuId)>,
     /// For when the accounting timer is set.
@@ -85,6 +87,7 @@ impl Pools {
             pools: vec![Some(Pool { hypervisor, vcpus: Vec::new(), accounting: None })],
             seats: vec![Seat { pool: PoolId(0), to: None }; topology.pcpus() as usize],
             domains: Vec::new(),
+            moving: Vec::new(),
             vcpus: Vec::new(),
             armed: None,
             scratch: Vec::new(),
@@ -184,7 +187,9 @@ impl Pools {
         let pool = self.seats[p.index()].pool;
         self.with(pool, out, |h, out| h.context_saved(now, p, out));
         self.settle_pcpu(now, p, out);
-        for d in (0..self.domains.len() as u32).map(DomainId) {
+        // From the last to the first: those that arrive drop out.
+        for i in (0..self.moving.len()).rev() {
+            let d = self.moving[i];
             if self.domains[d.index()].pool == pool {
                 self.settle_domain(now, d, out);
             }

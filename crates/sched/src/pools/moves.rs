@@ -114,6 +114,7 @@ impl Pools {
         }
         self.with(from, out, |h, out| h.pause_domain(now, local, out));
         self.domains[d.index()].to = Some(to);
+        self.moving.push(d);
         self.settle_domain(now, d, out);
         Ok(())
     }
@@ -159,6 +160,7 @@ impl Pools {
         }
         let place = &mut self.domains[d.index()];
         (place.pool, place.local, place.to) = (to, new, None);
+        self.moving.retain(|x| *x != d);
         self.with(to, out, |h, out| h.unpause_domain(now, new, out));
     }
 }
