@@ -152,12 +152,13 @@ fn experiments() -> Result<(Grid, Value), Failure> {
     for name in experiment::names() {
         let Some(found) = experiment::built_in(name) else { continue };
         let e = found.map_err(|e| Failure::Scenario(Box::new(e)))?;
+        let (head, figures) = (e.head(), e.roles().len());
+        let claims = head.claims.len();
         values.push(json!({
-            "name": e.id(), "title": e.title(), "source": e.source(),
-            "figures": e.published().0, "claims": e.published().1,
+            "name": head.id, "title": head.title, "source": head.source,
+            "figures": figures, "claims": claims,
         }));
-        let (figures, claims) = e.published();
-        grid.row([e.id().into(), e.title().into(), figures.to_string(), claims.to_string()]);
+        grid.row([head.id.clone(), head.title.clone(), figures.to_string(), claims.to_string()]);
     }
     Ok((grid, values.into()))
 }

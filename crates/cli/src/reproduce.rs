@@ -36,15 +36,12 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     if let Some(json) = json {
         show::json(json, &result)?;
     }
-    let blocks = report::reproduction(&experiment, &result);
+    let blocks = report::reproduction(&result);
     if let Some(markdown) = markdown {
         markdown.finish_with(&report::markdown(&blocks))?;
     }
     if let Some(svg) = svg {
-        let (metric, words) = match experiment {
-            Experiment::Kernbench(_) => ("elapsed_s", "elapsed time [s]"),
-            Experiment::Schedbench(_) => ("throughput_total [Mops/s]", "throughput [Mops/s]"),
-        };
+        let (metric, words) = experiment.picture();
         let title = format!("{}: {words}", result.experiment);
         svg.finish_with(&report::bars(&result, metric, &title))?;
     }
@@ -73,6 +70,5 @@ fn find(name: &str) -> Result<Experiment, Failure> {
         ));
     }
     let text = scenario_file::read_text(Path::new(name))?;
-    let experiment = Experiment::parse(name, &text).map_err(|e| Failure::Scenario(Box::new(e)))?;
-    Ok(experiment)
+    experiment::parse(name, &text).map_err(|e| Failure::Scenario(Box::new(e)))
 }

@@ -185,11 +185,7 @@ pub fn sched(
 
 /// Wall seconds of the slower one of the 2016 experiment's 16a+16b runs.
 fn schedbench_run() -> Result<f64, Box<dyn std::error::Error>> {
-    let Some(experiment::Experiment::Schedbench(e)) =
-        experiment::built_in("2016-schedbench").transpose()?
-    else {
-        return Err("there is no such experiment".into());
-    };
+    let e = experiment::schedbench_2016()?;
     let plan: &BenchFile = &e.plan;
     let mut slowest: f64 = 0.0;
     for run in plan.runs.iter().filter(|r| r.label.starts_with("A 16")) {

@@ -1,7 +1,7 @@
 //! Events, lock operations and simulated seconds of the simulator in a second.
 
 use super::{BenchResult, Limit, REPETITIONS};
-use crate::experiment::{self, Experiment};
+use crate::experiment;
 use crate::names;
 use overspin_scenario::{
     BurnWait, Costs, Domain, Host, Kernel, LockLoop, MS, Outcome, Picos, SEC, Scenario, Settings,
@@ -205,9 +205,7 @@ fn small_host() -> Case {
 }
 
 fn kernbench() -> Option<Case> {
-    let Experiment::Kernbench(experiment) = experiment::built_in("2008-spinlocks")?.ok()? else {
-        return None;
-    };
+    let experiment = experiment::kernbench_2008().ok()?;
     let load = experiment.loads.first()?.clone();
     Some(Case {
         scenario: experiment.variant("lock-byte", &load, 4),

@@ -1,74 +1,57 @@
 //! Experiments: a scenario, what to vary in it, and what was published about it. The files are
 //! compiled in, so that the command needs nothing beside itself; a changed copy can be read too.
 //!
-//! To add an experiment: its file, and a line in `BUILT_IN`. A new kind of experiment is a file
-//! here, a variant of [`Experiment`], and a folder in `reproduce`.
+//! To add an experiment: its file, and a line in `BUILT_IN`. A new kind of experiment is a folder
+//! here with a type that is a [`Kind`], and a line in `KINDS`.
 
-mod kernbench;
-mod schedbench;
+mod file;
+pub mod kernbench;
+pub mod schedbench;
 
-pub use kernbench::{Figure, Kernbench, Load};
-pub use schedbench::{BenchFigure, Policy, Schedbench};
+pub use file::{Claim, Head, Parameter, Role};
+pub use kernbench::Kernbench;
+pub use schedbench::Schedbench;
 
-use crate::scenario_file::tree::{Document, Node, Value};
-use crate::scenario_file::{self, ScenarioError, format_time, nearest, parse_time};
+use crate::reproduce::{Found, Progress, ReproduceError, Settings};
+use crate::scenario_file::tree::Document;
+use crate::scenario_file::{ScenarioError, nearest};
 use crate::schedbench::Machine;
-use overspin_scenario::Scenario;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
 
-/// Name and text of the experiments that come with the program.
+/// Name and text of the experiments that come with the program, oldest first.
 const BUILT_IN: [(&str, &str); 2] = [
     ("2008-spinlocks", include_str!("../../../../experiments/2008-spinlocks.toml")),
     ("2016-schedbench", include_str!("../../../../experiments/2016-schedbench.toml")),
 ];
 
-/// What a figure may be used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// To set a parameter.
-    Fit,
-    /// To judge the model: it must come out by itself.
-    Predict,
-}
+/// Reads the rest of a file of one kind.
+type Parse = fn(&Document, &str) -> Result<Experiment, ScenarioError>;
 
-/// A parameter that was set to make the `fit` figures come out.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Parameter {
-    /// Its key in the scenario.
-    pub key: String,
-    /// What it is.
-    pub meaning: String,
-    /// Least plausible value.
-    pub low: String,
-    /// Largest plausible value.
-    pub high: String,
-    /// Which figures it was set by.
-    pub reason: String,
-    /// Its value, as the scenario writes it.
-    #[serde(default)]
-    pub value: String,
-}
+/// What a file's `kind` says, and who reads such files.
+const KINDS: [(&str, Parse); 2] = [
+    ("kernbench", |document, text| Ok(Box::new(Kernbench::parse(document, text)?))),
+    ("schedbench", |document, text| Ok(Box::new(Schedbench::parse(document, text)?))),
+];
 
-/// Something that was found and must be found again.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Claim {
-    /// Number.
-    pub id: u32,
-    /// What holds.
-    pub text: String,
-}
+/// An experiment of any kind.
+pub type Experiment = Box<dyn Kind>;
 
-/// An experiment.
-#[derive(Clone, Debug)]
-pub enum Experiment {
-    /// Kernbench under several locks and loads.
-    Kernbench(Box<Kernbench>),
-    /// schedbench under several schedulers.
-    Schedbench(Box<Schedbench>),
+/// A kind of experiment: what is varied, run and measured.
+pub trait Kind: Debug + Send + Sync {
+    /// What all kinds have.
+    fn head(&self) -> &Head;
+
+    /// The use of each published figure.
+    fn roles(&self) -> Vec<Role>;
+
+    /// The metric that its picture shows, and what to call it there.
+    fn picture(&self) -> (&'static str, &'static str);
+
+    /// Runs it and puts what came out beside what was published.
+    ///
+    /// # Errors
+    /// If the simulator refuses a scenario.
+    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError>;
 }
 
 /// Names of the experiments that come with the program.
@@ -80,10 +63,7 @@ pub fn names() -> Vec<&'static str> {
 /// An experiment that comes with the program; `None` if there is none of this name.
 #[must_use]
 pub fn built_in(name: &str) -> Option<Result<Experiment, ScenarioError>> {
-    BUILT_IN
-        .iter()
-        .find(|(n, _)| *n == name)
-        .map(|(n, text)| Experiment::parse(&format!("{n}.toml"), text))
+    document(name).map(|found| found.and_then(|(document, text)| read(&document, text)))
 }
 
 /// The experiment name that was probably meant.
@@ -92,168 +72,49 @@ pub fn nearest_name(name: &str) -> Option<&'static str> {
     nearest(name, names())
 }
 
+/// Parses an experiment file that messages call `path`.
+///
+/// # Errors
+/// If it is not a legal experiment.
+pub fn parse(path: &str, text: &str) -> Result<Experiment, ScenarioError> {
+    read(&Document::parse(path, text)?, text)
+}
+
 /// The machine of the 2016 experiment.
 ///
 /// # Errors
 /// If its file is not legal, which a test excludes.
 pub fn schedbench_machine() -> Result<Machine, ScenarioError> {
-    let (name, text) = BUILT_IN[1];
-    let document = Document::parse(name, text)?;
-    Ok(Schedbench::parse(&document, text)?.machine)
+    Ok(schedbench_2016()?.machine)
 }
 
-impl Experiment {
-    /// Parses an experiment file that messages call `path`.
-    ///
-    /// # Errors
-    /// If it is not a legal experiment.
-    pub fn parse(path: &str, text: &str) -> Result<Self, ScenarioError> {
-        let document = Document::parse(path, text)?;
-        if find(&document.root, "schedbench").is_some() {
-            Ok(Self::Schedbench(Box::new(Schedbench::parse(&document, text)?)))
-        } else {
-            Ok(Self::Kernbench(Box::new(Kernbench::parse(&document, text)?)))
-        }
-    }
-
-    /// Name on the command line.
-    #[must_use]
-    pub fn id(&self) -> &str {
-        match self {
-            Self::Kernbench(e) => &e.id,
-            Self::Schedbench(e) => &e.id,
-        }
-    }
-
-    /// One line: what it is.
-    #[must_use]
-    pub fn title(&self) -> &str {
-        match self {
-            Self::Kernbench(e) => &e.title,
-            Self::Schedbench(e) => &e.title,
-        }
-    }
-
-    /// Where it was published.
-    #[must_use]
-    pub fn source(&self) -> &str {
-        match self {
-            Self::Kernbench(e) => &e.source,
-            Self::Schedbench(e) => &e.source,
-        }
-    }
-
-    /// How many figures and claims were published.
-    #[must_use]
-    pub fn published(&self) -> (usize, usize) {
-        match self {
-            Self::Kernbench(e) => (e.figures.len(), e.claims.len()),
-            Self::Schedbench(e) => (e.figures.len(), e.claims.len()),
-        }
-    }
-
-    /// Its scenario at the published length.
-    #[must_use]
-    pub fn scenario(&self) -> &Scenario {
-        match self {
-            Self::Kernbench(e) => &e.scenario,
-            Self::Schedbench(e) => &e.scenario,
-        }
-    }
+/// The 2008 experiment.
+pub(crate) fn kernbench_2008() -> Result<Kernbench, ScenarioError> {
+    let (document, text) = document("2008-spinlocks").expect("it is built in")?;
+    Kernbench::parse(&document, text)
 }
 
-/// An error about a key of the file.
-fn fail<T>(
-    document: &Document,
-    key: &str,
-    message: String,
-    help: &str,
-) -> Result<T, ScenarioError> {
-    let at = find(&document.root, key).map_or(&document.root.at, |n| &n.at);
-    Err(document.error(at, key, message, help))
+/// The 2016 experiment.
+pub(crate) fn schedbench_2016() -> Result<Schedbench, ScenarioError> {
+    let (document, text) = document("2016-schedbench").expect("it is built in")?;
+    Schedbench::parse(&document, text)
 }
 
-/// The part of a file beside its scenario, the scenario's node, and the scenario.
-fn head<'a, F: DeserializeOwned>(
-    document: &'a Document,
-    text: &str,
-    id: impl Fn(&F) -> &str,
-) -> Result<(F, &'a Node, Scenario), ScenarioError> {
-    let file: F = match toml::from_str(text) {
-        Ok(file) => file,
-        Err(e) => {
-            let mut at = document.root.at.clone();
-            at.span = e.span().unwrap_or(0..0);
-            let help = "compare with the experiments that come with the program";
-            return Err(document.error(&at, "", e.message(), help));
-        }
-    };
-    let Some(node) = find(&document.root, "scenario") else {
-        return fail(document, "", "`scenario` is missing".into(), "add a [scenario] table");
-    };
-    let scenario = scenario_file::build_scenario(document, node, "scenario", id(&file))?;
-    Ok((file, node, scenario))
+fn document(name: &str) -> Option<Result<(Document, &'static str), ScenarioError>> {
+    let (name, text) = BUILT_IN.iter().find(|(n, _)| *n == name)?;
+    Some(Document::parse(&format!("{name}.toml"), text).map(|document| (document, *text)))
 }
 
-/// The parameters with their values from the scenario, which must be plausible.
-fn fitted(
-    document: &Document,
-    scenario: &Node,
-    mut parameters: Vec<Parameter>,
-) -> Result<Vec<Parameter>, ScenarioError> {
-    for (i, parameter) in parameters.iter_mut().enumerate() {
-        let Some(value) = find(scenario, &parameter.key).and_then(shown) else {
-            let key = format!("parameter.{i}.key");
-            let message = format!("the scenario does not set `{}`", parameter.key);
-            let help = "name a key that the scenario sets to a time or a number";
-            return fail(document, &key, message, help);
-        };
-        parameter.value = value;
-        let range =
-            number(&parameter.low).zip(number(&parameter.high)).zip(number(&parameter.value));
-        if !range.is_some_and(|((low, high), value)| low <= value && value <= high) {
-            let message = format!(
-                "`{}` is {}, not between {} and {}",
-                parameter.key, parameter.value, parameter.low, parameter.high
-            );
-            let help = "a fitted value must be plausible";
-            return fail(document, &format!("parameter.{i}"), message, help);
+fn read(document: &Document, text: &str) -> Result<Experiment, ScenarioError> {
+    let kind = file::kind(document)?;
+    match KINDS.iter().find(|(name, _)| *name == kind) {
+        Some((_, parse)) => parse(document, text),
+        None => {
+            let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+            let message = format!("there is no kind of experiment `{kind}`");
+            file::fail(document, "kind", message, &format!("kinds are: {}", names.join(", ")))
         }
     }
-    Ok(parameters)
-}
-
-/// The node at a dotted path; elements of arrays go by number or name.
-fn find<'a>(node: &'a Node, path: &str) -> Option<&'a Node> {
-    path.split('.').try_fold(node, |node, part| match &node.value {
-        Value::Table(table) => table.get(part).map(|e| &e.node),
-        Value::Array(items) => match part.parse::<usize>() {
-            Ok(i) => items.get(i),
-            Err(_) => items.iter().find(|item| {
-                matches!(find(item, "name").map(|n| &n.value), Some(Value::Text(name)) if name == part)
-            }),
-        },
-        _ => None,
-    })
-}
-
-fn shown(node: &Node) -> Option<String> {
-    match &node.value {
-        Value::Text(text) => Some(text.clone()),
-        Value::Integer(Some(value)) => Some(value.to_string()),
-        _ => None,
-    }
-}
-
-/// A time in picoseconds, or a plain number.
-fn number(text: &str) -> Option<f64> {
-    text.parse::<f64>().ok().or_else(|| parse_time(text).ok().map(|p| p as f64))
-}
-
-/// The limit of a scenario, in words.
-#[must_use]
-pub fn limit_text(scenario: &Scenario) -> String {
-    format_time(scenario.limit)
 }
 
 #[cfg(test)]

@@ -1,29 +1,18 @@
 use super::*;
 use overspin_scenario::Workload;
 
-fn kernbench() -> Kernbench {
-    match built_in("2008-spinlocks").unwrap().unwrap() {
-        Experiment::Kernbench(e) => *e,
-        Experiment::Schedbench(_) => panic!("it runs kernbench"),
-    }
-}
-
 #[test]
 fn the_experiments_that_come_along_are_legal() {
     for name in names() {
         let e = built_in(name).unwrap().unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(e.id(), name);
-        let (roles, parameters): (Vec<Role>, _) = match &e {
-            Experiment::Kernbench(e) => {
-                assert!(e.figures.iter().all(|f| f.never != f.mean.is_some()));
-                (e.figures.iter().map(|f| f.role).collect(), &e.parameters)
-            }
-            Experiment::Schedbench(e) => {
-                (e.figures.iter().map(|f| f.role).collect(), &e.parameters)
-            }
-        };
+        let (head, roles) = (e.head(), e.roles());
+        assert_eq!(head.id, name);
         let fit = roles.iter().filter(|r| **r == Role::Fit).count();
-        assert!(parameters.len() < fit, "fewer parameters than figures to fit");
+        let parameters = &head.parameters;
+        assert!(
+            parameters.len() < fit || fit + parameters.len() == 0,
+            "{name}: fewer parameters than figures to fit"
+        );
         assert!(parameters.iter().all(|p| !p.value.is_empty()));
     }
     assert!(built_in("2009-spinlocks").is_none());
@@ -32,19 +21,20 @@ fn the_experiments_that_come_along_are_legal() {
 
 #[test]
 fn all_published_rows_of_2008_are_there() {
-    let e = kernbench();
+    let e = kernbench_2008().unwrap();
     assert_eq!(e.figures.len(), 31 + 8);
+    assert!(e.figures.iter().all(|f| f.never != f.mean.is_some()));
     let byte = e.figures.iter().find(|f| f.lock == "lock-byte" && f.metric == "elapsed_s").unwrap();
     assert_eq!((byte.mean, byte.stddev, byte.role), (Some(410.686), Some(2.49314), Role::Fit));
 }
 
 #[test]
 fn variants_are_scaled() {
-    let e = kernbench();
+    let e = kernbench_2008().unwrap();
     let v = e.variant("ticket", &e.loads[1], 20);
-    assert_eq!((v.domains[0].lock.as_str(), v.limit), ("ticket", e.scenario.limit / 20));
+    assert_eq!((v.domains[0].lock.as_str(), v.limit), ("ticket", e.head.scenario.limit / 20));
     let (Workload::Kernbench(full), Workload::Kernbench(part)) =
-        (&e.scenario.domains[0].workload, &v.domains[0].workload)
+        (&e.head.scenario.domains[0].workload, &v.domains[0].workload)
     else {
         panic!("kernbench")
     };
@@ -59,10 +49,11 @@ fn faults_have_a_place() {
         ("role = \"fit\"", "role = \"guess\"", "guess"),
         ("low = \"1000\"", "low = \"9999\"", "not between"),
         ("seeds = 5", "seed = 5", "seed"),
+        ("kind = \"kernbench\"", "kind = \"kernbend\"", "no kind of experiment `kernbend`"),
         ("vcpus = 4", "vcpu = 4", "not a key"),
         ("\"ticket\", \"lock-byte\"", "\"tiket\", \"lock-byte\"", "no lock `tiket`"),
     ] {
-        let e = Experiment::parse("e.toml", &text.replacen(from, to, 1)).expect_err(to);
+        let e = parse("e.toml", &text.replacen(from, to, 1)).expect_err(to);
         assert!(e.message.contains(message) && e.line > 1, "{to}: {e}");
     }
 }

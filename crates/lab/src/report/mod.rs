@@ -1,11 +1,9 @@
 //! Reports: a list of blocks, written as text for terminals or as Markdown for documents.
 
 mod chart;
-mod kernbench;
 mod map;
 mod reproduction;
 mod run;
-mod schedbench;
 
 pub use chart::bars;
 pub use map::map;

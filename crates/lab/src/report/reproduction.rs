@@ -1,25 +1,20 @@
 //! The report of an experiment: what the benchmark itself prints, then every published figure beside
 //! the simulated one, and the claims.
 
-use super::{Block, Grid, kernbench, schedbench, short};
-use crate::experiment::{Experiment, Role};
-use crate::reproduce::{Compared, Grade, Judged, Reproduction, Runs};
+use super::{Block, Grid, short};
+use crate::experiment::Role;
+use crate::reproduce::{Compared, Grade, Judged, Reproduction};
 use std::fmt::Write;
 
-/// Report of `result`, which `experiment` gave.
+/// Report of `result`.
 #[must_use]
-pub fn reproduction(experiment: &Experiment, result: &Reproduction) -> Vec<Block> {
+pub fn reproduction(result: &Reproduction) -> Vec<Block> {
     let mut blocks = vec![
         Block::Title(format!("{}: {}", result.experiment, result.title)),
         Block::Text(format!("Published in: {}.", result.source)),
         Block::Text(conditions(result)),
     ];
-    blocks.extend(match (experiment, &result.runs) {
-        (Experiment::Kernbench(e), Runs::Kernbench(runs)) => kernbench::blocks(e, runs),
-        (Experiment::Schedbench(e), Runs::Schedbench(runs)) => schedbench::blocks(e, runs),
-        // Nothing has been run.
-        _ => Vec::new(),
-    });
+    blocks.extend(result.details.iter().cloned());
     blocks.push(Block::Heading("Figures".into()));
     blocks.push(Block::Grid(figures(&result.figures)));
     blocks.push(Block::Text(tally(result)));
@@ -42,14 +37,13 @@ fn conditions(result: &Reproduction) -> String {
             "Runs had 1/{n} of the published length; times and counts are multiplied by {n}."
         ),
     };
-    let limit = match result.runs {
-        Runs::Kernbench(_) => format!(
+    let limit = result.limit_s.map_or_else(String::new, |limit| {
+        format!(
             "A run that had not finished after {} simulated seconds is counted as one that did not \
              finish. ",
-            short(result.limit_s)
-        ),
-        Runs::Schedbench(_) => String::new(),
-    };
+            short(limit)
+        )
+    });
     format!("{length} Seeds: {seeds}. {limit}Overspin {}.", result.version)
 }
 

@@ -1,12 +1,19 @@
 //! schedbench under several schedulers.
 
-use super::{Claim, Parameter, Role, fitted, head};
-use crate::reproduce::BenchSample;
+mod claims;
+mod measure;
+mod report;
+
+use super::file::{self, Head};
+use super::{Kind, Role};
+use crate::reproduce::{
+    Compared, Found, Progress, ReproduceError, Settings, all, grade, judged, raw, spread,
+};
 use crate::scenario_file::ScenarioError;
-use crate::scenario_file::tree::{Document, Node};
-use crate::schedbench::{BenchFile, Machine};
+use crate::scenario_file::tree::Document;
+use crate::schedbench::{self, BenchFile, Machine, RunError, summarize};
 use crate::stats::Summary;
-use overspin_scenario::Scenario;
+use measure::{BenchSample, Measured};
 use serde::{Deserialize, Serialize};
 
 /// A scheduler, as it is called in figures, and the profile that stands for it.
@@ -66,33 +73,11 @@ struct Plan {
     counts: Vec<u32>,
 }
 
-/// The file without its scenario.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    id: String,
-    title: String,
-    source: String,
-    seeds: u32,
-    schedbench: Plan,
-    figures: Vec<BenchFigure>,
-    parameter: Vec<Parameter>,
-    claim: Vec<Claim>,
-    #[serde(rename = "scenario")]
-    _scenario: serde::de::IgnoredAny,
-}
-
 /// An experiment that runs workers alone and together under several schedulers.
 #[derive(Clone, Debug)]
 pub struct Schedbench {
-    /// Name on the command line.
-    pub id: String,
-    /// One line: what it is.
-    pub title: String,
-    /// Where it was published.
-    pub source: String,
-    /// Runs of each configuration by default.
-    pub seeds: u32,
+    /// What all kinds have. Its scenario is the machine with a worker on it.
+    pub head: Head,
     /// Schedulers to compare.
     pub policies: Vec<Policy>,
     /// Workers.
@@ -101,12 +86,6 @@ pub struct Schedbench {
     pub counts: Vec<u32>,
     /// Published figures.
     pub figures: Vec<BenchFigure>,
-    /// Fitted parameters.
-    pub parameters: Vec<Parameter>,
-    /// Claims.
-    pub claims: Vec<Claim>,
-    /// The machine, with a worker on it.
-    pub scenario: Scenario,
     /// The machine.
     pub machine: Machine,
     /// All runs, planned: for each scheduler each worker alone, then together.
@@ -115,18 +94,16 @@ pub struct Schedbench {
 
 impl Schedbench {
     pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
-        let (file, node, scenario): (File, &Node, Scenario) =
-            head(document, text, |f: &File| &f.id)?;
+        let (head, plan, figures): (Head, Plan, _) = file::read(document, text)?;
         let fail =
-            |key: &str, message: String, help: &str| super::fail(document, key, message, help);
-        let Some(machine) = Machine::of(&scenario) else {
+            |key: &str, message: String, help: &str| file::fail(document, key, message, help);
+        let Some(machine) = Machine::of(&head.scenario) else {
             let help = "the rate of a schedbench worker is the machine's";
             return fail("scenario.domain", "no domain runs schedbench".into(), help);
         };
-        let plan = file.schedbench;
         for (i, policy) in plan.schedulers.iter().enumerate() {
             if overspin_sched::find(&policy.profile).is_err() {
-                let key = format!("schedbench.schedulers.{i}.profile");
+                let key = format!("setup.schedulers.{i}.profile");
                 let message = format!("there is no scheduler `{}`", policy.profile);
                 return fail(&key, message, "see `overspin list schedulers`");
             }
@@ -155,21 +132,14 @@ impl Schedbench {
         });
         let bench = match expanded {
             Ok(bench) => bench,
-            Err(e) => return fail("schedbench", e.message.to_string(), &e.help),
+            Err(e) => return fail("setup", e.message.to_string(), &e.help),
         };
-        let parameters = fitted(document, node, file.parameter)?;
         Ok(Self {
-            id: file.id,
-            title: file.title,
-            source: file.source,
-            seeds: file.seeds,
+            head,
             policies: plan.schedulers,
             workers: plan.workers,
             counts: plan.counts,
-            figures: file.figures,
-            parameters,
-            claims: file.claim,
-            scenario,
+            figures,
             machine,
             plan: bench,
         })
@@ -198,5 +168,84 @@ impl Schedbench {
             .map(|s| s.throughput.total / 1000.0)
             .collect();
         Summary::of(&of).map(|s| s.mean)
+    }
+}
+
+impl Kind for Schedbench {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn roles(&self) -> Vec<Role> {
+        self.figures.iter().map(|f| f.role).collect()
+    }
+
+    fn picture(&self) -> (&'static str, &'static str) {
+        ("throughput_total [Mops/s]", "throughput [Mops/s]")
+    }
+
+    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError> {
+        let seeds = settings.seeds(&self.head);
+        let names = self.run_names();
+        let mut jobs = Vec::new();
+        for (i, run) in self.plan.runs.iter().enumerate() {
+            let name = &names[i % names.len()];
+            let policy = &self.policies[i / names.len()];
+            jobs.extend(seeds.iter().map(|seed| (run, name, policy, *seed)));
+        }
+        let runs = all(jobs, settings.threads, progress, |(run, name, policy, seed)| {
+            let plan = &self.plan;
+            let (done, _, outcome) = schedbench::simulate(plan, run, &self.machine, seed, None)
+                .map_err(|e| match e {
+                    RunError::File(e) => ReproduceError::Plan(e),
+                    RunError::Sim { label, cause } => ReproduceError::Sim { run: label, cause },
+                })?;
+            let alone = self.workers.iter().filter(|w| {
+                name.strip_prefix("baseline-").is_some_and(|l| l == w.name.to_lowercase())
+            });
+            let workers: Vec<String> = match alone.map(|w| w.name.clone()).next() {
+                Some(name) => vec![name],
+                None => self.workers.iter().map(|w| w.name.clone()).collect(),
+            };
+            Ok(summarize(&done).map(|summary| BenchSample {
+                run: name.clone(),
+                scheduler: policy.name.clone(),
+                seed,
+                workers,
+                summary,
+                trace_hash: outcome.trace_hash,
+            }))
+        })?;
+        let runs: Vec<BenchSample> = runs.into_iter().flatten().collect();
+        Ok(assemble(self, &runs))
+    }
+}
+
+/// Puts the runs beside the published figures.
+fn assemble(experiment: &Schedbench, runs: &[BenchSample]) -> Found {
+    let measured = Measured { runs };
+    Found {
+        limit_s: None,
+        figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
+        claims: judged(&experiment.head, |id| claims::judge(id, &measured)),
+        runs: raw(runs),
+        details: report::blocks(experiment, runs),
+    }
+}
+
+fn compare(figure: &BenchFigure, measured: &Measured<'_>) -> Compared {
+    let summary = measured.figure(figure);
+    let error = summary.map(|s| s.mean / figure.mean - 1.0);
+    Compared {
+        metric: format!("{} [{}]", figure.metric, figure.unit),
+        place: figure.place(),
+        published: Some(figure.mean),
+        published_stddev: None,
+        simulated: summary.map(|s| s.mean),
+        simulated_stddev: spread(summary),
+        error,
+        role: figure.role,
+        grade: grade(error),
+        note: summary.is_none().then(|| "not computed: no run gives this figure".into()),
     }
 }

@@ -1,8 +1,7 @@
 //! schedbench's columns, over the seeds.
 
-use super::{Block, Grid};
-use crate::experiment::Schedbench;
-use crate::reproduce::BenchSample;
+use super::{BenchSample, Schedbench};
+use crate::report::{Block, Grid};
 use crate::stats::Summary;
 
 /// A line for each run, scheduler and set of workers.

@@ -1,14 +1,11 @@
 use super::*;
-use crate::experiment::{Experiment, built_in};
+use crate::reproduce::verdict;
 use overspin_scenario::{
     DomainOutcome, Ending, Outcome, PcpuOutcome, Picos, SEC, TaskOutcome, VcpuOutcome,
 };
 
 fn experiment() -> Kernbench {
-    match built_in("2008-spinlocks").unwrap().unwrap() {
-        Experiment::Kernbench(e) => *e,
-        Experiment::Schedbench(_) => panic!("it runs kernbench"),
-    }
+    crate::experiment::kernbench_2008().unwrap()
 }
 
 /// An outcome at a twentieth of the length that multiplies up to the given figures.
@@ -70,14 +67,18 @@ fn published() -> Vec<Sample> {
     runs
 }
 
-fn find<'a>(r: &'a Reproduction, place: &str, metric: &str) -> &'a Compared {
+fn found(runs: &[Sample]) -> Found {
+    assemble(&experiment(), 20, runs)
+}
+
+fn find<'a>(r: &'a Found, place: &str, metric: &str) -> &'a Compared {
     r.figures.iter().find(|f| f.place == place && f.metric == metric).unwrap()
 }
 
 #[test]
 fn a_perfect_simulator_is_found_perfect() {
-    let r = assemble(&experiment(), 20, (1..=5).collect(), published());
-    assert_eq!(r.verdict(), Some(true), "{:#?}", r.claims);
+    let r = found(&published());
+    assert_eq!(verdict(&r.claims), Some(true), "{:#?}", r.claims);
     let missed: Vec<_> = r
         .figures
         .iter()
@@ -90,7 +91,7 @@ fn a_perfect_simulator_is_found_perfect() {
 
 #[test]
 fn kernbench_averages_over_both_loads_except_the_elapsed_time() {
-    let r = assemble(&experiment(), 20, (1..=5).collect(), published());
+    let r = found(&published());
     let percent = find(&r, "lock-byte, optimal load", "percent_cpu");
     // Five of 169 and five of 197: the published 182.9 (15.1).
     assert_eq!(percent.simulated, Some(183.0));
@@ -101,7 +102,7 @@ fn kernbench_averages_over_both_loads_except_the_elapsed_time() {
 
 #[test]
 fn vcpu_time_is_that_of_the_whole_session() {
-    let r = assemble(&experiment(), 20, (1..=5).collect(), published());
+    let r = found(&published());
     let time = find(&r, "lock-byte, vcpu 0", "vcpu_time_s");
     assert!((time.simulated.unwrap() - (6.0 * 205.4 + 5.0 * 163.1)).abs() < 1e-6);
     assert_eq!(time.grade, Grade::Good);
@@ -112,12 +113,12 @@ fn runs_that_did_not_finish_are_shown_and_never_averaged_away() {
     let mut runs = published();
     let slow = runs.iter_mut().find(|r| r.lock == "lock-byte" && r.load == "half").unwrap();
     (slow.elapsed_s, slow.ending) = (None, "limit");
-    let r = assemble(&experiment(), 20, (1..=5).collect(), runs);
+    let r = found(&runs);
     let elapsed = find(&r, "lock-byte, half load", "elapsed_s");
     assert_eq!(elapsed.grade, Grade::Missed);
     assert_eq!(elapsed.note.as_deref(), Some("1 of 5 runs did not finish"));
     assert_eq!(r.claims[1].holds, None, "an ordering with a missing run is undecided");
-    assert_eq!(r.verdict(), None);
+    assert_eq!(verdict(&r.claims), None);
 }
 
 #[test]
@@ -126,16 +127,16 @@ fn a_ticket_lock_that_survives_refutes_the_claim() {
     for run in runs.iter_mut().filter(|r| r.lock == "ticket" && r.load == "optimal") {
         (run.elapsed_s, run.ending) = (Some(400.0), "finished");
     }
-    let r = assemble(&experiment(), 20, (1..=5).collect(), runs);
+    let r = found(&runs);
     assert_eq!(r.claims[0].holds, Some(false));
     assert_eq!(find(&r, "ticket, optimal load", "elapsed_s").grade, Grade::Missed);
-    assert_eq!(r.verdict(), Some(false));
+    assert_eq!(verdict(&r.claims), Some(false));
 }
 
 #[test]
 fn no_figure_is_dropped_when_nothing_ran() {
     let e = experiment();
-    let r = assemble(&e, 20, Vec::new(), Vec::new());
+    let r = assemble(&e, 20, &[]);
     assert_eq!(r.figures.len(), e.figures.len());
     assert!(r.figures.iter().all(|f| f.grade == Grade::Missed && f.note.is_some()));
     assert!(r.claims.iter().all(|c| c.holds.is_none()));

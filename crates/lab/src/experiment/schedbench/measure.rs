@@ -1,13 +1,7 @@
-//! schedbench under several schedulers.
+//! What the runs say about each published figure.
 
-mod claims;
-
-use super::{
-    Compared, Judged, Progress, ReproduceError, Reproduction, Runs, Settings, all, grade, seeds,
-    spread,
-};
-use crate::experiment::{BenchFigure, Schedbench};
-use crate::schedbench::{self, RunError, RunSummary, SetSummary, Window, summarize};
+use super::BenchFigure;
+use crate::schedbench::{self, RunSummary, SetSummary, Window};
 use crate::stats::Summary;
 use serde::Serialize;
 
@@ -42,95 +36,9 @@ impl BenchSample {
     }
 }
 
-/// Runs `experiment`.
-pub(super) fn reproduce(
-    experiment: &Schedbench,
-    settings: Settings,
-    progress: Progress<'_>,
-) -> Result<Reproduction, ReproduceError> {
-    let seeds = seeds(experiment.scenario.seed, settings.seeds.unwrap_or(experiment.seeds));
-    let names = experiment.run_names();
-    let mut jobs = Vec::new();
-    for (i, run) in experiment.plan.runs.iter().enumerate() {
-        let name = &names[i % names.len()];
-        let policy = &experiment.policies[i / names.len()];
-        jobs.extend(seeds.iter().map(|seed| (run, name, policy, *seed)));
-    }
-    let runs = all(jobs, settings.threads, progress, |(run, name, policy, seed)| {
-        let plan = &experiment.plan;
-        let (done, _, outcome) = schedbench::simulate(plan, run, &experiment.machine, seed, None)
-            .map_err(|e| match e {
-            RunError::File(e) => ReproduceError::Plan(e),
-            RunError::Sim { label, cause } => ReproduceError::Sim { run: label, cause },
-        })?;
-        let alone = experiment
-            .workers
-            .iter()
-            .filter(|w| name.strip_prefix("baseline-").is_some_and(|l| l == w.name.to_lowercase()));
-        let workers: Vec<String> = match alone.map(|w| w.name.clone()).next() {
-            Some(name) => vec![name],
-            None => experiment.workers.iter().map(|w| w.name.clone()).collect(),
-        };
-        Ok(summarize(&done).map(|summary| BenchSample {
-            run: name.clone(),
-            scheduler: policy.name.clone(),
-            seed,
-            workers,
-            summary,
-            trace_hash: outcome.trace_hash,
-        }))
-    })?;
-    let runs: Vec<BenchSample> = runs.into_iter().flatten().collect();
-    Ok(assemble(experiment, seeds, runs))
-}
-
-fn assemble(experiment: &Schedbench, seeds: Vec<u64>, runs: Vec<BenchSample>) -> Reproduction {
-    let measured = Measured { runs: &runs };
-    let figures = experiment.figures.iter().map(|f| compare(f, &measured)).collect();
-    let claims = experiment
-        .claims
-        .iter()
-        .map(|claim| {
-            let (holds, evidence) = claims::judge(claim.id, &measured);
-            Judged { id: claim.id, text: claim.text.clone(), holds, evidence }
-        })
-        .collect();
-    Reproduction {
-        schema: "overspin-reproduction/1",
-        version: env!("CARGO_PKG_VERSION"),
-        experiment: experiment.id.clone(),
-        title: experiment.title.clone(),
-        source: experiment.source.clone(),
-        scale: 1,
-        limit_s: experiment.scenario.limit as f64 / overspin_scenario::SEC as f64,
-        seeds,
-        figures,
-        claims,
-        parameters: experiment.parameters.clone(),
-        runs: Runs::Schedbench(runs),
-    }
-}
-
-fn compare(figure: &BenchFigure, measured: &Measured<'_>) -> Compared {
-    let summary = measured.figure(figure);
-    let error = summary.map(|s| s.mean / figure.mean - 1.0);
-    Compared {
-        metric: format!("{} [{}]", figure.metric, figure.unit),
-        place: figure.place(),
-        published: Some(figure.mean),
-        published_stddev: None,
-        simulated: summary.map(|s| s.mean),
-        simulated_stddev: spread(summary),
-        error,
-        role: figure.role,
-        grade: grade(error),
-        note: summary.is_none().then(|| "not computed: no run gives this figure".into()),
-    }
-}
-
 /// The runs, ready to be asked.
 pub(super) struct Measured<'a> {
-    runs: &'a [BenchSample],
+    pub(super) runs: &'a [BenchSample],
 }
 
 impl<'a> Measured<'a> {
@@ -142,7 +50,7 @@ impl<'a> Measured<'a> {
     }
 
     /// A value of each run's workers of this name, over the runs.
-    fn over_runs(
+    pub(super) fn over_runs(
         &self,
         run: &str,
         scheduler: &str,
@@ -155,17 +63,17 @@ impl<'a> Measured<'a> {
     }
 
     /// Total throughput of workers in Mops/s.
-    fn total(&self, run: &str, scheduler: &str, worker: &str) -> Option<Summary> {
+    pub(super) fn total(&self, run: &str, scheduler: &str, worker: &str) -> Option<Summary> {
         self.over_runs(run, scheduler, worker, |s| Some(s.throughput.total / 1000.0))
     }
 
     /// Mean utilisation of workers in percent.
-    fn utilization(&self, run: &str, scheduler: &str, worker: &str) -> Option<Summary> {
+    pub(super) fn utilization(&self, run: &str, scheduler: &str, worker: &str) -> Option<Summary> {
         self.over_runs(run, scheduler, worker, |s| Some(100.0 * s.utilization.mean))
     }
 
     /// Something about each worker's lateness: the worst of its reports, in ms.
-    fn delta(
+    pub(super) fn delta(
         &self,
         run: &str,
         scheduler: &str,
@@ -181,7 +89,7 @@ impl<'a> Measured<'a> {
     }
 
     /// All reports of all workers of this name.
-    fn windows(&self, run: &str, scheduler: &str, worker: &str) -> Vec<Window> {
+    pub(super) fn windows(&self, run: &str, scheduler: &str, worker: &str) -> Vec<Window> {
         self.of(run, scheduler)
             .filter_map(|r| r.set(worker))
             .flat_map(|s| &s.workers)
@@ -190,7 +98,7 @@ impl<'a> Measured<'a> {
     }
 
     /// The simulated counterpart of a published figure.
-    fn figure(&self, f: &BenchFigure) -> Option<Summary> {
+    pub(super) fn figure(&self, f: &BenchFigure) -> Option<Summary> {
         let (run, scheduler, worker) = (f.run.as_str(), f.scheduler.as_str(), f.worker.as_str());
         let baseline = format!("baseline-{}", worker.to_lowercase());
         let run = if run == "baseline" { &baseline } else { run };
@@ -234,4 +142,4 @@ impl<'a> Measured<'a> {
 }
 
 /// Runs with more workers than threads.
-const OVERCOMMITTED: [&str; 3] = ["4a+4b", "8a+8b", "16a+16b"];
+pub(super) const OVERCOMMITTED: [&str; 3] = ["4a+4b", "8a+8b", "16a+16b"];

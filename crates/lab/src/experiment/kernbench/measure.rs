@@ -1,6 +1,6 @@
 //! Figures as kernbench and `xm vcpu-list` print them, from the outcomes of runs.
 
-use crate::experiment::{Figure, Kernbench};
+use super::{Figure, Kernbench};
 use crate::stats::Summary;
 use overspin_scenario::{Ending, Outcome, Picos, SEC};
 use serde::Serialize;
@@ -198,7 +198,7 @@ impl<'a> Measured<'a> {
 
     /// Sum of [`Self::vcpu_time`] over all vCPUs, if all runs finished.
     pub(crate) fn total_vcpu_time(&self, lock: &str) -> Option<f64> {
-        let vcpus = self.experiment.scenario.domains.first().map_or(0, |d| d.vcpus as usize);
+        let vcpus = self.experiment.head.scenario.domains.first().map_or(0, |d| d.vcpus as usize);
         (0..vcpus).try_fold(0.0, |sum, v| match self.vcpu_time(lock, v) {
             (Some(time), Completion { unfinished: 0, .. }) => Some(sum + time),
             _ => None,

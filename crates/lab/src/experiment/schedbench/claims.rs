@@ -1,6 +1,6 @@
 //! The claims about credit and credit2, as code.
 
-use super::{Measured, OVERCOMMITTED};
+use super::measure::{Measured, OVERCOMMITTED};
 use crate::stats::Summary;
 
 /// `None` is undecided.

@@ -1,12 +1,7 @@
 //! Runs an experiment and puts what came out beside what was published.
 
-mod kernbench;
-mod schedbench;
-
-pub use kernbench::{Measured, Sample};
-pub use schedbench::BenchSample;
-
-use crate::experiment::{Experiment, Parameter, Role};
+use crate::experiment::{Claim, Experiment, Head, Parameter, Role};
+use crate::report::Block;
 use crate::scenario_file::ScenarioError;
 use crate::stats::Summary;
 use overspin_sim::SimError;
@@ -101,20 +96,19 @@ pub struct Judged {
     pub evidence: String,
 }
 
-/// The runs of an experiment.
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
-pub enum Runs {
-    /// Of kernbench.
-    Kernbench(Vec<Sample>),
-    /// Of schedbench.
-    Schedbench(Vec<BenchSample>),
-}
-
-impl Default for Runs {
-    fn default() -> Self {
-        Self::Kernbench(Vec::new())
-    }
+/// What a kind of experiment finds.
+#[derive(Debug)]
+pub struct Found {
+    /// Simulated seconds after which a run counted as not finished, if some may not finish.
+    pub limit_s: Option<f64>,
+    /// Published figures and simulated ones.
+    pub figures: Vec<Compared>,
+    /// Claims.
+    pub claims: Vec<Judged>,
+    /// Every run.
+    pub runs: Vec<serde_json::Value>,
+    /// What the benchmark itself prints.
+    pub details: Vec<Block>,
 }
 
 /// Everything that came out of an experiment.
@@ -132,8 +126,8 @@ pub struct Reproduction {
     pub source: String,
     /// Runs were 1/scale of the published length.
     pub scale: u32,
-    /// Simulated seconds after which a run counted as not finished.
-    pub limit_s: f64,
+    /// Simulated seconds after which a run counted as not finished, if some may not finish.
+    pub limit_s: Option<f64>,
     /// Seeds.
     pub seeds: Vec<u64>,
     /// Published figures and simulated ones.
@@ -143,20 +137,17 @@ pub struct Reproduction {
     /// Fitted parameters.
     pub parameters: Vec<Parameter>,
     /// Every run.
-    pub runs: Runs,
+    pub runs: Vec<serde_json::Value>,
+    /// What the benchmark itself prints.
+    #[serde(skip)]
+    pub details: Vec<Block>,
 }
 
 impl Reproduction {
-    /// `Some(true)`: all claims hold; `Some(false)`: one does not; `None`: undecided.
+    /// Whether the claims hold.
     #[must_use]
     pub fn verdict(&self) -> Option<bool> {
-        if self.claims.iter().any(|c| c.holds == Some(false)) {
-            Some(false)
-        } else if self.claims.iter().any(|c| c.holds.is_none()) {
-            None
-        } else {
-            Some(true)
-        }
+        verdict(&self.claims)
     }
 
     /// Numbers of figures of a role that are good, fair and missed.
@@ -165,6 +156,17 @@ impl Reproduction {
         let count =
             |grade| self.figures.iter().filter(|f| f.role == role && f.grade == grade).count();
         [Grade::Good, Grade::Fair, Grade::Missed].map(count)
+    }
+}
+
+/// `Some(true)`: all claims hold; `Some(false)`: one does not; `None`: undecided.
+pub(crate) fn verdict(claims: &[Judged]) -> Option<bool> {
+    if claims.iter().any(|c| c.holds == Some(false)) {
+        Some(false)
+    } else if claims.iter().any(|c| c.holds.is_none()) {
+        None
+    } else {
+        Some(true)
     }
 }
 
@@ -178,23 +180,59 @@ pub fn reproduce(
     settings: Settings,
     progress: Progress<'_>,
 ) -> Result<Reproduction, ReproduceError> {
-    match experiment {
-        Experiment::Kernbench(e) => kernbench::reproduce(e, settings, progress),
-        Experiment::Schedbench(e) => schedbench::reproduce(e, settings, progress),
-    }
+    let head = experiment.head();
+    let found = experiment.run(settings, progress)?;
+    Ok(Reproduction {
+        schema: "overspin-reproduction/1",
+        version: env!("CARGO_PKG_VERSION"),
+        experiment: head.id.clone(),
+        title: head.title.clone(),
+        source: head.source.clone(),
+        scale: settings.scale(head),
+        limit_s: found.limit_s,
+        seeds: settings.seeds(head),
+        figures: found.figures,
+        claims: found.claims,
+        parameters: head.parameters.clone(),
+        runs: found.runs,
+        details: found.details,
+    })
 }
 
 /// Called with the number of runs that are done and that there are.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// As many seeds as wanted, from the scenario's on.
-fn seeds(first: u64, count: u32) -> Vec<u64> {
-    (0..u64::from(count.max(1))).map(|i| first.wrapping_add(i)).collect()
+impl Settings {
+    /// Runs are 1/scale of the published length.
+    pub(crate) fn scale(&self, head: &Head) -> u32 {
+        if self.full { 1 } else { head.scale }
+    }
+
+    /// As many seeds as wanted, from the scenario's on.
+    pub(crate) fn seeds(&self, head: &Head) -> Vec<u64> {
+        let count = self.seeds.unwrap_or(head.seeds).max(1);
+        (0..u64::from(count)).map(|i| head.scenario.seed.wrapping_add(i)).collect()
+    }
+}
+
+/// The claims as `judge` finds them: whether each holds, if that can be decided, and why.
+pub(crate) fn judged(head: &Head, judge: impl Fn(u32) -> (Option<bool>, String)) -> Vec<Judged> {
+    let one = |claim: &Claim| {
+        let (holds, evidence) = judge(claim.id);
+        Judged { id: claim.id, text: claim.text.clone(), holds, evidence }
+    };
+    head.claims.iter().map(one).collect()
+}
+
+/// The runs as they are written out.
+pub(crate) fn raw<R: Serialize>(runs: &[R]) -> Vec<serde_json::Value> {
+    // Numbers, texts, lists and structs: nothing that JSON cannot say.
+    runs.iter().map(|run| serde_json::to_value(run).unwrap_or_default()).collect()
 }
 
 /// Does all jobs, on all threads. Results come in the order of the jobs: the record does not depend
 /// on who was faster.
-fn all<J: Send, R: Send>(
+pub(crate) fn all<J: Send, R: Send>(
     jobs: Vec<J>,
     threads: usize,
     progress: Progress<'_>,
@@ -223,7 +261,7 @@ fn all<J: Send, R: Send>(
 }
 
 /// The grade of a figure that came out with this error.
-fn grade(error: Option<f64>) -> Grade {
+pub(crate) fn grade(error: Option<f64>) -> Grade {
     match error {
         Some(e) if e.abs() <= 0.10 => Grade::Good,
         Some(e) if e.abs() <= 0.25 => Grade::Fair,
@@ -232,6 +270,6 @@ fn grade(error: Option<f64>) -> Grade {
 }
 
 /// The spread of a summary, if it is of several runs.
-fn spread(summary: Option<Summary>) -> Option<f64> {
+pub(crate) fn spread(summary: Option<Summary>) -> Option<f64> {
     summary.filter(|s| s.n > 1).map(|s| s.stddev)
 }

@@ -1,8 +1,7 @@
 //! What kernbench and `xm vcpu-list` print.
 
-use super::{Block, Grid};
-use crate::experiment::Kernbench;
-use crate::reproduce::{Measured, Sample};
+use super::{Kernbench, Measured};
+use crate::report::{Block, Grid};
 use crate::stats::Summary;
 use std::fmt::Write;
 
@@ -17,14 +16,13 @@ const METRICS: [(&str, &str); 6] = [
 ];
 
 /// Kernbench's own blocks, and vCPU times.
-pub(super) fn blocks(experiment: &Kernbench, runs: &[Sample]) -> Vec<Block> {
-    let measured = Measured::new(experiment, runs);
+pub(super) fn blocks(experiment: &Kernbench, measured: &Measured<'_>) -> Vec<Block> {
     let mut blocks = vec![Block::Heading("As kernbench prints it".into())];
     for lock in &experiment.locks {
-        blocks.push(Block::Lines(kernbench(experiment, &measured, lock)));
+        blocks.push(Block::Lines(kernbench(experiment, measured, lock)));
     }
     blocks.push(Block::Heading("vCPU times of a session".into()));
-    blocks.push(Block::Grid(vcpu_list(experiment, &measured)));
+    blocks.push(Block::Grid(vcpu_list(experiment, measured)));
     blocks
 }
 
@@ -72,7 +70,7 @@ fn six(value: f64) -> String {
 
 fn vcpu_list(experiment: &Kernbench, measured: &Measured<'_>) -> Grid {
     let mut grid = Grid::new(2, &["Name", "Lock", "VCPU", "Time(s)", "published"]);
-    let Some(domain) = experiment.scenario.domains.first() else { return grid };
+    let Some(domain) = experiment.head.scenario.domains.first() else { return grid };
     for lock in &experiment.locks {
         for vcpu in 0..domain.vcpus as usize {
             let (time, completion) = measured.vcpu_time(lock, vcpu);

@@ -1,0 +1,204 @@
+//! Experiment files: what all kinds have, and what of it belongs to a kind.
+
+use crate::scenario_file::tree::{Document, Node, Value};
+use crate::scenario_file::{self, ScenarioError, parse_time};
+use overspin_scenario::Scenario;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// What a figure may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// To set a parameter.
+    Fit,
+    /// To judge the model: it must come out by itself.
+    Predict,
+}
+
+/// A parameter that was set to make the `fit` figures come out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    /// Its key in the scenario.
+    pub key: String,
+    /// What it is.
+    pub meaning: String,
+    /// Least plausible value.
+    pub low: String,
+    /// Largest plausible value.
+    pub high: String,
+    /// Which figures it was set by.
+    pub reason: String,
+    /// Its value, as the scenario writes it.
+    #[serde(default)]
+    pub value: String,
+}
+
+/// Something that was found and must be found again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Number.
+    pub id: u32,
+    /// What holds.
+    pub text: String,
+}
+
+/// A file: `S` is what its kind is set up by, `F` a published figure.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File<S, F> {
+    id: String,
+    #[serde(rename = "kind")]
+    _kind: String,
+    title: String,
+    source: String,
+    #[serde(default = "published_length")]
+    scale: u32,
+    seeds: u32,
+    setup: S,
+    figures: Vec<F>,
+    parameter: Vec<Parameter>,
+    claim: Vec<Claim>,
+    #[serde(rename = "scenario")]
+    _scenario: serde::de::IgnoredAny,
+}
+
+fn published_length() -> u32 {
+    1
+}
+
+/// What experiments of all kinds have.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// Name on the command line.
+    pub id: String,
+    /// One line: what it is.
+    pub title: String,
+    /// Where it was published.
+    pub source: String,
+    /// Runs are 1/scale of the published length by default.
+    pub scale: u32,
+    /// Runs of each configuration by default.
+    pub seeds: u32,
+    /// Fitted parameters.
+    pub parameters: Vec<Parameter>,
+    /// Claims.
+    pub claims: Vec<Claim>,
+    /// The scenario at the published length.
+    pub scenario: Scenario,
+}
+
+/// The kind of a file.
+pub(super) fn kind(document: &Document) -> Result<&str, ScenarioError> {
+    match find(&document.root, "kind").map(|node| &node.value) {
+        Some(Value::Text(kind)) => Ok(kind),
+        Some(_) => fail(document, "kind", "`kind` is not a text".into(), "quote it"),
+        None => {
+            let help = "compare with the experiments that come with the program";
+            fail(document, "", "`kind` is missing".into(), help)
+        }
+    }
+}
+
+/// What all kinds have, the set-up and the figures.
+pub(super) fn read<S: DeserializeOwned, F: DeserializeOwned>(
+    document: &Document,
+    text: &str,
+) -> Result<(Head, S, Vec<F>), ScenarioError> {
+    let file: File<S, F> = match toml::from_str(text) {
+        Ok(file) => file,
+        Err(e) => {
+            let mut at = document.root.at.clone();
+            at.span = e.span().unwrap_or(0..0);
+            let help = "compare with the experiments that come with the program";
+            return Err(document.error(&at, "", e.message(), help));
+        }
+    };
+    if file.scale == 0 {
+        let help = "1 is the published length, 20 a twentieth of it";
+        return fail(document, "scale", "`scale` is 0".into(), help);
+    }
+    let Some(node) = find(&document.root, "scenario") else {
+        return fail(document, "", "`scenario` is missing".into(), "add a [scenario] table");
+    };
+    let scenario = scenario_file::build_scenario(document, node, "scenario", &file.id)?;
+    let head = Head {
+        parameters: fitted(document, node, file.parameter)?,
+        id: file.id,
+        title: file.title,
+        source: file.source,
+        scale: file.scale,
+        seeds: file.seeds,
+        claims: file.claim,
+        scenario,
+    };
+    Ok((head, file.setup, file.figures))
+}
+
+/// An error about a key of the file.
+pub(super) fn fail<T>(
+    document: &Document,
+    key: &str,
+    message: String,
+    help: &str,
+) -> Result<T, ScenarioError> {
+    let at = find(&document.root, key).map_or(&document.root.at, |n| &n.at);
+    Err(document.error(at, key, message, help))
+}
+
+/// The parameters with their values from the scenario, which must be plausible.
+fn fitted(
+    document: &Document,
+    scenario: &Node,
+    mut parameters: Vec<Parameter>,
+) -> Result<Vec<Parameter>, ScenarioError> {
+    for (i, parameter) in parameters.iter_mut().enumerate() {
+        let Some(value) = find(scenario, &parameter.key).and_then(shown) else {
+            let key = format!("parameter.{i}.key");
+            let message = format!("the scenario does not set `{}`", parameter.key);
+            let help = "name a key that the scenario sets to a time or a number";
+            return fail(document, &key, message, help);
+        };
+        parameter.value = value;
+        let range =
+            number(&parameter.low).zip(number(&parameter.high)).zip(number(&parameter.value));
+        if !range.is_some_and(|((low, high), value)| low <= value && value <= high) {
+            let message = format!(
+                "`{}` is {}, not between {} and {}",
+                parameter.key, parameter.value, parameter.low, parameter.high
+            );
+            let help = "a fitted value must be plausible";
+            return fail(document, &format!("parameter.{i}"), message, help);
+        }
+    }
+    Ok(parameters)
+}
+
+/// The node at a dotted path; elements of arrays go by number or name.
+fn find<'a>(node: &'a Node, path: &str) -> Option<&'a Node> {
+    path.split('.').try_fold(node, |node, part| match &node.value {
+        Value::Table(table) => table.get(part).map(|e| &e.node),
+        Value::Array(items) => match part.parse::<usize>() {
+            Ok(i) => items.get(i),
+            Err(_) => items.iter().find(|item| {
+                matches!(find(item, "name").map(|n| &n.value), Some(Value::Text(name)) if name == part)
+            }),
+        },
+        _ => None,
+    })
+}
+
+fn shown(node: &Node) -> Option<String> {
+    match &node.value {
+        Value::Text(text) => Some(text.clone()),
+        Value::Integer(Some(value)) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+/// A time in picoseconds, or a plain number.
+fn number(text: &str) -> Option<f64> {
+    text.parse::<f64>().ok().or_else(|| parse_time(text).ok().map(|p| p as f64))
+}

@@ -1,0 +1,207 @@
+//! Kernbench under several locks and loads.
+
+mod claims;
+mod measure;
+mod report;
+
+use super::file::{self, Head};
+use super::{Kind, Role};
+use crate::reproduce::{
+    Compared, Found, Grade, Progress, ReproduceError, Settings, all, grade, judged, raw, spread,
+};
+use crate::scenario_file::ScenarioError;
+use crate::scenario_file::tree::Document;
+use crate::stats::Summary;
+use measure::{Measured, Sample};
+use overspin_scenario::{Scenario, Workload};
+use overspin_sim::Options;
+use serde::{Deserialize, Serialize};
+
+/// A published figure.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// Lock.
+    pub lock: String,
+    /// Load, for figures of a load.
+    #[serde(default)]
+    pub load: Option<String>,
+    /// vCPU, for figures of a vCPU.
+    #[serde(default)]
+    pub vcpu: Option<usize>,
+    /// What was measured, with its unit.
+    pub metric: String,
+    /// Published mean.
+    #[serde(default)]
+    pub mean: Option<f64>,
+    /// Published standard deviation.
+    #[serde(default)]
+    pub stddev: Option<f64>,
+    /// It was published that this never ended.
+    #[serde(default)]
+    pub never: bool,
+    /// What it may be used for.
+    pub role: Role,
+}
+
+impl Figure {
+    /// Where it was measured, in words.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match (&self.load, self.vcpu) {
+            (Some(load), _) => format!("{}, {load} load", self.lock),
+            (None, Some(vcpu)) => format!("{}, vcpu {vcpu}", self.lock),
+            (None, None) => self.lock.clone(),
+        }
+    }
+}
+
+/// A load of the workload.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// Name in figures.
+    pub name: String,
+    /// Name in reports.
+    pub title: String,
+    /// `N` of `make -jN`.
+    pub jobs: u32,
+}
+
+/// What is compared.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Setup {
+    locks: Vec<String>,
+    loads: Vec<Load>,
+}
+
+/// An experiment that varies the lock and the jobs of a kernbench domain.
+#[derive(Clone, Debug)]
+pub struct Kernbench {
+    /// What all kinds have.
+    pub head: Head,
+    /// Locks to compare.
+    pub locks: Vec<String>,
+    /// Loads to compare, in the order in which they were run.
+    pub loads: Vec<Load>,
+    /// Published figures.
+    pub figures: Vec<Figure>,
+}
+
+impl Kernbench {
+    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
+        let (head, setup, figures): (Head, Setup, _) = file::read(document, text)?;
+        if !head.scenario.domains.iter().any(|d| matches!(d.workload, Workload::Kernbench(_))) {
+            let message = "no domain runs kernbench".into();
+            let help = "this experiment varies the jobs of a kernbench domain";
+            return file::fail(document, "scenario.domain", message, help);
+        }
+        for (i, lock) in setup.locks.iter().enumerate() {
+            if crate::names::lock(lock).is_none() {
+                let message = format!("there is no lock `{lock}`");
+                let help = "see `overspin list locks`";
+                return file::fail(document, &format!("setup.locks.{i}"), message, help);
+            }
+        }
+        Ok(Self { head, locks: setup.locks, loads: setup.loads, figures })
+    }
+
+    /// The scenario of one run: this lock, this load, 1/scale of the length.
+    #[must_use]
+    pub fn variant(&self, lock: &str, load: &Load, scale: u32) -> Scenario {
+        let mut scenario = self.head.scenario.clone();
+        let scale = scale.max(1);
+        scenario.limit /= u64::from(scale);
+        for domain in &mut scenario.domains {
+            if let Workload::Kernbench(bench) = &mut domain.workload {
+                domain.lock = lock.to_owned();
+                bench.jobs = load.jobs;
+                bench.units = (bench.units / scale).max(1);
+            }
+        }
+        scenario
+    }
+}
+
+impl Kind for Kernbench {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn roles(&self) -> Vec<Role> {
+        self.figures.iter().map(|f| f.role).collect()
+    }
+
+    fn picture(&self) -> (&'static str, &'static str) {
+        ("elapsed_s", "elapsed time [s]")
+    }
+
+    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError> {
+        let scale = settings.scale(&self.head);
+        let mut jobs = Vec::new();
+        for lock in &self.locks {
+            for load in &self.loads {
+                jobs.extend(settings.seeds(&self.head).into_iter().map(|seed| (lock, load, seed)));
+            }
+        }
+        let one = |(lock, load, seed): (&String, &Load, u64)| {
+            let scenario = self.variant(lock, load, scale);
+            let outcome =
+                overspin_sim::run(&scenario, seed, Options::default()).map_err(|cause| {
+                    ReproduceError::Sim { run: format!("{lock}, {} load", load.name), cause }
+                })?;
+            Ok(Sample::new(lock, &load.name, &outcome, f64::from(scale)))
+        };
+        let runs = all(jobs, settings.threads, progress, one)?;
+        Ok(assemble(self, scale, &runs))
+    }
+}
+
+/// Puts the runs beside the published figures.
+fn assemble(experiment: &Kernbench, scale: u32, runs: &[Sample]) -> Found {
+    let measured = Measured::new(experiment, runs);
+    Found {
+        limit_s: Some(measure::seconds(experiment.head.scenario.limit) / f64::from(scale)),
+        figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
+        claims: judged(&experiment.head, |id| claims::judge(&experiment.head.id, id, &measured)),
+        runs: raw(runs),
+        details: report::blocks(experiment, &measured),
+    }
+}
+
+fn compare(figure: &Figure, measured: &Measured<'_>) -> Compared {
+    let (summary, unfinished) = measured.figure(figure);
+    let mut note = unfinished.note();
+    let error = figure.mean.zip(summary).map(|(published, s)| s.mean / published - 1.0);
+    let grade = if figure.never {
+        note = Some(format!(
+            "{} of {} runs finished",
+            unfinished.runs - unfinished.unfinished,
+            unfinished.runs
+        ));
+        if unfinished.runs > 0 && unfinished.unfinished == unfinished.runs {
+            Grade::Good
+        } else {
+            Grade::Missed
+        }
+    } else {
+        // The runs that finished may be the lucky ones.
+        grade(error.filter(|_| unfinished.unfinished == 0))
+    };
+    Compared {
+        metric: figure.metric.clone(),
+        place: figure.place(),
+        published: figure.mean,
+        published_stddev: figure.stddev,
+        simulated: summary.map(|s: Summary| s.mean),
+        simulated_stddev: spread(summary),
+        error,
+        role: figure.role,
+        grade,
+        note,
+    }
+}
+
+#[cfg(test)]
+mod tests;
