@@ -92,6 +92,26 @@ pub struct VcpuOutcome {
     pub spin_exits: u64,
     /// Part of `running` that it held its pCPU although it had halted (halt polling).
     pub polling: Picos,
+    /// What became of the windows that it got before preemptions; `None` if it gets none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<WindowOutcome>,
+}
+
+/// Windows of a vCPU before preemptions. What is not used, expired or left was open at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowOutcome {
+    /// Windows.
+    pub offered: u64,
+    /// Those in which the guest gave the pCPU up itself.
+    pub used: u64,
+    /// Those at whose end it was preempted by force.
+    pub expired: u64,
+    /// Those in which the vCPU blocked, or whoever wanted the pCPU went elsewhere.
+    pub left: u64,
+    /// Preemptions without a window, because too many had expired.
+    pub refused: u64,
+    /// Time from when a window was opened until it was closed.
+    pub time: Picos,
 }
 
 /// What happened at a lock.

@@ -64,6 +64,9 @@ pub struct Host {
     pub directed_yield: bool,
     /// A vCPU that halts keeps its pCPU for a while; `None`: it gives it up at once.
     pub halt_polling: Option<HaltPolling>,
+    /// vCPUs that are about to be preempted may finish their critical sections first; `None`: they
+    /// are preempted at once.
+    pub preemption_notification: Option<PreemptionNotification>,
     /// Pools besides the host's own, which has all pCPUs that are in none of these.
     pub pools: Vec<Pool>,
 }
@@ -83,6 +86,7 @@ impl Default for Host {
             pause_loop_exiting: None,
             directed_yield: false,
             halt_polling: None,
+            preemption_notification: None,
             pools: Vec::new(),
         }
     }
@@ -164,6 +168,57 @@ impl Default for HaltPolling {
     fn default() -> Self {
         Self { max: 200 * US, start: 10 * US, grow: 2, shrink: 2 }
     }
+}
+
+/// What the hypervisor does before it preempts a vCPU in favour of another: it opens a *window* in
+/// which the guest may finish what it does under locks and then give the pCPU up itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PreemptionNotification {
+    /// Whose vCPUs get windows.
+    pub guests: NotifiedGuests,
+    /// How the guest learns of it.
+    pub protocol: NotificationProtocol,
+    /// Longest window: who has not given up by then is preempted by force.
+    pub window: Picos,
+    /// Windows in a row that end by force after which a vCPU gets none for `back_off`.
+    pub strikes: u32,
+    /// For how long it gets none.
+    pub back_off: Picos,
+}
+
+impl Default for PreemptionNotification {
+    /// The protocol of 2005 with the bounds that it needs: kernels hold locks for tens of
+    /// microseconds, so that a millisecond is ample.
+    fn default() -> Self {
+        Self {
+            guests: NotifiedGuests::Smp,
+            protocol: NotificationProtocol::Upcall,
+            window: MS,
+            strikes: 3,
+            back_off: 100 * MS,
+        }
+    }
+}
+
+/// Whose vCPUs are asked before they are preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotifiedGuests {
+    /// Those of guests with several vCPUs: nobody waits for the lock of a lone one.
+    Smp,
+    /// Everybody's.
+    All,
+}
+
+/// How a guest learns that it is to be preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotificationProtocol {
+    /// By an interrupt, whatever it does; its handler gives up at once if no lock is held.
+    Upcall,
+    /// The hypervisor looks at the count of held locks, which the guest keeps in a shared page. It
+    /// preempts at once if that is 0, otherwise sets a flag that the last unlock looks at.
+    Deferral,
 }
 
 /// Parameters of a scheduler by name. Which there are depends on the scheduler.
@@ -305,6 +360,12 @@ pub enum Workload {
     Schedbench(Schedbench),
     /// Threads that run, sleep and wait for timers in phases.
     Phases(Phases),
+    /// A loop that counts.
+    Count(Count),
+    /// A page-fault test.
+    Pft(Pft),
+    /// Answers to the pings of another machine.
+    Ping(Ping),
 }
 
 /// Threads that take one lock again and again.
@@ -426,6 +487,60 @@ pub enum Step {
     Timer(Picos),
 }
 
+/// A process that counts from 0, and does nothing else.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Count {
+    /// Up to here.
+    pub to: u64,
+    /// CPU time of one iteration.
+    pub step: Picos,
+}
+
+/// A page-fault test: a parent starts processes that touch their memory page by page, and waits for
+/// them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pft {
+    /// Processes.
+    pub processes: u32,
+    /// Pages that each touches.
+    pub pages: u64,
+    /// User CPU time for a page.
+    pub touch: Picos,
+    /// Kernel CPU time of a fault, time under locks included.
+    pub fault: Picos,
+    /// Kernel CPU time to start a process, which its parent spends.
+    pub fork: Picos,
+    /// Named kernel locks and how the kernel time uses them.
+    pub locks: Vec<KernelLock>,
+}
+
+/// The echo requests of another machine, and the guest that answers them: I/O interrupts at a rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ping {
+    /// Requests a second that the other machine is told to send; 0 is none.
+    pub rate: u32,
+    /// Its `ping` cuts the time between requests down to a multiple of this; 0: it is exact. If 0
+    /// is left, it sends the next request when it has the answer to the last.
+    pub resolution: Picos,
+    /// From an answer to the request that it causes: the network both ways and the other machine.
+    pub round_trip: Picos,
+    /// CPU time from interrupt to answer.
+    pub work: Picos,
+}
+
+impl Ping {
+    /// Time between two requests; `None` if the next one waits for the answer to the last.
+    ///
+    /// # Panics
+    /// If the rate is 0.
+    #[must_use]
+    pub fn interval(&self) -> Option<Picos> {
+        let asked = SEC / Picos::from(self.rate);
+        let cut = asked.checked_rem(self.resolution).unwrap_or(0);
+        (asked > cut).then(|| asked - cut)
+    }
+}
+
 /// A parallel compile, `make -jN`, as kernbench runs it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kernbench {
@@ -466,6 +581,8 @@ impl Workload {
             Workload::Kernbench(_) => false,
             Workload::Schedbench(_) => true,
             Workload::Phases(w) => w.count == 0,
+            Workload::Count(_) | Workload::Pft(_) => false,
+            Workload::Ping(_) => true,
         }
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::SimError;
 use overspin_scenario::{
-    Again, Costs, Distribution, Domain, Host, NS, Picos, SEC, Scenario, Step, US, Workload,
+    Again, Costs, Distribution, Domain, Host, KernelLock, MS, NS, Picos, SEC, Scenario, Step, US,
+    Workload,
 };
 use overspin_sched::Topology;
 
@@ -11,6 +12,8 @@ use overspin_sched::Topology;
 const LONGEST: Picos = 1_000 * 3_600 * SEC;
 /// Longest cost of one action of the machine or the kernel.
 const LONGEST_COST: Picos = SEC;
+/// Longest window before a preemption: others wait for so long.
+const LONGEST_WINDOW: Picos = 10 * MS;
 /// Tasks that may exist at a time, idle tasks of vCPUs included. Each has a stack of two mappings,
 /// and Linux gives a process 65,530 (`vm.max_map_count`).
 const MOST_TASKS: u64 = 30_000;
@@ -90,6 +93,15 @@ fn options(host: &Host) -> Result<(), SimError> {
         }
         at_most("halt_polling", &[("max", polling.max)], SEC)?;
     }
+    if let Some(n) = &host.preemption_notification {
+        if !(US..=LONGEST_WINDOW).contains(&n.window) || n.strikes == 0 {
+            return bad(
+                "preemption_notification: window must be 1 us to 10 ms, and strikes at least 1"
+                    .into(),
+            );
+        }
+        at_most("preemption_notification", &[("back_off", n.back_off)], LONGEST)?;
+    }
     Ok(())
 }
 
@@ -143,15 +155,20 @@ fn domain(d: &Domain) -> Result<(), SimError> {
         }
         Workload::Kernbench(w) => {
             at_most(&name, &[("user", w.user), ("system", w.system)], LONGEST)?;
-            for lock in &w.locks {
-                at_most(&name, &[("hold", lock.hold), ("every", lock.every)], SEC)?;
-                // A task would take the lock again and again and get nowhere.
-                if lock.every == 0 {
-                    return bad(format!(
-                        "{name}: lock `{}`: every must be at least 1 ps",
-                        lock.name
-                    ));
-                }
+            locks(&name, &w.locks)
+        }
+        Workload::Count(w) => {
+            at_most(&name, &[("to times step", w.to.saturating_mul(w.step))], LONGEST)
+        }
+        Workload::Pft(w) => {
+            let times = [("touch", w.touch), ("fault", w.fault), ("fork", w.fork)];
+            at_most(&name, &times, SEC)?;
+            locks(&name, &w.locks)
+        }
+        Workload::Ping(w) => {
+            at_most(&name, &[("round_trip", w.round_trip), ("work", w.work)], SEC)?;
+            if w.rate > 0 && w.work == 0 && (w.interval().unwrap_or(w.round_trip) == 0) {
+                return bad(format!("{name}: answers take no time: time would stand still"));
             }
             Ok(())
         }
@@ -186,6 +203,17 @@ fn domain(d: &Domain) -> Result<(), SimError> {
     }
 }
 
+fn locks(domain: &str, locks: &[KernelLock]) -> Result<(), SimError> {
+    for lock in locks {
+        at_most(domain, &[("hold", lock.hold), ("every", lock.every)], SEC)?;
+        // A task would take the lock again and again and get nowhere.
+        if lock.every == 0 {
+            return bad(format!("{domain}: lock `{}`: every must be at least 1 ps", lock.name));
+        }
+    }
+    Ok(())
+}
+
 /// Tasks of a domain that may exist at a time.
 fn most_tasks(d: &Domain) -> u64 {
     let started = match &d.workload {
@@ -198,6 +226,8 @@ fn most_tasks(d: &Domain) -> u64 {
         | Workload::Phases(_) => d.vcpus.into(),
         // `make`, and for each unit under way a driver, a compiler and an assembler.
         Workload::Kernbench(w) => 1 + 3 * u64::from(w.jobs.min(w.units)),
+        Workload::Count(_) | Workload::Ping(_) => 1,
+        Workload::Pft(w) => 1 + u64::from(w.processes),
     };
     u64::from(d.vcpus) + started
 }

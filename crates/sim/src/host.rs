@@ -167,6 +167,9 @@ impl World {
             return;
         }
         self.poll_yields(pcpu);
+        if self.postpones(pcpu) {
+            return;
+        }
         let switch = self.hypervisor(pcpu, |h, now, out| h.schedule(now, PcpuId(pcpu), out));
         if switch.prev == switch.next {
             return;

@@ -87,10 +87,15 @@ impl World {
     /// The current vCPU gives its pCPU up and stays runnable.
     pub(crate) fn yield_now(&self) {
         self.burn(self.scenario.host.costs.hypercall);
-        let v = self.cpu();
-        self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.yield_now(now, v, out));
+        self.give_way(self.cpu());
         // The scheduling pass is due now: let it come before the next instruction.
         self.burn(0);
+    }
+
+    /// `v`, which runs, yields.
+    pub(crate) fn give_way(&self, v: &Vcpu) {
+        v.notified.gives_way.set(true);
+        self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.yield_now(now, v, out));
     }
 
     /// When the slice of what `pcpu` runs ends; `Picos::MAX` if it has no end.

@@ -4,7 +4,7 @@
 //! Start reading at `execution.rs` (how code uses time: run-ahead, preemption), then `memory.rs` and
 //! `watchers.rs` (what a cache line costs, who spins on it), `engine.rs` (the loop), `host.rs` and
 //! `hypercalls.rs` (pCPUs, and what guests ask for) and `guest/` (the kernel in the guest). Options of
-//! the host have files of their own: `pause_loop.rs`, `halt_polling.rs`.
+//! the host have files of their own: `pause_loop.rs`, `halt_polling.rs`, `notification.rs`.
 //!
 //! This crate needs `unsafe` for three things: following the pointer to the world of the running
 //! simulation, calling the condition of a suspended spinner on its own stack, and placing values
@@ -22,6 +22,7 @@ mod halt_polling;
 mod host;
 mod hypercalls;
 mod memory;
+mod notification;
 mod outcome;
 mod pause_loop;
 mod speed;

@@ -147,7 +147,7 @@ impl World {
         self.burn(self.scenario.host.costs.hypercall);
         me.pauses.in_exit.set(true);
         if !self.scenario.host.directed_yield || self.boost_a_sibling(me) == Boost::Refused {
-            self.on_vcpu(me.pcpu.get(), me.id, |h, now, v, out| h.yield_now(now, v, out));
+            self.give_way(me);
         }
         // The scheduling pass, if any, is due now: let it come before the next instruction.
         self.burn(0);
@@ -173,6 +173,7 @@ impl World {
             let to = self.look_at(target.id, |_, local| local);
             if self.on_vcpu(me.pcpu.get(), me.id, |h, now, v, out| h.yield_to(now, v, to, out)) {
                 guest.last_boosted.set(target.index);
+                me.notified.gives_way.set(true);
                 return Boost::Done;
             }
             outcome = Boost::Refused;

@@ -3,6 +3,7 @@
 use crate::events::Timer;
 use crate::guest::TaskRef;
 use crate::memory::NONE;
+use crate::notification::Notified;
 use crate::pause_loop::Pauses;
 use overspin_scenario::Picos;
 use std::cell::Cell;
@@ -42,6 +43,7 @@ pub(crate) enum Reason {
 /// Pending virtual interrupts.
 pub(crate) const IRQ_TIMER: u32 = 1;
 pub(crate) const IRQ_RESCHED: u32 = 2;
+pub(crate) const IRQ_NOTIFY: u32 = 4;
 
 /// What a vCPU spins on. The pointers are to the suspended coroutine's stack.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +96,7 @@ pub(crate) struct Vcpu {
     pub migrations: Cell<u64>,
     pub ticks: Cell<u64>,
     pub pauses: Pauses,
+    pub notified: Notified,
     /// How long it polls when it halts; while it polls, what for and since when; and in all.
     pub poll_window: Cell<Picos>,
     pub polls_for: Cell<Op>,
@@ -138,6 +141,7 @@ impl Vcpu {
             migrations: Cell::new(0),
             ticks: Cell::new(0),
             pauses: Pauses::new(),
+            notified: Notified::default(),
             poll_window: Cell::new(0),
             polls_for: Cell::new(Op::None),
             poll_since: Cell::new(0),

@@ -8,17 +8,21 @@
 #![forbid(unsafe_code)]
 
 mod burnwait;
+mod count;
 mod env;
 mod kernbench;
+mod kernel;
 mod lockloop;
+mod pft;
 mod phases;
+mod ping;
 mod random;
 mod schedbench;
 
 pub use env::{Env, LockId, LockUse, Mode, Program, Semaphore};
 pub use random::Random;
 
-use overspin_scenario::Workload;
+use overspin_scenario::{Kernbench, Pft, Workload};
 
 /// A workload, as `overspin list workloads` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,16 +36,30 @@ pub struct WorkloadInfo {
 }
 
 /// All workloads.
-pub const WORKLOADS: &[WorkloadInfo] =
-    &[lockloop::INFO, burnwait::INFO, kernbench::INFO, schedbench::INFO, phases::INFO];
+pub const WORKLOADS: &[WorkloadInfo] = &[
+    lockloop::INFO,
+    burnwait::INFO,
+    kernbench::INFO,
+    schedbench::INFO,
+    phases::INFO,
+    count::INFO,
+    pft::INFO,
+    ping::INFO,
+];
 
 /// Names of the kernel locks that a workload uses, in the order of their [`LockId`].
 #[must_use]
 pub fn lock_names(workload: &Workload) -> Vec<String> {
     match workload {
         Workload::LockLoop(_) => vec!["section".into()],
-        Workload::BurnWait(_) | Workload::Schedbench(_) | Workload::Phases(_) => Vec::new(),
-        Workload::Kernbench(k) => k.locks.iter().map(|l| l.name.clone()).collect(),
+        Workload::BurnWait(_)
+        | Workload::Schedbench(_)
+        | Workload::Phases(_)
+        | Workload::Count(_)
+        | Workload::Ping(_) => Vec::new(),
+        Workload::Kernbench(Kernbench { locks, .. }) | Workload::Pft(Pft { locks, .. }) => {
+            locks.iter().map(|l| l.name.clone()).collect()
+        }
     }
 }
 
@@ -55,5 +73,8 @@ pub fn start(workload: &Workload, vcpus: u32) -> Vec<(String, Option<u32>, Progr
         Workload::Kernbench(w) => kernbench::start(w),
         Workload::Schedbench(w) => schedbench::start(w, vcpus),
         Workload::Phases(w) => phases::start(w, vcpus),
+        Workload::Count(w) => count::start(w),
+        Workload::Pft(w) => pft::start(w),
+        Workload::Ping(w) => ping::start(w),
     }
 }

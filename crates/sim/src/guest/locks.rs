@@ -160,6 +160,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
             lock: i as u32,
             waited: waited_since.is_some(),
         });
+        world.section_begins();
     }
 
     fn release(&self, world: &World, i: usize) {
@@ -179,6 +180,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         let outer = v.lock_released.replace(i as u32);
         entry.lock.unlock(&self.shared, token);
         v.lock_released.set(outer);
+        world.section_ends();
         if let Some(irqs) = irqs {
             world.set_irqs(irqs);
         }

@@ -27,7 +27,7 @@ use task::{Start, Task, TaskState};
 
 use crate::SimError;
 use crate::memory::NONE;
-use crate::vcpu::{IRQ_RESCHED, IRQ_TIMER, Vcpu};
+use crate::vcpu::{IRQ_NOTIFY, IRQ_RESCHED, IRQ_TIMER, Vcpu};
 use crate::world::World;
 use overspin_locks::Tuning;
 use overspin_scenario::{Domain, Picos, SEC};
@@ -190,6 +190,9 @@ impl Guest {
             }
             if pending & IRQ_RESCHED != 0 {
                 self.queue(world.cpu()).need_resched.set(true);
+            }
+            if pending & IRQ_NOTIFY != 0 {
+                world.asked_to_give_up();
             }
             let v = world.cpu();
             v.nesting.set(v.nesting.get() - 1);

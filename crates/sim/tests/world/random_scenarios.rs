@@ -70,13 +70,28 @@ fn costs() -> impl Strategy<Value = Costs> {
         })
 }
 
+fn notification() -> impl Strategy<Value = PreemptionNotification> {
+    let guests = prop_oneof![Just(NotifiedGuests::Smp), Just(NotifiedGuests::All)];
+    let protocol =
+        prop_oneof![Just(NotificationProtocol::Upcall), Just(NotificationProtocol::Deferral)];
+    (guests, protocol, US..MS, 1..5_u32, 0..10 * MS).prop_map(
+        |(guests, protocol, window, strikes, back_off)| PreemptionNotification {
+            guests,
+            protocol,
+            window,
+            strikes,
+            back_off,
+        },
+    )
+}
+
 fn any_host() -> impl Strategy<Value = Host> {
     let schedulers: Vec<_> = overspin_sched::schedulers().iter().map(|s| s.name).collect();
     (
         (1..3_u32, 1..3_u32, 1..3_u32, 100..=1000_u32),
         prop::sample::select(schedulers),
         prop_oneof![Just(Costs::default()), costs()],
-        (any::<bool>(), any::<bool>(), any::<bool>()),
+        (any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(notification())),
     )
         .prop_map(|((sockets, cores, threads, smt_permille), scheduler, costs, options)| {
             Host {
@@ -88,6 +103,7 @@ fn any_host() -> impl Strategy<Value = Host> {
                 pause_loop_exiting: options.0.then(PauseLoopExiting::default),
                 directed_yield: options.1,
                 halt_polling: options.2.then(HaltPolling::default),
+                preemption_notification: options.3,
                 ..host(1, scheduler)
             }
         })

@@ -10,8 +10,8 @@ use crate::scenario_file::reader::Reader;
 use crate::scenario_file::tree::{Node, Value};
 use crate::schedbench::WorkerArgs;
 use overspin_scenario::{
-    BurnWait, Distribution, Domain, Host, Kernbench, Kernel, KernelLock, LockLoop, Phase, Phases,
-    Schedbench, Step, Workload,
+    BurnWait, Count, Distribution, Domain, Host, Kernbench, Kernel, KernelLock, LockLoop, Pft,
+    Phase, Phases, Ping, Schedbench, Step, Workload,
 };
 use std::collections::BTreeSet;
 
@@ -156,6 +156,21 @@ fn workload(domain: &Reader<'_>) -> Result<Workload> {
             count: r.u64("count")?,
         }),
         "schedbench" => Workload::Schedbench(schedbench_worker(&r)?),
+        "count" => Workload::Count(Count { to: r.u64("to")?, step: r.some_time("step")? }),
+        "pft" => Workload::Pft(Pft {
+            processes: r.u32("processes")?,
+            pages: r.u64("pages")?,
+            touch: r.some_time("touch")?,
+            fault: r.some_time("fault")?,
+            fork: r.some_time("fork")?,
+            locks: kernel_locks(&r)?,
+        }),
+        "ping" => Workload::Ping(Ping {
+            rate: r.u32("rate")?,
+            resolution: r.some_time("resolution")?,
+            round_trip: r.some_time("round_trip")?,
+            work: r.some_time("work")?,
+        }),
         _ => Workload::Kernbench(Kernbench {
             jobs: r.u32("jobs")?,
             units: r.u32("units")?,

@@ -5,7 +5,7 @@ mod domain;
 mod event;
 mod pools;
 
-use super::keys::ROOT;
+use super::keys::{NOTIFIED_GUESTS, PROTOCOLS, ROOT};
 use super::quantity::format_time;
 use super::reader::Reader;
 use super::tree::{Document, Node};
@@ -13,7 +13,8 @@ use super::{ScenarioError, params};
 use crate::names;
 use domain::domain;
 use overspin_scenario::{
-    Costs, Domain, Governor, HaltPolling, Host, PauseLoopExiting, Picos, Scenario,
+    Costs, Domain, Governor, HaltPolling, Host, NotificationProtocol, NotifiedGuests,
+    PauseLoopExiting, Picos, PreemptionNotification, Scenario,
 };
 use std::collections::BTreeSet;
 
@@ -99,6 +100,11 @@ fn host(r: &Reader<'_>) -> Result<Host> {
         pause_loop_exiting: r.table("pause_loop_exiting")?.as_ref().map(pause_loop).transpose()?,
         directed_yield: r.boolean("directed_yield")?,
         halt_polling: r.table("halt_polling")?.as_ref().map(halt_polling).transpose()?,
+        preemption_notification: r
+            .table("preemption_notification")?
+            .as_ref()
+            .map(preemption_notification)
+            .transpose()?,
     })
 }
 
@@ -113,6 +119,22 @@ fn halt_polling(r: &Reader<'_>) -> Result<HaltPolling> {
     let (start, max) = (r.some_time("start")?, r.some_time("max")?);
     in_order(r, ("start", start), max)?;
     Ok(HaltPolling { max, start, grow: r.u32("grow")?, shrink: r.u32("shrink")? })
+}
+
+fn preemption_notification(r: &Reader<'_>) -> Result<PreemptionNotification> {
+    Ok(PreemptionNotification {
+        guests: match r.name("guests", NOTIFIED_GUESTS)?.as_str() {
+            "all" => NotifiedGuests::All,
+            _ => NotifiedGuests::Smp,
+        },
+        protocol: match r.name("protocol", PROTOCOLS)?.as_str() {
+            "deferral" => NotificationProtocol::Deferral,
+            _ => NotificationProtocol::Upcall,
+        },
+        window: r.some_time("window")?,
+        strikes: r.u32("strikes")?,
+        back_off: r.some_time("back_off")?,
+    })
 }
 
 /// The least of a window is no longer than its `max`.
@@ -156,7 +178,9 @@ fn costs(r: &Reader<'_>) -> Result<Costs> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys::{Absent, COSTS, HALT_POLLING, KERNEL, Key, PAUSE_LOOP_EXITING};
+    use super::super::keys::{
+        Absent, COSTS, HALT_POLLING, KERNEL, Key, PAUSE_LOOP_EXITING, PREEMPTION_NOTIFICATION,
+    };
     use super::super::words::legal;
     use super::domain::kernel;
     use super::*;
@@ -171,6 +195,8 @@ mod tests {
         assert_eq!(costs(&open(&COSTS)).unwrap(), Costs::default());
         assert_eq!(pause_loop(&open(&PAUSE_LOOP_EXITING)).unwrap(), PauseLoopExiting::default());
         assert_eq!(halt_polling(&open(&HALT_POLLING)).unwrap(), HaltPolling::default());
+        let notification = preemption_notification(&open(&PREEMPTION_NOTIFICATION)).unwrap();
+        assert_eq!(notification, PreemptionNotification::default());
         assert_eq!(kernel(&open(&KERNEL)).unwrap(), Kernel::default());
     }
 

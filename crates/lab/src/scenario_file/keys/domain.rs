@@ -85,11 +85,11 @@ pub(crate) const KERNEL: Section = Section {
 
 /// One section for each workload; the first key of each says which.
 pub(crate) const WORKLOADS: &[&Section] =
-    &[&LOCK_LOOP, &BURN_WAIT, &KERNBENCH, &SCHEDBENCH, &PHASES];
+    &[&LOCK_LOOP, &BURN_WAIT, &KERNBENCH, &SCHEDBENCH, &PHASES, &COUNT, &PFT, &PING];
 
 /// Words that `kind` takes, in the order of [`WORKLOADS`].
 pub(crate) const WORKLOAD_KINDS: &[&str] =
-    &["lock-loop", "burn-wait", "kernbench", "schedbench", "phases"];
+    &["lock-loop", "burn-wait", "kernbench", "schedbench", "phases", "count", "pft", "ping"];
 
 /// How a time varies around its mean.
 pub(crate) const DISTRIBUTIONS: &[&str] = &["fixed", "exponential"];
@@ -97,6 +97,75 @@ pub(crate) const DISTRIBUTIONS: &[&str] = &["fixed", "exponential"];
 const KIND: Key = key("kind", Choice(WORKLOAD_KINDS), Required, "Which workload.");
 const THREADS: Key =
     key("threads", integer(0, 100_000), Is("0"), "Threads; 0 is one on each vCPU.");
+
+const LOCKS: Key = key(
+    "locks",
+    Tables(&KERNEL_LOCK),
+    Means("no locks"),
+    "Kernel locks, one `[[domain.workload.locks]]` each.",
+);
+
+pub(crate) const COUNT: Section = Section {
+    heading: "[domain.workload] with kind = \"count\"",
+    doc: "A process that counts from 0, and does nothing else.",
+    keys: &[
+        KIND,
+        key("to", integer(1, u64::MAX), Is("4294967296"), "Where it ends."),
+        key("step", time(1, SEC), Is("5ns"), "CPU time of one iteration."),
+    ],
+};
+
+pub(crate) const PFT: Section = Section {
+    heading: "[domain.workload] with kind = \"pft\"",
+    doc: "A page-fault test: processes, all started on vCPU 0, that touch their memory page by page.",
+    keys: &[
+        KIND,
+        key("processes", integer(1, 10_000), Is("2"), "Processes."),
+        key("pages", integer(1, u64::MAX), Is("32768"), "Pages that each touches."),
+        key("touch", time(0, SEC), Is("100ns"), "User CPU time for a page."),
+        key(
+            "fault",
+            time(0, SEC),
+            Is("5us"),
+            "Kernel CPU time of a fault, time under locks included.",
+        ),
+        key(
+            "fork",
+            time(0, SEC),
+            Is("500us"),
+            "Kernel CPU time to start a process, which its parent spends.",
+        ),
+        LOCKS,
+    ],
+};
+
+pub(crate) const PING: Section = Section {
+    heading: "[domain.workload] with kind = \"ping\"",
+    doc: "Answers to the pings of another machine: interrupts at a rate.",
+    keys: &[
+        KIND,
+        key(
+            "rate",
+            integer(0, 10_000_000),
+            Required,
+            "Requests a second that the other machine is told to send; 0 is none.",
+        ),
+        key(
+            "resolution",
+            time(0, SEC),
+            Is("1ms"),
+            "Its `ping` cuts the time between two down to a multiple of this; 0: it is exact. If 0 \
+             is left, the next request comes `round_trip` after the answer to the last.",
+        ),
+        key(
+            "round_trip",
+            time(0, SEC),
+            Is("100us"),
+            "From an answer to the request that it causes: the network, and the other machine.",
+        ),
+        key("work", time(0, SEC), Is("20us"), "CPU time from interrupt to answer."),
+    ],
+};
 
 pub(crate) const LOCK_LOOP: Section = Section {
     heading: "[domain.workload] with kind = \"lock-loop\"",
@@ -214,18 +283,13 @@ pub(crate) const KERNBENCH: Section = Section {
             Is("30"),
             "Buffers that a compiler hands to its assembler, which sleeps for each.",
         ),
-        key(
-            "locks",
-            Tables(&KERNEL_LOCK),
-            Means("no locks"),
-            "Kernel locks, one `[[domain.workload.locks]]` each.",
-        ),
+        LOCKS,
     ],
 };
 
 pub(crate) const KERNEL_LOCK: Section = Section {
     heading: "[[domain.workload.locks]]",
-    doc: "A lock of the guest kernel, for kernbench.",
+    doc: "A lock of the guest kernel, for kernbench and pft.",
     keys: &[
         key("name", Text, Required, "Name; no two locks of a domain share one."),
         key("hold", time(0, SEC), Is("2us"), "Mean hold time (exponential)."),

@@ -7,8 +7,8 @@ mod domain;
 pub(crate) use domain::{DISTRIBUTIONS, DOMAIN, KERNEL, WORKLOAD_KINDS};
 
 use super::quantity::LONGEST;
-use domain::{BURN_WAIT, KERNBENCH, KERNEL_LOCK, LOCK_LOOP, PHASES, SCHEDBENCH};
-use overspin_scenario::{NS, Picos, SEC, US};
+use domain::{BURN_WAIT, COUNT, KERNBENCH, KERNEL_LOCK, LOCK_LOOP, PFT, PHASES, PING, SCHEDBENCH};
+use overspin_scenario::{MS, NS, Picos, SEC, US};
 
 /// What a key takes.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +91,7 @@ impl Section {
 }
 
 use Absent::{Is, Means, Required};
-use Kind::{Cpus, Integer, Params, Scheduler, Table, Tables, Text, Texts, Time};
+use Kind::{Choice, Cpus, Integer, Params, Scheduler, Table, Tables, Text, Texts, Time};
 
 const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) -> Key {
     Key { name, kind, absent, doc }
@@ -219,6 +219,12 @@ pub(crate) const HOST: Section = Section {
             Table(&HALT_POLLING),
             Means("no polling"),
             "A vCPU that halts keeps its pCPU for a while, in case something comes at once.",
+        ),
+        key(
+            "preemption_notification",
+            Table(&PREEMPTION_NOTIFICATION),
+            Means("they are preempted at once"),
+            "vCPUs that are about to be preempted may finish their critical sections first.",
         ),
     ],
 };
@@ -362,6 +368,45 @@ pub(crate) const HALT_POLLING: Section = Section {
     ],
 };
 
+/// Words for whose vCPUs are asked, and how.
+pub(crate) const NOTIFIED_GUESTS: &[&str] = &["smp", "all"];
+pub(crate) const PROTOCOLS: &[&str] = &["upcall", "deferral"];
+
+pub(crate) const PREEMPTION_NOTIFICATION: Section = Section {
+    heading: "[host.preemption_notification]",
+    doc: "A window before each preemption of a vCPU by another, in which its guest releases its \
+          locks and then gives the pCPU up; an empty table is the protocol of 2005.",
+    keys: &[
+        key(
+            "guests",
+            Choice(NOTIFIED_GUESTS),
+            Is("smp"),
+            "Who gets windows: guests with several vCPUs, or all.",
+        ),
+        key(
+            "protocol",
+            Choice(PROTOCOLS),
+            Is("upcall"),
+            "`upcall`: an interrupt tells the guest, which gives up at once if it holds no lock. \
+             `deferral`: the hypervisor looks at the guest's count of held locks, and opens a \
+             window only if there are any.",
+        ),
+        key(
+            "window",
+            time(US, 10 * MS),
+            Is("1ms"),
+            "Longest window; after it the vCPU is preempted by force.",
+        ),
+        key(
+            "strikes",
+            integer(1, 1000),
+            Is("3"),
+            "Windows in a row that end by force after which a vCPU gets none for `back_off`.",
+        ),
+        key("back_off", ANY, Is("100ms"), "For how long it gets none."),
+    ],
+};
+
 pub(crate) const COSTS: Section = Section {
     heading: "[host.costs]",
     doc: "What things cost. The defaults are a server of about 2008.",
@@ -409,6 +454,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &POOL,
     &PAUSE_LOOP_EXITING,
     &HALT_POLLING,
+    &PREEMPTION_NOTIFICATION,
     &COSTS,
     &DOMAIN,
     &KERNEL,
@@ -418,6 +464,9 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &KERNEL_LOCK,
     &SCHEDBENCH,
     &PHASES,
+    &COUNT,
+    &PFT,
+    &PING,
     &EVENT,
     &VARY,
 ];

@@ -1,0 +1,81 @@
+//! What processes do in the kernel: stretches of work between acquisitions of a few named locks, with
+//! exponential gaps and hold times.
+
+use crate::{Env, LockUse, Mode, Random};
+use overspin_scenario::{KernelLock, Picos, SEC, US};
+
+/// User and kernel time alternate at this grain: a system call or a page fault every so often.
+const GRAIN: Picos = 400 * US;
+
+/// A process that alternates between user and kernel work.
+pub(crate) struct Work<'a> {
+    env: &'a dyn Env,
+    locks: &'a [KernelLock],
+    random: Random,
+    /// Kernel time until the next lock acquisition.
+    gap: Picos,
+    /// Mean kernel time between acquisitions of any lock.
+    mean_gap: Picos,
+}
+
+impl<'a> Work<'a> {
+    pub(crate) fn new(env: &'a dyn Env, locks: &'a [KernelLock]) -> Self {
+        let mut random = env.random(1);
+        // Rates add: acquisitions per second of kernel time.
+        let rate: u64 = locks.iter().map(|l| SEC / l.every.max(1)).sum();
+        let mean_gap = SEC.checked_div(rate).unwrap_or(Picos::MAX);
+        let gap = if rate == 0 { Picos::MAX } else { random.exponential(mean_gap) };
+        Self { env, locks, random, gap, mean_gap }
+    }
+
+    /// Uses `user` and `kernel` CPU time in alternating stretches.
+    pub(crate) fn run(&mut self, user: Picos, kernel: Picos) {
+        let rounds = (user + kernel).div_ceil(GRAIN).max(1);
+        for round in 0..rounds {
+            // The last round takes what integer division left over.
+            let part = |total: Picos| {
+                if round + 1 == rounds {
+                    total - total / rounds * (rounds - 1)
+                } else {
+                    total / rounds
+                }
+            };
+            self.env.compute(part(user), Mode::User);
+            self.kernel(part(kernel));
+        }
+    }
+
+    /// Uses `time` in the kernel, with lock sections on the way. Hold times are part of it.
+    pub(crate) fn kernel(&mut self, mut time: Picos) {
+        while self.gap < time {
+            self.env.compute(self.gap, Mode::Kernel);
+            time -= self.gap;
+            let lock = self.pick();
+            let spec = &self.locks[lock];
+            let hold = self.random.exponential(spec.hold).min(time);
+            let how = if spec.irqs_off { LockUse::IrqSave } else { LockUse::Plain };
+            self.env.section(lock, how, hold);
+            time -= hold;
+            self.gap = self.random.exponential(self.mean_gap);
+        }
+        if self.gap != Picos::MAX {
+            self.gap -= time;
+        }
+        self.env.compute(time, Mode::Kernel);
+    }
+
+    /// A lock, by its share of the acquisitions.
+    fn pick(&mut self) -> usize {
+        let rate = |every: Picos| SEC / every.max(1);
+        let total: u64 = self.locks.iter().map(|l| rate(l.every)).sum();
+        let mut draw = self.random.below(total);
+        for (i, lock) in self.locks.iter().enumerate() {
+            let r = rate(lock.every);
+            if draw < r {
+                return i;
+            }
+            draw -= r;
+        }
+        0
+    }
+}
