@@ -25,17 +25,19 @@
 //! Source: locks specification §24.1 to §24.3, after Uhlig et al., VM 2004, and IBM's patch for Xen
 //! of May 2005, of which only the report is known.
 
-use crate::ids::Nanos;
+/// Time, or a length of time, in one unit of the world's choice; a world may be finer than the
+/// nanoseconds of schedulers.
+pub type Time = u64;
 
-/// What a host grants. Times in ns.
+/// What a host grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// Longest window, at least 1.
-    pub window: Nanos,
+    pub window: Time,
     /// Windows in a row that expire until there are none for a while, at least 1.
     pub strikes: u32,
     /// How long that while is.
-    pub back_off: Nanos,
+    pub back_off: Time,
 }
 
 /// What the host does with a vCPU that it is about to preempt.
@@ -44,9 +46,9 @@ pub enum Verdict {
     /// Preempt it now.
     Preempt,
     /// A window was opened: tell the guest, and come back at this time or when it has given up.
-    Opened(Nanos),
+    Opened(Time),
     /// Its window is open until this time.
-    Wait(Nanos),
+    Wait(Time),
 }
 
 /// What became of the windows of a vCPU.
@@ -62,14 +64,14 @@ pub struct WindowCounts {
     pub left: u64,
     /// Preemptions while it was barred.
     pub refused: u64,
-    /// ns for which windows were open.
-    pub time: Nanos,
+    /// Time for which windows were open.
+    pub time: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Closed,
-    Open { since: Nanos, until: Nanos },
+    Open { since: Time, until: Time },
     Answered,
 }
 
@@ -79,25 +81,20 @@ pub struct Windows {
     state: State,
     /// Windows in a row that expired; below the strikes of the terms.
     strikes: u32,
-    barred_until: Nanos,
+    barred_until: Time,
     counts: WindowCounts,
 }
 
 impl Default for Windows {
     fn default() -> Self {
-        Self {
-            state: State::Closed,
-            strikes: 0,
-            barred_until: Nanos::MIN,
-            counts: WindowCounts::default(),
-        }
+        Self { state: State::Closed, strikes: 0, barred_until: 0, counts: WindowCounts::default() }
     }
 }
 
 impl Windows {
     /// The scheduler is about to run on the pCPU of this vCPU, which could go on, and another wants
     /// that pCPU. `worth`: the guest may have something to finish first.
-    pub fn preempt(&mut self, now: Nanos, terms: &Terms, worth: bool) -> Verdict {
+    pub fn preempt(&mut self, now: Time, terms: &Terms, worth: bool) -> Verdict {
         match self.state {
             State::Open { until, .. } if now < until => return Verdict::Wait(until),
             State::Open { since, .. } => {
@@ -125,7 +122,7 @@ impl Windows {
 
     /// The guest says that it is ready to be preempted. Returns whether it was asked: then the host
     /// runs its scheduler now. Otherwise the window has ended meanwhile, and nothing is to be done.
-    pub fn give_up(&mut self, now: Nanos) -> bool {
+    pub fn give_up(&mut self, now: Time) -> bool {
         let State::Open { since, .. } = self.state else { return false };
         self.state = State::Answered;
         self.strikes = 0;
@@ -135,7 +132,7 @@ impl Windows {
     }
 
     /// There is nothing to preempt: the vCPU gives way by itself, or nobody wants its pCPU.
-    pub fn close(&mut self, now: Nanos) {
+    pub fn close(&mut self, now: Time) {
         if let State::Open { since, .. } = self.state {
             self.counts.left += 1;
             self.counts.time += now - since;
@@ -149,7 +146,7 @@ impl Windows {
     }
 
     /// What became of its windows up to `now`; one that is open counts as far as it came.
-    pub fn counts(&self, now: Nanos) -> WindowCounts {
+    pub fn counts(&self, now: Time) -> WindowCounts {
         let open = match self.state {
             State::Open { since, .. } => now - since,
             State::Closed | State::Answered => 0,
@@ -227,10 +224,10 @@ mod tests {
         let mut x = 1_u64;
         let mut w = Windows::default();
         let (mut now, mut opened) = (0, None);
-        let mut expiries: alloc::vec::Vec<Nanos> = alloc::vec::Vec::new();
+        let mut expiries: alloc::vec::Vec<Time> = alloc::vec::Vec::new();
         for _ in 0..20_000 {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            now += (x >> 60) as Nanos * 5;
+            now += (x >> 60) * 5;
             if x >> 40 & 15 == 0 {
                 w.give_up(now);
                 opened = None;
@@ -255,7 +252,7 @@ mod tests {
         // A window that expires right before the bar, then the bar, then the next three.
         for four in expiries.windows(TERMS.strikes as usize + 1) {
             let took = four[TERMS.strikes as usize] - four[0];
-            assert!(took >= TERMS.window * TERMS.strikes as Nanos, "{four:?}");
+            assert!(took >= TERMS.window * Time::from(TERMS.strikes), "{four:?}");
         }
         let in_a_row = w.counts(now);
         assert_eq!(

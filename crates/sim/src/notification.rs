@@ -1,6 +1,6 @@
 //! Preemption notification: before the hypervisor preempts a vCPU in favour of another, it opens a
 //! window in which the guest may finish what it does under locks (locks specification §24.1 to
-//! §24.3). The bounds of a window are those of [`overspin_sched::Windows`]; this file says who is
+//! §24.3). The bounds of a window are those of [`Windows`]; this file says who is
 //! asked, what the guest does, and what that costs.
 //!
 //! ```text
@@ -20,9 +20,10 @@ use crate::memory::NONE;
 use crate::vcpu::{IRQ_NOTIFY, Vcpu};
 use crate::world::World;
 use overspin_scenario::{
-    NS, NotificationProtocol, NotifiedGuests, Picos, PreemptionNotification, WindowOutcome,
+    NotificationProtocol, NotifiedGuests, PreemptionNotification, WindowOutcome,
 };
-use overspin_sched::{Nanos, PcpuId, RunState, Terms, Verdict, Windows};
+use overspin_sched::notification::{Terms, Verdict, Windows};
+use overspin_sched::{PcpuId, RunState};
 use std::cell::{Cell, RefCell};
 
 /// What host and guest keep of a vCPU that may get windows.
@@ -36,12 +37,7 @@ pub(crate) struct Notified {
 }
 
 fn terms(options: &PreemptionNotification) -> Terms {
-    let nanos = |time: Picos| (time / NS) as Nanos;
-    Terms {
-        window: nanos(options.window),
-        strikes: options.strikes,
-        back_off: nanos(options.back_off),
-    }
+    Terms { window: options.window, strikes: options.strikes, back_off: options.back_off }
 }
 
 impl World {
@@ -66,7 +62,7 @@ impl World {
     fn opens_a_window(&self, pcpu: u32) -> bool {
         let Some(v) = self.current_on(pcpu) else { return false };
         let Some(options) = self.notification(v) else { return false };
-        let now = self.nanos();
+        let now = self.now.get();
         let gives_way = v.notified.gives_way.replace(false);
         if gives_way || !self.look_at(v.id, |h, v| h.is_runnable(v)) || !self.is_wanted(pcpu) {
             v.notified.windows.borrow_mut().close(now);
@@ -82,7 +78,7 @@ impl World {
             Verdict::Opened(until) => (until, true),
             Verdict::Wait(until) => (until, false),
         };
-        self.raise_softirq(pcpu, (until as Picos).saturating_mul(NS));
+        self.raise_softirq(pcpu, until);
         if opened {
             self.mix(u64::from(v.id) | 1 << 41);
             if options.protocol == NotificationProtocol::Upcall {
@@ -142,7 +138,7 @@ impl World {
         self.burn(self.scenario.host.costs.hypercall);
         // It may have been preempted by force before the hypervisor heard it.
         let v = self.cpu();
-        if v.notified.windows.borrow_mut().give_up(self.nanos()) {
+        if v.notified.windows.borrow_mut().give_up(self.now.get()) {
             self.raise_softirq(v.pcpu.get(), self.now.get());
             // The pass is due now: let it come before the next instruction.
             self.burn(0);
@@ -152,14 +148,14 @@ impl World {
     /// What became of the windows of `v`.
     pub(crate) fn window_outcome(&self, v: &Vcpu) -> Option<WindowOutcome> {
         self.notification(v)?;
-        let counts = v.notified.windows.borrow().counts(self.nanos());
+        let counts = v.notified.windows.borrow().counts(self.now.get());
         Some(WindowOutcome {
             offered: counts.offered,
             used: counts.used,
             expired: counts.expired,
             left: counts.left,
             refused: counts.refused,
-            time: counts.time as Picos * NS,
+            time: counts.time,
         })
     }
 }

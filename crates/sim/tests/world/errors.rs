@@ -2,7 +2,8 @@
 
 use crate::common::{crowd, domain, hog, host, kernbench, lock_loop, run, scenario};
 use overspin_scenario::{
-    BurnWait, Ending, KernelLock, MS, Picos, SEC, Scenario, Setting, US, Workload,
+    BurnWait, Ending, KernelLock, MS, Picos, PreemptionNotification, SEC, Scenario, Setting, US,
+    Workload,
 };
 use overspin_sim::{Options, SimError};
 
@@ -41,6 +42,22 @@ fn impossible_hosts() {
         s.host.params.insert("ratelimit".into(), Setting::Time(MS));
     });
     assert!(refused.starts_with("`credit-2008` has no parameter `ratelimit`"), "{refused}");
+}
+
+#[test]
+fn impossible_windows_before_preemptions() {
+    let with = |change: fn(&mut PreemptionNotification)| {
+        message(|s| {
+            let mut options = PreemptionNotification::default();
+            change(&mut options);
+            s.host.preemption_notification = Some(options);
+        })
+    };
+    let legal = "preemption_notification: window must be 1 us to 10 ms, and strikes at least 1";
+    assert_eq!(with(|n| n.window = 0), legal);
+    assert_eq!(with(|n| n.window = 11 * MS), legal);
+    assert_eq!(with(|n| n.strikes = 0), legal);
+    assert!(with(|n| n.back_off = Picos::MAX).contains("back_off"));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod errors;
 mod events;
 mod guest_kernel;
 mod host_options;
+mod notification;
 mod platform;
 mod pools;
 mod preemption;

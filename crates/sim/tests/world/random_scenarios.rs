@@ -4,7 +4,8 @@ use crate::common::{domain, host, kernbench, run, scenario, traced};
 use crate::conservation::{check_locks, check_scheduling, check_times};
 use overspin_scenario::{
     BurnWait, Change, Costs, Distribution, Domain, Ending, Event, HaltPolling, Host, Kernel,
-    LockLoop, MS, NS, PauseLoopExiting, Pool, Scenario, Settings, US, Workload,
+    LockLoop, MS, NS, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Pool,
+    PreemptionNotification, Scenario, Settings, US, Workload,
 };
 use overspin_sim::SimError;
 use proptest::prelude::*;

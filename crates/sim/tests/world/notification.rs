@@ -1,0 +1,215 @@
+//! Preemption notification: who is asked, when the pCPU changes hands to the picosecond, and what a
+//! guest that never gives up can do.
+
+use crate::common::{domain, host, lock_loop, run, scenario, tickless, traced};
+use overspin_scenario::{
+    Costs, Count, Domain, Host, LockLoop, MS, NS, NotificationProtocol, NotifiedGuests, Outcome,
+    Picos, Ping, PreemptionNotification, SEC, Scenario, TraceEvent, US, WindowOutcome, Workload,
+};
+
+const UPCALL: PreemptionNotification = PreemptionNotification {
+    guests: NotifiedGuests::All,
+    protocol: NotificationProtocol::Upcall,
+    window: MS,
+    strikes: 3,
+    back_off: 100 * MS,
+};
+const DEFERRAL: PreemptionNotification =
+    PreemptionNotification { protocol: NotificationProtocol::Deferral, ..UPCALL };
+
+/// All that costs is what a test adds up: an interrupt to a pCPU, one to a guest, a hypercall.
+fn costs() -> Costs {
+    Costs {
+        cache_hit: 1,
+        atomic: 0,
+        same_core: 0,
+        cross_core: 0,
+        cross_socket: 0,
+        spin_iteration: 10 * NS,
+        fence: 0,
+        context_switch: 0,
+        hypercall: 500 * NS,
+        ipi: 3 * US,
+        interrupt: 7 * US,
+        migration: 0,
+    }
+}
+
+/// A host of one pCPU, where whoever wakes preempts at once.
+fn one_pcpu(notification: Option<PreemptionNotification>) -> Host {
+    Host { costs: costs(), preemption_notification: notification, ..host(1, "bvt") }
+}
+
+/// Answers to pings that come every `interval` and take 100 us each.
+fn pings(rate: u32) -> Domain {
+    let work = Ping { rate, resolution: 0, round_trip: 0, work: 100 * US };
+    Domain { name: "dom0".into(), ..tickless(1, "ticket", Workload::Ping(work)) }
+}
+
+fn counting() -> Domain {
+    tickless(1, "ticket", Workload::Count(Count { to: 1_000_000_000, step: NS }))
+}
+
+/// One lock, held for `section` each time, with interrupts on, and 100 us of user code between.
+fn holding(section: Picos) -> Domain {
+    let work = LockLoop { irqs_off: false, fixed: true, ..lock_loop(section, 100 * US) };
+    tickless(1, "ticket", Workload::LockLoop(work))
+}
+
+/// `guest` is preempted by answers to pings on one pCPU.
+fn preempted(guest: Domain, notification: Option<PreemptionNotification>) -> Scenario {
+    scenario(one_pcpu(notification), vec![guest, pings(100)], SEC)
+}
+
+fn windows(outcome: &Outcome) -> WindowOutcome {
+    outcome.domains[0].vcpus[0].windows.expect("it is asked")
+}
+
+/// From each wake-up of vCPU 1 to the switch from vCPU 0 to it.
+fn waits(trace: &[(Picos, TraceEvent)]) -> Vec<Picos> {
+    let mut woken = None;
+    let mut waits = Vec::new();
+    for (at, event) in trace {
+        match event {
+            TraceEvent::Wake { vcpu: 1, .. } => woken = Some(at),
+            TraceEvent::Switch { prev: Some(0), next: Some(1), .. } => {
+                // When it comes up at the beginning, nobody wakes it.
+                waits.extend(woken.take().map(|woken| at - woken));
+            }
+            _ => {}
+        }
+    }
+    waits
+}
+
+/// The pCPU is interrupted; that is all. With an upcall, the guest takes an interrupt and answers
+/// by a hypercall. Who looks at the count of locks first has no more to do than without protocol.
+#[test]
+fn user_code_gives_up_at_once() {
+    for (notification, expected) in
+        [(None, 3 * US), (Some(UPCALL), 3 * US + 7 * US + 500 * NS), (Some(DEFERRAL), 3 * US)]
+    {
+        let (outcome, trace) = traced(&preempted(counting(), notification.clone()), 1);
+        let waits = waits(&trace);
+        assert!(waits.len() > 80, "{} waits", waits.len());
+        assert!(waits.iter().all(|w| *w == expected), "{notification:?}: {waits:?}");
+        let Some(options) = notification else { continue };
+        let windows = windows(&outcome);
+        // One more when dom0 comes up.
+        let asked = options.protocol == NotificationProtocol::Upcall;
+        let n = if asked { waits.len() as u64 + 1 } else { 0 };
+        assert_eq!((windows.offered, windows.used, windows.expired), (n, n, 0));
+        assert_eq!(windows.time, n * (7 * US + 500 * NS), "interrupt and hypercall");
+    }
+}
+
+/// The guest holds a lock for longer than any window: it is preempted by force at the end of the
+/// window, and without one while it is barred.
+#[test]
+fn who_never_gives_up_is_preempted_at_the_end_of_the_window() {
+    for options in [UPCALL, DEFERRAL] {
+        let guest = holding(10 * SEC);
+        let (outcome, trace) = traced(&preempted(guest, Some(options)), 1);
+        let waits = waits(&trace);
+        let forced = waits.iter().filter(|w| **w == 3 * US + MS).count() as u64;
+        let at_once = waits.iter().filter(|w| **w == 3 * US).count() as u64;
+        assert_eq!(forced + at_once, waits.len() as u64, "{waits:?}");
+        let windows = windows(&outcome);
+        // Another when dom0 comes up.
+        assert_eq!((windows.offered, windows.used), (forced + 1, 0));
+        assert_eq!((windows.expired, windows.refused), (forced + 1, at_once));
+        assert_eq!(windows.time, (forced + 1) * MS);
+        // A ping every 10 ms: three windows in 21 ms, then none for 100 ms, in which there are nine or
+        // ten pings. In a second seven whole rounds of 130 ms, and part of an eighth.
+        assert!((21..=24).contains(&windows.offered), "{windows:?}");
+    }
+}
+
+/// Sections of 300 us with interrupts on, 100 us between: three of four windows open while the lock
+/// is held, and end a release and a hypercall later; the guest is never preempted as it holds it.
+#[test]
+fn a_holder_is_preempted_after_its_release() {
+    let without = run(&preempted(holding(300 * US), None), 1);
+    let held = without.domains[0].locks[0].holder_preempted;
+    // 100 pings at times that the sections know nothing of: 75 expected, deviation below 5.
+    assert!((55..=95).contains(&held), "{held}");
+    for options in [UPCALL, DEFERRAL] {
+        let (outcome, trace) = traced(&preempted(holding(300 * US), Some(options.clone())), 1);
+        assert_eq!(outcome.domains[0].locks[0].holder_preempted, 0);
+        let windows = windows(&outcome);
+        assert_eq!((windows.expired, windows.refused), (0, 0));
+        // From a release to the switch: 1 ps for the store that frees the lock, and the hypercall.
+        let mut released = 0;
+        let mut after_release = 0;
+        for (at, event) in &trace {
+            match event {
+                TraceEvent::LockReleased { vcpu: 0, .. } => released = *at,
+                TraceEvent::Switch { prev: Some(0), next: Some(1), .. } => {
+                    after_release += u64::from(at - released == 1 + 500 * NS);
+                }
+                _ => {}
+            }
+        }
+        // With deferral there is no other window.
+        let in_user_code = windows.used - after_release;
+        match options.protocol {
+            NotificationProtocol::Upcall => assert!((5..=45).contains(&in_user_code)),
+            NotificationProtocol::Deferral => assert_eq!(in_user_code, 0),
+        }
+        assert!((55..=95).contains(&after_release), "{after_release}");
+    }
+}
+
+/// Interrupts are off in the section: the upcall comes when they are on again, and the count of
+/// locks was looked at before that.
+#[test]
+fn a_section_with_interrupts_off_ends_its_window_at_the_release() {
+    let mut guest = holding(300 * US);
+    let Workload::LockLoop(work) = &mut guest.workload else { unreachable!("as made") };
+    work.irqs_off = true;
+    let outcome = run(&preempted(guest, Some(UPCALL)), 1);
+    let windows = windows(&outcome);
+    assert_eq!((windows.expired, windows.refused), (0, 0));
+    assert_eq!(outcome.domains[0].locks[0].holder_preempted, 0);
+    assert!(windows.used > 80, "{windows:?}");
+}
+
+/// With notification of guests with several vCPUs only, guests with one run as without it, to the
+/// byte.
+#[test]
+fn who_is_not_asked_sees_no_difference() {
+    let smp = PreemptionNotification { guests: NotifiedGuests::Smp, ..UPCALL };
+    let plain = run(&preempted(counting(), None), 1);
+    let others = run(&preempted(counting(), Some(smp)), 1);
+    assert_eq!(plain, others);
+}
+
+/// A guest that yields is not asked whether it may be preempted.
+#[test]
+fn yields_are_no_preemptions() {
+    use overspin_scenario::PauseLoopExiting;
+    let work = LockLoop { fixed: true, ..lock_loop(20 * US, 20 * US) };
+    let exiting = Host {
+        pause_loop_exiting: Some(PauseLoopExiting::default()),
+        preemption_notification: Some(UPCALL),
+        ..host(2, "rr")
+    };
+    let guest = domain(4, "ticket", Workload::LockLoop(work));
+    let outcome = run(&scenario(exiting, vec![guest], SEC), 1);
+    let (mut exits, mut offered) = (0, 0);
+    for v in &outcome.domains[0].vcpus {
+        let windows = v.windows.expect("it is asked");
+        exits += v.spin_exits;
+        offered += windows.offered;
+        assert!(windows.used + windows.expired + windows.left <= windows.offered);
+    }
+    // The slice of `rr` is 10 ms or more: two pCPUs for a second have at most 200 ends of slices.
+    assert!(exits > 10 * offered, "{exits} exits, {offered} windows");
+}
+
+#[test]
+fn two_runs_are_equal() {
+    let scenario = preempted(holding(300 * US), Some(UPCALL));
+    assert_eq!(run(&scenario, 3), run(&scenario, 3));
+    assert_ne!(run(&scenario, 3).trace_hash, run(&scenario, 4).trace_hash);
+}
