@@ -66,7 +66,7 @@ impl<P: Platform, L: RawLock<P> + AlignedInfo> RawLock<P> for Aligned<L> {
         Self(CachePadded::new(L::new()))
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &L::Shared) -> L::Token {
         self.0.lock(shared)
     }
@@ -76,12 +76,12 @@ impl<P: Platform, L: RawLock<P> + AlignedInfo> RawLock<P> for Aligned<L> {
         self.0.try_lock(shared)
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, shared: &L::Shared, token: L::Token) {
         self.0.unlock(shared, token);
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock_irqsave(&self, shared: &L::Shared) -> (L::Token, P::IrqState) {
         self.0.lock_irqsave(shared)
     }

@@ -196,7 +196,7 @@ impl<P: Platform> RawLock<P> for Clh<P> {
         Self { tail: P::Usize::new(Turn::NONE.0), spare: Node::new() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
         let Some(id) = shared.0.take() else { return self.lock_with_spare(shared) };
         let mine = self.turn(shared, id);
@@ -218,7 +218,7 @@ impl<P: Platform> RawLock<P> for Clh<P> {
         token
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, Token(turn): Token) {
         // Release: what the holder did happens before the next acquisition.
         self.node(shared, turn.id()).version.store(turn.next_version(), Release);

@@ -230,7 +230,7 @@ impl<P: Platform> RawLock<P> for Cna<P> {
         Self { tail: P::U32::new(NIL), spare: Node::new() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
         let Some(id) = shared.nodes.take() else { return self.lock_with_spare() };
         // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes
@@ -256,7 +256,7 @@ impl<P: Platform> RawLock<P> for Cna<P> {
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, Token(id): Token) {
         let node = self.node(shared, id);
         // Relaxed: nobody writes it while we hold the lock.

@@ -245,7 +245,7 @@ impl<P: Platform> RawLock<P> for FlexGuard<P> {
         Self { word: P::U32::new(FREE), tail: P::U32::new(NIL), head: P::U32::new(NIL) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) {
         if !self.acquire_at_once() {
             self.lock_slow(shared);
@@ -257,7 +257,7 @@ impl<P: Platform> RawLock<P> for FlexGuard<P> {
         self.acquire_at_once().then_some(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, _shared: &Shared<P>, (): ()) {
         // Release: what the holder did happens before the next acquisition.
         if self.word.swap(FREE, Release) & SLEEPERS != 0 {

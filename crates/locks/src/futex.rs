@@ -114,7 +114,7 @@ impl<P: Platform> RawLock<P> for Futex<P> {
         Self { word: P::U32::new(FREE) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared) {
         if !self.acquire_at_once() {
             self.lock_slow(shared);
@@ -126,7 +126,7 @@ impl<P: Platform> RawLock<P> for Futex<P> {
         self.acquire_at_once().then_some(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, _shared: &Shared, (): ()) {
         let address = ptr::from_ref(&self.word);
         // Release: what the holder did happens before the next acquisition.

@@ -113,7 +113,7 @@ impl<P: Platform> RawLock<P> for Hemlock<P> {
         Self { tail: P::U32::new(NIL) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
         let me = shared.grants.mine();
         // Acquire, for a lock found free: pairs with the release in `unlock`. Release: see "Order".
@@ -131,7 +131,7 @@ impl<P: Platform> RawLock<P> for Hemlock<P> {
         self.tail.compare_exchange(NIL, me, AcqRel, Relaxed).is_ok().then_some(Token(me))
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, Token(me): Token) {
         // Release: what the holder did happens before the next acquisition; also for the grant.
         if self.tail.compare_exchange(me, NIL, Release, Relaxed).is_ok() {

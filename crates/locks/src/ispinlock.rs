@@ -121,7 +121,7 @@ impl<P: Platform> RawLock<P> for ISpinlock<P> {
         Self { word: P::U32::new(u32::IDLE), section_ns: P::U32::new(0) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, (): &()) -> Token {
         let mut since = P::now();
         let slice_end = self.is_capable(since).unwrap_or_else(|| self.wait_for_slice());
@@ -150,7 +150,7 @@ impl<P: Platform> RawLock<P> for ISpinlock<P> {
         Some(Token { ticket: found.tail(), since, slice_end })
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, (): &(), token: Token) {
         // Before the release, after which the lock is not ours to write.
         if !P::seeded(Bug::I1InformedLearnsAfterRelease) {

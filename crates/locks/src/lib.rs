@@ -181,6 +181,7 @@ pub trait RawLock<P: Platform>: Sized + core::fmt::Debug {
     fn unlock(&self, shared: &Self::Shared, token: Self::Token);
     /// Acquires with interrupts off from then on; returns the state to give back on release.
     /// The default switches them off first, as every FIFO lock must.
+    #[inline(always)]
     fn lock_irqsave(&self, shared: &Self::Shared) -> (Self::Token, P::IrqState) {
         let state = P::irq_save();
         (self.lock(shared), state)

@@ -89,7 +89,7 @@ impl<P: Platform> RawLock<P> for LockByte<P> {
         Self { lock: P::U8::new(FREE), spinners: P::U8::new(0) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, (): &()) {
         // Acquire: pairs with the release in `unlock`.
         if self.lock.swap(HELD, Acquire) != FREE {
@@ -103,7 +103,7 @@ impl<P: Platform> RawLock<P> for LockByte<P> {
         self.lock.compare_exchange(FREE, HELD, Acquire, Relaxed).ok().map(drop)
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, (): &(), (): ()) {
         // Release: what the holder did happens before the next acquisition.
         self.lock.store(FREE, Release);

@@ -272,7 +272,7 @@ impl<P: Platform> RawLock<P> for Malthusian<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
         let Some(id) = shared.nodes.take() else { return self.lock_with_spare() };
         // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes
@@ -298,7 +298,7 @@ impl<P: Platform> RawLock<P> for Malthusian<P> {
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, Token(id): Token) {
         let node = self.node(shared, id);
         // Acquire: pairs with the link.

@@ -132,7 +132,7 @@ impl<P: Platform> RawLock<P> for Mcs<P> {
         Self { tail: P::U32::new(NIL), spare: Node::new() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
         let Some(id) = shared.0.take() else { return self.lock_with_spare() };
         // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes
@@ -158,7 +158,7 @@ impl<P: Platform> RawLock<P> for Mcs<P> {
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, Token(id): Token) {
         let node = self.node(shared, id);
         // Acquire: pairs with the link, so that the grant comes after the waiter's reset.

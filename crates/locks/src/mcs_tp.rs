@@ -250,7 +250,7 @@ impl<P: Platform> RawLock<P> for McsTp<P> {
         Self { tail: P::U32::new(NIL), since: P::U32::new(0), spare: Node::new() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
         let Some(id) = shared.nodes.take() else {
             self.wait_with_spare();
@@ -279,7 +279,7 @@ impl<P: Platform> RawLock<P> for McsTp<P> {
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, Token(own): Token) {
         let mut id = own;
         loop {

@@ -161,7 +161,7 @@ impl<P: Platform> RawLock<P> for PreemptableTicket<P> {
         Self::with_first_ticket(0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared) -> Token {
         // Relaxed: a ticket is only a number; what came before is acquired with `HELD`.
         let found = self.word.fetch_add(DRAW, Relaxed);
@@ -188,7 +188,7 @@ impl<P: Platform> RawLock<P> for PreemptableTicket<P> {
         Some(Token { mine: tail(found), head: head(drawn) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, _shared: &Shared, token: Token) {
         // See "One size". Adding a whole ticket instead would leave `HELD` set.
         let step = if P::seeded(Bug::K2PreemptableServesWithoutReleasing) { INC } else { 1 };

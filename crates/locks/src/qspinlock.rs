@@ -240,7 +240,7 @@ impl<P: Platform> RawLock<P> for Qspinlock<P> {
         Self { word: P::U32::new(FREE) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) {
         if !self.acquire_at_once() {
             self.lock_slow(shared);
@@ -253,7 +253,7 @@ impl<P: Platform> RawLock<P> for Qspinlock<P> {
         (self.word.load(Relaxed) == FREE && self.acquire_at_once()).then_some(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, _shared: &Shared<P>, (): ()) {
         // Release: what the holder did happens before the next acquisition.
         self.word.fetch_sub(LOCKED, Release);
@@ -306,7 +306,7 @@ impl<P: Platform> RawLock<P> for QspinlockTas<P> {
         Self { lock: Qspinlock::new() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, (): &()) {
         if !self.lock.acquire_at_once() {
             self.lock_slow();
@@ -319,7 +319,7 @@ impl<P: Platform> RawLock<P> for QspinlockTas<P> {
         (self.lock.word.load(Relaxed) == FREE && self.lock.acquire_at_once()).then_some(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, (): &(), (): ()) {
         // Release: what the holder did happens before the next acquisition.
         self.lock.word.fetch_sub(LOCKED, Release);

@@ -250,7 +250,7 @@ impl<P: Platform> RawLock<P> for ShflLock<P> {
         Self { locked: P::U8::new(FREE), no_steal: P::U8::new(0), tail: P::U32::new(NIL) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) {
         if !self.acquire_at_once() {
             self.lock_slow(shared);
@@ -262,7 +262,7 @@ impl<P: Platform> RawLock<P> for ShflLock<P> {
         self.acquire_at_once().then_some(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, _shared: &Shared<P>, (): ()) {
         // Release: what the holder did happens before the next acquisition.
         self.locked.store(FREE, Release);

@@ -158,7 +158,7 @@ impl<P: Platform, C: AtomicCell<Value: TicketWord>> RawLock<P> for TicketLock<P,
         Self { word: C::new(C::Value::IDLE), platform: PhantomData }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, (): &()) -> Self::Token {
         // Acquire: if the ticket is served at once, this is the load that sees the last release.
         let found = self.word.fetch_add(C::Value::DRAW, Acquire);
@@ -184,7 +184,7 @@ impl<P: Platform, C: AtomicCell<Value: TicketWord>> RawLock<P> for TicketLock<P,
             .map(|_| found.tail())
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, (): &(), ticket: Self::Token) {
         // The holder's ticket is `head`, which nobody else changes: no need to read it again.
         // Release: what the holder did happens before the acquisition that this grants.

@@ -84,7 +84,7 @@ impl<P: Platform> RawLock<P> for TicketBackoff<P> {
         Self { word: P::U32::new(u32::IDLE) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> u16 {
         // Acquire: if the ticket is served at once, this is the load that sees the last release.
         let found = self.word.fetch_add(u32::DRAW, Acquire);
@@ -107,7 +107,7 @@ impl<P: Platform> RawLock<P> for TicketBackoff<P> {
         Some(found.tail())
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, _shared: &Shared<P>, mine: u16) {
         // Release: what the holder did happens before the acquisition that this grants.
         self.word.fetch_add(u32::serve_next(mine), Release);

@@ -110,7 +110,7 @@ impl<P: Platform> RawLock<P> for Ttas<P> {
         Self { locked: P::U8::new(FREE) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) {
         if !self.acquire_at_once() {
             self.lock_slow(shared);
@@ -122,7 +122,7 @@ impl<P: Platform> RawLock<P> for Ttas<P> {
         self.acquire_at_once().then_some(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, _shared: &Shared<P>, (): ()) {
         // Release: what the holder did happens before the next acquisition.
         self.locked.store(FREE, Release);

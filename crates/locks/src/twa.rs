@@ -134,7 +134,7 @@ impl<P: Platform> RawLock<P> for Twa<P> {
         Self { ticket: P::U32::new(0), grant: P::U32::new(0) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
         // Relaxed: a ticket is only a number; what came before is acquired with `grant`.
         let mine = self.ticket.fetch_add(1, Relaxed);
@@ -159,7 +159,7 @@ impl<P: Platform> RawLock<P> for Twa<P> {
         )
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, Token(mine): Token) {
         let next = mine.wrapping_add(1);
         let slot = shared.slot(self, next.wrapping_add(NEAR));

@@ -208,7 +208,7 @@ impl<P: Platform> RawLock<P> for XenPv<P> {
         Self { lock: P::U8::new(FREE), spinners: P::U16::new(0) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) {
         if !self.acquire_at_once() {
             self.lock_slow(shared, None);
@@ -220,7 +220,7 @@ impl<P: Platform> RawLock<P> for XenPv<P> {
         self.acquire_at_once().then_some(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, (): ()) {
         // Release: what the holder did happens before the next acquisition.
         self.lock.store(FREE, Release);
@@ -234,7 +234,7 @@ impl<P: Platform> RawLock<P> for XenPv<P> {
 
     /// Interrupts are on again during sleeps if the caller had them on: a waiter has no place in a
     /// queue, so a handler may take the same lock. They stay off while it spins.
-    #[inline]
+    #[inline(always)]
     fn lock_irqsave(&self, shared: &Shared<P>) -> ((), P::IrqState) {
         let state = P::irq_save();
         if !self.acquire_at_once() {

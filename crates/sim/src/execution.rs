@@ -51,7 +51,7 @@ impl World {
     }
 
     /// Uses `work` of CPU time; interrupts may be taken on the way.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn burn(&self, work: Picos) {
         let end = self.now.get().saturating_add(self.cpu().stretch(work));
         if end < self.horizon.get() {
@@ -62,6 +62,7 @@ impl World {
         }
     }
 
+    #[inline(never)]
     fn burn_slow(&self, work: Picos) {
         let mut left = work;
         loop {

@@ -41,7 +41,6 @@ impl World {
         }
         let now = self.now.get();
         v.polls_for.set(op);
-        v.poll_since.set(now);
         v.op.set(Op::HaltPoll);
         self.push(now + window, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
         true
@@ -58,7 +57,7 @@ impl World {
 
     fn end_poll(&self, v: &Vcpu) {
         v.epoch.set(v.epoch.get().wrapping_add(1));
-        v.polling.set(v.polling.get() + self.now.get() - v.poll_since.get());
+        v.polling.set(v.polling.get() + self.now.get() - v.blocked_since.get());
     }
 
     /// Something has come for `v`, which polls: it goes on at once.
@@ -94,10 +93,10 @@ impl World {
         }
     }
 
-    /// The current vCPU goes on after a halt that began at `since`.
-    pub(crate) fn adapt_window(&self, v: &Vcpu, since: Picos) {
+    /// `v`, which is the current vCPU, goes on after a halt.
+    pub(crate) fn unblocked(&self, v: &Vcpu) {
         if let Some(polling) = &self.scenario.host.halt_polling {
-            let blocked = self.now.get() - since;
+            let blocked = self.now.get() - v.blocked_since.get();
             v.poll_window.set(next_window(v.poll_window.get(), blocked, polling));
         }
     }

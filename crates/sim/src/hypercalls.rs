@@ -64,6 +64,16 @@ impl World {
 
     /// Blocks the current vCPU in the hypervisor; returns after a wake-up (maybe a spurious one).
     pub(crate) fn block(&self, op: Op) {
+        if self.begin_block(op) {
+            let v = self.cpu();
+            self.suspend(Suspend::Operation);
+            self.unblocked(v);
+        }
+    }
+
+    /// The current vCPU blocks in the hypervisor. Returns whether it does: then its coroutine must
+    /// suspend or end at once.
+    pub(crate) fn begin_block(&self, op: Op) -> bool {
         self.burn(self.scenario.host.costs.hypercall);
         let v = self.cpu();
         // The flag is set before pending events are looked at, and a sender sets the event before
@@ -73,15 +83,14 @@ impl World {
             _ => v.irqs_pending.get() != 0,
         };
         if must_return {
-            return;
+            return false;
         }
-        let since = self.now.get();
+        v.blocked_since.set(self.now.get());
         if !self.begin_poll(v, op) {
             v.op.set(op);
             self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.block(now, v, out));
         }
-        self.suspend(Suspend::Operation);
-        self.adapt_window(v, since);
+        true
     }
 
     /// The current vCPU gives its pCPU up and stays runnable.

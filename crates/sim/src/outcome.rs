@@ -71,7 +71,7 @@ fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
                     // What the end of the run cuts short counts as far as it came.
                     polling: v.polling.get()
                         + if v.op.get() == Op::HaltPoll {
-                            world.now.get() - v.poll_since.get()
+                            world.now.get() - v.blocked_since.get()
                         } else {
                             0
                         },

@@ -97,10 +97,11 @@ pub(crate) struct Vcpu {
     pub ticks: Cell<u64>,
     pub pauses: Pauses,
     pub notified: Notified,
-    /// How long it polls when it halts; while it polls, what for and since when; and in all.
+    /// When it halted or blocked last.
+    pub blocked_since: Cell<Picos>,
+    /// How long it polls when it halts; while it polls, what for; and the time in all.
     pub poll_window: Cell<Picos>,
     pub polls_for: Cell<Op>,
-    pub poll_since: Cell<Picos>,
     pub polling: Cell<Picos>,
     /// When the lock operation that runs on it first had to wait.
     pub wait_since: Cell<Option<Picos>>,
@@ -142,9 +143,9 @@ impl Vcpu {
             ticks: Cell::new(0),
             pauses: Pauses::new(),
             notified: Notified::default(),
+            blocked_since: Cell::new(0),
             poll_window: Cell::new(0),
             polls_for: Cell::new(Op::None),
-            poll_since: Cell::new(0),
             polling: Cell::new(0),
             wait_since: Cell::new(None),
             lock_wanted: Cell::new(NONE),

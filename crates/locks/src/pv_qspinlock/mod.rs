@@ -370,7 +370,7 @@ impl<P: Platform> RawLock<P> for PvQspinlock<P> {
         Self { lock: Qspinlock::new() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) {
         match &shared.sleep {
             None => self.lock.lock(&shared.queue),
@@ -387,7 +387,7 @@ impl<P: Platform> RawLock<P> for PvQspinlock<P> {
         self.lock.try_lock(&shared.queue)
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, (): ()) {
         let Some(sleep) = &shared.sleep else { return self.lock.unlock(&shared.queue, ()) };
         // As it is when nobody waits.

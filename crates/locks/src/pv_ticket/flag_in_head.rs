@@ -112,7 +112,7 @@ impl<P: Platform> RawLock<P> for PvTicket<P> {
         Self::with_first_ticket(0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
         // Acquire: if the ticket is served at once, this is the load that sees the last release.
         let found = self.word.fetch_add(DRAW, Acquire);
@@ -137,7 +137,7 @@ impl<P: Platform> RawLock<P> for PvTicket<P> {
         Some(Token(tail(found)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, Token(mine): Token) {
         let address = ptr::from_ref(self).addr();
         if !P::paravirtual(shared.pv) {

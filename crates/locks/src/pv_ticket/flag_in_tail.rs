@@ -92,7 +92,7 @@ impl<P: Platform> RawLock<P> for PvTicket2012<P> {
         Self { word: P::U32::new(idle(0)) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
         // Acquire: if the ticket is served at once, this is the load that sees the last release.
         let found = self.word.fetch_add(DRAW, Acquire);
@@ -115,7 +115,7 @@ impl<P: Platform> RawLock<P> for PvTicket2012<P> {
         Some(Token(ticket(tail(found))))
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, Token(mine): Token) {
         if !P::paravirtual(shared.pv) {
             // Release: what the holder did happens before the acquisition that this grants.

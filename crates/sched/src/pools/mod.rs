@@ -154,7 +154,7 @@ impl Pools {
         out: &mut Vec<Action>,
         call: impl FnOnce(&mut Hypervisor, VcpuId, &mut Vec<Action>) -> R,
     ) -> R {
-        let (pool, local) = self.vcpus[v.index()];
+        let (pool, local) = self.local(v);
         self.with(pool, out, |h, out| call(h, local, out))
     }
 
@@ -173,8 +173,10 @@ impl Pools {
 
     /// The scheduling pass of `p`; see [`Hypervisor::schedule`].
     pub fn schedule(&mut self, now: Nanos, p: PcpuId, out: &mut Vec<Action>) -> Switch {
-        // It completes the last switch first, after which the pCPU may be another pool's.
-        self.context_saved(now, p, out);
+        // The pass completes the last switch first, after which the pCPU may be another pool's.
+        if self.seats[p.index()].to.is_some() || !self.moving.is_empty() {
+            self.context_saved(now, p, out);
+        }
         let pool = self.seats[p.index()].pool;
         let switch = self.with(pool, out, |h, out| h.schedule(now, p, out));
         let global = |v: Option<VcpuId>| v.map(|v| self.global(pool, v));
@@ -240,7 +242,7 @@ impl Pools {
 
     /// The pool of `v` and its local id there.
     pub fn local(&self, v: VcpuId) -> (PoolId, VcpuId) {
-        self.vcpus[v.index()]
+        if self.undivided() { (PoolId(0), v) } else { self.vcpus[v.index()] }
     }
 
     /// Checks all pools, and that each pCPU is in one only. For tests.
@@ -285,7 +287,17 @@ impl Pools {
         pool.expect("a pool that something is in exists: destroying it was refused")
     }
 
+    /// Whether there has only ever been one pool. Nothing has moved then: ids are the same inside
+    /// and outside, and so are timers. Most machines are, and a large one has no time to look its
+    /// vCPUs up in tables.
+    fn undivided(&self) -> bool {
+        self.pools.len() == 1
+    }
+
     fn global(&self, pool: PoolId, local: VcpuId) -> VcpuId {
+        if self.undivided() {
+            return local;
+        }
         let pool = self.pools[pool.index()].as_ref();
         pool.expect("a pool that something is in exists: destroying it was refused").vcpus
             [local.index()]
@@ -298,6 +310,22 @@ impl Pools {
         out: &mut Vec<Action>,
         call: impl FnOnce(&mut Hypervisor, &mut Vec<Action>) -> R,
     ) -> R {
+        if self.undivided() {
+            let before = out.len();
+            let only = self.pool_mut(pool);
+            let result = call(&mut only.hypervisor, out);
+            for action in &out[before..] {
+                match action {
+                    Action::SetTimer { timer: TimerId::Accounting, at } => {
+                        only.accounting = Some(*at);
+                    }
+                    Action::StopTimer { timer: TimerId::Accounting } => only.accounting = None,
+                    _ => {}
+                }
+            }
+            self.armed = only.accounting;
+            return result;
+        }
         let mut actions = core::mem::take(&mut self.scratch);
         let result = call(&mut self.pool_mut(pool).hypervisor, &mut actions);
         for action in actions.drain(..) {

@@ -1,8 +1,9 @@
 //! Which vCPU a task goes to: when it is new, when it wakes, and when a vCPU runs dry.
 
+use super::task::Rest;
 use super::{Guest, TaskRef, TaskState};
 use crate::vcpu::Op;
-use crate::world::World;
+use crate::world::{Suspend, World};
 use overspin_scenario::Picos;
 
 /// A task that slept is owed at most so many slices (the scheduling latency over four tasks).
@@ -93,13 +94,27 @@ impl Guest {
         true
     }
 
-    /// The idle loop of a vCPU.
-    pub(super) fn idle(&self, world: &World) {
+    /// The idle loop of a vCPU goes on from where it rests, until it rests again: on return its
+    /// coroutine ends, and says why.
+    pub(super) fn idle(&self, world: &World, from: Rest) -> Suspend {
+        // Idle loops never move: this is their vCPU throughout.
+        let me = world.cpu().task.get();
+        match from {
+            Rest::Fresh => {}
+            Rest::Halted => {
+                world.unblocked(world.cpu());
+                world.set_irqs(true);
+            }
+            Rest::Away => self.finish_switch(world),
+        }
         loop {
             let v = world.cpu();
             let queue = self.queue(v);
             if queue.len() > 0 || self.pull(world) {
-                self.schedule(world);
+                if self.switch(world) {
+                    me.rest.set(Rest::Away);
+                    return Suspend::SwitchTask;
+                }
                 continue;
             }
             // Interrupts stay off from the last look at the queue to the halt, which switches them
@@ -108,7 +123,10 @@ impl Guest {
             self.stop_tick(world, v);
             if queue.len() == 0 {
                 queue.need_resched.set(false);
-                world.block(Op::Halt);
+                if world.begin_block(Op::Halt) {
+                    me.rest.set(Rest::Halted);
+                    return Suspend::Operation;
+                }
             }
             world.set_irqs(true);
         }

@@ -23,7 +23,7 @@ use locks::LockBank;
 pub(crate) use locks::{LockKinds, Made, MakeBank};
 use runqueue::RunQueue;
 pub(crate) use task::TaskRef;
-use task::{Start, Task, TaskState};
+use task::{Task, TaskState};
 
 use crate::SimError;
 use crate::memory::NONE;
@@ -106,9 +106,7 @@ impl Guest {
             bank,
             named_locks,
             tasks: RefCell::new(Vec::new()),
-            idle: (0..domain.vcpus)
-                .map(|i| Task::new(world, id, None, format!("idle/{i}"), Start::Idle))
-                .collect(),
+            idle: (0..domain.vcpus).map(|i| Task::idle(id, format!("idle/{i}"))).collect(),
             queues: (0..domain.vcpus).map(|_| RunQueue::default()).collect(),
             semaphores: RefCell::new(Vec::new()),
             sleepers: RefCell::default(),
@@ -145,7 +143,7 @@ impl Guest {
         program: overspin_workload::Program,
     ) -> TaskRef {
         let index = self.tasks.borrow().len() as u32;
-        let task = Task::new(world, self.id, Some(index), name, Start::Program(program));
+        let task = Task::new(world, self.id, index, name, program);
         let task_ref = TaskRef::new(&task);
         self.tasks.borrow_mut().push(task);
         self.live.set(self.live.get() + 1);

@@ -126,6 +126,15 @@ impl Guest {
     /// Gives the vCPU to the task that should run. The current task comes back from this call when
     /// it is chosen again, maybe on another vCPU.
     pub(super) fn schedule(&self, world: &World) {
+        if self.switch(world) {
+            world.suspend(Suspend::SwitchTask);
+            self.finish_switch(world);
+        }
+    }
+
+    /// Gives the vCPU to the task that should run. Returns whether that is another one: then the
+    /// current one's coroutine must suspend or end at once.
+    pub(super) fn switch(&self, world: &World) -> bool {
         self.lock_queue(world, world.cpu().index);
         let v = world.cpu();
         let queue = self.queue(v);
@@ -140,14 +149,13 @@ impl Guest {
         let next = queue.take_least().unwrap_or_else(|| TaskRef::new(&self.idle[v.index as usize]));
         if next == prev {
             self.unlock_queue(world, v.index);
-            return;
+            return false;
         }
         let switches =
             if prev.state.get() == TaskState::Runnable { &prev.preemptions } else { &prev.sleeps };
         switches.set(switches.get() + 1);
         self.switch_to(world, v, prev, next);
-        world.suspend(Suspend::SwitchTask);
-        self.finish_switch(world);
+        true
     }
 
     /// From here to the suspension no simulated time passes, so nobody sees a task that has left

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::fmt;
 use std::ops::Deref;
 
-pub(crate) type Body = Coroutine<(), Suspend, (), DefaultStack>;
+pub(crate) type Body = Coroutine<(), Suspend, Suspend, DefaultStack>;
 
 /// Bytes of a task's stack. Only touched pages cost memory.
 const STACK: usize = 64 << 10;
@@ -31,8 +31,11 @@ pub(crate) enum TaskState {
 pub(crate) struct Task {
     /// Index in its guest; idle tasks have none.
     pub index: Option<u32>,
+    pub guest: u32,
     pub name: String,
+    /// None: it has ended, or is an idle loop that rests.
     body: UnsafeCell<Option<Body>>,
+    pub rest: Cell<Rest>,
     yielder: Cell<*const TaskYielder>,
     pub state: Cell<TaskState>,
     /// Some vCPU executes it: it has not left since it last ran.
@@ -83,12 +86,19 @@ impl Deref for TaskRef {
     }
 }
 
-/// What a task's coroutine starts with.
-pub(crate) enum Start {
-    /// The idle loop of a vCPU.
-    Idle,
-    /// A program.
-    Program(Program),
+/// Where an idle loop is while it has no coroutine.
+///
+/// An idle loop keeps nothing on its stack while its vCPU halts or runs a task, so it gives the stack
+/// back and takes another when it goes on, most likely one that is still in the processor's cache.
+/// On a host with thousands of vCPUs, half of all stacks would be those of idle loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// It has not begun: nobody switched to it.
+    Fresh,
+    /// Its vCPU halts.
+    Halted,
+    /// Its vCPU runs a task.
+    Away,
 }
 
 impl Task {
@@ -99,17 +109,34 @@ impl Task {
     pub(crate) fn new(
         world: &World,
         guest: u32,
-        index: Option<u32>,
+        index: u32,
         name: String,
-        start: Start,
+        program: Program,
     ) -> Box<Self> {
-        let stack = world.stacks.borrow_mut().pop().unwrap_or_else(|| {
-            DefaultStack::new(STACK).expect("memory for a task's stack (raise vm.max_map_count?)")
-        });
-        let mut task = Box::new(Self {
+        let mut task = Self::without_body(guest, Some(index), name);
+        let this = TaskRef::new(&task);
+        *task.body.get_mut() = Some(body(world, this, move |world| {
+            let guest = world.guest(this.guest);
+            guest.finish_switch(world);
+            program(&super::TaskEnv::new(world, guest, this));
+            guest.exit(world);
+            Suspend::SwitchTask
+        }));
+        task
+    }
+
+    /// The idle loop of a vCPU.
+    pub(crate) fn idle(guest: u32, name: String) -> Box<Self> {
+        Self::without_body(guest, None, name)
+    }
+
+    fn without_body(guest: u32, index: Option<u32>, name: String) -> Box<Self> {
+        Box::new(Self {
             index,
+            guest,
             name,
             body: UnsafeCell::new(None),
+            rest: Cell::new(Rest::Fresh),
             yielder: Cell::new(std::ptr::null()),
             state: Cell::new(TaskState::Runnable),
             on_cpu: Cell::new(false),
@@ -125,44 +152,43 @@ impl Task {
             items: Cell::new(0),
             reports: RefCell::default(),
             ended: Cell::new(None),
-        });
-        let this = TaskRef::new(&task);
-        let body = Coroutine::with_stack(stack, move |yielder: &TaskYielder, ()| {
-            this.yielder.set(yielder);
-            let world = crate::world::world();
-            world.yielder.set(yielder);
-            let guest = world.guest(guest);
-            match start {
-                // The first code on a vCPU: nobody switched to it.
-                Start::Idle => guest.idle(world),
-                Start::Program(program) => {
-                    guest.finish_switch(world);
-                    program(&super::TaskEnv::new(world, guest, this));
-                    guest.exit(world);
-                }
-            }
-        });
-        *task.body.get_mut() = Some(body);
-        task
+        })
     }
 }
 
+/// A coroutine that runs `code` for `task`.
+fn body(world: &World, task: TaskRef, code: impl FnOnce(&World) -> Suspend + 'static) -> Body {
+    // The one given back last: it is the warmest.
+    let stack = world.stacks.borrow_mut().pop().unwrap_or_else(|| {
+        DefaultStack::new(STACK).expect("memory for a task's stack (raise vm.max_map_count?)")
+    });
+    Coroutine::with_stack(stack, move |yielder: &TaskYielder, ()| {
+        task.yielder.set(yielder);
+        let world = crate::world::world();
+        world.yielder.set(yielder);
+        code(world)
+    })
+}
+
 impl TaskRef {
-    /// Runs the task's code until it suspends; says why.
+    /// Runs the task's code until it suspends or ends; says why.
     #[inline]
     pub(crate) fn run(self, world: &World) -> Suspend {
         world.yielder.set(self.yielder.get());
         // SAFETY: only this function touches the body, and it is not entered twice for one task:
         // a task runs on one vCPU at a time, and a coroutine never calls the engine.
-        let body = unsafe { &mut *self.body.get() };
-        let running = body.as_mut().expect("a task that runs has a body");
+        let slot = unsafe { &mut *self.body.get() };
+        // Only idle loops come back from where they have no body.
+        let running = slot.get_or_insert_with(|| {
+            body(world, self, move |world| world.guest(self.guest).idle(world, self.rest.get()))
+        });
         match running.resume(()) {
             CoroutineResult::Yield(why) => why,
-            CoroutineResult::Return(()) => {
-                if let Some(body) = body.take() {
+            CoroutineResult::Return(why) => {
+                if let Some(body) = slot.take() {
                     world.stacks.borrow_mut().push(body.into_stack());
                 }
-                Suspend::SwitchTask
+                why
             }
         }
     }
