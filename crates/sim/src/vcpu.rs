@@ -53,7 +53,11 @@ pub(crate) struct Watch {
 }
 
 /// A virtual CPU.
+///
+/// In this order, on cache lines of its own: a host of thousands pays for each line that an event
+/// touches. The first two are what every event needs, the third what spinning and halting need.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Vcpu {
     pub id: u32,
     pub guest: u32,
@@ -61,53 +65,58 @@ pub(crate) struct Vcpu {
     pub index: u32,
     /// Where it runs, or ran last.
     pub pcpu: Cell<u32>,
-    /// It executes guest code on `pcpu` (not while the hypervisor is still switching to it).
-    pub running: Cell<bool>,
     /// Thousandths of full speed.
     pub speed: Cell<u32>,
     pub epoch: Cell<u32>,
+    /// It executes guest code on `pcpu` (not while the hypervisor is still switching to it).
+    pub running: Cell<bool>,
     pub op: Cell<Op>,
-    /// When the operation ends, if armed (`Picos::MAX`: an endless spin).
-    pub op_end: Cell<Picos>,
-    /// Work left, if not armed.
-    pub op_left: Cell<Picos>,
     pub reason: Cell<Reason>,
-    pub watch: Cell<Option<Watch>>,
-    /// Line that it spins on, with its place in the list of spinners.
-    pub line: Cell<u32>,
-    pub next: Cell<u32>,
-    pub prev: Cell<u32>,
-    /// A look at a changed line is already armed.
-    pub hit_armed: Cell<bool>,
-    pub task: Cell<TaskRef>,
     pub irqs_on: Cell<bool>,
-    /// Interrupt handlers on the stack of what runs.
-    pub nesting: Cell<usize>,
-    pub irqs_pending: Cell<u32>,
     /// Latched kick (event channel pending bit).
     pub latch: Cell<bool>,
+    /// A look at a changed line is already armed.
+    pub hit_armed: Cell<bool>,
+    pub irqs_pending: Cell<u32>,
+    /// Lock that the code on this vCPU waits for (for statistics), `NONE` if none.
+    pub lock_wanted: Cell<u32>,
+    /// Interrupt handlers on the stack of what runs.
+    pub nesting: Cell<usize>,
+    pub task: Cell<TaskRef>,
+    /// When the operation ends, if armed (`Picos::MAX`: an endless spin).
+    pub op_end: Cell<Picos>,
+
+    /// Work left, if not armed.
+    pub op_left: Cell<Picos>,
     /// The guest's one-shot timer.
     pub timer: Timer,
     /// Time on a pCPU up to `since`, and since when it runs.
     pub ran: Cell<Picos>,
     pub since: Cell<Picos>,
-    pub spinning: Cell<Picos>,
-    pub dispatches: Cell<u64>,
-    pub migrations: Cell<u64>,
-    pub ticks: Cell<u64>,
-    pub pauses: Pauses,
-    pub notified: Notified,
-    /// When it halted or blocked last.
-    pub blocked_since: Cell<Picos>,
-    /// How long it polls when it halts; while it polls, what for; and the time in all.
-    pub poll_window: Cell<Picos>,
-    pub polls_for: Cell<Op>,
-    pub polling: Cell<Picos>,
     /// When the lock operation that runs on it first had to wait.
     pub wait_since: Cell<Option<Picos>>,
-    /// Lock that the code on this vCPU waits for or releases (for statistics), `NONE` if none.
-    pub lock_wanted: Cell<u32>,
+    /// Lock that the code on this vCPU releases, as `lock_wanted`.
     pub lock_released: Cell<u32>,
+
+    /// Line that it spins on, with its place in the list of spinners.
+    pub line: Cell<u32>,
+    pub next: Cell<u32>,
+    pub prev: Cell<u32>,
+    pub watch: Cell<Option<Watch>>,
+    pub spinning: Cell<Picos>,
+    pub dispatches: Cell<u64>,
+    /// When it halted or blocked last.
+    pub blocked_since: Cell<Picos>,
+    /// How long it polls when it halts.
+    pub poll_window: Cell<Picos>,
+
+    pub pauses: Pauses,
+    pub notified: Notified,
+    /// While it polls, what for; and the time in all.
+    pub polls_for: Cell<Op>,
+    pub polling: Cell<Picos>,
+    pub migrations: Cell<u64>,
+    pub ticks: Cell<u64>,
 }
 
 impl Vcpu {

@@ -26,15 +26,16 @@ pub(crate) trait LockBank: Debug {
 
 /// What is counted at one lock. Changed only by the holder, or by the waiter itself.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct Counters {
     acquisitions: Cell<u64>,
+    hold_total: Cell<Picos>,
+    hold_max: Cell<Picos>,
     contended: Cell<u64>,
     wait_total: Cell<Picos>,
     wait_max: Cell<Picos>,
     /// Waits in nanoseconds, made with the first: most locks of a large host are never contended.
     waits: OnceCell<Box<RefCell<Histogram<u32>>>>,
-    hold_total: Cell<Picos>,
-    hold_max: Cell<Picos>,
     pub slow_paths: Cell<u64>,
     pub kicks: Cell<u64>,
     holder_preempted: Cell<u64>,
@@ -71,6 +72,8 @@ fn add(counter: &Cell<u64>, n: u64) {
     counter.set(counter.get() + n);
 }
 
+/// What an uncontended acquisition needs comes first, on cache lines of its own.
+#[repr(C, align(64))]
 struct Entry<L: RawLock<SimPlatform> + 'static> {
     lock: &'static L,
     token: Cell<Option<L::Token>>,

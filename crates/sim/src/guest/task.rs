@@ -27,31 +27,32 @@ pub(crate) enum TaskState {
     Ended,
 }
 
-/// A task.
+/// A task. What a switch needs comes first, on as few cache lines as can be.
+#[repr(C, align(64))]
 pub(crate) struct Task {
     /// Index in its guest; idle tasks have none.
     pub index: Option<u32>,
     pub guest: u32,
-    pub name: String,
-    /// None: it has ended, or is an idle loop that rests.
-    body: UnsafeCell<Option<Body>>,
-    pub rest: Cell<Rest>,
-    yielder: Cell<*const TaskYielder>,
     pub state: Cell<TaskState>,
     /// Some vCPU executes it: it has not left since it last ran.
     pub on_cpu: Cell<bool>,
+    pub mode: Cell<Mode>,
+    pub rest: Cell<Rest>,
     pub vruntime: Cell<Picos>,
     /// vCPU whose queue its virtual runtime refers to; `None` before it is first queued.
     pub queue: Cell<Option<u32>>,
-    pub mode: Cell<Mode>,
     /// Run clock of its vCPU when it was put there.
     pub clock_in: Cell<Picos>,
     pub cpu: Cell<Picos>,
+    yielder: Cell<*const TaskYielder>,
+    /// None: it has ended, or is an idle loop that rests.
+    body: UnsafeCell<Option<Body>>,
+    pub sleeps: Cell<u64>,
+    pub items: Cell<u64>,
+    pub preemptions: Cell<u64>,
     pub user_ticks: Cell<Picos>,
     pub system_ticks: Cell<Picos>,
-    pub sleeps: Cell<u64>,
-    pub preemptions: Cell<u64>,
-    pub items: Cell<u64>,
+    pub name: String,
     pub reports: RefCell<Vec<WorkerReport>>,
     pub ended: Cell<Option<Picos>>,
 }
