@@ -29,10 +29,12 @@ const PREEMPTIONS: &[(&str, [usize; 3])] = &[
     ("mcs-tp", [3, 1, 1]),
     ("malthusian", [4, 3, 1]),
     ("shfllock", [3, 3, 1]),
+    ("mutexee", [6, 3, 2]),
+    ("mutex", [5, 3, 2]),
 ];
 
-/// Published locks whose release is not their last access.
-const TOUCHES_AFTER_RELEASE: &[&str] = &["xen-pv", "pv-ticket-2012"];
+/// Locks whose release is not their last access.
+const TOUCHES_AFTER_RELEASE: &[&str] = &["xen-pv", "pv-ticket-2012", "mutexee", "mutex"];
 
 /// Locks that keep no record of waiters.
 const KEEPS_NO_RECORD: &[&str] = &["ttas", "qspinlock-tas"];

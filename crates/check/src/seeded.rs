@@ -60,6 +60,17 @@ const BUGS: &[(&str, Mutation)] = &[
     ("shfllock", Mutation::Seeded(Bug::S1ShflLockMovesTheTail)),
     ("hemlock", Mutation::SplitSwap),
     ("hemlock", Mutation::Seeded(Bug::H1HemlockUnlockWithoutAcknowledgement)),
+    ("mutexee", Mutation::SplitSwap),
+    ("mutexee", Mutation::Seeded(Bug::E1MutexeeForgetsOtherSleepers)),
+    ("mutexee", Mutation::Seeded(Bug::E2MutexeeDropsTheDuty)),
+    ("mutexee", Mutation::Seeded(Bug::E3MutexeeClearsBlindly)),
+    ("mutexee", Mutation::Seeded(Bug::E4MutexeeWaitsWithoutComparing)),
+    ("mutex", Mutation::Seeded(Bug::O1RotatingReadsWakesLate)),
+    ("mutex", Mutation::Seeded(Bug::O2RotatingSleepsOnAFreeLock)),
+    ("mutex", Mutation::Seeded(Bug::O3RotatingLooksBeforeItReleases)),
+    ("mutex", Mutation::Seeded(Bug::O4RotatingForgetsItWasWoken)),
+    ("mutex", Mutation::Seeded(Bug::O5RotatingHeirStays)),
+    ("mutex", Mutation::Seeded(Bug::O6RotatingWakesBeforeItCounts)),
 ];
 
 /// Bugs that any lock can have.

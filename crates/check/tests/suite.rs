@@ -103,7 +103,7 @@ fn every_name_leads_to_its_lock() {
     }
     let byte = with_lock::<StdPlatform, _>("byte", InfoOf).map(|info| info.name);
     assert_eq!(byte, Some("lock-byte"));
-    assert_eq!(with_lock::<StdPlatform, _>("mutex", InfoOf), None);
+    assert_eq!(with_lock::<StdPlatform, _>("mutes", InfoOf), None);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! `overspin exec`: how it finds the library, what the program gets, how it ends.
 
 use assert_cmd::Command;
+use serde_json::Value;
+use std::env;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -95,5 +97,37 @@ fn the_library_is_looked_for_beside_the_command_and_in_lib() {
         let output = run().assert().code(7);
         let expected = format!("mcs  {}\n", library.display());
         assert_eq!(String::from_utf8_lossy(&output.get_output().stdout), expected);
+    }
+}
+
+/// The real library under a real program: this one, whose `bench locks` uses the C library's mutex. Its other
+/// locks are its own, and come out as they are.
+#[test]
+fn a_program_runs_on_the_lock_that_was_chosen() {
+    let library = env::current_exe().unwrap().with_file_name("liboverspin_preload.so");
+    assert!(library.is_file(), "{} is built with the tests", library.display());
+    let program = env!("CARGO_BIN_EXE_overspin");
+    let work = ["bench", "locks", "--locks=pthread", "--threads=3", "--time=5ms", "--runs=2"];
+    for lock in ["mutex", "futex", "malthusian"] {
+        let mut command = overspin(Some(&library));
+        command.args(["exec", "--lock", lock, "--stats", "--", program]).args(work).arg("--json=-");
+        let output = command.assert().code(0).get_output().clone();
+        let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let samples = record["points"][0]["samples"].as_array().unwrap();
+        assert_eq!(samples.len(), 2);
+        let measured: u64 = samples
+            .iter()
+            .flat_map(|sample| sample["acquisitions"].as_array().unwrap())
+            .map(|count| count.as_u64().unwrap())
+            .sum();
+        assert!(measured > 0);
+        // Every acquisition is counted; the program does not tell of those in its warm-ups.
+        let told = String::from_utf8(output.stderr).unwrap();
+        let first = told.lines().next().unwrap_or_default();
+        assert!(first.starts_with(&format!("overspin: {lock} in process ")), "{told}");
+        let words: Vec<&str> = first.split_whitespace().collect();
+        let at = words.iter().position(|word| *word == "acquisitions,").expect(&told);
+        let counted: u64 = words[at - 1].parse().unwrap();
+        assert!(counted >= measured, "{counted} of {measured}: {told}");
     }
 }

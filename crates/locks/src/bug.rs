@@ -73,4 +73,24 @@ pub enum Bug {
     F2FutexWaitsWithoutComparing,
     /// Informed spinlock: the holder writes its estimate after the release.
     I1InformedLearnsAfterRelease,
+    /// MUTEXEE: who has slept takes the lock as if nobody else slept.
+    E1MutexeeForgetsOtherSleepers,
+    /// MUTEXEE: who takes the lock from a releaser that waits does not take over its duty.
+    E2MutexeeDropsTheDuty,
+    /// MUTEXEE: the releaser clears the word though somebody may have taken the lock.
+    E3MutexeeClearsBlindly,
+    /// MUTEXEE: a sleeper does not check that the word is as it was.
+    E4MutexeeWaitsWithoutComparing,
+    /// Rotating mutex: a sleeper reads the count of wake-ups when it has been counted already.
+    O1RotatingReadsWakesLate,
+    /// Rotating mutex: a sleeper is counted though the lock is free by now.
+    O2RotatingSleepsOnAFreeLock,
+    /// Rotating mutex: a releaser looks for sleepers before it releases.
+    O3RotatingLooksBeforeItReleases,
+    /// Rotating mutex: a woken sleeper goes on as if it had not been woken.
+    O4RotatingForgetsItWasWoken,
+    /// Rotating mutex: the heir takes the lock and stays the heir.
+    O5RotatingHeirStays,
+    /// Rotating mutex: the releaser wakes first and changes the count of wake-ups then.
+    O6RotatingWakesBeforeItCounts,
 }

@@ -13,10 +13,12 @@
 //! | [`malthusian`] | MCS that puts surplus waiters to sleep |
 //! | [`mcs`] | a queue; each waiter spins on its own node |
 //! | [`mcs_tp`] | MCS that passes over waiters who do not run |
+//! | [`mutexee`] | a word; a releaser looks for a moment whether somebody takes over |
 //! | [`preemptable`] | ticket lock whose waiters lose patience |
 //! | [`pv_qspinlock`] | qspinlock whose waiters sleep; newcomers may pass a sleeping queue |
 //! | [`pv_ticket`] | ticket lock whose waiters sleep; in two forms |
 //! | [`qspinlock`] | a byte, a place for one waiter, then a queue; and its fallback |
+//! | [`rotating`] | Overspin's mutex: those who run keep it busy, sleepers take turns |
 //! | [`shfllock`] | a byte, and a queue that its waiters sort |
 //! | [`ticket`] | draw a number, wait until it is served; two sizes |
 //! | [`ticket_backoff`] | ticket lock whose waiters pause in proportion to their distance |
@@ -46,6 +48,7 @@ mod lottery;
 pub mod malthusian;
 pub mod mcs;
 pub mod mcs_tp;
+pub mod mutexee;
 mod nodes;
 mod padded;
 mod platform;
@@ -54,6 +57,7 @@ pub mod pv_qspinlock;
 pub mod pv_ticket;
 pub mod qspinlock;
 pub mod registry;
+pub mod rotating;
 pub mod shfllock;
 pub mod ticket;
 pub mod ticket_backoff;
@@ -73,6 +77,7 @@ pub use lock_byte::LockByte;
 pub use malthusian::Malthusian;
 pub use mcs::Mcs;
 pub use mcs_tp::McsTp;
+pub use mutexee::Mutexee;
 pub use padded::CachePadded;
 pub use platform::{AtomicCell, Budget, CpuId, Platform};
 pub use preemptable::PreemptableTicket;
@@ -80,6 +85,7 @@ pub use pv_qspinlock::PvQspinlock;
 pub use pv_ticket::{PvTicket, PvTicket2012};
 pub use qspinlock::{Qspinlock, QspinlockTas};
 pub use registry::{infos, with_lock};
+pub use rotating::Rotating;
 pub use shfllock::ShflLock;
 pub use ticket::{Ticket, TicketSmall};
 pub use ticket_backoff::TicketBackoff;

@@ -3,8 +3,8 @@
 use crate::{LockInfo, LockVisitor, Platform};
 use crate::{
     aligned, clh, cna, flexguard, futex, hemlock, ispinlock, lock_byte, malthusian, mcs, mcs_tp,
-    preemptable, pv_qspinlock, pv_ticket, qspinlock, shfllock, ticket, ticket_backoff, ttas, twa,
-    xen_pv,
+    mutexee, preemptable, pv_qspinlock, pv_ticket, qspinlock, rotating, shfllock, ticket,
+    ticket_backoff, ttas, twa, xen_pv,
 };
 
 macro_rules! registry {
@@ -72,4 +72,6 @@ registry! { ($)
     ShflLock: shfllock::INFO, aliases ["shuffle"];
     Hemlock: hemlock::INFO, aliases [];
     FlexGuard: flexguard::INFO, aliases [];
+    Mutexee: mutexee::INFO, aliases [];
+    Rotating: rotating::INFO, aliases [];
 }

@@ -26,8 +26,7 @@ compile_error!("overspin-native rests on Linux futexes");
 pub mod bench;
 mod futex;
 mod id;
-pub mod mutex;
-pub mod mutexee;
+mod mutex;
 mod named;
 mod raw;
 #[cfg(feature = "static-branch")]
@@ -35,8 +34,7 @@ mod static_branch;
 mod threads;
 
 pub use id::{MAX_THREADS, forget_other_threads, thread_id, try_thread_id};
-pub use mutex::{Mutex, RawMutex};
-pub use mutexee::{Mutexee, RawMutexee};
+pub use mutex::{Mutex, Mutexee, RawMutex, RawMutexee};
 pub use named::{Kind, NamedLock};
 pub use raw::{Guard, LockMutex, NativeLock, Raw, locks, new_system};
 #[cfg(feature = "static-branch")]

@@ -82,7 +82,9 @@ fn succeeds(command: &mut Command) -> Output {
 }
 
 /// The locks, and rounds for each: those that sleep or give way, then one of each family that spins.
-const LOCKS: [(&str, &str); 8] = [
+const LOCKS: [(&str, &str); 10] = [
+    ("mutex", "200"),
+    ("mutexee", "200"),
     ("futex", "200"),
     ("malthusian", "200"),
     ("flexguard", "100"),

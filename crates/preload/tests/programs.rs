@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Sleeps early, so that it does well with more threads than CPUs; and one that hands over in order.
-const LOCKS: [Option<&str>; 3] = [None, Some("futex"), Some("malthusian")];
+/// Two that do well with more threads than CPUs, and one that hands over in order.
+const LOCKS: [Option<&str>; 4] = [None, Some("mutex"), Some("futex"), Some("malthusian")];
 
 fn library() -> PathBuf {
     env::current_exe().unwrap().with_file_name("liboverspin_preload.so")

@@ -57,11 +57,16 @@ pub fn spurious_wakes<L: RawLock<LoomPlatform> + 'static>() -> Model {
 
 /// Whoever is last in the critical section frees the lock after its own unlock. A lock whose
 /// unlock touches it after the release has then touched freed memory.
+///
+/// Each CPU's first sleep ends for no reason: the last one need not have been woken by the other, after its
+/// last look. To fall asleep just then takes one more preemption.
 pub fn last_user_frees<L: RawLock<LoomPlatform> + 'static>() -> Model {
-    Model::new(2, 2, || {
+    let preemptions = if L::INFO.blocks { 3 } else { 2 };
+    Model::new(2, preemptions, || {
         world().expect_free();
         let it = Protected::<L>::new(2);
         on_cpus(2, move |_| {
+            world().wake_spuriously(1);
             let token = it.lock.lock(&it.shared);
             let last = it.inside() == 2;
             it.lock.unlock(&it.shared, token);

@@ -22,10 +22,12 @@ mod mutants_ispinlock;
 mod mutants_malthusian;
 mod mutants_mcs;
 mod mutants_mcs_tp;
+mod mutants_mutexee;
 mod mutants_preemptable;
 mod mutants_pv_qspinlock;
 mod mutants_pv_ticket;
 mod mutants_qspinlock;
+mod mutants_rotating;
 mod mutants_shfllock;
 mod mutants_twa;
 
