@@ -350,8 +350,8 @@ pub(crate) struct BenchSpeedArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct BenchLocksArgs {
-    /// Locks: names of `overspin list locks`, and mutex, mutexee, std, parking_lot, usync, spin, pthread,
-    /// pthread-adaptive, pthread-spin
+    /// Locks: names of `overspin list locks`, and std, parking_lot, usync, spin, pthread, pthread-adaptive,
+    /// pthread-spin
     #[arg(
         long,
         value_name = "NAMES",

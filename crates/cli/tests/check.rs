@@ -61,9 +61,9 @@ fn a_model_out_of_time_is_undecided() {
 
 #[test]
 fn mistakes_are_usage_errors() {
-    let error = overspin().args(["check", "mutex"]).assert().code(2).get_output().stderr.clone();
+    let error = overspin().args(["check", "mutes"]).assert().code(2).get_output().stderr.clone();
     let error = String::from_utf8(error).unwrap();
-    assert!(error.contains("there is no lock `mutex`"), "{error}");
+    assert!(error.contains("there is no lock `mutes`"), "{error}");
     assert!(error.contains("lock-byte, ") && error.contains("flexguard"), "{error}");
     for args in [
         &["check"][..],

@@ -4,6 +4,7 @@
 //! are few rounds because spinning waiters do not yield: with more threads than CPUs each of them may
 //! cost a slice.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
@@ -110,6 +111,18 @@ fn waiter_is_woken<R: RawMutex + Sync>() {
     assert!(got_it.into_inner());
 }
 
+/// What `compile_fail` has the other side of: a mutex of what may be sent can be sent and shared, and what a
+/// guard leads to can be shared if the data can.
+fn is_send_and_sync<R: RawMutex + Send + Sync>()
+where
+    R::Guard: Sync,
+{
+    fn send_and_sync<T: Send + Sync>() {}
+    fn sync<T: Sync>() {}
+    send_and_sync::<Mutex<R, Cell<u32>>>();
+    sync::<lock_api::MutexGuard<'static, R, u32>>();
+}
+
 macro_rules! tests {
     ($($name:ident: $raw:ty;)+) => {$(
         #[allow(non_snake_case, reason = "the name of the lock's type")]
@@ -142,6 +155,11 @@ macro_rules! tests {
             #[test]
             fn waiter_is_woken() {
                 crate::waiter_is_woken::<$raw>();
+            }
+
+            #[test]
+            fn is_send_and_sync() {
+                crate::is_send_and_sync::<$raw>();
             }
         }
     )+};

@@ -134,7 +134,8 @@ pub(super) trait Visitor {
 
 macro_rules! contestants {
     ($($name:literal: $contestant:ty, $brief:literal;)+) => {
-        /// What is measured beside the registry: name and sentence, the own ones first.
+        /// What is measured beside the registry, and two locks of it as programs use them, without numbers of
+        /// threads: name and sentence, the own ones first.
         pub const MUTEXES: &[(&str, &str)] = &[$(($name, $brief)),+];
 
         fn with_mutex<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
