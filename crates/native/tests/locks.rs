@@ -113,7 +113,7 @@ fn waiter_is_woken<R: RawMutex + Sync>() {
 
 /// What `compile_fail` has the other side of: a mutex of what may be sent can be sent and shared, and what a
 /// guard leads to can be shared if the data can.
-fn is_send_and_sync<R: RawMutex + Send + Sync>()
+fn is_send_and_sync<R: RawMutex + Send + Sync + 'static>()
 where
     R::Guard: Sync,
 {
