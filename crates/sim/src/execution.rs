@@ -98,6 +98,7 @@ impl World {
     }
 
     /// An armed operation's event has come: decide whether the coroutine goes on, and why.
+    #[inline(always)]
     pub(crate) fn operation_event(&self, v: &Vcpu) {
         if v.op.get() == Op::HaltPoll {
             self.poll_fails(v);

@@ -25,6 +25,7 @@ mod memory;
 mod notification;
 mod outcome;
 mod pause_loop;
+mod queue;
 mod speed;
 mod vcpu;
 mod watchers;

@@ -4,10 +4,11 @@
 //! Everything is reached through `&World`. No `RefCell` borrow is held across a suspension or a
 //! resume, since the other side needs the same cells.
 
-use crate::events::{Event, EventQueue, Timer};
+use crate::events::{Event, Timer};
 use crate::guest::Guest;
 use crate::host::Pcpu;
 use crate::memory::Memory;
+use crate::queue::EventQueue;
 use crate::speed::Socket;
 use crate::vcpu::Vcpu;
 use corosensei::Yielder;

@@ -173,7 +173,7 @@ fn body(world: &World, task: TaskRef, code: impl FnOnce(&World) -> Suspend + 'st
 
 impl TaskRef {
     /// Runs the task's code until it suspends or ends; says why.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run(self, world: &World) -> Suspend {
         world.yielder.set(self.yielder.get());
         // SAFETY: only this function touches the body, and it is not entered twice for one task:

@@ -1,0 +1,277 @@
+//! The event queue: a small heap of what comes next, and a calendar of what comes later.
+//!
+//! Most events are a few hundred nanoseconds away, and there are few at a time; timers and the ends
+//! of long computations are many, and far away. A heap of all of them would be deep, and out of the
+//! processor's cache on a large host. So time is cut into days. The events of today, and any before,
+//! are in a heap; those of the days ahead lie unsorted in a list for each day, and are put into the
+//! heap when their day begins; those beyond the calendar's last day wait in a heap of their own.
+//! Since days begin in order, and the heap sorts what is in a day, the order is that of one heap.
+
+use crate::events::Event;
+use overspin_scenario::Picos;
+use overspin_sched::TimerId;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Time in the upper half; class and insertion number in the lower: equal times keep their
+    /// order of insertion within a class. One number, so that one comparison decides.
+    key: u128,
+    event: Event,
+}
+
+/// A day is 2^24 ps, some 17 us: long for a lock operation, short for a timer.
+const DAY_SHIFT: u32 = 24;
+/// Days ahead that have a list: some 69 ms, more than the period of any tick.
+const DAYS: u64 = 4096;
+
+impl Entry {
+    fn time(&self) -> Picos {
+        (self.key >> 64) as Picos
+    }
+
+    fn day(&self) -> u64 {
+        day(self.time())
+    }
+}
+
+fn day(at: Picos) -> u64 {
+    at >> DAY_SHIFT
+}
+
+/// Four children a node: half the depth of a binary heap, and siblings share cache lines.
+#[derive(Debug, Default)]
+struct Heap(Vec<Entry>);
+
+const ARITY: usize = 4;
+const CLASS_SHIFT: u32 = 60;
+
+impl Heap {
+    #[inline(always)]
+    fn push(&mut self, entry: Entry) {
+        let heap = &mut self.0;
+        let mut hole = heap.len();
+        heap.push(entry);
+        while hole > 0 {
+            let parent = (hole - 1) / ARITY;
+            if entry.key >= heap[parent].key {
+                break;
+            }
+            heap[hole] = heap[parent];
+            hole = parent;
+        }
+        heap[hole] = entry;
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Option<Entry> {
+        let heap = self.0.as_mut_slice();
+        let first = *heap.first()?;
+        let (&last, heap) = heap.split_last()?;
+        let heap_len = heap.len();
+        self.0.truncate(heap_len);
+        let heap = self.0.as_mut_slice();
+        if heap.is_empty() {
+            return Some(first);
+        }
+        let mut hole = 0;
+        loop {
+            let begin = hole * ARITY + 1;
+            let Some(children) = heap.get(begin..heap_len.min(begin + ARITY)) else { break };
+            let Some((at, child)) = children.iter().enumerate().min_by_key(|(_, e)| e.key) else {
+                break;
+            };
+            if child.key >= last.key {
+                break;
+            }
+            heap[hole] = *child;
+            hole = begin + at;
+        }
+        heap[hole] = last;
+        Some(first)
+    }
+}
+
+/// Events of one day ahead.
+#[derive(Clone, Debug)]
+struct Day {
+    first: Picos,
+    events: Vec<Entry>,
+}
+
+/// The queue.
+#[derive(Debug)]
+pub(crate) struct EventQueue {
+    /// What is due until the end of today.
+    near: Heap,
+    today: u64,
+    /// The days `today + 1 .. today + DAYS`, by day modulo `DAYS`.
+    days: Vec<Day>,
+    /// A bit for each day of `days` that has events.
+    booked: [u64; DAYS as usize / 64],
+    /// What is due after the last of `days`.
+    far: Heap,
+    /// The first time in `days` and `far`; `Picos::MAX` if there is none.
+    later: Picos,
+    inserted: u64,
+}
+
+impl Default for EventQueue {
+    fn default() -> Self {
+        Self {
+            near: Heap::default(),
+            today: 0,
+            days: vec![Day { first: Picos::MAX, events: Vec::new() }; DAYS as usize],
+            booked: [0; DAYS as usize / 64],
+            far: Heap::default(),
+            later: Picos::MAX,
+            inserted: 0,
+        }
+    }
+}
+
+impl EventQueue {
+    /// Time of the next event; `Picos::MAX` if there is none.
+    #[inline]
+    pub(crate) fn next_time(&self) -> Picos {
+        self.near.0.first().map_or(self.later, Entry::time)
+    }
+
+    /// Adds an event. Constant time for one of a day ahead, else logarithmic in the number of those
+    /// of today.
+    pub(crate) fn push(&mut self, at: Picos, event: Event) {
+        // Scheduler timers due at one instant go in the order of their pCPUs.
+        let place = match event {
+            Event::Scheduler { timer: TimerId::Tick(p) | TimerId::Slice(p) } => u64::from(p.0),
+            _ => {
+                self.inserted += 1;
+                self.inserted
+            }
+        };
+        let order = (event.class() << CLASS_SHIFT) | place;
+        let entry = Entry { key: u128::from(at) << 64 | u128::from(order), event };
+        if day(at) <= self.today {
+            self.near.push(entry);
+        } else {
+            self.later = self.later.min(at);
+            self.book(entry);
+        }
+    }
+
+    /// Enters an event of a day ahead.
+    #[inline(never)]
+    fn book(&mut self, entry: Entry) {
+        if entry.day() - self.today < DAYS {
+            let slot = (entry.day() % DAYS) as usize;
+            let day = &mut self.days[slot];
+            day.first = day.first.min(entry.time());
+            day.events.push(entry);
+            self.booked[slot / 64] |= 1 << (slot % 64);
+        } else {
+            self.far.push(entry);
+        }
+    }
+
+    /// Takes the next event. Logarithmic in the number of those of its day.
+    pub(crate) fn pop(&mut self) -> Option<(Picos, Event)> {
+        if self.near.0.is_empty() {
+            self.begin_next_day();
+        }
+        let entry = self.near.pop()?;
+        Some((entry.time(), entry.event))
+    }
+
+    /// Goes on to the next day with events, if there is one.
+    #[cold]
+    #[inline(never)]
+    fn begin_next_day(&mut self) {
+        if self.later == Picos::MAX {
+            return;
+        }
+        self.today = day(self.later);
+        // What has come within the calendar's reach.
+        while self.far.0.first().is_some_and(|e| e.day() - self.today < DAYS) {
+            let entry = self.far.pop().expect("it has a first");
+            if entry.day() == self.today { self.near.push(entry) } else { self.book(entry) }
+        }
+        let slot = (self.today % DAYS) as usize;
+        let day = &mut self.days[slot];
+        day.first = Picos::MAX;
+        for entry in day.events.drain(..) {
+            self.near.push(entry);
+        }
+        self.booked[slot / 64] &= !(1 << (slot % 64));
+        let booked = self.next_booked().map(|slot| self.days[slot].first);
+        let far = self.far.0.first().map(Entry::time);
+        self.later = booked.into_iter().chain(far).min().unwrap_or(Picos::MAX);
+    }
+
+    /// Where the first day after today with events is in `days`.
+    fn next_booked(&self) -> Option<usize> {
+        let first = ((self.today + 1) % DAYS) as usize;
+        let words = self.booked.len();
+        // The word of `first` is looked at twice: for the days from `first` on, and at the end for
+        // those before it, which come a calendar's length later.
+        (0..=words).find_map(|i| {
+            let word = (first / 64 + i) % words;
+            let from_first = u64::MAX << (first % 64);
+            let mask = match i {
+                0 => from_first,
+                _ if i == words => !from_first,
+                _ => u64::MAX,
+            };
+            let bits = self.booked[word] & mask;
+            (bits != 0).then(|| word * 64 + bits.trailing_zeros() as usize)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use overspin_sched::PcpuId;
+
+    #[test]
+    fn pops_in_order_of_time_class_and_insertion() {
+        let mut q = EventQueue::default();
+        let softirq = |pcpu| Event::Softirq { pcpu, epoch: 0 };
+        let tick = Event::Scheduler { timer: TimerId::Tick(PcpuId(0)) };
+        q.push(5, softirq(1));
+        q.push(5, softirq(2));
+        q.push(9, Event::Watchdog);
+        q.push(5, tick);
+        q.push(1, Event::Limit);
+        let order: Vec<_> = std::iter::from_fn(|| q.pop()).collect();
+        assert_eq!(
+            order,
+            [(1, Event::Limit), (5, tick), (5, softirq(1)), (5, softirq(2)), (9, Event::Watchdog)]
+        );
+    }
+
+    /// Against a list that is sorted anew: times near and far, days apart and beyond the calendar,
+    /// pushes in between that are due at once.
+    #[test]
+    fn the_order_is_that_of_time_and_insertion() {
+        let mut q = EventQueue::default();
+        let mut model: Vec<(Picos, u32)> = Vec::new();
+        let (mut x, mut now) = (12_345_u64, 0);
+        for i in 0..20_000_u32 {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let distance = (x >> 40) << [0, 4, 12, 16][(x >> 30) as usize % 4];
+            let at = now + if x >> 61 == 0 { 0 } else { distance };
+            q.push(at, Event::Boot { vcpu: i });
+            model.push((at, i));
+            if x >> 63 == 0 || i > 19_000 {
+                let first = *model.iter().min().unwrap();
+                model.retain(|e| *e != first);
+                assert_eq!(q.next_time(), first.0);
+                assert_eq!(q.pop(), Some((first.0, Event::Boot { vcpu: first.1 })));
+                now = first.0;
+            }
+        }
+        model.sort_unstable();
+        for (at, vcpu) in model {
+            assert_eq!(q.pop(), Some((at, Event::Boot { vcpu })));
+        }
+        assert_eq!((q.pop(), q.next_time()), (None, Picos::MAX));
+    }
+}
