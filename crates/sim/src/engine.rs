@@ -1,6 +1,7 @@
 //! The engine: takes events in order until the run is over, and notices when it never will be.
 
 use crate::events::Event;
+use crate::foresight;
 use crate::guest::Guest;
 use crate::memory::NONE;
 use crate::vcpu::{IRQ_RESCHED, IRQ_TIMER, Op};
@@ -25,6 +26,7 @@ const PROGRESS_EVERY: u64 = 1 << 16;
 impl World {
     /// The engine: takes events in order until the run is over.
     pub(crate) fn run(&self, progress: &mut Option<&mut dyn FnMut(Picos)>) -> Stop {
+        let large = self.vcpus.len() >= foresight::LARGE;
         let mut looks = 0;
         let mut progress_seen = u64::MAX;
         self.push(WATCHDOG, Event::Watchdog);
@@ -32,6 +34,9 @@ impl World {
         loop {
             let (at, event) = {
                 let mut events = self.events.borrow_mut();
+                if events.new_day() && large {
+                    foresight::fetch(self, events.today());
+                }
                 let Some((at, event)) = events.pop() else { return Stop::Deadlock };
                 self.horizon.set(events.next_time());
                 (at, event)

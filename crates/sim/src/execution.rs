@@ -45,6 +45,8 @@ impl World {
     /// another one than before if the task was moved meanwhile.
     #[inline(always)]
     pub(crate) fn suspend(&self, why: Suspend) {
+        let top = 0_u8;
+        self.cpu().task.get().stack.set(&raw const top);
         // SAFETY: the pointer was set by `resume` to the yielder of the coroutine that runs now,
         // which is alive on that coroutine's stack.
         unsafe { (*self.yielder.get()).suspend(why) };

@@ -17,6 +17,7 @@ mod check;
 mod engine;
 mod events;
 mod execution;
+mod foresight;
 mod guest;
 mod halt_polling;
 mod host;

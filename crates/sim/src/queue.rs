@@ -171,11 +171,24 @@ impl EventQueue {
         }
     }
 
-    /// Takes the next event. Logarithmic in the number of those of its day.
-    pub(crate) fn pop(&mut self) -> Option<(Picos, Event)> {
-        if self.near.0.is_empty() {
+    /// Goes on to the next day if today is over. Returns whether it did.
+    #[inline]
+    pub(crate) fn new_day(&mut self) -> bool {
+        let over = self.near.0.is_empty();
+        if over {
             self.begin_next_day();
         }
+        over
+    }
+
+    /// The events of today, in no order.
+    pub(crate) fn today(&self) -> impl Iterator<Item = Event> + Clone + '_ {
+        self.near.0.iter().map(|e| e.event)
+    }
+
+    /// Takes the next event. Logarithmic in the number of those of its day.
+    pub(crate) fn pop(&mut self) -> Option<(Picos, Event)> {
+        self.new_day();
         let entry = self.near.pop()?;
         Some((entry.time(), entry.event))
     }

@@ -22,8 +22,8 @@ pub(crate) use env::TaskEnv;
 use locks::LockBank;
 pub(crate) use locks::{LockKinds, Made, MakeBank};
 use runqueue::RunQueue;
-pub(crate) use task::TaskRef;
-use task::{Task, TaskState};
+use task::TaskState;
+pub(crate) use task::{Task, TaskRef};
 
 use crate::SimError;
 use crate::memory::NONE;
@@ -156,6 +156,16 @@ impl Guest {
         let mut rng = ChaCha8Rng::seed_from_u64(world.seed);
         rng.set_stream(u64::from(self.id) << 48 ^ u64::from(task) << 16 ^ u64::from(purpose));
         rng.next_u64()
+    }
+
+    /// Where the runqueue of `v` is.
+    pub(crate) fn queue_at(&self, v: &Vcpu) -> *const u8 {
+        (&raw const *self.queue(v)).cast()
+    }
+
+    /// The task of `v` that sleeps least long.
+    pub(crate) fn next_sleeper(&self, v: &Vcpu) -> Option<TaskRef> {
+        self.queue(v).sleepers.borrow().peek().map(|s| s.0.task)
     }
 
     fn queue(&self, v: &Vcpu) -> &RunQueue {

@@ -45,6 +45,8 @@ pub(crate) struct Task {
     pub clock_in: Cell<Picos>,
     pub cpu: Cell<Picos>,
     yielder: Cell<*const TaskYielder>,
+    /// Where its stack ended when it suspended last: to fetch it, not to read it.
+    pub stack: Cell<*const u8>,
     /// None: it has ended, or is an idle loop that rests.
     body: UnsafeCell<Option<Body>>,
     pub sleeps: Cell<u64>,
@@ -75,6 +77,10 @@ impl TaskRef {
 
     pub(crate) fn new(task: &Task) -> Self {
         Self(task)
+    }
+
+    pub(crate) fn as_ptr(self) -> *const Task {
+        self.0
     }
 }
 
@@ -139,6 +145,7 @@ impl Task {
             body: UnsafeCell::new(None),
             rest: Cell::new(Rest::Fresh),
             yielder: Cell::new(std::ptr::null()),
+            stack: Cell::new(std::ptr::null()),
             state: Cell::new(TaskState::Runnable),
             on_cpu: Cell::new(false),
             vruntime: Cell::new(0),
