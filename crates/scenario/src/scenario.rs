@@ -366,6 +366,8 @@ pub enum Workload {
     Pft(Pft),
     /// Answers to the pings of another machine.
     Ping(Ping),
+    /// Clients of a database.
+    Pgbench(Pgbench),
 }
 
 /// Threads that take one lock again and again.
@@ -558,6 +560,25 @@ pub struct Kernbench {
     pub locks: Vec<KernelLock>,
 }
 
+/// Clients of a database, each with a process of the server, as pgbench runs them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pgbench {
+    /// Connections: `N` of `pgbench -c N`.
+    pub clients: u32,
+    /// Threads that the clients are dealt to: `N` of `pgbench -j N`; at most one for each client.
+    pub workers: u32,
+    /// Transactions of each client; 0 is until the limit.
+    pub transactions: u64,
+    /// Mean user CPU time of the server for a transaction.
+    pub server: Picos,
+    /// Mean user CPU time of the client for a transaction.
+    pub client: Picos,
+    /// Mean kernel CPU time of a transaction, without waiting for locks: half of it on each side.
+    pub system: Picos,
+    /// Named kernel locks and how the kernel time uses them.
+    pub locks: Vec<KernelLock>,
+}
+
 /// A named lock of the guest kernel and how it is used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KernelLock {
@@ -583,6 +604,7 @@ impl Workload {
             Workload::Phases(w) => w.count == 0,
             Workload::Count(_) | Workload::Pft(_) => false,
             Workload::Ping(_) => true,
+            Workload::Pgbench(w) => w.transactions == 0,
         }
     }
 }

@@ -172,6 +172,17 @@ fn domain(d: &Domain) -> Result<(), SimError> {
             }
             Ok(())
         }
+        Workload::Pgbench(w) => {
+            let times = [("server", w.server), ("client", w.client), ("system", w.system)];
+            at_most(&name, &times, LONGEST)?;
+            if w.server == 0 && w.client == 0 && w.system == 0 {
+                return bad(format!("{name}: a transaction takes no time: time would stand still"));
+            }
+            if w.clients == 0 {
+                return bad(format!("{name}: no client: nobody asks the server anything"));
+            }
+            locks(&name, &w.locks)
+        }
         Workload::Phases(w) => {
             let steps = || w.phases.iter().filter(|p| p.times > 0).flat_map(|p| &p.steps);
             for step in steps() {
@@ -228,6 +239,8 @@ fn most_tasks(d: &Domain) -> u64 {
         Workload::Kernbench(w) => 1 + 3 * u64::from(w.jobs.min(w.units)),
         Workload::Count(_) | Workload::Ping(_) => 1,
         Workload::Pft(w) => 1 + u64::from(w.processes),
+        // Threads of pgbench, and a process of the server for each client.
+        Workload::Pgbench(w) => u64::from(w.clients) + u64::from(w.workers.min(w.clients)),
     };
     u64::from(d.vcpus) + started
 }

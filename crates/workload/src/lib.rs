@@ -14,6 +14,7 @@ mod kernbench;
 mod kernel;
 mod lockloop;
 mod pft;
+mod pgbench;
 mod phases;
 mod ping;
 mod random;
@@ -22,7 +23,7 @@ mod schedbench;
 pub use env::{Env, LockId, LockUse, Mode, Program, Semaphore};
 pub use random::Random;
 
-use overspin_scenario::{Kernbench, Pft, Workload};
+use overspin_scenario::{Kernbench, Pft, Pgbench, Workload};
 
 /// A workload, as `overspin list workloads` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
     count::INFO,
     pft::INFO,
     ping::INFO,
+    pgbench::INFO,
 ];
 
 /// Names of the kernel locks that a workload uses, in the order of their [`LockId`].
@@ -57,7 +59,9 @@ pub fn lock_names(workload: &Workload) -> Vec<String> {
         | Workload::Phases(_)
         | Workload::Count(_)
         | Workload::Ping(_) => Vec::new(),
-        Workload::Kernbench(Kernbench { locks, .. }) | Workload::Pft(Pft { locks, .. }) => {
+        Workload::Kernbench(Kernbench { locks, .. })
+        | Workload::Pft(Pft { locks, .. })
+        | Workload::Pgbench(Pgbench { locks, .. }) => {
             locks.iter().map(|l| l.name.clone()).collect()
         }
     }
@@ -76,5 +80,6 @@ pub fn start(workload: &Workload, vcpus: u32) -> Vec<(String, Option<u32>, Progr
         Workload::Count(w) => count::start(w),
         Workload::Pft(w) => pft::start(w),
         Workload::Ping(w) => ping::start(w),
+        Workload::Pgbench(w) => pgbench::start(w, vcpus),
     }
 }

@@ -12,6 +12,7 @@
 
 mod contestants;
 mod machine;
+mod paired;
 mod work;
 
 use std::io;
@@ -30,6 +31,7 @@ use work::{Clock, Lots};
 
 pub use contestants::MUTEXES;
 pub use machine::Warning;
+pub use paired::{PairedPoint, PairedReport, Pairs, ticket_against_pv_ticket};
 
 /// What to measure: all combinations.
 #[derive(Clone, Debug)]
@@ -172,6 +174,11 @@ impl Sample {
         self.acquisitions.iter().sum::<u64>() as f64
     }
 
+    /// Acquisitions per second.
+    fn throughput(&self) -> f64 {
+        self.per_second(self.total())
+    }
+
     fn per_second(&self, count: f64) -> f64 {
         count / (self.time_ns as f64 / 1e9)
     }
@@ -223,19 +230,11 @@ pub fn measure(plan: &Plan, tell: &mut dyn FnMut(usize, usize)) -> Result<Report
     let (before, start) = (MachineTime::now(), Instant::now());
     for (place, &index) in order.iter().enumerate() {
         let (lock, threads, section, outside) = situations[index];
-        let steps = |time: Duration| {
-            let steps = time.as_nanos() as f64 * steps_per_ns;
-            if steps < f64::from(u32::MAX / 2) {
-                Ok(steps as u32)
-            } else {
-                Err(PlanError::TooLong(time))
-            }
-        };
         let run = Run {
             clock,
             threads,
-            section: steps(section)?,
-            outside: steps(outside)?,
+            section: work::steps(section, steps_per_ns)?,
+            outside: work::steps(outside, steps_per_ns)?,
             time: plan.time,
             cpus: &plan.cpus,
             seed: lots.draw(),
@@ -315,14 +314,13 @@ fn point(
         let values = sorted(of);
         (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
     };
-    let throughput = |sample: &Sample| sample.per_second(sample.total());
-    let throughputs = sorted(&throughput);
+    let throughputs = sorted(&Sample::throughput);
     Point {
         lock,
         threads,
         section_ns: section.as_nanos() as u64,
         outside_ns: outside.as_nanos() as u64,
-        throughput: median(&throughput),
+        throughput: median(&Sample::throughput),
         throughput_range: [throughputs[0], throughputs[throughputs.len() - 1]],
         min_max_share: median(&Sample::min_max_share),
         jain: median(&Sample::jain),

@@ -3,6 +3,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use super::PlanError;
+
 /// The time stamp counter where there is one, for reading the kernel's clock takes as long as a short
 /// section.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,13 @@ pub(super) fn steps_per_ns(clock: Clock) -> f64 {
     };
     let best = (0..200).map(|_| trial()).min().unwrap_or(1);
     f64::from(STEPS) / best as f64
+}
+
+/// Steps of [`work`] that take `time`.
+pub(super) fn steps(time: Duration, steps_per_ns: f64) -> Result<u32, PlanError> {
+    let steps = time.as_nanos() as f64 * steps_per_ns;
+    // Draws go up to twice the mean.
+    if steps < f64::from(u32::MAX / 2) { Ok(steps as u32) } else { Err(PlanError::TooLong(time)) }
 }
 
 /// A generator for outside times and for the order of runs (Marsaglia's xorshift, 64 bits).

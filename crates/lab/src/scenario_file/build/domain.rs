@@ -11,7 +11,7 @@ use crate::scenario_file::tree::{Node, Value};
 use crate::schedbench::WorkerArgs;
 use overspin_scenario::{
     BurnWait, Count, Distribution, Domain, Host, Kernbench, Kernel, KernelLock, LockLoop, Pft,
-    Phase, Phases, Ping, Schedbench, Step, Workload,
+    Pgbench, Phase, Phases, Ping, Schedbench, Step, Workload,
 };
 use std::collections::BTreeSet;
 
@@ -154,6 +154,15 @@ fn workload(domain: &Reader<'_>) -> Result<Workload> {
             threads: r.u32("threads")?,
             phases: phases(&r)?,
             count: r.u64("count")?,
+        }),
+        "pgbench" => Workload::Pgbench(Pgbench {
+            clients: r.u32("clients")?,
+            workers: r.u32("workers")?,
+            transactions: r.u64("transactions")?,
+            server: r.some_time("server")?,
+            client: r.some_time("client")?,
+            system: r.some_time("system")?,
+            locks: kernel_locks(&r)?,
         }),
         "schedbench" => Workload::Schedbench(schedbench_worker(&r)?),
         "count" => Workload::Count(Count { to: r.u64("to")?, step: r.some_time("step")? }),

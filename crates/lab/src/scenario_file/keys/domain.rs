@@ -85,11 +85,20 @@ pub(crate) const KERNEL: Section = Section {
 
 /// One section for each workload; the first key of each says which.
 pub(crate) const WORKLOADS: &[&Section] =
-    &[&LOCK_LOOP, &BURN_WAIT, &KERNBENCH, &SCHEDBENCH, &PHASES, &COUNT, &PFT, &PING];
+    &[&LOCK_LOOP, &BURN_WAIT, &KERNBENCH, &SCHEDBENCH, &PHASES, &COUNT, &PFT, &PING, &PGBENCH];
 
 /// Words that `kind` takes, in the order of [`WORKLOADS`].
-pub(crate) const WORKLOAD_KINDS: &[&str] =
-    &["lock-loop", "burn-wait", "kernbench", "schedbench", "phases", "count", "pft", "ping"];
+pub(crate) const WORKLOAD_KINDS: &[&str] = &[
+    "lock-loop",
+    "burn-wait",
+    "kernbench",
+    "schedbench",
+    "phases",
+    "count",
+    "pft",
+    "ping",
+    "pgbench",
+];
 
 /// How a time varies around its mean.
 pub(crate) const DISTRIBUTIONS: &[&str] = &["fixed", "exponential"];
@@ -287,9 +296,39 @@ pub(crate) const KERNBENCH: Section = Section {
     ],
 };
 
+pub(crate) const PGBENCH: Section = Section {
+    heading: "[domain.workload] with kind = \"pgbench\"",
+    doc: "Clients that ask a database, `pgbench -S -cN`: each has a process of the server.",
+    keys: &[
+        KIND,
+        key("clients", integer(1, 10_000), Required, "N of `pgbench -cN`."),
+        key(
+            "workers",
+            integer(1, 10_000),
+            Is("1"),
+            "N of `pgbench -jN`: threads that the clients are dealt to, at most one for each.",
+        ),
+        key(
+            "transactions",
+            integer(0, u64::MAX),
+            Is("0"),
+            "Transactions of each client; 0 is until the limit.",
+        ),
+        key("server", time(NS, LONGEST), Is("60us"), "Mean user CPU time of the server for one."),
+        key("client", time(NS, LONGEST), Is("15us"), "Mean user CPU time of pgbench for one."),
+        key(
+            "system",
+            ANY,
+            Is("40us"),
+            "Mean kernel CPU time of a transaction, both sides, without waiting for locks.",
+        ),
+        LOCKS,
+    ],
+};
+
 pub(crate) const KERNEL_LOCK: Section = Section {
     heading: "[[domain.workload.locks]]",
-    doc: "A lock of the guest kernel, for kernbench and pft.",
+    doc: "A lock of the guest kernel, for kernbench, pft and pgbench.",
     keys: &[
         key("name", Text, Required, "Name; no two locks of a domain share one."),
         key("hold", time(0, SEC), Is("2us"), "Mean hold time (exponential)."),

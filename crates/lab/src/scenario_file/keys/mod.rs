@@ -7,7 +7,9 @@ mod domain;
 pub(crate) use domain::{DISTRIBUTIONS, DOMAIN, KERNEL, WORKLOAD_KINDS};
 
 use super::quantity::LONGEST;
-use domain::{BURN_WAIT, COUNT, KERNBENCH, KERNEL_LOCK, LOCK_LOOP, PFT, PHASES, PING, SCHEDBENCH};
+use domain::{
+    BURN_WAIT, COUNT, KERNBENCH, KERNEL_LOCK, LOCK_LOOP, PFT, PGBENCH, PHASES, PING, SCHEDBENCH,
+};
 use overspin_scenario::{MS, NS, Picos, SEC, US};
 
 /// What a key takes.
@@ -467,6 +469,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &COUNT,
     &PFT,
     &PING,
+    &PGBENCH,
     &EVENT,
     &VARY,
 ];

@@ -1,0 +1,196 @@
+//! What the paravirtual ticket lock costs where nobody makes use of it: against the ticket lock, in pairs
+//! of runs.
+//!
+//! Both runs of a pair have the same seed and follow each other at once, in an order drawn by lot: what
+//! disturbs the machine for longer than a pair disturbs both alike and drops out of their ratio. The
+//! pairs of all situations are shuffled, as all runs of this module are.
+//!
+//! The branch that leads to the slow path of the release is off: by [`Tuning::nopvspin`], a flag that the
+//! release reads, or, with the feature `static-branch`, by the code itself, which then has a no-operation
+//! in its place.
+
+use std::thread;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use overspin_locks::{PvTicket2012, RawLock, Ticket, Tuning};
+
+use super::contestants::{Contestant, Visitor};
+use super::machine::{self, Warning};
+use super::work::{self, Clock, Lots};
+use super::{PlanError, Run};
+use crate::Threads;
+
+/// What to measure: all combinations.
+#[derive(Clone, Debug)]
+pub struct Pairs {
+    /// Numbers of threads, at most the CPUs: with more, either lock only waits for slices.
+    pub threads: Vec<usize>,
+    /// Lengths of the critical section, and mean lengths of the work between two.
+    pub situations: Vec<(Duration, Duration)>,
+    /// Length of one run, after a warm-up of a tenth of it.
+    pub time: Duration,
+    /// Pairs of runs of each combination.
+    pub pairs: usize,
+    /// For the order of the runs and the draws of the threads.
+    pub seed: u64,
+}
+
+impl Default for Pairs {
+    /// Threads in powers of two up to the CPUs present, and as many as these; a lock that is hardly ever
+    /// free, and one as `overspin bench locks` has it. Some four seconds on two CPUs.
+    fn default() -> Self {
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        let mut threads: Vec<usize> =
+            std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < cpus).collect();
+        threads.push(cpus);
+        let ns = Duration::from_nanos;
+        let situations = vec![(ns(0), ns(0)), (ns(100), ns(200))];
+        Self { threads, situations, time: Duration::from_millis(15), pairs: 30, seed: 1 }
+    }
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct PairedReport {
+    /// What makes it doubtful.
+    pub warnings: Vec<Warning>,
+    /// Whether the branch is patched into the code, instead of a flag that is read.
+    pub patched_branch: bool,
+    /// One for each combination.
+    pub points: Vec<PairedPoint>,
+}
+
+/// Both locks in one situation.
+#[derive(Clone, Debug, Serialize)]
+pub struct PairedPoint {
+    /// Threads.
+    pub threads: usize,
+    /// Length of the section, nanoseconds.
+    pub section_ns: u64,
+    /// Mean length of the work between two, nanoseconds.
+    pub outside_ns: u64,
+    /// Acquisitions per second: the ticket lock's and the paravirtual one's, for each pair.
+    pub pairs: Vec<[f64; 2]>,
+}
+
+/// Carries `plan` out; tells after each pair how many of how many are done.
+///
+/// # Errors
+/// If a section is too long to count.
+///
+/// # Panics
+/// If threads cannot be started.
+pub fn ticket_against_pv_ticket(
+    plan: &Pairs,
+    tell: &mut dyn FnMut(usize, usize),
+) -> Result<PairedReport, PlanError> {
+    let clock = Clock::calibrated();
+    let steps_per_ns = work::steps_per_ns(clock);
+    let mut points = Vec::new();
+    for &(section, outside) in &plan.situations {
+        for &threads in &plan.threads {
+            points.push((threads, section, outside));
+        }
+    }
+    let mut lots = Lots::new(plan.seed);
+    let mut order: Vec<usize> = (0..plan.pairs).flat_map(|_| 0..points.len()).collect();
+    lots.shuffle(&mut order);
+    let mut results: Vec<Vec<[f64; 2]>> = vec![Vec::new(); points.len()];
+    for (place, &index) in order.iter().enumerate() {
+        let (threads, section, outside) = points[index];
+        let (section, outside) =
+            (work::steps(section, steps_per_ns)?, work::steps(outside, steps_per_ns)?);
+        let seed = lots.draw();
+        let run =
+            || Run { clock, threads, section, outside, time: plan.time, cpus: &[], seed, place };
+        let ticket = || run().visit::<Direct<Ticket<Threads>>>();
+        let paravirtual = || run().visit::<Direct<PvTicket2012<Threads>>>();
+        let pair = if lots.up_to(1) == 0 {
+            let first = ticket()?;
+            [first, paravirtual()?]
+        } else {
+            let first = paravirtual()?;
+            [ticket()?, first]
+        };
+        results[index].push(pair.map(|(sample, _)| sample.throughput()));
+        tell(place + 1, order.len());
+    }
+    let points = points.into_iter().zip(results).map(|((threads, section, outside), pairs)| {
+        let (section_ns, outside_ns) = (section.as_nanos() as u64, outside.as_nanos() as u64);
+        PairedPoint { threads, section_ns, outside_ns, pairs }
+    });
+    Ok(PairedReport {
+        warnings: machine::warnings(),
+        patched_branch: cfg!(feature = "static-branch"),
+        points: points.collect(),
+    })
+}
+
+/// A lock with records of its own, on which nobody sleeps, without anything around it.
+struct Direct<L: RawLock<Threads>> {
+    lock: L,
+    shared: L::Shared,
+}
+
+impl<L: RawLock<Threads> + Sync> Contestant for Direct<L>
+where
+    L::Shared: Sync,
+{
+    fn boxed() -> Box<Self> {
+        let tuning = Tuning { spin_budget: None, nopvspin: true };
+        let cpus = (L::INFO.max_cpus as usize).min(crate::MAX_THREADS);
+        let shared = L::shared(cpus, tuning).expect("no more CPUs than the lock's own limit");
+        Box::new(Self { lock: L::new(), shared })
+    }
+
+    #[inline]
+    fn with(&self, section: impl FnOnce()) {
+        let token = self.lock.lock(&self.shared);
+        section();
+        self.lock.unlock(&self.shared, token);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_point_has_its_pairs() {
+        let plan = Pairs {
+            threads: vec![1, 2],
+            situations: vec![(Duration::ZERO, Duration::from_nanos(100))],
+            time: Duration::from_millis(2),
+            pairs: 3,
+            seed: 7,
+        };
+        let mut told = Vec::new();
+        let report = ticket_against_pv_ticket(&plan, &mut |done, all| told.push((done, all)));
+        let points = report.expect("short sections").points;
+        assert_eq!(told, (1..=6).map(|done| (done, 6)).collect::<Vec<_>>());
+        assert_eq!(points.iter().map(|p| p.threads).collect::<Vec<_>>(), [1, 2]);
+        for point in points {
+            assert_eq!((point.pairs.len(), point.outside_ns), (3, 100));
+            // One thread is never kept from the lock; two may be stopped for all of 2 ms.
+            assert!(point.threads > 1 || point.pairs.iter().flatten().all(|t| *t > 0.0));
+        }
+    }
+
+    #[test]
+    fn sections_too_long_to_count_are_refused() {
+        let hour = Duration::from_secs(3600);
+        let plan = Pairs { situations: vec![(hour, hour)], ..Pairs::default() };
+        let refused = ticket_against_pv_ticket(&plan, &mut |_, _| ());
+        assert!(matches!(refused, Err(PlanError::TooLong(time)) if time == hour));
+    }
+
+    #[test]
+    fn threads_go_up_to_the_cpus() {
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        let threads = Pairs::default().threads;
+        assert_eq!((threads[0], threads.last()), (1, Some(&cpus)));
+        assert!(threads.is_sorted_by(|a, b| a < b));
+    }
+}

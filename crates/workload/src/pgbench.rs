@@ -1,0 +1,119 @@
+//! Clients of a database that ask one small question after the other, as `pgbench -S` does.
+//!
+//! Each client has a process of the server to itself. A few threads of pgbench serve all clients, each
+//! those that were dealt to it: a thread takes the first answer that has come, and sends that client's
+//! next question; without an answer it sleeps. The server's process sleeps for a question, works, and sends
+//! the answer. So a transaction is a wake-up and mostly a sleep on either side, and a few
+//! acquisitions of global kernel locks: the kernel is entered for every message.
+//!
+//! Times of single transactions vary uniformly; kernel time is a quarter for each of the four ends of a
+//! message, with locks as [`Work`](crate::kernel::Work) has them.
+//!
+//! Not modelled: the locks of the database itself, which sleep; disks (questions are answered from
+//! memory); network cards (the sockets are local).
+
+use crate::kernel::Work;
+use crate::{Env, Mode, Program, Random, Semaphore, WorkloadInfo};
+use overspin_scenario::{Pgbench, Picos};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
+    name: "pgbench",
+    brief: "clients of a database: questions and answers between processes, and kernel locks",
+    source: "PostgreSQL's pgbench -S; figures of March 2012",
+};
+
+/// Times of a transaction vary uniformly by this much around their mean.
+const SPREAD_PERMILLE: u64 = 500;
+
+/// A thread of pgbench, as the processes of the server see it.
+struct Worker {
+    /// One unit for each client in `answered`.
+    answers: Semaphore,
+    /// Clients whose answer has come, first come first.
+    answered: RefCell<VecDeque<Semaphore>>,
+}
+
+pub(crate) fn start(w: &Pgbench, vcpus: u32) -> Vec<(String, Option<u32>, Program)> {
+    let w = Rc::new(w.clone());
+    let workers = w.workers.clamp(1, w.clients.max(1));
+    (0..workers)
+        .map(|i| {
+            let w = Rc::clone(&w);
+            // Clients i, i + workers, i + 2 x workers, ...
+            let clients = (w.clients + workers - 1 - i) / workers;
+            let program: Program = Box::new(move |env| work(env, &w, i, clients));
+            (format!("pgbench-{i}"), Some(i % vcpus), program)
+        })
+        .collect()
+}
+
+/// Thread `index` of pgbench: connects so many clients, then serves them until each has had its
+/// transactions.
+fn work(env: &dyn Env, w: &Rc<Pgbench>, index: u32, clients: u32) {
+    let worker = Rc::new(Worker {
+        answers: env.semaphore(clients),
+        answered: RefCell::new(VecDeque::new()),
+    });
+    for client in 0..clients {
+        let questions = env.semaphore(0);
+        worker.answered.borrow_mut().push_back(questions);
+        let (w, worker) = (Rc::clone(w), Rc::clone(&worker));
+        let process: Program = Box::new(move |env| serve(env, &w, &worker, questions));
+        // Every process that starts goes to the idlest vCPU.
+        env.spawn(format!("postgres-{index}-{client}"), None, process);
+    }
+    let mut side = Side::new(env, w, w.client);
+    let mut left = w.transactions.saturating_mul(u64::from(clients));
+    while w.transactions == 0 || left > 0 {
+        env.down(worker.answers);
+        let Some(client) = worker.answered.borrow_mut().pop_front() else {
+            unreachable!("a unit for each client in the queue");
+        };
+        side.turn();
+        env.up(client);
+        left = left.saturating_sub(1);
+    }
+}
+
+/// A process of the server.
+fn serve(env: &dyn Env, w: &Pgbench, worker: &Worker, questions: Semaphore) {
+    let mut side = Side::new(env, w, w.server);
+    let mut done = 0;
+    while w.transactions == 0 || done < w.transactions {
+        env.down(questions);
+        side.turn();
+        env.item_done();
+        done += 1;
+        worker.answered.borrow_mut().push_back(questions);
+        env.up(worker.answers);
+    }
+}
+
+/// One end of the connections.
+struct Side<'a> {
+    env: &'a dyn Env,
+    kernel: Work<'a>,
+    random: Random,
+    user: Picos,
+    /// Kernel time of receiving, and of sending.
+    message: Picos,
+}
+
+impl<'a> Side<'a> {
+    fn new(env: &'a dyn Env, w: &'a Pgbench, user: Picos) -> Self {
+        let kernel = Work::new(env, &w.locks);
+        Self { env, kernel, random: env.random(0), user, message: w.system / 4 }
+    }
+
+    /// Receives a message, works, and is about to send one.
+    fn turn(&mut self) {
+        let user = self.random.around(self.user, SPREAD_PERMILLE);
+        let message = self.random.around(self.message, SPREAD_PERMILLE);
+        self.kernel.kernel(message);
+        self.env.compute(user, Mode::User);
+        self.kernel.kernel(message);
+    }
+}
