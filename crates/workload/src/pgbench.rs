@@ -32,7 +32,7 @@ const SPREAD_PERMILLE: u64 = 500;
 struct Worker {
     /// One unit for each client in `answered`.
     answers: Semaphore,
-    /// Clients whose answer has come, first come first.
+    /// Clients whose answer has come and who have another question, first come first.
     answered: RefCell<VecDeque<Semaphore>>,
 }
 
@@ -82,11 +82,15 @@ fn work(env: &dyn Env, w: &Rc<Pgbench>, index: u32, clients: u32) {
 fn serve(env: &dyn Env, w: &Pgbench, worker: &Worker, questions: Semaphore) {
     let mut side = Side::new(env, w, w.server);
     let mut done = 0;
-    while w.transactions == 0 || done < w.transactions {
+    loop {
         env.down(questions);
         side.turn();
         env.item_done();
         done += 1;
+        if done == w.transactions {
+            // This client has no more questions; the other ones may have some.
+            break;
+        }
         worker.answered.borrow_mut().push_back(questions);
         env.up(worker.answers);
     }

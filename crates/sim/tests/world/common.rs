@@ -1,8 +1,8 @@
 //! Scenarios with few words, and a recorder of traces.
 
 use overspin_scenario::{
-    BurnWait, Costs, Domain, Host, Kernbench, Kernel, KernelLock, LockLoop, MS, Outcome, Picos,
-    Scenario, Settings, TraceEvent, TraceSink, US, Workload,
+    BurnWait, Costs, Domain, Host, Kernbench, Kernel, KernelLock, LockLoop, MS, Outcome, Pgbench,
+    Picos, Scenario, Settings, TraceEvent, TraceSink, US, Workload,
 };
 use overspin_sim::Options;
 
@@ -84,6 +84,21 @@ pub fn kernbench(jobs: u32, units: u32) -> Workload {
         pipe_sleeps: 10,
         locks: vec![lock("zone", 100 * US, true), lock("dcache", 200 * US, false)],
     })
+}
+
+/// Clients of a database that each have so many transactions of 100 us, on one thread of pgbench;
+/// each transaction takes the one lock twice, more or less.
+pub fn pgbench(clients: u32, transactions: u64) -> Pgbench {
+    let hot = KernelLock { name: "hot".into(), hold: US, every: 20 * US, irqs_off: true };
+    Pgbench {
+        clients,
+        workers: 1,
+        transactions,
+        server: 50 * US,
+        client: 10 * US,
+        system: 40 * US,
+        locks: vec![hot],
+    }
 }
 
 /// Four vCPUs of one guest on `pcpus` pCPUs that all want one lock: the seeds' smallest case.

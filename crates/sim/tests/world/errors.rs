@@ -1,9 +1,9 @@
 //! What a scenario cannot have is an error that names the place and the legal values.
 
-use crate::common::{crowd, domain, hog, host, kernbench, lock_loop, run, scenario};
+use crate::common::{crowd, domain, hog, host, kernbench, lock_loop, pgbench, run, scenario};
 use overspin_scenario::{
-    BurnWait, Ending, KernelLock, MS, Picos, PreemptionNotification, SEC, Scenario, Setting, US,
-    Workload,
+    BurnWait, Ending, KernelLock, MS, Pgbench, Picos, PreemptionNotification, SEC, Scenario,
+    Setting, US, Workload,
 };
 use overspin_sim::{Options, SimError};
 
@@ -133,6 +133,19 @@ fn impossible_workloads() {
         message(|s| s.domains[0].workload = always),
         "domain `guest`: lock `hot`: every must be at least 1 ps"
     );
+    let mut nobody = pgbench(1, 1);
+    nobody.clients = 0;
+    assert_eq!(
+        message(|s| s.domains[0].workload = Workload::Pgbench(nobody)),
+        "domain `guest`: no client: nobody asks the server anything"
+    );
+    let instant = Pgbench { server: 0, client: 0, system: 0, ..pgbench(1, 1) };
+    assert_eq!(
+        message(|s| s.domains[0].workload = Workload::Pgbench(instant)),
+        "domain `guest`: a transaction takes no time: time would stand still"
+    );
+    let refused = message(|s| s.domains[0].workload = Workload::Pgbench(pgbench(30_000, 1)));
+    assert!(refused.ends_with("too many: at most 30000"), "{refused}");
     assert_eq!(
         message(|s| s.limit = Picos::MAX),
         "scenario: limit is 18446744 s; at most 3600000 s are possible"

@@ -11,6 +11,7 @@ mod events;
 mod guest_kernel;
 mod host_options;
 mod notification;
+mod pgbench;
 mod platform;
 mod pools;
 mod preemption;

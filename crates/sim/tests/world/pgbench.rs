@@ -1,0 +1,62 @@
+//! Clients of a database: closed forms of one client, saturation by many, and the sums that any run
+//! must give.
+
+use crate::common::{domain, host, near, pgbench, run, scenario, tickless};
+use overspin_scenario::{Ending, Outcome, Pgbench, Picos, SEC, US, Workload};
+
+fn transactions(outcome: &Outcome) -> u64 {
+    outcome.domains[0].tasks.iter().map(|t| t.items).sum()
+}
+
+#[test]
+fn one_client_takes_its_work_and_two_switches_a_transaction() {
+    let w = Pgbench { locks: Vec::new(), ..pgbench(1, 2000) };
+    let guest = tickless(1, "ticket", Workload::Pgbench(w));
+    let outcome = run(&scenario(host(1, "null"), vec![guest], SEC), 1);
+    assert_eq!(outcome.ending, Ending::Finished);
+    assert_eq!(transactions(&outcome), 2000);
+    // 100 us of work: the 50 of the server are uniform over 50 us, the 10 of the client over 10, the
+    // four messages, two by two, over 10 us (counted twice) each: a standard deviation of
+    // sqrt((50^2 + 10^2 + 2 x 20^2) / 12) = 16.8 us, 0.75 ms over 2000. Each side is switched to once
+    // for 2 us, and its run queue's lock is taken for the wake-up and the switches, all hits: at most
+    // 1 us for both sides together.
+    let work = 2000 * 100 * US;
+    let switches = 2000 * 2 * 2 * US;
+    near(outcome.elapsed, work + switches + 2000 * US / 2, 2000 * US / 2 + 3 * 750 * US);
+}
+
+#[test]
+fn every_client_gets_its_transactions_from_a_process_of_its_own() {
+    for (clients, workers) in [(7, 1), (7, 3), (3, 8)] {
+        let w = Pgbench { workers, ..pgbench(clients, 20) };
+        let guest = domain(2, "lock-byte", Workload::Pgbench(w));
+        let outcome = run(&scenario(host(2, "credit"), vec![guest], SEC), 1);
+        assert_eq!(outcome.ending, Ending::Finished, "{clients} clients");
+        let tasks = &outcome.domains[0].tasks;
+        let server: Vec<u64> =
+            tasks.iter().filter(|t| t.name.starts_with("postgres")).map(|t| t.items).collect();
+        assert_eq!(server, vec![20; clients as usize]);
+        let threads = tasks.iter().filter(|t| t.name.starts_with("pgbench")).count();
+        assert_eq!(threads, workers.min(clients) as usize);
+    }
+}
+
+#[test]
+fn many_clients_keep_all_vcpus_busy_with_their_work() {
+    let w = Pgbench { workers: 4, ..pgbench(32, 0) };
+    let guest = tickless(4, "ticket", Workload::Pgbench(w));
+    let outcome = run(&scenario(host(4, "null"), vec![guest], SEC / 2), 1);
+    assert_eq!(outcome.ending, Ending::Limit);
+    // 2 s of CPU time in pieces of 100 us; at least, without the switches, and at most with a
+    // switch of 2 us and 1 us for locks on each side of every one.
+    let most: Picos = 2 * SEC / (100 * US);
+    let least: Picos = 2 * SEC / (106 * US);
+    let done = transactions(&outcome);
+    assert!((least * 98 / 100..=most).contains(&done), "{done} of {least} to {most}");
+    // 40 us in the kernel each, an acquisition in 20 us and the 1 us that it holds: the gaps do not
+    // run while a lock is held.
+    let hot = &outcome.domains[0].locks[0];
+    let expected = done as f64 * 40.0 / 21.0;
+    // Poisson, but for the holds: a standard deviation of the square root, four of them allowed.
+    assert!((hot.acquisitions as f64 - expected).abs() < 4.0 * expected.sqrt(), "{hot:?}");
+}
