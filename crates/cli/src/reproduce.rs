@@ -29,6 +29,9 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
             Failure::usage(e.to_string(), "change the scenario in the experiment's file")
         }
         ReproduceError::Plan(e) => Failure::Scenario(e),
+        ReproduceError::Native(_) => {
+            Failure::environment(e.to_string(), "this is a fault of the program")
+        }
         ReproduceError::Threads { .. } => {
             Failure::environment(e.to_string(), "ask for fewer with --threads")
         }

@@ -43,6 +43,9 @@ pub enum ReproduceError {
         #[source]
         cause: rayon::ThreadPoolBuildError,
     },
+    /// Locks cannot be measured on threads.
+    #[error("cannot measure locks on threads: {0}")]
+    Native(#[from] overspin_native::bench::PlanError),
 }
 
 /// How near a simulated figure is.

@@ -14,6 +14,8 @@ pub enum Role {
     Fit,
     /// To judge the model: it must come out by itself.
     Predict,
+    /// To check the arithmetic: it must follow from other published figures, to every digit.
+    Recompute,
 }
 
 /// A parameter that was set to make the `fit` figures come out.

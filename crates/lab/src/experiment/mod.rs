@@ -6,10 +6,12 @@
 
 mod file;
 pub mod kernbench;
+pub mod pv_ticket;
 pub mod schedbench;
 
 pub use file::{Claim, Head, Parameter, Role};
 pub use kernbench::Kernbench;
+pub use pv_ticket::PvTicket;
 pub use schedbench::Schedbench;
 
 use crate::reproduce::{Found, Progress, ReproduceError, Settings};
@@ -19,8 +21,9 @@ use crate::schedbench::Machine;
 use std::fmt::Debug;
 
 /// Name and text of the experiments that come with the program, oldest first.
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 3] = [
     ("2008-spinlocks", include_str!("../../../../experiments/2008-spinlocks.toml")),
+    ("2012-pv-ticketlocks", include_str!("../../../../experiments/2012-pv-ticketlocks.toml")),
     ("2016-schedbench", include_str!("../../../../experiments/2016-schedbench.toml")),
 ];
 
@@ -28,8 +31,9 @@ const BUILT_IN: [(&str, &str); 2] = [
 type Parse = fn(&Document, &str) -> Result<Experiment, ScenarioError>;
 
 /// What a file's `kind` says, and who reads such files.
-const KINDS: [(&str, Parse); 2] = [
+const KINDS: [(&str, Parse); 3] = [
     ("kernbench", |document, text| Ok(Box::new(Kernbench::parse(document, text)?))),
+    ("pv-ticket", |document, text| Ok(Box::new(PvTicket::parse(document, text)?))),
     ("schedbench", |document, text| Ok(Box::new(Schedbench::parse(document, text)?))),
 ];
 

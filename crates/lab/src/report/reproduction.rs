@@ -21,7 +21,11 @@ pub fn reproduction(result: &Reproduction) -> Vec<Block> {
     blocks.push(Block::Heading("Claims".into()));
     blocks.push(Block::Lines(claims(&result.claims)));
     blocks.push(Block::Heading("Fitted parameters".into()));
-    blocks.push(Block::Lines(parameters(result)));
+    blocks.push(if result.parameters.is_empty() {
+        Block::Text("None.".into())
+    } else {
+        Block::Lines(parameters(result))
+    });
     blocks
 }
 
@@ -60,6 +64,7 @@ fn figures(figures: &[Compared]) -> Grid {
             match f.role {
                 Role::Fit => "fit".into(),
                 Role::Predict => "predict".into(),
+                Role::Recompute => "recompute".into(),
             },
             match f.grade {
                 Grade::Good => "good".into(),
@@ -86,11 +91,22 @@ fn tally(result: &Reproduction) -> String {
         let [good, fair, missed] = result.tally(role);
         format!("{good} good, {fair} fair, {missed} missed of {}", good + fair + missed)
     };
-    format!(
-        "Predicted: {}. Fitted: {}. Good is within 10 %, fair within 25 %.",
-        line(Role::Predict),
-        line(Role::Fit)
-    )
+    let has = |role| result.figures.iter().any(|f| f.role == role);
+    let mut sentences = Vec::new();
+    if has(Role::Predict) || has(Role::Fit) {
+        sentences.push(format!(
+            "Predicted: {}. Fitted: {}. Good is within 10 %, fair within 25 %.",
+            line(Role::Predict),
+            line(Role::Fit)
+        ));
+    }
+    if has(Role::Recompute) {
+        let [good, fair, missed] = result.tally(Role::Recompute);
+        let all = good + fair + missed;
+        sentences
+            .push(format!("Computed again: {good} of {all} are the same in every printed digit."));
+    }
+    sentences.join(" ")
 }
 
 fn claims(claims: &[Judged]) -> String {

@@ -51,6 +51,14 @@ impl Default for Pairs {
     }
 }
 
+impl Pairs {
+    /// Pairs of all combinations.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.pairs * self.threads.len() * self.situations.len()
+    }
+}
+
 /// What was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairedReport {

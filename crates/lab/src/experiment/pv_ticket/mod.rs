@@ -1,0 +1,223 @@
+//! Paravirtual ticket locks: published statistics computed again, the cost on threads, and guests on too
+//! few CPUs under several locks.
+
+mod capacity;
+mod claims;
+mod measure;
+mod published;
+mod report;
+mod threads;
+
+use super::file::{self, Head};
+use super::{Kind, Role};
+use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, judged, raw};
+use crate::scenario_file::ScenarioError;
+use crate::scenario_file::tree::Document;
+use measure::{Measured, Sample};
+use overspin_native::bench::{PairedReport, Pairs, ticket_against_pv_ticket};
+use overspin_scenario::{Scenario, Workload};
+use overspin_sim::Options;
+use published::{Average, Figure};
+use serde::{Deserialize, Serialize};
+
+/// Pairs of runs on threads at the published length.
+const FULL_PAIRS: usize = 300;
+
+/// A lock, and how long its waiters spin.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// Name in reports.
+    pub label: String,
+    /// Lock algorithm.
+    pub lock: String,
+    /// Wait-loop iterations before a lock that blocks does so; the lock's own without.
+    #[serde(default)]
+    pub spin_budget: Option<u32>,
+}
+
+/// A domain with so much to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// Name in reports.
+    pub name: String,
+    /// Domain of the scenario, which is run alone.
+    pub domain: String,
+    /// Clients of pgbench, jobs of kernbench.
+    pub tasks: u32,
+}
+
+/// What is compared.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Setup {
+    base: String,
+    averages: Vec<Average>,
+    pcpus: Vec<u32>,
+    locks: Vec<Variant>,
+    loads: Vec<Load>,
+}
+
+/// An experiment that varies lock, load and number of pCPUs, and measures locks on threads.
+#[derive(Clone, Debug)]
+pub struct PvTicket {
+    /// What all kinds have.
+    pub head: Head,
+    /// The kernel that the others are compared with.
+    pub base: String,
+    /// Published averages.
+    pub averages: Vec<Average>,
+    /// Published improvements, which follow from the averages.
+    pub figures: Vec<Figure>,
+    /// Numbers of pCPUs.
+    pub pcpus: Vec<u32>,
+    /// Locks to compare.
+    pub locks: Vec<Variant>,
+    /// Loads to compare.
+    pub loads: Vec<Load>,
+}
+
+impl PvTicket {
+    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
+        let (head, setup, figures): (Head, Setup, Vec<Figure>) = file::read(document, text)?;
+        let fail =
+            |key: &str, message: String, help: &str| file::fail(document, key, message, help);
+        for (i, variant) in setup.locks.iter().enumerate() {
+            if crate::names::lock(&variant.lock).is_none() {
+                let message = format!("there is no lock `{}`", variant.lock);
+                return fail(
+                    &format!("setup.locks.{i}.lock"),
+                    message,
+                    "see `overspin list locks`",
+                );
+            }
+        }
+        for (i, load) in setup.loads.iter().enumerate() {
+            let domain = head.scenario.domains.iter().find(|d| d.name == load.domain);
+            let known = domain.is_some_and(|d| {
+                matches!(d.workload, Workload::Pgbench(_) | Workload::Kernbench(_))
+            });
+            if !known {
+                let message = format!("no domain `{}` runs pgbench or kernbench", load.domain);
+                let help = "name a domain of the scenario whose clients or jobs can be set";
+                return fail(&format!("setup.loads.{i}.domain"), message, help);
+            }
+            if load.tasks == 0 {
+                let message = "`tasks` is 0".into();
+                return fail(&format!("setup.loads.{i}.tasks"), message, "there is nothing to do");
+            }
+        }
+        if let Some(i) = setup.pcpus.iter().position(|n| *n == 0) {
+            let help = "guests need at least one pCPU";
+            return fail(&format!("setup.pcpus.{i}"), "0 is no number of pCPUs".into(), help);
+        }
+        for (i, figure) in figures.iter().enumerate() {
+            let key = format!("figures.{i}");
+            if published::rows(&setup.averages, &setup.base, figure).is_none() {
+                let message = format!("there are no averages for {}", figure.place());
+                return fail(
+                    &key,
+                    message,
+                    "setup.averages needs a row for it, and one for `base`",
+                );
+            }
+            if figure.percent.parse::<f64>().is_err() {
+                let message = format!("`{}` is no number", figure.percent);
+                return fail(&format!("{key}.percent"), message, "for example \"-3.32422\"");
+            }
+        }
+        Ok(Self {
+            head,
+            base: setup.base,
+            averages: setup.averages,
+            figures,
+            pcpus: setup.pcpus,
+            locks: setup.locks,
+            loads: setup.loads,
+        })
+    }
+
+    /// The scenario of one run: the load's domain alone, on so many pCPUs.
+    #[must_use]
+    pub fn variant(&self, lock: &Variant, load: &Load, pcpus: u32, scale: u32) -> Scenario {
+        let mut scenario = self.head.scenario.clone();
+        scenario.limit /= u64::from(scale.max(1));
+        scenario.host.cores = pcpus;
+        scenario.domains.retain(|d| d.name == load.domain);
+        for domain in &mut scenario.domains {
+            domain.lock.clone_from(&lock.lock);
+            domain.spin_budget = lock.spin_budget;
+            match &mut domain.workload {
+                Workload::Pgbench(w) => w.clients = load.tasks,
+                Workload::Kernbench(w) => w.jobs = load.tasks,
+                _ => {}
+            }
+        }
+        scenario
+    }
+}
+
+impl Kind for PvTicket {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn roles(&self) -> Vec<Role> {
+        self.figures.iter().map(|f| f.role).collect()
+    }
+
+    fn picture(&self) -> (&'static str, &'static str) {
+        (published::METRIC, "improvement over the base kernel [%]")
+    }
+
+    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError> {
+        let scale = settings.scale(&self.head);
+        let mut jobs = Vec::new();
+        for lock in &self.locks {
+            for load in &self.loads {
+                for &pcpus in &self.pcpus {
+                    let seeds = settings.seeds(&self.head).into_iter();
+                    jobs.extend(seeds.map(|seed| (lock, load, pcpus, seed)));
+                }
+            }
+        }
+        let mut pairs = Pairs::default();
+        if settings.full {
+            pairs.pairs = FULL_PAIRS;
+        }
+        let (runs, total) = (jobs.len(), jobs.len() + pairs.total());
+        let one = |(lock, load, pcpus, seed): (&Variant, &Load, u32, u64)| {
+            let scenario = self.variant(lock, load, pcpus, scale);
+            let outcome =
+                overspin_sim::run(&scenario, seed, Options::default()).map_err(|cause| {
+                    let run = format!("{}, {}, {pcpus} pCPUs", lock.label, load.name);
+                    ReproduceError::Sim { run, cause }
+                })?;
+            Ok(Sample::new(&lock.label, &load.name, pcpus, &outcome))
+        };
+        let samples = all(jobs, settings.threads, &|done, _| progress(done, total), one)?;
+        // After the simulations, which use all CPUs.
+        let mut tell = |done: usize, _: usize| progress(runs + done, total);
+        let threads = ticket_against_pv_ticket(&pairs, &mut tell)?;
+        Ok(assemble(self, &samples, &threads))
+    }
+}
+
+/// Puts together what was computed, simulated and measured.
+fn assemble(experiment: &PvTicket, samples: &[Sample], threads: &PairedReport) -> Found {
+    let measured = Measured::new(experiment, samples);
+    let cost = threads::cost(threads);
+    let mut runs = raw(samples);
+    runs.extend(raw(&threads.points));
+    Found {
+        limit_s: None,
+        figures: experiment.figures.iter().map(|f| published::compare(experiment, f)).collect(),
+        claims: judged(&experiment.head, |id| claims::judge(id, &measured, &cost)),
+        runs,
+        details: report::blocks(experiment, &measured, threads, &cost),
+    }
+}
+
+#[cfg(test)]
+mod tests;

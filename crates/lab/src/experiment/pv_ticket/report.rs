@@ -1,0 +1,178 @@
+//! The blocks of this kind: the published table, the cost on threads, rates and waits in guests.
+
+use super::measure::{Measured, Sample};
+use super::published;
+use super::threads::{CONFIDENCE, Cost};
+use super::{Load, PvTicket};
+use crate::report::{Block, Grid, short};
+use overspin_native::bench::PairedReport;
+
+pub(super) fn blocks(
+    experiment: &PvTicket,
+    measured: &Measured<'_>,
+    threads: &PairedReport,
+    cost: &[Cost],
+) -> Vec<Block> {
+    let mut blocks = vec![
+        Block::Heading("Published: pgbench under three kernels, without a hypervisor".into()),
+        Block::Text(significance(experiment)),
+        Block::Grid(improvements(experiment)),
+        Block::Heading("On threads of this machine: what the branch costs that is off".into()),
+        Block::Text(conditions(threads)),
+        Block::Grid(costs(cost)),
+        Block::Heading("In a guest: rate of work".into()),
+        Block::Text(
+            "Transactions, or processes of the compile, a second: in percent of the best lock of the \
+             row, mean of the seeds, with the worst and the best seed."
+                .into(),
+        ),
+        Block::Grid(guests(measured, &|m, lock, load, pcpus| {
+            let best = m.best(load, pcpus)?;
+            let s = m.summary(lock, load, pcpus, |s| s.rate)?;
+            let percent = |rate: f64| format!("{:.0}", 100.0 * rate / best);
+            Some(format!("{} ({}-{})", percent(s.mean), percent(s.min), percent(s.max)))
+        })),
+    ];
+    blocks.push(Block::Heading("In a guest: CPU time burned".into()));
+    blocks.push(Block::Text(
+        "Percent of the vCPUs' running time that went into waiting for locks, mean of the seeds."
+            .into(),
+    ));
+    blocks.push(Block::Grid(guests(measured, &mean(|s| 100.0 * s.spinning))));
+    blocks.push(Block::Heading("In a guest: p99.9 wait".into()));
+    blocks.push(Block::Text(
+        "Milliseconds that 99.9 % of the acquisitions of the worst lock did not exceed, mean of the seeds."
+            .into(),
+    ));
+    blocks.push(Block::Grid(guests(measured, &mean(|s| 1e3 * s.wait_p999_s))));
+    blocks
+}
+
+fn significance(experiment: &PvTicket) -> String {
+    let tests = experiment.figures.iter().filter_map(|f| published::again(experiment, f)?.test);
+    let [mut better, mut worse, mut all] = [0, 0, 0];
+    for test in tests {
+        all += 1;
+        if test.p < 1.0 - CONFIDENCE {
+            *(if test.difference > 0.0 { &mut better } else { &mut worse }) += 1;
+        }
+    }
+    format!(
+        "Improvement over the base kernel in percent, computed from the averages, +/- half the 95 % \
+         confidence interval by Student's t as ministat has it. Of {all} differences {better} are \
+         significant improvements (+), {worse} significant losses (-), each by itself."
+    )
+}
+
+fn improvements(experiment: &PvTicket) -> Grid {
+    let mut kernels: Vec<&str> = Vec::new();
+    let mut points: Vec<(u32, u32)> = Vec::new();
+    for f in &experiment.figures {
+        if !kernels.contains(&f.kernel.as_str()) {
+            kernels.push(&f.kernel);
+        }
+        if !points.contains(&(f.scale, f.clients)) {
+            points.push((f.scale, f.clients));
+        }
+    }
+    let mut header = vec!["scale", "clients"];
+    for kernel in &kernels {
+        header.extend([*kernel, "+/-", ""]);
+    }
+    let mut grid = Grid::new(0, &header);
+    for (scale, clients) in points {
+        let mut row = vec![scale.to_string(), clients.to_string()];
+        for kernel in &kernels {
+            let figure = experiment
+                .figures
+                .iter()
+                .find(|f| f.kernel == *kernel && (f.scale, f.clients) == (scale, clients));
+            let again = figure.and_then(|f| published::again(experiment, f));
+            row.push(again.as_ref().map_or_else(String::new, |a| a.text.clone()));
+            let margin = again.as_ref().and_then(|a| a.margin);
+            row.push(margin.map_or_else(String::new, |m| format!("{m:.2}")));
+            let test = again.and_then(|a| a.test).filter(|t| t.p < 1.0 - CONFIDENCE);
+            row.push(test.map_or("", |t| if t.difference > 0.0 { "+" } else { "-" }).into());
+        }
+        grid.rows.push(row);
+    }
+    grid
+}
+
+fn conditions(threads: &PairedReport) -> String {
+    let branch = if threads.patched_branch {
+        "a no-operation in the code (static branch)"
+    } else {
+        "a flag that the release reads (a build with the feature `static-branch` patches the code instead)"
+    };
+    let mut text = format!(
+        "This part depends on the machine and comes out differently each time. Ticket lock against PV \
+         ticket lock whose waiters never sleep, in pairs of runs; the branch is {branch}. Throughput of PV \
+         ticket over that of ticket with its 95 % confidence interval, by Student's t of the logarithms; p \
+         counts all situations (Holm)."
+    );
+    for warning in &threads.warnings {
+        text.push_str(&format!(" Doubtful: {warning}."));
+    }
+    text
+}
+
+fn costs(cost: &[Cost]) -> Grid {
+    let header = [
+        "threads",
+        "section ns",
+        "outside ns",
+        "ticket 1000/s",
+        "pairs",
+        "void",
+        "ratio",
+        "from",
+        "to",
+        "p",
+    ];
+    let mut grid = Grid::new(0, &header);
+    for c in cost {
+        let part = |value: Option<f64>| value.map_or_else(|| "-".into(), |v| format!("{v:.4}"));
+        grid.row([
+            c.threads.to_string(),
+            c.section_ns.to_string(),
+            c.outside_ns.to_string(),
+            short(c.rate / 1e3),
+            c.pairs.to_string(),
+            c.void.to_string(),
+            part(c.ratio.map(|r| r.middle)),
+            part(c.ratio.map(|r| r.low)),
+            part(c.ratio.map(|r| r.high)),
+            part(c.p),
+        ]);
+    }
+    grid
+}
+
+type Cell<'a> = dyn Fn(&Measured<'_>, &super::Variant, &Load, u32) -> Option<String> + 'a;
+
+fn mean(
+    metric: fn(&Sample) -> f64,
+) -> impl Fn(&Measured<'_>, &super::Variant, &Load, u32) -> Option<String> {
+    move |m, lock, load, pcpus| Some(short(m.summary(lock, load, pcpus, metric)?.mean))
+}
+
+/// A row for each load and number of pCPUs, a column for each lock.
+fn guests(measured: &Measured<'_>, cell: &Cell<'_>) -> Grid {
+    let experiment = measured.experiment;
+    let mut header = vec!["load", "vCPUs per CPU"];
+    header.extend(experiment.locks.iter().map(|lock| lock.label.as_str()));
+    let mut grid = Grid::new(1, &header);
+    for load in &experiment.loads {
+        for &pcpus in &experiment.pcpus {
+            let mut row =
+                vec![load.name.clone(), format!("{:.0}", measured.overcommit(load, pcpus))];
+            row.extend(experiment.locks.iter().map(|lock| {
+                // No run, or one that deadlocked, or nothing was done by any lock.
+                cell(measured, lock, load, pcpus).unwrap_or_else(|| "none".into())
+            }));
+            grid.rows.push(row);
+        }
+    }
+    grid
+}

@@ -1,0 +1,212 @@
+use super::threads::cost;
+use super::*;
+use crate::experiment;
+use crate::reproduce::{Grade, Judged};
+use overspin_native::bench::PairedPoint;
+
+const TEXT: &str = include_str!("../../../../../experiments/2012-pv-ticketlocks.toml");
+
+fn read(text: &str) -> PvTicket {
+    let document = Document::parse("e.toml", text).unwrap();
+    PvTicket::parse(&document, text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn all_published_percentages_follow_from_the_averages() {
+    let e = read(TEXT);
+    assert_eq!((e.averages.len(), e.figures.len()), (3 * 14, 2 * 14));
+    for figure in &e.figures {
+        let compared = published::compare(&e, figure);
+        assert_eq!(compared.grade, Grade::Good, "{compared:?}");
+    }
+    // One digit of one average less, and one percentage does not follow any more.
+    let e = read(&TEXT.replace("avg = 3784.4072,", "avg = 3784.407,"));
+    let bad = e.figures.iter().filter(|f| published::compare(&e, f).grade != Grade::Good).count();
+    assert_eq!(bad, 1);
+}
+
+#[test]
+fn significance_of_a_published_difference_by_hand() {
+    // Base and PARAVIRT=y, scale 1, 32 clients, ten runs each: a difference of -218.61 with a standard
+    // error of sqrt((202.70556^2 + 180.51304^2) / 10) = 85.83; t of 18 degrees of freedom at 95 % is
+    // 2.1009: -0.19375 % +/- 0.15982 % of 112830.09, significant.
+    let e = read(TEXT);
+    let figure = e.figures.iter().find(|f| f.percent == "-0.193752").unwrap();
+    let again = published::again(&e, figure).unwrap();
+    assert!((again.margin.unwrap() - 0.15982).abs() < 1e-5, "{again:?}");
+    assert!(again.test.unwrap().p < 0.05);
+}
+
+#[test]
+fn variants_run_one_domain_on_so_many_pcpus() {
+    let e = read(TEXT);
+    let v = e.variant(&e.locks[3], &e.loads[0], 2, 12);
+    assert_eq!((v.host.pcpus(), v.limit), (2, e.head.scenario.limit / 12));
+    let [domain] = v.domains.as_slice() else { panic!("one domain") };
+    assert_eq!((domain.lock.as_str(), domain.spin_budget), ("pv-ticket-2012", Some(2048)));
+    let Workload::Pgbench(w) = &domain.workload else { panic!("pgbench") };
+    assert_eq!(w.clients, 8);
+    let v = e.variant(&e.locks[0], &e.loads[2], 8, 1);
+    assert!(matches!(&v.domains[0].workload, Workload::Kernbench(w) if w.jobs == 32));
+    assert_eq!(v.domains[0].spin_budget, None);
+}
+
+#[test]
+fn the_compile_is_that_of_2008() {
+    let of_2008 = experiment::kernbench_2008().unwrap().head.scenario.domains[0].workload.clone();
+    let Workload::Kernbench(of_2008) = of_2008 else { panic!("kernbench") };
+    let e = read(TEXT);
+    let Workload::Kernbench(w) = &e.head.scenario.domains[1].workload else { panic!("kernbench") };
+    let same = overspin_scenario::Kernbench { jobs: w.jobs, units: w.units, ..of_2008 };
+    assert_eq!(*w, same);
+}
+
+#[test]
+fn faults_have_a_place() {
+    for (from, to, message) in [
+        ("lock = \"lock-byte\"", "lock = \"lock-bite\"", "no lock `lock-bite`"),
+        ("domain = \"compile\"", "domain = \"compiler\"", "no domain `compiler`"),
+        ("tasks = 8", "tasks = 0", "`tasks` is 0"),
+        ("pcpus = [8,", "pcpus = [0,", "0 is no number"),
+        ("base = \"base\"", "base = \"bass\"", "no averages for patched-paravirt-n, scale 1, 1 "),
+        ("percent = \"-3.32422\"", "percent = \"less\"", "`less` is no number"),
+    ] {
+        let e = experiment::parse("e.toml", &TEXT.replacen(from, to, 1)).expect_err(to);
+        assert!(e.message.contains(message) && e.line > 1, "{to}: {e}");
+    }
+}
+
+/// One sample of each configuration, at a rate.
+fn samples(e: &PvTicket, rate: impl Fn(&Variant, u32) -> f64) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for lock in &e.locks {
+        for load in &e.loads {
+            for &pcpus in &e.pcpus {
+                samples.push(Sample {
+                    lock: lock.label.clone(),
+                    load: load.name.clone(),
+                    pcpus,
+                    seed: 1,
+                    ending: "limit",
+                    rate: rate(lock, pcpus),
+                    spinning: 0.0,
+                    wait_p999_s: 0.0,
+                    slow_paths: 0,
+                    holder_preempted: 0,
+                    trace_hash: 0,
+                });
+            }
+        }
+    }
+    samples
+}
+
+fn judge(e: &PvTicket, samples: &[Sample], id: u32) -> Option<bool> {
+    claims::judge(id, &Measured::new(e, samples), &[]).0
+}
+
+#[test]
+fn holding_up_is_judged_by_the_worst_overcommitted_cell() {
+    let e = read(TEXT);
+    let published = |v: &Variant| v.spin_budget == Some(2048);
+    let rate = |pv: f64, ticket: f64| {
+        samples(&e, |v, pcpus| match (v.lock.as_str(), pcpus) {
+            // Without overcommit nothing counts.
+            (_, 8) => 100.0,
+            ("ticket", _) => ticket,
+            _ if published(v) => pv,
+            ("xen-pv", _) => 100.0,
+            _ => 1.0,
+        })
+    };
+    assert_eq!(judge(&e, &rate(75.0, 49.0), 2), Some(true));
+    assert_eq!(judge(&e, &rate(74.0, 49.0), 2), Some(false));
+    assert_eq!(judge(&e, &rate(75.0, 50.0), 2), Some(false));
+    let mut stuck = rate(90.0, 10.0);
+    stuck.last_mut().unwrap().ending = "deadlock";
+    assert_eq!(judge(&e, &stuck, 2), None);
+    assert_eq!(judge(&e, &[], 2), None);
+}
+
+/// A point with pairs of these ratios.
+fn point(ratios: &[f64]) -> PairedPoint {
+    let pairs = ratios.iter().map(|r| [1e6, 1e6 * r]).collect();
+    PairedPoint { threads: 2, section_ns: 100, outside_ns: 200, pairs }
+}
+
+fn paired_report(points: Vec<PairedPoint>) -> PairedReport {
+    PairedReport { warnings: Vec::new(), patched_branch: false, points }
+}
+
+#[test]
+fn the_cost_is_the_mean_ratio_of_pairs() {
+    // Twice as fast as often as half as fast: no difference, by logarithms.
+    let even = [2.0, 0.5].repeat(10);
+    // 2 % slower, with a spread of 1 %.
+    let slower: Vec<f64> = [0.97, 0.98, 0.99].repeat(7);
+    let costs = cost(&paired_report(vec![point(&even), point(&slower)]));
+    let ratios: Vec<f64> = costs.iter().map(|c| c.ratio.unwrap().middle).collect();
+    assert!((ratios[0] - 1.0).abs() < 1e-12 && (ratios[1] - 0.98).abs() < 1e-3, "{ratios:?}");
+    assert!(costs[0].p.unwrap() > 0.99 && costs[1].p.unwrap() < 1e-6);
+    let e = read(TEXT);
+    let none = samples(&e, |_, _| 1.0);
+    let measured = Measured::new(&e, &none);
+    assert_eq!(claims::judge(1, &measured, &costs).0, Some(false));
+    assert_eq!(claims::judge(1, &measured, &costs[..1]).0, Some(true));
+    assert_eq!(claims::judge(1, &measured, &[]).0, None);
+}
+
+#[test]
+fn pairs_without_an_acquisition_do_not_decide() {
+    let mut one_in_ten = [1.0, 1.01].repeat(5);
+    one_in_ten[0] = 0.0;
+    let mut two_in_ten = one_in_ten.clone();
+    two_in_ten[1] = 0.0;
+    let costs = cost(&paired_report(vec![point(&one_in_ten), point(&two_in_ten)]));
+    assert_eq!((costs[0].void, costs[1].void), (1, 2));
+    assert!(costs[0].ratio.is_some() && costs[1].ratio.is_none());
+    let e = read(TEXT);
+    let none = samples(&e, |_, _| 1.0);
+    assert_eq!(claims::judge(1, &Measured::new(&e, &none), &costs[1..]).0, None);
+}
+
+#[test]
+fn capacities_are_found_by_construction() {
+    // One less than there are tickets: 16 bits, and 15 beside the flag.
+    assert_eq!(capacity::is("ticket", 65_535), Some(true));
+    assert_eq!(capacity::is("pv-ticket-2012", 32_767), Some(true));
+    assert_eq!(capacity::is("pv-ticket-2012", 32_768), Some(false));
+    assert_eq!(capacity::is("pv-ticket-2012", 32_766), Some(false));
+    assert_eq!(capacity::is("no-such-lock", 1), None);
+}
+
+#[test]
+fn simulated_runs_work_and_the_report_shows_them_all() {
+    // A hundredth of the default length: 50 ms each, a seed. No process of the compile ends in that time.
+    let e = read(&TEXT.replace("limit = \"60s\"", "limit = \"600ms\""));
+    let mut samples = Vec::new();
+    for lock in &e.locks {
+        for load in &e.loads {
+            for &pcpus in &e.pcpus {
+                let scenario = e.variant(lock, load, pcpus, 12);
+                let outcome = overspin_sim::run(&scenario, 1, Options::default()).unwrap();
+                samples.push(Sample::new(&lock.label, &load.name, pcpus, &outcome));
+            }
+        }
+    }
+    for s in &samples {
+        assert_eq!(s.ending, "limit", "{s:?}");
+        // 115 us of work a transaction, which no lock makes less.
+        let most = f64::from(s.pcpus) * 1e6 / 115.0;
+        assert!(s.load.starts_with("kernbench") || (0.0..=1.1 * most).contains(&s.rate), "{s:?}");
+    }
+    let found = assemble(&e, &samples, &paired_report(vec![point(&[1.0, 1.01, 0.99])]));
+    assert_eq!((found.figures.len(), found.claims.len()), (28, 3));
+    assert_eq!(found.runs.len(), samples.len() + 1);
+    let holds = |c: &Judged| (c.id, c.holds);
+    assert_eq!(found.claims.iter().map(holds).next(), Some((1, Some(true))));
+    let text = crate::report::text(&found.details);
+    for words in ["-3.32422", "pv-ticket, T = 2^11", "pgbench, 8 clients", "kernbench", "0.99"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
