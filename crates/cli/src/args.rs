@@ -72,9 +72,9 @@ pub(crate) enum Command {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ReproduceArgs {
-    /// Name of an experiment (`overspin list experiments`), or a changed copy of its .toml file
-    #[arg(default_value = "2008-spinlocks")]
-    pub(crate) experiment: String,
+    /// Name of an experiment (`overspin list experiments`), or a changed copy of its .toml file; all
+    /// experiments, with a table at the end, if it is left out
+    pub(crate) experiment: Option<String>,
     /// Run at the published length instead of the experiment's scale
     #[arg(long)]
     pub(crate) full: bool,
@@ -87,11 +87,11 @@ pub(crate) struct ReproduceArgs {
     /// Write everything as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write the report as Markdown (`-`: standard output)
+    /// Write the whole report, of all experiments one after another, as Markdown (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Draw the elapsed times, published beside simulated, as SVG (`-`: standard output)
-    #[arg(long, value_name = "FILE")]
+    /// Draw figures of one experiment, published beside simulated, as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE", requires = "experiment")]
     pub(crate) svg: Option<PathBuf>,
 }
 

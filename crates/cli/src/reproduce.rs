@@ -4,27 +4,83 @@ use crate::args::{Global, ReproduceArgs};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use overspin_lab::experiment::{self, Experiment};
-use overspin_lab::reproduce::{ReproduceError, Settings, reproduce as run};
-use overspin_lab::{report, scenario_file};
+use overspin_lab::output::Output;
+use overspin_lab::report::{self, Block};
+use overspin_lab::reproduce::{
+    ReproduceError, Reproduction, Reproductions, Settings, reproduce as run,
+};
+use overspin_lab::scenario_file;
+use serde::Serialize;
 use std::path::Path;
 
 pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict, Failure> {
-    let experiment = find(&args.experiment)?;
+    let named = args.experiment.as_deref().map(find).transpose()?;
     let outputs =
         Outputs::new(global, &[args.json.as_ref(), args.markdown.as_ref(), args.svg.as_ref()])?;
-    let json = outputs.open(args.json.as_ref())?;
-    let markdown = outputs.open(args.markdown.as_ref())?;
+    let files = Files {
+        json: outputs.open(args.json.as_ref())?,
+        markdown: outputs.open(args.markdown.as_ref())?,
+    };
     let svg = outputs.open(args.svg.as_ref())?;
-    let bar =
-        show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left");
+    let settings = Settings { seeds: args.seeds, full: args.full, threads: args.threads };
+    let Some(experiment) = named else {
+        let mut results = Vec::new();
+        for name in experiment::names() {
+            results.push(one(&find(name)?, settings, global)?);
+        }
+        let whole: Vec<Block> = results.iter().flat_map(report::reproduction).collect();
+        let all = Reproductions::new(results);
+        let summary = report::reproductions(&all);
+        files.write(&all, &[whole, summary.clone()].concat())?;
+        outputs.print(&report::text(&summary))?;
+        return Ok(verdict(all.verdict()));
+    };
+    let result = one(&experiment, settings, global)?;
+    let blocks = report::reproduction(&result);
+    files.write(&result, &blocks)?;
+    if let Some(svg) = svg {
+        let (metric, words) = experiment.picture();
+        let title = format!("{}: {words}", result.experiment);
+        svg.finish_with(&report::bars(&result, metric, &title))?;
+    }
+    outputs.print(&report::text(&blocks))?;
+    Ok(verdict(result.verdict()))
+}
+
+/// Files that are asked for of one experiment as of all.
+struct Files {
+    json: Option<Output>,
+    markdown: Option<Output>,
+}
+
+impl Files {
+    fn write<R: Serialize>(self, record: &R, blocks: &[Block]) -> Result<(), Failure> {
+        if let Some(json) = self.json {
+            show::json(json, record)?;
+        }
+        if let Some(markdown) = self.markdown {
+            markdown.finish_with(&report::markdown(blocks))?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs an experiment behind a progress bar.
+fn one(
+    experiment: &Experiment,
+    settings: Settings,
+    global: &Global,
+) -> Result<Reproduction, Failure> {
+    let template = "{prefix} {bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left";
+    let bar = show::progress(global, 0, template);
+    bar.set_prefix(experiment.head().id.clone());
     let tell = |done: usize, total: usize| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);
     };
-    let settings = Settings { seeds: args.seeds, full: args.full, threads: args.threads };
-    let result = run(&experiment, settings, &tell);
+    let result = run(experiment, settings, &tell);
     bar.finish_and_clear();
-    let result = result.map_err(|e| match e {
+    result.map_err(|e| match e {
         ReproduceError::Sim { .. } => {
             Failure::usage(e.to_string(), "change the scenario in the experiment's file")
         }
@@ -35,25 +91,15 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         ReproduceError::Threads { .. } => {
             Failure::environment(e.to_string(), "ask for fewer with --threads")
         }
-    })?;
-    if let Some(json) = json {
-        show::json(json, &result)?;
-    }
-    let blocks = report::reproduction(&result);
-    if let Some(markdown) = markdown {
-        markdown.finish_with(&report::markdown(&blocks))?;
-    }
-    if let Some(svg) = svg {
-        let (metric, words) = experiment.picture();
-        let title = format!("{}: {words}", result.experiment);
-        svg.finish_with(&report::bars(&result, metric, &title))?;
-    }
-    outputs.print(&report::text(&blocks))?;
-    Ok(match result.verdict() {
+    })
+}
+
+fn verdict(holds: Option<bool>) -> Verdict {
+    match holds {
         Some(true) => Verdict::Fine,
         Some(false) => Verdict::Finding,
         None => Verdict::Undecided,
-    })
+    }
 }
 
 /// An experiment by name, or from a file that changes one.

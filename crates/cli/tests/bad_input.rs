@@ -149,6 +149,7 @@ fn wrong_usage() {
         (&["reproduce", "2008-spinlock"], "did you mean `2008-spinlocks`"),
         (&["reproduce", "e.toml"], "e.toml:1:"),
         (&["reproduce", "--seeds", "0"], "--seeds"),
+        (&["reproduce", "--svg", "x.svg"], "EXPERIMENT"),
         (&["reproduce", "--threads", "1000000"], "--threads"),
         (&["list", "lock"], "locks"),
         (&["man", "runn"], "no command `runn`"),

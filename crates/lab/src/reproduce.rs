@@ -162,15 +162,43 @@ impl Reproduction {
     }
 }
 
-/// `Some(true)`: all claims hold; `Some(false)`: one does not; `None`: undecided.
-pub(crate) fn verdict(claims: &[Judged]) -> Option<bool> {
-    if claims.iter().any(|c| c.holds == Some(false)) {
-        Some(false)
-    } else if claims.iter().any(|c| c.holds.is_none()) {
-        None
-    } else {
-        Some(true)
+/// Everything that came out of several experiments.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reproductions {
+    /// Layout of this record.
+    pub schema: &'static str,
+    /// Program version.
+    pub version: &'static str,
+    /// What came out of each.
+    pub experiments: Vec<Reproduction>,
+}
+
+impl Reproductions {
+    /// Of these experiments.
+    #[must_use]
+    pub fn new(experiments: Vec<Reproduction>) -> Self {
+        let version = env!("CARGO_PKG_VERSION");
+        Self { schema: "overspin-reproductions/1", version, experiments }
     }
+
+    /// Whether all claims of all experiments hold.
+    #[must_use]
+    pub fn verdict(&self) -> Option<bool> {
+        verdict(self.experiments.iter().flat_map(|e| &e.claims))
+    }
+}
+
+/// `Some(true)`: all claims hold; `Some(false)`: one does not; `None`: undecided.
+pub(crate) fn verdict<'a>(claims: impl IntoIterator<Item = &'a Judged>) -> Option<bool> {
+    let mut verdict = Some(true);
+    for claim in claims {
+        match claim.holds {
+            Some(true) => {}
+            Some(false) => return Some(false),
+            None => verdict = None,
+        }
+    }
+    verdict
 }
 
 /// Runs `experiment`; `progress` is called with the number of runs that are done and that there

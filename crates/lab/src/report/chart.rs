@@ -24,8 +24,12 @@ pub fn bars(result: &Reproduction, metric: &str, title: &str) -> String {
         rows.iter().flat_map(|f| [f.published, f.simulated]).flatten().collect();
     values.sort_by(f64::total_cmp);
     let median = values.get(values.len() / 2).copied().unwrap_or(1.0);
-    let most = values.iter().copied().filter(|v| *v <= CLIP * median).fold(median, f64::max);
-    let scale = PLOT / (most * 1.12);
+    // Differences go both ways from 0; they have no end that never comes.
+    let least = values.iter().copied().fold(0.0, f64::min);
+    let shown = |v: &f64| least < 0.0 || *v <= CLIP * median;
+    let most = values.iter().copied().filter(shown).fold(median, f64::max);
+    let scale = PLOT / ((most - least) * 1.12);
+    let zero = LABEL - least * scale;
     let height = TOP + rows.len() as f64 * (2.0 * BAR + GAP) + 40.0;
     let width = LABEL + PLOT + VALUES;
     let mut out = String::new();
@@ -50,10 +54,10 @@ pub fn bars(result: &Reproduction, metric: &str, title: &str) -> String {
         out,
         "<text x=\"236\" y=\"56\" fill=\"#666\">whiskers: standard deviation of the runs</text>"
     );
-    let step = nice(most / 4.0);
+    let step = nice((most - least) / 4.0);
     let bottom = height - 32.0;
-    for i in 0..=(most * 1.12 / step) as u32 {
-        let (value, x) = (f64::from(i) * step, LABEL + f64::from(i) * step * scale);
+    for i in (least / step) as i32..=(most * 1.12 / step) as i32 {
+        let (value, x) = (f64::from(i) * step, zero + f64::from(i) * step * scale);
         let _ = writeln!(
             out,
             "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{}\" y2=\"{bottom}\" stroke=\"#ddd\"/>\
@@ -71,6 +75,7 @@ pub fn bars(result: &Reproduction, metric: &str, title: &str) -> String {
             y + BAR + 4.0,
             escape(&f.place)
         );
+        let scale = (zero, scale);
         bar(&mut out, y, PUBLISHED, f.published, f.published_stddev, scale);
         bar(&mut out, y + BAR, SIMULATED, f.simulated, f.simulated_stddev, scale);
     }
@@ -78,13 +83,23 @@ pub fn bars(result: &Reproduction, metric: &str, title: &str) -> String {
     out
 }
 
-fn bar(out: &mut String, y: f64, colour: &str, value: Option<f64>, sd: Option<f64>, scale: f64) {
+/// A bar from `zero`, where the picture has 0.
+fn bar(
+    out: &mut String,
+    y: f64,
+    colour: &str,
+    value: Option<f64>,
+    sd: Option<f64>,
+    (zero, scale): (f64, f64),
+) {
     let full = value.map_or(f64::MAX, |v| v * scale);
     let broken = full > PLOT;
     let length = full.min(PLOT);
     let _ = writeln!(
         out,
-        "<rect x=\"{LABEL}\" y=\"{y}\" width=\"{length:.1}\" height=\"{}\" fill=\"{colour}\"/>",
+        "<rect x=\"{}\" y=\"{y}\" width=\"{:.1}\" height=\"{}\" fill=\"{colour}\"/>",
+        zero + length.min(0.0),
+        length.abs(),
         BAR - 1.0
     );
     if broken {
@@ -100,7 +115,7 @@ fn bar(out: &mut String, y: f64, colour: &str, value: Option<f64>, sd: Option<f6
             -BAR - 1.0
         );
     } else if let Some(sd) = sd {
-        let (low, high) = (LABEL + length - sd * scale, LABEL + length + sd * scale);
+        let (low, high) = (zero + length - sd * scale, zero + length + sd * scale);
         let middle = y + BAR / 2.0;
         let _ = writeln!(
             out,
@@ -114,7 +129,7 @@ fn bar(out: &mut String, y: f64, colour: &str, value: Option<f64>, sd: Option<f6
     let _ = writeln!(
         out,
         "<text x=\"{:.1}\" y=\"{}\" font-size=\"12\">{}</text>",
-        LABEL + length + whisker + 6.0,
+        zero + length.max(0.0) + whisker + 6.0,
         y + BAR - 3.0,
         value.map_or_else(|| "never finished".to_owned(), super::short)
     );
@@ -150,6 +165,19 @@ mod tests {
             grade: Grade::Good,
             note: None,
         }
+    }
+
+    #[test]
+    fn negative_bars_go_to_the_left_of_zero() {
+        let result =
+            Reproduction { figures: vec![row("a", Some(-10.0), 30.0)], ..Reproduction::default() };
+        let svg = bars(&result, "elapsed_s", "T");
+        // 40 units take 470 / 1.12 of the plot, from 190 on.
+        let unit = 470.0 / 1.12 / 40.0;
+        let zero = 190.0 + 10.0 * unit;
+        let width = |value: f64| format!("width=\"{:.1}\"", value * unit);
+        assert!(svg.contains(&format!("x=\"190\" y=\"84\" {}", width(10.0))), "{svg}");
+        assert!(svg.contains(&format!("x=\"{zero}\" y=\"99\" {}", width(30.0))), "{svg}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod run;
 
 pub use chart::bars;
 pub use map::map;
-pub use reproduction::reproduction;
+pub use reproduction::{reproduction, reproductions};
 pub use run::run;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};

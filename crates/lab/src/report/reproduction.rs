@@ -3,7 +3,7 @@
 
 use super::{Block, Grid, short};
 use crate::experiment::Role;
-use crate::reproduce::{Compared, Grade, Judged, Reproduction};
+use crate::reproduce::{Compared, Grade, Judged, Reproduction, Reproductions};
 use std::fmt::Write;
 
 /// Report of `result`.
@@ -27,6 +27,56 @@ pub fn reproduction(result: &Reproduction) -> Vec<Block> {
         Block::Lines(parameters(result))
     });
     blocks
+}
+
+/// Report of several experiments: the claims of each, and a table last.
+#[must_use]
+pub fn reproductions(all: &Reproductions) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for result in &all.experiments {
+        blocks.push(Block::Heading(format!("{}: {}", result.experiment, result.title)));
+        blocks.push(Block::Lines(claims(&result.claims)));
+    }
+    blocks.push(Block::Heading("All experiments".into()));
+    blocks.push(Block::Text(
+        "Figures that were predicted: good within 10 %, fair within 25 %; parameters were set by those that \
+         were fitted; those that were computed again follow from other published ones in every digit."
+            .into(),
+    ));
+    blocks.push(Block::Grid(summary(&all.experiments)));
+    blocks
+}
+
+fn summary(all: &[Reproduction]) -> Grid {
+    let header = [
+        "experiment",
+        "good",
+        "fair",
+        "missed",
+        "fitted",
+        "computed again",
+        "claims hold",
+        "fail",
+        "undecided",
+    ];
+    let mut grid = Grid::new(1, &header);
+    let mut total = [0; 8];
+    for result in all {
+        let [good, fair, missed] = result.tally(Role::Predict);
+        let fitted = result.tally(Role::Fit).iter().sum();
+        let [same, ..] = result.tally(Role::Recompute);
+        let claims = |holds| result.claims.iter().filter(|c| c.holds == holds).count();
+        let [hold, fail, undecided] = [Some(true), Some(false), None].map(claims);
+        let row = [good, fair, missed, fitted, same, hold, fail, undecided];
+        total.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        grid.rows.push(cells(&result.experiment, row));
+    }
+    grid.rows.push(cells("all", total));
+    grid
+}
+
+fn cells(name: &str, counts: [usize; 8]) -> Vec<String> {
+    std::iter::once(name.to_owned()).chain(counts.map(|n| n.to_string())).collect()
 }
 
 fn conditions(result: &Reproduction) -> String {
@@ -132,4 +182,63 @@ fn parameters(result: &Reproduction) -> String {
         );
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(role: Role, grade: Grade) -> Compared {
+        Compared {
+            metric: "m".into(),
+            place: "p".into(),
+            published: Some(1.0),
+            published_stddev: None,
+            simulated: Some(1.0),
+            simulated_stddev: None,
+            error: Some(0.0),
+            role,
+            grade,
+            note: None,
+        }
+    }
+
+    fn claim(holds: Option<bool>) -> Judged {
+        Judged { id: 1, text: "t".into(), holds, evidence: "e".into() }
+    }
+
+    fn result(name: &str, figures: Vec<Compared>, claims: Vec<Judged>) -> Reproduction {
+        Reproduction { experiment: name.into(), figures, claims, ..Reproduction::default() }
+    }
+
+    #[test]
+    fn the_last_table_counts_figures_and_claims_and_adds_them_up() {
+        use Grade::{Fair, Good, Missed};
+        let first = vec![
+            figure(Role::Predict, Good),
+            figure(Role::Predict, Fair),
+            figure(Role::Predict, Missed),
+            figure(Role::Fit, Missed),
+        ];
+        let second = vec![figure(Role::Recompute, Good), figure(Role::Recompute, Missed)];
+        let all = Reproductions::new(vec![
+            result("one", first, vec![claim(Some(true)), claim(None)]),
+            result("two", second, vec![claim(Some(false))]),
+        ]);
+        assert_eq!(all.verdict(), Some(false));
+        let grid = summary(&all.experiments);
+        let rows: Vec<String> = grid.rows.iter().map(|r| r.join(" ")).collect();
+        assert_eq!(rows, ["one 1 1 1 1 0 1 0 1", "two 0 0 0 0 1 0 1 0", "all 1 1 1 1 1 1 1 1"]);
+        let text = super::super::text(&reproductions(&all));
+        assert!(text.contains("(1) DOES NOT HOLD: t") && text.contains("computed again"), "{text}");
+        let undecided = Reproductions::new(vec![result("one", Vec::new(), vec![claim(None)])]);
+        assert_eq!(undecided.verdict(), None);
+        assert_eq!(Reproductions::new(Vec::new()).verdict(), Some(true));
+    }
+
+    #[test]
+    fn an_experiment_that_only_computes_again_does_not_speak_of_predictions() {
+        let only = result("x", vec![figure(Role::Recompute, Grade::Good)], Vec::new());
+        assert_eq!(tally(&only), "Computed again: 1 of 1 are the same in every printed digit.");
+    }
 }
