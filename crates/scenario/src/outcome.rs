@@ -67,6 +67,60 @@ pub struct DomainOutcome {
     pub locks: Vec<LockOutcome>,
     /// Tasks.
     pub tasks: Vec<TaskOutcome>,
+    /// Cache lines with locks among other data, and what holders met there; empty if every lock has a
+    /// line of its own by the workload's nature.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LineOutcome>,
+    /// What `vmstat` printed, if it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vmstat: Vec<VmstatLine>,
+    /// What its disk did, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskOutcome>,
+}
+
+/// What the holders of locks met at a cache line of the kernel's data: their accesses to the data in
+/// it, and the stores that release a lock in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LineOutcome {
+    /// What lies in it, in order of addresses.
+    pub names: Vec<String>,
+    /// Accesses by holders.
+    pub accesses: u64,
+    /// Accesses that found the line elsewhere, or shared when it was to be written.
+    pub misses: u64,
+    /// Time that these took.
+    pub stalled: Picos,
+}
+
+/// A line of `vmstat`. The times are as the kernel's ticks charged them, summed over all vCPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmstatLine {
+    /// When it was printed.
+    pub at: Picos,
+    /// Tasks that run or could, at that moment.
+    pub running: u32,
+    /// Tasks that sleep for the disk, at that moment.
+    pub blocked: u32,
+    /// Pages that went to the disk since the line before.
+    pub pages_out: u64,
+    /// User time since then.
+    pub user: Picos,
+    /// Kernel time since then.
+    pub system: Picos,
+}
+
+/// What a disk did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskOutcome {
+    /// Pages written.
+    pub pages: u64,
+    /// Times that it went for something.
+    pub requests: u64,
+    /// Requests that began elsewhere than the last one ended.
+    pub seeks: u64,
+    /// Time that it was busy.
+    pub busy: Picos,
 }
 
 /// What a vCPU did.

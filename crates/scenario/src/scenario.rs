@@ -1,6 +1,6 @@
 //! The scenario: hosts, domains, locks, workload, lengths. All times are integer picoseconds.
 
-use crate::Event;
+use crate::{Dbench, Disk, Event};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -330,6 +330,8 @@ pub struct Kernel {
     /// A tick preempts a task that is ahead of the first waiting one by more than this. A task
     /// that slept is owed at most four slices.
     pub slice: Picos,
+    /// Time between two lines of `vmstat`; `None`: it does not run.
+    pub vmstat: Option<Picos>,
 }
 
 impl Default for Kernel {
@@ -342,6 +344,7 @@ impl Default for Kernel {
             tick_work: 2 * US,
             wakeup_granularity: 30 * MS,
             slice: 15 * MS,
+            vmstat: None,
         }
     }
 }
@@ -368,6 +371,8 @@ pub enum Workload {
     Ping(Ping),
     /// Clients of a database.
     Pgbench(Pgbench),
+    /// Clients of a file server.
+    Dbench(Dbench),
 }
 
 /// Threads that take one lock again and again.
@@ -593,13 +598,22 @@ pub struct KernelLock {
 }
 
 impl Workload {
+    /// The disk that it writes to, if it has one.
+    #[must_use]
+    pub fn disk(&self) -> Option<&Disk> {
+        match self {
+            Workload::Dbench(w) => Some(&w.disk),
+            _ => None,
+        }
+    }
+
     /// Runs until the limit: has no end of its own.
     #[must_use]
     pub fn is_endless(&self) -> bool {
         match self {
             Workload::LockLoop(w) => w.count == 0,
             Workload::BurnWait(w) => w.count == 0,
-            Workload::Kernbench(_) => false,
+            Workload::Kernbench(_) | Workload::Dbench(_) => false,
             Workload::Schedbench(_) => true,
             Workload::Phases(w) => w.count == 0,
             Workload::Count(_) | Workload::Pft(_) => false,

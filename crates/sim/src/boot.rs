@@ -5,11 +5,12 @@ use crate::admin;
 use crate::events;
 use crate::guest::{Guest, LockKinds};
 use crate::host::Pcpu;
-use crate::memory::Memory;
+use crate::memory::{LINE, Memory};
 use crate::speed::Socket;
 use crate::vcpu::Vcpu;
 use crate::world::World;
-use overspin_scenario::{Picos, Scenario};
+use overspin_scenario::{Domain, Picos, Scenario};
+use overspin_workload::layout;
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// Time between two vCPUs that come up, so that a scheduling pass fits in between.
@@ -27,10 +28,12 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         .enumerate()
         .map(|(id, (guest, index))| Vcpu::new(id as u32, guest, index))
         .collect();
-    // Room for each lock's line, and for the per-CPU records of the lock algorithms.
+    // Room for each lock's line, the data beside locks, and the locks' per-CPU records.
     let named: usize =
         scenario.domains.iter().map(|d| overspin_workload::lock_names(&d.workload).len()).sum();
-    let lines = 4096 + 2 * named + 32 * vcpus.len();
+    let data = |d: &Domain| layout::<u8, usize>(&d.workload).map_or(0, |l| l.size.div_ceil(LINE));
+    let data: usize = scenario.domains.iter().map(data).sum();
+    let lines = 4096 + 2 * named + data + 32 * vcpus.len();
     Ok(World {
         now: Cell::new(0),
         horizon: Cell::new(0),

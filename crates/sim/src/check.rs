@@ -3,8 +3,8 @@
 
 use crate::SimError;
 use overspin_scenario::{
-    Again, Costs, Distribution, Domain, Host, KernelLock, MS, NS, Picos, SEC, Scenario, Step, US,
-    Workload,
+    Again, Costs, Dbench, Distribution, Domain, Host, KernelLock, MS, NS, Picos, SEC, Scenario,
+    Step, US, Workload,
 };
 use overspin_sched::Topology;
 
@@ -17,6 +17,8 @@ const LONGEST_WINDOW: Picos = 10 * MS;
 /// Tasks that may exist at a time, idle tasks of vCPUs included. Each has a stack of two mappings,
 /// and Linux gives a process 65,530 (`vm.max_map_count`).
 const MOST_TASKS: u64 = 30_000;
+/// Pages of all files of a dbench, each of which takes some bytes here.
+const MOST_PAGES: u64 = 100_000_000;
 /// Most ticks a second.
 const MOST_HZ: u32 = 10_000;
 
@@ -138,6 +140,11 @@ fn domain(d: &Domain) -> Result<(), SimError> {
     }
     let work = [("task_switch", kernel.task_switch), ("tick_work", kernel.tick_work)];
     at_most(&name, &work, LONGEST_COST)?;
+    if kernel.vmstat.is_some_and(|interval| !(MS..=LONGEST).contains(&interval)) {
+        return bad(format!(
+            "{name}: vmstat may print at most once in 1 ms, and must once in 1000 h"
+        ));
+    }
     let limits = [("wakeup_granularity", kernel.wakeup_granularity), ("slice", kernel.slice)];
     at_most(&name, &limits, 10 * SEC)?;
     match &d.workload {
@@ -196,6 +203,7 @@ fn domain(d: &Domain) -> Result<(), SimError> {
             }
             Ok(())
         }
+        Workload::Dbench(w) => dbench(&name, w),
         Workload::Schedbench(w) => {
             if w.report_interval == 0 {
                 return bad(format!("{name}: the report interval is 0: time would stand still"));
@@ -225,6 +233,30 @@ fn locks(domain: &str, locks: &[KernelLock]) -> Result<(), SimError> {
     Ok(())
 }
 
+fn dbench(name: &str, w: &Dbench) -> Result<(), SimError> {
+    let times = [
+        ("user", w.user),
+        ("copy", w.copy),
+        ("directory", w.sections.directory),
+        ("name", w.sections.name),
+        ("pagecache", w.sections.pagecache),
+        ("pagemap_lru", w.sections.pagemap_lru),
+        ("lru_list", w.sections.lru_list),
+        ("kmap", w.sections.kmap),
+        ("seek", w.disk.seek),
+        ("page", w.disk.page),
+    ];
+    at_most(name, &times, SEC)?;
+    let pages = u128::from(w.clients) * u128::from(w.files) * u128::from(w.pages);
+    if pages > MOST_PAGES.into() {
+        return bad(format!("{name}: {pages} pages in all; at most {MOST_PAGES} are possible"));
+    }
+    if w.disk.request == 0 || w.disk.page == 0 {
+        return bad(format!("{name}: the disk would write nothing, or write it in no time"));
+    }
+    Ok(())
+}
+
 /// Tasks of a domain that may exist at a time.
 fn most_tasks(d: &Domain) -> u64 {
     let started = match &d.workload {
@@ -235,6 +267,7 @@ fn most_tasks(d: &Domain) -> u64 {
         | Workload::BurnWait(_)
         | Workload::Schedbench(_)
         | Workload::Phases(_) => d.vcpus.into(),
+        Workload::Dbench(w) => 1 + u64::from(w.clients),
         // `make`, and for each unit under way a driver, a compiler and an assembler.
         Workload::Kernbench(w) => 1 + 3 * u64::from(w.jobs.min(w.units)),
         Workload::Count(_) | Workload::Ping(_) => 1,

@@ -88,6 +88,8 @@ impl World {
                     }
                     Err(at) => self.push_timer(timer, at),
                 },
+                Event::Disk { guest } => self.guest(guest).disk_event(self),
+                Event::Vmstat { guest } => self.guest(guest).vmstat_event(self),
                 Event::Governor => self.govern(),
                 Event::Watchdog => {
                     let stuck = progress_seen == self.progress.get() && self.stuck();

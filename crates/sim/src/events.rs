@@ -26,6 +26,10 @@ pub(crate) enum Event {
     Switched { pcpu: u32 },
     /// A pCPU enters its scheduler.
     Softirq { pcpu: u32, epoch: u32 },
+    /// The disk of a guest has written something.
+    Disk { guest: u32 },
+    /// A guest's `vmstat` prints a line.
+    Vmstat { guest: u32 },
     /// Look how much of each socket is used.
     Governor,
     /// Look for a deadlock.
@@ -48,9 +52,10 @@ impl Event {
             | Event::Change { .. }
             | Event::Boot { .. }
             | Event::Switched { .. }
+            | Event::Disk { .. }
             | Event::Governor => 4,
             Event::Softirq { .. } => 5,
-            Event::Watchdog => 6,
+            Event::Watchdog | Event::Vmstat { .. } => 6,
             Event::Limit => 7,
         }
     }

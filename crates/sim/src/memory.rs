@@ -15,7 +15,7 @@
 
 use overspin_scenario::{Costs, Host, Picos};
 use std::alloc::Layout;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
 /// Bytes of a cache line.
@@ -148,6 +148,18 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(place, len) }
     }
 
+    /// Reserves a region for values at given offsets (see [`Region::put`]). It begins a line.
+    ///
+    /// # Panics
+    /// As [`Memory::place`].
+    pub(crate) fn region(&self, size: usize, align: usize) -> Region<'_> {
+        let align = align.max(LINE);
+        let at = (self.base + self.used.get()).next_multiple_of(align) - self.base;
+        assert!(at + size <= self.layout.size(), "the simulated memory is full");
+        self.used.set((at + size).next_multiple_of(LINE));
+        Region { memory: self, at, size, taken: RefCell::default() }
+    }
+
     /// The line of a cell, `None` if the cell is not in the arena (private data: always a hit).
     #[inline]
     pub(crate) fn line_of<T>(&self, cell: &T) -> Option<usize> {
@@ -256,6 +268,41 @@ impl Memory {
         let owner = self.lines[line].owner.get();
         let transfer = if owner == NONE { self.cross_core } else { self.distance(owner, pcpu) };
         now + transfer + position * self.cross_core / SERVICE_PART
+    }
+}
+
+/// A part of the arena that is filled value by value.
+#[derive(Debug)]
+pub(crate) struct Region<'a> {
+    memory: &'a Memory,
+    at: usize,
+    size: usize,
+    /// Offsets of the values that are there, and of what is behind each.
+    taken: RefCell<Vec<(usize, usize)>>,
+}
+
+impl Region<'_> {
+    /// Moves `value` to an offset. The same is to be said of drops and lifetimes as for
+    /// [`Memory::place`].
+    ///
+    /// # Panics
+    /// If the value does not fit, overlaps another one, or the offset does not suit its type: offsets
+    /// are those of the fields of a struct.
+    pub(crate) fn put<T>(&self, offset: usize, value: T) -> &'static T {
+        let end = offset + size_of::<T>();
+        let mut taken = self.taken.borrow_mut();
+        let free = taken.iter().all(|(first, behind)| end <= *first || *behind <= offset);
+        assert!(free && end <= self.size, "fields do not overlap");
+        let place = self.memory.base + self.at + offset;
+        assert!(place.is_multiple_of(align_of::<T>()), "fields are aligned");
+        taken.push((offset, end));
+        let place = place as *mut T;
+        // SAFETY: inside the arena, aligned, and nobody else was given these bytes, by the assertions
+        // here and in `region`.
+        unsafe {
+            place.write(value);
+            &*place
+        }
     }
 }
 

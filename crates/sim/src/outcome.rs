@@ -1,7 +1,7 @@
 //! What came out of a run.
 
 use crate::engine::Stop;
-use crate::guest::Guest;
+use crate::guest::{Drive, Guest};
 use crate::vcpu::Op;
 use crate::world::World;
 use overspin_scenario::{
@@ -95,5 +95,8 @@ fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
                 ended: t.ended.get(),
             })
             .collect(),
+        lines: guest.data.outcome(),
+        vmstat: guest.vmstat_lines(world.now.get()),
+        disk: guest.disk.as_ref().map(Drive::outcome),
     }
 }

@@ -44,6 +44,7 @@ pub(crate) enum Reason {
 pub(crate) const IRQ_TIMER: u32 = 1;
 pub(crate) const IRQ_RESCHED: u32 = 2;
 pub(crate) const IRQ_NOTIFY: u32 = 4;
+pub(crate) const IRQ_DISK: u32 = 8;
 
 /// What a vCPU spins on. The pointers are to the suspended coroutine's stack.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,9 @@ pub type Program = Box<dyn FnOnce(&dyn Env)>;
 /// Number of a named kernel lock, in the order of [`crate::lock_names`].
 pub type LockId = usize;
 
+/// Number of a word of the kernel's data, in the order of [`Layout::words`](crate::Layout).
+pub type WordId = usize;
+
 /// A counting semaphore on which tasks sleep; made by [`Env::semaphore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Semaphore(pub usize);
@@ -41,6 +44,17 @@ pub trait Env {
     fn sleep(&self, time: Picos);
     /// Takes a lock, computes for `work` in kernel mode, releases it.
     fn section(&self, lock: LockId, how: LockUse, work: Picos);
+    /// Takes a lock, which this task releases.
+    fn acquire(&self, lock: LockId, how: LockUse);
+    /// Releases a lock that this task has taken.
+    fn release(&self, lock: LockId);
+    /// Reads a word of the kernel's data; the caller holds the lock that protects it.
+    fn read(&self, word: WordId) -> usize;
+    /// Writes a word of the kernel's data; the caller holds the lock that protects it.
+    fn write(&self, word: WordId, value: usize);
+    /// Writes pages to the disk, and sleeps until all are there. A page is not written twice at a
+    /// time.
+    fn write_out(&self, pages: &[u64]);
     /// Starts a task near this one, or on the given vCPU.
     fn spawn(&self, name: String, vcpu: Option<u32>, program: Program);
     /// A new semaphore.

@@ -9,9 +9,11 @@
 
 mod burnwait;
 mod count;
+mod dbench;
 mod env;
 mod kernbench;
 mod kernel;
+mod layout;
 mod lockloop;
 mod pft;
 mod pgbench;
@@ -20,7 +22,8 @@ mod ping;
 mod random;
 mod schedbench;
 
-pub use env::{Env, LockId, LockUse, Mode, Program, Semaphore};
+pub use env::{Env, LockId, LockUse, Mode, Program, Semaphore, WordId};
+pub use layout::{Layout, layout};
 pub use random::Random;
 
 use overspin_scenario::{Kernbench, Pft, Pgbench, Workload};
@@ -47,6 +50,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
     pft::INFO,
     ping::INFO,
     pgbench::INFO,
+    dbench::INFO,
 ];
 
 /// Names of the kernel locks that a workload uses, in the order of their [`LockId`].
@@ -64,6 +68,7 @@ pub fn lock_names(workload: &Workload) -> Vec<String> {
         | Workload::Pgbench(Pgbench { locks, .. }) => {
             locks.iter().map(|l| l.name.clone()).collect()
         }
+        Workload::Dbench(_) => dbench::LOCKS.iter().map(|name| (*name).into()).collect(),
     }
 }
 
@@ -81,5 +86,6 @@ pub fn start(workload: &Workload, vcpus: u32) -> Vec<(String, Option<u32>, Progr
         Workload::Pft(w) => pft::start(w),
         Workload::Ping(w) => ping::start(w),
         Workload::Pgbench(w) => pgbench::start(w, vcpus),
+        Workload::Dbench(w) => dbench::start(w),
     }
 }

@@ -3,7 +3,7 @@
 use super::{Guest, SemaphoreState, TaskRef, TaskState};
 use crate::world::World;
 use overspin_scenario::{NS, Picos, WorkerReport};
-use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore};
+use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, WordId};
 
 /// A task's view of its guest.
 #[derive(Debug)]
@@ -48,6 +48,27 @@ impl Env for TaskEnv<'_> {
             self.world.burn(work);
         }
         self.guest.bank.release(self.world, lock);
+    }
+
+    fn acquire(&self, lock: LockId, how: LockUse) {
+        self.guest.bank.acquire(self.world, lock, how);
+    }
+
+    fn release(&self, lock: LockId) {
+        let release = || self.guest.bank.release(self.world, lock);
+        self.guest.data.releasing(self.world, lock, release);
+    }
+
+    fn read(&self, word: WordId) -> usize {
+        self.guest.data.read(self.world, word)
+    }
+
+    fn write(&self, word: WordId, value: usize) {
+        self.guest.data.write(self.world, word, value);
+    }
+
+    fn write_out(&self, pages: &[u64]) {
+        self.guest.write_out(self.world, self.task, pages);
     }
 
     fn spawn(&self, name: String, vcpu: Option<u32>, program: Program) {

@@ -1,11 +1,12 @@
 //! The kernel's locks: real lock objects of one kind in simulated memory, with statistics.
 
-use crate::cell::SimPlatform;
+use super::data::KernelData;
+use crate::cell::{SimCell, SimPlatform};
 use crate::memory::NONE;
 use crate::world::World;
 use hdrhistogram::Histogram;
 use overspin_locks::{CapacityError, LockVisitor, RawLock, Tuning};
-use overspin_scenario::{LockOutcome, NS, Picos, TraceEvent};
+use overspin_scenario::{LockOutcome, NS, Picos, TraceEvent, Workload};
 use overspin_workload::LockUse;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::Debug;
@@ -105,9 +106,11 @@ pub(crate) struct MakeBank<'a> {
     pub count: usize,
     pub cpus: usize,
     pub tuning: Tuning,
+    /// Whose kernel it is: some have locks among other data.
+    pub workload: &'a Workload,
 }
 
-pub(crate) type Made = Result<Box<dyn LockBank>, CapacityError>;
+pub(crate) type Made = Result<(Box<dyn LockBank>, KernelData), CapacityError>;
 /// The kinds of locks that a run knows: makes the bank of a kind by its name, `None` if there is no
 /// such kind.
 pub(crate) type LockKinds = dyn Fn(&str, MakeBank<'_>) -> Option<Made>;
@@ -115,9 +118,18 @@ pub(crate) type LockKinds = dyn Fn(&str, MakeBank<'_>) -> Option<Made>;
 impl LockVisitor<SimPlatform> for MakeBank<'_> {
     type Output = Made;
     fn visit<L: RawLock<SimPlatform> + 'static>(self) -> Self::Output {
+        let memory = &self.world.memory;
+        let layout = overspin_workload::layout::<L, SimCell<usize>>(self.workload);
+        let region = layout.as_ref().map(|l| (l, memory.region(l.size, l.align)));
+        let place = |i: usize| match &region {
+            Some((layout, region)) if i < layout.locks.len() => {
+                region.put(layout.locks[i].1, L::new())
+            }
+            _ => memory.place(L::new()),
+        };
         let entries = (0..self.count)
-            .map(|_| Entry::<L> {
-                lock: self.world.memory.place(L::new()),
+            .map(|i| Entry::<L> {
+                lock: place(i),
                 token: Cell::new(None),
                 irqs: Cell::new(None),
                 holder: Cell::new(NONE),
@@ -126,7 +138,8 @@ impl LockVisitor<SimPlatform> for MakeBank<'_> {
                 counters: Counters::default(),
             })
             .collect();
-        Ok(Box::new(Bank { shared: L::shared(self.cpus, self.tuning)?, entries }))
+        let data = region.map_or_else(KernelData::default, |(l, r)| KernelData::new(l, &r));
+        Ok((Box::new(Bank { shared: L::shared(self.cpus, self.tuning)?, entries }), data))
     }
 }
 

@@ -10,6 +10,8 @@
 //! once, however many periods have passed; those are charged to nobody.
 
 mod balance;
+mod data;
+mod disk;
 mod env;
 mod locks;
 mod report;
@@ -17,17 +19,21 @@ mod runqueue;
 mod sleep;
 mod task;
 mod tick;
+mod vmstat;
 
+use data::KernelData;
+pub(crate) use disk::Drive;
 pub(crate) use env::TaskEnv;
 use locks::LockBank;
 pub(crate) use locks::{LockKinds, Made, MakeBank};
 use runqueue::RunQueue;
 use task::TaskState;
 pub(crate) use task::{Task, TaskRef};
+use vmstat::Vmstat;
 
 use crate::SimError;
 use crate::memory::NONE;
-use crate::vcpu::{IRQ_NOTIFY, IRQ_RESCHED, IRQ_TIMER, Vcpu};
+use crate::vcpu::{IRQ_DISK, IRQ_NOTIFY, IRQ_RESCHED, IRQ_TIMER, Vcpu};
 use crate::world::World;
 use overspin_locks::Tuning;
 use overspin_scenario::{Domain, Picos, SEC};
@@ -53,6 +59,10 @@ pub(crate) struct Guest {
     pub vcpus: u32,
     pub domain: Domain,
     bank: Box<dyn LockBank>,
+    /// What lies beside its locks.
+    pub data: KernelData,
+    pub disk: Option<Drive>,
+    pub vmstat: Vmstat,
     /// Locks of the workload; the runqueue locks follow, one for each vCPU.
     pub named_locks: Vec<String>,
     // The boxes matter: `TaskRef` points at the tasks, and the vector grows.
@@ -88,8 +98,9 @@ impl Guest {
             count: named_locks.len() + domain.vcpus as usize,
             cpus: domain.vcpus as usize,
             tuning: Tuning { spin_budget: domain.spin_budget, nopvspin: domain.nopvspin },
+            workload: &domain.workload,
         };
-        let bank = kinds(&domain.lock, make)
+        let (bank, data) = kinds(&domain.lock, make)
             .ok_or_else(|| SimError::UnknownLock {
                 domain: domain.name.clone(),
                 lock: domain.lock.clone(),
@@ -104,7 +115,10 @@ impl Guest {
             vcpus: domain.vcpus,
             domain: domain.clone(),
             bank,
+            data,
             named_locks,
+            disk: domain.workload.disk().map(Drive::new),
+            vmstat: Vmstat::default(),
             tasks: RefCell::new(Vec::new()),
             idle: (0..domain.vcpus).map(|i| Task::idle(id, format!("idle/{i}"))).collect(),
             queues: (0..domain.vcpus).map(|_| RunQueue::default()).collect(),
@@ -134,6 +148,7 @@ impl Guest {
             queue.place(vcpu, task, &self.queues, 0);
             queue.insert(task);
         }
+        self.start_vmstat(world);
     }
 
     fn new_task(
@@ -196,6 +211,9 @@ impl Guest {
             if pending & IRQ_TIMER != 0 {
                 self.timer_interrupt(world);
             }
+            if pending & IRQ_DISK != 0 {
+                self.disk_interrupt(world);
+            }
             if pending & IRQ_RESCHED != 0 {
                 self.queue(world.cpu()).need_resched.set(true);
             }
@@ -232,8 +250,9 @@ impl Guest {
         !self.is_idle(v) && v.lock_wanted.get() == NONE
     }
 
-    /// No task of this guest sleeps for a time.
+    /// No task of this guest sleeps for a time, or for a disk that is at work.
     pub(crate) fn nobody_sleeps_for_a_time(&self) -> bool {
         self.queues.iter().all(|q| q.sleepers.borrow().is_empty())
+            && self.disk.as_ref().is_none_or(|d| !d.is_busy())
     }
 }

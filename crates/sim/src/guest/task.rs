@@ -21,6 +21,8 @@ pub(crate) enum TaskState {
     Runnable,
     /// Waits for a semaphore.
     Waiting,
+    /// Waits for the disk.
+    Blocked,
     /// Waits for a time.
     Sleeping,
     /// Has ended.

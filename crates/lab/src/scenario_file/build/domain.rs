@@ -3,15 +3,15 @@
 use super::Result;
 use super::pools::{can_run, pool_of, scheduler_of};
 use crate::names;
-use crate::scenario_file::keys::{DISTRIBUTIONS, WORKLOAD_KINDS};
+use crate::scenario_file::keys::{DISTRIBUTIONS, PLACEMENTS, WORKLOAD_KINDS};
 use crate::scenario_file::params;
 use crate::scenario_file::quantity::{parse_cpus, parse_time};
 use crate::scenario_file::reader::Reader;
 use crate::scenario_file::tree::{Node, Value};
 use crate::schedbench::WorkerArgs;
 use overspin_scenario::{
-    BurnWait, Count, Distribution, Domain, Host, Kernbench, Kernel, KernelLock, LockLoop, Pft,
-    Pgbench, Phase, Phases, Ping, Schedbench, Step, Workload,
+    BurnWait, Count, Dbench, Disk, Distribution, Domain, Host, Kernbench, Kernel, KernelLock,
+    LockLoop, Pft, Pgbench, Phase, Phases, Ping, Placement, Schedbench, Sections, Step, Workload,
 };
 use std::collections::BTreeSet;
 
@@ -128,6 +128,7 @@ pub(super) fn kernel(r: &Reader<'_>) -> Result<Kernel> {
         tick_work: r.some_time("tick_work")?,
         wakeup_granularity: r.some_time("wakeup_granularity")?,
         slice: r.some_time("slice")?,
+        vmstat: r.time("vmstat")?,
     })
 }
 
@@ -180,6 +181,7 @@ fn workload(domain: &Reader<'_>) -> Result<Workload> {
             round_trip: r.some_time("round_trip")?,
             work: r.some_time("work")?,
         }),
+        "dbench" => Workload::Dbench(dbench(&r)?),
         _ => Workload::Kernbench(Kernbench {
             jobs: r.u32("jobs")?,
             units: r.u32("units")?,
@@ -242,6 +244,41 @@ fn schedbench_worker(r: &Reader<'_>) -> Result<Schedbench> {
     })?;
     let rate = r.u32("rate")?;
     Ok(Schedbench { report_interval: r.some_time("report_interval")?, ..worker.workload(rate) })
+}
+
+fn dbench(r: &Reader<'_>) -> Result<Dbench> {
+    Ok(Dbench {
+        clients: r.u32("clients")?,
+        files: r.u32("files")?,
+        pages: r.u32("pages")?,
+        operations: r.u32("operations")?,
+        user: r.some_time("user")?,
+        copy: r.some_time("copy")?,
+        dirty_limit: r.u32("dirty_limit")?,
+        placement: match r.name("placement", PLACEMENTS)?.as_str() {
+            "aligned" => Placement::Aligned,
+            _ => Placement::Linked,
+        },
+        sections: match r.table("sections")? {
+            Some(s) => Sections {
+                directory: s.some_time("directory")?,
+                name: s.some_time("name")?,
+                pagecache: s.some_time("pagecache")?,
+                pagemap_lru: s.some_time("pagemap_lru")?,
+                lru_list: s.some_time("lru_list")?,
+                kmap: s.some_time("kmap")?,
+            },
+            None => Sections::default(),
+        },
+        disk: match r.table("disk")? {
+            Some(d) => Disk {
+                seek: d.some_time("seek")?,
+                page: d.some_time("page")?,
+                request: d.u32("request")?,
+            },
+            None => Disk::default(),
+        },
+    })
 }
 
 fn kernel_locks(workload: &Reader<'_>) -> Result<Vec<KernelLock>> {

@@ -80,12 +80,28 @@ pub(crate) const KERNEL: Section = Section {
             Is("15ms"),
             "A tick preempts a task that is ahead of a waiting one by more than this.",
         ),
+        key(
+            "vmstat",
+            time(MS, LONGEST),
+            Means("it does not run"),
+            "Time between two lines of `vmstat`, which is printed with the results.",
+        ),
     ],
 };
 
 /// One section for each workload; the first key of each says which.
-pub(crate) const WORKLOADS: &[&Section] =
-    &[&LOCK_LOOP, &BURN_WAIT, &KERNBENCH, &SCHEDBENCH, &PHASES, &COUNT, &PFT, &PING, &PGBENCH];
+pub(crate) const WORKLOADS: &[&Section] = &[
+    &LOCK_LOOP,
+    &BURN_WAIT,
+    &KERNBENCH,
+    &SCHEDBENCH,
+    &PHASES,
+    &COUNT,
+    &PFT,
+    &PING,
+    &PGBENCH,
+    &DBENCH,
+];
 
 /// Words that `kind` takes, in the order of [`WORKLOADS`].
 pub(crate) const WORKLOAD_KINDS: &[&str] = &[
@@ -98,10 +114,14 @@ pub(crate) const WORKLOAD_KINDS: &[&str] = &[
     "pft",
     "ping",
     "pgbench",
+    "dbench",
 ];
 
 /// How a time varies around its mean.
 pub(crate) const DISTRIBUTIONS: &[&str] = &["fixed", "exponential"];
+
+/// Where locks lie.
+pub(crate) const PLACEMENTS: &[&str] = &["linked", "aligned"];
 
 const KIND: Key = key("kind", Choice(WORKLOAD_KINDS), Required, "Which workload.");
 const THREADS: Key =
@@ -344,5 +364,78 @@ pub(crate) const KERNEL_LOCK: Section = Section {
             Is("false"),
             "Interrupts are off while it is held and waited for.",
         ),
+    ],
+};
+
+pub(crate) const DBENCH: Section = Section {
+    heading: "[domain.workload] with kind = \"dbench\"",
+    doc: "Clients of a file server that make files, read and write them, and remove them, over a page \
+          cache, five global locks and a disk.",
+    keys: &[
+        KIND,
+        key("clients", integer(1, 10_000), Required, "N of `dbench N`."),
+        key(
+            "files",
+            integer(1, 1_000_000),
+            Is("100"),
+            "Files that each client makes, and removes at the end.",
+        ),
+        key("pages", integer(1, 1_000_000), Is("10"), "Pages of each file, 4 KiB each."),
+        key(
+            "operations",
+            integer(0, u32::MAX as u64),
+            Is("10000"),
+            "Reads and writes of each client between, all in the page cache.",
+        ),
+        key("user", time(0, SEC), Is("10us"), "Mean user time of such an operation (exponential)."),
+        key(
+            "copy",
+            time(0, SEC),
+            Is("10us"),
+            "Mean kernel time of an operation on a page outside of locks (exponential).",
+        ),
+        key(
+            "dirty_limit",
+            integer(0, u32::MAX as u64),
+            Is("10000"),
+            "Pages that may be dirty; who makes more dirty writes some to the disk, and waits.",
+        ),
+        key(
+            "placement",
+            Choice(PLACEMENTS),
+            Is("linked"),
+            "Where the locks lie among the kernel's data: as linked, or each in a cache line of its own.",
+        ),
+        key("sections", Table(&DBENCH_SECTIONS), Means("as below"), "Times of critical sections."),
+        key("disk", Table(&DISK), Means("as below"), "The disk."),
+    ],
+};
+
+pub(crate) const DBENCH_SECTIONS: Section = Section {
+    heading: "[domain.workload.sections]",
+    doc: "Mean times of dbench's critical sections (exponential), without waiting for cache lines.",
+    keys: &[
+        key("directory", COST, Is("10us"), "`kernel_flag`, to make or remove a file."),
+        key("name", COST, Is("5us"), "`kernel_flag`, to look a name up."),
+        key("pagecache", COST, Is("1us"), "`pagecache_lock`, to find, add or remove a page."),
+        key("pagemap_lru", COST, Is("1us"), "`pagemap_lru_lock`, to move a page between lists."),
+        key("lru_list", COST, Is("2us"), "`lru_list_lock`, to move a buffer between lists."),
+        key("kmap", COST, Is("500ns"), "`kmap_lock`, to map a page or to give the mapping back."),
+    ],
+};
+
+pub(crate) const DISK: Section = Section {
+    heading: "[domain.workload.disk]",
+    doc: "The disk of a guest: it serves its queue from low to high addresses, pages that follow each \
+          other at one go. The defaults are a SCSI disk of 2001.",
+    keys: &[
+        key(
+            "seek",
+            COST,
+            Is("8ms"),
+            "To get to a page that does not follow the last one, rotation included.",
+        ),
+        key("page", time(NS, SEC), Is("200us"), "To write a page of 4 KiB."),
+        key("request", integer(1, 1_000_000), Is("32"), "Most pages that are written at one go."),
     ],
 };

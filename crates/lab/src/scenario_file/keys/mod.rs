@@ -4,11 +4,12 @@
 
 mod domain;
 
-pub(crate) use domain::{DISTRIBUTIONS, DOMAIN, KERNEL, WORKLOAD_KINDS};
+pub(crate) use domain::{DISTRIBUTIONS, DOMAIN, KERNEL, PLACEMENTS, WORKLOAD_KINDS};
 
 use super::quantity::LONGEST;
 use domain::{
-    BURN_WAIT, COUNT, KERNBENCH, KERNEL_LOCK, LOCK_LOOP, PFT, PGBENCH, PHASES, PING, SCHEDBENCH,
+    BURN_WAIT, COUNT, DBENCH, DBENCH_SECTIONS, DISK, KERNBENCH, KERNEL_LOCK, LOCK_LOOP, PFT,
+    PGBENCH, PHASES, PING, SCHEDBENCH,
 };
 use overspin_scenario::{MS, NS, Picos, SEC, US};
 
@@ -470,6 +471,9 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &PFT,
     &PING,
     &PGBENCH,
+    &DBENCH,
+    &DBENCH_SECTIONS,
+    &DISK,
     &EVENT,
     &VARY,
 ];

@@ -1,0 +1,146 @@
+//! A guest's disk: a queue of pages, served in one direction, neighbours at one go.
+//!
+//! The elevator takes the page with the lowest address at or after where the disk is, or the lowest of
+//! all if there is none, together with the queued pages that follow it without a gap, up to the most of
+//! a request. So a disk with much to choose from seeks little: `n` pages in `k` runs take
+//! `k * seek + n * page`, and one of the runs no seek if it begins where the disk is.
+//!
+//! The drive goes from one request to the next by itself; the interrupt of a request goes to one vCPU
+//! after another, and wakes the tasks whose last page was in it.
+
+use super::{Guest, TaskRef, TaskState};
+use crate::events::Event;
+use crate::memory::NONE;
+use crate::vcpu::IRQ_DISK;
+use crate::world::World;
+use overspin_scenario::{Disk, DiskOutcome, Picos};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a task writes at one time.
+#[derive(Debug)]
+struct Batch {
+    task: TaskRef,
+    left: usize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// Pages that wait, with their batch.
+    waiting: BTreeMap<u64, usize>,
+    /// Batches of the pages that are being written; empty if the drive is idle.
+    writing: Vec<usize>,
+    batches: BTreeMap<usize, Batch>,
+    next_batch: usize,
+    /// Page behind the last that was written.
+    head: u64,
+    done: DiskOutcome,
+}
+
+/// A disk.
+#[derive(Debug)]
+pub(crate) struct Drive {
+    disk: Disk,
+    queue: RefCell<Queue>,
+    /// Tasks whose pages are all there, for the interrupt handler.
+    finished: RefCell<VecDeque<TaskRef>>,
+    /// vCPU that takes the next interrupt.
+    next_vcpu: Cell<u32>,
+}
+
+impl Drive {
+    pub(crate) fn new(disk: &Disk) -> Self {
+        Self {
+            disk: disk.clone(),
+            queue: RefCell::default(),
+            finished: RefCell::default(),
+            next_vcpu: Cell::new(0),
+        }
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.queue.borrow().writing.is_empty()
+    }
+
+    pub(crate) fn outcome(&self) -> DiskOutcome {
+        self.queue.borrow().done.clone()
+    }
+
+    /// Takes the next request off the queue; how long it takes, `None` if nothing waits.
+    fn begin(&self) -> Option<Picos> {
+        let q = &mut *self.queue.borrow_mut();
+        let first = q.waiting.range(q.head..).chain(&q.waiting).next().map(|(page, _)| *page)?;
+        let mut end = first;
+        while end - first < u64::from(self.disk.request)
+            && let Some(batch) = q.waiting.remove(&end)
+        {
+            q.writing.push(batch);
+            end += 1;
+        }
+        let seek = if first == q.head { 0 } else { self.disk.seek };
+        let time = seek + (end - first) * self.disk.page;
+        q.head = end;
+        q.done.pages += end - first;
+        q.done.requests += 1;
+        q.done.seeks += u64::from(seek > 0);
+        q.done.busy += time;
+        Some(time)
+    }
+
+    /// The request is written.
+    fn end(&self) {
+        let q = &mut *self.queue.borrow_mut();
+        for id in q.writing.drain(..) {
+            let batch = q.batches.get_mut(&id).expect("a page belongs to a batch");
+            batch.left -= 1;
+            if batch.left == 0 {
+                self.finished.borrow_mut().push_back(batch.task);
+                q.batches.remove(&id);
+            }
+        }
+    }
+}
+
+impl Guest {
+    /// Queues `pages`, at least one, and sleeps until they are written.
+    pub(super) fn write_out(&self, world: &World, task: TaskRef, pages: &[u64]) {
+        let drive = self.disk.as_ref().expect("a workload that writes has a disk");
+        task.state.set(TaskState::Blocked);
+        {
+            let q = &mut *drive.queue.borrow_mut();
+            let id = q.next_batch;
+            q.next_batch += 1;
+            q.batches.insert(id, Batch { task, left: pages.len() });
+            q.waiting.extend(pages.iter().map(|page| (*page, id)));
+        }
+        if !drive.is_busy() {
+            self.begin_request(world, drive);
+        }
+        self.schedule(world);
+    }
+
+    fn begin_request(&self, world: &World, drive: &Drive) {
+        if let Some(time) = drive.begin() {
+            world.push(world.now.get() + time, Event::Disk { guest: self.id });
+        }
+    }
+
+    /// The drive has written what it was writing.
+    pub(crate) fn disk_event(&self, world: &World) {
+        let drive = self.disk.as_ref().expect("a disk's event");
+        drive.end();
+        self.begin_request(world, drive);
+        let vcpu = drive.next_vcpu.get();
+        drive.next_vcpu.set((vcpu + 1) % self.vcpus);
+        world.deliver(&world.vcpus[(self.first + vcpu) as usize], IRQ_DISK, NONE);
+    }
+
+    /// Handles the disk's interrupt on the current vCPU, interrupts off.
+    pub(super) fn disk_interrupt(&self, world: &World) {
+        let drive = self.disk.as_ref().expect("a disk's interrupt");
+        loop {
+            let Some(task) = drive.finished.borrow_mut().pop_front() else { break };
+            self.wake(world, task, self.idlest(world));
+        }
+    }
+}
