@@ -44,6 +44,8 @@ pub enum Placement {
 pub struct Sections {
     /// `kernel_flag`, to make or remove a file.
     pub directory: Picos,
+    /// `kernel_flag`, to find a place on the disk for a new page.
+    pub block: Picos,
     /// `kernel_flag`, to look a name up.
     pub name: Picos,
     /// `pagecache_lock`, to find, add or remove a page.
@@ -61,6 +63,7 @@ impl Default for Sections {
     fn default() -> Self {
         Self {
             directory: 10 * US,
+            block: 5 * US,
             name: 5 * US,
             pagecache: US,
             pagemap_lru: US,

@@ -79,17 +79,16 @@ pub struct DomainOutcome {
     pub disk: Option<DiskOutcome>,
 }
 
-/// What the holders of locks met at a cache line of the kernel's data: their accesses to the data in
-/// it, and the stores that release a lock in it.
+/// What the holders of locks met at a cache line of the kernel's data, when they worked on data in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LineOutcome {
     /// What lies in it, in order of addresses.
     pub names: Vec<String>,
     /// Accesses by holders.
     pub accesses: u64,
-    /// Accesses that found the line elsewhere, or shared when it was to be written.
+    /// Accesses that took longer than a hit: the line was elsewhere, or shared when it was written.
     pub misses: u64,
-    /// Time that these took.
+    /// Time that all accesses took.
     pub stalled: Picos,
 }
 

@@ -238,6 +238,7 @@ fn dbench(name: &str, w: &Dbench) -> Result<(), SimError> {
         ("user", w.user),
         ("copy", w.copy),
         ("directory", w.sections.directory),
+        ("block", w.sections.block),
         ("name", w.sections.name),
         ("pagecache", w.sections.pagecache),
         ("pagemap_lru", w.sections.pagemap_lru),

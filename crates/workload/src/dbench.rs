@@ -7,6 +7,7 @@
 //! | step | lock | writes |
 //! |---|---|---|
 //! | a file is made or removed | `kernel_flag` | version of the directory, number of inodes |
+//! | a new page gets a place on the disk | `kernel_flag` | nothing |
 //! | a name is looked up | `kernel_flag` | nothing |
 //! | a page is found | `pagecache_lock` | nothing; reads where the hash table is |
 //! | a page is added or removed | `pagecache_lock` | size of the cache |
@@ -19,7 +20,7 @@
 //!
 //! Each section computes half of its time before it touches the words, and half after.
 //!
-//! **Write-back.** Who makes a page dirty when `dirty_limit` pages are, takes the oldest of them and
+//! **Write-back.** Who makes more than `dirty_limit` pages dirty takes the oldest of them and
 //! writes them to the disk before it goes on (`balance_dirty`). So writers pay for the writing, and how
 //! much the disk has to choose from depends on how many write at a time. Pages on a client's part of
 //! the disk follow each other in the order in which they were made.
@@ -114,8 +115,9 @@ impl Client<'_> {
             for page in self.pages_of(file) {
                 self.add_page();
                 self.copy();
-                self.dirty(page);
-                self.balance();
+                if self.dirty(page) > self.w.dirty_limit as usize {
+                    self.balance();
+                }
                 self.back_to_user();
             }
             self.env.item_done();
@@ -198,6 +200,7 @@ impl Client<'_> {
     }
 
     fn add_page(&mut self) {
+        self.section(KERNEL_FLAG, self.w.sections.block, |_| ());
         self.section(PAGECACHE, self.w.sections.pagecache, |env| {
             env.read(Word::PageHashTable as WordId);
             add(env, Word::PageCacheSize, 1);
@@ -210,32 +213,33 @@ impl Client<'_> {
 
     /// Copies between a page, which has to be mapped for that, and the client.
     fn copy(&mut self) {
-        self.section(KMAP, self.w.sections.kmap, |env| add(env, Word::LastMapping, 1));
+        self.section(KMAP, self.w.sections.kmap, |env| {
+            add(env, Word::LastMapping, 1);
+        });
         let time = self.random.exponential(self.w.copy);
         self.env.compute(time, Mode::Kernel);
         self.section(KMAP, self.w.sections.kmap, |_| ());
     }
 
-    fn dirty(&mut self, page: u64) {
+    /// Makes a page dirty; how many are now.
+    fn dirty(&mut self, page: u64) -> usize {
         let buffers = self.buffers;
+        let mut dirty = 0;
         self.section(LRU_LIST, self.w.sections.lru_list, |env| {
             let mut buffers = buffers.borrow_mut();
             buffers.oldest.push_back(page);
             buffers.dirty[page as usize] = true;
             drop(buffers);
-            count_dirty(env, 1);
+            dirty = count_dirty(env, 1);
         });
+        dirty
     }
 
-    /// Writes some pages to the disk if too many are dirty.
+    /// Writes the oldest dirty pages to the disk.
     fn balance(&mut self) {
         let buffers = self.buffers;
-        let limit = self.w.dirty_limit as usize;
         let mut batch = Vec::new();
         self.section(LRU_LIST, self.w.sections.lru_list, |env| {
-            if env.read(Word::NrDirty as WordId) <= limit {
-                return;
-            }
             let mut buffers = buffers.borrow_mut();
             while batch.len() < BATCH
                 && let Some(page) = buffers.oldest.pop_front()
@@ -253,15 +257,16 @@ impl Client<'_> {
     }
 }
 
-/// The list of dirty buffers got so many more; `lru_list_lock` is held.
-fn count_dirty(env: &dyn Env, pages: isize) {
+/// The list of dirty buffers got so many more; `lru_list_lock` is held. Returns how many are on it.
+fn count_dirty(env: &dyn Env, pages: isize) -> usize {
     add(env, Word::DirtyList, 1);
-    add(env, Word::NrDirty, pages);
     add(env, Word::SizeDirty, pages * PAGE as isize);
+    add(env, Word::NrDirty, pages)
 }
 
 /// Adds to a word under its lock. Words of lists stand for a pointer that gets a new value.
-fn add(env: &dyn Env, word: Word, change: isize) {
-    let value = env.read(word as WordId);
-    env.write(word as WordId, value.wrapping_add_signed(change));
+fn add(env: &dyn Env, word: Word, change: isize) -> usize {
+    let value = env.read(word as WordId).wrapping_add_signed(change);
+    env.write(word as WordId, value);
+    value
 }

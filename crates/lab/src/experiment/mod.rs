@@ -4,11 +4,13 @@
 //! To add an experiment: its file, and a line in `BUILT_IN`. A new kind of experiment is a folder
 //! here with a type that is a [`Kind`], and a line in `KINDS`.
 
+pub mod dbench;
 mod file;
 pub mod kernbench;
 pub mod pv_ticket;
 pub mod schedbench;
 
+pub use dbench::Dbench;
 pub use file::{Claim, Head, Parameter, Role};
 pub use kernbench::Kernbench;
 pub use pv_ticket::PvTicket;
@@ -21,7 +23,8 @@ use crate::schedbench::Machine;
 use std::fmt::Debug;
 
 /// Name and text of the experiments that come with the program, oldest first.
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 4] = [
+    ("2001-aligned-locks", include_str!("../../../../experiments/2001-aligned-locks.toml")),
     ("2008-spinlocks", include_str!("../../../../experiments/2008-spinlocks.toml")),
     ("2012-pv-ticketlocks", include_str!("../../../../experiments/2012-pv-ticketlocks.toml")),
     ("2016-schedbench", include_str!("../../../../experiments/2016-schedbench.toml")),
@@ -31,7 +34,8 @@ const BUILT_IN: [(&str, &str); 3] = [
 type Parse = fn(&Document, &str) -> Result<Experiment, ScenarioError>;
 
 /// What a file's `kind` says, and who reads such files.
-const KINDS: [(&str, Parse); 3] = [
+const KINDS: [(&str, Parse); 4] = [
+    ("dbench", |document, text| Ok(Box::new(Dbench::parse(document, text)?))),
     ("kernbench", |document, text| Ok(Box::new(Kernbench::parse(document, text)?))),
     ("pv-ticket", |document, text| Ok(Box::new(PvTicket::parse(document, text)?))),
     ("schedbench", |document, text| Ok(Box::new(Schedbench::parse(document, text)?))),
@@ -90,6 +94,13 @@ pub fn parse(path: &str, text: &str) -> Result<Experiment, ScenarioError> {
 /// If its file is not legal, which a test excludes.
 pub fn schedbench_machine() -> Result<Machine, ScenarioError> {
     Ok(schedbench_2016()?.machine)
+}
+
+/// The 2001 experiment.
+#[cfg(test)]
+pub(crate) fn aligned_2001() -> Result<Dbench, ScenarioError> {
+    let (document, text) = document("2001-aligned-locks").expect("it is built in")?;
+    Dbench::parse(&document, text)
 }
 
 /// The 2008 experiment.

@@ -1,11 +1,14 @@
 //! Reports: a list of blocks, written as text for terminals or as Markdown for documents.
 
 mod chart;
+mod kernel;
 mod map;
 mod reproduction;
 mod run;
 
 pub use chart::bars;
+pub use kernel::{VmstatRow, vmstat_rows};
+pub(crate) use kernel::{lines, lockmeter, vmstat};
 pub use map::map;
 pub use reproduction::{reproduction, reproductions};
 pub use run::run;

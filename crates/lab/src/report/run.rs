@@ -1,6 +1,6 @@
 //! The report of one run: where the time of the host, its vCPUs, locks and tasks went.
 
-use super::{Block, Grid, short};
+use super::{Block, Grid, kernel, short};
 use overspin_scenario::{DomainOutcome, Ending, NS, Outcome, Picos, SEC, Scenario, TaskOutcome};
 use std::collections::BTreeMap;
 
@@ -44,7 +44,13 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
             None => "Did not finish.".into(),
         }));
         blocks.push(Block::Grid(vcpus(domain)));
-        if !domain.locks.is_empty() {
+        if let Some(interval) = scenario.domains.get(i).and_then(|d| d.kernel.vmstat) {
+            blocks.push(Block::Grid(kernel::vmstat(&kernel::vmstat_rows(domain, interval))));
+        }
+        if !domain.lines.is_empty() {
+            blocks.push(Block::Grid(kernel::lockmeter(domain, outcome.elapsed)));
+            blocks.push(Block::Grid(kernel::lines(domain)));
+        } else if !domain.locks.is_empty() {
             blocks.push(Block::Grid(locks(domain)));
         }
         if !domain.tasks.is_empty() {
@@ -66,20 +72,20 @@ fn changes(scenario: &Scenario, outcome: &Outcome) -> Grid {
 }
 
 /// Seconds with a millisecond's digits.
-fn seconds(picos: Picos) -> String {
+pub(super) fn seconds(picos: Picos) -> String {
     format!("{:.3}", picos as f64 / SEC as f64)
 }
 
 /// Microseconds, for locks.
-fn micros(picos: Picos) -> String {
+pub(super) fn micros(picos: Picos) -> String {
     short(picos as f64 / (1000 * NS) as f64)
 }
 
-fn mean(total: Picos, count: u64) -> Picos {
+pub(super) fn mean(total: Picos, count: u64) -> Picos {
     total.checked_div(count).unwrap_or(0)
 }
 
-fn percent(part: u64, whole: u64) -> String {
+pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".into() } else { format!("{:.1}", 100.0 * part as f64 / whole as f64) }
 }
 

@@ -1,17 +1,16 @@
 //! The kernel's data beside its locks: words in simulated memory, where the workload's structs have
 //! them, and what the holders of the locks meet there.
 //!
-//! Counted is each access by a holder to its data, and each operation that releases a lock, with the
-//! time that it took: an access that finds its line at hand takes a hit, one whose line waiters have
-//! taken away takes a transfer, and its turn. Interrupts that come in between count as well; they are
-//! rare. Nothing is counted for locks with lines of their own from the start.
+//! Counted is each access by a holder to its data, with the time that it took: an access that finds its
+//! line at hand takes a hit, one whose line somebody has taken away takes a transfer, and its turn.
+//! Interrupts that come in between count as well; they are rare.
 
 use crate::cell::SimCell;
 use crate::memory::{LINE, Region};
 use crate::world::World;
 use overspin_locks::AtomicCell;
 use overspin_scenario::{LineOutcome, Picos};
-use overspin_workload::{Layout, LockId, WordId};
+use overspin_workload::{Layout, WordId};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -19,8 +18,6 @@ use std::sync::atomic::Ordering::Relaxed;
 #[derive(Debug, Default)]
 pub(crate) struct KernelData {
     words: Vec<Word>,
-    /// Line of each lock that lies among the data.
-    locks: Vec<usize>,
     lines: Vec<Line>,
 }
 
@@ -60,7 +57,6 @@ impl KernelData {
         };
         Self {
             words: layout.words.iter().map(word).collect(),
-            locks: layout.locks.iter().map(|(_, offset)| offset / LINE).collect(),
             lines: (0..layout.size.div_ceil(LINE)).map(line).collect(),
         }
     }
@@ -77,14 +73,6 @@ impl KernelData {
         self.count(world, word.line, || word.cell.store(value, Relaxed));
     }
 
-    /// Runs `release`, which releases a lock.
-    pub(crate) fn releasing(&self, world: &World, lock: LockId, release: impl FnOnce()) {
-        match self.locks.get(lock) {
-            Some(line) => self.count(world, *line, release),
-            None => release(),
-        }
-    }
-
     fn count<R>(&self, world: &World, line: usize, access: impl FnOnce() -> R) -> R {
         let line = &self.lines[line];
         let before = world.now.get();
@@ -92,8 +80,7 @@ impl KernelData {
         let took = world.now.get() - before;
         let costs = &world.scenario.host.costs;
         line.accesses.set(line.accesses.get() + 1);
-        // A release may be an atomic operation. Nothing that is a hit takes longer.
-        if took > costs.cache_hit + costs.atomic {
+        if took > costs.cache_hit {
             line.misses.set(line.misses.get() + 1);
         }
         line.stalled.set(line.stalled.get() + took);

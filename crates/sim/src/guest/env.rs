@@ -55,8 +55,7 @@ impl Env for TaskEnv<'_> {
     }
 
     fn release(&self, lock: LockId) {
-        let release = || self.guest.bank.release(self.world, lock);
-        self.guest.data.releasing(self.world, lock, release);
+        self.guest.bank.release(self.world, lock);
     }
 
     fn read(&self, word: WordId) -> usize {

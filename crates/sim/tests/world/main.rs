@@ -4,6 +4,7 @@
 mod closed_forms;
 mod common;
 mod conservation;
+mod dbench;
 mod deadlock;
 mod determinism;
 mod errors;

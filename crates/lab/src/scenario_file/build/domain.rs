@@ -262,6 +262,7 @@ fn dbench(r: &Reader<'_>) -> Result<Dbench> {
         sections: match r.table("sections")? {
             Some(s) => Sections {
                 directory: s.some_time("directory")?,
+                block: s.some_time("block")?,
                 name: s.some_time("name")?,
                 pagecache: s.some_time("pagecache")?,
                 pagemap_lru: s.some_time("pagemap_lru")?,

@@ -416,6 +416,7 @@ pub(crate) const DBENCH_SECTIONS: Section = Section {
     doc: "Mean times of dbench's critical sections (exponential), without waiting for cache lines.",
     keys: &[
         key("directory", COST, Is("10us"), "`kernel_flag`, to make or remove a file."),
+        key("block", COST, Is("5us"), "`kernel_flag`, to find a place on the disk for a new page."),
         key("name", COST, Is("5us"), "`kernel_flag`, to look a name up."),
         key("pagecache", COST, Is("1us"), "`pagecache_lock`, to find, add or remove a page."),
         key("pagemap_lru", COST, Is("1us"), "`pagemap_lru_lock`, to move a page between lists."),

@@ -1,0 +1,172 @@
+//! dbench over locks that lie among other data, or in cache lines of their own.
+
+mod claims;
+mod measure;
+mod report;
+
+use super::file::{self, Head};
+use super::{Kind, Role};
+use crate::report::VmstatRow;
+use crate::reproduce::{
+    Compared, Found, Progress, ReproduceError, Settings, all, grade, judged, raw, spread,
+};
+use crate::scenario_file::ScenarioError;
+use crate::scenario_file::tree::Document;
+use measure::{Measured, Sample};
+use overspin_scenario::{Placement, Scenario, Workload};
+use overspin_sim::Options;
+use serde::{Deserialize, Serialize};
+
+/// A published figure.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// Kernel, or `change` from the first to the second.
+    pub kernel: String,
+    /// What was measured, with its unit.
+    pub metric: String,
+    /// Published value.
+    pub mean: f64,
+    /// What it may be used for.
+    pub role: Role,
+}
+
+/// A kernel, as it is called in figures, and its trace.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kernel {
+    /// Name in figures.
+    pub name: String,
+    /// Where its locks lie.
+    pub placement: Placement,
+    /// The published lines of `vmstat 1`: r, b, bo, us, sy, id.
+    pub trace: Vec<[f64; 6]>,
+}
+
+impl Kernel {
+    /// The published lines.
+    fn rows(&self) -> Vec<VmstatRow> {
+        let row = |&[r, b, bo, us, sy, id]: &[f64; 6]| VmstatRow { r, b, bo, us, sy, id };
+        self.trace.iter().map(row).collect()
+    }
+}
+
+/// What is compared.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Setup {
+    kernels: [Kernel; 2],
+}
+
+/// An experiment that varies the placement of the locks in a dbench domain.
+#[derive(Clone, Debug)]
+pub struct Dbench {
+    /// What all kinds have.
+    pub head: Head,
+    /// The kernels to compare: before and after.
+    pub kernels: [Kernel; 2],
+    /// Published figures.
+    pub figures: Vec<Figure>,
+}
+
+impl Dbench {
+    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
+        let (head, setup, figures): (Head, Setup, _) = file::read(document, text)?;
+        let domain = head.scenario.domains.first();
+        let Some((domain, Workload::Dbench(_))) = domain.map(|d| (d, &d.workload)) else {
+            let message = "the first domain does not run dbench".into();
+            let help = "this experiment varies the placement of the locks in a dbench domain";
+            return file::fail(document, "scenario.domain", message, help);
+        };
+        if domain.kernel.vmstat.is_none() {
+            let message = "its kernel has no `vmstat`".into();
+            let help = "the figures are those of vmstat; set `vmstat = \"100ms\"`";
+            return file::fail(document, "scenario.domain.0", message, help);
+        }
+        Ok(Self { head, kernels: setup.kernels, figures })
+    }
+
+    /// The scenario of a kernel, at 1/scale of the length. All that is done is done 1/scale times,
+    /// and what is written is 1/scale of it; the disk and the sections are as they are.
+    #[must_use]
+    pub fn variant(&self, kernel: &Kernel, scale: u32) -> Scenario {
+        let mut scenario = self.head.scenario.clone();
+        scenario.limit /= u64::from(scale);
+        for domain in &mut scenario.domains {
+            if let Some(interval) = &mut domain.kernel.vmstat {
+                *interval /= u64::from(scale);
+            }
+            if let Workload::Dbench(w) = &mut domain.workload {
+                w.placement = kernel.placement;
+                let pages = |files: u32| w.clients * files * w.pages;
+                let written = pages(w.files).saturating_sub(w.dirty_limit) / scale;
+                w.dirty_limit = pages(w.files / scale).saturating_sub(written);
+                w.files /= scale;
+                w.operations /= scale;
+            }
+        }
+        scenario
+    }
+}
+
+impl Kind for Dbench {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn roles(&self) -> Vec<Role> {
+        self.figures.iter().map(|f| f.role).collect()
+    }
+
+    fn picture(&self) -> (&'static str, &'static str) {
+        ("elapsed_s", "elapsed time [s]")
+    }
+
+    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError> {
+        let scale = settings.scale(&self.head);
+        let seeds = settings.seeds(&self.head);
+        let pairs = self.kernels.iter().flat_map(|k| seeds.iter().map(move |seed| (k, *seed)));
+        let runs = all(pairs.collect(), settings.threads, progress, |(kernel, seed)| {
+            let scenario = self.variant(kernel, scale);
+            let outcome =
+                overspin_sim::run(&scenario, seed, Options::default()).map_err(|cause| {
+                    ReproduceError::Sim { run: format!("{}, seed {seed}", kernel.name), cause }
+                })?;
+            Ok(Sample::new(&kernel.name, &scenario, outcome, scale))
+        })?;
+        Ok(assemble(self, &runs))
+    }
+}
+
+/// Puts the runs beside the published figures.
+fn assemble(experiment: &Dbench, runs: &[Sample]) -> Found {
+    let [before, after] = &experiment.kernels;
+    let measured = Measured { runs, before: &before.name, after: &after.name };
+    Found {
+        limit_s: None,
+        figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
+        claims: judged(&experiment.head, |id| claims::judge(id, experiment, &measured)),
+        runs: raw(runs),
+        details: report::blocks(experiment, &measured),
+    }
+}
+
+fn compare(figure: &Figure, measured: &Measured<'_>) -> Compared {
+    let summary = measured.figure(&figure.kernel, &figure.metric);
+    let error = summary.map(|s| s.mean / figure.mean - 1.0);
+    Compared {
+        metric: figure.metric.clone(),
+        place: figure.kernel.clone(),
+        published: Some(figure.mean),
+        published_stddev: None,
+        simulated: summary.map(|s| s.mean),
+        simulated_stddev: spread(summary),
+        error,
+        role: figure.role,
+        grade: grade(error),
+        note: summary.is_none().then(|| "not computed: a run is missing or did not finish".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
