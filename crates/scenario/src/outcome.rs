@@ -55,7 +55,7 @@ pub struct PcpuOutcome {
 }
 
 /// What a domain did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DomainOutcome {
     /// Name.
     pub name: String,

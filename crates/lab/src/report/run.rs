@@ -269,6 +269,7 @@ mod tests {
             vcpus: vec![VcpuOutcome::default(); 100],
             locks: vec![LockOutcome::default()],
             tasks: vec![task("cc1-0"), task("cc1-17"), task("make"), task("7")],
+            ..DomainOutcome::default()
         };
         let grid = tasks(&domain);
         let names: Vec<&str> = grid.rows.iter().map(|r| r[0].as_str()).collect();

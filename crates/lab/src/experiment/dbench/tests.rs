@@ -20,12 +20,8 @@ fn sample(kernel: &Kernel, hold_us: f64, hold_data_us: f64, spinning: f64, away:
         domain: DomainOutcome {
             name: "server".into(),
             finished: Some(1),
-            vcpus: Vec::new(),
-            locks: Vec::new(),
-            tasks: Vec::new(),
             lines: vec![LineOutcome { accesses: 100, misses: away, ..LineOutcome::default() }],
-            vmstat: Vec::new(),
-            disk: None,
+            ..DomainOutcome::default()
         },
         trace_hash: 0,
     }
@@ -58,8 +54,7 @@ fn a_perfect_simulator_is_found_perfect() {
 fn a_patch_without_effect_refutes_every_claim() {
     let e = aligned_2001().unwrap();
     let mut runs = published(&e);
-    let name = std::mem::replace(&mut runs[1], runs[0].clone()).kernel;
-    runs[1].kernel = name;
+    runs[1] = Sample { kernel: runs[1].kernel.clone(), ..runs[0].clone() };
     let found = assemble(&e, &runs);
     assert!(found.claims.iter().all(|c| c.holds == Some(false)), "{:#?}", found.claims);
 }

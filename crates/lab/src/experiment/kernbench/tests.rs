@@ -46,6 +46,7 @@ fn outcome(
                 preemptions: 2660,
                 ..TaskOutcome::default()
             }],
+            ..DomainOutcome::default()
         }],
         changes: Vec::new(),
     }
