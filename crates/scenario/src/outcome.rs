@@ -88,6 +88,9 @@ pub struct LineOutcome {
     pub accesses: u64,
     /// Accesses that took longer than a hit: the line was elsewhere, or shared when it was written.
     pub misses: u64,
+    /// Those of them to a line that the holder had had since it took the lock: somebody who does not hold
+    /// the lock has taken it away.
+    pub lost: u64,
     /// Time that all accesses took.
     pub stalled: Picos,
 }

@@ -115,13 +115,14 @@ pub(crate) fn lockmeter(domain: &DomainOutcome, elapsed: Picos) -> Grid {
     grid
 }
 
-/// What holders met at the cache lines of the kernel's data.
+/// What holders met at the cache lines of the kernel's data; a line is lost if they had it before.
 pub(crate) fn lines(domain: &DomainOutcome) -> Grid {
     let header = [
         "line",
         "accesses by holders",
-        "taken away",
-        "taken away %",
+        "misses",
+        "lost",
+        "lost %",
         "mean us",
         "total s",
         "contents",
@@ -133,7 +134,8 @@ pub(crate) fn lines(domain: &DomainOutcome) -> Grid {
             i.to_string(),
             l.accesses.to_string(),
             l.misses.to_string(),
-            percent(l.misses, l.accesses),
+            l.lost.to_string(),
+            percent(l.lost, l.accesses),
             micros(mean(l.stalled, l.accesses)),
             super::run::seconds(l.stalled),
             l.names.join(" "),

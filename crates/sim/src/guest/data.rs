@@ -2,15 +2,18 @@
 //! them, and what the holders of the locks meet there.
 //!
 //! Counted is each access by a holder to its data, with the time that it took: an access that finds its
-//! line at hand takes a hit, one whose line somebody has taken away takes a transfer, and its turn.
-//! Interrupts that come in between count as well; they are rare.
+//! line at hand takes a hit, any other a transfer, and its turn. A holder *loses* a line that it has had
+//! since it took the lock, by that or by an earlier access, and that it has to fetch again; or had to
+//! itself, and has to get back from others before it writes. Only somebody who does not hold the lock can
+//! have taken it. A first write after reads only is no loss: the line was never its own. Interrupts that come in between count as well;
+//! they are rare.
 
 use crate::cell::SimCell;
 use crate::memory::{LINE, Region};
 use crate::world::World;
 use overspin_locks::AtomicCell;
 use overspin_scenario::{LineOutcome, Picos};
-use overspin_workload::{Layout, WordId};
+use overspin_workload::{Layout, LockId, WordId};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -18,8 +21,14 @@ use std::sync::atomic::Ordering::Relaxed;
 #[derive(Debug, Default)]
 pub(crate) struct KernelData {
     words: Vec<Word>,
+    /// Line of each lock that lies among the data.
+    locks: Vec<usize>,
     lines: Vec<Line>,
+    sections: Cell<Section>,
 }
+
+/// Number of a critical section.
+pub(crate) type Section = u64;
 
 #[derive(Debug)]
 struct Word {
@@ -33,6 +42,10 @@ struct Line {
     names: Vec<String>,
     accesses: Cell<u64>,
     misses: Cell<u64>,
+    lost: Cell<u64>,
+    /// The section that had it last, and whether to itself.
+    section: Cell<Section>,
+    own: Cell<bool>,
     stalled: Cell<Picos>,
 }
 
@@ -49,6 +62,9 @@ impl KernelData {
             names: names(line),
             accesses: Cell::new(0),
             misses: Cell::new(0),
+            lost: Cell::new(0),
+            section: Cell::new(0),
+            own: Cell::new(false),
             stalled: Cell::new(0),
         };
         let word = |(_, offset): &(_, usize)| Word {
@@ -57,31 +73,59 @@ impl KernelData {
         };
         Self {
             words: layout.words.iter().map(word).collect(),
+            locks: layout.locks.iter().map(|(_, offset)| offset / LINE).collect(),
+            sections: Cell::new(0),
             lines: (0..layout.size.div_ceil(LINE)).map(line).collect(),
         }
     }
 
-    /// Reads a word.
-    pub(crate) fn read(&self, world: &World, word: WordId) -> usize {
-        let word = &self.words[word];
-        self.count(world, word.line, || word.cell.load(Relaxed))
+    /// `lock` was taken, and its line with it; returns the number of the section that begins.
+    pub(crate) fn enter(&self, lock: LockId) -> Section {
+        let section = self.sections.get() + 1;
+        self.sections.set(section);
+        if let Some(line) = self.locks.get(lock) {
+            // Taking a lock writes it.
+            self.lines[*line].section.set(section);
+            self.lines[*line].own.set(true);
+        }
+        section
     }
 
-    /// Writes a word.
-    pub(crate) fn write(&self, world: &World, word: WordId, value: usize) {
+    /// Reads a word in a section.
+    pub(crate) fn read(&self, world: &World, section: Section, word: WordId) -> usize {
         let word = &self.words[word];
-        self.count(world, word.line, || word.cell.store(value, Relaxed));
+        self.count(world, section, word.line, false, || word.cell.load(Relaxed))
     }
 
-    fn count<R>(&self, world: &World, line: usize, access: impl FnOnce() -> R) -> R {
+    /// Writes a word in a section.
+    pub(crate) fn write(&self, world: &World, section: Section, word: WordId, value: usize) {
+        let word = &self.words[word];
+        self.count(world, section, word.line, true, || word.cell.store(value, Relaxed));
+    }
+
+    fn count<R>(
+        &self,
+        world: &World,
+        section: Section,
+        line: usize,
+        writes: bool,
+        access: impl FnOnce() -> R,
+    ) -> R {
         let line = &self.lines[line];
         let before = world.now.get();
         let result = access();
         let took = world.now.get() - before;
         let costs = &world.scenario.host.costs;
         line.accesses.set(line.accesses.get() + 1);
-        if took > costs.cache_hit {
+        let had = line.section.replace(section) == section;
+        let had_own = had && line.own.get();
+        let missed = took > costs.cache_hit;
+        line.own.set(writes || (had_own && !missed));
+        if missed {
             line.misses.set(line.misses.get() + 1);
+            if had_own || (had && !writes) {
+                line.lost.set(line.lost.get() + 1);
+            }
         }
         line.stalled.set(line.stalled.get() + took);
         result
@@ -95,6 +139,7 @@ impl KernelData {
                 names: l.names.clone(),
                 accesses: l.accesses.get(),
                 misses: l.misses.get(),
+                lost: l.lost.get(),
                 stalled: l.stalled.get(),
             })
             .collect()

@@ -1,9 +1,11 @@
 //! What a program can do in a guest: [`Env`] for simulated tasks.
 
+use super::data::Section;
 use super::{Guest, SemaphoreState, TaskRef, TaskState};
 use crate::world::World;
 use overspin_scenario::{NS, Picos, WorkerReport};
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, WordId};
+use std::cell::Cell;
 
 /// A task's view of its guest.
 #[derive(Debug)]
@@ -11,11 +13,13 @@ pub(crate) struct TaskEnv<'a> {
     world: &'a World,
     guest: &'a Guest,
     task: TaskRef,
+    /// Critical section that it is in, or was in last.
+    section: Cell<Section>,
 }
 
 impl<'a> TaskEnv<'a> {
     pub(crate) fn new(world: &'a World, guest: &'a Guest, task: TaskRef) -> Self {
-        Self { world, guest, task }
+        Self { world, guest, task, section: Cell::new(0) }
     }
 }
 
@@ -52,6 +56,7 @@ impl Env for TaskEnv<'_> {
 
     fn acquire(&self, lock: LockId, how: LockUse) {
         self.guest.bank.acquire(self.world, lock, how);
+        self.section.set(self.guest.data.enter(lock));
     }
 
     fn release(&self, lock: LockId) {
@@ -59,11 +64,11 @@ impl Env for TaskEnv<'_> {
     }
 
     fn read(&self, word: WordId) -> usize {
-        self.guest.data.read(self.world, word)
+        self.guest.data.read(self.world, self.section.get(), word)
     }
 
     fn write(&self, word: WordId, value: usize) {
-        self.guest.data.write(self.world, word, value);
+        self.guest.data.write(self.world, self.section.get(), word, value);
     }
 
     fn write_out(&self, pages: &[u64]) {

@@ -131,7 +131,7 @@ fn alone_a_holder_loses_no_line() {
         // The first access of all brings the line; nobody takes it away again.
         assert!(used(&outcome).count() >= 3);
         for line in used(&outcome) {
-            assert!(line.misses <= 1, "{line:?}");
+            assert!(line.misses <= 1 && line.lost == 0, "{line:?}");
         }
     }
 }
@@ -141,6 +141,10 @@ fn waiters_take_the_line_of_the_lock_away_and_what_else_is_in_it() {
     let (linked, aligned) = (on(8, Placement::Linked), on(8, Placement::Aligned));
     let accesses = |o: &Outcome| used(o).map(|l| l.accesses).sum::<u64>();
     assert_eq!(accesses(&linked), accesses(&aligned), "both do the same");
+    // Aligned, nobody but the holder of its lock goes to a line of data.
+    let lost = |o: &Outcome| used(o).map(|l| l.lost).sum::<u64>();
+    assert_eq!(lost(&aligned), 0);
+    assert!(lost(&linked) > accesses(&linked) / 10);
     let hold = |o: &Outcome| o.domains[0].locks[..5].iter().map(|l| l.hold_total).sum::<u64>();
     let stalled = |o: &Outcome| used(o).map(|l| l.stalled).sum::<u64>();
     let saved = stalled(&linked) - stalled(&aligned);

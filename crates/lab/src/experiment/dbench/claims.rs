@@ -79,15 +79,15 @@ fn data_stay(m: &Measured<'_>) -> Option<Verdict> {
         let of = |count: fn(&overspin_scenario::LineOutcome) -> u64| {
             r.domain.lines.iter().map(count).sum::<u64>() as f64
         };
-        100.0 * of(|l| l.misses) / of(|l| l.accesses).max(1.0)
+        100.0 * of(|l| l.lost) / of(|l| l.accesses).max(1.0)
     })?;
     let fall = hold_before - hold_after;
     let explained = (data_before - data_after) / fall;
     let holds = fall > 0.0 && away_after < away_before && explained >= EXPLAINS;
     let evidence = format!(
         "mean hold {hold_before:.2} to {hold_after:.2} us; at the data {data_before:.2} to \
-         {data_after:.2} us of it, {:.0} % of the fall (at least {:.0} %); {away_before:.0} to \
-         {away_after:.0} % of the holders' accesses found their line taken away",
+         {data_after:.2} us of it, {:.0} % of the fall (at least {:.0} %); {away_before:.1} to \
+         {away_after:.1} % of the holders' accesses were to a line that they had had and lost",
         100.0 * explained,
         100.0 * EXPLAINS
     );

@@ -5,7 +5,7 @@ use crate::reproduce::Grade;
 use crate::reproduce::verdict;
 use overspin_scenario::{DomainOutcome, LineOutcome};
 
-/// A run that prints what was published, with holders that find so many of 100 lines taken away.
+/// A run that prints what was published, with holders that lose their line at so many of 100 accesses.
 fn sample(kernel: &Kernel, hold_us: f64, hold_data_us: f64, spinning: f64, away: u64) -> Sample {
     Sample {
         kernel: kernel.name.clone(),
@@ -20,7 +20,7 @@ fn sample(kernel: &Kernel, hold_us: f64, hold_data_us: f64, spinning: f64, away:
         domain: DomainOutcome {
             name: "server".into(),
             finished: Some(1),
-            lines: vec![LineOutcome { accesses: 100, misses: away, ..LineOutcome::default() }],
+            lines: vec![LineOutcome { accesses: 100, lost: away, ..LineOutcome::default() }],
             ..DomainOutcome::default()
         },
         trace_hash: 0,
