@@ -7,12 +7,14 @@
 pub mod dbench;
 mod file;
 pub mod kernbench;
+pub mod notification;
 pub mod pv_ticket;
 pub mod schedbench;
 
 pub use dbench::Dbench;
 pub use file::{Claim, Head, Parameter, Role};
 pub use kernbench::Kernbench;
+pub use notification::Notification;
 pub use pv_ticket::PvTicket;
 pub use schedbench::Schedbench;
 
@@ -23,8 +25,12 @@ use crate::schedbench::Machine;
 use std::fmt::Debug;
 
 /// Name and text of the experiments that come with the program, oldest first.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("2001-aligned-locks", include_str!("../../../../experiments/2001-aligned-locks.toml")),
+    (
+        "2005-preemption-notification",
+        include_str!("../../../../experiments/2005-preemption-notification.toml"),
+    ),
     ("2008-spinlocks", include_str!("../../../../experiments/2008-spinlocks.toml")),
     ("2012-pv-ticketlocks", include_str!("../../../../experiments/2012-pv-ticketlocks.toml")),
     ("2016-schedbench", include_str!("../../../../experiments/2016-schedbench.toml")),
@@ -34,8 +40,9 @@ const BUILT_IN: [(&str, &str); 4] = [
 type Parse = fn(&Document, &str) -> Result<Experiment, ScenarioError>;
 
 /// What a file's `kind` says, and who reads such files.
-const KINDS: [(&str, Parse); 4] = [
+const KINDS: [(&str, Parse); 5] = [
     ("dbench", |document, text| Ok(Box::new(Dbench::parse(document, text)?))),
+    ("notification", |document, text| Ok(Box::new(Notification::parse(document, text)?))),
     ("kernbench", |document, text| Ok(Box::new(Kernbench::parse(document, text)?))),
     ("pv-ticket", |document, text| Ok(Box::new(PvTicket::parse(document, text)?))),
     ("schedbench", |document, text| Ok(Box::new(Schedbench::parse(document, text)?))),

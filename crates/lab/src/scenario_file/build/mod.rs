@@ -104,7 +104,8 @@ fn host(r: &Reader<'_>) -> Result<Host> {
             .table("preemption_notification")?
             .as_ref()
             .map(preemption_notification)
-            .transpose()?,
+            .transpose()?
+            .flatten(),
     })
 }
 
@@ -121,20 +122,26 @@ fn halt_polling(r: &Reader<'_>) -> Result<HaltPolling> {
     Ok(HaltPolling { max, start, grow: r.u32("grow")?, shrink: r.u32("shrink")? })
 }
 
-fn preemption_notification(r: &Reader<'_>) -> Result<PreemptionNotification> {
-    Ok(PreemptionNotification {
-        guests: match r.name("guests", NOTIFIED_GUESTS)?.as_str() {
-            "all" => NotifiedGuests::All,
-            _ => NotifiedGuests::Smp,
-        },
-        protocol: match r.name("protocol", PROTOCOLS)?.as_str() {
-            "deferral" => NotificationProtocol::Deferral,
-            _ => NotificationProtocol::Upcall,
-        },
-        window: r.some_time("window")?,
-        strikes: r.u32("strikes")?,
-        back_off: r.some_time("back_off")?,
-    })
+/// The windows; none with the protocol `none`.
+fn preemption_notification(r: &Reader<'_>) -> Result<Option<PreemptionNotification>> {
+    let protocol = match r.name("protocol", PROTOCOLS)?.as_str() {
+        "upcall" => Some(NotificationProtocol::Upcall),
+        "deferral" => Some(NotificationProtocol::Deferral),
+        _ => None,
+    };
+    let guests = match r.name("guests", NOTIFIED_GUESTS)?.as_str() {
+        "all" => NotifiedGuests::All,
+        _ => NotifiedGuests::Smp,
+    };
+    let (window, back_off) = (r.some_time("window")?, r.some_time("back_off")?);
+    let strikes = r.u32("strikes")?;
+    Ok(protocol.map(|protocol| PreemptionNotification {
+        guests,
+        protocol,
+        window,
+        strikes,
+        back_off,
+    }))
 }
 
 /// The least of a window is no longer than its `max`.
@@ -196,7 +203,7 @@ mod tests {
         assert_eq!(pause_loop(&open(&PAUSE_LOOP_EXITING)).unwrap(), PauseLoopExiting::default());
         assert_eq!(halt_polling(&open(&HALT_POLLING)).unwrap(), HaltPolling::default());
         let notification = preemption_notification(&open(&PREEMPTION_NOTIFICATION)).unwrap();
-        assert_eq!(notification, PreemptionNotification::default());
+        assert_eq!(notification, Some(PreemptionNotification::default()));
         assert_eq!(kernel(&open(&KERNEL)).unwrap(), Kernel::default());
     }
 

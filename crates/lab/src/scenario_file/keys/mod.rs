@@ -373,7 +373,7 @@ pub(crate) const HALT_POLLING: Section = Section {
 
 /// Words for whose vCPUs are asked, and how.
 pub(crate) const NOTIFIED_GUESTS: &[&str] = &["smp", "all"];
-pub(crate) const PROTOCOLS: &[&str] = &["upcall", "deferral"];
+pub(crate) const PROTOCOLS: &[&str] = &["none", "upcall", "deferral"];
 
 pub(crate) const PREEMPTION_NOTIFICATION: Section = Section {
     heading: "[host.preemption_notification]",
@@ -392,7 +392,7 @@ pub(crate) const PREEMPTION_NOTIFICATION: Section = Section {
             Is("upcall"),
             "`upcall`: an interrupt tells the guest, which gives up at once if it holds no lock. \
              `deferral`: the hypervisor looks at the guest's count of held locks, and opens a \
-             window only if there are any.",
+             window only if there are any. `none`: as without this table.",
         ),
         key(
             "window",

@@ -1,0 +1,153 @@
+//! What one run gives, and means over the seeds.
+
+use super::{Case, Help, Load, Notification, Test};
+use crate::stats::Summary;
+use overspin_scenario::{Outcome, Picos, SEC, WindowOutcome};
+use serde::Serialize;
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub struct NotificationSample {
+    /// What the guest does.
+    pub test: Test,
+    /// The host's scheduler.
+    pub host: String,
+    /// What it does for holders of locks.
+    pub help: Help,
+    /// What preempts the guest.
+    pub load: Load,
+    /// Seed.
+    pub seed: u64,
+    /// Time until the guest was done, s, multiplied up to the published length; null if it was not.
+    pub elapsed_s: Option<f64>,
+    /// CPU time of the guest's tasks, s, multiplied up likewise.
+    pub cpu_s: f64,
+    /// Items that the guest's tasks have done: for `pft`, faults.
+    pub items: u64,
+    /// Requests a second that were answered.
+    pub requests_per_s: f64,
+    /// Holds of a lock of the guest during which its holder was descheduled.
+    pub holders_preempted: u64,
+    /// What became of the windows of the guest's vCPUs.
+    pub windows: WindowOutcome,
+    /// Hash of the run's events: equal for equal runs.
+    pub trace_hash: u64,
+}
+
+fn seconds(time: Picos) -> f64 {
+    time as f64 / SEC as f64
+}
+
+impl NotificationSample {
+    pub(super) fn of(case: &Case, seed: u64, scale: u32, outcome: &Outcome) -> Self {
+        // The domain that preempts is the last.
+        let (guest, other) = (&outcome.domains[0], &outcome.domains[1]);
+        let scale = if case.test == Test::Count { f64::from(scale) } else { 1.0 };
+        let mut windows = WindowOutcome::default();
+        for w in guest.vcpus.iter().filter_map(|v| v.windows) {
+            windows.offered += w.offered;
+            windows.used += w.used;
+            windows.expired += w.expired;
+            windows.left += w.left;
+            windows.refused += w.refused;
+            windows.time += w.time;
+        }
+        let answered: u64 = other.tasks.iter().map(|t| t.items).sum();
+        Self {
+            test: case.test,
+            host: case.host.clone(),
+            help: case.help,
+            load: case.load,
+            seed,
+            elapsed_s: guest.finished.map(|t| seconds(t) * scale),
+            cpu_s: guest.tasks.iter().map(|t| seconds(t.cpu)).sum::<f64>() * scale,
+            items: guest.tasks.iter().map(|t| t.items).sum(),
+            requests_per_s: answered as f64 / seconds(outcome.elapsed),
+            holders_preempted: guest.locks.iter().map(|l| l.holder_preempted).sum(),
+            windows,
+            trace_hash: outcome.trace_hash,
+        }
+    }
+}
+
+/// The runs, ready to be asked. Questions that give no scheduler are about the published one's.
+pub(super) struct Measured<'a> {
+    pub(super) experiment: &'a Notification,
+    pub(super) runs: &'a [NotificationSample],
+}
+
+impl<'a> Measured<'a> {
+    /// Runs of one configuration, a seed each.
+    pub(super) fn of(
+        &self,
+        test: Test,
+        host: &str,
+        help: Help,
+        load: Load,
+    ) -> impl Iterator<Item = &'a NotificationSample> {
+        self.runs
+            .iter()
+            .filter(move |r| r.test == test && r.help == help && r.load == load && r.host == host)
+    }
+
+    /// A value over the seeds; none if a run has none.
+    pub(super) fn over_seeds(
+        &self,
+        (test, host, help, load): (Test, &str, Help, Load),
+        value: impl Fn(&NotificationSample) -> Option<f64>,
+    ) -> Option<Summary> {
+        let all: Option<Vec<f64>> = self.of(test, host, help, load).map(value).collect();
+        Summary::of(&all?)
+    }
+
+    fn mean(
+        &self,
+        case: (Test, &str, Help, Load),
+        value: impl Fn(&NotificationSample) -> Option<f64>,
+    ) -> Option<f64> {
+        self.over_seeds(case, value).map(|s| s.mean)
+    }
+
+    /// Seconds that `count` takes.
+    pub(super) fn count(&self, help: Help, load: Load) -> Option<f64> {
+        let host = self.experiment.published_host();
+        self.mean((Test::Count, host, help, load), |r| r.elapsed_s)
+    }
+
+    /// Faults a wall second of `pft` on a host.
+    pub(super) fn faults_on(&self, host: &str, help: Help, load: Load) -> Option<Summary> {
+        self.over_seeds((Test::Pft, host, help, load), |r| r.elapsed_s.map(|t| r.items as f64 / t))
+    }
+
+    /// The same on the published one.
+    pub(super) fn faults(&self, help: Help, load: Load) -> Option<f64> {
+        self.faults_on(self.experiment.published_host(), help, load).map(|s| s.mean)
+    }
+
+    /// By which part `help` changes the faults of a load on a host: the median over the seeds, each
+    /// compared with its own run without help. Ticks have the same phases in both. The mean would
+    /// be that of the few runs in which a process comes to the other vCPU a tick earlier, or the
+    /// other process does, which is several times the change.
+    pub(super) fn change_of_faults(&self, host: &str, help: Help, load: Load) -> Option<f64> {
+        let of = |help| self.of(Test::Pft, host, help, load);
+        let pairs = of(help).zip(of(Help::None));
+        let changes: Option<Vec<f64>> =
+            pairs.map(|(with, without)| Some(without.elapsed_s? / with.elapsed_s? - 1.0)).collect();
+        Summary::of(&changes?).map(|s| s.median)
+    }
+
+    /// Requests a second that are answered beside a test.
+    pub(super) fn requests(&self, test: Test, help: Help, load: Load) -> Option<f64> {
+        let host = self.experiment.published_host();
+        self.mean((test, host, help, load), |r| Some(r.requests_per_s))
+    }
+
+    /// A figure of the line that pft prints: no load, no help.
+    pub(super) fn sample_line(&self, metric: &str) -> Option<Summary> {
+        let host = self.experiment.published_host();
+        self.over_seeds((Test::Pft, host, Help::None, Load::Pings(0)), |r| {
+            let time = if metric == "faults_per_cpu_s" { Some(r.cpu_s) } else { r.elapsed_s };
+            time.map(|t| r.items as f64 / t)
+        })
+    }
+}

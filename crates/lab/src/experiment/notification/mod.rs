@@ -1,0 +1,308 @@
+//! Preemption notification: a guest that counts, and one that faults pages, beside a domain that
+//! answers pings at a rate; with and without windows before preemptions, and under other hosts.
+
+mod claims;
+mod measure;
+mod report;
+
+use super::file::{self, Head};
+use super::{Kind, Role};
+use crate::reproduce::{
+    Compared, Found, Progress, ReproduceError, Settings, all, grade, judged, raw, spread,
+};
+use crate::scenario_file::ScenarioError;
+use crate::scenario_file::tree::Document;
+use measure::{Measured, NotificationSample};
+use overspin_scenario::{
+    BurnWait, NotificationProtocol, NotifiedGuests, PauseLoopExiting, PreemptionNotification,
+    Scenario, Workload,
+};
+use serde::{Deserialize, Serialize};
+
+/// What the guest under test does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Test {
+    /// Counts, on one vCPU.
+    Count,
+    /// Faults pages, on several.
+    Pft,
+}
+
+/// What the host does for a vCPU that holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Help {
+    /// Nothing.
+    None,
+    /// An upcall to guests with several vCPUs before each preemption.
+    Smp,
+    /// An upcall to all guests.
+    All,
+    /// A window for guests with several vCPUs if they hold a lock.
+    Deferral,
+    /// Who spins exits, and the preempted sibling runs; a plain yield under schedulers without
+    /// directed yields.
+    DirectedYield,
+}
+
+/// What the domain does that preempts the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Load {
+    /// Answers pings that are asked for at this rate, between which the pinging machine leaves whole
+    /// units of its resolution.
+    Pings(u32),
+    /// The same from a machine that keeps the rate.
+    ExactPings(u32),
+    /// Computes all the time.
+    Busy,
+}
+
+impl Load {
+    fn rate(self) -> Option<u32> {
+        match self {
+            Load::Pings(rate) | Load::ExactPings(rate) => Some(rate),
+            Load::Busy => None,
+        }
+    }
+}
+
+/// A published figure.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultFigure {
+    /// `faults_per_cpu_s` or `faults_per_wall_s`.
+    pub metric: String,
+    /// Published value, faults a second.
+    pub mean: f64,
+    /// What it may be used for.
+    pub role: Role,
+}
+
+/// What is varied.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    /// Requests a second that are asked for, ascending.
+    pub rates: Vec<u32>,
+    /// Up to here a rate counts as low.
+    pub low: u32,
+    /// From `low` to here the published curves have steps.
+    pub high: u32,
+    /// Schedulers of the comparison with today's hosts.
+    pub hosts: Vec<String>,
+    /// Rates of that comparison.
+    pub host_rates: Vec<u32>,
+}
+
+/// One configuration.
+#[derive(Clone, Debug)]
+struct Case {
+    test: Test,
+    host: String,
+    help: Help,
+    load: Load,
+}
+
+/// An experiment on what windows before preemptions cost and save.
+#[derive(Clone, Debug)]
+pub struct Notification {
+    /// What all kinds have. Its scenario has three domains: one runs `count`, one `pft`, one `ping`;
+    /// a run has one of the first two. Its host grants the windows of 2005.
+    pub head: Head,
+    /// What is varied.
+    pub sweep: Sweep,
+    /// Published figures.
+    pub figures: Vec<FaultFigure>,
+    windows: PreemptionNotification,
+}
+
+impl Notification {
+    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
+        let (head, sweep, figures): (Head, Sweep, _) = file::read(document, text)?;
+        let fail =
+            |key: &str, message: String, help: &str| file::fail(document, key, message, help);
+        let kinds: [(&str, fn(&Workload) -> bool); 3] = [
+            ("count", |w| matches!(w, Workload::Count(_))),
+            ("pft", |w| matches!(w, Workload::Pft(_))),
+            ("ping", |w| matches!(w, Workload::Ping(_))),
+        ];
+        for (name, is) in kinds {
+            if head.scenario.domains.iter().filter(|d| is(&d.workload)).count() != 1 {
+                let message = format!("not one domain runs `{name}`");
+                return fail(
+                    "scenario.domain",
+                    message,
+                    "it needs one of count, pft and ping each",
+                );
+            }
+        }
+        let Some(windows) = head.scenario.host.preemption_notification.clone() else {
+            let message = "the host has no `preemption_notification`".into();
+            return fail("scenario.host", message, "runs without it leave it out by themselves");
+        };
+        if !sweep.rates.is_sorted()
+            || [0, sweep.low, sweep.high].iter().any(|r| !sweep.rates.contains(r))
+        {
+            let message = "`rates` must ascend, and contain 0, `low` and `high`".into();
+            return fail("setup.rates", message, "add what is missing");
+        }
+        for (i, host) in sweep.hosts.iter().enumerate() {
+            if overspin_sched::find(host).is_err() {
+                let key = format!("setup.hosts.{i}");
+                let message = format!("there is no scheduler `{host}`");
+                return fail(&key, message, "see `overspin list schedulers`");
+            }
+        }
+        let known = ["faults_per_cpu_s", "faults_per_wall_s"];
+        let figures: Vec<FaultFigure> = figures;
+        if let Some(i) = figures.iter().position(|f| !known.contains(&f.metric.as_str())) {
+            let message = format!("there is no metric `{}`", figures[i].metric);
+            return fail(&format!("figures.{i}.metric"), message, &known.join(" or "));
+        }
+        Ok(Self { head, sweep, figures, windows })
+    }
+
+    /// The scheduler of the published runs.
+    fn published_host(&self) -> &str {
+        &self.head.scenario.host.scheduler
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        let mut add = |test, host: &str, help, load| {
+            cases.push(Case { test, host: host.to_owned(), help, load });
+        };
+        let then = self.published_host();
+        for rate in &self.sweep.rates {
+            for help in [Help::None, Help::All, Help::Smp] {
+                add(Test::Count, then, help, Load::Pings(*rate));
+            }
+            for help in [Help::None, Help::Smp] {
+                add(Test::Pft, then, help, Load::Pings(*rate));
+                add(Test::Pft, then, help, Load::ExactPings(*rate));
+            }
+            for help in [Help::None, Help::All] {
+                add(Test::Count, then, help, Load::ExactPings(*rate));
+            }
+        }
+        for host in &self.sweep.hosts {
+            for help in report::HELPS {
+                for load in self.host_loads() {
+                    // The published host with the published protocol was run above.
+                    if host != then || load == Load::Busy || !matches!(help, Help::None | Help::Smp)
+                    {
+                        add(Test::Pft, host, help, load);
+                    }
+                }
+            }
+        }
+        cases
+    }
+
+    fn host_loads(&self) -> impl Iterator<Item = Load> {
+        let low_and_high = self.sweep.host_rates.iter().map(|r| Load::ExactPings(*r));
+        low_and_high.chain([Load::Busy])
+    }
+
+    /// The scenario of a case, at 1/scale of the length of `count`; `pft` always has its own.
+    fn scenario(&self, case: &Case, scale: u32) -> Scenario {
+        let mut s = self.head.scenario.clone();
+        s.domains.retain(|d| match d.workload {
+            Workload::Count(_) => case.test == Test::Count,
+            Workload::Pft(_) => case.test == Test::Pft,
+            _ => true,
+        });
+        for d in &mut s.domains {
+            match (&mut d.workload, case.load) {
+                (Workload::Count(count), _) => count.to /= u64::from(scale),
+                (Workload::Ping(ping), Load::Pings(rate)) => ping.rate = rate,
+                (Workload::Ping(ping), Load::ExactPings(rate)) => {
+                    (ping.rate, ping.resolution) = (rate, 0);
+                }
+                (workload @ Workload::Ping(_), Load::Busy) => {
+                    *workload = Workload::BurnWait(BurnWait::default());
+                }
+                _ => {}
+            }
+        }
+        s.host.scheduler.clone_from(&case.host);
+        let with = |guests, protocol| {
+            Some(PreemptionNotification { guests, protocol, ..self.windows.clone() })
+        };
+        s.host.preemption_notification = match case.help {
+            Help::None | Help::DirectedYield => None,
+            Help::Smp => with(NotifiedGuests::Smp, NotificationProtocol::Upcall),
+            Help::All => with(NotifiedGuests::All, NotificationProtocol::Upcall),
+            Help::Deferral => with(NotifiedGuests::Smp, NotificationProtocol::Deferral),
+        };
+        if case.help == Help::DirectedYield {
+            s.host.pause_loop_exiting = Some(PauseLoopExiting::default());
+            s.host.directed_yield = true;
+        }
+        s
+    }
+}
+
+impl Kind for Notification {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn roles(&self) -> Vec<Role> {
+        self.figures.iter().map(|f| f.role).collect()
+    }
+
+    fn picture(&self) -> (&'static str, &'static str) {
+        ("faults_per_wall_s [1/s]", "faults a wall second")
+    }
+
+    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError> {
+        let (scale, seeds) = (settings.scale(&self.head), settings.seeds(&self.head));
+        let jobs: Vec<_> = self
+            .cases()
+            .into_iter()
+            .flat_map(|c| seeds.iter().map(move |s| (c.clone(), *s)))
+            .collect();
+        let runs = all(jobs, settings.threads, progress, |(case, seed)| {
+            let scenario = self.scenario(&case, scale);
+            let outcome = overspin_sim::run(&scenario, seed, overspin_sim::Options::default())
+                .map_err(|cause| ReproduceError::Sim { run: format!("{case:?}"), cause })?;
+            Ok(NotificationSample::of(&case, seed, scale, &outcome))
+        })?;
+        Ok(assemble(self, &runs))
+    }
+}
+
+/// Puts the runs beside what was published.
+fn assemble(experiment: &Notification, runs: &[NotificationSample]) -> Found {
+    let measured = Measured { experiment, runs };
+    Found {
+        limit_s: None,
+        figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
+        claims: judged(&experiment.head, |id| claims::judge(id, &measured)),
+        runs: raw(runs),
+        details: report::blocks(&measured),
+    }
+}
+
+fn compare(figure: &FaultFigure, measured: &Measured<'_>) -> Compared {
+    let summary = measured.sample_line(&figure.metric);
+    let error = summary.map(|s| s.mean / figure.mean - 1.0);
+    Compared {
+        metric: format!("{} [1/s]", figure.metric),
+        place: "pft, two processes".into(),
+        published: Some(figure.mean),
+        published_stddev: None,
+        simulated: summary.map(|s| s.mean),
+        simulated_stddev: spread(summary),
+        error,
+        role: figure.role,
+        grade: grade(error),
+        note: summary.is_none().then(|| "not computed: a run did not finish".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
