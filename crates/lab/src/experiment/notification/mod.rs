@@ -123,12 +123,13 @@ impl Notification {
         let (head, sweep, figures): (Head, Sweep, _) = file::read(document, text)?;
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
-        let kinds: [(&str, fn(&Workload) -> bool); 3] = [
-            ("count", |w| matches!(w, Workload::Count(_))),
-            ("pft", |w| matches!(w, Workload::Pft(_))),
-            ("ping", |w| matches!(w, Workload::Ping(_))),
-        ];
-        for (name, is) in kinds {
+        for name in ["count", "pft", "ping"] {
+            let is = |w: &Workload| match w {
+                Workload::Count(_) => name == "count",
+                Workload::Pft(_) => name == "pft",
+                Workload::Ping(_) => name == "ping",
+                _ => false,
+            };
             if head.scenario.domains.iter().filter(|d| is(&d.workload)).count() != 1 {
                 let message = format!("not one domain runs `{name}`");
                 return fail(
