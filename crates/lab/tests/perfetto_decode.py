@@ -11,6 +11,8 @@ with open(sys.argv[1], "rb") as file:
     trace.ParseFromString(file.read())
 
 names = {}  # interned slice names
+argument_names = {}  # interned names of arguments
+arguments = collections.Counter()  # their sums
 threads = {}  # track uuid -> thread name
 parents = {}  # track uuid -> parent uuid
 open_slices = collections.defaultdict(list)  # track uuid -> [(name, begin)]
@@ -39,6 +41,8 @@ for packet in trace.packet:
     assert not unknown(packet)
     for name in packet.interned_data.event_names:
         names[name.iid] = name.name
+    for name in packet.interned_data.debug_annotation_names:
+        argument_names[name.iid] = name.name
     if packet.HasField("track_descriptor"):
         track = packet.track_descriptor
         if track.HasField("thread"):
@@ -54,6 +58,8 @@ for packet in trace.packet:
             entry = slices[owner(event.track_uuid) + "|" + name]
             entry["count"] += 1
             entry["ns"] += packet.timestamp - begin
+            for argument in event.debug_annotations:
+                arguments[f"{name}: {argument_names[argument.name_iid]}"] += argument.uint_value
         elif event.type == pb.TrackEvent.TYPE_INSTANT:
             instants += 1
             owner(event.track_uuid)
@@ -77,6 +83,7 @@ json.dump(
     {
         "running_ns": running,
         "slices": slices,
+        "arguments": arguments,
         "unended": unended,
         "instants": instants,
         "wakings": wakings,

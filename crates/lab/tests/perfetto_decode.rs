@@ -4,7 +4,7 @@
 
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::scenario_file;
-use overspin_scenario::{NS, Outcome, Scenario, TraceEvent, TraceSink, US, VcpuState};
+use overspin_scenario::{NS, Outcome, Scenario, TraceEvent, TraceSink, US, VcpuState, WaitCauses};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -53,10 +53,11 @@ fn hand_made_events_add_up() {
     use TraceEvent::{Kick, LockAcquired, LockReleased, LockWait, Switch, Wake};
     let Some(python) = python() else { return };
     let switch = |prev, prev_state, next| Switch { pcpu: 0, prev, prev_state, next };
+    let causes = WaitCauses { kick_wake: 2 * US, own_preemption: 3 * US, ..WaitCauses::default() };
     let mut sink = PerfettoSink::new(&scenario(TWO_ON_ONE), Vec::new()).unwrap();
     for (at, event) in [
         (0, switch(None, VcpuState::Runnable, Some(0))),
-        (US, LockAcquired { vcpu: 0, lock: 0, waited: false }),
+        (US, LockAcquired { vcpu: 0, lock: 0, waited: None }),
         (2 * US, Wake { vcpu: 1, pcpu: Some(0) }),
         (3 * US, switch(Some(0), VcpuState::Runnable, Some(1))),
         (4 * US, LockWait { vcpu: 1, lock: 0 }),
@@ -65,7 +66,7 @@ fn hand_made_events_add_up() {
         (7 * US, Kick { from: 0, to: 1 }),
         (7 * US, Wake { vcpu: 1, pcpu: Some(0) }),
         (8 * US, switch(Some(0), VcpuState::Runnable, Some(1))),
-        (9 * US, LockAcquired { vcpu: 1, lock: 0, waited: true }),
+        (9 * US, LockAcquired { vcpu: 1, lock: 0, waited: Some(causes) }),
         (10 * US, LockReleased { vcpu: 1, lock: 0 }),
         (11 * US, LockWait { vcpu: 1, lock: 0 }),
     ] {
@@ -81,6 +82,12 @@ fn hand_made_events_add_up() {
     assert_eq!(
         totals["slices"]["guest/v0|hold section"],
         serde_json::json!({"count": 1, "ns": 6_000})
+    );
+    assert_eq!(
+        totals["arguments"],
+        serde_json::json!({
+            "wait section: kick and wake-up ns": 2_000, "wait section: own preemption ns": 3_000,
+        })
     );
     assert_eq!(totals["slices"]["guest/v1|blocked"]["ns"], 1_000);
     assert_eq!(totals["slices"]["guest/v0|runnable"]["ns"], 3_000 + 4_000);

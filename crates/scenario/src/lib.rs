@@ -1,12 +1,14 @@
 //! What to run and what came out, as plain data. Every world reads a [`Scenario`] and writes an
 //! [`Outcome`]; neither knows how the other end uses it.
 
+mod attribution;
 mod dbench;
 mod event;
 mod outcome;
 mod scenario;
 mod trace;
 
+pub use attribution::*;
 pub use dbench::*;
 pub use event::*;
 pub use outcome::*;

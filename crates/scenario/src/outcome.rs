@@ -1,6 +1,6 @@
 //! The outcome of one run: what every vCPU, lock and task did. All times are picoseconds.
 
-use crate::{ChangeOutcome, Picos};
+use crate::{ChangeOutcome, LongWait, Picos, WaitCauses};
 use serde::{Deserialize, Serialize};
 
 /// How a run ended.
@@ -39,6 +39,8 @@ pub struct Outcome {
     pub domains: Vec<DomainOutcome>,
     /// What the administrator did, in the order in which it took place.
     pub changes: Vec<ChangeOutcome>,
+    /// The longest waits for locks, the longest first; ten at most.
+    pub worst_waits: Vec<LongWait>,
 }
 
 /// What a pCPU did.
@@ -148,6 +150,8 @@ pub struct VcpuOutcome {
     pub spin_exits: u64,
     /// Part of `running` that it held its pCPU although it had halted (halt polling).
     pub polling: Picos,
+    /// What its waits for locks were spent on, those that it got.
+    pub wait_causes: WaitCauses,
     /// What became of the windows that it got before preemptions; `None` if it gets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<WindowOutcome>,
@@ -183,6 +187,8 @@ pub struct LockOutcome {
     pub wait_total: Picos,
     /// Longest wait.
     pub wait_max: Picos,
+    /// What `wait_total` was spent on; the sum is the same.
+    pub wait_causes: WaitCauses,
     /// 99.9 % of all acquisitions, contended or not, waited for at most this long (two digits).
     pub wait_p999: Picos,
     /// Total time from acquisition to release.

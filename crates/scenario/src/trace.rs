@@ -1,6 +1,6 @@
 //! The stream of moments that a world can report while it runs.
 
-use crate::Picos;
+use crate::{Picos, WaitCauses};
 
 /// Receives the moments of a run, in time order.
 pub trait TraceSink {
@@ -55,8 +55,8 @@ pub enum TraceEvent {
         vcpu: u32,
         /// Which.
         lock: u32,
-        /// It had to wait.
-        waited: bool,
+        /// What it waited for, if it had to wait.
+        waited: Option<WaitCauses>,
     },
     /// Has released a lock.
     LockReleased {

@@ -2,6 +2,7 @@
 
 use crate::SimError;
 use crate::admin;
+use crate::attribution::Attribution;
 use crate::events;
 use crate::guest::{Guest, LockKinds};
 use crate::host::Pcpu;
@@ -58,6 +59,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         stacks: RefCell::default(),
         seed,
         unfinished: Cell::new(0),
+        attribution: Attribution::default(),
         trace: Cell::new(None),
     })
 }

@@ -80,6 +80,9 @@ impl World {
                 Event::Change { index } => self.change(index),
                 Event::Scheduler { timer } => match self.timers[self.timer_slot(timer)].event(at) {
                     Ok(()) => {
+                        if let TimerId::Slice(p) = timer {
+                            self.pcpus[p.0 as usize].slice_over.set(true);
+                        }
                         let from = match timer {
                             TimerId::Tick(p) | TimerId::Slice(p) => p.0,
                             TimerId::Accounting => NONE,

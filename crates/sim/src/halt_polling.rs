@@ -12,6 +12,7 @@
 //! knows. Who else wants the pCPU is whoever waits with that pCPU as its home; with schedulers that
 //! have one queue for many pCPUs, others may wait meanwhile, as they do for any vCPU that runs.
 
+use crate::attribution::Doing;
 use crate::events::Event;
 use crate::vcpu::{Op, Vcpu};
 use crate::world::World;
@@ -63,6 +64,7 @@ impl World {
     /// Something has come for `v`, which polls: it goes on at once.
     pub(crate) fn poll_succeeds(&self, v: &Vcpu) {
         self.end_poll(v);
+        self.does(v, Doing::Wakes);
         self.arm(v, Op::Step, 0);
     }
 
@@ -95,6 +97,7 @@ impl World {
 
     /// `v`, which is the current vCPU, goes on after a halt.
     pub(crate) fn unblocked(&self, v: &Vcpu) {
+        self.does(v, Doing::Runs);
         if let Some(polling) = &self.scenario.host.halt_polling {
             let blocked = self.now.get() - v.blocked_since.get();
             v.poll_window.set(next_window(v.poll_window.get(), blocked, polling));

@@ -9,6 +9,7 @@
 //!
 //! A softirq that comes while the pCPU is switching waits until it has switched.
 
+use crate::attribution::Doing;
 use crate::events::Event;
 use crate::memory::NONE;
 use crate::vcpu::{Op, Vcpu};
@@ -27,6 +28,8 @@ pub(crate) struct Pcpu {
     /// A softirq came meanwhile.
     again: Cell<bool>,
     pub softirq_epoch: Cell<u32>,
+    /// The slice of what runs has ended since the last scheduling pass.
+    pub slice_over: Cell<bool>,
     /// When the pending softirq is due; `Picos::MAX` if none is.
     softirq_at: Cell<Picos>,
     pub busy: Cell<Picos>,
@@ -172,14 +175,18 @@ impl World {
         }
         let switch = self.hypervisor(pcpu, |h, now, out| h.schedule(now, PcpuId(pcpu), out));
         if switch.prev == switch.next {
+            p.slice_over.set(false);
             return;
         }
         p.current.set(switch.next.map(|v| v.0));
         let now = self.now.get();
         if let Some(prev) = switch.prev {
-            self.stop(&self.vcpus[prev.0 as usize]);
+            let v = &self.vcpus[prev.0 as usize];
+            self.stop(v);
+            self.leaves(v, pcpu, switch.next.map(|next| next.0));
             p.busy.set(p.busy.get() + now - p.busy_since.get());
         }
+        p.slice_over.set(false);
         p.switches.set(p.switches.get() + 1);
         let name = |v: Option<VcpuId>| v.map(|v| v.0);
         self.mix(u64::from(pcpu) << 32 | u64::from(name(switch.next).unwrap_or(NONE)));
@@ -224,6 +231,10 @@ impl World {
         self.reset_window(v);
         v.running.set(true);
         v.since.set(self.now.get());
+        // Who slept finds out for itself, in `block`.
+        if v.doing.get() == Doing::Wants {
+            self.does(v, Doing::Runs);
+        }
         self.continue_on(v);
     }
 }

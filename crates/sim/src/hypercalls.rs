@@ -1,10 +1,11 @@
 //! Between guest and hypervisor: interrupts, kicks, blocking, yielding, timers, and what each costs.
 
+use crate::attribution::Doing;
 use crate::events::Event;
 use crate::memory::NONE;
 use crate::vcpu::{IRQ_RESCHED, Op, Vcpu};
 use crate::world::{Suspend, World};
-use overspin_scenario::{Picos, TraceEvent};
+use overspin_scenario::{Picos, TraceEvent, Why};
 use overspin_sched::{PcpuId, TimerId};
 
 impl World {
@@ -25,6 +26,9 @@ impl World {
     /// Wakes a vCPU that halts or polls.
     fn unblock(&self, v: &Vcpu, from: u32) {
         let woken = self.on_vcpu(from, v.id, |h, now, v, out| h.unblock(now, v, out));
+        if v.doing.get() == Doing::Sleeps {
+            self.does(v, Doing::Wakes);
+        }
         if woken {
             self.mix(u64::from(v.id) | 1 << 40);
             self.trace(|| TraceEvent::Wake { vcpu: v.id, pcpu: (from != NONE).then_some(from) });
@@ -86,6 +90,7 @@ impl World {
             return false;
         }
         v.blocked_since.set(self.now.get());
+        self.does(v, Doing::Sleeps);
         if !self.begin_poll(v, op) {
             v.op.set(op);
             self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.block(now, v, out));
@@ -96,7 +101,9 @@ impl World {
     /// The current vCPU gives its pCPU up and stays runnable.
     pub(crate) fn yield_now(&self) {
         self.burn(self.scenario.host.costs.hypercall);
-        self.give_way(self.cpu());
+        let v = self.cpu();
+        v.yielded.set((self.now.get(), Why::Yield));
+        self.give_way(v);
         // The scheduling pass is due now: let it come before the next instruction.
         self.burn(0);
     }

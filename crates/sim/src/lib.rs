@@ -5,12 +5,14 @@
 //! `watchers.rs` (what a cache line costs, who spins on it), `engine.rs` (the loop), `host.rs` and
 //! `hypercalls.rs` (pCPUs, and what guests ask for) and `guest/` (the kernel in the guest). Options of
 //! the host have files of their own: `pause_loop.rs`, `halt_polling.rs`, `notification.rs`.
+//! `attribution/` has what waits for locks are spent on.
 //!
 //! This crate needs `unsafe` for three things: following the pointer to the world of the running
 //! simulation, calling the condition of a suspended spinner on its own stack, and placing values
 //! in the simulated memory.
 
 mod admin;
+mod attribution;
 mod boot;
 mod cell;
 mod check;

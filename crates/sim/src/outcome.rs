@@ -44,6 +44,7 @@ pub(crate) fn outcome(world: &World, stop: Stop) -> Outcome {
             .collect(),
         domains: guests.iter().map(|g| domain_outcome(world, g)).collect(),
         changes: world.changes.borrow().clone(),
+        worst_waits: world.worst_waits(),
     }
 }
 
@@ -75,6 +76,7 @@ fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
                         } else {
                             0
                         },
+                    wait_causes: v.waited.get().into(),
                 }
             })
             .collect(),

@@ -15,7 +15,7 @@
 use crate::events::Event;
 use crate::vcpu::{Op, Vcpu};
 use crate::world::World;
-use overspin_scenario::{PauseLoopExiting, Picos};
+use overspin_scenario::{PauseLoopExiting, Picos, Why};
 use overspin_sched::RunState;
 use overspin_workload::Mode;
 use std::cell::Cell;
@@ -146,6 +146,7 @@ impl World {
         me.pauses.window.set(grown(me.pauses.window.get(), ple));
         self.burn(self.scenario.host.costs.hypercall);
         me.pauses.in_exit.set(true);
+        me.yielded.set((self.now.get(), Why::PauseLoop));
         if !self.scenario.host.directed_yield || self.boost_a_sibling(me) == Boost::Refused {
             self.give_way(me);
         }

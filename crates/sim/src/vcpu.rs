@@ -1,12 +1,13 @@
 //! A virtual CPU: what it is doing, what it waits for, and its share of the statistics.
 
+use crate::attribution::{Descheduled, Doing};
 use crate::events::Timer;
 use crate::guest::TaskRef;
 use crate::memory::NONE;
 use crate::notification::Notified;
 use crate::pause_loop::Pauses;
-use overspin_scenario::Picos;
-use std::cell::Cell;
+use overspin_scenario::{Picos, Why};
+use std::cell::{Cell, RefCell};
 
 /// The operation that a vCPU is in while its coroutine is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,10 @@ pub(crate) struct Vcpu {
     pub latch: Cell<bool>,
     /// A look at a changed line is already armed.
     pub hit_armed: Cell<bool>,
+    /// What it does, as far as waits for locks care.
+    pub doing: Cell<Doing>,
+    /// `holds` is not empty.
+    pub holds_up: Cell<bool>,
     pub irqs_pending: Cell<u32>,
     /// Lock that the code on this vCPU waits for (for statistics), `NONE` if none.
     pub lock_wanted: Cell<u32>,
@@ -98,6 +103,8 @@ pub(crate) struct Vcpu {
     pub wait_since: Cell<Option<Picos>>,
     /// Lock that the code on this vCPU releases, as `lock_wanted`.
     pub lock_released: Cell<u32>,
+    /// Its innermost wait for a lock, `NONE` if it waits for none.
+    pub wait: Cell<u32>,
 
     /// Line that it spins on, with its place in the list of spinners.
     pub line: Cell<u32>,
@@ -118,6 +125,15 @@ pub(crate) struct Vcpu {
     pub polling: Cell<Picos>,
     pub migrations: Cell<u64>,
     pub ticks: Cell<u64>,
+
+    /// The last decision that took it off its pCPU against its will.
+    pub last_decision: Cell<Option<Descheduled>>,
+    /// When it last yielded, and whether that was its own will or the host's.
+    pub yielded: Cell<(Picos, Why)>,
+    /// Locks of its guest that it holds and others wait for.
+    pub holds: RefCell<Vec<u32>>,
+    /// What its waits were spent on, those that are over.
+    pub waited: Cell<[Picos; 6]>,
 }
 
 impl Vcpu {
@@ -160,6 +176,13 @@ impl Vcpu {
             wait_since: Cell::new(None),
             lock_wanted: Cell::new(NONE),
             lock_released: Cell::new(NONE),
+            doing: Cell::new(Doing::Wants),
+            holds_up: Cell::new(false),
+            last_decision: Cell::new(None),
+            yielded: Cell::new((Picos::MAX, Why::Yield)),
+            wait: Cell::new(NONE),
+            holds: RefCell::default(),
+            waited: Cell::new([0; 6]),
         }
     }
 
@@ -186,6 +209,24 @@ impl Vcpu {
     /// Time that it has run so far.
     pub(crate) fn run_clock(&self, now: Picos) -> Picos {
         self.ran.get() + if self.running.get() { now - self.since.get() } else { 0 }
+    }
+
+    /// Somebody waits for a lock of its guest that it holds.
+    pub(crate) fn holds_up_others(&self, lock: u32) {
+        self.holds.borrow_mut().push(lock);
+        self.holds_up.set(true);
+    }
+
+    /// It releases such a lock.
+    pub(crate) fn lets_others_go(&self, lock: u32) {
+        let mut holds = self.holds.borrow_mut();
+        holds.retain(|held| *held != lock);
+        self.holds_up.set(!holds.is_empty());
+    }
+
+    /// Why it is off its pCPU, if it is against its will.
+    pub(crate) fn descheduled(&self) -> Option<Descheduled> {
+        self.last_decision.get().filter(|_| self.doing.get() == Doing::Wants)
     }
 
     #[inline]

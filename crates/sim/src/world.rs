@@ -4,6 +4,7 @@
 //! Everything is reached through `&World`. No `RefCell` borrow is held across a suspension or a
 //! resume, since the other side needs the same cells.
 
+use crate::attribution::Attribution;
 use crate::events::{Event, Timer};
 use crate::guest::Guest;
 use crate::host::Pcpu;
@@ -60,6 +61,7 @@ pub(crate) struct World {
     pub seed: u64,
     /// Domains whose workload has an end and which have not reached it.
     pub unfinished: Cell<u32>,
+    pub attribution: Attribution,
     /// Raw, because the caller's sink outlives the world but not `'static`.
     pub trace: Cell<Option<*mut dyn TraceSink>>,
 }

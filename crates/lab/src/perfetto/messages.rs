@@ -154,12 +154,23 @@ pub struct ThreadDescriptor {
 /// track_event/track_event.proto
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TrackEvent {
+    #[prost(message, repeated, tag = "4")]
+    pub debug_annotations: Vec<DebugAnnotation>,
     #[prost(enumeration = "TrackEventType", optional, tag = "9")]
     pub r#type: Option<i32>,
     #[prost(uint64, optional, tag = "10")]
     pub name_iid: Option<u64>,
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
+}
+
+/// track_event/debug_annotation.proto
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct DebugAnnotation {
+    #[prost(uint64, optional, tag = "1")]
+    pub name_iid: Option<u64>,
+    #[prost(uint64, optional, tag = "3")]
+    pub uint_value: Option<u64>,
 }
 
 /// `TrackEvent.Type`
@@ -177,11 +188,22 @@ pub enum TrackEventType {
 pub struct InternedData {
     #[prost(message, repeated, tag = "2")]
     pub event_names: Vec<EventName>,
+    #[prost(message, repeated, tag = "3")]
+    pub debug_annotation_names: Vec<DebugAnnotationName>,
 }
 
 /// track_event/track_event.proto
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct EventName {
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: Option<u64>,
+    #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
+}
+
+/// track_event/debug_annotation.proto
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct DebugAnnotationName {
     #[prost(uint64, optional, tag = "1")]
     pub iid: Option<u64>,
     #[prost(string, optional, tag = "2")]

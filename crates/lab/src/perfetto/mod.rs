@@ -5,7 +5,8 @@
 //! tables work on virtual CPUs. Each vCPU also has tracks for
 //!
 //! - its runstate, as Xen names them: running, runnable, blocked, offline;
-//! - waiting for locks and holding them, a slice `wait NAME` or `hold NAME` each;
+//! - waiting for locks and holding them, a slice `wait NAME` or `hold NAME` each; a wait has as
+//!   arguments what it was spent on, in ns (`docs/attribution.md`);
 //! - kicks, as instants on the vCPU that sent them.
 //!
 //! What the administrator did are instants on a track of their own.
@@ -20,11 +21,11 @@ mod record;
 mod tracks;
 
 use messages::{
-    EventName, FtraceEvent, FtraceEventBundle, InternedData, Process, ProcessTree,
-    SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE, Thread, TracePacket, TrackEvent,
-    TrackEventType,
+    DebugAnnotation, DebugAnnotationName, EventName, FtraceEvent, FtraceEventBundle, InternedData,
+    Process, ProcessTree, SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE, Thread,
+    TracePacket, TrackEvent, TrackEventType,
 };
-use overspin_scenario::{NS, Picos, Scenario, TraceEvent, TraceSink, VcpuState};
+use overspin_scenario::{Cause, NS, Picos, Scenario, TraceEvent, TraceSink, VcpuState, WaitCauses};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use tracks::{Lane, Tracks};
@@ -200,12 +201,21 @@ impl<W: Write> PerfettoSink<W> {
         if !self.cleared {
             self.cleared = true;
             flags |= SEQ_INCREMENTAL_STATE_CLEARED;
+            // The names of a wait's arguments, numbered from 1 on.
+            let name = |c: Cause| Some(format!("{} ns", c.words()));
+            let debug_annotation_names = (1..)
+                .zip(Cause::ALL)
+                .map(|(i, cause)| DebugAnnotationName { iid: Some(i), name: name(cause) })
+                .collect();
+            let interned = InternedData { debug_annotation_names, ..InternedData::default() };
+            packet.interned_data = Some(interned);
         }
         if packet.track_event.is_some() {
             flags |= SEQ_NEEDS_INCREMENTAL_STATE;
             if !self.fresh_names.is_empty() {
                 let event_names = std::mem::take(&mut self.fresh_names);
-                packet.interned_data = Some(InternedData { event_names });
+                let interned = packet.interned_data.get_or_insert_default();
+                interned.event_names = event_names;
             }
         }
         packet.sequence_flags = (flags != 0).then_some(flags);
@@ -218,7 +228,16 @@ impl<W: Write> PerfettoSink<W> {
 
     fn track_event(&mut self, at: Picos, kind: TrackEventType, track: u64, name: Option<&str>) {
         let name_iid = name.map(|name| self.intern(name));
-        let event = TrackEvent { r#type: Some(kind as i32), name_iid, track_uuid: Some(track) };
+        let event = TrackEvent {
+            r#type: Some(kind as i32),
+            name_iid,
+            track_uuid: Some(track),
+            ..TrackEvent::default()
+        };
+        self.write_event(at, event);
+    }
+
+    fn write_event(&mut self, at: Picos, event: TrackEvent) {
         self.write(TracePacket {
             timestamp: Some(at / NS),
             track_event: Some(event),
@@ -248,6 +267,26 @@ impl<W: Write> PerfettoSink<W> {
         if let Some(track) = self.tracks.end(vcpu, lane) {
             self.track_event(at, TrackEventType::SliceEnd, track, None);
         }
+    }
+
+    /// Ends a wait, with what it was spent on.
+    fn end_wait(&mut self, at: Picos, vcpu: usize, lock: u32, causes: &WaitCauses) {
+        let Some(track) = self.tracks.end(vcpu, Lane::Wait(lock)) else { return };
+        let debug_annotations = (1..)
+            .zip(Cause::ALL)
+            .filter(|(_, cause)| causes.of(*cause) > 0)
+            .map(|(i, cause)| DebugAnnotation {
+                name_iid: Some(i),
+                uint_value: Some(causes.of(cause) / NS),
+            })
+            .collect();
+        let event = TrackEvent {
+            r#type: Some(TrackEventType::SliceEnd as i32),
+            track_uuid: Some(track),
+            debug_annotations,
+            ..TrackEvent::default()
+        };
+        self.write_event(at, event);
     }
 
     fn set_state(&mut self, at: Picos, vcpu: usize, state: VcpuState) {

@@ -68,8 +68,8 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
                 self.begin_slice(at, vcpu as usize, Lane::Wait(lock), &name);
             }
             TraceEvent::LockAcquired { vcpu, lock, waited } => {
-                if waited {
-                    self.end_slice(at, vcpu as usize, Lane::Wait(lock));
+                if let Some(causes) = waited {
+                    self.end_wait(at, vcpu as usize, lock, &causes);
                 }
                 let name = format!("hold {}", self.lock_name(vcpu as usize, lock));
                 self.begin_slice(at, vcpu as usize, Lane::Hold(lock), &name);

@@ -1,7 +1,7 @@
 use super::messages::Trace;
 use super::*;
 use crate::scenario_file;
-use overspin_scenario::US;
+use overspin_scenario::{US, WaitCauses};
 use prost::Message;
 
 const SCENARIO: &str = r#"
@@ -36,15 +36,15 @@ fn every_slice_that_ends_has_begun_on_its_track() {
     let packets = trace(
         &[
             (0, switch(None, VcpuState::Runnable, Some(0))),
-            (US, LockAcquired { vcpu: 0, lock: 0, waited: false }),
-            (2 * US, LockAcquired { vcpu: 0, lock: 1, waited: false }),
+            (US, LockAcquired { vcpu: 0, lock: 0, waited: None }),
+            (2 * US, LockAcquired { vcpu: 0, lock: 1, waited: None }),
             // Not in the order of acquisition.
             (3 * US, LockReleased { vcpu: 0, lock: 0 }),
             (4 * US, LockReleased { vcpu: 0, lock: 1 }),
             (5 * US, Wake { vcpu: 1, pcpu: Some(0) }),
             (6 * US, switch(Some(0), VcpuState::Runnable, Some(1))),
             (7 * US, LockWait { vcpu: 1, lock: 0 }),
-            (8 * US, LockAcquired { vcpu: 1, lock: 0, waited: true }),
+            (8 * US, LockAcquired { vcpu: 1, lock: 0, waited: Some(WaitCauses::default()) }),
             (9 * US, LockReleased { vcpu: 1, lock: 0 }),
             (9 * US, Kick { from: 1, to: 0 }),
             (9 * US, LockWait { vcpu: 1, lock: 0 }),
@@ -121,4 +121,29 @@ fn a_full_disk_is_reported_once_at_the_end() {
         sink.record(i * US, TraceEvent::LockWait { vcpu: 0, lock: 0 });
     }
     assert_eq!(sink.finish(US).map(|_| ()).unwrap_err().kind(), io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn a_wait_ends_with_what_it_was_spent_on() {
+    let causes = WaitCauses { own_preemption: 2 * US, line_transfer: US, ..WaitCauses::default() };
+    let packets = trace(
+        &[
+            (US, TraceEvent::LockWait { vcpu: 1, lock: 0 }),
+            (4 * US, TraceEvent::LockAcquired { vcpu: 1, lock: 0, waited: Some(causes) }),
+        ],
+        5 * US,
+    );
+    let names: BTreeMap<u64, String> = packets
+        .iter()
+        .filter_map(|p| p.interned_data.as_ref())
+        .flat_map(|i| &i.debug_annotation_names)
+        .map(|n| (n.iid(), n.name().to_owned()))
+        .collect();
+    let told: Vec<(&str, u64)> = packets
+        .iter()
+        .filter_map(|p| p.track_event.as_ref())
+        .flat_map(|e| &e.debug_annotations)
+        .map(|a| (names[&a.name_iid()].as_str(), a.uint_value()))
+        .collect();
+    assert_eq!(told, [("own preemption ns", 2_000), ("line transfer ns", 1_000)]);
 }

@@ -1,6 +1,7 @@
 //! The kernel's locks: real lock objects of one kind in simulated memory, with statistics.
 
 use super::data::KernelData;
+use crate::attribution::Contention;
 use crate::cell::{SimCell, SimPlatform};
 use crate::memory::NONE;
 use crate::world::World;
@@ -19,8 +20,8 @@ pub(crate) trait LockBank: Debug {
     fn release(&self, world: &World, i: usize);
     /// The statistics of lock `i`, with `name`.
     fn outcome(&self, i: usize, name: String) -> LockOutcome;
-    /// The vCPU that holds lock `i`, if any.
-    fn holder(&self, i: usize) -> Option<u32>;
+    /// Who holds lock `i`, and who waits for it.
+    fn contention(&self, i: usize) -> &Contention;
     /// Counters of lock `i`.
     fn counters(&self, i: usize) -> &Counters;
 }
@@ -79,11 +80,11 @@ struct Entry<L: RawLock<SimPlatform> + 'static> {
     lock: &'static L,
     token: Cell<Option<L::Token>>,
     irqs: Cell<Option<bool>>,
-    holder: Cell<u32>,
     since: Cell<Picos>,
     /// Dispatches of the holder's vCPU when it got the lock: more at release means that it was
     /// descheduled in between.
     dispatches: Cell<u64>,
+    contention: Contention,
     counters: Counters,
 }
 
@@ -132,10 +133,10 @@ impl LockVisitor<SimPlatform> for MakeBank<'_> {
                 lock: place(i),
                 token: Cell::new(None),
                 irqs: Cell::new(None),
-                holder: Cell::new(NONE),
                 since: Cell::new(0),
                 dispatches: Cell::new(0),
                 counters: Counters::default(),
+                contention: Contention::new(),
             })
             .collect();
         let data = region.map_or_else(KernelData::default, |(l, r)| KernelData::new(l, &r));
@@ -160,7 +161,8 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         let waited_since = v.wait_since.replace(outer_wait);
         entry.token.set(Some(token));
         entry.irqs.set(irqs);
-        entry.holder.set(v.id);
+        let contention = &entry.contention;
+        contention.holder.set(v.id);
         let now = world.now.get();
         entry.since.set(now);
         entry.dispatches.set(v.dispatches.get());
@@ -170,12 +172,13 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         if let Some(since) = waited_since {
             c.waited(now - since);
         }
+        let waited = if contention.contended.get() {
+            world.wait_ends(contention, v, i as u32, waited_since)
+        } else {
+            None
+        };
         world.mix(u64::from(v.id) << 32 | i as u64);
-        world.trace(|| TraceEvent::LockAcquired {
-            vcpu: v.id,
-            lock: i as u32,
-            waited: waited_since.is_some(),
-        });
+        world.trace(|| TraceEvent::LockAcquired { vcpu: v.id, lock: i as u32, waited });
         world.section_begins();
     }
 
@@ -191,7 +194,10 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         }
         let token = entry.token.take().expect("only a held lock is released");
         let irqs = entry.irqs.take();
-        entry.holder.set(NONE);
+        entry.contention.holder.set(NONE);
+        if entry.contention.contended.get() {
+            world.lets_go(&entry.contention, v, i as u32);
+        }
         world.trace(|| TraceEvent::LockReleased { vcpu: v.id, lock: i as u32 });
         let outer = v.lock_released.replace(i as u32);
         entry.lock.unlock(&self.shared, token);
@@ -210,6 +216,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
             contended: c.contended.get(),
             wait_total: c.wait_total.get(),
             wait_max: c.wait_max.get(),
+            wait_causes: self.entries[i].contention.causes(),
             wait_p999: c.wait_p999(),
             hold_total: c.hold_total.get(),
             hold_max: c.hold_max.get(),
@@ -219,9 +226,8 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         }
     }
 
-    fn holder(&self, i: usize) -> Option<u32> {
-        let holder = self.entries[i].holder.get();
-        (holder != NONE).then_some(holder)
+    fn contention(&self, i: usize) -> &Contention {
+        &self.entries[i].contention
     }
 
     fn counters(&self, i: usize) -> &Counters {

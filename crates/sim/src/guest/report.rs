@@ -1,6 +1,7 @@
 //! What a guest tells about itself: counts of its locks, and who waits for what.
 
 use super::Guest;
+use crate::attribution::Contention;
 use crate::memory::NONE;
 use crate::vcpu::Op;
 use crate::world::World;
@@ -37,6 +38,11 @@ impl Guest {
             .collect()
     }
 
+    /// Who holds a lock, and who waits for it.
+    pub(crate) fn contention(&self, lock: u32) -> &Contention {
+        self.bank.contention(lock as usize)
+    }
+
     fn lock_name(&self, lock: u32) -> String {
         let lock = lock as usize;
         match self.named_locks.get(lock) {
@@ -63,9 +69,9 @@ impl Guest {
                 Op::Spin => "spins on",
                 _ => "is in the slow path of",
             };
-            let holder = match self.bank.holder(lock as usize) {
-                Some(h) => format!("held by {}", full(h)),
-                None => "held by nobody (a lost wake-up)".into(),
+            let holder = match self.contention(lock).holder.get() {
+                NONE => "held by nobody (a lost wake-up)".into(),
+                h => format!("held by {}", full(h)),
             };
             lines.push(format!(
                 "{} (task {}) {how} lock {}, {holder}",

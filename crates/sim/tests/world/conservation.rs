@@ -152,7 +152,7 @@ pub fn check_locks(outcome: &Outcome, trace: &[(Picos, TraceEvent)]) {
                 let t = told.entry(id).or_default();
                 t.acquisitions += 1;
                 let since = waits.remove(&(vcpu, lock));
-                assert_eq!(since.is_some(), waited);
+                assert_eq!(since.map(|since| at - since), waited.map(|causes| causes.total()));
                 if let Some(since) = since {
                     all_waits.entry(id).or_default().push(at - since);
                     t.contended += 1;
@@ -183,6 +183,7 @@ pub fn check_locks(outcome: &Outcome, trace: &[(Picos, TraceEvent)]) {
             };
             let told = told.remove(&(i, lock as u32)).unwrap_or_default();
             assert_eq!(told, measured, "{}: {}", d.name, l.name);
+            assert_eq!(l.wait_causes.total(), l.wait_total, "{}: {}", d.name, l.name);
             // One acquisition in a thousand, rounded down, may wait for longer than `wait_p999`;
             // that has two digits, and counts whole nanoseconds.
             let mut waits = all_waits.remove(&(i, lock as u32)).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Tests of the simulated world from outside: scenarios in, outcomes and traces out. One program,
 //! so that it is linked once.
 
+mod attribution;
 mod closed_forms;
 mod common;
 mod conservation;

@@ -1,5 +1,6 @@
 //! Any small scenario: it ends, its times add up, and it does the same twice.
 
+use crate::attribution::{check_causes, check_outcome};
 use crate::common::{domain, host, kernbench, run, scenario, traced};
 use crate::conservation::{check_locks, check_scheduling, check_times};
 use overspin_scenario::{
@@ -179,6 +180,11 @@ proptest! {
         prop_assert!(matches!(outcome.ending, Ending::Finished | Ending::Limit));
         check_times(&outcome);
         check_locks(&outcome, &trace);
+        check_outcome(&outcome);
+        // A trace does not tell when halt polling begins, nor whom a pause keeps from waking.
+        if scenario.host.halt_polling.is_none() && scenario.events.is_empty() {
+            check_causes(&scenario, &trace);
+        }
         // What was to come by then has come.
         let due = scenario.events.iter().filter(|e| e.at < outcome.elapsed).count();
         prop_assert!(outcome.changes.len() >= due);
@@ -202,6 +208,11 @@ proptest! {
         check_times(&outcome);
         check_scheduling(&outcome, &trace);
         check_locks(&outcome, &trace);
+        check_outcome(&outcome);
+        // A trace does not tell when halt polling begins, nor whom a pause keeps from waking.
+        if scenario.host.halt_polling.is_none() && scenario.events.is_empty() {
+            check_causes(&scenario, &trace);
+        }
         for (d, asked) in outcome.domains.iter().zip(&scenario.domains) {
             prop_assert_eq!(d.vcpus.len(), asked.vcpus as usize);
             if let Workload::LockLoop(w) = &asked.workload {

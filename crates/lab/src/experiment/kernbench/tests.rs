@@ -49,6 +49,7 @@ fn outcome(
             ..DomainOutcome::default()
         }],
         changes: Vec::new(),
+        worst_waits: Vec::new(),
     }
 }
 

@@ -1,0 +1,203 @@
+//! What waits for locks were spent on. `docs/attribution.md` defines the causes.
+
+use crate::Picos;
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// What a moment of a wait for a lock is spent on. The first that applies, in the order of
+/// [`Cause::PRIORITY`], is the cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The lock is held, and its holder's vCPU runs, or sleeps by its own will.
+    HolderRunning,
+    /// The lock is held, and its holder's vCPU wants a pCPU and has none (LHP).
+    HolderPreempted,
+    /// The lock is free, and the vCPU that is next wants a pCPU and has none (LWP).
+    NextPreempted,
+    /// The waiter, or whoever is next for the free lock, sleeps or has been woken and does not run
+    /// yet.
+    KickWake,
+    /// The waiter itself wants a pCPU and has none, other than after it slept.
+    OwnPreemption,
+    /// The lock is free, and the vCPU that is next runs: it has not seen that yet.
+    LineTransfer,
+}
+
+impl Cause {
+    /// All causes, in the order of reports.
+    pub const ALL: [Cause; 6] = [
+        Cause::HolderRunning,
+        Cause::HolderPreempted,
+        Cause::NextPreempted,
+        Cause::KickWake,
+        Cause::OwnPreemption,
+        Cause::LineTransfer,
+    ];
+
+    /// In words, with the abbreviations of the literature.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Cause::HolderRunning => "holder running",
+            Cause::HolderPreempted => "holder preempted (LHP)",
+            Cause::NextPreempted => "next waiter preempted (LWP)",
+            Cause::KickWake => "kick and wake-up",
+            Cause::OwnPreemption => "own preemption",
+            Cause::LineTransfer => "line transfer",
+        }
+    }
+}
+
+/// Waiting time by cause. The sum is the waiting time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct WaitCauses {
+    /// [`Cause::HolderRunning`].
+    pub holder_running: Picos,
+    /// [`Cause::HolderPreempted`].
+    pub holder_preempted: Picos,
+    /// [`Cause::NextPreempted`].
+    pub next_preempted: Picos,
+    /// [`Cause::KickWake`].
+    pub kick_wake: Picos,
+    /// [`Cause::OwnPreemption`].
+    pub own_preemption: Picos,
+    /// [`Cause::LineTransfer`].
+    pub line_transfer: Picos,
+}
+
+impl WaitCauses {
+    /// The time of one cause.
+    #[must_use]
+    pub fn of(&self, cause: Cause) -> Picos {
+        match cause {
+            Cause::HolderRunning => self.holder_running,
+            Cause::HolderPreempted => self.holder_preempted,
+            Cause::NextPreempted => self.next_preempted,
+            Cause::KickWake => self.kick_wake,
+            Cause::OwnPreemption => self.own_preemption,
+            Cause::LineTransfer => self.line_transfer,
+        }
+    }
+
+    /// The time of all causes.
+    #[must_use]
+    pub fn total(&self) -> Picos {
+        Cause::ALL.iter().map(|c| self.of(*c)).sum()
+    }
+}
+
+/// From times in the order of [`Cause::ALL`].
+impl From<[Picos; 6]> for WaitCauses {
+    fn from(times: [Picos; 6]) -> Self {
+        let [
+            holder_running,
+            holder_preempted,
+            next_preempted,
+            kick_wake,
+            own_preemption,
+            line_transfer,
+        ] = times;
+        Self {
+            holder_running,
+            holder_preempted,
+            next_preempted,
+            kick_wake,
+            own_preemption,
+            line_transfer,
+        }
+    }
+}
+
+impl AddAssign for WaitCauses {
+    fn add_assign(&mut self, other: Self) {
+        *self = Cause::ALL.map(|c| self.of(c) + other.of(c)).into();
+    }
+}
+
+/// Why a vCPU that wanted to run had to leave its pCPU, as far as it shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// Its slice was over.
+    Slice,
+    /// What came had been woken.
+    Wake,
+    /// It yielded.
+    Yield,
+    /// It spun for too long, and the host yielded for it.
+    PauseLoop,
+    /// Its cap or budget was used up.
+    Parked,
+    /// It is to run on another pCPU.
+    Migration,
+    /// An administrator paused it, or moves its domain.
+    Paused,
+    /// None of these: the scheduler thought again, at a tick or when it did accounting or balancing.
+    Scheduler,
+}
+
+/// A vCPU of a host: its domain's index, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct VcpuId {
+    /// Index of the domain.
+    pub domain: u32,
+    /// Number in the domain.
+    pub vcpu: u32,
+}
+
+/// A scheduler's decision that took a vCPU off its pCPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Decision {
+    /// When.
+    pub at: Picos,
+    /// Where.
+    pub pcpu: u32,
+    /// Who came instead; nobody if the pCPU fell idle.
+    pub by: Option<VcpuId>,
+    /// Why.
+    pub why: Why,
+}
+
+/// A part of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// When it begins.
+    pub since: Picos,
+    /// How long it lasts.
+    pub time: Picos,
+    /// What it was spent on; `None`: the lock went from holder to holder, or one held it, and whoever
+    /// was preempted or asleep meanwhile was so for too short a time to be listed.
+    pub cause: Option<Cause>,
+    /// Whose doing, or not doing, it was: a vCPU of the same domain.
+    pub vcpu: Option<u32>,
+    /// The decision that took it off its pCPU.
+    pub decision: Option<Decision>,
+    /// How often others got the lock in that time.
+    pub acquisitions: u64,
+}
+
+/// One of the longest waits of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LongWait {
+    /// Index of the domain.
+    pub domain: u32,
+    /// Who waited: number of the vCPU in the domain.
+    pub vcpu: u32,
+    /// For what: index in the domain's locks.
+    pub lock: u32,
+    /// When it began.
+    pub since: Picos,
+    /// How long it took, or had taken when the run ended.
+    pub time: Picos,
+    /// Whether it got the lock.
+    pub finished: bool,
+    /// The vCPU of the domain that held the lock when the wait began.
+    pub holder: Option<u32>,
+    /// How often others got the lock meanwhile.
+    pub acquisitions: u64,
+    /// What the time was spent on; the sum is `time`.
+    pub causes: WaitCauses,
+    /// The wait piece by piece, without gaps.
+    pub chain: Vec<Link>,
+}

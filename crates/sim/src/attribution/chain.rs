@@ -1,0 +1,51 @@
+//! The chain of a wait: who was not there when it was their turn, by which decision, for how long.
+
+use super::clock::{Absence, LockClock, Wait};
+use overspin_scenario::Picos;
+
+/// Absences in a chain; it keeps the longest.
+const LISTED: usize = 12;
+
+/// Whether an absence can be among those that a wait of this length would list: one shorter than a
+/// 64th is not worth a line.
+pub(super) fn worth_a_line(wait: Picos) -> Picos {
+    wait / 64
+}
+
+/// The longest absences during a wait that ends at `until`, in order of time. The waiter's own come
+/// before those of others, as they do in its causes.
+pub(super) fn absences(wait: &Wait, clock: &LockClock, until: Picos) -> Vec<Absence> {
+    let mut pieces: Vec<Absence> = Vec::new();
+    let mut push = |piece: Absence| match pieces.last_mut() {
+        _ if piece.since >= piece.until => {}
+        // A sleeper that was waited for, and then was on its way.
+        Some(last)
+            if (last.cause, last.who, last.until) == (piece.cause, piece.who, piece.since) =>
+        {
+            last.until = piece.until;
+            last.acquisitions.1 = piece.acquisitions.1;
+        }
+        _ => pieces.push(piece),
+    };
+    let mut from = wait.since.max(wait.forgotten_until);
+    let mut others = clock.absences.iter().peekable();
+    let mut before = |from: Picos, to: Picos, push: &mut dyn FnMut(Absence)| {
+        while let Some(a) = others.peek() {
+            push(Absence { since: a.since.max(from), until: a.until.min(to), ..**a });
+            if a.until > to {
+                break;
+            }
+            others.next();
+        }
+    };
+    for own in &wait.absences {
+        before(from, own.since, &mut push);
+        push(*own);
+        from = own.until;
+    }
+    before(from, until, &mut push);
+    pieces.sort_by_key(|p| std::cmp::Reverse(p.time()));
+    pieces.truncate(LISTED);
+    pieces.sort_by_key(|p| p.since);
+    pieces
+}

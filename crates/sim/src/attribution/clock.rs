@@ -1,0 +1,438 @@
+//! The clocks of one lock: how much of the time since somebody first waited went into which cause.
+//!
+//! While anybody waits, each moment belongs to one cause, by the lock's state:
+//!
+//! | lock | vCPU that matters | it runs | it sleeps | woken, does not run yet | wants a pCPU |
+//! |---|---|---|---|---|---|
+//! | held | the holder | holder running | holder running | holder preempted | holder preempted |
+//! | free | who is next | line transfer | kick and wake-up | kick and wake-up | next preempted |
+//!
+//! The clocks advance where that state changes. A waiter's time is the difference of the clocks between
+//! the ends of its wait, but for its own absences: from when it was descheduled until it runs again
+//! (own preemption), and from when it was woken until it runs (kick and wake-up). All of it are sums
+//! and differences of integers, so the causes of a wait add up to its length exactly.
+//!
+//! **Who is next** is whoever takes the lock next. No lock algorithm has to be known for that, but it
+//! shows only when it has happened. What changes while a lock is free is therefore kept in a log, and
+//! replayed when somebody has taken it. While that one does not wait yet, the one that waits for
+//! longest counts as next: if it runs and does not take the lock, the lock is on its way to it.
+//!
+//! Cost: O(1) for the begin and the end of a wait and for each change of a vCPU, amortised over the
+//! replay; nothing for a lock for which nobody waits.
+
+use crate::memory::NONE;
+use overspin_scenario::{Cause, Picos, Why};
+use std::collections::VecDeque;
+
+/// Times by cause, in the order of [`Cause::ALL`].
+pub(crate) type Times = [Picos; 6];
+
+/// What a vCPU does, as far as those who wait for it care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// It executes code of its guest, an interrupt handler's maybe.
+    Runs,
+    /// It sleeps by its own will.
+    Sleeps,
+    /// It was woken, and does not run yet.
+    Wakes,
+    /// It was descheduled and wants to run.
+    Wants,
+}
+
+/// Why a vCPU is off its pCPU. vCPUs are numbered over the whole host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Descheduled {
+    pub at: Picos,
+    pub pcpu: u32,
+    /// Who came, `NONE` if nobody.
+    pub by: u32,
+    pub why: Why,
+}
+
+/// A time during which somebody was not there whose turn it was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Absence {
+    pub cause: Cause,
+    /// vCPU.
+    pub who: u32,
+    pub decision: Option<Descheduled>,
+    pub since: Picos,
+    pub until: Picos,
+    /// Acquisitions of the lock up to its beginning and its end.
+    pub acquisitions: (u64, u64),
+}
+
+impl Absence {
+    pub(crate) fn time(&self) -> Picos {
+        self.until - self.since
+    }
+}
+
+/// A vCPU that waits for a lock.
+#[derive(Clone, Debug)]
+pub(crate) struct Wait {
+    pub vcpu: u32,
+    /// Index in its guest.
+    pub lock: u32,
+    /// The wait that an interrupt handler's wait is on top of, on the same vCPU.
+    pub outer: u32,
+    /// Neighbours in the lock's list, which is in order of arrival.
+    prev: u32,
+    next: u32,
+    pub since: Picos,
+    /// Its beginning is not in the log any more.
+    begun: bool,
+    doing: Doing,
+    decision: Option<Descheduled>,
+    /// The lock's clocks at its beginning, moved forward over its own absences.
+    base: Times,
+    own: Times,
+    /// The lock's clocks and acquisitions when its absence began, if it is absent.
+    left: (Picos, Times, u64),
+    /// Its last absences, and when the last of those that are forgotten ended.
+    pub absences: VecDeque<Absence>,
+    pub forgotten_until: Picos,
+    /// The vCPU that held the lock at the beginning, `NONE` if nobody did.
+    pub holder: u32,
+    /// Acquisitions of the lock up to its beginning.
+    pub acquisitions: u64,
+}
+
+/// All waits of a run, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    all: Vec<Wait>,
+    free: Vec<u32>,
+    /// Absences of others that are shorter are counted, but not kept to be listed.
+    pub worth_a_line: Picos,
+}
+
+impl Waits {
+    fn add(&mut self, wait: Wait) -> u32 {
+        if let Some(id) = self.free.pop() {
+            self.all[id as usize] = wait;
+            id
+        } else {
+            self.all.push(wait);
+            self.all.len() as u32 - 1
+        }
+    }
+
+    pub(crate) fn get(&self, id: u32) -> &Wait {
+        &self.all[id as usize]
+    }
+
+    fn at(&mut self, id: u32) -> &mut Wait {
+        &mut self.all[id as usize]
+    }
+
+    /// The wait is over and forgotten.
+    pub(crate) fn remove(&mut self, id: u32) {
+        self.all[id as usize].absences.clear();
+        self.free.push(id);
+    }
+}
+
+/// Something that happened while the lock was free.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    Begins { at: Picos, wait: u32 },
+    Changes { at: Picos, wait: u32, doing: Doing, decision: Option<Descheduled> },
+}
+
+/// Absences that a lock remembers for the chains of those who wait, and each of them of its own.
+const REMEMBERED: usize = 256;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct LockClock {
+    /// Who waits, in order of arrival.
+    first: u32,
+    last: u32,
+    /// Up to when the clocks have advanced.
+    now: Picos,
+    clocks: Times,
+    /// vCPU, `NONE` if it is free; what it does.
+    holder: u32,
+    holder_doing: Doing,
+    holder_decision: Option<Descheduled>,
+    log: Vec<Moment>,
+    /// Acquisitions while somebody waited.
+    pub acquisitions: u64,
+    pub absences: VecDeque<Absence>,
+    /// Time of all waits that are over.
+    pub sum: Times,
+}
+
+impl LockClock {
+    pub(crate) fn new() -> Self {
+        Self {
+            first: NONE,
+            last: NONE,
+            now: 0,
+            clocks: [0; 6],
+            holder: NONE,
+            holder_doing: Doing::Runs,
+            holder_decision: None,
+            log: Vec::new(),
+            acquisitions: 0,
+            absences: VecDeque::new(),
+            sum: [0; 6],
+        }
+    }
+
+    #[inline]
+    pub(crate) fn somebody_waits(&self) -> bool {
+        self.first != NONE
+    }
+
+    /// The holder of a lock for which nobody waits yet, or nobody (`NONE`). Before the first
+    /// [`begin`](Self::begin).
+    pub(crate) fn held_by(&mut self, holder: u32, doing: Doing, decision: Option<Descheduled>) {
+        (self.holder, self.holder_doing, self.holder_decision) = (holder, doing, decision);
+    }
+
+    /// `vcpu`, which runs, waits for lock `lock` from now on, on top of its wait `outer`.
+    #[inline]
+    pub(crate) fn begin(
+        &mut self,
+        waits: &mut Waits,
+        at: Picos,
+        (vcpu, lock, outer): (u32, u32, u32),
+    ) -> u32 {
+        let held = self.holder != NONE;
+        if !self.somebody_waits() {
+            self.now = at;
+        } else if held {
+            self.advance(waits, at, NONE);
+        }
+        let id = waits.add(Wait {
+            vcpu,
+            lock,
+            outer,
+            prev: self.last,
+            next: NONE,
+            since: at,
+            begun: held,
+            doing: Doing::Runs,
+            decision: None,
+            base: self.clocks,
+            own: [0; 6],
+            left: (0, [0; 6], 0),
+            absences: VecDeque::new(),
+            forgotten_until: 0,
+            holder: self.holder,
+            acquisitions: self.acquisitions,
+        });
+        match self.last {
+            NONE => self.first = id,
+            last => waits.at(last).next = id,
+        }
+        self.last = id;
+        if !held {
+            self.log.push(Moment::Begins { at, wait: id });
+        }
+        id
+    }
+
+    /// The holder lets go; somebody waits.
+    #[inline]
+    pub(crate) fn release(&mut self, waits: &Waits, at: Picos) {
+        self.advance(waits, at, NONE);
+        self.holder = NONE;
+    }
+
+    /// `vcpu` has the lock, for which somebody waits, with its wait number `id` or (`NONE`) without
+    /// having waited.
+    #[inline]
+    pub(crate) fn acquire(&mut self, waits: &mut Waits, at: Picos, vcpu: u32, id: u32) {
+        self.settle(waits, at, id);
+        self.held_by(vcpu, Doing::Runs, None);
+    }
+
+    /// Brings the clocks of a free lock to `at`, when it is known whose wait (`NONE`: nobody's) comes
+    /// to an end then.
+    pub(crate) fn settle(&mut self, waits: &mut Waits, at: Picos, next: u32) {
+        if !self.log.is_empty() {
+            self.replay(waits, next);
+        }
+        self.advance(waits, at, next);
+    }
+
+    #[inline(never)]
+    fn replay(&mut self, waits: &mut Waits, next: u32) {
+        let mut log = std::mem::take(&mut self.log);
+        for moment in log.drain(..) {
+            match moment {
+                Moment::Begins { at, wait } => {
+                    self.advance(waits, at, next);
+                    let w = waits.at(wait);
+                    (w.begun, w.base) = (true, self.clocks);
+                }
+                Moment::Changes { at, wait, doing, decision } => {
+                    self.advance(waits, at, next);
+                    self.apply(waits, at, wait, doing, decision);
+                }
+            }
+        }
+        // Keep the allocation for the next time.
+        self.log = log;
+    }
+
+    /// The wait `id` is over, just after [`acquire`](Self::acquire). Returns what it was spent on.
+    #[inline]
+    pub(crate) fn end(&mut self, waits: &mut Waits, id: u32) -> Times {
+        let Wait { prev, next, .. } = *waits.get(id);
+        match prev {
+            NONE => self.first = next,
+            prev => waits.at(prev).next = next,
+        }
+        match next {
+            NONE => self.last = prev,
+            next => waits.at(next).prev = prev,
+        }
+        let w = waits.at(id);
+        let mut times = w.own;
+        for (time, (clock, base)) in times.iter_mut().zip(self.clocks.iter().zip(&w.base)) {
+            *time += clock - base;
+        }
+        times
+    }
+
+    /// The wait `id` is cut short by the end of the run. Returns what it was spent on so far.
+    pub(crate) fn cut(&mut self, waits: &mut Waits, at: Picos, id: u32) -> Times {
+        self.settle(waits, at, NONE);
+        self.apply(waits, at, id, Doing::Runs, None);
+        self.end(waits, id)
+    }
+
+    /// Nobody waits any more.
+    pub(crate) fn forget(&mut self) {
+        self.absences.clear();
+    }
+
+    /// What the holder does has changed; somebody waits.
+    pub(crate) fn holder_changes(
+        &mut self,
+        waits: &Waits,
+        at: Picos,
+        doing: Doing,
+        decision: Option<Descheduled>,
+    ) {
+        self.advance(waits, at, NONE);
+        (self.holder_doing, self.holder_decision) = (doing, decision);
+    }
+
+    /// What a waiter does has changed.
+    pub(crate) fn waiter_changes(
+        &mut self,
+        waits: &mut Waits,
+        at: Picos,
+        wait: u32,
+        doing: Doing,
+        decision: Option<Descheduled>,
+    ) {
+        if self.holder == NONE {
+            self.log.push(Moment::Changes { at, wait, doing, decision });
+        } else {
+            self.advance(waits, at, NONE);
+            self.apply(waits, at, wait, doing, decision);
+        }
+    }
+
+    /// A waiter's change, with the clocks at its time.
+    fn apply(
+        &self,
+        waits: &mut Waits,
+        at: Picos,
+        wait: u32,
+        doing: Doing,
+        decision: Option<Descheduled>,
+    ) {
+        let w = waits.at(wait);
+        let cause = match w.doing {
+            Doing::Wants => Some(Cause::OwnPreemption),
+            Doing::Wakes => Some(Cause::KickWake),
+            Doing::Runs | Doing::Sleeps => None,
+        };
+        if let Some(cause) = cause {
+            let (since, clocks, acquisitions) = w.left;
+            for (base, (now, then)) in w.base.iter_mut().zip(self.clocks.iter().zip(&clocks)) {
+                *base += now - then;
+            }
+            w.own[cause as usize] += at - since;
+            if at > since {
+                if w.absences.len() == REMEMBERED {
+                    w.forgotten_until = w.absences.pop_front().map_or(0, |a| a.until);
+                }
+                w.absences.push_back(Absence {
+                    cause,
+                    who: w.vcpu,
+                    decision: w.decision,
+                    since,
+                    until: at,
+                    acquisitions: (acquisitions, self.acquisitions),
+                });
+            }
+        }
+        if matches!(doing, Doing::Wants | Doing::Wakes) {
+            w.left = (at, self.clocks, self.acquisitions);
+        }
+        (w.doing, w.decision) = (doing, decision);
+    }
+
+    /// Advances the clocks to `at`. `next` is the wait that takes the lock next, if that is known.
+    #[inline]
+    fn advance(&mut self, waits: &Waits, at: Picos, next: u32) {
+        let since = std::mem::replace(&mut self.now, at);
+        if at == since {
+            return;
+        }
+        let (cause, who, decision) = if self.holder != NONE {
+            let cause = match self.holder_doing {
+                Doing::Runs | Doing::Sleeps => Cause::HolderRunning,
+                Doing::Wakes | Doing::Wants => Cause::HolderPreempted,
+            };
+            (cause, self.holder, self.holder_decision)
+        } else {
+            let id = if next != NONE && waits.get(next).begun { next } else { self.first };
+            let w = waits.get(id);
+            if !w.begun {
+                // Nobody waited then: whoever waits now is in the log still.
+                return;
+            }
+            let cause = match w.doing {
+                Doing::Runs => Cause::LineTransfer,
+                Doing::Sleeps | Doing::Wakes => Cause::KickWake,
+                Doing::Wants => Cause::NextPreempted,
+            };
+            (cause, w.vcpu, w.decision)
+        };
+        self.clocks[cause as usize] += at - since;
+        if !matches!(cause, Cause::HolderRunning | Cause::LineTransfer) {
+            let acquisitions = (self.acquisitions, self.acquisitions);
+            let absence = Absence { cause, who, decision, since, until: at, acquisitions };
+            self.remember(absence, waits.worth_a_line);
+        }
+    }
+
+    #[inline(never)]
+    fn remember(&mut self, absence: Absence, worth_a_line: Picos) {
+        if let Some(last) = self.absences.back_mut() {
+            let goes_on =
+                (last.cause, last.who, last.until) == (absence.cause, absence.who, absence.since);
+            if goes_on {
+                last.until = absence.until;
+                return;
+            }
+            if last.time() < worth_a_line {
+                self.absences.pop_back();
+            }
+        }
+        if self.absences.len() == REMEMBERED {
+            self.absences.pop_front();
+        }
+        self.absences.push_back(absence);
+    }
+}

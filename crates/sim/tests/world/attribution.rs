@@ -1,0 +1,425 @@
+//! What waits are spent on: found out a second time from the trace, and derived by hand for each cause.
+
+use crate::common::{crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced};
+use overspin_scenario::{
+    Cause, Change, Event, LockLoop, MS, NS, Outcome, PauseLoopExiting, Picos, Scenario, TraceEvent,
+    US, VcpuState, WaitCauses, Why, Workload,
+};
+use std::collections::HashMap;
+
+/// What a vCPU does, by the scheduling events of the trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Doing {
+    Runs,
+    Sleeps,
+    Wakes,
+    Wants,
+}
+
+/// Changes of what vCPUs do, in order of time: a vCPU runs when the switch to it is complete.
+fn changes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) -> Vec<(Picos, u32, Doing)> {
+    let vcpus = scenario.domains.iter().map(|d| d.vcpus as usize).sum();
+    let mut woken = vec![None; vcpus];
+    let mut on = vec![false; vcpus];
+    let mut changes = Vec::new();
+    for (at, event) in trace {
+        match *event {
+            TraceEvent::Switch { prev, prev_state, next, .. } => {
+                if let Some(v) = prev {
+                    on[v as usize] = false;
+                    let doing = match prev_state {
+                        VcpuState::Blocked => Doing::Sleeps,
+                        // It wanted to sleep, and was woken before it had left.
+                        _ if woken[v as usize] == Some(*at) => Doing::Wakes,
+                        _ => Doing::Wants,
+                    };
+                    changes.push((*at, v, doing));
+                }
+                if let Some(v) = next {
+                    on[v as usize] = true;
+                    changes.push((at + scenario.host.costs.context_switch, v, Doing::Runs));
+                }
+            }
+            TraceEvent::Wake { vcpu, .. } => {
+                woken[vcpu as usize] = Some(*at);
+                if !on[vcpu as usize] {
+                    changes.push((*at, vcpu, Doing::Wakes));
+                }
+            }
+            _ => {}
+        }
+    }
+    changes.sort_by_key(|c| c.0);
+    changes
+}
+
+/// Walks through the trace from one moment to the next, gives the time between to each open wait, by
+/// the table in `docs/attribution.md`, and compares with what the simulator says of that wait.
+pub fn check_causes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) {
+    let vcpus: usize = scenario.domains.iter().map(|d| d.vcpus as usize).sum();
+    let domain_of: Vec<usize> =
+        (0..).zip(&scenario.domains).flat_map(|(i, d)| vec![i; d.vcpus as usize]).collect();
+    type Lock = (usize, u32);
+    // Who takes each lock, from the last to the first.
+    let mut takers: HashMap<Lock, Vec<u32>> = HashMap::new();
+    for (_, event) in trace.iter().rev() {
+        if let TraceEvent::LockAcquired { vcpu, lock, .. } = *event {
+            takers.entry((domain_of[vcpu as usize], lock)).or_default().push(vcpu);
+        }
+    }
+    let mut changes = changes(scenario, trace).into_iter().peekable();
+    let mut doing = vec![Doing::Wants; vcpus];
+    let mut holders: HashMap<Lock, u32> = HashMap::new();
+    // In order of arrival.
+    let mut waits: HashMap<Lock, Vec<(u32, [Picos; 6])>> = HashMap::new();
+    let mut last = 0;
+    let mut checked = 0;
+    for (at, event) in trace {
+        loop {
+            let to = changes.peek().map_or(*at, |c| c.0.min(*at));
+            for (lock, waits) in &mut waits {
+                let holder = holders.get(lock).copied();
+                let next = takers[lock].last().copied();
+                let front = match next {
+                    Some(v) if waits.iter().any(|w| w.0 == v) => v,
+                    _ => waits.first().map_or(0, |w| w.0),
+                };
+                for (v, times) in waits {
+                    let cause = match (doing[*v as usize], holder) {
+                        (Doing::Wants, _) => Cause::OwnPreemption,
+                        (Doing::Wakes, _) => Cause::KickWake,
+                        (_, Some(h)) => match doing[h as usize] {
+                            Doing::Wants | Doing::Wakes => Cause::HolderPreempted,
+                            Doing::Runs | Doing::Sleeps => Cause::HolderRunning,
+                        },
+                        (_, None) => match doing[front as usize] {
+                            Doing::Wants => Cause::NextPreempted,
+                            Doing::Wakes | Doing::Sleeps => Cause::KickWake,
+                            Doing::Runs => Cause::LineTransfer,
+                        },
+                    };
+                    times[cause as usize] += to - last;
+                }
+            }
+            last = to;
+            match changes.next_if(|c| c.0 <= *at) {
+                Some((_, v, new)) => doing[v as usize] = new,
+                None => break,
+            }
+        }
+        match *event {
+            TraceEvent::LockWait { vcpu, lock } => {
+                let lock = (domain_of[vcpu as usize], lock);
+                takers.entry(lock).or_default();
+                waits.entry(lock).or_default().push((vcpu, [0; 6]));
+            }
+            TraceEvent::LockAcquired { vcpu, lock, waited } => {
+                let lock = (domain_of[vcpu as usize], lock);
+                takers.get_mut(&lock).unwrap().pop();
+                holders.insert(lock, vcpu);
+                if let Some(causes) = waited {
+                    let waits = waits.get_mut(&lock).unwrap();
+                    let i = waits.iter().position(|w| w.0 == vcpu).unwrap();
+                    let (_, told) = waits.remove(i);
+                    assert_eq!(causes, told.into(), "wait of {vcpu} for {lock:?} until {at}");
+                    checked += 1;
+                }
+            }
+            TraceEvent::LockReleased { vcpu, lock } => {
+                holders.remove(&(domain_of[vcpu as usize], lock));
+            }
+            _ => {}
+        }
+    }
+    let told = trace
+        .iter()
+        .filter(|e| matches!(e.1, TraceEvent::LockAcquired { waited: Some(_), .. }))
+        .count();
+    assert_eq!(checked, told);
+}
+
+/// Sums, chains and worst waits of an outcome agree with each other.
+pub fn check_outcome(outcome: &Outcome) {
+    for d in &outcome.domains {
+        let mut locks = WaitCauses::default();
+        for l in &d.locks {
+            assert_eq!(l.wait_causes.total(), l.wait_total, "{}", l.name);
+            locks += l.wait_causes;
+        }
+        let mut vcpus = WaitCauses::default();
+        d.vcpus.iter().for_each(|v| vcpus += v.wait_causes);
+        assert_eq!(vcpus, locks, "each wait is one vCPU's and one lock's");
+    }
+    let worst = &outcome.worst_waits;
+    assert!(worst.len() <= 10 && worst.is_sorted_by(|a, b| a.time >= b.time));
+    for w in worst {
+        assert_eq!(w.causes.total(), w.time);
+        let end = w.chain.iter().fold(w.since, |at, link| {
+            assert_eq!(link.since, at, "a chain has no gaps: {w:?}");
+            assert_eq!(link.cause.is_some(), link.vcpu.is_some());
+            at + link.time
+        });
+        assert_eq!(end, w.since + w.time);
+        assert_eq!(w.chain.iter().map(|l| l.acquisitions).sum::<u64>(), w.acquisitions);
+        for cause in Cause::ALL {
+            let listed = w.chain.iter().filter(|l| l.cause == Some(cause));
+            let listed: Picos = listed.map(|l| l.time).sum();
+            assert!(listed <= w.causes.of(cause), "{cause:?}: {w:?}");
+        }
+    }
+    let finished = worst.iter().filter(|w| w.finished).map(|w| w.time).max();
+    let longest = outcome.domains.iter().flat_map(|d| &d.locks).map(|l| l.wait_max).max();
+    if let Some(longest) = finished.or(longest.filter(|_| worst.len() < 10)) {
+        assert_eq!(
+            Some(longest),
+            outcome.domains.iter().flat_map(|d| &d.locks).map(|l| l.wait_max).max()
+        );
+    }
+}
+
+#[test]
+fn causes_are_those_that_the_trace_tells_for_every_lock() {
+    for lock in overspin_locks::infos() {
+        for (scheduler, pcpus) in [("credit-2008", 2), ("credit2", 3), ("rr", 1)] {
+            let work = Workload::LockLoop(lock_loop(5 * US, 20 * US));
+            let hog = domain(1, "ticket", crate::common::hog());
+            let domains = vec![domain(4, lock.name, work), hog];
+            let scenario = scenario(host(pcpus, scheduler), domains, 150 * MS);
+            let (outcome, trace) = traced(&scenario, 1);
+            check_causes(&scenario, &trace);
+            check_outcome(&outcome);
+        }
+    }
+}
+
+#[test]
+fn causes_are_those_that_the_trace_tells_of_a_kernel() {
+    for lock in ["ticket", "lock-byte", "xen-pv", "pv-ticket", "pv-qspinlock", "futex"] {
+        let mut scenario = scenario(
+            host(2, "credit"),
+            vec![domain(4, lock, kernbench(6, 8)), domain(2, lock, kernbench(2, 4))],
+            400 * MS,
+        );
+        scenario.host.pause_loop_exiting = Some(PauseLoopExiting::default());
+        let (outcome, trace) = traced(&scenario, 3);
+        check_causes(&scenario, &trace);
+        check_outcome(&outcome);
+    }
+}
+
+/// vCPUs that want nothing but one ticket lock, a pCPU for each, no ticks; sections of `section`.
+fn queue(vcpus: u32, section: Picos, events: Vec<Event>) -> Scenario {
+    let work = LockLoop { fixed: true, ..lock_loop(section, 0) };
+    let guest = tickless(vcpus, "ticket", Workload::LockLoop(work));
+    Scenario { events, ..scenario(host(vcpus, "null"), vec![guest], 60 * MS) }
+}
+
+/// A wait, as the trace tells it.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    vcpu: u32,
+    since: Picos,
+    until: Picos,
+    causes: WaitCauses,
+}
+
+fn waits(trace: &[(Picos, TraceEvent)]) -> Vec<Told> {
+    let mut since = HashMap::new();
+    let mut waits = Vec::new();
+    for (at, event) in trace {
+        match *event {
+            TraceEvent::LockWait { vcpu, lock: 0 } => {
+                since.insert(vcpu, *at);
+            }
+            TraceEvent::LockAcquired { vcpu, lock: 0, waited: Some(causes) } => {
+                waits.push(Told { vcpu, since: since[&vcpu], until: *at, causes });
+            }
+            _ => {}
+        }
+    }
+    waits
+}
+
+/// Moments of acquisition and release of lock 0, with the vCPU.
+fn holds(trace: &[(Picos, TraceEvent)]) -> Vec<(Picos, u32, bool)> {
+    trace
+        .iter()
+        .filter_map(|(at, event)| match *event {
+            TraceEvent::LockAcquired { vcpu, lock: 0, .. } => Some((*at, vcpu, true)),
+            TraceEvent::LockReleased { vcpu, lock: 0 } => Some((*at, vcpu, false)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn undisturbed_waiters_wait_for_the_section_and_the_line() {
+    let (outcome, trace) = traced(&queue(2, 5 * US, Vec::new()), 1);
+    let waits = &waits(&trace)[20..];
+    assert!(waits.len() > 1000);
+    // By the closed forms of this lock (`closed_forms.rs`): the other one has the lock 128 ns after
+    // a release, for 5 us; this one fails 211 ns after its release, and has it 128 ns after the
+    // other's release.
+    for w in waits {
+        let expected = WaitCauses {
+            holder_running: 5 * US + 128 * NS - 211 * NS,
+            line_transfer: 128 * NS,
+            ..WaitCauses::default()
+        };
+        assert_eq!(w.causes, expected, "{w:?}");
+    }
+    for w in &outcome.worst_waits {
+        assert_eq!(w.chain.len(), 1, "nobody was away: {w:?}");
+    }
+}
+
+/// Pauses one vCPU of [`queue`] with sections of 1 ms for 10 ms, in the middle of somebody's section;
+/// `whom` chooses it from the order in which the vCPUs have the lock from then on.
+fn paused(whom: impl Fn(&[u32]) -> u32) -> (Outcome, Vec<(Picos, TraceEvent)>, [u32; 3]) {
+    let (_, before) = traced(&queue(3, MS, Vec::new()), 1);
+    // First come, first served: who has it next after that does not depend on the pause.
+    let holds = holds(&before);
+    let now = holds.iter().rposition(|(at, _, got)| *got && *at < PAUSED_AT).unwrap();
+    let order: Vec<u32> = holds[now..].iter().filter(|h| h.2).take(3).map(|h| h.1).collect();
+    assert!(holds[now].0 + 100 * US < PAUSED_AT && PAUSED_AT + 100 * US < holds[now + 1].0);
+    let vcpu = Some(whom(&order));
+    let event = |at, change| Event { at, change };
+    let (outcome, trace) = traced(
+        &queue(
+            3,
+            MS,
+            vec![
+                event(PAUSED_AT, Change::Pause { domain: 0, vcpu }),
+                event(PAUSED_AT + 10 * MS, Change::Unpause { domain: 0, vcpu }),
+            ],
+        ),
+        1,
+    );
+    (outcome, trace, order.try_into().unwrap())
+}
+
+/// The paused vCPU leaves an interprocessor interrupt (1 us) after the pause, and runs an interrupt and
+/// a switch (2 us) after its end.
+const AWAY: Picos = 10 * MS + 2 * US;
+const PAUSED_AT: Picos = 20 * MS + 500 * US;
+const LEAVES: Picos = PAUSED_AT + US;
+
+/// The waits that were under way when the vCPU left.
+fn under_way(trace: &[(Picos, TraceEvent)]) -> Vec<Told> {
+    waits(trace).into_iter().filter(|w| w.since < LEAVES && LEAVES < w.until).collect()
+}
+
+#[test]
+fn who_waits_for_a_paused_holder_waits_for_just_that_long() {
+    let (outcome, trace, [holder, ..]) = paused(|order| order[0]);
+    let waits = under_way(&trace);
+    assert_eq!(waits.len(), 2);
+    for w in &waits {
+        assert_eq!(w.causes.holder_preempted, AWAY);
+        assert_eq!(
+            (w.causes.next_preempted, w.causes.own_preemption, w.causes.kick_wake),
+            (0, 0, 0)
+        );
+    }
+    // The chain: it ran, it was away by that decision, it went on.
+    let worst = &outcome.worst_waits[0];
+    assert_eq!(worst.time, waits.iter().map(|w| w.until - w.since).max().unwrap());
+    let away = worst.chain[1];
+    assert_eq!((away.since, away.time, away.vcpu), (LEAVES, AWAY, Some(holder)));
+    assert_eq!(away.cause, Some(Cause::HolderPreempted));
+    let decision = away.decision.unwrap();
+    assert_eq!((decision.at, decision.why, decision.by), (LEAVES, Why::Paused, None));
+    assert_eq!(worst.chain.len(), 3);
+}
+
+#[test]
+fn who_waits_behind_a_paused_waiter_waits_from_the_release_on() {
+    let (outcome, trace, [holder, next, last]) = paused(|order| order[1]);
+    let waits = under_way(&trace);
+    let released = holds(&trace).iter().find(|h| h.0 > LEAVES).copied().unwrap();
+    assert_eq!((released.1, released.2), (holder, false));
+    let of = |vcpu| waits.iter().find(|w| w.vcpu == vcpu).unwrap();
+    // The free lock waits for it.
+    assert_eq!(of(last).causes.next_preempted, LEAVES + AWAY - released.0);
+    assert_eq!((of(last).causes.own_preemption, of(last).causes.holder_preempted), (0, 0));
+    // For itself it does not matter whether the lock is free.
+    assert_eq!(of(next).causes.own_preemption, AWAY);
+    assert_eq!((of(next).causes.next_preempted, of(next).causes.holder_preempted), (0, 0));
+    assert!(outcome.worst_waits.iter().any(|w| {
+        let link = |l: &overspin_scenario::Link| {
+            (l.cause, l.vcpu) == (Some(Cause::NextPreempted), Some(next)) && l.acquisitions == 0
+        };
+        w.vcpu == last && w.chain.iter().any(link)
+    }));
+}
+
+#[test]
+fn a_sleeping_waiter_waits_from_the_release_to_its_dispatch_for_the_kick() {
+    // Outside for long enough that the sleeper comes before the other one does again.
+    let work = LockLoop { fixed: true, ..lock_loop(MS, 100 * US) };
+    let guest = tickless(2, "xen-pv", Workload::LockLoop(work));
+    let (_, trace) = traced(&scenario(host(2, "null"), vec![guest], 60 * MS), 1);
+    let kicks: Vec<(Picos, u32)> = trace
+        .iter()
+        .filter_map(|(at, e)| match *e {
+            TraceEvent::Kick { to, .. } => Some((*at, to)),
+            _ => None,
+        })
+        .collect();
+    let mut slept = 0;
+    for w in &waits(&trace)[2..] {
+        let Some(kick) = kicks.iter().find(|k| k.1 == w.vcpu && w.since < k.0 && k.0 < w.until)
+        else {
+            continue;
+        };
+        slept += 1;
+        let holds = holds(&trace);
+        let released = holds.iter().rfind(|h| !h.2 && h.0 < w.until).unwrap().0;
+        // The kick is in effect when the hypercall is done; the sleeper's pCPU is told by an
+        // interprocessor interrupt (1 us), and switches to it (2 us).
+        let runs = kick.0 + 3 * US;
+        assert_eq!(w.causes.holder_running, released - w.since, "{w:?}");
+        assert_eq!(w.causes.kick_wake, runs - released, "{w:?}");
+        assert_eq!(w.causes.line_transfer, w.until - runs, "{w:?}");
+    }
+    assert!(slept > 10, "{slept}");
+}
+
+#[test]
+fn the_end_of_a_slice_is_told_with_who_came() {
+    // Two vCPUs share a pCPU in turn; whoever waits has not run since the other one came.
+    let work = LockLoop { fixed: true, ..lock_loop(2 * MS, 0) };
+    let guest = tickless(2, "ticket", Workload::LockLoop(work));
+    let outcome = run(&scenario(host(1, "rr"), vec![guest], 2000 * MS), 1);
+    check_outcome(&outcome);
+    assert_eq!(outcome.worst_waits.len(), 10);
+    for w in &outcome.worst_waits {
+        let away: Vec<_> = w.chain.iter().filter(|l| l.cause.is_some()).collect();
+        assert!(!away.is_empty());
+        for link in away {
+            let d = link.decision.expect("nobody sleeps");
+            assert_eq!((d.why, d.pcpu), (Why::Slice, 0));
+            assert_eq!(d.by.map(|v| v.vcpu), link.vcpu.map(|v| 1 - v));
+        }
+    }
+}
+
+#[test]
+fn reasons_are_told_apart() {
+    let reasons = |scenario: &Scenario| -> Vec<Why> {
+        let outcome = run(scenario, 1);
+        let links = outcome.worst_waits.iter().flat_map(|w| &w.chain);
+        links.filter_map(|l| l.decision.map(|d| d.why)).collect()
+    };
+    let mut capped = crowd("ticket", 4, 500 * MS);
+    capped.domains[0].cap = 50;
+    assert!(reasons(&capped).contains(&Why::Parked));
+    let mut exits = crowd("ticket", 2, 500 * MS);
+    exits.host.pause_loop_exiting = Some(PauseLoopExiting::default());
+    assert!(reasons(&exits).contains(&Why::PauseLoop));
+    // One that wakes often preempts by boost.
+    let mut woken = crowd("ticket", 2, 500 * MS);
+    let wakes = overspin_scenario::BurnWait { burn: 100 * US, wait: MS, ..Default::default() };
+    woken.domains.push(domain(1, "ticket", Workload::BurnWait(wakes)));
+    assert!(reasons(&woken).contains(&Why::Wake));
+}
