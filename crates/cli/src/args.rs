@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// Run a scenario
     Run(RunArgs),
+    /// Tell why a run is slow: which locks, which causes, whose vCPUs, and the longest waits
+    Explain(ExplainArgs),
     /// Plan, run and report schedbench's .bench files
     Schedbench(SchedbenchArgs),
     /// Make a scenario of another tool's workload
@@ -126,6 +128,17 @@ pub(crate) struct RunArgs {
     /// Threads for a map; 0 is one for each CPU
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
     pub(crate) threads: usize,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ExplainArgs {
+    /// Record of `run --json` or `reproduce --json`, or a scenario, which is run (`-`: standard
+    /// input)
+    pub(crate) result: PathBuf,
+    /// Write the report as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

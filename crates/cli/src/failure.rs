@@ -47,6 +47,12 @@ impl Failure {
         Self::Plain { code: USAGE, cause: cause.into(), remedy: remedy.into() }
     }
 
+    /// The simulator refused what the scenario reader did not.
+    pub(crate) fn refused(scenario: &str, cause: &dyn fmt::Display) -> Self {
+        let remedy = "change the scenario; docs/scenario.md says what it can hold";
+        Self::usage(format!("{scenario}: {cause}"), remedy)
+    }
+
     pub(crate) fn environment(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Plain { code: ENVIRONMENT, cause: cause.into(), remedy: remedy.into() }
     }

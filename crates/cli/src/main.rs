@@ -7,6 +7,7 @@ mod bench;
 mod check;
 mod compare;
 mod exec;
+mod explain;
 mod failure;
 mod import;
 mod list;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     let result = match &args.command {
         Command::Reproduce(command) => reproduce::reproduce(command, &args.global),
         Command::Run(command) => run::run(command, &args.global),
+        Command::Explain(command) => explain::explain(command, &args.global),
         Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
         Command::Import(command) => import::import(command, &args.global),
         Command::Compare(command) => compare::compare(command, &args.global),

@@ -3,23 +3,13 @@
 use crate::args::{Global, RunArgs};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
+use overspin_lab::explain::{RUN_SCHEMA, RunRecord};
 use overspin_lab::map::{self, MapError};
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::report::{self, Block};
 use overspin_lab::scenario_file::{self, Loaded, Map};
-use overspin_scenario::{Ending, Outcome, Picos, Scenario, TraceSink};
-use serde::Serialize;
-
-/// What `--json` writes. No wall-clock time in it: the same run gives the same bytes.
-#[derive(Serialize)]
-struct Record<'a> {
-    schema: &'static str,
-    version: &'static str,
-    seed: u64,
-    set: &'a [String],
-    scenario: &'a Scenario,
-    outcome: &'a Outcome,
-}
+use overspin_scenario::{Ending, Picos, Scenario, TraceSink};
+use std::borrow::Cow;
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
     let files = [args.json.as_ref(), args.trace.as_ref(), args.markdown.as_ref()];
@@ -37,12 +27,8 @@ fn print(args: &RunArgs, outputs: &Outputs, blocks: &[Block]) -> Result<(), Fail
     outputs.print(&report::text(blocks))
 }
 
-/// The simulator refused what the scenario reader did not.
-fn refused(args: &RunArgs, cause: &dyn std::fmt::Display) -> Failure {
-    Failure::usage(
-        format!("{}: {cause}", args.scenario.display()),
-        "change the scenario; docs/scenario.md says what it can hold",
-    )
+fn name(args: &RunArgs) -> String {
+    args.scenario.display().to_string()
 }
 
 fn many(map: &Map, args: &RunArgs, global: &Global, outputs: &Outputs) -> Result<Verdict, Failure> {
@@ -63,7 +49,7 @@ fn many(map: &Map, args: &RunArgs, global: &Global, outputs: &Outputs) -> Result
     let result = map::run(map, settings, &tell);
     bar.finish_and_clear();
     let measured = result.map_err(|e| match e {
-        MapError::Sim { .. } => refused(args, &e),
+        MapError::Sim { .. } => Failure::refused(&name(args), &e),
         MapError::Threads { .. } => {
             Failure::environment(e.to_string(), "ask for fewer with --threads")
         }
@@ -111,18 +97,19 @@ fn one(
     };
     let result = overspin_sim::run(scenario, seed, options);
     bar.finish_and_clear();
-    let outcome = result.map_err(|e| refused(args, &e))?;
+    let outcome = result.map_err(|e| Failure::refused(&name(args), &e))?;
     if let Some(sink) = sink {
         sink.finish(outcome.elapsed).map_err(trace_error)?.commit()?;
     }
     if let Some(json) = json {
-        let record = Record {
-            schema: "overspin-run/1",
-            version: env!("CARGO_PKG_VERSION"),
+        let record = RunRecord {
+            schema: RUN_SCHEMA.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
             seed,
-            set: &args.set,
-            scenario,
-            outcome: &outcome,
+            set: args.set.as_slice().into(),
+            trace: args.trace.as_ref().map(|_| trace_name),
+            scenario: Cow::Borrowed(scenario),
+            outcome: Cow::Borrowed(&outcome),
         };
         show::json(json, &record)?;
     }

@@ -89,6 +89,52 @@ fn a_run_is_the_same_to_the_byte_and_its_json_stands_alone() {
 }
 
 #[test]
+fn a_record_and_its_scenario_are_explained_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (scenario, json, trace) = (at("s.toml"), at("r.json"), at("t.pftrace"));
+    fs::write(&scenario, SCENARIO).unwrap();
+    overspin()
+        .args(["run", &scenario, "--quiet", "--json", &json, "--trace", &trace])
+        .assert()
+        .success();
+    let explain = |what: &str| {
+        let out = overspin().args(["explain", what]).assert().success().get_output().stdout.clone();
+        String::from_utf8(out).unwrap()
+    };
+    let (of_record, of_scenario) = (explain(&json), explain(&scenario));
+    assert!(of_record.contains("Domain guest (ticket)"), "{of_record}");
+    for words in ["own preemption", "1. guest/v", "10. guest/v", "in the trace: ts "] {
+        assert!(of_record.contains(words), "{words}: {of_record}");
+    }
+    // All but where the trace is.
+    let story = |text: &str| text.split("Times in the trace").next().unwrap().to_owned();
+    assert_eq!(story(&of_record), story(&of_scenario));
+    assert!(of_record.contains(&trace) && of_scenario.contains("--trace FILE"));
+}
+
+#[test]
+fn what_cannot_be_explained_ends_with_2() {
+    let dir = tempfile::tempdir().unwrap();
+    let map = format!("{SCENARIO}[[vary]]\nname = \"lock\"\nset = \"domain.guest.lock\"\nto = [\"ticket\", \"xen-pv\"]\n");
+    for (name, text, says) in [
+        ("list.json", "{\"schema\": \"overspin-bench/1\"}", "says nothing of waits"),
+        ("broken.json", "{\"schema\":\n 1}", "broken.json"),
+        ("map.toml", map.as_str(), "a map of many runs"),
+        ("bad.toml", "[host]\ncoers = 2\n", "cores"),
+    ] {
+        let path = dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        let output = overspin().arg("explain").arg(&path).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{name}: {stderr}");
+        assert!(stderr.contains(says) && stderr.contains("help"), "{name}: {stderr}");
+    }
+    let missing = overspin().args(["explain", "no-such-file.json"]).output().unwrap();
+    assert_eq!(missing.status.code(), Some(2));
+}
+
+#[test]
 fn outputs_that_cannot_be_written_end_with_3_and_leave_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.toml");

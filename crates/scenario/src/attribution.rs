@@ -80,6 +80,15 @@ impl WaitCauses {
         }
     }
 
+    /// The sum of several.
+    #[must_use]
+    pub fn sum<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
+        all.into_iter().fold(Self::default(), |mut sum, causes| {
+            sum += *causes;
+            sum
+        })
+    }
+
     /// The time of all causes.
     #[must_use]
     pub fn total(&self) -> Picos {

@@ -1,5 +1,6 @@
 //! Reports: a list of blocks, written as text for terminals or as Markdown for documents.
 
+pub(crate) mod causes;
 mod chart;
 mod kernel;
 mod map;
@@ -12,6 +13,7 @@ pub(crate) use kernel::{lines, lockmeter, vmstat};
 pub use map::map;
 pub use reproduction::{reproduction, reproductions};
 pub use run::run;
+pub(crate) use run::{MOST_LINES, percent, seconds};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! The report of one run: where the time of the host, its vCPUs, locks and tasks went.
 
-use super::{Block, Grid, kernel, short};
+use super::{Block, Grid, causes, kernel, short};
 use overspin_scenario::{DomainOutcome, Ending, NS, Outcome, Picos, SEC, Scenario, TaskOutcome};
 use std::collections::BTreeMap;
 
@@ -53,6 +53,7 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
         } else if !domain.locks.is_empty() {
             blocks.push(Block::Grid(locks(domain)));
         }
+        blocks.extend(causes::locks(domain).map(Block::Grid));
         if !domain.tasks.is_empty() {
             blocks.push(Block::Grid(tasks(domain)));
         }
@@ -72,7 +73,7 @@ fn changes(scenario: &Scenario, outcome: &Outcome) -> Grid {
 }
 
 /// Seconds with a millisecond's digits.
-pub(super) fn seconds(picos: Picos) -> String {
+pub(crate) fn seconds(picos: Picos) -> String {
     format!("{:.3}", picos as f64 / SEC as f64)
 }
 
@@ -85,12 +86,12 @@ pub(super) fn mean(total: Picos, count: u64) -> Picos {
     total.checked_div(count).unwrap_or(0)
 }
 
-pub(super) fn percent(part: u64, whole: u64) -> String {
+pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".into() } else { format!("{:.1}", 100.0 * part as f64 / whole as f64) }
 }
 
 /// Long lists are cut to their sum and the first lines: a thousand pCPUs are no report.
-const MOST_LINES: usize = 64;
+pub(crate) const MOST_LINES: usize = 64;
 
 fn host(outcome: &Outcome) -> Grid {
     let mut grid = Grid::new(1, &["pCPU", "busy s", "switching s", "idle s", "busy %", "switches"]);

@@ -156,15 +156,22 @@ pub enum Loaded {
 /// # Errors
 /// If the file cannot be read or is not a legal scenario.
 pub fn load(path: &Path, sets: &[String]) -> Result<Loaded, LoadError> {
-    let text = read_text(path)?;
+    Ok(load_text(path, &read_text(path)?, sets)?)
+}
+
+/// As [`load`], of a file whose text has been read.
+///
+/// # Errors
+/// If it is not a legal scenario.
+pub fn load_text(path: &Path, text: &str, sets: &[String]) -> Result<Loaded, Box<ScenarioError>> {
     let name = path.display().to_string();
     let stem = path.file_stem().map_or_else(|| name.clone(), |s| s.to_string_lossy().into_owned());
     let stem = if stem == "-" { "stdin".to_owned() } else { stem };
-    let document = document(&name, &text, sets).map_err(Box::new)?;
-    let map = vary::map(&document, &stem).map_err(Box::new)?;
+    let document = document(&name, text, sets)?;
+    let map = vary::map(&document, &stem)?;
     Ok(match map {
         Some(map) => Loaded::Map(map),
-        None => Loaded::One(Box::new(one(&document, &stem).map_err(Box::new)?)),
+        None => Loaded::One(Box::new(one(&document, &stem)?)),
     })
 }
 

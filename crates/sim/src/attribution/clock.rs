@@ -87,8 +87,10 @@ pub(crate) struct Wait {
     decision: Option<Descheduled>,
     /// The lock's clocks at its beginning, moved forward over its own absences.
     base: Times,
-    own: Times,
-    /// The lock's clocks and acquisitions when its absence began, if it is absent.
+    /// Its own absences: preempted, and woken.
+    own_preemption: Picos,
+    own_wake: Picos,
+    /// The lock's time, clocks and acquisitions when its absence began, if it is absent.
     left: (Picos, Times, u64),
     /// Its last absences, and when the last of those that are forgotten ended.
     pub absences: VecDeque<Absence>,
@@ -109,14 +111,30 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    fn add(&mut self, wait: Wait) -> u32 {
-        if let Some(id) = self.free.pop() {
-            self.all[id as usize] = wait;
-            id
-        } else {
-            self.all.push(wait);
+    /// A number for a wait of a vCPU that runs; the rest of it is to be filled in.
+    fn add(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.all.push(Wait {
+                vcpu: NONE,
+                lock: NONE,
+                outer: NONE,
+                prev: NONE,
+                next: NONE,
+                since: 0,
+                begun: false,
+                doing: Doing::Runs,
+                decision: None,
+                base: [0; 6],
+                own_preemption: 0,
+                own_wake: 0,
+                left: (0, [0; 6], 0),
+                absences: VecDeque::new(),
+                forgotten_until: 0,
+                holder: NONE,
+                acquisitions: 0,
+            });
             self.all.len() as u32 - 1
-        }
+        })
     }
 
     pub(crate) fn get(&self, id: u32) -> &Wait {
@@ -127,9 +145,11 @@ impl Waits {
         &mut self.all[id as usize]
     }
 
-    /// The wait is over and forgotten.
+    /// The wait is over and forgotten: its vCPU runs.
     pub(crate) fn remove(&mut self, id: u32) {
-        self.all[id as usize].absences.clear();
+        let w = self.at(id);
+        (w.own_preemption, w.own_wake, w.forgotten_until) = (0, 0, 0);
+        w.absences.clear();
         self.free.push(id);
     }
 }
@@ -207,24 +227,12 @@ impl LockClock {
         } else if held {
             self.advance(waits, at, NONE);
         }
-        let id = waits.add(Wait {
-            vcpu,
-            lock,
-            outer,
-            prev: self.last,
-            next: NONE,
-            since: at,
-            begun: held,
-            doing: Doing::Runs,
-            decision: None,
-            base: self.clocks,
-            own: [0; 6],
-            left: (0, [0; 6], 0),
-            absences: VecDeque::new(),
-            forgotten_until: 0,
-            holder: self.holder,
-            acquisitions: self.acquisitions,
-        });
+        let id = waits.add();
+        let w = waits.at(id);
+        (w.vcpu, w.lock, w.outer) = (vcpu, lock, outer);
+        (w.prev, w.next) = (self.last, NONE);
+        (w.since, w.begun, w.base) = (at, held, self.clocks);
+        (w.holder, w.acquisitions) = (self.holder, self.acquisitions);
         match self.last {
             NONE => self.first = id,
             last => waits.at(last).next = id,
@@ -293,10 +301,12 @@ impl LockClock {
             next => waits.at(next).prev = prev,
         }
         let w = waits.at(id);
-        let mut times = w.own;
-        for (time, (clock, base)) in times.iter_mut().zip(self.clocks.iter().zip(&w.base)) {
-            *time += clock - base;
+        let mut times = self.clocks;
+        for (time, base) in times.iter_mut().zip(&w.base) {
+            *time -= base;
         }
+        times[Cause::OwnPreemption as usize] += w.own_preemption;
+        times[Cause::KickWake as usize] += w.own_wake;
         times
     }
 
@@ -351,17 +361,17 @@ impl LockClock {
         decision: Option<Descheduled>,
     ) {
         let w = waits.at(wait);
-        let cause = match w.doing {
-            Doing::Wants => Some(Cause::OwnPreemption),
-            Doing::Wakes => Some(Cause::KickWake),
+        let absent = match w.doing {
+            Doing::Wants => Some((Cause::OwnPreemption, &mut w.own_preemption)),
+            Doing::Wakes => Some((Cause::KickWake, &mut w.own_wake)),
             Doing::Runs | Doing::Sleeps => None,
         };
-        if let Some(cause) = cause {
+        if let Some((cause, own)) = absent {
             let (since, clocks, acquisitions) = w.left;
             for (base, (now, then)) in w.base.iter_mut().zip(self.clocks.iter().zip(&clocks)) {
                 *base += now - then;
             }
-            w.own[cause as usize] += at - since;
+            *own += at - since;
             if at > since {
                 if w.absences.len() == REMEMBERED {
                     w.forgotten_until = w.absences.pop_front().map_or(0, |a| a.until);

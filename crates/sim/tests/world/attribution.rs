@@ -141,13 +141,11 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) {
 /// Sums, chains and worst waits of an outcome agree with each other.
 pub fn check_outcome(outcome: &Outcome) {
     for d in &outcome.domains {
-        let mut locks = WaitCauses::default();
         for l in &d.locks {
             assert_eq!(l.wait_causes.total(), l.wait_total, "{}", l.name);
-            locks += l.wait_causes;
         }
-        let mut vcpus = WaitCauses::default();
-        d.vcpus.iter().for_each(|v| vcpus += v.wait_causes);
+        let locks = WaitCauses::sum(d.locks.iter().map(|l| &l.wait_causes));
+        let vcpus = WaitCauses::sum(d.vcpus.iter().map(|v| &v.wait_causes));
         assert_eq!(vcpus, locks, "each wait is one vCPU's and one lock's");
     }
     let worst = &outcome.worst_waits;

@@ -2,7 +2,7 @@
 
 use super::{Figure, Kernbench};
 use crate::stats::Summary;
-use overspin_scenario::{Ending, Outcome, Picos, SEC};
+use overspin_scenario::{Ending, Outcome, Picos, SEC, WaitCauses};
 use serde::Serialize;
 
 /// Runs at half load in a kernbench session, with the warm-up run.
@@ -44,6 +44,8 @@ pub struct Sample {
     pub vcpu_time_s: Vec<f64>,
     /// Part of the vCPUs' running time that went into waiting for locks.
     pub spinning: f64,
+    /// What its waits for locks were spent on, as simulated: not multiplied.
+    pub wait_causes: WaitCauses,
     /// Part of the pCPUs' time that was not idle.
     pub host_busy: f64,
     /// Hash of the run's events: equal for equal runs.
@@ -87,6 +89,7 @@ impl Sample {
                 vcpus.iter().map(|v| v.spinning).sum(),
                 vcpus.iter().map(|v| v.running).sum(),
             ),
+            wait_causes: WaitCauses::sum(vcpus.iter().map(|v| &v.wait_causes)),
             host_busy: ratio(busy, busy + idle),
             trace_hash: outcome.trace_hash,
         }

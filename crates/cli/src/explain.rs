@@ -1,0 +1,45 @@
+//! `overspin explain`.
+
+use crate::args::{ExplainArgs, Global};
+use crate::failure::{Failure, Verdict};
+use crate::show::Outputs;
+use overspin_lab::explain::{self, Record};
+use overspin_lab::report::{self, Block};
+use overspin_lab::scenario_file::{self, Loaded};
+use overspin_sim::Options;
+
+pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Failure> {
+    let outputs = Outputs::new(global, &[args.markdown.as_ref()])?;
+    let text = scenario_file::read_text(&args.result)?;
+    let name = args.result.display().to_string();
+    // No scenario begins like this, and every record does.
+    let blocks = if text.trim_start().starts_with('{') {
+        match explain::read(&name, &text).map_err(|e| Failure::Scenario(Box::new(e)))? {
+            Record::Run(r) => explain::run(&r.scenario, &r.outcome, r.trace.as_deref()),
+            Record::Reproduction(r) => explain::reproduction(&r),
+        }
+    } else {
+        scenario(args, &text)?
+    };
+    if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
+        markdown.finish_with(&report::markdown(&blocks))?;
+    }
+    outputs.print(&report::text(&blocks))?;
+    Ok(Verdict::Fine)
+}
+
+/// Runs a scenario, with its own seed, and explains it.
+fn scenario(args: &ExplainArgs, text: &str) -> Result<Vec<Block>, Failure> {
+    let name = args.result.display().to_string();
+    let loaded = scenario_file::load_text(&args.result, text, &[]).map_err(Failure::Scenario)?;
+    let Loaded::One(scenario) = loaded else {
+        return Err(Failure::usage(
+            format!("{name}: this is a map of many runs"),
+            "run the one that you want to know about with `overspin run --set ... --json FILE`, \
+             and explain the record",
+        ));
+    };
+    let outcome = overspin_sim::run(&scenario, scenario.seed, Options::default())
+        .map_err(|e| Failure::refused(&name, &e))?;
+    Ok(explain::run(&scenario, &outcome, None))
+}

@@ -1,0 +1,245 @@
+//! Why is it slow? The story of a run's waits for locks, in words and numbers: which locks, which
+//! causes, whose vCPUs, and the longest waits with who held, who was descheduled by which decision,
+//! and for how long. `docs/attribution.md` defines the causes and shows how to read this.
+
+mod record;
+mod waits;
+
+pub use record::{RUN_SCHEMA, Record, ReproducedRun, ReproductionRecord, RunRecord, read};
+
+use crate::report::causes::{grid, row};
+use crate::report::{Block, Grid, MOST_LINES, percent, seconds, short};
+use overspin_scenario::{
+    Cause, DomainOutcome, Ending, Outcome, Picos, SEC, Scenario, VcpuId, WaitCauses,
+};
+
+/// Locks in a table.
+const TOP_LOCKS: usize = 10;
+
+/// What a cause means for whoever reads this.
+fn meaning(cause: Cause) -> &'static str {
+    match cause {
+        Cause::HolderRunning => {
+            "Somebody had the lock and ran: sections are long, or many want them. More CPUs or another \
+             lock do not help; shorter sections, or fewer of them, do."
+        }
+        Cause::HolderPreempted => {
+            "Somebody had the lock and was off its CPU (lock-holder preemption). All who wait wait for \
+             the scheduler; waiters that sleep leave it the CPU."
+        }
+        Cause::NextPreempted => {
+            "The lock was free, and kept for a waiter that was off its CPU (lock-waiter preemption): the \
+             price of first come, first served when vCPUs outnumber CPUs. A lock that others may take, \
+             or whose waiters sleep and are woken in turn, does not pay it."
+        }
+        Cause::KickWake => {
+            "Whoever was to have the lock slept, and had to be woken and to get a CPU. Waiters that spin \
+             for longer before they sleep do so less often; a scheduler that runs woken vCPUs soon makes \
+             it shorter."
+        }
+        Cause::OwnPreemption => {
+            "Those who waited were off their CPUs themselves: they had not got the lock then, whatever \
+             became of it. That is the price of the overcommit, and not of the lock."
+        }
+        Cause::LineTransfer => {
+            "The lock was free, and on its way to somebody who ran: cache lines that move between CPUs."
+        }
+    }
+}
+
+/// The cause with the most time; `None` if there is none.
+fn main_cause(causes: &WaitCauses) -> Option<Cause> {
+    Cause::ALL.into_iter().filter(|c| causes.of(*c) > 0).max_by_key(|c| causes.of(*c))
+}
+
+/// The causes with shares, the largest first, without those under a hundredth.
+fn shares(causes: &WaitCauses) -> String {
+    let total = causes.total();
+    let mut all = Cause::ALL.map(|c| (causes.of(c), c));
+    all.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    let named = all.iter().filter(|(time, _)| *time > 0 && *time >= total / 100);
+    named
+        .map(|(t, c)| format!("{} % {}", percent(*t, total), c.words()))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Names of things in messages.
+struct Names<'a> {
+    scenario: &'a Scenario,
+    outcome: &'a Outcome,
+}
+
+impl Names<'_> {
+    fn domain(&self, domain: u32) -> &str {
+        self.scenario.domains.get(domain as usize).map_or("?", |d| &d.name)
+    }
+
+    fn vcpu(&self, v: VcpuId) -> String {
+        format!("{}/v{}", self.domain(v.domain), v.vcpu)
+    }
+
+    fn lock(&self, domain: u32, lock: u32) -> &str {
+        let locks = self.outcome.domains.get(domain as usize).map(|d| &d.locks);
+        locks.and_then(|l| l.get(lock as usize)).map_or("?", |l| &l.name)
+    }
+}
+
+/// Explains a run; `trace` is the name of its trace, if there is one.
+#[must_use]
+pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<Block> {
+    let mut blocks = vec![Block::Title(format!("{}: why it waits", scenario.name))];
+    if let Ending::Deadlock { waits } = &outcome.ending {
+        blocks.push(Block::Text(
+            "The run ended in a deadlock: nothing could ever happen again.".into(),
+        ));
+        blocks.push(Block::Lines(waits.join("\n")));
+    }
+    for (asked, domain) in scenario.domains.iter().zip(&outcome.domains) {
+        blocks.push(Block::Heading(format!("Domain {} ({})", domain.name, asked.lock)));
+        domain_story(domain, outcome.elapsed, &mut blocks);
+    }
+    let names = Names { scenario, outcome };
+    if !outcome.worst_waits.is_empty() {
+        blocks.push(Block::Heading("The longest waits".into()));
+        for (i, wait) in outcome.worst_waits.iter().enumerate() {
+            waits::story(i + 1, wait, &names, &mut blocks);
+        }
+        blocks.push(Block::Text(match trace {
+            Some(trace) => format!(
+                "Times in the trace are those of {trace}, in ns, as ui.perfetto.dev and its SQL take them."
+            ),
+            None => "Times in the trace are those of `overspin run --trace FILE` with the same scenario and \
+                     seed, in ns, as ui.perfetto.dev and its SQL take them."
+                .into(),
+        }));
+    }
+    blocks
+}
+
+fn domain_story(domain: &DomainOutcome, elapsed: Picos, blocks: &mut Vec<Block>) {
+    let all = WaitCauses::sum(domain.locks.iter().map(|l| &l.wait_causes));
+    let vcpu_time = elapsed.saturating_mul(domain.vcpus.len() as u64);
+    let Some(main) = main_cause(&all) else {
+        blocks.push(Block::Text("Nobody waited for a lock until it got it.".into()));
+        return;
+    };
+    let contended: u64 = domain.locks.iter().map(|l| l.contended).sum();
+    let acquisitions: u64 = domain.locks.iter().map(|l| l.acquisitions).sum();
+    let spinning: Picos = domain.vcpus.iter().map(|v| v.spinning).sum();
+    let running: Picos = domain.vcpus.iter().map(|v| v.running).sum();
+    let runnable: Picos = domain.vcpus.iter().map(|v| v.runnable).sum();
+    blocks.push(Block::Text(format!(
+        "{contended} of {acquisitions} acquisitions had to wait, {} s in all: {} % of the time of {} vCPUs. \
+         They wanted a pCPU and had none for {} s, and burned {} s of their {} s on pCPUs in spinning.",
+        seconds(all.total()),
+        percent(all.total(), vcpu_time),
+        domain.vcpus.len(),
+        seconds(runnable),
+        seconds(spinning),
+        seconds(running),
+    )));
+    blocks.push(Block::Text(format!("Of the waiting, {}.", shares(&all))));
+    blocks.push(Block::Text(meaning(main).into()));
+    let mut causes = Grid::new(1, &["cause", "time s", "share %"]);
+    let mut by_time = Cause::ALL;
+    by_time.sort_by_key(|c| std::cmp::Reverse(all.of(*c)));
+    for cause in by_time {
+        let time = all.of(cause);
+        causes.row([cause.words().into(), seconds(time), percent(time, all.total())]);
+    }
+    causes.row(["all".into(), seconds(all.total()), percent(all.total(), all.total())]);
+    blocks.push(Block::Grid(causes));
+    blocks.push(Block::Grid(top_locks(domain, all.total())));
+    blocks.push(Block::Grid(vcpus(domain)));
+}
+
+fn top_locks(domain: &DomainOutcome, all: Picos) -> Grid {
+    let mut grid = grid(&["lock", "waits", "time s", "share %", "avg us", "max us"]);
+    let mut locks: Vec<_> = domain.locks.iter().filter(|l| l.contended > 0).collect();
+    locks.sort_by_key(|l| std::cmp::Reverse(l.wait_total));
+    for l in locks.iter().take(TOP_LOCKS) {
+        let micros = |time: Picos| short(time as f64 / (SEC / 1_000_000) as f64);
+        let head = [
+            l.name.clone(),
+            l.contended.to_string(),
+            seconds(l.wait_total),
+            percent(l.wait_total, all),
+            micros(l.wait_total.checked_div(l.contended).unwrap_or(0)),
+            micros(l.wait_max),
+        ];
+        row(&mut grid, head, &l.wait_causes);
+    }
+    if let Some(others) = locks.get(TOP_LOCKS..).filter(|others| !others.is_empty()) {
+        let time: Picos = others.iter().map(|l| l.wait_total).sum();
+        let head = [
+            format!("{} others", others.len()),
+            others.iter().map(|l| l.contended).sum::<u64>().to_string(),
+            seconds(time),
+            percent(time, all),
+            String::new(),
+            String::new(),
+        ];
+        let causes = WaitCauses::sum(others.iter().map(|l| &l.wait_causes));
+        row(&mut grid, head, &causes);
+    }
+    grid
+}
+
+fn vcpus(domain: &DomainOutcome) -> Grid {
+    let mut grid = grid(&["vCPU", "waited s"]);
+    for (i, v) in domain.vcpus.iter().enumerate().take(MOST_LINES) {
+        let head = [i.to_string(), seconds(v.wait_causes.total())];
+        row(&mut grid, head, &v.wait_causes);
+    }
+    grid
+}
+
+/// Explains the runs of an experiment: a line for each lock and load.
+#[must_use]
+pub fn reproduction(record: &ReproductionRecord) -> Vec<Block> {
+    let mut rows: Vec<(&str, &str, u64, f64, WaitCauses)> = Vec::new();
+    for run in &record.runs {
+        let time: f64 = run.vcpu_time_s.iter().sum::<f64>() / f64::from(record.scale.max(1));
+        match rows.iter_mut().find(|r| (r.0, r.1) == (run.lock.as_str(), run.load.as_str())) {
+            Some(row) => {
+                row.2 += 1;
+                row.3 += time;
+                row.4 += run.wait_causes;
+            }
+            None => rows.push((&run.lock, &run.load, 1, time, run.wait_causes)),
+        }
+    }
+    let mut grid = grid(&["lock, load", "runs", "vCPU time s", "waited s"]);
+    for (lock, load, runs, time, causes) in &rows {
+        let head = [
+            format!("{lock}, {load}"),
+            runs.to_string(),
+            format!("{time:.3}"),
+            seconds(causes.total()),
+        ];
+        row(&mut grid, head, causes);
+    }
+    let mut blocks = vec![
+        Block::Title(format!("{}: why it waits", record.experiment)),
+        Block::Text(format!(
+            "{} Seconds are as simulated, of all runs of a kind together, for all locks of the guest; vCPU time \
+             is what its vCPUs had of pCPUs, waits count also while a vCPU had none.",
+            record.title
+        )),
+        Block::Grid(grid),
+    ];
+    for (lock, load, _, _, causes) in &rows {
+        if let Some(main) = main_cause(causes) {
+            blocks.push(Block::Text(format!(
+                "{lock}, {load}: {}. {}",
+                shares(causes),
+                meaning(main)
+            )));
+        }
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! The story of one long wait.
+
+use super::{Names, shares};
+use crate::report::Block;
+use overspin_scenario::{Cause, Decision, Link, LongWait, MS, NS, Picos, VcpuId, Why};
+use std::fmt::Write;
+
+/// Milliseconds with a microsecond's digits.
+fn millis(time: Picos) -> String {
+    format!("{:.3}", time as f64 / MS as f64)
+}
+
+/// The decision that took `who` off its pCPU.
+fn decision(d: &Decision, names: &Names<'_>) -> String {
+    let came = match d.by {
+        Some(by) => format!("{} came on pCPU {}", names.vcpu(by), d.pcpu),
+        None => format!("pCPU {} fell idle", d.pcpu),
+    };
+    let why = match d.why {
+        Why::Slice => "end of slice",
+        Why::Wake => "it had been woken",
+        Why::Yield => "after a yield",
+        Why::PauseLoop => "after a pause-loop exit",
+        Why::Parked => "cap or budget used up",
+        Why::Migration => "to another pCPU",
+        Why::Paused => "paused by the administrator",
+        Why::Scheduler => "the scheduler's choice",
+    };
+    format!("{came} at {} ms: {why}", millis(d.at))
+}
+
+/// A part of the chain in words; `first` if nobody else has had the lock since the beginning.
+fn link(link: &Link, first: bool, wait: &LongWait, names: &Names<'_>) -> String {
+    let vcpu = |v: u32| names.vcpu(VcpuId { domain: wait.domain, vcpu: v });
+    let Some((cause, who)) = link.cause.zip(link.vcpu) else {
+        return match (link.acquisitions, wait.holder.filter(|_| first)) {
+            (0, Some(holder)) => format!("{} holds the lock and runs", vcpu(holder)),
+            (0, None) => "the lock is held and its holder runs, or it is on its way".into(),
+            (1, _) => "the lock goes on to the next one, which runs".into(),
+            (n, _) => format!("the lock goes through {n} hands"),
+        };
+    };
+    let own = who == wait.vcpu;
+    let text = match cause {
+        Cause::HolderPreempted => format!("{}, which holds the lock, is off its pCPU", vcpu(who)),
+        Cause::NextPreempted => {
+            format!("the lock is free and kept for {}, which is off its pCPU", vcpu(who))
+        }
+        Cause::OwnPreemption => "is off its own pCPU".into(),
+        Cause::KickWake if own => {
+            "sleeps while it could have the lock, or is woken and has no pCPU yet".into()
+        }
+        Cause::KickWake => format!("the lock is free, and {} is still asleep", vcpu(who)),
+        Cause::HolderRunning | Cause::LineTransfer => cause.words().into(),
+    };
+    match &link.decision {
+        Some(d) => format!("{text} ({})", decision(d, names)),
+        None => text,
+    }
+}
+
+/// Tells of the wait with this number.
+pub(super) fn story(number: usize, wait: &LongWait, names: &Names<'_>, blocks: &mut Vec<Block>) {
+    let who = names.vcpu(VcpuId { domain: wait.domain, vcpu: wait.vcpu });
+    let got = if wait.finished { "" } else { ", and had not got it when the run ended" };
+    blocks.push(Block::Text(format!(
+        "{number}. {who} waited {} ms for {}{got}: {}.",
+        millis(wait.time),
+        names.lock(wait.domain, wait.lock),
+        shares(&wait.causes),
+    )));
+    let mut lines = String::new();
+    let mut passed = 0;
+    for part in &wait.chain {
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(
+            lines,
+            "  +{:>11} ms {:>11} ms  {}",
+            millis(part.since - wait.since),
+            millis(part.time),
+            link(part, passed == 0, wait, names),
+        );
+        passed += part.acquisitions;
+    }
+    let _ = writeln!(
+        lines,
+        "  in the trace: ts {}, dur {}, thread {who}",
+        wait.since / NS,
+        wait.time / NS
+    );
+    blocks.push(Block::Lines(lines));
+}
