@@ -116,7 +116,9 @@ fn a_record_and_its_scenario_are_explained_alike() {
 #[test]
 fn what_cannot_be_explained_ends_with_2() {
     let dir = tempfile::tempdir().unwrap();
-    let map = format!("{SCENARIO}[[vary]]\nname = \"lock\"\nset = \"domain.guest.lock\"\nto = [\"ticket\", \"xen-pv\"]\n");
+    let map = format!(
+        "{SCENARIO}[[vary]]\nname = \"lock\"\nset = \"domain.guest.lock\"\nto = [\"ticket\", \"xen-pv\"]\n"
+    );
     for (name, text, says) in [
         ("list.json", "{\"schema\": \"overspin-bench/1\"}", "says nothing of waits"),
         ("broken.json", "{\"schema\":\n 1}", "broken.json"),
