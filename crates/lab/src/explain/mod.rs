@@ -15,6 +15,8 @@ use overspin_scenario::{
 
 /// Locks in a table.
 const TOP_LOCKS: usize = 10;
+/// A cause with this part of the time is worth an explanation.
+const LARGE: Picos = 5;
 
 /// What a cause means for whoever reads this.
 fn meaning(cause: Cause) -> &'static str {
@@ -120,10 +122,10 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
 fn domain_story(domain: &DomainOutcome, elapsed: Picos, blocks: &mut Vec<Block>) {
     let all = WaitCauses::sum(domain.locks.iter().map(|l| &l.wait_causes));
     let vcpu_time = elapsed.saturating_mul(domain.vcpus.len() as u64);
-    let Some(main) = main_cause(&all) else {
+    if all.total() == 0 {
         blocks.push(Block::Text("Nobody waited for a lock until it got it.".into()));
         return;
-    };
+    }
     let contended: u64 = domain.locks.iter().map(|l| l.contended).sum();
     let acquisitions: u64 = domain.locks.iter().map(|l| l.acquisitions).sum();
     let spinning: Picos = domain.vcpus.iter().map(|v| v.spinning).sum();
@@ -140,11 +142,13 @@ fn domain_story(domain: &DomainOutcome, elapsed: Picos, blocks: &mut Vec<Block>)
         seconds(running),
     )));
     blocks.push(Block::Text(format!("Of the waiting, {}.", shares(&all))));
-    blocks.push(Block::Text(meaning(main).into()));
     let mut causes = Grid::new(1, &["cause", "time s", "share %"]);
     let mut by_time = Cause::ALL;
     by_time.sort_by_key(|c| std::cmp::Reverse(all.of(*c)));
     for cause in by_time {
+        if all.of(cause) >= all.total() / LARGE {
+            blocks.push(Block::Text(format!("{}: {}", cause.words(), meaning(cause))));
+        }
         let time = all.of(cause);
         causes.row([cause.words().into(), seconds(time), percent(time, all.total())]);
     }

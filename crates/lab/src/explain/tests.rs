@@ -32,10 +32,11 @@ fn flat(blocks: &[Block]) -> String {
 fn an_overcommitted_ticket_lock_waits_for_next_waiters() {
     let (scenario, outcome) = ran(SCENARIO);
     let told = flat(&run(&scenario, &outcome, Some("t.pftrace")));
-    // What the seeds found: most of the harm is lock-waiter preemption, beside the vCPUs' own.
+    // Who waits behind a descheduled waiter waits until that is dispatched again: slices of 30 ms.
     let causes = outcome.domains[0].locks[0].wait_causes;
-    assert!(causes.next_preempted > causes.total() / 4, "{causes:?}");
-    assert!(told.contains("kept for a waiter that was off its CPU"), "{told}");
+    assert!(causes.next_preempted > 20 * MS, "{causes:?}");
+    let explained = causes.next_preempted >= causes.total() / LARGE;
+    assert_eq!(told.contains("kept for a waiter that was off its CPU"), explained, "{told}");
     for cause in Cause::ALL {
         assert!(told.contains(cause.words()), "{cause:?}: {told}");
     }
