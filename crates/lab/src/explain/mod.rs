@@ -41,7 +41,8 @@ fn meaning(cause: Cause) -> &'static str {
         }
         Cause::OwnPreemption => {
             "Those who waited were off their CPUs themselves: they had not got the lock then, whatever \
-             became of it. That is the price of the overcommit, and not of the lock."
+             became of it. That is the price of the overcommit, which waiters that spin make higher for \
+             the others."
         }
         Cause::LineTransfer => {
             "The lock was free, and on its way to somebody who ran: cache lines that move between CPUs."

@@ -166,3 +166,16 @@ fn runs_of_an_experiment_are_summed_up_by_lock_and_load() {
     assert!(told.contains("ticket, half: 100.0 % next waiter preempted (LWP)."), "{told}");
     assert!(told.contains("byte, half 1 2.000 0.000 - - - - - -"), "{told}");
 }
+
+#[test]
+fn the_example_of_the_documentation_waits_for_waiters_that_are_away() {
+    let (_, outcome) = ran(include_str!("../../../../examples/ticket-compile.toml"));
+    let domain = &outcome.domains[0];
+    let all = WaitCauses::sum(domain.locks.iter().map(|l| &l.wait_causes));
+    // All four vCPUs want one lock nearly all the time, and two of them have a pCPU at any time: half
+    // of the waiting is own preemption. What is left is for a lock that is free and kept.
+    let of = |time: Picos| time as f64 / all.total() as f64;
+    assert!((0.45..0.60).contains(&of(all.own_preemption)), "{all:?}");
+    assert!(of(all.next_preempted) > 0.40, "{all:?}");
+    assert!(domain.finished.is_none());
+}
