@@ -23,6 +23,7 @@ impl Default for Profile {
 
 /// Locks that need other preemptions, as their queues take more steps.
 const PREEMPTIONS: &[(&str, [usize; 3])] = &[
+    ("pv-ticket-2012-small", [3, 2, 1]),
     ("pv-ticket-2012", [3, 2, 1]),
     ("pv-ticket", [4, 3, 1]),
     ("pv-qspinlock", [4, 3, 1]),
@@ -34,7 +35,8 @@ const PREEMPTIONS: &[(&str, [usize; 3])] = &[
 ];
 
 /// Locks whose release is not their last access.
-const TOUCHES_AFTER_RELEASE: &[&str] = &["xen-pv", "pv-ticket-2012", "mutexee", "mutex"];
+const TOUCHES_AFTER_RELEASE: &[&str] =
+    &["xen-pv", "pv-ticket-2012-small", "pv-ticket-2012", "mutexee", "mutex"];
 
 /// Locks that keep no record of waiters.
 const KEEPS_NO_RECORD: &[&str] = &["ttas", "qspinlock-tas"];

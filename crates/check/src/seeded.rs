@@ -28,6 +28,7 @@ const BUGS: &[(&str, Mutation)] = &[
     ("xen-pv", Mutation::LateRegistration),
     ("futex", Mutation::Seeded(Bug::F1FutexForgetsOtherSleepers)),
     ("futex", Mutation::Seeded(Bug::F2FutexWaitsWithoutComparing)),
+    ("pv-ticket-2012-small", Mutation::Seeded(Bug::P1PvTicketFlagBeforeRelease)),
     ("pv-ticket-2012", Mutation::Seeded(Bug::P1PvTicketFlagBeforeRelease)),
     ("pv-ticket", Mutation::Seeded(Bug::P3PvTicketHeadBeforeFlag)),
     ("pv-ticket", Mutation::Seeded(Bug::P4PvTicketKicksOldTicket)),

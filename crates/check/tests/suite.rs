@@ -8,8 +8,8 @@ use overspin_check::Profile;
 use overspin_check::suite::{DEFAULT, NO_SPIN};
 use overspin_check::threads::StdPlatform;
 use overspin_locks::{
-    AtomicCell, Budget, LockByte, LockInfo, LockVisitor, RawLock, Ticket, TicketSmall, XenPv,
-    for_each_lock, infos, with_lock,
+    AtomicCell, Budget, LockByte, LockInfo, LockVisitor, PvTicket2012, PvTicket2012Small, RawLock,
+    Ticket, TicketSmall, XenPv, for_each_lock, infos, with_lock,
 };
 
 /// The size promised, and the registry knows the lock.
@@ -118,6 +118,8 @@ fn sizes_are_those_of_the_published_locks() {
     assert_eq!(size_of::<LockByte<StdPlatform>>(), 2);
     assert_eq!(size_of::<TicketSmall<StdPlatform>>(), 2);
     assert_eq!(size_of::<Ticket<StdPlatform>>(), 4);
+    assert_eq!(size_of::<PvTicket2012Small<StdPlatform>>(), 2);
+    assert_eq!(size_of::<PvTicket2012<StdPlatform>>(), 4);
     assert_eq!(size_of::<XenPv<StdPlatform>>(), 4);
 }
 
@@ -125,6 +127,9 @@ fn sizes_are_those_of_the_published_locks() {
 fn capacities_are_those_of_the_ticket_widths() {
     assert_eq!(TicketSmall::<StdPlatform>::INFO.max_cpus, 255);
     assert_eq!(Ticket::<StdPlatform>::INFO.max_cpus, 65_535);
+    // The flag takes a bit.
+    assert_eq!(PvTicket2012Small::<StdPlatform>::INFO.max_cpus, 127);
+    assert_eq!(PvTicket2012::<StdPlatform>::INFO.max_cpus, 32_767);
 }
 
 #[test]

@@ -16,7 +16,7 @@
 //! | [`mutexee`] | a word; a releaser looks for a moment whether somebody takes over |
 //! | [`preemptable`] | ticket lock whose waiters lose patience |
 //! | [`pv_qspinlock`] | qspinlock whose waiters sleep; newcomers may pass a sleeping queue |
-//! | [`pv_ticket`] | ticket lock whose waiters sleep; in two forms |
+//! | [`pv_ticket`] | ticket lock whose waiters sleep; in two forms, the older in two sizes |
 //! | [`qspinlock`] | a byte, a place for one waiter, then a queue; and its fallback |
 //! | [`rotating`] | Overspin's mutex: those who run keep it busy, sleepers take turns |
 //! | [`shfllock`] | a byte, and a queue that its waiters sort |
@@ -82,7 +82,7 @@ pub use padded::CachePadded;
 pub use platform::{AtomicCell, Budget, CpuId, Platform};
 pub use preemptable::PreemptableTicket;
 pub use pv_qspinlock::PvQspinlock;
-pub use pv_ticket::{PvTicket, PvTicket2012};
+pub use pv_ticket::{PvTicket, PvTicket2012, PvTicket2012Small};
 pub use qspinlock::{Qspinlock, QspinlockTas};
 pub use registry::{infos, with_lock};
 pub use rotating::Rotating;

@@ -56,6 +56,7 @@ registry! { ($)
     TicketBackoff: ticket_backoff::INFO, aliases [];
     XenPv: xen_pv::INFO, aliases [];
     Futex: futex::INFO, aliases [];
+    PvTicket2012Small: pv_ticket::SMALL_INFO_2012, aliases [];
     PvTicket2012: pv_ticket::INFO_2012, aliases [];
     PreemptableTicket: preemptable::INFO, aliases ["pmtlock"];
     PvTicket: pv_ticket::INFO, aliases [];

@@ -12,7 +12,7 @@ pub(crate) fn is_paravirtual() -> bool {
     static_branch_unlikely!(PARAVIRTUAL)
 }
 
-/// Lets waiters of `pv-ticket` and `pv-ticket-2012` sleep, or not. They may not until this is called.
+/// Lets waiters of the paravirtual ticket locks sleep, or not. They may not until this is called.
 ///
 /// # Safety
 /// No other thread may run: the code that it runs may be the code that is patched, and a thread that

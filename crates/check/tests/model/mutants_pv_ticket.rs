@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use overspin_locks::{Bug, PvTicket, PvTicket2012, RawLock, Tuning};
+use overspin_locks::{Bug, PvTicket, PvTicket2012, PvTicket2012Small, RawLock, Tuning};
 
 use crate::harness::{Model, NO_SPIN, Protected, on_cpus};
 use crate::mutants::EXCLUSION;
@@ -10,6 +10,7 @@ use crate::platform::{DEADLOCK_MESSAGE, LoomPlatform, Mutation, Point, world};
 
 type Head = PvTicket<LoomPlatform>;
 type Tail = PvTicket2012<LoomPlatform>;
+type SmallTail = PvTicket2012Small<LoomPlatform>;
 
 fn two_cpus<L: RawLock<LoomPlatform> + 'static>() -> Model {
     Model::pairs::<L>(2, 1, 2)
@@ -120,10 +121,26 @@ fn t1_pv_ticket_wraps_under_contention() {
     .passes();
 }
 
+/// Likewise, with the flag in the half that a carry would reach: tickets 252, 254, 0 and 2.
+#[test]
+fn t1_pv_ticket_2012_small_wraps_under_contention() {
+    Model::pairs_of(2, 2, 3, || {
+        let shared = SmallTail::shared(2, NO_SPIN).expect("two CPUs are few");
+        Protected::of(SmallTail::with_first_ticket(u8::MAX - 3), shared)
+    })
+    .passes();
+}
+
 /// The program order that a missing fence permits.
 #[test]
 fn p1_pv_ticket_2012_flag_before_release() {
     two_cpus::<Tail>()
+        .catches(Mutation::Seeded(Bug::P1PvTicketFlagBeforeRelease), DEADLOCK_MESSAGE);
+}
+
+#[test]
+fn p1_pv_ticket_2012_small_flag_before_release() {
+    two_cpus::<SmallTail>()
         .catches(Mutation::Seeded(Bug::P1PvTicketFlagBeforeRelease), DEADLOCK_MESSAGE);
 }
 

@@ -3,7 +3,7 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::{DRAW, INC, MAX_CPUS, Shared, Token, head, idle, outstanding, same, serve_next, tail};
+use super::{FlaggedWord, Shared, Token};
 use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
 
 /// In `head`: somebody may sleep.
@@ -20,7 +20,7 @@ pub const INFO: LockInfo = LockInfo {
     lwp_safe: true,
     abortable: false,
     blocks: true,
-    max_cpus: MAX_CPUS,
+    max_cpus: u32::MAX_CPUS,
     size: 4,
 };
 
@@ -54,12 +54,12 @@ impl<P: Platform> PvTicket<P> {
     /// # Panics
     /// If `first` is odd.
     pub fn with_first_ticket(first: u16) -> Self {
-        Self { word: P::U32::new(idle(first)) }
+        Self { word: P::U32::new(u32::idle(first)) }
     }
 
     #[cold]
     fn lock_slow(&self, shared: &Shared<P>, mine: u16) {
-        let is_served = |word: u32| same(head(word), mine);
+        let is_served = |word: u32| u32::ticket(word.head()) == mine;
         let budget = if P::paravirtual(shared.pv) {
             Budget::Iterations(shared.spin_budget)
         } else {
@@ -70,25 +70,26 @@ impl<P: Platform> PvTicket<P> {
             if let Ok(found) = self.word.spin_until(is_served, budget) {
                 break found;
             }
-            shared.sleep(self, mine, || self.raise_flag());
+            shared.sleep(self, mine.into(), || is_served(self.raise_flag()));
         };
         if found & FLAG != 0 {
             self.clear_flag_if_last(mine);
         }
     }
 
-    fn raise_flag(&self) -> u16 {
+    /// Returns the word of the moment before.
+    fn raise_flag(&self) -> u32 {
         if P::seeded(Bug::P3PvTicketHeadBeforeFlag) {
             let before = self.word.load(Relaxed);
             self.word.fetch_or(FLAG, AcqRel);
-            return head(before);
+            return before;
         }
         // Release: who sees the flag sees the record. Acquire: see "No wake-up is lost".
-        head(self.word.fetch_or(FLAG, AcqRel))
+        self.word.fetch_or(FLAG, AcqRel)
     }
 
     fn clear_flag_if_last(&self, mine: u16) {
-        let last = u32::from(mine.wrapping_add(INC)) << 16 | u32::from(mine);
+        let last = u32::from(u32::after(mine)) << 16 | u32::from(mine);
         if P::seeded(Bug::P5PvTicketFlagClearedBlindly) {
             self.word.fetch_and(!FLAG, Relaxed);
             return;
@@ -102,7 +103,7 @@ impl<P: Platform> PvTicket<P> {
 impl<P: Platform> RawLock<P> for PvTicket<P> {
     const INFO: LockInfo = INFO;
     type Shared = Shared<P>;
-    type Token = Token;
+    type Token = Token<u16>;
 
     fn shared(cpus: usize, tuning: Tuning) -> Result<Shared<P>, CapacityError> {
         Shared::new(&INFO, cpus, tuning)
@@ -113,69 +114,54 @@ impl<P: Platform> RawLock<P> for PvTicket<P> {
     }
 
     #[inline(always)]
-    fn lock(&self, shared: &Shared<P>) -> Token {
+    fn lock(&self, shared: &Shared<P>) -> Token<u16> {
         // Acquire: if the ticket is served at once, this is the load that sees the last release.
-        let found = self.word.fetch_add(DRAW, Acquire);
-        let mine = tail(found);
+        let found = self.word.fetch_add(u32::DRAW, Acquire);
+        let mine = found.tail();
         // Flag included: with a flag left over the slow path matches at once and clears it.
-        if head(found) != mine {
+        if found.head() != mine {
             self.lock_slow(shared, mine);
         }
         Token(mine)
     }
 
     #[inline]
-    fn try_lock(&self, _shared: &Shared<P>) -> Option<Token> {
+    fn try_lock(&self, _shared: &Shared<P>) -> Option<Token<u16>> {
         // Relaxed: only a guess, which the exchange checks in full.
         let found = self.word.load(Relaxed);
-        if outstanding(found) != 0 {
+        if found.outstanding() != 0 {
             return None;
         }
-        let drawn = found.wrapping_add(DRAW) & !FLAG;
+        let drawn = found.drawn() & !FLAG;
         // Acquire as in `lock`; a failed try learns nothing that needs an order.
         self.word.compare_exchange(found, drawn, Acquire, Relaxed).ok()?;
-        Some(Token(tail(found)))
+        Some(Token(found.tail()))
     }
 
     #[inline(always)]
-    fn unlock(&self, shared: &Shared<P>, Token(mine): Token) {
+    fn unlock(&self, shared: &Shared<P>, Token(mine): Token<u16>) {
         let address = ptr::from_ref(self).addr();
         if !P::paravirtual(shared.pv) {
             // Release: what the holder did happens before the acquisition that this grants.
-            self.word.fetch_add(serve_next(mine), Release);
+            self.word.fetch_add(u32::serve_next(mine), Release);
             return;
         }
         // Release: as above. Acquire: who sees the flag sees the record.
-        let found = self.word.fetch_add(serve_next(mine), AcqRel);
+        let found = self.word.fetch_add(u32::serve_next(mine), AcqRel);
         if found & FLAG != 0 {
-            let next = mine.wrapping_add(INC);
-            shared
-                .kick(address, if P::seeded(Bug::P4PvTicketKicksOldTicket) { mine } else { next });
+            let next = u32::after(mine);
+            let next = if P::seeded(Bug::P4PvTicketKicksOldTicket) { mine } else { next };
+            shared.kick(address, next.into());
         }
     }
 
     fn is_locked(&self, _shared: &Shared<P>) -> bool {
-        outstanding(self.word.load(Relaxed)) != 0
+        self.word.load(Relaxed).outstanding() != 0
     }
 
     fn is_contended(&self, _shared: &Shared<P>) -> bool {
-        outstanding(self.word.load(Relaxed)) > INC
+        self.word.load(Relaxed).outstanding() > 1
     }
 }
 
 const _: () = assert!(FLAG == 1, "a flag in `head` is the bit below the ticket");
-
-#[cfg(test)]
-mod tests {
-    use super::super::ticket;
-    use super::*;
-
-    #[test]
-    fn serving_the_last_ticket_leaves_flag_and_tail_alone() {
-        // head 0xfffe with the flag, tail 0x0002.
-        let word = 0x0002_ffff_u32;
-        let mine = ticket(head(word));
-        assert_eq!(word.wrapping_add(serve_next(mine)), 0x0002_0001);
-        assert_eq!(outstanding(word), 4);
-    }
-}

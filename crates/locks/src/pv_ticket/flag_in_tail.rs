@@ -1,17 +1,16 @@
 //! The paravirtual ticket lock of 2012, whose flag is in `tail`.
 
+use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::{
-    DRAW, INC, MAX_CPUS, Shared, Token, head, idle, outstanding, same, serve_next, tail, ticket,
-};
+use super::{FlaggedWord, Shared, Token};
 use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
 
-/// In `tail`: somebody may sleep.
-const FLAG: u32 = 1 << 16;
-/// `head` alone.
-const HEAD: u32 = u16::MAX as u32;
+/// The lock of 16 bits, for up to 127 CPUs.
+pub type PvTicket2012Small<P> = PvTicket2012Lock<P, <P as Platform>::U16>;
+/// The lock of 32 bits, for up to 32767 CPUs.
+pub type PvTicket2012<P> = PvTicket2012Lock<P, <P as Platform>::U32>;
 
 /// Properties of [`PvTicket2012`].
 pub const INFO: LockInfo = LockInfo {
@@ -24,11 +23,21 @@ pub const INFO: LockInfo = LockInfo {
     lwp_safe: true,
     abortable: false,
     blocks: true,
-    max_cpus: MAX_CPUS,
+    max_cpus: u32::MAX_CPUS,
     size: 4,
 };
 
-/// The paravirtual ticket lock with its flag in `tail`. See the [module](super) on sleeping.
+/// Properties of [`PvTicket2012Small`].
+pub const SMALL_INFO: LockInfo = LockInfo {
+    name: "pv-ticket-2012-small",
+    brief: "pv-ticket-2012 with tickets of 7 bits, for fewer than 128 CPUs.",
+    max_cpus: u16::MAX_CPUS,
+    size: 2,
+    ..INFO
+};
+
+/// The paravirtual ticket lock with its flag in `tail`, over a cell `C`. Use it as [`PvTicket2012`] or
+/// [`PvTicket2012Small`]; see the [module](super) on sleeping.
 ///
 /// The states are those of [`PvTicket`](super::PvTicket). Here the releaser clears the flag, if it
 /// leaves a free lock behind.
@@ -43,14 +52,28 @@ pub const INFO: LockInfo = LockInfo {
 /// two are in different halves. Here both are accesses to one word, which are in order.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct PvTicket2012<P: Platform> {
-    word: P::U32,
+pub struct PvTicket2012Lock<P: Platform, C: AtomicCell<Value: FlaggedWord>> {
+    word: C,
+    platform: PhantomData<P>,
 }
 
-impl<P: Platform> PvTicket2012<P> {
+/// A half of the word in the cell `C`.
+type Half<C> = <<C as AtomicCell>::Value as FlaggedWord>::Half;
+
+impl<P: Platform, C: AtomicCell<Value: FlaggedWord>> PvTicket2012Lock<P, C> {
+    /// An unlocked lock where `first`, an even number, is the next ticket, so that a checker can
+    /// begin just before the tickets wrap.
+    ///
+    /// # Panics
+    /// If `first` is odd.
+    pub fn with_first_ticket(first: Half<C>) -> Self {
+        Self { word: C::new(C::Value::idle(first)), platform: PhantomData }
+    }
+
     #[cold]
-    fn lock_slow(&self, shared: &Shared<P>, mine: u16) {
-        let is_served = |word: u32| same(head(word), mine);
+    fn lock_slow(&self, shared: &Shared<P>, mine: Half<C>) {
+        // The flag is never in `head`.
+        let is_served = |word: C::Value| word.head() == mine;
         let budget = if P::paravirtual(shared.pv) {
             Budget::Iterations(shared.spin_budget)
         } else {
@@ -59,72 +82,74 @@ impl<P: Platform> PvTicket2012<P> {
         // Acquires: pairs with the release that serves `mine`.
         while self.word.spin_until(is_served, budget).is_err() {
             // Release: who sees the flag sees the record. Acquire: see "No wake-up is lost".
-            shared.sleep(self, mine, || head(self.word.fetch_or(FLAG, AcqRel)));
+            let raise_flag = || is_served(self.word.fetch_or(C::Value::TAIL_FLAG, AcqRel));
+            shared.sleep(self, mine.into(), raise_flag);
         }
     }
 
     /// After the release, with the flag set. `before` is the word of a moment before the release.
     #[cold]
-    fn unlock_slow(&self, shared: &Shared<P>, before: u32, next: u16) {
+    fn unlock_slow(&self, shared: &Shared<P>, before: C::Value, next: Half<C>) {
         let address = ptr::from_ref(self).addr();
-        let released = before & !HEAD | u32::from(next);
-        let cleared = released & !FLAG;
+        let released = before.with_head(next);
+        let cleared = released.without_tail_flag();
         // Nobody queued: then nobody sleeps, and the flag can go, unless somebody comes in between.
         // Relaxed: the flag is all that changes, and it was set in vain.
-        let idle = outstanding(released) == 0
+        let idle = released.outstanding() == 0
             && self.word.compare_exchange(released, cleared, Relaxed, Relaxed).is_ok();
         if !idle {
-            shared.kick(address, next);
+            shared.kick(address, next.into());
         }
     }
 }
 
-impl<P: Platform> RawLock<P> for PvTicket2012<P> {
-    const INFO: LockInfo = INFO;
+impl<P: Platform, C: AtomicCell<Value: FlaggedWord>> RawLock<P> for PvTicket2012Lock<P, C> {
+    const INFO: LockInfo = C::Value::INFO_2012;
     type Shared = Shared<P>;
-    type Token = Token;
+    type Token = Token<Half<C>>;
 
     fn shared(cpus: usize, tuning: Tuning) -> Result<Shared<P>, CapacityError> {
-        Shared::new(&INFO, cpus, tuning)
+        Shared::new(&Self::INFO, cpus, tuning)
     }
 
     fn new() -> Self {
-        Self { word: P::U32::new(idle(0)) }
+        // Ticket 0.
+        Self::with_first_ticket(Half::<C>::default())
     }
 
     #[inline(always)]
-    fn lock(&self, shared: &Shared<P>) -> Token {
+    fn lock(&self, shared: &Shared<P>) -> Self::Token {
         // Acquire: if the ticket is served at once, this is the load that sees the last release.
-        let found = self.word.fetch_add(DRAW, Acquire);
-        let mine = ticket(tail(found));
-        if head(found) != mine {
+        let found = self.word.fetch_add(C::Value::DRAW, Acquire);
+        let mine = C::Value::ticket(found.tail());
+        if found.head() != mine {
             self.lock_slow(shared, mine);
         }
         Token(mine)
     }
 
     #[inline]
-    fn try_lock(&self, _shared: &Shared<P>) -> Option<Token> {
+    fn try_lock(&self, _shared: &Shared<P>) -> Option<Self::Token> {
         // Relaxed: only a guess, which the exchange checks in full.
         let found = self.word.load(Relaxed);
-        if outstanding(found) != 0 {
+        if found.outstanding() != 0 {
             return None;
         }
         // Acquire as in `lock`; a failed try learns nothing that needs an order.
-        self.word.compare_exchange(found, found.wrapping_add(DRAW), Acquire, Relaxed).ok()?;
-        Some(Token(ticket(tail(found))))
+        self.word.compare_exchange(found, found.drawn(), Acquire, Relaxed).ok()?;
+        Some(Token(C::Value::ticket(found.tail())))
     }
 
     #[inline(always)]
-    fn unlock(&self, shared: &Shared<P>, Token(mine): Token) {
+    fn unlock(&self, shared: &Shared<P>, Token(mine): Self::Token) {
         if !P::paravirtual(shared.pv) {
             // Release: what the holder did happens before the acquisition that this grants.
-            self.word.fetch_add(serve_next(mine), Release);
+            self.word.fetch_add(C::Value::serve_next(mine), Release);
             return;
         }
         let before = self.word.load(Relaxed);
         // Release: as above. Acquire: who sees the flag sees the record.
-        self.word.fetch_add(serve_next(mine), AcqRel);
+        self.word.fetch_add(C::Value::serve_next(mine), AcqRel);
         // The read after release that the type warns of. It comes second: looking before the release,
         // we could miss the flag of somebody who then still finds the old head. Acquire: as above.
         let flagged = if P::seeded(Bug::P1PvTicketFlagBeforeRelease) {
@@ -132,16 +157,16 @@ impl<P: Platform> RawLock<P> for PvTicket2012<P> {
         } else {
             self.word.load(Acquire)
         };
-        if flagged & FLAG != 0 {
-            self.unlock_slow(shared, before, mine.wrapping_add(INC));
+        if flagged.has_tail_flag() {
+            self.unlock_slow(shared, before, C::Value::after(mine));
         }
     }
 
     fn is_locked(&self, _shared: &Shared<P>) -> bool {
-        outstanding(self.word.load(Relaxed)) != 0
+        self.word.load(Relaxed).outstanding() != 0
     }
 
     fn is_contended(&self, _shared: &Shared<P>) -> bool {
-        outstanding(self.word.load(Relaxed)) > INC
+        self.word.load(Relaxed).outstanding() > 1
     }
 }

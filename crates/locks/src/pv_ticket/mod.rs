@@ -2,7 +2,8 @@
 //!
 //! Ticket locks with a flag, *somebody may sleep*, beside the tickets. Two published forms differ in
 //! where the flag is: [`PvTicket`] has it in `head` (2015, Linux 4.0), [`PvTicket2012`] in `tail`
-//! (2012, merged in 3.12). This file is what they share: how to sleep and whom to wake.
+//! (2012, merged in 3.12), in two sizes. This file is what they share: how to sleep and whom to wake; the
+//! [word](FlaggedWord) is in a file of its own.
 //!
 //! Per CPU, shared by all locks of a system: a record, the lock that the CPU sleeps for and
 //! the ticket that it wants there; its bit in `waiting`; and its latch, from the platform. Only its
@@ -45,7 +46,6 @@
 //! `arch/x86/include/asm/spinlock.h` and `arch/x86/xen/spinlock.c`. Deviations: the whole word is
 //! accessed at one size; every match is kicked; nested waits restore the record and set the latch.
 
-use core::fmt::Debug;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -53,71 +53,26 @@ use crate::{AtomicCell, Bug, CachePadded, CapacityError, LockInfo, Platform, Tun
 
 mod flag_in_head;
 mod flag_in_tail;
+mod word;
 
 pub use flag_in_head::{INFO, PvTicket};
-pub use flag_in_tail::{INFO as INFO_2012, PvTicket2012};
+pub use flag_in_tail::{
+    INFO as INFO_2012, PvTicket2012, PvTicket2012Lock, PvTicket2012Small,
+    SMALL_INFO as SMALL_INFO_2012,
+};
+pub use word::FlaggedWord;
 
 /// Wait-loop iterations before going to sleep: the value of the merged code.
 pub const DEFAULT_SPIN_BUDGET: u32 = 1 << 15;
 
-/// From one ticket to the next: bit 0 of each half is not part of the ticket.
-const INC: u16 = 2;
-/// What to add to draw a ticket. The carry falls off the word.
-const DRAW: u32 = (INC as u32) << 16;
-/// Tickets that can be outstanding before a held lock looks free.
-const MAX_CPUS: u32 = (1 << 15) - 1;
 /// `lock` of a record that says nothing.
 const NO_LOCK: usize = 0;
 /// CPUs in a word of `waiting`.
 const BITS: usize = u32::BITS as usize;
 
-/// The low half, with its bit 0.
-#[inline]
-fn head(word: u32) -> u16 {
-    // Truncation is the point.
-    word as u16
-}
-
-/// The high half, with its bit 0.
-#[inline]
-fn tail(word: u32) -> u16 {
-    (word >> 16) as u16
-}
-
-/// The ticket in a half.
-#[inline]
-fn ticket(half: u16) -> u16 {
-    half & !1
-}
-
-/// Whether two halves are the same ticket.
-#[inline]
-fn same(a: u16, b: u16) -> bool {
-    ticket(a) == ticket(b)
-}
-
-/// Tickets drawn and not served to the end, times [`INC`].
-#[inline]
-fn outstanding(word: u32) -> u16 {
-    ticket(tail(word)).wrapping_sub(ticket(head(word)))
-}
-
-/// What to add to serve the ticket after `mine`: `INC`, or, where that would carry into `tail`, what
-/// takes the ticket to 0 and leaves `tail` alone. A flag in `head` is preserved.
-#[inline]
-fn serve_next(mine: u16) -> u32 {
-    u32::from(mine.wrapping_add(INC)).wrapping_sub(u32::from(mine))
-}
-
-/// The word of a free lock where `first` is the next ticket.
-fn idle(first: u16) -> u32 {
-    assert!(ticket(first) == first, "tickets are even");
-    u32::from(first) << 16 | u32::from(first)
-}
-
 /// Proof of an acquisition: its ticket.
 #[derive(Debug)]
-pub struct Token(u16);
+pub struct Token<T>(T);
 
 /// What a CPU sleeps for.
 #[derive(Debug)]
@@ -155,8 +110,8 @@ impl<P: Platform> Shared<P> {
     }
 
     /// Sleeps until kicked, or for no reason, unless ticket `want` of `lock` is served already.
-    /// `raise_flag` raises the lock's flag and returns the `head` of the moment before, in one step.
-    fn sleep<L>(&self, lock: &L, want: u16, raise_flag: impl FnOnce() -> u16) {
+    /// `raise_flag` raises the lock's flag and tells, in one step, whether it is.
+    fn sleep<L>(&self, lock: &L, want: u32, raise_flag: impl FnOnce() -> bool) {
         if !P::can_block() {
             return;
         }
@@ -167,7 +122,7 @@ impl<P: Platform> Shared<P> {
         let (waiting, bit) = (&self.waiting[cpu / BITS], 1 << (cpu % BITS));
         // Relaxed: only this CPU writes it. What an outer context waits for, if there is one.
         let outer = (record.lock.load(Relaxed), record.want.load(Relaxed));
-        record.write(ptr::from_ref(lock).addr(), want.into());
+        record.write(ptr::from_ref(lock).addr(), want);
         // Release: who sees the bit sees the record. The flag below is what the wake-up rests on.
         waiting.fetch_or(bit, Release);
         P::latch_clear();
@@ -175,7 +130,7 @@ impl<P: Platform> Shared<P> {
         P::fence(Acquire);
         // The flag first and then the head: looking first, we could sleep through a release that
         // comes in between and sees no flag.
-        if !same(raise_flag(), want) {
+        if !raise_flag() {
             P::irq_restore(irqs);
             P::poll();
             P::irq_save();
@@ -194,7 +149,7 @@ impl<P: Platform> Shared<P> {
 
     /// Wakes whoever sleeps for ticket `next` of the lock at `address`, which may be gone by now.
     #[cold]
-    fn kick(&self, address: usize, next: u16) {
+    fn kick(&self, address: usize, next: u32) {
         // See "No wake-up is lost".
         P::fence(Release);
         for (index, waiting) in self.waiting.iter().enumerate() {
@@ -205,9 +160,7 @@ impl<P: Platform> Shared<P> {
                 bits &= bits - 1;
                 let record = &self.records[cpu];
                 // Acquire: pairs with the last write of `Record::write`, and so shows its `want`.
-                if record.lock.load(Acquire) == address
-                    && record.want.load(Relaxed) == u32::from(next)
-                {
+                if record.lock.load(Acquire) == address && record.want.load(Relaxed) == next {
                     P::kick(cpu);
                     // See "Records".
                     if P::seeded(Bug::P6bPvTicketKicksFirstMatchOnly)

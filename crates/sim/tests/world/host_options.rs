@@ -176,7 +176,7 @@ fn nobody_polls_while_another_wants_the_pcpu() {
 
 #[test]
 fn nopvspin_keeps_the_waiters_of_paravirtual_locks_awake() {
-    for lock in ["pv-ticket", "pv-ticket-2012", "pv-qspinlock"] {
+    for lock in ["pv-ticket", "pv-ticket-2012-small", "pv-ticket-2012", "pv-qspinlock"] {
         let sleeps = |nopvspin| {
             let mut s = crowd(lock, 2, SEC / 5);
             s.domains[0].nopvspin = nopvspin;

@@ -176,12 +176,20 @@ fn pairs_without_an_acquisition_do_not_decide() {
 
 #[test]
 fn capacities_are_found_by_construction() {
-    // One less than there are tickets: 16 bits, and 15 beside the flag.
+    // One less than there are tickets: 16 bits, and 7 or 15 beside the flag.
     assert_eq!(capacity::is("ticket", 65_535), Some(true));
     assert_eq!(capacity::is("pv-ticket-2012", 32_767), Some(true));
     assert_eq!(capacity::is("pv-ticket-2012", 32_768), Some(false));
     assert_eq!(capacity::is("pv-ticket-2012", 32_766), Some(false));
+    assert_eq!(capacity::is("pv-ticket-2012-small", 127), Some(true));
+    assert_eq!(capacity::is("pv-ticket-2012-small", 128), Some(false));
     assert_eq!(capacity::is("no-such-lock", 1), None);
+    let e = read(TEXT);
+    let (holds, evidence) = claims::judge(3, &Measured::new(&e, &[]), &[]);
+    assert_eq!(holds, Some(true));
+    for words in ["127 CPUs, and 128 are refused", "32767 CPUs, and 32768 are refused"] {
+        assert!(evidence.contains(words), "{evidence}");
+    }
 }
 
 #[test]
