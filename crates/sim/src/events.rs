@@ -4,7 +4,7 @@
 //! with an old one is dropped. Timers are [`Timer`]s. Pending events are in the queue (`queue.rs`).
 
 use overspin_scenario::Picos;
-use overspin_sched::TimerId;
+use overspin_sched::{PcpuId, TimerId};
 use std::cell::Cell;
 
 /// What an event means. vCPUs and pCPUs are numbered over the whole host.
@@ -38,9 +38,13 @@ pub(crate) enum Event {
     Limit,
 }
 
+/// More than there are kinds of events.
+pub(crate) const KINDS: u64 = 16;
+
 impl Event {
     /// Order among events due at the same instant (schedulers §1.4): scheduler timers by their own
     /// order, guest timers, operations and interrupts, then the scheduling passes they caused.
+    #[inline(always)]
     pub(crate) fn class(self) -> u64 {
         match self {
             Event::Scheduler { timer: TimerId::Tick(_) } => 0,
@@ -57,6 +61,55 @@ impl Event {
             Event::Softirq { .. } => 5,
             Event::Watchdog | Event::Vmstat { .. } => 6,
             Event::Limit => 7,
+        }
+    }
+
+    /// The event as two numbers, of which the first is less than [`KINDS`]: in registers from where it
+    /// is armed to where it is kept. As a structure, written in parts and read as a whole at once, it
+    /// would make the processor wait for its own stores, a tenth of the time of a contended lock.
+    #[inline(always)]
+    pub(crate) fn pack(self) -> (u64, u64) {
+        let two = |a: u32, b: u32| u64::from(a) | u64::from(b) << 32;
+        match self {
+            Event::Scheduler { timer: TimerId::Tick(p) } => (0, p.0.into()),
+            Event::Scheduler { timer: TimerId::Slice(p) } => (1, p.0.into()),
+            Event::Scheduler { timer: TimerId::Accounting } => (2, 0),
+            Event::GuestTimer { vcpu } => (3, vcpu.into()),
+            Event::Operation { vcpu, epoch } => (4, two(vcpu, epoch)),
+            Event::Interrupt { vcpu } => (5, vcpu.into()),
+            Event::Change { index } => (6, index.into()),
+            Event::Boot { vcpu } => (7, vcpu.into()),
+            Event::Switched { pcpu } => (8, pcpu.into()),
+            Event::Softirq { pcpu, epoch } => (9, two(pcpu, epoch)),
+            Event::Disk { guest } => (10, guest.into()),
+            Event::Vmstat { guest } => (11, guest.into()),
+            Event::Governor => (12, 0),
+            Event::Watchdog => (13, 0),
+            Event::Limit => (14, 0),
+        }
+    }
+
+    /// The event that was packed.
+    #[inline(always)]
+    pub(crate) fn unpack(kind: u64, what: u64) -> Self {
+        // The halves: truncation is the point.
+        let (a, b) = (what as u32, (what >> 32) as u32);
+        match kind {
+            0 => Event::Scheduler { timer: TimerId::Tick(PcpuId(a)) },
+            1 => Event::Scheduler { timer: TimerId::Slice(PcpuId(a)) },
+            2 => Event::Scheduler { timer: TimerId::Accounting },
+            3 => Event::GuestTimer { vcpu: a },
+            4 => Event::Operation { vcpu: a, epoch: b },
+            5 => Event::Interrupt { vcpu: a },
+            6 => Event::Change { index: a },
+            7 => Event::Boot { vcpu: a },
+            8 => Event::Switched { pcpu: a },
+            9 => Event::Softirq { pcpu: a, epoch: b },
+            10 => Event::Disk { guest: a },
+            11 => Event::Vmstat { guest: a },
+            12 => Event::Governor,
+            13 => Event::Watchdog,
+            _ => Event::Limit,
         }
     }
 }
@@ -111,6 +164,32 @@ impl Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_packed_is_unpacked() {
+        let (a, b) = (u32::MAX, 7);
+        for event in [
+            Event::Scheduler { timer: TimerId::Tick(PcpuId(a)) },
+            Event::Scheduler { timer: TimerId::Slice(PcpuId(a)) },
+            Event::Scheduler { timer: TimerId::Accounting },
+            Event::GuestTimer { vcpu: a },
+            Event::Operation { vcpu: a, epoch: b },
+            Event::Interrupt { vcpu: a },
+            Event::Change { index: a },
+            Event::Boot { vcpu: a },
+            Event::Switched { pcpu: a },
+            Event::Softirq { pcpu: a, epoch: b },
+            Event::Disk { guest: a },
+            Event::Vmstat { guest: a },
+            Event::Governor,
+            Event::Watchdog,
+            Event::Limit,
+        ] {
+            let (kind, what) = event.pack();
+            assert!(kind < KINDS);
+            assert_eq!(Event::unpack(kind, what), event);
+        }
+    }
 
     #[test]
     fn a_timer_fires_once_at_the_time_wanted_last() {

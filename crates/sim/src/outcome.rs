@@ -8,6 +8,7 @@ use overspin_scenario::{
     DomainOutcome, Ending, NS, Outcome, PcpuOutcome, Picos, TaskOutcome, VcpuOutcome,
 };
 use overspin_sched::Nanos;
+use std::cell::Cell;
 
 pub(crate) fn outcome(world: &World, stop: Stop) -> Outcome {
     let now = world.now.get();
@@ -76,7 +77,7 @@ fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
                         } else {
                             0
                         },
-                    wait_causes: v.waited.get().into(),
+                    wait_causes: v.waited.each_ref().map(Cell::get).into(),
                 }
             })
             .collect(),

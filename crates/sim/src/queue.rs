@@ -7,16 +7,18 @@
 //! heap when their day begins; those beyond the calendar's last day wait in a heap of their own.
 //! Since days begin in order, and the heap sorts what is in a day, the order is that of one heap.
 
-use crate::events::Event;
+use crate::events::{Event, KINDS};
 use overspin_scenario::Picos;
 use overspin_sched::TimerId;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Time in the upper half; class and insertion number in the lower: equal times keep their
-    /// order of insertion within a class. One number, so that one comparison decides.
-    key: u128,
-    event: Event,
+    at: Picos,
+    /// Class, insertion number, kind of event: equal times keep their order of insertion within a
+    /// class. Numbers are unique there, so that the kind never decides.
+    order: u64,
+    /// The rest of the event.
+    what: u64,
 }
 
 /// A day is 2^24 ps, some 17 us: long for a lock operation, short for a timer.
@@ -25,12 +27,25 @@ const DAY_SHIFT: u32 = 24;
 const DAYS: u64 = 4096;
 
 impl Entry {
-    fn time(&self) -> Picos {
-        (self.key >> 64) as Picos
+    #[inline(always)]
+    fn new(at: Picos, place: u64, event: Event) -> Self {
+        let (kind, what) = event.pack();
+        Self { at, order: (event.class() << CLASS_SHIFT) | (place * KINDS) | kind, what }
+    }
+
+    /// As one number, so that one comparison decides.
+    #[inline(always)]
+    fn key(&self) -> u128 {
+        u128::from(self.at) << 64 | u128::from(self.order)
+    }
+
+    #[inline(always)]
+    fn event(&self) -> Event {
+        Event::unpack(self.order % KINDS, self.what)
     }
 
     fn day(&self) -> u64 {
-        day(self.time())
+        day(self.at)
     }
 }
 
@@ -50,16 +65,18 @@ impl Heap {
     fn push(&mut self, entry: Entry) {
         let heap = &mut self.0;
         let mut hole = heap.len();
-        heap.push(entry);
+        heap.push(Entry { at: 0, order: 0, what: 0 });
         while hole > 0 {
             let parent = (hole - 1) / ARITY;
-            if entry.key >= heap[parent].key {
+            if entry.key() >= heap[parent].key() {
                 break;
             }
             heap[hole] = heap[parent];
             hole = parent;
         }
-        heap[hole] = entry;
+        // Part by part, from registers: see `Event::pack`.
+        let place = &mut heap[hole];
+        (place.at, place.order, place.what) = (entry.at, entry.order, entry.what);
     }
 
     #[inline(always)]
@@ -77,10 +94,10 @@ impl Heap {
         loop {
             let begin = hole * ARITY + 1;
             let Some(children) = heap.get(begin..heap_len.min(begin + ARITY)) else { break };
-            let Some((at, child)) = children.iter().enumerate().min_by_key(|(_, e)| e.key) else {
+            let Some((at, child)) = children.iter().enumerate().min_by_key(|(_, e)| e.key()) else {
                 break;
             };
-            if child.key >= last.key {
+            if child.key() >= last.key() {
                 break;
             }
             heap[hole] = *child;
@@ -133,11 +150,12 @@ impl EventQueue {
     /// Time of the next event; `Picos::MAX` if there is none.
     #[inline]
     pub(crate) fn next_time(&self) -> Picos {
-        self.near.0.first().map_or(self.later, Entry::time)
+        self.near.0.first().map_or(self.later, |e| e.at)
     }
 
     /// Adds an event. Constant time for one of a day ahead, else logarithmic in the number of those
     /// of today.
+    #[inline(always)]
     pub(crate) fn push(&mut self, at: Picos, event: Event) {
         // Scheduler timers due at one instant go in the order of their pCPUs.
         let place = match event {
@@ -147,12 +165,18 @@ impl EventQueue {
                 self.inserted
             }
         };
-        let order = (event.class() << CLASS_SHIFT) | place;
-        let entry = Entry { key: u128::from(at) << 64 | u128::from(order), event };
-        if day(at) <= self.today {
+        let Entry { at, order, what } = Entry::new(at, place, event);
+        self.insert(at, order, what);
+    }
+
+    /// Three numbers, not an entry: an entry would go through memory (see [`Event::pack`]).
+    #[inline(never)]
+    fn insert(&mut self, at: Picos, order: u64, what: u64) {
+        let entry = Entry { at, order, what };
+        if entry.day() <= self.today {
             self.near.push(entry);
         } else {
-            self.later = self.later.min(at);
+            self.later = self.later.min(entry.at);
             self.book(entry);
         }
     }
@@ -163,7 +187,7 @@ impl EventQueue {
         if entry.day() - self.today < DAYS {
             let slot = (entry.day() % DAYS) as usize;
             let day = &mut self.days[slot];
-            day.first = day.first.min(entry.time());
+            day.first = day.first.min(entry.at);
             day.events.push(entry);
             self.booked[slot / 64] |= 1 << (slot % 64);
         } else {
@@ -183,14 +207,14 @@ impl EventQueue {
 
     /// The events of today, in no order.
     pub(crate) fn today(&self) -> impl Iterator<Item = Event> + Clone + '_ {
-        self.near.0.iter().map(|e| e.event)
+        self.near.0.iter().map(|e| e.event())
     }
 
     /// Takes the next event. Logarithmic in the number of those of its day.
     pub(crate) fn pop(&mut self) -> Option<(Picos, Event)> {
         self.new_day();
         let entry = self.near.pop()?;
-        Some((entry.time(), entry.event))
+        Some((entry.at, entry.event()))
     }
 
     /// Goes on to the next day with events, if there is one.
@@ -214,7 +238,7 @@ impl EventQueue {
         }
         self.booked[slot / 64] &= !(1 << (slot % 64));
         let booked = self.next_booked().map(|slot| self.days[slot].first);
-        let far = self.far.0.first().map(Entry::time);
+        let far = self.far.0.first().map(|e| e.at);
         self.later = booked.into_iter().chain(far).min().unwrap_or(Picos::MAX);
     }
 

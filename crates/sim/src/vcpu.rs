@@ -7,7 +7,7 @@ use crate::memory::NONE;
 use crate::notification::Notified;
 use crate::pause_loop::Pauses;
 use overspin_scenario::{Picos, Why};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
 /// The operation that a vCPU is in while its coroutine is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +81,8 @@ pub(crate) struct Vcpu {
     pub hit_armed: Cell<bool>,
     /// What it does, as far as waits for locks care.
     pub doing: Cell<Doing>,
-    /// `holds` is not empty.
-    pub holds_up: Cell<bool>,
+    /// How many locks of its guest it holds for which others wait.
+    pub holds_up: Cell<u32>,
     pub irqs_pending: Cell<u32>,
     /// Lock that the code on this vCPU waits for (for statistics), `NONE` if none.
     pub lock_wanted: Cell<u32>,
@@ -130,10 +130,8 @@ pub(crate) struct Vcpu {
     pub last_decision: Cell<Option<Descheduled>>,
     /// When it last yielded, and whether that was its own will or the host's.
     pub yielded: Cell<(Picos, Why)>,
-    /// Locks of its guest that it holds and others wait for.
-    pub holds: RefCell<Vec<u32>>,
     /// What its waits were spent on, those that are over.
-    pub waited: Cell<[Picos; 6]>,
+    pub waited: [Cell<Picos>; 6],
 }
 
 impl Vcpu {
@@ -177,12 +175,11 @@ impl Vcpu {
             lock_wanted: Cell::new(NONE),
             lock_released: Cell::new(NONE),
             doing: Cell::new(Doing::Wants),
-            holds_up: Cell::new(false),
+            holds_up: Cell::new(0),
             last_decision: Cell::new(None),
             yielded: Cell::new((Picos::MAX, Why::Yield)),
             wait: Cell::new(NONE),
-            holds: RefCell::default(),
-            waited: Cell::new([0; 6]),
+            waited: Default::default(),
         }
     }
 
@@ -209,19 +206,6 @@ impl Vcpu {
     /// Time that it has run so far.
     pub(crate) fn run_clock(&self, now: Picos) -> Picos {
         self.ran.get() + if self.running.get() { now - self.since.get() } else { 0 }
-    }
-
-    /// Somebody waits for a lock of its guest that it holds.
-    pub(crate) fn holds_up_others(&self, lock: u32) {
-        self.holds.borrow_mut().push(lock);
-        self.holds_up.set(true);
-    }
-
-    /// It releases such a lock.
-    pub(crate) fn lets_others_go(&self, lock: u32) {
-        let mut holds = self.holds.borrow_mut();
-        holds.retain(|held| *held != lock);
-        self.holds_up.set(!holds.is_empty());
     }
 
     /// Why it is off its pCPU, if it is against its will.

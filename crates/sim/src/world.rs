@@ -130,6 +130,7 @@ impl World {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn push(&self, at: Picos, event: Event) {
         self.events.borrow_mut().push(at, event);
         if at < self.horizon.get() {

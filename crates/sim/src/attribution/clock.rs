@@ -23,9 +23,71 @@
 use crate::memory::NONE;
 use overspin_scenario::{Cause, Picos, Why};
 use std::collections::VecDeque;
+use std::hint::black_box;
 
 /// Times by cause, in the order of [`Cause::ALL`].
 pub(crate) type Times = [Picos; 6];
+
+/// The clocks of a lock. The two that move while everybody runs are by themselves, apart, and the
+/// others have a count of their moves: most waits need no more than a look at three numbers. (All six
+/// as an array, one written and all read at once, would make the processor wait for its own store.)
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+struct Clocks {
+    /// Holder running.
+    running: Picos,
+    /// The others; these two stay 0 here.
+    others: Times,
+    /// Line transfer.
+    transfer: Picos,
+    /// How often one of `others` has moved.
+    moves: u64,
+}
+
+impl Clocks {
+    #[inline]
+    fn advance(&mut self, cause: Cause, by: Picos) {
+        match cause {
+            Cause::HolderRunning => self.running += by,
+            Cause::LineTransfer => self.transfer += by,
+            _ => {
+                self.others[cause as usize] += by;
+                self.moves += 1;
+            }
+        }
+    }
+
+    /// A copy. Not `*self`, which would read what has just been written together with what has not.
+    #[inline]
+    fn stamp(&self) -> Self {
+        Self { running: black_box(self.running), transfer: black_box(self.transfer), ..*self }
+    }
+
+    /// The time between `then` and these.
+    #[inline]
+    fn since(&self, then: &Self) -> Times {
+        let mut times = [0; 6];
+        if self.moves != then.moves {
+            for (time, (now, then)) in times.iter_mut().zip(self.others.iter().zip(&then.others)) {
+                *time = now - then;
+            }
+        }
+        times[Cause::HolderRunning as usize] = self.running - then.running;
+        times[Cause::LineTransfer as usize] = self.transfer - then.transfer;
+        times
+    }
+
+    /// Goes forward by the time between `from` and `to`.
+    fn skip(&mut self, from: &Self, to: &Self) {
+        self.running += to.running - from.running;
+        self.transfer += to.transfer - from.transfer;
+        for (clock, (from, to)) in self.others.iter_mut().zip(from.others.iter().zip(&to.others)) {
+            *clock += to - from;
+        }
+        // Equal counts stand for equal clocks, and these are no lock's any more.
+        self.moves = u64::MAX;
+    }
+}
 
 /// What a vCPU does, as far as those who wait for it care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,12 +148,12 @@ pub(crate) struct Wait {
     doing: Doing,
     decision: Option<Descheduled>,
     /// The lock's clocks at its beginning, moved forward over its own absences.
-    base: Times,
+    base: Clocks,
     /// Its own absences: preempted, and woken.
     own_preemption: Picos,
     own_wake: Picos,
     /// The lock's time, clocks and acquisitions when its absence began, if it is absent.
-    left: (Picos, Times, u64),
+    left: (Picos, Clocks, u64),
     /// Its last absences, and when the last of those that are forgotten ended.
     pub absences: VecDeque<Absence>,
     pub forgotten_until: Picos,
@@ -124,10 +186,10 @@ impl Waits {
                 begun: false,
                 doing: Doing::Runs,
                 decision: None,
-                base: [0; 6],
+                base: Clocks::default(),
                 own_preemption: 0,
                 own_wake: 0,
-                left: (0, [0; 6], 0),
+                left: (0, Clocks::default(), 0),
                 absences: VecDeque::new(),
                 forgotten_until: 0,
                 holder: NONE,
@@ -172,7 +234,7 @@ pub(crate) struct LockClock {
     last: u32,
     /// Up to when the clocks have advanced.
     now: Picos,
-    clocks: Times,
+    clocks: Clocks,
     /// vCPU, `NONE` if it is free; what it does.
     holder: u32,
     holder_doing: Doing,
@@ -191,7 +253,7 @@ impl LockClock {
             first: NONE,
             last: NONE,
             now: 0,
-            clocks: [0; 6],
+            clocks: Clocks::default(),
             holder: NONE,
             holder_doing: Doing::Runs,
             holder_decision: None,
@@ -231,7 +293,7 @@ impl LockClock {
         let w = waits.at(id);
         (w.vcpu, w.lock, w.outer) = (vcpu, lock, outer);
         (w.prev, w.next) = (self.last, NONE);
-        (w.since, w.begun, w.base) = (at, held, self.clocks);
+        (w.since, w.begun, w.base) = (at, held, self.clocks.stamp());
         (w.holder, w.acquisitions) = (self.holder, self.acquisitions);
         match self.last {
             NONE => self.first = id,
@@ -276,7 +338,7 @@ impl LockClock {
                 Moment::Begins { at, wait } => {
                     self.advance(waits, at, next);
                     let w = waits.at(wait);
-                    (w.begun, w.base) = (true, self.clocks);
+                    (w.begun, w.base) = (true, self.clocks.stamp());
                 }
                 Moment::Changes { at, wait, doing, decision } => {
                     self.advance(waits, at, next);
@@ -301,10 +363,7 @@ impl LockClock {
             next => waits.at(next).prev = prev,
         }
         let w = waits.at(id);
-        let mut times = self.clocks;
-        for (time, base) in times.iter_mut().zip(&w.base) {
-            *time -= base;
-        }
+        let mut times = self.clocks.since(&w.base);
         times[Cause::OwnPreemption as usize] += w.own_preemption;
         times[Cause::KickWake as usize] += w.own_wake;
         times
@@ -368,9 +427,7 @@ impl LockClock {
         };
         if let Some((cause, own)) = absent {
             let (since, clocks, acquisitions) = w.left;
-            for (base, (now, then)) in w.base.iter_mut().zip(self.clocks.iter().zip(&clocks)) {
-                *base += now - then;
-            }
+            w.base.skip(&clocks, &self.clocks);
             *own += at - since;
             if at > since {
                 if w.absences.len() == REMEMBERED {
@@ -419,7 +476,7 @@ impl LockClock {
             };
             (cause, w.vcpu, w.decision)
         };
-        self.clocks[cause as usize] += at - since;
+        self.clocks.advance(cause, at - since);
         if !matches!(cause, Cause::HolderRunning | Cause::LineTransfer) {
             let acquisitions = (self.acquisitions, self.acquisitions);
             let absence = Absence { cause, who, decision, since, until: at, acquisitions };

@@ -74,7 +74,7 @@ impl World {
             } else {
                 let h = &self.vcpus[holder as usize];
                 clock.held_by(holder, h.doing.get(), h.descheduled());
-                h.holds_up_others(lock);
+                h.holds_up.set(h.holds_up.get() + 1);
             }
         }
         let mut waits = self.attribution.waits.borrow_mut();
@@ -82,13 +82,12 @@ impl World {
         v.wait.set(id);
     }
 
-    /// `v` has got `lock`, for which somebody waits, or it did itself since `since`. Returns what its
+    /// `v` has got a lock for which somebody waits, or it did itself since `since`. Returns what its
     /// own wait was spent on.
     pub(crate) fn wait_ends(
         &self,
         contention: &Contention,
         v: &Vcpu,
-        lock: u32,
         since: Option<Picos>,
     ) -> Option<WaitCauses> {
         let now = self.now.get();
@@ -100,9 +99,9 @@ impl World {
             let times = clock.end(&mut waits, id);
             debug_assert_eq!(times.iter().sum::<Picos>(), now - since, "{:?}", waits.get(id));
             add(&mut clock.sum, &times);
-            let mut sum = v.waited.get();
-            add(&mut sum, &times);
-            v.waited.set(sum);
+            for (sum, time) in v.waited.iter().zip(times) {
+                sum.set(sum.get() + time);
+            }
             if now - since > self.attribution.longer_than.get() {
                 self.keep(&mut waits, &clock, id, times.into(), true);
             }
@@ -112,7 +111,7 @@ impl World {
         });
         clock.acquisitions += 1;
         if clock.somebody_waits() {
-            v.holds_up_others(lock);
+            v.holds_up.set(v.holds_up.get() + 1);
         } else {
             contention.contended.set(false);
             clock.forget();
@@ -120,17 +119,17 @@ impl World {
         times
     }
 
-    /// `v` lets go of `lock`, for which somebody waits.
-    pub(crate) fn lets_go(&self, contention: &Contention, v: &Vcpu, lock: u32) {
+    /// `v` lets go of a lock for which somebody waits.
+    pub(crate) fn lets_go(&self, contention: &Contention, v: &Vcpu) {
         let waits = self.attribution.waits.borrow();
         contention.clock().borrow_mut().release(&waits, self.now.get());
-        v.lets_others_go(lock);
+        v.holds_up.set(v.holds_up.get() - 1);
     }
 
     /// What `v` does has changed.
     pub(crate) fn does(&self, v: &Vcpu, doing: Doing) {
         v.doing.set(doing);
-        if v.holds_up.get() || v.wait.get() != NONE {
+        if v.holds_up.get() > 0 || v.wait.get() != NONE {
             self.tell_locks(v, doing);
         }
     }
@@ -145,9 +144,11 @@ impl World {
             clock.waiter_changes(&mut waits, now, id, doing, decision);
             id = outer;
         }
-        for lock in v.holds.borrow().iter() {
-            let mut clock = guest.contention(*lock).clock().borrow_mut();
-            clock.holder_changes(&waits, now, doing, decision);
+        if v.holds_up.get() > 0 {
+            for held in guest.contentions().filter(|c| c.holder.get() == v.id && c.contended.get())
+            {
+                held.clock().borrow_mut().holder_changes(&waits, now, doing, decision);
+            }
         }
     }
 

@@ -173,7 +173,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
             c.waited(now - since);
         }
         let waited = if contention.contended.get() {
-            world.wait_ends(contention, v, i as u32, waited_since)
+            world.wait_ends(contention, v, waited_since)
         } else {
             None
         };
@@ -196,7 +196,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         let irqs = entry.irqs.take();
         entry.contention.holder.set(NONE);
         if entry.contention.contended.get() {
-            world.lets_go(&entry.contention, v, i as u32);
+            world.lets_go(&entry.contention, v);
         }
         world.trace(|| TraceEvent::LockReleased { vcpu: v.id, lock: i as u32 });
         let outer = v.lock_released.replace(i as u32);

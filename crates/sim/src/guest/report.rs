@@ -43,6 +43,12 @@ impl Guest {
         self.bank.contention(lock as usize)
     }
 
+    /// The same of all locks.
+    pub(crate) fn contentions(&self) -> impl Iterator<Item = &Contention> {
+        let locks = self.named_locks.len() + self.vcpus as usize;
+        (0..locks).map(|lock| self.bank.contention(lock))
+    }
+
     fn lock_name(&self, lock: u32) -> String {
         let lock = lock as usize;
         match self.named_locks.get(lock) {
