@@ -175,8 +175,8 @@ pub struct Link {
     pub since: Picos,
     /// How long it lasts.
     pub time: Picos,
-    /// What it was spent on; `None`: the lock went from holder to holder, or one held it, and whoever
-    /// was preempted or asleep meanwhile was so for too short a time to be listed.
+    /// What it was spent on; `None`: nobody was away for long enough to be listed, and the lock was
+    /// held by one who ran, or went from one to the next.
     pub cause: Option<Cause>,
     /// Whose doing, or not doing, it was: a vCPU of the same domain.
     pub vcpu: Option<u32>,
@@ -184,6 +184,8 @@ pub struct Link {
     pub decision: Option<Decision>,
     /// How often others got the lock in that time.
     pub acquisitions: u64,
+    /// Time in it during which somebody was away all the same, as far as is known.
+    pub unlisted: Picos,
 }
 
 /// One of the longest waits of a run.

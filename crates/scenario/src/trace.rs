@@ -58,8 +58,15 @@ pub enum TraceEvent {
         /// What it waited for, if it had to wait.
         waited: Option<WaitCauses>,
     },
-    /// Has released a lock.
+    /// Begins to release a lock.
     LockReleased {
+        /// Who.
+        vcpu: u32,
+        /// Which.
+        lock: u32,
+    },
+    /// Is done with releasing a lock, which somebody else may have by now.
+    LockFreed {
         /// Who.
         vcpu: u32,
         /// Which.

@@ -81,7 +81,7 @@ pub(crate) struct Vcpu {
     pub hit_armed: Cell<bool>,
     /// What it does, as far as waits for locks care.
     pub doing: Cell<Doing>,
-    /// How many locks of its guest it holds for which others wait.
+    /// How many locks of its guest it holds or is releasing for which others wait.
     pub holds_up: Cell<u32>,
     pub irqs_pending: Cell<u32>,
     /// Lock that the code on this vCPU waits for (for statistics), `NONE` if none.
@@ -206,6 +206,11 @@ impl Vcpu {
     /// Time that it has run so far.
     pub(crate) fn run_clock(&self, now: Picos) -> Picos {
         self.ran.get() + if self.running.get() { now - self.since.get() } else { 0 }
+    }
+
+    /// It is done with a lock for which others wait, or one of them has it.
+    pub(crate) fn holds_up_less(&self) {
+        self.holds_up.set(self.holds_up.get() - 1);
     }
 
     /// Why it is off its pCPU, if it is against its will.

@@ -62,14 +62,16 @@ fn a_chain_names_who_was_away_and_why() {
         vcpu,
         decision: why.map(|why| Decision { at: since, pcpu: 1, by, why }),
         acquisitions,
+        unlisted: 0,
     };
-    let chain = vec![
+    let mut chain = vec![
         link(MS, 10 * US, None, None, None, 0),
         link(MS + 10 * US, 2 * MS, Some(Cause::HolderPreempted), Some(1), Some(Why::Slice), 0),
         link(3 * MS + 10 * US, 20 * US, None, None, None, 2),
         link(3 * MS + 30 * US, 3 * MS, Some(Cause::NextPreempted), Some(0), Some(Why::Wake), 0),
         link(6 * MS + 30 * US, MS, Some(Cause::OwnPreemption), Some(2), Some(Why::Parked), 1),
     ];
+    chain[2].unlisted = 15 * US;
     let causes = WaitCauses {
         holder_preempted: 2 * MS,
         next_preempted: 3 * MS,
@@ -93,8 +95,8 @@ fn a_chain_names_who_was_away_and_why() {
     for words in [
         "1. guest/v2 waited 6.030 ms for section, and had not got it when the run ended: 49.8 % next waiter preempted (LWP), 33.2 % holder preempted (LHP), 16.6 % own preemption.",
         "+ 0.000 ms 0.010 ms guest/v1 holds the lock and runs",
-        "+ 0.010 ms 2.000 ms guest/v1, which holds the lock, is off its pCPU (guest/v3 came on pCPU 1 at 1.010 ms: end of slice)",
-        "+ 2.010 ms 0.020 ms the lock goes through 2 hands",
+        "+ 0.010 ms 2.000 ms guest/v1, which has the lock, is off its pCPU (guest/v3 came on pCPU 1 at 1.010 ms: end of slice)",
+        "+ 2.010 ms 0.020 ms shorter absences of 0.015 ms in all; but for them, the lock goes through 2 hands",
         "+ 2.030 ms 3.000 ms the lock is free and kept for guest/v0, which is off its pCPU (guest/v3 came on pCPU 1 at 3.030 ms: it had been woken)",
         "+ 5.030 ms 1.000 ms is off its own pCPU (guest/v3 came on pCPU 1 at 6.030 ms: cap or budget used up)",
         "in the trace: ts 1000000, dur 6030000, thread guest/v2",

@@ -33,16 +33,20 @@ fn decision(d: &Decision, names: &Names<'_>) -> String {
 fn link(link: &Link, first: bool, wait: &LongWait, names: &Names<'_>) -> String {
     let vcpu = |v: u32| names.vcpu(VcpuId { domain: wait.domain, vcpu: v });
     let Some((cause, who)) = link.cause.zip(link.vcpu) else {
-        return match (link.acquisitions, wait.holder.filter(|_| first)) {
+        let text = match (link.acquisitions, wait.holder.filter(|_| first)) {
             (0, Some(holder)) => format!("{} holds the lock and runs", vcpu(holder)),
-            (0, None) => "the lock is held and its holder runs, or it is on its way".into(),
+            (0, _) => "the lock is held by one who runs, or is on its way".into(),
             (1, _) => "the lock goes on to the next one, which runs".into(),
             (n, _) => format!("the lock goes through {n} hands"),
+        };
+        return match link.unlisted {
+            0 => text,
+            away => format!("shorter absences of {} ms in all; but for them, {text}", millis(away)),
         };
     };
     let own = who == wait.vcpu;
     let text = match cause {
-        Cause::HolderPreempted => format!("{}, which holds the lock, is off its pCPU", vcpu(who)),
+        Cause::HolderPreempted => format!("{}, which has the lock, is off its pCPU", vcpu(who)),
         Cause::NextPreempted => {
             format!("the lock is free and kept for {}, which is off its pCPU", vcpu(who))
         }

@@ -93,8 +93,9 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
                     self.track_event(at, kind, tracks::ADMINISTRATOR, Some(&what));
                 }
             }
-            // Guest tasks would need a third level of threads; lock slices carry the story.
-            TraceEvent::Task { .. } => {}
+            // Guest tasks would need a third level of threads; lock slices carry the story, and the end
+            // of a release is so close to its beginning that it would hide more than it shows.
+            TraceEvent::Task { .. } | TraceEvent::LockFreed { .. } => {}
         }
     }
 }

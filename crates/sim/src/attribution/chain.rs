@@ -12,9 +12,9 @@ pub(super) fn worth_a_line(wait: Picos) -> Picos {
     wait / 64
 }
 
-/// The longest absences during a wait that ends at `until`, in order of time. The waiter's own come
-/// before those of others, as they do in its causes.
-pub(super) fn absences(wait: &Wait, clock: &LockClock, until: Picos) -> Vec<Absence> {
+/// The absences during a wait that ends at `until`, in order of time, and whether each is one of the
+/// longest. The waiter's own come before those of others, as they do in its causes.
+pub(super) fn absences(wait: &Wait, clock: &LockClock, until: Picos) -> Vec<(Absence, bool)> {
     let mut pieces: Vec<Absence> = Vec::new();
     let mut push = |piece: Absence| match pieces.last_mut() {
         _ if piece.since >= piece.until => {}
@@ -44,8 +44,9 @@ pub(super) fn absences(wait: &Wait, clock: &LockClock, until: Picos) -> Vec<Abse
         from = own.until;
     }
     before(from, until, &mut push);
+    // The sort is stable: of equal ones the first are listed.
     pieces.sort_by_key(|p| std::cmp::Reverse(p.time()));
-    pieces.truncate(LISTED);
-    pieces.sort_by_key(|p| p.since);
+    let mut pieces: Vec<_> = (0..).zip(pieces).map(|(i, p)| (p, i < LISTED)).collect();
+    pieces.sort_by_key(|(p, _)| p.since);
     pieces
 }

@@ -7,6 +7,10 @@
 //! | held | the holder | holder running | holder running | holder preempted | holder preempted |
 //! | free | who is next | line transfer | kick and wake-up | kick and wake-up | next preempted |
 //!
+//! A release is not done at once: it writes the lock, and may have somebody to wake. From its beginning
+//! to its end the lock counts as free while the one that releases it runs, and as held while that one
+//! is off its pCPU, unless somebody has taken it by then.
+//!
 //! The clocks advance where that state changes. A waiter's time is the difference of the clocks between
 //! the ends of its wait, but for its own absences: from when it was descheduled until it runs again
 //! (own preemption), and from when it was woken until it runs (kick and wake-up). All of it are sums
@@ -219,8 +223,25 @@ impl Waits {
 /// Something that happened while the lock was free.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    Begins { at: Picos, wait: u32 },
-    Changes { at: Picos, wait: u32, doing: Doing, decision: Option<Descheduled> },
+    Begins {
+        at: Picos,
+        wait: u32,
+    },
+    Changes {
+        at: Picos,
+        wait: u32,
+        doing: Doing,
+        decision: Option<Descheduled>,
+    },
+    /// Of the one that is releasing it.
+    HolderChanges {
+        at: Picos,
+        doing: Doing,
+        decision: Option<Descheduled>,
+    },
+    Released {
+        at: Picos,
+    },
 }
 
 /// Absences that a lock remembers for the chains of those who wait, and each of them of its own.
@@ -235,8 +256,9 @@ pub(crate) struct LockClock {
     /// Up to when the clocks have advanced.
     now: Picos,
     clocks: Clocks,
-    /// vCPU, `NONE` if it is free; what it does.
+    /// vCPU that holds it or is releasing it, `NONE` if it is free; what that does.
     holder: u32,
+    releasing: bool,
     holder_doing: Doing,
     holder_decision: Option<Descheduled>,
     log: Vec<Moment>,
@@ -255,6 +277,7 @@ impl LockClock {
             now: 0,
             clocks: Clocks::default(),
             holder: NONE,
+            releasing: false,
             holder_doing: Doing::Runs,
             holder_decision: None,
             log: Vec::new(),
@@ -269,10 +292,23 @@ impl LockClock {
         self.first != NONE
     }
 
-    /// The holder of a lock for which nobody waits yet, or nobody (`NONE`). Before the first
-    /// [`begin`](Self::begin).
-    pub(crate) fn held_by(&mut self, holder: u32, doing: Doing, decision: Option<Descheduled>) {
-        (self.holder, self.holder_doing, self.holder_decision) = (holder, doing, decision);
+    /// Who holds the lock or is releasing it (`NONE`: nobody). Before the first
+    /// [`begin`](Self::begin), while nobody waits.
+    pub(crate) fn held_by(
+        &mut self,
+        holder: u32,
+        releasing: bool,
+        doing: Doing,
+        decision: Option<Descheduled>,
+    ) {
+        (self.holder, self.releasing) = (holder, releasing);
+        (self.holder_doing, self.holder_decision) = (doing, decision);
+    }
+
+    /// Whether it is held, and nobody is releasing it.
+    #[inline]
+    fn is_held(&self) -> bool {
+        self.holder != NONE && !self.releasing
     }
 
     /// `vcpu`, which runs, waits for lock `lock` from now on, on top of its wait `outer`.
@@ -283,7 +319,7 @@ impl LockClock {
         at: Picos,
         (vcpu, lock, outer): (u32, u32, u32),
     ) -> u32 {
-        let held = self.holder != NONE;
+        let held = self.is_held();
         if !self.somebody_waits() {
             self.now = at;
         } else if held {
@@ -294,7 +330,8 @@ impl LockClock {
         (w.vcpu, w.lock, w.outer) = (vcpu, lock, outer);
         (w.prev, w.next) = (self.last, NONE);
         (w.since, w.begun, w.base) = (at, held, self.clocks.stamp());
-        (w.holder, w.acquisitions) = (self.holder, self.acquisitions);
+        w.holder = if held { self.holder } else { NONE };
+        w.acquisitions = self.acquisitions;
         match self.last {
             NONE => self.first = id,
             last => waits.at(last).next = id,
@@ -306,11 +343,26 @@ impl LockClock {
         id
     }
 
-    /// The holder lets go; somebody waits.
+    /// The holder begins to release it; somebody waits.
     #[inline]
     pub(crate) fn release(&mut self, waits: &Waits, at: Picos) {
         self.advance(waits, at, NONE);
-        self.holder = NONE;
+        self.releasing = true;
+    }
+
+    /// The release is complete, and nobody has taken the lock yet; somebody waits.
+    #[inline]
+    pub(crate) fn released(&mut self, waits: &Waits, at: Picos) {
+        if !self.releasing {
+            // The first waiter came while it was being released, and that did not show.
+            self.advance(waits, at, NONE);
+            self.holder = NONE;
+        } else if self.log.is_empty() {
+            // Who released it ran all the time.
+            self.holder = NONE;
+        } else {
+            self.log.push(Moment::Released { at });
+        }
     }
 
     /// `vcpu` has the lock, for which somebody waits, with its wait number `id` or (`NONE`) without
@@ -318,7 +370,7 @@ impl LockClock {
     #[inline]
     pub(crate) fn acquire(&mut self, waits: &mut Waits, at: Picos, vcpu: u32, id: u32) {
         self.settle(waits, at, id);
-        self.held_by(vcpu, Doing::Runs, None);
+        self.held_by(vcpu, false, Doing::Runs, None);
     }
 
     /// Brings the clocks of a free lock to `at`, when it is known whose wait (`NONE`: nobody's) comes
@@ -343,6 +395,14 @@ impl LockClock {
                 Moment::Changes { at, wait, doing, decision } => {
                     self.advance(waits, at, next);
                     self.apply(waits, at, wait, doing, decision);
+                }
+                Moment::HolderChanges { at, doing, decision } => {
+                    self.advance(waits, at, next);
+                    (self.holder_doing, self.holder_decision) = (doing, decision);
+                }
+                Moment::Released { at } => {
+                    self.advance(waits, at, next);
+                    self.holder = NONE;
                 }
             }
         }
@@ -381,7 +441,7 @@ impl LockClock {
         self.absences.clear();
     }
 
-    /// What the holder does has changed; somebody waits.
+    /// What the one that holds or releases the lock does has changed; somebody waits.
     pub(crate) fn holder_changes(
         &mut self,
         waits: &Waits,
@@ -389,8 +449,12 @@ impl LockClock {
         doing: Doing,
         decision: Option<Descheduled>,
     ) {
-        self.advance(waits, at, NONE);
-        (self.holder_doing, self.holder_decision) = (doing, decision);
+        if self.releasing {
+            self.log.push(Moment::HolderChanges { at, doing, decision });
+        } else {
+            self.advance(waits, at, NONE);
+            (self.holder_doing, self.holder_decision) = (doing, decision);
+        }
     }
 
     /// What a waiter does has changed.
@@ -402,7 +466,7 @@ impl LockClock {
         doing: Doing,
         decision: Option<Descheduled>,
     ) {
-        if self.holder == NONE {
+        if !self.is_held() {
             self.log.push(Moment::Changes { at, wait, doing, decision });
         } else {
             self.advance(waits, at, NONE);
@@ -456,11 +520,9 @@ impl LockClock {
         if at == since {
             return;
         }
-        let (cause, who, decision) = if self.holder != NONE {
-            let cause = match self.holder_doing {
-                Doing::Runs | Doing::Sleeps => Cause::HolderRunning,
-                Doing::Wakes | Doing::Wants => Cause::HolderPreempted,
-            };
+        let away = matches!(self.holder_doing, Doing::Wakes | Doing::Wants);
+        let (cause, who, decision) = if self.is_held() || (self.holder != NONE && away) {
+            let cause = if away { Cause::HolderPreempted } else { Cause::HolderRunning };
             (cause, self.holder, self.holder_decision)
         } else {
             let id = if next != NONE && waits.get(next).begun { next } else { self.first };

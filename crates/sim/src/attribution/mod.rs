@@ -24,7 +24,7 @@ const WORST: usize = 10;
 /// Who holds a lock, and what those who wait for it wait for.
 #[derive(Debug)]
 pub(crate) struct Contention {
-    /// vCPU, `NONE` if the lock is free.
+    /// vCPU that holds it or is releasing it, `NONE` if it is free.
     pub holder: Cell<u32>,
     /// Somebody waits.
     pub contended: Cell<bool>,
@@ -70,10 +70,11 @@ impl World {
         if !contention.contended.replace(true) {
             let holder = contention.holder.get();
             if holder == NONE {
-                clock.held_by(NONE, Doing::Runs, None);
+                clock.held_by(NONE, false, Doing::Runs, None);
             } else {
                 let h = &self.vcpus[holder as usize];
-                clock.held_by(holder, h.doing.get(), h.descheduled());
+                let releasing = h.lock_released.get() == lock;
+                clock.held_by(holder, releasing, h.doing.get(), h.descheduled());
                 h.holds_up.set(h.holds_up.get() + 1);
             }
         }
@@ -82,15 +83,19 @@ impl World {
         v.wait.set(id);
     }
 
-    /// `v` has got a lock for which somebody waits, or it did itself since `since`. Returns what its
-    /// own wait was spent on.
+    /// `v` has got a lock for which somebody waits, or it did itself since `since`. `before` is who is
+    /// still busy with releasing it, `NONE` if nobody. Returns what its own wait was spent on.
     pub(crate) fn wait_ends(
         &self,
         contention: &Contention,
         v: &Vcpu,
+        before: u32,
         since: Option<Picos>,
     ) -> Option<WaitCauses> {
         let now = self.now.get();
+        if before != NONE {
+            self.vcpus[before as usize].holds_up_less();
+        }
         let mut clock = contention.clock().borrow_mut();
         let mut waits = self.attribution.waits.borrow_mut();
         let id = if since.is_some() { v.wait.get() } else { NONE };
@@ -119,11 +124,17 @@ impl World {
         times
     }
 
-    /// `v` lets go of a lock for which somebody waits.
-    pub(crate) fn lets_go(&self, contention: &Contention, v: &Vcpu) {
+    /// The holder of a lock for which somebody waits begins to release it.
+    pub(crate) fn release_begins(&self, contention: &Contention) {
         let waits = self.attribution.waits.borrow();
         contention.clock().borrow_mut().release(&waits, self.now.get());
-        v.holds_up.set(v.holds_up.get() - 1);
+    }
+
+    /// `v` has released it, and nobody has taken it yet; somebody waits.
+    pub(crate) fn release_ends(&self, contention: &Contention, v: &Vcpu) {
+        v.holds_up_less();
+        let waits = self.attribution.waits.borrow();
+        contention.clock().borrow_mut().released(&waits, self.now.get());
     }
 
     /// What `v` does has changed.
@@ -211,21 +222,33 @@ impl World {
 
     /// Absences and what was between them, as an outcome tells it. The ends are times, with the
     /// acquisitions of the lock up to then.
-    fn links(&self, absences: &[Absence], begin: (Picos, u64), end: (Picos, u64)) -> Vec<Link> {
+    fn links(
+        &self,
+        absences: &[(Absence, bool)],
+        begin: (Picos, u64),
+        end: (Picos, u64),
+    ) -> Vec<Link> {
         let mut links = Vec::new();
         let mut from = begin;
-        let between = |from: (Picos, u64), to: (Picos, u64)| Link {
+        // Of those that are not listed, since the last that is.
+        let mut unlisted = 0;
+        let between = |from: (Picos, u64), to: (Picos, u64), unlisted| Link {
             since: from.0,
             time: to.0 - from.0,
             cause: None,
             vcpu: None,
             decision: None,
             acquisitions: to.1 - from.1,
+            unlisted,
         };
-        for a in absences {
+        for (a, listed) in absences {
+            if !listed {
+                unlisted += a.time();
+                continue;
+            }
             let to = (a.since, a.acquisitions.0);
             if to != from {
-                links.push(between(from, to));
+                links.push(between(from, to, std::mem::take(&mut unlisted)));
             }
             links.push(Link {
                 since: a.since,
@@ -239,11 +262,12 @@ impl World {
                     why: d.why,
                 }),
                 acquisitions: a.acquisitions.1 - a.acquisitions.0,
+                unlisted: 0,
             });
             from = (a.until, a.acquisitions.1);
         }
         if end != from {
-            links.push(between(from, end));
+            links.push(between(from, end, unlisted));
         }
         links
     }

@@ -162,7 +162,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         entry.token.set(Some(token));
         entry.irqs.set(irqs);
         let contention = &entry.contention;
-        contention.holder.set(v.id);
+        let before = contention.holder.replace(v.id);
         let now = world.now.get();
         entry.since.set(now);
         entry.dispatches.set(v.dispatches.get());
@@ -173,7 +173,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
             c.waited(now - since);
         }
         let waited = if contention.contended.get() {
-            world.wait_ends(contention, v, waited_since)
+            world.wait_ends(contention, v, before, waited_since)
         } else {
             None
         };
@@ -194,14 +194,22 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         }
         let token = entry.token.take().expect("only a held lock is released");
         let irqs = entry.irqs.take();
-        entry.contention.holder.set(NONE);
-        if entry.contention.contended.get() {
-            world.lets_go(&entry.contention, v);
+        let contention = &entry.contention;
+        if contention.contended.get() {
+            world.release_begins(contention);
         }
         world.trace(|| TraceEvent::LockReleased { vcpu: v.id, lock: i as u32 });
         let outer = v.lock_released.replace(i as u32);
         entry.lock.unlock(&self.shared, token);
         v.lock_released.set(outer);
+        // Somebody may have taken it by now.
+        if contention.holder.get() == v.id {
+            contention.holder.set(NONE);
+            if contention.contended.get() {
+                world.release_ends(contention, v);
+            }
+        }
+        world.trace(|| TraceEvent::LockFreed { vcpu: v.id, lock: i as u32 });
         world.section_ends();
         if let Some(irqs) = irqs {
             world.set_irqs(irqs);
