@@ -4,14 +4,15 @@ use crate::Picos;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// What a moment of a wait for a lock is spent on. The first that applies, in the order of
-/// [`Cause::PRIORITY`], is the cause.
+/// What a moment of a wait for a lock is spent on. If several apply: the waiter's own absence
+/// ([`Cause::OwnPreemption`], or [`Cause::KickWake`] when it has been woken) comes before the lock's
+/// state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The lock is held, and its holder's vCPU runs, or sleeps by its own will.
     HolderRunning,
-    /// The lock is held, and its holder's vCPU wants a pCPU and has none (LHP).
+    /// The lock is held or being released, and the vCPU that does so wants a pCPU and has none (LHP).
     HolderPreempted,
     /// The lock is free, and the vCPU that is next wants a pCPU and has none (LWP).
     NextPreempted,
