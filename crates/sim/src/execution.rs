@@ -25,6 +25,7 @@ use overspin_scenario::Picos;
 
 impl World {
     /// Arms the operation of `vcpu` to end after `work` (at full speed) from now.
+    #[inline]
     pub(crate) fn arm(&self, v: &Vcpu, op: Op, work: Picos) {
         let end = self.now.get().saturating_add(v.stretch(work));
         v.op.set(op);

@@ -47,11 +47,7 @@ impl Env for TaskEnv<'_> {
     }
 
     fn section(&self, lock: LockId, how: LockUse, work: Picos) {
-        self.guest.bank.acquire(self.world, lock, how);
-        if work > 0 {
-            self.world.burn(work);
-        }
-        self.guest.bank.release(self.world, lock);
+        self.guest.bank.section(self.world, lock, how, work);
     }
 
     fn acquire(&self, lock: LockId, how: LockUse) {
