@@ -21,8 +21,9 @@
 //! replayed when somebody has taken it. While that one does not wait yet, the one that waits for
 //! longest counts as next: if it runs and does not take the lock, the lock is on its way to it.
 //!
-//! Cost: O(1) for the begin and the end of a wait and for each change of a vCPU, amortised over the
-//! replay; nothing for a lock for which nobody waits.
+//! Cost: O(1) for the begin and the end of a wait and for each change of a waiter, amortised over the
+//! replay; O(locks of the guest) for a change of a vCPU that holds a contended lock; nothing for a lock
+//! for which nobody waits.
 
 use crate::memory::NONE;
 use overspin_scenario::{Cause, Picos, Why};
