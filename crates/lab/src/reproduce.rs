@@ -4,7 +4,8 @@ use crate::experiment::{Claim, Experiment, Head, Parameter, Role};
 use crate::report::Block;
 use crate::scenario_file::ScenarioError;
 use crate::stats::Summary;
-use overspin_sim::SimError;
+use overspin_scenario::{Outcome, Scenario};
+use overspin_sim::{Options, SimError};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -289,6 +290,42 @@ pub(crate) fn all<J: Send, R: Send>(
             })
             .collect()
     })
+}
+
+/// One run of an experiment; `run` says in words which it is.
+pub(crate) fn simulate(
+    scenario: &Scenario,
+    seed: u64,
+    run: impl FnOnce() -> String,
+) -> Result<Outcome, ReproduceError> {
+    overspin_sim::run(scenario, seed, Options::default())
+        .map_err(|cause| ReproduceError::Sim { run: run(), cause })
+}
+
+impl Compared {
+    /// A figure of which a mean was published, beside what the runs say of it; if that is nothing,
+    /// `missing` tells why.
+    pub(crate) fn of(
+        metric: String,
+        place: String,
+        (published, role): (f64, Role),
+        summary: Option<Summary>,
+        missing: &str,
+    ) -> Self {
+        let error = summary.map(|s| s.mean / published - 1.0);
+        Self {
+            metric,
+            place,
+            published: Some(published),
+            published_stddev: None,
+            simulated: summary.map(|s| s.mean),
+            simulated_stddev: spread(summary),
+            error,
+            role,
+            grade: grade(error),
+            note: summary.is_none().then(|| missing.into()),
+        }
+    }
 }
 
 /// The grade of a figure that came out with this error.

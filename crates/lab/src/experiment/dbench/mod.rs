@@ -8,13 +8,12 @@ use super::file::{self, Head};
 use super::{Kind, Role};
 use crate::report::VmstatRow;
 use crate::reproduce::{
-    Compared, Found, Progress, ReproduceError, Settings, all, grade, judged, raw, spread,
+    Compared, Found, Progress, ReproduceError, Settings, all, judged, raw, simulate,
 };
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use measure::{Measured, Sample};
 use overspin_scenario::{Placement, Scenario, Workload};
-use overspin_sim::Options;
 use serde::{Deserialize, Serialize};
 
 /// A published figure.
@@ -128,10 +127,8 @@ impl Kind for Dbench {
         let pairs = self.kernels.iter().flat_map(|k| seeds.iter().map(move |seed| (k, *seed)));
         let runs = all(pairs.collect(), settings.threads, progress, |(kernel, seed)| {
             let scenario = self.variant(kernel, scale);
-            let outcome =
-                overspin_sim::run(&scenario, seed, Options::default()).map_err(|cause| {
-                    ReproduceError::Sim { run: format!("{}, seed {seed}", kernel.name), cause }
-                })?;
+            let run = || format!("{}, seed {seed}", kernel.name);
+            let outcome = simulate(&scenario, seed, run)?;
             Ok(Sample::new(&kernel.name, &scenario, outcome, scale))
         })?;
         Ok(assemble(self, &runs))
@@ -152,20 +149,13 @@ fn assemble(experiment: &Dbench, runs: &[Sample]) -> Found {
 }
 
 fn compare(figure: &Figure, measured: &Measured<'_>) -> Compared {
-    let summary = measured.figure(&figure.kernel, &figure.metric);
-    let error = summary.map(|s| s.mean / figure.mean - 1.0);
-    Compared {
-        metric: figure.metric.clone(),
-        place: figure.kernel.clone(),
-        published: Some(figure.mean),
-        published_stddev: None,
-        simulated: summary.map(|s| s.mean),
-        simulated_stddev: spread(summary),
-        error,
-        role: figure.role,
-        grade: grade(error),
-        note: summary.is_none().then(|| "not computed: a run is missing or did not finish".into()),
-    }
+    Compared::of(
+        figure.metric.clone(),
+        figure.kernel.clone(),
+        (figure.mean, figure.role),
+        measured.figure(&figure.kernel, &figure.metric),
+        "not computed: a run is missing or did not finish",
+    )
 }
 
 #[cfg(test)]

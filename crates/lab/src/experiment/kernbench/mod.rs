@@ -7,14 +7,14 @@ mod report;
 use super::file::{self, Head};
 use super::{Kind, Role};
 use crate::reproduce::{
-    Compared, Found, Grade, Progress, ReproduceError, Settings, all, grade, judged, raw, spread,
+    Compared, Found, Grade, Progress, ReproduceError, Settings, all, grade, judged, raw, simulate,
+    spread,
 };
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use crate::stats::Summary;
 use measure::{Measured, Sample};
 use overspin_scenario::{Scenario, Workload};
-use overspin_sim::Options;
 use serde::{Deserialize, Serialize};
 
 /// A published figure.
@@ -147,10 +147,8 @@ impl Kind for Kernbench {
         }
         let one = |(lock, load, seed): (&String, &Load, u64)| {
             let scenario = self.variant(lock, load, scale);
-            let outcome =
-                overspin_sim::run(&scenario, seed, Options::default()).map_err(|cause| {
-                    ReproduceError::Sim { run: format!("{lock}, {} load", load.name), cause }
-                })?;
+            let run = || format!("{lock}, {} load", load.name);
+            let outcome = simulate(&scenario, seed, run)?;
             Ok(Sample::new(lock, &load.name, &outcome, f64::from(scale)))
         };
         let runs = all(jobs, settings.threads, progress, one)?;

@@ -8,7 +8,7 @@ mod report;
 use super::file::{self, Head};
 use super::{Kind, Role};
 use crate::reproduce::{
-    Compared, Found, Progress, ReproduceError, Settings, all, grade, judged, raw, spread,
+    Compared, Found, Progress, ReproduceError, Settings, all, judged, raw, simulate,
 };
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
@@ -268,8 +268,7 @@ impl Kind for Notification {
             .collect();
         let runs = all(jobs, settings.threads, progress, |(case, seed)| {
             let scenario = self.scenario(&case, scale);
-            let outcome = overspin_sim::run(&scenario, seed, overspin_sim::Options::default())
-                .map_err(|cause| ReproduceError::Sim { run: format!("{case:?}"), cause })?;
+            let outcome = simulate(&scenario, seed, || format!("{case:?}"))?;
             Ok(NotificationSample::of(&case, seed, scale, &outcome))
         })?;
         Ok(assemble(self, &runs))
@@ -289,20 +288,13 @@ fn assemble(experiment: &Notification, runs: &[NotificationSample]) -> Found {
 }
 
 fn compare(figure: &FaultFigure, measured: &Measured<'_>) -> Compared {
-    let summary = measured.sample_line(&figure.metric);
-    let error = summary.map(|s| s.mean / figure.mean - 1.0);
-    Compared {
-        metric: format!("{} [1/s]", figure.metric),
-        place: "pft, two processes".into(),
-        published: Some(figure.mean),
-        published_stddev: None,
-        simulated: summary.map(|s| s.mean),
-        simulated_stddev: spread(summary),
-        error,
-        role: figure.role,
-        grade: grade(error),
-        note: summary.is_none().then(|| "not computed: a run did not finish".into()),
-    }
+    Compared::of(
+        format!("{} [1/s]", figure.metric),
+        "pft, two processes".into(),
+        (figure.mean, figure.role),
+        measured.sample_line(&figure.metric),
+        "not computed: a run did not finish",
+    )
 }
 
 #[cfg(test)]

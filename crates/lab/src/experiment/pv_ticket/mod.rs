@@ -10,13 +10,12 @@ mod threads;
 
 use super::file::{self, Head};
 use super::{Kind, Role};
-use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, judged, raw};
+use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, judged, raw, simulate};
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use measure::{Measured, Sample};
 use overspin_native::bench::{PairedReport, Pairs, ticket_against_pv_ticket};
 use overspin_scenario::{Scenario, Workload};
-use overspin_sim::Options;
 use published::{Average, Figure};
 use serde::{Deserialize, Serialize};
 
@@ -189,11 +188,8 @@ impl Kind for PvTicket {
         let (runs, total) = (jobs.len(), jobs.len() + pairs.total());
         let one = |(lock, load, pcpus, seed): (&Variant, &Load, u32, u64)| {
             let scenario = self.variant(lock, load, pcpus, scale);
-            let outcome =
-                overspin_sim::run(&scenario, seed, Options::default()).map_err(|cause| {
-                    let run = format!("{}, {}, {pcpus} pCPUs", lock.label, load.name);
-                    ReproduceError::Sim { run, cause }
-                })?;
+            let run = || format!("{}, {}, {pcpus} pCPUs", lock.label, load.name);
+            let outcome = simulate(&scenario, seed, run)?;
             Ok(Sample::new(&lock.label, &load.name, pcpus, &outcome))
         };
         let samples = all(jobs, settings.threads, &|done, _| progress(done, total), one)?;

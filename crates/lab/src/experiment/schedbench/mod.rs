@@ -6,9 +6,7 @@ mod report;
 
 use super::file::{self, Head};
 use super::{Kind, Role};
-use crate::reproduce::{
-    Compared, Found, Progress, ReproduceError, Settings, all, grade, judged, raw, spread,
-};
+use crate::reproduce::{Compared, Found, Progress, ReproduceError, Settings, all, judged, raw};
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use crate::schedbench::{self, BenchFile, Machine, RunError, summarize};
@@ -234,18 +232,11 @@ fn assemble(experiment: &Schedbench, runs: &[BenchSample]) -> Found {
 }
 
 fn compare(figure: &BenchFigure, measured: &Measured<'_>) -> Compared {
-    let summary = measured.figure(figure);
-    let error = summary.map(|s| s.mean / figure.mean - 1.0);
-    Compared {
-        metric: format!("{} [{}]", figure.metric, figure.unit),
-        place: figure.place(),
-        published: Some(figure.mean),
-        published_stddev: None,
-        simulated: summary.map(|s| s.mean),
-        simulated_stddev: spread(summary),
-        error,
-        role: figure.role,
-        grade: grade(error),
-        note: summary.is_none().then(|| "not computed: no run gives this figure".into()),
-    }
+    Compared::of(
+        format!("{} [{}]", figure.metric, figure.unit),
+        figure.place(),
+        (figure.mean, figure.role),
+        measured.figure(figure),
+        "not computed: no run gives this figure",
+    )
 }
