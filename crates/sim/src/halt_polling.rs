@@ -17,7 +17,7 @@ use crate::events::Event;
 use crate::vcpu::{Op, Vcpu};
 use crate::world::World;
 use overspin_scenario::{HaltPolling, Picos};
-use overspin_sched::{PcpuId, RunState};
+use overspin_sched::PcpuId;
 
 /// The window after a halt that took `blocked` from its beginning to its end.
 fn next_window(window: Picos, blocked: Picos, polling: &HaltPolling) -> Picos {
@@ -48,12 +48,7 @@ impl World {
     }
 
     fn somebody_wants(&self, pcpu: u32) -> bool {
-        let waits = |v: &Vcpu| {
-            self.look_at(v.id, |h, v| {
-                h.runstate(v) == RunState::Runnable && h.machine().home(v) == PcpuId(pcpu)
-            })
-        };
-        self.vcpus.iter().any(waits)
+        self.somebody_waits(|h, v| h.machine().home(v) == PcpuId(pcpu))
     }
 
     fn end_poll(&self, v: &Vcpu) {

@@ -22,8 +22,8 @@ use crate::world::World;
 use overspin_scenario::{
     NotificationProtocol, NotifiedGuests, PreemptionNotification, WindowOutcome,
 };
+use overspin_sched::PcpuId;
 use overspin_sched::notification::{Terms, Verdict, Windows};
-use overspin_sched::{PcpuId, RunState};
 use std::cell::{Cell, RefCell};
 
 /// What host and guest keep of a vCPU that may get windows.
@@ -90,13 +90,7 @@ impl World {
 
     /// Whether a vCPU waits that may run on `pcpu`. O(vCPUs).
     fn is_wanted(&self, pcpu: u32) -> bool {
-        let waits = |v: &Vcpu| {
-            self.look_at(v.id, |h, v| {
-                h.runstate(v) == RunState::Runnable
-                    && h.machine().affinity(v).hard().contains(PcpuId(pcpu))
-            })
-        };
-        self.vcpus.iter().any(waits)
+        self.somebody_waits(|h, v| h.machine().affinity(v).hard().contains(PcpuId(pcpu)))
     }
 
     /// The current vCPU has got a lock: its guest counts that, by an increment here and a decrement
