@@ -16,7 +16,13 @@
 //! whether somebody does (as in [MUTEXEE](crate::mutexee)): as long as threads that run want the lock,
 //! nobody is woken.
 //!
-//! **Why nobody starves.** At a release some `ROTATION_NS` after the last one, one sleeper is woken all the
+//! **Why nobody starves.** Two kinds of threads are left out: those that sleep, and those that could run but
+//! have no CPU. For the latter a waiter gives its CPU away when the lock has been wanted all the time for
+//! `TURN_US` or more. It has nothing else to do with the CPU, the lock stays as busy as the others keep it, and
+//! the operating system's queue is the fairest there is. Where sections are shorter than the spin
+//! budget, hardly anybody ever sleeps, and these turns are all there is.
+//!
+//! For the former, at a release some `ROTATION_NS` after the last rotation, one sleeper is woken all the
 //! same, the one that has slept longest. Waking alone does not help where all CPUs are busy, for
 //! it would wait for the end of somebody's slice. Hence releasers yield as long as it is on its way, and
 //! newcomers go to sleep at once, which also keeps the number of those who run constant. If the lock still
@@ -42,10 +48,13 @@
 //! handing over in user space (Falsafi et al., "Unlocking Energy", 2016); keeping few threads active
 //! and rotating them (Dice, "Malthusian Locks", 2017); an heir (Linux's `MUTEX_FLAG_HANDOFF`).
 
+mod seldom;
+
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use seldom::Seldom;
 
 const HELD: u32 = 1;
 const WAKING: u32 = 1 << 1;
@@ -56,20 +65,34 @@ const SLEEPER: u32 = 1 << 8;
 /// to sleep and being woken costs all involved on a virtual machine: on a bare one, a third would do.
 pub const DEFAULT_SPIN_BUDGET: u32 = 1000;
 
-/// Looks of a woken thread at a held lock before it becomes the heir: about a microsecond, in which the
-/// holder of a short section has released several times.
-const PATIENCE: u32 = 20;
+/// The first of these: who gets the lock within them has not waited.
+const FIRST_LOOKS: u32 = 2;
+
+/// Waits between two readings of the clock, at most; at least half as many.
+const WAITS_PER_LOOK: u32 = 8;
+
+/// At least so long from one turn to the next. A turn takes a microsecond of a thread that waits: with sections
+/// of 1 us turns of 9 us and of 20 us have the same throughput.
+const TURN_US: u32 = 8;
+
+/// If [`WAITS_PER_LOOK`] waits take longer than this, the lock is not wanted all the time. Then a turn would do
+/// nobody good, and whoever yields may lose its CPU to somebody who computes for milliseconds.
+const SATURATED_US: u32 = 100;
+
+/// Looks of a woken thread at a held lock before it becomes the heir: some microseconds, in which the
+/// holder of a short section has released several times. A fifteenth of it costs an eighth of the throughput.
+const PATIENCE: u32 = 300;
 
 /// Looks of a releaser for somebody who takes over: some 400 cycles, the value of MUTEXEE.
 const GRACE: u32 = 3;
 
-/// At least so long from one rotation to the next. A compromise: on two CPUs, with 16 threads and more and
-/// sections of a microsecond, 50 us cost 8 % of the throughput and this costs 2 %; the longest waits
-/// grow in proportion.
-const ROTATION_NS: u64 = 150_000;
+/// At least so long from one rotation to the next. A compromise: it costs two system calls and two
+/// switches, and those who sleep wait in proportion. With sections of 10 us, in which turns do not keep all
+/// threads from sleeping, 150 us cost 2 to 4 % of the throughput more.
+const ROTATION_NS: u64 = 250_000;
 
-/// Releases between two readings of the clock, which take a tenth of a short section each.
-const RELEASES_PER_LOOK: u32 = 16;
+/// Releases with sleepers between two readings of the clock.
+const RELEASES_PER_LOOK: u32 = seldom::MOST;
 
 /// Properties of [`Rotating`].
 pub const INFO: LockInfo = LockInfo {
@@ -93,16 +116,18 @@ pub struct Rotating<P: Platform> {
     word: P::U32,
     /// How many have been woken, for them to sleep on.
     wakes: P::U32,
-    /// Releases with sleepers, and time of the last rotation in microseconds, wrapping. Written by whoever
-    /// releases, without the lock: a lost update makes a rotation early or late.
-    releases: P::U32,
-    rotated: P::U32,
+    /// Counts releases with sleepers, by whoever releases; happens: a rotation.
+    rotation: Seldom<P::U32>,
+    /// Counts waits, by whoever waits; happens: a turn, or that there was no need of one.
+    turn: Seldom<P::U32>,
 }
 
 /// What locks of a kind share: their patience.
 #[derive(Debug)]
 pub struct Shared {
     spin_budget: u32,
+    waits_per_look: u32,
+    turn_us: u32,
     grace: u32,
     patience: u32,
     releases_per_look: u32,
@@ -113,6 +138,8 @@ impl Shared {
     /// With the default spin budget.
     pub const DEFAULT: Self = Self {
         spin_budget: DEFAULT_SPIN_BUDGET,
+        waits_per_look: WAITS_PER_LOOK,
+        turn_us: TURN_US,
         grace: GRACE,
         patience: PATIENCE,
         releases_per_look: RELEASES_PER_LOOK,
@@ -122,7 +149,24 @@ impl Shared {
     /// No patience at all: waiters sleep at once, and each release is told the time, for a rotation at least
     /// `rotation_ns` after the last.
     pub const fn impatient(rotation_ns: u64) -> Self {
-        Self { spin_budget: 0, grace: 0, patience: 0, releases_per_look: 1, rotation_ns }
+        Self {
+            spin_budget: 0,
+            grace: 0,
+            patience: 0,
+            releases_per_look: 1,
+            rotation_ns,
+            ..Self::DEFAULT
+        }
+    }
+
+    /// Whoever waits takes a turn after a few looks, sleeps after a few more, and does not rotate.
+    pub const fn restless() -> Self {
+        Self {
+            spin_budget: FIRST_LOOKS + 1,
+            waits_per_look: 1,
+            turn_us: 0,
+            ..Self::impatient(u64::MAX)
+        }
     }
 }
 
@@ -132,8 +176,8 @@ fn is_free(word: u32) -> bool {
 
 impl<P: Platform> Rotating<P> {
     /// The unlocked lock of cells that are all 0. For statics: [`RawLock::new`] is no constant.
-    pub const fn of(word: P::U32, wakes: P::U32, releases: P::U32, rotated: P::U32) -> Self {
-        Self { word, wakes, releases, rotated }
+    pub const fn of(word: P::U32, wakes: P::U32, rotation: P::U32, turn: P::U32) -> Self {
+        Self { word, wakes, rotation: Seldom::of(rotation), turn: Seldom::of(turn) }
     }
 
     #[inline]
@@ -148,10 +192,16 @@ impl<P: Platform> Rotating<P> {
             // Relaxed: a hint. Somebody is on its way to a CPU: make room.
             let hurried = self.word.load(Relaxed) & WAKING != 0;
             let mut left = if hurried { 0 } else { shared.spin_budget };
-            while let Ok(found) = self.word.spin_until_within(is_free, &mut left) {
-                if self.take(found, found | HELD) {
-                    return;
-                }
+            let mut first = left.min(FIRST_LOOKS);
+            left -= first;
+            if self.spin(&mut first) {
+                return;
+            }
+            if left > 0 && self.is_time_for_a_turn(shared) {
+                P::yield_now();
+            }
+            if self.spin(&mut left) {
+                return;
             }
             // Acquire, and before the count: see "Order".
             let mut wakes = self.wakes.load(Acquire);
@@ -178,6 +228,25 @@ impl<P: Platform> Rotating<P> {
                 return self.lock_woken(shared);
             }
         }
+    }
+
+    /// Takes the lock if it is free within a budget.
+    fn spin(&self, left: &mut u32) -> bool {
+        while let Ok(found) = self.word.spin_until_within(is_free, left) {
+            if self.take(found, found | HELD) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn is_time_for_a_turn(&self, shared: &Shared) -> bool {
+        let Some(reading) = self.turn.look(shared.waits_per_look, P::now) else { return false };
+        if reading.since < shared.turn_us {
+            return false;
+        }
+        self.turn.happens(&reading);
+        reading.since <= SATURATED_US
     }
 
     /// The woken thread takes the lock.
@@ -248,19 +317,12 @@ impl<P: Platform> Rotating<P> {
     }
 
     fn is_time_to_rotate(&self, shared: &Shared) -> bool {
-        // Relaxed, all: hints.
-        let releases = self.releases.load(Relaxed).wrapping_add(1);
-        self.releases.store(releases, Relaxed);
-        if !releases.is_multiple_of(shared.releases_per_look) {
+        let Some(reading) = self.rotation.look(shared.releases_per_look, P::now) else {
             return false;
-        }
-        // Truncation is the point: it wraps after an hour, which can delay one rotation by as much as
-        // one period.
-        let now = (P::now() / 1000) as u32;
-        let since = now.wrapping_sub(self.rotated.load(Relaxed));
-        let rotate = u64::from(since) * 1000 >= shared.rotation_ns;
+        };
+        let rotate = u64::from(reading.since) * 1000 >= shared.rotation_ns;
         if rotate {
-            self.rotated.store(now, Relaxed);
+            self.rotation.happens(&reading);
         }
         rotate
     }

@@ -37,6 +37,18 @@ fn rotating_without_rotation() {
     never_rotates(3, 2, 1).passes();
 }
 
+/// Those who wait look, yield, look again and sleep.
+#[test]
+fn rotating_with_turns() {
+    let restless = |cpus, pairs, preemptions| {
+        Model::pairs_of(cpus, pairs, preemptions, || {
+            Protected::<Lock>::with_shared(Shared::restless())
+        })
+    };
+    restless(2, 2, 3).passes();
+    restless(3, 1, 2).passes();
+}
+
 #[test]
 fn b2_rotating_release_relaxed() {
     Model::pairs::<Lock>(2, 1, 2).catches(Mutation::NoRelease, EXCLUSION);

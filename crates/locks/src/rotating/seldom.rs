@@ -1,0 +1,111 @@
+//! A clock that is read seldom, because reading it takes a tenth of a short critical section.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::AtomicCell;
+
+/// Counts calls, and at every nth or so tells how long ago something happened.
+///
+/// | Bits | Meaning |
+/// |---|---|
+/// | 0 to 3 | calls since the clock was read, and a few more |
+/// | 4 to 31 | when it happened last, in microseconds, wrapping after 268 s |
+///
+/// All accesses are relaxed, and of updates by several threads at once some may be lost: it is for hints, which
+/// then come early or late. After 268 s of silence one may come late.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(super) struct Seldom<C>(C);
+
+/// Most calls between two readings of the clock.
+pub(super) const MOST: u32 = COUNT + 1;
+
+const COUNT: u32 = 15;
+const TIME: u32 = u32::MAX / MOST;
+
+/// A reading of the clock, in microseconds.
+pub(super) struct Reading {
+    now: u32,
+    /// Since it happened last.
+    pub since: u32,
+}
+
+impl<C: AtomicCell<Value = u32>> Seldom<C> {
+    /// Of a cell that is 0.
+    pub const fn of(cell: C) -> Self {
+        Self(cell)
+    }
+
+    /// Counts a call. After `every` calls, at most [`MOST`], or down to half as many, reads the clock, in
+    /// nanoseconds.
+    ///
+    /// Were it the same number each time, then of two threads that call it in turn the clock would
+    /// always be read by the same one, and two waiters on two CPUs do call it in turn.
+    pub fn look(&self, every: u32, clock: impl FnOnce() -> u64) -> Option<Reading> {
+        let found = self.0.load(Relaxed);
+        if (found & COUNT) + 1 < every {
+            self.0.store(found + 1, Relaxed);
+            return None;
+        }
+        let nanos = clock();
+        // The high bits of a product with the golden ratio are spread evenly.
+        let ahead = ((nanos as u32).wrapping_mul(0x9e37_79b9) >> 16) % (every / 2 + 1);
+        self.0.store(found & !COUNT | ahead, Relaxed);
+        // Truncation is the point: it wraps.
+        let now = (nanos / 1000) as u32 & TIME;
+        Some(Reading { now, since: now.wrapping_sub(found / MOST) & TIME })
+    }
+
+    /// It happens, at the time of `reading`.
+    pub fn happens(&self, reading: &Reading) {
+        self.0.store(reading.now * MOST | self.0.load(Relaxed) & COUNT, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    #[test]
+    fn tells_the_time_since_it_happened() {
+        let clock = Seldom::of(AtomicU32::new(0));
+        let reading = clock.look(1, || 5_000_000).unwrap();
+        assert_eq!(reading.since, 5000);
+        clock.happens(&reading);
+        assert_eq!(clock.look(1, || 5_017_999).unwrap().since, 17);
+        // Looking does not make it happen.
+        assert_eq!(clock.look(1, || 5_040_000).unwrap().since, 40);
+    }
+
+    #[test]
+    fn time_wraps() {
+        let clock = Seldom::of(AtomicU32::new(0));
+        let before = u64::from(TIME) * 1000;
+        let reading = clock.look(1, || before).unwrap();
+        assert_eq!(reading.since, TIME);
+        clock.happens(&reading);
+        assert_eq!(clock.look(1, || before + 3_000).unwrap().since, 3);
+    }
+
+    /// Two threads look in turn, at any pace: each of them reads the clock, and not much too often.
+    #[test]
+    fn of_two_that_take_turns_both_read_the_clock() {
+        const CALLS: u64 = 10_000;
+        for every in [4, 8, MOST] {
+            for pace in [130, 1_000, 1_200, 4_000] {
+                let clock = Seldom::of(AtomicU32::new(0));
+                let mut readings = [0; 2];
+                for call in 0..CALLS {
+                    let read = clock.look(every, || call * pace).is_some();
+                    readings[call as usize % 2] += u64::from(read);
+                }
+                let all = readings[0] + readings[1];
+                assert!(readings.iter().all(|r| r * 4 > all), "{every} {pace}: {readings:?}");
+                assert!(all >= CALLS / u64::from(every), "{every} {pace}: {all}");
+                assert!(all <= CALLS * 2 / u64::from(every), "{every} {pace}: {all}");
+            }
+        }
+    }
+}
