@@ -191,17 +191,20 @@ impl<P: Platform> Rotating<P> {
         loop {
             // Relaxed: a hint. Somebody is on its way to a CPU: make room.
             let hurried = self.word.load(Relaxed) & WAKING != 0;
-            let mut left = if hurried { 0 } else { shared.spin_budget };
-            let mut first = left.min(FIRST_LOOKS);
-            left -= first;
-            if self.spin(&mut first) {
-                return;
-            }
-            if left > 0 && self.is_time_for_a_turn(shared) {
-                P::yield_now();
-            }
+            let budget = if hurried { 0 } else { shared.spin_budget };
+            let mut left = budget.min(FIRST_LOOKS);
+            let rest = budget - left;
             if self.spin(&mut left) {
                 return;
+            }
+            if rest > 0 {
+                if self.is_time_for_a_turn(shared) {
+                    P::yield_now();
+                }
+                left = rest;
+                if self.spin(&mut left) {
+                    return;
+                }
             }
             // Acquire, and before the count: see "Order".
             let mut wakes = self.wakes.load(Acquire);
