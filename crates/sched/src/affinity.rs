@@ -3,6 +3,7 @@
 use crate::cpuset::CpuSet;
 use crate::error::SchedError;
 use crate::ids::PcpuId;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// An affinity as a caller states it: lists of pCPU indices, in any order.
@@ -34,13 +35,18 @@ impl Affinity {
         Self { soft: Some(pcpus.into_iter().collect()), ..self }
     }
 
-    /// Checks it against a machine of `pcpus` pCPUs, and restricts it to those of `pool`.
+    /// Checks it against a machine of `pcpus` pCPUs, and restricts it to those of `pool`, which all that may run
+    /// anywhere share: a set of a thousand pCPUs of one's own is seldom in the processor's cache.
     ///
     /// # Errors
     /// [`SchedError::NoSuchPcpu`], [`SchedError::EmptyAffinity`].
-    pub(crate) fn resolve(&self, pool: &CpuSet, pcpus: u32) -> Result<AffinityMask, SchedError> {
+    pub(crate) fn resolve(
+        &self,
+        pool: &Arc<CpuSet>,
+        pcpus: u32,
+    ) -> Result<AffinityMask, SchedError> {
         let mask = |list: &Option<Vec<u32>>| {
-            let Some(list) = list else { return Ok(pool.clone()) };
+            let Some(list) = list else { return Ok(Arc::clone(pool)) };
             let mut set = CpuSet::empty(pcpus);
             for &pcpu in list {
                 if pcpu >= pcpus {
@@ -49,7 +55,7 @@ impl Affinity {
                 set.insert(PcpuId(pcpu));
             }
             set.intersect_with(pool);
-            Ok(set)
+            Ok(Arc::new(set))
         };
         let (hard, mut soft) = (mask(&self.hard)?, mask(&self.soft)?);
         if hard.is_empty() {
@@ -57,16 +63,19 @@ impl Affinity {
         }
         // Covers the pool as well: hard lies in it.
         let useful = !hard.is_subset(&soft) && hard.intersects(&soft);
-        soft.intersect_with(&hard);
-        Ok(AffinityMask { pinned: hard.len() == 1, hard, soft: useful.then_some(soft) })
+        let soft = useful.then(|| {
+            Arc::make_mut(&mut soft).intersect_with(&hard);
+            soft
+        });
+        Ok(AffinityMask { pinned: hard.len() == 1, hard, soft })
     }
 }
 
 /// An affinity as a scheduler sees it: within its pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffinityMask {
-    hard: CpuSet,
-    soft: Option<CpuSet>,
+    hard: Arc<CpuSet>,
+    soft: Option<Arc<CpuSet>>,
     pinned: bool,
 }
 
@@ -79,7 +88,7 @@ impl AffinityMask {
     /// The part of [`Self::hard`] that it prefers, if that is a proper, non-empty part: what the
     /// originals call useful soft affinity. None means that there is nothing to prefer.
     pub fn soft(&self) -> Option<&CpuSet> {
-        self.soft.as_ref()
+        self.soft.as_deref()
     }
 
     /// Whether exactly one pCPU is allowed.
@@ -89,7 +98,7 @@ impl AffinityMask {
 
     /// The masks to try in turn: preferred ones first, then all allowed ones.
     pub fn steps(&self) -> impl Iterator<Item = &CpuSet> {
-        self.soft.iter().chain(core::iter::once(&self.hard))
+        self.soft().into_iter().chain(core::iter::once(self.hard()))
     }
 }
 
@@ -99,7 +108,7 @@ mod tests {
 
     #[test]
     fn only_a_proper_part_is_useful_soft_affinity() {
-        let soft = |a: Affinity| a.resolve(&CpuSet::all(4), 4).unwrap().soft().is_some();
+        let soft = |a: Affinity| a.resolve(&CpuSet::all(4).into(), 4).unwrap().soft().is_some();
         assert!(soft(Affinity::soft([1])));
         assert!(soft(Affinity::hard([0, 1]).with_soft([1, 2])));
         assert!(!soft(Affinity::hard([0, 1]).with_soft([0, 1, 2])), "prefers all it may have");
@@ -109,8 +118,9 @@ mod tests {
 
     #[test]
     fn bad_affinities_are_refused() {
-        let error = Affinity::hard([4]).resolve(&CpuSet::all(4), 4);
+        let error = Affinity::hard([4]).resolve(&CpuSet::all(4).into(), 4);
         assert_eq!(error, Err(SchedError::NoSuchPcpu { pcpu: 4, pcpus: 4 }));
-        assert_eq!(Affinity::hard([]).resolve(&CpuSet::all(4), 4), Err(SchedError::EmptyAffinity));
+        let error = Affinity::hard([]).resolve(&CpuSet::all(4).into(), 4);
+        assert_eq!(error, Err(SchedError::EmptyAffinity));
     }
 }

@@ -7,6 +7,7 @@ use crate::ids::{DomainId, Nanos, PcpuId, VcpuId};
 use crate::topology::Topology;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -97,7 +98,7 @@ pub(crate) struct VcpuRecord {
 #[derive(Clone, Debug)]
 pub struct Machine {
     topology: Topology,
-    pool: CpuSet,
+    pool: Arc<CpuSet>,
     pub(crate) vcpus: Vec<VcpuRecord>,
     /// What each pCPU runs; None is its idle vCPU.
     pub(crate) current: Vec<Option<VcpuId>>,
@@ -108,6 +109,7 @@ pub struct Machine {
 impl Machine {
     pub(crate) fn new(topology: Topology, pool: CpuSet) -> Self {
         let current = vec![None; topology.pcpus() as usize];
+        let pool = Arc::new(pool);
         Self { topology, pool, vcpus: Vec::new(), current, domain_pauses: Vec::new() }
     }
 
@@ -130,8 +132,12 @@ impl Machine {
         &self.pool
     }
 
+    pub(crate) fn shared_pool(&self) -> &Arc<CpuSet> {
+        &self.pool
+    }
+
     pub(crate) fn set_in_pool(&mut self, p: PcpuId, member: bool) {
-        self.pool.set(p, member);
+        Arc::make_mut(&mut self.pool).set(p, member);
     }
 
     /// Number of pCPUs of the machine; indices are below it.

@@ -4,6 +4,7 @@ use crate::SimError;
 use crate::admin;
 use crate::attribution::Attribution;
 use crate::events;
+use crate::foresight::Foresight;
 use crate::guest::{Guest, LockKinds};
 use crate::host::Pcpu;
 use crate::memory::{LINE, Memory};
@@ -35,6 +36,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
     let data = |d: &Domain| layout::<u8, usize>(&d.workload).map_or(0, |l| l.size.div_ceil(LINE));
     let data: usize = scenario.domains.iter().map(data).sum();
     let lines = 4096 + 2 * named + data + 32 * vcpus.len();
+    let foresight = Foresight::new(vcpus.len());
     Ok(World {
         now: Cell::new(0),
         horizon: Cell::new(0),
@@ -60,6 +62,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         seed,
         unfinished: Cell::new(0),
         attribution: Attribution::default(),
+        foresight,
         trace: Cell::new(None),
     })
 }

@@ -26,7 +26,6 @@ const PROGRESS_EVERY: u64 = 1 << 16;
 impl World {
     /// The engine: takes events in order until the run is over.
     pub(crate) fn run(&self, progress: &mut Option<&mut dyn FnMut(Picos)>) -> Stop {
-        let large = self.vcpus.len() >= foresight::LARGE;
         let mut looks = 0;
         let mut progress_seen = u64::MAX;
         self.push(WATCHDOG, Event::Watchdog);
@@ -34,8 +33,8 @@ impl World {
         loop {
             let (at, event) = {
                 let mut events = self.events.borrow_mut();
-                if events.new_day() && large {
-                    foresight::fetch(self, events.today());
+                if events.new_day() && self.foresight.is_some() {
+                    foresight::new_day(self, events.today());
                 }
                 let Some((at, event)) = events.pop() else { return Stop::Deadlock };
                 self.horizon.set(events.next_time());

@@ -1,42 +1,103 @@
-//! What a day's events will touch, fetched into the processor's cache when the day begins.
+//! What will be touched soon, fetched into the processor's cache before it is.
 //!
 //! On a large host a vCPU that goes on after a millisecond finds nothing of its own in the cache: its
-//! record, its task, the task's stack, its runqueue. All of that is known when the day begins on
-//! which it goes on (see `queue.rs`), and the fetches of many vCPUs overlap, which those of one that
-//! runs do not. What a fetch needs to know is itself fetched in an earlier round.
+//! record, its task, the task's stack, its runqueue and the lock of that. It is known beforehand
+//! which one goes on: whose computations end on a day when that day begins (see `queue.rs`); whose
+//! turn it is on a pCPU when the pCPU begins to switch, dozens of events before it has switched. The
+//! fetches of many vCPUs overlap, which those of one that runs do not.
+//!
+//! Where something is, is often told by what is itself to be fetched. So there are stages, each of which
+//! reads only what earlier ones have fetched, and of one vCPU they are some fetches of others apart.
 
 use crate::events::Event;
 use crate::guest::{Task, TaskRef};
-use crate::vcpu::Vcpu;
+use crate::vcpu::{IRQ_TIMER, Vcpu};
 use crate::world::World;
+use std::array;
+use std::cell::Cell;
 
 /// vCPUs from which on this is worth it: fewer stay in the cache.
-pub(crate) const LARGE: usize = 512;
+const LARGE: usize = 512;
 /// Bytes of a suspended stack that are touched when its task goes on.
 const STACK: usize = 512;
+const STAGES: usize = 6;
+/// Switches between two stages of a vCPU that is switched to.
+const APART: usize = 2;
 
-/// Fetches what `events` will touch.
-pub(crate) fn fetch(world: &World, events: impl Iterator<Item = Event> + Clone) {
-    let vcpus = events.filter_map(|event| match event {
-        Event::Operation { vcpu, .. } => Some((&world.vcpus[vcpu as usize], false)),
-        Event::GuestTimer { vcpu } => Some((&world.vcpus[vcpu as usize], true)),
-        _ => None,
-    });
-    for (v, _) in vcpus.clone() {
-        touch(&raw const *v, size_of::<Vcpu>());
-        touch(world.guest(v.guest).queue_at(v), 128);
+/// The vCPUs that were switched to last.
+#[derive(Debug)]
+pub(crate) struct Foresight {
+    chosen: [Cell<u32>; STAGES * APART],
+    /// Where the next one goes.
+    next: Cell<usize>,
+}
+
+impl Foresight {
+    /// None if the host is too small.
+    pub(crate) fn new(vcpus: usize) -> Option<Self> {
+        let new = || Self { chosen: array::from_fn(|_| Cell::new(0)), next: Cell::new(0) };
+        (vcpus >= LARGE).then(new)
     }
-    for (v, timer) in vcpus.clone() {
-        task(v.task.get());
-        if timer && let Some(sleeper) = world.guest(v.guest).next_sleeper(v) {
-            task(sleeper);
+
+    /// A pCPU begins to switch to `vcpu`.
+    pub(crate) fn chosen(&self, world: &World, vcpu: u32) {
+        let at = self.next.get();
+        self.chosen[at].set(vcpu);
+        self.next.set((at + 1) % self.chosen.len());
+        for stage in 0..STAGES {
+            let then = (at + self.chosen.len() - stage * APART) % self.chosen.len();
+            fetch(world, &world.vcpus[self.chosen[then].get() as usize], stage);
         }
     }
-    for (v, timer) in vcpus {
-        touch(v.task.get().stack.get(), STACK);
-        if timer && let Some(sleeper) = world.guest(v.guest).next_sleeper(v) {
-            touch(sleeper.stack.get(), STACK);
+}
+
+/// A day with `events` begins.
+pub(crate) fn new_day(world: &World, events: impl Iterator<Item = Event> + Clone) {
+    for stage in 0..STAGES {
+        for event in events.clone() {
+            match event {
+                Event::Operation { vcpu, .. } => {
+                    fetch(world, &world.vcpus[vcpu as usize], stage);
+                }
+                // It will have to wait for a pCPU.
+                Event::GuestTimer { vcpu } if stage == 0 => {
+                    fetch(world, &world.vcpus[vcpu as usize], stage);
+                }
+                _ => {}
+            }
         }
+    }
+}
+
+/// Fetches what goes on with `v`, as far as what was fetched in earlier stages tells where it is.
+#[inline(always)]
+fn fetch(world: &World, v: &Vcpu, stage: usize) {
+    if stage == 0 {
+        return touch(&raw const *v, size_of::<Vcpu>());
+    }
+    let guest = world.guest(v.guest);
+    // Who is to be woken by the interrupt that the vCPU takes first.
+    let sleeper =
+        || (v.irqs_pending.get() & IRQ_TIMER != 0).then(|| guest.next_sleeper(v)).flatten();
+    match stage {
+        1 => {
+            guest.fetch();
+            task(v.task.get());
+        }
+        2 => {
+            guest.fetch_queue(v);
+            touch(v.task.get().stack.get(), STACK);
+        }
+        3 => {
+            task(guest.idle_of(v));
+            guest.fetch_queue_lists(v);
+            guest.fetch_queue_lock(world, v, false);
+        }
+        4 => {
+            sleeper().into_iter().for_each(task);
+            guest.fetch_queue_lock(world, v, true);
+        }
+        _ => sleeper().into_iter().for_each(|sleeper| touch(sleeper.stack.get(), STACK)),
     }
 }
 
@@ -45,7 +106,7 @@ fn task(task: TaskRef) {
 }
 
 /// Has the processor fetch `bytes` from `at`.
-fn touch<T>(at: *const T, bytes: usize) {
+pub(crate) fn touch<T>(at: *const T, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..bytes).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};

@@ -185,6 +185,9 @@ impl World {
             return;
         }
         p.current.set(switch.next.map(|v| v.0));
+        if let (Some(foresight), Some(next)) = (&self.foresight, switch.next) {
+            foresight.chosen(self, next.0);
+        }
         let now = self.now.get();
         if let Some(prev) = switch.prev {
             let v = &self.vcpus[prev.0 as usize];

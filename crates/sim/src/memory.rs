@@ -13,6 +13,7 @@
 //! A line serves one transfer after another: a second requester waits until the first is served.
 //! A read-modify-write costs the atomic's extra on top.
 
+use crate::foresight::touch;
 use overspin_scenario::{Costs, Host, Picos};
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
@@ -165,6 +166,13 @@ impl Memory {
     pub(crate) fn line_of<T>(&self, cell: &T) -> Option<usize> {
         let line = (std::ptr::from_ref(cell) as usize).wrapping_sub(self.base) / LINE;
         (line < self.lines.len()).then_some(line)
+    }
+
+    /// Has the processor fetch what is known of the line of a cell.
+    pub(crate) fn fetch_line_of<T>(&self, cell: &T) {
+        if let Some(line) = self.line_of(cell) {
+            touch(&raw const self.lines[line], 1);
+        }
     }
 
     fn distance(&self, a: u32, b: u32) -> Picos {

@@ -6,6 +6,7 @@
 
 use crate::attribution::Attribution;
 use crate::events::{Event, Timer};
+use crate::foresight::Foresight;
 use crate::guest::Guest;
 use crate::host::Pcpu;
 use crate::memory::Memory;
@@ -62,6 +63,7 @@ pub(crate) struct World {
     /// Domains whose workload has an end and which have not reached it.
     pub unfinished: Cell<u32>,
     pub attribution: Attribution,
+    pub foresight: Option<Foresight>,
     /// Raw, because the caller's sink outlives the world but not `'static`.
     pub trace: Cell<Option<*mut dyn TraceSink>>,
 }

@@ -39,7 +39,7 @@ impl Hypervisor {
         affinity: Affinity,
         out: &mut Vec<Action>,
     ) -> Result<VcpuId, SchedError> {
-        let mask = affinity.resolve(self.machine.pool(), self.machine.pcpus())?;
+        let mask = affinity.resolve(self.machine.shared_pool(), self.machine.pcpus())?;
         if self.domains.get(domain.index()).is_none() {
             return Err(SchedError::UnknownDomain(domain));
         }
@@ -124,7 +124,7 @@ impl Hypervisor {
         affinity: Affinity,
         out: &mut Vec<Action>,
     ) -> Result<(), SchedError> {
-        let mask = affinity.resolve(self.machine.pool(), self.machine.pcpus())?;
+        let mask = affinity.resolve(self.machine.shared_pool(), self.machine.pcpus())?;
         match self.machine.vcpus.get_mut(v.index()) {
             Some(r) if !r.removed => (r.wanted, r.affinity) = (affinity, mask),
             _ => return Err(SchedError::UnknownVcpu(v)),

@@ -106,7 +106,7 @@ impl Hypervisor {
     /// Finds the masks of all vCPUs anew for a pool that has just lost or gained `p`. Changes
     /// nothing on error.
     fn resolve_affinities(&mut self, p: PcpuId) -> Result<(), SchedError> {
-        let pool = self.machine.pool();
+        let pool = self.machine.shared_pool();
         let exist = || self.machine.vcpus.iter().enumerate().filter(|(_, r)| !r.removed);
         if pool.is_empty() && exist().next().is_some() {
             return Err(SchedError::LastPcpu(p));
@@ -165,7 +165,7 @@ impl Hypervisor {
         out: &mut Vec<Action>,
     ) -> VcpuId {
         let wanted = Affinity::any();
-        let affinity = wanted.resolve(self.machine.pool(), self.machine.pcpus());
+        let affinity = wanted.resolve(self.machine.shared_pool(), self.machine.pcpus());
         let affinity = affinity.expect("a pool keeps a pCPU for a domain on its way");
         self.add_vcpu(now, VcpuRecord { domain: d, wanted, affinity, ..record }, out)
     }

@@ -3,7 +3,8 @@
 use super::data::KernelData;
 use crate::attribution::Contention;
 use crate::cell::{SimCell, SimPlatform};
-use crate::memory::NONE;
+use crate::foresight::touch;
+use crate::memory::{Memory, NONE};
 use crate::world::World;
 use hdrhistogram::Histogram;
 use overspin_locks::{CapacityError, LockVisitor, RawLock, Tuning};
@@ -27,6 +28,8 @@ pub(crate) trait LockBank: Debug {
     fn contention(&self, i: usize) -> &Contention;
     /// Counters of lock `i`.
     fn counters(&self, i: usize) -> &Counters;
+    /// Has the processor fetch what is kept of lock `i`, or the lock itself.
+    fn fetch(&self, memory: &Memory, i: usize, lock: bool);
 }
 
 /// What is counted at one lock. Changed only by the holder, or by the waiter itself.
@@ -253,5 +256,15 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
 
     fn counters(&self, i: usize) -> &Counters {
         &self.entries[i].counters
+    }
+
+    fn fetch(&self, memory: &Memory, i: usize, lock: bool) {
+        let entry = &self.entries[i];
+        if lock {
+            touch(&raw const *entry.lock, 1);
+            memory.fetch_line_of(entry.lock);
+        } else {
+            touch(&raw const *entry, size_of::<Entry<L>>());
+        }
     }
 }

@@ -32,6 +32,7 @@ pub(crate) use task::{Task, TaskRef};
 use vmstat::Vmstat;
 
 use crate::SimError;
+use crate::foresight::touch;
 use crate::memory::NONE;
 use crate::vcpu::{IRQ_DISK, IRQ_NOTIFY, IRQ_RESCHED, IRQ_TIMER, Vcpu};
 use crate::world::World;
@@ -173,9 +174,35 @@ impl Guest {
         rng.next_u64()
     }
 
-    /// Where the runqueue of `v` is.
-    pub(crate) fn queue_at(&self, v: &Vcpu) -> *const u8 {
-        (&raw const *self.queue(v)).cast()
+    /// Has the processor fetch what tells where the runqueues and their locks are.
+    pub(crate) fn fetch(&self) {
+        touch(&raw const self.queues, 1);
+        touch(&raw const self.bank, 1);
+        touch(&raw const self.named_locks, 1);
+        touch(&raw const self.idle, 1);
+    }
+
+    /// The idle loop of `v`.
+    pub(crate) fn idle_of(&self, v: &Vcpu) -> TaskRef {
+        TaskRef::new(&self.idle[v.index as usize])
+    }
+
+    /// Has the processor fetch the runqueue of `v`, and where its idle loop is.
+    pub(crate) fn fetch_queue(&self, v: &Vcpu) {
+        touch(&raw const self.idle[v.index as usize], 1);
+        touch(&raw const *self.queue(v), size_of::<RunQueue>());
+        touch((&raw const *self.bank).cast::<u8>(), 1);
+    }
+
+    /// Has the processor fetch the lists of the runqueue of `v`.
+    pub(crate) fn fetch_queue_lists(&self, v: &Vcpu) {
+        self.queue(v).fetch_lists();
+    }
+
+    /// Has the processor fetch the lock of the runqueue of `v`: what the guest knows of it first,
+    /// then the lock.
+    pub(crate) fn fetch_queue_lock(&self, world: &World, v: &Vcpu, lock: bool) {
+        self.bank.fetch(&world.memory, self.named_locks.len() + v.index as usize, lock);
     }
 
     /// The task of `v` that sleeps least long.

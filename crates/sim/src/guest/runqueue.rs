@@ -5,6 +5,7 @@
 //! releases it, as in Linux.
 
 use super::{Guest, TaskRef, TaskState};
+use crate::foresight::touch;
 use crate::memory::NONE;
 use crate::vcpu::Vcpu;
 use crate::world::{Suspend, World};
@@ -57,6 +58,12 @@ pub(super) struct RunQueue {
 impl RunQueue {
     pub(super) fn len(&self) -> usize {
         self.queue.borrow().len()
+    }
+
+    /// Has the processor fetch the lists.
+    pub(super) fn fetch_lists(&self) {
+        touch(self.queue.borrow().as_ptr(), 1);
+        touch(self.sleepers.borrow().as_slice().as_ptr(), 1);
     }
 
     /// Queues a task behind the others.
@@ -147,7 +154,7 @@ impl Guest {
         if prev.index.is_some() && prev.state.get() == TaskState::Runnable {
             queue.insert(prev);
         }
-        let next = queue.take_least().unwrap_or_else(|| TaskRef::new(&self.idle[v.index as usize]));
+        let next = queue.take_least().unwrap_or_else(|| self.idle_of(v));
         if next == prev {
             self.unlock_queue(world, v.index);
             return false;
@@ -199,7 +206,7 @@ impl Guest {
         }
         let queue = self.queue(v);
         queue.need_resched.set(false);
-        let next = queue.take_least().unwrap_or_else(|| TaskRef::new(&self.idle[v.index as usize]));
+        let next = queue.take_least().unwrap_or_else(|| self.idle_of(v));
         self.switch_to(world, v, task, next);
     }
 }
