@@ -50,7 +50,7 @@ impl<C: AtomicCell<Value = u32>> Seldom<C> {
         let nanos = clock();
         // The high bits of a product with the golden ratio are spread evenly.
         let ahead = ((nanos as u32).wrapping_mul(0x9e37_79b9) >> 16) % (every / 2 + 1);
-        self.0.store(found & !COUNT | ahead, Relaxed);
+        self.0.store((found & !COUNT) | ahead, Relaxed);
         // Truncation is the point: it wraps.
         let now = (nanos / 1000) as u32 & TIME;
         Some(Reading { now, since: now.wrapping_sub(found / MOST) & TIME })
@@ -58,7 +58,7 @@ impl<C: AtomicCell<Value = u32>> Seldom<C> {
 
     /// It happens, at the time of `reading`.
     pub fn happens(&self, reading: &Reading) {
-        self.0.store(reading.now * MOST | self.0.load(Relaxed) & COUNT, Relaxed);
+        self.0.store((reading.now * MOST) | (self.0.load(Relaxed) & COUNT), Relaxed);
     }
 }
 
