@@ -8,6 +8,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::ops::Deref;
+use core::ops::Range;
+use core::ptr;
 
 /// What an administrator says about a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,6 +196,12 @@ pub trait Scheduler: Debug + Send {
     /// Called once, before anything else but after the machine is known: make per-pCPU state, set
     /// the first timers.
     fn start(&mut self, cx: &mut Context<'_>);
+
+    /// Where what it keeps of `v` is, for a caller that has the processor fetch it before it wakes `v`.
+    /// Only an address, never to be read; empty if the scheduler does not say.
+    fn place_of(&self, _v: VcpuId) -> Range<*const u8> {
+        ptr::null()..ptr::null()
+    }
 
     /// A new domain, with the next index. `params` are within their ranges.
     fn create_domain(&mut self, d: DomainId, params: DomainParams);

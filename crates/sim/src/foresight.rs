@@ -1,7 +1,7 @@
 //! What will be touched soon, fetched into the processor's cache before it is.
 //!
 //! On a large host a vCPU that goes on after a millisecond finds nothing of its own in the cache: its
-//! record, its task, the task's stack, its runqueue and the lock of that. It is known beforehand
+//! records, its task, the task's stack, its runqueue and the lock of that. It is known beforehand
 //! which one goes on: whose computations end on a day when that day begins (see `queue.rs`); whose
 //! turn it is on a pCPU when the pCPU begins to switch, dozens of events before it has switched. The
 //! fetches of many vCPUs overlap, which those of one that runs do not.
@@ -21,13 +21,11 @@ const LARGE: usize = 512;
 /// Bytes of a suspended stack that are touched when its task goes on.
 const STACK: usize = 512;
 const STAGES: usize = 6;
-/// Switches between two stages of a vCPU that is switched to.
-const APART: usize = 2;
 
 /// The vCPUs that were switched to last.
 #[derive(Debug)]
 pub(crate) struct Foresight {
-    chosen: [Cell<u32>; STAGES * APART],
+    chosen: [Cell<u32>; STAGES],
     /// Where the next one goes.
     next: Cell<usize>,
 }
@@ -43,9 +41,9 @@ impl Foresight {
     pub(crate) fn chosen(&self, world: &World, vcpu: u32) {
         let at = self.next.get();
         self.chosen[at].set(vcpu);
-        self.next.set((at + 1) % self.chosen.len());
+        self.next.set((at + 1) % STAGES);
         for stage in 0..STAGES {
-            let then = (at + self.chosen.len() - stage * APART) % self.chosen.len();
+            let then = (at + STAGES - stage) % STAGES;
             fetch(world, &world.vcpus[self.chosen[then].get() as usize], stage);
         }
     }
@@ -73,6 +71,10 @@ pub(crate) fn new_day(world: &World, events: impl Iterator<Item = Event> + Clone
 #[inline(always)]
 fn fetch(world: &World, v: &Vcpu, stage: usize) {
     if stage == 0 {
+        let places = world.look_at(v.id, |h, v| h.places_of(v));
+        places
+            .into_iter()
+            .for_each(|place| touch(place.start, place.end.addr() - place.start.addr()));
         return touch(&raw const *v, size_of::<Vcpu>());
     }
     let guest = world.guest(v.guest);

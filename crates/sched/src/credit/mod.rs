@@ -38,9 +38,11 @@ use crate::ids::US;
 use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
 use crate::list::{Links, List};
 use crate::machine::Machine;
+use crate::machine::place;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 use profile::{Params, Yields};
 
 /// The class of a vCPU; a greater one goes first. `Idle` is that of the idle vCPU alone.
@@ -196,6 +198,10 @@ impl Credit {
 impl Scheduler for Credit {
     fn name(&self) -> &'static str {
         self.profile.name
+    }
+
+    fn place_of(&self, v: VcpuId) -> Range<*const u8> {
+        place(&self.vcpus[v.index()])
     }
 
     fn start(&mut self, cx: &mut Context<'_>) {

@@ -27,6 +27,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use changes::Recorder;
+use core::ops::Range;
 
 /// A [`Context`] over the fields of a hypervisor that are not its scheduler.
 macro_rules! cx {
@@ -210,6 +211,11 @@ impl Hypervisor {
     /// Whether nothing keeps `v` from running.
     pub fn is_runnable(&self, v: VcpuId) -> bool {
         self.machine.is_runnable(v)
+    }
+
+    /// Where what is kept of `v` is, here and by the scheduler: see [`Scheduler::place_of`]. O(1).
+    pub fn places_of(&self, v: VcpuId) -> [Range<*const u8>; 2] {
+        [self.machine.place_of(v), self.scheduler.place_of(v)]
     }
 
     /// The runstate of `v`.
