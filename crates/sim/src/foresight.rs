@@ -73,10 +73,9 @@ pub(crate) fn new_day(world: &World, events: impl Iterator<Item = Event> + Clone
 #[inline(always)]
 fn fetch(world: &World, v: &Vcpu, stage: usize) {
     if stage == 0 {
-        let places = world.look_at(v.id, |h, v| h.places_of(v));
-        places
-            .into_iter()
-            .for_each(|place| touch(place.start, place.end.addr() - place.start.addr()));
+        for place in world.look_at(v.id, |h, v| h.places_of(v)) {
+            touch(place.start, place.end.addr() - place.start.addr());
+        }
         return touch(&raw const *v, size_of::<Vcpu>());
     }
     let guest = world.guest(v.guest);
@@ -95,11 +94,10 @@ fn fetch(world: &World, v: &Vcpu, stage: usize) {
         3 => {
             task(guest.idle_of(v));
             guest.fetch_queue_lists(v);
-            guest.fetch_queue_lock(world, v, false);
         }
         4 => {
             sleeper().into_iter().for_each(task);
-            guest.fetch_queue_lock(world, v, true);
+            guest.fetch_queue_lock(world, v);
         }
         _ => sleeper().into_iter().for_each(|sleeper| touch(sleeper.stack.get(), STACK)),
     }

@@ -28,8 +28,10 @@ pub(crate) trait LockBank: Debug {
     fn contention(&self, i: usize) -> &Contention;
     /// Counters of lock `i`.
     fn counters(&self, i: usize) -> &Counters;
-    /// Has the processor fetch what is kept of lock `i`, or the lock itself.
-    fn fetch(&self, memory: &Memory, i: usize, lock: bool);
+    /// Has the processor fetch what is kept of lock `i`.
+    fn fetch_entry(&self, i: usize);
+    /// Has the processor fetch lock `i` itself, which its entry tells where to find.
+    fn fetch_lock(&self, memory: &Memory, i: usize);
 }
 
 /// What is counted at one lock. Changed only by the holder, or by the waiter itself.
@@ -258,14 +260,14 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         &self.entries[i].counters
     }
 
-    fn fetch(&self, memory: &Memory, i: usize, lock: bool) {
-        let entry = &self.entries[i];
-        if lock {
-            touch(&raw const *entry.lock, 1);
-            memory.fetch_line_of(entry.lock);
-        } else {
-            // What an uncontended acquisition needs.
-            touch(&raw const *entry, 128);
-        }
+    fn fetch_entry(&self, i: usize) {
+        // What an uncontended acquisition needs.
+        touch(&raw const self.entries[i], 128);
+    }
+
+    fn fetch_lock(&self, memory: &Memory, i: usize) {
+        let lock = self.entries[i].lock;
+        touch(&raw const *lock, 1);
+        memory.fetch_line_of(lock);
     }
 }

@@ -187,22 +187,22 @@ impl Guest {
         TaskRef::new(&self.idle[v.index as usize])
     }
 
-    /// Has the processor fetch the runqueue of `v`, and where its idle loop is.
+    /// Has the processor fetch the runqueue of `v`, and where its idle loop and its lock are.
     pub(crate) fn fetch_queue(&self, v: &Vcpu) {
-        touch(&raw const self.idle[v.index as usize], 1);
         touch(&raw const *self.queue(v), size_of::<RunQueue>());
+        touch(&raw const self.idle[v.index as usize], 1);
         touch((&raw const *self.bank).cast::<u8>(), 1);
     }
 
-    /// Has the processor fetch the lists of the runqueue of `v`.
+    /// Has the processor fetch the lists of the runqueue of `v`, and what is kept of its lock.
     pub(crate) fn fetch_queue_lists(&self, v: &Vcpu) {
         self.queue(v).fetch_lists();
+        self.bank.fetch_entry(self.queue_lock(v.index));
     }
 
-    /// Has the processor fetch the lock of the runqueue of `v`: what the guest knows of it first,
-    /// then the lock.
-    pub(crate) fn fetch_queue_lock(&self, world: &World, v: &Vcpu, lock: bool) {
-        self.bank.fetch(&world.memory, self.named_locks.len() + v.index as usize, lock);
+    /// Has the processor fetch the lock of the runqueue of `v`.
+    pub(crate) fn fetch_queue_lock(&self, world: &World, v: &Vcpu) {
+        self.bank.fetch_lock(&world.memory, self.queue_lock(v.index));
     }
 
     /// The task of `v` that sleeps least long.
@@ -218,12 +218,17 @@ impl Guest {
         v.task.get().index.is_none()
     }
 
+    /// The lock of a runqueue, among all of the guest.
+    fn queue_lock(&self, index: u32) -> usize {
+        self.named_locks.len() + index as usize
+    }
+
     fn lock_queue(&self, world: &World, index: u32) {
-        self.bank.acquire(world, self.named_locks.len() + index as usize, LockUse::IrqSave);
+        self.bank.acquire(world, self.queue_lock(index), LockUse::IrqSave);
     }
 
     fn unlock_queue(&self, world: &World, index: u32) {
-        self.bank.release(world, self.named_locks.len() + index as usize);
+        self.bank.release(world, self.queue_lock(index));
     }
 
     /// Takes the pending interrupts of the current vCPU, on top of what runs there. Interrupts are
