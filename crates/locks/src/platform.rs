@@ -185,6 +185,14 @@ pub trait Platform: Sized + Debug + 'static {
     fn time_to_preempt() -> Option<u64> {
         None
     }
+    /// Where the lock at the address `lock` is, for a hash table of locks at the address `table`: the
+    /// distance, which is the same in each run of a simulation, as addresses are not. A world that has
+    /// no say over where locks lie deals out places of its own, one to each lock, so that its runs
+    /// repeat.
+    #[inline(always)]
+    fn place(lock: usize, table: usize) -> usize {
+        lock.wrapping_sub(table)
+    }
     /// Gives the CPU up and stays runnable.
     fn yield_now() {
         Self::relax();

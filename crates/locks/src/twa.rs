@@ -87,9 +87,8 @@ impl<P: Platform> Shared<P> {
 
     /// The slot where the owner of `ticket` waits for `lock`.
     fn slot(&self, lock: &Twa<P>, ticket: u32) -> &P::U32 {
-        // The distance to the array, not the address: it is the same in each run of a simulation.
         // Locks are at least their size apart.
-        let place = ptr::from_ref(lock).addr().wrapping_sub(self.0.as_ptr().addr());
+        let place = P::place(ptr::from_ref(lock).addr(), self.0.as_ptr().addr());
         let hash = (ticket as usize).wrapping_mul(TICKET_STRIDE) ^ (place / size_of::<Twa<P>>());
         &self.0[hash & (self.0.len() - 1)]
     }

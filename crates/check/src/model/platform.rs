@@ -35,6 +35,8 @@ use super::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
 const DEADLOCK: u32 = 500;
 /// Yields, without a write in between, after which an execution is unfair and not worth varying.
 const UNFAIR: u32 = 12;
+/// Bytes from one place of a lock in hash tables to the next.
+const PLACE: usize = 16;
 
 /// What every message about a deadlock contains.
 pub const DEADLOCK_MESSAGE: &str = "deadlock: nobody can make progress";
@@ -129,6 +131,8 @@ pub struct World {
     /// Set by a test whose lock asks who is preempted: the answer, for all CPUs alike. Read relaxed,
     /// so that after a change each reader may or may not have heard of it.
     preempted: RefCell<Option<Rc<AtomicBool>>>,
+    /// Addresses of the locks that are in a hash table, in the order in which they came to it.
+    places: RefCell<Vec<usize>>,
 }
 
 impl Debug for World {
@@ -187,6 +191,7 @@ impl World {
             time: Cell::new(0),
             clock_step: Cell::new(0),
             preempted: RefCell::new(None),
+            places: RefCell::default(),
         })));
     }
 
@@ -451,6 +456,16 @@ impl Platform for LoomPlatform {
     fn preempted(_: CpuId) -> bool {
         let cell = world().preempted.borrow().clone();
         cell.is_some_and(|cell| cell.load(Ordering::Relaxed))
+    }
+
+    fn place(lock: usize, _table: usize) -> usize {
+        let world = world();
+        let mut places = world.places.borrow_mut();
+        let nth = places.iter().position(|address| *address == lock).unwrap_or_else(|| {
+            places.push(lock);
+            places.len() - 1
+        });
+        nth * PLACE
     }
 
     fn now() -> u64 {

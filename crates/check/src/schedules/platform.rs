@@ -7,6 +7,9 @@
 //! **Interrupts.** Each CPU has some to come, which strike at accesses drawn by lot where interrupts
 //! are on. A handler runs in the context above, with interrupts off.
 //!
+//! **Places** of locks in hash tables are drawn by lot: from their addresses they would differ from run
+//! to run, and with them the schedules of a seed.
+//!
 //! **Hints** (`preempted`, `preemption_pending`, `time_to_preempt`) say anything at any time, and no
 //! lock may come to harm.
 
@@ -37,6 +40,10 @@ const HINT_ONE_IN: u32 = 4;
 const TICK: u64 = 1_000;
 const JUMP: u64 = 50_000_000;
 const JUMP_ONE_IN: u32 = 16;
+
+/// Places of locks, drawn by lot, and bytes from one to the next.
+const PLACES: usize = 1 << 16;
+const PLACE: usize = 16;
 
 /// True once in `n` times, by lot.
 pub(super) fn one_in(n: u32) -> bool {
@@ -85,6 +92,8 @@ pub struct World {
     /// A point where another CPU may go on, where there is no cell.
     turn: AtomicBool,
     freed: RefCell<Option<Range<usize>>>,
+    /// Locks by address, and where hash tables shall take them to be.
+    places: RefCell<Vec<(usize, usize)>>,
 }
 
 thread_local! {
@@ -148,6 +157,7 @@ impl World {
             stamp: Cell::new(0),
             turn: AtomicBool::new(false),
             freed: RefCell::new(None),
+            places: RefCell::default(),
         })));
     }
 
@@ -408,6 +418,17 @@ impl Platform for SchedulePlatform {
 
     fn time_to_preempt() -> Option<u64> {
         Some(if one_in(HINT_ONE_IN) { 0 } else { JUMP })
+    }
+
+    fn place(lock: usize, _table: usize) -> usize {
+        let world = world();
+        let mut places = world.places.borrow_mut();
+        if let Some(&(_, place)) = places.iter().find(|(address, _)| *address == lock) {
+            return place;
+        }
+        let place = thread_rng().gen_range(0..PLACES) * PLACE;
+        places.push((lock, place));
+        place
     }
 
     fn now() -> u64 {

@@ -44,8 +44,7 @@ impl<P: Platform> Table<P> {
 
     /// The entries in the order in which to search them for `lock`.
     fn probe(&self, lock: usize) -> impl Iterator<Item = &Entry<P>> {
-        // The distance to the table, not the address: it is the same in each run of a simulation.
-        let place = lock.wrapping_sub(self.0.as_ptr().addr()) as u64;
+        let place = P::place(lock, self.0.as_ptr().addr()) as u64;
         // Knuth's multiplicative hash; its high bits are the good ones.
         let hash = (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
         let first = hash.wrapping_mul(PER_LINE);
