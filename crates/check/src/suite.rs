@@ -13,10 +13,8 @@ use crate::threads::{StdPlatform, System};
 
 /// CPUs of a test: more than most test machines have to spare.
 pub const CPUS: usize = 4;
-/// The lock's own budget.
-pub const DEFAULT: Tuning = Tuning { spin_budget: None, nopvspin: false };
 /// Sleep at once: the way to exercise the slow path of a lock that has one.
-pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), nopvspin: false };
+pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
 
 /// Everything in here, by name.
 pub fn all<L: RawLock<StdPlatform> + Sync + 'static>(
@@ -26,13 +24,13 @@ where
     L::Shared: Sync,
 {
     let tests: [(_, Box<dyn Fn()>); 8] = [
-        ("exclusion", Box::new(|| exclusion::<L>(DEFAULT))),
+        ("exclusion", Box::new(|| exclusion::<L>(Tuning::DEFAULT))),
         ("exclusion, no spinning", Box::new(|| exclusion::<L>(NO_SPIN))),
         ("exclusion, with tries", Box::new(|| exclusion_with_tries::<L>(NO_SPIN))),
         ("try_lock and is_locked", Box::new(try_lock::<L>)),
         ("lock_irqsave", Box::new(irqsave::<L>)),
         ("20 locks held at once", Box::new(many_locks_held::<L>)),
-        ("waiters", Box::new(move || waiters::<L>(DEFAULT, records_waiters))),
+        ("waiters", Box::new(move || waiters::<L>(Tuning::DEFAULT, records_waiters))),
         ("capacity", Box::new(capacity::<L>)),
     ];
     tests.into_iter()
@@ -104,7 +102,7 @@ where
 pub fn try_lock<L: RawLock<StdPlatform>>() {
     System::new(1).run(0, || {
         let lock = L::new();
-        let shared = L::shared(1, DEFAULT).unwrap();
+        let shared = L::shared(1, Tuning::DEFAULT).unwrap();
         assert_idle::<L>(&lock, &shared);
         // More often than any ticket of 8 bits has values.
         for _ in 0..1_000 {
@@ -125,7 +123,7 @@ pub fn try_lock<L: RawLock<StdPlatform>>() {
 pub fn irqsave<L: RawLock<StdPlatform>>() {
     System::new(1).run(0, || {
         let lock = L::new();
-        let shared = L::shared(1, DEFAULT).unwrap();
+        let shared = L::shared(1, Tuning::DEFAULT).unwrap();
         let (token, ()) = lock.lock_irqsave(&shared);
         assert!(lock.is_locked(&shared));
         lock.unlock(&shared, token);
@@ -211,9 +209,9 @@ where
 /// If it does not hold, as a test.
 pub fn capacity<L: RawLock<StdPlatform>>() {
     let max = L::INFO.max_cpus;
-    assert!(L::shared(max as usize, DEFAULT).is_ok());
+    assert!(L::shared(max as usize, Tuning::DEFAULT).is_ok());
     let cpus = max as usize + 1;
-    assert_eq!(L::shared(cpus, DEFAULT).err(), Some(CapacityError { cpus, max }));
+    assert_eq!(L::shared(cpus, Tuning::DEFAULT).err(), Some(CapacityError { cpus, max }));
 }
 
 fn assert_idle<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) {

@@ -5,11 +5,11 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicU8;
 
 use overspin_check::Profile;
-use overspin_check::suite::{DEFAULT, NO_SPIN};
+use overspin_check::suite::NO_SPIN;
 use overspin_check::threads::StdPlatform;
 use overspin_locks::{
     AtomicCell, Budget, LockByte, LockInfo, LockVisitor, PvTicket2012, PvTicket2012Small, RawLock,
-    Ticket, TicketSmall, XenPv, for_each_lock, infos, with_lock,
+    Ticket, TicketSmall, Tuning, XenPv, for_each_lock, infos, with_lock,
 };
 
 /// The size promised, and the registry knows the lock.
@@ -24,16 +24,16 @@ macro_rules! suite {
             // The module has the name of the type: a macro cannot make another of it.
             #[allow(non_snake_case)]
             mod $lock {
-                use super::{DEFAULT, NO_SPIN, Profile};
+                use super::{NO_SPIN, Profile};
                 use overspin_check::suite;
                 use overspin_check::threads::StdPlatform;
-                use overspin_locks::RawLock;
+                use overspin_locks::{RawLock, Tuning};
 
                 type Lock = overspin_locks::$lock<StdPlatform>;
 
                 #[test]
                 fn exclusion() {
-                    suite::exclusion::<Lock>(DEFAULT);
+                    suite::exclusion::<Lock>(Tuning::DEFAULT);
                 }
 
                 #[test]
@@ -63,7 +63,7 @@ macro_rules! suite {
 
                 #[test]
                 fn waiters() {
-                    suite::waiters::<Lock>(DEFAULT, Profile::of(&Lock::INFO).records_waiters);
+                    suite::waiters::<Lock>(Tuning::DEFAULT, Profile::of(&Lock::INFO).records_waiters);
                 }
 
                 #[test]
@@ -134,7 +134,7 @@ fn capacities_are_those_of_the_ticket_widths() {
 
 #[test]
 fn the_capacity_error_says_what_to_change() {
-    let error = TicketSmall::<StdPlatform>::shared(300, DEFAULT).unwrap_err();
+    let error = TicketSmall::<StdPlatform>::shared(300, Tuning::DEFAULT).unwrap_err();
     assert_eq!(error.to_string(), "300 CPUs are too many: this lock serves at most 255");
 }
 

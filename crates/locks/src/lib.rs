@@ -157,6 +157,15 @@ pub struct Tuning {
     pub spin_budget: Option<u32>,
     /// Paravirtual locks behave as on bare hardware: nobody sleeps. The boot option of that name.
     pub nopvspin: bool,
+    /// How often a waiter of a paravirtual ticket lock [gives its CPU up](Platform::yield_now) before it
+    /// sleeps, in place of spinning. 0, as published, for a guest, where a yield is a call of the hypervisor;
+    /// for threads a yield is cheap, and a sleep is not.
+    pub yields: u32,
+}
+
+impl Tuning {
+    /// Each lock as published.
+    pub const DEFAULT: Self = Self { spin_budget: None, nopvspin: false, yields: 0 };
 }
 
 /// A mutual-exclusion lock. `Shared` is the state that all locks of the kind in one system share

@@ -31,12 +31,16 @@ where
     fn system() -> &'static Self::Shared;
 }
 
+/// How often a waiter of a paravirtual ticket lock gives way before it sleeps: for about a millisecond,
+/// as long as the published budget spins.
+const YIELDS: u32 = 2_000;
+
 /// Records for all threads that the lock can serve.
 ///
 /// # Panics
 /// If the lock does not serve as many CPUs as it says.
 pub fn new_system<L: RawLock<Threads>>() -> L::Shared {
-    let tuning = Tuning { spin_budget: None, nopvspin: false };
+    let tuning = Tuning { yields: YIELDS, ..Tuning::DEFAULT };
     L::shared(capacity::<L>(), tuning).expect("no more CPUs than the lock's own limit")
 }
 

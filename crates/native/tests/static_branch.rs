@@ -51,7 +51,7 @@ fn count(instructions: &[String], start: &str) -> usize {
 
 #[test]
 fn short_paths_and_both_modes() {
-    let shared = Lock::shared(2, Tuning { spin_budget: None, nopvspin: false }).expect("2 CPUs");
+    let shared = Lock::shared(2, Tuning::DEFAULT).expect("2 CPUs");
     let lock = Lock::new();
     let work = || {
         for _ in 0..3 {

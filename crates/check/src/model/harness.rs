@@ -27,7 +27,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 pub const EXCLUSION_MESSAGE: &str = "Causality violation";
 
 /// Sleep at once.
-pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), nopvspin: false };
+pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
 
 /// A lock and what it protects.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use super::platform::{SchedulePlatform, on_cpus, one_in, world};
 use super::strategy::Plan;
 
 /// Sleep at once.
-const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), nopvspin: false };
+const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
 
 /// Interrupts of each CPU in `mixed`. With one alone, bugs of nested waits take four times as many
 /// schedules to be seen: it mostly strikes where nobody waits.
@@ -110,7 +110,8 @@ where
     Plan::new(cpus, move || {
         world().deal_over_nodes(2);
         let spin_budget = [Some(0), Some(3), None][thread_rng().gen_range(0..3)];
-        let tuning = Tuning { spin_budget, nopvspin: one_in(NATIVE_ONE_IN) };
+        let yields = [0, 2][thread_rng().gen_range(0..2)];
+        let tuning = Tuning { spin_budget, nopvspin: one_in(NATIVE_ONE_IN), yields };
         let shared = L::shared(cpus, tuning).expect("the lock serves so many CPUs");
         let it = Arc::new(([Protected::<L>::new(), Protected::<L>::new()], shared));
         let of_all = Arc::clone(&it);

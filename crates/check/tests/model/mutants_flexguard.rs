@@ -14,7 +14,7 @@ type Lock = FlexGuard<LoomPlatform>;
 /// Waiters queue, and go to sleep after `looks` looks in vain.
 fn queue(cpus: usize, pairs: usize, preemptions: usize, looks: u32) -> Model {
     Model::pairs_of(cpus, pairs, preemptions, move || {
-        let shared = Lock::shared(cpus, Tuning { spin_budget: Some(looks), nopvspin: false })
+        let shared = Lock::shared(cpus, Tuning { spin_budget: Some(looks), ..Tuning::DEFAULT })
             .expect("few CPUs");
         Protected::<Lock>::with_shared(shared)
     })
@@ -25,8 +25,7 @@ fn queue(cpus: usize, pairs: usize, preemptions: usize, looks: u32) -> Model {
 fn preempted(cpus: usize, preemptions: usize) -> Model {
     Model::new(cpus, preemptions, move || {
         world().say_preempted(false);
-        let shared =
-            Shared::new(cpus, Tuning { spin_budget: None, nopvspin: false }, 2).expect("few CPUs");
+        let shared = Shared::new(cpus, Tuning::DEFAULT, 2).expect("few CPUs");
         let it = Protected::<Lock>::with_shared(shared);
         let of_all = Rc::clone(&it);
         on_cpus(cpus, move |cpu| {

@@ -22,8 +22,8 @@ fn time_outs(cpus: usize, pairs: usize, preemptions: usize) -> Model {
 fn stale(cpus: usize, pairs: usize, preemptions: usize) -> Model {
     Model::pairs_of(cpus, pairs, preemptions, move || {
         world().advance_clock_by(100_000_000);
-        let shared =
-            Lock::shared(cpus, Tuning { spin_budget: Some(2), nopvspin: false }).expect("few CPUs");
+        let shared = Lock::shared(cpus, Tuning { spin_budget: Some(2), ..Tuning::DEFAULT })
+            .expect("few CPUs");
         Protected::<Lock>::with_shared(shared)
     })
 }

@@ -225,3 +225,18 @@ fn pv_ticket_native() {
     })
     .passes();
 }
+
+#[test]
+fn pv_ticket_giving_way() {
+    let tuning = Tuning { yields: 1, ..NO_SPIN };
+    for (cpus, pairs, preemptions) in [(2, 2, 3), (3, 1, 2)] {
+        Model::pairs_of(cpus, pairs, preemptions, move || {
+            Protected::<Head>::with_shared(Head::shared(cpus, tuning).expect("few CPUs"))
+        })
+        .passes();
+        Model::pairs_of(cpus, pairs, preemptions, move || {
+            Protected::<Tail>::with_shared(Tail::shared(cpus, tuning).expect("few CPUs"))
+        })
+        .passes();
+    }
+}

@@ -4,7 +4,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::{FlaggedWord, Shared, Token};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
 
 /// In `head`: somebody may sleep.
 const FLAG: u32 = 1;
@@ -60,14 +60,8 @@ impl<P: Platform> PvTicket<P> {
     #[cold]
     fn lock_slow(&self, shared: &Shared<P>, mine: u16) {
         let is_served = |word: u32| u32::ticket(word.head()) == mine;
-        let budget = if P::paravirtual(shared.pv) {
-            Budget::Iterations(shared.spin_budget)
-        } else {
-            Budget::Forever
-        };
-        // Acquires: pairs with the release that serves `mine`.
         let found = loop {
-            if let Ok(found) = self.word.spin_until(is_served, budget) {
+            if let Ok(found) = shared.spin(&self.word, mine) {
                 break found;
             }
             shared.sleep(self, mine.into(), || is_served(self.raise_flag()));

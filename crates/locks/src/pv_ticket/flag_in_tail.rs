@@ -4,8 +4,8 @@ use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::{FlaggedWord, Shared, Token};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use super::{FlaggedWord, Half, Shared, Token};
+use crate::{AtomicCell, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
 
 /// The lock of 16 bits, for up to 127 CPUs.
 pub type PvTicket2012Small<P> = PvTicket2012Lock<P, <P as Platform>::U16>;
@@ -57,9 +57,6 @@ pub struct PvTicket2012Lock<P: Platform, C: AtomicCell<Value: FlaggedWord>> {
     platform: PhantomData<P>,
 }
 
-/// A half of the word in the cell `C`.
-type Half<C> = <<C as AtomicCell>::Value as FlaggedWord>::Half;
-
 impl<P: Platform, C: AtomicCell<Value: FlaggedWord>> PvTicket2012Lock<P, C> {
     /// An unlocked lock where `first`, an even number, is the next ticket, so that a checker can
     /// begin just before the tickets wrap.
@@ -74,13 +71,7 @@ impl<P: Platform, C: AtomicCell<Value: FlaggedWord>> PvTicket2012Lock<P, C> {
     fn lock_slow(&self, shared: &Shared<P>, mine: Half<C>) {
         // The flag is never in `head`.
         let is_served = |word: C::Value| word.head() == mine;
-        let budget = if P::paravirtual(shared.pv) {
-            Budget::Iterations(shared.spin_budget)
-        } else {
-            Budget::Forever
-        };
-        // Acquires: pairs with the release that serves `mine`.
-        while self.word.spin_until(is_served, budget).is_err() {
+        while shared.spin(&self.word, mine).is_err() {
             // Release: who sees the flag sees the record. Acquire: see "No wake-up is lost".
             let raise_flag = || is_served(self.word.fetch_or(C::Value::TAIL_FLAG, AcqRel));
             shared.sleep(self, mine.into(), raise_flag);

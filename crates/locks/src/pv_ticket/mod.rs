@@ -42,6 +42,12 @@
 //! waiter in the other would not wake it. Where the platform cannot block *yet*, waiters spin, and
 //! releases look at a flag that is never set.
 //!
+//! **Giving way.** With [`Tuning::yields`] a waiter does not spin: it yields, unless it is the next in line,
+//! who spins for a moment, then yields too. So whoever's turn it is gets a CPU after the other threads there
+//! have looked once. With the published budget it gets one when they have spun, and each sleep and wake-up
+//! costs more than a switch. Who loses its CPU by it for a scheduler's slice, to others who compute, spins as
+//! long as published for a while when it is the next. Not published: it is for threads, see `docs/native.md`.
+//!
 //! **Source.** Jeremy Fitzhardinge and Raghavendra K T; Linux 3.12 to 4.1,
 //! `arch/x86/include/asm/spinlock.h` and `arch/x86/xen/spinlock.c`. Deviations: the whole word is
 //! accessed at one size; every match is kicked; nested waits restore the record and set the latch.
@@ -49,7 +55,7 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Bug, CachePadded, CapacityError, LockInfo, Platform, Tuning};
+use crate::{AtomicCell, Budget, Bug, CachePadded, CapacityError, LockInfo, Platform, Tuning};
 
 mod flag_in_head;
 mod flag_in_tail;
@@ -65,10 +71,21 @@ pub use word::FlaggedWord;
 /// Wait-loop iterations before going to sleep: the value of the merged code.
 pub const DEFAULT_SPIN_BUDGET: u32 = 1 << 15;
 
+/// The same for the next in line, before it gives way: some microseconds. Longer, and it keeps off the CPU
+/// a holder that was switched out there; shorter, and it is not on a CPU when its turn comes.
+const LOOKS_OF_NEXT: u32 = 256;
+/// A yield that takes longer has given the CPU to somebody who computes: other waiters keep it for less.
+const TAKEN_NS: u64 = 2_000_000;
+/// For so long who has lost a CPU spins as published when it is the next in line.
+const PATIENT_MS: u32 = 100;
+
 /// `lock` of a record that says nothing.
 const NO_LOCK: usize = 0;
 /// CPUs in a word of `waiting`.
 const BITS: usize = u32::BITS as usize;
+
+/// A half of the word in the cell `C`.
+type Half<C> = <<C as AtomicCell>::Value as FlaggedWord>::Half;
 
 /// Proof of an acquisition: its ticket.
 #[derive(Debug)]
@@ -81,6 +98,13 @@ struct Record<P: Platform> {
     lock: P::Usize,
     /// The ticket.
     want: P::U32,
+    /// When somebody kept this CPU after a yield, in milliseconds that wrap. Only its own CPU uses it.
+    taken_at: P::U32,
+}
+
+/// Nanoseconds as milliseconds that wrap, after 49 days.
+fn millis(nanoseconds: u64) -> u32 {
+    (nanoseconds / 1_000_000) as u32
 }
 
 /// What all locks of a system share.
@@ -94,19 +118,67 @@ pub struct Shared<P: Platform> {
     spin_budget: u32,
     /// Waiters may sleep.
     pv: bool,
+    /// How often a waiter gives way before it does, in place of the spinning.
+    yields: u32,
 }
 
 impl<P: Platform> Shared<P> {
     fn new(info: &LockInfo, cpus: usize, tuning: Tuning) -> Result<Self, CapacityError> {
         info.check_capacity(cpus)?;
-        let record =
-            |_| CachePadded::new(Record { lock: P::Usize::new(NO_LOCK), want: P::U32::new(0) });
+        let record = |_| {
+            CachePadded::new(Record {
+                lock: P::Usize::new(NO_LOCK),
+                want: P::U32::new(0),
+                taken_at: P::U32::new(0),
+            })
+        };
         Ok(Self {
             records: P::slots(cpus, record),
             waiting: P::slots(cpus.div_ceil(BITS), |_| P::U32::new(0)),
             spin_budget: tuning.spin_budget.unwrap_or(DEFAULT_SPIN_BUDGET),
             pv: !tuning.nopvspin,
+            yields: tuning.yields,
         })
+    }
+
+    /// Waits until `mine` is served, for so long as to make a sleep worth it. If it is, the load that sees it
+    /// is an acquire, and pairs with the release that serves it.
+    fn spin<C>(&self, word: &C, mine: Half<C>) -> Result<C::Value, C::Value>
+    where
+        C: AtomicCell<Value: FlaggedWord>,
+    {
+        let is_mine = |word: C::Value| C::Value::ticket(word.head()) == mine;
+        if !P::paravirtual(self.pv) {
+            return word.spin_until(is_mine, Budget::Forever);
+        }
+        if self.yields == 0 {
+            return word.spin_until(is_mine, Budget::Iterations(self.spin_budget));
+        }
+        // See "Giving way". Relaxed, in all of it: only this CPU uses the cell.
+        let taken_at = &self.records[P::cpu_id()].taken_at;
+        let mut before = P::now();
+        for _ in 0..self.yields {
+            // Relaxed: a guess at how far the queue is.
+            let serving = C::Value::ticket(word.load(Relaxed).head());
+            let looks = if C::Value::after(serving) != mine {
+                0
+            } else if millis(before).wrapping_sub(taken_at.load(Relaxed)) < PATIENT_MS {
+                self.spin_budget
+            } else {
+                self.spin_budget.min(LOOKS_OF_NEXT)
+            };
+            let result = word.spin_until(is_mine, Budget::Iterations(looks));
+            if result.is_ok() {
+                return result;
+            }
+            P::yield_now();
+            let now = P::now();
+            if now - before > TAKEN_NS {
+                taken_at.store(millis(now), Relaxed);
+            }
+            before = now;
+        }
+        word.spin_until(is_mine, Budget::Iterations(0))
     }
 
     /// Sleeps until kicked, or for no reason, unless ticket `want` of `lock` is served already.

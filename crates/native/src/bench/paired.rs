@@ -147,7 +147,7 @@ where
     L::Shared: Sync,
 {
     fn boxed() -> Box<Self> {
-        let tuning = Tuning { spin_budget: None, nopvspin: true };
+        let tuning = Tuning { nopvspin: true, ..Tuning::DEFAULT };
         let cpus = (L::INFO.max_cpus as usize).min(crate::MAX_THREADS);
         let shared = L::shared(cpus, tuning).expect("no more CPUs than the lock's own limit");
         Box::new(Self { lock: L::new(), shared })

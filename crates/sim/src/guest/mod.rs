@@ -98,7 +98,11 @@ impl Guest {
             world,
             count: named_locks.len() + domain.vcpus as usize,
             cpus: domain.vcpus as usize,
-            tuning: Tuning { spin_budget: domain.spin_budget, nopvspin: domain.nopvspin },
+            tuning: Tuning {
+                spin_budget: domain.spin_budget,
+                nopvspin: domain.nopvspin,
+                ..Tuning::DEFAULT
+            },
             workload: &domain.workload,
         };
         let (bank, data) = kinds(&domain.lock, make)
