@@ -3,7 +3,8 @@
 use crate::common::{domain, hog, host, kernbench, near, run, scenario, traced};
 use crate::conservation::{check_locks, check_times};
 use overspin_scenario::{
-    Change, Domain, Ending, Event, Host, MS, Outcome, Picos, Pool, SEC, Scenario, Settings,
+    BurnWait, Change, Domain, Ending, Event, Host, MS, Outcome, Picos, Pool, SEC, Scenario,
+    Settings, US, Workload,
 };
 use overspin_sim::{Options, SimError};
 
@@ -41,6 +42,29 @@ fn load_in_one_pool_leaves_the_other_alone() {
     assert_eq!(quiet.domains[0], loud.domains[0]);
     assert_eq!(quiet.pcpus[..2], loud.pcpus[..2]);
     near(ran(&loud, 1), 2 * loud.elapsed, 10 * MS);
+}
+
+/// From some hundred vCPUs on the simulator fetches ahead what runs next, which must change nothing: the
+/// same pool beside a few vCPUs and beside so many.
+#[test]
+fn a_large_host_is_simulated_as_a_small_one() {
+    let crowd: Vec<u32> = (2..22).collect();
+    let host = || split(22, vec![pool("crowd", &crowd, "credit")]);
+    let waits = || {
+        let burn_wait = BurnWait { burn: 300 * US, wait: 2 * MS, ..BurnWait::default() };
+        domain(4, "ticket", Workload::BurnWait(burn_wait))
+    };
+    let domains = |others| {
+        let others = (0..others).map(|_| inside(1, waits()));
+        [domain(3, "xen-pv", kernbench(4, 4)), waits()].into_iter().chain(others).collect()
+    };
+    let of =
+        |others| Scenario { to_the_limit: true, ..scenario(host(), domains(others), 100 * MS) };
+    let (small, large) = (run(&of(1), 1), run(&of(150), 1));
+    assert_eq!(small.domains[..2], large.domains[..2], "to the picosecond");
+    assert_eq!(small.pcpus[..2], large.pcpus[..2]);
+    assert!(small.domains[0].vcpus.iter().all(|v| v.running > 0));
+    check_times(&large);
 }
 
 /// Each scheduler can be a pool beside each other one, and adds up.
