@@ -14,7 +14,7 @@ use crate::schedules::{self, SchedulePlatform, Strategy};
 use crate::{Profile, Report};
 
 /// Schedules of each strategy. Of bugs that `pairs` finds the one that hides best takes some 700, of those
-/// that need interrupts some 5,000: an order of magnitude more, so that no seed misses one.
+/// that need interrupts some 4,000: an order of magnitude more, so that no seed misses one.
 const SCHEDULES_OF_PAIRS: usize = 5_000;
 const SCHEDULES_OF_NESTING: usize = 100_000;
 
