@@ -7,8 +7,7 @@ use crate::params::Params;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Debug;
-use core::ops::Deref;
-use core::ops::Range;
+use core::ops::{Deref, Range};
 use core::ptr;
 
 /// What an administrator says about a domain.

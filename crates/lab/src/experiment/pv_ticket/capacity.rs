@@ -9,8 +9,7 @@ struct Serves(usize);
 impl LockVisitor<Threads> for Serves {
     type Output = [bool; 2];
     fn visit<L: RawLock<Threads> + 'static>(self) -> [bool; 2] {
-        let tuning = Tuning::DEFAULT;
-        [self.0, self.0 + 1].map(|cpus| L::shared(cpus, tuning).is_ok())
+        [self.0, self.0 + 1].map(|cpus| L::shared(cpus, Tuning::DEFAULT).is_ok())
     }
 }
 
