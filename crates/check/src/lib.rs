@@ -23,9 +23,14 @@ pub mod threads;
 
 use std::time::Duration;
 
+use overspin_locks::Tuning;
+
 pub use checks::{Check, Limits, NOT_COVERED, Verdict, World, checks};
 pub use profile::{Profile, named_in_tables};
 pub use registry::{checks_by_name, name_of, seeded_by_name};
+
+/// Sleep at once: the way to exercise the slow path of a lock that has one.
+pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
 
 /// What exploring came to.
 #[derive(Clone, Debug)]

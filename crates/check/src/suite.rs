@@ -9,12 +9,11 @@ use std::thread;
 
 use overspin_locks::{CapacityError, RawLock, Tuning};
 
+use crate::NO_SPIN;
 use crate::threads::{StdPlatform, System};
 
 /// CPUs of a test: more than most test machines have to spare.
 pub const CPUS: usize = 4;
-/// Sleep at once: the way to exercise the slow path of a lock that has one.
-pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
 
 /// Everything in here, by name.
 pub fn all<L: RawLock<StdPlatform> + Sync + 'static>(

@@ -4,9 +4,8 @@
 use std::cell::Cell;
 use std::sync::atomic::AtomicU8;
 
-use overspin_check::Profile;
-use overspin_check::suite::NO_SPIN;
 use overspin_check::threads::StdPlatform;
+use overspin_check::{NO_SPIN, Profile};
 use overspin_locks::{
     AtomicCell, Budget, LockByte, LockInfo, LockVisitor, PvTicket2012, PvTicket2012Small, RawLock,
     Ticket, TicketSmall, Tuning, XenPv, for_each_lock, infos, with_lock,

@@ -11,7 +11,7 @@ use loom::cell::UnsafeCell;
 use loom::model::Builder;
 use overspin_locks::{CpuId, RawLock, Tuning};
 
-use crate::Report;
+use crate::{NO_SPIN, Report};
 
 use super::platform::{LoomPlatform, Mutation, World, set_cpu};
 
@@ -25,9 +25,6 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// What loom says when two critical sections are not ordered.
 pub const EXCLUSION_MESSAGE: &str = "Causality violation";
-
-/// Sleep at once.
-pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
 
 /// A lock and what it protects.
 #[derive(Debug)]
@@ -46,7 +43,15 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
     /// # Panics
     /// If the lock does not serve so many.
     pub fn new(cpus: usize) -> Rc<Self> {
-        Self::with_shared(L::shared(cpus, NO_SPIN).expect("the lock serves so many CPUs"))
+        Self::tuned(cpus, NO_SPIN)
+    }
+
+    /// A free lock for `cpus` CPUs of a system with `tuning`.
+    ///
+    /// # Panics
+    /// If the lock does not serve so many.
+    pub fn tuned(cpus: usize, tuning: Tuning) -> Rc<Self> {
+        Self::with_shared(L::shared(cpus, tuning).expect("the lock serves so many CPUs"))
     }
 
     /// A free lock of a system with state `shared`.

@@ -11,7 +11,7 @@ mod models;
 mod platform;
 
 pub use cells::{LoomU8, LoomU16, LoomU32, LoomUsize, Tiny, TinyCell};
-pub use harness::{EXCLUSION_MESSAGE, Model, NO_SPIN, Protected, on_cpus};
+pub use harness::{EXCLUSION_MESSAGE, Model, Protected, on_cpus};
 pub use models::{irqsave, last_user_frees, spurious_wakes, tries};
 pub use platform::{
     DEADLOCK_MESSAGE, FREED_MESSAGE, LoomPlatform, Mutation, Point, World, set_cpu, world,

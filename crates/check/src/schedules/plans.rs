@@ -9,9 +9,7 @@ use shuttle::rand::{Rng, thread_rng};
 
 use super::platform::{SchedulePlatform, on_cpus, one_in, world};
 use super::strategy::Plan;
-
-/// Sleep at once.
-const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
+use crate::NO_SPIN;
 
 /// Interrupts of each CPU in `mixed`. With one alone, bugs of nested waits take four times as many
 /// schedules to be seen: it mostly strikes where nobody waits.

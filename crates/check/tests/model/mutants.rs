@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
+use overspin_check::NO_SPIN;
 use overspin_locks::ticket::TicketLock;
 use overspin_locks::{LockByte, RawLock, Ticket, XenPv};
 
 use crate::cells::TinyCell;
-use crate::harness::{Model, NO_SPIN, Protected, on_cpus};
+use crate::harness::{Model, Protected, on_cpus};
 use crate::platform::{DEADLOCK_MESSAGE, LoomPlatform, Mutation, Point, world};
 
 type Byte = LockByte<LoomPlatform>;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use overspin_locks::flexguard::Shared;
-use overspin_locks::{Bug, FlexGuard, RawLock, Tuning};
+use overspin_locks::{Bug, FlexGuard, Tuning};
 
 use crate::harness::{Model, Protected, on_cpus};
 use crate::mutants::EXCLUSION;
@@ -14,9 +14,7 @@ type Lock = FlexGuard<LoomPlatform>;
 /// Waiters queue, and go to sleep after `looks` looks in vain.
 fn queue(cpus: usize, pairs: usize, preemptions: usize, looks: u32) -> Model {
     Model::pairs_of(cpus, pairs, preemptions, move || {
-        let shared = Lock::shared(cpus, Tuning { spin_budget: Some(looks), ..Tuning::DEFAULT })
-            .expect("few CPUs");
-        Protected::<Lock>::with_shared(shared)
+        Protected::<Lock>::tuned(cpus, Tuning { spin_budget: Some(looks), ..Tuning::DEFAULT })
     })
 }
 

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
+use overspin_check::NO_SPIN;
 use overspin_locks::{Bug, Hemlock, RawLock};
 
-use crate::harness::{Model, NO_SPIN, Protected, on_cpus};
+use crate::harness::{Model, Protected, on_cpus};
 use crate::mutants::EXCLUSION;
 use crate::platform::{DEADLOCK_MESSAGE, LoomPlatform, Mutation};
 

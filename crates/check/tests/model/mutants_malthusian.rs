@@ -1,9 +1,10 @@
 //! Bugs of the Malthusian lock that must be found. See `mutants.rs`.
 
+use overspin_check::NO_SPIN;
 use overspin_locks::malthusian::Shared;
 use overspin_locks::{Bug, Malthusian};
 
-use crate::harness::{Model, NO_SPIN, Protected};
+use crate::harness::{Model, Protected};
 use crate::mutants::EXCLUSION;
 use crate::platform::{DEADLOCK_MESSAGE, LoomPlatform, Mutation, world};
 

@@ -1,6 +1,6 @@
 //! Bugs of the time-published MCS lock that must be found. See `mutants.rs`.
 
-use overspin_locks::{Bug, McsTp, RawLock, Tuning};
+use overspin_locks::{Bug, McsTp, Tuning};
 
 use crate::harness::{Model, Protected};
 use crate::mutants::EXCLUSION;
@@ -22,9 +22,7 @@ fn time_outs(cpus: usize, pairs: usize, preemptions: usize) -> Model {
 fn stale(cpus: usize, pairs: usize, preemptions: usize) -> Model {
     Model::pairs_of(cpus, pairs, preemptions, move || {
         world().advance_clock_by(100_000_000);
-        let shared = Lock::shared(cpus, Tuning { spin_budget: Some(2), ..Tuning::DEFAULT })
-            .expect("few CPUs");
-        Protected::<Lock>::with_shared(shared)
+        Protected::<Lock>::tuned(cpus, Tuning { spin_budget: Some(2), ..Tuning::DEFAULT })
     })
 }
 

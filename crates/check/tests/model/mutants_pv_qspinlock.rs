@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
+use overspin_check::NO_SPIN;
 use overspin_locks::pv_qspinlock::Shared;
 use overspin_locks::{Bug, PvQspinlock, RawLock, Tuning};
 
-use crate::harness::{Model, NO_SPIN, Protected, on_cpus};
+use crate::harness::{Model, Protected, on_cpus};
 use crate::mutants::EXCLUSION;
 use crate::platform::{DEADLOCK_MESSAGE, LoomPlatform, Mutation, Point, world};
 
@@ -202,7 +203,7 @@ fn q3_pv_qspinlock_handler_takes_the_same_node() {
 fn pv_qspinlock_native() {
     Model::pairs_of(2, 2, 3, || {
         let tuning = Tuning { nopvspin: true, ..NO_SPIN };
-        Protected::<Lock>::with_shared(Lock::shared(2, tuning).expect("two CPUs are few"))
+        Protected::<Lock>::tuned(2, tuning)
     })
     .passes();
 }

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
+use overspin_check::NO_SPIN;
 use overspin_locks::{Bug, PvTicket, PvTicket2012, PvTicket2012Small, RawLock, Tuning};
 
-use crate::harness::{Model, NO_SPIN, Protected, on_cpus};
+use crate::harness::{Model, Protected, on_cpus};
 use crate::mutants::EXCLUSION;
 use crate::platform::{DEADLOCK_MESSAGE, LoomPlatform, Mutation, Point, world};
 
@@ -213,30 +214,25 @@ fn p9_pv_ticket_native_release_of_a_sleeper() {
     .fails(DEADLOCK_MESSAGE);
 }
 
+fn tuned<L>(cpus: usize, pairs: usize, preemptions: usize, tuning: Tuning) -> Model
+where
+    L: RawLock<LoomPlatform> + 'static,
+{
+    Model::pairs_of(cpus, pairs, preemptions, move || Protected::<L>::tuned(cpus, tuning))
+}
+
 #[test]
 fn pv_ticket_native() {
     let tuning = Tuning { nopvspin: true, ..NO_SPIN };
-    Model::pairs_of(2, 2, 3, move || {
-        Protected::<Head>::with_shared(Head::shared(2, tuning).expect("two CPUs are few"))
-    })
-    .passes();
-    Model::pairs_of(2, 2, 3, move || {
-        Protected::<Tail>::with_shared(Tail::shared(2, tuning).expect("two CPUs are few"))
-    })
-    .passes();
+    tuned::<Head>(2, 2, 3, tuning).passes();
+    tuned::<Tail>(2, 2, 3, tuning).passes();
 }
 
 #[test]
 fn pv_ticket_giving_way() {
     let tuning = Tuning { yields: 1, ..NO_SPIN };
     for (cpus, pairs, preemptions) in [(2, 2, 3), (3, 1, 2)] {
-        Model::pairs_of(cpus, pairs, preemptions, move || {
-            Protected::<Head>::with_shared(Head::shared(cpus, tuning).expect("few CPUs"))
-        })
-        .passes();
-        Model::pairs_of(cpus, pairs, preemptions, move || {
-            Protected::<Tail>::with_shared(Tail::shared(cpus, tuning).expect("few CPUs"))
-        })
-        .passes();
+        tuned::<Head>(cpus, pairs, preemptions, tuning).passes();
+        tuned::<Tail>(cpus, pairs, preemptions, tuning).passes();
     }
 }

@@ -59,12 +59,11 @@ impl<P: Platform> PvTicket<P> {
 
     #[cold]
     fn lock_slow(&self, shared: &Shared<P>, mine: u16) {
-        let is_served = |word: u32| u32::ticket(word.head()) == mine;
         let found = loop {
             if let Ok(found) = shared.spin(&self.word, mine) {
                 break found;
             }
-            shared.sleep(self, mine.into(), || is_served(self.raise_flag()));
+            shared.sleep(self, mine.into(), || self.raise_flag().serves(mine));
         };
         if found & FLAG != 0 {
             self.clear_flag_if_last(mine);

@@ -69,11 +69,9 @@ impl<P: Platform, C: AtomicCell<Value: FlaggedWord>> PvTicket2012Lock<P, C> {
 
     #[cold]
     fn lock_slow(&self, shared: &Shared<P>, mine: Half<C>) {
-        // The flag is never in `head`.
-        let is_served = |word: C::Value| word.head() == mine;
         while shared.spin(&self.word, mine).is_err() {
             // Release: who sees the flag sees the record. Acquire: see "No wake-up is lost".
-            let raise_flag = || is_served(self.word.fetch_or(C::Value::TAIL_FLAG, AcqRel));
+            let raise_flag = || self.word.fetch_or(C::Value::TAIL_FLAG, AcqRel).serves(mine);
             shared.sleep(self, mine.into(), raise_flag);
         }
     }

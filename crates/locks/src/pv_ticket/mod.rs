@@ -147,7 +147,7 @@ impl<P: Platform> Shared<P> {
     where
         C: AtomicCell<Value: FlaggedWord>,
     {
-        let is_mine = |word: C::Value| C::Value::ticket(word.head()) == mine;
+        let is_mine = |word: C::Value| word.serves(mine);
         if !P::paravirtual(self.pv) {
             return word.spin_until(is_mine, Budget::Forever);
         }

@@ -43,6 +43,10 @@ pub trait FlaggedWord: Copy + Eq + Debug {
     fn outstanding(self) -> u32;
     /// The ticket in a half.
     fn ticket(half: Self::Half) -> Self::Half;
+    /// Whether `ticket` is served.
+    fn serves(self, ticket: Self::Half) -> bool {
+        Self::ticket(self.head()) == ticket
+    }
     /// The ticket after a ticket.
     fn after(ticket: Self::Half) -> Self::Half;
     /// What to add to serve the ticket after `mine`: 2, or, where that would carry into `tail`, what
