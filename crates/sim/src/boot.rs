@@ -116,18 +116,21 @@ pub(crate) fn start(world: &World, kinds: &LockKinds) -> Result<(), SimError> {
 /// vCPU as if the host were empty, and pile them up.
 fn boot_times(world: &World, guests: &[Guest]) -> Vec<Picos> {
     let stagger = world.scenario.host.stagger;
+    let in_a_row = |i: usize| i as Picos * BOOT_DISTANCE;
     if stagger == 0 {
-        return (0..).map(|i| i * BOOT_DISTANCE).take(world.vcpus.len()).collect();
+        return (0..world.vcpus.len()).map(in_a_row).collect();
     }
+    let (own, noise) = guests.split_at(world.own_domains);
     let offset = |g: &Guest| g.starting_offset(world, 0).below(stagger);
-    let first = guests.iter().filter(|g| !g.is_noise).map(offset).min().unwrap_or(0);
+    let first = own.iter().map(offset).min().unwrap_or(0);
     let times = |g: &Guest| -> Vec<Picos> {
-        let start = if g.is_noise { offset(g) } else { offset(g) - first };
-        let at = |i: u32| {
-            let later = if i == 0 { 0 } else { g.starting_offset(world, i).below(stagger) };
-            start + later
-        };
-        (0..g.vcpus).map(at).collect()
+        let after = |i: u32| if i == 0 { 0 } else { g.starting_offset(world, i).below(stagger) };
+        (0..g.vcpus).map(|i| offset(g) - first + after(i)).collect()
     };
-    guests.iter().flat_map(times).collect()
+    let mut all: Vec<Picos> = own.iter().flat_map(times).collect();
+    // Noise comes last: a scheduler that gives pCPUs away for good gives them to domains.
+    let last = all.iter().max().copied().unwrap_or(0) + BOOT_DISTANCE;
+    let threads: u32 = noise.iter().map(|g| g.vcpus).sum();
+    all.extend((0..threads as usize).map(|i| last + in_a_row(i)));
+    all
 }

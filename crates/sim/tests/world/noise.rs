@@ -131,6 +131,18 @@ fn threads_of_a_pcpu_that_leaves_its_pool_go_elsewhere() {
     }
 }
 
+/// `null` gives a pCPU to what comes first, for good.
+#[test]
+fn noise_takes_no_pcpu_from_a_domain_under_null() {
+    let host = Host { stagger: 40 * MS, ..noisy(4, "null", Noise::default()) };
+    let outcome = run(&scenario(host, vec![tickless(3, "ticket", hog())], SEC), 1);
+    for v in &outcome.domains[0].vcpus {
+        assert!(v.runnable < MS, "{v:?}");
+    }
+    // One thread found a free pCPU.
+    assert!(outcome.noise.expect("a noisy host").wakes > 0);
+}
+
 #[test]
 fn every_scheduler_runs_noise() {
     for info in overspin_sched::schedulers() {
