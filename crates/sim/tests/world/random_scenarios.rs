@@ -4,8 +4,8 @@ use crate::attribution::{check_causes, check_outcome};
 use crate::common::{domain, host, kernbench, run, scenario, traced};
 use crate::conservation::{check_locks, check_scheduling, check_times};
 use overspin_scenario::{
-    BurnWait, Change, Costs, Distribution, Domain, Ending, Event, HaltPolling, Host, Kernel,
-    LockLoop, MS, NS, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Pool,
+    BurnWait, Change, Costs, DirectedYieldRules, Distribution, Domain, Ending, Event, HaltPolling,
+    Host, Kernel, LockLoop, MS, NS, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Pool,
     PreemptionNotification, Scenario, Settings, US, Workload,
 };
 use overspin_sim::SimError;
@@ -65,6 +65,8 @@ fn costs() -> impl Strategy<Value = Costs> {
                 fence,
                 context_switch: switch,
                 hypercall: call,
+                pause_loop_exit: call,
+                yield_to: switch,
                 ipi,
                 interrupt: irq,
                 migration: cold * 10,
@@ -87,13 +89,21 @@ fn notification() -> impl Strategy<Value = PreemptionNotification> {
     )
 }
 
+/// Pause-loop exits by the rules of some year, if any.
+fn exits() -> impl Strategy<Value = Option<PauseLoopExiting>> {
+    let rules = prop::sample::select(&DirectedYieldRules::ALL[..]);
+    prop::option::of(
+        rules.prop_map(|rules| PauseLoopExiting { rules, ..PauseLoopExiting::default() }),
+    )
+}
+
 fn any_host() -> impl Strategy<Value = Host> {
     let schedulers: Vec<_> = overspin_sched::schedulers().iter().map(|s| s.name).collect();
     (
         (1..3_u32, 1..3_u32, 1..3_u32, 100..=1000_u32),
         prop::sample::select(schedulers),
         prop_oneof![Just(Costs::default()), costs()],
-        (any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(notification())),
+        (exits(), any::<bool>(), any::<bool>(), prop::option::of(notification())),
     )
         .prop_map(|((sockets, cores, threads, smt_permille), scheduler, costs, options)| {
             Host {
@@ -102,7 +112,7 @@ fn any_host() -> impl Strategy<Value = Host> {
                 threads,
                 smt_permille,
                 costs,
-                pause_loop_exiting: options.0.then(PauseLoopExiting::default),
+                pause_loop_exiting: options.0,
                 directed_yield: options.1,
                 halt_polling: options.2.then(HaltPolling::default),
                 preemption_notification: options.3,
