@@ -1,7 +1,7 @@
 //! Maps: every combination of a scenario file's `[[vary]]` tables, run and measured alike.
 
 use crate::scenario_file::{Axis, Map, Point};
-use overspin_scenario::{Ending, Outcome, Picos, SEC};
+use overspin_scenario::{DomainOutcome, Ending, LockOutcome, Outcome, Picos, SEC};
 use overspin_sim::{Options, SimError};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -114,12 +114,17 @@ pub fn run(
 }
 
 fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
-    let seconds = outcome.elapsed as f64 / SEC as f64;
     // The guest kernel's own locks follow those of the workload; the map is about the latter.
-    let locks = || {
-        outcome.domains.iter().zip(&point.scenario.domains).flat_map(|(of, domain)| {
-            &of.locks[..overspin_workload::lock_names(&domain.workload).len()]
+    let domains = || {
+        outcome.domains.iter().zip(&point.scenario.domains).map(|(of, domain)| {
+            (of, &of.locks[..overspin_workload::lock_names(&domain.workload).len()])
         })
+    };
+    let locks = || domains().flat_map(|(_, locks)| locks);
+    let rate = |(domain, locks): (&DomainOutcome, &[LockOutcome])| {
+        let seconds = domain.lifetime(outcome.elapsed) as f64 / SEC as f64;
+        let acquisitions = locks.iter().map(|l| l.acquisitions as f64).sum::<f64>();
+        if seconds > 0.0 { acquisitions / seconds } else { 0.0 }
     };
     let vcpus = || outcome.domains.iter().flat_map(|d| &d.vcpus);
     let items: Vec<f64> =
@@ -131,7 +136,7 @@ fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
         seed: outcome.seed,
         ending: outcome.ending.clone(),
         trace_hash: outcome.trace_hash,
-        throughput: locks().map(|l| l.acquisitions as f64).sum::<f64>() / seconds,
+        throughput: domains().map(rate).sum(),
         wait_p999: locks().map(|l| l.wait_p999).max().unwrap_or(0),
         burned: part(vcpus().map(|v| v.spinning).sum(), vcpus().map(|v| v.running).sum()),
         fairness: jain(&items),

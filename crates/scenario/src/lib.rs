@@ -4,6 +4,7 @@
 mod attribution;
 mod dbench;
 mod event;
+mod noise;
 mod outcome;
 mod scenario;
 mod trace;
@@ -11,6 +12,7 @@ mod trace;
 pub use attribution::*;
 pub use dbench::*;
 pub use event::*;
+pub use noise::*;
 pub use outcome::*;
 pub use scenario::*;
 pub use trace::*;

@@ -39,8 +39,23 @@ pub struct Outcome {
     pub domains: Vec<DomainOutcome>,
     /// What the administrator did, in the order in which it took place.
     pub changes: Vec<ChangeOutcome>,
-    /// The longest waits for locks, the longest first; ten at most.
+    /// The longest waits for locks, the longest first; ten at most. A decision's domain beyond
+    /// `domains` is the host's noise.
     pub worst_waits: Vec<LongWait>,
+    /// What the host's noise did; `None` if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseOutcome>,
+}
+
+/// What the host's noise did, all threads together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoiseOutcome {
+    /// On a pCPU.
+    pub running: Picos,
+    /// Wanted a pCPU and had none.
+    pub runnable: Picos,
+    /// Times that a thread did its work.
+    pub wakes: u64,
 }
 
 /// What a pCPU did.
@@ -61,6 +76,9 @@ pub struct PcpuOutcome {
 pub struct DomainOutcome {
     /// Name.
     pub name: String,
+    /// When its first vCPU came up.
+    #[serde(default)]
+    pub started: Picos,
     /// When its last task ended; `None` if it did not finish.
     pub finished: Option<Picos>,
     /// vCPUs.
@@ -79,6 +97,14 @@ pub struct DomainOutcome {
     /// What its disk did, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskOutcome>,
+}
+
+impl DomainOutcome {
+    /// From its start to its end, or to the end of the run, which `elapsed` tells.
+    #[must_use]
+    pub fn lifetime(&self, elapsed: Picos) -> Picos {
+        self.finished.unwrap_or(elapsed).saturating_sub(self.started)
+    }
 }
 
 /// What the holders of locks met at a cache line of the kernel's data, when they worked on data in it.

@@ -1,6 +1,6 @@
 //! The scenario: hosts, domains, locks, workload, lengths. All times are integer picoseconds.
 
-use crate::{Dbench, Disk, Event};
+use crate::{Dbench, Disk, Event, Noise};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -69,10 +69,19 @@ pub struct Host {
     pub preemption_notification: Option<PreemptionNotification>,
     /// Pools besides the host's own, which has all pCPUs that are in none of these.
     pub pools: Vec<Pool>,
+    /// What else the host does; `None`: nothing, ever.
+    pub noise: Option<Noise>,
+    /// Domains begin at random offsets below this, and the vCPUs of each at random offsets after its first;
+    /// what tasks do periodically begins anywhere in its period. 0: everything begins at once.
+    pub stagger: Picos,
 }
 
+/// Longer than the time slice of any scheduler here (30 ms of Xen's credit), so that the slices of two
+/// domains may have any phase to each other.
+const STAGGER: Picos = 40 * MS;
+
 impl Default for Host {
-    /// One pCPU, the default scheduler, and none of the options.
+    /// One pCPU, the default scheduler, and none of the options; noise and offsets as hosts have them.
     fn default() -> Self {
         Self {
             sockets: 1,
@@ -88,11 +97,19 @@ impl Default for Host {
             halt_polling: None,
             preemption_notification: None,
             pools: Vec::new(),
+            noise: Some(Noise::default()),
+            stagger: STAGGER,
         }
     }
 }
 
 impl Host {
+    /// This host without noise and offsets: for closed forms, and to see what they change.
+    #[must_use]
+    pub fn undisturbed(self) -> Self {
+        Self { noise: None, stagger: 0, ..self }
+    }
+
     /// Number of hardware threads.
     #[must_use]
     pub fn pcpus(&self) -> u32 {

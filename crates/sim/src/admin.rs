@@ -108,9 +108,32 @@ pub(crate) fn initial_params(scenario: &Scenario) -> Vec<DomainParams> {
     scenario.domains.iter().map(params).collect()
 }
 
-/// Carries out a change.
+/// Lets the host's threads on `pcpu` run anywhere in their pool, as a kernel does before a CPU goes away.
+fn free_noise_of(
+    scenario: &Scenario,
+    own_domains: usize,
+    h: &mut Pools,
+    now: Nanos,
+    pcpu: u32,
+    out: &mut Vec<Action>,
+) -> Result<(), SchedError> {
+    let affinities = scenario.domains.iter().enumerate().flat_map(|(d, domain)| {
+        let of = move |i| (d, domain.affinity.get(i as usize));
+        (0..domain.vcpus).map(of)
+    });
+    for (v, (domain, affinity)) in (0..).map(VcpuId).zip(affinities) {
+        if domain >= own_domains && affinity.is_some_and(|list| list.contains(&pcpu)) {
+            let anywhere = Affinity::any();
+            h.on_vcpu(v, out, |h, v, out| h.set_affinity(now, v, anywhere, out))?;
+        }
+    }
+    Ok(())
+}
+
+/// Carries out a change. Domains from `own_domains` on are the host's noise.
 fn apply(
     scenario: &Scenario,
+    own_domains: usize,
     params: &mut [DomainParams],
     h: &mut Pools,
     now: Nanos,
@@ -194,12 +217,16 @@ fn apply(
             }
             Ok(())
         }
-        Change::MovePcpu { pcpu, pool } => h.move_pcpu(now, PcpuId(*pcpu), PoolId(*pool), out),
+        Change::MovePcpu { pcpu, pool } => {
+            free_noise_of(scenario, own_domains, h, now, *pcpu, out)?;
+            h.move_pcpu(now, PcpuId(*pcpu), PoolId(*pool), out)
+        }
     }
 }
 
-/// Finds the first event that is not possible, if pools and domains are.
-pub(crate) fn rehearse(scenario: &Scenario) -> Result<(), SimError> {
+/// Finds the first event that is not possible, if pools and domains are. Domains from `own_domains` on are
+/// the host's noise.
+pub(crate) fn rehearse(scenario: &Scenario, own_domains: usize) -> Result<(), SimError> {
     let mut h = hypervisor(scenario)?;
     let out = &mut Vec::new();
     start(scenario, &mut h, out)?;
@@ -211,7 +238,8 @@ pub(crate) fn rehearse(scenario: &Scenario) -> Result<(), SimError> {
     for index in in_time_order(scenario) {
         let event = &scenario.events[index];
         let refused = |cause: String| SimError::Event { index, cause };
-        let done = apply(scenario, &mut params, &mut h, nanos(event.at), &event.change, out);
+        let done =
+            apply(scenario, own_domains, &mut params, &mut h, nanos(event.at), &event.change, out);
         done.map_err(|e| refused(e.to_string()))?;
         paired(scenario, &mut pauses, &event.change).map_err(refused)?;
         out.clear();
@@ -262,7 +290,7 @@ impl World {
         let done = {
             let mut params = self.params.borrow_mut();
             self.hypervisor(crate::memory::NONE, |h, now, out| {
-                apply(&self.scenario, &mut params, h, now, &event.change, out)
+                apply(&self.scenario, self.own_domains, &mut params, h, now, &event.change, out)
             })
         };
         self.changes.borrow_mut().push(ChangeOutcome {

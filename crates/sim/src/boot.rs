@@ -19,7 +19,10 @@ use std::cell::{Cell, OnceCell, RefCell};
 const BOOT_DISTANCE: Picos = 10 * overspin_scenario::US;
 
 pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
-    crate::check::check(scenario)?;
+    let own_domains = scenario.domains.len();
+    let all = scenario.with_noise();
+    crate::check::check(scenario, &all)?;
+    let scenario = &all;
     let host = &scenario.host;
     let pcpus = host.pcpus();
     let vcpus: Vec<Vcpu> = scenario
@@ -28,7 +31,10 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         .enumerate()
         .flat_map(|(d, domain)| (0..domain.vcpus).map(move |i| (d as u32, i)))
         .enumerate()
-        .map(|(id, (guest, index))| Vcpu::new(id as u32, guest, index))
+        .map(|(id, (guest, index))| Vcpu {
+            is_noise: guest as usize >= own_domains,
+            ..Vcpu::new(id as u32, guest, index)
+        })
         .collect();
     // Room for each lock's line, the data beside locks, and the locks' per-CPU records.
     let named: usize =
@@ -49,6 +55,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         hash: Cell::new(seed),
         progress: Cell::new(0),
         scenario: scenario.clone(),
+        own_domains,
         hypervisor: RefCell::new(admin::hypervisor(scenario)?),
         params: RefCell::new(admin::initial_params(scenario)),
         changes: RefCell::default(),
@@ -88,11 +95,39 @@ pub(crate) fn start(world: &World, kinds: &LockKinds) -> Result<(), SimError> {
     // With nothing that ends, the run goes to its limit.
     world.unfinished.set(if finite == 0 { 1 } else { finite + u32::from(scenario.to_the_limit) });
     world.push(scenario.limit, events::Event::Limit);
-    // One after another, as guests boot. All at one instant, the scheduler would place every vCPU
-    // as if the host were empty, and pile them up.
-    for v in &world.vcpus {
-        world.push(Picos::from(v.id) * BOOT_DISTANCE, events::Event::Boot { vcpu: v.id });
+    for (v, at) in world.vcpus.iter().zip(boot_times(world, guests)) {
+        if v.index == 0 {
+            world.guest(v.guest).started.set(at);
+        }
+        world.push(at, events::Event::Boot { vcpu: v.id });
     }
     world.arm_changes();
     Ok(())
+}
+
+/// When each vCPU comes up.
+///
+/// Domains begin at offsets of their own, since nothing makes the users of two machines start them
+/// at the same moment; the first one begins at 0. A domain's boot vCPU comes first, the others at offsets after
+/// it: what matters is not how long a kernel takes to boot, but that the time slices of two vCPUs may have any
+/// phase to each other, as they have on a host that has been up for long.
+///
+/// Without offsets they come one after another: all at one instant, the scheduler would place every
+/// vCPU as if the host were empty, and pile them up.
+fn boot_times(world: &World, guests: &[Guest]) -> Vec<Picos> {
+    let stagger = world.scenario.host.stagger;
+    if stagger == 0 {
+        return (0..).map(|i| i * BOOT_DISTANCE).take(world.vcpus.len()).collect();
+    }
+    let offset = |g: &Guest| g.starting_offset(world, 0).below(stagger);
+    let first = guests.iter().filter(|g| !g.is_noise).map(offset).min().unwrap_or(0);
+    let times = |g: &Guest| -> Vec<Picos> {
+        let start = if g.is_noise { offset(g) } else { offset(g) - first };
+        let at = |i: u32| {
+            let later = if i == 0 { 0 } else { g.starting_offset(world, i).below(stagger) };
+            start + later
+        };
+        (0..g.vcpus).map(at).collect()
+    };
+    guests.iter().flat_map(times).collect()
 }

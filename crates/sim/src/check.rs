@@ -3,8 +3,8 @@
 
 use crate::SimError;
 use overspin_scenario::{
-    Again, Costs, Dbench, Distribution, Domain, Host, KernelLock, MS, NS, Picos, SEC, Scenario,
-    Step, US, Workload,
+    Again, Costs, Dbench, Distribution, Domain, Host, KernelLock, MS, NS, Noise, Picos, SEC,
+    Scenario, Step, US, Workload,
 };
 use overspin_sched::Topology;
 
@@ -35,8 +35,8 @@ fn at_most(what: &str, times: &[(&str, Picos)], most: Picos) -> Result<(), SimEr
     }
 }
 
-/// Checks a scenario.
-pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
+/// Checks a scenario; `all` is the same with the domains of its host's noise.
+pub(crate) fn check(scenario: &Scenario, all: &Scenario) -> Result<(), SimError> {
     at_most("scenario", &[("limit", scenario.limit)], LONGEST)?;
     let host = &scenario.host;
     let topology = Topology {
@@ -68,16 +68,27 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
     if let Some(e) = scenario.events.iter().find(|e| e.at > LONGEST) {
         return bad(format!("an event comes after {} s; too late", e.at / SEC));
     }
-    let mut tasks = 0;
     for d in &scenario.domains {
         domain(d)?;
-        tasks += most_tasks(d);
     }
-    if tasks > MOST_TASKS {
-        return bad(format!("{tasks} vCPUs and tasks are too many: at most {MOST_TASKS}"));
+    let tasks = |domains: &[Domain]| domains.iter().map(most_tasks).sum::<u64>();
+    let own_domains = scenario.domains.len();
+    let (own, noise) = (tasks(&scenario.domains), tasks(&all.domains[own_domains..]));
+    if own + noise > MOST_TASKS {
+        let of_noise = if own > MOST_TASKS || noise == 0 {
+            String::new()
+        } else {
+            format!(
+                "; {noise} of them are the host's noise, which can be on fewer pCPUs or on none"
+            )
+        };
+        return bad(format!(
+            "{} vCPUs and tasks are too many: at most {MOST_TASKS}{of_noise}",
+            own + noise
+        ));
     }
     // Otherwise the run itself creates what would be created, and says what is wrong.
-    if scenario.events.is_empty() { Ok(()) } else { crate::admin::rehearse(scenario) }
+    if scenario.events.is_empty() { Ok(()) } else { crate::admin::rehearse(all, own_domains) }
 }
 
 fn options(host: &Host) -> Result<(), SimError> {
@@ -103,6 +114,22 @@ fn options(host: &Host) -> Result<(), SimError> {
             );
         }
         at_most("preemption_notification", &[("back_off", n.back_off)], LONGEST)?;
+    }
+    at_most("host", &[("stagger", host.stagger)], LONGEST)?;
+    host.noise.as_ref().map_or(Ok(()), |n| noise(n, host.pcpus()))
+}
+
+fn noise(n: &Noise, pcpus: u32) -> Result<(), SimError> {
+    if n.every < US || n.length < NS {
+        return bad("noise: every must be at least 1 us, and length at least 1 ns".into());
+    }
+    // A draw of 64 bits is at most 45 times the mean.
+    at_most("noise", &[("every", n.every), ("length", n.length)], LONGEST / 45)?;
+    if let Some(p) = n.cpus.iter().find(|p| **p >= pcpus) {
+        return bad(format!("noise: there is no pCPU {p}: the host has pCPUs 0 to {}", pcpus - 1));
+    }
+    if !(1..=65535).contains(&n.weight) {
+        return bad(format!("noise: weight is {}; it must be 1 to 65535", n.weight));
     }
     Ok(())
 }

@@ -45,7 +45,7 @@ use overspin_scenario::{Outcome, Picos, Scenario, TraceSink};
 use world::Entered;
 
 /// Version of the model. It changes whenever a change alters simulated results.
-pub const MODEL_VERSION: u32 = 1;
+pub const MODEL_VERSION: u32 = 2;
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +103,7 @@ fn registered(name: &str, make: MakeBank<'_>) -> Option<Made> {
 /// # Errors
 /// If the scenario asks for what does not exist or cannot be.
 pub fn check(scenario: &Scenario) -> Result<(), SimError> {
-    check::check(scenario)
+    check::check(scenario, &scenario.with_noise())
 }
 
 /// Runs a scenario to its end or its limit. Time and memory grow with the events of the run; equal

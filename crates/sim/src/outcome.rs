@@ -5,7 +5,7 @@ use crate::guest::{Drive, Guest};
 use crate::vcpu::Op;
 use crate::world::World;
 use overspin_scenario::{
-    DomainOutcome, Ending, NS, Outcome, PcpuOutcome, Picos, TaskOutcome, VcpuOutcome,
+    DomainOutcome, Ending, NS, NoiseOutcome, Outcome, PcpuOutcome, Picos, TaskOutcome, VcpuOutcome,
 };
 use overspin_sched::Nanos;
 use std::cell::Cell;
@@ -19,7 +19,8 @@ pub(crate) fn outcome(world: &World, stop: Stop) -> Outcome {
             Stop::Finished => Ending::Finished,
             Stop::Limit => Ending::Limit,
             Stop::Deadlock => {
-                Ending::Deadlock { waits: guests.iter().flat_map(|g| g.waits(world)).collect() }
+                let of = guests.iter().filter(|g| !g.is_noise);
+                Ending::Deadlock { waits: of.flat_map(|g| g.waits(world)).collect() }
             }
         },
         elapsed: now,
@@ -43,16 +44,30 @@ pub(crate) fn outcome(world: &World, stop: Stop) -> Outcome {
                 }
             })
             .collect(),
-        domains: guests.iter().map(|g| domain_outcome(world, g)).collect(),
+        domains: guests.iter().filter(|g| !g.is_noise).map(|g| domain_outcome(world, g)).collect(),
+        noise: noise_outcome(world, guests),
         changes: world.changes.borrow().clone(),
         worst_waits: world.worst_waits(),
     }
+}
+
+/// The sum over all domains that make noise.
+fn noise_outcome(world: &World, guests: &[Guest]) -> Option<NoiseOutcome> {
+    world.scenario.host.noise.as_ref()?;
+    let mut sum = NoiseOutcome::default();
+    for domain in guests.iter().filter(|g| g.is_noise).map(|g| domain_outcome(world, g)) {
+        sum.running += domain.vcpus.iter().map(|v| v.running).sum::<Picos>();
+        sum.runnable += domain.vcpus.iter().map(|v| v.runnable).sum::<Picos>();
+        sum.wakes += domain.tasks.iter().map(|t| t.items).sum::<u64>();
+    }
+    Some(sum)
 }
 
 fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
     let range = guest.first as usize..(guest.first + guest.vcpus) as usize;
     DomainOutcome {
         name: guest.domain.name.clone(),
+        started: guest.started.get(),
         finished: guest.finished.get(),
         vcpus: world.vcpus[range]
             .iter()

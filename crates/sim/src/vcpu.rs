@@ -79,6 +79,8 @@ pub(crate) struct Vcpu {
     pub latch: Cell<bool>,
     /// A look at a changed line is already armed.
     pub hit_armed: Cell<bool>,
+    /// It is part of the host's noise.
+    pub is_noise: bool,
     /// What it does, as far as waits for locks care.
     pub doing: Cell<Doing>,
     /// How many locks of its guest it holds or is releasing for which others wait.
@@ -153,6 +155,7 @@ impl Vcpu {
             next: Cell::new(NONE),
             prev: Cell::new(NONE),
             hit_armed: Cell::new(false),
+            is_noise: false,
             task: Cell::new(TaskRef::dangling()),
             irqs_on: Cell::new(true),
             nesting: Cell::new(0),

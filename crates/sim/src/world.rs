@@ -45,7 +45,10 @@ pub(crate) struct World {
     pub hash: Cell<u64>,
     /// Grows whenever a task gets anywhere; the watchdog looks at it.
     pub progress: Cell<u64>,
+    /// With the domains of the host's noise after its own.
     pub scenario: Scenario,
+    /// Domains that make no noise.
+    pub own_domains: usize,
     pub hypervisor: RefCell<Pools>,
     /// Weights and caps of the domains as they are now.
     pub params: RefCell<Vec<DomainParams>>,
@@ -125,9 +128,11 @@ impl World {
         &self.guests.get().expect("guests exist once the run has begun")[guest as usize]
     }
 
-    /// A task got somewhere, unless this is an interrupt handler's doing: ticks go on in a deadlock.
+    /// A task got somewhere, unless this is an interrupt handler's doing or the host's noise: ticks and
+    /// noise go on in a deadlock.
     pub(crate) fn advanced(&self) {
-        if self.cpu().nesting.get() == 0 {
+        let v = self.cpu();
+        if v.nesting.get() == 0 && !v.is_noise {
             self.progress.set(self.progress.get() + 1);
         }
     }

@@ -21,10 +21,12 @@ pub(crate) fn start(w: &BurnWait, vcpus: u32) -> Vec<(String, Option<u32>, Progr
                     Distribution::Exponential => random.exponential(mean),
                 };
                 // Threads that all began with work would queue up first; with a wait, which has no
-                // memory, the run begins as it goes on.
-                if w.wait_distribution == Distribution::Exponential {
-                    env.sleep(time(w.wait, w.wait_distribution));
-                }
+                // memory, the run begins as it goes on. Fixed waits begin anywhere in a cycle.
+                env.sleep(match w.wait_distribution {
+                    Distribution::Exponential => time(w.wait, w.wait_distribution),
+                    Distribution::Fixed if w.wait > 0 => env.offset(w.burn + w.wait),
+                    Distribution::Fixed => 0,
+                });
                 let mut done = 0;
                 while w.count == 0 || done < w.count {
                     env.compute(time(w.burn, w.burn_distribution), Mode::User);

@@ -71,6 +71,9 @@ pub trait Env {
     fn cpu_time(&self) -> Picos;
     /// Adds to what is known of this task.
     fn report(&self, report: WorkerReport);
+    /// A random time less than `below` by which this task begins late what it does periodically, so that
+    /// it is not in step with others; 0 where the world begins everything at once.
+    fn offset(&self, below: Picos) -> Picos;
     /// A stream of random numbers for `purpose`, the same for the same seed.
     fn random(&self, purpose: u32) -> Random;
 }

@@ -72,6 +72,7 @@ fn peak_memory(_: &Outcome, _: f64) -> f64 {
     kib.unwrap_or(0.0) / 1024.0
 }
 
+/// Without noise: it is the engine that is measured, and figures stay comparable.
 fn host(pcpus: u32) -> Host {
     Host {
         sockets: 1,
@@ -82,7 +83,7 @@ fn host(pcpus: u32) -> Host {
         scheduler: "credit".into(),
         params: Settings::new(),
         costs: Costs::default(),
-        ..Host::default()
+        ..Host::default().undisturbed()
     }
 }
 

@@ -75,7 +75,7 @@ struct Names<'a> {
 
 impl Names<'_> {
     fn domain(&self, domain: u32) -> &str {
-        self.scenario.domains.get(domain as usize).map_or("?", |d| &d.name)
+        self.scenario.domains.get(domain as usize).map_or("the host's noise", |d| &d.name)
     }
 
     fn vcpu(&self, v: VcpuId) -> String {

@@ -14,7 +14,7 @@ scheduler = "credit-2008"
 name = "guest"
 vcpus = 4
 lock = "ticket"
-workload = { kind = "lock-loop", section = "5us", outside = "50us" }
+workload = { kind = "lock-loop", section = "5us", outside = "5us" }
 "#;
 
 fn ran(text: &str) -> (Scenario, Outcome) {

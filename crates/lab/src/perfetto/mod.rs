@@ -81,7 +81,8 @@ impl<W: Write> PerfettoSink<W> {
     /// If the header cannot be written.
     pub fn new(scenario: &Scenario, out: W) -> io::Result<Self> {
         let mut vcpus = Vec::new();
-        for (domain, d) in scenario.domains.iter().enumerate() {
+        let all = scenario.with_noise();
+        for (domain, d) in all.domains.iter().enumerate() {
             vcpus.extend((0..d.vcpus).map(|v| Vcpu {
                 comm: format!("{}/v{v}", d.name),
                 domain,
@@ -94,8 +95,8 @@ impl<W: Write> PerfettoSink<W> {
             out,
             failed: None,
             buffer: Vec::new(),
-            domains: scenario.domains.iter().map(|d| d.name.clone()).collect(),
-            lock_names: scenario
+            domains: all.domains.iter().map(|d| d.name.clone()).collect(),
+            lock_names: all
                 .domains
                 .iter()
                 .map(|d| overspin_workload::lock_names(&d.workload))

@@ -32,6 +32,17 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
     }
     blocks.push(Block::Heading("Host".into()));
     blocks.push(Block::Grid(host(outcome)));
+    if let Some(noise) = &outcome.noise {
+        let capacity: Picos = outcome.pcpus.iter().map(|p| p.busy + p.switching + p.idle).sum();
+        blocks.push(Block::Text(format!(
+            "Noise: {} wake-ups of the host's own threads ran for {} s, {} % of the pCPUs' time, and waited \
+             {} s for a pCPU.",
+            noise.wakes,
+            seconds(noise.running),
+            percent(noise.running, capacity),
+            seconds(noise.runnable),
+        )));
+    }
     if !outcome.changes.is_empty() {
         blocks.push(Block::Heading("What the administrator did".into()));
         blocks.push(Block::Grid(changes(scenario, outcome)));
@@ -39,9 +50,13 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
     for (i, domain) in outcome.domains.iter().enumerate() {
         let lock = scenario.domains.get(i).map_or("", |d| d.lock.as_str());
         blocks.push(Block::Heading(format!("Domain {} ({lock})", domain.name)));
-        blocks.push(Block::Text(match domain.finished {
-            Some(at) => format!("Finished after {} s.", seconds(at)),
-            None => "Did not finish.".into(),
+        let end = match domain.finished {
+            Some(at) => format!("Finished after {} s", seconds(at - domain.started)),
+            None => "Did not finish".into(),
+        };
+        blocks.push(Block::Text(match domain.started {
+            0 => format!("{end}."),
+            at => format!("{end}; started at {} s.", seconds(at)),
         }));
         blocks.push(Block::Grid(vcpus(domain)));
         if let Some(interval) = scenario.domains.get(i).and_then(|d| d.kernel.vmstat) {

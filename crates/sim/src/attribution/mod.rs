@@ -181,7 +181,7 @@ impl World {
         self.attribution.worst.take()
     }
 
-    /// Keeps a wait that ends now as one of the longest.
+    /// Keeps a wait that ends now as one of the longest, unless it is the noise's own.
     fn keep(
         &self,
         waits: &mut Waits,
@@ -191,6 +191,9 @@ impl World {
         finished: bool,
     ) {
         let (wait, now) = (waits.get(id), self.now.get());
+        if self.vcpus[wait.vcpu as usize].is_noise {
+            return;
+        }
         let index = |v: u32| self.vcpus[v as usize].index;
         let kept = LongWait {
             domain: self.vcpus[wait.vcpu as usize].guest,

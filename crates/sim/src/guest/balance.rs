@@ -34,7 +34,9 @@ impl Guest {
             return;
         }
         task.state.set(TaskState::Runnable);
-        world.progress.set(world.progress.get() + 1);
+        if !self.is_noise {
+            world.progress.set(world.progress.get() + 1);
+        }
         if task.on_cpu.get() {
             // It has not left its vCPU yet: it will find itself runnable and go on.
             self.unlock_queue(world, target);

@@ -7,6 +7,9 @@ use overspin_scenario::{NS, Picos, WorkerReport};
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, WordId};
 use std::cell::Cell;
 
+/// The purpose of the random numbers for [`Env::offset`]; workloads count theirs from 0.
+const OFFSET: u32 = u16::MAX as u32;
+
 /// A task's view of its guest.
 #[derive(Debug)]
 pub(crate) struct TaskEnv<'a> {
@@ -131,6 +134,10 @@ impl Env for TaskEnv<'_> {
 
     fn report(&self, report: WorkerReport) {
         self.task.reports.borrow_mut().push(report);
+    }
+
+    fn offset(&self, below: Picos) -> Picos {
+        if self.world.scenario.host.stagger == 0 { 0 } else { self.random(OFFSET).below(below) }
     }
 
     fn random(&self, purpose: u32) -> Random {

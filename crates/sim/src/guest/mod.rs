@@ -38,11 +38,16 @@ use crate::vcpu::{IRQ_DISK, IRQ_NOTIFY, IRQ_RESCHED, IRQ_TIMER, Vcpu};
 use crate::world::World;
 use overspin_locks::Tuning;
 use overspin_scenario::{Domain, Picos, SEC};
-use overspin_workload::{LockUse, Mode};
+use overspin_workload::{LockUse, Mode, Random};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+
+/// Stand for a task where the guest itself draws random numbers: for the phases of ticks, and for when
+/// vCPUs come up.
+const TICKING: u32 = u32::MAX;
+const STARTING: u32 = u32::MAX - 1;
 
 /// A semaphore on which tasks sleep.
 #[derive(Debug, Default)]
@@ -79,7 +84,10 @@ pub(crate) struct Guest {
     period: Picos,
     /// Tasks that have not ended.
     live: Cell<u32>,
+    pub started: Cell<Picos>,
     pub finished: Cell<Option<Picos>>,
+    /// It is part of the host's noise: whatever it does gets nobody anywhere.
+    pub is_noise: bool,
     /// The vCPU that a directed yield went to last.
     pub last_boosted: Cell<u32>,
 }
@@ -131,7 +139,9 @@ impl Guest {
             sleepers: RefCell::default(),
             period: SEC.checked_div(Picos::from(domain.kernel.hz)).unwrap_or(Picos::MAX),
             live: Cell::new(0),
+            started: Cell::new(0),
             finished: Cell::new(None),
+            is_noise: id as usize >= world.own_domains,
             last_boosted: Cell::new(0),
         })
     }
@@ -143,7 +153,7 @@ impl Guest {
             v.task.set(TaskRef::new(idle));
             idle.on_cpu.set(true);
             // Each vCPU's ticks have a phase of their own.
-            let phase = self.random_bits(world, u32::MAX, i as u32) % self.period.min(SEC);
+            let phase = self.random_bits(world, TICKING, i as u32) % self.period.min(SEC);
             self.queues[i].phase.set(phase);
         }
         for (name, vcpu, program) in overspin_workload::start(&self.domain.workload, self.vcpus) {
@@ -176,6 +186,11 @@ impl Guest {
         let mut rng = ChaCha8Rng::seed_from_u64(world.seed);
         rng.set_stream(u64::from(self.id) << 48 ^ u64::from(task) << 16 ^ u64::from(purpose));
         rng.next_u64()
+    }
+
+    /// Random numbers for when vCPU `index` comes up.
+    pub(crate) fn starting_offset(&self, world: &World, index: u32) -> Random {
+        Random::new(self.random_bits(world, STARTING, index))
     }
 
     /// Has the processor fetch what tells where the runqueues and their locks are.
@@ -283,11 +298,15 @@ impl Guest {
     /// Whether what `v` does is a task's work, or an interrupt handler's on top of it: not the idle
     /// loop's, nor waiting for a lock.
     pub(crate) fn works_for_a_task(&self, v: &Vcpu) -> bool {
-        !self.is_idle(v) && v.lock_wanted.get() == NONE
+        !self.is_idle(v) && v.lock_wanted.get() == NONE && !v.is_noise
     }
 
-    /// No task of this guest sleeps for a time, or for a disk that is at work.
+    /// No task of this guest sleeps for a time, or for a disk that is at work; those that make noise do not
+    /// count.
     pub(crate) fn nobody_sleeps_for_a_time(&self) -> bool {
+        if self.is_noise {
+            return true;
+        }
         self.queues.iter().all(|q| q.sleepers.borrow().is_empty())
             && self.disk.as_ref().is_none_or(|d| !d.is_busy())
     }

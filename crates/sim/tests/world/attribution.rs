@@ -56,6 +56,7 @@ fn changes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) -> Vec<(Picos, u3
 /// Walks through the trace from one moment to the next, gives the time between to each open wait, by
 /// the table in `docs/attribution.md`, and compares with what the simulator says of that wait.
 pub fn check_causes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) {
+    let scenario = &scenario.with_noise();
     let vcpus: usize = scenario.domains.iter().map(|d| d.vcpus as usize).sum();
     let domain_of: Vec<usize> =
         (0..).zip(&scenario.domains).flat_map(|(i, d)| vec![i; d.vcpus as usize]).collect();

@@ -6,7 +6,7 @@ use overspin_scenario::{
 };
 use overspin_sim::Options;
 
-/// A host of `pcpus` single-threaded cores in one socket.
+/// A host of `pcpus` single-threaded cores in one socket, without noise: closed forms know none.
 pub fn host(pcpus: u32, scheduler: &str) -> Host {
     Host {
         sockets: 1,
@@ -17,7 +17,7 @@ pub fn host(pcpus: u32, scheduler: &str) -> Host {
         scheduler: scheduler.into(),
         params: Settings::new(),
         costs: Costs::default(),
-        ..Host::default()
+        ..Host::default().undisturbed()
     }
 }
 

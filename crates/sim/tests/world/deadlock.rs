@@ -6,7 +6,7 @@ use overspin_locks::{
     lock_byte,
 };
 use overspin_scenario::{
-    Domain, Ending, LockLoop, MS, NS, Outcome, Picos, SEC, Scenario, US, Workload,
+    Domain, Ending, Host, LockLoop, MS, NS, Noise, Outcome, Picos, SEC, Scenario, US, Workload,
 };
 use overspin_sim::{Options, SimPlatform};
 use std::sync::atomic::Ordering::SeqCst;
@@ -112,6 +112,23 @@ fn a_lost_wakeup_of_a_users_lock_is_found_and_explained() {
         // Ten looks, a second apart, without progress.
         assert!(outcome.elapsed <= 12 * SEC, "{}", outcome.elapsed);
     }
+}
+
+/// Noise goes on for ever; it gets nobody anywhere.
+#[test]
+fn a_deadlock_is_noticed_on_a_noisy_host() {
+    let lost = sections().find_map(|section| {
+        let noisy = Host { noise: Some(Noise::default()), ..host(2, "credit") };
+        let scenario = Scenario { host: noisy, ..once_each(OWN.name, section) };
+        let outcome =
+            overspin_sim::run_with_lock::<NoRecheck>(&scenario, 1, Options::default()).unwrap();
+        (outcome.ending != Ending::Finished).then_some(outcome)
+    });
+    let lost = lost.expect("some release falls between the registration and the sleep");
+    let Ending::Deadlock { waits } = &lost.ending else { panic!("{:?}", lost.ending) };
+    assert_eq!(waits.len(), 1, "the guest's waiter only: {waits:?}");
+    assert!(lost.elapsed <= 12 * SEC, "{}", lost.elapsed);
+    assert!(lost.noise.expect("a noisy host").wakes > 100);
 }
 
 #[test]

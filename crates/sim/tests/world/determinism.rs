@@ -1,7 +1,9 @@
 //! Same scenario and seed, same bytes.
 
 use crate::common::{crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced};
-use overspin_scenario::{MS, Outcome, SEC, Scenario, TraceEvent, US, Workload};
+use overspin_scenario::{
+    BurnWait, Host, MS, Noise, Outcome, SEC, Scenario, TraceEvent, US, Workload,
+};
 
 fn small_kernbench() -> Scenario {
     scenario(host(2, "credit-2008"), vec![domain(4, "lock-byte", kernbench(4, 8))], 10 * SEC)
@@ -79,17 +81,53 @@ fn a_trace_does_not_change_what_it_traces() {
     }
 }
 
-/// The values come from running this test, and say nothing by themselves. They hold every build
-/// profile, machine and refactoring to the results of the commit that wrote them. A change that is
-/// meant to alter simulated results raises `MODEL_VERSION` and writes them anew; if the version
-/// stays, the values stay.
-#[test]
-fn golden_hashes_hold_in_every_build() {
-    assert_eq!(overspin_sim::MODEL_VERSION, GOLDEN_VERSION, "write new golden hashes");
-    let hashes = cases().map(|(_, scenario)| run(&scenario, 1).trace_hash);
-    assert_eq!(hashes, GOLDEN);
+/// Every scheduler and every lock of the registries, each in an overcommitted guest beside another one, on a
+/// host as it is by default.
+fn guarded() -> Vec<(String, Scenario)> {
+    let disturbed = |scheduler: &str| Host {
+        noise: Some(Noise { every: 5 * MS, ..Noise::default() }),
+        stagger: 5 * MS,
+        ..host(3, scheduler)
+    };
+    let work = || Workload::LockLoop(lock_loop(5 * US, 50 * US));
+    let pair = |scheduler: &str, lock: &str| {
+        let other = BurnWait { burn: 2 * MS, wait: 3 * MS, ..BurnWait::default() };
+        let other = domain(1, "ticket", Workload::BurnWait(other));
+        scenario(disturbed(scheduler), vec![domain(4, lock, work()), other], 100 * MS)
+    };
+    let schedulers = overspin_sched::schedulers().iter().map(|s| s.name);
+    let schedulers = schedulers.map(|s| (format!("scheduler {s}"), pair(s, "xen-pv")));
+    let locks = overspin_locks::infos().iter().map(|l| l.name);
+    let locks = locks.map(|l| (format!("lock {l}"), pair("credit-2016", l)));
+    let cases = cases().into_iter().map(|(name, scenario)| (name.to_owned(), scenario));
+    cases.chain(schedulers).chain(locks).collect()
 }
 
-const GOLDEN_VERSION: u32 = 1;
-const GOLDEN: [u64; 3] =
-    [16_667_525_508_273_188_843, 10_439_428_688_566_862_341, 18_126_734_756_190_054_574];
+/// The hashes in `golden.txt` come from running this test, and say nothing by themselves. They hold every
+/// build profile, machine and refactoring to the results of the commit that wrote them. A change that is
+/// meant to alter simulated results raises `MODEL_VERSION` and writes them anew; if the version stays,
+/// the hashes stay. A new scheduler or lock adds its line.
+#[test]
+fn golden_hashes_hold_in_every_build() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/world/golden.txt");
+    let hash = |(name, scenario): (String, Scenario)| {
+        format!("{name}: {:016x}\n", run(&scenario, 1).trace_hash)
+    };
+    let hashes: String = guarded().into_iter().map(hash).collect();
+    let fresh = format!("model version {}\n{hashes}", overspin_sim::MODEL_VERSION);
+    if std::env::var_os("OVERSPIN_BLESS").is_some() {
+        std::fs::write(path, &fresh).expect("the source tree can be written to");
+    }
+    let golden = std::fs::read_to_string(path).expect("golden.txt lies beside this file");
+    for line in fresh.lines() {
+        let named =
+            |of: &&str| of.rsplit_once(' ').map(|n| n.0) == line.rsplit_once(' ').map(|n| n.0);
+        let Some(golden) = golden.lines().find(named) else { continue };
+        assert_eq!(
+            golden, line,
+            "results have changed: raise MODEL_VERSION, say so in the changelog, and run this test with \
+             OVERSPIN_BLESS=1"
+        );
+    }
+    assert_eq!(golden, fresh, "a scheduler or lock came or went: run with OVERSPIN_BLESS=1");
+}

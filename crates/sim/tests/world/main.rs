@@ -12,6 +12,7 @@ mod errors;
 mod events;
 mod guest_kernel;
 mod host_options;
+mod noise;
 mod notification;
 mod pgbench;
 mod platform;

@@ -5,8 +5,8 @@ use crate::common::{domain, host, kernbench, run, scenario, traced};
 use crate::conservation::{check_locks, check_scheduling, check_times};
 use overspin_scenario::{
     BurnWait, Change, Costs, DirectedYieldRules, Distribution, Domain, Ending, Event, HaltPolling,
-    Host, Kernel, LockLoop, MS, NS, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Pool,
-    PreemptionNotification, Scenario, Settings, US, Workload,
+    Host, Kernel, LockLoop, MS, NS, Noise, NoisePlacement, NotificationProtocol, NotifiedGuests,
+    PauseLoopExiting, Pool, PreemptionNotification, Scenario, Settings, US, Workload,
 };
 use overspin_sim::SimError;
 use proptest::prelude::*;
@@ -97,6 +97,20 @@ fn exits() -> impl Strategy<Value = Option<PauseLoopExiting>> {
     )
 }
 
+fn noise() -> impl Strategy<Value = Noise> {
+    let placement = prop_oneof![Just(NoisePlacement::PerCpu), Just(NoisePlacement::Anywhere)];
+    (placement, US..5 * MS, NS..MS, 0..6_u32, 1..1000_u32).prop_map(
+        |(placement, every, length, vcpus, weight)| Noise {
+            placement,
+            every,
+            length,
+            vcpus,
+            cpus: Vec::new(),
+            weight,
+        },
+    )
+}
+
 fn any_host() -> impl Strategy<Value = Host> {
     let schedulers: Vec<_> = overspin_sched::schedulers().iter().map(|s| s.name).collect();
     (
@@ -104,21 +118,27 @@ fn any_host() -> impl Strategy<Value = Host> {
         prop::sample::select(schedulers),
         prop_oneof![Just(Costs::default()), costs()],
         (exits(), any::<bool>(), any::<bool>(), prop::option::of(notification())),
+        (prop::option::of(noise()), prop_oneof![Just(0), Just(40 * MS)]),
     )
-        .prop_map(|((sockets, cores, threads, smt_permille), scheduler, costs, options)| {
-            Host {
-                sockets,
-                cores,
-                threads,
-                smt_permille,
-                costs,
-                pause_loop_exiting: options.0,
-                directed_yield: options.1,
-                halt_polling: options.2.then(HaltPolling::default),
-                preemption_notification: options.3,
-                ..host(1, scheduler)
-            }
-        })
+        .prop_map(
+            |((sockets, cores, threads, smt_permille), scheduler, costs, options, disturbed)| {
+                let (noise, stagger) = disturbed;
+                Host {
+                    noise,
+                    stagger,
+                    sockets,
+                    cores,
+                    threads,
+                    smt_permille,
+                    costs,
+                    pause_loop_exiting: options.0,
+                    directed_yield: options.1,
+                    halt_polling: options.2.then(HaltPolling::default),
+                    preemption_notification: options.3,
+                    ..host(1, scheduler)
+                }
+            },
+        )
 }
 
 fn any_scenario() -> impl Strategy<Value = Scenario> {

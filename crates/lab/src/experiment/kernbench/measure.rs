@@ -59,7 +59,8 @@ impl Sample {
         let domain = outcome.domains.first();
         let tasks = domain.map_or(&[][..], |d| &d.tasks);
         let vcpus = domain.map_or(&[][..], |d| &d.vcpus);
-        let elapsed = domain.and_then(|d| d.finished).map(seconds);
+        let finished = domain.filter(|d| d.finished.is_some());
+        let elapsed = finished.map(|d| seconds(d.lifetime(outcome.elapsed)));
         let user = seconds(tasks.iter().map(|t| t.user_ticks).sum());
         let system = seconds(tasks.iter().map(|t| t.system_ticks).sum());
         let ratio =

@@ -50,6 +50,7 @@ fn outcome(
         }],
         changes: Vec::new(),
         worst_waits: Vec::new(),
+        noise: None,
     }
 }
 

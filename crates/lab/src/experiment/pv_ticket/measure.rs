@@ -2,7 +2,7 @@
 
 use super::{Load, PvTicket, Variant};
 use crate::stats::Summary;
-use overspin_scenario::{Ending, Outcome, Picos, SEC};
+use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, SEC};
 use serde::Serialize;
 
 /// One simulated run.
@@ -35,12 +35,15 @@ impl Sample {
     pub(super) fn new(lock: &str, load: &str, pcpus: u32, outcome: &Outcome) -> Self {
         let domains = || outcome.domains.iter();
         let seconds = |time: Picos| time as f64 / SEC as f64;
-        let items: u64 = domains().flat_map(|d| &d.tasks).map(|t| t.items).sum();
         let sum = |of: fn(&overspin_scenario::VcpuOutcome) -> Picos| -> f64 {
             seconds(domains().flat_map(|d| &d.vcpus).map(of).sum())
         };
         let (running, locks) = (sum(|v| v.running), || domains().flat_map(|d| &d.locks));
         let part = |time: f64, of: f64| if of > 0.0 { time / of } else { 0.0 };
+        let rate = |d: &DomainOutcome| {
+            let items: u64 = d.tasks.iter().map(|t| t.items).sum();
+            part(items as f64, seconds(d.lifetime(outcome.elapsed)))
+        };
         Self {
             lock: lock.to_owned(),
             load: load.to_owned(),
@@ -51,7 +54,7 @@ impl Sample {
                 Ending::Limit => "limit",
                 Ending::Deadlock { .. } => "deadlock",
             },
-            rate: part(items as f64, seconds(outcome.elapsed)),
+            rate: domains().map(rate).sum(),
             spinning: part(sum(|v| v.spinning), running),
             wait_p999_s: seconds(locks().map(|l| l.wait_p999).max().unwrap_or(0)),
             slow_paths: locks().map(|l| l.slow_paths).sum(),

@@ -5,16 +5,17 @@ mod domain;
 mod event;
 mod pools;
 
-use super::keys::{NOTIFIED_GUESTS, PROTOCOLS, ROOT, RULES};
+use super::keys::{NOISE_PLACEMENTS, NOTIFIED_GUESTS, PROTOCOLS, ROOT, RULES};
 use super::quantity::format_time;
 use super::reader::Reader;
 use super::tree::{Document, Node};
 use super::{ScenarioError, params};
 use crate::names;
-use domain::domain;
+use domain::{cpu_list, domain};
 use overspin_scenario::{
-    Costs, DirectedYieldRules, Domain, Governor, HaltPolling, Host, NotificationProtocol,
-    NotifiedGuests, PauseLoopExiting, Picos, PreemptionNotification, Scenario,
+    Costs, DirectedYieldRules, Domain, Governor, HaltPolling, Host, Noise, NoisePlacement,
+    NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, PreemptionNotification,
+    Scenario,
 };
 use std::collections::BTreeSet;
 
@@ -106,7 +107,32 @@ fn host(r: &Reader<'_>) -> Result<Host> {
             .map(preemption_notification)
             .transpose()?
             .flatten(),
+        noise: match r.table("noise")? {
+            Some(reader) => noise(&reader, pcpus as u32)?,
+            None => Some(Noise::default()),
+        },
+        stagger: r.some_time("stagger")?,
     })
+}
+
+/// What else the host does; nothing with the placement `none`.
+fn noise(r: &Reader<'_>, pcpus: u32) -> Result<Option<Noise>> {
+    let placement = match r.name("placement", NOISE_PLACEMENTS)?.as_str() {
+        "per-cpu" => Some(NoisePlacement::PerCpu),
+        "anywhere" => Some(NoisePlacement::Anywhere),
+        _ => None,
+    };
+    let cpus = r.node("cpus").map(|node| cpu_list(r, "cpus", node, pcpus)).transpose()?;
+    let (every, length) = (r.some_time("every")?, r.some_time("length")?);
+    let (vcpus, weight) = (r.u32("vcpus")?, r.u32("weight")?);
+    Ok(placement.map(|placement| Noise {
+        placement,
+        every,
+        length,
+        vcpus,
+        cpus: cpus.unwrap_or_default(),
+        weight,
+    }))
 }
 
 fn pause_loop(r: &Reader<'_>) -> Result<PauseLoopExiting> {
@@ -197,7 +223,8 @@ fn costs(r: &Reader<'_>) -> Result<Costs> {
 #[cfg(test)]
 mod tests {
     use super::super::keys::{
-        Absent, COSTS, HALT_POLLING, KERNEL, Key, PAUSE_LOOP_EXITING, PREEMPTION_NOTIFICATION,
+        Absent, COSTS, HALT_POLLING, HOST, KERNEL, Key, NOISE, PAUSE_LOOP_EXITING,
+        PREEMPTION_NOTIFICATION,
     };
     use super::super::words::legal;
     use super::domain::kernel;
@@ -216,6 +243,8 @@ mod tests {
         let notification = preemption_notification(&open(&PREEMPTION_NOTIFICATION)).unwrap();
         assert_eq!(notification, Some(PreemptionNotification::default()));
         assert_eq!(kernel(&open(&KERNEL)).unwrap(), Kernel::default());
+        assert_eq!(noise(&open(&NOISE), 1).unwrap(), Some(Noise::default()));
+        assert_eq!(open(&HOST).some_time("stagger").unwrap(), Host::default().stagger);
     }
 
     #[test]

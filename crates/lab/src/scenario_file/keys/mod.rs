@@ -229,6 +229,53 @@ pub(crate) const HOST: Section = Section {
             Means("they are preempted at once"),
             "vCPUs that are about to be preempted may finish their critical sections first.",
         ),
+        key(
+            "noise",
+            Table(&NOISE),
+            Means("an empty table"),
+            "What else the host does; every host does something.",
+        ),
+        key(
+            "stagger",
+            ANY,
+            Is("40ms"),
+            "Domains begin at random offsets below this, the first one at 0, and the vCPUs of each at \
+             random offsets after its first; tasks begin what they do periodically anywhere in its \
+             period. `0`: everything begins at once, and equal domains stay in step.",
+        ),
+    ],
+};
+
+pub(crate) const NOISE_PLACEMENTS: &[&str] = &["none", "per-cpu", "anywhere"];
+
+pub(crate) const NOISE: Section = Section {
+    heading: "[host.noise]",
+    doc: "Threads of the host, or a control domain, that wake at random, work for a moment and sleep \
+          again; the host's scheduler schedules them as it does vCPUs. `overspin measure noise` writes \
+          such a table for the machine at hand. Without it, the defaults hold.",
+    keys: &[
+        key(
+            "placement",
+            Choice(NOISE_PLACEMENTS),
+            Is("per-cpu"),
+            "`per-cpu`: a thread on each pCPU, which stays there. `anywhere`: the vCPUs of a control \
+             domain, which may run on any pCPU of their pool. `none`: no noise.",
+        ),
+        key("every", time(US, LONGEST / 45), Is("100ms"), "Mean sleep of a thread (exponential)."),
+        key(
+            "length",
+            time(NS, LONGEST / 45),
+            Is("50us"),
+            "Mean CPU time of a thread each time that it wakes (exponential).",
+        ),
+        key(
+            "vcpus",
+            integer(0, 65_536),
+            Is("0"),
+            "Threads in each pool with `anywhere`; 0 is as many as there are pCPUs.",
+        ),
+        key("cpus", Cpus, Means("all"), "Only on these pCPUs, such as \"0-3\"."),
+        key("weight", integer(1, 65_535), Is("256"), "Scheduler weight, as that of a domain."),
     ],
 };
 
@@ -487,6 +534,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &PAUSE_LOOP_EXITING,
     &HALT_POLLING,
     &PREEMPTION_NOTIFICATION,
+    &NOISE,
     &COSTS,
     &DOMAIN,
     &KERNEL,
