@@ -174,6 +174,13 @@ pub struct VcpuOutcome {
     pub ticks: u64,
     /// Times that it was interrupted because it spun (pause-loop exits).
     pub spin_exits: u64,
+    /// Part of `running` that the host spent on those: the exits, and its directed yields with their
+    /// waits for locks of run queues.
+    #[serde(default)]
+    pub exiting: Picos,
+    /// How many of them ended with a directed yield that the scheduler took.
+    #[serde(default)]
+    pub directed_yields: u64,
     /// Part of `running` that it held its pCPU although it had halted (halt polling).
     pub polling: Picos,
     /// What its waits for locks were spent on, those that it got.

@@ -157,12 +157,73 @@ pub struct PauseLoopExiting {
     pub shrink: u32,
     /// Longest window.
     pub max: Picos,
+    /// Whom the host tries in directed yields.
+    pub rules: DirectedYieldRules,
 }
 
 impl Default for PauseLoopExiting {
-    /// KVM on Intel since 2014, on a clock of 2 GHz: 4096 and 128 cycles, and 2^32 at most.
+    /// KVM on Intel today, on a clock of 2 GHz: 4096 and 128 cycles, and 2^32 at most.
     fn default() -> Self {
-        Self { window: 2048 * NS, gap: 64 * NS, grow: 2, shrink: 0, max: 2147 * MS }
+        Self {
+            window: 2048 * NS,
+            gap: 64 * NS,
+            grow: 2,
+            shrink: 0,
+            max: 2147 * MS,
+            rules: DirectedYieldRules::default(),
+        }
+    }
+}
+
+/// Whom KVM tries in a directed yield, by the year in which the rule came. Each adds to the one
+/// before.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum DirectedYieldRules {
+    /// Linux 2.6.39 to 3.5 (commit 217ece6129f2): every sibling that is neither in guest mode nor
+    /// asleep, in turn, until one takes it.
+    #[serde(rename = "2011")]
+    Y2011,
+    /// Linux 3.6 to 3.8 (06e48c510aa3): siblings that are in a pause-loop exit themselves are passed
+    /// over every other time.
+    #[serde(rename = "2012")]
+    Y2012,
+    /// Linux 3.9 (c45c528899c4: at most three refusals) and 3.10 (7bc7ae25b143: only those that were
+    /// preempted), to 4.13.
+    #[serde(rename = "2013")]
+    Y2013,
+    /// Linux 4.14 to 5.2 (199b5763d329, de63ad4cf497): if the spinner is in its kernel, only those
+    /// that were preempted in theirs.
+    #[serde(rename = "2017")]
+    Y2017,
+    /// Linux 5.3 to 5.12 (d73eb57b80b9, 046ddeed0461): those also that were woken and have not run
+    /// yet.
+    #[serde(rename = "2019")]
+    Y2019,
+    /// Linux 5.13 (52acd22faa1a) and later: those also that were preempted in user mode and have an
+    /// interrupt pending.
+    #[default]
+    #[serde(rename = "2021")]
+    Y2021,
+}
+
+impl DirectedYieldRules {
+    /// All, from the oldest.
+    pub const ALL: [Self; 6] =
+        [Self::Y2011, Self::Y2012, Self::Y2013, Self::Y2017, Self::Y2019, Self::Y2021];
+
+    /// The year, as scenarios write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Y2011 => "2011",
+            Self::Y2012 => "2012",
+            Self::Y2013 => "2013",
+            Self::Y2017 => "2017",
+            Self::Y2019 => "2019",
+            Self::Y2021 => "2021",
+        }
     }
 }
 
@@ -276,6 +337,11 @@ pub struct Costs {
     pub context_switch: Picos,
     /// Guest enters and leaves the hypervisor.
     pub hypercall: Picos,
+    /// Guest leaves the hypervisor and comes back because it spins (pause-loop exit), without what
+    /// the host does then.
+    pub pause_loop_exit: Picos,
+    /// The host tries a directed yield, from when it has the locks of both run queues.
+    pub yield_to: Picos,
     /// From sending an interprocessor interrupt to its arrival.
     pub ipi: Picos,
     /// Guest takes an interrupt (entry and exit).
@@ -297,6 +363,8 @@ impl Default for Costs {
             fence: 8 * NS,
             context_switch: 2 * US,
             hypercall: 500 * NS,
+            pause_loop_exit: 620 * NS,
+            yield_to: 500 * NS,
             ipi: US,
             interrupt: US,
             migration: 50 * US,

@@ -249,6 +249,11 @@ pub trait Scheduler: Debug + Send {
         false
     }
 
+    /// Whether it has directed yields at all: [`Self::yield_to`] may return true.
+    fn directs_yields(&self) -> bool {
+        false
+    }
+
     /// Chooses where `v` should be placed, within its hard affinity.
     fn pick(&mut self, cx: &mut Context<'_>, v: VcpuId) -> PcpuId;
 

@@ -149,6 +149,8 @@ fn costs(costs: &Costs) -> Result<(), SimError> {
         ("fence", costs.fence),
         ("context_switch", costs.context_switch),
         ("hypercall", costs.hypercall),
+        ("pause_loop_exit", costs.pause_loop_exit),
+        ("yield_to", costs.yield_to),
         ("ipi", costs.ipi),
         ("interrupt", costs.interrupt),
         ("migration", costs.migration),

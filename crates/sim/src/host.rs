@@ -35,6 +35,10 @@ pub(crate) struct Pcpu {
     pub busy: Cell<Picos>,
     pub switch_time: Cell<Picos>,
     pub switches: Cell<u64>,
+    /// Until when the lock of its run queue is taken; 0 in a host that makes no directed yields.
+    pub run_queue: Cell<Picos>,
+    /// When the scheduling pass that waits for that lock gets it.
+    pub turn: Cell<Picos>,
     /// Since when it has been busy; `Picos::MAX` if idle.
     pub busy_since: Cell<Picos>,
 }
@@ -175,6 +179,9 @@ impl World {
             p.again.set(true);
             return;
         }
+        if self.awaits_run_queue(pcpu) {
+            return;
+        }
         self.poll_yields(pcpu);
         if self.postpones(pcpu) {
             return;
@@ -209,6 +216,7 @@ impl World {
         let cost = if switch.next.is_some() { self.scenario.host.costs.context_switch } else { 0 };
         p.busy_since.set(if switch.next.is_some() { now } else { Picos::MAX });
         p.switching.set(true);
+        self.holds_run_queue(pcpu, cost);
         self.push(now + cost, Event::Switched { pcpu });
         self.adjust_core(pcpu);
     }

@@ -4,7 +4,8 @@
 //! Start reading at `execution.rs` (how code uses time: run-ahead, preemption), then `memory.rs` and
 //! `watchers.rs` (what a cache line costs, who spins on it), `engine.rs` (the loop), `host.rs` and
 //! `hypercalls.rs` (pCPUs, and what guests ask for) and `guest/` (the kernel in the guest). Options of
-//! the host have files of their own: `pause_loop.rs`, `halt_polling.rs`, `notification.rs`.
+//! the host have files of their own: `pause_loop.rs`, `directed_yield.rs`, `halt_polling.rs`,
+//! `notification.rs`.
 //! `attribution/` has what waits for locks are spent on.
 //!
 //! This crate needs `unsafe` for three things: following the pointer to the world of the running
@@ -16,6 +17,7 @@ mod attribution;
 mod boot;
 mod cell;
 mod check;
+mod directed_yield;
 mod engine;
 mod events;
 mod execution;

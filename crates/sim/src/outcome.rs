@@ -84,6 +84,8 @@ fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
                     migrations: v.migrations.get(),
                     ticks: v.ticks.get(),
                     spin_exits: v.pauses.exits.get(),
+                    exiting: v.pauses.exiting.get(),
+                    directed_yields: v.pauses.directed.get(),
                     windows: world.window_outcome(v),
                     // What the end of the run cuts short counts as far as it came.
                     polling: v.polling.get()

@@ -239,7 +239,13 @@ impl<'a> Reader<'a> {
 
     /// A name out of `known`.
     pub(crate) fn name(&self, name: &str, known: &[&'static str]) -> Result<String> {
-        let text = self.text(name)?.ok_or_else(|| self.missing(self.key(name)))?;
+        // `--set` and `[[vary]]` take a name that is a number for one.
+        let text = match self.node(name).map(|node| &node.value) {
+            Some(Value::Integer(Some(n))) if known.contains(&n.to_string().as_str()) => {
+                n.to_string()
+            }
+            _ => self.text(name)?.ok_or_else(|| self.missing(self.key(name)))?,
+        };
         if known.contains(&text.as_str()) {
             return Ok(text);
         }

@@ -1,5 +1,7 @@
 use super::*;
-use overspin_scenario::{Change, MS, NS, SEC, Setting, US, Workload};
+use overspin_scenario::{
+    Change, DirectedYieldRules, MS, NS, PauseLoopExiting, SEC, Setting, US, Workload,
+};
 use proptest::prelude::*;
 
 const GOOD: &str = r#"
@@ -75,6 +77,27 @@ fn overrides_reach_every_place() {
     let Workload::Kernbench(k) = &s.domains[0].workload else { panic!("kernbench") };
     assert_eq!(k.locks[0].every, 10 * US);
     assert_eq!(s.domains[1].affinity, vec![vec![0]]);
+}
+
+#[test]
+fn rules_of_directed_yields_are_years() {
+    let exits = |more: &[&str]| {
+        let sets: Vec<&str> = ["host.pause_loop_exiting={}"].iter().chain(more).copied().collect();
+        good(&sets).map(|s| s.host.pause_loop_exiting.unwrap())
+    };
+    let years = |ple: PauseLoopExiting| (ple.rules.name(), ple.grow);
+    assert_eq!(years(exits(&[]).unwrap()), ("2021", 2));
+    // Windows do not grow before Linux 3.18, unless the scenario says so.
+    let key = |value: &str| format!("host.pause_loop_exiting.{value}");
+    assert_eq!(years(exits(&[&key("rules=\"2013\"")]).unwrap()), ("2013", 1));
+    assert_eq!(years(exits(&[&key("rules=2013")]).unwrap()), ("2013", 1), "a number will do");
+    assert_eq!(years(exits(&[&key("rules=2012"), &key("grow=3")]).unwrap()), ("2012", 3));
+    assert_eq!(years(exits(&[&key("rules=2017")]).unwrap()), ("2017", 2));
+    let e = exits(&[&key("rules=\"2014\"")]).unwrap_err();
+    assert!(e.help.contains("2011, 2012, 2013, 2017, 2019, 2021"), "{}", e.help);
+    let listed: Vec<_> =
+        DirectedYieldRules::ALL.into_iter().map(DirectedYieldRules::name).collect();
+    assert_eq!(listed, super::keys::RULES);
 }
 
 #[test]

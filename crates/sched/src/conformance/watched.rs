@@ -107,6 +107,10 @@ impl Scheduler for Watched {
         self.call(cx, |s, cx| s.yield_to(cx, v, to))
     }
 
+    fn directs_yields(&self) -> bool {
+        self.inner.directs_yields()
+    }
+
     fn pick(&mut self, cx: &mut Context<'_>, v: VcpuId) -> PcpuId {
         let p = self.call(cx, |s, cx| s.pick(cx, v));
         self.ensure_allowed(cx, "pick", v, p);

@@ -223,6 +223,10 @@ impl<C: Class> Scheduler for Host<C> {
         true
     }
 
+    fn directs_yields(&self) -> bool {
+        true
+    }
+
     fn pick(&mut self, cx: &mut Context<'_>, v: VcpuId) -> PcpuId {
         self.select(cx, v, self.vcpus[v.index()].new)
     }

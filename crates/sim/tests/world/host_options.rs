@@ -2,8 +2,8 @@
 
 use crate::common::{crowd, domain, hog, host, lock_loop, near, run, scenario, tickless};
 use overspin_scenario::{
-    BurnWait, Costs, Domain, HaltPolling, Host, LockLoop, MS, NS, Outcome, PauseLoopExiting, Picos,
-    SEC, Scenario, US, Workload,
+    BurnWait, Costs, DirectedYieldRules, Distribution, Domain, HaltPolling, Host, LockLoop, MS, NS,
+    Outcome, PauseLoopExiting, Picos, SEC, Scenario, US, Workload,
 };
 
 fn exiting() -> Option<PauseLoopExiting> {
@@ -95,13 +95,128 @@ fn windows_double_at_each_exit() {
         exits(&run(&scenario(options, vec![guest], 3 * SEC), 1))
     };
     assert_eq!(exits_with(2, 2 * SEC), 18);
-    // Constant windows: an exit every 2.048 us and 0.5 us for the exit itself.
+    // Constant windows: an exit every 2.048 us and 0.62 us for the exit itself.
     let constant = exits_with(1, 2 * SEC);
-    let expected = SEC / (2048 * NS + 500 * NS);
+    let expected = SEC / (2048 * NS + 620 * NS);
     assert!(constant.abs_diff(expected) <= expected / 1000, "{constant} for {expected}");
     // At most 1 ms: after 9 exits the window is there, 1.05 ms have passed.
     let bounded = exits_with(2, MS);
     assert!((1005..=1009).contains(&bounded), "{bounded}");
+}
+
+/// Guests that march in no step: two with a lock each, on as many pCPUs as one of them has vCPUs, and
+/// one that wakes at random.
+fn out_of_step(ple: PauseLoopExiting, costs: Costs) -> Scenario {
+    let options =
+        Host { pause_loop_exiting: Some(ple), directed_yield: true, costs, ..host(4, "cfs") };
+    let guest = || tickless(4, "ticket", Workload::LockLoop(lock_loop(5 * US, 20 * US)));
+    let noise = BurnWait {
+        threads: 1,
+        burn: 50 * US,
+        burn_distribution: Distribution::Exponential,
+        wait: 5 * MS,
+        wait_distribution: Distribution::Exponential,
+        ..BurnWait::default()
+    };
+    let noise = tickless(1, "ticket", Workload::BurnWait(noise));
+    scenario(options, vec![guest(), guest(), noise], 200 * MS)
+}
+
+fn totals(outcome: &Outcome) -> [u64; 3] {
+    let vcpus = || outcome.domains.iter().flat_map(|d| &d.vcpus);
+    [
+        vcpus().map(|v| v.spin_exits).sum(),
+        vcpus().map(|v| v.directed_yields).sum(),
+        vcpus().map(|v| v.exiting).sum(),
+    ]
+}
+
+/// On a pCPU of its own a vCPU that spins finds nobody to yield to: each exit takes its cost, and
+/// nothing else.
+#[test]
+fn an_exit_costs_what_the_host_says() {
+    let ple = PauseLoopExiting { grow: 1, ..PauseLoopExiting::default() };
+    let costs = Costs { pause_loop_exit: 900 * NS, ..Costs::default() };
+    let options =
+        Host { pause_loop_exiting: Some(ple), directed_yield: true, costs, ..host(4, "cfs") };
+    let work = LockLoop { fixed: true, ..lock_loop(50 * US, 0) };
+    let guest = tickless(4, "ticket", Workload::LockLoop(work));
+    let outcome = run(&scenario(options, vec![guest], 20 * MS), 1);
+    let [exits, directed, exiting] = totals(&outcome);
+    // Three of four spin all the time: an exit every 2.948 us. Those that the hand-over cuts short are
+    // one in 17.
+    assert!(exits > 3 * 20 * MS / (2948 * NS) * 15 / 17, "{exits} exits");
+    assert_eq!(directed, 0);
+    // The end of the run cuts three of them short at most.
+    assert!(exiting <= exits * 900 * NS && exiting >= (exits - 3) * 900 * NS, "{exiting}");
+    let spinning = spinning(&outcome);
+    let running: Picos = outcome.domains[0].vcpus.iter().map(|v| v.running).sum();
+    assert!(spinning + exiting <= running, "time in the host is not spun");
+}
+
+/// Two queues are locked for each directed yield: `yield_to` and the exit are its least cost, and
+/// contention comes on top.
+#[test]
+fn a_directed_yield_waits_for_the_locks_of_two_run_queues() {
+    for rules in DirectedYieldRules::ALL {
+        let ple = PauseLoopExiting { rules, grow: 1, ..PauseLoopExiting::default() };
+        let costs = Costs { yield_to: US, ..Costs::default() };
+        let outcome = run(&out_of_step(ple, costs), 1);
+        let [exits, directed, exiting] = totals(&outcome);
+        assert!(directed > 0 && directed <= exits, "{rules:?}: {directed} of {exits}");
+        // Those under way at the end count as exits, and not yet as time: one a vCPU.
+        let least = (exits - 8) * 620 * NS + directed * US;
+        assert!(exiting > least, "{rules:?}: {exiting} of {least} at least");
+    }
+}
+
+/// A vCPU that yielded is in its exit until it runs again. Were that forgotten when it leaves its pCPU,
+/// nobody would ever be passed over, and the rules of 2011 and 2012 would boost the same vCPUs.
+#[test]
+fn spinners_off_their_pcpu_are_passed_over() {
+    let by = |rules| {
+        let ple = PauseLoopExiting { rules, grow: 1, ..PauseLoopExiting::default() };
+        run(&out_of_step(ple, Costs::default()), 1)
+    };
+    let (any, eligible) = (by(DirectedYieldRules::Y2011), by(DirectedYieldRules::Y2012));
+    assert_ne!(any.trace_hash, eligible.trace_hash);
+    let per_exit = |o: &Outcome| 1000 * totals(o)[1] / totals(o)[0];
+    assert!(per_exit(&any) > per_exit(&eligible), "{any:?} {eligible:?}");
+}
+
+#[test]
+fn runs_with_directed_yields_are_deterministic_and_cause_no_storm() {
+    for rules in DirectedYieldRules::ALL {
+        for yield_to in [0, 500 * NS, 20 * US] {
+            let ple = PauseLoopExiting { rules, ..PauseLoopExiting::default() };
+            let s = out_of_step(ple, Costs { yield_to, ..Costs::default() });
+            let outcome = run(&s, 7);
+            assert_eq!(outcome, run(&s, 7), "{rules:?}");
+            let exits = totals(&outcome)[0];
+            let vcpus = || outcome.domains.iter().flat_map(|d| &d.vcpus);
+            let dispatches: u64 = vcpus().map(|v| v.dispatches).sum();
+            let sections: u64 = outcome.domains.iter().map(|d| d.locks[0].acquisitions).sum();
+            // An exit is an event, with two more for each of three siblings that are tried and two
+            // for the end, and a pass on two pCPUs that may be put off; a dispatch is a pass, a
+            // switch, and an operation that goes on; a section is its own operations and looks at
+            // the lock by each of three waiters. Timers are the rest.
+            let most = 12 * exits + 8 * dispatches + 20 * sections + 10_000;
+            assert!(outcome.events < most, "{rules:?}: {} events, {exits} exits", outcome.events);
+        }
+    }
+}
+
+/// Without pause-loop exits their costs mean nothing, whatever else the host does.
+#[test]
+fn costs_of_exits_change_nothing_without_exits() {
+    for scheduler in ["credit", "cfs"] {
+        let with = |pause_loop_exit, yield_to| {
+            let costs = Costs { pause_loop_exit, yield_to, ..Costs::default() };
+            let options = Host { directed_yield: true, costs, ..host(2, scheduler) };
+            run(&queue_on(options), 1)
+        };
+        assert_eq!(with(620 * NS, 500 * NS), with(MS, 0), "{scheduler}");
+    }
 }
 
 #[test]

@@ -29,6 +29,8 @@ fn costs() -> Costs {
         fence: 0,
         context_switch: 0,
         hypercall: 500 * NS,
+        pause_loop_exit: 500 * NS,
+        yield_to: 0,
         ipi: 3 * US,
         interrupt: 7 * US,
         migration: 0,

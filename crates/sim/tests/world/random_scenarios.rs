@@ -4,8 +4,8 @@ use crate::attribution::{check_causes, check_outcome};
 use crate::common::{domain, host, kernbench, run, scenario, traced};
 use crate::conservation::{check_locks, check_scheduling, check_times};
 use overspin_scenario::{
-    BurnWait, Change, Costs, Distribution, Domain, Ending, Event, HaltPolling, Host, Kernel,
-    LockLoop, MS, NS, Noise, NoisePlacement, NotificationProtocol, NotifiedGuests,
+    BurnWait, Change, Costs, DirectedYieldRules, Distribution, Domain, Ending, Event, HaltPolling,
+    Host, Kernel, LockLoop, MS, NS, Noise, NoisePlacement, NotificationProtocol, NotifiedGuests,
     PauseLoopExiting, Pool, PreemptionNotification, Scenario, Settings, US, Workload,
 };
 use overspin_sim::SimError;
@@ -65,6 +65,8 @@ fn costs() -> impl Strategy<Value = Costs> {
                 fence,
                 context_switch: switch,
                 hypercall: call,
+                pause_loop_exit: call,
+                yield_to: switch,
                 ipi,
                 interrupt: irq,
                 migration: cold * 10,
@@ -84,6 +86,14 @@ fn notification() -> impl Strategy<Value = PreemptionNotification> {
             strikes,
             back_off,
         },
+    )
+}
+
+/// Pause-loop exits by the rules of some year, if any.
+fn exits() -> impl Strategy<Value = Option<PauseLoopExiting>> {
+    let rules = prop::sample::select(&DirectedYieldRules::ALL[..]);
+    prop::option::of(
+        rules.prop_map(|rules| PauseLoopExiting { rules, ..PauseLoopExiting::default() }),
     )
 }
 
@@ -107,7 +117,7 @@ fn any_host() -> impl Strategy<Value = Host> {
         (1..3_u32, 1..3_u32, 1..3_u32, 100..=1000_u32),
         prop::sample::select(schedulers),
         prop_oneof![Just(Costs::default()), costs()],
-        (any::<bool>(), any::<bool>(), any::<bool>(), prop::option::of(notification())),
+        (exits(), any::<bool>(), any::<bool>(), prop::option::of(notification())),
         (prop::option::of(noise()), prop_oneof![Just(0), Just(40 * MS)]),
     )
         .prop_map(
@@ -121,7 +131,7 @@ fn any_host() -> impl Strategy<Value = Host> {
                     threads,
                     smt_permille,
                     costs,
-                    pause_loop_exiting: options.0.then(PauseLoopExiting::default),
+                    pause_loop_exiting: options.0,
                     directed_yield: options.1,
                     halt_polling: options.2.then(HaltPolling::default),
                     preemption_notification: options.3,

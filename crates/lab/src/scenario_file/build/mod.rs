@@ -5,7 +5,7 @@ mod domain;
 mod event;
 mod pools;
 
-use super::keys::{NOISE_PLACEMENTS, NOTIFIED_GUESTS, PROTOCOLS, ROOT};
+use super::keys::{NOISE_PLACEMENTS, NOTIFIED_GUESTS, PROTOCOLS, ROOT, RULES};
 use super::quantity::format_time;
 use super::reader::Reader;
 use super::tree::{Document, Node};
@@ -13,8 +13,9 @@ use super::{ScenarioError, params};
 use crate::names;
 use domain::{cpu_list, domain};
 use overspin_scenario::{
-    Costs, Domain, Governor, HaltPolling, Host, Noise, NoisePlacement, NotificationProtocol,
-    NotifiedGuests, PauseLoopExiting, Picos, PreemptionNotification, Scenario,
+    Costs, DirectedYieldRules, Domain, Governor, HaltPolling, Host, Noise, NoisePlacement,
+    NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, PreemptionNotification,
+    Scenario,
 };
 use std::collections::BTreeSet;
 
@@ -137,8 +138,17 @@ fn noise(r: &Reader<'_>, pcpus: u32) -> Result<Option<Noise>> {
 fn pause_loop(r: &Reader<'_>) -> Result<PauseLoopExiting> {
     let (window, max) = (r.some_time("window")?, r.some_time("max")?);
     in_order(r, ("window", window), max)?;
-    let (grow, shrink) = (r.u32("grow")?, r.u32("shrink")?);
-    Ok(PauseLoopExiting { window, gap: r.some_time("gap")?, grow, shrink, max })
+    let name = r.name("rules", RULES)?;
+    let rules = DirectedYieldRules::ALL.into_iter().find(|rules| rules.name() == name);
+    let rules = rules.expect("all names are years of rules");
+    // Windows grow since 2014 (Linux 3.18, commit b4a2d31da812).
+    let grow = match r.node("grow").is_some() {
+        true => r.u32("grow")?,
+        false if rules <= DirectedYieldRules::Y2013 => 1,
+        false => 2,
+    };
+    let (gap, shrink) = (r.some_time("gap")?, r.u32("shrink")?);
+    Ok(PauseLoopExiting { window, gap, grow, shrink, max, rules })
 }
 
 fn halt_polling(r: &Reader<'_>) -> Result<HaltPolling> {
@@ -202,6 +212,8 @@ fn costs(r: &Reader<'_>) -> Result<Costs> {
         fence: r.some_time("fence")?,
         context_switch: r.some_time("context_switch")?,
         hypercall: r.some_time("hypercall")?,
+        pause_loop_exit: r.some_time("pause_loop_exit")?,
+        yield_to: r.some_time("yield_to")?,
         ipi: r.some_time("ipi")?,
         interrupt: r.some_time("interrupt")?,
         migration: r.some_time("migration")?,
@@ -240,12 +252,11 @@ mod tests {
         for section in super::super::keys::SECTIONS {
             for key in section.keys {
                 let Key { absent: Absent::Is(default), name, .. } = key else { continue };
-                let value =
-                    if default.parse::<u64>().is_ok() || matches!(*default, "true" | "false") {
-                        (*default).to_owned()
-                    } else {
-                        format!("{default:?}")
-                    };
+                use super::super::keys::Kind;
+                let value = match key.kind {
+                    Kind::Integer { .. } | Kind::Boolean => (*default).to_owned(),
+                    _ => format!("{default:?}"),
+                };
                 let document = Document::parse("default", &format!("{name} = {value}")).unwrap();
                 let r = Reader::open(&document, &document.root, String::new(), section).unwrap();
                 let fine = match key.kind {
