@@ -168,6 +168,7 @@ impl World {
         }
         v.ran.set(v.run_clock(self.now.get()));
         v.running.set(false);
+        self.discount_spinner(v);
     }
 
     /// Runs the code on `v` until it suspends in an operation.
