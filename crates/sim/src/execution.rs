@@ -27,7 +27,12 @@ impl World {
     /// Arms the operation of `vcpu` to end after `work` (at full speed) from now.
     #[inline]
     pub(crate) fn arm(&self, v: &Vcpu, op: Op, work: Picos) {
-        let end = self.now.get().saturating_add(v.stretch(work));
+        self.arm_until(v, op, self.now.get().saturating_add(v.stretch(work)));
+    }
+
+    /// Arms the operation of `v` to end at `end`.
+    #[inline(always)]
+    fn arm_until(&self, v: &Vcpu, op: Op, end: Picos) {
         v.op.set(op);
         v.op_end.set(end);
         if end != Picos::MAX {
@@ -94,8 +99,8 @@ impl World {
             self.run_ahead.set(self.run_ahead.get() + 1);
             return false;
         }
-        let v = self.cpu();
-        self.arm(v, Op::Step, end - self.now.get());
+        // A slow thread does not wait longer for a line.
+        self.arm_until(self.cpu(), Op::Step, end);
         self.suspend(Suspend::Operation);
         true
     }
