@@ -12,7 +12,6 @@
 //! is passed over every other time. If there is none, whoever it waits for is running, and it spins
 //! on; if the scheduler refuses all that are tried, a plain yield is left.
 
-use crate::events::Event;
 use crate::vcpu::{Op, Vcpu};
 use crate::world::World;
 use overspin_scenario::{PauseLoopExiting, Picos, Why};
@@ -119,7 +118,7 @@ impl World {
             let at = v.pauses.begin(now, ple.gap).saturating_add(v.pauses.window.get()).max(now);
             v.pauses.exit_at.set(at);
             if at < v.op_end.get() {
-                self.push(at, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
+                self.push_operation(v, at);
             }
         }
     }

@@ -110,6 +110,8 @@ pub(crate) struct Vcpu {
     /// How long it polls when it halts.
     pub poll_window: Cell<Picos>,
 
+    /// When it looks again at the line, and that event's turn, unless it is armed: see `look_again`.
+    pub look: Cell<(Picos, u64)>,
     pub pauses: Pauses,
     pub notified: Notified,
     /// While it polls, what for; and the time in all.
@@ -141,6 +143,7 @@ impl Vcpu {
             op_left: Cell::new(0),
             reason: Cell::new(Reason::Done),
             watch: Cell::new(None),
+            look: Cell::new((0, 0)),
             line: Cell::new(NONE),
             hit_armed: Cell::new(false),
             task: Cell::new(TaskRef::dangling()),

@@ -28,7 +28,7 @@ impl World {
             && let Some(line) = line
             && self.memory.spinning(line).get() > 0
         {
-            self.notify(line);
+            self.notify(line, suspended);
         }
         if suspended {
             self.take_interrupts();
@@ -39,13 +39,20 @@ impl World {
     /// A line was written: those who spin on it and now find their condition true will see that
     /// after the line has reached them, one after another. The others read it again too, and go on
     /// spinning.
-    fn notify(&self, line: usize) {
+    fn notify(&self, line: usize, suspended: bool) {
         let watchers = &*self.memory.watchers(line);
         // Those that run of the first `counted` in the list.
         let (mut position, mut counted) = (0, 0);
         for (at, v) in watchers.held() {
             let v = &self.vcpus[v as usize];
             if !v.running.get() || v.hit_armed.replace(true) {
+                continue;
+            }
+            let (look, turn) = v.look.get();
+            if look > self.now.get()
+                || look == self.now.get() && suspended && turn > self.turn.get()
+            {
+                self.arm_look(v);
                 continue;
             }
             position += self.running(&watchers.vcpus[counted..at]);
@@ -55,6 +62,34 @@ impl World {
         }
         let spinning = self.memory.spinning(line).get();
         self.memory.refetch(line, spinning.into(), self.now.get());
+    }
+
+    /// `v` goes on with a spin after it was off its pCPU: it reads the line again, and looks when it
+    /// has it.
+    ///
+    /// Most such looks find nothing. So the look is an event only if the condition holds already, or
+    /// from when a write makes it hold (see `notify`); then it comes in the turn that it takes here.
+    /// One that is no event has no effect but its read of the line. One that would have another
+    /// effect, since the spin ends or exits by then, is an event at once, and so is one at a cell of
+    /// which no write is told.
+    pub(crate) fn look_again(&self, v: &Vcpu) {
+        let line = (v.line.get() != NONE).then_some(v.line.get() as usize);
+        let sees = self.memory.access(line, v.pcpu.get(), Access::Load, self.now.get());
+        let event = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
+        v.look.set((sees, self.events.borrow_mut().turn(event)));
+        let ends = sees >= v.op_end.get() || v.pauses.exit_due(sees);
+        let is_event = ends || line.is_none() || self.holds(v);
+        v.hit_armed.set(is_event);
+        if is_event {
+            self.arm_look(v);
+        }
+    }
+
+    fn arm_look(&self, v: &Vcpu) {
+        let (at, turn) = v.look.get();
+        let event = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
+        self.events.borrow_mut().push_in_turn(at, turn, event);
+        self.horizon.set(self.horizon.get().min(at));
     }
 
     /// How many of these vCPUs are on a pCPU.
@@ -136,6 +171,7 @@ impl World {
 
     fn unwatch(&self, v: &Vcpu) {
         v.hit_armed.set(false);
+        v.look.set((0, 0));
         v.watch.set(None);
         let line = v.line.get();
         if line == NONE {
