@@ -72,7 +72,7 @@ impl<A: AtomicCell> AtomicCell for Yielding<A> {
 
     fn spin_until(
         &self,
-        until: impl Fn(A::Value) -> bool,
+        until: impl Fn(A::Value) -> bool + Copy,
         budget: Budget,
     ) -> Result<A::Value, A::Value> {
         if let Budget::Iterations(_) = budget {

@@ -65,7 +65,7 @@ pub trait AtomicCell: Debug {
     /// The last value seen, if the budget ran out.
     fn spin_until(
         &self,
-        until: impl Fn(Self::Value) -> bool,
+        until: impl Fn(Self::Value) -> bool + Copy,
         budget: Budget,
     ) -> Result<Self::Value, Self::Value>;
     /// [`spin_until`](AtomicCell::spin_until) with a budget that lasts over several calls: at most
@@ -79,7 +79,7 @@ pub trait AtomicCell: Debug {
     /// The last value seen, if nothing is left.
     fn spin_until_within(
         &self,
-        until: impl Fn(Self::Value) -> bool,
+        until: impl Fn(Self::Value) -> bool + Copy,
         left: &mut u32,
     ) -> Result<Self::Value, Self::Value> {
         let used = Cell::new(0u32);

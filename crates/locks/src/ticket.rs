@@ -165,7 +165,7 @@ impl<P: Platform, C: AtomicCell<Value: TicketWord>> RawLock<P> for TicketLock<P,
         let mine = found.tail();
         if found.head() != mine {
             // `spin_until` acquires: pairs with the release that serves `mine`.
-            let _ = self.word.spin_until(|word| word.head() == mine, Budget::Forever);
+            let _ = self.word.spin_until(move |word| word.head() == mine, Budget::Forever);
         }
         mine
     }

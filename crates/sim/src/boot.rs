@@ -46,6 +46,8 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
     Ok(World {
         now: Cell::new(0),
         horizon: Cell::new(0),
+        turn: Cell::new(0),
+        postponed: RefCell::default(),
         current: Cell::new(0),
         yielder: Cell::new(std::ptr::null()),
         memory: Memory::new(host, lines),

@@ -1,7 +1,8 @@
 //! The simulated [`Platform`]: cells that cost time, and the CPU operations of a guest.
 
 use crate::memory::Access;
-use crate::vcpu::{Op, Watch};
+use crate::vcpu::Op;
+use crate::watchers::Watch;
 use crate::world::world;
 use overspin_locks::{AtomicCell, Budget, CpuId, Platform};
 use overspin_scenario::{NS, Picos};
@@ -34,20 +35,6 @@ impl<T> Deref for SimSlots<T> {
     fn deref(&self) -> &[T] {
         self.0
     }
-}
-
-/// What a spin waits for: lives in the frame of `spin_until`.
-struct Condition<'a, T, F> {
-    cell: &'a Cell<T>,
-    until: &'a F,
-}
-
-/// # Safety
-/// `data` must point to a live `Condition<T, F>`.
-unsafe fn holds<T: Copy, F: Fn(T) -> bool>(data: *const ()) -> bool {
-    // SAFETY: promised by the caller.
-    let condition = unsafe { &*data.cast::<Condition<'_, T, F>>() };
-    (condition.until)(condition.cell.get())
 }
 
 macro_rules! sim_cell {
@@ -96,7 +83,7 @@ macro_rules! sim_cell {
             }
             #[inline(always)]
             fn spin_until(
-                &self, until: impl Fn($int) -> bool, budget: Budget,
+                &self, until: impl Fn($int) -> bool + Copy, budget: Budget,
             ) -> Result<$int, $int> {
                 let mut time = match budget {
                     Budget::Forever => Picos::MAX,
@@ -106,7 +93,7 @@ macro_rules! sim_cell {
             }
             #[inline(always)]
             fn spin_until_within(
-                &self, until: impl Fn($int) -> bool, left: &mut u32,
+                &self, until: impl Fn($int) -> bool + Copy, left: &mut u32,
             ) -> Result<$int, $int> {
                 let mut time = Picos::from(*left).saturating_mul(iteration());
                 let result = self.spin_for(until, &mut time);
@@ -123,7 +110,7 @@ macro_rules! sim_cell {
             /// off `time`.
             #[inline(always)]
             fn spin_for(
-                &self, until: impl Fn($int) -> bool, time: &mut Picos,
+                &self, until: impl Fn($int) -> bool + Copy, time: &mut Picos,
             ) -> Result<$int, $int> {
                 // If the condition does not hold, the first look is part of the watching, which
                 // the line's next writer pays for; only a look that ends the wait is charged here.
@@ -135,11 +122,7 @@ macro_rules! sim_cell {
                     }
                 }
                 let world = world();
-                let condition = Condition { cell: &self.0, until: &until };
-                let watch = Watch {
-                    data: std::ptr::from_ref(&condition).cast(),
-                    holds: holds_of(&until),
-                };
+                let watch = Watch::new(&self.0, &until);
                 let line = world.memory.line_of(&self.0);
                 while *time > 0 {
                     let hit = world.spin(line, watch, time);
@@ -161,11 +144,6 @@ macro_rules! sim_cell {
 /// Time of one iteration of a spin loop.
 fn iteration() -> Picos {
     world().scenario.host.costs.spin_iteration
-}
-
-/// The checker for a condition type, named by an example of its closure.
-fn holds_of<T: Copy, F: Fn(T) -> bool>(_: &F) -> unsafe fn(*const ()) -> bool {
-    holds::<T, F>
 }
 
 sim_cell!(u8, u16, u32, usize);

@@ -31,13 +31,16 @@ impl World {
         self.push(WATCHDOG, Event::Watchdog);
         self.start_governor();
         loop {
+            self.push_postponed();
             let (at, event) = {
                 let mut events = self.events.borrow_mut();
                 if events.new_day() && self.foresight.is_some() {
                     foresight::new_day(self, events.today());
                 }
-                let Some((at, event)) = events.pop() else { return Stop::Deadlock };
-                self.horizon.set(events.next_time());
+                let Some((at, turn, event)) = events.pop() else { return Stop::Deadlock };
+                self.turn.set(turn);
+                let nothing_postponed = self.postponed.borrow().is_empty();
+                self.horizon.set(if nothing_postponed { events.next_time() } else { at });
                 (at, event)
             };
             debug_assert!(at >= self.now.get(), "time runs forward");

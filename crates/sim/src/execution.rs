@@ -11,6 +11,13 @@
 //! invalidated by bumping the epoch; what remained of the operation is kept and armed again at the
 //! next dispatch. So preemption can hit between any two memory operations, as on hardware.
 //!
+//! # Postponed operations
+//! A vCPU that yields or exits asks for a scheduling pass at the same instant, and the pass will most
+//! likely take back what the vCPU begins until then. So an operation that begins while something
+//! else is due at the same instant is put into the queue when nothing is due at that instant any more,
+//! if nobody has taken it back by then. It has the turn that it would have had at once (see
+//! `EventQueue::turn`), and nobody runs ahead meanwhile, so that the order of events is the same.
+//!
 //! # Inlining
 //! A switch between coroutines leaves the processor's return predictor with the other coroutine's
 //! callers, so every `ret` that follows is mispredicted, one for each frame between the suspension
@@ -18,20 +25,72 @@
 //! Everything from a lock's memory operation down to the suspension is therefore `inline(always)`.
 
 use crate::events::Event;
-use crate::memory::{Access, NONE};
 use crate::vcpu::{Op, Reason, Vcpu};
 use crate::world::{Suspend, World};
 use overspin_scenario::Picos;
+
+/// An operation's event that is not in the queue yet.
+#[derive(Debug)]
+pub(crate) struct Postponed {
+    at: Picos,
+    turn: u64,
+    event: Event,
+}
 
 impl World {
     /// Arms the operation of `vcpu` to end after `work` (at full speed) from now.
     #[inline]
     pub(crate) fn arm(&self, v: &Vcpu, op: Op, work: Picos) {
-        let end = self.now.get().saturating_add(v.stretch(work));
+        self.arm_until(v, op, self.now.get().saturating_add(v.stretch(work)));
+    }
+
+    /// Arms the operation of `v` to end at `end`.
+    #[inline(always)]
+    fn arm_until(&self, v: &Vcpu, op: Op, end: Picos) {
         v.op.set(op);
         v.op_end.set(end);
         if end != Picos::MAX {
-            self.push(end, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
+            self.push_operation(v, end);
+        }
+    }
+
+    /// The operation that `v` is in ends at `at`, or has it look up then.
+    #[inline(always)]
+    pub(crate) fn push_operation(&self, v: &Vcpu, at: Picos) {
+        let event = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
+        if self.now.get() < self.horizon.get() || at == self.now.get() {
+            self.push(at, event);
+        } else {
+            self.postpone(at, event);
+        }
+    }
+
+    #[inline(never)]
+    fn postpone(&self, at: Picos, event: Event) {
+        let turn = self.events.borrow_mut().turn(event);
+        self.postponed.borrow_mut().push(Postponed { at, turn, event });
+    }
+
+    /// Puts what was postponed into the queue if nothing more is due now, but for what was taken
+    /// back meanwhile.
+    #[inline]
+    pub(crate) fn push_postponed(&self) {
+        if !self.postponed.borrow().is_empty() {
+            self.push_all_postponed();
+        }
+    }
+
+    #[inline(never)]
+    fn push_all_postponed(&self) {
+        let mut events = self.events.borrow_mut();
+        if events.next_time() <= self.now.get() {
+            return;
+        }
+        for Postponed { at, turn, event } in self.postponed.borrow_mut().drain(..) {
+            let Event::Operation { vcpu, epoch } = event else { unreachable!("no other kinds") };
+            if self.vcpus[vcpu as usize].epoch.get() == epoch {
+                events.push_in_turn(at, turn, event);
+            }
         }
     }
 
@@ -70,6 +129,9 @@ impl World {
         let mut left = work;
         loop {
             let v = self.cpu();
+            if left == 0 && self.nothing_comes_before(v) {
+                break;
+            }
             self.arm(v, Op::Burn, left);
             self.suspend(Suspend::Operation);
             let v = self.cpu();
@@ -86,6 +148,12 @@ impl World {
         self.take_interrupts();
     }
 
+    /// Whether an operation of `v` that takes no time would end before anything else happens.
+    fn nothing_comes_before(&self, v: &Vcpu) -> bool {
+        let end = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
+        self.events.borrow().would_be_next(self.now.get(), end)
+    }
+
     /// Uses time that interrupts cannot split, until `end`.
     #[inline(always)]
     pub(crate) fn step_until(&self, end: Picos) -> bool {
@@ -94,8 +162,8 @@ impl World {
             self.run_ahead.set(self.run_ahead.get() + 1);
             return false;
         }
-        let v = self.cpu();
-        self.arm(v, Op::Step, end - self.now.get());
+        // A slow thread does not wait longer for a line.
+        self.arm_until(self.cpu(), Op::Step, end);
         self.suspend(Suspend::Operation);
         true
     }
@@ -150,12 +218,8 @@ impl World {
             }
             Op::Burn | Op::Step => self.arm(v, v.op.get(), v.op_left.get()),
             Op::Spin => {
-                // A descheduled spinner looks again when it next runs.
                 self.arm_spin(v, v.op_left.get());
-                let line = (v.line.get() != NONE).then_some(v.line.get() as usize);
-                let sees = self.memory.access(line, v.pcpu.get(), Access::Load, self.now.get());
-                v.hit_armed.set(true);
-                self.push(sees, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
+                self.look_again(v);
             }
         }
     }
@@ -165,9 +229,11 @@ impl World {
         if let Op::Burn | Op::Step | Op::Spin = v.op.get() {
             self.disarm(v);
             v.hit_armed.set(false);
+            v.look.set((0, 0));
         }
         v.ran.set(v.run_clock(self.now.get()));
         v.running.set(false);
+        self.discount_spinner(v);
     }
 
     /// Runs the code on `v` until it suspends in an operation.

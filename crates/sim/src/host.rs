@@ -247,6 +247,7 @@ impl World {
         }
         self.reset_window(v);
         v.running.set(true);
+        self.count_spinner(v);
         v.since.set(self.now.get());
         // Who slept finds out for itself, in `block`.
         if v.doing.get() == Doing::Wants {

@@ -14,9 +14,10 @@
 //! A read-modify-write costs the atomic's extra on top.
 
 use crate::foresight::touch;
+use crate::watchers::Watch;
 use overspin_scenario::{Costs, Host, Picos};
 use std::alloc::Layout;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::fmt;
 
 /// Bytes of a cache line.
@@ -41,9 +42,18 @@ struct Line {
     /// Some other pCPU than the owner may hold a copy.
     shared: Cell<bool>,
     busy_until: Cell<Picos>,
-    /// First and last of the vCPUs that spin on this line, in order of arrival.
-    first: Cell<u32>,
-    last: Cell<u32>,
+    /// vCPUs that spin on this line and are on a pCPU.
+    spinning: Cell<u32>,
+    /// Its list of spinners, made with the first one; `NONE` before.
+    list: Cell<u32>,
+}
+
+/// The vCPUs that spin on one line, in order of arrival.
+#[derive(Debug, Default)]
+pub(crate) struct Watchers {
+    pub vcpus: Vec<u32>,
+    /// What each of them waits for. By itself, since a write looks at all of these and at few vCPUs.
+    pub watches: Vec<Watch>,
 }
 
 /// The arena and the state of its lines.
@@ -52,6 +62,7 @@ pub(crate) struct Memory {
     layout: Layout,
     used: Cell<usize>,
     lines: Vec<Line>,
+    lists: RefCell<Vec<Watchers>>,
     /// One bit per line and pCPU; `words` words a line.
     sharers: Vec<Cell<u64>>,
     words: usize,
@@ -92,10 +103,11 @@ impl Memory {
                     owner: Cell::new(NONE),
                     shared: Cell::new(false),
                     busy_until: Cell::new(0),
-                    first: Cell::new(NONE),
-                    last: Cell::new(NONE),
+                    spinning: Cell::new(0),
+                    list: Cell::new(NONE),
                 })
                 .collect(),
+            lists: RefCell::default(),
             sharers: vec![Cell::new(0); lines * words],
             words,
             places: (0..host.pcpus())
@@ -250,15 +262,22 @@ impl Memory {
         end
     }
 
-    /// First of the vCPUs that spin on the line.
+    /// How many vCPUs spin on the line that are on a pCPU.
     #[inline]
-    pub(crate) fn first_watcher(&self, line: usize) -> u32 {
-        self.lines[line].first.get()
+    pub(crate) fn spinning(&self, line: usize) -> &Cell<u32> {
+        &self.lines[line].spinning
     }
 
-    /// The ends of the line's list of spinners.
-    pub(crate) fn watchers(&self, line: usize) -> (&Cell<u32>, &Cell<u32>) {
-        (&self.lines[line].first, &self.lines[line].last)
+    /// The line's list of spinners.
+    pub(crate) fn watchers(&self, line: usize) -> RefMut<'_, Watchers> {
+        RefMut::map(self.lists.borrow_mut(), |lists| {
+            let list = &self.lines[line].list;
+            if list.get() == NONE {
+                list.set(lists.len() as u32);
+                lists.push(Watchers::default());
+            }
+            &mut lists[list.get() as usize]
+        })
     }
 
     /// `spinners` vCPUs read the line again after a write that ended at `now`: it is shared with

@@ -9,7 +9,6 @@
 //! The host then lets others run: by a plain yield, as Xen does, or with a directed yield as KVM does
 //! (`directed_yield.rs`). If KVM finds nobody, the guest spins on.
 
-use crate::events::Event;
 use crate::vcpu::{Op, Vcpu};
 use crate::world::World;
 use overspin_scenario::{PauseLoopExiting, Picos, Why};
@@ -107,7 +106,7 @@ impl World {
             let at = v.pauses.begin(now, ple.gap).saturating_add(v.pauses.window.get()).max(now);
             v.pauses.exit_at.set(at);
             if at < v.op_end.get() {
-                self.push(at, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
+                self.push_operation(v, at);
             }
         }
     }

@@ -6,6 +6,7 @@ use crate::guest::TaskRef;
 use crate::memory::NONE;
 use crate::notification::Notified;
 use crate::pause_loop::Pauses;
+use crate::watchers::Watch;
 use overspin_scenario::{Picos, Why};
 use std::cell::Cell;
 
@@ -46,13 +47,6 @@ pub(crate) const IRQ_TIMER: u32 = 1;
 pub(crate) const IRQ_RESCHED: u32 = 2;
 pub(crate) const IRQ_NOTIFY: u32 = 4;
 pub(crate) const IRQ_DISK: u32 = 8;
-
-/// What a vCPU spins on. The pointers are to the suspended coroutine's stack.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Watch {
-    pub data: *const (),
-    pub holds: unsafe fn(*const ()) -> bool,
-}
 
 /// A virtual CPU.
 ///
@@ -108,10 +102,8 @@ pub(crate) struct Vcpu {
     /// Its innermost wait for a lock, `NONE` if it waits for none.
     pub wait: Cell<u32>,
 
-    /// Line that it spins on, with its place in the list of spinners.
+    /// Line that it spins on, in whose list it is; `NONE` if it is in none.
     pub line: Cell<u32>,
-    pub next: Cell<u32>,
-    pub prev: Cell<u32>,
     pub watch: Cell<Option<Watch>>,
     pub spinning: Cell<Picos>,
     pub dispatches: Cell<u64>,
@@ -120,6 +112,8 @@ pub(crate) struct Vcpu {
     /// How long it polls when it halts.
     pub poll_window: Cell<Picos>,
 
+    /// When it looks again at the line, and that event's turn, unless it is armed: see `look_again`.
+    pub look: Cell<(Picos, u64)>,
     pub pauses: Pauses,
     pub notified: Notified,
     /// While it polls, what for; and the time in all.
@@ -151,9 +145,8 @@ impl Vcpu {
             op_left: Cell::new(0),
             reason: Cell::new(Reason::Done),
             watch: Cell::new(None),
+            look: Cell::new((0, 0)),
             line: Cell::new(NONE),
-            next: Cell::new(NONE),
-            prev: Cell::new(NONE),
             hit_armed: Cell::new(false),
             is_noise: false,
             task: Cell::new(TaskRef::dangling()),

@@ -6,10 +6,14 @@
 //! line has changes that matter, not as many as the processor would have done iterations.
 
 use crate::events::Event;
-use crate::memory::{Access, NONE};
-use crate::vcpu::{Reason, Vcpu, Watch};
+use crate::memory::{Access, NONE, Watchers};
+use crate::vcpu::{Reason, Vcpu};
 use crate::world::{Suspend, World};
 use overspin_scenario::{Picos, TraceEvent};
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::ptr::{fn_addr_eq, from_ref};
+use std::{iter, slice};
 
 impl World {
     /// Performs a memory operation on `cell`: charges it, applies `apply` at the moment when it
@@ -22,9 +26,9 @@ impl World {
         let result = apply(cell);
         if access != Access::Load
             && let Some(line) = line
-            && self.memory.first_watcher(line) != NONE
+            && self.memory.spinning(line).get() > 0
         {
-            self.notify(line);
+            self.notify(line, suspended);
         }
         if suspended {
             self.take_interrupts();
@@ -35,34 +39,67 @@ impl World {
     /// A line was written: those who spin on it and now find their condition true will see that
     /// after the line has reached them, one after another. The others read it again too, and go on
     /// spinning.
-    fn notify(&self, line: usize) {
-        let writer = self.cpu().id;
-        let mut position = 0;
-        let mut id = self.memory.first_watcher(line);
-        while id != NONE {
-            let v = &self.vcpus[id as usize];
-            id = v.next.get();
-            if v.id == writer || !v.running.get() {
+    fn notify(&self, line: usize, suspended: bool) {
+        let watchers = &*self.memory.watchers(line);
+        // Those that run of the first `counted` in the list.
+        let (mut position, mut counted) = (0, 0);
+        for (at, v) in watchers.held() {
+            let v = &self.vcpus[v as usize];
+            if !v.running.get() || v.hit_armed.replace(true) {
                 continue;
             }
-            if !v.hit_armed.get() && self.holds(v) {
-                v.hit_armed.set(true);
-                let sees = self.memory.served(line, v.pcpu.get(), position, self.now.get());
-                self.push(sees, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
+            let (look, turn) = v.look.get();
+            if look > self.now.get()
+                || look == self.now.get() && suspended && turn > self.turn.get()
+            {
+                self.arm_look(v);
+                continue;
             }
-            position += 1;
+            position += self.running(&watchers.vcpus[counted..at]);
+            counted = at;
+            let sees = self.memory.served(line, v.pcpu.get(), position, self.now.get());
+            self.push(sees, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
         }
-        if position > 0 {
-            self.memory.refetch(line, position, self.now.get());
+        let spinning = self.memory.spinning(line).get();
+        self.memory.refetch(line, spinning.into(), self.now.get());
+    }
+
+    /// `v` goes on with a spin after it was off its pCPU: it reads the line again, and looks when it
+    /// has it.
+    ///
+    /// Most such looks find nothing. So the look is an event only if the condition holds already, or
+    /// from when a write makes it hold (see `notify`); then it comes in the turn that it takes here.
+    /// One that is no event has no effect but its read of the line. One that would have another
+    /// effect, since the spin ends or exits by then, is an event at once, and so is one at a cell of
+    /// which no write is told.
+    pub(crate) fn look_again(&self, v: &Vcpu) {
+        let line = (v.line.get() != NONE).then_some(v.line.get() as usize);
+        let sees = self.memory.access(line, v.pcpu.get(), Access::Load, self.now.get());
+        let event = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
+        v.look.set((sees, self.events.borrow_mut().turn(event)));
+        let ends = sees >= v.op_end.get() || v.pauses.exit_due(sees);
+        let is_event = ends || line.is_none() || self.holds(v);
+        v.hit_armed.set(is_event);
+        if is_event {
+            self.arm_look(v);
         }
+    }
+
+    fn arm_look(&self, v: &Vcpu) {
+        let (at, turn) = v.look.get();
+        let event = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
+        self.events.borrow_mut().push_in_turn(at, turn, event);
+        self.horizon.set(self.horizon.get().min(at));
+    }
+
+    /// How many of these vCPUs are on a pCPU.
+    fn running(&self, vcpus: &[u32]) -> u64 {
+        vcpus.iter().filter(|v| self.vcpus[**v as usize].running.get()).count() as u64
     }
 
     /// Whether what `v` spins on satisfies its condition now.
     pub(crate) fn holds(&self, v: &Vcpu) -> bool {
-        let watch = v.watch.get().expect("a spinning vCPU watches something");
-        // SAFETY: `data` points into the frame of `spin` on the suspended coroutine's stack, which
-        // stays until the watch is removed.
-        unsafe { (watch.holds)(watch.data) }
+        v.watch.get().expect("a spinning vCPU watches something").holds()
     }
 
     /// Spins on `line` until the watch's condition holds or `left` of CPU time is gone, and takes
@@ -72,8 +109,7 @@ impl World {
         self.begin_wait();
         loop {
             let v = self.cpu();
-            v.watch.set(Some(watch));
-            self.watch(v, line);
+            self.watch(v, watch, line);
             let spun_since = v.run_clock(self.now.get());
             self.arm_spin(v, *left);
             self.suspend(Suspend::Operation);
@@ -81,7 +117,6 @@ impl World {
             let v = self.cpu();
             self.unwatch(v);
             v.pauses.end(self.now.get());
-            v.watch.set(None);
             v.spinning.set(v.spinning.get() + v.run_clock(self.now.get()) - spun_since);
             match v.reason.get() {
                 Reason::Hit => {
@@ -102,8 +137,7 @@ impl World {
                         self.pause_loop_exit();
                     }
                     self.take_interrupts();
-                    // SAFETY: the watch is the caller's own, alive in its frame.
-                    if unsafe { (watch.holds)(watch.data) } {
+                    if watch.holds() {
                         return true;
                     }
                 }
@@ -125,35 +159,130 @@ impl World {
         }
     }
 
-    fn watch(&self, v: &Vcpu, line: Option<usize>) {
+    fn watch(&self, v: &Vcpu, watch: Watch, line: Option<usize>) {
+        v.watch.set(Some(watch));
         let Some(line) = line else { return };
-        let (first, last) = self.memory.watchers(line);
         v.line.set(line as u32);
-        v.prev.set(last.get());
-        v.next.set(NONE);
-        if last.get() == NONE {
-            first.set(v.id);
-        } else {
-            self.vcpus[last.get() as usize].next.set(v.id);
-        }
-        last.set(v.id);
+        let mut watchers = self.memory.watchers(line);
+        watchers.vcpus.push(v.id);
+        watchers.watches.push(watch);
+        self.count_spinner(v);
     }
 
     fn unwatch(&self, v: &Vcpu) {
-        let line = v.line.get();
         v.hit_armed.set(false);
+        v.look.set((0, 0));
+        v.watch.set(None);
+        let line = v.line.get();
         if line == NONE {
             return;
         }
-        let (first, last) = self.memory.watchers(line as usize);
-        match v.prev.get() {
-            NONE => first.set(v.next.get()),
-            p => self.vcpus[p as usize].next.set(v.next.get()),
-        }
-        match v.next.get() {
-            NONE => last.set(v.prev.get()),
-            n => self.vcpus[n as usize].prev.set(v.prev.get()),
-        }
+        self.discount_spinner(v);
         v.line.set(NONE);
+        let mut watchers = self.memory.watchers(line as usize);
+        let at = watchers.vcpus.iter().position(|other| *other == v.id).expect("it is in the list");
+        watchers.vcpus.remove(at);
+        watchers.watches.remove(at);
+    }
+
+    /// `v` spins on a line from now on, or goes on with that.
+    pub(crate) fn count_spinner(&self, v: &Vcpu) {
+        if v.line.get() != NONE {
+            let spinning = self.memory.spinning(v.line.get() as usize);
+            spinning.set(spinning.get() + 1);
+        }
+    }
+
+    /// `v`, if it spins on a line, does so no more, or leaves its pCPU.
+    pub(crate) fn discount_spinner(&self, v: &Vcpu) {
+        if v.line.get() != NONE {
+            let spinning = self.memory.spinning(v.line.get() as usize);
+            spinning.set(spinning.get() - 1);
+        }
+    }
+}
+
+/// What a vCPU spins on: a cell and a condition of its value.
+///
+/// The condition is here and not on the stack of the coroutine, if it is small: stacks begin at the
+/// same place of their pages, so that those of more than a few spinners are never in the processor's
+/// first-level cache at one time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch {
+    cell: *const (),
+    /// The condition itself if it [`fits`], else a pointer to it.
+    until: MaybeUninit<*const ()>,
+    /// [`first_held`] for its types. What it returns for an empty list does not matter.
+    first_held: unsafe fn(&[Watch]) -> usize,
+}
+
+/// Whether a condition is kept in its watch.
+const fn fits<F>() -> bool {
+    size_of::<F>() <= size_of::<*const ()>() && align_of::<F>() <= align_of::<*const ()>()
+}
+
+/// The first of some watches whose condition holds, or whose types may be others than those of the
+/// first; their number if there is none. All at once, because a call for each takes several times as
+/// long as the conditions do.
+///
+/// # Safety
+/// The first must be made from a `Cell<T>` and an `F` that are alive, and so all that have its
+/// `first_held`.
+unsafe fn first_held<T: Copy, F: Fn(T) -> bool + Copy>(watches: &[Watch]) -> usize {
+    let Some(Watch { first_held: this, .. }) = watches.first() else { return 0 };
+    let found = watches.iter().position(|watch| {
+        // Equal addresses mean equal code. One function may have several, which does no harm.
+        if !fn_addr_eq(watch.first_held, *this) {
+            return true;
+        }
+        let until = if fits::<F>() {
+            watch.until.as_ptr().cast::<F>()
+        } else {
+            // SAFETY: `Watch::new` wrote a pointer.
+            unsafe { watch.until.assume_init() }.cast::<F>()
+        };
+        // SAFETY: promised by the caller.
+        let (cell, until) = unsafe { (&*watch.cell.cast::<Cell<T>>(), &*until) };
+        until(cell.get())
+    });
+    found.unwrap_or(watches.len())
+}
+
+impl Watch {
+    /// Must not be used after `cell` or `until` is gone.
+    pub(crate) fn new<T: Copy, F: Fn(T) -> bool + Copy>(cell: &Cell<T>, until: &F) -> Self {
+        let mut kept = MaybeUninit::new(from_ref(until).cast::<()>());
+        if fits::<F>() {
+            // SAFETY: it has room for it, as `fits` says.
+            unsafe { kept.as_mut_ptr().cast::<F>().write(*until) };
+        }
+        Self { cell: from_ref(cell).cast(), until: kept, first_held: first_held::<T, F> }
+    }
+
+    fn holds(&self) -> bool {
+        // SAFETY: cell and condition are those of `spin_for` on a coroutine's stack: that of the
+        // caller, or a suspended one, which stays until the watch is removed.
+        unsafe { (self.first_held)(slice::from_ref(self)) == 0 }
+    }
+}
+
+impl Watchers {
+    /// Those whose condition holds, in order of arrival, with their places in the list.
+    fn held(&self) -> impl Iterator<Item = (usize, u32)> {
+        let mut next = 0;
+        iter::from_fn(move || {
+            while next < self.watches.len() {
+                let rest = &self.watches[next..];
+                let first_held = rest[0].first_held;
+                // SAFETY: as in `Watch::holds`.
+                next += unsafe { first_held(rest) };
+                // Otherwise another `first_held` goes on from there.
+                if self.watches.get(next).is_some_and(|w| fn_addr_eq(w.first_held, first_held)) {
+                    next += 1;
+                    return Some((next - 1, self.vcpus[next - 1]));
+                }
+            }
+            None
+        })
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::attribution::Attribution;
 use crate::events::{Event, Timer};
+use crate::execution::Postponed;
 use crate::foresight::Foresight;
 use crate::guest::Guest;
 use crate::host::Pcpu;
@@ -35,6 +36,10 @@ pub(crate) struct World {
     pub now: Cell<Picos>,
     /// Time of the next pending event.
     pub horizon: Cell<Picos>,
+    /// The turn of the event that is processed, among those due at its instant.
+    pub turn: Cell<u64>,
+    /// See [`World::push_operation`].
+    pub postponed: RefCell<Vec<Postponed>>,
     /// The vCPU whose code runs.
     pub current: Cell<u32>,
     pub yielder: Cell<*const TaskYielder>,

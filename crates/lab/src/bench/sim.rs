@@ -4,8 +4,8 @@ use super::{BenchResult, Limit, REPETITIONS};
 use crate::experiment;
 use crate::names;
 use overspin_scenario::{
-    BurnWait, Costs, Domain, Host, Kernel, LockLoop, MS, Outcome, Picos, SEC, Scenario, Settings,
-    TraceEvent, TraceSink, US, Workload,
+    BurnWait, Costs, Domain, Host, Kernel, LockLoop, MS, Outcome, PauseLoopExiting, Picos, SEC,
+    Scenario, Settings, TraceEvent, TraceSink, US, Workload,
 };
 use overspin_sim::{Options, SimError};
 use std::time::Instant;
@@ -152,6 +152,7 @@ fn contention(vcpus: u32, count: u64) -> Case {
     let (event_target, lock_target) = match vcpus {
         1 => (None, Some(40.0)),
         4 => (Some(12.0), Some(6.0)),
+        64 => (Some(8.0), None),
         _ => (None, None),
     };
     let mut figures = Vec::new();
@@ -165,6 +166,31 @@ fn contention(vcpus: u32, count: u64) -> Case {
         lock_operations,
     ));
     Case { scenario: lock_loop(vcpus, count), figures }
+}
+
+/// Guests that want four times the pCPUs that there are, and spin for most of that: each spinner exits
+/// to the host every few microseconds, which puts another one in its place (a plain yield), or the
+/// next holder (a directed one).
+fn crowded_host(scheduler: &str, directed_yield: bool) -> Case {
+    let workload = Workload::LockLoop(LockLoop {
+        threads: 0,
+        section: 2 * US,
+        outside: 10 * US,
+        fixed: false,
+        irqs_off: true,
+        count: 0,
+    });
+    let mut scenario = scenario(32, 8, 16, 1000, 200 * MS, &workload);
+    scenario.host.scheduler = scheduler.into();
+    scenario.host.pause_loop_exiting = Some(PauseLoopExiting::default());
+    scenario.host.directed_yield = directed_yield;
+    let yields = if directed_yield { "directed" } else { "plain" };
+    let name = format!(
+        "8 domains x 16 vCPUs on 32 pCPUs, ticket, pause-loop exits, {scheduler}, {yields} yields"
+    );
+    let simulated =
+        Figure::new(format!("{name}: simulated time"), "s/s", Some(1.0), simulated_seconds);
+    Case { scenario, figures: vec![simulated] }
 }
 
 fn large_host() -> Case {
@@ -239,6 +265,8 @@ pub fn sim(progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, S
     cases.push(contention(1, 8_000_000));
     cases.extend(every_lock(4_000_000));
     cases.extend(kernbench());
+    cases.push(crowded_host("credit", false));
+    cases.push(crowded_host("cfs", true));
     cases.push(small_host());
     cases.push(large_host());
     let mut traced = contention(4, 2_000_000);

@@ -1,7 +1,9 @@
 //! Shares of pCPUs and waits for them, against what can be derived by hand.
 
-use crate::common::{domain, hog, host, near, run, scenario, tickless};
-use overspin_scenario::{BurnWait, Domain, Ending, Host, MS, Outcome, Picos, SEC, US, Workload};
+use crate::common::{domain, hog, host, lock_loop, near, run, scenario, tickless};
+use overspin_scenario::{
+    BurnWait, Costs, Domain, Ending, Host, LockLoop, MS, Outcome, Picos, SEC, US, Workload,
+};
 
 const CREDIT: [&str; 3] = ["credit", "credit-2013", "credit-2008"];
 
@@ -67,6 +69,21 @@ fn a_busy_sibling_slows_a_hardware_thread_by_the_stated_factor() {
     near(alone.elapsed, 60 * MS, 30 * US);
     near(both.domains[0].finished.expect("finite"), 100 * MS, 60 * US);
     near(both.domains[1].finished.expect("finite"), 100 * MS, 60 * US);
+}
+
+/// An operation on memory waits for the memory, not for the thread. So its length does not depend on
+/// whether another event comes before its end either: with two vCPUs, one mostly does.
+#[test]
+fn a_busy_sibling_does_not_slow_memory_operations() {
+    let work = Workload::LockLoop(LockLoop { fixed: true, ..lock_loop(0, 0) });
+    let core = Host { cores: 1, threads: 2, smt_permille: 500, ..host(1, "null") };
+    let domains = vec![tickless(1, "ticket", work.clone()), tickless(1, "ticket", work)];
+    let outcome = run(&scenario(core, domains, 10 * MS), 1);
+    // A pair of atomic operations on a line that it owns.
+    let pair = 2 * (Costs::default().cache_hit + Costs::default().atomic);
+    for domain in outcome.domains {
+        near(domain.locks[0].acquisitions * pair, 10 * MS, 100 * US);
+    }
 }
 
 #[test]
