@@ -1,7 +1,7 @@
 //! What the runs say about each published figure.
 
-use super::BenchFigure;
-use crate::schedbench::{self, RunSummary, SetSummary, Window};
+use super::{BenchFigure, Statistic};
+use crate::schedbench::{RunSummary, SetSummary, Window};
 use crate::stats::Summary;
 use serde::Serialize;
 
@@ -72,19 +72,28 @@ impl<'a> Measured<'a> {
         self.over_runs(run, scheduler, worker, |s| Some(100.0 * s.utilization.mean))
     }
 
-    /// Something about each worker's lateness: the worst of its reports, in ms.
-    pub(super) fn delta(
+    /// A value of each report, and of each run's reports one statistic, over the runs.
+    ///
+    /// The published figures are of one run, so each seed gives one value: extremes over all seeds
+    /// together would lie further out than those of a run.
+    pub(super) fn reports(
         &self,
         run: &str,
         scheduler: &str,
         worker: &str,
-        pick: fn(f64, f64) -> f64,
+        value: fn(&Window) -> f64,
+        statistic: Statistic,
     ) -> Option<Summary> {
-        self.over_runs(run, scheduler, worker, |s| {
-            let worst = |w: &schedbench::WorkerSummary| {
-                w.windows.iter().map(|w| w.max_delta_ms).reduce(f64::max)
-            };
-            s.workers.iter().filter_map(worst).reduce(pick)
+        self.over_runs(run, scheduler, worker, |set| {
+            let mut all: Vec<f64> =
+                set.workers.iter().flat_map(|w| &w.windows).map(value).collect();
+            all.sort_by(f64::total_cmp);
+            match statistic {
+                Statistic::Run => None,
+                Statistic::Middle => median(&all),
+                Statistic::Lowest => all.first().copied(),
+                Statistic::Highest => all.last().copied(),
+            }
         })
     }
 
@@ -102,16 +111,15 @@ impl<'a> Measured<'a> {
         let (run, scheduler, worker) = (f.run.as_str(), f.scheduler.as_str(), f.worker.as_str());
         let baseline = format!("baseline-{}", worker.to_lowercase());
         let run = if run == "baseline" { &baseline } else { run };
-        let sample = |value: fn(&Window) -> f64, pick: fn(&[f64]) -> f64| {
-            let mut all: Vec<f64> =
-                self.windows(run, scheduler, worker).iter().map(value).collect();
-            all.sort_by(f64::total_cmp);
-            (!all.is_empty()).then(|| pick(&all)).and_then(|v| Summary::of(&[v]))
-        };
-        let throughput: fn(&Window) -> f64 = |w| w.throughput / 1000.0;
-        let utilization: fn(&Window) -> f64 = |w| 100.0 * w.utilization;
-        let middle: fn(&[f64]) -> f64 = |all| all[all.len() / 2];
-        let most: fn(&[f64]) -> f64 = |all| all[all.len() - 1];
+        if f.statistic != Statistic::Run {
+            let value = match f.metric.as_str() {
+                "throughput" => mops,
+                "utilization" => percent,
+                "max_delta" => lateness,
+                _ => return None,
+            };
+            return self.reports(run, scheduler, worker, value, f.statistic);
+        }
         match f.metric.as_str() {
             "throughput_total" if run == "overcommitted" => {
                 let means: Option<Vec<f64>> = OVERCOMMITTED
@@ -129,17 +137,44 @@ impl<'a> Measured<'a> {
                 Summary::of(&all)
             }
             "utilization" => self.utilization(run, scheduler, worker),
-            "sample_throughput" => sample(throughput, middle),
-            "sample_utilization" => sample(utilization, middle),
-            "sample_utilization_min" => sample(utilization, |all| all[0]),
-            "sample_utilization_max" => sample(utilization, most),
-            "sample_throughput_max" => sample(throughput, most),
-            "max_delta" | "max_delta_high" => self.delta(run, scheduler, worker, f64::max),
-            "max_delta_low" => self.delta(run, scheduler, worker, f64::min),
             _ => None,
         }
     }
 }
 
+/// A report's throughput in Mops/s.
+pub(super) fn mops(report: &Window) -> f64 {
+    report.throughput / 1000.0
+}
+
+/// A report's part of a CPU in percent.
+fn percent(report: &Window) -> f64 {
+    100.0 * report.utilization
+}
+
+/// How late the latest wake-up of a report was, in ms: schedbench's `MaxDelta`.
+pub(super) fn lateness(report: &Window) -> f64 {
+    report.max_delta_ms
+}
+
+/// The median of sorted values.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let (low, high) = (sorted.get((sorted.len().max(1) - 1) / 2)?, sorted.get(sorted.len() / 2)?);
+    Some(f64::midpoint(*low, *high))
+}
+
 /// Runs with more workers than threads.
 pub(super) const OVERCOMMITTED: [&str; 3] = ["4a+4b", "8a+8b", "16a+16b"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_of_few_values() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0]), Some(3.0));
+        assert_eq!(median(&[1.0, 3.0, 9.0]), Some(3.0));
+        assert_eq!(median(&[1.0, 3.0, 5.0, 9.0]), Some(4.0));
+    }
+}
