@@ -64,28 +64,32 @@ fn more_throughput_for_less_time(m: &Measured<'_>) -> Option<Verdict> {
     Some((Some(signs == [(true, false), (false, true)]), evidence.join("; ")))
 }
 
-/// Half the distance between the fifth and the ninety-fifth percentile, in parts of the median.
-fn half_width(mut values: Vec<f64>) -> Option<(f64, f64)> {
-    values.sort_by(f64::total_cmp);
-    let at = |part: f64| values.get((part * (values.len() - 1) as f64).round() as usize).copied();
-    if values.is_empty() {
-        return None;
-    }
-    let (low, middle, high) = (at(0.05)?, at(0.5)?, at(0.95)?);
-    Some((middle, (high - low) / 2.0 / middle))
+/// Median and half the distance between the fifth and the ninety-fifth percentile of the reports of a
+/// run, the latter in parts of the median; both as means over the runs.
+fn half_width(runs: &[Vec<f64>]) -> Option<(f64, f64)> {
+    let each = |sorted: &Vec<f64>| {
+        let at = |part: f64| {
+            let last = sorted.len().checked_sub(1)?;
+            sorted.get((part * last as f64).round() as usize).copied()
+        };
+        let (low, middle, high) = (at(0.05)?, at(0.5)?, at(0.95)?);
+        Some((middle, (high - low) / 2.0 / middle))
+    };
+    let all: Vec<(f64, f64)> = runs.iter().map(each).collect::<Option<_>>()?;
+    let n = all.len() as f64;
+    let (middles, widths) = all.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    (!all.is_empty()).then(|| (middles / n, widths / n))
 }
 
 fn placement(m: &Measured<'_>) -> Option<Verdict> {
-    let spread = |scheduler, worker| {
-        half_width(m.windows("2a+2b", scheduler, worker).iter().map(mops).collect())
-    };
+    let spread = |scheduler, worker| half_width(&m.reports("2a+2b", scheduler, worker, mops));
     let (a2, steady) = spread("credit2", "A")?;
     let (a1, jumps) = spread("credit", "A")?;
     let (_, dips) = spread("credit", "B")?;
     let holds = steady <= STEADY && jumps >= FLIPS * steady && jumps > STEADY / 2.0 && dips > 0.0;
     let evidence = format!(
         "reports of A: credit2 {a2:.0} Mops/s +-{:.1} %, credit {a1:.0} +-{:.1} %; of B under credit \
-         +-{:.1} % (five to ninety-five percent of the reports)",
+         +-{:.1} % (five to ninety-five percent of the reports of a run)",
         100.0 * steady,
         100.0 * jumps,
         100.0 * dips
@@ -121,8 +125,9 @@ fn a_few_against_tens(m: &Measured<'_>) -> Option<Verdict> {
     let (mut holds, mut evidence) = (true, Vec::new());
     for run in OVERLOADED {
         for worker in ["A", "B"] {
-            let of =
-                |scheduler, statistic| mean(m.reports(run, scheduler, worker, lateness, statistic));
+            let of = |scheduler, statistic| {
+                mean(m.statistic(run, scheduler, worker, lateness, statistic))
+            };
             let credit2 = of("credit2", Statistic::Middle)?;
             let low = of("credit", Statistic::Lowest)?;
             let high = of("credit", Statistic::Highest)?;
@@ -140,9 +145,7 @@ fn consistent(m: &Measured<'_>) -> Option<Verdict> {
     let (mut holds, mut evidence) = (true, Vec::new());
     for run in OVERLOADED {
         for worker in ["A", "B"] {
-            let spread = |scheduler| {
-                half_width(m.windows(run, scheduler, worker).iter().map(lateness).collect())
-            };
+            let spread = |scheduler| half_width(&m.reports(run, scheduler, worker, lateness));
             let ((middle2, steady), (middle, varies)) = (spread("credit2")?, spread("credit")?);
             holds &= steady <= STEADY && varies * middle > FLIPS * steady * middle2;
             evidence.push(format!(
@@ -152,6 +155,6 @@ fn consistent(m: &Measured<'_>) -> Option<Verdict> {
             ));
         }
     }
-    evidence.push("(five to ninety-five percent of the reports)".into());
+    evidence.push("(five to ninety-five percent of the reports of a run)".into());
     Some((Some(holds), evidence.join("; ")))
 }

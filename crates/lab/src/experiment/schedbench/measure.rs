@@ -72,11 +72,31 @@ impl<'a> Measured<'a> {
         self.over_runs(run, scheduler, worker, |s| Some(100.0 * s.utilization.mean))
     }
 
-    /// A value of each report, and of each run's reports one statistic, over the runs.
+    /// A value of each report, in order, for each run: those of all workers of this name.
     ///
-    /// The published figures are of one run, so each seed gives one value: extremes over all seeds
-    /// together would lie further out than those of a run.
+    /// The published figures are of one run. Runs are kept apart, since extremes over all seeds together
+    /// would lie further out than those of a run, and what differs between runs would look as if it
+    /// changed within one.
     pub(super) fn reports(
+        &self,
+        run: &str,
+        scheduler: &str,
+        worker: &str,
+        value: fn(&Window) -> f64,
+    ) -> Vec<Vec<f64>> {
+        self.of(run, scheduler)
+            .filter_map(|r| r.set(worker))
+            .map(|set| {
+                let mut all: Vec<f64> =
+                    set.workers.iter().flat_map(|w| &w.windows).map(value).collect();
+                all.sort_by(f64::total_cmp);
+                all
+            })
+            .collect()
+    }
+
+    /// A statistic of the reports of each run, over the runs.
+    pub(super) fn statistic(
         &self,
         run: &str,
         scheduler: &str,
@@ -84,26 +104,18 @@ impl<'a> Measured<'a> {
         value: fn(&Window) -> f64,
         statistic: Statistic,
     ) -> Option<Summary> {
-        self.over_runs(run, scheduler, worker, |set| {
-            let mut all: Vec<f64> =
-                set.workers.iter().flat_map(|w| &w.windows).map(value).collect();
-            all.sort_by(f64::total_cmp);
+        let of = |all: Vec<f64>| {
+            let reports = Summary::of(&all)?;
             match statistic {
                 Statistic::Run => None,
-                Statistic::Middle => median(&all),
-                Statistic::Lowest => all.first().copied(),
-                Statistic::Highest => all.last().copied(),
+                Statistic::Middle => Some(reports.median),
+                Statistic::Lowest => Some(reports.min),
+                Statistic::Highest => Some(reports.max),
             }
-        })
-    }
-
-    /// All reports of all workers of this name.
-    pub(super) fn windows(&self, run: &str, scheduler: &str, worker: &str) -> Vec<Window> {
-        self.of(run, scheduler)
-            .filter_map(|r| r.set(worker))
-            .flat_map(|s| &s.workers)
-            .flat_map(|w| w.windows.iter().copied())
-            .collect()
+        };
+        let each: Option<Vec<f64>> =
+            self.reports(run, scheduler, worker, value).into_iter().map(of).collect();
+        Summary::of(&each?)
     }
 
     /// The simulated counterpart of a published figure.
@@ -118,7 +130,7 @@ impl<'a> Measured<'a> {
                 "max_delta" => lateness,
                 _ => return None,
             };
-            return self.reports(run, scheduler, worker, value, f.statistic);
+            return self.statistic(run, scheduler, worker, value, f.statistic);
         }
         match f.metric.as_str() {
             "throughput_total" if run == "overcommitted" => {
@@ -157,24 +169,52 @@ pub(super) fn lateness(report: &Window) -> f64 {
     report.max_delta_ms
 }
 
-/// The median of sorted values.
-fn median(sorted: &[f64]) -> Option<f64> {
-    let (low, high) = (sorted.get((sorted.len().max(1) - 1) / 2)?, sorted.get(sorted.len() / 2)?);
-    Some(f64::midpoint(*low, *high))
-}
-
 /// Runs with more workers than threads.
 pub(super) const OVERCOMMITTED: [&str; 3] = ["4a+4b", "8a+8b", "16a+16b"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedbench::{BenchFile, summarize};
+
+    /// A run of two workers that report these latenesses, in ms, at the ends of two seconds.
+    fn run_of(seed: u64, late: [[u64; 2]; 2]) -> BenchSample {
+        let raw: Vec<_> = (0..3_usize)
+            .flat_map(|second| (0..2).map(move |id| (second, id)))
+            .map(|(second, id)| {
+                // What a worker says at its start is of no second, and must not count.
+                let late = if second == 0 { 99 } else { late[id][second - 1] };
+                serde_json::json!({
+                    "Id": { "Set": 0, "Id": id }, "Now": second as u64 * 1_000_000_000,
+                    "Kops": second * 100, "MaxDelta": late * 1_000_000, "Cputime": 0
+                })
+            })
+            .collect();
+        let run = serde_json::json!({
+            "Label": "x", "RuntimeSeconds": 2, "Completed": true, "Results": { "Raw": raw },
+            "WorkerSets": [{ "Params": { "Args": ["burnwait", "1", "1"] }, "Count": 2 }]
+        });
+        let text = serde_json::json!({ "Runs": [run] }).to_string();
+        let file = BenchFile::parse("t.bench", &text).unwrap();
+        BenchSample {
+            run: "2a".into(),
+            scheduler: "credit".into(),
+            seed,
+            workers: vec!["A".into()],
+            summary: summarize(&file.runs[0]).unwrap(),
+            trace_hash: 0,
+        }
+    }
 
     #[test]
-    fn the_middle_of_few_values() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0]), Some(3.0));
-        assert_eq!(median(&[1.0, 3.0, 9.0]), Some(3.0));
-        assert_eq!(median(&[1.0, 3.0, 5.0, 9.0]), Some(4.0));
+    fn a_statistic_is_of_the_reports_of_one_run_and_the_runs_have_a_mean() {
+        let runs = [run_of(1, [[1, 2], [3, 8]]), run_of(2, [[5, 5], [5, 7]])];
+        let m = Measured { runs: &runs };
+        let of = |s| m.statistic("2a", "credit", "A", lateness, s).map(|s| (s.mean, s.n));
+        assert_eq!(of(Statistic::Lowest), Some((3.0, 2)));
+        assert_eq!(of(Statistic::Middle), Some((3.75, 2)));
+        assert_eq!(of(Statistic::Highest), Some((7.5, 2)));
+        assert_eq!(of(Statistic::Run), None);
+        assert_eq!(m.statistic("2a", "credit2", "A", lateness, Statistic::Middle), None);
     }
 }

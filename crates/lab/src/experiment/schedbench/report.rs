@@ -34,7 +34,7 @@ pub(super) fn blocks(experiment: &Schedbench, runs: &[BenchSample]) -> Vec<Block
                 let alone = experiment.alone(runs, &policy.name, set);
                 let late = |statistic| {
                     let name = of[0].set_name(set);
-                    let of = measured.reports(&run, &policy.name, name, lateness, statistic);
+                    let of = measured.statistic(&run, &policy.name, name, lateness, statistic);
                     of.map_or_else(|| "-".into(), |s| format!("{:.2}", s.mean))
                 };
                 let throughput = mean(&|r| r.summary.sets[set].throughput.total / 1000.0);
