@@ -64,7 +64,7 @@ static SCHEDULERS: &[SchedulerInfo] = &[
     credit(&Profile::TODAY, credit::TODAY_PARAMS, |p| {
         Ok(Box::new(Credit::new(&Profile::TODAY, p)?))
     }),
-    credit(&Profile::Y2016, credit::Y2013_PARAMS, |p| {
+    credit(&Profile::Y2016, credit::Y2016_PARAMS, |p| {
         Ok(Box::new(Credit::new(&Profile::Y2016, p)?))
     }),
     credit(&Profile::Y2013, credit::Y2013_PARAMS, |p| {

@@ -291,3 +291,88 @@ fn a_first_wake_up_boosts_until_2013_only() {
         assert_eq!(d.class(v), class, "{name}");
     }
 }
+
+/// A hog and a sleeper that may run on pCPU 0 only, beside an idle pCPU 1. The hog loses its first
+/// boost to the tick at 10 ms.
+fn pinned_hog_and_sleeper(profile: &str, kick_always: bool) -> (Driver, VcpuId, VcpuId) {
+    let params = Params::default().with("kick_always", ParamValue::Flag(kick_always));
+    let mut d = Driver::new(profile, &params, Topology::flat(2));
+    let a = d.domain_on(256, 0, [Affinity::hard([0])])[0];
+    let b = d.domain_on(256, 0, [Affinity::hard([0])])[0];
+    d.up(b);
+    d.settle();
+    d.block(b);
+    d.settle();
+    d.up(a);
+    (d, a, b)
+}
+
+/// B wakes at 12 and 14 ms, for 1 ms each. Before f02a5760c7 the wake-up at 12 takes A off its pCPU to
+/// place it anew; it comes back to the same one and, as that counts as a wake-up, boosted. So B, boosted
+/// too, does not preempt at 14; the tick at 20 ends A's boost but preempts nobody; B runs when A's slice
+/// of 30 ms, which began at 13, ends. Either mend, f02a5760c7 or 66c7449a4d, is enough to let B preempt at
+/// 14, where A has just had its ratelimit of 1 ms.
+#[test]
+fn a_futile_kick_boosts_a_hog_until_2015() {
+    for (profile, kick_always, class, at) in [
+        ("credit-2013", true, "boost", 43.),
+        ("credit-2013", false, "under", 14.),
+        ("credit-2016", true, "under", 14.),
+        ("credit-2016", false, "under", 14.),
+    ] {
+        let (mut d, a, b) = pinned_hog_and_sleeper(profile, kick_always);
+        d.run_to(12 * MS);
+        d.unblock(b);
+        d.run_to(13 * MS);
+        d.block(b);
+        d.settle();
+        assert_eq!(d.class(a), class, "{profile}, kick_always = {kick_always}");
+        d.run_to(14 * MS);
+        d.unblock(b);
+        d.run_to(ms(at) + MS);
+        d.block(b);
+        d.run_to(ms(at) + 2 * MS);
+        d.settle();
+        let expected =
+            [(0., 12., 0), (12., 13., 1), (13., at, 0), (at, at + 1., 1), (at + 1., at + 2., 0)];
+        assert_eq!(d.ran(0), expected, "{profile}, kick_always = {kick_always}");
+        assert!(d.ran(1).is_empty());
+    }
+}
+
+/// The second harm that f02a5760c7 names: what is not runnable is not protected. A, back at 19.6 and no
+/// longer boosted after the tick at 20, has run for 0.5 ms when B wakes at 20.1; its ratelimit of 1 ms
+/// ought to keep it (in this version the pass at 20.1 grants it a whole one again).
+#[test]
+fn a_futile_kick_goes_round_the_ratelimit_until_2015() {
+    for (kick_always, at) in [(true, 20.1), (false, 21.1)] {
+        let (mut d, _, b) = pinned_hog_and_sleeper("credit-2013", kick_always);
+        d.run_to(ms(19.2));
+        d.unblock(b);
+        d.run_to(ms(19.6));
+        d.block(b);
+        d.run_to(ms(20.1));
+        d.unblock(b);
+        d.run_to(22 * MS);
+        let expected = [(0., 19.2, 0), (19.2, 19.6, 1), (19.6, at, 0), (at, 22., 1)];
+        assert_eq!(d.ran(0), expected, "kick_always = {kick_always}");
+    }
+}
+
+/// The version of 2008 tells the home of the one that wakes and sends nobody away.
+#[test]
+fn nobody_is_kicked_away_in_2008() {
+    let mut d = Driver::flat("credit-2008", 2);
+    let a = d.domain(256, 0, 1)[0];
+    let b = d.domain_on(256, 0, [Affinity::hard([0])])[0];
+    d.up(b);
+    d.settle();
+    d.block(b);
+    d.settle();
+    d.up(a);
+    d.run_to(12 * MS);
+    assert_eq!(d.h.current(PcpuId(0)), Some(a));
+    d.unblock(b);
+    d.settle();
+    assert_eq!((d.h.current(PcpuId(0)), d.h.current(PcpuId(1))), (Some(b), None));
+}

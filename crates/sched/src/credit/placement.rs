@@ -88,9 +88,12 @@ impl Credit {
             // An idle pCPU will steal it.
         } else if preempts {
             // Others are idle, but none where `new` may run. As it was meant, what it preempts
-            // goes there; the original asks for the affinity of `new` and thus never does that.
-            let kicked = current
-                .filter(|c| !self.params.as_is && cx.affinity(*c).hard().intersects(&self.idlers));
+            // goes there; since 4.13 the original asks for the affinity of `new` and thus never does
+            // that.
+            let kicked = current.filter(|c| {
+                self.params.kick_always
+                    || !self.params.as_is && cx.affinity(*c).hard().intersects(&self.idlers)
+            });
             match kicked {
                 Some(c) => cx.request_migration(c),
                 None => self.tell(cx, home),

@@ -47,6 +47,13 @@ const SMT_POWER_SAVINGS: ParamInfo = ParamInfo {
     default: "false",
     doc: "Pack vCPUs onto busy cores and sockets instead of spreading them.",
 };
+const KICK_ALWAYS: ParamInfo = ParamInfo {
+    key: "kick_always",
+    kind: ParamKind::Flag,
+    default: "true",
+    doc: "A wake-up that preempts while other pCPUs idle takes what it preempts off its pCPU to be placed \
+          anew, even if it may run nowhere else; if not, only what an idle pCPU may run.",
+};
 const AS_IS: ParamInfo = ParamInfo {
     key: "as_is",
     kind: ParamKind::Flag,
@@ -64,11 +71,20 @@ pub(crate) const TODAY_PARAMS: &[ParamInfo] = &[
     SMT_POWER_SAVINGS,
     AS_IS,
 ];
-/// Parameters of `credit-2013` and `credit-2016`.
+/// Parameters of `credit-2016`.
+pub(crate) const Y2016_PARAMS: &[ParamInfo] = &[
+    TSLICE,
+    RATELIMIT,
+    MIGRATION_DELAY,
+    TICKLE_ONE_IDLE,
+    SMT_POWER_SAVINGS,
+    ParamInfo { default: "false", ..KICK_ALWAYS },
+];
+/// Parameters of `credit-2013`.
 pub(crate) const Y2013_PARAMS: &[ParamInfo] =
-    &[TSLICE, RATELIMIT, MIGRATION_DELAY, TICKLE_ONE_IDLE, SMT_POWER_SAVINGS, AS_IS];
+    &[TSLICE, RATELIMIT, MIGRATION_DELAY, TICKLE_ONE_IDLE, SMT_POWER_SAVINGS, KICK_ALWAYS];
 /// Parameters of `credit-2008`.
-pub(crate) const Y2008_PARAMS: &[ParamInfo] = &[TSLICE, SMT_POWER_SAVINGS, AS_IS];
+pub(crate) const Y2008_PARAMS: &[ParamInfo] = &[TSLICE, SMT_POWER_SAVINGS];
 
 /// A version of the credit scheduler.
 #[derive(Debug)]
@@ -90,6 +106,10 @@ pub(crate) struct Profile {
     pub boost_unparked: bool,
     /// Which idle pCPUs a wake-up wakes can be chosen by parameter.
     pub tickle_choice: bool,
+    /// What a wake-up preempts while other pCPUs idle is always taken off its pCPU and placed anew,
+    /// also where it may run nowhere else. Placing it anew is a wake-up, which boosts it, and the
+    /// ratelimit does not protect it. Until Xen commit f02a5760c7 (November 2015, in 4.7).
+    pub kick_always: bool,
     /// A pCPU that was told to look for work is not taken for idle any more.
     pub tickled_is_busy: bool,
     pub steal: Steal,
@@ -135,6 +155,7 @@ impl Profile {
         boost_after_migration: false,
         boost_unparked: false,
         tickle_choice: true,
+        kick_always: false,
         tickled_is_busy: true,
         steal: Steal::NodeRotating,
         idle_tick: false,
@@ -143,23 +164,27 @@ impl Profile {
 
     pub(crate) const Y2013: Self = Self {
         name: "credit-2013",
-        brief: "credit as of 2013: full ratelimit again after each pass, more boosts",
+        brief: "credit as of 2013: full ratelimit again after each pass, more boosts and kicks",
         source: "Xen 4.3 to 4.6, credit (the default)",
         ratelimit_remainder: false,
         balance_ratelimit: None,
         yields: Yields::Ratelimited,
         boost_after_migration: true,
         boost_unparked: true,
+        kick_always: true,
         tickled_is_busy: false,
         steal: Steal::NodeFirst,
         ..Self::TODAY
     };
 
+    /// 4.7 has two mends of 2015 and 2016: f02a5760c7 (see [`Self::kick_always`]) and 66c7449a4d, after
+    /// which a migration does not boost.
     pub(crate) const Y2016: Self = Self {
         name: "credit-2016",
-        brief: "credit as of 2016: that of 2013 without boosts after migrations",
+        brief: "credit as of 2016: that of 2013 without boosts after migrations and futile kicks",
         source: "Xen 4.7, credit (the default)",
         boost_after_migration: false,
+        kick_always: false,
         ..Self::Y2013
     };
 
@@ -201,6 +226,7 @@ pub(crate) struct Params {
     /// None is off.
     pub balance_ratelimit: Option<Nanos>,
     pub tickle_one_idle: bool,
+    pub kick_always: bool,
     pub smt_power_savings: bool,
     pub as_is: bool,
 }
@@ -237,6 +263,7 @@ impl Params {
             migration_delay,
             balance_ratelimit: balance_ratelimit.filter(|b| *b > 0),
             tickle_one_idle: over.flag("tickle_one_idle").unwrap_or(profile.tickle_choice),
+            kick_always: over.flag("kick_always").unwrap_or(profile.kick_always),
             smt_power_savings: over.flag("smt_power_savings").unwrap_or(false),
             as_is: over.flag("as_is").unwrap_or(false),
         })
@@ -255,6 +282,15 @@ mod tests {
     fn error(over: &params::Params) -> alloc::string::String {
         let checked = over.check("credit", TODAY_PARAMS);
         checked.and_then(|()| Params::new(&Profile::TODAY, over)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_listed_default_of_kick_always_is_the_profiles() {
+        for (profile, params) in [(&Profile::Y2013, Y2013_PARAMS), (&Profile::Y2016, Y2016_PARAMS)]
+        {
+            let listed = params.iter().find(|p| p.key == "kick_always").unwrap().default;
+            assert_eq!(listed, profile.kick_always.to_string(), "{}", profile.name);
+        }
     }
 
     #[test]
@@ -279,7 +315,7 @@ mod tests {
         let message = time("ratelimit", MS).check("credit-2008", Y2008_PARAMS).unwrap_err();
         assert_eq!(
             message.to_string(),
-            "`credit-2008` has no parameter `ratelimit`; it has: tslice, smt_power_savings, as_is"
+            "`credit-2008` has no parameter `ratelimit`; it has: tslice, smt_power_savings"
         );
     }
 

@@ -1,6 +1,7 @@
 //! The claims about credit and credit2, as code.
 
-use super::measure::{Measured, OVERCOMMITTED};
+use super::Statistic;
+use super::measure::{Measured, OVERCOMMITTED, lateness, mops};
 use crate::stats::Summary;
 
 /// `None` is undecided.
@@ -15,6 +16,8 @@ const FLIPS: f64 = 2.0;
 /// "A few ms", and "tens to hundreds".
 const FEW_MS: f64 = 10.0;
 const TENS_MS: f64 = 20.0;
+/// The runs of which lateness was published.
+const OVERLOADED: [&str; 2] = ["8a+8b", "16a+16b"];
 
 /// Judges claim `id`.
 pub(super) fn judge(id: u32, m: &Measured<'_>) -> Verdict {
@@ -23,7 +26,8 @@ pub(super) fn judge(id: u32, m: &Measured<'_>) -> Verdict {
         2 => more_throughput_for_less_time(m),
         3 => placement(m),
         4 => overcommitted(m),
-        5 => lateness(m),
+        5 => a_few_against_tens(m),
+        6 => consistent(m),
         _ => return (None, "there is no code for this claim".into()),
     };
     verdict.unwrap_or_else(|| (None, "undecided: a run is missing".into()))
@@ -60,29 +64,32 @@ fn more_throughput_for_less_time(m: &Measured<'_>) -> Option<Verdict> {
     Some((Some(signs == [(true, false), (false, true)]), evidence.join("; ")))
 }
 
-/// Half the distance between the fifth and the ninety-fifth percentile, in parts of the median.
-fn half_width(mut values: Vec<f64>) -> Option<(f64, f64)> {
-    values.sort_by(f64::total_cmp);
-    let at = |part: f64| values.get((part * (values.len() - 1) as f64).round() as usize).copied();
-    if values.is_empty() {
-        return None;
-    }
-    let (low, middle, high) = (at(0.05)?, at(0.5)?, at(0.95)?);
-    Some((middle, (high - low) / 2.0 / middle))
+/// Median and half the distance between the fifth and the ninety-fifth percentile of the reports of a
+/// run, the latter in parts of the median; both as means over the runs.
+fn half_width(runs: &[Vec<f64>]) -> Option<(f64, f64)> {
+    let each = |sorted: &Vec<f64>| {
+        let at = |part: f64| {
+            let last = sorted.len().checked_sub(1)?;
+            sorted.get((part * last as f64).round() as usize).copied()
+        };
+        let (low, middle, high) = (at(0.05)?, at(0.5)?, at(0.95)?);
+        Some((middle, (high - low) / 2.0 / middle))
+    };
+    let all: Vec<(f64, f64)> = runs.iter().map(each).collect::<Option<_>>()?;
+    let n = all.len() as f64;
+    let (middles, widths) = all.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    (!all.is_empty()).then(|| (middles / n, widths / n))
 }
 
 fn placement(m: &Measured<'_>) -> Option<Verdict> {
-    let spread = |scheduler, worker| {
-        let all = m.windows("2a+2b", scheduler, worker);
-        half_width(all.iter().map(|w| w.throughput / 1000.0).collect())
-    };
+    let spread = |scheduler, worker| half_width(&m.reports("2a+2b", scheduler, worker, mops));
     let (a2, steady) = spread("credit2", "A")?;
     let (a1, jumps) = spread("credit", "A")?;
     let (_, dips) = spread("credit", "B")?;
     let holds = steady <= STEADY && jumps >= FLIPS * steady && jumps > STEADY / 2.0 && dips > 0.0;
     let evidence = format!(
         "reports of A: credit2 {a2:.0} Mops/s +-{:.1} %, credit {a1:.0} +-{:.1} %; of B under credit \
-         +-{:.1} % (five to ninety-five percent of the reports)",
+         +-{:.1} % (five to ninety-five percent of the reports of a run)",
         100.0 * steady,
         100.0 * jumps,
         100.0 * dips
@@ -114,18 +121,40 @@ fn overcommitted(m: &Measured<'_>) -> Option<Verdict> {
     Some((Some(holds), evidence.join(", ")))
 }
 
-fn lateness(m: &Measured<'_>) -> Option<Verdict> {
+fn a_few_against_tens(m: &Measured<'_>) -> Option<Verdict> {
     let (mut holds, mut evidence) = (true, Vec::new());
-    for run in ["8a+8b", "16a+16b"] {
+    for run in OVERLOADED {
         for worker in ["A", "B"] {
-            let credit2 = mean(m.delta(run, "credit2", worker, f64::max))?;
-            let low = mean(m.delta(run, "credit", worker, f64::min))?;
-            let high = mean(m.delta(run, "credit", worker, f64::max))?;
+            let of = |scheduler, statistic| {
+                mean(m.statistic(run, scheduler, worker, lateness, statistic))
+            };
+            let credit2 = of("credit2", Statistic::Middle)?;
+            let low = of("credit", Statistic::Lowest)?;
+            let high = of("credit", Statistic::Highest)?;
             holds &= credit2 <= FEW_MS && low >= TENS_MS && high <= 1000.0;
             evidence.push(format!(
-                "{run} {worker}: credit2 {credit2:.1} ms, credit {low:.0} to {high:.0} ms"
+                "{run} {worker}: middle report of credit2 {credit2:.1} ms, credit's {low:.0} to {high:.0} ms"
             ));
         }
     }
+    Some((Some(holds), evidence.join("; ")))
+}
+
+/// "Highly consistent" is [`STEADY`], as for the throughput of every single sample.
+fn consistent(m: &Measured<'_>) -> Option<Verdict> {
+    let (mut holds, mut evidence) = (true, Vec::new());
+    for run in OVERLOADED {
+        for worker in ["A", "B"] {
+            let spread = |scheduler| half_width(&m.reports(run, scheduler, worker, lateness));
+            let ((middle2, steady), (middle, varies)) = (spread("credit2")?, spread("credit")?);
+            holds &= steady <= STEADY && varies * middle > FLIPS * steady * middle2;
+            evidence.push(format!(
+                "{run} {worker}: credit2 {middle2:.1} ms +-{:.1} %, credit {middle:.0} ms +-{:.0} %",
+                100.0 * steady,
+                100.0 * varies
+            ));
+        }
+    }
+    evidence.push("(five to ninety-five percent of the reports of a run)".into());
     Some((Some(holds), evidence.join("; ")))
 }

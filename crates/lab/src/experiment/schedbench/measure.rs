@@ -1,7 +1,7 @@
 //! What the runs say about each published figure.
 
-use super::BenchFigure;
-use crate::schedbench::{self, RunSummary, SetSummary, Window};
+use super::{BenchFigure, Statistic};
+use crate::schedbench::{RunSummary, SetSummary, Window};
 use crate::stats::Summary;
 use serde::Serialize;
 
@@ -72,29 +72,50 @@ impl<'a> Measured<'a> {
         self.over_runs(run, scheduler, worker, |s| Some(100.0 * s.utilization.mean))
     }
 
-    /// Something about each worker's lateness: the worst of its reports, in ms.
-    pub(super) fn delta(
+    /// A value of each report, in order, for each run: those of all workers of this name.
+    ///
+    /// The published figures are of one run. Runs are kept apart, since extremes over all seeds together
+    /// would lie further out than those of a run, and what differs between runs would look as if it
+    /// changed within one.
+    pub(super) fn reports(
         &self,
         run: &str,
         scheduler: &str,
         worker: &str,
-        pick: fn(f64, f64) -> f64,
-    ) -> Option<Summary> {
-        self.over_runs(run, scheduler, worker, |s| {
-            let worst = |w: &schedbench::WorkerSummary| {
-                w.windows.iter().map(|w| w.max_delta_ms).reduce(f64::max)
-            };
-            s.workers.iter().filter_map(worst).reduce(pick)
-        })
-    }
-
-    /// All reports of all workers of this name.
-    pub(super) fn windows(&self, run: &str, scheduler: &str, worker: &str) -> Vec<Window> {
+        value: fn(&Window) -> f64,
+    ) -> Vec<Vec<f64>> {
         self.of(run, scheduler)
             .filter_map(|r| r.set(worker))
-            .flat_map(|s| &s.workers)
-            .flat_map(|w| w.windows.iter().copied())
+            .map(|set| {
+                let mut all: Vec<f64> =
+                    set.workers.iter().flat_map(|w| &w.windows).map(value).collect();
+                all.sort_by(f64::total_cmp);
+                all
+            })
             .collect()
+    }
+
+    /// A statistic of the reports of each run, over the runs.
+    pub(super) fn statistic(
+        &self,
+        run: &str,
+        scheduler: &str,
+        worker: &str,
+        value: fn(&Window) -> f64,
+        statistic: Statistic,
+    ) -> Option<Summary> {
+        let of = |all: Vec<f64>| {
+            let reports = Summary::of(&all)?;
+            match statistic {
+                Statistic::Run => None,
+                Statistic::Middle => Some(reports.median),
+                Statistic::Lowest => Some(reports.min),
+                Statistic::Highest => Some(reports.max),
+            }
+        };
+        let each: Option<Vec<f64>> =
+            self.reports(run, scheduler, worker, value).into_iter().map(of).collect();
+        Summary::of(&each?)
     }
 
     /// The simulated counterpart of a published figure.
@@ -102,16 +123,15 @@ impl<'a> Measured<'a> {
         let (run, scheduler, worker) = (f.run.as_str(), f.scheduler.as_str(), f.worker.as_str());
         let baseline = format!("baseline-{}", worker.to_lowercase());
         let run = if run == "baseline" { &baseline } else { run };
-        let sample = |value: fn(&Window) -> f64, pick: fn(&[f64]) -> f64| {
-            let mut all: Vec<f64> =
-                self.windows(run, scheduler, worker).iter().map(value).collect();
-            all.sort_by(f64::total_cmp);
-            (!all.is_empty()).then(|| pick(&all)).and_then(|v| Summary::of(&[v]))
-        };
-        let throughput: fn(&Window) -> f64 = |w| w.throughput / 1000.0;
-        let utilization: fn(&Window) -> f64 = |w| 100.0 * w.utilization;
-        let middle: fn(&[f64]) -> f64 = |all| all[all.len() / 2];
-        let most: fn(&[f64]) -> f64 = |all| all[all.len() - 1];
+        if f.statistic != Statistic::Run {
+            let value = match f.metric.as_str() {
+                "throughput" => mops,
+                "utilization" => percent,
+                "max_delta" => lateness,
+                _ => return None,
+            };
+            return self.statistic(run, scheduler, worker, value, f.statistic);
+        }
         match f.metric.as_str() {
             "throughput_total" if run == "overcommitted" => {
                 let means: Option<Vec<f64>> = OVERCOMMITTED
@@ -129,17 +149,72 @@ impl<'a> Measured<'a> {
                 Summary::of(&all)
             }
             "utilization" => self.utilization(run, scheduler, worker),
-            "sample_throughput" => sample(throughput, middle),
-            "sample_utilization" => sample(utilization, middle),
-            "sample_utilization_min" => sample(utilization, |all| all[0]),
-            "sample_utilization_max" => sample(utilization, most),
-            "sample_throughput_max" => sample(throughput, most),
-            "max_delta" | "max_delta_high" => self.delta(run, scheduler, worker, f64::max),
-            "max_delta_low" => self.delta(run, scheduler, worker, f64::min),
             _ => None,
         }
     }
 }
 
+/// A report's throughput in Mops/s.
+pub(super) fn mops(report: &Window) -> f64 {
+    report.throughput / 1000.0
+}
+
+/// A report's part of a CPU in percent.
+fn percent(report: &Window) -> f64 {
+    100.0 * report.utilization
+}
+
+/// How late the latest wake-up of a report was, in ms: schedbench's `MaxDelta`.
+pub(super) fn lateness(report: &Window) -> f64 {
+    report.max_delta_ms
+}
+
 /// Runs with more workers than threads.
 pub(super) const OVERCOMMITTED: [&str; 3] = ["4a+4b", "8a+8b", "16a+16b"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedbench::{BenchFile, summarize};
+
+    /// A run of two workers that report these latenesses, in ms, at the ends of two seconds.
+    fn run_of(seed: u64, late: [[u64; 2]; 2]) -> BenchSample {
+        let raw: Vec<_> = (0..3_usize)
+            .flat_map(|second| (0..2).map(move |id| (second, id)))
+            .map(|(second, id)| {
+                // What a worker says at its start is of no second, and must not count.
+                let late = if second == 0 { 99 } else { late[id][second - 1] };
+                serde_json::json!({
+                    "Id": { "Set": 0, "Id": id }, "Now": second as u64 * 1_000_000_000,
+                    "Kops": second * 100, "MaxDelta": late * 1_000_000, "Cputime": 0
+                })
+            })
+            .collect();
+        let run = serde_json::json!({
+            "Label": "x", "RuntimeSeconds": 2, "Completed": true, "Results": { "Raw": raw },
+            "WorkerSets": [{ "Params": { "Args": ["burnwait", "1", "1"] }, "Count": 2 }]
+        });
+        let text = serde_json::json!({ "Runs": [run] }).to_string();
+        let file = BenchFile::parse("t.bench", &text).unwrap();
+        BenchSample {
+            run: "2a".into(),
+            scheduler: "credit".into(),
+            seed,
+            workers: vec!["A".into()],
+            summary: summarize(&file.runs[0]).unwrap(),
+            trace_hash: 0,
+        }
+    }
+
+    #[test]
+    fn a_statistic_is_of_the_reports_of_one_run_and_the_runs_have_a_mean() {
+        let runs = [run_of(1, [[1, 2], [3, 8]]), run_of(2, [[5, 5], [5, 7]])];
+        let m = Measured { runs: &runs };
+        let of = |s| m.statistic("2a", "credit", "A", lateness, s).map(|s| (s.mean, s.n));
+        assert_eq!(of(Statistic::Lowest), Some((3.0, 2)));
+        assert_eq!(of(Statistic::Middle), Some((3.75, 2)));
+        assert_eq!(of(Statistic::Highest), Some((7.5, 2)));
+        assert_eq!(of(Statistic::Run), None);
+        assert_eq!(m.statistic("2a", "credit2", "A", lateness, Statistic::Middle), None);
+    }
+}

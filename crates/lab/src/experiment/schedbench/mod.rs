@@ -34,6 +34,33 @@ pub struct Worker {
     pub args: String,
 }
 
+/// Which value of a run a published figure is. A report is what one worker says of one second; the
+/// reports of a run are those of all workers of one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Statistic {
+    /// The value of the whole run.
+    Run,
+    /// The median of the reports.
+    Middle,
+    /// The lowest of the reports.
+    Lowest,
+    /// The highest of the reports.
+    Highest,
+}
+
+impl Statistic {
+    /// What a figure's name says of it.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Run => "",
+            Self::Middle => ", middle report",
+            Self::Lowest => ", lowest report",
+            Self::Highest => ", highest report",
+        }
+    }
+}
+
 /// A published figure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +73,10 @@ pub struct BenchFigure {
     pub worker: String,
     /// What was measured.
     pub metric: String,
+    /// Which value of a run it is.
+    pub statistic: Statistic,
+    /// The published words that say so.
+    pub words: String,
     /// Published value.
     pub mean: f64,
     /// Its unit.
@@ -233,7 +264,7 @@ fn assemble(experiment: &Schedbench, runs: &[BenchSample]) -> Found {
 
 fn compare(figure: &BenchFigure, measured: &Measured<'_>) -> Compared {
     Compared::of(
-        format!("{} [{}]", figure.metric, figure.unit),
+        format!("{}{} [{}]", figure.metric, figure.statistic.words(), figure.unit),
         figure.place(),
         (figure.mean, figure.role),
         measured.figure(figure),

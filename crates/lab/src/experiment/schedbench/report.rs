@@ -1,6 +1,7 @@
 //! schedbench's columns, over the seeds.
 
-use super::{BenchSample, Schedbench};
+use super::measure::{Measured, lateness};
+use super::{BenchSample, Schedbench, Statistic};
 use crate::report::{Block, Grid};
 use crate::stats::Summary;
 
@@ -13,9 +14,11 @@ pub(super) fn blocks(experiment: &Schedbench, runs: &[BenchSample]) -> Vec<Block
         "total [Mops/s]",
         "sd of workers",
         "utilisation [%]",
-        "max delta [ms]",
+        "max delta, middle report [ms]",
+        "highest report [ms]",
         "of alone",
     ];
+    let measured = Measured { runs };
     let mut grid = Grid::new(3, &header);
     for run in experiment.run_names() {
         for policy in &experiment.policies {
@@ -29,6 +32,11 @@ pub(super) fn blocks(experiment: &Schedbench, runs: &[BenchSample]) -> Vec<Block
                 };
                 let count = of[0].summary.sets[set].workers.len().max(1) as f64;
                 let alone = experiment.alone(runs, &policy.name, set);
+                let late = |statistic| {
+                    let name = of[0].set_name(set);
+                    let of = measured.statistic(&run, &policy.name, name, lateness, statistic);
+                    of.map_or_else(|| "-".into(), |s| format!("{:.2}", s.mean))
+                };
                 let throughput = mean(&|r| r.summary.sets[set].throughput.total / 1000.0);
                 grid.row([
                     run.clone(),
@@ -37,7 +45,8 @@ pub(super) fn blocks(experiment: &Schedbench, runs: &[BenchSample]) -> Vec<Block
                     format!("{throughput:.1}"),
                     format!("{:.2}", mean(&|r| r.summary.sets[set].throughput.stddev / 1000.0)),
                     format!("{:.1}", mean(&|r| 100.0 * r.summary.sets[set].utilization.mean)),
-                    format!("{:.2}", mean(&|r| r.summary.sets[set].max_delta_ms)),
+                    late(Statistic::Middle),
+                    late(Statistic::Highest),
                     alone.map_or_else(
                         || "-".into(),
                         |alone| format!("{:.2}", throughput / count / alone),
