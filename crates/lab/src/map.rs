@@ -2,7 +2,8 @@
 
 use crate::scenario_file::{Axis, Map, Point};
 use overspin_scenario::{Ending, Outcome, Picos, SEC};
-use overspin_sim::{Options, SimError};
+use crate::until::Until;
+use overspin_sim::SimError;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +15,8 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// Threads; 0 is one for each CPU.
     pub threads: usize,
+    /// When to stop: what has not ended by then ends as [`Ending::Stopped`].
+    pub until: Until,
 }
 
 /// One run of a map, measured.
@@ -28,6 +31,7 @@ pub struct Cell {
     /// How it ended.
     pub ending: Ending,
     /// Hash of its scheduling and lock events.
+    #[serde(with = "overspin_scenario::hash_text")]
     pub trace_hash: u64,
     /// Acquisitions of the workload's locks in a simulated second.
     pub throughput: f64,
@@ -93,7 +97,9 @@ pub fn run(
     let total = map.points.len();
     let one = |point: &Point| {
         let seed = settings.seed.unwrap_or(point.scenario.seed);
-        let outcome = overspin_sim::run(&point.scenario, seed, Options::default())
+        let outcome = settings
+            .until
+            .simulate(&point.scenario, seed, None, &mut |_| {})
             .map_err(|cause| MapError::Sim { set: point.sets.clone(), cause })?;
         progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
         Ok(cell(&map.axes, point, &outcome))
@@ -104,7 +110,7 @@ pub fn run(
         .map_err(|cause| MapError::Threads { threads: settings.threads, cause })?;
     let cells = pool.install(|| map.points.par_iter().map(one).collect::<Result<Vec<_>, _>>())?;
     Ok(Measured {
-        schema: "overspin-map/1",
+        schema: "overspin-map/2",
         version: env!("CARGO_PKG_VERSION"),
         name: map.name.clone(),
         description: map.description.clone(),
@@ -149,6 +155,7 @@ fn jain(shares: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::scenario_file;
+    use overspin_sim::Options;
 
     const TWO_BY_TWO: &str = r#"
 limit = "20ms"
@@ -184,7 +191,7 @@ to = ["2/2", "2/1"]
     #[test]
     fn every_combination_is_the_run_that_its_set_arguments_describe() {
         let measured =
-            run(&map(TWO_BY_TWO).unwrap(), Settings { seed: None, threads: 2 }, &|_, _| {})
+            run(&map(TWO_BY_TWO).unwrap(), Settings { seed: None, threads: 2, until: Until::default() }, &|_, _| {})
                 .unwrap();
         let at: Vec<String> = measured.cells.iter().map(|c| c.at.join(" ")).collect();
         assert_eq!(at, ["ticket 2/2", "ticket 2/1", "lock-byte 2/2", "lock-byte 2/1"]);
