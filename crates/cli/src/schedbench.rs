@@ -163,8 +163,9 @@ fn traced(
     };
     let mut sink = PerfettoSink::new(&scenario, Output::create(trace)?).map_err(error)?;
     let sink_ref: &mut dyn TraceSink = &mut sink;
-    let (done, _, outcome) = schedbench::simulate_until(file, run, machine, seed, Some(sink_ref), until)
-        .map_err(|e| refused(path, e))?;
+    let (done, _, outcome) =
+        schedbench::simulate_until(file, run, machine, seed, Some(sink_ref), until)
+            .map_err(|e| refused(path, e))?;
     sink.finish(outcome.elapsed).map_err(error)?.commit()?;
     Ok(done)
 }

@@ -90,7 +90,11 @@ pub(crate) fn json<T: Serialize>(output: Output, record: &T) -> Result<(), Failu
     if let Value::Object(record) = &mut value
         && let Some(version) = record.keys().position(|key| key == "version")
     {
-        record.shift_insert(version + 1, "model_version".into(), overspin_sim::MODEL_VERSION.into());
+        record.shift_insert(
+            version + 1,
+            "model_version".into(),
+            overspin_sim::MODEL_VERSION.into(),
+        );
     }
     let text = serde_json::to_string_pretty(&value).map_err(fault)?;
     Ok(output.finish_with(&(text + "\n"))?)

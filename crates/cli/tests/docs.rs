@@ -9,12 +9,18 @@ use std::process::Command;
 /// Commands that are not run here, by how they begin, and why.
 const NOT_RUN: &[(&str, &str)] = &[
     ("cargo ", "builds or tests the workspace, which is what runs this"),
-    ("overspin reproduce", "minutes in a debug build; every release runs them, and crates/lab tests the parts"),
+    (
+        "overspin reproduce",
+        "minutes in a debug build; every release runs them, and crates/lab tests the parts",
+    ),
     ("overspin check", "a minute in a debug build; tests/check.rs runs it within bounds"),
     ("overspin bench sim", "a minute of measuring; tests/docs.rs checks its options only"),
     ("overspin bench sched", "half a minute of measuring; tests/docs.rs checks its options only"),
     ("overspin exec", "needs the preload library beside the command; tests/exec.rs runs it"),
-    ("overspin bench locks --locks pthread,std", "of a section on `overspin exec`; minutes of measuring"),
+    (
+        "overspin bench locks --locks pthread,std",
+        "of a section on `overspin exec`; minutes of measuring",
+    ),
     ("prefix=", "installs into /usr/local"),
     ("install ", "installs into /usr/local"),
     ("sed ", "makes a file for /usr/local"),
@@ -191,7 +197,14 @@ fn compare_native_and_lock_map() {
 /// program, whatever they are, have options that exist.
 #[test]
 fn every_command_is_known_and_parses() {
-    let run = ["README.md", "docs/tutorial.md", "docs/schedbench.md", "docs/compare.md", "docs/native.md", "docs/lock-map.md"];
+    let run = [
+        "README.md",
+        "docs/tutorial.md",
+        "docs/schedbench.md",
+        "docs/compare.md",
+        "docs/native.md",
+        "docs/lock-map.md",
+    ];
     let mut documents = vec![root().join("README.md")];
     documents.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));
     documents.retain(|path| path.extension().is_some_and(|e| e == "md"));

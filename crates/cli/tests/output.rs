@@ -60,7 +60,10 @@ fn completions_and_manual_are_written() {
     }
     let help = overspin().arg("--help").assert().success().get_output().stdout.clone();
     let help = String::from_utf8(help).unwrap();
-    assert!(help.contains("4  undecided") && help.contains("A benchmark that ran ends with 0"), "{help}");
+    assert!(
+        help.contains("4  undecided") && help.contains("A benchmark that ran ends with 0"),
+        "{help}"
+    );
 }
 
 #[test]
@@ -107,7 +110,10 @@ fn two_outputs_to_one_place_are_refused() {
         let output = overspin().current_dir(dir.path()).args(args).output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
-        assert!(stderr.contains("two outputs are both to go to") && stderr.contains("help:"), "{stderr}");
+        assert!(
+            stderr.contains("two outputs are both to go to") && stderr.contains("help:"),
+            "{stderr}"
+        );
         assert_eq!(names(dir.path()), ["d", "s.toml"]);
     }
 }
@@ -120,8 +126,10 @@ fn every_record_has_the_versions_and_those_of_many_runs_where_they_were_made() {
     fs::write(dir.path().join("m.toml"), format!("{SCENARIO}{vary}")).unwrap();
     fs::write(dir.path().join("n"), "1\n2\n3\n").unwrap();
     let many = ["run", "m.toml", "--set", "host.cores=1", "--seed", "3", "--json", "-"];
-    let bench = ["bench", "locks", "--locks", "mutex", "--threads", "1", "--time", "1ms", "--json", "-"];
-    let check = ["check", "ticket", "--cpus", "1", "--pairs", "1", "--schedules", "1", "--json", "-"];
+    let bench =
+        ["bench", "locks", "--locks", "mutex", "--threads", "1", "--time", "1ms", "--json", "-"];
+    let check =
+        ["check", "ticket", "--cpus", "1", "--pairs", "1", "--schedules", "1", "--json", "-"];
     for (args, made_here) in [
         (&["run", "s.toml", "--json", "-"][..], false),
         (&["list", "--json", "-"], false),

@@ -29,7 +29,8 @@ fn overspin(dir: &Path, args: &[&str]) -> Command {
 fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("endless.toml"), ENDLESS).unwrap();
-    let vary = "[[vary]]\nname = \"lock\"\nset = \"domain.guest.lock\"\nto = [\"ticket\", \"mcs\"]\n";
+    let vary =
+        "[[vary]]\nname = \"lock\"\nset = \"domain.guest.lock\"\nto = [\"ticket\", \"mcs\"]\n";
     fs::write(dir.path().join("map.toml"), format!("{ENDLESS}{vary}")).unwrap();
     dir
 }
@@ -80,12 +81,14 @@ fn kept(dir: &Path, output: &Output, by: &str) {
 fn the_wall_clock_limit_keeps_what_there_is() {
     let dir = folder();
     let began = Instant::now();
-    let args = ["run", "endless.toml", "--max-wall", "200ms", "--json", "r.json", "--trace", "t.pftrace"];
+    let args =
+        ["run", "endless.toml", "--max-wall", "200ms", "--json", "r.json", "--trace", "t.pftrace"];
     let output = overspin(dir.path(), &args).output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
     assert!(began.elapsed() < Duration::from_secs(30));
     kept(dir.path(), &output, "max-wall");
-    let output = overspin(dir.path(), &["run", "map.toml", "--max-wall", "100ms"]).output().unwrap();
+    let output =
+        overspin(dir.path(), &["run", "map.toml", "--max-wall", "100ms"]).output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
     let report = text(&output.stdout);
     assert!(report.contains("-: stopped before its end"), "{report}");
@@ -123,7 +126,10 @@ fn a_long_run_says_how_far_it_is_unless_it_is_not_to() {
     let silent = overspin(dir.path(), &[&args[..], &["--no-progress"]].concat()).spawn().unwrap();
     let [tells, silent] = [tells, silent].map(|c| text(&c.wait_with_output().unwrap().stderr));
     let line = tells.lines().find(|l| l.contains("of 86400 simulated s after 5 s"));
-    assert!(line.is_some_and(|l| l.contains(" a second, at most ") && l.contains(" left")), "{tells}");
+    assert!(
+        line.is_some_and(|l| l.contains(" a second, at most ") && l.contains(" left")),
+        "{tells}"
+    );
     assert!(!silent.contains("simulated s"), "{silent}");
     assert!(silent.contains("stopped before the end: the wall-clock limit came"), "{silent}");
 }

@@ -1,8 +1,8 @@
 //! Maps: every combination of a scenario file's `[[vary]]` tables, run and measured alike.
 
 use crate::scenario_file::{Axis, Map, Point};
-use overspin_scenario::{Ending, Outcome, Picos, SEC};
 use crate::until::Until;
+use overspin_scenario::{Ending, Outcome, Picos, SEC};
 use overspin_sim::SimError;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -37,7 +37,8 @@ pub struct Cell {
     pub throughput: f64,
     /// The longest time that 99.9 % of the acquisitions waited, of the worst of these locks.
     pub wait_p999: Picos,
-    /// Part of the vCPUs' running time that went into waiting for locks, 0 to 1.
+    /// Part of the vCPUs' running time that went into waiting for locks, 0 to 1: spinning, and stalled
+    /// on the locks' own lines.
     pub burned: f64,
     /// Jain's index over the tasks' items: 1 if all did the same, 1/n if one did everything.
     pub fairness: f64,
@@ -139,7 +140,8 @@ fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
         trace_hash: outcome.trace_hash,
         throughput: locks().map(|l| l.acquisitions as f64).sum::<f64>() / seconds,
         wait_p999: locks().map(|l| l.wait_p999).max().unwrap_or(0),
-        burned: part(vcpus().map(|v| v.spinning).sum(), vcpus().map(|v| v.running).sum()),
+        // The hypervisor counts whole nanoseconds, the waits are counted in full.
+        burned: part(vcpus().map(|v| v.waiting).sum(), vcpus().map(|v| v.running).sum()).min(1.0),
         fairness: jain(&items),
     }
 }
@@ -190,9 +192,12 @@ to = ["2/2", "2/1"]
 
     #[test]
     fn every_combination_is_the_run_that_its_set_arguments_describe() {
-        let measured =
-            run(&map(TWO_BY_TWO).unwrap(), Settings { seed: None, threads: 2, until: Until::default() }, &|_, _| {})
-                .unwrap();
+        let measured = run(
+            &map(TWO_BY_TWO).unwrap(),
+            Settings { seed: None, threads: 2, until: Until::default() },
+            &|_, _| {},
+        )
+        .unwrap();
         let at: Vec<String> = measured.cells.iter().map(|c| c.at.join(" ")).collect();
         assert_eq!(at, ["ticket 2/2", "ticket 2/1", "lock-byte 2/2", "lock-byte 2/1"]);
         for cell in &measured.cells {

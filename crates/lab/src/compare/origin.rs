@@ -62,13 +62,17 @@ mod tests {
         let here = Environment::here();
         let other = Environment { cpu: Some("another".into()), ..here.clone() };
         let record = |model: u32, e: &Environment| {
-            let text = serde_json::json!({ "version": "1", "model_version": model, "environment": e });
+            let text =
+                serde_json::json!({ "version": "1", "model_version": model, "environment": e });
             origin(&text.to_string())
         };
         let (a, b) = (record(1, &here), record(2, &other));
         assert_eq!(differences(("a", &a), ("b", &a)), [""; 0]);
         let said = differences(("a", &a), ("b", &b));
-        assert!(said.len() == 2 && said[0].contains("another") && said[1].contains("1 and 2"), "{said:?}");
+        assert!(
+            said.len() == 2 && said[0].contains("another") && said[1].contains("1 and 2"),
+            "{said:?}"
+        );
         assert_eq!(differences(("a", &a), ("b", &origin("1\n2\n"))), [""; 0]);
     }
 }

@@ -213,7 +213,8 @@ pub fn picture(title: &str, panels: &[Panel]) -> String {
 fn draw(out: &mut String, panel: &Panel, (left, width): (f64, f64), mut y: f64) -> f64 {
     let scale = Scale::of(panel, left);
     let log = if scale.log { ", logarithmic scale" } else { "" };
-    for line in broken(&format!("{}{log}", panel.title), ((width - 2.0 * MARGIN) / LETTER) as usize) {
+    for line in broken(&format!("{}{log}", panel.title), ((width - 2.0 * MARGIN) / LETTER) as usize)
+    {
         y += 18.0;
         text(out, (MARGIN, y), "font-weight=\"bold\"", &line);
     }
@@ -392,24 +393,33 @@ mod tests {
                 () if line.contains("\"middle\"") => number("x") - wide / 2.0,
                 () => number("x"),
             };
-            assert!(from >= 0.0 && from + wide <= width && number("y") < height, "{line} in {size}");
+            assert!(
+                from >= 0.0 && from + wide <= width && number("y") < height,
+                "{line} in {size}"
+            );
         }
         let (bars, lines) = plot(svg);
         let (first, last) = (lines[0], lines[lines.len() - 1]);
         for (x, w) in bars {
-            assert!(x >= first - 0.1 && x + w <= last + 0.1, "a bar from {x}, {w} wide: {first} to {last}");
+            assert!(
+                x >= first - 0.1 && x + w <= last + 0.1,
+                "a bar from {x}, {w} wide: {first} to {last}"
+            );
         }
     }
 
     #[test]
     fn negative_bars_go_to_the_left_of_zero_and_stay_inside_the_grid() {
-        let svg = picture("T", &[panel(&[("a", value(-11.5), Bar::Value(8.4, Some([3.0, 13.8])))])]);
+        let svg =
+            picture("T", &[panel(&[("a", value(-11.5), Bar::Value(8.4, Some([3.0, 13.8])))])]);
         nothing_is_cut_off(&svg);
         let (bars, lines) = plot(&svg);
         // Steps of 5 from -15 to 15: zero is in the middle.
         let (unit, zero) = (PLOT / 30.0, LEAST_LABEL + PLOT / 2.0);
         assert_eq!(lines.len(), 7);
-        assert!((bars[0].0 - (zero - 11.5 * unit)).abs() < 0.1 && (bars[0].1 - 11.5 * unit).abs() < 0.1);
+        assert!(
+            (bars[0].0 - (zero - 11.5 * unit)).abs() < 0.1 && (bars[0].1 - 11.5 * unit).abs() < 0.1
+        );
         assert!((bars[1].0 - zero).abs() < 0.1 && (bars[1].1 - 8.4 * unit).abs() < 0.1);
     }
 
@@ -423,7 +433,11 @@ mod tests {
         let svg = picture("T & U", &[panel(&rows)]);
         nothing_is_cut_off(&svg);
         assert!(svg.contains("T &amp; U") && svg.contains("a &lt;b&gt;"), "{svg}");
-        assert!(svg.contains("never finished") && svg.contains(">5000<") && svg.contains("not computed"));
+        assert!(
+            svg.contains("never finished")
+                && svg.contains(">5000<")
+                && svg.contains("not computed")
+        );
         let (bars, _) = plot(&svg);
         assert!((bars[0].1 / bars[1].1 - 2.0).abs() < 0.01, "{bars:?}");
         assert_eq!((bars[2].1, bars[3].1), (PLOT, PLOT));
@@ -432,7 +446,10 @@ mod tests {
 
     #[test]
     fn decades_are_drawn_on_a_logarithmic_scale() {
-        let svg = picture("T", &[panel(&[("a", value(2.0), value(200.0)), ("b", value(20.0), value(9.0))])]);
+        let svg = picture(
+            "T",
+            &[panel(&[("a", value(2.0), value(200.0)), ("b", value(20.0), value(9.0))])],
+        );
         nothing_is_cut_off(&svg);
         assert!(svg.contains("logarithmic scale"), "{svg}");
         let (bars, lines) = plot(&svg);

@@ -41,7 +41,12 @@ pub fn map(measured: &Measured) -> Vec<Block> {
     let measures = [
         ("Throughput", "Acquisitions a second, in percent of the best of the column.", throughput),
         ("p99.9 wait", "Microseconds that 99.9 % of the acquisitions did not exceed.", wait),
-        ("CPU burned", "Percent of the vCPUs' running time that went into spinning.", burned),
+        (
+            "CPU burned",
+            "Percent of the vCPUs' running time that went into waiting for locks: spinning, and stalled on \
+             their cache lines.",
+            burned,
+        ),
         ("Fairness", "Jain's index over the threads' shares, in percent.", fairness),
     ];
     for (title, note, grid) in measures {

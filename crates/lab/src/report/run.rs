@@ -118,11 +118,11 @@ fn host(outcome: &Outcome) -> Grid {
     grid
 }
 
-/// What the two columns say, where they do not say the same.
+/// What the two columns say, where they differ by more than a hundredth.
 fn waiting_is(domain: &DomainOutcome) -> Option<Block> {
     let sum = |of: fn(&overspin_scenario::VcpuOutcome) -> Picos| domain.vcpus.iter().map(of).sum();
     let (spinning, waiting): (Picos, Picos) = (sum(|v| v.spinning), sum(|v| v.waiting));
-    (spinning != waiting).then(|| {
+    (waiting > spinning + spinning / 100).then(|| {
         Block::Text(
             "Spinning is looking at a lock again and again. Waiting is CPU time from the first look at a lock \
              that was not to be had until it was had, as lockmeter and lock_stat measure it: with the time stalled \

@@ -113,9 +113,8 @@ fn groups(runs: &[RunSummary]) -> Vec<Group<'_>> {
 /// Lines at the head of a report: where its runs come from, and a warning if that is not one place.
 pub(super) fn head(runs: &[RunSummary]) -> String {
     let groups = groups(runs);
-    let words = |g: &Group<'_>| {
-        g.origin.map_or_else(|| "origin not recorded".into(), Origin::words)
-    };
+    let words =
+        |g: &Group<'_>| g.origin.map_or_else(|| "origin not recorded".into(), Origin::words);
     let mut out = String::new();
     match &groups[..] {
         [] => return out,

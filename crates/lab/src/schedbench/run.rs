@@ -2,10 +2,11 @@
 
 use super::file::{BenchFile, Report, Run, WorkerId};
 use crate::scenario_file::{ScenarioError, nearest};
-use overspin_scenario::{
-    Domain, Ending, Host, Kernel, NS, Outcome, SEC, Scenario, Settings, TaskOutcome, TraceSink, Workload,
-};
 use crate::until::Until;
+use overspin_scenario::{
+    Domain, Ending, Host, Kernel, NS, Outcome, SEC, Scenario, Settings, TaskOutcome, TraceSink,
+    Workload,
+};
 use overspin_sim::SimError;
 
 /// A machine for workers.

@@ -220,7 +220,9 @@ fn vcpus_wait_as_long_as_locks_are_waited_for() {
         }
         match lock {
             "ticket" => assert_eq!(spinning, waiting),
-            "lock-byte" => assert!(0 < spinning && 10 * spinning < 9 * waiting, "{spinning}, {waiting}"),
+            "lock-byte" => {
+                assert!(0 < spinning && 10 * spinning < 9 * waiting, "{spinning}, {waiting}")
+            }
             _ => {}
         }
     }

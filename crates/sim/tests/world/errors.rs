@@ -214,12 +214,19 @@ fn a_limit_of_nothing_is_a_run_of_nothing() {
 #[test]
 fn a_run_can_be_stopped_from_outside() {
     let work = LockLoop { fixed: true, ..lock_loop(NS, NS) };
-    let endless =
-        scenario(host(1, "credit"), vec![domain(1, "ticket", Workload::LockLoop(work))], 1000 * SEC);
+    let endless = scenario(
+        host(1, "credit"),
+        vec![domain(1, "ticket", Workload::LockLoop(work))],
+        1000 * SEC,
+    );
     let mut asked = Vec::new();
     let mut stop = |at: Picos| {
         asked.push(at);
-        if asked.len() == 3 { ControlFlow::Break(Stopped::MaxWall) } else { ControlFlow::Continue(()) }
+        if asked.len() == 3 {
+            ControlFlow::Break(Stopped::MaxWall)
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let options = Options { progress: Some(&mut stop), ..Options::default() };
     let outcome = overspin_sim::run(&endless, 1, options).unwrap();

@@ -37,7 +37,7 @@ pub(super) fn blocks(
     ];
     blocks.push(Block::Heading("In a guest: CPU time burned".into()));
     blocks.push(Block::Text(
-        "Percent of the vCPUs' running time that went into waiting for locks, mean of the seeds."
+        "Percent of the vCPUs' running time that went into spinning on locks, mean of the seeds."
             .into(),
     ));
     blocks.push(Block::Grid(guests(measured, &mean(|s| 100.0 * s.spinning))));
@@ -80,7 +80,9 @@ pub(super) fn overcommit(experiment: &PvTicket, runs: &[Value]) -> Panel {
         }
     }
     Panel {
-        title: "rate of work in a guest, simulated (published without figures) [% of the best lock]".into(),
+        title:
+            "rate of work in a guest, simulated (published without figures) [% of the best lock]"
+                .into(),
         note: "whiskers: worst and best seed".into(),
         series: Panel::series_of(&labels),
         rows,
