@@ -8,10 +8,12 @@ use std::time::Duration;
 
 const EXIT_CODES: &str = "Exit codes:
   0  fine
-  1  a claim does not hold, a run deadlocked, a check failed, or a speed target was missed
+  1  a claim does not hold, a run deadlocked, a check failed, or something got worse (compare --better)
   2  wrong usage or input
   3  the environment is in the way (output cannot be written, disk full)
-  4  undecided (a claim needs runs that did not finish, a model ran out of time)
+  4  undecided (a claim needs runs that did not finish, a model ran out of time, --max-wall came)
+  130  interrupted (Ctrl-C), with what was finished kept
+A benchmark that ran ends with 0, whatever it measured.
 
 Environment:
   NO_COLOR  no colours";
@@ -32,7 +34,7 @@ pub(crate) struct Global {
     /// Print nothing but errors and what was asked for with --json, --trace, --markdown or --svg
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// No progress bars (they are shown on terminals only)
+    /// No progress: no bars on terminals, no lines elsewhere about runs that take more than seconds
     #[arg(long, global = true)]
     pub(crate) no_progress: bool,
 }
@@ -128,6 +130,9 @@ pub(crate) struct RunArgs {
     /// Threads for a map; 0 is one for each CPU
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
     pub(crate) threads: usize,
+    /// Stop after so much real time, for example 90s or 10min, with what there is until then
+    #[arg(long, value_name = "TIME", value_parser = wall)]
+    pub(crate) max_wall: Option<Duration>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -253,6 +258,9 @@ pub(crate) struct SchedbenchRunArgs {
     /// Show what would be run, and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Stop after so much real time, for example 90s or 10min; runs that are complete stay
+    #[arg(long, value_name = "TIME", value_parser = wall)]
+    pub(crate) max_wall: Option<Duration>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -413,6 +421,21 @@ fn time(text: &str) -> Result<Duration, String> {
             Ok(Duration::from_nanos((number * ns) as u64))
         }
         _ => Err("a number with ns, us, ms or s, at most an hour: for example 100ns, 1.5us".into()),
+    }
+}
+
+/// A length of real time to wait for.
+fn wall(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)];
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let unit = UNITS.iter().find(|(name, _)| *name == unit);
+    match (number.trim().parse::<f64>(), unit) {
+        // A year: longer than anybody waits for a result.
+        (Ok(number), Some((_, s))) if (0.0..=3.2e7).contains(&(number * s)) => {
+            Ok(Duration::from_secs_f64(number * s))
+        }
+        _ => Err("a number with ms, s, min or h: for example 90s or 10min".into()),
     }
 }
 

@@ -47,7 +47,7 @@ fn speed(
             "schema": "overspin-bench/1", "version": env!("CARGO_PKG_VERSION"),
             "bench": name, "results": results,
         });
-        show::json(file, &record)?;
+        show::made_here(file, &record)?;
     }
     outputs.print(&text(&[Block::Grid(bench::table(&results))]))?;
     // A slower machine is no fault: the table says what was not reached.
@@ -91,7 +91,7 @@ fn locks(args: &BenchLocksArgs, global: &Global) -> Result<Verdict, Failure> {
             "schema": "overspin-bench-locks/1", "version": env!("CARGO_PKG_VERSION"),
             "seed": plan.seed, "warnings": report.warnings, "points": report.points,
         });
-        show::json(file, &record)?;
+        show::made_here(file, &record)?;
     }
     let mut blocks: Vec<Block> =
         report.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))).collect();

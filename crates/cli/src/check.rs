@@ -54,7 +54,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Verdict, Failur
             "schema": "overspin-check/1", "version": env!("CARGO_PKG_VERSION"), "seed": args.seed,
             "locks": records, "not_covered": NOT_COVERED,
         });
-        show::json(file, &record)?;
+        show::made_here(file, &record)?;
     }
     Ok(verdict)
 }
@@ -79,8 +79,8 @@ impl Tell {
 fn worse(one: Verdict, other: Verdict) -> Verdict {
     match (one, other) {
         (Verdict::Finding, _) | (_, Verdict::Finding) => Verdict::Finding,
-        (Verdict::Undecided, _) | (_, Verdict::Undecided) => Verdict::Undecided,
         (Verdict::Fine, Verdict::Fine) => Verdict::Fine,
+        _ => Verdict::Undecided,
     }
 }
 

@@ -4,17 +4,19 @@ use crate::args::{CompareArgs, Direction, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use overspin_lab::compare::{self, Better, Finding};
-use overspin_lab::{report, scenario_file};
+use overspin_lab::report::{self, Block};
+use overspin_lab::scenario_file;
 use serde_json::json;
 
 pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.json.as_ref()])?;
-    let mut files = Vec::new();
+    let (mut files, mut origins) = (Vec::new(), Vec::new());
     for path in &args.files {
         let text = scenario_file::read_text(path)?;
         let name = path.display().to_string();
         let samples = compare::read(&name, &text, args.column.into())
             .map_err(|e| Failure::Scenario(Box::new(e)))?;
+        origins.push((name.clone(), compare::origin(&text)));
         files.push((name, samples));
     }
     let better = args.better.map(|b| match b {
@@ -29,14 +31,23 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
             "compare files of one kind: records of the same command, or columns of numbers",
         ));
     }
+    let mut warnings = Vec::new();
+    if let Some(((first, a), others)) = origins.split_first() {
+        for (other, b) in others {
+            warnings.extend(compare::differences((first, a), (other, b)));
+        }
+    }
     if let Some(file) = outputs.open(args.json.as_ref())? {
         let record = json!({
             "schema": "overspin-compare/1", "version": env!("CARGO_PKG_VERSION"),
-            "confidence": confidence, "comparisons": all,
+            "confidence": confidence, "warnings": warnings, "comparisons": all,
         });
         show::json(file, &record)?;
     }
-    outputs.print(&report::text(&compare::report(&all, confidence)))?;
+    let mut blocks: Vec<Block> =
+        warnings.iter().map(|w| Block::Text(format!("WARNING: {w}"))).collect();
+    blocks.extend(compare::report(&all, confidence));
+    outputs.print(&report::text(&blocks))?;
     Ok(if all.iter().any(|c| c.finding == Finding::Regressed) {
         Verdict::Finding
     } else if all.iter().any(|c| c.finding == Finding::Undecided) {

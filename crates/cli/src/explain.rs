@@ -2,11 +2,11 @@
 
 use crate::args::{ExplainArgs, Global};
 use crate::failure::{Failure, Verdict};
-use crate::show::Outputs;
+use crate::show::{Meter, Outputs};
 use overspin_lab::explain::{self, Record};
 use overspin_lab::report::{self, Block};
 use overspin_lab::scenario_file::{self, Loaded};
-use overspin_sim::Options;
+use overspin_lab::until::Until;
 
 pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.markdown.as_ref()])?;
@@ -19,7 +19,7 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
             Record::Reproduction(r) => explain::reproduction(&r),
         }
     } else {
-        scenario(args, &text)?
+        scenario(args, &text, global)?
     };
     if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
         markdown.finish_with(&report::markdown(&blocks))?;
@@ -29,7 +29,7 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
 }
 
 /// Runs a scenario, with its own seed, and explains it.
-fn scenario(args: &ExplainArgs, text: &str) -> Result<Vec<Block>, Failure> {
+fn scenario(args: &ExplainArgs, text: &str, global: &Global) -> Result<Vec<Block>, Failure> {
     let name = args.result.display().to_string();
     let loaded = scenario_file::load_text(&args.result, text, &[]).map_err(Failure::Scenario)?;
     let Loaded::One(scenario) = loaded else {
@@ -39,7 +39,9 @@ fn scenario(args: &ExplainArgs, text: &str) -> Result<Vec<Block>, Failure> {
              and explain the record",
         ));
     };
-    let outcome = overspin_sim::run(&scenario, scenario.seed, Options::default())
-        .map_err(|e| Failure::refused(&name, &e))?;
+    let mut meter = Meter::new(global, scenario.limit);
+    let result = Until::default().simulate(&scenario, scenario.seed, None, &mut |at| meter.at(at));
+    meter.end();
+    let outcome = result.map_err(|e| Failure::refused(&name, &e))?;
     Ok(explain::run(&scenario, &outcome, None))
 }

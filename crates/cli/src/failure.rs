@@ -3,6 +3,7 @@
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use overspin_lab::output::OutputError;
 use overspin_lab::scenario_file::{LoadError, ScenarioError};
+use overspin_scenario::Stopped;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -19,6 +20,8 @@ pub(crate) enum Verdict {
     Finding,
     /// Could not be decided.
     Undecided,
+    /// Stopped before the end, with what there was.
+    Stopped(Stopped),
 }
 
 impl Verdict {
@@ -26,7 +29,9 @@ impl Verdict {
         ExitCode::from(match self {
             Self::Fine => 0,
             Self::Finding => 1,
-            Self::Undecided => 4,
+            Self::Undecided | Self::Stopped(Stopped::MaxWall) => 4,
+            // What shells say of a command that SIGINT ended.
+            Self::Stopped(Stopped::Interrupted) => 130,
         })
     }
 }

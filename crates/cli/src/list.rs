@@ -16,6 +16,8 @@ pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure>
     let wanted: Vec<What> = args.what.map_or_else(|| ALL.to_vec(), |w| vec![w]);
     let mut blocks = Vec::new();
     let mut record = serde_json::Map::new();
+    record.insert("schema".into(), "overspin-list/1".into());
+    record.insert("version".into(), env!("CARGO_PKG_VERSION").into());
     for what in wanted {
         let (name, grid, values) = match what {
             What::Locks => ("locks", locks_table(), locks_json()),

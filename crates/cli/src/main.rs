@@ -15,6 +15,7 @@ mod reproduce;
 mod run;
 mod schedbench;
 mod show;
+mod signals;
 
 use args::{Args, Command};
 use clap::{CommandFactory, Parser};
@@ -31,7 +32,16 @@ fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
         }
     };
-    let result = match &args.command {
+    let result = signals::watch().and_then(|()| command(&args));
+    match result {
+        Ok(verdict) => verdict.code(),
+        Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn command(args: &Args) -> Result<Verdict, Failure> {
+    match &args.command {
         Command::Reproduce(command) => reproduce::reproduce(command, &args.global),
         Command::Run(command) => run::run(command, &args.global),
         Command::Explain(command) => explain::explain(command, &args.global),
@@ -48,11 +58,6 @@ fn main() -> ExitCode {
             show::bytes(&text).map(|()| Verdict::Fine)
         }
         Command::Man { command } => man(command.as_deref()),
-    };
-    match result {
-        Ok(verdict) => verdict.code(),
-        Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
     }
 }
 

@@ -39,9 +39,8 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     let blocks = report::reproduction(&result);
     files.write(&result, &blocks)?;
     if let Some(svg) = svg {
-        let (metric, words) = experiment.picture();
-        let title = format!("{}: {words}", result.experiment);
-        svg.finish_with(&report::bars(&result, metric, &title))?;
+        let title = format!("{}: {}", result.experiment, result.title);
+        svg.finish_with(&report::picture(&title, &experiment.panels(&result)))?;
     }
     outputs.print(&report::text(&blocks))?;
     Ok(verdict(result.verdict()))
@@ -56,7 +55,7 @@ struct Files {
 impl Files {
     fn write<R: Serialize>(self, record: &R, blocks: &[Block]) -> Result<(), Failure> {
         if let Some(json) = self.json {
-            show::json(json, record)?;
+            show::made_here(json, record)?;
         }
         if let Some(markdown) = self.markdown {
             markdown.finish_with(&report::markdown(blocks))?;

@@ -2,13 +2,14 @@
 
 use crate::args::{Global, RunArgs};
 use crate::failure::{Failure, Verdict};
-use crate::show::{self, Outputs};
+use crate::show::{self, Meter, Outputs};
 use overspin_lab::explain::{RUN_SCHEMA, RunRecord};
-use overspin_lab::map::{self, MapError};
+use overspin_lab::map::{self, MapError, Measured};
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::report::{self, Block};
 use overspin_lab::scenario_file::{self, Loaded, Map};
-use overspin_scenario::{Ending, Picos, Scenario, TraceSink};
+use overspin_scenario::{Ending, Scenario, TraceSink};
+use serde::Serialize;
 use std::borrow::Cow;
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -31,6 +32,16 @@ fn name(args: &RunArgs) -> String {
     args.scenario.display().to_string()
 }
 
+/// A map with what was asked for.
+#[derive(Serialize)]
+struct MapRecord<'a> {
+    #[serde(flatten)]
+    measured: &'a Measured,
+    scenario: String,
+    set: &'a [String],
+    seed: Option<u64>,
+}
+
 fn many(map: &Map, args: &RunArgs, global: &Global, outputs: &Outputs) -> Result<Verdict, Failure> {
     if args.trace.is_some() {
         return Err(Failure::usage(
@@ -45,7 +56,8 @@ fn many(map: &Map, args: &RunArgs, global: &Global, outputs: &Outputs) -> Result
         bar.set_length(total as u64);
         bar.set_position(done as u64);
     };
-    let settings = map::Settings { seed: args.seed, threads: args.threads };
+    let until = show::until(args.max_wall);
+    let settings = map::Settings { seed: args.seed, threads: args.threads, until };
     let result = map::run(map, settings, &tell);
     bar.finish_and_clear();
     let measured = result.map_err(|e| match e {
@@ -55,9 +67,22 @@ fn many(map: &Map, args: &RunArgs, global: &Global, outputs: &Outputs) -> Result
         }
     })?;
     if let Some(json) = json {
-        show::json(json, &measured)?;
+        let record = MapRecord {
+            measured: &measured,
+            scenario: name(args),
+            set: &args.set,
+            seed: args.seed,
+        };
+        show::made_here(json, &record)?;
     }
     print(args, outputs, &report::map(&measured))?;
+    let stopped = measured.cells.iter().find_map(|c| match c.ending {
+        Ending::Stopped { by } => Some(by),
+        _ => None,
+    });
+    if let Some(by) = stopped {
+        return Ok(show::stopped(by));
+    }
     let deadlock = measured.cells.iter().any(|c| matches!(c.ending, Ending::Deadlock { .. }));
     Ok(if deadlock { Verdict::Finding } else { Verdict::Fine })
 }
@@ -83,20 +108,14 @@ fn one(
         Some(output) => Some(PerfettoSink::new(scenario, output).map_err(trace_error)?),
         None => None,
     };
-    // The bar counts simulated milliseconds: `u64` picoseconds would do, but nobody reads those.
-    let milli = overspin_scenario::MS;
-    let bar = show::progress(
-        global,
-        scenario.limit / milli,
-        "{bar:40} {pos} of {len} simulated ms, {elapsed} elapsed",
+    let mut meter = Meter::new(global, scenario.limit);
+    let result = show::until(args.max_wall).simulate(
+        scenario,
+        seed,
+        sink.as_mut().map(|s| s as &mut dyn TraceSink),
+        &mut |at| meter.at(at),
     );
-    let mut tell = |at: Picos| bar.set_position(at / milli);
-    let options = overspin_sim::Options {
-        trace: sink.as_mut().map(|s| s as &mut dyn TraceSink),
-        progress: Some(&mut tell),
-    };
-    let result = overspin_sim::run(scenario, seed, options);
-    bar.finish_and_clear();
+    meter.end();
     let outcome = result.map_err(|e| Failure::refused(&name(args), &e))?;
     if let Some(sink) = sink {
         sink.finish(outcome.elapsed).map_err(trace_error)?.commit()?;
@@ -116,6 +135,7 @@ fn one(
     print(args, outputs, &report::run(scenario, &outcome))?;
     Ok(match outcome.ending {
         Ending::Deadlock { .. } => Verdict::Finding,
+        Ending::Stopped { by } => show::stopped(by),
         Ending::Finished | Ending::Limit => Verdict::Fine,
     })
 }

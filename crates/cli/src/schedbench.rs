@@ -7,8 +7,10 @@ use overspin_lab::experiment;
 use overspin_lab::output::{Output, OutputError};
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::scenario_file::{self, Loaded};
-use overspin_lab::schedbench::{self, BenchFile, Machine, RunError, summarize};
+use overspin_lab::schedbench::{self, BenchFile, Machine, Origin, RunError, summarize};
+use overspin_lab::until::Until;
 use overspin_scenario::TraceSink;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn schedbench(args: &SchedbenchArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -57,7 +59,10 @@ fn machine(scenario: Option<&PathBuf>) -> Result<Machine, Failure> {
         )
     };
     match scenario_file::load(path, &[])? {
-        Loaded::One(scenario) => Machine::of(&scenario).ok_or_else(no_worker),
+        Loaded::One(scenario) => {
+            let machine = Machine::of(&scenario).ok_or_else(no_worker)?;
+            Ok(Machine { name: path.display().to_string(), ..machine })
+        }
         Loaded::Map(_) => Err(Failure::usage(
             format!("{}: this is a map of machines", path.display()),
             "take the [[vary]] tables out",
@@ -77,6 +82,7 @@ fn refused(path: &Path, error: RunError) -> Failure {
 
 fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
     let path = &args.file;
+    Outputs::new(global, &[Some(path), args.trace.as_ref()])?;
     let mut file = read(path)?;
     let machine = machine(args.machine.as_ref())?;
     if file.runs.is_empty() {
@@ -108,38 +114,47 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
         show::bytes(list.as_bytes())?;
         return Ok(Verdict::Fine);
     }
+    let (until, command) = (show::until(args.max_wall), show::command());
     let bar = show::progress(
         global,
         todo.len() as u64,
         "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left",
     );
+    let mut stopped = None;
     for i in todo {
         let run = &file.runs[i];
         let done = match &args.trace {
-            Some(trace) => traced(&file, i, &machine, args.seed, path, trace)?,
+            Some(trace) => traced(&file, i, &machine, args, trace, until)?,
             None => {
-                schedbench::simulate(&file, run, &machine, args.seed, None)
+                schedbench::simulate_until(&file, run, &machine, args.seed, None, until)
                     .map_err(|e| refused(path, e))?
                     .0
             }
         };
-        file.runs[i] = done;
+        if !done.completed {
+            stopped = until.over();
+            break;
+        }
+        let origin = Some(Origin::now(&machine, args.seed, &command));
+        file.runs[i] = schedbench::Run { origin, ..done };
         // What is complete stays, whatever comes.
         save(&file, path)?;
         bar.inc(1);
     }
     bar.finish_and_clear();
-    print(path, 0, None, None, &Outputs::new(global, &[])?)
+    let report = print(path, 0, None, None, &Outputs::new(global, &[])?)?;
+    Ok(stopped.map_or(report, show::stopped))
 }
 
 fn traced(
     file: &BenchFile,
     run: usize,
     machine: &Machine,
-    seed: u64,
-    path: &Path,
+    args: &SchedbenchRunArgs,
     trace: &Path,
+    until: Until,
 ) -> Result<schedbench::Run, Failure> {
+    let (path, seed) = (&args.file, args.seed);
     let run = &file.runs[run];
     let scenario =
         schedbench::scenario(file, run, machine).map_err(|e| Failure::Scenario(Box::new(e)))?;
@@ -148,8 +163,9 @@ fn traced(
     };
     let mut sink = PerfettoSink::new(&scenario, Output::create(trace)?).map_err(error)?;
     let sink_ref: &mut dyn TraceSink = &mut sink;
-    let (done, _, outcome) = schedbench::simulate(file, run, machine, seed, Some(sink_ref))
-        .map_err(|e| refused(path, e))?;
+    let (done, _, outcome) =
+        schedbench::simulate_until(file, run, machine, seed, Some(sink_ref), until)
+            .map_err(|e| refused(path, e))?;
     sink.finish(outcome.elapsed).map_err(error)?.commit()?;
     Ok(done)
 }
@@ -166,8 +182,11 @@ fn print(
         csv.finish_with(&schedbench::csv(&file))?;
     }
     if let Some(json) = outputs.open(json)? {
-        let sums: Vec<_> = file.runs.iter().filter_map(summarize).collect();
-        show::json(json, &sums)?;
+        let runs: Vec<_> = file.runs.iter().filter_map(summarize).collect();
+        let record = json!({
+            "schema": "overspin-schedbench/1", "version": env!("CARGO_PKG_VERSION"), "runs": runs,
+        });
+        show::json(json, &record)?;
     }
     outputs.print(&schedbench::report(&file, verbosity))?;
     Ok(Verdict::Fine)

@@ -1,12 +1,19 @@
 //! Writing to standard output and to files.
 
 use crate::args::Global;
-use crate::failure::Failure;
+use crate::failure::{Failure, Verdict};
+use crate::signals;
 use indicatif::{ProgressBar, ProgressStyle};
+use overspin_lab::environment::Environment;
 use overspin_lab::output::Output;
+use overspin_lab::report::two_digits;
+use overspin_lab::until::Until;
+use overspin_scenario::{MS, Picos, SEC, Stopped};
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Writes to standard output. A reader that went away is not an error worth a message.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
@@ -27,16 +34,28 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Checks that at most one of the files is standard output.
+    /// Checks that no two outputs go to one place, where one of them would be lost.
     pub(crate) fn new(global: &Global, files: &[Option<&PathBuf>]) -> Result<Self, Failure> {
-        let stdout = files.iter().flatten().filter(|p| p.as_path() == Path::new("-")).count();
-        if stdout > 1 {
-            return Err(Failure::usage(
-                "two outputs are both to go to standard output",
-                "name a file for one of them instead of `-`",
-            ));
+        let files: Vec<&PathBuf> = files.iter().flatten().copied().collect();
+        let mut places = Vec::new();
+        for file in &files {
+            let place = place(file);
+            // Nothing is lost there that was to be kept.
+            if places.contains(&place) && place != Path::new("/dev/null") {
+                return Err(Failure::usage(
+                    match file.as_path() == Path::new("-") {
+                        true => "two outputs are both to go to standard output".to_owned(),
+                        false => format!("two outputs are both to go to `{}`", file.display()),
+                    },
+                    "name another file for one of them",
+                ));
+            }
+            places.push(place);
         }
-        Ok(Self { quiet: global.quiet, to_stdout: stdout == 1 })
+        Ok(Self {
+            quiet: global.quiet,
+            to_stdout: files.iter().any(|p| p.as_path() == Path::new("-")),
+        })
     }
 
     /// Opens a file that was asked for.
@@ -50,12 +69,56 @@ impl Outputs {
     }
 }
 
-/// Writes `value` as indented JSON, with a newline at the end.
-pub(crate) fn json<T: Serialize>(output: Output, value: &T) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|e| {
-        Failure::environment(format!("cannot write JSON: {e}"), "this is a fault in overspin")
-    })?;
+/// Where a file is or will be, however it is named.
+fn place(file: &Path) -> PathBuf {
+    let folder = || {
+        let folder = file.parent().filter(|folder| *folder != Path::new(""));
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(folder.join(file.file_name()?))
+    };
+    file.canonicalize().ok().or_else(folder).unwrap_or_else(|| file.to_owned())
+}
+
+fn fault(error: serde_json::Error) -> Failure {
+    Failure::environment(format!("cannot write JSON: {error}"), "this is a fault in overspin")
+}
+
+/// Writes a record as indented JSON, with a newline at the end. All records pass here: each that has the
+/// program's version gets the model's beside it.
+pub(crate) fn json<T: Serialize>(output: Output, record: &T) -> Result<(), Failure> {
+    let mut value = serde_json::to_value(record).map_err(fault)?;
+    if let Value::Object(record) = &mut value
+        && let Some(version) = record.keys().position(|key| key == "version")
+    {
+        record.shift_insert(
+            version + 1,
+            "model_version".into(),
+            overspin_sim::MODEL_VERSION.into(),
+        );
+    }
+    let text = serde_json::to_string_pretty(&value).map_err(fault)?;
     Ok(output.finish_with(&(text + "\n"))?)
+}
+
+/// The same, of a record that says where and how it was made: the machine, and the command.
+pub(crate) fn made_here<T: Serialize>(output: Output, record: &T) -> Result<(), Failure> {
+    let mut value = serde_json::to_value(record).map_err(fault)?;
+    if let Value::Object(record) = &mut value {
+        record.insert("command".into(), command().into());
+        record.insert("environment".into(), json!(Environment::here()));
+    }
+    json(output, &value)
+}
+
+/// The command as it could be given again to a shell.
+pub(crate) fn command() -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
+    let word = |word: String| match !word.is_empty() && word.chars().all(plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    let words = std::env::args_os().skip(1).map(|w| word(w.to_string_lossy().into_owned()));
+    std::iter::once("overspin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// A progress bar on terminals, hidden elsewhere.
@@ -68,4 +131,107 @@ pub(crate) fn progress(global: &Global, length: u64, template: &str) -> Progress
         bar.set_style(style);
     }
     bar
+}
+
+/// How long a run is silent where there is no bar; it speaks again after twice as long, and so on.
+const SILENT: Duration = Duration::from_secs(5);
+
+/// How far a run is, and how long it will take: a bar on terminals, now and then a line elsewhere.
+pub(crate) struct Meter {
+    bar: ProgressBar,
+    /// Lines instead of the bar.
+    lines: bool,
+    next_line: Duration,
+    began: Instant,
+    limit: Picos,
+}
+
+impl Meter {
+    /// Of a run with this limit of simulated time.
+    pub(crate) fn new(global: &Global, limit: Picos) -> Self {
+        let lines = !(global.quiet || global.no_progress || std::io::stderr().is_terminal());
+        // Simulated milliseconds: nobody sees more, and a run of a thousand hours still counts.
+        let bar = progress(global, (limit / MS).max(1), "{bar:40} {msg}");
+        Self { bar, lines, next_line: SILENT, began: Instant::now(), limit }
+    }
+
+    /// The run is at this simulated time.
+    pub(crate) fn at(&mut self, now: Picos) {
+        let passed = self.began.elapsed();
+        if self.lines && passed >= self.next_line {
+            self.next_line = passed * 2;
+            eprintln!("{}", self.words(now, passed));
+        } else if !self.lines {
+            self.bar.set_position(now / MS);
+            self.bar.set_message(self.words(now, passed));
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn words(&self, now: Picos, passed: Duration) -> String {
+        let (done, limit) = (now as f64 / SEC as f64, self.limit as f64 / SEC as f64);
+        let rate = done / passed.as_secs_f64().max(1e-3);
+        let left = match rate > 0.0 {
+            true => length(((limit - done) / rate).min(1e15)),
+            false => "unknown".into(),
+        };
+        format!(
+            "{} of {} simulated s after {}, {} a second, at most {left} left",
+            two_digits(done),
+            two_digits(limit),
+            length(passed.as_secs_f64()),
+            two_digits(rate),
+        )
+    }
+}
+
+/// A length of real time, roughly.
+fn length(seconds: f64) -> String {
+    const UNITS: [(f64, &str); 4] =
+        [(365.0 * 86_400.0, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min")];
+    match UNITS.iter().find(|(unit, _)| seconds >= 2.0 * unit) {
+        Some((unit, name)) => format!("{:.0} {name}", seconds / unit),
+        None => format!("{seconds:.0} s"),
+    }
+}
+
+/// When a command is to stop that keeps what it has: at the first Ctrl-C, or after this long.
+pub(crate) fn until(max_wall: Option<Duration>) -> Until {
+    Until {
+        deadline: max_wall.and_then(|time| Instant::now().checked_add(time)),
+        interrupted: Some(signals::first_interrupt()),
+    }
+}
+
+/// Why a command whose results are all of before `until` ends early, if it does.
+pub(crate) fn stopped(by: Stopped) -> Verdict {
+    eprintln!("stopped before the end: {}", by.words());
+    Verdict::Stopped(by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_has_one_place_under_all_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, there) = (dir.path().join("a.json"), dir.path().join("./b/../a.json"));
+        std::fs::create_dir(dir.path().join("b")).unwrap();
+        assert_eq!(place(&here), place(&there), "not there yet");
+        std::fs::write(&here, "").unwrap();
+        std::os::unix::fs::symlink(&here, dir.path().join("link")).unwrap();
+        assert_eq!(place(&here), place(&dir.path().join("link")));
+        assert_ne!(place(&here), place(&dir.path().join("c.json")));
+    }
+
+    #[test]
+    fn lengths_are_in_the_unit_that_suits() {
+        let shown = [0.4, 100.0, 600.0, 1e4, 1e6, 1e9].map(length);
+        assert_eq!(shown, ["0 s", "100 s", "10 min", "3 h", "12 days", "32 years"]);
+    }
 }

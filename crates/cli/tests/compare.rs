@@ -61,6 +61,29 @@ fn exit_codes_tell_of_regressions() {
 }
 
 #[test]
+fn records_of_different_machines_are_told_apart() {
+    let dir = files();
+    let record = |cpu: &str, model: u32| {
+        format!(
+            r#"{{"schema":"overspin-bench/1","version":"1","model_version":{model},
+                "environment":{{"overspin":"1","model_version":{model},"debug_build":false,"cpu":"{cpu}",
+                "cpus":2,"usable_cpus":2,"cores":1,"kernel":"Linux 6","hypervisor":null}},
+                "results":[{{"name":"x","unit":"s","samples":[1,2,3,4,5]}}]}}"#
+        )
+    };
+    fs::write(dir.path().join("a.json"), record("Abacus", 1)).unwrap();
+    fs::write(dir.path().join("b.json"), record("Babbage", 2)).unwrap();
+    let (out, ..) = compare(dir.path(), &["a.json", "b.json"], "");
+    assert!(out.contains("WARNING: a.json and b.json are of different machines: Abacus"), "{out}");
+    assert!(out.contains("simulated by different models, of version 1 and 2"), "{out}");
+    let (out, ..) = compare(dir.path(), &["a.json", "a.json"], "");
+    assert!(!out.contains("WARNING"), "{out}");
+    let (json, ..) = compare(dir.path(), &["a.json", "b.json", "--json", "-"], "");
+    let record: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(record["warnings"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn mistakes_have_a_place_and_exit_code_2() {
     let dir = files();
     fs::write(dir.path().join("bad"), "1\n2\nx\n").unwrap();

@@ -59,7 +59,11 @@ fn completions_and_manual_are_written() {
         assert!(out.contains(word) && out.contains(".TH"), "{out}");
     }
     let help = overspin().arg("--help").assert().success().get_output().stdout.clone();
-    assert!(String::from_utf8(help).unwrap().contains("4  undecided"));
+    let help = String::from_utf8(help).unwrap();
+    assert!(
+        help.contains("4  undecided") && help.contains("A benchmark that ran ends with 0"),
+        "{help}"
+    );
 }
 
 #[test]
@@ -78,6 +82,8 @@ fn a_run_is_the_same_to_the_byte_and_its_json_stands_alone() {
     let record: serde_json::Value = serde_json::from_slice(&json).unwrap();
     assert_eq!((&record["seed"], &record["outcome"]["seed"]), (&7.into(), &7.into()));
     assert_eq!(record["scenario"]["domains"][0]["lock"], "ticket");
+    let hash = record["outcome"]["trace_hash"].as_str().unwrap();
+    assert!(hash.len() == 16 && u64::from_str_radix(hash, 16).is_ok(), "{hash}");
     let changed = run(&["--json", "-", "--set", "domain.guest.lock=xen-pv"]);
     let changed: serde_json::Value = serde_json::from_slice(&changed).unwrap();
     assert_eq!(changed["scenario"]["domains"][0]["lock"], "xen-pv");
@@ -86,6 +92,64 @@ fn a_run_is_the_same_to_the_byte_and_its_json_stands_alone() {
     assert!(fs::metadata(&trace).unwrap().len() > 0);
     assert_eq!(names(dir.path()), ["s.toml", "t.pftrace"]);
     assert!(String::from_utf8(run(&[])).unwrap().contains("Domain guest (ticket)"));
+}
+
+#[test]
+fn two_outputs_to_one_place_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("s.toml"), SCENARIO).unwrap();
+    fs::create_dir(dir.path().join("d")).unwrap();
+    for args in [
+        &["run", "s.toml", "--json", "same", "--trace", "same"][..],
+        &["run", "s.toml", "--json", "same", "--markdown", "d/../same"],
+        &["run", "s.toml", "--json", "-", "--markdown", "-"],
+        &["reproduce", "2008-spinlocks", "--json", "same", "--svg", "same"],
+        &["schedbench", "report", "s.bench", "--csv", "same", "--json", "./same"],
+        &["schedbench", "run", "s.bench", "--only", "x", "--trace", "s.bench"],
+    ] {
+        let output = overspin().current_dir(dir.path()).args(args).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(
+            stderr.contains("two outputs are both to go to") && stderr.contains("help:"),
+            "{stderr}"
+        );
+        assert_eq!(names(dir.path()), ["d", "s.toml"]);
+    }
+}
+
+#[test]
+fn every_record_has_the_versions_and_those_of_many_runs_where_they_were_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let vary = "[[vary]]\nname = \"lock\"\nset = \"domain.guest.lock\"\nto = [\"ticket\"]\n";
+    fs::write(dir.path().join("s.toml"), SCENARIO).unwrap();
+    fs::write(dir.path().join("m.toml"), format!("{SCENARIO}{vary}")).unwrap();
+    fs::write(dir.path().join("n"), "1\n2\n3\n").unwrap();
+    let many = ["run", "m.toml", "--set", "host.cores=1", "--seed", "3", "--json", "-"];
+    let bench =
+        ["bench", "locks", "--locks", "mutex", "--threads", "1", "--time", "1ms", "--json", "-"];
+    let check =
+        ["check", "ticket", "--cpus", "1", "--pairs", "1", "--schedules", "1", "--json", "-"];
+    for (args, made_here) in [
+        (&["run", "s.toml", "--json", "-"][..], false),
+        (&["list", "--json", "-"], false),
+        (&["compare", "n", "n", "--json", "-"], false),
+        (&many, true),
+        (&bench, true),
+        (&check, true),
+    ] {
+        let output = overspin().current_dir(dir.path()).args(args).output().unwrap();
+        let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let keys: Vec<&String> = record.as_object().unwrap().keys().take(3).collect();
+        assert_eq!(keys, ["schema", "version", "model_version"], "{args:?}");
+        assert!(record["model_version"].as_u64() >= Some(1), "{args:?}");
+        assert_eq!(record["environment"]["kernel"].is_string(), made_here, "{args:?}");
+        let command = made_here.then(|| format!("overspin {}", args.join(" ")));
+        assert_eq!(record["command"].as_str(), command.as_deref());
+        if args == many {
+            assert_eq!((&record["set"][0], &record["seed"]), (&"host.cores=1".into(), &3.into()));
+        }
+    }
 }
 
 #[test]

@@ -64,7 +64,54 @@ fn plan_run_report_and_resume() {
     assert_eq!(csv.lines().count(), 1 + 9 * (1 + 1 + 4));
     let (json, ..) = run(dir, &["schedbench", "report", file, "--json", "-"]);
     let sums: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(sums[2]["sets"][1]["workers"].as_array().unwrap().len(), 2);
+    assert_eq!(sums["runs"][2]["sets"][1]["workers"].as_array().unwrap().len(), 2);
+    assert_eq!(sums["runs"][2]["origin"]["Machine"]["Name"], "2016-schedbench");
+}
+
+/// A file is filled by several commands. Which run is of which machine is in the file, and the report
+/// says it where it matters.
+#[test]
+fn runs_of_different_machines_do_not_stand_side_by_side_without_a_word() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dir, file) = (dir.path(), "t.bench");
+    let machine = "limit = \"1s\"\n[host]\ncores = 2\n[[domain]]\nvcpus = 1\nlock = \"ticket\"\n\
+        workload = { kind = \"schedbench\", worker = \"burnwait 70 200000\", rate = 700 }\n";
+    fs::write(dir.join("m.toml"), machine).unwrap();
+    fs::write(dir.join(file), PLAN).unwrap();
+    run(dir, &["schedbench", "plan", file]);
+    let only = |label: &str, more: &[&str]| {
+        let args = [&["schedbench", "run", file, "--only", label][..], more].concat();
+        let (out, err, code) = run(dir, &args);
+        assert_eq!(code, 0, "{err}");
+        out
+    };
+    let out = only("A baseline credit2", &["--seed", "3"]);
+    assert!(
+        out.starts_with("Runs on 2016-schedbench (") && out.contains("seed 3, Overspin "),
+        "{out}"
+    );
+    only("B baseline credit2", &["--seed", "3"]);
+    let of_alone = |out: &str| out.lines().any(|l| l.contains("of alone"));
+    let out = only("A 2 + B 2 credit2", &["--seed", "3"]);
+    assert!(
+        !out.contains("WARNING") && of_alone(&out.split("== RUN A 2").nth(1).unwrap()),
+        "{out}"
+    );
+    let out = only("A 2 + B 2 credit2", &["--machine", "m.toml"]);
+    assert!(
+        out.starts_with("WARNING: the runs of this file are of different machines, seeds."),
+        "{out}"
+    );
+    assert!(
+        out.contains("  m.toml (2 cores of 1 threads") && out.contains("    A 2 + B 2 credit2\n")
+    );
+    assert!(!of_alone(&out.split("== RUN A 2").nth(1).unwrap()), "alone on another machine: {out}");
+    let saved: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(dir.join(file)).unwrap()).unwrap();
+    let origin = &saved["Runs"][2]["Overspin"];
+    assert_eq!((&origin["Seed"], &origin["Machine"]["Rate"]), (&1.into(), &700.into()));
+    assert!(origin["Command"].as_str().unwrap().ends_with("--machine m.toml"), "{origin}");
+    assert!(origin["ModelVersion"].is_u64() && origin["Environment"]["kernel"].is_string());
 }
 
 #[test]

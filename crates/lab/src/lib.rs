@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod compare;
+pub mod environment;
 pub mod experiment;
 pub mod explain;
 pub mod map;
@@ -16,3 +17,4 @@ pub mod rt_app;
 pub mod scenario_file;
 pub mod schedbench;
 pub mod stats;
+pub mod until;

@@ -1,8 +1,9 @@
 //! Maps: every combination of a scenario file's `[[vary]]` tables, run and measured alike.
 
 use crate::scenario_file::{Axis, Map, Point};
+use crate::until::Until;
 use overspin_scenario::{DomainOutcome, Ending, LockOutcome, Outcome, Picos, SEC};
-use overspin_sim::{Options, SimError};
+use overspin_sim::SimError;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +15,8 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// Threads; 0 is one for each CPU.
     pub threads: usize,
+    /// When to stop: what has not ended by then ends as [`Ending::Stopped`].
+    pub until: Until,
 }
 
 /// One run of a map, measured.
@@ -28,12 +31,14 @@ pub struct Cell {
     /// How it ended.
     pub ending: Ending,
     /// Hash of its scheduling and lock events.
+    #[serde(with = "overspin_scenario::hash_text")]
     pub trace_hash: u64,
     /// Acquisitions of the workload's locks in a simulated second.
     pub throughput: f64,
     /// The longest time that 99.9 % of the acquisitions waited, of the worst of these locks.
     pub wait_p999: Picos,
-    /// Part of the vCPUs' running time that went into waiting for locks, 0 to 1.
+    /// Part of the vCPUs' running time that went into waiting for locks, 0 to 1: spinning, and stalled
+    /// on the locks' own lines.
     pub burned: f64,
     /// Jain's index over the tasks' items: 1 if all did the same, 1/n if one did everything.
     pub fairness: f64,
@@ -93,7 +98,9 @@ pub fn run(
     let total = map.points.len();
     let one = |point: &Point| {
         let seed = settings.seed.unwrap_or(point.scenario.seed);
-        let outcome = overspin_sim::run(&point.scenario, seed, Options::default())
+        let outcome = settings
+            .until
+            .simulate(&point.scenario, seed, None, &mut |_| {})
             .map_err(|cause| MapError::Sim { set: point.sets.clone(), cause })?;
         progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
         Ok(cell(&map.axes, point, &outcome))
@@ -104,7 +111,7 @@ pub fn run(
         .map_err(|cause| MapError::Threads { threads: settings.threads, cause })?;
     let cells = pool.install(|| map.points.par_iter().map(one).collect::<Result<Vec<_>, _>>())?;
     Ok(Measured {
-        schema: "overspin-map/1",
+        schema: "overspin-map/2",
         version: env!("CARGO_PKG_VERSION"),
         name: map.name.clone(),
         description: map.description.clone(),
@@ -138,7 +145,8 @@ fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
         trace_hash: outcome.trace_hash,
         throughput: domains().map(rate).sum(),
         wait_p999: locks().map(|l| l.wait_p999).max().unwrap_or(0),
-        burned: part(vcpus().map(|v| v.spinning).sum(), vcpus().map(|v| v.running).sum()),
+        // The hypervisor counts whole nanoseconds, the waits are counted in full.
+        burned: part(vcpus().map(|v| v.waiting).sum(), vcpus().map(|v| v.running).sum()).min(1.0),
         fairness: jain(&items),
     }
 }
@@ -154,6 +162,7 @@ fn jain(shares: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::scenario_file;
+    use overspin_sim::Options;
 
     const TWO_BY_TWO: &str = r#"
 limit = "20ms"
@@ -188,9 +197,12 @@ to = ["2/2", "2/1"]
 
     #[test]
     fn every_combination_is_the_run_that_its_set_arguments_describe() {
-        let measured =
-            run(&map(TWO_BY_TWO).unwrap(), Settings { seed: None, threads: 2 }, &|_, _| {})
-                .unwrap();
+        let measured = run(
+            &map(TWO_BY_TWO).unwrap(),
+            Settings { seed: None, threads: 2, until: Until::default() },
+            &|_, _| {},
+        )
+        .unwrap();
         let at: Vec<String> = measured.cells.iter().map(|c| c.at.join(" ")).collect();
         assert_eq!(at, ["ticket 2/2", "ticket 2/1", "lock-byte 2/2", "lock-byte 2/1"]);
         for cell in &measured.cells {

@@ -6,6 +6,27 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Temporary files that are neither committed nor removed yet, for [`discard_all`].
+static STAGED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn staged() -> MutexGuard<'static, Vec<PathBuf>> {
+    // A list of names is whole whatever panicked.
+    STAGED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the temporary files of all outputs that are open, for a process that is about to end by a
+/// signal. No output can be created or committed after it.
+pub fn discard_all() {
+    let staged = staged();
+    for temporary in staged.iter() {
+        // Committed a moment ago, or gone: there is nobody left to tell.
+        let _ = fs::remove_file(temporary);
+    }
+    // Kept locked: what is created after it would stay behind.
+    std::mem::forget(staged);
+}
 
 /// Why an output could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +140,10 @@ impl Output {
             Target::Staged { file, temporary, target } => {
                 // Some file systems report a full disk only here.
                 file.sync_all()?;
-                fs::rename(temporary, target)
+                let mut staged = staged();
+                fs::rename(temporary, target)?;
+                staged.retain(|name| name != temporary);
+                Ok(())
             }
             _ => Ok(()),
         });
@@ -170,11 +194,15 @@ fn stage(target: PathBuf) -> io::Result<Target> {
     let name =
         target.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy().into_owned();
     // The process id keeps two commands apart, the counter two outputs of one command.
+    let mut staged = staged();
     for attempt in 0..100 {
         let temporary =
             target.with_file_name(format!(".{name}.{}-{attempt}.tmp", std::process::id()));
         match OpenOptions::new().write(true).create_new(true).open(&temporary) {
-            Ok(file) => return Ok(Target::Staged { file, temporary, target }),
+            Ok(file) => {
+                staged.push(temporary.clone());
+                return Ok(Target::Staged { file, temporary, target });
+            }
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
@@ -188,7 +216,9 @@ fn discard(writer: BufWriter<Target>) {
     let (target, _) = writer.into_parts();
     if let Target::Staged { temporary, .. } = target {
         // There is nobody left to tell, and a leftover is harmless: it has a name of its own.
-        let _ = fs::remove_file(temporary);
+        let mut staged = staged();
+        let _ = fs::remove_file(&temporary);
+        staged.retain(|name| *name != temporary);
     }
 }
 
@@ -238,6 +268,18 @@ mod tests {
             Output::create(dir.path()).unwrap_err().cause.kind(),
             io::ErrorKind::IsADirectory
         );
+    }
+
+    #[test]
+    fn what_is_open_is_known_until_it_is_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let known = || staged().iter().filter(|name| name.starts_with(dir.path())).count();
+        let kept = Output::create(&dir.path().join("a.json")).unwrap();
+        let dropped = Output::create(&dir.path().join("b.json")).unwrap();
+        assert_eq!(known(), 2);
+        kept.commit().unwrap();
+        drop(dropped);
+        assert_eq!((known(), names(dir.path())), (0, vec!["a.json".to_owned()]));
     }
 
     #[test]

@@ -179,7 +179,7 @@ impl Reproductions {
     #[must_use]
     pub fn new(experiments: Vec<Reproduction>) -> Self {
         let version = env!("CARGO_PKG_VERSION");
-        Self { schema: "overspin-reproductions/1", version, experiments }
+        Self { schema: "overspin-reproductions/2", version, experiments }
     }
 
     /// Whether all claims of all experiments hold.
@@ -215,7 +215,7 @@ pub fn reproduce(
     let head = experiment.head();
     let found = experiment.run(settings, progress)?;
     Ok(Reproduction {
-        schema: "overspin-reproduction/1",
+        schema: "overspin-reproduction/2",
         version: env!("CARGO_PKG_VERSION"),
         experiment: head.id.clone(),
         title: head.title.clone(),

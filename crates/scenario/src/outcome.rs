@@ -16,6 +16,66 @@ pub enum Ending {
         /// Who waits for what, a line each.
         waits: Vec<String>,
     },
+    /// It was stopped from outside before any of these; the outcome is that of the time until then.
+    Stopped {
+        /// By what.
+        by: Stopped,
+    },
+}
+
+/// What stopped a run from outside. When it happened depends on the speed of the machine: the
+/// outcome of such a run is not the same again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stopped {
+    /// It had used up the real time that it was given.
+    MaxWall,
+    /// A signal.
+    Interrupted,
+}
+
+impl Stopped {
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::MaxWall => "the wall-clock limit came",
+            Self::Interrupted => "it was interrupted",
+        }
+    }
+}
+
+/// A hash in JSON: 16 hexadecimal digits. As a number it would not survive readers that take numbers
+/// for doubles, which keep 53 bits. Older records have numbers, which are still read.
+pub mod hash_text {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    /// Writes the digits.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub fn serialize<S: Serializer>(hash: &u64, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{hash:016x}"))
+    }
+
+    /// Reads digits, or a number.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Number(u64),
+            Text(String),
+        }
+        match Either::deserialize(from)? {
+            Either::Number(hash) => Ok(hash),
+            Either::Text(digits) => u64::from_str_radix(&digits, 16)
+                .map_err(|_| de::Error::custom(format!("`{digits}` is not 16 hexadecimal digits"))),
+        }
+    }
 }
 
 /// Everything measured in one run.
@@ -32,6 +92,7 @@ pub struct Outcome {
     /// Simulated memory operations applied without a switch to the engine.
     pub run_ahead: u64,
     /// Hash over all scheduling and lock events, equal for equal runs.
+    #[serde(with = "hash_text")]
     pub trace_hash: u64,
     /// Idle time of each pCPU.
     pub pcpus: Vec<PcpuOutcome>,
@@ -164,8 +225,14 @@ pub struct VcpuOutcome {
     pub blocked: Picos,
     /// Any other reason.
     pub offline: Picos,
-    /// Part of `running` that went into waiting for locks.
+    /// Part of `running` that it spun: looked again and again whether a lock is to be had (or, to release
+    /// some queue locks, whether the next waiter is ready).
     pub spinning: Picos,
+    /// Part of `running` from the first look at a lock that was not to be had until it had the lock:
+    /// what lockmeter and lock_stat call waiting, less the time off the pCPU. More than `spinning` by
+    /// the time stalled on the lock's own lines, and by interrupts taken meanwhile.
+    #[serde(default)]
+    pub waiting: Picos,
     /// Dispatches.
     pub dispatches: u64,
     /// Dispatches on another pCPU than the last one.
@@ -222,7 +289,8 @@ pub struct LockOutcome {
     pub wait_max: Picos,
     /// What `wait_total` was spent on; the sum is the same.
     pub wait_causes: WaitCauses,
-    /// 99.9 % of all acquisitions, contended or not, waited for at most this long (two digits).
+    /// 99.9 % of all acquisitions, contended or not, waited for at most this long (two
+    /// digits; never more than `wait_max`).
     pub wait_p999: Picos,
     /// Total time from acquisition to release.
     pub hold_total: Picos,

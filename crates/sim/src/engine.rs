@@ -6,8 +6,9 @@ use crate::guest::Guest;
 use crate::memory::NONE;
 use crate::vcpu::{IRQ_RESCHED, IRQ_TIMER, Op};
 use crate::world::World;
-use overspin_scenario::Picos;
+use overspin_scenario::{Picos, Stopped};
 use overspin_sched::TimerId;
+use std::ops::ControlFlow;
 
 /// How the engine loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,17 +16,22 @@ pub(crate) enum Stop {
     Finished,
     Limit,
     Deadlock,
+    Asked(Stopped),
 }
 
 /// How often the watchdog looks, and how many looks without any progress make a deadlock.
 const WATCHDOG: Picos = overspin_scenario::SEC;
 const WATCHDOG_LOOKS: u32 = 10;
-/// Events between two progress reports.
+/// Called with the simulated time; may have the run stopped.
+pub(crate) type Report<'a> = &'a mut dyn FnMut(Picos) -> ControlFlow<Stopped>;
+/// Events, and operations that needed none, between two progress reports: short operations that run
+/// ahead take their time, too. At most a second of simulated time lies in between (the watchdog's event).
 const PROGRESS_EVERY: u64 = 1 << 16;
 
 impl World {
     /// The engine: takes events in order until the run is over.
-    pub(crate) fn run(&self, progress: &mut Option<&mut dyn FnMut(Picos)>) -> Stop {
+    pub(crate) fn run(&self, progress: &mut Option<Report<'_>>) -> Stop {
+        let mut next_report = PROGRESS_EVERY;
         let mut looks = 0;
         let mut progress_seen = u64::MAX;
         self.push(WATCHDOG, Event::Watchdog);
@@ -47,10 +53,12 @@ impl World {
             self.now.set(at);
             let processed = self.processed.get() + 1;
             self.processed.set(processed);
-            if processed.is_multiple_of(PROGRESS_EVERY)
-                && let Some(report) = progress
-            {
-                report(at);
+            let steps = processed + self.run_ahead.get();
+            if steps >= next_report {
+                next_report = steps + PROGRESS_EVERY;
+                if let Some(ControlFlow::Break(by)) = progress.as_mut().map(|report| report(at)) {
+                    return Stop::Asked(by);
+                }
             }
             match event {
                 Event::Operation { vcpu, epoch } => {

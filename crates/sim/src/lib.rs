@@ -41,7 +41,8 @@ pub use cell::{SimCell, SimPlatform, SimSlots};
 
 use guest::{LockKinds, Made, MakeBank};
 use overspin_locks::{LockVisitor, RawLock};
-use overspin_scenario::{Outcome, Picos, Scenario, TraceSink};
+use overspin_scenario::{Outcome, Picos, Scenario, Stopped, TraceSink};
+use std::ops::ControlFlow;
 use world::Entered;
 
 /// Version of the model. It changes whenever a change alters simulated results.
@@ -78,8 +79,9 @@ pub enum SimError {
 pub struct Options<'a> {
     /// Receives scheduling and lock events.
     pub trace: Option<&'a mut dyn TraceSink>,
-    /// Called now and then with the simulated time.
-    pub progress: Option<&'a mut dyn FnMut(Picos)>,
+    /// Called now and then with the simulated time; what it breaks with stops the run, which then ends
+    /// with [`Ending::Stopped`](overspin_scenario::Ending::Stopped).
+    pub progress: Option<&'a mut dyn FnMut(Picos) -> ControlFlow<Stopped>>,
 }
 
 impl std::fmt::Debug for Options<'_> {

@@ -18,6 +18,7 @@ pub(crate) fn outcome(world: &World, stop: Stop) -> Outcome {
         ending: match stop {
             Stop::Finished => Ending::Finished,
             Stop::Limit => Ending::Limit,
+            Stop::Asked(by) => Ending::Stopped { by },
             Stop::Deadlock => {
                 let of = guests.iter().filter(|g| !g.is_noise);
                 Ending::Deadlock { waits: of.flat_map(|g| g.waits(world)).collect() }
@@ -64,6 +65,7 @@ fn noise_outcome(world: &World, guests: &[Guest]) -> Option<NoiseOutcome> {
 }
 
 fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
+    let now = world.now.get();
     let range = guest.first as usize..(guest.first + guest.vcpus) as usize;
     DomainOutcome {
         name: guest.domain.name.clone(),
@@ -80,6 +82,7 @@ fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
                     blocked: picos(t.blocked),
                     offline: picos(t.offline),
                     spinning: v.spinning.get(),
+                    waiting: v.waiting_time(now),
                     dispatches: v.dispatches.get(),
                     migrations: v.migrations.get(),
                     ticks: v.ticks.get(),

@@ -128,6 +128,11 @@ pub(crate) struct Vcpu {
     pub yielded: Cell<(Picos, Why)>,
     /// What its waits were spent on, those that are over.
     pub waited: [Cell<Picos>; 6],
+    /// CPU time of waits that are over; since when, by `run_clock`, the outermost of now lasts
+    /// (`Picos::MAX`: there is none), and for which lock it is.
+    pub waiting: Cell<Picos>,
+    pub waits_since: Cell<Picos>,
+    pub waits_for: Cell<u32>,
 }
 
 impl Vcpu {
@@ -176,6 +181,9 @@ impl Vcpu {
             yielded: Cell::new((Picos::MAX, Why::Yield)),
             wait: Cell::new(NONE),
             waited: Default::default(),
+            waiting: Cell::new(0),
+            waits_since: Cell::new(Picos::MAX),
+            waits_for: Cell::new(NONE),
         }
     }
 
@@ -202,6 +210,31 @@ impl Vcpu {
     /// Time that it has run so far.
     pub(crate) fn run_clock(&self, now: Picos) -> Picos {
         self.ran.get() + if self.running.get() { now - self.since.get() } else { 0 }
+    }
+
+    /// A wait for `lock` begins. That of an interrupt handler may be inside another one, and is part
+    /// of it then.
+    #[inline]
+    pub(crate) fn starts_to_wait(&self, lock: u32, now: Picos) {
+        if self.waits_since.get() == Picos::MAX {
+            self.waits_since.set(self.run_clock(now));
+            self.waits_for.set(lock);
+        }
+    }
+
+    /// The wait for `lock` is over.
+    #[inline]
+    pub(crate) fn stops_to_wait(&self, lock: u32, now: Picos) {
+        if self.waits_for.get() == lock {
+            self.waiting.set(self.waiting_time(now));
+            self.waits_since.set(Picos::MAX);
+            self.waits_for.set(NONE);
+        }
+    }
+
+    /// CPU time of all its waits so far.
+    pub(crate) fn waiting_time(&self, now: Picos) -> Picos {
+        self.waiting.get() + self.run_clock(now).saturating_sub(self.waits_since.get())
     }
 
     /// It is done with a lock for which others wait, or one of them has it.

@@ -153,6 +153,7 @@ impl World {
             v.wait_since.set(Some(self.now.get()));
             let lock = v.lock_wanted.get();
             if lock != NONE {
+                v.starts_to_wait(lock, self.now.get());
                 self.wait_begins(v, lock);
                 self.trace(|| TraceEvent::LockWait { vcpu: v.id, lock });
             }

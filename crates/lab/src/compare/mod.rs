@@ -2,9 +2,11 @@
 //! interval of the ratio, effect sizes, and a correction for many comparisons.
 
 pub mod difference;
+mod origin;
 mod read;
 mod report;
 
+pub use origin::{Origin, differences, origin};
 pub use read::read;
 pub use report::report;
 

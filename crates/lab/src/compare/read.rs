@@ -5,8 +5,8 @@ use crate::scenario_file::ScenarioError;
 use serde_json::Value;
 
 /// Reads the samples of a file that messages call `path`: a column of numbers (the first, or
-/// `column`, from 1; what follows `#` does not count), `overspin bench --json`, `overspin reproduce
-/// --json`, `hyperfine --export-json`, or a JSON array of numbers.
+/// `column`, from 1; what follows `#` does not count), `overspin bench --json` (of locks: acquisitions a
+/// second), `overspin reproduce --json`, `hyperfine --export-json`, or a JSON array of numbers.
 ///
 /// # Errors
 /// If there are no numbers, or something else stands where one should.
@@ -86,6 +86,12 @@ fn json(path: &str, text: &str) -> Result<Vec<Samples>, ScenarioError> {
             .collect();
         return sets.ok_or_else(|| fail("a result has no samples".into()));
     }
+    if value["schema"].as_str().is_some_and(|s| s.starts_with("overspin-bench-locks/"))
+        && let Some(points) = value["points"].as_array()
+    {
+        let sets: Option<Vec<Samples>> = points.iter().map(point).collect();
+        return sets.ok_or_else(|| fail("a point has no samples".into()));
+    }
     if value["schema"].as_str().is_some_and(|s| s.starts_with("overspin-reproduction/"))
         && let Some(runs) = value["runs"].as_array()
     {
@@ -101,6 +107,26 @@ fn json(path: &str, text: &str) -> Result<Vec<Samples>, ScenarioError> {
         return Ok(sets);
     }
     Err(fail("this record is not known".into()))
+}
+
+/// Acquisitions a second in each run of a lock in one situation, as `overspin bench locks` writes them.
+fn point(point: &Value) -> Option<Samples> {
+    let rate = |run: &Value| {
+        let counts = run["acquisitions"].as_array()?.iter().map(Value::as_f64);
+        Some(counts.sum::<Option<f64>>()? / (run["time_ns"].as_f64()? / 1e9))
+    };
+    let ns = |key: &str| point[key].as_u64();
+    Some(Samples {
+        name: format!(
+            "{}, {} threads, section {} ns, outside {} ns",
+            point["lock"].as_str()?,
+            ns("threads")?,
+            ns("section_ns")?,
+            ns("outside_ns")?
+        ),
+        unit: "acquisitions/s".into(),
+        values: point["samples"].as_array()?.iter().map(rate).collect::<Option<_>>()?,
+    })
 }
 
 #[cfg(test)]
@@ -126,6 +152,12 @@ mod tests {
             r#"{"schema":"overspin-bench/1","results":[{"name":"a","unit":"ns","samples":[1,2]}]}"#;
         let sets = read("f", bench, 1).unwrap();
         assert_eq!((sets[0].name.as_str(), sets[0].unit.as_str()), ("a", "ns"));
+        let locks = r#"{"schema":"overspin-bench-locks/1","points":[{"lock":"mutex","threads":2,
+            "section_ns":100,"outside_ns":200,"samples":[{"time_ns":500000000,"acquisitions":[3,4]}]}]}"#;
+        let sets = read("f", locks, 1).unwrap();
+        assert_eq!(sets[0].name, "mutex, 2 threads, section 100 ns, outside 200 ns");
+        // Seven in half a second.
+        assert_eq!(sets[0].values, [14.0]);
         let hyperfine = r#"{"results":[{"command":"ls","times":[0.1,0.2]}]}"#;
         assert_eq!(read("f", hyperfine, 1).unwrap()[0].values, [0.1, 0.2]);
         assert_eq!(read("f", "[1, 2.5]", 1).unwrap()[0].values, [1.0, 2.5]);

@@ -18,7 +18,8 @@ pub use notification::Notification;
 pub use pv_ticket::PvTicket;
 pub use schedbench::Schedbench;
 
-use crate::reproduce::{Found, Progress, ReproduceError, Settings};
+use crate::report::Panel;
+use crate::reproduce::{Compared, Found, Progress, ReproduceError, Reproduction, Settings};
 use crate::scenario_file::tree::Document;
 use crate::scenario_file::{ScenarioError, nearest};
 use crate::schedbench::Machine;
@@ -61,6 +62,13 @@ pub trait Kind: Debug + Send + Sync {
 
     /// The metric that its picture shows, and what to call it there.
     fn picture(&self) -> (&'static str, &'static str);
+
+    /// The panels of its picture: published figures of that metric beside simulated ones, or more.
+    fn panels(&self, result: &Reproduction) -> Vec<Panel> {
+        let (metric, words) = self.picture();
+        let label = |f: &Compared| (f.metric == metric).then(|| f.place.clone());
+        vec![Panel::of_figures(result, words, label)]
+    }
 
     /// Runs it and puts what came out beside what was published.
     ///

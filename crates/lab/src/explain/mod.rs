@@ -130,17 +130,20 @@ fn domain_story(domain: &DomainOutcome, elapsed: Picos, blocks: &mut Vec<Block>)
     let contended: u64 = domain.locks.iter().map(|l| l.contended).sum();
     let acquisitions: u64 = domain.locks.iter().map(|l| l.acquisitions).sum();
     let spinning: Picos = domain.vcpus.iter().map(|v| v.spinning).sum();
+    // Older records do not say the whole.
+    let waiting: Picos = domain.vcpus.iter().map(|v| v.waiting.max(v.spinning)).sum();
     let running: Picos = domain.vcpus.iter().map(|v| v.running).sum();
     let runnable: Picos = domain.vcpus.iter().map(|v| v.runnable).sum();
     blocks.push(Block::Text(format!(
         "{contended} of {acquisitions} acquisitions had to wait, {} s in all: {} % of the time of {} vCPUs. \
-         They wanted a pCPU and had none for {} s, and burned {} s of their {} s on pCPUs in spinning.",
+         They wanted a pCPU and had none for {} s, and burned {} s of their {} s on pCPUs in waiting, {} s of it in spinning.",
         seconds(all.total()),
         percent(all.total(), vcpu_time),
         domain.vcpus.len(),
         seconds(runnable),
-        seconds(spinning),
+        seconds(waiting),
         seconds(running),
+        seconds(spinning),
     )));
     blocks.push(Block::Text(format!("Of the waiting, {}.", shares(&all))));
     let mut causes = Grid::new(1, &["cause", "time s", "share %"]);

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// Layout of [`RunRecord`].
-pub const RUN_SCHEMA: &str = "overspin-run/1";
+pub const RUN_SCHEMA: &str = "overspin-run/2";
+/// What it was before `trace_hash` became a text; it is still read.
+const RUN_SCHEMA_1: &str = "overspin-run/1";
 
 /// What `overspin run --json` writes. No wall-clock time in it: the same run gives the same bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -84,11 +86,11 @@ pub fn read(path: &str, text: &str) -> Result<Record, ScenarioError> {
     let head: Head = serde_json::from_str(text).map_err(|e| fail(&e, known))?;
     let older = "write it again: an older version of the program said less of waits";
     match head.schema.as_str() {
-        RUN_SCHEMA => {
+        RUN_SCHEMA | RUN_SCHEMA_1 => {
             let record = serde_json::from_str(text).map_err(|e| fail(&e, older))?;
             Ok(Record::Run(Box::new(record)))
         }
-        "overspin-reproduction/1" => {
+        "overspin-reproduction/1" | "overspin-reproduction/2" => {
             let record = serde_json::from_str(text).map_err(|e| {
                 fail(&e, "known are the runs of kernbench, of this version of the program")
             })?;

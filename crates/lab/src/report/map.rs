@@ -15,10 +15,10 @@ pub fn map(measured: &Measured) -> Vec<Block> {
     let rows = measured.axes.first().map_or(0, |(_, values)| values.len());
     let columns = measured.cells.len().checked_div(rows).unwrap_or(0);
     blocks.push(Block::Text(format!(
-        "{} runs. Columns: {}. D: deadlock. Overspin {}.",
+        "{} runs. Columns: {}. D: deadlock. -: stopped before its end. {}.",
         measured.cells.len(),
         if across.is_empty() { "one".to_owned() } else { across.join(", ") },
-        measured.version
+        super::program()
     )));
     let best: Vec<f64> = (0..columns)
         .map(|c| {
@@ -35,13 +35,18 @@ pub fn map(measured: &Measured) -> Vec<Block> {
     let wait = grid(measured, rows, columns, &|_, cell| {
         super::short_integer(cell.wait_p999 as f64 / US as f64)
     });
-    let burned = grid(measured, rows, columns, &|_, cell| format!("{:.0}", 100.0 * cell.burned));
+    let burned = grid(measured, rows, columns, &|_, cell| super::two_digits(100.0 * cell.burned));
     let fairness =
         grid(measured, rows, columns, &|_, cell| format!("{:.0}", 100.0 * cell.fairness));
     let measures = [
         ("Throughput", "Acquisitions a second, in percent of the best of the column.", throughput),
         ("p99.9 wait", "Microseconds that 99.9 % of the acquisitions did not exceed.", wait),
-        ("CPU burned", "Percent of the vCPUs' running time that went into waiting.", burned),
+        (
+            "CPU burned",
+            "Percent of the vCPUs' running time that went into waiting for locks: spinning, and stalled on \
+             their cache lines.",
+            burned,
+        ),
         ("Fairness", "Jain's index over the threads' shares, in percent.", fairness),
     ];
     for (title, note, grid) in measures {
@@ -68,6 +73,7 @@ fn grid(
     for row in measured.cells.chunks(columns.max(1)).take(rows) {
         let cells = row.iter().enumerate().map(|(c, cell)| match cell.ending {
             Ending::Deadlock { .. } => "D".to_owned(),
+            Ending::Stopped { .. } => "-".to_owned(),
             Ending::Finished | Ending::Limit => show(c, cell),
         });
         grid.rows.push(std::iter::once(row[0].at[0].clone()).chain(cells).collect());

@@ -7,7 +7,7 @@ mod map;
 mod reproduction;
 mod run;
 
-pub use chart::bars;
+pub use chart::{Bar, Panel, Row, picture};
 pub use kernel::{VmstatRow, vmstat_rows};
 pub(crate) use kernel::{lines, lockmeter, vmstat};
 pub use map::map;
@@ -171,14 +171,44 @@ pub fn markdown(blocks: &[Block]) -> String {
     out
 }
 
-/// A number with about four significant digits.
+/// The program and its model, as reports name them.
+pub(crate) fn program() -> String {
+    made_by(env!("CARGO_PKG_VERSION"), overspin_sim::MODEL_VERSION)
+}
+
+/// The same of a record.
+pub(crate) fn made_by(version: &str, model: u32) -> String {
+    format!("Overspin {version}, model version {model}")
+}
+
+/// A number with one digit behind the point; two significant ones where that would hide it.
+pub(crate) fn tenths(value: f64) -> String {
+    if value == 0.0 || value.abs() >= 0.0995 { format!("{value:.1}") } else { two_digits(value) }
+}
+
+/// A number of which two significant digits are worth printing; whole from 10 on.
+#[must_use]
+pub fn two_digits(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    // 9.96 is 10, and 0.0996 is 0.10.
+    let decimals = 1.0 - (value.abs() * 1.005).log10().floor();
+    if decimals > 6.0 {
+        return format!("{value:.1e}");
+    }
+    format!("{value:.*}", decimals.max(0.0) as usize)
+}
+
+/// A number with about four significant digits, two if it is small.
 pub fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 1000.0 => format!("{value:.0}"),
         v if v >= 100.0 => format!("{value:.1}"),
         v if v >= 1.0 => format!("{value:.2}"),
         0.0 => "0".into(),
-        _ => format!("{value:.3}"),
+        v if v >= 0.01 => format!("{value:.3}"),
+        _ => two_digits(value),
     }
 }
 
@@ -216,5 +246,9 @@ mod tests {
     fn numbers_keep_four_digits() {
         let shown: Vec<String> = [0.0, 0.1234, 12.345, 410.686, 54_069.4].map(short).into();
         assert_eq!(shown, ["0", "0.123", "12.35", "410.7", "54069"]);
+        let shown: Vec<String> = [0.0, 0.004, 1e-9, 0.46, 9.96, 47.3, -0.03].map(two_digits).into();
+        assert_eq!(shown, ["0", "0.0040", "1.0e-9", "0.46", "10", "47", "-0.030"]);
+        let shown: Vec<String> = [0.0, 0.04, 0.1, 0.96, 99.96].map(tenths).into();
+        assert_eq!(shown, ["0.0", "0.040", "0.1", "1.0", "100.0"]);
     }
 }

@@ -98,7 +98,7 @@ fn conditions(result: &Reproduction) -> String {
             short(limit)
         )
     });
-    format!("{length} Seeds: {seeds}. {limit}Overspin {}.", result.version)
+    format!("{length} Seeds: {seeds}. {limit}{}.", super::program())
 }
 
 fn figures(figures: &[Compared]) -> Grid {

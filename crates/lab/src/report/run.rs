@@ -12,11 +12,12 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
         blocks.push(Block::Text(scenario.description.clone()));
     }
     blocks.push(Block::Text(format!(
-        "{} after {} simulated seconds. Seed {}, scheduler {}, {} pCPUs. {} events, trace hash {:016x}. Overspin {}.",
+        "{} after {} simulated seconds. Seed {}, scheduler {}, {} pCPUs. {} events, trace hash {:016x}. {}.",
         match &outcome.ending {
-            Ending::Finished => "All tasks ended",
-            Ending::Limit => "The limit came",
-            Ending::Deadlock { .. } => "DEADLOCK",
+            Ending::Finished => String::from("All tasks ended"),
+            Ending::Limit => "The limit came".into(),
+            Ending::Deadlock { .. } => "DEADLOCK".into(),
+            Ending::Stopped { by } => format!("STOPPED BEFORE THE END ({}),", by.words()),
         },
         seconds(outcome.elapsed),
         outcome.seed,
@@ -24,7 +25,7 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
         scenario.host.pcpus(),
         outcome.events,
         outcome.trace_hash,
-        env!("CARGO_PKG_VERSION"),
+        super::program(),
     )));
     if let Ending::Deadlock { waits } = &outcome.ending {
         blocks.push(Block::Heading("Who waits for what".into()));
@@ -59,6 +60,7 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
             at => format!("{end}; started at {} s.", seconds(at)),
         }));
         blocks.push(Block::Grid(vcpus(domain)));
+        blocks.extend(waiting_is(domain));
         if let Some(interval) = scenario.domains.get(i).and_then(|d| d.kernel.vmstat) {
             blocks.push(Block::Grid(kernel::vmstat(&kernel::vmstat_rows(domain, interval))));
         }
@@ -102,7 +104,7 @@ pub(super) fn mean(total: Picos, count: u64) -> Picos {
 }
 
 pub(crate) fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 { "-".into() } else { format!("{:.1}", 100.0 * part as f64 / whole as f64) }
+    if whole == 0 { "-".into() } else { super::tenths(100.0 * part as f64 / whole as f64) }
 }
 
 /// Long lists are cut to their sum and the first lines: a thousand pCPUs are no report.
@@ -131,6 +133,20 @@ fn host(outcome: &Outcome) -> Grid {
     grid
 }
 
+/// What the two columns say, where they differ by more than a hundredth.
+fn waiting_is(domain: &DomainOutcome) -> Option<Block> {
+    let sum = |of: fn(&overspin_scenario::VcpuOutcome) -> Picos| domain.vcpus.iter().map(of).sum();
+    let (spinning, waiting): (Picos, Picos) = (sum(|v| v.spinning), sum(|v| v.waiting));
+    (waiting > spinning + spinning / 100).then(|| {
+        Block::Text(
+            "Spinning is looking at a lock again and again. Waiting is CPU time from the first look at a lock \
+             that was not to be had until it was had, as lockmeter and lock_stat measure it: with the time stalled \
+             on the lock's own cache lines, and with interrupts in between."
+                .into(),
+        )
+    })
+}
+
 fn vcpus(domain: &DomainOutcome) -> Grid {
     let header = [
         "vCPU",
@@ -139,6 +155,7 @@ fn vcpus(domain: &DomainOutcome) -> Grid {
         "blocked s",
         "offline s",
         "spinning s",
+        "waiting s",
         "steal %",
         "dispatches",
         "migrations",
@@ -153,6 +170,7 @@ fn vcpus(domain: &DomainOutcome) -> Grid {
             seconds(v.blocked),
             seconds(v.offline),
             seconds(v.spinning),
+            seconds(v.waiting),
             percent(v.runnable, v.running + v.runnable),
             v.dispatches.to_string(),
             v.migrations.to_string(),
@@ -169,6 +187,7 @@ fn vcpus(domain: &DomainOutcome) -> Grid {
         all.blocked += v.blocked;
         all.offline += v.offline;
         all.spinning += v.spinning;
+        all.waiting += v.waiting;
         all.dispatches += v.dispatches;
         all.migrations += v.migrations;
         all.ticks += v.ticks;

@@ -1,7 +1,7 @@
 //! The `.bench` file: a plan, the runs that it expands to, and their results, in the shape in which
 //! schedbench keeps them. Keys that we do not know stay as they are.
 
-use super::WorkerArgs;
+use super::{Origin, WorkerArgs};
 use crate::scenario_file::ScenarioError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -170,6 +170,9 @@ pub struct Run {
     pub completed: bool,
     /// What came out.
     pub results: Results,
+    /// What made these results, if this program did; of our own.
+    #[serde(rename = "Overspin", skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
 }
 
 /// What we use of the file.

@@ -13,7 +13,7 @@ const SET_COLUMNS: [&str; 7] = ["total", "avgavg", "stdev", "avgmax", "avgmin", 
 pub fn report(file: &BenchFile, verbosity: u8) -> String {
     let summaries: Vec<Option<RunSummary>> = file.runs.iter().map(summarize).collect();
     let done: Vec<RunSummary> = summaries.iter().flatten().cloned().collect();
-    let mut out = String::new();
+    let mut out = super::origin::head(&done);
     for (i, (run, summary)) in file.runs.iter().zip(&summaries).enumerate() {
         let Some(summary) = summary else {
             let _ = writeln!(out, "Test [{i}] {} not run\n", run.label);
@@ -115,16 +115,24 @@ fn workers(out: &mut String, summary: &RunSummary) {
 #[must_use]
 pub fn csv(file: &BenchFile) -> String {
     let mut out = String::from(
-        "run,scheduler,set,worker,time_s,throughput_kops_per_s,utilization,max_delta_ms\n",
+        "run,scheduler,set,worker,time_s,throughput_kops_per_s,utilization,max_delta_ms,machine,seed,\
+         model_version\n",
     );
     for run in file.runs.iter().filter_map(summarize) {
         let label = run.label.replace('"', "\"\"");
         let scheduler = run.scheduler.as_deref().unwrap_or("");
+        let origin = run.origin.as_ref().map_or_else(
+            || ",,".to_owned(),
+            |o| {
+                let machine = o.machine.name.replace('"', "\"\"");
+                format!("\"{machine}\",{},{}", o.seed, o.model_version)
+            },
+        );
         for w in run.sets.iter().flat_map(|s| &s.workers) {
             for x in &w.windows {
                 let _ = writeln!(
                     out,
-                    "\"{label}\",{scheduler},{},{},{:.6},{:.3},{:.6},{:.6}",
+                    "\"{label}\",{scheduler},{},{},{:.6},{:.3},{:.6},{:.6},{origin}",
                     w.set, w.id, x.at_s, x.throughput, x.utilization, x.max_delta_ms
                 );
             }

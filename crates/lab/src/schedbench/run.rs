@@ -2,14 +2,18 @@
 
 use super::file::{BenchFile, Report, Run, WorkerId};
 use crate::scenario_file::{ScenarioError, nearest};
+use crate::until::Until;
 use overspin_scenario::{
-    Domain, Host, Kernel, NS, Outcome, SEC, Scenario, Settings, TaskOutcome, TraceSink, Workload,
+    Domain, Ending, Host, Kernel, NS, Outcome, SEC, Scenario, Settings, TaskOutcome, TraceSink,
+    Workload,
 };
-use overspin_sim::{Options, SimError};
+use overspin_sim::SimError;
 
 /// A machine for workers.
 #[derive(Clone, Debug)]
 pub struct Machine {
+    /// What describes it: a scenario or an experiment.
+    pub name: String,
     /// Its pCPUs, and its scheduler for runs that do not name one. Its number of cores is changed
     /// to that of a run's pCPUs.
     pub host: Host,
@@ -27,7 +31,8 @@ impl Machine {
         })?;
         // Thousands of operations in so many picoseconds: millions of operations a second.
         let rate = u128::from(item.kops) * u128::from(SEC) / 1000 / u128::from(item.burn.max(1));
-        Some(Self { host: scenario.host.clone(), rate: u32::try_from(rate).ok()?.max(1) })
+        let name = scenario.name.clone();
+        Some(Self { name, host: scenario.host.clone(), rate: u32::try_from(rate).ok()?.max(1) })
     }
 }
 
@@ -125,12 +130,29 @@ pub fn simulate(
     seed: u64,
     trace: Option<&mut dyn TraceSink>,
 ) -> Result<(Run, Scenario, Outcome), RunError> {
+    simulate_until(file, run, machine, seed, trace, Until::default())
+}
+
+/// As [`simulate`], but not for longer than said; a run that was stopped is not complete.
+///
+/// # Errors
+/// If the run cannot take place.
+pub fn simulate_until(
+    file: &BenchFile,
+    run: &Run,
+    machine: &Machine,
+    seed: u64,
+    trace: Option<&mut dyn TraceSink>,
+    until: Until,
+) -> Result<(Run, Scenario, Outcome), RunError> {
     let scenario = scenario(file, run, machine).map_err(Box::new)?;
-    let outcome = overspin_sim::run(&scenario, seed, Options { trace, progress: None })
+    let outcome = until
+        .simulate(&scenario, seed, trace, &mut |_| {})
         .map_err(|cause| RunError::Sim { label: run.label.clone(), cause })?;
     let mut done = run.clone();
     done.results.raw = Some(reports(run, &outcome));
-    done.completed = true;
+    done.completed = !matches!(outcome.ending, Ending::Stopped { .. });
+    done.origin = None;
     Ok((done, scenario, outcome))
 }
 

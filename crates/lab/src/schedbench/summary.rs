@@ -2,6 +2,7 @@
 //! fair a run was.
 
 use super::file::{Report, Run, WorkerId};
+use super::origin::Origin;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -117,6 +118,9 @@ pub struct RunSummary {
     pub scheduler: Option<String>,
     /// pCPUs, if the run names them.
     pub cpus: Option<usize>,
+    /// What made it, if that is recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// Sets of workers.
     pub sets: Vec<SetSummary>,
 }
@@ -152,6 +156,7 @@ pub fn summarize(run: &Run) -> Option<RunSummary> {
         label: run.label.clone(),
         scheduler: run.run_config.scheduler.clone(),
         cpus: run.run_config.cpus.as_ref().map(Vec::len),
+        origin: run.origin.clone(),
         sets: sets.collect(),
     })
 }
@@ -205,7 +210,7 @@ pub struct Fairness {
 }
 
 /// Fairness to each set of `run`, if each of its workers has also been run alone, on the same
-/// number of pCPUs and under the same scheduler or none.
+/// number of pCPUs, under the same scheduler or none, and on the same machine by the same model.
 ///
 /// The fair share is max-min: whoever wants less than an equal share gets that, and the others
 /// share the rest alike. What a worker wants is what it used alone.
@@ -215,6 +220,10 @@ pub fn fairness(run: &RunSummary, all: &[RunSummary]) -> Option<Vec<Fairness>> {
     let alone = |args: &str| {
         all.iter()
             .filter(|r| r.scheduler == run.scheduler && r.cpus == run.cpus)
+            .filter(|r| match (&r.origin, &run.origin) {
+                (Some(a), Some(b)) => a.comparable(b),
+                (a, b) => a.is_none() && b.is_none(),
+            })
             .filter(|r| r.sets.len() == 1 && r.sets[0].args == args)
             .find_map(|r| <&[WorkerSummary; 1]>::try_from(&*r.sets[0].workers).ok())
             .map(|[worker]| worker)

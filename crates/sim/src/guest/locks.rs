@@ -71,7 +71,8 @@ impl Counters {
             Some(waits) if self.contended.get() > beyond => {
                 let waits = waits.borrow();
                 let quantile = 1.0 - beyond as f64 / self.contended.get() as f64;
-                waits.value_at_quantile(quantile) * NS
+                // The histogram gives the upper end of a bucket, which the longest wait need not reach.
+                (waits.value_at_quantile(quantile) * NS).min(self.wait_max.get())
             }
             _ => 0,
         }
@@ -180,6 +181,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         world.advanced();
         if let Some(since) = waited_since {
             c.waited(now - since);
+            v.stops_to_wait(i as u32, now);
         }
         let waited = if contention.contended.get() {
             world.wait_ends(contention, v, before, waited_since)

@@ -1,6 +1,6 @@
 //! Nothing is lost: times add up, and the trace tells the same story as the outcome.
 
-use crate::common::{crowd, domain, host, kernbench, lock_loop, run, scenario, traced};
+use crate::common::{crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced};
 use overspin_scenario::{
     Domain, Ending, LockLoop, MS, NS, Outcome, Picos, SEC, Scenario, TraceEvent, US, VcpuState,
     Workload,
@@ -35,7 +35,11 @@ pub fn check_times(outcome: &Outcome) {
     for v in outcome.domains.iter().flat_map(|d| &d.vcpus) {
         assert_eq!(v.running + v.runnable + v.blocked + v.offline, elapsed);
         assert!(v.spinning <= v.running + NS * v.dispatches, "spins only while it runs: {v:?}");
+        assert!(v.waiting <= v.running + NS * v.dispatches, "waits on its pCPU: {v:?}");
         running += v.running;
+    }
+    for l in outcome.domains.iter().flat_map(|d| &d.locks) {
+        assert!(l.wait_p999 <= l.wait_max, "a part is not more than the whole: {l:?}");
     }
     let mut occupied = 0;
     for p in &outcome.pcpus {
@@ -200,6 +204,35 @@ pub fn check_locks(outcome: &Outcome, trace: &[(Picos, TraceEvent)]) {
         }
     }
     assert!(told.is_empty(), "the trace tells of locks that the outcome has not: {told:?}");
+}
+
+/// Where each vCPU has a pCPU and nothing interrupts it, what vCPUs waited is what their locks were
+/// waited for, to the picosecond. With a ticket lock that is looking all the time; whoever sees a byte
+/// lock free has yet to get its line.
+#[test]
+fn vcpus_wait_as_long_as_locks_are_waited_for() {
+    for lock in ["ticket", "lock-byte", "mcs", "xen-pv"] {
+        let work = LockLoop { count: 200, ..lock_loop(2 * US, US) };
+        let guest = tickless(4, lock, Workload::LockLoop(work));
+        let outcome = run(&scenario(host(4, "null"), vec![guest], SEC), 1);
+        assert_eq!(outcome.ending, Ending::Finished);
+        let d = &outcome.domains[0];
+        let waiting: Picos = d.vcpus.iter().map(|v| v.waiting).sum();
+        let spinning: Picos = d.vcpus.iter().map(|v| v.spinning).sum();
+        let at_locks: Picos = d.locks.iter().map(|l| l.wait_total).sum();
+        if lock == "xen-pv" {
+            assert!(waiting <= at_locks, "it sleeps part of the time: {waiting}, {at_locks}");
+        } else {
+            assert_eq!(waiting, at_locks, "{lock}");
+        }
+        match lock {
+            "ticket" => assert_eq!(spinning, waiting),
+            "lock-byte" => {
+                assert!(0 < spinning && 10 * spinning < 9 * waiting, "{spinning}, {waiting}")
+            }
+            _ => {}
+        }
+    }
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use crate::common::{crowd, domain, hog, host, kernbench, lock_loop, pgbench, run, scenario};
 use overspin_scenario::{
-    BurnWait, Ending, KernelLock, MS, Pgbench, Picos, PreemptionNotification, SEC, Scenario,
-    Setting, US, Workload,
+    BurnWait, Ending, KernelLock, LockLoop, MS, NS, Pgbench, Picos, PreemptionNotification, SEC,
+    Scenario, Setting, Stopped, US, Workload,
 };
 use overspin_sim::{Options, SimError};
+use std::ops::ControlFlow;
 
 fn legal() -> Scenario {
     crowd("ticket", 2, MS)
@@ -206,4 +207,31 @@ fn the_largest_legal_values_do_not_overflow() {
 fn a_limit_of_nothing_is_a_run_of_nothing() {
     let outcome = run(&scenario(host(1, "credit"), vec![domain(1, "ticket", hog())], 0), 1);
     assert_eq!((outcome.ending, outcome.elapsed), (Ending::Limit, 0));
+}
+
+/// A caller may stop a run; its times then add up to the moment when it did. Steps of a nanosecond, which
+/// run ahead without an event, do not keep it from being asked.
+#[test]
+fn a_run_can_be_stopped_from_outside() {
+    let work = LockLoop { fixed: true, ..lock_loop(NS, NS) };
+    let endless = scenario(
+        host(1, "credit"),
+        vec![domain(1, "ticket", Workload::LockLoop(work))],
+        1000 * SEC,
+    );
+    let mut asked = Vec::new();
+    let mut stop = |at: Picos| {
+        asked.push(at);
+        if asked.len() == 3 {
+            ControlFlow::Break(Stopped::MaxWall)
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let options = Options { progress: Some(&mut stop), ..Options::default() };
+    let outcome = overspin_sim::run(&endless, 1, options).unwrap();
+    assert_eq!(outcome.ending, Ending::Stopped { by: Stopped::MaxWall });
+    assert_eq!(asked.last(), Some(&outcome.elapsed));
+    assert!(outcome.elapsed < SEC, "65,536 steps of some 20 ns are soon done");
+    super::conservation::check_times(&outcome);
 }

@@ -37,6 +37,7 @@ pub struct Sample {
     /// Locks, lines, vCPUs and the rest.
     pub domain: DomainOutcome,
     /// Hash of the run's events: equal for equal runs.
+    #[serde(with = "overspin_scenario::hash_text")]
     pub trace_hash: u64,
 }
 

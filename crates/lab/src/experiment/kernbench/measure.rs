@@ -49,6 +49,7 @@ pub struct Sample {
     /// Part of the pCPUs' time that was not idle.
     pub host_busy: f64,
     /// Hash of the run's events: equal for equal runs.
+    #[serde(with = "overspin_scenario::hash_text")]
     pub trace_hash: u64,
 }
 
@@ -75,6 +76,7 @@ impl Sample {
                 Ending::Finished => "finished",
                 Ending::Limit => "limit",
                 Ending::Deadlock { .. } => "deadlock",
+                Ending::Stopped { .. } => "stopped",
             },
             simulated_s: seconds(outcome.elapsed),
             elapsed_s: elapsed.map(|e| e * scale),

@@ -31,6 +31,7 @@ pub struct NotificationSample {
     /// What became of the windows of the guest's vCPUs.
     pub windows: WindowOutcome,
     /// Hash of the run's events: equal for equal runs.
+    #[serde(with = "overspin_scenario::hash_text")]
     pub trace_hash: u64,
 }
 

@@ -28,6 +28,7 @@ pub(super) struct Sample {
     pub(super) slow_paths: u64,
     pub(super) holder_preempted: u64,
     /// Hash of the run's events: equal for equal runs.
+    #[serde(with = "overspin_scenario::hash_text")]
     pub(super) trace_hash: u64,
 }
 
@@ -53,6 +54,7 @@ impl Sample {
                 Ending::Finished => "finished",
                 Ending::Limit => "limit",
                 Ending::Deadlock { .. } => "deadlock",
+                Ending::Stopped { .. } => "stopped",
             },
             rate: domains().map(rate).sum(),
             spinning: part(sum(|v| v.spinning), running),

@@ -4,8 +4,10 @@ use super::measure::{Measured, Sample};
 use super::published;
 use super::threads::{CONFIDENCE, Cost};
 use super::{Load, PvTicket};
-use crate::report::{Block, Grid, short};
+use crate::report::{Bar, Block, Grid, Panel, Row, short};
+use crate::stats::Summary;
 use overspin_native::bench::PairedReport;
+use serde_json::Value;
 
 pub(super) fn blocks(
     experiment: &PvTicket,
@@ -35,7 +37,7 @@ pub(super) fn blocks(
     ];
     blocks.push(Block::Heading("In a guest: CPU time burned".into()));
     blocks.push(Block::Text(
-        "Percent of the vCPUs' running time that went into waiting for locks, mean of the seeds."
+        "Percent of the vCPUs' running time that went into spinning on locks, mean of the seeds."
             .into(),
     ));
     blocks.push(Block::Grid(guests(measured, &mean(|s| 100.0 * s.spinning))));
@@ -46,6 +48,45 @@ pub(super) fn blocks(
     ));
     blocks.push(Block::Grid(guests(measured, &mean(|s| 1e3 * s.wait_p999_s))));
     blocks
+}
+
+/// The rate of work in guests by lock, from the records of the runs: what was published without figures.
+pub(super) fn overcommit(experiment: &PvTicket, runs: &[Value]) -> Panel {
+    let labels: Vec<String> = experiment.locks.iter().map(|lock| lock.label.clone()).collect();
+    let rates = |lock: &str, load: &str, pcpus: u32| -> Option<Summary> {
+        let of = |run: &&Value| run["lock"] == lock && run["load"] == load && run["pcpus"] == pcpus;
+        let rates: Vec<f64> = runs.iter().filter(of).filter_map(|r| r["rate"].as_f64()).collect();
+        Summary::of(&rates)
+    };
+    let mut rows = Vec::new();
+    for load in &experiment.loads {
+        let domains = &experiment.head.scenario.domains;
+        let vcpus = domains.iter().find(|d| d.name == load.domain).map_or(0, |d| d.vcpus);
+        for &pcpus in &experiment.pcpus {
+            let all: Vec<Option<Summary>> =
+                labels.iter().map(|lock| rates(lock, &load.name, pcpus)).collect();
+            let best = all.iter().flatten().map(|s| s.mean).fold(0.0, f64::max);
+            let percent = |rate: f64| 100.0 * rate / best;
+            let bar = |s: &Option<Summary>| match s {
+                Some(s) if best > 0.0 => {
+                    Bar::Value(percent(s.mean), Some([percent(s.min), percent(s.max)]))
+                }
+                _ => Bar::None,
+            };
+            rows.push(Row {
+                label: format!("{}, {vcpus} vCPUs on {pcpus} CPUs", load.name),
+                bars: all.iter().map(bar).collect(),
+            });
+        }
+    }
+    Panel {
+        title:
+            "rate of work in a guest, simulated (published without figures) [% of the best lock]"
+                .into(),
+        note: "whiskers: worst and best seed".into(),
+        series: Panel::series_of(&labels),
+        rows,
+    }
 }
 
 fn significance(experiment: &PvTicket) -> String {

@@ -19,6 +19,7 @@ pub struct BenchSample {
     /// What came out.
     pub summary: RunSummary,
     /// Hash of the run's events: equal for equal runs.
+    #[serde(with = "overspin_scenario::hash_text")]
     pub trace_hash: u64,
 }
 

@@ -6,7 +6,10 @@ mod report;
 
 use super::file::{self, Head};
 use super::{Kind, Role};
-use crate::reproduce::{Compared, Found, Progress, ReproduceError, Settings, all, judged, raw};
+use crate::report::Panel;
+use crate::reproduce::{
+    Compared, Found, Progress, ReproduceError, Reproduction, Settings, all, judged, raw,
+};
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use crate::schedbench::{self, BenchFile, Machine, RunError, summarize};
@@ -211,6 +214,20 @@ impl Kind for Schedbench {
 
     fn picture(&self) -> (&'static str, &'static str) {
         ("throughput_total [Mops/s]", "throughput [Mops/s]")
+    }
+
+    /// Throughput, and how late items begin, which is what set the two schedulers apart.
+    fn panels(&self, result: &Reproduction) -> Vec<Panel> {
+        let (metric, words) = self.picture();
+        let throughput = |f: &Compared| (f.metric == metric).then(|| f.place.clone());
+        let delta = |f: &Compared| {
+            let of = f.metric.strip_prefix("max_delta")?.split(" [").next()?;
+            Some(format!("{}{}", f.place, of.replace('_', ", ")))
+        };
+        vec![
+            Panel::of_figures(result, words, throughput),
+            Panel::of_figures(result, "max_delta: how late an item began at worst [ms]", delta),
+        ]
     }
 
     fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError> {

@@ -1,0 +1,135 @@
+//! Runs that seem to have no end: what they say, and what is left when they are stopped.
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Steps of a nanosecond for a simulated day.
+const ENDLESS: &str = r#"
+limit = "86400s"
+[host]
+cores = 1
+[[domain]]
+name = "guest"
+vcpus = 1
+lock = "ticket"
+workload = { kind = "lock-loop", section = "1ns", outside = "1ns" }
+"#;
+
+fn overspin(dir: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_overspin"));
+    command.current_dir(dir).env("NO_COLOR", "1").args(args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("endless.toml"), ENDLESS).unwrap();
+    let vary =
+        "[[vary]]\nname = \"lock\"\nset = \"domain.guest.lock\"\nto = [\"ticket\", \"mcs\"]\n";
+    fs::write(dir.path().join("map.toml"), format!("{ENDLESS}{vary}")).unwrap();
+    dir
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Starts a run with a record and a trace, and waits until it has begun with both.
+fn start(dir: &Path) -> Child {
+    let args = ["run", "endless.toml", "--json", "r.json", "--trace", "t.pftrace"];
+    let child = overspin(dir, &args).spawn().unwrap();
+    let began = Instant::now();
+    while names(dir).iter().filter(|n| n.ends_with(".tmp")).count() < 2 {
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", names(dir));
+        sleep(Duration::from_millis(10));
+    }
+    sleep(Duration::from_millis(300));
+    child
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn record(dir: &Path) -> Value {
+    serde_json::from_slice(&fs::read(dir.join("r.json")).unwrap()).unwrap()
+}
+
+#[track_caller]
+fn kept(dir: &Path, output: &Output, by: &str) {
+    assert_eq!(names(dir), ["endless.toml", "map.toml", "r.json", "t.pftrace"]);
+    let record = record(dir);
+    assert_eq!(record["outcome"]["ending"]["by"], by);
+    assert!(record["outcome"]["domains"][0]["locks"][0]["acquisitions"].as_u64() > Some(1000));
+    assert!(text(&output.stdout).contains("STOPPED BEFORE THE END"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn the_wall_clock_limit_keeps_what_there_is() {
+    let dir = folder();
+    let began = Instant::now();
+    let args =
+        ["run", "endless.toml", "--max-wall", "200ms", "--json", "r.json", "--trace", "t.pftrace"];
+    let output = overspin(dir.path(), &args).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    assert!(began.elapsed() < Duration::from_secs(30));
+    kept(dir.path(), &output, "max-wall");
+    let output =
+        overspin(dir.path(), &["run", "map.toml", "--max-wall", "100ms"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    assert!(report.contains("-: stopped before its end"), "{report}");
+    let output = overspin(dir.path(), &["run", "map.toml", "--max-wall", "10"]).output().unwrap();
+    assert!(output.status.code() == Some(2) && text(&output.stderr).contains("10min"));
+}
+
+#[test]
+fn an_interrupt_keeps_what_there_is() {
+    let dir = folder();
+    let child = start(dir.path());
+    signal(&child, "-INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    kept(dir.path(), &output, "interrupted");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_termination_leaves_nothing() {
+    use std::os::unix::process::ExitStatusExt;
+    let dir = folder();
+    let child = start(dir.path());
+    signal(&child, "-TERM");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.signal(), Some(15), "it ends as the signal ends processes");
+    assert_eq!(names(dir.path()), ["endless.toml", "map.toml"]);
+}
+
+#[test]
+fn a_long_run_says_how_far_it_is_unless_it_is_not_to() {
+    let dir = folder();
+    let args = ["run", "endless.toml", "--max-wall", "6s"];
+    let tells = overspin(dir.path(), &args).spawn().unwrap();
+    let silent = overspin(dir.path(), &[&args[..], &["--no-progress"]].concat()).spawn().unwrap();
+    let [tells, silent] = [tells, silent].map(|c| text(&c.wait_with_output().unwrap().stderr));
+    let line = tells.lines().find(|l| l.contains("of 86400 simulated s after 5 s"));
+    assert!(
+        line.is_some_and(|l| l.contains(" a second, at most ") && l.contains(" left")),
+        "{tells}"
+    );
+    assert!(!silent.contains("simulated s"), "{silent}");
+    assert!(silent.contains("stopped before the end: the wall-clock limit came"), "{silent}");
+}

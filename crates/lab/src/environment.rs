@@ -1,0 +1,139 @@
+//! The machine at hand, as records name it: whoever compares two of them has to know whether they are of
+//! one. Nothing in it identifies a person or a host.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs;
+
+/// Where a record was made. What cannot be found out is null.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Version of this program.
+    pub overspin: String,
+    /// Version of its model of hosts and guests: it changes with simulated results.
+    pub model_version: u32,
+    /// Whether it was built without optimisation, which real times show.
+    pub debug_build: bool,
+    /// The processor's name.
+    pub cpu: Option<String>,
+    /// Processors as the kernel counts them, and how many of them this process may use.
+    pub cpus: Option<usize>,
+    /// See `cpus`.
+    pub usable_cpus: Option<usize>,
+    /// Cores, if the kernel tells.
+    pub cores: Option<usize>,
+    /// The kernel's name and version.
+    pub kernel: Option<String>,
+    /// The hypervisor below: its name, "unknown" if there is one without a name, null for none.
+    pub hypervisor: Option<String>,
+}
+
+impl Environment {
+    /// Of the machine at hand.
+    #[must_use]
+    pub fn here() -> Self {
+        let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+        let cpus = values(&cpuinfo, "processor").count();
+        Self {
+            overspin: env!("CARGO_PKG_VERSION").into(),
+            model_version: overspin_sim::MODEL_VERSION,
+            debug_build: cfg!(debug_assertions),
+            cpu: cpu(&cpuinfo),
+            cpus: Some(cpus).filter(|n| *n > 0),
+            usable_cpus: std::thread::available_parallelism().ok().map(Into::into),
+            cores: cores(&cpuinfo),
+            kernel: read("/proc/sys/kernel/ostype")
+                .zip(read("/proc/sys/kernel/osrelease"))
+                .map(|(name, release)| format!("{name} {release}")),
+            hypervisor: hypervisor(&cpuinfo),
+        }
+    }
+
+    /// In a few words, for people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let cpu = self.cpu.as_deref().unwrap_or("unknown processor");
+        let cpus = self.usable_cpus.map_or_else(String::new, |n| format!(", {n} CPUs"));
+        let kernel = self.kernel.as_deref().unwrap_or("unknown kernel");
+        let below = self.hypervisor.as_ref().map_or_else(String::new, |h| format!(", under {h}"));
+        let debug = if self.debug_build { ", debug build" } else { "" };
+        format!("{cpu}{cpus}, {kernel}{below}{debug}")
+    }
+
+    /// Whether both are the same machine with the same kernel, whatever ran on it.
+    #[must_use]
+    pub fn same_machine(&self, other: &Self) -> bool {
+        let machine = |e: &Self| {
+            (e.cpu.clone(), e.cpus, e.usable_cpus, e.cores, e.kernel.clone(), e.hypervisor.clone())
+        };
+        machine(self) == machine(other)
+    }
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// What stands behind a key, once for each processor.
+fn values<'a>(cpuinfo: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    cpuinfo.lines().filter_map(move |line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == key).then(|| value.trim())
+    })
+}
+
+fn cpu(cpuinfo: &str) -> Option<String> {
+    let value = |key| values(cpuinfo, key).next();
+    // AArch64 has numbers in place of a name.
+    let numbers = || {
+        let (implementer, part) = (value("CPU implementer")?, value("CPU part")?);
+        Some(format!("implementer {implementer}, part {part}"))
+    };
+    value("model name").map(str::to_owned).or_else(numbers)
+}
+
+fn cores(cpuinfo: &str) -> Option<usize> {
+    let (packages, cores) = (values(cpuinfo, "physical id"), values(cpuinfo, "core id"));
+    let all: BTreeSet<(&str, &str)> = packages.zip(cores).collect();
+    Some(all.len()).filter(|n| *n > 0)
+}
+
+fn hypervisor(cpuinfo: &str) -> Option<String> {
+    let xen = read("/sys/hypervisor/type");
+    let flagged = values(cpuinfo, "flags").any(|f| f.split(' ').any(|flag| flag == "hypervisor"));
+    if xen.is_none() && !flagged {
+        return None;
+    }
+    let product = || read("/sys/class/dmi/id/product_name");
+    let vendor = || read("/sys/class/dmi/id/sys_vendor");
+    xen.or_else(product).or_else(vendor).or_else(|| Some("unknown".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_by_name_and_by_number() {
+        let x86 = "processor\t: 0\nmodel name\t: Some CPU\nphysical id\t: 0\ncore id\t: 0\n\
+                   flags\t: fpu hypervisor\n\nprocessor\t: 1\nmodel name\t: Some CPU\n\
+                   physical id\t: 0\ncore id\t: 0\nflags\t: fpu hypervisor\n";
+        assert_eq!(cpu(x86).as_deref(), Some("Some CPU"));
+        assert_eq!((values(x86, "processor").count(), cores(x86)), (2, Some(1)));
+        assert!(hypervisor(x86).is_some());
+        let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
+        assert_eq!(cpu(arm).as_deref(), Some("implementer 0x41, part 0xd0c"));
+        assert_eq!((cores(arm), cpu("")), (None, None));
+    }
+
+    #[test]
+    fn a_machine_is_itself_and_no_other() {
+        let here = Environment::here();
+        let newer = Environment { overspin: "9.9.9".into(), model_version: 99, ..here.clone() };
+        assert!(here.same_machine(&newer) && here != newer);
+        let other = Environment { cpus: Some(4097), ..here.clone() };
+        assert!(!here.same_machine(&other));
+        let text = serde_json::to_string(&here).unwrap();
+        assert_eq!(serde_json::from_str::<Environment>(&text).unwrap(), here);
+    }
+}

@@ -1,0 +1,160 @@
+//! Where a run of a `.bench` file comes from: a file is filled by several commands, and runs of different
+//! machines must not stand side by side in one report without a word.
+
+use super::run::Machine;
+use super::summary::RunSummary;
+use crate::environment::Environment;
+use crate::report::wrap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The simulated machine of a run, before its plan chose scheduler and pCPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct MachineRecord {
+    /// The scenario or experiment that describes it.
+    pub name: String,
+    /// Million operations that a worker does in a second of CPU time at full speed.
+    pub rate: u32,
+    /// The host with all its keys, as in the records of `overspin run`.
+    pub host: Value,
+}
+
+/// What made a run; of our own, schedbench knows nothing of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Origin {
+    /// Program version.
+    pub version: String,
+    /// Version of its model.
+    pub model_version: u32,
+    /// Seed.
+    pub seed: u64,
+    /// The command, as it was given.
+    pub command: String,
+    /// The simulated machine.
+    pub machine: MachineRecord,
+    /// The machine that simulated it; results do not depend on it.
+    pub environment: Environment,
+}
+
+impl Origin {
+    /// Of a run that this program makes now.
+    #[must_use]
+    pub fn now(machine: &Machine, seed: u64, command: &str) -> Self {
+        let environment = Environment::here();
+        Self {
+            version: environment.overspin.clone(),
+            model_version: environment.model_version,
+            seed,
+            command: command.into(),
+            machine: MachineRecord {
+                name: machine.name.clone(),
+                rate: machine.rate,
+                // Numbers, texts, lists and structs: nothing that JSON cannot say.
+                host: serde_json::to_value(&machine.host).unwrap_or_default(),
+            },
+            environment,
+        }
+    }
+
+    /// Whether figures of both may be compared: one machine and one model.
+    #[must_use]
+    pub fn comparable(&self, other: &Self) -> bool {
+        let of = |o: &Self| (o.machine.rate, o.machine.host.clone(), o.model_version);
+        of(self) == of(other)
+    }
+
+    fn words(&self) -> String {
+        let count = |key: &str| self.machine.host.get(key).and_then(Value::as_u64).unwrap_or(0);
+        format!(
+            "{} ({} cores of {} threads before the plan's choice, {} Mops/s), seed {}, Overspin {}, \
+             model version {}",
+            self.machine.name,
+            count("cores") * count("sockets"),
+            count("threads"),
+            self.machine.rate,
+            self.seed,
+            self.version,
+            self.model_version
+        )
+    }
+}
+
+/// Runs of one origin, but for the command and the machine that simulated them.
+struct Group<'a> {
+    origin: Option<&'a Origin>,
+    labels: Vec<&'a str>,
+}
+
+fn groups(runs: &[RunSummary]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for run in runs {
+        let same = |g: &&mut Group<'_>| match (g.origin, &run.origin) {
+            (None, None) => true,
+            (Some(a), Some(b)) => {
+                a.comparable(b)
+                    && (a.seed, &a.version, &a.machine.name)
+                        == (b.seed, &b.version, &b.machine.name)
+            }
+            _ => false,
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.labels.push(&run.label),
+            None => {
+                groups.push(Group { origin: run.origin.as_ref(), labels: vec![&run.label] });
+            }
+        }
+    }
+    groups
+}
+
+/// Lines at the head of a report: where its runs come from, and a warning if that is not one place.
+pub(super) fn head(runs: &[RunSummary]) -> String {
+    let groups = groups(runs);
+    let words =
+        |g: &Group<'_>| g.origin.map_or_else(|| "origin not recorded".into(), Origin::words);
+    let mut out = String::new();
+    match &groups[..] {
+        [] => return out,
+        // schedbench's own files, which say nothing of it and need not.
+        [one] if one.origin.is_none() => return out,
+        [one] => {
+            let _ = writeln!(out, "Runs on {}", words(one));
+        }
+        several => {
+            let known: Vec<&Origin> = several.iter().filter_map(|g| g.origin).collect();
+            let differ = |what: &dyn Fn(&Origin) -> String| {
+                known.windows(2).any(|pair| what(pair[0]) != what(pair[1]))
+            };
+            let mut what = Vec::new();
+            if differ(&|o| format!("{} {}", o.machine.rate, o.machine.host)) {
+                what.push("machines");
+            }
+            if differ(&|o| o.model_version.to_string()) {
+                what.push("model versions");
+            }
+            if differ(&|o| o.seed.to_string()) {
+                what.push("seeds");
+            }
+            if known.len() < several.len() {
+                what.push("origins, some of them not recorded");
+            }
+            let differs = if what.is_empty() { "origins".into() } else { what.join(", ") };
+            let warning = format!(
+                "WARNING: the runs of this file are of different {differs}. Figures of different machines or \
+                 models do not belong side by side; fairness is computed within one of them only."
+            );
+            let _ = writeln!(out, "{}", wrap(&warning));
+            for group in several {
+                let _ = writeln!(out, "  {}:", words(group));
+                group.labels.iter().for_each(|label| {
+                    let _ = writeln!(out, "    {label}");
+                });
+            }
+        }
+    }
+    out.push('\n');
+    out
+}
