@@ -4,6 +4,7 @@
 //! core, the pCPUs of a socket (which share a cache), the machine.
 
 use super::Host;
+use super::bandwidth::Quota;
 use super::class::{Arrival, Class};
 use crate::cpuset::CpuSet;
 use crate::ids::{Nanos, PcpuId, VcpuId};
@@ -103,7 +104,7 @@ impl<C: Class> Host<C> {
     }
 
     /// The first in the queue of `from` that may go where `place` sends it: it has left its pCPU,
-    /// is not hot in its cache, and no heavier than `most`.
+    /// is not hot in its cache, no heavier than `most`, and not about to be throttled.
     fn movable(
         &self,
         cx: &Context<'_>,
@@ -118,6 +119,11 @@ impl<C: Class> Host<C> {
                 return None;
             }
             let p = place(cx.affinity(*v).hard())?;
+            let quota = &self.domains[self.vcpus[v.index()].domain.index()].quota;
+            let used_up = |q: &Quota| q.is_used_up(from) || q.is_used_up(p);
+            if self.tunables.throttles_on_return && quota.as_ref().is_some_and(used_up) {
+                return None;
+            }
             let separate = !self.tunables.balance || !self.has_sibling(cx, *v, p);
             separate.then_some((*v, p))
         })
