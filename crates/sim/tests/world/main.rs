@@ -14,6 +14,7 @@ mod guest_kernel;
 mod host_options;
 mod notification;
 mod pgbench;
+mod phases;
 mod platform;
 mod pools;
 mod preemption;
