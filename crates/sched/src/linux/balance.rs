@@ -4,7 +4,6 @@
 //! core, the pCPUs of a socket (which share a cache), the machine.
 
 use super::Host;
-use super::bandwidth::Quota;
 use super::class::{Arrival, Class};
 use crate::cpuset::CpuSet;
 use crate::ids::{Nanos, PcpuId, VcpuId};
@@ -119,9 +118,7 @@ impl<C: Class> Host<C> {
                 return None;
             }
             let p = place(cx.affinity(*v).hard())?;
-            let quota = &self.domains[self.vcpus[v.index()].domain.index()].quota;
-            let used_up = |q: &Quota| q.is_used_up(from) || q.is_used_up(p);
-            if self.tunables.throttles_on_return && quota.as_ref().is_some_and(used_up) {
+            if self.tunables.throttles_on_return && self.is_used_up(*v, [from, p]) {
                 return None;
             }
             let separate = !self.tunables.balance || !self.has_sibling(cx, *v, p);

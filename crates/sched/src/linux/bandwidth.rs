@@ -97,10 +97,32 @@ impl<C: Class> Host<C> {
         }
     }
 
-    /// Whether `v`, picked by `p`, is stopped before it enters its guest.
-    pub(super) fn is_stopped_on_return(&mut self, v: VcpuId, p: PcpuId) -> bool {
-        let quota = &mut self.domains[self.vcpus[v.index()].domain.index()].quota;
-        self.tunables.throttles_on_return && quota.as_mut().is_some_and(|quota| !quota.admit(p))
+    /// What was picked for `p`, if it has quota; else that is stopped, and so on with whatever is picked then.
+    /// Out of line: the profiles that do without should not pay for it in each pass.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn enter_guest(
+        &mut self,
+        cx: &mut Context<'_>,
+        p: PcpuId,
+        mut picked: Option<VcpuId>,
+    ) -> Option<VcpuId> {
+        while let Some(v) = picked {
+            let quota = &mut self.domains[self.vcpus[v.index()].domain.index()].quota;
+            if quota.as_mut().is_none_or(|quota| quota.admit(p)) {
+                break;
+            }
+            self.put_aside(cx, v);
+            picked = self.class.pick(&self.queues[p.index()], &self.entities, None);
+            picked = picked.or_else(|| self.pull_for_idle(cx, p));
+        }
+        picked
+    }
+
+    /// Whether the domain of `v` has nothing left on one of `places`.
+    pub(super) fn is_used_up(&self, v: VcpuId, places: [PcpuId; 2]) -> bool {
+        let quota = &self.domains[self.vcpus[v.index()].domain.index()].quota;
+        quota.as_ref().is_some_and(|q| places.into_iter().any(|p| q.is_used_up(p)))
     }
 
     /// Throttles `v`, which is queued or current.

@@ -94,6 +94,7 @@ impl Eevdf {
     }
 
     /// Chooses among the tree and `candidate` without regard to the buddy.
+    #[inline(always)]
     fn earliest(
         &self,
         queue: &RunQueue<Queue>,

@@ -240,23 +240,21 @@ impl<C: Class> Scheduler for Host<C> {
     fn schedule(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Decision {
         let now = cx.now();
         self.charge(now, p);
-        let mut candidate = self.put_current(cx, p);
-        let next = loop {
-            let next = self.class.pick(&self.queues[p.index()], &self.entities, candidate);
-            let next = next.or_else(|| self.pull_for_idle(cx, p));
-            match next {
-                Some(v) if self.is_stopped_on_return(v, p) => {
-                    self.put_aside(cx, v);
-                    candidate = candidate.filter(|c| *c != v);
-                }
-                _ => break next,
-            }
-        };
+        let candidate = self.put_current(cx, p);
         let queue = &mut self.queues[p.index()];
+        let mut next = self.class.pick(queue, &self.entities, candidate);
         if let Some(v) = candidate.filter(|_| next != candidate) {
             let entity = &mut self.entities[v.index()];
             queue.link(entity, v, self.class.key(entity));
         }
+        queue.current = None;
+        if next.is_none() {
+            next = self.pull_for_idle(cx, p);
+        }
+        if self.tunables.throttles_on_return {
+            next = self.enter_guest(cx, p, next);
+        }
+        let queue = &mut self.queues[p.index()];
         if let Some(v) = next {
             let entity = &mut self.entities[v.index()];
             queue.unlink(entity, v);
