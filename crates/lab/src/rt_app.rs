@@ -1,8 +1,8 @@
 //! rt-app's JSON as a scenario: each task becomes a domain of one vCPU, so that the host's scheduler
 //! stands for the one that the tasks would have run under.
 //!
-//! Taken: `run`, `runtime`, `sleep`, `timer`, `phases`, `loop`, `delay`, `instance`, `priority` (nice
-//! values, as weights), `cpus`, and the duration. What has no counterpart here is listed, and left
+//! Taken: `run`, `runtime`, `sleep`, `timer`, `yield`, `phases`, `loop`, `delay`, `instance`, `priority`
+//! (nice values, as weights), `cpus`, and the duration. What has no counterpart here is listed, and left
 //! out: see [`NOT_TAKEN`]. Everything else is an error with its place.
 
 use crate::scenario_file::ScenarioError;
@@ -12,7 +12,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use std::fmt::Write;
 
 /// Events and keys of rt-app that have no counterpart in a scenario.
-pub const NOT_TAKEN: [&str; 27] = [
+pub const NOT_TAKEN: [&str; 26] = [
     "lock",
     "unlock",
     "wait",
@@ -25,7 +25,6 @@ pub const NOT_TAKEN: [&str; 27] = [
     "barrier",
     "mem",
     "iorun",
-    "yield",
     "fork",
     "policy",
     "dl-runtime",
@@ -232,14 +231,6 @@ impl Import<'_> {
                 "nice values are -20 to 19; scenarios have weights, not real-time priorities";
             return Err(self.error(&object.range, message, help));
         }
-        if let Some(delay) = delay.filter(|d| *d > 0) {
-            if count == 1 {
-                phases.insert(0, format!("sleep {delay}us"));
-            } else {
-                let place = self.error(&object.range, format!("`delay` of task `{name}`"), "");
-                self.dropped.push(format!("{place}: only tasks with \"loop\": 1 can start late"));
-            }
-        }
         let weight = (WEIGHT * PER_NICE.powi(-(nice as i32))).round().clamp(1.0, 65_535.0) as u32;
         let mut out = String::new();
         for i in 0..instances {
@@ -256,6 +247,9 @@ impl Import<'_> {
             let _ = write!(out, "[domain.kernel]\nhz = 0\n[domain.workload]\nkind = \"phases\"\n");
             if count > 0 {
                 let _ = writeln!(out, "count = {count}");
+            }
+            if let Some(delay) = delay.filter(|d| *d > 0) {
+                let _ = writeln!(out, "start = \"{delay}us\"");
             }
             let quoted: Vec<String> = phases.iter().map(|p| format!("    \"{p}\",\n")).collect();
             let _ = writeln!(out, "phases = [\n{}]", quoted.concat());
@@ -311,6 +305,7 @@ impl Import<'_> {
             // A busy loop of so many us, calibrated, and so many us on the CPU: the same here.
             "run" | "runtime" => Some(format!("run {}us", self.number(p, 0, HOUR_US)?)),
             "sleep" => Some(format!("sleep {}us", self.number(p, 0, HOUR_US)?)),
+            "yield" => Some("yield".to_owned()),
             "timer" => {
                 let mut period = None;
                 for of_timer in &self.object(p)?.properties {
@@ -333,8 +328,8 @@ impl Import<'_> {
             }
             _ => {
                 let known = [
-                    "run", "runtime", "sleep", "timer", "phases", "loop", "delay", "instance",
-                    "priority", "cpus",
+                    "run", "runtime", "sleep", "timer", "yield", "phases", "loop", "delay",
+                    "instance", "priority", "cpus",
                 ];
                 self.other(p, &known)?;
                 None
@@ -345,7 +340,7 @@ impl Import<'_> {
 
 /// An event's name without what makes it unique: `run0`, `run_b`.
 fn base(name: &str) -> &str {
-    let events = ["runtime", "run", "sleep", "timer"].into_iter().chain(NOT_TAKEN);
+    let events = ["runtime", "run", "sleep", "timer", "yield"].into_iter().chain(NOT_TAKEN);
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let short = name.split_once(['_', '-']).map_or(name, |(start, _)| start);
     let mut all = [name, plain, short].into_iter();
@@ -366,7 +361,7 @@ mod tests {
             "instance": 2, "priority": -5, "cpus": [0, 2], "loop": -1,
             "phases": {
                 "decode": { "loop": 3, "run": 2000, "timer": { "ref": "unique", "period": 16000 } },
-                "rest": { "sleep0": 5000, "run1": 10, "lock": "m" }
+                "rest": { "sleep0": 5000, "run1": 10, "yield": "", "lock": "m" }
             }
         },
         "batch": { "loop": 1, "delay": 1000, "runtime": 50000 }
@@ -388,8 +383,10 @@ mod tests {
         assert_eq!((video.count, video.phases[0].times), (0, 3));
         assert_eq!(video.phases[0].steps, [Step::Run(2 * MS), Step::Timer(16 * MS)]);
         assert_eq!(video.phases[1].steps[0], Step::Sleep(5 * MS));
+        assert_eq!(video.phases[1].steps[2], Step::Yield);
         let Workload::Phases(batch) = &s.domains[2].workload else { panic!("phases") };
-        assert_eq!((batch.count, batch.phases[0].steps[0]), (1, Step::Sleep(MS)));
+        assert_eq!((batch.count, batch.start), (1, MS));
+        assert_eq!(batch.phases[0].steps, [Step::Run(50 * MS)]);
         assert_eq!(imported.dropped.len(), 2, "{:?}", imported.dropped);
         assert!(
             imported.dropped[0].contains("video.json:8:") && imported.dropped[0].contains("lock")

@@ -59,8 +59,8 @@ pub struct Host {
     /// Guests that spin for long are interrupted (Intel's pause-loop exiting, AMD's pause filter);
     /// `None`: they spin on.
     pub pause_loop_exiting: Option<PauseLoopExiting>,
-    /// After such an exit the host runs a preempted vCPU of the same domain instead, if its
-    /// scheduler has directed yields.
+    /// A vCPU that exits yields in favour of a preempted one of its domain, and spins on if there is
+    /// none; whether that one runs next is up to the scheduler.
     pub directed_yield: bool,
     /// A vCPU that halts keeps its pCPU for a while; `None`: it gives it up at once.
     pub halt_polling: Option<HaltPolling>,
@@ -556,6 +556,24 @@ pub struct Phases {
     pub phases: Vec<Phase>,
     /// How often each thread goes through all of them; 0 is until the limit.
     pub count: u64,
+    /// Each thread begins so long after it could; with `align`, each of its rounds through the phases
+    /// so long after a tick.
+    pub start: Picos,
+    /// Which tick each round waits for.
+    pub align: Align,
+}
+
+/// A tick that a thread may go by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Align {
+    /// None.
+    #[default]
+    None,
+    /// That of its vCPU's kernel.
+    GuestTick,
+    /// That of the hypervisor's scheduler, on the pCPU that its vCPU is on.
+    HostTick,
 }
 
 /// Steps that are taken a number of times.
@@ -575,8 +593,11 @@ pub enum Step {
     Run(Picos),
     /// Sleeps for so long.
     Sleep(Picos),
-    /// Sleeps until so long after this timer's last time, or not at all if that is over.
+    /// Sleeps until so long after this timer's last time, or not at all if that is over. The first
+    /// period begins with the thread's first round.
     Timer(Picos),
+    /// The thread's vCPU gives its pCPU up and stays runnable: a yield to the hypervisor.
+    Yield,
 }
 
 /// A process that counts from 0, and does nothing else.

@@ -38,6 +38,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     work_conserving: false,
     weights: false,
     caps: false,
+    ticks: false,
     params: &[],
     domain_params: &[],
     make: |_| Ok(Box::new(Null::new())),

@@ -33,6 +33,8 @@ pub struct SchedulerInfo {
     pub weights: bool,
     /// Whether domains can be capped.
     pub caps: bool,
+    /// Whether it has periodic ticks ([`TimerId::Tick`](crate::TimerId)) at which it samples or decides.
+    pub ticks: bool,
     /// Its parameters.
     pub params: &'static [ParamInfo],
     /// Parameters of a domain, or of one of its vCPUs, besides weight and cap: for
@@ -54,6 +56,7 @@ const fn credit(
         work_conserving: true,
         weights: true,
         caps: true,
+        ticks: true,
         params,
         domain_params: &[],
         make,
@@ -80,6 +83,7 @@ static SCHEDULERS: &[SchedulerInfo] = &[
     null::INFO,
     linux::CFS,
     linux::EEVDF,
+    linux::EEVDF_6_18,
     rtds::TODAY,
     rtds::V4_5,
     sedf::INFO,

@@ -32,6 +32,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     work_conserving: true,
     weights: false,
     caps: false,
+    ticks: false,
     params: &[ParamInfo::time(
         "quantum",
         (US, 10 * SEC),

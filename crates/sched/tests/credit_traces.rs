@@ -376,3 +376,24 @@ fn nobody_is_kicked_away_in_2008() {
     d.settle();
     assert_eq!((d.h.current(PcpuId(0)), d.h.current(PcpuId(1))), (Some(b), None));
 }
+
+/// In 2008 a yield is a scheduling pass and nothing more, so it does not serve those who want to be gone
+/// when a tick comes: one who yields goes behind its equals, and those get a slice of 30 ms; one who is
+/// boosted has no equals and goes on. (Who sleeps instead is boosted when it wakes: see
+/// `boosted_sleepers_starve_a_hog`.) A and B wake at 0, both boosted, A first. At 9.5 A yields; B, which
+/// the tick at 10 finds, has its slice. A, still boosted, runs from 39.5, yields in vain at 39.6, is found
+/// at 40, and yields to its equal at 49.5.
+#[test]
+fn a_yield_does_not_dodge_the_tick_in_2008() {
+    let mut d = Driver::flat("credit-2008", 1);
+    let (a, b) = (d.domain(256, 0, 1)[0], d.domain(256, 0, 1)[0]);
+    d.up(a);
+    d.up(b);
+    for at in [9.5, 39.6, 49.5] {
+        d.run_to(ms(at));
+        d.yield_now(a);
+    }
+    d.run_to(ms(79.5));
+    d.settle();
+    assert_eq!(d.ran(0), [(0., 9.5, 0), (9.5, 39.5, 1), (39.5, 49.5, 0), (49.5, 79.5, 1)]);
+}

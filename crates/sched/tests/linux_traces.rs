@@ -1,5 +1,5 @@
-//! The worked examples of the specification (§9.5, §11) for `cfs` and `eevdf`, and the bounds that
-//! both promise.
+//! The worked examples of the specification (§9.5, §11) for `cfs` and `eevdf`, what `eevdf-6.18` does
+//! otherwise, and the bounds that all promise.
 
 mod common;
 
@@ -192,41 +192,99 @@ fn l5_eevdf_with_lag_preempts_what_is_not_eligible() {
     assert_eq!(d.ran(0), [(0., 10., 0), (10., 13., 1), (13., 14., 0)]);
 }
 
+/// Yields of a vCPU that has had more than its share (A at 1, V at 0.5) only let the others run. In 6.6 the
+/// deadline moves on, so A's next turn is longer by that: its request, begun at 0, now ends at 6. In
+/// 6.18 nothing changes for it: it has 2 ms left of its 3.
 #[test]
-fn directed_yields_help_with_cfs_and_hardly_with_eevdf() {
-    // Two vCPUs wait; the second of them is yielded to.
-    let winner = |name: &str, buddy: bool| {
-        let params = params(&[("tick", MS)]);
-        let params = if name == "eevdf" {
-            params.with("next_buddy", ParamValue::Flag(buddy))
-        } else {
-            params
-        };
-        let mut d = Driver::new(name, &params, Topology::flat(1));
-        let v = d.domain(256, 0, 3);
-        for v in &v {
-            d.up(*v);
-            pause(&mut d, *v);
+fn a_yield_of_one_ahead_of_its_share() {
+    for (name, second) in [("eevdf", 9.), ("eevdf-6.18", 6.)] {
+        let (mut d, a, b) = pair(name, R3, [256, 256]);
+        even(&mut d, a, b);
+        d.run_to(MS);
+        d.yield_now(a);
+        d.run_to(ms(second) + MS);
+        let expected = [(0., 1., 0), (1., 4., 1), (4., second, 0), (second, second + 1., 1)];
+        assert_eq!(d.ran(0), expected, "{name}");
+    }
+}
+
+/// Yields of the only eligible vCPU (B at 0.5, A at 3, V at 1.75): in 6.6 it is picked again, each yield adds
+/// a request of 3 to its deadline, and five make it 18; it runs until it gets there, and A then until it
+/// has caught up. That is what commit 79104becf42b mends: with it the first yield forfeits the 2.5 ms
+/// that were left, B is level with A at 3, and A, which came first, has its turn. Its request ends at 6.5, which
+/// the tick at 7 finds; B, then half a ms behind, has two requests.
+#[test]
+fn a_yield_of_the_only_eligible_one_forfeits_its_request_in_6_18() {
+    let run = |name: &str| {
+        let (mut d, a, b) = pair(name, R3, [256, 256]);
+        even(&mut d, a, b);
+        for at in [3.5, 3.6, 3.7, 3.8, 3.9] {
+            d.run_to(ms(at));
+            if d.h.current(PcpuId(0)) == Some(b) {
+                d.yield_now(b);
+                d.settle();
+            }
         }
-        v.iter().for_each(|v| unpause(&mut d, *v));
+        d.run_to(37 * MS);
+        d.ran(0)
+    };
+    assert_eq!(run("eevdf"), [(0., 3., 0), (3., 21., 1), (21., 36., 0), (36., 37., 1)]);
+    let with = run("eevdf-6.18");
+    assert_eq!(with[..4], [(0., 3., 0), (3., 3.5, 1), (3.5, 7., 0), (7., 13., 1)]);
+}
+
+/// Three vCPUs of a domain that all wait with the same virtual time, the first of them picked first.
+fn three_even(name: &str, params: &Params) -> (Driver, Vec<VcpuId>) {
+    let mut d = Driver::new(name, params, Topology::flat(1));
+    let v = d.domain(256, 0, 3);
+    for v in &v {
+        d.up(*v);
+        pause(&mut d, *v);
+    }
+    v.iter().for_each(|v| unpause(&mut d, *v));
+    (d, v)
+}
+
+/// Two vCPUs wait; the second of them is yielded to. `eevdf` takes that for a plain yield, as kernels from
+/// 6.6 to 6.13 do with their features as they are by default, and says nevertheless that it was done.
+#[test]
+fn a_directed_yield_is_honoured_by_cfs_and_by_eevdf_with_buddies() {
+    for (name, feature, honoured) in [
+        ("cfs", None, true),
+        ("eevdf", None, false),
+        ("eevdf", Some(("next_buddy", true)), true),
+        ("eevdf-6.18", None, true),
+        ("eevdf-6.18", Some(("pick_buddy", false)), false),
+    ] {
+        let mut params = params(&[("tick", MS)]);
+        if let Some((key, on)) = feature {
+            params = params.with(key, ParamValue::Flag(on));
+        }
+        let (mut d, v) = three_even(name, &params);
         d.run_to(ms(0.1));
         let running = d.h.current(PcpuId(0)).unwrap();
         let others: Vec<_> = v.iter().copied().filter(|v| *v != running).collect();
         assert!(d.call(|h, now, out| h.yield_to(now, running, others[1], out)));
         d.settle();
-        (d.h.current(PcpuId(0)).unwrap(), others)
-    };
-    let (next, others) = winner("cfs", true);
-    assert_eq!(next, others[1]);
-    let (next, others) = winner("eevdf", true);
-    assert_eq!(next, others[1]);
-    let (next, others) = winner("eevdf", false);
-    assert_eq!(next, others[0], "ignored by the 6.6 line");
+        let next = d.h.current(PcpuId(0)).unwrap();
+        assert_eq!(next, others[usize::from(honoured)], "{name}, {feature:?}");
+    }
+}
+
+/// A (at 3) has had more than its share when B (at 0.5) yields to it: B forfeits its request and is at 3,
+/// too, V is 2, and C (at 0) runs.
+#[test]
+fn a_directed_yield_does_not_make_its_target_eligible() {
+    let (mut d, v) = three_even("eevdf-6.18", &params(&[R3, &[("tick", MS)]].concat()));
+    d.run_to(ms(3.5));
+    assert!(d.call(|h, now, out| h.yield_to(now, v[1], v[0], out)));
+    d.run_to(4 * MS);
+    assert_eq!(d.ran(0), [(0., 3., 0), (3., 3.5, 1), (3.5, 4., 2)]);
 }
 
 #[test]
 fn a_directed_yield_fails_where_nobody_waits() {
-    for name in ["cfs", "eevdf"] {
+    for name in ["cfs", "eevdf", "eevdf-6.18"] {
         let mut d = Driver::flat(name, 2);
         let v = d.domain(256, 0, 2);
         for v in &v {
@@ -243,7 +301,7 @@ fn a_directed_yield_fails_where_nobody_waits() {
 
 #[test]
 fn bs1_balance_scheduling_separates_siblings() {
-    for name in ["cfs", "eevdf"] {
+    for name in ["cfs", "eevdf", "eevdf-6.18"] {
         let params = Params::default().with("balance", ParamValue::Flag(true));
         let mut d = Driver::new(name, &params, Topology::flat(2));
         let mine = d.domain(256, 0, 2);
@@ -284,7 +342,13 @@ fn bs2_a_sibling_too_many_goes_where_it_would_without_balance_scheduling() {
 
 #[test]
 fn a_quota_is_spent_early_and_refilled_each_period() {
-    let (mut d, a, b) = pair("cfs", &[], [256, 256]);
+    for name in ["cfs", "eevdf", "eevdf-6.18"] {
+        quota_is_spent_early(name);
+    }
+}
+
+fn quota_is_spent_early(name: &str) {
+    let (mut d, a, b) = pair(name, &[], [256, 256]);
     d.call(|h, now, out| {
         h.set_domain(now, DomainId(1), DomainParams { weight: 256, cap: 30 }, out)
     })
@@ -299,9 +363,46 @@ fn a_quota_is_spent_early_and_refilled_each_period() {
     assert_eq!(d.running(a), 50 * MS, "others have what it may not use");
 }
 
+/// B1, A and B2 wait with the same virtual time; the domain of the Bs has 2 ms in 100. The tick at 2
+/// finds them used up. Until 6.17 both Bs leave the queue at once. In 6.18 B1, at 2 and ahead of V, is preempted as ever, and
+/// both stay until they are picked: that is at 5, when A's request ends, and they do not run then. A wake-up
+/// without quota is queued in 6.18, preempts A, which is not eligible beside a vCPU that is owed
+/// something, and is stopped by the pass that picks it.
+#[test]
+fn a_vcpu_without_quota_is_stopped_when_it_is_picked_in_6_18() {
+    for (name, between) in [("eevdf", "throttled"), ("eevdf-6.18", "fair")] {
+        let mut d = Driver::new(name, &params(&[R3, &[("tick", MS)]].concat()), Topology::flat(1));
+        let b = d.domain(256, 2, 2);
+        let a = d.domain(256, 0, 1)[0];
+        let order = [b[0], a, b[1]];
+        for v in order {
+            d.up(v);
+            pause(&mut d, v);
+        }
+        order.into_iter().for_each(|v| unpause(&mut d, v));
+        d.run_to(2 * MS);
+        d.settle();
+        assert_eq!([d.class(b[0]), d.class(b[1])], [between; 2], "{name} at 2");
+        d.run_to(5 * MS);
+        d.settle();
+        assert_eq!([d.class(b[0]), d.class(b[1])], ["throttled"; 2], "{name} at 5");
+        d.run_to(50 * MS);
+        pause(&mut d, b[0]);
+        d.run_to(60 * MS);
+        unpause(&mut d, b[0]);
+        assert_eq!(d.class(b[0]), between, "{name}: it wakes");
+        d.settle();
+        assert_eq!(d.class(b[0]), "throttled", "{name}: a pass has picked it");
+        d.run_to(99 * MS);
+        assert_eq!(d.ran(0), [(0., 2., b[0].0), (2., 99., a.0)], "{name}");
+        d.run_to(150 * MS);
+        assert_eq!(d.running(a), 146 * MS, "{name}: the Bs had 2 ms of each period");
+    }
+}
+
 #[test]
 fn group_shares_divide_a_weight_among_the_runnable_vcpus() {
-    for name in ["cfs", "eevdf"] {
+    for name in ["cfs", "eevdf", "eevdf-6.18"] {
         for (group_shares, share) in [(false, 0.75), (true, 0.5)] {
             let params = Params::default().with("group_shares", ParamValue::Flag(group_shares));
             let mut d = Driver::new(name, &params, Topology::flat(1));
@@ -319,7 +420,7 @@ fn group_shares_divide_a_weight_among_the_runnable_vcpus() {
 
 #[test]
 fn an_idle_pcpu_pulls_what_waits_elsewhere() {
-    for name in ["cfs", "eevdf"] {
+    for name in ["cfs", "eevdf", "eevdf-6.18"] {
         let mut d = Driver::new(
             name,
             &Params::default(),
@@ -347,7 +448,7 @@ proptest! {
     /// are within twice that.
     #[test]
     fn virtual_runtimes_stay_together(
-        name in proptest::sample::select(vec!["cfs", "eevdf"]),
+        name in proptest::sample::select(vec!["cfs", "eevdf", "eevdf-6.18"]),
         weights in proptest::collection::vec(64..=2048u32, 2..10),
     ) {
         let mut d = Driver::flat(name, 1);
@@ -379,7 +480,7 @@ proptest! {
     /// T2: an idle pCPU finds what waits within a tick of any other; T6: nobody starves.
     #[test]
     fn no_pcpu_idles_for_long_while_a_vcpu_waits(
-        name in proptest::sample::select(vec!["cfs", "eevdf"]),
+        name in proptest::sample::select(vec!["cfs", "eevdf", "eevdf-6.18"]),
         sockets in 1..=2u32,
         cores_per_socket in 1..=3u32,
         naps in proptest::collection::vec((1..20u32, 0..20u32), 2..12),

@@ -3,10 +3,10 @@
 
 use crate::SimError;
 use overspin_scenario::{
-    Again, Costs, Dbench, Distribution, Domain, Host, KernelLock, MS, NS, Noise, Picos, SEC,
+    Again, Align, Costs, Dbench, Distribution, Domain, Host, KernelLock, MS, NS, Noise, Picos, SEC,
     Scenario, Step, US, Workload,
 };
-use overspin_sched::Topology;
+use overspin_sched::{Topology, schedulers};
 
 /// Longest time anywhere: 1,000 hours. Sums of a few of them fit 64 bits.
 const LONGEST: Picos = 1_000 * 3_600 * SEC;
@@ -69,7 +69,7 @@ pub(crate) fn check(scenario: &Scenario, all: &Scenario) -> Result<(), SimError>
         return bad(format!("an event comes after {} s; too late", e.at / SEC));
     }
     for d in &scenario.domains {
-        domain(d)?;
+        domain(d, host)?;
     }
     let tasks = |domains: &[Domain]| domains.iter().map(most_tasks).sum::<u64>();
     let own_domains = scenario.domains.len();
@@ -158,7 +158,27 @@ fn costs(costs: &Costs) -> Result<(), SimError> {
     at_most("costs", &all, LONGEST_COST)
 }
 
-fn domain(d: &Domain) -> Result<(), SimError> {
+/// Whether what `align` waits for exists.
+fn ticks(name: &str, align: Align, d: &Domain, host: &Host) -> Result<(), SimError> {
+    if align == Align::GuestTick && d.kernel.hz == 0 {
+        return bad(format!(
+            "{name}: align = \"guest-tick\", and its kernel does not tick: set kernel.hz, or another align"
+        ));
+    }
+    let pool = (d.pool as usize).checked_sub(1).and_then(|i| host.pools.get(i));
+    let scheduler = pool.map_or(&host.scheduler, |pool| &pool.scheduler);
+    // A scheduler that does not exist is complained about where it is made.
+    if align == Align::HostTick && overspin_sched::find(scheduler).is_ok_and(|s| !s.ticks) {
+        let with: Vec<_> = schedulers().iter().filter(|s| s.ticks).map(|s| s.name).collect();
+        return bad(format!(
+            "{name}: align = \"host-tick\", and scheduler `{scheduler}` does not tick; these do: {}",
+            with.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+fn domain(d: &Domain, host: &Host) -> Result<(), SimError> {
     let name = format!("domain `{}`", d.name);
     if d.vcpus == 0 {
         return bad(format!("{name} has no vCPU"));
@@ -220,17 +240,19 @@ fn domain(d: &Domain) -> Result<(), SimError> {
             locks(&name, &w.locks)
         }
         Workload::Phases(w) => {
+            at_most(&name, &[("start", w.start)], LONGEST)?;
             let steps = || w.phases.iter().filter(|p| p.times > 0).flat_map(|p| &p.steps);
             for step in steps() {
-                let (Step::Run(time) | Step::Sleep(time) | Step::Timer(time)) = *step;
-                at_most(&name, &[("a step", time)], LONGEST)?;
+                if let Step::Run(time) | Step::Sleep(time) | Step::Timer(time) = *step {
+                    at_most(&name, &[("a step", time)], LONGEST)?;
+                }
             }
             let passes =
                 |step: &Step| matches!(step, Step::Run(1..) | Step::Sleep(1..) | Step::Timer(1..));
             if !steps().any(passes) {
                 return bad(format!("{name}: no step takes time: time would stand still"));
             }
-            Ok(())
+            ticks(&name, w.align, d, host)
         }
         Workload::Dbench(w) => dbench(&name, w),
         Workload::Schedbench(w) => {

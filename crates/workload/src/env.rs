@@ -25,6 +25,15 @@ pub enum Mode {
     Kernel,
 }
 
+/// Whose ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ticks {
+    /// The guest kernel's, on the vCPU that the task is on.
+    Guest,
+    /// The hypervisor's scheduler's, on the pCPU that the task's vCPU is on.
+    Host,
+}
+
 /// How a lock is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockUse {
@@ -42,6 +51,10 @@ pub trait Env {
     fn compute(&self, work: Picos, mode: Mode);
     /// Sleeps for at least `time`; zero returns at once.
     fn sleep(&self, time: Picos);
+    /// Has the vCPU give its pCPU up; it stays runnable. Other tasks of the guest get no turn by it.
+    fn yield_vcpu(&self);
+    /// When the next tick of `of` comes, if it ticks.
+    fn next_tick(&self, of: Ticks) -> Option<Picos>;
     /// Takes a lock, computes for `work` in kernel mode, releases it.
     fn section(&self, lock: LockId, how: LockUse, work: Picos);
     /// Takes a lock, which this task releases.

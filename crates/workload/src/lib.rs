@@ -22,7 +22,7 @@ mod ping;
 mod random;
 mod schedbench;
 
-pub use env::{Env, LockId, LockUse, Mode, Program, Semaphore, WordId};
+pub use env::{Env, LockId, LockUse, Mode, Program, Semaphore, Ticks, WordId};
 pub use layout::{Layout, layout};
 pub use random::Random;
 

@@ -1,7 +1,14 @@
-//! Tasks that go through phases: run, sleep, wait for a timer, as rt-app describes them.
+//! Tasks that go through phases: run, sleep, wait for a timer, yield, as rt-app describes them.
+//!
+//! The timers follow rt-app's relative mode: the first period of each begins with the thread (its
+//! `t_first`), not where the thread first meets the timer, so `run 9500us, timer 10ms` and
+//! `timer 10ms, run 9500us` have the same period and phase. A period that is over when its timer is
+//! met begins anew there.
+//!
+//! Rounds may be aligned to a tick, as programs are that mean to be asleep when one comes.
 
-use crate::{Env, Mode, Program, WorkloadInfo};
-use overspin_scenario::{Phases, Step};
+use crate::{Env, Mode, Program, Ticks, WorkloadInfo};
+use overspin_scenario::{Align, Phases, Picos, Step};
 
 pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
     name: "phases",
@@ -21,14 +28,20 @@ pub(crate) fn start(w: &Phases, vcpus: u32) -> Vec<(String, Option<u32>, Program
 }
 
 fn walk(w: &Phases, env: &dyn Env) {
-    // The end of the period of each timer; phases share the timers of equal periods.
-    let mut due = Vec::new();
+    if w.align == Align::None {
+        env.sleep(w.start);
+    }
+    // When each period ends next; phases share the timers of equal periods.
+    let mut timers = Vec::new();
+    let mut first = None;
     let mut rounds = 0;
     while w.count == 0 || rounds < w.count {
+        wait_for_tick(w, env);
+        let first = *first.get_or_insert(env.now());
         for phase in &w.phases {
             for _ in 0..phase.times {
                 for step in &phase.steps {
-                    take(*step, &mut due, env);
+                    take(*step, first, &mut timers, env);
                 }
             }
         }
@@ -37,22 +50,33 @@ fn walk(w: &Phases, env: &dyn Env) {
     }
 }
 
-fn take(step: Step, due: &mut Vec<(u64, u64)>, env: &dyn Env) {
+/// Sleeps until the next tick, and for `start` on.
+fn wait_for_tick(w: &Phases, env: &dyn Env) {
+    let ticks = match w.align {
+        Align::None => return,
+        Align::GuestTick => Ticks::Guest,
+        Align::HostTick => Ticks::Host,
+    };
+    // A host's tick may be stopped while its pCPU idles, but then nobody asks.
+    if let Some(tick) = env.next_tick(ticks) {
+        env.sleep(tick.saturating_add(w.start).saturating_sub(env.now()));
+    }
+}
+
+fn take(step: Step, first: Picos, timers: &mut Vec<(Picos, Picos)>, env: &dyn Env) {
     match step {
         Step::Run(work) => env.compute(work, Mode::User),
         Step::Sleep(time) => env.sleep(time),
+        Step::Yield => env.yield_vcpu(),
         Step::Timer(period) => {
+            let at = timers.iter().position(|(p, _)| *p == period).unwrap_or_else(|| {
+                timers.push((period, first));
+                timers.len() - 1
+            });
             let now = env.now();
-            let at = match due.iter().position(|(p, _)| *p == period) {
-                Some(at) => at,
-                None => {
-                    due.push((period, now));
-                    due.len() - 1
-                }
-            };
-            // Who is late does not make up for it: the next period begins now.
-            due[at].1 = due[at].1.saturating_add(period).max(now);
-            env.sleep(due[at].1 - now);
+            // A thread that is late does not make up for it: the next period begins now.
+            timers[at].1 = timers[at].1.saturating_add(period).max(now);
+            env.sleep(timers[at].1 - now);
         }
     }
 }

@@ -13,6 +13,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     work_conserving: false,
     weights: true,
     caps: false,
+    ticks: false,
     params: &[
         ParamInfo::time(
             "allowance",

@@ -68,6 +68,7 @@ pub(crate) const RELAXED_VCPU: SchedulerInfo = SchedulerInfo {
     work_conserving: false,
     weights: true,
     caps: false,
+    ticks: false,
     params: RELAXED_PARAMS,
     domain_params: &[],
     make: |params| Ok(Box::new(Relaxed::new(false, Tunables::new(params)?))),

@@ -144,6 +144,7 @@ pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     work_conserving: true,
     weights: true,
     caps: true,
+    ticks: false,
     params: TODAY_PARAMS,
     domain_params: &[],
     make: |params| Ok(Box::new(Credit2::new(&TODAY_PROFILE, params)?)),
@@ -154,6 +155,7 @@ pub(crate) const Y2016: SchedulerInfo = SchedulerInfo {
     brief: "credit2 as of 2016: one runqueue per core, no ratelimit, yield, cap or soft affinity",
     source: "Xen 4.7, credit2",
     caps: false,
+    ticks: false,
     params: EARLY_PARAMS,
     make: |params| Ok(Box::new(Credit2::new(&Y2016_PROFILE, params)?)),
     ..TODAY

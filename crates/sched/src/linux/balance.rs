@@ -103,7 +103,7 @@ impl<C: Class> Host<C> {
     }
 
     /// The first in the queue of `from` that may go where `place` sends it: it has left its pCPU,
-    /// is not hot in its cache, and no heavier than `most`.
+    /// is not hot in its cache, no heavier than `most`, and not about to be throttled.
     fn movable(
         &self,
         cx: &Context<'_>,
@@ -118,6 +118,9 @@ impl<C: Class> Host<C> {
                 return None;
             }
             let p = place(cx.affinity(*v).hard())?;
+            if self.tunables.throttles_on_return && self.is_used_up(*v, [from, p]) {
+                return None;
+            }
             let separate = !self.tunables.balance || !self.has_sibling(cx, *v, p);
             separate.then_some((*v, p))
         })

@@ -7,10 +7,19 @@
 //! When the pool and the local one are empty, the domain's vCPUs on that pCPU are *throttled* until
 //! the next refill. Ticks and passes find that out, so a domain may overrun by a tick on each pCPU;
 //! what it overruns is a debt of the local pool. What a local pool has left is kept there.
+//!
+//! *On return* (Linux 6.18, commit e1fad12dcb66): so that no thread is stopped while
+//! it holds locks of the host's kernel, a pass does not take the domain's vCPUs off the queue. It picks as if
+//! nothing had happened; the thread picked is stopped by itself, by work that it does before it goes back to user
+//! mode or, a vCPU, to its guest. Until then it competes: it counts in the load and in the average
+//! virtual runtime, and its wake-up may preempt. It is not moved to another pCPU if the quota is used up here or
+//! there. It leaves as a sleeper does, and comes back as one that wakes. A state machine sees no kernel
+//! mode, so here a pass puts aside what it picks and picks again: the switch to a vCPU that is stopped at once, and
+//! host kernel time that it may have had left to do, are left out.
 
 use super::Host;
 use super::class::{Arrival, Class};
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId};
+use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
 use crate::scheduler::Context;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -31,6 +40,11 @@ impl Quota {
     pub(super) fn charge(&mut self, p: PcpuId, time: Nanos) -> bool {
         self.local[p.index()] -= time;
         self.admit(p)
+    }
+
+    /// Whether there is nothing left for `p`.
+    pub(super) fn is_used_up(&self, p: PcpuId) -> bool {
+        self.local[p.index()] <= 0 && self.pool == 0
     }
 
     /// Gets a chunk for `p` if it has nothing left. Returns whether it may run.
@@ -78,10 +92,43 @@ impl<C: Class> Host<C> {
         for i in 0..self.domains[d.index()].members.len() {
             let v = self.domains[d.index()].members[i];
             if self.vcpus[v.index()].queued && cx.home(v) == p {
-                self.dequeue(cx, v);
-                self.vcpus[v.index()].throttled = true;
+                self.put_aside(cx, v);
             }
         }
+    }
+
+    /// What was picked for `p`, if it has quota; else that is stopped, and so on with whatever is picked then.
+    /// Out of line: the profiles that do without should not pay for it in each pass.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn enter_guest(
+        &mut self,
+        cx: &mut Context<'_>,
+        p: PcpuId,
+        mut picked: Option<VcpuId>,
+    ) -> Option<VcpuId> {
+        while let Some(v) = picked {
+            let quota = &mut self.domains[self.vcpus[v.index()].domain.index()].quota;
+            if quota.as_mut().is_none_or(|quota| quota.admit(p)) {
+                break;
+            }
+            self.put_aside(cx, v);
+            picked = self.class.pick(&self.queues[p.index()], &self.entities, None);
+            picked = picked.or_else(|| self.pull_for_idle(cx, p));
+        }
+        picked
+    }
+
+    /// Whether the domain of `v` has nothing left on one of `places`.
+    pub(super) fn is_used_up(&self, v: VcpuId, places: [PcpuId; 2]) -> bool {
+        let quota = &self.domains[self.vcpus[v.index()].domain.index()].quota;
+        quota.as_ref().is_some_and(|q| places.into_iter().any(|p| q.is_used_up(p)))
+    }
+
+    /// Throttles `v`, which is queued or current.
+    pub(super) fn put_aside(&mut self, cx: &Context<'_>, v: VcpuId) {
+        self.dequeue(cx, v);
+        self.vcpus[v.index()].throttled = true;
     }
 
     /// Queues the throttled vCPUs of `d` where it has quota again. O(members).
@@ -92,7 +139,9 @@ impl<C: Class> Host<C> {
                 continue;
             }
             // One that has not left its pCPU yet may go on there.
-            if self.enqueue(cx, v, Arrival::Moved) {
+            let on_return = self.tunables.throttles_on_return;
+            let arrival = if on_return { Arrival::Woken } else { Arrival::Moved };
+            if self.enqueue(cx, v, arrival) {
                 self.check_preemption(cx, v);
             }
         }

@@ -1,4 +1,4 @@
-//! The earliest eligible virtual deadline class (Linux 6.6).
+//! The earliest eligible virtual deadline class (Linux 6.6 and 6.18).
 //!
 //! Each vCPU asks for one *request* r after the other. It is eligible while it has had no more than
 //! its share: while its virtual runtime v is not after V, the average of all, by weight. Of the
@@ -8,13 +8,28 @@
 //! V is never computed to test this: v ≤ V ⇔ Σ w·v_j ≥ v·Σ w. The sums are exact, in 128 bits.
 //!
 //! With run to parity (the default) what runs goes on until it has had its request or is not
-//! eligible any more; a wake-up preempts only then. A favoured vCPU (directed yield) is ignored
-//! unless `next_buddy` is set, as in kernels of the 6.6 line.
+//! eligible any more; a wake-up preempts only then.
 //!
-//! Invariants: some vCPU is always eligible; the lag of always-runnable vCPUs stays within a request
-//! and a tick. Source: schedulers specification §9.2, where it is silent the kernel (a yield without
-//! anybody else on the queue has no effect). The delayed dequeue and the slices per task of
-//! later kernels are not built.
+//! A directed yield is two things: the target becomes the *buddy* of its queue, and whoever asked
+//! yields. Kernels of 6.6 to 6.13 look at the buddy only with the feature NEXT_BUDDY, which is off by
+//! default: what is left is the yield. Since 6.14 (commit 2a77e4be12cb) the feature PICK_BUDDY, on by
+//! default, has an eligible buddy picked before all others. Neither makes a target eligible that has had
+//! more than its share.
+//!
+//! A yield moves the deadline by a request. In 6.6 that is all: a vCPU that is the only eligible one is
+//! picked again at once, and its deadline runs away if it goes on yielding. Since commit 79104becf42b
+//! (6.19, and 6.18.2) an eligible vCPU also forfeits what its request had left: its virtual runtime
+//! becomes the old deadline. One that is not eligible loses nothing, not even its deadline.
+//!
+//! What moves to another pCPU asks anew in 6.6; since 6.12 it keeps how far its deadline is off
+//! (PLACE_REL_DEADLINE).
+//!
+//! Invariants: some vCPU is always eligible; the lag of always-runnable vCPUs that do not yield stays
+//! within a request and a tick. Source: schedulers specification §9.2, where it is silent the kernel (a
+//! yield without anybody else on the queue has no effect). Not built: that enabled NEXT_BUDDY makes each
+//! wake-up a nomination, too; and of kernels after 6.6 the delayed dequeue (a sleeper with negative lag
+//! stays until it has made up for it: here it keeps the lag while it sleeps) and requests of tasks' own
+//! (with them preemption for the sake of short ones, and shorter protection).
 
 use super::class::{self, Arrival, Class, Entity, NICE_0, RunQueue};
 use crate::ids::{Nanos, VcpuId};
@@ -24,9 +39,15 @@ use alloc::string::String;
 /// The class. `base_slice` in ns, on one pCPU: it grows with the logarithm of their number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Eevdf {
+    pub name: &'static str,
     pub base_slice: Nanos,
     pub run_to_parity: bool,
-    pub next_buddy: bool,
+    /// An eligible buddy is picked first: NEXT_BUDDY, later PICK_BUDDY.
+    pub pick_buddy: bool,
+    /// A yield forfeits the rest of the request.
+    pub yield_forfeits: bool,
+    /// What moves keeps how far its deadline is off.
+    pub deadline_moves: bool,
     /// The tick, ns: a lag cannot be meant to be smaller.
     pub tick: Nanos,
 }
@@ -71,13 +92,38 @@ impl Eevdf {
     fn request(&self, entity: &Entity) -> Nanos {
         self.base_slice * NICE_0 / entity.weight
     }
+
+    /// Chooses among the tree and `candidate` without regard to the buddy.
+    #[inline(always)]
+    fn earliest(
+        &self,
+        queue: &RunQueue<Queue>,
+        entities: &[Entity],
+        candidate: Option<VcpuId>,
+    ) -> Option<VcpuId> {
+        let eligible = |v: &VcpuId| is_eligible(queue, &entities[v.index()]);
+        let candidate = candidate.filter(eligible);
+        if let Some(v) = candidate {
+            let entity = &entities[v.index()];
+            if self.run_to_parity && entity.picked == entity.deadline {
+                return candidate;
+            }
+        }
+        let deadline = |v: VcpuId| entities[v.index()].deadline;
+        let first = queue.tree.iter().map(|(_, v)| *v).find(eligible);
+        match (candidate, first) {
+            (Some(c), Some(f)) if deadline(c) < deadline(f) => candidate,
+            (_, None) => candidate,
+            (_, first) => first,
+        }
+    }
 }
 
 impl Class for Eevdf {
     type Queue = Queue;
 
     fn name(&self) -> &'static str {
-        "eevdf"
+        self.name
     }
 
     fn start(&mut self, pcpus: u32) {
@@ -115,13 +161,18 @@ impl Class for Eevdf {
         arrival: Arrival,
     ) {
         let entity = &mut entities[v.index()];
+        let off = entity.deadline - entity.vruntime;
         let (there, weight) = (i128::from(queue.load), i128::from(entity.weight));
         // Its coming moves V: without this factor it would be owed less than it was.
         let lag = if there > 0 { i128::from(entity.lag) * (there + weight) / there } else { 0 };
         entity.vruntime = average(queue) - lag as Nanos;
         let request = self.request(entity);
-        let request = if arrival == Arrival::New { request / 2 } else { request };
-        entity.deadline = entity.vruntime + request;
+        let ahead = match arrival {
+            Arrival::New => request / 2,
+            Arrival::Moved if self.deadline_moves => off,
+            _ => request,
+        };
+        entity.deadline = entity.vruntime + ahead;
         queue.class.weighted += weighted(entity);
     }
 
@@ -167,25 +218,8 @@ impl Class for Eevdf {
         candidate: Option<VcpuId>,
     ) -> Option<VcpuId> {
         let eligible = |v: &VcpuId| is_eligible(queue, &entities[v.index()]);
-        let candidate = candidate.filter(eligible);
-        if self.next_buddy
-            && let Some(v) = queue.class.next.filter(eligible)
-        {
-            return Some(v);
-        }
-        if let Some(v) = candidate {
-            let entity = &entities[v.index()];
-            if self.run_to_parity && entity.picked == entity.deadline {
-                return candidate;
-            }
-        }
-        let deadline = |v: VcpuId| entities[v.index()].deadline;
-        let first = queue.tree.iter().map(|(_, v)| *v).find(eligible);
-        match (candidate, first) {
-            (Some(c), Some(f)) if deadline(c) < deadline(f) => candidate,
-            (_, None) => candidate,
-            (_, first) => first,
-        }
+        let buddy = queue.class.next.filter(|v| self.pick_buddy && eligible(v));
+        buddy.or_else(|| self.earliest(queue, entities, candidate))
     }
 
     fn picked(&self, queue: &mut RunQueue<Queue>, v: VcpuId) {
@@ -204,14 +238,22 @@ impl Class for Eevdf {
         current: VcpuId,
         new: VcpuId,
     ) -> bool {
-        self.pick(queue, entities, Some(current)) == Some(new)
+        self.earliest(queue, entities, Some(current)) == Some(new)
     }
 
     fn yield_now(&self, queue: &mut RunQueue<Queue>, entities: &mut [Entity], current: VcpuId) {
-        if queue.count() > 1 {
-            let entity = &mut entities[current.index()];
-            entity.deadline += self.request(entity);
+        queue.class.forget(current);
+        let eligible = is_eligible(queue, &entities[current.index()]);
+        if queue.count() <= 1 || self.yield_forfeits && !eligible {
+            return;
         }
+        let entity = &mut entities[current.index()];
+        if self.yield_forfeits {
+            queue.class.weighted -= weighted(entity);
+            entity.vruntime = entity.deadline;
+            queue.class.weighted += weighted(entity);
+        }
+        entity.deadline += self.request(entity);
     }
 
     fn favour(&self, queue: &mut RunQueue<Queue>, v: VcpuId) {
@@ -228,5 +270,39 @@ impl Class for Eevdf {
             return Err(format!("nobody is eligible: {queue:?}"));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A vCPU that has 1 ms left of its request of 3 goes to an empty queue at 10.
+    #[test]
+    fn what_moves_keeps_its_deadline_since_6_12() {
+        for (deadline_moves, arrival, left) in [
+            (false, Arrival::Moved, 3_000_000),
+            (true, Arrival::Moved, 1_000_000),
+            (true, Arrival::Woken, 3_000_000),
+            (true, Arrival::New, 1_500_000),
+        ] {
+            let class = Eevdf {
+                name: "test",
+                base_slice: 3_000_000,
+                run_to_parity: true,
+                pick_buddy: true,
+                yield_forfeits: true,
+                deadline_moves,
+                tick: 1_000_000,
+            };
+            let mut queue = RunQueue::<Queue>::default();
+            queue.class.last_average = 10_000_000;
+            let gone =
+                Entity { weight: 1024, vruntime: 5, deadline: 1_000_005, ..Entity::default() };
+            let mut entities = [gone];
+            class.place(&mut queue, &mut entities, VcpuId(0), arrival);
+            let entity = &entities[0];
+            assert_eq!((entity.vruntime, entity.deadline - entity.vruntime), (10_000_000, left));
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! cfs and eevdf: a Linux host that runs vCPUs as threads, as KVM does.
+//! cfs, eevdf and eevdf-6.18: a Linux host that runs vCPUs as threads, as KVM does.
 //!
 //! Each pCPU has a queue of its own, ordered by the scheduling [`Class`]: `cfs` by virtual runtime
-//! (2.6.23 to 6.5), `eevdf` by virtual deadline (6.6). What both share is here: ticks, wake-ups,
+//! (2.6.23 to 6.5), `eevdf` and `eevdf-6.18` by virtual deadline. What both share is here: ticks, wake-ups,
 //! balancing, bandwidth control.
 //!
 //! ```text
@@ -11,6 +11,10 @@
 //!              │ refill              │ preempted        │ quota used up
 //!              └───────────────── throttled ◀───────────┘
 //! ```
+//!
+//! Until 6.17 all vCPUs of a domain on that pCPU are throttled at once, by the pass that finds the
+//! quota used up. Since 6.18 each is as it goes to its guest: the pass that picks it finds that out, puts it
+//! aside and picks again (`bandwidth`).
 //!
 //! Charging is by time stamps, decisions are by ticks: what runs is preempted by a tick that finds
 //! it to have run its share, or by a wake-up that deserves the pCPU more. There are no slice timers.
@@ -44,7 +48,7 @@ mod eevdf;
 mod params;
 mod queueing;
 
-pub(crate) use params::{CFS, EEVDF};
+pub(crate) use params::{CFS, EEVDF, EEVDF_6_18};
 
 use crate::cpuset::CpuSet;
 use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
@@ -60,7 +64,7 @@ use eevdf::Eevdf;
 use params::Tunables;
 use queueing::{Domain, Vcpu};
 
-/// A Linux host. Made by name with [`make`](crate::make) (`cfs`, `eevdf`).
+/// A Linux host. Made by name with [`make`](crate::make) (`cfs`, `eevdf`, `eevdf-6.18`).
 ///
 /// Costs, for n vCPUs on a queue: a pass, a wake-up and a tick are O(log n), plus O(pCPUs of a
 /// socket) where a wake-up looks for an idle one and O(pCPUs + vCPUs queued) at worst where a pCPU
@@ -208,7 +212,9 @@ impl<C: Class> Scheduler for Host<C> {
     }
 
     /// As the host's `yield_to`: fails if `to` is not queued, or if both have their pCPU for
-    /// themselves. Whether `to` runs next is up to the class.
+    /// themselves. Otherwise `to` becomes the buddy of its queue, `v` yields, and both pCPUs choose
+    /// anew: that is what true means, as in the kernel. Whether the buddy runs next is up to the
+    /// class; `eevdf` does not look at it.
     fn yield_to(&mut self, cx: &mut Context<'_>, v: VcpuId, to: VcpuId) -> bool {
         let (from, there) = (cx.home(v), cx.home(to));
         let alone = |p: PcpuId| self.queues[p.index()].count() == 1;
@@ -248,6 +254,9 @@ impl<C: Class> Scheduler for Host<C> {
         queue.current = None;
         if next.is_none() {
             next = self.pull_for_idle(cx, p);
+        }
+        if self.tunables.throttles_on_return {
+            next = self.enter_guest(cx, p, next);
         }
         let queue = &mut self.queues[p.index()];
         if let Some(v) = next {

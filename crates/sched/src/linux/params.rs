@@ -1,4 +1,4 @@
-//! Names and parameters of `cfs` and `eevdf`.
+//! Names and parameters of `cfs`, `eevdf` and `eevdf-6.18`.
 
 use super::{Cfs, Eevdf, Host};
 use crate::ids::{MS, Nanos, US};
@@ -15,6 +15,8 @@ pub(super) struct Tunables {
     pub bandwidth_period: Nanos,
     pub group_shares: bool,
     pub balance: bool,
+    /// A vCPU whose domain has no quota left is stopped when it is picked, not before.
+    pub throttles_on_return: bool,
 }
 
 impl Tunables {
@@ -25,6 +27,7 @@ impl Tunables {
             bandwidth_period: params.time("bandwidth_period").unwrap_or(100 * MS),
             group_shares: params.flag("group_shares").unwrap_or(false),
             balance: params.flag("balance").unwrap_or(false),
+            throttles_on_return: false,
         }
     }
 }
@@ -54,6 +57,12 @@ const BALANCE: ParamInfo = ParamInfo::flag(
     "Balance scheduling: no two vCPUs of a domain on the queue of one pCPU, if possible.",
 );
 
+const RUN_TO_PARITY: ParamInfo = ParamInfo::flag(
+    "run_to_parity",
+    "true",
+    "What runs is not preempted before its request is over or it is ahead of its share.",
+);
+
 pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
     name: "cfs",
     brief: "Linux host: completely fair by virtual runtime, preemption by ticks and wake-ups",
@@ -61,6 +70,7 @@ pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
     work_conserving: true,
     weights: true,
     caps: true,
+    ticks: true,
     params: &[
         ParamInfo::time(
             "latency",
@@ -104,6 +114,7 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
     work_conserving: true,
     weights: true,
     caps: true,
+    ticks: true,
     params: &[
         ParamInfo::time(
             "base_slice",
@@ -111,15 +122,11 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
             "750 us, times 1 + log2(pCPUs), at most 4",
             "Run time of one request; on one pCPU.",
         ),
-        ParamInfo::flag(
-            "run_to_parity",
-            "true",
-            "What runs is not preempted before its request is over or it is ahead of its share.",
-        ),
+        RUN_TO_PARITY,
         ParamInfo::flag(
             "next_buddy",
             "false",
-            "Honour directed yields to eligible vCPUs, as kernels after the 6.6 line do.",
+            "An eligible vCPU that was yielded to is picked first (the kernel's feature of that name, off).",
         ),
         TICK,
         MIGRATION_COST,
@@ -131,11 +138,53 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
     make: |params| {
         let tunables = Tunables::new(params);
         let class = Eevdf {
+            name: EEVDF.name,
             base_slice: params.time("base_slice").unwrap_or(750 * US),
             run_to_parity: params.flag("run_to_parity").unwrap_or(true),
-            next_buddy: params.flag("next_buddy").unwrap_or(false),
+            pick_buddy: params.flag("next_buddy").unwrap_or(false),
+            yield_forfeits: false,
+            deadline_moves: false,
             tick: tunables.tick,
         };
         Ok(Box::new(Host::new(class, tunables)))
     },
+};
+
+pub(crate) const EEVDF_6_18: SchedulerInfo = SchedulerInfo {
+    name: "eevdf-6.18",
+    brief: "Linux host: eevdf; directed yields count, yields cost run time, quotas stop at guest entry",
+    source: "Linux 6.18, from 6.18.2",
+    params: &[
+        ParamInfo::time(
+            "base_slice",
+            (100 * US, 100 * MS),
+            "700 us, times 1 + log2(pCPUs), at most 4",
+            "Run time of one request; on one pCPU.",
+        ),
+        RUN_TO_PARITY,
+        ParamInfo::flag(
+            "pick_buddy",
+            "true",
+            "An eligible vCPU that was yielded to is picked first.",
+        ),
+        TICK,
+        MIGRATION_COST,
+        BANDWIDTH_PERIOD,
+        GROUP_SHARES,
+        BALANCE,
+    ],
+    make: |params| {
+        let tunables = Tunables { throttles_on_return: true, ..Tunables::new(params) };
+        let class = Eevdf {
+            name: EEVDF_6_18.name,
+            base_slice: params.time("base_slice").unwrap_or(700 * US),
+            run_to_parity: params.flag("run_to_parity").unwrap_or(true),
+            pick_buddy: params.flag("pick_buddy").unwrap_or(true),
+            yield_forfeits: true,
+            deadline_moves: true,
+            tick: tunables.tick,
+        };
+        Ok(Box::new(Host::new(class, tunables)))
+    },
+    ..EEVDF
 };

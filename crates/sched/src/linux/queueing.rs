@@ -57,7 +57,7 @@ impl<C: Class> Host<C> {
         self.update(cx, p);
         let vcpu = &mut self.vcpus[v.index()];
         let quota = self.domains[vcpu.domain.index()].quota.as_mut();
-        if quota.is_some_and(|quota| !quota.admit(p)) {
+        if !self.tunables.throttles_on_return && quota.is_some_and(|quota| !quota.admit(p)) {
             vcpu.throttled = true;
             return false;
         }
@@ -167,7 +167,7 @@ impl<C: Class> Host<C> {
             return None;
         }
         let quota = self.domains[d.index()].quota.as_mut();
-        if quota.is_some_and(|quota| !quota.admit(p)) {
+        if !self.tunables.throttles_on_return && quota.is_some_and(|quota| !quota.admit(p)) {
             self.throttle(cx, d, p);
             return None;
         }

@@ -36,6 +36,7 @@ pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     work_conserving: true,
     weights: false,
     caps: false,
+    ticks: false,
     params: &[PERIOD, BUDGET, EXTRATIME, AS_IS],
     domain_params: &[PERIOD, BUDGET, EXTRATIME],
     make: |params| {

@@ -13,6 +13,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     work_conserving: false,
     weights: false,
     caps: false,
+    ticks: false,
     params: PARAMS,
     domain_params: PARAMS,
     make: |params| Ok(Box::new(Sedf::new(Share::BEST_EFFORT.with(params)?))),

@@ -4,7 +4,8 @@ use super::data::Section;
 use super::{Guest, SemaphoreState, TaskRef, TaskState};
 use crate::world::World;
 use overspin_scenario::{NS, Picos, WorkerReport};
-use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, WordId};
+use overspin_sched::{PcpuId, TimerId};
+use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Ticks, WordId};
 use std::cell::Cell;
 
 /// The purpose of the random numbers for [`Env::offset`]; workloads count theirs from 0.
@@ -47,6 +48,22 @@ impl Env for TaskEnv<'_> {
         let v = self.world.cpu();
         self.guest.queue(v).sleep_until(until, self.task);
         self.guest.schedule(self.world);
+    }
+
+    fn yield_vcpu(&self) {
+        self.world.yield_now();
+    }
+
+    fn next_tick(&self, of: Ticks) -> Option<Picos> {
+        let (world, v) = (self.world, self.world.cpu());
+        let at = match of {
+            Ticks::Guest => self.guest.tick_after(v, world.now.get()),
+            Ticks::Host => {
+                let tick = TimerId::Tick(PcpuId(v.pcpu.get()));
+                world.timers[world.timer_slot(tick)].due()
+            }
+        };
+        (at != Picos::MAX).then_some(at)
     }
 
     fn section(&self, lock: LockId, how: LockUse, work: Picos) {

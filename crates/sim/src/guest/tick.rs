@@ -12,7 +12,7 @@ const BALANCE_TICKS: u64 = 16;
 
 impl Guest {
     /// First tick instant of the vCPU after `now`: ticks keep their phase.
-    fn tick_after(&self, v: &Vcpu, now: Picos) -> Picos {
+    pub(super) fn tick_after(&self, v: &Vcpu, now: Picos) -> Picos {
         if self.period == Picos::MAX {
             return Picos::MAX;
         }

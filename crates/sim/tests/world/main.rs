@@ -15,6 +15,7 @@ mod host_options;
 mod noise;
 mod notification;
 mod pgbench;
+mod phases;
 mod platform;
 mod pools;
 mod preemption;

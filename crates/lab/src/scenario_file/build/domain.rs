@@ -3,15 +3,16 @@
 use super::Result;
 use super::pools::{can_run, pool_of, scheduler_of};
 use crate::names;
-use crate::scenario_file::keys::{DISTRIBUTIONS, PLACEMENTS, WORKLOAD_KINDS};
+use crate::scenario_file::keys::{ALIGNMENTS, DISTRIBUTIONS, PLACEMENTS, WORKLOAD_KINDS};
 use crate::scenario_file::params;
 use crate::scenario_file::quantity::{parse_cpus, parse_time};
 use crate::scenario_file::reader::Reader;
 use crate::scenario_file::tree::{Node, Value};
 use crate::schedbench::WorkerArgs;
 use overspin_scenario::{
-    BurnWait, Count, Dbench, Disk, Distribution, Domain, Host, Kernbench, Kernel, KernelLock,
-    LockLoop, Pft, Pgbench, Phase, Phases, Ping, Placement, Schedbench, Sections, Step, Workload,
+    Align, BurnWait, Count, Dbench, Disk, Distribution, Domain, Host, Kernbench, Kernel,
+    KernelLock, LockLoop, Pft, Pgbench, Phase, Phases, Ping, Placement, Schedbench, Sections, Step,
+    Workload,
 };
 use std::collections::BTreeSet;
 
@@ -155,6 +156,12 @@ fn workload(domain: &Reader<'_>) -> Result<Workload> {
             threads: r.u32("threads")?,
             phases: phases(&r)?,
             count: r.u64("count")?,
+            start: r.some_time("start")?,
+            align: match r.name("align", ALIGNMENTS)?.as_str() {
+                "guest-tick" => Align::GuestTick,
+                "host-tick" => Align::HostTick,
+                _ => Align::None,
+            },
         }),
         "pgbench" => Workload::Pgbench(Pgbench {
             clients: r.u32("clients")?,
@@ -222,6 +229,9 @@ fn phase(text: &str) -> std::result::Result<Phase, String> {
     };
     let step = |text: &str| {
         let text = text.trim();
+        if text == "yield" {
+            return Ok(Step::Yield);
+        }
         let (what, time) = text.split_once(' ').ok_or(format!("`{text}` has no time"))?;
         let time = parse_time(time)?;
         match what {
@@ -229,7 +239,7 @@ fn phase(text: &str) -> std::result::Result<Phase, String> {
             "sleep" => Ok(Step::Sleep(time)),
             "timer" if time > 0 => Ok(Step::Timer(time)),
             "timer" => Err("a timer needs a period".to_owned()),
-            _ => Err(format!("`{what}` is no step; steps are run, sleep, timer")),
+            _ => Err(format!("`{what}` is no step; steps are run, sleep, timer, yield")),
         }
     };
     Ok(Phase { times, steps: steps.split(',').map(step).collect::<std::result::Result<_, _>>()? })

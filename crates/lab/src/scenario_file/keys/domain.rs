@@ -120,6 +120,9 @@ pub(crate) const WORKLOAD_KINDS: &[&str] = &[
 /// How a time varies around its mean.
 pub(crate) const DISTRIBUTIONS: &[&str] = &["fixed", "exponential"];
 
+/// Which ticks phases wait for.
+pub(crate) const ALIGNMENTS: &[&str] = &["none", "guest-tick", "host-tick"];
+
 /// Where locks lie.
 pub(crate) const PLACEMENTS: &[&str] = &["linked", "aligned"];
 
@@ -267,7 +270,7 @@ pub(crate) const SCHEDBENCH: Section = Section {
 
 pub(crate) const PHASES: Section = Section {
     heading: "[domain.workload] with kind = \"phases\"",
-    doc: "Threads that run, sleep and wait for timers in phases, as rt-app describes them.",
+    doc: "Threads that run, sleep, wait for timers and yield in phases, as rt-app describes them.",
     keys: &[
         KIND,
         THREADS,
@@ -275,7 +278,8 @@ pub(crate) const PHASES: Section = Section {
             "phases",
             Texts,
             Required,
-            "Phases: `run 10ms, sleep 5ms`, `timer 16ms` (until 16 ms after its last time), or \
+            "Phases: `run 10ms, sleep 5ms`, `timer 16ms` (until 16 ms after its last time, at first \
+             after the thread's start), `yield` (the vCPU gives its pCPU up and stays runnable), or \
              with a number of times before them, `5 x run 1ms, timer 10ms`.",
         ),
         key(
@@ -283,6 +287,19 @@ pub(crate) const PHASES: Section = Section {
             integer(0, u64::MAX),
             Is("0"),
             "How often each thread goes through all phases; 0 is until the limit.",
+        ),
+        key(
+            "start",
+            time(0, LONGEST),
+            Is("0"),
+            "Each thread begins so much later; with `align`, each round so long after the tick.",
+        ),
+        key(
+            "align",
+            Choice(ALIGNMENTS),
+            Is("none"),
+            "Before each round through all phases a thread sleeps until the next tick of its kernel, or \
+             of the host's scheduler on the pCPU that it is on.",
         ),
     ],
 };

@@ -4,7 +4,7 @@
 
 mod domain;
 
-pub(crate) use domain::{DISTRIBUTIONS, DOMAIN, KERNEL, PLACEMENTS, WORKLOAD_KINDS};
+pub(crate) use domain::{ALIGNMENTS, DISTRIBUTIONS, DOMAIN, KERNEL, PLACEMENTS, WORKLOAD_KINDS};
 
 use super::quantity::LONGEST;
 use domain::{
@@ -214,8 +214,10 @@ pub(crate) const HOST: Section = Section {
             "directed_yield",
             Kind::Boolean,
             Is("false"),
-            "After such an exit a preempted vCPU of the same domain runs, if the scheduler has \
-             directed yields (`cfs`, `eevdf`); otherwise the exit is a plain yield.",
+            "A vCPU that exits yields in favour of a preempted one of its domain, and spins on if \
+             there is none. `cfs` and `eevdf-6.18` run that one next if it is fair; `eevdf` takes it \
+             for a plain yield, as Linux 6.6 to 6.13 do. With other schedulers, which have no directed \
+             yields, it is a plain yield.",
         ),
         key(
             "halt_polling",
