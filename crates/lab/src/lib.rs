@@ -6,6 +6,7 @@ pub mod bench;
 pub mod compare;
 pub mod experiment;
 pub mod explain;
+pub mod machine;
 pub mod map;
 pub mod names;
 pub mod output;
