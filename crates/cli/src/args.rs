@@ -297,12 +297,16 @@ pub(crate) enum What {
     Workloads,
     /// Published experiments
     Experiments,
+    /// Machines: what things cost there
+    Machines,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ListArgs {
     /// What to list; everything if it is left out
     pub(crate) what: Option<What>,
+    /// Only the machine of this name, with the source of each cost (after `machines`)
+    pub(crate) name: Option<String>,
     /// Write as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

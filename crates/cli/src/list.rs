@@ -3,14 +3,17 @@
 use crate::args::{Global, ListArgs, What};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
+use overspin_lab::machine::{self, Basis, MACHINES, Machine};
 use overspin_lab::names::{ParamInfo, SchedulerInfo};
 use overspin_lab::report::{Block, Grid, text};
 use overspin_lab::{experiment, names};
 use serde_json::{Value, json};
 
-const ALL: [What; 4] = [What::Locks, What::Schedulers, What::Workloads, What::Experiments];
+const ALL: [What; 5] =
+    [What::Locks, What::Schedulers, What::Workloads, What::Experiments, What::Machines];
 
 pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure> {
+    let machines = machines(args)?;
     let outputs = Outputs::new(global, &[args.json.as_ref()])?;
     let json = outputs.open(args.json.as_ref())?;
     let wanted: Vec<What> = args.what.map_or_else(|| ALL.to_vec(), |w| vec![w]);
@@ -19,18 +22,22 @@ pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure>
     record.insert("schema".into(), "overspin-list/1".into());
     record.insert("version".into(), env!("CARGO_PKG_VERSION").into());
     for what in wanted {
-        let (name, grid, values) = match what {
-            What::Locks => ("locks", locks_table(), locks_json()),
-            What::Schedulers => ("schedulers", schedulers_table(), schedulers_json()),
-            What::Workloads => ("workloads", workloads_table(), workloads_json()),
+        let one = |grid| vec![Block::Grid(grid)];
+        let (name, tables, values) = match what {
+            What::Locks => ("locks", one(locks_table()), locks_json()),
+            What::Schedulers => ("schedulers", one(schedulers_table()), schedulers_json()),
+            What::Workloads => ("workloads", one(workloads_table()), workloads_json()),
             What::Experiments => {
                 let (grid, values) = experiments()?;
-                ("experiments", grid, values)
+                ("experiments", one(grid), values)
+            }
+            What::Machines => {
+                ("machines", machines_tables(args, machines), machines_json(machines))
             }
         };
         record.insert(name.into(), values);
         blocks.push(Block::Heading(name.into()));
-        blocks.push(Block::Grid(grid));
+        blocks.extend(tables);
         if args.what == Some(What::Schedulers) {
             blocks
                 .push(Block::Heading("parameters (meanings: docs/scenario.md, or --json)".into()));
@@ -42,6 +49,52 @@ pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure>
     }
     outputs.print(text(&blocks).trim_start())?;
     Ok(Verdict::Fine)
+}
+
+/// The machines that were asked for.
+fn machines(args: &ListArgs) -> Result<&'static [Machine], Failure> {
+    let Some(name) = &args.name else { return Ok(MACHINES) };
+    if args.what != Some(What::Machines) {
+        return Err(Failure::usage(
+            format!("`{name}` is one thing too many: only machines are listed by name"),
+            "leave it out, or see `overspin list machines`",
+        ));
+    }
+    let names: Vec<&str> = MACHINES.iter().map(|m| m.name).collect();
+    match MACHINES.iter().position(|m| m.name == name) {
+        Some(i) => Ok(&MACHINES[i..=i]),
+        None => Err(Failure::usage(
+            format!("there is no machine `{name}`"),
+            format!("machines are: {}", names.join(", ")),
+        )),
+    }
+}
+
+fn machines_tables(args: &ListArgs, machines: &[Machine]) -> Vec<Block> {
+    match (machines, &args.name) {
+        ([one], Some(_)) => machine::tables(one),
+        _ => machine::comparison(),
+    }
+}
+
+fn machines_json(machines: &[Machine]) -> Value {
+    let value = |v: &machine::Value| match v.basis {
+        Basis::Source(source) => json!({
+            "key": v.key, "value": v.amount, "unit": v.unit.name(), "source": source,
+        }),
+        Basis::Assumed { low, high, from } => json!({
+            "key": v.key, "value": v.amount, "unit": v.unit.name(), "assumed_from": from,
+            "low": low, "high": high,
+        }),
+    };
+    let one = |m: &Machine| {
+        json!({
+            "name": m.name, "brief": m.brief, "year": m.year, "mhz": m.mhz,
+            "smt_permille": m.smt_permille(), "costs_ps": m.costs(),
+            "values": m.values.iter().map(value).collect::<Value>(),
+        })
+    };
+    machines.iter().map(one).collect()
 }
 
 fn mark(yes: bool) -> String {

@@ -47,6 +47,44 @@ fn list_has_a_table_and_json() {
 }
 
 #[test]
+fn machines_are_listed_together_and_one_by_one() {
+    let list = |args: &[&str]| {
+        let out = overspin().arg("list").args(args).assert().success().get_output().stdout.clone();
+        String::from_utf8(out).unwrap()
+    };
+    let all = list(&["machines"]);
+    for word in ["generic-2008", "xeon-x5570", "hypercall", "smt_permille", "47.3ns"] {
+        assert!(all.contains(word), "{word}: {all}");
+    }
+    let one = list(&["machines", "xeon-x5570"]);
+    for word in ["2000 cycles", "SplitX", "assumed: ", "3000 to 10500 cycles", "as generic-2008"] {
+        assert!(one.contains(word), "{word}: {one}");
+    }
+    assert!(!one.contains("graviton2") && one.lines().all(|l| l.chars().count() <= 140), "{one}");
+
+    let json: serde_json::Value =
+        serde_json::from_str(&list(&["machines", "skylake-sp", "--json", "-"])).unwrap();
+    let machines = json["machines"].as_array().unwrap();
+    assert_eq!((machines.len(), &machines[0]["name"]), (1, &"skylake-sp".into()));
+    // 142 cycles of 3 GHz.
+    assert_eq!(machines[0]["costs_ps"]["spin_iteration"], 47_333);
+    let values = machines[0]["values"].as_array().unwrap();
+    let of = |key: &str| values.iter().find(|v| v["key"] == key).unwrap();
+    assert_eq!(
+        (&of("hypercall")["value"], &of("hypercall")["unit"]),
+        (&1559.0.into(), &"cycles".into())
+    );
+    assert!(of("hypercall")["source"].is_string() && of("fence")["high"].is_number());
+
+    for (args, word) in
+        [(["machines", "vax"], "machines are: generic-2008"), (["locks", "mcs"], "only machines")]
+    {
+        let output = overspin().arg("list").args(args).assert().code(2).get_output().stderr.clone();
+        assert!(String::from_utf8(output).unwrap().contains(word), "{args:?}");
+    }
+}
+
+#[test]
 fn completions_and_manual_are_written() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let out =

@@ -7,6 +7,7 @@ pub mod compare;
 pub mod environment;
 pub mod experiment;
 pub mod explain;
+pub mod machine;
 pub mod map;
 pub mod names;
 pub mod output;

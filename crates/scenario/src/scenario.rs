@@ -40,6 +40,8 @@ pub struct Scenario {
 /// The machine and its hypervisor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
+    /// The machine whose costs it has, where `costs` and `smt_permille` do not differ from them.
+    pub machine: String,
     /// Sockets.
     pub sockets: u32,
     /// Cores in a socket.
@@ -84,6 +86,7 @@ impl Default for Host {
     /// One pCPU, the default scheduler, and none of the options; noise and offsets as hosts have them.
     fn default() -> Self {
         Self {
+            machine: "generic-2008".into(),
             sockets: 1,
             cores: 1,
             threads: 1,
@@ -351,7 +354,7 @@ pub struct Costs {
 }
 
 impl Default for Costs {
-    /// A server of about 2008, from orders of magnitude in the literature (see docs).
+    /// The machine `generic-2008` (`docs/machines.md`).
     fn default() -> Self {
         Self {
             cache_hit: 500,

@@ -133,11 +133,16 @@ pub fn text(blocks: &[Block]) -> String {
 
 /// Breaks running text into lines.
 pub(crate) fn wrap(text: &str) -> String {
+    wrap_to(text, WIDTH)
+}
+
+/// Breaks running text into lines of at most `width` characters, if its words are no longer.
+pub(crate) fn wrap_to(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut column = 0;
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if column > 0 && column + 1 + length > WIDTH {
+        if column > 0 && column + 1 + length > width {
             out.push('\n');
             column = 0;
         } else if column > 0 {

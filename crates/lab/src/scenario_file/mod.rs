@@ -19,6 +19,11 @@ pub use quantity::format_time;
 pub use reference::{key_tables, schema};
 pub use vary::{Axis, Map, Point};
 
+/// The keys of `[host.costs]`.
+pub(crate) fn cost_keys() -> impl Iterator<Item = &'static str> {
+    keys::COSTS.names()
+}
+
 pub(crate) use build::scenario as build_scenario;
 pub(crate) use quantity::parse_time;
 pub(crate) use suggest::nearest;

@@ -252,6 +252,7 @@ impl<'a> Reader<'a> {
         let what = match self.key(name).kind {
             Kind::Lock => "lock",
             Kind::Scheduler => "scheduler",
+            Kind::Machine => "machine",
             Kind::Choice(_) if name != "kind" => "choice",
             _ => "workload",
         };

@@ -59,7 +59,7 @@ fn default_value(key: &Key, text: &str) -> Value {
 
 fn property(key: &Key) -> Value {
     match key.kind {
-        Kind::Text | Kind::Lock | Kind::Scheduler => json!({ "type": "string" }),
+        Kind::Text | Kind::Lock | Kind::Scheduler | Kind::Machine => json!({ "type": "string" }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Boolean => json!({ "type": "boolean" }),

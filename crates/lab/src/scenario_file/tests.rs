@@ -1,6 +1,6 @@
 use super::*;
 use overspin_scenario::{
-    Change, DirectedYieldRules, MS, NS, PauseLoopExiting, SEC, Setting, US, Workload,
+    Change, Costs, DirectedYieldRules, MS, NS, PauseLoopExiting, SEC, Setting, US, Workload,
 };
 use proptest::prelude::*;
 
@@ -55,6 +55,29 @@ fn a_scenario_reads_as_written() {
     assert_eq!((k.jobs, k.locks[0].hold), (3, 1_500 * NS));
     assert_eq!((s.domains[1].name.as_str(), s.domains[1].cap), ("domain1", 50));
     assert_eq!((s.domains[1].spin_budget, &s.domains[1].affinity), (Some(1024), &vec![vec![0, 1]]));
+}
+
+/// What a scenario states wins over the machine that it names, and the machine over the default.
+#[test]
+fn a_machine_sets_the_costs_that_are_not_stated() {
+    let skylake = crate::machine::machine("skylake-sp").unwrap();
+    let s = good(&["host.machine=skylake-sp"]).unwrap();
+    assert_eq!(s.host.machine, "skylake-sp");
+    assert_eq!(s.host.costs, Costs { ipi: 3 * US, ..skylake.costs() });
+    assert_ne!(skylake.cost("ipi"), 3 * US);
+    let s = good(&["host.machine=pentium-3", "host.smt_permille=700"]).unwrap();
+    assert_eq!((s.host.smt_permille, s.host.costs.hypercall), (700, 600 * NS));
+    // Without [host.costs] all of them are the machine's.
+    let text = GOOD.replace("[host.costs]\nipi = \"3us\"\n", "");
+    let sets = ["host.machine=skylake-sp".to_owned()];
+    assert_eq!(parse("good.toml", "good", &text, &sets).unwrap().host.costs, skylake.costs());
+    let s = good(&[]).unwrap();
+    assert_eq!((s.host.machine.as_str(), s.host.costs.hypercall), ("generic-2008", 500 * NS));
+
+    let e = good(&["host.machine=skylake"]).unwrap_err();
+    assert_eq!(&*e.key, "host.machine");
+    assert!(e.message.contains("no machine `skylake`"), "{}", e.message);
+    assert!(e.help.contains("did you mean `skylake-sp`"), "{}", e.help);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::reader::Reader;
 use super::set;
 use super::tree::{Document, Value};
 use super::{ScenarioError, names};
+use crate::machine::MACHINES;
 use overspin_scenario::Scenario;
 
 /// One axis.
@@ -95,6 +96,7 @@ fn dimension(reader: &Reader<'_>) -> Result<Dimension, ScenarioError> {
             "every scheduler" => {
                 values.extend(names::schedulers().iter().map(|s| s.name.to_owned()));
             }
+            "every machine" => values.extend(MACHINES.iter().map(|m| m.name.to_owned())),
             _ => values.push(value),
         }
     }

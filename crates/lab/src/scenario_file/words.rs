@@ -6,7 +6,7 @@ use super::quantity::format_time;
 /// The type of a key, in words.
 pub(crate) fn expected(key: &Key) -> &'static str {
     match key.kind {
-        Kind::Text | Kind::Lock | Kind::Scheduler | Kind::Choice(_) => "a string",
+        Kind::Text | Kind::Lock | Kind::Scheduler | Kind::Machine | Kind::Choice(_) => "a string",
         Kind::Integer { .. } => "an integer",
         Kind::Boolean => "true or false",
         Kind::Time { .. } => "a time in quotes, such as \"30ms\"",
@@ -23,6 +23,7 @@ pub(crate) fn legal(key: &Key) -> String {
         Kind::Text => "any text in quotes".into(),
         Kind::Lock => "a name that `overspin list locks` shows".into(),
         Kind::Scheduler => "a name that `overspin list schedulers` shows".into(),
+        Kind::Machine => "a name that `overspin list machines` shows".into(),
         Kind::Choice(words) => format!("one of: {}", words.join(", ")),
         Kind::Integer { min, max: u64::MAX } => format!("a whole number from {min}"),
         Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),

@@ -10,7 +10,8 @@ use super::quantity::format_time;
 use super::reader::Reader;
 use super::tree::{Document, Node};
 use super::{ScenarioError, params};
-use crate::names;
+use crate::machine::{MACHINES, Machine};
+use crate::{machine, names};
 use domain::{cpu_list, domain};
 use overspin_scenario::{
     Costs, DirectedYieldRules, Domain, Governor, HaltPolling, Host, Noise, NoisePlacement,
@@ -88,15 +89,21 @@ fn host(r: &Reader<'_>) -> Result<Host> {
     }
     let schedulers: Vec<&'static str> = names::schedulers().iter().map(|s| s.name).collect();
     let scheduler = r.name("scheduler", &schedulers)?;
+    let machines: Vec<&'static str> = MACHINES.iter().map(|m| m.name).collect();
+    let machine = machine::machine(&r.name("machine", &machines)?).unwrap_or(machine::DEFAULT);
     Ok(Host {
+        machine: machine.name.into(),
         sockets,
         cores,
         threads,
-        smt_permille: r.u32("smt_permille")?,
+        smt_permille: match r.node("smt_permille") {
+            Some(_) => r.u32("smt_permille")?,
+            None => machine.smt_permille(),
+        },
         governor: r.table("governor")?.as_ref().map(governor).transpose()?,
         params: params::of_scheduler(r, &scheduler)?,
         scheduler,
-        costs: r.table("costs")?.as_ref().map_or_else(|| Ok(Costs::default()), costs)?,
+        costs: costs(r.table("costs")?.as_ref(), machine)?,
         pools: pools::pools(r, pcpus as u32)?,
         pause_loop_exiting: r.table("pause_loop_exiting")?.as_ref().map(pause_loop).transpose()?,
         directed_yield: r.boolean("directed_yield")?,
@@ -201,22 +208,27 @@ fn governor(r: &Reader<'_>) -> Result<Governor> {
     })
 }
 
-fn costs(r: &Reader<'_>) -> Result<Costs> {
+/// The machine's costs, but for those that `[host.costs]` states.
+fn costs(r: Option<&Reader<'_>>, machine: &Machine) -> Result<Costs> {
+    let time = |key| match r {
+        Some(r) if r.node(key).is_some() => r.some_time(key),
+        _ => Ok(machine.cost(key)),
+    };
     Ok(Costs {
-        cache_hit: r.some_time("cache_hit")?,
-        atomic: r.some_time("atomic")?,
-        same_core: r.some_time("same_core")?,
-        cross_core: r.some_time("cross_core")?,
-        cross_socket: r.some_time("cross_socket")?,
-        spin_iteration: r.some_time("spin_iteration")?,
-        fence: r.some_time("fence")?,
-        context_switch: r.some_time("context_switch")?,
-        hypercall: r.some_time("hypercall")?,
-        pause_loop_exit: r.some_time("pause_loop_exit")?,
-        yield_to: r.some_time("yield_to")?,
-        ipi: r.some_time("ipi")?,
-        interrupt: r.some_time("interrupt")?,
-        migration: r.some_time("migration")?,
+        cache_hit: time("cache_hit")?,
+        atomic: time("atomic")?,
+        same_core: time("same_core")?,
+        cross_core: time("cross_core")?,
+        cross_socket: time("cross_socket")?,
+        spin_iteration: time("spin_iteration")?,
+        fence: time("fence")?,
+        context_switch: time("context_switch")?,
+        hypercall: time("hypercall")?,
+        pause_loop_exit: time("pause_loop_exit")?,
+        yield_to: time("yield_to")?,
+        ipi: time("ipi")?,
+        interrupt: time("interrupt")?,
+        migration: time("migration")?,
     })
 }
 
@@ -237,7 +249,12 @@ mod tests {
         let document = Document::parse("defaults", "").unwrap();
         let open =
             |section| Reader::open(&document, &document.root, String::new(), section).unwrap();
-        assert_eq!(costs(&open(&COSTS)).unwrap(), Costs::default());
+        assert_eq!(costs(Some(&open(&COSTS)), machine::DEFAULT).unwrap(), Costs::default());
+        // The reader takes what a file leaves out from the machine; the list says the same.
+        for key in COSTS.keys {
+            let listed = open(&COSTS).some_time(key.name).unwrap();
+            assert_eq!(listed, machine::DEFAULT.cost(key.name), "{}", key.name);
+        }
         assert_eq!(pause_loop(&open(&PAUSE_LOOP_EXITING)).unwrap(), PauseLoopExiting::default());
         assert_eq!(halt_polling(&open(&HALT_POLLING)).unwrap(), HaltPolling::default());
         let notification = preemption_notification(&open(&PREEMPTION_NOTIFICATION)).unwrap();

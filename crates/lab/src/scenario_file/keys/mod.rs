@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Lock,
     /// Name of a scheduler.
     Scheduler,
+    /// Name of a machine.
+    Machine,
     /// One of a few words.
     Choice(&'static [&'static str]),
     /// A whole number.
@@ -164,8 +166,8 @@ pub(crate) const VARY: Section = Section {
             "to",
             Texts,
             Required,
-            "Its values, with `/` between those of several keys. `[\"every lock\"]` and \
-             `[\"every scheduler\"]` stand for all names.",
+            "Its values, with `/` between those of several keys. `[\"every lock\"]`, \
+             `[\"every scheduler\"]` and `[\"every machine\"]` stand for all names.",
         ),
         key("labels", Texts, Means("the values"), "What to call the values in the map."),
     ],
@@ -175,6 +177,12 @@ pub(crate) const HOST: Section = Section {
     heading: "[host]",
     doc: "The machine and its hypervisor. It has sockets x cores x threads pCPUs, at most 65536.",
     keys: &[
+        key(
+            "machine",
+            Kind::Machine,
+            Is("generic-2008"),
+            "The machine that the costs and `smt_permille` are taken from (docs/machines.md).",
+        ),
         key("sockets", integer(1, 256), Is("1"), "Sockets."),
         key("cores", integer(1, 4096), Required, "Cores in a socket."),
         key("threads", integer(1, 8), Is("1"), "Hardware threads in a core."),
@@ -182,7 +190,8 @@ pub(crate) const HOST: Section = Section {
             "smt_permille",
             integer(1, 1000),
             Is("650"),
-            "Speed of a hardware thread while its sibling runs too, in thousandths of full speed.",
+            "Speed of a hardware thread while its sibling runs too, in thousandths of full speed. The \
+             default is the machine's, here `generic-2008`.",
         ),
         key(
             "governor",
@@ -203,7 +212,12 @@ pub(crate) const HOST: Section = Section {
             Means("one pool"),
             "Parts of the machine with schedulers of their own, one `[[host.pool]]` each.",
         ),
-        key("costs", Table(&COSTS), Means("those below"), "What things cost on this machine."),
+        key(
+            "costs",
+            Table(&COSTS),
+            Means("the machine's"),
+            "What differs from the machine's costs.",
+        ),
         key(
             "pause_loop_exiting",
             Table(&PAUSE_LOOP_EXITING),
@@ -475,7 +489,8 @@ pub(crate) const PREEMPTION_NOTIFICATION: Section = Section {
 
 pub(crate) const COSTS: Section = Section {
     heading: "[host.costs]",
-    doc: "What things cost. The defaults are a server of about 2008.",
+    doc: "What things cost. The defaults are those of `host.machine`, here `generic-2008`; what stands \
+          here wins.",
     keys: &[
         key("cache_hit", time(1, SEC), Is("500ps"), "Load or store that hits this core's cache."),
         key(
@@ -505,16 +520,14 @@ pub(crate) const COSTS: Section = Section {
             "pause_loop_exit",
             COST,
             Is("620ns"),
-            "A guest leaves the hypervisor and comes back because it spins: 1300 cycles at 2.1 GHz, \
-             which Dall et al. (ISCA 2016) measured for a hypercall of KVM on x86. Assumed range: 0.4 \
-             us (2015 and later) to 1.2 us (2009).",
+            "A guest leaves the hypervisor and comes back because it spins.",
         ),
         key(
             "yield_to",
             COST,
             Is("500ns"),
             "The host tries a directed yield, and so long holds the locks of both run queues, for which \
-             it waits before. Assumed; range 0.2 to 2 us.",
+             it waits before.",
         ),
         key("ipi", COST, Is("1us"), "From sending an interprocessor interrupt to its arrival."),
         key("interrupt", COST, Is("1us"), "A guest takes an interrupt: entry and exit."),

@@ -1,0 +1,197 @@
+//! Machines by name: what things cost on hardware that existed, each value with its source or
+//! marked as assumed. `host.machine` of a scenario names one; single costs can be overridden there.
+//!
+//! To add a machine: a file with its values, and a line in [`MACHINES`].
+
+mod core2;
+mod epyc_milan;
+mod generic;
+mod graviton2;
+mod haswell_ep;
+mod kunpeng_920;
+mod nehalem_ep;
+mod pentium_3;
+mod pentium_3_xeon;
+mod reference;
+mod skylake_sp;
+
+pub use reference::{comparison, tables};
+
+use overspin_scenario::{Costs, Picos};
+
+/// All machines. The first is the one of scenarios that name none, and has what others leave out.
+pub const MACHINES: &[Machine] = &[
+    generic::MACHINE,
+    pentium_3_xeon::MACHINE,
+    pentium_3::MACHINE,
+    core2::MACHINE,
+    nehalem_ep::X5570,
+    nehalem_ep::E5520,
+    haswell_ep::MACHINE,
+    skylake_sp::MACHINE,
+    epyc_milan::MACHINE,
+    kunpeng_920::MACHINE,
+    graviton2::MACHINE,
+];
+
+/// The machine of scenarios that name none.
+pub const DEFAULT: &Machine = &MACHINES[0];
+
+/// The machine of that name.
+#[must_use]
+pub fn machine(name: &str) -> Option<&'static Machine> {
+    MACHINES.iter().find(|m| m.name == name)
+}
+
+/// A machine: what things cost there.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Name in scenarios.
+    pub name: &'static str,
+    /// What it is.
+    pub brief: &'static str,
+    /// When it was sold.
+    pub year: u16,
+    /// Its nominal clock in MHz, by which cycles become time.
+    pub mhz: u32,
+    /// What differs from [`DEFAULT`], or is better founded.
+    pub values: &'static [Value],
+}
+
+/// One value: a key of `[host.costs]`, or `smt_permille` of `[host]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    /// The key.
+    pub key: &'static str,
+    /// How much, in `unit`.
+    pub amount: f64,
+    /// As its source has it.
+    pub unit: Unit,
+    /// How it is known.
+    pub basis: Basis,
+}
+
+/// What a [`Value`] is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Cycles of the machine's clock.
+    Cycles,
+    /// Nanoseconds.
+    Nanos,
+    /// Thousandths of full speed.
+    Permille,
+}
+
+impl Unit {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cycles => "cycles",
+            Self::Nanos => "ns",
+            Self::Permille => "thousandths",
+        }
+    }
+}
+
+/// How a value is known.
+#[derive(Clone, Copy, Debug)]
+pub enum Basis {
+    /// Published, or computed from what was published, for this machine.
+    Source(&'static str),
+    /// Not published, or not for this machine.
+    Assumed {
+        /// Least that is plausible, in the unit of the value.
+        low: f64,
+        /// Most that is plausible.
+        high: f64,
+        /// From what it is estimated.
+        from: &'static str,
+    },
+}
+
+/// A value in cycles, with its source.
+const fn cycles(key: &'static str, amount: f64, source: &'static str) -> Value {
+    Value { key, amount, unit: Unit::Cycles, basis: Basis::Source(source) }
+}
+
+/// A value in nanoseconds, with its source.
+const fn nanos(key: &'static str, amount: f64, source: &'static str) -> Value {
+    Value { key, amount, unit: Unit::Nanos, basis: Basis::Source(source) }
+}
+
+/// Speed of a thread beside a busy sibling, with its source.
+const fn smt(amount: f64, source: &'static str) -> Value {
+    Value { key: "smt_permille", amount, unit: Unit::Permille, basis: Basis::Source(source) }
+}
+
+impl Value {
+    /// The same as an assumption: what was its source is what it is estimated from.
+    const fn assumed(self, low: f64, high: f64) -> Self {
+        let (Basis::Source(from) | Basis::Assumed { from, .. }) = self.basis;
+        Self { basis: Basis::Assumed { low, high, from }, ..self }
+    }
+
+    /// An amount of the value's unit as time on a machine with that clock; `None` for a share.
+    ///
+    /// One multiplication, one division and one rounding of doubles, which IEEE 754 defines to the
+    /// bit: the same picoseconds everywhere.
+    fn time(&self, amount: f64, mhz: u32) -> Option<Picos> {
+        let ps = match self.unit {
+            Unit::Cycles => amount * 1e6 / f64::from(mhz),
+            Unit::Nanos => amount * 1e3,
+            Unit::Permille => return None,
+        };
+        Some(ps.round() as Picos)
+    }
+}
+
+impl Machine {
+    /// The value of a key and the machine that has it: this one, or [`DEFAULT`] where this one
+    /// leaves it out; `None` if neither has it.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<(&Value, &Machine)> {
+        let of = |m| Machine::own(m, key).map(|v| (v, m));
+        of(self).or_else(|| of(DEFAULT))
+    }
+
+    fn own(&self, key: &str) -> Option<&Value> {
+        self.values.iter().find(|v| v.key == key)
+    }
+
+    /// What `key` of `[host.costs]` costs here; 0 if no machine has it, which a test excludes.
+    #[must_use]
+    pub fn cost(&self, key: &str) -> Picos {
+        self.value(key).and_then(|(v, of)| v.time(v.amount, of.mhz)).unwrap_or(0)
+    }
+
+    /// Speed of a thread while its sibling runs too, in thousandths of full speed.
+    #[must_use]
+    pub fn smt_permille(&self) -> u32 {
+        self.value("smt_permille").map_or(1000, |(v, _)| v.amount.round() as u32)
+    }
+
+    /// All costs.
+    #[must_use]
+    pub fn costs(&self) -> Costs {
+        Costs {
+            cache_hit: self.cost("cache_hit"),
+            atomic: self.cost("atomic"),
+            same_core: self.cost("same_core"),
+            cross_core: self.cost("cross_core"),
+            cross_socket: self.cost("cross_socket"),
+            spin_iteration: self.cost("spin_iteration"),
+            fence: self.cost("fence"),
+            context_switch: self.cost("context_switch"),
+            hypercall: self.cost("hypercall"),
+            pause_loop_exit: self.cost("pause_loop_exit"),
+            yield_to: self.cost("yield_to"),
+            ipi: self.cost("ipi"),
+            interrupt: self.cost("interrupt"),
+            migration: self.cost("migration"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

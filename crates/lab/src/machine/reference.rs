@@ -1,0 +1,93 @@
+//! Machines as tables, for `overspin list machines` and `docs/machines.md`.
+
+use super::{Basis, DEFAULT, MACHINES, Machine, Unit, Value};
+use crate::report::{Block, Grid, wrap_to};
+use crate::scenario_file::cost_keys;
+use overspin_scenario::{NS, US};
+
+/// Longest line of a source in a table.
+const WIDTH: usize = 70;
+
+/// Keys that a machine has values for, in the order of the documentation.
+pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+    std::iter::once("smt_permille").chain(cost_keys())
+}
+
+/// All machines: what they are, and what things cost there.
+#[must_use]
+pub fn comparison() -> Vec<Block> {
+    let mut machines = Grid::new(2, &["name", "what it is", "year", "MHz", "values", "sourced"]);
+    for m in MACHINES {
+        let sourced = m.values.iter().filter(|v| matches!(v.basis, Basis::Source(_))).count();
+        machines.row([
+            m.name.into(),
+            m.brief.into(),
+            m.year.to_string(),
+            m.mhz.to_string(),
+            m.values.len().to_string(),
+            sourced.to_string(),
+        ]);
+    }
+    let header: Vec<&str> = std::iter::once("key").chain(MACHINES.iter().map(|m| m.name)).collect();
+    let mut costs = Grid::new(1, &header);
+    for key in keys() {
+        let of = |m: &Machine| m.value(key).map_or_else(String::new, |(v, of)| shown(v, of));
+        costs.rows.push(std::iter::once(key.to_owned()).chain(MACHINES.iter().map(of)).collect());
+    }
+    vec![Block::Grid(machines), Block::Grid(costs)]
+}
+
+/// One machine: each value, as it was published, and how it is known.
+#[must_use]
+pub fn tables(machine: &Machine) -> Vec<Block> {
+    let mut grid = Grid::new(1, &["key", "value", "given as", "range", "source"]);
+    grid.notes = 1;
+    for key in keys() {
+        let Some((value, of)) = machine.value(key) else { continue };
+        let (range, from) = if of.name == machine.name {
+            basis(value)
+        } else {
+            (String::new(), format!("as {}", DEFAULT.name))
+        };
+        grid.row([
+            key.into(),
+            shown(value, of),
+            format!("{} {}", value.amount, value.unit.name()),
+            range,
+            wrap_to(&from, WIDTH),
+        ]);
+    }
+    vec![
+        Block::Heading(machine.name.into()),
+        Block::Text(format!("{}. {} MHz; sold in {}.", machine.brief, machine.mhz, machine.year)),
+        Block::Grid(grid),
+    ]
+}
+
+/// A value as a scenario would state it, to three digits: no cost is known better.
+fn shown(value: &Value, of: &Machine) -> String {
+    let Some(time) = value.time(value.amount, of.mhz) else { return value.amount.to_string() };
+    let (amount, unit) =
+        if time < US { (time as f64 / NS as f64, "ns") } else { (time as f64 / US as f64, "us") };
+    let digits = if amount < 9.995 {
+        2
+    } else if amount < 99.95 {
+        1
+    } else {
+        0
+    };
+    let text = format!("{amount:.digits$}");
+    let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{unit}")
+}
+
+/// The range, empty for what was published, and the source.
+fn basis(value: &Value) -> (String, String) {
+    match value.basis {
+        Basis::Source(source) => (String::new(), source.to_owned()),
+        Basis::Assumed { low, high, from } => {
+            let unit = if value.unit == Unit::Permille { "" } else { value.unit.name() };
+            (format!("{low} to {high} {unit}").trim_end().into(), format!("assumed: {from}"))
+        }
+    }
+}
