@@ -1,4 +1,4 @@
-//! `overspin run`: one scenario, or a map of many.
+//! `overspin run`: one scenario, with one seed or many, or a map of many.
 
 use crate::args::{Global, RunArgs};
 use crate::failure::{Failure, Verdict};
@@ -8,6 +8,7 @@ use overspin_lab::map::{self, MapError};
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::report::{self, Block};
 use overspin_lab::scenario_file::{self, Loaded, Map};
+use overspin_lab::seeds;
 use overspin_scenario::{Ending, Picos, Scenario, TraceSink};
 use std::borrow::Cow;
 
@@ -15,8 +16,68 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
     let files = [args.json.as_ref(), args.trace.as_ref(), args.markdown.as_ref()];
     let outputs = Outputs::new(global, &files)?;
     match scenario_file::load(&args.scenario, &args.set)? {
-        Loaded::One(scenario) => one(&scenario, args, global, &outputs),
+        Loaded::One(scenario) => match args.seeds {
+            None => one(&scenario, args, global, &outputs),
+            Some(_) => over_seeds(&scenario, &[], args, global, &outputs),
+        },
+        // --seed alone asks for one run.
+        Loaded::Seeds(scenario, _) if args.seed.is_some() && args.seeds.is_none() => {
+            one(&scenario, args, global, &outputs)
+        }
+        Loaded::Seeds(scenario, seeds) => over_seeds(&scenario, &seeds, args, global, &outputs),
         Loaded::Map(map) => many(&map, args, global, &outputs),
+    }
+}
+
+/// The seeds are those of the command line, or else these of the file.
+fn over_seeds(
+    scenario: &Scenario,
+    seeds: &[u64],
+    args: &RunArgs,
+    global: &Global,
+    outputs: &Outputs,
+) -> Result<Verdict, Failure> {
+    no_trace(args, "of many seeds", "choose one with --seed")?;
+    let first = args.seed.unwrap_or(scenario.seed);
+    let seeds = args.seeds.map_or_else(|| seeds.to_vec(), |n| seeds::seeds_from(first, n));
+    let json = outputs.open(args.json.as_ref())?;
+    let bar = many_runs(global);
+    let tell = |done: usize, total: usize| {
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+    };
+    let result = seeds::run(scenario, &seeds, &args.set, args.threads, &tell);
+    bar.finish_and_clear();
+    let over = result.map_err(|e| map_failure(args, &e))?;
+    if let Some(json) = json {
+        show::json(json, &over)?;
+    }
+    print(args, outputs, &report::seeds(&over))?;
+    let deadlock = over.runs.iter().any(|r| matches!(r.ending, Ending::Deadlock { .. }));
+    Ok(if deadlock { Verdict::Finding } else { Verdict::Fine })
+}
+
+fn no_trace(args: &RunArgs, what: &str, remedy: &str) -> Result<(), Failure> {
+    if args.trace.is_none() {
+        return Ok(());
+    }
+    let name = args.scenario.display();
+    Err(Failure::usage(format!("{name}: a trace is of one run, and this is {what}"), remedy))
+}
+
+fn many_runs(global: &Global) -> indicatif::ProgressBar {
+    show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left")
+}
+
+fn map_failure(args: &RunArgs, error: &MapError) -> Failure {
+    match error {
+        MapError::Sim { .. } => Failure::refused(&name(args), error),
+        MapError::TooMany { .. } => {
+            Failure::usage(format!("{}: {error}", name(args)), "vary less, or lower --seeds")
+        }
+        MapError::Threads { .. } => {
+            Failure::environment(error.to_string(), "ask for fewer with --threads")
+        }
     }
 }
 
@@ -32,28 +93,18 @@ fn name(args: &RunArgs) -> String {
 }
 
 fn many(map: &Map, args: &RunArgs, global: &Global, outputs: &Outputs) -> Result<Verdict, Failure> {
-    if args.trace.is_some() {
-        return Err(Failure::usage(
-            format!("{}: a trace is of one run, and this is a map", args.scenario.display()),
-            "take the [[vary]] tables out, and use --set for the run that you want to see",
-        ));
-    }
+    let remedy = "take the [[vary]] tables out, and use --set for the run that you want to see";
+    no_trace(args, "a map", remedy)?;
     let json = outputs.open(args.json.as_ref())?;
-    let bar =
-        show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left");
+    let bar = many_runs(global);
     let tell = |done: usize, total: usize| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);
     };
-    let settings = map::Settings { seed: args.seed, threads: args.threads };
+    let settings = map::Settings { seed: args.seed, seeds: args.seeds, threads: args.threads };
     let result = map::run(map, settings, &tell);
     bar.finish_and_clear();
-    let measured = result.map_err(|e| match e {
-        MapError::Sim { .. } => Failure::refused(&name(args), &e),
-        MapError::Threads { .. } => {
-            Failure::environment(e.to_string(), "ask for fewer with --threads")
-        }
-    })?;
+    let measured = result.map_err(|e| map_failure(args, &e))?;
     if let Some(json) = json {
         show::json(json, &measured)?;
     }

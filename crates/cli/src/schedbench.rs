@@ -57,7 +57,9 @@ fn machine(scenario: Option<&PathBuf>) -> Result<Machine, Failure> {
         )
     };
     match scenario_file::load(path, &[])? {
-        Loaded::One(scenario) => Machine::of(&scenario).ok_or_else(no_worker),
+        Loaded::One(scenario) | Loaded::Seeds(scenario, _) => {
+            Machine::of(&scenario).ok_or_else(no_worker)
+        }
         Loaded::Map(_) => Err(Failure::usage(
             format!("{}: this is a map of machines", path.display()),
             "take the [[vary]] tables out",
