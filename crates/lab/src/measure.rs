@@ -1,6 +1,6 @@
 //! What `overspin measure` found: reports, tables for scenarios, and raw counts.
 
-use crate::report::{Block, Grid, short};
+use crate::report::{Block, Grid, MOST_LINES, short};
 use overspin_native::measure::{Histogram, LONG_NS, Noise, Noted, SHORTEST_NS, Steal};
 use std::fmt::Write;
 
@@ -55,12 +55,10 @@ pub fn noise(noise: &Noise) -> Vec<Block> {
         system.cpus,
         short(noise.duration_ns as f64 / 1e9),
     )));
-    let quantum =
-        noise.cpus.iter().map(|c| c.noted.quantum_ns).sum::<f64>() / noise.cpus.len().max(1) as f64;
     blocks.push(Block::Text(format!(
         "Quanta of {} us. The clock ({}) steps by {} ns and costs {} ns a reading. A gap is {} ns or more beyond \
          an unperturbed quantum.",
-        short(quantum / 1e3),
+        us(mean_quantum_ns(noise)),
         system.clock_source.as_deref().unwrap_or("unknown source"),
         noise.clock_step_ns,
         short(noise.clock_read_ns),
@@ -78,13 +76,15 @@ pub fn noise(noise: &Noise) -> Vec<Block> {
             blocks.push(Block::Grid(octaves(&all, noise.watched_ns())));
         }
     }
-    if noise.cpus.len() > 1 {
-        blocks.push(Block::Heading("By CPU".into()));
-        blocks.push(Block::Grid(by_cpu(noise)));
-    }
+    blocks.push(Block::Heading("By CPU".into()));
+    blocks.push(Block::Grid(by_cpu(noise)));
     blocks.push(Block::Heading("For a scenario".into()));
     blocks.push(Block::Lines(noise_table(noise)));
     blocks
+}
+
+fn mean_quantum_ns(noise: &Noise) -> f64 {
+    noise.cpus.iter().map(|c| c.noted.quantum_ns).sum::<f64>() / noise.cpus.len().max(1) as f64
 }
 
 fn us(ns: f64) -> String {
@@ -160,21 +160,34 @@ fn by_cpu(noise: &Noise) -> Grid {
         "run delay s\n(kernel)",
     ];
     let mut grid = Grid::new(1, &header);
-    for c in &noise.cpus {
-        let n = &c.noted;
+    let mut line = |cpu: String, n: &Noted, [steal, run_delay]: [Option<u64>; 2]| {
         let counted =
             |ns: Option<u64>| ns.map_or_else(|| "-".into(), |ns| format!("{:.3}", ns as f64 / 1e9));
         grid.row([
-            c.cpu.to_string(),
+            cpu,
             us(n.quantum_ns),
             short(n.thread.count as f64 * 1e9 / n.watched_ns.max(1) as f64),
             share(n.thread.time_ns, n.watched_ns),
             share(n.taken.time_ns, n.watched_ns),
             share(n.short.time_ns, n.watched_ns),
-            counted(c.steal_ns),
-            counted(c.run_delay_ns),
+            counted(steal),
+            counted(run_delay),
         ]);
+    };
+    if noise.cpus.len() <= MOST_LINES {
+        for c in &noise.cpus {
+            line(c.cpu.to_string(), &c.noted, [c.steal_ns, c.run_delay_ns]);
+        }
     }
+    let all = Noted {
+        watched_ns: noise.watched_ns(),
+        quantum_ns: mean_quantum_ns(noise),
+        thread: noise.all(|n| &n.thread),
+        taken: noise.all(|n| &n.taken),
+        short: noise.all(|n| &n.short),
+        ..Noted::default()
+    };
+    line("all".into(), &all, [noise.steal_ns(), noise.cpus.iter().map(|c| c.run_delay_ns).sum()]);
     grid
 }
 

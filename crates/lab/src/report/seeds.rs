@@ -47,7 +47,7 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
         &["of", "figure", "unit", "runs", "mean", "95 % from", "to", "deviation", "min", "max"],
     );
     for m in &over.results {
-        let is_lock = m.of.contains('/');
+        let is_lock = over.results.iter().any(|other| other.of == m.of && other.what == WAITING);
         if is_lock && !shown.contains(&m.of.as_str()) {
             continue;
         }

@@ -158,17 +158,27 @@ pub fn figures(outcome: &Outcome) -> Vec<Figure> {
     let whole = busy + sum(|p| p.switching) + sum(|p| p.idle);
     let mut all = Vec::new();
     push(&mut all, "host", "busy", "%", percent(busy, whole));
-    for domain in &outcome.domains {
-        of_domain(&mut all, domain, elapsed);
+    let names = labels(outcome.domains.iter().map(|d| d.name.as_str()));
+    for (domain, name) in outcome.domains.iter().zip(names) {
+        of_domain(&mut all, domain, &name, elapsed);
     }
     all
+}
+
+/// Names, with their place behind those that there are several of.
+fn labels<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let same = |name: &str| names.clone().filter(|n| *n == name).count();
+    let label = |(i, name): (usize, &str)| match same(name) {
+        1 => name.to_owned(),
+        _ => format!("{name}#{i}"),
+    };
+    names.clone().enumerate().map(label).collect()
 }
 
 /// Time spent waiting for a lock; the report orders locks by it.
 pub(crate) const WAITING: &str = "waiting";
 
-fn of_domain(all: &mut Vec<Figure>, domain: &DomainOutcome, elapsed: f64) {
-    let of = domain.name.as_str();
+fn of_domain(all: &mut Vec<Figure>, domain: &DomainOutcome, of: &str, elapsed: f64) {
     let finished = domain.finished.map(|at| at as f64 / SEC as f64);
     push(all, of, "finished after", "s", finished);
     let items: Vec<f64> = domain.tasks.iter().map(|t| t.items as f64).collect();
@@ -184,8 +194,9 @@ fn of_domain(all: &mut Vec<Figure>, domain: &DomainOutcome, elapsed: f64) {
         return;
     }
     push(all, of, "CPU burned", "%", percent(sum(|v| v.spinning), running));
-    for lock in &domain.locks {
-        let of = format!("{}/{}", domain.name, lock.name);
+    let names = labels(domain.locks.iter().map(|l| l.name.as_str()));
+    for (lock, name) in domain.locks.iter().zip(names) {
+        let of = format!("{of}/{name}");
         push(all, &of, "acquisitions", "1/s", rate(lock.acquisitions as f64));
         push(all, &of, WAITING, "s/s", rate(lock.wait_total as f64 / SEC as f64));
         push(all, &of, "p99.9 wait", "us", Some(lock.wait_p999 as f64 / US as f64));
@@ -266,6 +277,11 @@ workload = { kind = "lock-loop" }
             (&[1, 4][..], &[2.0, 4.0][..])
         );
         assert_eq!(metrics[0].spread.summary.mean, 3.0);
+    }
+
+    #[test]
+    fn domains_of_one_name_are_told_apart() {
+        assert_eq!(labels(["a", "b", "a"].into_iter()), ["a#0", "b", "a#2"]);
     }
 
     #[test]

@@ -71,9 +71,6 @@ pub struct Noted {
     pub short: Histogram,
     /// From one gap of `thread` to the next.
     pub intervals: Histogram,
-    /// When the last gap of `thread` ended.
-    #[serde(skip)]
-    last: Option<u64>,
 }
 
 /// A quantum as it was measured.
@@ -94,8 +91,8 @@ fn unperturbed(quanta: &[Quantum]) -> u64 {
 }
 
 impl Noted {
-    /// Takes down a block of quanta.
-    fn note(&mut self, block: &[Quantum]) {
+    /// Takes down a block of quanta. `last` is when the last gap of `thread` ended.
+    fn note(&mut self, block: &[Quantum], last: &mut Option<u64>) {
         let base = unperturbed(block);
         let blocks = self.quanta as f64 / BLOCK as f64;
         self.quantum_ns = (self.quantum_ns * blocks + base as f64) / (blocks + 1.0);
@@ -111,7 +108,7 @@ impl Noted {
             }
             if q.switched {
                 self.thread.record(gap);
-                if let Some(last) = self.last.replace(q.end) {
+                if let Some(last) = last.replace(q.end) {
                     self.intervals.record(q.end - last);
                 }
             } else if gap >= LONG_NS {
@@ -144,6 +141,7 @@ pub(super) fn watch(
     duration_ns: u64,
 ) -> (Noted, Counters) {
     let mut noted = Noted::default();
+    let mut last = None;
     let mut block = Vec::with_capacity(BLOCK);
     let mut base = quantum_ns;
     let mut warm_end = Some(cpu.now().saturating_add(warm_up_ns));
@@ -171,7 +169,7 @@ pub(super) fn watch(
         }
         base = unperturbed(&block);
         if warm_end.is_none() {
-            noted.note(&block);
+            noted.note(&block, &mut last);
         }
         let now = cpu.now();
         if now >= end {
