@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Measure the speed of overspin itself
     Bench(BenchArgs),
+    /// Measure what this machine does, to make scenarios like it
+    Measure(MeasureArgs),
     /// Write shell completions to standard output
     Completions {
         /// Shell
@@ -115,6 +117,11 @@ pub(crate) struct RunArgs {
     /// Seed, instead of the scenario's
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+    /// Run with N seeds, one after the other from the seed on, and print means with 95 % intervals; warns
+    /// where the seeds fall into two groups
+    #[arg(long, value_name = "N", conflicts_with = "trace",
+          value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pub(crate) seeds: Option<u32>,
     /// Replace a value of the scenario, for example domain.0.lock=xen-pv
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
@@ -127,7 +134,7 @@ pub(crate) struct RunArgs {
     /// Write the report as Markdown (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Threads for a map; 0 is one for each CPU
+    /// Threads for a map or many seeds; 0 is one for each CPU
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
     pub(crate) threads: usize,
     /// Stop after so much real time, for example 90s or 10min, with what there is until then
@@ -411,6 +418,61 @@ pub(crate) struct BenchLocksArgs {
     /// Write everything, every run included, as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct MeasureArgs {
+    /// What to measure
+    #[command(subcommand)]
+    pub(crate) what: Measurement,
+}
+
+/// What there is to measure of a machine.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Measurement {
+    /// How often, for how long and by what threads that only compute are interrupted
+    Noise(MeasureNoiseArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct MeasureNoiseArgs {
+    /// How long to measure, all CPUs at once, after a warm-up of a tenth of it
+    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "10s")]
+    pub(crate) duration: Duration,
+    /// Length of a quantum of work, 1us to 1ms
+    #[arg(long, value_name = "TIME", value_parser = quantum, default_value = "15us")]
+    pub(crate) quantum: Duration,
+    /// CPUs to measure, for example 0,2-3; all that this process may use if not given
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = cpus)]
+    pub(crate) cpus: Vec<RangeInclusive<usize>>,
+    /// Write the [host.noise] table of a scenario (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) toml: Option<PathBuf>,
+    /// Write everything as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the counts of all gaps by CPU, kind and length as CSV (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) raw: Option<PathBuf>,
+}
+
+/// A time that is not zero.
+fn some_time(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        Duration::ZERO => Err("a time longer than 0".into()),
+        some => Ok(some),
+    }
+}
+
+/// A quantum that is long beside the clock's cost and short beside what it shall tell apart.
+fn quantum(text: &str) -> Result<Duration, String> {
+    let quantum = time(text)?;
+    if (Duration::from_micros(1)..=Duration::from_millis(1)).contains(&quantum) {
+        Ok(quantum)
+    } else {
+        Err("a time from 1us to 1ms".into())
+    }
 }
 
 /// A length of time with its unit.

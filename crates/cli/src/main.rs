@@ -11,6 +11,7 @@ mod explain;
 mod failure;
 mod import;
 mod list;
+mod measure;
 mod reproduce;
 mod run;
 mod schedbench;
@@ -52,6 +53,7 @@ fn command(args: &Args) -> Result<Verdict, Failure> {
         Command::List(command) => list::list(command, &args.global),
         Command::Check(command) => check::check(command, &args.global),
         Command::Bench(command) => bench::bench(command, &args.global),
+        Command::Measure(command) => measure::measure(command, &args.global),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Args::command(), "overspin", &mut text);

@@ -59,7 +59,7 @@ fn machine(scenario: Option<&PathBuf>) -> Result<Machine, Failure> {
         )
     };
     match scenario_file::load(path, &[])? {
-        Loaded::One(scenario) => {
+        Loaded::One(scenario) | Loaded::Seeds(scenario, _) => {
             let machine = Machine::of(&scenario).ok_or_else(no_worker)?;
             Ok(Machine { name: path.display().to_string(), ..machine })
         }

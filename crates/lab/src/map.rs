@@ -1,6 +1,7 @@
 //! Maps: every combination of a scenario file's `[[vary]]` tables, run and measured alike.
 
-use crate::scenario_file::{Axis, Map, Point};
+use crate::scenario_file::{Axis, MOST_RUNS, Map, Point};
+use crate::seeds::{Spread, seeds_from};
 use crate::until::Until;
 use overspin_scenario::{DomainOutcome, Ending, LockOutcome, Outcome, Picos, SEC};
 use overspin_sim::SimError;
@@ -9,10 +10,12 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How to run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// Seed of every run; `None` is the scenario's own.
+    /// Seed of every run, or the first one; `None` is the map's own.
     pub seed: Option<u64>,
+    /// Runs of each point, with one seed after the other; `None` is as many as the map names seeds.
+    pub seeds: Option<u32>,
     /// Threads; 0 is one for each CPU.
     pub threads: usize,
     /// When to stop: what has not ended by then ends as [`Ending::Stopped`].
@@ -44,6 +47,50 @@ pub struct Cell {
     pub fairness: f64,
 }
 
+/// The runs of a point over seeds.
+#[derive(Clone, Debug, Serialize)]
+pub struct PointOverSeeds {
+    /// Its value on each axis.
+    pub at: Vec<String>,
+    /// `--set` arguments that run it alone.
+    pub set: Vec<String>,
+    /// Its seeds; those of runs that deadlocked or were stopped are not among them.
+    pub seeds: Vec<u64>,
+    /// Over these seeds; `None` if there are none.
+    pub throughput: Option<Spread>,
+    /// As above.
+    pub wait_p999: Option<Spread>,
+    /// As above.
+    pub burned: Option<Spread>,
+    /// As above.
+    pub fairness: Option<Spread>,
+}
+
+impl PointOverSeeds {
+    /// Of the runs of one point.
+    fn of(cells: &[Cell]) -> Self {
+        let (mut at, mut set) = (Vec::new(), Vec::new());
+        if let Some(first) = cells.first() {
+            (at, set) = (first.at.clone(), first.set.clone());
+        }
+        let sound: Vec<&Cell> = cells.iter().filter(|c| c.ending.is_sound()).collect();
+        let seeds: Vec<u64> = sound.iter().map(|c| c.seed).collect();
+        let spread = |of: fn(&Cell) -> f64| {
+            let samples: Vec<f64> = sound.iter().map(|c| of(c)).collect();
+            Spread::of(&seeds, &samples)
+        };
+        Self {
+            at,
+            set,
+            throughput: spread(|c| c.throughput),
+            wait_p999: spread(|c| c.wait_p999 as f64),
+            burned: spread(|c| c.burned),
+            fairness: spread(|c| c.fairness),
+            seeds,
+        }
+    }
+}
+
 /// All runs of a map.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
@@ -57,8 +104,11 @@ pub struct Measured {
     pub description: String,
     /// Axes by name, with their values.
     pub axes: Vec<(String, Vec<String>)>,
-    /// Runs, the last axis fastest.
+    /// Runs, the last axis fastest; those of one point with different seeds are neighbours.
     pub cells: Vec<Cell>,
+    /// Points over their seeds; empty if there is one seed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub over_seeds: Vec<PointOverSeeds>,
 }
 
 /// Why a map could not be run.
@@ -73,6 +123,12 @@ pub enum MapError {
         #[source]
         cause: SimError,
     },
+    /// More runs than anybody waits for.
+    #[error("these are {runs} runs; a map has at most {MOST_RUNS}")]
+    TooMany {
+        /// How many.
+        runs: usize,
+    },
     /// No worker threads.
     #[error("cannot start {threads} threads: {cause}")]
     Threads {
@@ -84,32 +140,39 @@ pub enum MapError {
     },
 }
 
-/// Runs all points of `map`, on as many threads as asked for; tells `progress` how many of how many are
-/// done. The result does not depend on the threads.
+/// Runs all points of `map` with all seeds, on as many threads as asked for; tells `progress` how many of
+/// how many are done. The result does not depend on the threads.
 ///
 /// # Errors
-/// If a scenario is refused, or the threads are.
+/// If a scenario is refused, or the threads are, or there are too many runs.
 pub fn run(
     map: &Map,
     settings: Settings,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Measured, MapError> {
-    let done = AtomicUsize::new(0);
-    let total = map.points.len();
-    let one = |point: &Point| {
-        let seed = settings.seed.unwrap_or(point.scenario.seed);
+    let seeds_of = |point: &Point| match settings {
+        Settings { seed: None, seeds: None, .. } if !map.seeds.is_empty() => map.seeds.clone(),
+        _ => {
+            let first = settings.seed.unwrap_or(point.scenario.seed);
+            seeds_from(first, settings.seeds.unwrap_or(1))
+        }
+    };
+    let each = map.points.first().map_or(0, |p| seeds_of(p).len());
+    let runs = map.points.len().saturating_mul(each);
+    if runs > MOST_RUNS {
+        return Err(MapError::TooMany { runs });
+    }
+    let jobs: Vec<(&Point, u64)> =
+        map.points.iter().flat_map(|p| seeds_of(p).into_iter().map(move |s| (p, s))).collect();
+    let cells = in_parallel(settings.threads, &jobs, progress, |(point, seed)| {
         let outcome = settings
             .until
-            .simulate(&point.scenario, seed, None, &mut |_| {})
+            .simulate(&point.scenario, *seed, None, &mut |_| {})
             .map_err(|cause| MapError::Sim { set: point.sets.clone(), cause })?;
-        progress(done.fetch_add(1, Ordering::Relaxed) + 1, total);
         Ok(cell(&map.axes, point, &outcome))
-    };
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(settings.threads)
-        .build()
-        .map_err(|cause| MapError::Threads { threads: settings.threads, cause })?;
-    let cells = pool.install(|| map.points.par_iter().map(one).collect::<Result<Vec<_>, _>>())?;
+    })?;
+    let over_seeds =
+        if each > 1 { cells.chunks(each).map(PointOverSeeds::of).collect() } else { Vec::new() };
     Ok(Measured {
         schema: "overspin-map/2",
         version: env!("CARGO_PKG_VERSION"),
@@ -117,7 +180,28 @@ pub fn run(
         description: map.description.clone(),
         axes: map.axes.iter().map(|a| (a.name.clone(), a.values.clone())).collect(),
         cells,
+        over_seeds,
     })
+}
+
+/// Does `job` for each of `jobs` on threads; the results are in the order of the jobs.
+pub(crate) fn in_parallel<J: Sync, T: Send>(
+    threads: usize,
+    jobs: &[J],
+    progress: &(dyn Fn(usize, usize) + Sync),
+    job: impl Fn(&J) -> Result<T, MapError> + Sync,
+) -> Result<Vec<T>, MapError> {
+    let done = AtomicUsize::new(0);
+    let one = |of: &J| {
+        let result = job(of)?;
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
+        Ok(result)
+    };
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|cause| MapError::Threads { threads, cause })?;
+    pool.install(|| jobs.par_iter().map(one).collect())
 }
 
 fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
@@ -152,7 +236,7 @@ fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
 }
 
 /// Jain's fairness index; 1 where nobody did anything.
-fn jain(shares: &[f64]) -> f64 {
+pub(crate) fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|x| x * x).sum();
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
@@ -190,7 +274,7 @@ to = ["2/2", "2/1"]
         std::fs::write(file.path(), text).unwrap();
         match scenario_file::load(file.path(), &[]) {
             Ok(scenario_file::Loaded::Map(map)) => Ok(map),
-            Ok(scenario_file::Loaded::One(_)) => Err("not a map".into()),
+            Ok(_) => Err("not a map".into()),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -199,7 +283,7 @@ to = ["2/2", "2/1"]
     fn every_combination_is_the_run_that_its_set_arguments_describe() {
         let measured = run(
             &map(TWO_BY_TWO).unwrap(),
-            Settings { seed: None, threads: 2, until: Until::default() },
+            Settings { threads: 2, ..Settings::default() },
             &|_, _| {},
         )
         .unwrap();
@@ -213,6 +297,70 @@ to = ["2/2", "2/1"]
         }
         // Nobody is descheduled while each vCPU has a pCPU.
         assert!(measured.cells[0].throughput > measured.cells[1].throughput);
+    }
+
+    const SEEDS: &str = "[[vary]]\nname = \"seed\"\nset = \"seed\"\nto = [\"3\", \"5\", \"4\"]\n";
+
+    #[test]
+    fn seeds_are_no_axis_and_each_point_runs_with_each_of_them() {
+        let with_seeds = map(&format!("{TWO_BY_TWO}{SEEDS}")).unwrap();
+        assert_eq!((with_seeds.axes.len(), with_seeds.points.len()), (2, 4));
+        let measure = |map: &Map, seed, seeds| {
+            run(map, Settings { seed, seeds, threads: 2, ..Settings::default() }, &|_, _| {})
+                .unwrap()
+        };
+        let named = measure(&with_seeds, None, None);
+        let seeds: Vec<u64> = named.cells.iter().map(|c| c.seed).collect();
+        assert_eq!(seeds, [3, 5, 4].repeat(4));
+        assert_eq!(named.over_seeds.len(), 4);
+        for (point, cells) in named.over_seeds.iter().zip(named.cells.chunks(3)) {
+            assert_eq!(point.at, cells[2].at);
+            let mean = cells.iter().map(|c| c.throughput).sum::<f64>() / 3.0;
+            let spread = point.throughput.as_ref().unwrap();
+            assert!((spread.summary.mean - mean).abs() < 1e-9 * mean);
+        }
+        // The options win over the file, and do the same without it.
+        let asked = measure(&with_seeds, Some(3), Some(3));
+        let plain = measure(&map(TWO_BY_TWO).unwrap(), Some(3), Some(3));
+        let hashes = |m: &Measured| m.cells.iter().map(|c| c.trace_hash).collect::<Vec<_>>();
+        assert_eq!(hashes(&asked), hashes(&plain));
+        assert_eq!(asked.cells[0].trace_hash, named.cells[0].trace_hash);
+        let alone = measure(&with_seeds, Some(4), None);
+        assert_eq!((alone.cells.len(), alone.over_seeds.len()), (4, 0));
+        let text = crate::report::text(&crate::report::map(&named));
+        assert!(text.contains("mean over seeds 3, 5, 4") && text.contains('±'), "{text}");
+        assert!(!crate::report::text(&crate::report::map(&alone)).contains('±'));
+    }
+
+    #[test]
+    fn a_file_that_varies_only_the_seed_is_one_scenario() {
+        let text = format!("{}{SEEDS}", TWO_BY_TWO.split("[[vary]]").next().unwrap());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let loaded = scenario_file::load(file.path(), &[]).unwrap();
+        assert!(matches!(loaded, scenario_file::Loaded::Seeds(_, seeds) if seeds == [3, 5, 4]));
+    }
+
+    #[test]
+    fn more_runs_than_anybody_waits_for_are_refused() {
+        let map = map(TWO_BY_TWO).unwrap();
+        let settings = Settings { seeds: Some(30_000), ..Settings::default() };
+        assert!(matches!(
+            run(&map, settings, &|_, _| {}),
+            Err(MapError::TooMany { runs: 120_000 })
+        ));
+    }
+
+    #[test]
+    fn mistakes_in_seeds_have_their_place() {
+        for (from, to, message) in [
+            ("\"4\"]", "\"-4\"]", "`-4` is not a seed"),
+            ("\"4\"]", "\"3\"]", "seed 3 is there twice"),
+            ("\"4\"]\n", &format!("\"4\"]\n{SEEDS}"), "the seed is varied twice"),
+        ] {
+            let error = map(&format!("{TWO_BY_TWO}{}", SEEDS.replacen(from, to, 1))).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
     }
 
     #[test]

@@ -26,6 +26,8 @@ compile_error!("overspin-native rests on Linux futexes");
 pub mod bench;
 mod futex;
 mod id;
+#[cfg(feature = "bench")]
+pub mod measure;
 mod mutex;
 mod named;
 mod raw;

@@ -78,6 +78,15 @@ pub mod hash_text {
     }
 }
 
+impl Ending {
+    /// It ran as far as it was to: neither a deadlock nor stopped from outside, after which its figures are
+    /// those of another, shorter run.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        matches!(self, Ending::Finished | Ending::Limit)
+    }
+}
+
 /// Everything measured in one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {

@@ -203,6 +203,18 @@ pub fn paired(differences: &[f64], confidence: f64) -> Option<Paired> {
     Some(Paired { middle: s.mean, low: s.mean - m.margin, high: s.mean + m.margin, p: m.p })
 }
 
+/// Student's confidence interval of the mean of samples. `None` for less than two.
+#[must_use]
+pub fn mean_interval(samples: &Summary, confidence: f64) -> Option<Interval> {
+    if samples.n < 2 {
+        return None;
+    }
+    let t = StudentsT::new(0.0, 1.0, (samples.n - 1) as f64).ok()?;
+    let error = samples.stddev / (samples.n as f64).sqrt();
+    let margin = error * t.inverse_cdf(f64::midpoint(1.0, confidence));
+    Some(Interval { low: samples.mean - margin, high: samples.mean + margin })
+}
+
 /// Holm's correction of several probabilities: each as it would have to be for a single test.
 #[must_use]
 pub fn holm(p: &[f64]) -> Vec<f64> {

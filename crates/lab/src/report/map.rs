@@ -1,8 +1,99 @@
 //! The report of a map: one table for each measure, the first axis down, all others across.
 
-use super::{Block, Grid};
-use crate::map::{Cell, Measured};
+use super::seeds::coincidences;
+use super::{Block, Grid, short_integer, two_digits};
+use crate::map::{Cell, Measured, PointOverSeeds};
+use crate::seeds::{Finding, Spread, seeds_in_words};
 use overspin_scenario::{Ending, US};
+
+/// A measure: how to take it from a run, and from a point over its seeds, and how it is shown.
+struct Measure {
+    title: &'static str,
+    note: &'static str,
+    unit: &'static str,
+    of: fn(&Cell) -> f64,
+    over: fn(&PointOverSeeds) -> Option<&Spread>,
+    /// What a figure is multiplied by.
+    scale: f64,
+    show: fn(f64) -> String,
+}
+
+const THROUGHPUT: Measure = Measure {
+    title: "Throughput",
+    note: "Acquisitions a second, in percent of the best of the column.",
+    unit: "1000/s",
+    of: |c| c.throughput,
+    over: |p| p.throughput.as_ref(),
+    scale: 1e-3,
+    show: |x| format!("{x:.0}"),
+};
+
+const OTHERS: [Measure; 3] = [
+    Measure {
+        title: "p99.9 wait",
+        note: "Microseconds that 99.9 % of the acquisitions did not exceed.",
+        unit: "us",
+        of: |c| c.wait_p999 as f64,
+        over: |p| p.wait_p999.as_ref(),
+        scale: 1.0 / US as f64,
+        show: short_integer,
+    },
+    Measure {
+        title: "CPU burned",
+        note: "Percent of the vCPUs' running time that went into waiting for locks: spinning, and stalled \
+               on their cache lines.",
+        unit: "%",
+        of: |c| c.burned,
+        over: |p| p.burned.as_ref(),
+        scale: 100.0,
+        show: two_digits,
+    },
+    Measure {
+        title: "Fairness",
+        note: "Jain's index over the threads' shares, in percent.",
+        unit: "%",
+        of: |c| c.fairness,
+        over: |p| p.fairness.as_ref(),
+        scale: 100.0,
+        show: |x| format!("{x:.0}"),
+    },
+];
+
+/// A combination of the axes: its runs, and what they come to.
+struct Entry<'a> {
+    cells: &'a [Cell],
+    over: Option<&'a PointOverSeeds>,
+}
+
+impl Entry<'_> {
+    /// How the first run that deadlocked or was stopped ended, if one did.
+    fn unsound(&self) -> Option<&Ending> {
+        self.cells.iter().map(|c| &c.ending).find(|e| !e.is_sound())
+    }
+
+    /// The value, or its mean over seeds.
+    fn value(&self, measure: &Measure) -> f64 {
+        match self.over {
+            Some(over) => (measure.over)(over).map_or(0.0, |s| s.summary.mean),
+            None => self.cells.first().map_or(0.0, measure.of),
+        }
+    }
+
+    /// The value times `scale`, with half the interval of a mean, and a mark if it falls into two groups.
+    fn show(&self, measure: &Measure, scale: f64) -> String {
+        let mut text = (measure.show)(scale * self.value(measure));
+        if let Some(spread) = self.over.and_then(measure.over) {
+            if let Some(i) = spread.interval {
+                text += "±";
+                text += &(measure.show)(scale * (i.high - i.low) / 2.0);
+            }
+            if matches!(spread.finding, Some(Finding::Bimodal { .. })) {
+                text += "!";
+            }
+        }
+        text
+    }
+}
 
 /// Report of `measured`.
 #[must_use]
@@ -11,72 +102,108 @@ pub fn map(measured: &Measured) -> Vec<Block> {
     if !measured.description.is_empty() {
         blocks.push(Block::Text(measured.description.clone()));
     }
+    let points = match measured.over_seeds.len() {
+        0 => measured.cells.len(),
+        points => points,
+    };
+    let seeds = measured.cells.len().checked_div(points).unwrap_or(1).max(1);
+    let entries: Vec<Entry<'_>> = measured
+        .cells
+        .chunks(seeds)
+        .enumerate()
+        .map(|(i, cells)| Entry { cells, over: measured.over_seeds.get(i) })
+        .collect();
     let across: Vec<&str> = measured.axes.iter().skip(1).map(|(name, _)| name.as_str()).collect();
     let rows = measured.axes.first().map_or(0, |(_, values)| values.len());
-    let columns = measured.cells.len().checked_div(rows).unwrap_or(0);
-    blocks.push(Block::Text(format!(
-        "{} runs. Columns: {}. D: deadlock. -: stopped before its end. {}.",
+    let columns = entries.len().checked_div(rows).unwrap_or(0);
+    let mut head = format!(
+        "{} runs. Columns: {}. D: deadlock. -: stopped before its end. ",
         measured.cells.len(),
         if across.is_empty() { "one".to_owned() } else { across.join(", ") },
-        super::program()
-    )));
+    );
+    if seeds > 1 {
+        let list: Vec<u64> = measured.cells[..seeds].iter().map(|c| c.seed).collect();
+        head += &format!(
+            "Each figure is the mean over seeds {}, ± half its 95 % interval; !: the seeds fall into two \
+             groups. ",
+            seeds_in_words(&list)
+        );
+    }
+    blocks.push(Block::Text(format!("{head}{}.", super::program())));
     let best: Vec<f64> = (0..columns)
         .map(|c| {
-            measured.cells.iter().skip(c).step_by(columns).map(|x| x.throughput).fold(0.0, f64::max)
+            let column = entries.iter().skip(c).step_by(columns);
+            column.map(|e| e.value(&THROUGHPUT)).fold(0.0, f64::max)
         })
         .collect();
-    let relative = |c: usize, cell: &Cell| match best[c] {
+    let relative = |c: usize, entry: &Entry<'_>| match best[c] {
         0.0 => "-".to_owned(),
-        most => format!("{:.0}", 100.0 * cell.throughput / most),
+        most => entry.show(&THROUGHPUT, 100.0 / most),
     };
-    let mut throughput = grid(measured, rows, columns, &relative);
-    let line = best.iter().map(|b| format!("{:.0}", b / 1e3));
+    let mut throughput = grid(measured, &entries, rows, columns, &relative);
+    let line = best.iter().map(|b| format!("{:.0}", b * THROUGHPUT.scale));
     throughput.rows.push(std::iter::once("best, 1000/s".to_owned()).chain(line).collect());
-    let wait = grid(measured, rows, columns, &|_, cell| {
-        super::short_integer(cell.wait_p999 as f64 / US as f64)
-    });
-    let burned = grid(measured, rows, columns, &|_, cell| super::two_digits(100.0 * cell.burned));
-    let fairness =
-        grid(measured, rows, columns, &|_, cell| format!("{:.0}", 100.0 * cell.fairness));
-    let measures = [
-        ("Throughput", "Acquisitions a second, in percent of the best of the column.", throughput),
-        ("p99.9 wait", "Microseconds that 99.9 % of the acquisitions did not exceed.", wait),
-        (
-            "CPU burned",
-            "Percent of the vCPUs' running time that went into waiting for locks: spinning, and stalled on \
-             their cache lines.",
-            burned,
-        ),
-        ("Fairness", "Jain's index over the threads' shares, in percent.", fairness),
-    ];
-    for (title, note, grid) in measures {
-        blocks.push(Block::Heading(title.into()));
-        blocks.push(Block::Text(note.into()));
+    let mut measures = vec![(&THROUGHPUT, throughput)];
+    for measure in &OTHERS {
+        let show = |_, entry: &Entry<'_>| entry.show(measure, measure.scale);
+        measures.push((measure, grid(measured, &entries, rows, columns, &show)));
+    }
+    for (measure, grid) in measures {
+        blocks.push(Block::Heading(measure.title.into()));
+        blocks.push(Block::Text(measure.note.into()));
         blocks.push(Block::Grid(grid));
+    }
+    if seeds > 1 {
+        blocks.extend(doubts(measured, seeds));
     }
     blocks
 }
 
+/// What hangs on a coincidence. How much a figure spreads is in the tables.
+fn doubts(measured: &Measured, seeds: usize) -> Vec<Block> {
+    let mut scaled: Vec<(String, &str, Finding)> = Vec::new();
+    for measure in std::iter::once(&THROUGHPUT).chain(&OTHERS) {
+        for point in &measured.over_seeds {
+            let name = format!("{}, {}", measure.title, point.at.join(" "));
+            let finding = (measure.over)(point).and_then(|s| s.finding.clone());
+            let finding = match finding {
+                Some(Finding::Bimodal { seeds, means }) => {
+                    Finding::Bimodal { seeds, means: means.map(|m| m * measure.scale) }
+                }
+                Some(Finding::Outlier { seed, value, others }) => Finding::Outlier {
+                    seed,
+                    value: value * measure.scale,
+                    others: others * measure.scale,
+                },
+                Some(Finding::Wide { .. }) | None => continue,
+            };
+            scaled.push((name, measure.unit, finding));
+        }
+    }
+    coincidences(scaled.iter().map(|(name, unit, f)| (name.clone(), *unit, f)).collect(), seeds)
+}
+
 fn grid(
     measured: &Measured,
+    entries: &[Entry<'_>],
     rows: usize,
     columns: usize,
-    show: &dyn Fn(usize, &Cell) -> String,
+    show: &dyn Fn(usize, &Entry<'_>) -> String,
 ) -> Grid {
     let first = measured.axes.first().map_or("", |(name, _)| name.as_str());
-    let head = measured.cells.iter().take(columns).map(|cell| cell.at[1..].join("\n"));
+    let head = entries.iter().take(columns).map(|e| e.cells[0].at[1..].join("\n"));
     let mut grid = Grid {
         header: std::iter::once(first.to_owned()).chain(head).collect(),
         words: 1,
         ..Grid::default()
     };
-    for row in measured.cells.chunks(columns.max(1)).take(rows) {
-        let cells = row.iter().enumerate().map(|(c, cell)| match cell.ending {
-            Ending::Deadlock { .. } => "D".to_owned(),
-            Ending::Stopped { .. } => "-".to_owned(),
-            Ending::Finished | Ending::Limit => show(c, cell),
+    for row in entries.chunks(columns.max(1)).take(rows) {
+        let cells = row.iter().enumerate().map(|(c, entry)| match entry.unsound() {
+            Some(Ending::Deadlock { .. }) => "D".to_owned(),
+            Some(_) => "-".to_owned(),
+            None => show(c, entry),
         });
-        grid.rows.push(std::iter::once(row[0].at[0].clone()).chain(cells).collect());
+        grid.rows.push(std::iter::once(row[0].cells[0].at[0].clone()).chain(cells).collect());
     }
     grid
 }

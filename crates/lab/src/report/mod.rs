@@ -6,6 +6,7 @@ mod kernel;
 mod map;
 mod reproduction;
 mod run;
+mod seeds;
 
 pub use chart::{Bar, Panel, Row, picture};
 pub use kernel::{VmstatRow, vmstat_rows};
@@ -14,6 +15,7 @@ pub use map::map;
 pub use reproduction::{reproduction, reproductions};
 pub use run::run;
 pub(crate) use run::{MOST_LINES, percent, seconds};
+pub use seeds::seeds;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use std::fmt::Write;

@@ -17,7 +17,7 @@ mod words;
 
 pub use quantity::format_time;
 pub use reference::{key_tables, schema};
-pub use vary::{Axis, Map, Point};
+pub use vary::{Axis, MOST_RUNS, Map, Point};
 
 /// The keys of `[host.costs]`.
 pub(crate) fn cost_keys() -> impl Iterator<Item = &'static str> {
@@ -154,6 +154,8 @@ pub enum Loaded {
     One(Box<Scenario>),
     /// A map of runs: it has `[[vary]]` tables.
     Map(Map),
+    /// One scenario with these seeds: all that its `[[vary]]` varies is the seed.
+    Seeds(Box<Scenario>, Vec<u64>),
 }
 
 /// Loads a scenario file and applies `--set` overrides in order.
@@ -175,6 +177,9 @@ pub fn load_text(path: &Path, text: &str, sets: &[String]) -> Result<Loaded, Box
     let document = document(&name, text, sets)?;
     let map = vary::map(&document, &stem)?;
     Ok(match map {
+        Some(Map { axes, mut points, seeds, .. }) if axes.is_empty() && points.len() == 1 => {
+            Loaded::Seeds(Box::new(points.remove(0).scenario), seeds)
+        }
         Some(map) => Loaded::Map(map),
         None => Loaded::One(Box::new(one(&document, &stem)?)),
     })

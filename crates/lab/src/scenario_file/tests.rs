@@ -317,7 +317,9 @@ fn examples_are_legal_and_named_after_their_files() {
             continue;
         }
         let (name, description) = match load(&path, &[]).unwrap_or_else(|e| panic!("{e}")) {
-            Loaded::One(scenario) => (scenario.name, scenario.description),
+            Loaded::One(scenario) | Loaded::Seeds(scenario, _) => {
+                (scenario.name, scenario.description)
+            }
             Loaded::Map(map) => (map.name, map.description),
         };
         assert_eq!(path.file_stem().unwrap().to_str(), Some(name.as_str()));

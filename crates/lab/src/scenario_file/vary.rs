@@ -41,10 +41,13 @@ pub struct Map {
     pub axes: Vec<Axis>,
     /// All combinations, the last axis fastest.
     pub points: Vec<Point>,
+    /// Seeds that each of them runs with: the values of a `[[vary]]` of the seed, which is no axis. Empty:
+    /// its scenario's.
+    pub seeds: Vec<u64>,
 }
 
 /// No map has more runs: it would not be looked at, and it might never end.
-const MOST_POINTS: usize = 100_000;
+pub const MOST_RUNS: usize = 100_000;
 
 /// An axis, with the arguments that make each of its values.
 struct Dimension {
@@ -55,18 +58,28 @@ struct Dimension {
 /// The map that a document describes; `None` if it has no `[[vary]]`.
 pub(super) fn map(document: &Document, default_name: &str) -> Result<Option<Map>, ScenarioError> {
     let mut dimensions: Vec<Dimension> = Vec::new();
-    let mut points = 1_usize;
+    let (mut points, mut runs) = (1_usize, 1_usize);
+    let mut seeds: Vec<u64> = Vec::new();
     // Without the required tables the reader would complain about those first, and rightly.
     for reader in Reader::open(document, &document.root, String::new(), &ROOT)?.tables("vary")? {
         let dimension = dimension(&reader)?;
-        points = points.saturating_mul(dimension.axis.values.len());
-        if points > MOST_POINTS {
-            let message = format!("these are more than {MOST_POINTS} combinations");
+        runs = runs.saturating_mul(dimension.axis.values.len());
+        if runs > MOST_RUNS {
+            let message = format!("these are more than {MOST_RUNS} combinations");
             return Err(reader.error("to", message, "vary less at once"));
         }
-        dimensions.push(dimension);
+        if reader.text("set")?.is_some_and(|key| key.trim() == "seed") {
+            if !seeds.is_empty() {
+                let message = "the seed is varied twice";
+                return Err(reader.error("set", message, "name all seeds in one [[vary]]"));
+            }
+            seeds = numbers(&reader)?;
+        } else {
+            points *= dimension.axis.values.len();
+            dimensions.push(dimension);
+        }
     }
-    if dimensions.is_empty() {
+    if dimensions.is_empty() && seeds.is_empty() {
         return Ok(None);
     }
     let mut base = document.clone();
@@ -82,7 +95,25 @@ pub(super) fn map(document: &Document, default_name: &str) -> Result<Option<Map>
         description: first.map_or_else(String::new, |s| s.description.clone()),
         axes: dimensions.into_iter().map(|d| d.axis).collect(),
         points,
+        seeds,
     }))
+}
+
+/// The seeds that a `[[vary]]` names.
+fn numbers(reader: &Reader<'_>) -> Result<Vec<u64>, ScenarioError> {
+    let mut seeds = Vec::new();
+    for value in reader.texts("to")? {
+        let Ok(seed) = value.trim().parse() else {
+            let message = format!("`{value}` is not a seed");
+            return Err(reader.error("to", message, "seeds are whole numbers from 0"));
+        };
+        if seeds.contains(&seed) {
+            let message = format!("seed {seed} is there twice");
+            return Err(reader.error("to", message, "the same seed gives the same run"));
+        }
+        seeds.push(seed);
+    }
+    Ok(seeds)
 }
 
 fn dimension(reader: &Reader<'_>) -> Result<Dimension, ScenarioError> {

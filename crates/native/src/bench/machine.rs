@@ -63,7 +63,7 @@ fn read(path: &str) -> Option<String> {
 }
 
 /// What can be known before the start.
-pub(super) fn warnings() -> Vec<Warning> {
+pub(crate) fn warnings() -> Vec<Warning> {
     let mut warnings = Vec::new();
     let flags = read("/proc/cpuinfo").unwrap_or_default();
     if flags.split_whitespace().any(|flag| flag == "hypervisor") {

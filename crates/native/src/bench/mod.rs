@@ -29,6 +29,9 @@ use contestants::{Contestant, Visitor};
 use machine::MachineTime;
 use work::{Clock, Lots};
 
+pub(crate) use machine::warnings;
+pub(crate) use work::work;
+
 pub use contestants::MUTEXES;
 pub use machine::Warning;
 pub use paired::{PairedPoint, PairedReport, Pairs, ticket_against_pv_ticket};
@@ -209,7 +212,7 @@ impl Sample {
 /// If threads cannot be started.
 pub fn measure(plan: &Plan, tell: &mut dyn FnMut(usize, usize)) -> Result<Report, PlanError> {
     let names = plan.check()?;
-    let mut warnings = machine::warnings();
+    let mut warnings = warnings();
     let clock = Clock::calibrated();
     let steps_per_ns = work::steps_per_ns(clock);
     let mut situations = Vec::new();
@@ -420,7 +423,7 @@ impl Run<'_> {
             let mut got = 0;
             lock.with(|| {
                 got = Clock::ticks();
-                work::work(self.section);
+                work(self.section);
             });
             let phase = phase.load(Relaxed);
             if phase != WARM_UP {
@@ -432,13 +435,13 @@ impl Run<'_> {
                 }
                 acquisitions += 1;
             }
-            work::work(lots.up_to(self.outside * 2));
+            work(lots.up_to(self.outside * 2));
         }
     }
 }
 
 /// Keeps the calling thread to these CPUs, if any.
-fn pin(cpus: &[usize]) -> io::Result<()> {
+pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
     if cpus.is_empty() {
         return Ok(());
     }
@@ -458,14 +461,14 @@ fn pin(cpus: &[usize]) -> io::Result<()> {
 
 /// What the calling thread has used.
 #[derive(Clone, Copy, Debug)]
-struct Usage {
+pub(crate) struct Usage {
     cpu_ns: u64,
-    involuntary_switches: u64,
+    pub(crate) involuntary_switches: u64,
     voluntary_switches: u64,
 }
 
 impl Usage {
-    fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: `usage` is ours to write. It cannot fail with these arguments; all zeros would be a valid
         // value, too.

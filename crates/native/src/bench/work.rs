@@ -40,7 +40,7 @@ impl Clock {
 /// Keeps the CPU busy with a chain of multiplications. Counted in steps and not in time: a section whose
 /// thread is preempted has its work still before it, as real ones have.
 #[inline]
-pub(super) fn work(steps: u32) {
+pub(crate) fn work(steps: u32) {
     let mut value = 1u64;
     for _ in 0..steps {
         value = black_box(value.wrapping_mul(0x9e37_79b9_7f4a_7c15));

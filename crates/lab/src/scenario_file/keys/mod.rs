@@ -160,7 +160,8 @@ pub(crate) const VARY: Section = Section {
             "set",
             Text,
             Required,
-            "The key to set, as `--set` takes it; or several at once, with `/` between them.",
+            "The key to set, as `--set` takes it; or several at once, with `/` between them. `seed` by itself \
+             is no axis: all else runs with each seed, and means are printed.",
         ),
         key(
             "to",

@@ -1,0 +1,88 @@
+//! `overspin measure`.
+
+use crate::args::{Global, MeasureArgs, MeasureNoiseArgs, Measurement};
+use crate::failure::{Failure, Verdict};
+use crate::show::{self, Outputs};
+use overspin_lab::measure;
+use overspin_lab::report::text;
+use overspin_native::measure::{Noise, NoiseError, NoisePlan, noise};
+use serde::Serialize;
+use std::time::Duration;
+
+pub(crate) fn measure(args: &MeasureArgs, global: &Global) -> Result<Verdict, Failure> {
+    match &args.what {
+        Measurement::Noise(args) => of_noise(args, global),
+    }
+}
+
+/// What `--json` writes.
+#[derive(Serialize)]
+struct Record<'a> {
+    schema: &'static str,
+    version: &'static str,
+    #[serde(flatten)]
+    noise: &'a Noise,
+    steal: overspin_native::measure::Steal,
+    toml: &'a str,
+}
+
+fn of_noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict, Failure> {
+    let files = [args.toml.as_ref(), args.json.as_ref(), args.raw.as_ref()];
+    let outputs = Outputs::new(global, &files)?;
+    let [toml, json, raw] = files.map(|path| outputs.open(path));
+    let (toml, json, raw) = (toml?, json?, raw?);
+    let plan = NoisePlan {
+        cpus: args.cpus.iter().cloned().flatten().collect(),
+        quantum: args.quantum,
+        duration: args.duration,
+    };
+    let bar = show::progress(global, 0, "{bar:40} {elapsed} elapsed, {eta} left");
+    let mut tell = |passed: Duration, whole: Duration| {
+        bar.set_length(whole.as_millis() as u64);
+        bar.set_position(passed.as_millis() as u64);
+    };
+    // A bar that nobody sees would only make noise.
+    let tell: Option<&mut dyn FnMut(Duration, Duration)> =
+        if bar.is_hidden() { None } else { Some(&mut tell) };
+    let measured = noise(&plan, tell);
+    bar.finish_and_clear();
+    let measured = measured.map_err(|e| failure(&e))?;
+    let table = measure::noise_table(&measured);
+    if let Some(file) = toml {
+        file.finish_with(&table)?;
+    }
+    if let Some(file) = raw {
+        file.finish_with(&measure::noise_csv(&measured))?;
+    }
+    if let Some(file) = json {
+        let record = Record {
+            schema: measure::NOISE_SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            noise: &measured,
+            steal: measured.steal(),
+            toml: &table,
+        };
+        show::json(file, &record)?;
+    }
+    outputs.print(&text(&measure::noise(&measured)))?;
+    Ok(Verdict::Fine)
+}
+
+fn failure(error: &NoiseError) -> Failure {
+    let remedy = match error {
+        NoiseError::Pin { allowed, .. } if !allowed.is_empty() => {
+            let cpus: Vec<u64> = allowed.iter().map(|cpu| *cpu as u64).collect();
+            let cpus = overspin_lab::seeds::seeds_in_words(&cpus);
+            format!(
+                "choose with --cpus among those that this process may use ({cpus}), or let it use more"
+            )
+        }
+        NoiseError::Pin { .. } | NoiseError::Cpus(_) => {
+            "allow this process to set its affinity (sched_setaffinity)".into()
+        }
+        NoiseError::Thread { .. } => {
+            "raise the limit of threads, or choose fewer CPUs with --cpus".into()
+        }
+    };
+    Failure::environment(error.to_string(), remedy)
+}

@@ -1,0 +1,78 @@
+//! `overspin measure`: what it writes, and its mistakes. What the machine does is no test.
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn measure_noise(args: &[&str]) -> (String, String, Option<i32>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_overspin"))
+        .env("NO_COLOR", "1")
+        .args(["measure", "noise"])
+        .args(args)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+#[test]
+fn the_three_files_tell_of_the_same_gaps() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (toml, json, raw) = (at("n.toml"), at("n.json"), at("n.csv"));
+    let (out, err, code) =
+        measure_noise(&["--duration=200ms", "--toml", &toml, "--json", &json, "--raw", &raw]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("Gaps by kind") && out.contains("[host.noise]"), "{out}");
+    let record: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!(record["schema"], "overspin-measure-noise/1");
+    let cpus = record["cpus"].as_array().unwrap();
+    assert!(!cpus.is_empty());
+    let toml = std::fs::read_to_string(toml).unwrap();
+    assert_eq!(record["toml"], toml.as_str());
+    assert!(toml.contains("\nplacement = \"") && toml.lines().next().unwrap().starts_with('#'));
+    let raw = std::fs::read_to_string(raw).unwrap();
+    for cpu in cpus {
+        let number = |v: &Value| v.as_u64().unwrap();
+        // A block of quanta may be late by as long as somebody else has the CPU, but none is missing.
+        assert!(number(&cpu["watched_ns"]) > 0 && number(&cpu["quanta"]) > 0, "{cpu}");
+        for kind in ["thread", "taken", "short"] {
+            let counted: u64 = raw
+                .lines()
+                .map(|l| l.split(',').collect::<Vec<_>>())
+                .filter(|l| l[0] == cpu["cpu"].to_string() && l[1] == kind)
+                .map(|l| l[4].parse::<u64>().unwrap())
+                .sum();
+            assert_eq!(counted, number(&cpu[kind]["count"]), "{kind}");
+        }
+    }
+}
+
+#[test]
+fn one_cpu_and_standard_output() {
+    let (out, err, code) =
+        measure_noise(&["--duration=20ms", "--quantum=50us", "--cpus=0", "--toml=-"]);
+    // A process that may not use CPU 0 is told so.
+    if code == Some(0) {
+        assert!(out.starts_with("# Measured by overspin") && out.contains("[host.noise]"), "{out}");
+        assert!(!out.contains("Gaps by kind"), "{out}");
+    } else {
+        assert!(err.contains("cannot keep a thread to CPU 0"), "{err}");
+    }
+}
+
+#[test]
+fn mistakes() {
+    for (args, cause, code) in [
+        (&["--duration=0ms"][..], "longer than 0", 2),
+        (&["--duration=5"], "a number with ns, us, ms or s", 2),
+        (&["--quantum=2ms"], "from 1us to 1ms", 2),
+        (&["--cpus=3-2"], "numbers of CPUs", 2),
+        (&["--toml=-", "--raw=-"], "two outputs are both to go to standard output", 2),
+        (&["--cpus=4095", "--duration=10ms"], "cannot keep a thread to CPU 4095", 3),
+        (&["--toml=no/such/n.toml"], "cannot write to", 3),
+    ] {
+        let (out, err, ended) = measure_noise(args);
+        assert_eq!((ended, out.as_str()), (Some(code), ""), "{args:?}: {err}");
+        assert!(err.contains(cause), "{args:?}: {err}");
+    }
+}

@@ -1,0 +1,432 @@
+//! What `overspin measure` found: reports, tables for scenarios, and raw counts.
+
+use crate::report::{Block, Grid, MOST_LINES, short};
+use overspin_native::measure::{Histogram, LONG_NS, Noise, Noted, SHORTEST_NS, Steal};
+use std::fmt::Write;
+
+/// Layout of the record of noise.
+pub const NOISE_SCHEMA: &str = "overspin-measure-noise/1";
+
+/// Part of the CPU time beyond which another thread is load and no noise.
+const BUSY: f64 = 0.05;
+/// Gaps of threads below which their rate and length are rough: the standard error of the rate is a tenth.
+const FEW: u64 = 100;
+/// Part of the quanta with a gap beyond which the quanta differ by themselves.
+const RESTLESS: f64 = 0.2;
+
+type Kind = (&'static str, &'static str, fn(&Noted) -> &Histogram);
+
+/// Kinds of gaps: name, what it is, where it is.
+const KINDS: [Kind; 3] = [
+    ("thread", "another thread of this kernel ran", |n| &n.thread),
+    ("taken", "no switch, 0.1 ms or longer: hypervisor or firmware", |n| &n.taken),
+    ("short", "no switch, shorter: ticks, interrupts, exits", |n| &n.short),
+];
+
+/// The threads of `[host.noise]` that make the gaps which were measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Threads {
+    /// Mean time asleep, nanoseconds.
+    every_ns: f64,
+    /// Mean CPU time, nanoseconds.
+    length_ns: f64,
+}
+
+impl Threads {
+    /// `None` if there was no gap.
+    fn of(noise: &Noise) -> Option<Self> {
+        let gaps = noise.all(|n| &n.thread);
+        let asleep = noise.watched_ns().saturating_sub(gaps.time_ns);
+        Some(Self { every_ns: asleep as f64 / gaps.count as f64, length_ns: gaps.mean_ns()? })
+    }
+}
+
+/// The report.
+#[must_use]
+pub fn noise(noise: &Noise) -> Vec<Block> {
+    let system = &noise.system;
+    let mut blocks = vec![Block::Title("Noise of this machine".into())];
+    blocks.push(Block::Text(format!(
+        "{}. Linux {}, {}. {} of {} CPUs, {} s each, all at once.",
+        system.cpu_model.as_deref().unwrap_or("Unknown CPU"),
+        system.kernel.as_deref().unwrap_or("(unknown)"),
+        if system.virtualised { "in a virtual machine" } else { "no hypervisor seen" },
+        noise.cpus.len(),
+        system.cpus,
+        short(noise.duration_ns as f64 / 1e9),
+    )));
+    blocks.push(Block::Text(format!(
+        "Quanta of {} us. The clock ({}) steps by {} ns and costs {} ns a reading. A gap is {} ns or more beyond \
+         an unperturbed quantum.",
+        us(mean_quantum_ns(noise)),
+        system.clock_source.as_deref().unwrap_or("unknown source"),
+        noise.clock_step_ns,
+        short(noise.clock_read_ns),
+        SHORTEST_NS,
+    )));
+    blocks.extend(noise.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))));
+    blocks.extend(doubts(noise).into_iter().map(|d| Block::Text(format!("Doubtful: {d}."))));
+    blocks.push(Block::Heading("Gaps by kind".into()));
+    blocks.push(Block::Grid(kinds(noise)));
+    blocks.push(Block::Text(stolen(noise)));
+    for (name, what, of) in KINDS {
+        let all = noise.all(of);
+        if all.count > 0 {
+            blocks.push(Block::Heading(format!("{name}: {what}")));
+            blocks.push(Block::Grid(octaves(&all, noise.watched_ns())));
+        }
+    }
+    blocks.push(Block::Heading("By CPU".into()));
+    blocks.push(Block::Grid(by_cpu(noise)));
+    blocks.push(Block::Heading("For a scenario".into()));
+    blocks.push(Block::Lines(noise_table(noise)));
+    blocks
+}
+
+fn mean_quantum_ns(noise: &Noise) -> f64 {
+    noise.cpus.iter().map(|c| c.noted.quantum_ns).sum::<f64>() / noise.cpus.len().max(1) as f64
+}
+
+fn us(ns: f64) -> String {
+    short(ns / 1e3)
+}
+
+/// Per cent of the watched time; small parts matter here.
+fn share(ns: u64, watched_ns: u64) -> String {
+    if watched_ns == 0 {
+        "-".into()
+    } else {
+        format!("{:.4}", 100.0 * ns as f64 / watched_ns as f64)
+    }
+}
+
+fn kinds(noise: &Noise) -> Grid {
+    let header = [
+        "kind",
+        "gaps",
+        "1/s\nper CPU",
+        "CPU %",
+        "mean us",
+        "CV",
+        "p50 us",
+        "p90 us",
+        "p99 us",
+        "max us",
+    ];
+    let mut grid = Grid::new(1, &header);
+    let watched = noise.watched_ns();
+    for (name, _, of) in KINDS {
+        let all = noise.all(of);
+        let at = |q: f64| us(all.quantile_ns(q) as f64);
+        grid.row([
+            name.into(),
+            all.count.to_string(),
+            short(all.count as f64 * 1e9 / watched.max(1) as f64),
+            share(all.time_ns, watched),
+            all.mean_ns().map_or_else(|| "-".into(), us),
+            all.variation().map_or_else(|| "-".into(), short),
+            at(0.5),
+            at(0.9),
+            at(0.99),
+            us(all.max_ns as f64),
+        ]);
+    }
+    grid
+}
+
+fn octaves(all: &Histogram, watched: u64) -> Grid {
+    let mut grid = Grid::new(0, &["from us", "to us", "gaps", "time us", "CPU %"]);
+    for bin in all.octaves() {
+        grid.row([
+            us(bin.from_ns as f64),
+            us(bin.to_ns as f64),
+            bin.count.to_string(),
+            us(bin.time_ns as f64),
+            share(bin.time_ns, watched),
+        ]);
+    }
+    grid
+}
+
+fn by_cpu(noise: &Noise) -> Grid {
+    let header = [
+        "CPU",
+        "quantum us",
+        "thread\n1/s",
+        "thread\nCPU %",
+        "taken\nCPU %",
+        "short\nCPU %",
+        "steal s\n(kernel)",
+        "run delay s\n(kernel)",
+    ];
+    let mut grid = Grid::new(1, &header);
+    let mut line = |cpu: String, n: &Noted, [steal, run_delay]: [Option<u64>; 2]| {
+        let counted =
+            |ns: Option<u64>| ns.map_or_else(|| "-".into(), |ns| format!("{:.3}", ns as f64 / 1e9));
+        grid.row([
+            cpu,
+            us(n.quantum_ns),
+            short(n.thread.count as f64 * 1e9 / n.watched_ns.max(1) as f64),
+            share(n.thread.time_ns, n.watched_ns),
+            share(n.taken.time_ns, n.watched_ns),
+            share(n.short.time_ns, n.watched_ns),
+            counted(steal),
+            counted(run_delay),
+        ]);
+    };
+    if noise.cpus.len() <= MOST_LINES {
+        for c in &noise.cpus {
+            line(c.cpu.to_string(), &c.noted, [c.steal_ns, c.run_delay_ns]);
+        }
+    }
+    let all = Noted {
+        watched_ns: noise.watched_ns(),
+        quantum_ns: mean_quantum_ns(noise),
+        thread: noise.all(|n| &n.thread),
+        taken: noise.all(|n| &n.taken),
+        short: noise.all(|n| &n.short),
+        ..Noted::default()
+    };
+    line("all".into(), &all, [noise.steal_ns(), noise.cpus.iter().map(|c| c.run_delay_ns).sum()]);
+    grid
+}
+
+/// What the long gaps without a switch and the kernel's counts say of each other.
+fn stolen(noise: &Noise) -> String {
+    let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
+    let gaps = seconds(noise.all(|n| &n.taken).time_ns);
+    let counted = noise.steal_ns().map_or_else(String::new, seconds);
+    match noise.steal() {
+        Steal::Unknown => {
+            format!("Long gaps without a switch: {gaps}. The kernel does not count stolen time.")
+        }
+        Steal::Agrees => format!(
+            "Long gaps without a switch: {gaps}; stolen by the kernel's count: {counted}. They agree."
+        ),
+        Steal::CountsLess => format!(
+            "Long gaps without a switch: {gaps}; stolen by the kernel's count: {counted}. They do not agree: the \
+             hypervisor does not tell all that it takes, or the firmware has the CPU, or interrupts take long."
+        ),
+        Steal::CountsMore => format!(
+            "Long gaps without a switch: {gaps}; stolen by the kernel's count: {counted}. They do not agree: time \
+             was also stolen in gaps of the other kinds, which look longer for it."
+        ),
+    }
+}
+
+/// What makes the table doubtful.
+fn doubts(noise: &Noise) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let threads = noise.all(|n| &n.thread);
+    let watched = noise.watched_ns().max(1) as f64;
+    let had = threads.time_ns as f64 / watched;
+    if had > BUSY {
+        doubts.push(format!(
+            "other threads had {:.0} % of the CPUs: that is load and not noise; stop them and measure again",
+            100.0 * had
+        ));
+    }
+    if threads.count < FEW {
+        doubts.push(format!(
+            "{} gaps of threads are few to tell a rate and a length by; measure longer with --duration",
+            threads.count
+        ));
+    }
+    let (gaps, quanta) = noise
+        .cpus
+        .iter()
+        .fold((0, 0), |(gaps, quanta), c| (gaps + c.noted.short.count, quanta + c.noted.quanta));
+    if gaps as f64 > RESTLESS * quanta as f64 {
+        doubts.push(
+            "a fifth of the quanta and more have a short gap: the CPUs' speed changes, as when sibling threads \
+             share a core, or interrupts are very many"
+                .into(),
+        );
+    }
+    if noise.cpus.len() < noise.system.cpus {
+        doubts.push(format!(
+            "{} CPUs were measured of {}; the others may have more or less noise",
+            noise.cpus.len(),
+            noise.system.cpus
+        ));
+    }
+    doubts
+}
+
+/// A `[host.noise]` table that makes as many gaps, as long on average, as threads made here. What takes no
+/// thread's place, as interrupts do, does not move a scheduler and is not in it.
+#[must_use]
+pub fn noise_table(noise: &Noise) -> String {
+    let mut out = String::new();
+    let gaps = noise.all(|n| &n.thread);
+    let variation = |h: &Histogram| h.variation().map_or_else(|| "-".into(), short);
+    // Writing to a String cannot fail, here and below.
+    let _ = writeln!(
+        out,
+        "# Measured by overspin {}: {}, Linux {}, {} CPUs, {} s each.",
+        env!("CARGO_PKG_VERSION"),
+        noise.system.cpu_model.as_deref().unwrap_or("unknown CPU"),
+        noise.system.kernel.as_deref().unwrap_or("(unknown)"),
+        noise.cpus.len(),
+        short(noise.duration_ns as f64 / 1e9),
+    );
+    let _ = writeln!(
+        out,
+        "# {} gaps of other threads. Coefficient of variation of lengths {}, of intervals {} (in a scenario: 1).",
+        gaps.count,
+        variation(&gaps),
+        variation(&noise.all(|n| &n.intervals)),
+    );
+    let _ = match Threads::of(noise) {
+        None => writeln!(out, "[host.noise]\nplacement = \"none\""),
+        Some(t) => writeln!(
+            out,
+            "[host.noise]\nplacement = \"per-cpu\"\nevery = \"{}\"\nlength = \"{}\"",
+            time(t.every_ns),
+            time(t.length_ns)
+        ),
+    };
+    out
+}
+
+/// A time with three significant digits, as scenarios have them.
+fn time(ns: f64) -> String {
+    let (scale, unit) = match ns {
+        x if x >= 1e9 => (1e9, "s"),
+        x if x >= 1e6 => (1e6, "ms"),
+        x if x >= 1e3 => (1e3, "us"),
+        _ => (1.0, "ns"),
+    };
+    let value = ns / scale;
+    let digits = match value {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$}{unit}")
+}
+
+/// All counts, as CSV: a line for each CPU, kind and length. `watched_ns` is of the CPU.
+#[must_use]
+pub fn noise_csv(noise: &Noise) -> String {
+    let mut out = "cpu,kind,from_ns,to_ns,count,time_ns,watched_ns\n".to_owned();
+    for c in &noise.cpus {
+        for (name, _, of) in KINDS {
+            for b in &of(&c.noted).bins {
+                let _ = writeln!(
+                    out,
+                    "{},{name},{},{},{},{},{}",
+                    c.cpu, b.from_ns, b.to_ns, b.count, b.time_ns, c.noted.watched_ns
+                );
+            }
+        }
+    }
+    out
+}
+
+const _: () = assert!(LONG_NS == 100_000, "the kinds say 0.1 ms");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::text;
+    use overspin_native::measure::{CpuNoise, System};
+
+    fn histogram(lengths: &[u64]) -> Histogram {
+        let mut h = Histogram::default();
+        lengths.iter().for_each(|ns| h.record(*ns));
+        h
+    }
+
+    /// Two CPUs for a second; on the first a thread took 30 and 50 us, on the second one took 40 us.
+    fn sample() -> Noise {
+        let cpu = |cpu, thread: &[u64]| {
+            let noted = Noted {
+                watched_ns: 1_000_000_000,
+                quanta: 66_000,
+                quantum_ns: 15_000.0,
+                thread: histogram(thread),
+                short: histogram(&[2_000; 250]),
+                taken: histogram(&[3_000_000]),
+                ..Noted::default()
+            };
+            CpuNoise { cpu, noted, steal_ns: Some(0), run_delay_ns: Some(80_000) }
+        };
+        Noise {
+            system: System {
+                cpu_model: Some("Test".into()),
+                kernel: Some("6.1".into()),
+                virtualised: true,
+                clock_source: Some("tsc".into()),
+                cpus: 4,
+            },
+            warnings: Vec::new(),
+            quantum_ns: 15_000,
+            duration_ns: 1_000_000_000,
+            clock_read_ns: 25.0,
+            clock_step_ns: 10,
+            steal_step_ns: 10_000_000,
+            cpus: vec![cpu(0, &[30_000, 50_000]), cpu(3, &[40_000])],
+        }
+    }
+
+    #[test]
+    fn the_table_has_the_gaps_of_threads_only() {
+        // Three gaps in 2 s of CPU time: asleep for (2 s - 120 us) / 3, awake for 40 us.
+        let text = noise_table(&sample());
+        let table: toml::Table = text.parse().unwrap();
+        let table = &table["host"]["noise"];
+        assert_eq!(table["placement"].as_str(), Some("per-cpu"));
+        assert_eq!(table["every"].as_str(), Some("667ms"));
+        assert_eq!(table["length"].as_str(), Some("40.0us"));
+        for key in ["every", "length"] {
+            crate::scenario_file::parse_time(table[key].as_str().unwrap()).unwrap();
+        }
+        let mut quiet = sample();
+        quiet.cpus.iter_mut().for_each(|c| c.noted.thread = Histogram::default());
+        let table: toml::Table = noise_table(&quiet).parse().unwrap();
+        assert_eq!(table["host"]["noise"]["placement"].as_str(), Some("none"));
+    }
+
+    #[test]
+    fn raw_counts_hold_every_gap() {
+        let csv = noise_csv(&sample());
+        let sums = |kind: &str, column: usize| -> u64 {
+            let lines = csv.lines().skip(1).map(|l| l.split(',').collect::<Vec<_>>());
+            lines.filter(|l| l[1] == kind).map(|l| l[column].parse::<u64>().unwrap()).sum()
+        };
+        assert_eq!((sums("thread", 4), sums("thread", 5)), (3, 120_000));
+        assert_eq!((sums("short", 4), sums("taken", 5)), (500, 6_000_000));
+        assert_eq!(csv.lines().next().unwrap().split(',').count(), 7);
+    }
+
+    #[test]
+    fn the_report_says_what_is_known_and_what_is_doubtful() {
+        let shown = text(&noise(&sample()));
+        for words in [
+            "Test. Linux 6.1, in a virtual machine. 2 of 4 CPUs",
+            "thread: another thread of this kernel ran",
+            "They agree",
+            "3 gaps of threads are few",
+            "2 CPUs were measured of 4",
+            "placement = \"per-cpu\"",
+        ] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+        let mut busy = sample();
+        busy.cpus[0].noted.thread = histogram(&[3_000_000; 200]);
+        busy.cpus[0].noted.taken = histogram(&[3_000_000; 100]);
+        let shown = text(&noise(&busy));
+        assert!(
+            shown.contains("had 30 % of the CPUs: that is load") && !shown.contains("are few"),
+            "{shown}"
+        );
+        assert!(shown.contains("They do not agree: the hypervisor does not tell"), "{shown}");
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        let shown = [12.345, 999.0, 1_500.0, 45_678.0, 162_600_000.0, 2.5e9].map(time);
+        assert_eq!(shown, ["12.3ns", "999ns", "1.50us", "45.7us", "163ms", "2.50s"]);
+    }
+}

@@ -1,0 +1,177 @@
+//! The report of a scenario over seeds, and what is said of figures that hang on a coincidence.
+
+use super::run::{MOST_LINES, seconds};
+use super::{Block, Grid, short};
+use crate::seeds::{FALSE_ALARMS, FEWEST, Finding, OverSeeds, Spread, WAITING, seeds_in_words};
+use overspin_scenario::Ending;
+
+/// Locks that are shown of a scenario; JSON has all.
+const MOST_LOCKS: usize = 8;
+
+/// Report of `over`.
+#[must_use]
+pub fn seeds(over: &OverSeeds) -> Vec<Block> {
+    let scenario = &over.scenario;
+    let mut blocks = vec![Block::Title(scenario.name.clone())];
+    if !scenario.description.is_empty() {
+        blocks.push(Block::Text(scenario.description.clone()));
+    }
+    let seeds: Vec<u64> = over.runs.iter().map(|r| r.seed).collect();
+    let longest = over.runs.iter().map(|r| r.elapsed).max().unwrap_or(0);
+    blocks.push(Block::Text(format!(
+        "{} runs of at most {} simulated seconds, with seeds {}. Scheduler {}, {} pCPUs. Overspin {}.",
+        seeds.len(),
+        seconds(longest),
+        seeds_in_words(&seeds),
+        scenario.host.scheduler,
+        scenario.host.pcpus(),
+        over.version,
+    )));
+    let stuck: Vec<u64> = over
+        .runs
+        .iter()
+        .filter(|r| matches!(r.ending, Ending::Deadlock { .. }))
+        .map(|r| r.seed)
+        .collect();
+    if !stuck.is_empty() {
+        blocks.push(Block::Text(format!(
+            "DEADLOCK with seeds {}: they are in none of the figures. See who waits for what with --seed {}.",
+            seeds_in_words(&stuck),
+            stuck[0]
+        )));
+    }
+    blocks.push(Block::Heading("Over seeds".into()));
+    let shown = locks_to_show(over);
+    let mut grid = Grid::new(
+        3,
+        &["of", "figure", "unit", "runs", "mean", "95 % from", "to", "deviation", "min", "max"],
+    );
+    for m in &over.results {
+        let is_lock = over.results.iter().any(|other| other.of == m.of && other.what == WAITING);
+        if is_lock && !shown.contains(&m.of.as_str()) {
+            continue;
+        }
+        let Spread { summary: s, interval, .. } = &m.spread;
+        let end = |of: Option<f64>| of.map_or_else(|| "-".to_owned(), short);
+        grid.row([
+            m.of.clone(),
+            m.what.to_owned(),
+            m.unit.to_owned(),
+            m.samples.len().to_string(),
+            short(s.mean),
+            end(interval.map(|i| i.low)),
+            end(interval.map(|i| i.high)),
+            short(s.stddev),
+            short(s.min),
+            short(s.max),
+        ]);
+    }
+    blocks.push(Block::Grid(grid));
+    let all = over.results.iter().filter(|m| m.what == WAITING).count();
+    if all > shown.len() {
+        blocks.push(Block::Text(format!(
+            "The {} locks of {all} that were waited for most; --json has the others.",
+            shown.len()
+        )));
+    }
+    let found = over.results.iter().filter_map(|m| {
+        // What is waited for in all is the wait of the lock said again.
+        let finding = m.spread.finding.as_ref().filter(|_| m.what != WAITING)?;
+        Some((m.name.clone(), m.unit, finding))
+    });
+    blocks.extend(coincidences(found.collect(), seeds.len()));
+    blocks
+}
+
+/// The locks that are waited for most, `domain/lock`.
+fn locks_to_show(over: &OverSeeds) -> Vec<&str> {
+    let mut locks: Vec<(&str, f64)> = over
+        .results
+        .iter()
+        .filter(|m| m.what == WAITING)
+        .map(|m| (m.of.as_str(), m.spread.summary.mean))
+        .collect();
+    locks.sort_by(|a, b| b.1.total_cmp(&a.1));
+    locks.truncate(MOST_LOCKS);
+    locks.into_iter().map(|(of, _)| of).collect()
+}
+
+/// Figures that a mean does not stand for: name, unit and finding. `seeds` is how many there were.
+pub(super) fn coincidences(found: Vec<(String, &str, &Finding)>, seeds: usize) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let bimodal = found.iter().any(|(.., f)| matches!(f, Finding::Bimodal { .. }));
+    if !found.is_empty() {
+        let title = if bimodal { "This answer hangs on a coincidence" } else { "Doubtful" };
+        blocks.push(Block::Heading(title.into()));
+        let mut lines: Vec<String> =
+            found.iter().take(MOST_LINES).map(|(name, unit, f)| line(name, unit, f)).collect();
+        if found.len() > MOST_LINES {
+            lines.push(format!("... and {} more; --json has them.", found.len() - MOST_LINES));
+        }
+        blocks.push(Block::Lines(lines.join("\n")));
+    }
+    if bimodal {
+        blocks.push(Block::Text(format!(
+            "The seeds fall into two groups, and the mean stands for neither: report both, and see with --seed and \
+             `overspin explain` what they differ in. (Test of Engelman and Hartigan; it takes one group for two \
+             in at most {:.0} % of cases.)",
+            100.0 * FALSE_ALARMS
+        )));
+    }
+    if seeds < FEWEST {
+        blocks.push(Block::Text(format!(
+            "With less than {FEWEST} seeds it cannot be told whether the answer hangs on a coincidence."
+        )));
+    }
+    blocks
+}
+
+fn line(name: &str, unit: &str, finding: &Finding) -> String {
+    match finding {
+        Finding::Bimodal { seeds: [low, high], means } => format!(
+            "{name}: {} {unit} with seeds {}, {} {unit} with seeds {}",
+            short(means[0]),
+            seeds_in_words(low),
+            short(means[1]),
+            seeds_in_words(high)
+        ),
+        Finding::Outlier { seed, value, others } => format!(
+            "{name}: {} {unit} with seed {seed} alone, {} {unit} on average with the others",
+            short(*value),
+            short(*others)
+        ),
+        Finding::Wide { variation } => format!(
+            "{name}: the standard deviation is {:.0} % of the mean; more seeds narrow the interval",
+            100.0 * variation
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::text;
+
+    #[test]
+    fn coincidences_name_their_seeds() {
+        let bimodal = Finding::Bimodal { seeds: [vec![2, 4], vec![1, 3, 5]], means: [9.5, 151.0] };
+        let wide = Finding::Wide { variation: 0.8 };
+        let found = vec![
+            ("a: items".to_owned(), "1/s", &bimodal),
+            ("b: p99.9 wait".to_owned(), "us", &wide),
+        ];
+        let text = text(&coincidences(found, 5));
+        for words in [
+            "This answer hangs on a coincidence",
+            "a: items: 9.50 1/s with seeds 2, 4, 151.0 1/s with seeds 1, 3, 5",
+            "b: p99.9 wait: the standard deviation is 80 % of the mean",
+            "in at most 1 % of cases",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(coincidences(Vec::new(), 5).is_empty());
+        assert_eq!(coincidences(Vec::new(), 4).len(), 1, "too few seeds to tell");
+        let few = coincidences(vec![("b".to_owned(), "us", &wide)], 5);
+        assert_eq!(few[0], Block::Heading("Doubtful".into()));
+    }
+}

@@ -1,0 +1,297 @@
+//! One scenario with many seeds: what of its answer is chance.
+
+mod groups;
+mod spread;
+
+pub use groups::{FALSE_ALARMS, FEWEST};
+pub use spread::{CONFIDENCE, Finding, Spread, seeds_in_words};
+
+use crate::map::{MapError, in_parallel, jain};
+use crate::until::Until;
+use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, SEC, Scenario, US};
+use serde::Serialize;
+
+/// Layout of [`OverSeeds`].
+pub const SEEDS_SCHEMA: &str = "overspin-seeds/1";
+
+/// How the run of one seed ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// The seed.
+    pub seed: u64,
+    /// How it ended.
+    pub ending: Ending,
+    /// Simulated time at the end.
+    pub elapsed: Picos,
+    /// Hash of its scheduling and lock events.
+    #[serde(with = "overspin_scenario::hash_text")]
+    pub trace_hash: u64,
+}
+
+/// A figure of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Whose: `host`, a domain, or a lock as `domain/lock`.
+    pub of: String,
+    /// What.
+    pub what: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// The figure.
+    pub value: f64,
+}
+
+/// A figure over seeds. `name`, `unit` and `samples` are where `overspin compare` looks for them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Metric {
+    /// Whose and what: `of: what`.
+    pub name: String,
+    /// Whose, see [`Figure::of`].
+    pub of: String,
+    /// What.
+    pub what: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Seeds whose runs have it: those that deadlocked or were stopped have none, and only those that finished have a time
+    /// at which they did.
+    pub seeds: Vec<u64>,
+    /// Its value with each of these seeds.
+    pub samples: Vec<f64>,
+    /// What is known of them.
+    #[serde(flatten)]
+    pub spread: Spread,
+}
+
+/// A scenario over seeds.
+#[derive(Clone, Debug, Serialize)]
+pub struct OverSeeds {
+    /// [`SEEDS_SCHEMA`].
+    pub schema: &'static str,
+    /// Program version.
+    pub version: &'static str,
+    /// Version of the simulator's model.
+    pub model_version: u32,
+    /// `--set` arguments.
+    pub set: Vec<String>,
+    /// What was run.
+    pub scenario: Scenario,
+    /// How the run of each seed ended.
+    pub runs: Vec<Run>,
+    /// Figures over seeds.
+    pub results: Vec<Metric>,
+}
+
+/// The seeds of `count` runs from `first` on. Past the largest seed they go on from 0.
+#[must_use]
+pub fn seeds_from(first: u64, count: u32) -> Vec<u64> {
+    (0..u64::from(count)).map(|i| first.wrapping_add(i)).collect()
+}
+
+/// Runs `scenario` with each of `seeds`, on as many threads as asked for; tells `progress` how many of how
+/// many are done. The result does not depend on the threads. `set` is only recorded.
+///
+/// # Errors
+/// If the scenario is refused, or the threads are.
+pub fn run(
+    scenario: &Scenario,
+    seeds: &[u64],
+    set: &[String],
+    (threads, until): (usize, Until),
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<OverSeeds, MapError> {
+    let runs = in_parallel(threads, seeds, progress, |seed| {
+        let outcome = until
+            .simulate(scenario, *seed, None, &mut |_| {})
+            .map_err(|cause| MapError::Sim { set: vec![format!("seed={seed}")], cause })?;
+        let run = Run {
+            seed: *seed,
+            ending: outcome.ending.clone(),
+            elapsed: outcome.elapsed,
+            trace_hash: outcome.trace_hash,
+        };
+        Ok((run, figures(&outcome)))
+    })?;
+    let results = metrics(&runs);
+    Ok(OverSeeds {
+        schema: SEEDS_SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        model_version: overspin_sim::MODEL_VERSION,
+        set: set.to_vec(),
+        scenario: scenario.clone(),
+        runs: runs.into_iter().map(|(run, _)| run).collect(),
+        results,
+    })
+}
+
+/// The figures of all runs, each over its seeds, in the order of the first run that has it.
+fn metrics(runs: &[(Run, Vec<Figure>)]) -> Vec<Metric> {
+    type Samples<'a> = (&'a Figure, Vec<u64>, Vec<f64>);
+    let mut all: Vec<Samples<'_>> = Vec::new();
+    for (run, figures) in runs {
+        for figure in figures.iter().filter(|_| run.ending.is_sound()) {
+            let same = |(f, ..): &Samples<'_>| f.of == figure.of && f.what == figure.what;
+            let at = all.iter().position(same).unwrap_or_else(|| {
+                all.push((figure, Vec::new(), Vec::new()));
+                all.len() - 1
+            });
+            all[at].1.push(run.seed);
+            all[at].2.push(figure.value);
+        }
+    }
+    all.into_iter()
+        .filter_map(|(figure, seeds, samples)| {
+            Some(Metric {
+                name: format!("{}: {}", figure.of, figure.what),
+                of: figure.of.clone(),
+                what: figure.what,
+                unit: figure.unit,
+                spread: Spread::of(&seeds, &samples)?,
+                seeds,
+                samples,
+            })
+        })
+        .collect()
+}
+
+/// The main figures of a run.
+#[must_use]
+pub fn figures(outcome: &Outcome) -> Vec<Figure> {
+    let sum = |f: fn(&overspin_scenario::PcpuOutcome) -> u64| outcome.pcpus.iter().map(f).sum();
+    let busy: u64 = sum(|p| p.busy);
+    let whole = busy + sum(|p| p.switching) + sum(|p| p.idle);
+    let mut all = Vec::new();
+    push(&mut all, "host", "busy", "%", percent(busy, whole));
+    let names = labels(outcome.domains.iter().map(|d| d.name.as_str()));
+    for (domain, name) in outcome.domains.iter().zip(names) {
+        of_domain(&mut all, domain, &name, outcome.elapsed);
+    }
+    all
+}
+
+/// Names, with their place behind those that there are several of.
+fn labels<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let same = |name: &str| names.clone().filter(|n| *n == name).count();
+    let label = |(i, name): (usize, &str)| match same(name) {
+        1 => name.to_owned(),
+        _ => format!("{name}#{i}"),
+    };
+    names.clone().enumerate().map(label).collect()
+}
+
+/// Time spent waiting for a lock; the report orders locks by it.
+pub(crate) const WAITING: &str = "waiting";
+
+fn of_domain(all: &mut Vec<Figure>, domain: &DomainOutcome, of: &str, end: Picos) {
+    let elapsed = domain.lifetime(end) as f64 / SEC as f64;
+    let finished = domain.finished.map(|_| elapsed);
+    push(all, of, "finished after", "s", finished);
+    let items: Vec<f64> = domain.tasks.iter().map(|t| t.items as f64).collect();
+    let done: f64 = items.iter().sum();
+    let rate = |count: f64| (elapsed > 0.0).then(|| count / elapsed);
+    push(all, of, "items", "1/s", rate(done).filter(|_| done > 0.0));
+    let several = items.len() > 1 && done > 0.0;
+    push(all, of, "fairness (Jain)", "%", several.then(|| 100.0 * jain(&items)));
+    let sum = |f: fn(&overspin_scenario::VcpuOutcome) -> u64| domain.vcpus.iter().map(f).sum();
+    let (running, runnable): (u64, u64) = (sum(|v| v.running), sum(|v| v.runnable));
+    push(all, of, "steal", "%", percent(runnable, running + runnable));
+    if domain.locks.is_empty() {
+        return;
+    }
+    let waiting: u64 = sum(|v| v.waiting);
+    push(all, of, "CPU burned", "%", percent(waiting.min(running), running));
+    let names = labels(domain.locks.iter().map(|l| l.name.as_str()));
+    for (lock, name) in domain.locks.iter().zip(names) {
+        let of = format!("{of}/{name}");
+        push(all, &of, "acquisitions", "1/s", rate(lock.acquisitions as f64));
+        push(all, &of, WAITING, "s/s", rate(lock.wait_total as f64 / SEC as f64));
+        push(all, &of, "p99.9 wait", "us", Some(lock.wait_p999 as f64 / US as f64));
+    }
+}
+
+fn push(
+    all: &mut Vec<Figure>,
+    of: &str,
+    what: &'static str,
+    unit: &'static str,
+    value: Option<f64>,
+) {
+    all.extend(value.map(|value| Figure { of: of.to_owned(), what, unit, value }));
+}
+
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario_file;
+
+    const SCENARIO: &str = r#"
+limit = "20ms"
+[host]
+cores = 2
+[[domain]]
+name = "guest"
+vcpus = 4
+lock = "ticket"
+workload = { kind = "lock-loop" }
+"#;
+
+    #[test]
+    fn every_sample_is_of_the_run_with_its_seed() {
+        let scenario = scenario_file::parse("t", "t", SCENARIO, &[]).unwrap();
+        let seeds = seeds_from(7, 3);
+        let over = run(&scenario, &seeds, &[], (2, Until::default()), &|_, _| {}).unwrap();
+        assert_eq!(over.runs.iter().map(|r| r.seed).collect::<Vec<_>>(), [7, 8, 9]);
+        let find = |name: &str| over.results.iter().find(|m| m.name == name).unwrap();
+        let rate = find("guest/section: acquisitions");
+        assert_eq!(rate.seeds, seeds);
+        for (seed, sample) in seeds.iter().zip(&rate.samples) {
+            let outcome =
+                overspin_sim::run(&scenario, *seed, overspin_sim::Options::default()).unwrap();
+            let lock = &outcome.domains[0].locks[0];
+            assert!((sample - lock.acquisitions as f64 / 0.02).abs() < 1e-6);
+        }
+        let mean = rate.samples.iter().sum::<f64>() / 3.0;
+        assert!((rate.spread.summary.mean - mean).abs() < 1e-9 * mean);
+        for name in ["host: busy", "guest: items", "guest: steal", "guest/section: p99.9 wait"] {
+            assert_eq!(find(name).samples.len(), 3, "{name}");
+        }
+        assert!(over.results.iter().all(|m| m.what != "finished after"), "a loop has no end");
+    }
+
+    #[test]
+    fn runs_without_a_figure_are_left_out_of_it() {
+        let run = |seed, deadlock: bool, value: Option<f64>| {
+            let mut figures = Vec::new();
+            push(&mut figures, "guest", "finished after", "s", value);
+            let ending =
+                if deadlock { Ending::Deadlock { waits: Vec::new() } } else { Ending::Finished };
+            (Run { seed, ending, elapsed: SEC, trace_hash: 0 }, figures)
+        };
+        let runs = [
+            run(1, false, Some(2.0)),
+            run(2, false, None),
+            run(3, true, Some(9.0)),
+            run(4, false, Some(4.0)),
+        ];
+        let metrics = metrics(&runs);
+        assert_eq!(metrics.len(), 1);
+        assert_eq!(
+            (&metrics[0].seeds[..], &metrics[0].samples[..]),
+            (&[1, 4][..], &[2.0, 4.0][..])
+        );
+        assert_eq!(metrics[0].spread.summary.mean, 3.0);
+    }
+
+    #[test]
+    fn domains_of_one_name_are_told_apart() {
+        assert_eq!(labels(["a", "b", "a"].into_iter()), ["a#0", "b", "a#2"]);
+    }
+
+    #[test]
+    fn seeds_go_round() {
+        assert_eq!(seeds_from(u64::MAX, 2), [u64::MAX, 0]);
+    }
+}

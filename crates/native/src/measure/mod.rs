@@ -1,0 +1,13 @@
+//! What the machine at hand does: figures for the host of a scenario.
+//!
+//! - [`noise`]: how often, and for how long, a CPU is taken away from a thread that only computes.
+
+mod gaps;
+mod histogram;
+mod noise;
+mod system;
+
+pub use gaps::{LONG_NS, Noted, SHORTEST_NS};
+pub use histogram::{Bin, Histogram};
+pub use noise::{CpuNoise, Noise, NoiseError, NoisePlan, Steal, noise};
+pub use system::{System, allowed_cpus};
