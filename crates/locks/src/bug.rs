@@ -63,6 +63,19 @@ pub enum Bug {
     /// Paravirtual queued spinlock: a waiter may see that it is in the table and not see that it is the
     /// first of the queue.
     V7PvQspinlockHashedSeenBeforeGrant,
+    /// Paravirtual queued spinlock: a newcomer takes the free lock though the first of the queue is about
+    /// to.
+    V8PvQspinlockStealsFromTheFirst,
+    /// Unfair queued spinlock: the first of the queue takes the lock without checking that it is still free.
+    U1QspinlockUnfairFirstTakesBlindly,
+    /// Unfair queued spinlock: a waiter that has become the first while it took the lock out of turn leaves
+    /// the queue as if it were not the first.
+    U2QspinlockUnfairMissesItsGrant,
+    /// Unfair queued spinlock: the last of the queue leaves it, and the one before it still has it as its next.
+    U3QspinlockUnfairLeavesItsLink,
+    /// Unfair queued spinlock: a waiter leaves the queue, and the one behind it still has it as its
+    /// predecessor.
+    U4QspinlockUnfairKeepsThePredecessor,
     /// Preemptable ticket lock: tickets are compared as if they did not wrap.
     K1PreemptableComparesWrappedTickets,
     /// Preemptable ticket lock: a release serves the next ticket and keeps the lock held.

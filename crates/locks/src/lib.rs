@@ -15,9 +15,10 @@
 //! | [`mcs_tp`] | MCS that passes over waiters who do not run |
 //! | [`mutexee`] | a word; a releaser looks for a moment whether somebody takes over |
 //! | [`preemptable`] | ticket lock whose waiters lose patience |
-//! | [`pv_qspinlock`] | qspinlock whose waiters sleep; newcomers may pass a sleeping queue |
+//! | [`pv_qspinlock`] | qspinlock whose waiters sleep; newcomers may pass a sleeping queue; in three versions |
 //! | [`pv_ticket`] | ticket lock whose waiters sleep; in two forms, the older in two sizes |
 //! | [`qspinlock`] | a byte, a place for one waiter, then a queue; and its fallback |
+//! | [`qspinlock_unfair`] | qspinlock whose waiters may take it out of turn |
 //! | [`rotating`] | Overspin's mutex: those who run keep it busy, sleepers take turns |
 //! | [`shfllock`] | a byte, and a queue that its waiters sort |
 //! | [`ticket`] | draw a number, wait until it is served; two sizes |
@@ -56,6 +57,7 @@ pub mod preemptable;
 pub mod pv_qspinlock;
 pub mod pv_ticket;
 pub mod qspinlock;
+pub mod qspinlock_unfair;
 pub mod registry;
 pub mod rotating;
 pub mod shfllock;
@@ -81,9 +83,10 @@ pub use mutexee::Mutexee;
 pub use padded::CachePadded;
 pub use platform::{AtomicCell, Budget, CpuId, Platform};
 pub use preemptable::PreemptableTicket;
-pub use pv_qspinlock::PvQspinlock;
+pub use pv_qspinlock::{PvQspinlock, PvQspinlock42, PvQspinlock45};
 pub use pv_ticket::{PvTicket, PvTicket2012, PvTicket2012Small};
 pub use qspinlock::{Qspinlock, QspinlockTas};
+pub use qspinlock_unfair::QspinlockUnfair;
 pub use registry::{infos, with_lock};
 pub use rotating::Rotating;
 pub use shfllock::ShflLock;

@@ -46,9 +46,9 @@ pub(crate) const LOCKED: u32 = 1;
 /// All bits of the byte that says whether it is held.
 pub(crate) const LOCKED_BYTE: u32 = 0xff;
 pub(crate) const PENDING: u32 = 1 << 8;
-const TAIL_SHIFT: u32 = 16;
+pub(crate) const TAIL_SHIFT: u32 = 16;
 pub(crate) const TAIL: u32 = 0xffff << TAIL_SHIFT;
-const WAIT: u32 = 0;
+pub(crate) const WAIT: u32 = 0;
 pub(crate) const GRANTED: u32 = 1;
 
 /// Wait-loop iterations of a newcomer that finds the lock on its way from holder to pending waiter,

@@ -3,8 +3,8 @@
 use crate::{LockInfo, LockVisitor, Platform};
 use crate::{
     aligned, clh, cna, flexguard, futex, hemlock, ispinlock, lock_byte, malthusian, mcs, mcs_tp,
-    mutexee, preemptable, pv_qspinlock, pv_ticket, qspinlock, rotating, shfllock, ticket,
-    ticket_backoff, ttas, twa, xen_pv,
+    mutexee, preemptable, pv_qspinlock, pv_ticket, qspinlock, qspinlock_unfair, rotating, shfllock,
+    ticket, ticket_backoff, ttas, twa, xen_pv,
 };
 
 macro_rules! registry {
@@ -62,7 +62,10 @@ registry! { ($)
     PvTicket: pv_ticket::INFO, aliases [];
     Qspinlock: qspinlock::INFO, aliases [];
     QspinlockTas: qspinlock::TAS_INFO, aliases [];
-    PvQspinlock: pv_qspinlock::INFO, aliases [];
+    PvQspinlock42: pv_qspinlock::INFO_4_2, aliases [];
+    QspinlockUnfair: qspinlock_unfair::INFO, aliases [];
+    PvQspinlock45: pv_qspinlock::INFO_4_5, aliases [];
+    PvQspinlock: pv_qspinlock::INFO, aliases ["pv-qspinlock-4.15"];
     ISpinlock: ispinlock::INFO, aliases [];
     Mcs: mcs::INFO, aliases [];
     Clh: clh::INFO, aliases [];

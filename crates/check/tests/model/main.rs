@@ -27,6 +27,7 @@ mod mutants_preemptable;
 mod mutants_pv_qspinlock;
 mod mutants_pv_ticket;
 mod mutants_qspinlock;
+mod mutants_qspinlock_unfair;
 mod mutants_rotating;
 mod mutants_shfllock;
 mod mutants_twa;

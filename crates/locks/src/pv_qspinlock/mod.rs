@@ -1,13 +1,16 @@
 //! Paravirtual queued spinlock: the queue of `qspinlock`, whose waiters sleep when they have spun too
 //! long; newcomers may steal the lock while the first of the queue does not spin.
 //!
+//! It is [`PvQspinlock`] as it is in Linux today; [`PvQspinlock42`] and [`PvQspinlock45`] are its
+//! earlier forms, and [`Version`] says what they do otherwise.
+//!
 //! The word is that of [`qspinlock`]. Two of its fields mean more:
 //!
 //! | Field | Meaning |
 //! |---|---|
 //! | byte `LOCKED` = 1 | held |
 //! | byte `LOCKED` = `SLOW` (3) | held, and the first of the queue is in the table: wake it |
-//! | `PENDING` | the first of the queue spins: newcomers must queue, and only it may take the lock |
+//! | `PENDING` | the first of the queue spins: newcomers must queue, and only it may take the lock; not in 4.2, whose newcomers never steal |
 //!
 //! | `state` of a node | Its owner |
 //! |---|---|
@@ -17,7 +20,8 @@
 //!
 //! **Who wakes whom.** Only `unlock` wakes anybody, and only the first of the queue. A holder whose
 //! successor in the queue sleeps does not wake it for being first now: it sets `SLOW` and puts the
-//! successor into the table on its behalf, and so tells its own `unlock` to wake it.
+//! successor into the table on its behalf, and so tells its own `unlock` to wake it. In 4.2 the holder
+//! wakes the successor, which spins while the lock is held, and may go to sleep a second time as the first.
 //!
 //! **No wake-up is lost.** Three pairs, each of which writes one thing and then looks at the other's:
 //!
@@ -26,6 +30,7 @@
 //! state = HALTED                  granted = 1
 //! fence          (SeqCst)         fence          (SeqCst)
 //! unless granted: sleep           if state is HALTED: state = HASHED, SLOW, into the table
+//!                                     (4.2: state = RUNNING, kick)
 //!
 //! first of the queue              unlock
 //! into the table                  exchange 1 for 0
@@ -50,18 +55,22 @@
 //! **Properties.** First come, first served among those who queue, overtaken by newcomers while their
 //! first one sleeps. A descheduled holder or waiter costs the others their spin budget; a waiter whose
 //! predecessor does not spin sleeps sooner. Uncontended: two read-modify-writes. After the release
-//! `unlock` uses the number of a CPU, and nothing of the lock.
+//! `unlock` uses the number of a CPU, and nothing of the lock. The form of 4.2 has an order, like a
+//! ticket lock: nobody passes those who queue, and a descheduled waiter stops those behind it.
 //!
 //! **Native mode.** With [`Tuning::nopvspin`] it is `qspinlock`. The mode is a constant of the system.
 //!
 //! **Interrupts** stay off from before the queue: see [`RawLock::lock_irqsave`].
 //!
-//! **Source.** Waiman Long; Linux from 4.2, in the form of 4.15 and later,
-//! `kernel/locking/qspinlock_paravirt.h`, over the waiting of `arch/x86/xen/spinlock.c` from 2018.
-//! Deviations: a newcomer steals for its spin budget at most and then queues, or it would burn for as
-//! long as the first one sleeps and the holder is descheduled; the table has four entries for each CPU,
-//! and not at least a page of them.
+//! **Source.** Waiman Long; Linux from 4.2, `kernel/locking/qspinlock_paravirt.h`, over the waiting of
+//! `arch/x86/xen/spinlock.c` from 2018; the commits of each version are in `version.rs`. Deviations: a
+//! newcomer steals for its spin budget at most and then queues, or it would burn for as long as the first
+//! one sleeps and the holder is descheduled; the table has four entries for each CPU, and not at least a
+//! page of them. All versions have what was mended later, and must: `unlock` kicks whatever the state of
+//! the sleeper is (V2; 4.2 looked first), the first of the queue sleeps as `HASHED` (V1; `HALTED` until 2016).
+//! A steal compares the whole word and not its byte: it also fails if somebody queues just then.
 
+use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
@@ -71,8 +80,10 @@ use crate::{AtomicCell, Budget, Bug, CachePadded, CapacityError, LockInfo, Platf
 use crate::{RawLock, Tuning, qspinlock};
 
 mod table;
+mod version;
 
 use table::Table;
+pub use version::{INFO, INFO_4_2, INFO_4_5, Linux42, Linux45, Linux415, Stealing, Version};
 
 /// The byte of a held lock whose first waiter is in the table.
 const SLOW: u32 = 3;
@@ -85,27 +96,18 @@ pub const DEFAULT_SPIN_BUDGET: u32 = 1 << 15;
 /// Wait-loop iterations between two looks at whether the predecessor spins: the published value.
 const PREDECESSOR_CHECK: u32 = 1 << 8;
 
-/// Properties of [`PvQspinlock`].
-pub const INFO: LockInfo = LockInfo {
-    name: "pv-qspinlock",
-    brief: "qspinlock whose waiters spin, then sleep; newcomers may pass a sleeping queue.",
-    source: "Long; Linux 4.2 (kernel/locking/qspinlock_paravirt.h)",
-    fair: false,
-    local_spin: true,
-    lhp_safe: true,
-    lwp_safe: true,
-    abortable: false,
-    blocks: true,
-    max_cpus: qspinlock::INFO.max_cpus,
-    size: 4,
-};
-
-/// The lock. See the [module](self).
+/// The lock as it is in `V`, a version of Linux: today's if not said. See the [module](self).
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct PvQspinlock<P: Platform> {
+pub struct PvQspinlock<P: Platform, V: Version = Linux415> {
     lock: Qspinlock<P>,
+    version: PhantomData<V>,
 }
+
+/// The lock of Linux 4.2, which nobody steals.
+pub type PvQspinlock42<P> = PvQspinlock<P, Linux42>;
+/// The lock of Linux 4.5: a newcomer tries once to steal it.
+pub type PvQspinlock45<P> = PvQspinlock<P, Linux45>;
 
 /// What all locks of a system share.
 #[derive(Debug)]
@@ -175,7 +177,7 @@ impl<P: Platform> Sleep<P> {
     }
 }
 
-impl<P: Platform> PvQspinlock<P> {
+impl<P: Platform, V: Version> PvQspinlock<P, V> {
     /// The key of this lock in the table. Only ever compared.
     fn key(&self) -> usize {
         ptr::from_ref(self).addr()
@@ -207,11 +209,18 @@ impl<P: Platform> PvQspinlock<P> {
         }
     }
 
-    /// Takes the lock past the queue, while that has no first one that spins.
+    /// Takes the lock past the queue, while that has no first one that spins; in 4.2, if there is none.
     fn steal(&self, sleep: &Sleep<P>) -> bool {
         let word = &self.lock.word;
-        let is_free = |word: u32| word & (LOCKED_BYTE | PENDING) == 0;
-        let must_queue = |word: u32| word & TAIL == 0 || word & PENDING != 0;
+        let others = match V::STEALING {
+            _ if P::seeded(Bug::V8PvQspinlockStealsFromTheFirst) => LOCKED_BYTE,
+            Stealing::Never => !0,
+            Stealing::Once | Stealing::WhileTheFirstSleeps => LOCKED_BYTE | PENDING,
+        };
+        let is_free = |word: u32| word & others == 0;
+        let must_queue = |word: u32| {
+            V::STEALING != Stealing::WhileTheFirstSleeps || word & TAIL == 0 || word & PENDING != 0
+        };
         let mut left = sleep.spin_budget;
         while let Ok(found) =
             word.spin_until_within(|word| is_free(word) || must_queue(word), &mut left)
@@ -233,7 +242,7 @@ impl<P: Platform> PvQspinlock<P> {
     fn wait_for_head(sleep: &Sleep<P>, node: &Node<P>, before: &Node<P>) {
         let mut left = sleep.spin_budget;
         loop {
-            let round = left.min(PREDECESSOR_CHECK);
+            let round = if V::ADAPTIVE { left.min(PREDECESSOR_CHECK) } else { left };
             // Acquires: what others did before us is what the first of the queue continues.
             let granted = |granted| granted == GRANTED;
             if node.granted.spin_until(granted, Budget::Iterations(round)).is_ok() {
@@ -264,17 +273,27 @@ impl<P: Platform> PvQspinlock<P> {
     fn acquire_as_head(&self, sleep: &Sleep<P>, id: u32, node: &Node<P>) {
         let word = &self.lock.word;
         let mut hashed = node.state.load(Relaxed) == HASHED;
+        let has_thieves = V::STEALING != Stealing::Never;
         loop {
             node.state.store(RUNNING, Relaxed);
-            // From here on nobody else can take it.
-            word.fetch_or(PENDING, Relaxed);
+            if has_thieves {
+                // From here on nobody else can take it.
+                word.fetch_or(PENDING, Relaxed);
+            }
             // Acquires: pairs with the release in `unlock`.
             let is_released = |word: u32| word & LOCKED_BYTE == 0;
             if word.spin_until(is_released, Budget::Iterations(sleep.spin_budget)).is_ok() {
-                self.lock.pending_to_locked();
+                if has_thieves {
+                    self.lock.pending_to_locked();
+                } else {
+                    // There is a tail, so it is ours. Relaxed: acquired above.
+                    word.fetch_or(LOCKED, Relaxed);
+                }
                 return;
             }
-            word.fetch_and(!PENDING, Relaxed);
+            if has_thieves {
+                word.fetch_and(!PENDING, Relaxed);
+            }
             if !hashed {
                 if self.announce(sleep, id) {
                     return;
@@ -310,16 +329,23 @@ impl<P: Platform> PvQspinlock<P> {
         true
     }
 
-    /// As the holder, makes `next` the first of the queue, and announces it if it sleeps.
+    /// As the holder, makes `next` the first of the queue, and announces it if it sleeps; in 4.2, wakes
+    /// it.
     fn promote(&self, sleep: &Sleep<P>, next: u32, node: &Node<P>) {
         let late = P::seeded(Bug::V3PvQspinlockLooksBeforePromoting);
-        let hash = || node.state.compare_exchange(HALTED, HASHED, Relaxed, Relaxed).is_ok();
-        let halted = late && hash();
+        let new = if V::WAKES_NEXT { RUNNING } else { HASHED };
+        let slept = || node.state.compare_exchange(HALTED, new, Relaxed, Relaxed).is_ok();
+        let halted = late && slept();
         // Release: our acquisition comes before what the first of the queue does with the word.
         node.granted.store(GRANTED, Release);
         // See "No wake-up is lost", the first pair. The exchange below orders nothing if it fails.
         P::fence(SeqCst);
-        if if late { halted } else { hash() } {
+        if !if late { halted } else { slept() } {
+            return;
+        }
+        if V::WAKES_NEXT {
+            P::kick(ContextNodes::<P, Node<P>>::cpu_of(next));
+        } else {
             // Relaxed: nobody looks for the entry but our own `unlock`.
             self.lock.word.fetch_or(SLOW, Relaxed);
             sleep.table.insert(self.key(), next);
@@ -353,13 +379,13 @@ impl<P: Platform> PvQspinlock<P> {
     }
 }
 
-impl<P: Platform> RawLock<P> for PvQspinlock<P> {
-    const INFO: LockInfo = INFO;
+impl<P: Platform, V: Version> RawLock<P> for PvQspinlock<P, V> {
+    const INFO: LockInfo = V::INFO;
     type Shared = Shared<P>;
     type Token = ();
 
     fn shared(cpus: usize, tuning: Tuning) -> Result<Shared<P>, CapacityError> {
-        INFO.check_capacity(cpus)?;
+        V::INFO.check_capacity(cpus)?;
         if tuning.nopvspin {
             return Ok(Shared { queue: Qspinlock::<P>::shared(cpus, tuning)?, sleep: None });
         }
@@ -367,7 +393,7 @@ impl<P: Platform> RawLock<P> for PvQspinlock<P> {
     }
 
     fn new() -> Self {
-        Self { lock: Qspinlock::new() }
+        Self { lock: Qspinlock::new(), version: PhantomData }
     }
 
     #[inline(always)]
