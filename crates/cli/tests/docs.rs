@@ -13,6 +13,8 @@ const NOT_RUN: &[(&str, &str)] = &[
         "overspin reproduce",
         "minutes in a debug build; every release runs them, and crates/lab tests the parts",
     ),
+    ("overspin run examples/pause-loop-exits-by-year.toml", "half a minute in a debug build"),
+    ("overspin run examples/lock-map-machines.toml", "minutes in a debug build"),
     ("overspin check", "a minute in a debug build; tests/check.rs runs it within bounds"),
     ("overspin bench sim", "a minute of measuring; tests/docs.rs checks its options only"),
     ("overspin bench sched", "half a minute of measuring; tests/docs.rs checks its options only"),
@@ -32,6 +34,8 @@ const NOT_RUN: &[(&str, &str)] = &[
 /// and what is added.
 const SHORTER: &[(&str, &[&str], &str)] = &[
     ("overspin run examples/lock-map.toml", &[], "--set limit=100us"),
+    ("overspin run examples/io-beside-hog.toml", &[], "--set limit=1s"),
+    ("overspin measure noise", &["--duration"], "--duration 200ms"),
     (
         "overspin bench locks",
         &["--threads", "--section", "--outside", "--time", "--runs"],
@@ -57,7 +61,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The commands in a document's blocks of `console` and `sh`. In a block with prompts, what has none is output.
+/// The commands in a document's blocks of `console` and `sh`; those of `bash` are scripts over several lines. In a block with prompts, what has none is output.
 fn commands(text: &str) -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
     let (mut inside, mut prompts, mut continued) = (false, false, false);
@@ -198,6 +202,13 @@ fn compare_native_and_lock_map() {
     }
 }
 
+#[test]
+fn measure_and_machines() {
+    for name in ["docs/measure.md", "docs/machines.md", "docs/io-beside-a-hog.md"] {
+        document(name, |_, _| {});
+    }
+}
+
 /// Every command of every document is either run by a test above or not run for a reason; and all of this
 /// program, whatever they are, have options that exist.
 #[test]
@@ -209,6 +220,9 @@ fn every_command_is_known_and_parses() {
         "docs/compare.md",
         "docs/native.md",
         "docs/lock-map.md",
+        "docs/measure.md",
+        "docs/machines.md",
+        "docs/io-beside-a-hog.md",
     ];
     let mut documents = vec![root().join("README.md")];
     documents.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));

@@ -328,6 +328,7 @@ to = ["2/2", "2/1"]
         let alone = measure(&with_seeds, Some(4), None);
         assert_eq!((alone.cells.len(), alone.over_seeds.len()), (4, 0));
         let text = crate::report::text(&crate::report::map(&named));
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("mean over seeds 3, 5, 4") && text.contains('±'), "{text}");
         assert!(!crate::report::text(&crate::report::map(&alone)).contains('±'));
     }

@@ -416,7 +416,7 @@ mod tests {
         let mut busy = sample();
         busy.cpus[0].noted.thread = histogram(&[3_000_000; 200]);
         busy.cpus[0].noted.taken = histogram(&[3_000_000; 100]);
-        let shown = text(&noise(&busy));
+        let shown = text(&noise(&busy)).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             shown.contains("had 30 % of the CPUs: that is load") && !shown.contains("are few"),
             "{shown}"
