@@ -48,6 +48,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         horizon: Cell::new(0),
         turn: Cell::new(0),
         postponed: RefCell::default(),
+        any_postponed: Cell::new(false),
         current: Cell::new(0),
         yielder: Cell::new(std::ptr::null()),
         memory: Memory::new(host, lines),

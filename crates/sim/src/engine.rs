@@ -37,7 +37,9 @@ impl World {
         self.push(WATCHDOG, Event::Watchdog);
         self.start_governor();
         loop {
-            self.push_postponed();
+            if self.any_postponed.get() {
+                self.push_postponed();
+            }
             let (at, event) = {
                 let mut events = self.events.borrow_mut();
                 if events.new_day() && self.foresight.is_some() {
@@ -45,8 +47,8 @@ impl World {
                 }
                 let Some((at, turn, event)) = events.pop() else { return Stop::Deadlock };
                 self.turn.set(turn);
-                let nothing_postponed = self.postponed.borrow().is_empty();
-                self.horizon.set(if nothing_postponed { events.next_time() } else { at });
+                let postponed = self.any_postponed.get();
+                self.horizon.set(if postponed { at } else { events.next_time() });
                 (at, event)
             };
             debug_assert!(at >= self.now.get(), "time runs forward");

@@ -69,23 +69,18 @@ impl World {
     fn postpone(&self, at: Picos, event: Event) {
         let turn = self.events.borrow_mut().turn(event);
         self.postponed.borrow_mut().push(Postponed { at, turn, event });
+        self.any_postponed.set(true);
     }
 
     /// Puts what was postponed into the queue if nothing more is due now, but for what was taken
     /// back meanwhile.
-    #[inline]
-    pub(crate) fn push_postponed(&self) {
-        if !self.postponed.borrow().is_empty() {
-            self.push_all_postponed();
-        }
-    }
-
     #[inline(never)]
-    fn push_all_postponed(&self) {
+    pub(crate) fn push_postponed(&self) {
         let mut events = self.events.borrow_mut();
         if events.next_time() <= self.now.get() {
             return;
         }
+        self.any_postponed.set(false);
         for Postponed { at, turn, event } in self.postponed.borrow_mut().drain(..) {
             let Event::Operation { vcpu, epoch } = event else { unreachable!("no other kinds") };
             if self.vcpus[vcpu as usize].epoch.get() == epoch {

@@ -48,21 +48,14 @@ struct Line {
     list: Cell<u32>,
 }
 
-/// The vCPUs that spin on one line, in order of arrival.
-#[derive(Debug, Default)]
-pub(crate) struct Watchers {
-    pub vcpus: Vec<u32>,
-    /// What each of them waits for. By itself, since a write looks at all of these and at few vCPUs.
-    pub watches: Vec<Watch>,
-}
-
 /// The arena and the state of its lines.
 pub(crate) struct Memory {
     base: usize,
     layout: Layout,
     used: Cell<usize>,
     lines: Vec<Line>,
-    lists: RefCell<Vec<Watchers>>,
+    /// What vCPUs spin on, by line, in order of arrival.
+    lists: RefCell<Vec<Vec<Watch>>>,
     /// One bit per line and pCPU; `words` words a line.
     sharers: Vec<Cell<u64>>,
     words: usize,
@@ -269,12 +262,12 @@ impl Memory {
     }
 
     /// The line's list of spinners.
-    pub(crate) fn watchers(&self, line: usize) -> RefMut<'_, Watchers> {
+    pub(crate) fn watchers(&self, line: usize) -> RefMut<'_, Vec<Watch>> {
         RefMut::map(self.lists.borrow_mut(), |lists| {
             let list = &self.lines[line].list;
             if list.get() == NONE {
                 list.set(lists.len() as u32);
-                lists.push(Watchers::default());
+                lists.push(Vec::new());
             }
             &mut lists[list.get() as usize]
         })

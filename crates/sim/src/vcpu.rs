@@ -105,7 +105,6 @@ pub(crate) struct Vcpu {
     /// Line that it spins on, in whose list it is; `NONE` if it is in none.
     pub line: Cell<u32>,
     pub watch: Cell<Option<Watch>>,
-    pub spinning: Cell<Picos>,
     pub dispatches: Cell<u64>,
     /// When it halted or blocked last.
     pub blocked_since: Cell<Picos>,
@@ -114,6 +113,7 @@ pub(crate) struct Vcpu {
 
     /// When it looks again at the line, and that event's turn, unless it is armed: see `look_again`.
     pub look: Cell<(Picos, u64)>,
+    pub spinning: Cell<Picos>,
     pub pauses: Pauses,
     pub notified: Notified,
     /// While it polls, what for; and the time in all.

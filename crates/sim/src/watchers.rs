@@ -6,7 +6,7 @@
 //! line has changes that matter, not as many as the processor would have done iterations.
 
 use crate::events::Event;
-use crate::memory::{Access, NONE, Watchers};
+use crate::memory::{Access, NONE};
 use crate::vcpu::{Reason, Vcpu};
 use crate::world::{Suspend, World};
 use overspin_scenario::{Picos, TraceEvent};
@@ -43,8 +43,8 @@ impl World {
         let watchers = &*self.memory.watchers(line);
         // Those that run of the first `counted` in the list.
         let (mut position, mut counted) = (0, 0);
-        for (at, v) in watchers.held() {
-            let v = &self.vcpus[v as usize];
+        for at in held(watchers) {
+            let v = &self.vcpus[watchers[at].vcpu as usize];
             if !v.running.get() || v.hit_armed.replace(true) {
                 continue;
             }
@@ -55,7 +55,7 @@ impl World {
                 self.arm_look(v);
                 continue;
             }
-            position += self.running(&watchers.vcpus[counted..at]);
+            position += self.running(&watchers[counted..at]);
             counted = at;
             let sees = self.memory.served(line, v.pcpu.get(), position, self.now.get());
             self.push(sees, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
@@ -92,9 +92,9 @@ impl World {
         self.horizon.set(self.horizon.get().min(at));
     }
 
-    /// How many of these vCPUs are on a pCPU.
-    fn running(&self, vcpus: &[u32]) -> u64 {
-        vcpus.iter().filter(|v| self.vcpus[**v as usize].running.get()).count() as u64
+    /// How many of these spin on a pCPU.
+    fn running(&self, watchers: &[Watch]) -> u64 {
+        watchers.iter().filter(|w| self.vcpus[w.vcpu as usize].running.get()).count() as u64
     }
 
     /// Whether what `v` spins on satisfies its condition now.
@@ -161,12 +161,11 @@ impl World {
     }
 
     fn watch(&self, v: &Vcpu, watch: Watch, line: Option<usize>) {
+        let watch = Watch { vcpu: v.id, ..watch };
         v.watch.set(Some(watch));
         let Some(line) = line else { return };
         v.line.set(line as u32);
-        let mut watchers = self.memory.watchers(line);
-        watchers.vcpus.push(v.id);
-        watchers.watches.push(watch);
+        self.memory.watchers(line).push(watch);
         self.count_spinner(v);
     }
 
@@ -181,9 +180,8 @@ impl World {
         self.discount_spinner(v);
         v.line.set(NONE);
         let mut watchers = self.memory.watchers(line as usize);
-        let at = watchers.vcpus.iter().position(|other| *other == v.id).expect("it is in the list");
-        watchers.vcpus.remove(at);
-        watchers.watches.remove(at);
+        let at = watchers.iter().position(|w| w.vcpu == v.id).expect("it is in the list");
+        watchers.remove(at);
     }
 
     /// `v` spins on a line from now on, or goes on with that.
@@ -213,8 +211,10 @@ pub(crate) struct Watch {
     cell: *const (),
     /// The condition itself if it [`fits`], else a pointer to it.
     until: MaybeUninit<*const ()>,
-    /// [`first_held`] for its types. What it returns for an empty list does not matter.
+    /// [`first_held`] for its types.
     first_held: unsafe fn(&[Watch]) -> usize,
+    /// Which vCPU, once it watches.
+    vcpu: u32,
 }
 
 /// Whether a condition is kept in its watch.
@@ -257,7 +257,8 @@ impl Watch {
             // SAFETY: it has room for it, as `fits` says.
             unsafe { kept.as_mut_ptr().cast::<F>().write(*until) };
         }
-        Self { cell: from_ref(cell).cast(), until: kept, first_held: first_held::<T, F> }
+        let first_held = first_held::<T, F>;
+        Self { cell: from_ref(cell).cast(), until: kept, first_held, vcpu: NONE }
     }
 
     fn holds(&self) -> bool {
@@ -267,23 +268,19 @@ impl Watch {
     }
 }
 
-impl Watchers {
-    /// Those whose condition holds, in order of arrival, with their places in the list.
-    fn held(&self) -> impl Iterator<Item = (usize, u32)> {
-        let mut next = 0;
-        iter::from_fn(move || {
-            while next < self.watches.len() {
-                let rest = &self.watches[next..];
-                let first_held = rest[0].first_held;
-                // SAFETY: as in `Watch::holds`.
-                next += unsafe { first_held(rest) };
-                // Otherwise another `first_held` goes on from there.
-                if self.watches.get(next).is_some_and(|w| fn_addr_eq(w.first_held, first_held)) {
-                    next += 1;
-                    return Some((next - 1, self.vcpus[next - 1]));
-                }
+/// Places of those whose condition holds, in order.
+fn held(watches: &[Watch]) -> impl Iterator<Item = usize> {
+    let mut next = 0;
+    iter::from_fn(move || {
+        while let rest @ [Watch { first_held, .. }, ..] = &watches[next..] {
+            // SAFETY: as in `Watch::holds`.
+            next += unsafe { first_held(rest) };
+            // Otherwise another `first_held` goes on from there.
+            if watches.get(next).is_some_and(|w| fn_addr_eq(w.first_held, *first_held)) {
+                next += 1;
+                return Some(next - 1);
             }
-            None
-        })
-    }
+        }
+        None
+    })
 }

@@ -40,6 +40,7 @@ pub(crate) struct World {
     pub turn: Cell<u64>,
     /// See [`World::push_operation`].
     pub postponed: RefCell<Vec<Postponed>>,
+    pub any_postponed: Cell<bool>,
     /// The vCPU whose code runs.
     pub current: Cell<u32>,
     pub yielder: Cell<*const TaskYielder>,
