@@ -190,6 +190,11 @@ fn every_record_has_the_versions_and_those_of_many_runs_where_they_were_made() {
     }
 }
 
+fn record_hash(json: &str) -> String {
+    let record: serde_json::Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    record["outcome"]["trace_hash"].as_str().unwrap().to_owned()
+}
+
 #[test]
 fn a_record_and_its_scenario_are_explained_alike() {
     let dir = tempfile::tempdir().unwrap();
@@ -209,6 +214,15 @@ fn a_record_and_its_scenario_are_explained_alike() {
     for words in ["own preemption", "1. guest/v", "10. guest/v", "in the trace: ts "] {
         assert!(of_record.contains(words), "{words}: {of_record}");
     }
+    // A record of before had the hash as a number, and said nothing of the wait with its stalls.
+    let hash = record_hash(&json);
+    let text = fs::read_to_string(&json).unwrap();
+    let number = u64::from_str_radix(&hash, 16).unwrap().to_string();
+    let text =
+        text.replace("overspin-run/2", "overspin-run/1").replace(&format!("\"{hash}\""), &number);
+    let old: String = text.split_inclusive('\n').filter(|l| !l.contains("\"waiting\"")).collect();
+    fs::write(at("old.json"), old).unwrap();
+    assert!(explain(&at("old.json")).contains("Domain guest (ticket)"));
     // All but where the trace is.
     let story = |text: &str| text.split("Times in the trace").next().unwrap().to_owned();
     assert_eq!(story(&of_record), story(&of_scenario));
