@@ -7,7 +7,8 @@ use overspin_sim::Options;
 fn answers(sets: &[&str]) -> f64 {
     let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
     let text = include_str!("../../../examples/io-beside-hog.toml");
-    let scenario = scenario_file::parse("io-beside-hog.toml", "io-beside-hog", text, &sets).unwrap();
+    let scenario =
+        scenario_file::parse("io-beside-hog.toml", "io-beside-hog", text, &sets).unwrap();
     let outcome = overspin_sim::run(&scenario, 1, Options::default()).unwrap();
     outcome.domains[0].tasks[0].items as f64 / 10.0
 }
