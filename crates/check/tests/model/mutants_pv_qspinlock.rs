@@ -134,10 +134,8 @@ fn woken_spuriously<V: Version>() {
     model.passes();
     let release_first = Mutation::Seeded(Bug::V4PvQspinlockReleaseBeforeRemoval);
     model.fails_with(release_first, TWO_ENTRIES);
-    if !V::WAKES_NEXT {
-        let hashed_first = Mutation::Seeded(Bug::V7PvQspinlockHashedSeenBeforeGrant);
-        model.fails_with(hashed_first, TWO_ENTRIES);
-    }
+    let hashed_first = Mutation::Seeded(Bug::V7PvQspinlockHashedSeenBeforeGrant);
+    model.fails_with(hashed_first, TWO_ENTRIES);
 }
 
 #[test]
@@ -148,11 +146,6 @@ fn v4_v7_pv_qspinlock_spurious_wake() {
 #[test]
 fn v4_v7_pv_qspinlock_4_5_spurious_wake() {
     woken_spuriously::<Linux45>();
-}
-
-#[test]
-fn v4_pv_qspinlock_4_2_spurious_wake() {
-    woken_spuriously::<Linux42>();
 }
 
 #[test]
