@@ -81,7 +81,7 @@ impl<A: AtomicCell> AtomicCell for Yielding<A> {
             return result;
         }
         loop {
-            match self.0.spin_until(&until, Budget::Iterations(SPINS_PER_YIELD)) {
+            match self.0.spin_until(until, Budget::Iterations(SPINS_PER_YIELD)) {
                 Ok(value) => return Ok(value),
                 Err(_) => {
                     here(|system, cpu| system.cpus[cpu].waiting.store(true, Ordering::Relaxed));

@@ -30,8 +30,19 @@ fn the_three_files_tell_of_the_same_gaps() {
     let toml = std::fs::read_to_string(toml).unwrap();
     assert_eq!(record["toml"], toml.as_str());
     assert!(toml.contains("\nplacement = \"") && toml.lines().next().unwrap().starts_with('#'));
+    // What was written is a table of a scenario as it stands.
+    let scenario = dir.path().join("host.toml");
+    let guest = "\n[host]\ncores = 1\n[[domain]]\nname = \"guest\"\nvcpus = 1\nlock = \"ticket\"\nworkload = { kind = \"burn-wait\", burn = \"1ms\", wait = 0 }\n";
+    std::fs::write(&scenario, toml + guest).unwrap();
+    let run = Command::new(env!("CARGO_BIN_EXE_overspin"))
+        .args(["run", "--set", "limit=10ms"])
+        .arg(scenario)
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let raw = std::fs::read_to_string(raw).unwrap();
     for cpu in cpus {
+        let name = cpu["cpu"].to_string();
         let number = |v: &Value| v.as_u64().unwrap();
         // A block of quanta may be late by as long as somebody else has the CPU, but none is missing.
         assert!(number(&cpu["watched_ns"]) > 0 && number(&cpu["quanta"]) > 0, "{cpu}");
@@ -39,7 +50,7 @@ fn the_three_files_tell_of_the_same_gaps() {
             let counted: u64 = raw
                 .lines()
                 .map(|l| l.split(',').collect::<Vec<_>>())
-                .filter(|l| l[0] == cpu["cpu"].to_string() && l[1] == kind)
+                .filter(|l| l[0] == name && l[1] == kind)
                 .map(|l| l[4].parse::<u64>().unwrap())
                 .sum();
             assert_eq!(counted, number(&cpu[kind]["count"]), "{kind}");

@@ -93,10 +93,7 @@ fn runs_of_different_machines_do_not_stand_side_by_side_without_a_word() {
     only("B baseline credit2", &["--seed", "3"]);
     let of_alone = |out: &str| out.lines().any(|l| l.contains("of alone"));
     let out = only("A 2 + B 2 credit2", &["--seed", "3"]);
-    assert!(
-        !out.contains("WARNING") && of_alone(&out.split("== RUN A 2").nth(1).unwrap()),
-        "{out}"
-    );
+    assert!(!out.contains("WARNING") && of_alone(out.split("== RUN A 2").nth(1).unwrap()), "{out}");
     let out = only("A 2 + B 2 credit2", &["--machine", "m.toml"]);
     assert!(
         out.starts_with("WARNING: the runs of this file are of different machines, seeds."),
@@ -105,7 +102,7 @@ fn runs_of_different_machines_do_not_stand_side_by_side_without_a_word() {
     assert!(
         out.contains("  m.toml (2 cores of 1 threads") && out.contains("    A 2 + B 2 credit2\n")
     );
-    assert!(!of_alone(&out.split("== RUN A 2").nth(1).unwrap()), "alone on another machine: {out}");
+    assert!(!of_alone(out.split("== RUN A 2").nth(1).unwrap()), "alone on another machine: {out}");
     let saved: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(dir.join(file)).unwrap()).unwrap();
     let origin = &saved["Runs"][2]["Overspin"];

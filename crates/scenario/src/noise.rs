@@ -39,12 +39,13 @@ pub enum NoisePlacement {
 }
 
 impl Default for Noise {
-    /// As `overspin measure noise` found it on a quiet machine; `docs/measure.md` has the histogram.
+    /// As `overspin measure noise` found it in three runs on a quiet machine (`docs/measure.md`); their
+    /// histograms are in `data/`.
     fn default() -> Self {
         Self {
             placement: NoisePlacement::PerCpu,
-            every: 100 * MS,
-            length: 50 * US,
+            every: 59 * MS,
+            length: 350 * US,
             vcpus: 0,
             cpus: Vec::new(),
             weight: 256,
@@ -119,7 +120,7 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Pool;
+    use crate::{NS, Pool};
 
     fn host() -> Host {
         let pool = |name: &str, cpus: Vec<u32>| Pool {
@@ -161,5 +162,38 @@ mod tests {
         assert_eq!(affinities(noise.clone()), [(0, vec![vec![1, 3]; 2]), (1, vec![vec![2]; 1])]);
         let three = Noise { vcpus: 3, cpus: vec![5], ..noise };
         assert_eq!(affinities(three), [(2, vec![vec![5]; 3])]);
+    }
+
+    /// The default is the mean of the committed histograms, to two digits, and not a figure of anybody's.
+    #[test]
+    fn the_default_is_what_was_measured() {
+        let runs = [
+            include_str!("../data/noise-1.csv"),
+            include_str!("../data/noise-2.csv"),
+            include_str!("../data/noise-3.csv"),
+        ];
+        let (mut gaps, mut inside_ns, mut watched_ns) = (0, 0, 0);
+        for run in runs {
+            let mut cpu = "";
+            for line in run.lines().skip(1) {
+                let field: Vec<&str> = line.split(',').collect();
+                let number = |i: usize| field[i].parse::<u64>().unwrap();
+                if field[1] == "thread" {
+                    gaps += number(4);
+                    inside_ns += number(5);
+                }
+                if cpu != field[0] {
+                    cpu = field[0];
+                    watched_ns += number(6);
+                }
+            }
+        }
+        let Noise { every, length, .. } = Noise::default();
+        let mean = |total_ns: u64, step: Picos| {
+            (total_ns as f64 * NS as f64 / gaps as f64 / step as f64).round() as Picos * step
+        };
+        assert_eq!(gaps, 11_988);
+        assert_eq!(every, mean(watched_ns - inside_ns, MS));
+        assert_eq!(length, mean(inside_ns, 10 * US));
     }
 }

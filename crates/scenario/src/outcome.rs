@@ -54,7 +54,6 @@ pub mod hash_text {
     ///
     /// # Errors
     /// Those of the serializer.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
     pub fn serialize<S: Serializer>(hash: &u64, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(&format_args!("{hash:016x}"))
     }

@@ -69,8 +69,6 @@ pub struct OverSeeds {
     pub schema: &'static str,
     /// Program version.
     pub version: &'static str,
-    /// Version of the simulator's model.
-    pub model_version: u32,
     /// `--set` arguments.
     pub set: Vec<String>,
     /// What was run.
@@ -115,7 +113,6 @@ pub fn run(
     Ok(OverSeeds {
         schema: SEEDS_SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
-        model_version: overspin_sim::MODEL_VERSION,
         set: set.to_vec(),
         scenario: scenario.clone(),
         runs: runs.into_iter().map(|(run, _)| run).collect(),

@@ -278,11 +278,11 @@ pub(crate) const NOISE: Section = Section {
             "`per-cpu`: a thread on each pCPU, which stays there. `anywhere`: the vCPUs of a control \
              domain, which may run on any pCPU of their pool. `none`: no noise.",
         ),
-        key("every", time(US, LONGEST / 45), Is("100ms"), "Mean sleep of a thread (exponential)."),
+        key("every", time(US, LONGEST / 45), Is("59ms"), "Mean sleep of a thread (exponential)."),
         key(
             "length",
             time(NS, LONGEST / 45),
-            Is("50us"),
+            Is("350us"),
             "Mean CPU time of a thread each time that it wakes (exponential).",
         ),
         key(
