@@ -28,16 +28,24 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
     Ok(Verdict::Fine)
 }
 
-/// Runs a scenario, with its own seed, and explains it.
+/// Runs a scenario, with its own seed or the first of several, and explains it.
 fn scenario(args: &ExplainArgs, text: &str, global: &Global) -> Result<Vec<Block>, Failure> {
     let name = args.result.display().to_string();
     let loaded = scenario_file::load_text(&args.result, text, &[]).map_err(Failure::Scenario)?;
-    let Loaded::One(scenario) = loaded else {
-        return Err(Failure::usage(
-            format!("{name}: this is a map of many runs"),
-            "run the one that you want to know about with `overspin run --set ... --json FILE`, \
-             and explain the record",
-        ));
+    let scenario = match loaded {
+        Loaded::One(scenario) => scenario,
+        // One run is explained, that of the first seed; the report says which it is.
+        Loaded::Seeds(mut scenario, seeds) => {
+            scenario.seed = seeds.first().copied().unwrap_or(scenario.seed);
+            scenario
+        }
+        Loaded::Map(_) => {
+            return Err(Failure::usage(
+                format!("{name}: this is a map of many runs"),
+                "run the one that you want to know about with `overspin run --set ... --json FILE`, \
+                 and explain the record",
+            ));
+        }
     };
     let mut meter = Meter::new(global, scenario.limit);
     let result = Until::default().simulate(&scenario, scenario.seed, None, &mut |at| meter.at(at));

@@ -132,3 +132,14 @@ fn mistakes() {
     }
     assert!(!dir.path().join("t.pftrace").exists());
 }
+
+#[test]
+fn a_file_that_varies_only_the_seed_is_explained_with_the_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.toml");
+    std::fs::write(&path, format!("{SCENARIO}{VARY}")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_overspin")).arg("explain").arg(path).output();
+    let output = output.unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.to_lowercase().contains("seed 5"), "{text}");
+}

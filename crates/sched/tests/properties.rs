@@ -501,13 +501,13 @@ fn time_may_jump_and_stand_still() {
     }
 }
 
-/// No work in all vCPUs: 10,000 of them on 1,000 pCPUs do hundreds of thousands of calls at once.
+/// 10,000 vCPUs on 1,000 pCPUs. What a call costs there is `overspin bench sched`'s to say.
 #[test]
-fn a_large_machine_is_fast() {
-    schedulers().iter().for_each(|s| is_fast_on_a_large_machine(s.name));
+fn a_large_machine_is_served() {
+    schedulers().iter().for_each(|s| serves_a_large_machine(s.name));
 }
 
-fn is_fast_on_a_large_machine(name: &str) {
+fn serves_a_large_machine(name: &str) {
     let topology = Topology { sockets: 25, cores_per_socket: 20, threads_per_core: 2 };
     let mut d = Driver::new(name, &Params::default(), topology);
     for _ in 0..1_000 {
@@ -517,7 +517,6 @@ fn is_fast_on_a_large_machine(name: &str) {
     d.run_to(5 * MS);
     let busy = (0..1_000).filter(|p| d.h.current(PcpuId(*p)).is_some()).count();
     assert!(busy > 900, "{busy} pCPUs are busy");
-    let before = std::time::Instant::now();
     let mut calls = 0;
     for round in 0..20_000usize {
         let running = d.h.current(PcpuId(round as u32 * 7 % 1_000));
@@ -537,9 +536,6 @@ fn is_fast_on_a_large_machine(name: &str) {
         });
         calls += 6;
     }
-    let each = before.elapsed().as_nanos() / calls.max(1);
-    println!("{name}: {each} ns a call");
     assert!(calls > 10_000, "{calls} calls");
-    // A fraction of that where it was written; the bound only catches work in all vCPUs.
-    assert!(each < 20_000, "{name}: {each} ns a call");
+    d.h.is_valid().unwrap();
 }

@@ -59,6 +59,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         progress: Cell::new(0),
         scenario: scenario.clone(),
         own_domains,
+        all_up: Cell::new(0),
         hypervisor: RefCell::new(admin::hypervisor(scenario)?),
         params: RefCell::new(admin::initial_params(scenario)),
         changes: RefCell::default(),
@@ -101,6 +102,9 @@ pub(crate) fn start(world: &World, kinds: &LockKinds) -> Result<(), SimError> {
     for (v, at) in world.vcpus.iter().zip(boot_times(world, guests)) {
         if v.index == 0 {
             world.guest(v.guest).started.set(at);
+        }
+        if !v.is_noise {
+            world.all_up.set(world.all_up.get().max(at));
         }
         world.push(at, events::Event::Boot { vcpu: v.id });
     }

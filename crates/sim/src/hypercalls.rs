@@ -104,8 +104,14 @@ impl World {
         let v = self.cpu();
         v.yielded.set((self.now.get(), Why::Yield));
         self.give_way(v);
-        // The scheduling pass is due now: let it come before the next instruction.
-        self.burn(0);
+        self.let_the_pass_come();
+        self.take_interrupts();
+    }
+
+    /// The scheduling pass of the current vCPU's pCPU is due now: it comes before the next instruction.
+    /// A pass comes after all operations of its instant, and before this one, which ends later.
+    pub(crate) fn let_the_pass_come(&self) {
+        self.host_until(self.now.get() + 1);
     }
 
     /// `v`, which runs, yields.

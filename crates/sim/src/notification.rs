@@ -134,8 +134,8 @@ impl World {
         let v = self.cpu();
         if v.notified.windows.borrow_mut().give_up(self.now.get()) {
             self.raise_softirq(v.pcpu.get(), self.now.get());
-            // The pass is due now: let it come before the next instruction.
-            self.burn(0);
+            self.let_the_pass_come();
+            self.take_interrupts();
         }
     }
 

@@ -147,9 +147,7 @@ impl World {
             true
         };
         if gives_way {
-            // The scheduling pass is due now. It comes after all operations of this instant, and
-            // before this one, which ends later.
-            self.host_until(self.now.get() + 1);
+            self.let_the_pass_come();
         }
         // A guest that is entered anew is in no loop.
         me.pauses.last.set(0);

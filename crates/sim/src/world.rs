@@ -55,6 +55,8 @@ pub(crate) struct World {
     pub scenario: Scenario,
     /// Domains that make no noise.
     pub own_domains: usize,
+    /// When the last vCPU of these domains comes up.
+    pub all_up: Cell<Picos>,
     pub hypervisor: RefCell<Pools>,
     /// Weights and caps of the domains as they are now.
     pub params: RefCell<Vec<DomainParams>>,

@@ -87,6 +87,9 @@ pub trait Env {
     /// A random time less than `below` by which this task begins late what it does periodically, so that
     /// it is not in step with others; 0 where the world begins everything at once.
     fn offset(&self, below: Picos) -> Picos;
+    /// When the last domain that the host begins with came up.
+    /// A tool that starts a benchmark in several machines waits for that.
+    fn all_up(&self) -> Picos;
     /// A stream of random numbers for `purpose`, the same for the same seed.
     fn random(&self, purpose: u32) -> Random;
 }

@@ -21,7 +21,7 @@ pub(crate) fn start(w: &Ping) -> Vec<(String, Option<u32>, Program)> {
     let program: Program = Box::new(move |env| {
         let interval = w.interval();
         // The other machine's clock has nothing to do with this one's.
-        let mut due = env.random(0).below(interval.unwrap_or(w.round_trip).max(1));
+        let mut due = env.now() + env.random(0).below(interval.unwrap_or(w.round_trip).max(1));
         loop {
             env.sleep(due.saturating_sub(env.now()));
             env.compute(w.work, Mode::Kernel);

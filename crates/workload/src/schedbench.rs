@@ -24,11 +24,12 @@ pub(crate) fn start(w: &Schedbench, vcpus: u32) -> Vec<(String, Option<u32>, Pro
         .collect()
 }
 
-/// Workers are told to start one after another, by a tool that is in no hurry.
+/// Workers are told to start when all machines are up, one after another, by a tool that is in no hurry.
 const START_WITHIN: Picos = MS;
 
 fn serve(w: &Schedbench, env: &dyn Env) {
-    env.sleep(env.random(0).below(START_WITHIN));
+    let told = env.all_up() + env.random(0).below(START_WITHIN);
+    env.sleep(told.saturating_sub(env.now()));
     let start = env.now();
     // Few items: a scan is as fast as a heap, and equal times are served in order of the list.
     let mut due: Vec<Picos> = vec![start; w.items.len()];

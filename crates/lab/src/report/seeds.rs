@@ -70,7 +70,7 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
     let all = over.results.iter().filter(|m| m.what == WAITING).count();
     if all > shown.len() {
         blocks.push(Block::Text(format!(
-            "The {} locks of {all} that were waited for most; --json has the others.",
+            "Shown are the locks that were waited for most, {} of {all}; --json has the others.",
             shown.len()
         )));
     }
@@ -83,12 +83,12 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
     blocks
 }
 
-/// The locks that are waited for most, `domain/lock`.
+/// The locks that are waited for most, `domain/lock`; none that nobody waited for.
 fn locks_to_show(over: &OverSeeds) -> Vec<&str> {
     let mut locks: Vec<(&str, f64)> = over
         .results
         .iter()
-        .filter(|m| m.what == WAITING)
+        .filter(|m| m.what == WAITING && m.spread.summary.max > 0.0)
         .map(|m| (m.of.as_str(), m.spread.summary.mean))
         .collect();
     locks.sort_by(|a, b| b.1.total_cmp(&a.1));

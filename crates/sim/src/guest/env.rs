@@ -157,6 +157,10 @@ impl Env for TaskEnv<'_> {
         if self.world.scenario.host.stagger == 0 { 0 } else { self.random(OFFSET).below(below) }
     }
 
+    fn all_up(&self) -> Picos {
+        self.world.all_up.get()
+    }
+
     fn random(&self, purpose: u32) -> Random {
         let task = self.task.index.unwrap_or(u32::MAX);
         Random::new(self.guest.random_bits(self.world, task, purpose))
