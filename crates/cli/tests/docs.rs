@@ -33,7 +33,13 @@ const NOT_RUN: &[(&str, &str)] = &[
 /// Commands that are made shorter for a debug build, by how they begin: options whose values are left out,
 /// and what is added.
 const SHORTER: &[(&str, &[&str], &str)] = &[
+    ("overspin run examples/lock-map.toml --seeds", &["--seeds"], "--seeds 2 --set limit=100us"),
     ("overspin run examples/lock-map.toml", &[], "--set limit=100us"),
+    (
+        "overspin run examples/preemption-notification.toml",
+        &["--seeds"],
+        "--seeds 2 --set limit=10ms",
+    ),
     ("overspin run examples/io-beside-hog.toml", &[], "--set limit=1s"),
     ("overspin measure noise", &["--duration"], "--duration 200ms"),
     (
@@ -197,7 +203,12 @@ fn schedbench() {
 
 #[test]
 fn compare_native_and_lock_map() {
-    for name in ["docs/compare.md", "docs/native.md", "docs/lock-map.md"] {
+    for name in [
+        "docs/2005-preemption-notification-explained.md",
+        "docs/compare.md",
+        "docs/native.md",
+        "docs/lock-map.md",
+    ] {
         document(name, |_, _| {});
     }
 }
@@ -219,6 +230,7 @@ fn every_command_is_known_and_parses() {
         "docs/schedbench.md",
         "docs/compare.md",
         "docs/native.md",
+        "docs/2005-preemption-notification-explained.md",
         "docs/lock-map.md",
         "docs/measure.md",
         "docs/machines.md",

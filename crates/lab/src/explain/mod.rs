@@ -91,7 +91,16 @@ impl Names<'_> {
 /// Explains a run; `trace` is the name of its trace, if there is one.
 #[must_use]
 pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<Block> {
-    let mut blocks = vec![Block::Title(format!("{}: why it waits", scenario.name))];
+    let mut blocks = vec![
+        Block::Title(format!("{}: why it waits", scenario.name)),
+        Block::Text(format!(
+            "{} simulated seconds, seed {}, scheduler {}, {} pCPUs.",
+            seconds(outcome.elapsed),
+            outcome.seed,
+            scenario.host.scheduler,
+            scenario.host.pcpus()
+        )),
+    ];
     if let Ending::Deadlock { waits } = &outcome.ending {
         blocks.push(Block::Text(
             "The run ended in a deadlock: nothing could ever happen again.".into(),
@@ -231,7 +240,7 @@ pub fn reproduction(record: &ReproductionRecord) -> Vec<Block> {
     let mut blocks = vec![
         Block::Title(format!("{}: why it waits", record.experiment)),
         Block::Text(format!(
-            "{} Seconds are as simulated, of all runs of a kind together, for all locks of the guest; vCPU time \
+            "{}. Seconds are as simulated, of all runs of a kind together, for all locks of the guest; vCPU time \
              is what its vCPUs had of pCPUs, waits count also while a vCPU had none.",
             record.title
         )),
