@@ -1,7 +1,7 @@
 //! Unfair queued spinlock: waiters queue, and each of them tries to take the lock now and then, the rarer
 //! the further back it is.
 //!
-//! The word is that of [`qspinlock`], without its pending place:
+//! The word is that of `qspinlock`, without its pending place:
 //!
 //! | `tail` | `LOCKED` | State |
 //! |---|---|---|

@@ -19,7 +19,7 @@ const WIDE: f64 = 0.5;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Finding {
-    /// The seeds fall into two groups, see [`groups`].
+    /// The seeds fall into two groups.
     Bimodal {
         /// Seeds of the lower group and of the upper one.
         seeds: [Vec<u64>; 2],
