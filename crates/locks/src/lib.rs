@@ -174,7 +174,19 @@ impl Tuning {
 /// A mutual-exclusion lock. `Shared` is the state that all locks of the kind in one system share
 /// (per-CPU records); `Token` travels from `lock` to `unlock`.
 ///
-/// Interrupts: `lock`/`unlock` leave them alone. Use [`RawLock::lock_irqsave`] for a lock that an
+/// # Protocol
+/// A caller gives the token of each acquisition to [`RawLock::unlock`] once: of the same lock, with the same
+/// `Shared`, and on the CPU (or thread) that acquired, since queue nodes are its own. A token that is dropped
+/// leaves the lock held for ever. All callers of one lock use one `Shared`. A lock that is held or waited for
+/// does not move.
+///
+/// For callers that keep to this, a lock promises mutual exclusion: between the return of an acquisition and its
+/// release no other returns, and what the holder wrote is seen by the next. The trait is safe to
+/// implement, for a wrong lock harms no memory by itself. Code that rests on the promise for memory safety asks
+/// for an unsafe trait on top of it, as `NativeLock` of `overspin-native` is.
+///
+/// # Interrupts
+/// `lock` and `unlock` leave them alone. Use [`RawLock::lock_irqsave`] for a lock that an
 /// interrupt handler takes too.
 pub trait RawLock<P: Platform>: Sized + core::fmt::Debug {
     /// Properties.
@@ -192,13 +204,16 @@ pub trait RawLock<P: Platform>: Sized + core::fmt::Debug {
     /// An unlocked lock.
     fn new() -> Self;
     /// Acquires, waiting as long as it takes.
+    #[must_use = "the lock is held until `unlock` gets the token"]
     fn lock(&self, shared: &Self::Shared) -> Self::Token;
     /// Acquires if that is possible at once.
+    #[must_use = "if there is a token, the lock is held until `unlock` gets it"]
     fn try_lock(&self, shared: &Self::Shared) -> Option<Self::Token>;
-    /// Releases.
+    /// Releases. `token` is of an acquisition of this lock by this CPU, see [the protocol](RawLock#protocol).
     fn unlock(&self, shared: &Self::Shared, token: Self::Token);
     /// Acquires with interrupts off from then on; returns the state to give back on release.
     /// The default switches them off first, as every FIFO lock must.
+    #[must_use = "the lock is held until `unlock` gets the token, and interrupts are off"]
     #[inline(always)]
     fn lock_irqsave(&self, shared: &Self::Shared) -> (Self::Token, P::IrqState) {
         let state = P::irq_save();

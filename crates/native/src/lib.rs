@@ -2,7 +2,7 @@
 //!
 //! - [`Mutex`]: one for general use, and [`Mutexee`], from which it has learned;
 //! - [`locks`]: `Mutex<T>` for every lock of the registry, for example [`locks::Ticket`];
-//! - [`LockMutex`]: the same for a lock of your own ([`native_lock!`]);
+//! - [`LockMutex`]: the same for a lock of your own ([`native_lock!`], [`NativeLock`]);
 //! - [`Kind`]: a lock chosen by name at run time;
 //! - [`Threads`]: the platform: a thread is a CPU, a futex is its bed.
 //!
@@ -16,8 +16,9 @@
 //! with it the queue node that the thread may be waiting in.
 //!
 //! # Safety
-//! Unsafe code is system calls, and the promises of [`lock_api::RawMutex`], which the locks keep; they
-//! themselves have no unsafe code and are model-checked.
+//! Unsafe code is system calls, and the promises of [`lock_api::RawMutex`]. They rest on [`NativeLock`], an unsafe
+//! trait: whoever implements it for a lock vouches for mutual exclusion. The locks of the registry
+//! have no unsafe code themselves and are model-checked.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("overspin-native rests on Linux futexes");
@@ -38,7 +39,7 @@ mod threads;
 pub use id::{MAX_THREADS, forget_other_threads, thread_id, try_thread_id};
 pub use mutex::{Mutex, Mutexee, RawMutex, RawMutexee};
 pub use named::{Kind, NamedLock};
-pub use raw::{Guard, LockMutex, NativeLock, Raw, locks, new_system};
+pub use raw::{Guard, LockMutex, NativeLock, Raw, Records, locks, new_system};
 #[cfg(feature = "static-branch")]
 pub use static_branch::set_paravirtual;
 pub use threads::Threads;

@@ -42,7 +42,7 @@ macro_rules! raw_mutex {
 
             #[inline]
             fn lock(&self) -> GuardNoSend {
-                self.0.lock(&$shared);
+                let () = self.0.lock(&$shared);
                 GuardNoSend::new()
             }
 

@@ -19,16 +19,43 @@ use crate::{MAX_THREADS, Threads, thread_id};
 /// ```
 pub type LockMutex<L, T> = lock_api::Mutex<Raw<L>, T>;
 
-/// A lock that all threads of the process share the per-thread records of. [`native_lock!`] implements
-/// it.
+/// A kind of lock whose per-thread records all threads of the process share. [`native_lock!`] implements it.
 ///
 /// [`native_lock!`]: crate::native_lock
-pub trait NativeLock: RawLock<Threads> + Send + Sync + 'static
+pub trait Records: RawLock<Threads> + Send + Sync + 'static
 where
     Self::Shared: Send + Sync,
 {
     /// The process's records for this kind of lock, made at the first call.
-    fn system() -> &'static Self::Shared;
+    ///
+    /// # Safety
+    /// All [`LockMutex`]es of the kind rest on these records. The caller keeps to
+    /// [the protocol](RawLock#protocol) with every lock that it uses them with: a token of another lock, or one that
+    /// was used before, would give somebody else's queue node away.
+    unsafe fn system() -> &'static Self::Shared;
+}
+
+/// A lock that may guard data.
+///
+/// # Safety
+/// [`LockMutex`] hands out `&mut T` on the lock's word. Of each lock value, for callers that keep to
+/// [the protocol](RawLock#protocol), the implementer promises:
+///
+/// - **Mutual exclusion**: from the return of an acquisition (`lock`, or `try_lock` with a token) to the call of
+///   `unlock` with its token, no other acquisition returns, on whatever thread.
+/// - **Order**: what was done before an `unlock` happens before all that follows the next acquisition.
+/// - **No unwinding**: no method of the lock unwinds once it has begun. A panic half-way would leave the
+///   lock broken.
+/// - **Tokens without owners**: a token that is forgotten or dropped releases nothing, and a lock that is moved
+///   or dropped while nobody waits for it leaves nothing behind that another lock's correctness hangs on.
+/// - **One set of records**: [`Records::system`] returns the same at each call.
+///
+/// `overspin_check` looks for breaches of the first two (`docs/locks.md`); what it did not find the implementer
+/// vouches for.
+pub unsafe trait NativeLock: Records
+where
+    Self::Shared: Send + Sync,
+{
 }
 
 /// How often a waiter of a paravirtual ticket lock gives way before it sleeps: for about a millisecond,
@@ -49,13 +76,14 @@ const fn capacity<L: RawLock<Threads>>() -> usize {
     if max < MAX_THREADS { max } else { MAX_THREADS }
 }
 
-/// Makes a lock type usable with [`LockMutex`]: `native_lock!(MyLock<Threads>)`.
+/// Gives a lock type [`Records`](crate::Records) of the process: `native_lock!(MyLock<Threads>)`. With an
+/// `unsafe impl` of [`NativeLock`](crate::NativeLock) beside it there is a [`LockMutex`] of it.
 #[macro_export]
 macro_rules! native_lock {
     ($lock:ty) => {
-        impl $crate::NativeLock for $lock {
+        impl $crate::Records for $lock {
             #[inline]
-            fn system() -> &'static Self::Shared {
+            unsafe fn system() -> &'static Self::Shared {
                 static SYSTEM: ::std::sync::OnceLock<
                     <$lock as $crate::overspin_locks::RawLock<$crate::Threads>>::Shared,
                 > = ::std::sync::OnceLock::new();
@@ -67,7 +95,12 @@ macro_rules! native_lock {
 
 macro_rules! every_lock {
     ($($lock:ident)+) => {
-        $(native_lock!(overspin_locks::$lock<Threads>);)+
+        $(
+            native_lock!(overspin_locks::$lock<Threads>);
+            // SAFETY: the model checker checks each lock of the registry (docs/model-checking.md says how far). None
+            // panics once it has begun; tokens are numbers; `native_lock!` has one static.
+            unsafe impl NativeLock for overspin_locks::$lock<Threads> {}
+        )+
 
         /// `Mutex<T>` for each lock of the registry, under the name of its type.
         pub mod locks {
@@ -123,6 +156,7 @@ fn too_many(lock: &str, capacity: usize) -> ! {
 /// send::<overspin_native::Guard<()>>();
 /// ```
 #[derive(Debug)]
+#[must_use = "the lock is held until `unlock` gets it"]
 pub struct Guard<T> {
     token: T,
     not_send: PhantomData<*mut ()>,
@@ -138,9 +172,9 @@ impl<T> Guard<T> {
     }
 }
 
-// SAFETY: mutual exclusion, with acquire and release, is what `RawLock` promises, and what the model
-// checker checks of each lock; a token comes from an acquisition only and is consumed by the release. A
-// token has no destructor that unlocks, thus may be forgotten. Nobody waits for a lock that its owner
+// SAFETY: mutual exclusion, with acquire and release, is what the lock's `NativeLock` promises to callers that keep
+// to the protocol, and this one does: a token comes from an acquisition of this lock, stays in its thread (`Guard`
+// is not `Send`), and is consumed by the release. Nobody waits for a lock that its owner
 // moves or drops; then the records of `system` may hold its address, which is compared only, or a node
 // that is never returned, without which the lock works. Neither `lock` nor `try_lock` unwinds once it has
 // begun, see `admit`.
@@ -153,13 +187,15 @@ where
 
     #[inline]
     fn lock(&self) -> Self::Guard {
-        let shared = L::system();
+        // SAFETY: the token goes to `unlock` of this lock only, in this thread.
+        let shared = unsafe { L::system() };
         Guard::new(self.admit().lock(shared))
     }
 
     #[inline]
     fn try_lock(&self) -> Option<Self::Guard> {
-        let shared = L::system();
+        // SAFETY: as in `lock`.
+        let shared = unsafe { L::system() };
         self.admit().try_lock(shared).map(Guard::new)
     }
 
@@ -169,10 +205,12 @@ where
         debug_assert!(lock.is_some());
         // SAFETY: there is a guard, so somebody has locked, and has made the lock for it.
         let lock = unsafe { lock.unwrap_unchecked() };
-        lock.unlock(L::system(), guard.token);
+        // SAFETY: the caller holds the lock, so `guard` is of its acquisition.
+        lock.unlock(unsafe { L::system() }, guard.token);
     }
 
     fn is_locked(&self) -> bool {
-        self.0.get().is_some_and(|lock| lock.is_locked(L::system()))
+        // SAFETY: a look, with no token.
+        self.0.get().is_some_and(|lock| lock.is_locked(unsafe { L::system() }))
     }
 }

@@ -86,7 +86,7 @@ fn t2_ticket_try_lock_compares_tail_only() {
         on_cpus(2, move |cpu| {
             if cpu == 0 {
                 (0..3).for_each(|_| it.pair());
-                it.lock.lock(&it.shared);
+                let _held = it.lock.lock(&it.shared);
                 it.inside();
             } else if let Some(token) = it.lock.try_lock(&it.shared) {
                 it.inside();
@@ -155,11 +155,11 @@ fn nested(point: Point, first_released: usize) -> Model {
             }
             let (inner, of_all) = (Rc::clone(&locks[1]), Rc::clone(&shared));
             world().arm(point, move || {
-                inner.lock.lock(&of_all);
+                let () = inner.lock.lock(&of_all);
                 inner.inside();
                 inner.lock.unlock(&of_all, ());
             });
-            locks[0].lock.lock(&shared);
+            let () = locks[0].lock.lock(&shared);
             locks[0].inside();
             locks[0].lock.unlock(&shared, ());
         });

@@ -63,7 +63,7 @@ fn pv_qspinlock_access_after_release() {
         world().expect_free();
         let it = Protected::<Lock>::with_shared(shared(2));
         on_cpus(2, move |_| {
-            it.lock.lock(&it.shared);
+            let () = it.lock.lock(&it.shared);
             let last = it.inside() == 2;
             it.lock.unlock(&it.shared, ());
             if last {
@@ -89,7 +89,7 @@ fn b2_pv_qspinlock_acquire_relaxed() {
 fn held_at_first<V: Version>(preemptions: usize, spurious: usize) -> Model {
     Model::new(3, preemptions, move || {
         let it = Protected::<Lock<V>>::with_shared(shared(3));
-        it.lock.lock(&it.shared);
+        let () = it.lock.lock(&it.shared);
         let of_all = Rc::clone(&it);
         on_cpus(3, move |cpu| {
             if cpu == 0 {
@@ -183,11 +183,11 @@ fn nested(preemptions: usize, first_released: usize) -> Model {
             }
             let (inner, shared) = (Rc::clone(&locks[1]), Rc::clone(&of_all));
             world().arm(Point::Poll, move || {
-                inner.lock.lock(&shared);
+                let () = inner.lock.lock(&shared);
                 inner.inside();
                 inner.lock.unlock(&shared, ());
             });
-            locks[0].lock.lock(&of_all);
+            let () = locks[0].lock.lock(&of_all);
             locks[0].inside();
             locks[0].lock.unlock(&of_all, ());
         });
@@ -228,12 +228,12 @@ fn q3_pv_qspinlock_handler_takes_the_same_node() {
             }
             if cpu == 1 {
                 world().arm(Point::Poll, move || {
-                    inner.lock.lock(&shared);
+                    let () = inner.lock.lock(&shared);
                     inner.inside();
                     inner.lock.unlock(&shared, ());
                 });
             }
-            locks[0].lock.lock(&of_all);
+            let () = locks[0].lock.lock(&of_all);
             locks[0].inside();
             locks[0].lock.unlock(&of_all, ());
         });

@@ -65,7 +65,7 @@ fn q5_qspinlock_is_locked_without_fence() {
         on_cpus(2, move |cpu| {
             let (locks, told) = &all;
             let (mine, other) = (&locks[cpu], &locks[1 - cpu]);
-            mine.lock.lock(&mine.shared);
+            let () = mine.lock.lock(&mine.shared);
             if other.lock.is_locked(&other.shared) {
                 told.set(told.get() + 1);
             }

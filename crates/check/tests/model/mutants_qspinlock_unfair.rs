@@ -26,7 +26,7 @@ fn b2_qspinlock_unfair_acquire_relaxed() {
 fn qspinlock_unfair_held_at_first() {
     Model::new(3, 1, || {
         let it = Protected::<Lock>::new(3);
-        it.lock.lock(&it.shared);
+        let () = it.lock.lock(&it.shared);
         let of_all = Rc::clone(&it);
         on_cpus(3, move |cpu| {
             if cpu == 0 {

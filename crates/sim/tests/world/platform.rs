@@ -38,7 +38,7 @@ impl RawLock<P> for Probe {
     /// Only the workload's lock is taken with interrupts on.
     fn lock(&self, (): &()) {
         CODE.get()(self);
-        self.lock_irqsave(&());
+        let _held = self.lock_irqsave(&());
         P::irq_restore(true);
     }
     fn lock_irqsave(&self, (): &()) -> ((), bool) {

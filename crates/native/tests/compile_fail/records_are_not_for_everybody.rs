@@ -1,0 +1,11 @@
+//! A token of one lock, given to another, would give away somebody's queue node: the records of the process are
+//! behind `unsafe`.
+use overspin_locks::{Mcs, RawLock};
+use overspin_native::{Records, Threads};
+
+fn main() {
+    let (one, other) = (Mcs::<Threads>::new(), Mcs::<Threads>::new());
+    let records = Mcs::<Threads>::system();
+    let token = one.lock(records);
+    other.unlock(records, token);
+}
