@@ -2,6 +2,10 @@
 
 use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use overspin_locks::RawLock;
@@ -123,13 +127,48 @@ pub struct Check {
     /// How far: acquisitions, preemptions, strategy; in words.
     pub bound: String,
     known_flaw: bool,
-    run: Box<dyn Fn() -> Report>,
+    run: Run,
 }
+
+/// Does the check, and counts executions as they begin.
+type Run = Arc<dyn Fn(&Arc<AtomicUsize>) -> Report + Send + Sync>;
+
+/// How long one execution may take. The longest of a lock that ends takes milliseconds, and on threads seconds;
+/// what is stuck in any way that the worlds know ends by itself long before.
+const ENDLESS: Duration = Duration::from_secs(60);
 
 impl Check {
     /// Runs it. Panics of what is checked are caught, and printed unless [`quietly`](crate::quietly).
+    ///
+    /// It always ends. A lock that loops without a look at a cell would stop any world; after a minute in one
+    /// execution that is the fault, and the thread that loops is left behind.
     pub fn run(&self) -> Report {
-        (self.run)()
+        let executions = Arc::new(AtomicUsize::new(0));
+        let (done, report) = mpsc::channel();
+        let (run, count) = (Arc::clone(&self.run), Arc::clone(&executions));
+        let start = Instant::now();
+        thread::spawn(move || _ = done.send(run(&count)));
+        let (mut seen, mut since) = (0, start);
+        loop {
+            match report.recv_timeout(Duration::from_millis(100)) {
+                Ok(report) => return report,
+                Err(RecvTimeoutError::Disconnected) => unreachable!("panics are caught"),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let now = executions.load(Ordering::Relaxed);
+            // None yet: it waits for another model to end.
+            if now != seen || now == 0 {
+                (seen, since) = (now, Instant::now());
+            } else if since.elapsed() >= ENDLESS {
+                model::leave_behind();
+                let seconds = ENDLESS.as_secs();
+                let fault = format!(
+                    "an execution has not ended for {seconds} s: it loops and looks at nothing"
+                );
+                let time = start.elapsed();
+                return Report { runs: now, time, complete: false, fault: Some(fault) };
+            }
+        }
     }
 
     /// What the report of this check means.
@@ -152,7 +191,7 @@ impl Check {
             cpus: model.cpus,
             bound: format!("{pairs}, preemptions: {}", model.preemptions),
             known_flaw: false,
-            run: Box::new(move || model.explore(Mutation::None)),
+            run: Arc::new(move |count| model.explore_counting(Mutation::None, count)),
         }
     }
 
@@ -163,12 +202,15 @@ impl Check {
             cpus: plan.cpus,
             bound: format!("{count} {} schedules", strategy.name()),
             known_flaw: false,
-            run: Box::new(move || plan.explore(strategy, count, seed, None)),
+            run: Arc::new(move |counter| {
+                plan.explore_counting(strategy, count, seed, None, counter)
+            }),
         }
     }
 
-    fn test(name: &'static str, test: Box<dyn Fn()>) -> Self {
-        let run = move || {
+    fn test(name: &'static str, test: suite::Test) -> Self {
+        let run = move |count: &Arc<AtomicUsize>| {
+            count.store(1, Ordering::Relaxed);
             let start = Instant::now();
             let result = catch_unwind(AssertUnwindSafe(&test));
             Report {
@@ -180,7 +222,7 @@ impl Check {
         };
         let bound = "once".into();
         let (world, cpus) = (World::Threads, suite::CPUS);
-        Self { name, world, cpus, bound, known_flaw: false, run: Box::new(run) }
+        Self { name, world, cpus, bound, known_flaw: false, run: Arc::new(run) }
     }
 }
 
@@ -196,7 +238,7 @@ impl Debug for Check {
 }
 
 /// All checks of one lock, which is given as it is in each world, from the most telling to the least.
-/// Run them in this order and stop at the first that fails: a broken lock can hang threads.
+/// Run them in this order: what fails first tells most.
 pub fn checks<M, S, T>(profile: Profile, limits: &Limits) -> Vec<Check>
 where
     M: RawLock<LoomPlatform> + 'static,

@@ -32,6 +32,9 @@ pub use registry::{checks_by_name, name_of, seeded_by_name};
 /// Sleep at once: the way to exercise the slow path of a lock that has one.
 pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
 
+/// What every message about a `try_lock` that waits contains.
+pub const TRY_WAITS_MESSAGE: &str = "try_lock waits";
+
 /// What exploring came to.
 #[derive(Clone, Debug)]
 pub struct Report {

@@ -12,12 +12,19 @@ pub struct Profile {
     pub touches_after_release: bool,
     /// It can tell whether somebody waits.
     pub records_waiters: bool,
+    /// Its `try_lock` may decline a free lock, because a section might not end in time.
+    pub tries_may_decline: bool,
 }
 
 impl Default for Profile {
     /// For a lock without known flaws. The bounds are those of most locks.
     fn default() -> Self {
-        Self { preemptions: [6, 3, 1], touches_after_release: false, records_waiters: true }
+        Self {
+            preemptions: [6, 3, 1],
+            touches_after_release: false,
+            records_waiters: true,
+            tries_may_decline: false,
+        }
     }
 }
 
@@ -44,6 +51,9 @@ const TOUCHES_AFTER_RELEASE: &[&str] =
 /// Locks that keep no record of waiters.
 const KEEPS_NO_RECORD: &[&str] = &["ttas", "qspinlock-tas"];
 
+/// Locks that ask how long they may still run before they try.
+const TRIES_MAY_DECLINE: &[&str] = &["i-spinlock"];
+
 impl Profile {
     /// Of a lock of the registry, or the default.
     pub fn of(lock: &LockInfo) -> Self {
@@ -53,12 +63,14 @@ impl Profile {
             preemptions: preemptions.map_or(usual.preemptions, |(_, preemptions)| *preemptions),
             touches_after_release: TOUCHES_AFTER_RELEASE.contains(&lock.name),
             records_waiters: !KEEPS_NO_RECORD.contains(&lock.name),
+            tries_may_decline: TRIES_MAY_DECLINE.contains(&lock.name),
         }
     }
 }
 
 /// Locks that the tables of this crate name.
 pub fn named_in_tables() -> impl Iterator<Item = &'static str> {
-    let flagged = TOUCHES_AFTER_RELEASE.iter().chain(KEEPS_NO_RECORD).copied();
+    let flagged =
+        TOUCHES_AFTER_RELEASE.iter().chain(KEEPS_NO_RECORD).chain(TRIES_MAY_DECLINE).copied();
     PREEMPTIONS.iter().map(|(name, _)| *name).chain(flagged).chain(crate::seeded::locks())
 }

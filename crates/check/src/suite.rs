@@ -1,7 +1,7 @@
 //! What every lock must do, written once and run over operating system threads.
 //!
 //! What threads cannot show, an order that is missing or an access after the release, is for
-//! [`model`](crate::model). A lock that loses a waiter hangs here: check it there first.
+//! [`model`](crate::model). A lock that loses a waiter fails here after [`threads::STUCK`].
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -10,19 +10,22 @@ use std::thread;
 use overspin_locks::{CapacityError, RawLock, Tuning};
 
 use crate::NO_SPIN;
-use crate::threads::{StdPlatform, System};
+use crate::threads::{self, StdPlatform, System};
 
 /// CPUs of a test: more than most test machines have to spare.
 pub const CPUS: usize = 4;
 
+/// A test: it panics if what it is about does not hold.
+pub type Test = Box<dyn Fn() + Send + Sync>;
+
 /// Everything in here, by name.
 pub fn all<L: RawLock<StdPlatform> + Sync + 'static>(
     records_waiters: bool,
-) -> impl Iterator<Item = (&'static str, Box<dyn Fn()>)>
+) -> impl Iterator<Item = (&'static str, Test)>
 where
     L::Shared: Sync,
 {
-    let tests: [(_, Box<dyn Fn()>); 8] = [
+    let tests: [(_, Test); 8] = [
         ("exclusion", Box::new(|| exclusion::<L>(Tuning::DEFAULT))),
         ("exclusion, no spinning", Box::new(|| exclusion::<L>(NO_SPIN))),
         ("exclusion, with tries", Box::new(|| exclusion_with_tries::<L>(NO_SPIN))),
@@ -53,7 +56,7 @@ where
     let total = AtomicUsize::new(0);
     System::new(CPUS).run_all(|_| {
         for _ in 0..ROUNDS {
-            let token = lock.lock(&shared);
+            let token = threads::lock(&lock, &shared);
             for depth in 0..DEPTH {
                 assert_eq!(inside.fetch_add(1, Relaxed), depth);
             }
@@ -61,7 +64,7 @@ where
             for depth in (0..DEPTH).rev() {
                 assert_eq!(inside.fetch_sub(1, Relaxed), depth + 1);
             }
-            lock.unlock(&shared, token);
+            threads::unlock(&lock, &shared, token);
         }
     });
     assert_eq!(total.into_inner(), CPUS * ROUNDS);
@@ -82,12 +85,15 @@ where
     let inside = AtomicUsize::new(0);
     System::new(CPUS).run_all(|cpu| {
         for _ in 0..ROUNDS {
-            let token =
-                if cpu % 2 == 0 { Some(lock.lock(&shared)) } else { lock.try_lock(&shared) };
+            let token = if cpu % 2 == 0 {
+                Some(threads::lock(&lock, &shared))
+            } else {
+                threads::try_lock(&lock, &shared)
+            };
             if let Some(token) = token {
                 assert_eq!(inside.fetch_add(1, Relaxed), 0);
                 assert_eq!(inside.fetch_sub(1, Relaxed), 1);
-                lock.unlock(&shared, token);
+                threads::unlock(&lock, &shared, token);
             }
         }
     });
@@ -102,15 +108,15 @@ pub fn try_lock<L: RawLock<StdPlatform>>() {
     System::new(1).run(0, || {
         let lock = L::new();
         let shared = L::shared(1, Tuning::DEFAULT).unwrap();
-        assert_idle::<L>(&lock, &shared);
+        assert_looks_idle(&lock, &shared);
         // More often than any ticket of 8 bits has values.
         for _ in 0..1_000 {
-            let token = lock.try_lock(&shared).expect("the lock is free");
+            let token = threads::try_lock(&lock, &shared).expect("the lock is free");
             assert!(lock.is_locked(&shared));
             assert!(!lock.is_contended(&shared));
-            assert!(lock.try_lock(&shared).is_none(), "the lock is held");
-            lock.unlock(&shared, token);
-            assert_idle::<L>(&lock, &shared);
+            assert!(threads::try_lock(&lock, &shared).is_none(), "the lock is held");
+            threads::unlock(&lock, &shared, token);
+            assert_looks_idle(&lock, &shared);
         }
     });
 }
@@ -123,9 +129,9 @@ pub fn irqsave<L: RawLock<StdPlatform>>() {
     System::new(1).run(0, || {
         let lock = L::new();
         let shared = L::shared(1, Tuning::DEFAULT).unwrap();
-        let (token, ()) = lock.lock_irqsave(&shared);
+        let token = threads::lock_irqsave(&lock, &shared);
         assert!(lock.is_locked(&shared));
-        lock.unlock(&shared, token);
+        threads::unlock(&lock, &shared, token);
         assert_idle::<L>(&lock, &shared);
     });
 }
@@ -148,7 +154,7 @@ where
         for _ in 0..ROUNDS {
             let mut held = Vec::new();
             for (lock, inside) in locks.iter().zip(&inside) {
-                let token = lock.lock(&shared);
+                let token = threads::lock(lock, &shared);
                 assert_eq!(inside.fetch_add(1, Relaxed), 0);
                 held.push((lock, inside, token));
             }
@@ -158,7 +164,7 @@ where
             }
             for (lock, inside, token) in held {
                 assert_eq!(inside.fetch_sub(1, Relaxed), 1);
-                lock.unlock(&shared, token);
+                threads::unlock(lock, &shared, token);
             }
         }
     });
@@ -178,21 +184,22 @@ where
     let lock = L::new();
     let shared = L::shared(CPUS, tuning).unwrap();
     let served = Mutex::new(Vec::new());
-    let token = system.run(0, || lock.lock(&shared));
+    let token = system.run(0, || threads::lock(&lock, &shared));
     thread::scope(|scope| {
         for cpu in 1..CPUS {
             let (system, lock, shared, served) = (&system, &lock, &shared, &served);
             scope.spawn(move || {
                 system.run(cpu, || {
-                    let token = lock.lock(shared);
+                    let token = threads::lock(lock, shared);
                     served.lock().unwrap().push(cpu);
-                    lock.unlock(shared, token);
+                    threads::unlock(lock, shared, token);
                 });
             });
             system.await_waiting(cpu);
-            assert_eq!(lock.is_contended(shared), records_waiters);
+            // On a CPU: if it does not hold, those that wait find out.
+            system.run(0, || assert_eq!(lock.is_contended(shared), records_waiters));
         }
-        system.run(0, || lock.unlock(&shared, token));
+        system.run(0, || threads::unlock(&lock, &shared, token));
     });
     let mut served = served.into_inner().unwrap();
     if !L::INFO.fair {
@@ -213,7 +220,17 @@ pub fn capacity<L: RawLock<StdPlatform>>() {
     assert_eq!(L::shared(cpus, Tuning::DEFAULT).err(), Some(CapacityError { cpus, max }));
 }
 
+/// Nobody holds it or waits for it, and it can be had at once.
 fn assert_idle<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) {
-    assert!(!lock.is_locked(shared));
-    assert!(!lock.is_contended(shared));
+    assert_looks_idle(lock, shared);
+    System::new(1).run(0, || {
+        let token = threads::try_lock(lock, shared).expect("nobody holds it, but try_lock fails");
+        threads::unlock(lock, shared, token);
+    });
+    assert_looks_idle(lock, shared);
+}
+
+fn assert_looks_idle<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) {
+    assert!(!lock.is_locked(shared), "nobody holds it, but it is locked");
+    assert!(!lock.is_contended(shared), "nobody waits, but it is contended");
 }

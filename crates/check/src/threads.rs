@@ -4,14 +4,23 @@
 //! the operating system, so that FIFO locks end in time with more threads than cores; and a CPU
 //! that has looked once and found nothing, or several times with a bound, is marked as waiting, so
 //! that a test can build a queue one waiter at a time. There are no interrupts.
+//!
+//! **Nothing hangs.** A [`System`] in which nobody acquires for [`STUCK`] although somebody is about to has failed,
+//! and so has one of whose CPUs one panics. From then on whatever a CPU does with a cell, and each of its
+//! waits, panics with the first fault, so that all threads end. (One that loops and looks at no cell does not;
+//! [`Check::run`](crate::Check::run) leaves it behind.)
 
 use std::cell::RefCell;
 use std::fmt::Debug;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
+use std::time::Duration;
 
-use overspin_locks::{AtomicCell, Budget, CpuId, Platform};
+use overspin_locks::{AtomicCell, Budget, CpuId, Platform, RawLock};
+
+use crate::{TRY_WAITS_MESSAGE, panic_message};
 
 /// Evaluations between two yields: short, for a test gains nothing from spinning.
 const SPINS_PER_YIELD: u32 = 32;
@@ -19,6 +28,12 @@ const SPINS_PER_YIELD: u32 = 32;
 /// Bounded spins in vain, one after another, after which a CPU is said to wait: more than a lock needs
 /// that spins for a while and then waits otherwise.
 const ROUNDS_OF_A_WAITER: u32 = 16;
+
+/// How long nobody may acquire while somebody is in `lock`, `try_lock` or `unlock`.
+pub const STUCK: Duration = Duration::from_secs(10);
+
+/// How often that is looked at, and how long a sleep may last without a look at whether the test has failed.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A core atomic that yields while it spins.
 #[derive(Debug)]
@@ -33,14 +48,17 @@ impl<A: AtomicCell> AtomicCell for Yielding<A> {
     }
 
     fn load(&self, order: Ordering) -> A::Value {
+        assert_alive();
         self.0.load(order)
     }
 
     fn store(&self, value: A::Value, order: Ordering) {
+        assert_alive();
         self.0.store(value, order);
     }
 
     fn swap(&self, value: A::Value, order: Ordering) -> A::Value {
+        assert_alive();
         self.0.swap(value, order)
     }
 
@@ -51,22 +69,27 @@ impl<A: AtomicCell> AtomicCell for Yielding<A> {
         success: Ordering,
         failure: Ordering,
     ) -> Result<A::Value, A::Value> {
+        assert_alive();
         self.0.compare_exchange(current, new, success, failure)
     }
 
     fn fetch_add(&self, value: A::Value, order: Ordering) -> A::Value {
+        assert_alive();
         self.0.fetch_add(value, order)
     }
 
     fn fetch_sub(&self, value: A::Value, order: Ordering) -> A::Value {
+        assert_alive();
         self.0.fetch_sub(value, order)
     }
 
     fn fetch_or(&self, value: A::Value, order: Ordering) -> A::Value {
+        assert_alive();
         self.0.fetch_or(value, order)
     }
 
     fn fetch_and(&self, value: A::Value, order: Ordering) -> A::Value {
+        assert_alive();
         self.0.fetch_and(value, order)
     }
 
@@ -84,7 +107,7 @@ impl<A: AtomicCell> AtomicCell for Yielding<A> {
             match self.0.spin_until(until, Budget::Iterations(SPINS_PER_YIELD)) {
                 Ok(value) => return Ok(value),
                 Err(_) => {
-                    here(|system, cpu| system.cpus[cpu].waiting.store(true, Ordering::Relaxed));
+                    here(System::looked_in_vain);
                     thread::yield_now();
                 }
             }
@@ -92,9 +115,39 @@ impl<A: AtomicCell> AtomicCell for Yielding<A> {
     }
 }
 
+/// Where a CPU is, as far as a test tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+enum Stage {
+    #[default]
+    Elsewhere,
+    Lock,
+    TryLock,
+    Inside,
+    Unlock,
+}
+
+impl Stage {
+    const ALL: [Self; 5] = [Self::Elsewhere, Self::Lock, Self::TryLock, Self::Inside, Self::Unlock];
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Elsewhere => "does something else",
+            Self::Lock => "is in lock",
+            Self::TryLock => "is in try_lock",
+            Self::Inside => "has the lock",
+            Self::Unlock => "is in unlock",
+        }
+    }
+}
+
 /// What the platform keeps per CPU.
 #[derive(Debug, Default)]
 struct Cpu {
+    /// A [`Stage`].
+    stage: AtomicU8,
+    /// Its work has ended.
+    done: AtomicBool,
     latch: Mutex<bool>,
     latch_set: Condvar,
     waiting: AtomicBool,
@@ -105,6 +158,10 @@ struct Cpu {
 }
 
 impl Cpu {
+    fn stage(&self) -> Stage {
+        Stage::ALL[usize::from(self.stage.load(Ordering::Relaxed))]
+    }
+
     /// Counts a bounded spin. Yields after one in vain, as others do.
     fn count_round(&self, in_vain: bool) {
         if !in_vain {
@@ -122,6 +179,9 @@ impl Cpu {
 #[derive(Debug)]
 pub struct System {
     cpus: Vec<Cpu>,
+    acquisitions: AtomicUsize,
+    /// What went wrong first.
+    fault: OnceLock<String>,
     /// Held while a waiter looks at its cell and goes to sleep, and while a waker looks for one.
     waits: Mutex<()>,
     woken: Condvar,
@@ -130,19 +190,71 @@ pub struct System {
 impl System {
     /// So many CPUs, none of which runs anything yet.
     pub fn new(cpus: usize) -> Arc<Self> {
-        Arc::new(Self {
+        let system = Arc::new(Self {
             cpus: (0..cpus).map(|_| Cpu::default()).collect(),
+            acquisitions: AtomicUsize::new(0),
+            fault: OnceLock::new(),
             waits: Mutex::new(()),
             woken: Condvar::new(),
+        });
+        let watched = Arc::downgrade(&system);
+        thread::spawn(move || watch(&watched));
+        system
+    }
+
+    /// Runs `work` on `cpu`, that is, makes the calling thread this CPU for so long. If `work` panics the test
+    /// has failed on all CPUs.
+    pub fn run<R>(self: &Arc<Self>, cpu: CpuId, work: impl FnOnce() -> R) -> R {
+        let before = HERE.replace(Some((Arc::clone(self), cpu)));
+        self.cpus[cpu].done.store(false, Ordering::Relaxed);
+        let result = catch_unwind(AssertUnwindSafe(work));
+        self.cpus[cpu].done.store(true, Ordering::Relaxed);
+        HERE.set(before);
+        result.unwrap_or_else(|panic| {
+            self.fail(panic_message(&*panic));
+            resume_unwind(panic)
         })
     }
 
-    /// Runs `work` on `cpu`, that is, makes the calling thread this CPU for so long.
-    pub fn run<R>(self: &Arc<Self>, cpu: CpuId, work: impl FnOnce() -> R) -> R {
-        let before = HERE.replace(Some((Arc::clone(self), cpu)));
-        let result = work();
-        HERE.set(before);
-        result
+    /// The test has failed, unless it had before.
+    fn fail(&self, fault: String) {
+        _ = self.fault.set(fault);
+        // Those that sleep find out.
+        let guard = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        self.woken.notify_all();
+        drop(guard);
+    }
+
+    fn assert_alive(&self) {
+        if let Some(fault) = self.fault.get() {
+            // A destructor of a panic that is under way may look at a cell.
+            assert!(thread::panicking(), "{fault}");
+        }
+    }
+
+    /// `cpu` has looked in vain and waits: which a `try_lock` must not.
+    fn looked_in_vain(&self, cpu: CpuId) {
+        let here = &self.cpus[cpu];
+        assert!(here.stage() != Stage::TryLock, "{TRY_WAITS_MESSAGE}");
+        here.waiting.store(true, Ordering::Relaxed);
+        self.assert_alive();
+    }
+
+    /// Where each CPU stands.
+    fn standing(&self) -> String {
+        let one = |(number, cpu): (usize, &Cpu)| {
+            let what = match cpu.stage() {
+                Stage::Elsewhere if cpu.done.load(Ordering::Relaxed) => "has ended",
+                stage => stage.in_words(),
+            };
+            format!("CPU {number} {what}")
+        };
+        self.cpus.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    fn is_busy(&self) -> bool {
+        let busy = |cpu: &Cpu| matches!(cpu.stage(), Stage::Lock | Stage::TryLock | Stage::Unlock);
+        self.cpus.iter().any(busy)
     }
 
     /// Runs `work` on all CPUs, each in a thread of its own.
@@ -164,12 +276,90 @@ impl System {
         });
     }
 
-    /// Waits until `cpu` is known to wait for something.
+    /// Waits until `cpu` is known to wait for something, or has ended.
+    ///
+    /// # Panics
+    /// If the test fails meanwhile.
     pub fn await_waiting(&self, cpu: CpuId) {
-        while !self.cpus[cpu].waiting.load(Ordering::Relaxed) {
+        let cpu = &self.cpus[cpu];
+        while !cpu.waiting.load(Ordering::Relaxed) && !cpu.done.load(Ordering::Relaxed) {
+            self.assert_alive();
             thread::yield_now();
         }
     }
+}
+
+/// Fails a system in which nobody gets anywhere.
+fn watch(system: &Weak<System>) {
+    let (mut seen, mut looks) = (0, 0);
+    loop {
+        // Looks are counted, not time: a machine that stands still for a while has not failed.
+        thread::sleep(LOOK_EVERY);
+        let Some(system) = system.upgrade() else { return };
+        let acquisitions = system.acquisitions.load(Ordering::Relaxed);
+        if acquisitions != seen || !system.is_busy() {
+            (seen, looks) = (acquisitions, 0);
+            continue;
+        }
+        looks += 1;
+        if looks * LOOK_EVERY >= STUCK {
+            let seconds = STUCK.as_secs();
+            system.fail(format!("no acquisition for {seconds} s: {}", system.standing()));
+            return;
+        }
+    }
+}
+
+/// `lock` on this CPU, known to its system.
+pub fn lock<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) -> L::Token {
+    enter(Stage::Lock);
+    let token = lock.lock(shared);
+    acquired();
+    token
+}
+
+/// `lock_irqsave`, likewise.
+pub fn lock_irqsave<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) -> L::Token {
+    enter(Stage::Lock);
+    let (token, ()) = lock.lock_irqsave(shared);
+    acquired();
+    token
+}
+
+/// `try_lock`, likewise. It must not wait.
+pub fn try_lock<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) -> Option<L::Token> {
+    enter(Stage::TryLock);
+    let token = lock.try_lock(shared);
+    match token {
+        Some(_) => acquired(),
+        None => enter(Stage::Elsewhere),
+    }
+    token
+}
+
+/// `unlock`, likewise.
+pub fn unlock<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared, token: L::Token) {
+    enter(Stage::Unlock);
+    lock.unlock(shared, token);
+    enter(Stage::Elsewhere);
+}
+
+fn enter(stage: Stage) {
+    here(|system, cpu| system.cpus[cpu].stage.store(stage as u8, Ordering::Relaxed));
+}
+
+fn acquired() {
+    here(|system, _| system.acquisitions.fetch_add(1, Ordering::Relaxed));
+    enter(Stage::Inside);
+}
+
+/// Panics if the test has failed. Looks from outside of a system are nobody's.
+fn assert_alive() {
+    HERE.with_borrow(|here| {
+        if let Some((system, _)) = here {
+            system.assert_alive();
+        }
+    });
 }
 
 thread_local! {
@@ -220,7 +410,9 @@ impl Platform for StdPlatform {
     }
 
     fn latch_clear() {
-        here(|system, cpu| *system.cpus[cpu].latch.lock().unwrap() = false);
+        here(|system, cpu| {
+            *system.cpus[cpu].latch.lock().unwrap_or_else(PoisonError::into_inner) = false
+        });
     }
 
     fn latch_set() {
@@ -228,44 +420,48 @@ impl Platform for StdPlatform {
     }
 
     fn latch_test() -> bool {
-        here(|system, cpu| *system.cpus[cpu].latch.lock().unwrap())
+        here(|system, cpu| *system.cpus[cpu].latch.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn poll() {
         here(|system, cpu| {
-            let cpu = &system.cpus[cpu];
-            cpu.waiting.store(true, Ordering::Relaxed);
-            let latch = cpu.latch.lock().unwrap();
-            drop(cpu.latch_set.wait_while(latch, |set| !*set).unwrap());
+            let here = &system.cpus[cpu];
+            let mut latch = here.latch.lock().unwrap_or_else(PoisonError::into_inner);
+            while !*latch {
+                system.looked_in_vain(cpu);
+                let slept = here.latch_set.wait_timeout(latch, LOOK_EVERY);
+                latch = slept.unwrap_or_else(PoisonError::into_inner).0;
+            }
         });
     }
 
     fn kick(cpu: CpuId) {
         here(|system, _| {
             let cpu = &system.cpus[cpu];
-            *cpu.latch.lock().unwrap() = true;
+            *cpu.latch.lock().unwrap_or_else(PoisonError::into_inner) = true;
             cpu.latch_set.notify_one();
         });
     }
 
     fn wait(cell: &Self::U32, value: u32) {
         here(|system, cpu| {
-            let cpu = &system.cpus[cpu];
-            let mut guard = system.waits.lock().unwrap();
-            if cell.load(Ordering::Relaxed) != value {
+            let here = &system.cpus[cpu];
+            let mut guard = system.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            if cell.0.load(Ordering::Relaxed) != value {
                 return;
             }
-            cpu.waits_at.store(std::ptr::from_ref(cell).addr(), Ordering::Relaxed);
-            cpu.waiting.store(true, Ordering::Relaxed);
-            while cpu.waits_at.load(Ordering::Relaxed) != 0 {
-                guard = system.woken.wait(guard).unwrap();
+            here.waits_at.store(std::ptr::from_ref(cell).addr(), Ordering::Relaxed);
+            system.looked_in_vain(cpu);
+            while here.waits_at.load(Ordering::Relaxed) != 0 {
+                guard = system.woken.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                system.assert_alive();
             }
         });
     }
 
     fn wake_one(address: *const Self::U32) {
         here(|system, _| {
-            let guard = system.waits.lock().unwrap();
+            let guard = system.waits.lock().unwrap_or_else(PoisonError::into_inner);
             let at = |cpu: &&Cpu| cpu.waits_at.load(Ordering::Relaxed) == address.addr();
             if let Some(cpu) = system.cpus.iter().find(at) {
                 cpu.waits_at.store(0, Ordering::Relaxed);

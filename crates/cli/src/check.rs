@@ -90,7 +90,7 @@ fn one_lock(name: &str, checks: &[Check], tell: &Tell) -> Result<(Verdict, Value
     let mut records = Vec::new();
     for check in checks {
         if verdict == Verdict::Finding && check.world == World::Threads {
-            tell.line("  threads: not run, for a lock that fails can hang them")?;
+            tell.line("  threads: not run: they tell less, and each may take 10 s to notice that it is stuck")?;
             break;
         }
         tell.bar.set_message(format!("{name}: {}, {}", check.name, check.bound));

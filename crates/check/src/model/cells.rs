@@ -174,6 +174,9 @@ macro_rules! loom_cell {
                     world().interrupt(Some(Point::Spin));
                     // With a budget the next look counts, whatever it finds.
                     let bounded = budget != Budget::Forever;
+                    if !bounded {
+                        world().may_wait();
+                    }
                     world().wait(|| bounded || until($wrap(self.0.newest.get())));
                 }
             }

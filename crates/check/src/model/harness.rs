@@ -3,8 +3,8 @@
 use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use loom::cell::UnsafeCell;
@@ -13,7 +13,7 @@ use overspin_locks::{CpuId, RawLock, Tuning};
 
 use crate::{NO_SPIN, Report};
 
-use super::platform::{LoomPlatform, Mutation, World, set_cpu};
+use super::platform::{LoomPlatform, Mutation, World, set_cpu, world};
 
 /// Steps of one execution. The longest here takes a few hundred; a lock that spins without end and
 /// writes as it does so is stopped by this.
@@ -22,6 +22,25 @@ const MAX_STEPS: usize = 20_000;
 /// loom maps a stack for each CPU of each execution and unmaps it again, which stops the process on all
 /// CPUs: two models side by side took 1.7 times as long as one after the other (two CPUs).
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A model never ended, and has the turn for ever.
+static LEFT_BEHIND: AtomicBool = AtomicBool::new(false);
+
+/// Nobody waits for the model that runs now any more.
+pub(crate) fn leave_behind() {
+    LEFT_BEHIND.store(true, Ordering::Relaxed);
+}
+
+fn take_turn() -> Option<MutexGuard<'static, ()>> {
+    loop {
+        match ONE_AT_A_TIME.try_lock() {
+            Ok(turn) => return Some(turn),
+            Err(TryLockError::Poisoned(turn)) => return Some(turn.into_inner()),
+            Err(TryLockError::WouldBlock) if LEFT_BEHIND.load(Ordering::Relaxed) => return None,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}
 
 /// What loom says when two critical sections are not ordered.
 pub const EXCLUSION_MESSAGE: &str = "Causality violation";
@@ -76,6 +95,11 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
         })
     }
 
+    /// `try_lock`, which must not wait.
+    pub fn tried(&self) -> Option<L::Token> {
+        world().tries(|| self.lock.try_lock(&self.shared))
+    }
+
     /// One acquisition.
     pub fn pair(&self) {
         let token = self.lock.lock(&self.shared);
@@ -98,6 +122,23 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
     /// If it does not.
     pub fn assert_idle(&self, acquisitions: usize) {
         assert_eq!(self.inside(), acquisitions + 1, "an update was lost");
+        self.assert_free();
+    }
+
+    /// Nobody holds it or waits for it, and it can be had at once, once.
+    ///
+    /// # Panics
+    /// If it is not so.
+    pub fn assert_free(&self) {
+        self.assert_looks_free();
+        let token = self.tried().expect("nobody holds it, but try_lock fails");
+        // One that waits for the holder, in whatever way, waits for ever here.
+        assert!(self.tried().is_none(), "try_lock takes a lock that is held");
+        self.lock.unlock(&self.shared, token);
+        self.assert_looks_free();
+    }
+
+    fn assert_looks_free(&self) {
         assert!(!self.lock.is_locked(&self.shared), "nobody holds it, but it is locked");
         assert!(!self.lock.is_contended(&self.shared), "nobody waits, but it is contended");
     }
@@ -168,16 +209,24 @@ impl Model {
 
     /// Runs all executions within the bound, until one fails.
     pub fn explore(&self, mutation: Mutation) -> Report {
+        self.explore_counting(mutation, &Arc::new(AtomicUsize::new(0)))
+    }
+
+    /// The same, with executions counted as they begin.
+    pub(crate) fn explore_counting(
+        &self,
+        mutation: Mutation,
+        executions: &Arc<AtomicUsize>,
+    ) -> Report {
         let Self { cpus, preemptions, body, .. } = self.clone();
-        let executions = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&executions);
+        let count = Arc::clone(executions);
         let mut builder = Builder::new();
         builder.preemption_bound = Some(preemptions);
         builder.max_branches = MAX_STEPS;
         builder.max_duration = self.time_limit;
         // loom looks at the clock this often, counted in executions.
         builder.checkpoint_interval = 1_000;
-        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = take_turn();
         let start = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| {
             builder.check(move || {

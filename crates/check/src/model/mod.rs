@@ -11,6 +11,7 @@ mod models;
 mod platform;
 
 pub use cells::{LoomU8, LoomU16, LoomU32, LoomUsize, Tiny, TinyCell};
+pub(crate) use harness::leave_behind;
 pub use harness::{EXCLUSION_MESSAGE, Model, Protected, on_cpus};
 pub use models::{irqsave, last_user_frees, spurious_wakes, tries};
 pub use platform::{

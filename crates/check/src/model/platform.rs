@@ -28,6 +28,8 @@ use std::rc::Rc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use overspin_locks::{AtomicCell, Bug, CpuId, Platform};
 
+use crate::TRY_WAITS_MESSAGE;
+
 use super::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
 
 /// Yields, without a write in between, that are taken for a deadlock. A thread that can go on takes
@@ -99,6 +101,8 @@ struct Cpu {
     irqs_on: Cell<bool>,
     /// Handlers that run on it, one over the other.
     level: Cell<usize>,
+    /// The levels, one bit each, that are in `try_lock`.
+    tries: Cell<u32>,
     irq: RefCell<Option<(Point, Deferred)>>,
     spurious_wakes: Cell<u32>,
     /// What a late clear or registration will do at the next sleep.
@@ -174,6 +178,7 @@ impl World {
             newest_latch: Cell::new(false),
             irqs_on: Cell::new(true),
             level: Cell::new(0),
+            tries: Cell::new(0),
             irq: RefCell::new(None),
             spurious_wakes: Cell::new(0),
             deferred: RefCell::new(Vec::new()),
@@ -274,6 +279,21 @@ impl World {
                 return;
             }
         }
+    }
+
+    /// `try_lock`, on this CPU: it must not wait. A handler that interrupts it may.
+    pub fn tries<R>(&self, try_lock: impl FnOnce() -> R) -> R {
+        let cpu = self.here();
+        cpu.tries.set(cpu.tries.get() | 1 << cpu.level.get());
+        let result = try_lock();
+        cpu.tries.set(cpu.tries.get() & !(1 << cpu.level.get()));
+        result
+    }
+
+    /// A wait without a bound begins on this CPU.
+    pub(super) fn may_wait(&self) {
+        let cpu = self.here();
+        assert!(cpu.tries.get() >> cpu.level.get() & 1 == 0, "{TRY_WAITS_MESSAGE}");
     }
 
     /// Takes the armed interrupt, if this is its point.
@@ -404,6 +424,7 @@ impl Platform for LoomPlatform {
                 spurious.set(spurious.get() - 1);
                 return;
             }
+            world.may_wait();
             world.wait(|| world.here().newest_latch.get());
         }
     }
@@ -427,6 +448,7 @@ impl Platform for LoomPlatform {
             here.waits_at.set(0);
             return;
         }
+        world.may_wait();
         world.wait(|| here.waits_at.get() == 0);
     }
 

@@ -9,7 +9,7 @@ use shuttle::rand::{Rng, thread_rng};
 
 use super::platform::{SchedulePlatform, on_cpus, one_in, world};
 use super::strategy::Plan;
-use crate::NO_SPIN;
+use crate::{NO_SPIN, Profile};
 
 /// Interrupts of each CPU in `mixed`. With one alone, bugs of nested waits take four times as many
 /// schedules to be seen: it mostly strikes where nobody waits.
@@ -36,6 +36,7 @@ impl<L: RawLock<SchedulePlatform>> Protected<L> {
     /// The critical section. Returns how many have been through.
     fn inside(&self) -> usize {
         assert!(!self.held.swap(true, Relaxed), "{EXCLUSION}");
+        world().acquired();
         // Others may come in here if the lock lets them.
         world().turn();
         let count = self.count.fetch_add(1, Relaxed) + 1;
@@ -43,7 +44,21 @@ impl<L: RawLock<SchedulePlatform>> Protected<L> {
         count
     }
 
+    /// Nobody holds it or waits for it, and it can be had at once.
     fn assert_idle(&self, shared: &L::Shared) {
+        self.assert_looks_idle(shared);
+        let token = world().tries(|| self.lock.try_lock(shared));
+        let declined = token.is_none() && Profile::of(&L::INFO).tries_may_decline;
+        let token = if declined { Some(self.lock.lock(shared)) } else { token };
+        let token = token.expect("nobody holds it, but try_lock fails");
+        // One that waits for the holder, in whatever way, waits for ever here.
+        let again = world().tries(|| self.lock.try_lock(shared));
+        assert!(again.is_none(), "try_lock takes a lock that is held");
+        self.lock.unlock(shared, token);
+        self.assert_looks_idle(shared);
+    }
+
+    fn assert_looks_idle(&self, shared: &L::Shared) {
         assert!(!self.lock.is_locked(shared), "nobody holds it, but it is locked");
         assert!(!self.lock.is_contended(shared), "nobody waits, but it is contended");
     }
@@ -123,7 +138,7 @@ where
                     continue;
                 }
                 let token = if one_in(3) {
-                    first.lock.try_lock(shared)
+                    world().tries(|| first.lock.try_lock(shared))
                 } else {
                     Some(first.lock.lock(shared))
                 };

@@ -27,7 +27,7 @@ use shuttle::thread::Thread;
 
 use super::cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
 use crate::model::{DEADLOCK_MESSAGE, FREED_MESSAGE};
-use crate::panic_message;
+use crate::{TRY_WAITS_MESSAGE, panic_message};
 
 /// One access in so many is struck by an interrupt, if one is to come.
 const INTERRUPT_ONE_IN: u32 = 8;
@@ -40,6 +40,10 @@ const HINT_ONE_IN: u32 = 4;
 const TICK: u64 = 1_000;
 const JUMP: u64 = 50_000_000;
 const JUMP_ONE_IN: u32 = 16;
+
+/// Accesses and pauses of all CPUs without an acquisition by anybody. A lock of 16 CPUs that ends takes some
+/// thousand.
+const STUCK: u32 = 200_000;
 
 /// Places of locks, drawn by lot, and bytes from one to the next.
 const PLACES: usize = 1 << 16;
@@ -60,7 +64,16 @@ enum Waits {
     Poll,
 }
 
+/// What [`STUCK`] steps mean.
+const LIVELOCK: &str = "all who wait go on looking";
+
 type Handler = Rc<dyn Fn()>;
+
+impl Cpu {
+    fn bit(&self) -> u32 {
+        1 << self.level.get()
+    }
+}
 
 #[derive(Default)]
 struct Cpu {
@@ -74,6 +87,8 @@ struct Cpu {
     irqs_off: Cell<bool>,
     done: Cell<bool>,
     level: Cell<usize>,
+    /// The levels, one bit each, that are in `try_lock`.
+    tries: Cell<u32>,
     /// Interrupts to come, and what they do.
     irqs: Cell<u32>,
     handler: RefCell<Option<Handler>>,
@@ -89,6 +104,8 @@ pub struct World {
     time: Cell<u64>,
     /// Counts events that are put in an order: arrivals and grants.
     stamp: Cell<u64>,
+    /// Accesses and pauses since the last acquisition.
+    idle_steps: Cell<u32>,
     /// A point where another CPU may go on, where there is no cell.
     turn: AtomicBool,
     freed: RefCell<Option<Range<usize>>>,
@@ -155,6 +172,7 @@ impl World {
             numa_nodes: Cell::new(1),
             time: Cell::new(0),
             stamp: Cell::new(0),
+            idle_steps: Cell::new(0),
             turn: AtomicBool::new(false),
             freed: RefCell::new(None),
             places: RefCell::default(),
@@ -209,6 +227,15 @@ impl World {
         self.cpus[cpu].parked_at.get()
     }
 
+    /// `try_lock`, on this CPU: it must not wait. A handler that interrupts it may.
+    pub fn tries<R>(&self, try_lock: impl FnOnce() -> R) -> R {
+        let cpu = self.here();
+        cpu.tries.set(cpu.tries.get() | cpu.bit());
+        let result = try_lock();
+        cpu.tries.set(cpu.tries.get() & !cpu.bit());
+        result
+    }
+
     /// This CPU's call of `lock` has returned.
     pub fn granted(&self) {
         self.here().acquires.set(false);
@@ -220,7 +247,18 @@ impl World {
         self.turn.load(Ordering::SeqCst);
     }
 
+    /// Somebody has the lock.
+    pub fn acquired(&self) {
+        self.idle_steps.set(0);
+    }
+
+    fn step(&self) {
+        self.idle_steps.set(self.idle_steps.get() + 1);
+        assert!(self.idle_steps.get() < STUCK, "no acquisition in {STUCK} accesses: {LIVELOCK}");
+    }
+
     pub(super) fn access<R>(&self, address: usize, access: impl FnOnce() -> R) -> R {
+        self.step();
         self.interrupt();
         let result = access();
         // Nobody else runs between the access and this.
@@ -257,6 +295,7 @@ impl World {
     /// Parks this CPU until somebody takes its `waits` away.
     fn park(&self, waits: Waits) {
         let cpu = self.here();
+        assert!(cpu.tries.get() & cpu.bit() == 0, "{TRY_WAITS_MESSAGE}");
         *cpu.thread.borrow_mut() = Some(shuttle::thread::current());
         cpu.waits.set(Some(waits));
         if cpu.acquires.get() && cpu.parked_at.get().is_none() {
@@ -333,6 +372,7 @@ impl Platform for SchedulePlatform {
     }
 
     fn relax() {
+        world().step();
         shuttle::thread::yield_now();
         world().interrupt();
     }

@@ -17,6 +17,9 @@ use crate::Report;
 /// Steps of one execution. The longest of a lock that ends takes some ten thousand.
 const MAX_STEPS: usize = 1_000_000;
 
+/// What shuttle says after so many.
+const EXHAUSTED: &str = "exceeded max_steps bound";
+
 /// Places where a schedule of [`Strategy::Pct`] lowers a priority, and one. Nearly all known bugs of
 /// concurrent programs take three or fewer (Burckhardt and others, ASPLOS 2010).
 const PCT_DEPTH: usize = 3;
@@ -63,7 +66,19 @@ impl Plan {
         bug: Option<Bug>,
     ) -> Report {
         let count = Arc::new(AtomicUsize::new(0));
-        let (counter, body, cpus) = (Arc::clone(&count), Arc::clone(&self.body), self.cpus);
+        self.explore_counting(strategy, schedules, seed, bug, &count)
+    }
+
+    /// The same, with executions counted as they begin.
+    pub(crate) fn explore_counting(
+        &self,
+        strategy: Strategy,
+        schedules: usize,
+        seed: u64,
+        bug: Option<Bug>,
+        count: &Arc<AtomicUsize>,
+    ) -> Report {
+        let (counter, body, cpus) = (Arc::clone(count), Arc::clone(&self.body), self.cpus);
         let execution = move || {
             counter.fetch_add(1, Ordering::Relaxed);
             World::install(cpus, bug);
@@ -84,12 +99,14 @@ impl Plan {
                 Runner::new(Awake(ManuallyDrop::new(scheduler)), config).run(execution)
             }
         }));
+        let panic = result.err().map(|panic| crate::panic_message(&*panic));
+        // Long, but not stuck, which the world would have noticed.
+        let exhausted = panic.as_ref().is_some_and(|words| words.contains(EXHAUSTED));
         Report {
             runs: count.load(Ordering::Relaxed),
             time: start.elapsed(),
-            complete: true,
-            fault: World::latest_fault()
-                .or_else(|| result.err().map(|panic| crate::panic_message(&*panic))),
+            complete: !exhausted,
+            fault: World::latest_fault().or(panic.filter(|_| !exhausted)),
         }
     }
 }
