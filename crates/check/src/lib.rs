@@ -20,6 +20,7 @@ pub mod schedules;
 pub mod seeded;
 pub mod suite;
 pub mod threads;
+mod tried;
 
 use std::time::Duration;
 
@@ -28,12 +29,10 @@ use overspin_locks::Tuning;
 pub use checks::{Check, Limits, NOT_COVERED, Verdict, World, checks};
 pub use profile::{Profile, named_in_tables};
 pub use registry::{checks_by_name, name_of, seeded_by_name};
+pub use tried::TRY_WAITS_MESSAGE;
 
 /// Sleep at once: the way to exercise the slow path of a lock that has one.
 pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
-
-/// What every message about a `try_lock` that waits contains.
-pub const TRY_WAITS_MESSAGE: &str = "try_lock waits";
 
 /// What exploring came to.
 #[derive(Clone, Debug)]

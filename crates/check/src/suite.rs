@@ -11,6 +11,7 @@ use overspin_locks::{CapacityError, RawLock, Tuning};
 
 use crate::NO_SPIN;
 use crate::threads::{self, StdPlatform, System};
+use crate::tried::{self, assert_looks_idle};
 
 /// CPUs of a test: more than most test machines have to spare.
 pub const CPUS: usize = 4;
@@ -222,15 +223,6 @@ pub fn capacity<L: RawLock<StdPlatform>>() {
 
 /// Nobody holds it or waits for it, and it can be had at once.
 fn assert_idle<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) {
-    assert_looks_idle(lock, shared);
-    System::new(1).run(0, || {
-        let token = threads::try_lock(lock, shared).expect("nobody holds it, but try_lock fails");
-        threads::unlock(lock, shared, token);
-    });
-    assert_looks_idle(lock, shared);
-}
-
-fn assert_looks_idle<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) {
-    assert!(!lock.is_locked(shared), "nobody holds it, but it is locked");
-    assert!(!lock.is_contended(shared), "nobody waits, but it is contended");
+    let tried = || threads::try_lock(lock, shared);
+    System::new(1).run(0, || tried::assert_idle(lock, shared, tried, tried));
 }

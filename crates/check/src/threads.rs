@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -113,6 +113,11 @@ impl<A: AtomicCell> AtomicCell for Yielding<A> {
             }
         }
     }
+}
+
+/// A CPU that finds out that the test has failed panics where it is, with a mutex held or not.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where a CPU is, as far as a test tells.
@@ -220,7 +225,7 @@ impl System {
     fn fail(&self, fault: String) {
         _ = self.fault.set(fault);
         // Those that sleep find out.
-        let guard = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = locked(&self.waits);
         self.woken.notify_all();
         drop(guard);
     }
@@ -410,9 +415,7 @@ impl Platform for StdPlatform {
     }
 
     fn latch_clear() {
-        here(|system, cpu| {
-            *system.cpus[cpu].latch.lock().unwrap_or_else(PoisonError::into_inner) = false
-        });
+        here(|system, cpu| *locked(&system.cpus[cpu].latch) = false);
     }
 
     fn latch_set() {
@@ -420,13 +423,13 @@ impl Platform for StdPlatform {
     }
 
     fn latch_test() -> bool {
-        here(|system, cpu| *system.cpus[cpu].latch.lock().unwrap_or_else(PoisonError::into_inner))
+        here(|system, cpu| *locked(&system.cpus[cpu].latch))
     }
 
     fn poll() {
         here(|system, cpu| {
             let here = &system.cpus[cpu];
-            let mut latch = here.latch.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut latch = locked(&here.latch);
             while !*latch {
                 system.looked_in_vain(cpu);
                 let slept = here.latch_set.wait_timeout(latch, LOOK_EVERY);
@@ -438,7 +441,7 @@ impl Platform for StdPlatform {
     fn kick(cpu: CpuId) {
         here(|system, _| {
             let cpu = &system.cpus[cpu];
-            *cpu.latch.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            *locked(&cpu.latch) = true;
             cpu.latch_set.notify_one();
         });
     }
@@ -446,7 +449,7 @@ impl Platform for StdPlatform {
     fn wait(cell: &Self::U32, value: u32) {
         here(|system, cpu| {
             let here = &system.cpus[cpu];
-            let mut guard = system.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut guard = locked(&system.waits);
             if cell.0.load(Ordering::Relaxed) != value {
                 return;
             }
@@ -461,7 +464,7 @@ impl Platform for StdPlatform {
 
     fn wake_one(address: *const Self::U32) {
         here(|system, _| {
-            let guard = system.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            let guard = locked(&system.waits);
             let at = |cpu: &&Cpu| cpu.waits_at.load(Ordering::Relaxed) == address.addr();
             if let Some(cpu) = system.cpus.iter().find(at) {
                 cpu.waits_at.store(0, Ordering::Relaxed);

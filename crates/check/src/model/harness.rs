@@ -11,6 +11,7 @@ use loom::cell::UnsafeCell;
 use loom::model::Builder;
 use overspin_locks::{CpuId, RawLock, Tuning};
 
+use crate::tried::assert_idle;
 use crate::{NO_SPIN, Report};
 
 use super::platform::{LoomPlatform, Mutation, World, set_cpu, world};
@@ -130,17 +131,7 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
     /// # Panics
     /// If it is not so.
     pub fn assert_free(&self) {
-        self.assert_looks_free();
-        let token = self.tried().expect("nobody holds it, but try_lock fails");
-        // One that waits for the holder, in whatever way, waits for ever here.
-        assert!(self.tried().is_none(), "try_lock takes a lock that is held");
-        self.lock.unlock(&self.shared, token);
-        self.assert_looks_free();
-    }
-
-    fn assert_looks_free(&self) {
-        assert!(!self.lock.is_locked(&self.shared), "nobody holds it, but it is locked");
-        assert!(!self.lock.is_contended(&self.shared), "nobody waits, but it is contended");
+        assert_idle(&self.lock, &self.shared, || self.tried(), || self.tried());
     }
 }
 

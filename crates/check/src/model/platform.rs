@@ -28,7 +28,7 @@ use std::rc::Rc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use overspin_locks::{AtomicCell, Bug, CpuId, Platform};
 
-use crate::TRY_WAITS_MESSAGE;
+use crate::tried::Tries;
 
 use super::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
 
@@ -101,8 +101,7 @@ struct Cpu {
     irqs_on: Cell<bool>,
     /// Handlers that run on it, one over the other.
     level: Cell<usize>,
-    /// The levels, one bit each, that are in `try_lock`.
-    tries: Cell<u32>,
+    tries: Tries,
     irq: RefCell<Option<(Point, Deferred)>>,
     spurious_wakes: Cell<u32>,
     /// What a late clear or registration will do at the next sleep.
@@ -178,7 +177,7 @@ impl World {
             newest_latch: Cell::new(false),
             irqs_on: Cell::new(true),
             level: Cell::new(0),
-            tries: Cell::new(0),
+            tries: Tries::default(),
             irq: RefCell::new(None),
             spurious_wakes: Cell::new(0),
             deferred: RefCell::new(Vec::new()),
@@ -284,16 +283,13 @@ impl World {
     /// `try_lock`, on this CPU: it must not wait. A handler that interrupts it may.
     pub fn tries<R>(&self, try_lock: impl FnOnce() -> R) -> R {
         let cpu = self.here();
-        cpu.tries.set(cpu.tries.get() | 1 << cpu.level.get());
-        let result = try_lock();
-        cpu.tries.set(cpu.tries.get() & !(1 << cpu.level.get()));
-        result
+        cpu.tries.during(cpu.level.get(), try_lock)
     }
 
     /// A wait without a bound begins on this CPU.
     pub(super) fn may_wait(&self) {
         let cpu = self.here();
-        assert!(cpu.tries.get() >> cpu.level.get() & 1 == 0, "{TRY_WAITS_MESSAGE}");
+        cpu.tries.assert_may_wait(cpu.level.get());
     }
 
     /// Takes the armed interrupt, if this is its point.

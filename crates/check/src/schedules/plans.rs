@@ -9,6 +9,7 @@ use shuttle::rand::{Rng, thread_rng};
 
 use super::platform::{SchedulePlatform, on_cpus, one_in, world};
 use super::strategy::Plan;
+use crate::tried::assert_idle;
 use crate::{NO_SPIN, Profile};
 
 /// Interrupts of each CPU in `mixed`. With one alone, bugs of nested waits take four times as many
@@ -46,21 +47,10 @@ impl<L: RawLock<SchedulePlatform>> Protected<L> {
 
     /// Nobody holds it or waits for it, and it can be had at once.
     fn assert_idle(&self, shared: &L::Shared) {
-        self.assert_looks_idle(shared);
-        let token = world().tries(|| self.lock.try_lock(shared));
-        let declined = token.is_none() && Profile::of(&L::INFO).tries_may_decline;
-        let token = if declined { Some(self.lock.lock(shared)) } else { token };
-        let token = token.expect("nobody holds it, but try_lock fails");
-        // One that waits for the holder, in whatever way, waits for ever here.
-        let again = world().tries(|| self.lock.try_lock(shared));
-        assert!(again.is_none(), "try_lock takes a lock that is held");
-        self.lock.unlock(shared, token);
-        self.assert_looks_idle(shared);
-    }
-
-    fn assert_looks_idle(&self, shared: &L::Shared) {
-        assert!(!self.lock.is_locked(shared), "nobody holds it, but it is locked");
-        assert!(!self.lock.is_contended(shared), "nobody waits, but it is contended");
+        let tried = || world().tries(|| self.lock.try_lock(shared));
+        let declines = Profile::of(&L::INFO).tries_may_decline;
+        let take = || tried().or_else(|| declines.then(|| self.lock.lock(shared)));
+        assert_idle(&self.lock, shared, take, tried);
     }
 }
 

@@ -27,7 +27,8 @@ use shuttle::thread::Thread;
 
 use super::cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
 use crate::model::{DEADLOCK_MESSAGE, FREED_MESSAGE};
-use crate::{TRY_WAITS_MESSAGE, panic_message};
+use crate::panic_message;
+use crate::tried::Tries;
 
 /// One access in so many is struck by an interrupt, if one is to come.
 const INTERRUPT_ONE_IN: u32 = 8;
@@ -69,12 +70,6 @@ const LIVELOCK: &str = "all who wait go on looking";
 
 type Handler = Rc<dyn Fn()>;
 
-impl Cpu {
-    fn bit(&self) -> u32 {
-        1 << self.level.get()
-    }
-}
-
 #[derive(Default)]
 struct Cpu {
     thread: RefCell<Option<Thread>>,
@@ -87,8 +82,7 @@ struct Cpu {
     irqs_off: Cell<bool>,
     done: Cell<bool>,
     level: Cell<usize>,
-    /// The levels, one bit each, that are in `try_lock`.
-    tries: Cell<u32>,
+    tries: Tries,
     /// Interrupts to come, and what they do.
     irqs: Cell<u32>,
     handler: RefCell<Option<Handler>>,
@@ -230,10 +224,7 @@ impl World {
     /// `try_lock`, on this CPU: it must not wait. A handler that interrupts it may.
     pub fn tries<R>(&self, try_lock: impl FnOnce() -> R) -> R {
         let cpu = self.here();
-        cpu.tries.set(cpu.tries.get() | cpu.bit());
-        let result = try_lock();
-        cpu.tries.set(cpu.tries.get() & !cpu.bit());
-        result
+        cpu.tries.during(cpu.level.get(), try_lock)
     }
 
     /// This CPU's call of `lock` has returned.
@@ -295,7 +286,7 @@ impl World {
     /// Parks this CPU until somebody takes its `waits` away.
     fn park(&self, waits: Waits) {
         let cpu = self.here();
-        assert!(cpu.tries.get() & cpu.bit() == 0, "{TRY_WAITS_MESSAGE}");
+        cpu.tries.assert_may_wait(cpu.level.get());
         *cpu.thread.borrow_mut() = Some(shuttle::thread::current());
         cpu.waits.set(Some(waits));
         if cpu.acquires.get() && cpu.parked_at.get().is_none() {
