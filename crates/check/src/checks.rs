@@ -10,14 +10,25 @@ use std::time::{Duration, Instant};
 
 use overspin_locks::RawLock;
 
-use crate::model::{self, FREED_MESSAGE, LoomPlatform, Model, Mutation, Point};
+use crate::model::{self, FREED_MESSAGE, LoomPlatform, Model, Point};
 use crate::schedules::{self, Plan, SchedulePlatform, Strategy};
 use crate::threads::StdPlatform;
-use crate::{Profile, Report, panic_message, suite};
+use crate::{Mutation, Profile, Report, panic_message, special, suite};
 
 /// CPUs of the random schedules, and by what [`Limits::schedules`] is divided for them: a schedule of
 /// more CPUs takes longer.
 const SCHEDULES: [(usize, usize); 3] = [(4, 1), (8, 3), (16, 10)];
+
+/// The same for the ones that only ask whether all CPUs are served: just more than one word of a mask has bits,
+/// and than two. With priorities, and not with each CPU as likely as any other: where waiters come back again
+/// and again, as those do that time out, such a schedule takes seconds.
+const CROWDS: [(usize, usize); 2] = [(33, 50), (65, 100)];
+
+/// A lock for no more CPUs than this is tried with as many as it serves.
+const FULL_HOUSE: usize = 256;
+
+/// The same as a divisor, where what all CPUs share is made for the largest system that the lock serves.
+const OF_LARGEST: usize = 500;
 
 /// Acquisitions, or other things to do, of each CPU in a random schedule.
 const ROUNDS: usize = 3;
@@ -203,7 +214,7 @@ impl Check {
             bound: format!("{count} {} schedules", strategy.name()),
             known_flaw: false,
             run: Arc::new(move |counter| {
-                plan.explore_counting(strategy, count, seed, None, counter)
+                plan.explore_counting(strategy, count, seed, Mutation::None, counter)
             }),
         }
     }
@@ -248,20 +259,7 @@ where
     T::Shared: Sync,
 {
     let mut checks = models::<M>(profile, limits);
-    for (cpus, divisor) in SCHEDULES {
-        if S::INFO.check_capacity(cpus).is_err() {
-            continue;
-        }
-        let count = limits.schedules.div_ceil(divisor);
-        for strategy in [Strategy::Random, Strategy::Pct] {
-            let add = |name, plan| Check::plan(name, plan, strategy, count, limits.seed);
-            let order = if S::INFO.fair { "pairs, in order of arrival" } else { "pairs" };
-            checks.push(add(order, schedules::pairs::<S>(cpus, ROUNDS, 2)));
-            checks.push(add("tries, nesting, interrupts", schedules::mixed::<S>(cpus, ROUNDS)));
-            let freed = add("access after release", schedules::last_user_frees::<S>(cpus));
-            checks.push(Check { known_flaw: profile.touches_after_release, ..freed });
-        }
-    }
+    checks.extend(plans::<S>(profile, limits));
     checks.extend(
         suite::all::<T>(profile.records_waiters).map(|(name, test)| Check::test(name, test)),
     );
@@ -300,5 +298,58 @@ fn models<L: RawLock<LoomPlatform> + 'static>(profile: Profile, limits: &Limits)
     let freed =
         Check::model("access after release", "1 pair each", model::last_user_frees::<L>(), limits);
     checks.push(Check { known_flaw: profile.touches_after_release, ..freed });
+    let of_lock = special::of(L::INFO.name).into_iter();
+    checks.extend(of_lock.map(|it| Check::model(it.name, it.bound, it.model, limits)));
+    checks
+}
+
+fn plans<L>(profile: Profile, limits: &Limits) -> Vec<Check>
+where
+    L: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    L::Shared: Send + Sync,
+{
+    let mut checks = Vec::new();
+    let mut add = |name, plan: Plan, divisor, known_flaw| {
+        let count = limits.schedules.div_ceil(divisor);
+        for strategy in [Strategy::Random, Strategy::Pct] {
+            let check = Check::plan(name, plan.clone(), strategy, count, limits.seed);
+            checks.push(Check { known_flaw, ..check });
+        }
+    };
+    let serves = |cpus: usize| L::INFO.check_capacity(cpus).is_ok();
+    for (cpus, divisor) in SCHEDULES.into_iter().filter(|&(cpus, _)| serves(cpus)) {
+        let order = if L::INFO.fair { "pairs, in order of arrival" } else { "pairs" };
+        add(order, schedules::pairs::<L>(cpus, ROUNDS, 2), divisor, false);
+        add("tries, nesting, interrupts", schedules::mixed::<L>(cpus, ROUNDS), divisor, false);
+        let freed = schedules::last_user_frees::<L>(cpus);
+        add("access after release", freed, divisor, profile.touches_after_release);
+    }
+    let (few, divisor) = SCHEDULES[0];
+    if serves(few) {
+        let out = schedules::out_of_nodes::<L>(few, ROUNDS);
+        add("pairs, CPUs out of nodes", out.clone(), 3 * divisor, false);
+        let weak = schedules::pairs::<L>(few, ROUNDS, 2).weak();
+        add("pairs, weak memory", weak, divisor, false);
+        let weak = schedules::mixed::<L>(few, ROUNDS).weak();
+        add("tries, nesting, weak memory", weak, 2 * divisor, false);
+        add("out of nodes, weak memory", out.weak(), 3 * divisor, false);
+        add("several of six locks", schedules::several::<L>(few, ROUNDS), 3 * divisor, false);
+    }
+    let mut add = |name, plan: Plan, divisor| {
+        let count = limits.schedules.div_ceil(divisor);
+        checks.push(Check::plan(name, plan, Strategy::Pct, count, limits.seed));
+    };
+    for (cpus, divisor) in CROWDS.into_iter().filter(|&(cpus, _)| serves(cpus)) {
+        add("pairs", schedules::pairs::<L>(cpus, 1, 2), divisor);
+        add("one holds it, the others come", schedules::crowd::<L>(cpus), 4 * divisor);
+    }
+    let most = L::INFO.max_cpus as usize;
+    if most > few {
+        let last = schedules::pairs::<L>(few, 2, 2).last_of(most);
+        add("pairs, the last CPUs of the most", last, OF_LARGEST);
+    }
+    if most <= FULL_HOUSE {
+        add("as many CPUs as it serves", schedules::crowd::<L>(most), OF_LARGEST);
+    }
     checks
 }

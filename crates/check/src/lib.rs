@@ -12,24 +12,27 @@
 //! One place is unsafe: the counter that a modelled lock protects, through which loom sees whether
 //! two critical sections were ordered ([`model::Protected`]).
 
+mod asked;
 mod checks;
 pub mod model;
+mod mutation;
 mod profile;
 mod registry;
 pub mod schedules;
 pub mod seeded;
+pub mod special;
 pub mod suite;
 pub mod threads;
-mod tried;
 
 use std::time::Duration;
 
 use overspin_locks::Tuning;
 
+pub use asked::TRY_WAITS_MESSAGE;
 pub use checks::{Check, Limits, NOT_COVERED, Verdict, World, checks};
+pub use mutation::Mutation;
 pub use profile::{Profile, named_in_tables};
 pub use registry::{checks_by_name, name_of, seeded_by_name};
-pub use tried::TRY_WAITS_MESSAGE;
 
 /// Sleep at once: the way to exercise the slow path of a lock that has one.
 pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
@@ -58,7 +61,7 @@ pub fn quietly<R>(work: impl FnOnce() -> R) -> R {
         schedules::Strategy::Random,
         1,
         0,
-        None,
+        Mutation::None,
     );
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));

@@ -12,8 +12,12 @@ pub struct Profile {
     pub touches_after_release: bool,
     /// It can tell whether somebody waits.
     pub records_waiters: bool,
-    /// Its `try_lock` may decline a free lock, because a section might not end in time.
-    pub tries_may_decline: bool,
+    /// It asks how long its CPU may still run: its `try_lock` may decline a free lock, and an acquisition
+    /// takes as many accesses as it looks at the clock.
+    pub asks_for_time: bool,
+    /// Its last user may leave a mark in it that costs the next one some accesses, and that the next one
+    /// clears.
+    pub leaves_hints: bool,
 }
 
 impl Default for Profile {
@@ -23,7 +27,8 @@ impl Default for Profile {
             preemptions: [6, 3, 1],
             touches_after_release: false,
             records_waiters: true,
-            tries_may_decline: false,
+            asks_for_time: false,
+            leaves_hints: false,
         }
     }
 }
@@ -52,7 +57,10 @@ const TOUCHES_AFTER_RELEASE: &[&str] =
 const KEEPS_NO_RECORD: &[&str] = &["ttas", "qspinlock-tas"];
 
 /// Locks that ask how long they may still run before they try.
-const TRIES_MAY_DECLINE: &[&str] = &["i-spinlock"];
+const ASKS_FOR_TIME: &[&str] = &["i-spinlock"];
+
+/// Locks whose release may leave a flag up though nobody waits.
+const LEAVES_HINTS: &[&str] = &["pv-ticket", "pv-ticket-2012", "pv-ticket-2012-small"];
 
 impl Profile {
     /// Of a lock of the registry, or the default.
@@ -63,14 +71,20 @@ impl Profile {
             preemptions: preemptions.map_or(usual.preemptions, |(_, preemptions)| *preemptions),
             touches_after_release: TOUCHES_AFTER_RELEASE.contains(&lock.name),
             records_waiters: !KEEPS_NO_RECORD.contains(&lock.name),
-            tries_may_decline: TRIES_MAY_DECLINE.contains(&lock.name),
+            asks_for_time: ASKS_FOR_TIME.contains(&lock.name),
+            leaves_hints: LEAVES_HINTS.contains(&lock.name),
         }
     }
 }
 
 /// Locks that the tables of this crate name.
 pub fn named_in_tables() -> impl Iterator<Item = &'static str> {
-    let flagged =
-        TOUCHES_AFTER_RELEASE.iter().chain(KEEPS_NO_RECORD).chain(TRIES_MAY_DECLINE).copied();
-    PREEMPTIONS.iter().map(|(name, _)| *name).chain(flagged).chain(crate::seeded::locks())
+    let flagged = [TOUCHES_AFTER_RELEASE, KEEPS_NO_RECORD, ASKS_FOR_TIME, LEAVES_HINTS];
+    let flagged = flagged.into_iter().flatten().copied();
+    PREEMPTIONS
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(flagged)
+        .chain(crate::seeded::locks())
+        .chain(crate::special::locks())
 }

@@ -2,7 +2,8 @@
 
 use overspin_locks::{LockVisitor, RawLock, for_each_lock, with_lock};
 
-use crate::model::{LoomPlatform, Mutation};
+use crate::Mutation;
+use crate::model::LoomPlatform;
 use crate::schedules::SchedulePlatform;
 use crate::seeded::{Caught, hunt};
 use crate::threads::StdPlatform;

@@ -3,27 +3,32 @@
 
 use std::hint::black_box;
 
-use overspin_check::model::Mutation;
-use overspin_check::{Limits, Verdict, World, checks_by_name, seeded, seeded_by_name};
+use overspin_check::{
+    Limits, Mutation, Verdict, World, checks_by_name, seeded, seeded_by_name, special,
+};
 use overspin_locks::{Bug, for_each_lock, infos};
 
-/// Each of the plans, for 4, 8 and 16 CPUs. A known flaw may or may not be found.
+/// Each of the plans. A known flaw may or may not be found.
 fn schedules(lock: &str) {
     let limits = Limits { schedules: 500, ..Limits::default() };
     let checks = checks_by_name(lock, &limits).unwrap();
     let checks: Vec<_> =
         checks.into_iter().filter(|check| check.world == World::Schedules).collect();
-    assert_eq!(checks.len(), 18, "three plans, three numbers of CPUs, two strategies");
+    assert!(!checks.is_empty(), "each lock serves some CPUs");
     for check in checks {
         let report = check.run();
         assert_ne!(check.verdict(&report), Verdict::Fails, "{check:?}: {report:?}");
     }
 }
 
+/// Those that a special model finds are tried where that is tested.
 fn seeded_bugs(lock: &str) {
+    let special: Vec<_> = special::of(lock).into_iter().flat_map(|it| it.bugs).collect();
     for bug in seeded::bugs(lock) {
-        let caught = seeded_by_name(lock, bug).unwrap();
-        assert!(caught.is_some(), "{bug:?} survived in {lock}");
+        if !special.iter().any(|(known, _)| *known == bug) {
+            let caught = seeded_by_name(lock, bug).unwrap();
+            assert!(caught.is_some(), "{bug:?} survived in {lock}");
+        }
     }
 }
 
@@ -67,7 +72,7 @@ fn tables_name_locks_of_the_registry() {
 fn a_seed_decides_everything() {
     for (lock, bug) in [
         ("shfllock", Bug::S1ShflLockMovesTheTail),
-        ("pv-qspinlock", Bug::V5PvQspinlockNestedWaitClearsLatch),
+        ("pv-qspinlock-4.5", Bug::V5PvQspinlockNestedWaitClearsLatch),
     ] {
         let runs = || seeded_by_name(lock, Mutation::Seeded(bug)).unwrap().unwrap().runs;
         let first = runs();

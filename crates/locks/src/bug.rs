@@ -21,6 +21,8 @@ pub enum Bug {
     N1CnaSecondaryQueueIgnored,
     /// ShflLock: a shuffler moves the node that newcomers link themselves to.
     S1ShflLockMovesTheTail,
+    /// ShflLock: the first place of the queue is given up with a relaxed order.
+    S2ShflLockHeadPublishedRelaxed,
     /// TWA: a waiter looks at the grant first and at its slot second.
     W1TwaGrantBeforeSlot,
     /// Malthusian: a releaser who finds the chain empty forgets the passive list.
@@ -41,6 +43,9 @@ pub enum Bug {
     P6PvTicketRecordWithoutNull,
     /// Paravirtual ticket lock: a scan stops at the first match, as published.
     P6bPvTicketKicksFirstMatchOnly,
+    /// Paravirtual ticket lock: a nested wait forgets the outer record, and leaves the latch clear if it gets
+    /// the lock before it sleeps, as published.
+    P7PvTicketNestedPickUpLeavesLatchClear,
     /// Queued spinlock: a newcomer that set the pending bit in vain leaves it set.
     Q1QspinlockPendingNotUndone,
     /// Queued spinlock: the first of the queue takes the lock and forgets who has queued behind it.

@@ -222,8 +222,8 @@ impl<P: Platform> RawLock<P> for Cna<P> {
     type Shared = Shared<P>;
     type Token = Token;
 
-    fn shared(cpus: usize, _tuning: Tuning) -> Result<Shared<P>, CapacityError> {
-        Shared::new(cpus, DEFAULT_FLUSH_ONE_IN)
+    fn shared(cpus: usize, tuning: Tuning) -> Result<Shared<P>, CapacityError> {
+        Shared::new(cpus, tuning.lottery.unwrap_or(DEFAULT_FLUSH_ONE_IN))
     }
 
     fn new() -> Self {

@@ -164,11 +164,14 @@ pub struct Tuning {
     /// sleeps, in place of spinning. 0, as published, for a guest, where a yield is a call of the hypervisor;
     /// for threads a yield is cheap, and a sleep is not.
     pub yields: u32,
+    /// Odds of a lock that draws lots at its releases: it favours the other choice once in so many, never with 0,
+    /// always with 1; `None` is its default.
+    pub lottery: Option<u32>,
 }
 
 impl Tuning {
     /// Each lock as published.
-    pub const DEFAULT: Self = Self { spin_budget: None, nopvspin: false, yields: 0 };
+    pub const DEFAULT: Self = Self { spin_budget: None, nopvspin: false, yields: 0, lottery: None };
 }
 
 /// A mutual-exclusion lock. `Shared` is the state that all locks of the kind in one system share

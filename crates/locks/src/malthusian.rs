@@ -260,7 +260,7 @@ impl<P: Platform> RawLock<P> for Malthusian<P> {
     type Token = Token;
 
     fn shared(cpus: usize, tuning: Tuning) -> Result<Shared<P>, CapacityError> {
-        Shared::new(cpus, tuning, DEFAULT_RELIEF_ONE_IN)
+        Shared::new(cpus, tuning, tuning.lottery.unwrap_or(DEFAULT_RELIEF_ONE_IN))
     }
 
     fn new() -> Self {

@@ -232,7 +232,8 @@ impl<P: Platform> ShflLock<P> {
             next = await_link(&node.next);
         }
         // Release: our changes of links come before his.
-        shared.0.get(next).status.fetch_or(HEAD, Release);
+        let order = if P::seeded(Bug::S2ShflLockHeadPublishedRelaxed) { Relaxed } else { Release };
+        shared.0.get(next).status.fetch_or(HEAD, order);
     }
 }
 

@@ -13,18 +13,12 @@ use loom::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use overspin_locks::ticket::{self, TicketWord};
 use overspin_locks::{AtomicCell, Budget, LockInfo};
 
-use super::platform::{Mutation, Point, world};
+use super::platform::{Point, world};
+use crate::Mutation;
 
 /// The order to use where the lock asks for `order`.
 fn mutated(order: Ordering) -> Ordering {
-    match (world().mutation, order) {
-        (Mutation::NoRelease, Ordering::Release) | (Mutation::NoAcquire, Ordering::Acquire) => {
-            Ordering::Relaxed
-        }
-        (Mutation::NoRelease | Mutation::NoPublication, Ordering::AcqRel) => Ordering::Acquire,
-        (Mutation::NoAcquire, Ordering::AcqRel) => Ordering::Release,
-        _ => order,
-    }
+    world().mutation.order(order)
 }
 
 /// Width of `tail` in the one ticket word that a mutant compares by its tail only.

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use loom::cell::UnsafeCell;
 use loom::model::Builder;
-use overspin_locks::{CpuId, RawLock, Tuning};
+use overspin_locks::{CpuId, Platform, RawLock, Tuning};
 
-use crate::tried::assert_idle;
-use crate::{NO_SPIN, Report};
+use crate::asked;
+use crate::{Mutation, NO_SPIN, Report};
 
-use super::platform::{LoomPlatform, Mutation, World, set_cpu, world};
+use super::platform::{LoomPlatform, World, set_cpu, world};
 
 /// Steps of one execution. The longest here takes a few hundred; a lock that spins without end and
 /// writes as it does so is stopped by this.
@@ -49,12 +49,11 @@ pub const EXCLUSION_MESSAGE: &str = "Causality violation";
 /// A lock and what it protects.
 #[derive(Debug)]
 pub struct Protected<L: RawLock<LoomPlatform>> {
-    /// The lock.
-    pub lock: L,
-    /// What all locks of its kind share.
-    pub shared: L::Shared,
+    lock: L,
+    shared: Rc<L::Shared>,
     /// loom finds two accesses that the lock did not order, whatever they read and write.
     data: UnsafeCell<usize>,
+    cost_alone: u64,
 }
 
 impl<L: RawLock<LoomPlatform>> Protected<L> {
@@ -76,12 +75,23 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
 
     /// A free lock of a system with state `shared`.
     pub fn with_shared(shared: L::Shared) -> Rc<Self> {
-        Self::of(L::new(), shared)
+        Self::of(L::new(), Rc::new(shared))
     }
 
     /// The free lock `lock` of a system with state `shared`.
-    pub fn of(lock: L, shared: L::Shared) -> Rc<Self> {
-        Rc::new(Self { lock, shared, data: UnsafeCell::new(0) })
+    pub fn of(lock: L, shared: Rc<L::Shared>) -> Rc<Self> {
+        let cost_alone = asked::cost_alone::<_, L>(&shared);
+        Rc::new(Self { lock, shared, data: UnsafeCell::new(0), cost_alone })
+    }
+
+    /// Another free lock of the same system.
+    pub fn another(&self) -> Rc<Self> {
+        Self::of(L::new(), Rc::clone(&self.shared))
+    }
+
+    /// The lock itself.
+    pub fn raw(&self) -> (&L, &L::Shared) {
+        (&self.lock, &self.shared)
     }
 
     /// The critical section. Returns how many have been through.
@@ -96,25 +106,42 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
         })
     }
 
-    /// `try_lock`, which must not wait.
-    pub fn tried(&self) -> Option<L::Token> {
-        world().tries(|| self.lock.try_lock(&self.shared))
+    /// Acquires.
+    #[must_use]
+    pub fn lock(&self) -> L::Token {
+        asked::lock(&self.lock, &self.shared)
     }
 
-    /// One acquisition.
-    pub fn pair(&self) {
-        let token = self.lock.lock(&self.shared);
-        self.inside();
-        self.lock.unlock(&self.shared, token);
+    /// Acquires if that is possible at once.
+    #[must_use]
+    pub fn try_lock(&self) -> Option<L::Token> {
+        asked::try_lock(&self.lock, &self.shared)
+    }
+
+    /// Releases.
+    pub fn unlock(&self, token: L::Token) {
+        asked::unlock(&self.lock, &self.shared, token);
+    }
+
+    /// One acquisition. Returns how many have been through.
+    pub fn pair(&self) -> usize {
+        let token = self.lock();
+        let count = self.inside();
+        self.unlock(token);
+        count
     }
 
     /// One acquisition, with interrupts off.
     pub fn pair_irqsave(&self) {
-        use overspin_locks::Platform;
-        let (token, state) = self.lock.lock_irqsave(&self.shared);
+        let (token, state) = asked::lock_irqsave(&self.lock, &*self.shared);
         self.inside();
-        self.lock.unlock(&self.shared, token);
+        self.unlock(token);
         LoomPlatform::irq_restore(state);
+    }
+
+    /// From now on nobody may touch the lock. See [`World::expect_free`].
+    pub fn free(&self) {
+        world().free(&self.lock);
     }
 
     /// What must hold when all is over, after so many acquisitions.
@@ -126,12 +153,12 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
         self.assert_free();
     }
 
-    /// Nobody holds it or waits for it, and it can be had at once, once.
+    /// Nobody holds it or waits for it, and it can be had at once, once, and at the price of a new one.
     ///
     /// # Panics
     /// If it is not so.
     pub fn assert_free(&self) {
-        assert_idle(&self.lock, &self.shared, || self.tried(), || self.tried());
+        asked::assert_idle(&self.lock, &*self.shared, world().cpus(), self.cost_alone);
     }
 }
 
@@ -193,7 +220,7 @@ impl Model {
         Self::new(cpus, preemptions, move || {
             let it = make();
             let shared = Rc::clone(&it);
-            on_cpus(cpus, move |_| (0..pairs).for_each(|_| shared.pair()));
+            on_cpus(cpus, move |_| (0..pairs).for_each(|_| _ = shared.pair()));
             it.assert_idle(cpus * pairs);
         })
     }

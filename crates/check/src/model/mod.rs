@@ -1,7 +1,7 @@
 //! Model checking: shipped lock code under loom, in every interleaving and with every stale value
 //! that the memory model allows, up to a bound on preemptions that each model states.
 //!
-//! A model is explored as it is, or with a [`Mutation`]: a bug that the world commits, or that
+//! A model is explored as it is, or with a [`Mutation`](crate::Mutation): a bug that the world commits, or that
 //! [`Platform::seeded`](overspin_locks::Platform::seeded) puts into the algorithm. Results and
 //! limits are in `docs/model-checking.md`. No `RUSTFLAGS` are needed: loom is used as a library.
 
@@ -14,6 +14,4 @@ pub use cells::{LoomU8, LoomU16, LoomU32, LoomUsize, Tiny, TinyCell};
 pub(crate) use harness::leave_behind;
 pub use harness::{EXCLUSION_MESSAGE, Model, Protected, on_cpus};
 pub use models::{irqsave, last_user_frees, spurious_wakes, tries};
-pub use platform::{
-    DEADLOCK_MESSAGE, FREED_MESSAGE, LoomPlatform, Mutation, Point, World, set_cpu, world,
-};
+pub use platform::{DEADLOCK_MESSAGE, FREED_MESSAGE, LoomPlatform, Point, World, set_cpu, world};

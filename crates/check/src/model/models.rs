@@ -16,9 +16,9 @@ pub fn tries<L: RawLock<LoomPlatform> + 'static>() -> Model {
             for _ in 0..2 {
                 if cpu == 0 {
                     shared.pair();
-                } else if let Some(token) = shared.tried() {
+                } else if let Some(token) = shared.try_lock() {
                     shared.inside();
-                    shared.lock.unlock(&shared.shared, token);
+                    shared.unlock(token);
                 }
             }
         });
@@ -67,11 +67,8 @@ pub fn last_user_frees<L: RawLock<LoomPlatform> + 'static>() -> Model {
         let it = Protected::<L>::new(2);
         on_cpus(2, move |_| {
             world().wake_spuriously(1);
-            let token = it.lock.lock(&it.shared);
-            let last = it.inside() == 2;
-            it.lock.unlock(&it.shared, token);
-            if last {
-                world().free(&it.lock);
+            if it.pair() == 2 {
+                it.free();
             }
         });
     })

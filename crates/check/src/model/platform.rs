@@ -28,7 +28,8 @@ use std::rc::Rc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use overspin_locks::{AtomicCell, Bug, CpuId, Platform};
 
-use crate::tried::Tries;
+use crate::Mutation;
+use crate::asked::{Tries, Watches};
 
 use super::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
 
@@ -44,43 +45,6 @@ const PLACE: usize = 16;
 pub const DEADLOCK_MESSAGE: &str = "deadlock: nobody can make progress";
 /// What every message about an access after free contains.
 pub const FREED_MESSAGE: &str = "access to a freed lock";
-
-/// One thing that this world does wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mutation {
-    /// Nothing: the lock as it is.
-    None,
-    /// An exchange is a load and a store.
-    SplitSwap,
-    /// Release is relaxed.
-    NoRelease,
-    /// Acquire is relaxed, also in spins.
-    NoAcquire,
-    /// Acquire-release is acquire: what is published by an exchange can be seen late.
-    NoPublication,
-    /// The algorithm itself is wrong, in this way.
-    Seeded(Bug),
-    /// Serving the next ticket carries into `tail`.
-    CarryingHead,
-    /// A compare-and-exchange on a ticket word compares `tail` only.
-    TailOnlyCas,
-    /// Interrupts cannot be switched off.
-    IrqsStayOn,
-    /// An interrupt handler passes for the context that it interrupts.
-    OneContext,
-    /// No fence after the release.
-    NoUnlockFence,
-    /// No fence between the announcement and the re-check.
-    NoWaiterFence,
-    /// The latch is cleared after the re-check, not before.
-    LateClear,
-    /// The latch cannot be set by its own CPU, which is what a nested pick-up does.
-    NoPickupSet,
-    /// A nested sleep forgets the outer registration.
-    NoRestore,
-    /// The registration is written after the re-check.
-    LateRegistration,
-}
 
 /// Where an interrupt strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +85,7 @@ pub struct World {
     pub mutation: Mutation,
     cpus: Vec<Cpu>,
     yields: Cell<u32>,
+    accesses: Cell<u64>,
     /// Set by a test that frees its lock: exchanged by the free and before each access, so that loom
     /// knows that the two do not commute. A load will not do: loom's reduction remembers only the
     /// last access of a cell, and that is the freeing thread's own.
@@ -189,6 +154,7 @@ impl World {
             mutation,
             cpus: (0..cpus).map(cpu).collect(),
             yields: Cell::new(0),
+            accesses: Cell::new(0),
             free_probe: RefCell::new(None),
             freed: RefCell::new(None),
             numa_nodes: Cell::new(1),
@@ -197,6 +163,11 @@ impl World {
             preempted: RefCell::new(None),
             places: RefCell::default(),
         })));
+    }
+
+    /// How many CPUs there are.
+    pub(super) fn cpus(&self) -> usize {
+        self.cpus.len()
     }
 
     fn here(&self) -> &Cpu {
@@ -247,6 +218,7 @@ impl World {
 
     /// Every access to a cell is wrapped in this.
     pub fn access<T, R>(&self, cell: &T, access: impl FnOnce() -> R) -> R {
+        self.accesses.set(self.accesses.get() + 1);
         let probe = self.free_probe.borrow().clone();
         if let Some(probe) = probe {
             probe.swap(false, Ordering::Relaxed);
@@ -280,12 +252,6 @@ impl World {
         }
     }
 
-    /// `try_lock`, on this CPU: it must not wait. A handler that interrupts it may.
-    pub fn tries<R>(&self, try_lock: impl FnOnce() -> R) -> R {
-        let cpu = self.here();
-        cpu.tries.during(cpu.level.get(), try_lock)
-    }
-
     /// A wait without a bound begins on this CPU.
     pub(super) fn may_wait(&self) {
         let cpu = self.here();
@@ -303,6 +269,7 @@ impl World {
             cpu.irqs_on.set(false);
             cpu.level.set(cpu.level.get() + 1);
             handler();
+            assert!(!cpu.irqs_on.get(), "an interrupt handler ends with interrupts on");
             cpu.level.set(cpu.level.get() - 1);
             cpu.irqs_on.set(true);
         }
@@ -369,11 +336,7 @@ impl Platform for LoomPlatform {
     }
 
     fn irq_save() -> bool {
-        let world = world();
-        if world.mutation == Mutation::IrqsStayOn {
-            return true;
-        }
-        world.here().irqs_on.replace(false)
+        world().here().irqs_on.replace(false)
     }
 
     fn irq_restore(state: bool) {
@@ -490,5 +453,29 @@ impl Platform for LoomPlatform {
         let world = world();
         world.time.set(world.time.get() + world.clock_step.get());
         world.time.get()
+    }
+}
+
+impl Watches for LoomPlatform {
+    fn irqs_on() -> bool {
+        world().here().irqs_on.get()
+    }
+
+    fn tries<R>(try_lock: impl FnOnce() -> R) -> R {
+        let world = world();
+        let cpu = world.here();
+        cpu.tries.during(cpu.level.get(), try_lock)
+    }
+
+    fn accesses() -> u64 {
+        world().accesses.get()
+    }
+
+    fn on_behalf_of<R>(cpu: CpuId, work: impl FnOnce() -> R) -> R {
+        let me = Self::cpu_id();
+        set_cpu(cpu);
+        let result = work();
+        set_cpu(me);
+        result
     }
 }

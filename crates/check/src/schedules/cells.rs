@@ -1,21 +1,22 @@
-//! Cells over shuttle's atomics. Every order is `SeqCst`: shuttle knows no other.
+//! Cells in the [memory](super::memory) of a plan.
 
-use shuttle::sync::atomic::Ordering::SeqCst;
-use shuttle::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use overspin_locks::{AtomicCell, Budget};
 
+use super::memory::Found;
 use super::platform::world;
+use crate::Mutation;
 
 /// Most looks of a bounded spin. There is no time here, only turns: more looks would be more of the
 /// same.
 const LOOKS: u32 = 3;
 
 macro_rules! schedule_cell {
-    ($cell:ident, $atomic:ty, $value:ty) => {
-        /// An atomic whose every access is a point where another CPU may go on.
+    ($cell:ident, $value:ty) => {
+        /// A cell whose every access is a point where another CPU may go on.
         #[derive(Debug)]
-        pub struct $cell($atomic);
+        pub struct $cell(u32);
 
         impl $cell {
             /// Where this cell is, which is how those who wait for a write to it are known.
@@ -23,10 +24,15 @@ macro_rules! schedule_cell {
                 std::ptr::from_ref(self).addr()
             }
 
-            fn write<R>(&self, write: impl FnOnce(&$atomic) -> R) -> R {
-                let result = world().access(self.address(), || write(&self.0));
-                world().written(self.address());
-                result
+            pub(super) fn find(&self, order: Ordering, newest: bool) -> ($value, bool) {
+                let Found { value, newest } = world().load(self.address(), self.0, order, newest);
+                (value as $value, newest)
+            }
+
+            fn update(&self, order: Ordering, new: impl Fn($value) -> $value) -> $value {
+                let new = |old| Some(new(old as $value) as u64);
+                let old = world().update(self.address(), self.0, order, Ordering::Relaxed, new);
+                old.unwrap_or_else(|old| old) as $value
             }
         }
 
@@ -34,45 +40,54 @@ macro_rules! schedule_cell {
             type Value = $value;
 
             fn new(value: $value) -> Self {
-                Self(<$atomic>::new(value))
+                Self(world().cell(value as u64))
             }
 
-            fn load(&self, _: Ordering) -> $value {
-                world().access(self.address(), || self.0.load(SeqCst))
+            fn load(&self, order: Ordering) -> $value {
+                self.find(order, false).0
             }
 
-            fn store(&self, value: $value, _: Ordering) {
-                self.write(|it| it.store(value, SeqCst));
+            fn store(&self, value: $value, order: Ordering) {
+                world().store(self.address(), self.0, value as u64, order);
             }
 
-            fn swap(&self, value: $value, _: Ordering) -> $value {
-                self.write(|it| it.swap(value, SeqCst))
+            fn swap(&self, value: $value, order: Ordering) -> $value {
+                if world().mutation == Mutation::SplitSwap {
+                    let found = self.load(order);
+                    self.store(value, order);
+                    return found;
+                }
+                self.update(order, |_| value)
             }
 
             fn compare_exchange(
                 &self,
                 current: $value,
                 new: $value,
-                _: Ordering,
-                _: Ordering,
+                success: Ordering,
+                failure: Ordering,
             ) -> Result<$value, $value> {
-                self.write(|it| it.compare_exchange(current, new, SeqCst, SeqCst))
+                let new = |old| (old as $value == current).then_some(new as u64);
+                match world().update(self.address(), self.0, success, failure, new) {
+                    Ok(old) => Ok(old as $value),
+                    Err(old) => Err(old as $value),
+                }
             }
 
-            fn fetch_add(&self, value: $value, _: Ordering) -> $value {
-                self.write(|it| it.fetch_add(value, SeqCst))
+            fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                self.update(order, |old| old.wrapping_add(value))
             }
 
-            fn fetch_sub(&self, value: $value, _: Ordering) -> $value {
-                self.write(|it| it.fetch_sub(value, SeqCst))
+            fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                self.update(order, |old| old.wrapping_sub(value))
             }
 
-            fn fetch_or(&self, value: $value, _: Ordering) -> $value {
-                self.write(|it| it.fetch_or(value, SeqCst))
+            fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                self.update(order, |old| old | value)
             }
 
-            fn fetch_and(&self, value: $value, _: Ordering) -> $value {
-                self.write(|it| it.fetch_and(value, SeqCst))
+            fn fetch_and(&self, value: $value, order: Ordering) -> $value {
+                self.update(order, |old| old & value)
             }
 
             fn spin_until(
@@ -80,15 +95,20 @@ macro_rules! schedule_cell {
                 until: impl Fn($value) -> bool,
                 budget: Budget,
             ) -> Result<$value, $value> {
-                let mut looks = 0;
+                let (mut looks, mut must_be_newest) = (0, false);
                 loop {
-                    let value = self.load(SeqCst);
+                    let (value, newest) = self.find(Ordering::Acquire, must_be_newest);
                     if until(value) {
                         return Ok(value);
                     }
                     let Budget::Iterations(limit) = budget else {
-                        // Nobody else runs between the look and the parking.
-                        world().await_write(self.address());
+                        if newest {
+                            // Nobody else runs between the look and the parking.
+                            world().await_write(self.address());
+                        } else {
+                            // What is stored is seen some time.
+                            must_be_newest = true;
+                        }
                         continue;
                     };
                     // After the last look too: a loop around a bounded spin gives way like the spin.
@@ -103,7 +123,7 @@ macro_rules! schedule_cell {
     };
 }
 
-schedule_cell!(ScheduleU8, AtomicU8, u8);
-schedule_cell!(ScheduleU16, AtomicU16, u16);
-schedule_cell!(ScheduleU32, AtomicU32, u32);
-schedule_cell!(ScheduleUsize, AtomicUsize, usize);
+schedule_cell!(ScheduleU8, u8);
+schedule_cell!(ScheduleU16, u16);
+schedule_cell!(ScheduleU32, u32);
+schedule_cell!(ScheduleUsize, usize);

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use overspin_locks::{CpuId, Platform, RawLock, Tuning};
 use shuttle::rand::{Rng, thread_rng};
 
+use super::memory::Consistency;
 use super::platform::{SchedulePlatform, on_cpus, one_in, world};
 use super::strategy::Plan;
-use crate::tried::assert_idle;
-use crate::{NO_SPIN, Profile};
+use crate::NO_SPIN;
+use crate::asked::{self, Watches};
 
 /// Interrupts of each CPU in `mixed`. With one alone, bugs of nested waits take four times as many
 /// schedules to be seen: it mostly strikes where nobody waits.
@@ -19,24 +20,40 @@ const INTERRUPTS: u32 = 3;
 /// One execution of `mixed` in so many has paravirtual locks that do not sleep.
 const NATIVE_ONE_IN: u32 = 8;
 
+/// As many locks as a CPU has queue nodes.
+const NODES: usize = 8;
+
 /// Two holders at once.
 const EXCLUSION: &str = "two CPUs hold the lock";
+
+/// What a plan with weak memory says of a lock that lets its holder see less than the holder before did.
+pub const UNORDERED_MESSAGE: &str = "two critical sections are not ordered";
 
 /// A lock and what it protects.
 struct Protected<L> {
     lock: L,
     held: AtomicBool,
     count: AtomicUsize,
+    /// Who has used what it protects.
+    data: u32,
+    cost_alone: u64,
 }
 
 impl<L: RawLock<SchedulePlatform>> Protected<L> {
-    fn new() -> Self {
-        Self { lock: L::new(), held: AtomicBool::new(false), count: AtomicUsize::new(0) }
+    fn new(shared: &L::Shared) -> Self {
+        Self {
+            lock: L::new(),
+            held: AtomicBool::new(false),
+            count: AtomicUsize::new(0),
+            data: world().cell(0),
+            cost_alone: asked::cost_alone::<_, L>(shared),
+        }
     }
 
     /// The critical section. Returns how many have been through.
     fn inside(&self) -> usize {
         assert!(!self.held.swap(true, Relaxed), "{EXCLUSION}");
+        assert!(world().use_data(self.data), "{UNORDERED_MESSAGE}");
         world().acquired();
         // Others may come in here if the lock lets them.
         world().turn();
@@ -45,22 +62,37 @@ impl<L: RawLock<SchedulePlatform>> Protected<L> {
         count
     }
 
-    /// Nobody holds it or waits for it, and it can be had at once.
-    fn assert_idle(&self, shared: &L::Shared) {
-        let tried = || world().tries(|| self.lock.try_lock(shared));
-        let declines = Profile::of(&L::INFO).tries_may_decline;
-        let take = || tried().or_else(|| declines.then(|| self.lock.lock(shared)));
-        assert_idle(&self.lock, shared, take, tried);
+    /// One acquisition.
+    fn pair(&self, shared: &L::Shared) -> usize {
+        let token = asked::lock(&self.lock, shared);
+        let count = self.inside();
+        asked::unlock(&self.lock, shared, token);
+        count
+    }
+
+    /// One acquisition with interrupts off.
+    fn pair_irqsave(&self, shared: &L::Shared) {
+        let (token, state) = asked::lock_irqsave(&self.lock, shared);
+        self.inside();
+        asked::unlock(&self.lock, shared, token);
+        SchedulePlatform::irq_restore(state);
+    }
+
+    /// What must hold when all is over.
+    fn assert_idle(&self, shared: &L::Shared, cpus: usize) {
+        asked::assert_idle(&self.lock, shared, cpus, self.cost_alone);
     }
 }
 
-/// State for `cpus` CPUs.
+/// State for the CPUs up to the last of `cpus` that run.
 fn shared<L: RawLock<SchedulePlatform>>(cpus: usize) -> L::Shared {
-    L::shared(cpus, NO_SPIN).expect("the lock serves so many CPUs")
+    let all = world().first() + cpus;
+    L::shared(all, NO_SPIN).expect("the lock serves so many CPUs")
 }
 
 /// Each CPU takes the lock so often. A lock that promises it must serve CPUs in the order in which
-/// they came: who was seen to wait before another called `lock` is served before that other.
+/// they came, where memory is sequentially consistent: who was seen to wait before another called `lock` is
+/// served before that other.
 ///
 /// # Panics
 /// When it is run, if the lock does not serve so many CPUs.
@@ -71,24 +103,26 @@ where
 {
     Plan::new(cpus, move || {
         world().deal_over_nodes(numa_nodes);
-        let it = Arc::new((Protected::<L>::new(), shared::<L>(cpus)));
+        let shared = shared::<L>(cpus);
+        let it = Arc::new((Protected::<L>::new(&shared), shared));
         let of_all = Arc::clone(&it);
+        let in_order = L::INFO.fair && world().consistency() == Consistency::Sequential;
         on_cpus(cpus, move |_| {
             let (it, shared) = &*of_all;
             for _ in 0..pairs {
                 let came = world().comes();
-                let token = it.lock.lock(shared);
+                let token = asked::lock(&it.lock, shared);
                 world().granted();
-                if L::INFO.fair {
+                if in_order {
                     assert_first_come(cpus, came);
                 }
                 it.inside();
-                it.lock.unlock(shared, token);
+                asked::unlock(&it.lock, shared, token);
             }
         });
         let (it, shared) = &*it;
         assert_eq!(it.count.load(Relaxed), cpus * pairs, "an update was lost");
-        it.assert_idle(shared);
+        it.assert_idle(shared, cpus);
     })
 }
 
@@ -101,7 +135,8 @@ fn assert_first_come(cpus: usize, came: u64) {
 
 /// Each CPU does so many things, drawn by lot: takes the lock, tries to, takes another with
 /// interrupts off, or takes the second while it holds the first. Interrupts strike, whose handlers
-/// take the second lock. How long waiters spin, and whether paravirtual locks sleep, is drawn by lot too.
+/// take the second lock. The tuning is drawn by lot too: how long waiters spin, whether paravirtual locks
+/// sleep, the odds of lotteries.
 ///
 /// # Panics
 /// When it is run, if the lock does not serve so many CPUs.
@@ -114,43 +149,156 @@ where
         world().deal_over_nodes(2);
         let spin_budget = [Some(0), Some(3), None][thread_rng().gen_range(0..3)];
         let yields = [0, 2][thread_rng().gen_range(0..2)];
-        let tuning = Tuning { spin_budget, nopvspin: one_in(NATIVE_ONE_IN), yields };
+        let lottery = [None, Some(0), Some(1), Some(2)][thread_rng().gen_range(0..4)];
+        let tuning = Tuning { spin_budget, nopvspin: one_in(NATIVE_ONE_IN), yields, lottery };
+        // A handler is one context more, of four.
+        world().begin_at_level(thread_rng().gen_range(0..3));
         let shared = L::shared(cpus, tuning).expect("the lock serves so many CPUs");
-        let it = Arc::new(([Protected::<L>::new(), Protected::<L>::new()], shared));
+        let locks = [0, 1].map(|_| Protected::<L>::new(&shared));
+        let it = Arc::new((locks, shared));
         let of_all = Arc::clone(&it);
         on_cpus(cpus, move |_| {
             let handler = Arc::clone(&of_all);
-            world().arm(INTERRUPTS, move || irqsave(&handler.0[1], &handler.1));
+            world().arm(INTERRUPTS, move || handler.0[1].pair_irqsave(&handler.1));
             let ([first, second], shared) = &*of_all;
             for _ in 0..rounds {
                 if one_in(4) {
-                    irqsave(second, shared);
+                    second.pair_irqsave(shared);
                     continue;
                 }
                 let token = if one_in(3) {
-                    world().tries(|| first.lock.try_lock(shared))
+                    asked::try_lock(&first.lock, shared)
                 } else {
-                    Some(first.lock.lock(shared))
+                    Some(asked::lock(&first.lock, shared))
                 };
                 let Some(token) = token else { continue };
                 first.inside();
                 if one_in(4) {
-                    irqsave(second, shared);
+                    second.pair_irqsave(shared);
                 }
-                first.lock.unlock(shared, token);
+                asked::unlock(&first.lock, shared, token);
             }
         });
         let (locks, shared) = &*it;
-        locks.iter().for_each(|it| it.assert_idle(shared));
+        locks.iter().for_each(|it| it.assert_idle(shared, cpus));
     })
 }
 
-/// One acquisition with interrupts off.
-fn irqsave<L: RawLock<SchedulePlatform>>(it: &Protected<L>, shared: &L::Shared) {
-    let (token, state) = it.lock.lock_irqsave(shared);
-    it.inside();
-    it.lock.unlock(shared, token);
-    SchedulePlatform::irq_restore(state);
+/// Each CPU takes the lock so often, and all CPUs but each third hold as many other locks as a CPU has
+/// queue nodes.
+///
+/// # Panics
+/// When it is run, if the lock does not serve so many CPUs.
+pub fn out_of_nodes<L>(cpus: usize, pairs: usize) -> Plan
+where
+    L: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    L::Shared: Send + Sync,
+{
+    Plan::new(cpus, move || {
+        world().deal_over_nodes(2);
+        let shared = shared::<L>(cpus);
+        let it = Arc::new((Protected::<L>::new(&shared), shared));
+        let out = |cpu: &CpuId| cpu % 3 != 1;
+        let held: Vec<_> = (0..cpus)
+            .filter(out)
+            .flat_map(|cpu| (0..NODES).map(move |_| (cpu, L::new())))
+            .collect();
+        let take = |(cpu, lock): &(CpuId, L)| {
+            SchedulePlatform::on_behalf_of(*cpu, || asked::lock(lock, &it.1))
+        };
+        let tokens: Vec<_> = held.iter().map(take).collect();
+        let of_all = Arc::clone(&it);
+        on_cpus(cpus, move |_| {
+            let (it, shared) = &*of_all;
+            (0..pairs).for_each(|_| _ = it.pair(shared));
+        });
+        let (it, shared) = &*it;
+        assert_eq!(it.count.load(Relaxed), cpus * pairs, "an update was lost");
+        for ((cpu, lock), token) in held.iter().zip(tokens) {
+            SchedulePlatform::on_behalf_of(*cpu, || asked::unlock(lock, shared, token));
+        }
+        it.assert_idle(shared, cpus);
+    })
+}
+
+/// The first CPU holds the lock until all others wait, if they do so without looks; then each takes it once.
+///
+/// # Panics
+/// When it is run, if the lock does not serve so many CPUs.
+pub fn crowd<L>(cpus: usize) -> Plan
+where
+    L: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    L::Shared: Send + Sync,
+{
+    /// Turns of the holder, for each CPU. Enough for those that wait for a write to come to that.
+    const PATIENCE: usize = 8;
+    Plan::new(cpus, move || {
+        let shared = shared::<L>(cpus);
+        let it = Arc::new((Protected::<L>::new(&shared), shared));
+        let of_all = Arc::clone(&it);
+        let is_held = AtomicBool::new(false);
+        on_cpus(cpus, move |cpu| {
+            let (it, shared) = &*of_all;
+            if cpu != 0 {
+                while !is_held.load(Relaxed) {
+                    SchedulePlatform::relax();
+                }
+                it.pair(shared);
+                return;
+            }
+            let token = asked::lock(&it.lock, shared);
+            is_held.store(true, Relaxed);
+            for _ in 0..PATIENCE * cpus {
+                if world().others_wait() {
+                    break;
+                }
+                SchedulePlatform::relax();
+            }
+            assert!(it.lock.is_locked(shared), "it is held, but it is not locked");
+            assert!(
+                asked::try_lock(&it.lock, shared).is_none(),
+                "try_lock takes a lock that is held"
+            );
+            it.inside();
+            asked::unlock(&it.lock, shared, token);
+        });
+        let (it, shared) = &*it;
+        assert_eq!(it.count.load(Relaxed), cpus, "an update was lost");
+        it.assert_idle(shared, cpus);
+    })
+}
+
+/// Each CPU takes some of six locks, in one order, which may lie in few places of hash tables, and releases them
+/// in that order.
+///
+/// # Panics
+/// When it is run, if the lock does not serve so many CPUs.
+pub fn several<L>(cpus: usize, rounds: usize) -> Plan
+where
+    L: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    L::Shared: Send + Sync,
+{
+    Plan::new(cpus, move || {
+        world().deal_places(thread_rng().gen_range(1..4));
+        let shared = shared::<L>(cpus);
+        let locks: [_; 6] = std::array::from_fn(|_| Protected::<L>::new(&shared));
+        let it = Arc::new((locks, shared));
+        let of_all = Arc::clone(&it);
+        on_cpus(cpus, move |_| {
+            let (locks, shared) = &*of_all;
+            for _ in 0..rounds {
+                let some = locks.iter().filter(|_| one_in(2));
+                let take = |it: &Protected<L>| asked::lock(&it.lock, shared);
+                let held: Vec<_> = some.map(|it| (it, take(it))).collect();
+                for (it, token) in held {
+                    it.inside();
+                    asked::unlock(&it.lock, shared, token);
+                }
+            }
+        });
+        let (locks, shared) = &*it;
+        locks.iter().for_each(|it| it.assert_idle(shared, cpus));
+    })
 }
 
 /// Each CPU takes the lock once. Who is last in the critical section frees it after its own unlock: a
@@ -164,13 +312,11 @@ where
     L::Shared: Send + Sync,
 {
     Plan::new(cpus, move || {
-        let it = Arc::new((Protected::<L>::new(), shared::<L>(cpus)));
+        let shared = shared::<L>(cpus);
+        let it = Arc::new((Protected::<L>::new(&shared), shared));
         on_cpus(cpus, move |_| {
             let (it, shared) = &*it;
-            let token = it.lock.lock(shared);
-            let last = it.inside() == cpus;
-            it.lock.unlock(shared, token);
-            if last {
+            if it.pair(shared) == cpus {
                 world().free(&it.lock);
             }
         });

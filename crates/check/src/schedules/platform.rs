@@ -20,15 +20,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use overspin_locks::{AtomicCell, Bug, CpuId, Platform};
+use overspin_locks::{Bug, CpuId, Platform};
 use shuttle::rand::{Rng, thread_rng};
-use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::sync::atomic::AtomicBool;
 use shuttle::thread::Thread;
+use std::sync::atomic::Ordering::{self, Relaxed};
 
 use super::cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
+use super::memory::{Consistency, Found, Memory};
+use crate::asked::{Tries, Watches};
 use crate::model::{DEADLOCK_MESSAGE, FREED_MESSAGE};
-use crate::panic_message;
-use crate::tried::Tries;
+use crate::{Mutation, panic_message};
 
 /// One access in so many is struck by an interrupt, if one is to come.
 const INTERRUPT_ONE_IN: u32 = 8;
@@ -44,9 +46,11 @@ const JUMP_ONE_IN: u32 = 16;
 
 /// Accesses and pauses of all CPUs without an acquisition by anybody. A lock of 16 CPUs that ends takes some
 /// thousand.
-const STUCK: u32 = 200_000;
+const STUCK: usize = 200_000;
+/// The same for each CPU of a larger system: who is passed over there queues for long.
+const STUCK_PER_CPU: usize = STUCK / 16;
 
-/// Places of locks, drawn by lot, and bytes from one to the next.
+/// Places of locks, of which each gets one by lot, and bytes from one to the next.
 const PLACES: usize = 1 << 16;
 const PLACE: usize = 16;
 
@@ -78,7 +82,6 @@ struct Cpu {
     acquires: Cell<bool>,
     /// When it was first parked since then.
     parked_at: Cell<Option<u64>>,
-    latch: Cell<bool>,
     irqs_off: Cell<bool>,
     done: Cell<bool>,
     level: Cell<usize>,
@@ -90,16 +93,29 @@ struct Cpu {
 
 /// What one execution of a plan has besides the lock.
 pub struct World {
-    bug: Option<Bug>,
+    /// What is wrong in it.
+    pub(super) mutation: Mutation,
+    memory: Memory,
+    /// Of each CPU, its latch.
+    latches: Vec<u32>,
+    /// Number of the first CPU; those before it never run.
+    first: CpuId,
+    /// The CPU as which the only task that runs acts, if it is not its own.
+    acts_as: Cell<Option<usize>>,
+    accesses: Cell<u64>,
     /// What went wrong first.
     fault: OnceCell<String>,
     cpus: Vec<Cpu>,
     numa_nodes: Cell<usize>,
+    /// Contexts that are nested on each CPU before anything begins.
+    level: Cell<usize>,
+    /// Places that are dealt to locks in hash tables.
+    deals: Cell<usize>,
     time: Cell<u64>,
     /// Counts events that are put in an order: arrivals and grants.
     stamp: Cell<u64>,
     /// Accesses and pauses since the last acquisition.
-    idle_steps: Cell<u32>,
+    idle_steps: Cell<usize>,
     /// A point where another CPU may go on, where there is no cell.
     turn: AtomicBool,
     freed: RefCell<Option<Range<usize>>>,
@@ -129,19 +145,22 @@ pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + Send + Sync + 'static) {
     let others: Vec<_> = (1..cpus)
         .map(|cpu| {
             let work = Arc::clone(&work);
+            world().memory.hand_over(0, cpu);
             shuttle::thread::spawn(move || {
                 catch(|| {
-                    assert_eq!(SchedulePlatform::cpu_id(), cpu, "CPUs are made once");
+                    let world = world();
+                    assert_eq!(world.me(), cpu, "CPUs are made once");
                     work(cpu);
-                    world().done();
+                    world.done();
                 });
             })
         })
         .collect();
     work(0);
     world().done();
-    for other in others {
+    for (cpu, other) in (1..).zip(others) {
         other.join().expect("panics are caught");
+        world().memory.hand_over(cpu, 0);
     }
 }
 
@@ -158,12 +177,20 @@ pub(super) fn catch(work: impl FnOnce()) {
 }
 
 impl World {
-    pub(super) fn install(cpus: usize, bug: Option<Bug>) {
+    pub(super) fn install(cpus: usize, first: CpuId, consistency: Consistency, mutation: Mutation) {
+        let memory = Memory::new(consistency, cpus);
         WORLD.set(Some(Rc::new(Self {
-            bug,
+            mutation,
+            latches: (0..cpus).map(|_| memory.cell(0)).collect(),
+            memory,
+            first,
+            acts_as: Cell::new(None),
+            accesses: Cell::new(0),
             fault: OnceCell::new(),
             cpus: (0..cpus).map(|_| Cpu::default()).collect(),
             numa_nodes: Cell::new(1),
+            level: Cell::new(0),
+            deals: Cell::new(PLACES),
             time: Cell::new(0),
             stamp: Cell::new(0),
             idle_steps: Cell::new(0),
@@ -183,13 +210,45 @@ impl World {
         WORLD.with_borrow(|world| world.as_ref().and_then(|world| world.fault.get().cloned()))
     }
 
+    /// This CPU, by its place among those that run.
+    fn me(&self) -> usize {
+        // Tasks are numbered as they are made, from 0.
+        let task = || shuttle::current::get_current_task().map_or(0, usize::from);
+        self.acts_as.get().unwrap_or_else(task)
+    }
+
+    /// Number of the first CPU that runs.
+    pub(super) fn first(&self) -> CpuId {
+        self.first
+    }
+
+    pub(super) fn consistency(&self) -> Consistency {
+        self.memory.consistency()
+    }
+
     fn here(&self) -> &Cpu {
-        &self.cpus[SchedulePlatform::cpu_id()]
+        &self.cpus[self.me()]
     }
 
     /// Deals the CPUs over so many NUMA nodes, in turn.
     pub fn deal_over_nodes(&self, numa_nodes: usize) {
         self.numa_nodes.set(numa_nodes);
+    }
+
+    /// All CPUs run in this context, as if they had been interrupted so often.
+    pub(super) fn begin_at_level(&self, level: usize) {
+        self.level.set(level);
+    }
+
+    /// Deals so many places to locks in hash tables, by lot.
+    pub(super) fn deal_places(&self, places: usize) {
+        self.deals.set(places);
+    }
+
+    /// Whether all CPUs but this one wait or are done.
+    pub(super) fn others_wait(&self) -> bool {
+        let waits = |cpu: &Cpu| cpu.done.get() || cpu.waits.get().is_some();
+        self.cpus.iter().enumerate().all(|(index, cpu)| index == self.me() || waits(cpu))
     }
 
     /// So many interrupts will strike this CPU, unless it is done with its work first.
@@ -221,12 +280,6 @@ impl World {
         self.cpus[cpu].parked_at.get()
     }
 
-    /// `try_lock`, on this CPU: it must not wait. A handler that interrupts it may.
-    pub fn tries<R>(&self, try_lock: impl FnOnce() -> R) -> R {
-        let cpu = self.here();
-        cpu.tries.during(cpu.level.get(), try_lock)
-    }
-
     /// This CPU's call of `lock` has returned.
     pub fn granted(&self) {
         self.here().acquires.set(false);
@@ -245,12 +298,15 @@ impl World {
 
     fn step(&self) {
         self.idle_steps.set(self.idle_steps.get() + 1);
-        assert!(self.idle_steps.get() < STUCK, "no acquisition in {STUCK} accesses: {LIVELOCK}");
+        let stuck = STUCK.max(STUCK_PER_CPU * self.cpus.len());
+        assert!(self.idle_steps.get() < stuck, "no acquisition in {stuck} accesses: {LIVELOCK}");
     }
 
-    pub(super) fn access<R>(&self, address: usize, access: impl FnOnce() -> R) -> R {
+    fn access<R>(&self, address: usize, access: impl FnOnce() -> R) -> R {
         self.step();
+        self.accesses.set(self.accesses.get() + 1);
         self.interrupt();
+        self.turn();
         let result = access();
         // Nobody else runs between the access and this.
         let hit = self.freed.borrow().as_ref().is_some_and(|freed| freed.contains(&address));
@@ -258,25 +314,62 @@ impl World {
         result
     }
 
-    fn interrupt(&self) {
-        let cpu = self.here();
-        if cpu.irqs.get() == 0 || cpu.irqs_off.get() || !one_in(INTERRUPT_ONE_IN) {
-            return;
-        }
-        cpu.irqs.set(cpu.irqs.get() - 1);
-        let handler = cpu.handler.borrow().clone();
-        cpu.irqs_off.set(true);
-        cpu.level.set(cpu.level.get() + 1);
-        if let Some(handler) = handler {
-            handler();
-        }
-        cpu.level.set(cpu.level.get() - 1);
-        cpu.irqs_off.set(false);
+    pub(super) fn cell(&self, value: u64) -> u32 {
+        self.memory.cell(value)
     }
 
-    /// Somebody wrote the cell at `address`.
-    pub(super) fn written(&self, address: usize) {
+    pub(super) fn load(&self, address: usize, cell: u32, order: Ordering, newest: bool) -> Found {
+        let order = self.mutation.order(order);
+        self.access(address, || self.memory.load(self.me(), cell, order, newest))
+    }
+
+    pub(super) fn store(&self, address: usize, cell: u32, value: u64, order: Ordering) {
+        let order = self.mutation.order(order);
+        self.access(address, || self.memory.store(self.me(), cell, value, order));
         self.wake_all(Waits::Write(address));
+    }
+
+    pub(super) fn update(
+        &self,
+        address: usize,
+        cell: u32,
+        success: Ordering,
+        failure: Ordering,
+        new: impl Fn(u64) -> Option<u64>,
+    ) -> Result<u64, u64> {
+        let (success, failure) = (self.mutation.order(success), self.mutation.order(failure));
+        let update = || self.memory.update(self.me(), cell, success, failure, new);
+        let result = self.access(address, update);
+        if result.is_ok() {
+            self.wake_all(Waits::Write(address));
+        }
+        result
+    }
+
+    /// Uses what a lock protects, of which `cell` knows who has used it. Whether the use before comes
+    /// before this one, by what this CPU has seen.
+    pub(super) fn use_data(&self, cell: u32) -> bool {
+        self.memory.is_newest(self.me(), cell) && {
+            self.memory.store(self.me(), cell, 0, Ordering::Relaxed);
+            true
+        }
+    }
+
+    fn interrupt(&self) {
+        let cpu = self.here();
+        // Another may strike where one has just ended.
+        while cpu.irqs.get() > 0 && !cpu.irqs_off.get() && one_in(INTERRUPT_ONE_IN) {
+            cpu.irqs.set(cpu.irqs.get() - 1);
+            let handler = cpu.handler.borrow().clone();
+            cpu.irqs_off.set(true);
+            cpu.level.set(cpu.level.get() + 1);
+            if let Some(handler) = handler {
+                handler();
+            }
+            assert!(cpu.irqs_off.get(), "an interrupt handler ends with interrupts on");
+            cpu.level.set(cpu.level.get() - 1);
+            cpu.irqs_off.set(false);
+        }
     }
 
     pub(super) fn await_write(&self, address: usize) {
@@ -322,10 +415,12 @@ impl World {
         self.cpus.iter().filter(|cpu| cpu.waits.get() == Some(whom)).for_each(|cpu| self.wake(cpu));
     }
 
-    fn set_latch(&self, cpu: CpuId, value: bool) {
+    fn set_latch(&self, cpu: usize, value: bool) {
         self.turn();
+        let new = |_| Some(u64::from(value));
+        // Relaxed, both: no order is promised with a kick.
+        _ = self.memory.update(self.me(), self.latches[cpu], Relaxed, Relaxed, new);
         let cpu = &self.cpus[cpu];
-        cpu.latch.set(value);
         if value && cpu.waits.get() == Some(Waits::Poll) {
             self.wake(cpu);
         }
@@ -335,7 +430,7 @@ impl World {
 impl Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("World")
-            .field("bug", &self.bug)
+            .field("mutation", &self.mutation)
             .field("cpus", &self.cpus.len())
             .finish_non_exhaustive()
     }
@@ -358,8 +453,7 @@ impl Platform for SchedulePlatform {
     }
 
     fn cpu_id() -> CpuId {
-        // Tasks are numbered as they are made, from 0.
-        shuttle::current::get_current_task().map_or(0, CpuId::from)
+        world().first + world().me()
     }
 
     fn relax() {
@@ -368,8 +462,10 @@ impl Platform for SchedulePlatform {
         world().interrupt();
     }
 
-    /// Every access is ordered already.
-    fn fence(_: Ordering) {}
+    fn fence(order: Ordering) {
+        let world = world();
+        world.memory.fence(world.me(), order);
+    }
 
     fn irq_save() -> bool {
         !world().here().irqs_off.replace(true)
@@ -385,33 +481,43 @@ impl Platform for SchedulePlatform {
     }
 
     fn latch_clear() {
-        world().interrupt();
-        world().set_latch(Self::cpu_id(), false);
+        let world = world();
+        world.interrupt();
+        world.set_latch(world.me(), false);
     }
 
     fn latch_set() {
-        world().set_latch(Self::cpu_id(), true);
+        let world = world();
+        world.set_latch(world.me(), true);
     }
 
     fn latch_test() -> bool {
-        world().turn();
-        world().here().latch.get()
+        let world = world();
+        world.turn();
+        world.memory.load(world.me(), world.latches[world.me()], Relaxed, false).value != 0
     }
 
     fn poll() {
-        world().interrupt();
-        if !Self::latch_test() && !one_in(SPURIOUS_ONE_IN) {
-            world().park(Waits::Poll);
+        let world = world();
+        world.interrupt();
+        world.turn();
+        // A sleep ends when the latch is set, whatever this CPU has seen of it.
+        let is_set = world.memory.newest(world.latches[world.me()]) != 0;
+        if !is_set && !one_in(SPURIOUS_ONE_IN) {
+            world.park(Waits::Poll);
         }
     }
 
     fn kick(cpu: CpuId) {
-        world().set_latch(cpu, true);
+        let world = world();
+        let cpu = cpu.checked_sub(world.first).filter(|&cpu| cpu < world.cpus.len());
+        world.set_latch(cpu.expect("a kick is for a CPU that there is"), true);
     }
 
     fn wait(cell: &ScheduleU32, value: u32) {
         // Nobody else runs between the look and the parking.
-        if cell.load(Ordering::SeqCst) == value && !one_in(SPURIOUS_ONE_IN) {
+        // The kernel looks under a lock that the waker takes too, and sees what was written before the wake.
+        if cell.find(Relaxed, true).0 == value && !one_in(SPURIOUS_ONE_IN) {
             world().park(Waits::Sleep(cell.address()));
         }
     }
@@ -428,11 +534,13 @@ impl Platform for SchedulePlatform {
     }
 
     fn seeded(bug: Bug) -> bool {
-        world().bug == Some(bug)
+        world().mutation == Mutation::Seeded(bug)
     }
 
     fn ctx_level() -> usize {
-        world().here().level.get()
+        let world = world();
+        let level = world.level.get() + world.here().level.get();
+        if world.mutation == Mutation::OneContext { 0 } else { level }
     }
 
     fn numa_node() -> usize {
@@ -457,7 +565,7 @@ impl Platform for SchedulePlatform {
         if let Some(&(_, place)) = places.iter().find(|(address, _)| *address == lock) {
             return place;
         }
-        let place = thread_rng().gen_range(0..PLACES) * PLACE;
+        let place = thread_rng().gen_range(0..world.deals.get()) * PLACE;
         places.push((lock, place));
         place
     }
@@ -467,5 +575,32 @@ impl Platform for SchedulePlatform {
         let step = if one_in(JUMP_ONE_IN) { JUMP } else { TICK };
         world.time.set(world.time.get() + step);
         world.time.get()
+    }
+}
+
+impl Watches for SchedulePlatform {
+    fn irqs_on() -> bool {
+        !world().here().irqs_off.get()
+    }
+
+    fn tries<R>(try_lock: impl FnOnce() -> R) -> R {
+        let world = world();
+        let cpu = world.here();
+        cpu.tries.during(cpu.level.get(), try_lock)
+    }
+
+    fn accesses() -> u64 {
+        world().accesses.get()
+    }
+
+    fn on_behalf_of<R>(cpu: CpuId, work: impl FnOnce() -> R) -> R {
+        let world = world();
+        let me = world.me();
+        world.memory.hand_over(me, cpu);
+        world.acts_as.set(Some(cpu));
+        let result = work();
+        world.acts_as.set(None);
+        world.memory.hand_over(cpu, me);
+        result
     }
 }

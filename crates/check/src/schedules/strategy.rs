@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use overspin_locks::Bug;
+use overspin_locks::CpuId;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
+use super::memory::Consistency;
 use super::platform::{World, catch};
-use crate::Report;
+use crate::{Mutation, Report};
 
-/// Steps of one execution. The longest of a lock that ends takes some ten thousand.
-const MAX_STEPS: usize = 1_000_000;
+/// Steps of one execution, for each CPU. The longest of a lock that ends takes some thousand.
+const MAX_STEPS: usize = 100_000;
 
 /// What shuttle says after so many.
 const EXHAUSTED: &str = "exceeded max_steps bound";
@@ -48,25 +49,37 @@ impl Strategy {
 #[derive(Clone)]
 pub struct Plan {
     pub(crate) cpus: usize,
+    first: CpuId,
+    consistency: Consistency,
     body: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Plan {
-    /// What the calling thread does, which is CPU 0 of `cpus`; see [`on_cpus`](super::on_cpus).
+    /// What the calling thread does, which is the first of `cpus` CPUs; see [`on_cpus`](super::on_cpus).
     pub fn new(cpus: usize, body: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { cpus, body: Arc::new(body) }
+        Self { cpus, first: 0, consistency: Consistency::Sequential, body: Arc::new(body) }
     }
 
-    /// Runs up to so many schedules, until one fails, with `bug` seeded if there is one.
+    /// The same with weak memory.
+    pub fn weak(self) -> Self {
+        Self { consistency: Consistency::Weak, ..self }
+    }
+
+    /// The same, where the CPUs that run are the last of so many.
+    pub fn last_of(self, cpus: usize) -> Self {
+        Self { first: cpus - self.cpus, ..self }
+    }
+
+    /// Runs up to so many schedules, until one fails, with `mutation`.
     pub fn explore(
         &self,
         strategy: Strategy,
         schedules: usize,
         seed: u64,
-        bug: Option<Bug>,
+        mutation: Mutation,
     ) -> Report {
         let count = Arc::new(AtomicUsize::new(0));
-        self.explore_counting(strategy, schedules, seed, bug, &count)
+        self.explore_counting(strategy, schedules, seed, mutation, &count)
     }
 
     /// The same, with executions counted as they begin.
@@ -75,18 +88,19 @@ impl Plan {
         strategy: Strategy,
         schedules: usize,
         seed: u64,
-        bug: Option<Bug>,
+        mutation: Mutation,
         count: &Arc<AtomicUsize>,
     ) -> Report {
-        let (counter, body, cpus) = (Arc::clone(count), Arc::clone(&self.body), self.cpus);
+        let (counter, body) = (Arc::clone(count), Arc::clone(&self.body));
+        let Self { cpus, first, consistency, .. } = *self;
         let execution = move || {
             counter.fetch_add(1, Ordering::Relaxed);
-            World::install(cpus, bug);
+            World::install(cpus, first, consistency, mutation);
             catch(&*body);
         };
         let mut config = Config::new();
         config.failure_persistence = FailurePersistence::None;
-        config.max_steps = MaxSteps::FailAfter(MAX_STEPS);
+        config.max_steps = MaxSteps::FailAfter(MAX_STEPS * cpus);
         World::forget();
         let start = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| match strategy {

@@ -207,7 +207,8 @@ impl<P: Platform> Shared<P> {
             P::poll();
             P::irq_save();
         }
-        if outer.0 == NO_LOCK {
+        let forgets = P::seeded(Bug::P7PvTicketNestedPickUpLeavesLatchClear);
+        if outer.0 == NO_LOCK || forgets {
             // Relaxed, both: a releaser that still finds us kicks a CPU that is awake, harmlessly.
             waiting.fetch_and(!bit, Relaxed);
             record.lock.store(NO_LOCK, Relaxed);

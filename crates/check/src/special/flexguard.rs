@@ -1,13 +1,13 @@
-//! Bugs of FlexGuard that must be found. See `mutants.rs`.
+//! FlexGuard with preempted holders and with sleepers, and its bugs.
 
 use std::rc::Rc;
 
 use overspin_locks::flexguard::Shared;
 use overspin_locks::{Bug, FlexGuard, Tuning};
 
-use crate::harness::{Model, Protected, on_cpus};
-use crate::mutants::EXCLUSION;
-use crate::platform::{DEADLOCK_MESSAGE, LoomPlatform, Mutation, world};
+use super::Special;
+use crate::Mutation;
+use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Protected, on_cpus, world};
 
 type Lock = FlexGuard<LoomPlatform>;
 
@@ -39,40 +39,14 @@ fn preempted(cpus: usize, preemptions: usize) -> Model {
     })
 }
 
-#[test]
-fn preempted_now_and_then() {
-    preempted(2, 4).passes();
-    preempted(3, 2).passes();
-}
-
-#[test]
-fn queue_and_sleep() {
-    queue(2, 2, 4, 1).passes();
-    queue(3, 1, 3, 2).passes();
-    queue(3, 2, 1, 1).passes();
-}
-
-/// Every sleep may end for no reason; here each CPU's first one does.
-#[test]
-fn spurious_wake() {
-    Model::pairs_of(2, 1, 3, || {
-        world().wake_spuriously(1);
-        Protected::<Lock>::new(2)
-    })
-    .passes();
-}
-
-#[test]
-fn b2_flexguard_release_relaxed() {
-    queue(2, 1, 2, 1).catches(Mutation::NoRelease, EXCLUSION);
-}
-
-#[test]
-fn b2_flexguard_acquire_relaxed() {
-    queue(2, 1, 2, 1).catches(Mutation::NoAcquire, EXCLUSION);
-}
-
-#[test]
-fn g1_flexguard_leaves_without_grant() {
-    preempted(3, 2).catches(Mutation::Seeded(Bug::G1FlexGuardLeavesWithoutGrant), DEADLOCK_MESSAGE);
+pub(super) fn models() -> Vec<Special> {
+    let leaves = Mutation::Seeded(Bug::G1FlexGuardLeavesWithoutGrant);
+    vec![
+        Special::new("preempted now and then", "1 pair each", preempted(2, 4)),
+        Special::new("preempted now and then", "1 pair each", preempted(3, 2))
+            .finds(leaves, DEADLOCK_MESSAGE),
+        Special::new("queue and sleep", "2 pairs each", queue(2, 2, 4, 1)),
+        Special::new("queue and sleep", "1 pair each", queue(3, 1, 3, 2)),
+        Special::new("queue and sleep", "2 pairs each", queue(3, 2, 1, 1)),
+    ]
 }

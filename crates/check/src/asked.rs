@@ -1,0 +1,138 @@
+//! What the checkers ask of a lock at each call, and when all is over.
+
+use std::cell::Cell;
+
+use overspin_locks::{CpuId, Platform, RawLock};
+
+use crate::Profile;
+
+/// What every message about a `try_lock` that waits contains.
+pub const TRY_WAITS_MESSAGE: &str = "try_lock waits";
+
+/// The contexts of a CPU that are in `try_lock`, one bit for each: a handler that interrupts one may wait.
+#[derive(Debug, Default)]
+pub(crate) struct Tries(Cell<u32>);
+
+impl Tries {
+    /// `try_lock`, in the context `level`.
+    pub(crate) fn during<R>(&self, level: usize, try_lock: impl FnOnce() -> R) -> R {
+        self.0.set(self.0.get() | 1 << level);
+        let result = try_lock();
+        self.0.set(self.0.get() & !(1 << level));
+        result
+    }
+
+    /// A wait without a bound begins in the context `level`.
+    pub(crate) fn assert_may_wait(&self, level: usize) {
+        assert!(self.0.get() >> level & 1 == 0, "{TRY_WAITS_MESSAGE}");
+    }
+}
+
+/// A world that sees what a lock does to its CPU.
+pub(crate) trait Watches: Platform {
+    /// Whether interrupts are on, on this CPU.
+    fn irqs_on() -> bool;
+    /// Does `try_lock`, in which this CPU must not wait.
+    fn tries<R>(try_lock: impl FnOnce() -> R) -> R;
+    /// Accesses to cells, by all CPUs, so far.
+    fn accesses() -> u64;
+    /// Does `work` as another CPU, while no CPU runs.
+    fn on_behalf_of<R>(cpu: CpuId, work: impl FnOnce() -> R) -> R;
+}
+
+fn keeps_interrupts<P: Watches, R>(what: &str, call: impl FnOnce() -> R) -> R {
+    let before = P::irqs_on();
+    let result = call();
+    let now = P::irqs_on();
+    assert_eq!(now, before, "{what} found interrupts {} and leaves them {}", on(before), on(now));
+    result
+}
+
+fn on(irqs: bool) -> &'static str {
+    if irqs { "on" } else { "off" }
+}
+
+/// `lock`, which leaves interrupts alone.
+pub(crate) fn lock<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared) -> L::Token {
+    keeps_interrupts::<P, _>("lock", || lock.lock(shared))
+}
+
+/// `try_lock`, which leaves interrupts alone and does not wait.
+pub(crate) fn try_lock<P: Watches, L: RawLock<P>>(
+    lock: &L,
+    shared: &L::Shared,
+) -> Option<L::Token> {
+    keeps_interrupts::<P, _>("try_lock", || P::tries(|| lock.try_lock(shared)))
+}
+
+/// `unlock`, which leaves interrupts alone.
+pub(crate) fn unlock<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared, token: L::Token) {
+    keeps_interrupts::<P, _>("unlock", || lock.unlock(shared, token));
+}
+
+/// `lock_irqsave`, which switches interrupts off and tells how they were.
+pub(crate) fn lock_irqsave<P: Watches, L: RawLock<P>>(
+    lock: &L,
+    shared: &L::Shared,
+) -> (L::Token, P::IrqState) {
+    let before = P::irqs_on();
+    let (token, state) = lock.lock_irqsave(shared);
+    assert!(!P::irqs_on(), "lock_irqsave leaves interrupts on");
+    assert_eq!(P::irqs_were_on(state), before, "lock_irqsave tells the wrong state");
+    (token, state)
+}
+
+/// Accesses of an acquisition and its release on this CPU.
+fn cost<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared) -> u64 {
+    let before = P::accesses();
+    let token = self::lock(lock, shared);
+    let taken = P::accesses();
+    assert!(lock.is_locked(shared), "a CPU has just taken it, but it is not locked");
+    assert!(!lock.is_contended(shared), "nobody but its holder is there, but it is contended");
+    let asked = P::accesses();
+    unlock(lock, shared, token);
+    taken - before + (P::accesses() - asked)
+}
+
+/// Accesses of an acquisition and its release where nobody else is: of a new lock, the second time.
+pub(crate) fn cost_alone<P: Watches, L: RawLock<P>>(shared: &L::Shared) -> u64 {
+    let lock = L::new();
+    cost(&lock, shared);
+    cost(&lock, shared)
+}
+
+/// Nobody holds `lock` or waits for it, and `cpus` CPUs find it so: `try_lock` takes it at once and then not
+/// again, and an acquisition takes as many accesses as [alone](cost_alone). A node that is still out, or a flag
+/// that nobody has cleared, costs some more.
+pub(crate) fn assert_idle<P: Watches, L: RawLock<P>>(
+    lock: &L,
+    shared: &L::Shared,
+    cpus: usize,
+    cost_alone: u64,
+) {
+    assert_looks_idle(lock, shared);
+    let Profile { asks_for_time, leaves_hints, .. } = Profile::of(&L::INFO);
+    if leaves_hints {
+        cost(lock, shared);
+    }
+    for cpu in (0..cpus).filter(|_| !asks_for_time) {
+        let found = P::on_behalf_of(cpu, || cost(lock, shared));
+        assert!(
+            found == cost_alone,
+            "all is over, and CPU {cpu} needs {found} accesses for a lock and an unlock, where alone it is \
+             {cost_alone}: a node is out, or a flag is set"
+        );
+    }
+    let token = try_lock(lock, shared).or_else(|| asks_for_time.then(|| self::lock(lock, shared)));
+    let token = token.expect("nobody holds it, but try_lock fails");
+    // One that waits for the holder, in whatever way, waits for ever here.
+    assert!(try_lock(lock, shared).is_none(), "try_lock takes a lock that is held");
+    unlock(lock, shared, token);
+    assert_looks_idle(lock, shared);
+}
+
+/// Nobody holds `lock` or waits for it.
+pub(crate) fn assert_looks_idle<P: Platform, L: RawLock<P>>(lock: &L, shared: &L::Shared) {
+    assert!(!lock.is_locked(shared), "nobody holds it, but it is locked");
+    assert!(!lock.is_contended(shared), "nobody waits, but it is contended");
+}

@@ -1,0 +1,173 @@
+//! Models that one lock has, or a few, and the bugs that each of them must find.
+//!
+//! A model here is about something that the [models of every lock](crate::model) do not reach: a lottery
+//! that always wins, tickets of two bits, three locks in a certain order, a system in native mode. The lock
+//! as it is must pass the very model that finds its bug, and so is explored as deep as the bug needs.
+
+mod backoff;
+mod clh;
+mod cna;
+mod flexguard;
+mod hemlock;
+mod malthusian;
+mod mcs;
+mod mcs_tp;
+mod mutexee;
+mod nested;
+mod preemptable;
+mod pv_qspinlock;
+mod pv_ticket;
+mod qspinlock;
+mod rotating;
+mod shfllock;
+mod ticket;
+mod twa;
+mod xen_pv;
+
+use std::rc::Rc;
+
+use overspin_locks::RawLock;
+
+use crate::model::{LoomPlatform, Model, Protected, on_cpus, world};
+use crate::{Mutation, NO_SPIN};
+
+/// A model and what it must find.
+#[derive(Debug)]
+pub struct Special {
+    /// What it is about.
+    pub name: &'static str,
+    /// What CPUs do, in words.
+    pub bound: &'static str,
+    /// The model.
+    pub model: Model,
+    /// Bugs, and what is said when one is found.
+    pub bugs: Vec<(Mutation, &'static str)>,
+}
+
+impl Special {
+    fn new(name: &'static str, bound: &'static str, model: Model) -> Self {
+        Self { name, bound, model, bugs: Vec::new() }
+    }
+
+    fn finds(mut self, bug: Mutation, words: &'static str) -> Self {
+        self.bugs.push((bug, words));
+        self
+    }
+}
+
+/// Locks that have models of their own. Another name of a lock's file is a line of its own.
+const LOCKS: &[(&str, fn() -> Vec<Special>)] = &[
+    ("ticket-small", ticket::models),
+    ("ticket", ticket::models),
+    ("ticket-backoff", backoff::ticket),
+    ("ttas", backoff::ttas),
+    ("xen-pv", xen_pv::models),
+    ("pv-ticket-2012-small", pv_ticket::models_of_2012_small),
+    ("pv-ticket-2012", pv_ticket::models_of_2012),
+    ("pv-ticket", pv_ticket::models),
+    ("preemptable-ticket", preemptable::models),
+    ("qspinlock", qspinlock::models),
+    ("qspinlock-unfair", qspinlock::unfair),
+    ("pv-qspinlock-4.2", pv_qspinlock::models_of_4_2),
+    ("pv-qspinlock-4.5", pv_qspinlock::models_of_4_5),
+    ("pv-qspinlock", pv_qspinlock::models),
+    ("mcs", mcs::models),
+    ("clh", clh::models),
+    ("mcs-tp", mcs_tp::models),
+    ("malthusian", malthusian::models),
+    ("cna", cna::models),
+    ("twa", twa::models),
+    ("shfllock", shfllock::models),
+    ("hemlock", hemlock::models),
+    ("flexguard", flexguard::models),
+    ("futex", mutexee::models_of_futex),
+    ("mutexee", mutexee::models),
+    ("mutex", rotating::models),
+];
+
+/// Models of the lock of this name, besides those of every lock.
+pub fn of(lock: &str) -> Vec<Special> {
+    let models = LOCKS.iter().find(|(name, _)| *name == lock);
+    models.map_or_else(Vec::new, |(_, models)| models())
+}
+
+/// Locks that the table names.
+pub(crate) fn locks() -> impl Iterator<Item = &'static str> {
+    LOCKS.iter().map(|(name, _)| *name)
+}
+
+/// As few CPUs and preemptions as most bugs take.
+fn few<L: RawLock<LoomPlatform> + 'static>() -> Special {
+    Special::new("pairs, as few as most bugs take", "1 pair each", Model::pairs::<L>(2, 1, 2))
+}
+
+/// Each CPU's first sleep ends for no reason, with three CPUs.
+fn three_that_wake_for_no_reason<L: RawLock<LoomPlatform> + 'static>(
+    preemptions: usize,
+) -> Special {
+    let model = Model::pairs_of(3, 1, preemptions, || {
+        world().wake_spuriously(1);
+        Protected::<L>::new(3)
+    });
+    Special::new("sleeps that end for no reason", "1 pair each", model)
+}
+
+/// Nobody unlocks and nobody waits, so that what is left to find is two holders.
+fn tries_alone<L: RawLock<LoomPlatform> + 'static>() -> Special {
+    let model = Model::new(2, 2, || {
+        let it = Protected::<L>::new(2);
+        on_cpus(2, move |_| {
+            if it.try_lock().is_some() {
+                it.inside();
+            }
+        });
+    });
+    Special::new("tries, and nobody releases", "1 try each", model)
+        .finds(Mutation::SplitSwap, crate::model::EXCLUSION_MESSAGE)
+}
+
+/// As many locks as a CPU has queue nodes.
+const NODES: usize = 8;
+
+/// The CPUs of `out` have no node left, and use the one inside the lock; CPU 1 takes the lock twice, and
+/// the others once.
+fn out_of_nodes<L: RawLock<LoomPlatform> + 'static>(
+    cpus: usize,
+    out: &'static [usize],
+    preemptions: usize,
+) -> Model {
+    use crate::asked::Watches;
+    Model::new(cpus, preemptions, move || {
+        let it = Protected::<L>::new(cpus);
+        let others: Vec<_> =
+            out.iter().flat_map(|&cpu| (0..NODES).map(move |_| (cpu, L::new()))).collect();
+        let (_, shared) = it.raw();
+        let take =
+            |(cpu, lock): &(usize, L)| LoomPlatform::on_behalf_of(*cpu, || lock.lock(shared));
+        let tokens: Vec<_> = others.iter().map(take).collect();
+        let of_all = Rc::clone(&it);
+        on_cpus(cpus, move |cpu| {
+            (0..if cpu == 1 { 2 } else { 1 }).for_each(|_| _ = of_all.pair());
+        });
+        for ((cpu, lock), token) in others.iter().zip(tokens) {
+            LoomPlatform::on_behalf_of(*cpu, || lock.unlock(shared, token));
+        }
+        it.assert_idle(cpus + 1);
+    })
+}
+
+/// One CPU out of nodes, and two.
+fn with_spare_nodes<L: RawLock<LoomPlatform> + 'static>() -> Vec<Special> {
+    let name = "CPUs out of nodes";
+    vec![
+        Special::new(name, "CPU 0 out, CPU 1 twice", out_of_nodes::<L>(2, &[0], 3)),
+        Special::new(name, "CPUs 0 and 2 out, CPU 1 twice", out_of_nodes::<L>(3, &[0, 2], 2)),
+    ]
+}
+
+/// A system in native mode.
+fn native<L: RawLock<LoomPlatform> + 'static>() -> Special {
+    let tuning = overspin_locks::Tuning { nopvspin: true, ..NO_SPIN };
+    let model = Model::pairs_of(2, 2, 3, move || Protected::<L>::tuned(2, tuning));
+    Special::new("native mode", "2 pairs each", model)
+}

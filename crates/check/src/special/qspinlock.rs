@@ -1,0 +1,64 @@
+//! What the queued spinlock promises with `is_locked`, and the unfair one where a queue has formed.
+//!
+//! Bugs that need a pending waiter, a queue and a CPU that comes in between are out of a model's reach in
+//! useful time; schedules of four CPUs reach them.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use overspin_locks::{Qspinlock, QspinlockUnfair, RawLock};
+
+use super::Special;
+use crate::Mutation;
+use crate::model::{LoomPlatform, Model, Protected, on_cpus};
+
+/// What the model of `is_locked` says when it fails.
+const BOTH_FREE: &str = "each was told that the other's lock is free";
+
+/// Each CPU takes a lock and then asks for the other's. One at least is told that it is held.
+fn each_asks_for_the_other() -> Model {
+    Model::new(2, 2, || {
+        let first = Protected::<Qspinlock<LoomPlatform>>::new(2);
+        let locks = [Rc::clone(&first), first.another()];
+        let told = Rc::new(Cell::new(0));
+        let all = (locks, Rc::clone(&told));
+        on_cpus(2, move |cpu| {
+            let (locks, told) = &all;
+            let () = locks[cpu].lock();
+            let (other, shared) = locks[1 - cpu].raw();
+            if other.is_locked(shared) {
+                told.set(told.get() + 1);
+            }
+        });
+        assert!(told.get() > 0, "{BOTH_FREE}");
+    })
+}
+
+pub(super) fn models() -> Vec<Special> {
+    vec![
+        Special::new("is_locked of another's", "2 locks", each_asks_for_the_other())
+            .finds(Mutation::NoUnlockFence, BOTH_FREE),
+    ]
+}
+
+/// CPU 0 holds the lock when the others come, each of which takes it once.
+fn held_at_first() -> Model {
+    Model::new(3, 1, || {
+        let it = Protected::<QspinlockUnfair<LoomPlatform>>::new(3);
+        let () = it.lock();
+        let of_all = Rc::clone(&it);
+        on_cpus(3, move |cpu| {
+            if cpu == 0 {
+                of_all.inside();
+                of_all.unlock(());
+            } else {
+                of_all.pair();
+            }
+        });
+        it.assert_idle(3);
+    })
+}
+
+pub(super) fn unfair() -> Vec<Special> {
+    vec![Special::new("held at first", "1 pair each", held_at_first())]
+}

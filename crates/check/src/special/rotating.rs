@@ -1,0 +1,62 @@
+//! The rotating mutex with turns and without rotation, and its bugs.
+
+use overspin_locks::rotating::Shared;
+use overspin_locks::{Bug, Rotating};
+
+use super::{Special, few, three_that_wake_for_no_reason};
+use crate::Mutation;
+use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Protected};
+
+/// A mark that nobody clears.
+const LEFT: &str = "nobody waits, but it is contended";
+
+type Lock = Rotating<LoomPlatform>;
+
+/// Sleepers are woken only if nobody takes the lock. The models of every lock rotate at each release.
+fn never_rotates(cpus: usize, pairs: usize, preemptions: usize) -> Model {
+    Model::pairs_of(cpus, pairs, preemptions, || {
+        Protected::<Lock>::with_shared(Shared::impatient(u64::MAX))
+    })
+}
+
+/// Waiters look, yield, look again and sleep.
+fn with_turns(cpus: usize, pairs: usize, preemptions: usize) -> Model {
+    Model::pairs_of(cpus, pairs, preemptions, || Protected::<Lock>::with_shared(Shared::restless()))
+}
+
+pub(super) fn models() -> Vec<Special> {
+    let seeded = Mutation::Seeded;
+    let (unrotated, turns) = ("without rotation", "waiters look, yield, look again");
+    let early = seeded(Bug::O3RotatingLooksBeforeItReleases);
+    vec![
+        few::<Lock>()
+            .finds(seeded(Bug::O1RotatingReadsWakesLate), DEADLOCK_MESSAGE)
+            .finds(seeded(Bug::O2RotatingSleepsOnAFreeLock), DEADLOCK_MESSAGE)
+            .finds(early, DEADLOCK_MESSAGE)
+            // Nobody would be woken any more while `WAKING` stands; with two CPUs there is nobody left to be.
+            .finds(seeded(Bug::O4RotatingForgetsItWasWoken), LEFT),
+        // The sleeper must fall asleep between the two steps, hence a third preemption.
+        Special::new(
+            "pairs, and one preemption more",
+            "1 pair each",
+            Model::pairs::<Lock>(2, 1, 3),
+        )
+        .finds(seeded(Bug::O6RotatingWakesBeforeItCounts), DEADLOCK_MESSAGE),
+        // An heir that has come and gone keeps everybody out.
+        Special::new(
+            "pairs, and one preemption more",
+            "2 pairs each",
+            Model::pairs::<Lock>(2, 2, 3),
+        )
+        .finds(seeded(Bug::O5RotatingHeirStays), LEFT),
+        // A sleeper may leave the count as the one that was woken, beside the one that was.
+        three_that_wake_for_no_reason::<Lock>(2),
+        Special::new(unrotated, "2 pairs each", never_rotates(2, 2, 5)),
+        // A CPU that takes the lock in the moment after a release has the duty, and must find the sleepers.
+        Special::new(unrotated, "1 pair each", never_rotates(3, 1, 2))
+            .finds(early, DEADLOCK_MESSAGE),
+        Special::new(unrotated, "2 pairs each", never_rotates(3, 2, 1)),
+        Special::new(turns, "2 pairs each", with_turns(2, 2, 3)),
+        Special::new(turns, "1 pair each", with_turns(3, 1, 2)),
+    ]
+}

@@ -1,0 +1,25 @@
+//! TWA with few slots, and its bugs.
+
+use overspin_locks::twa::Shared;
+use overspin_locks::{Bug, Twa};
+
+use super::Special;
+use crate::Mutation;
+use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Protected};
+
+fn slots(preemptions: usize, slots: usize) -> Model {
+    Model::pairs_of(3, 1, preemptions, move || {
+        Protected::<Twa<LoomPlatform>>::with_shared(Shared::with_slots(slots))
+    })
+}
+
+pub(super) fn models() -> Vec<Special> {
+    let late = Mutation::Seeded(Bug::W1TwaGrantBeforeSlot);
+    vec![
+        // Successive tickets in slots of their own, and no more slots than that needs: the less depends
+        // on the address of the lock.
+        Special::new("two slots", "1 pair each", slots(2, 2)).finds(late, DEADLOCK_MESSAGE),
+        // All tickets collide in one slot, which may only wake.
+        Special::new("one slot", "1 pair each", slots(3, 1)),
+    ]
+}

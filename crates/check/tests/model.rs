@@ -1,0 +1,165 @@
+//! Model checking: the shipped lock code under loom, in every interleaving and with every stale
+//! value that the memory model allows, up to a bound on preemptions that each model states.
+//!
+//! Of each lock: the models of every lock, its [special] ones with the bugs that they must find, and two
+//! lost orders. Nothing special is needed to run it: `cargo test -p overspin-check --test model`. Results
+//! and limits are in `docs/model-checking.md`.
+
+use std::rc::Rc;
+
+use overspin_check::model::{
+    DEADLOCK_MESSAGE, EXCLUSION_MESSAGE, FREED_MESSAGE, LoomPlatform, Model, Point, Protected,
+    TinyCell, irqsave, last_user_frees, on_cpus, spurious_wakes, tries, world,
+};
+use overspin_check::{Mutation, NO_SPIN, Profile, special};
+use overspin_locks::ticket::TicketLock;
+use overspin_locks::{PvTicket, RawLock, Ticket, Tuning, for_each_lock};
+
+/// The model of this lock's profile with so many CPUs and pairs.
+fn pairs<L: RawLock<LoomPlatform> + 'static>(index: usize, cpus: usize, pairs: usize) {
+    Model::pairs::<L>(cpus, pairs, Profile::of(&L::INFO).preemptions[index]).passes();
+}
+
+fn access_after_release<L: RawLock<LoomPlatform> + 'static>() {
+    if Profile::of(&L::INFO).touches_after_release {
+        last_user_frees::<L>().fails(FREED_MESSAGE);
+    } else {
+        last_user_frees::<L>().passes();
+    }
+}
+
+fn special<L: RawLock<LoomPlatform> + 'static>() {
+    for it in special::of(L::INFO.name) {
+        println!("{}, {}", it.name, it.bound);
+        it.model.passes();
+        for (bug, words) in it.bugs {
+            it.model.fails_with(bug, words);
+        }
+    }
+}
+
+macro_rules! of_each_lock {
+    ($($lock:ident)+) => {$(
+        // The module has the name of the type: a macro cannot make another of it.
+        #[allow(non_snake_case)]
+        mod $lock {
+            use super::{EXCLUSION_MESSAGE, LoomPlatform, Model, Mutation, Point, RawLock};
+
+            type Lock = overspin_locks::$lock<LoomPlatform>;
+
+            #[test]
+            fn two_cpus_twice() {
+                super::pairs::<Lock>(0, 2, 2);
+            }
+
+            #[test]
+            fn three_cpus_once() {
+                super::pairs::<Lock>(1, 3, 1);
+            }
+
+            #[test]
+            fn three_cpus_twice() {
+                super::pairs::<Lock>(2, 3, 2);
+            }
+
+            #[test]
+            fn tries() {
+                super::tries::<Lock>().passes();
+            }
+
+            #[test]
+            fn irqsave() {
+                for point in [Point::Spin, Point::Clear, Point::Poll] {
+                    super::irqsave::<Lock>(point).passes();
+                }
+            }
+
+            #[test]
+            fn spurious_wakes() {
+                if <Lock as RawLock<LoomPlatform>>::INFO.blocks {
+                    super::spurious_wakes::<Lock>().passes();
+                }
+            }
+
+            #[test]
+            fn access_after_release() {
+                super::access_after_release::<Lock>();
+            }
+
+            #[test]
+            fn special() {
+                super::special::<Lock>();
+            }
+
+            #[test]
+            fn release_relaxed() {
+                Model::pairs::<Lock>(2, 1, 2).fails_with(Mutation::NoRelease, EXCLUSION_MESSAGE);
+            }
+
+            #[test]
+            fn acquire_relaxed() {
+                Model::pairs::<Lock>(2, 1, 2).fails_with(Mutation::NoAcquire, EXCLUSION_MESSAGE);
+            }
+        }
+    )+};
+}
+
+mod every {
+    use super::*;
+
+    for_each_lock!(of_each_lock);
+}
+
+/// Locks that are used against their rules: the rules are needed.
+mod misuse {
+    use super::*;
+
+    /// Two ticket values: serves one CPU.
+    type OneBit = TicketLock<LoomPlatform, TinyCell<1>>;
+
+    #[test]
+    fn t3_ticket_beyond_its_capacity() {
+        assert!(OneBit::shared(3, NO_SPIN).is_err(), "and therefore it refuses");
+        Model::new(3, 2, || {
+            let it = Protected::<OneBit>::new(1);
+            on_cpus(3, move |_| _ = it.pair());
+        })
+        .fails(EXCLUSION_MESSAGE);
+    }
+
+    /// The handler queues behind its own CPU. `irqsave`, above, is the same with interrupts off.
+    #[test]
+    fn t4_ticket_with_interrupts_on_while_waiting() {
+        Model::new(2, 2, || {
+            let it = Protected::<Ticket<LoomPlatform>>::new(2);
+            on_cpus(2, move |cpu| {
+                if cpu == 1 {
+                    let handler = Rc::clone(&it);
+                    world().arm(Point::Spin, move || _ = handler.pair());
+                }
+                it.pair();
+            });
+        })
+        .fails(DEADLOCK_MESSAGE);
+    }
+
+    /// CPU 0 releases in one mode and CPU 1 waits in the other. The mode is part of what all locks of a
+    /// system share, so no program can do this but one that has two such systems.
+    #[test]
+    fn p9_pv_ticket_native_release_of_a_sleeper() {
+        type Lock = PvTicket<LoomPlatform>;
+        Model::new(2, 2, || {
+            let native = Tuning { nopvspin: true, ..NO_SPIN };
+            let native = Lock::shared(2, native).expect("two CPUs are few");
+            let it = Protected::<Lock>::new(2);
+            on_cpus(2, move |cpu| {
+                let (lock, shared) = it.raw();
+                let shared = if cpu == 0 { &native } else { shared };
+                let token = lock.lock(shared);
+                it.inside();
+                lock.unlock(shared, token);
+            });
+        })
+        .fails(DEADLOCK_MESSAGE);
+    }
+}
