@@ -68,6 +68,13 @@ impl Mutex {
         self.owner.load(Relaxed) == tid
     }
 
+    /// Whether the thread `tid`, which has locked it, does so no more: it is free, or another thread's. Not if
+    /// only the holder is missing: who has just got it is about to note itself, and elided locks note nobody.
+    pub(crate) fn is_not_held_by(&self, tid: i32) -> bool {
+        let owner = self.owner.load(Relaxed);
+        owner != tid && (owner != 0 || self.word.load(Relaxed) == 0)
+    }
+
     /// Whether a thread may sleep until it is released. For its holder.
     #[inline]
     pub(crate) fn has_sleepers(&self) -> bool {
