@@ -1,31 +1,35 @@
-//! What happens to a mutex that somebody has released past this library.
+//! Mutexes that some code releases past this library.
 //!
-//! Code that reaches the C library's own functions (a library loaded with `RTLD_DEEPBIND`, whatever looks them
-//! up in libc.so.6 itself) releases the mutex, or waits on a condition variable with it, and knows nothing of
-//! the lock before it. The lock stays held, and its waiters would wait forever. Acquisitions past the library do no
-//! harm: the mutex decides.
+//! Some code reaches the C library's own functions: a library that was loaded with `RTLD_DEEPBIND`, or code that
+//! looks them up in libc.so.6 itself. When it releases a mutex, or waits on a condition variable with it, it knows
+//! nothing of the lock before the mutex. The lock stays held, and its waiters would wait forever. An acquisition
+//! past the library does no harm, because the mutex decides.
 //!
-//! **How it is seen.** While a thread is noted as the holder of the lock it holds the mutex, too: it is
-//! noted after it has acquired the mutex, and struck out before it releases it. The C library keeps the holder of a
-//! mutex in the mutex itself. So there are these signs, and none of them costs the fast path anything:
+//! **How it is seen.** A thread notes itself as the holder of the lock after it has acquired the mutex, and
+//! strikes itself out before it releases the mutex. So the holder of the lock holds the mutex, too, and the C
+//! library keeps the owner of a mutex in the mutex itself. A lock is *left behind* if its holder does not own the
+//! mutex. There are three places to see that, and none of them costs the fast path anything:
 //!
-//! - a thread that waits in the lock looks now and then ([`look`]; ten times a second if it sleeps) and finds the
-//!   mutex free, or held by another thread than the lock;
-//! - a thread that has got the mutex past the lock finds another thread noted as the holder of the lock;
-//! - the holder of the lock comes back, and does not hold the mutex.
+//! - A thread that waits in the lock looks now and then ([`look`]; ten times a second if it sleeps), and finds
+//!   that the mutex is free or that another thread owns it.
+//! - A thread gets the mutex past the lock, and finds another thread noted as the holder of the lock.
+//! - The holder of the lock comes back, and does not own the mutex.
 //!
-//! **What is done.** The mutex goes without its lock from now on, for what was done once will be done again. That
-//! is said once in a process. If nobody else can release the lock, who has seen it does so in the name of
-//! the thread that left it behind, and those who wait come out one after another, by the rules of the lock.
+//! **What is done.** From then on the mutex goes without its lock, because the same code will do the same again.
+//! The library says so once in a process. A waiter that has seen it has the lock released in the name of the
+//! holder, and all waiters come out one after another, by the rules of the lock.
 //!
-//! **In its name.** A lock may use records of the thread that releases it, which are that thread's alone. Each thread
-//! has a [`Seat`], by its number, which says whether it is in a lock. Whoever acts for a thread asks it to stay
-//! out, then sees that it is out, or stands still where it waits. The thread writes, then reads; the other one writes,
-//! then reads: one of them must see the other. The fence for that is on the side that is rare: `membarrier` makes
-//! all threads of the process pass one, and the fast path has only to keep the compiler from changing the order.
+//! **In the name of the holder.** A lock may use records of the thread that releases it, and only that thread
+//! may use them. Each thread has a [`Seat`], by its number, which says whether the thread is in a lock. The waiter asks
+//! the holder to stay out of all locks, and then sees that the holder is out, or that it stands still where it
+//! waits for another lock. Each of the two writes first and reads then, so that one of them must see the other. The
+//! fence that this needs is on the rare side: `membarrier` makes all threads of the process pass a fence, and
+//! the fast path has only to keep the compiler from changing the order.
 //!
-//! The release runs in a thread of its own: it may have to wait for the next in the queue, who is, it may be, who has
-//! seen it.
+//! A thread of its own runs the release. With some locks the releaser waits for the next thread in the queue, and
+//! that may be the waiter that has seen it.
+//!
+//! **Nothing here is a cancellation point**, since `pthread_mutex_lock` is none: pauses and messages are plain system calls.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -33,15 +37,15 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, compiler_fence};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use overspin_native::{MAX_THREADS, try_thread_id, with_number_of};
 
+use crate::pause;
 use crate::shadow::{Holder, Shadow};
 
-/// How long to wait for a thread to leave the lock that it is in, or to stand still there: more than a sleeper takes to look.
-/// If that is not enough, there is a next time.
+/// How long a waiter waits for the holder to leave another lock or to stand still in it: longer than a sleeper takes to
+/// look. If that is not enough, the waiter tries again at its next look.
 const PATIENCE: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -56,7 +60,7 @@ pub(crate) struct Seat {
     shadow: AtomicPtr<Shadow>,
     /// The thread acquires, and does not release. Written by the thread.
     acquires: AtomicBool,
-    /// The thread is asked to stay out, or to stand still where it waits. Written by who acts for it.
+    /// The thread is asked to stay out, or to stand still where it waits. Written by the thread that acts for it.
     asked: AtomicBool,
     /// It stands still. Written by the thread.
     still: AtomicBool,
@@ -71,14 +75,14 @@ static SEATS: [Seat; MAX_THREADS] = [const {
     }
 }; MAX_THREADS];
 
-/// Somebody acts for a thread.
+/// Some thread acts for another one.
 static ACTING: AtomicBool = AtomicBool::new(false);
-/// For the thread that releases: which lock, and whose number.
+/// What [`release`] needs to know: the lock, and the number of its holder.
 static RELEASED: AtomicPtr<Shadow> = AtomicPtr::new(ptr::null_mut());
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// This thread looks or acts, and what it waits for meanwhile is no reason to look again.
+    /// This thread looks or acts. If it waits meanwhile, it does not look again.
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -95,9 +99,9 @@ impl Seat {
         loop {
             self.acquires.store(acquires, Relaxed);
             self.shadow.store(ptr::from_ref(shadow).cast_mut(), Relaxed);
-            // See "In its name".
+            // See "In the name of the holder".
             compiler_fence(SeqCst);
-            // Acquire: pairs with the end of what was done in this thread's name.
+            // Acquire: pairs with `end`.
             if !self.asked.load(Acquire) {
                 return;
             }
@@ -108,7 +112,7 @@ impl Seat {
     /// Ends [`Seat::enter`].
     #[inline]
     pub(crate) fn leave(&self) {
-        // Release: who finds it out finds the records as it has left them.
+        // Release: a thread that finds this one out finds its records as they are now.
         self.shadow.store(OUT, Release);
     }
 
@@ -116,21 +120,22 @@ impl Seat {
     fn stay_out(&self) {
         self.leave();
         while self.asked.load(Acquire) {
-            thread::sleep(PAUSE);
+            pause(PAUSE);
         }
     }
 
-    /// Stands still as long as somebody asks for it. For its thread, where it waits.
+    /// Stands still as long as another thread asks for it. For its thread, where it waits.
     #[cold]
     fn stand_still(&self) {
         while self.asked.load(Acquire) {
             // Release: as in `leave`.
             self.still.store(true, Release);
             while self.asked.load(Acquire) {
-                thread::sleep(PAUSE);
+                pause(PAUSE);
             }
             self.still.store(false, Relaxed);
-            // Somebody may have asked again, and have seen it stand still: see "In its name".
+            // Another thread may have asked again, and have seen this one stand still: see "In the name of the
+            // holder".
             compiler_fence(SeqCst);
         }
     }
@@ -152,8 +157,8 @@ fn barrier_of_all() {
             && command(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
         || command(libc::MEMBARRIER_CMD_GLOBAL);
     if !done {
-        // Forbidden, or a kernel before 4.3. No store stays in a CPU for so long, and each CPU takes an interrupt.
-        thread::sleep(Duration::from_millis(20));
+        // The call is forbidden, or the kernel is older than 4.3. No CPU keeps a store to itself for so long.
+        pause(Duration::from_millis(20));
     }
 }
 
@@ -163,11 +168,8 @@ pub(crate) fn look() {
     if BUSY.get() {
         return;
     }
-    let Some((number, seat)) = try_thread_id().and_then(|number| Some((number, seat(number)?)))
-    else {
-        return;
-    };
-    // While it releases, others may wait for it, and its records are in use.
+    let Some(seat) = try_thread_id().and_then(seat) else { return };
+    // While this thread releases a lock, it uses its records.
     if !seat.acquires.load(Relaxed) {
         return;
     }
@@ -178,18 +180,13 @@ pub(crate) fn look() {
         seat.stand_still();
     }
     if let Some(holder) = shadow.left_behind() {
-        act(shadow, holder, number);
-        if holder.number() == number {
-            // The number of a thread that has ended: its records are this thread's.
-            seat.stand_still();
-        }
+        act(shadow, holder);
     }
     BUSY.set(false);
 }
 
-/// Releases the lock of `shadow` in the name of `holder`, who has left it behind. `me`: the number of this
-/// thread, which waits for it.
-fn act(shadow: &'static Shadow, holder: Holder, me: usize) {
+/// Releases the lock of `shadow` in the name of `holder`, another thread, which has left it behind.
+fn act(shadow: &'static Shadow, holder: Holder) {
     let Some(seat) = seat(holder.number()) else { return };
     // Acquire: pairs with the end of the last time.
     if ACTING.swap(true, Acquire) {
@@ -198,14 +195,14 @@ fn act(shadow: &'static Shadow, holder: Holder, me: usize) {
     seat.asked.store(true, Relaxed);
     barrier_of_all();
     let until = Instant::now() + PATIENCE;
-    while holder.number() != me && !seat.is_out() {
-        // It may be releasing in good order after all, and even wait for this thread.
+    while !seat.is_out() {
+        // The holder may be releasing the lock after all, and its release may wait for this thread.
         if shadow.holder() != Some(holder) || Instant::now() > until {
             return end(seat);
         }
-        thread::sleep(PAUSE);
+        pause(PAUSE);
     }
-    // Now it can do nothing to the lock, and this is exact.
+    // Now the holder can do nothing to the lock, and this look is exact.
     if shadow.left_behind() != Some(holder) {
         return end(seat);
     }
@@ -221,12 +218,14 @@ fn act(shadow: &'static Shadow, holder: Holder, me: usize) {
 
 /// Lets the thread of `seat` go on.
 fn end(seat: &Seat) {
-    // Release, both: what was done with the records happens before what their owner, or the next who acts, does.
+    // Release, both: what was done with the records happens before their owner goes on, and before another
+    // thread acts.
     seat.asked.store(false, Release);
     ACTING.store(false, Release);
 }
 
-/// A thread that runs [`release`], with all signals blocked: they are the program's. False if there can be none.
+/// Starts a thread that runs [`release`]. It blocks all signals, which are the program's. False if no thread can be
+/// started.
 fn start_release() -> bool {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
@@ -252,8 +251,8 @@ extern "C" fn release(_: *mut c_void) -> *mut c_void {
     // SAFETY: a shadow, which is never freed.
     let shadow = unsafe { RELEASED.load(Relaxed).as_ref() };
     if let (Some(shadow), Some(seat)) = (shadow, seat(number)) {
-        // SAFETY: the thread of that number is out of all locks, or stands still where it waits, until it is told to
-        // go on; it has acquired this one, and the next to acquire it has not come yet.
+        // SAFETY: the thread of that number is out of all locks, or stands still where it waits, until `end`. It has
+        // acquired this lock, and no other thread has released it: `act` has struck the holder out.
         unsafe { with_number_of(number, || shadow.lock().unlock()) };
         end(seat);
     }

@@ -16,7 +16,9 @@
 //! - back from a condition variable, whose functions release and acquire the mutex inside the C library;
 //!   cancellation during such a wait is thereby the C library's, too;
 //! - without a number ([`overspin_native::try_thread_id`]) or records in the lock;
-//! - inside the C library itself, whose own calls do not come here.
+//! - inside the C library itself, whose own calls do not come here;
+//! - in code that calls the C library past this one. If it *releases* a mutex so, the lock stays held: what is done
+//!   then, [`bypass`] describes.
 //!
 //! Such threads sleep on the mutex. Those that come through the lock would always be faster, so every
 //! sixteenth release that leaves a sleeper keeps the lock for a while ([`TURN`]).
@@ -41,13 +43,12 @@ mod watched;
 
 use std::arch::naked_asm;
 use std::cell::Cell;
+use std::env;
 use std::ffi::c_int;
 use std::fmt;
-use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use std::{env, thread};
 
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
 
@@ -104,8 +105,22 @@ impl Drop for KeepErrno {
 }
 
 /// A line on standard error. If nobody can read it, there is nobody to tell.
+///
+/// By a plain system call: `write` of the C library is a cancellation point, and the functions here are none.
 fn say(line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "overspin: {line}");
+    let line = format!("overspin: {line}\n");
+    let (start, length) = (line.as_ptr(), line.len());
+    // SAFETY: the line lives until the end of the call.
+    unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, start, length) };
+}
+
+/// Sleeps for `time` or less. By a plain system call, as in [`say`].
+fn pause(time: Duration) {
+    let seconds = libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX);
+    // It is less than a thousand million, which all integers of C hold.
+    let time = libc::timespec { tv_sec: seconds, tv_nsec: time.subsec_nanos() as _ };
+    // SAFETY: `time` lives until the end of the call, and what is left of it is not asked for.
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, std::ptr::null::<()>()) };
 }
 
 /// Calls [`start`] once: when the library is loaded, or at the first `lock` if a constructor of another
@@ -191,7 +206,7 @@ fn count(shadow: &Shadow, contended: bool) {
     }
 }
 
-/// For who has acquired the mutex and not the lock: nobody holds that, or somebody has left it behind.
+/// For a thread that has acquired the mutex and not the lock: the lock has no holder, or its holder has left it behind.
 fn acquired_past_lock(shadow: &Shadow, contended: bool) {
     if shadow.holder().is_some() && !shadow.is_bypassed() {
         bypass::notice(shadow);
@@ -204,21 +219,30 @@ fn acquired_past_lock(shadow: &Shadow, contended: bool) {
 /// # Safety
 /// As `pthread_mutex_lock`.
 unsafe fn lock_past_lock(mutex: *mut pthread_mutex_t, shadow: &Shadow) -> c_int {
-    // SAFETY: as the caller promises, both.
-    let (result, contended) = match unsafe { real::trylock(mutex) } {
-        libc::EBUSY => (unsafe { real::lock(mutex) }, true),
-        result => (result, false),
-    };
+    // SAFETY: as the caller promises.
+    let mut result = unsafe { real::trylock(mutex) };
+    let contended = result == libc::EBUSY;
+    if contended {
+        // SAFETY: as the caller promises.
+        result = unsafe { real::lock(mutex) };
+    }
     if result == 0 {
         acquired_past_lock(shadow, contended);
     }
     result
 }
 
-/// The thread's seat, and what it is noted as when it holds a lock; `None` if the locks do not serve it.
+/// This thread's seat, and what it is noted as when it holds the lock; `None` if it had better go past that: the
+/// mutex goes without it, or it does not serve this thread.
 #[inline]
-fn seat_of_mine() -> Option<(&'static Seat, Holder)> {
+fn seat_of_mine(shadow: &Shadow) -> Option<(&'static Seat, Holder)> {
     let number = served_number()?;
+    // The holder has ended and left the lock behind, and this thread has its number now. In the queue it would find
+    // itself as the holder.
+    let is_heir = shadow.holder().is_some_and(|holder| holder.number() == number);
+    if is_heir || shadow.is_bypassed() {
+        return None;
+    }
     Some((bypass::seat(number)?, Holder::new(tid(), number)?))
 }
 
@@ -261,7 +285,7 @@ unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_
     if is_mine(inner, shadow) {
         return real();
     }
-    let Some(mine) = seat_of_mine().filter(|_| !shadow.is_bypassed()) else {
+    let Some(mine) = seat_of_mine(shadow) else {
         // SAFETY: as above.
         return unsafe { lock_past_lock(mutex, shadow) };
     };
@@ -272,7 +296,7 @@ unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_
     }
     mine.0.leave();
     if shadow.is_bypassed() {
-        // Somebody has noticed it meanwhile. Those behind come out as well.
+        // Another thread has noticed it meanwhile. With this release the waiters behind come out as well.
         give_back(shadow, mine.0);
         // SAFETY: as above.
         return unsafe { lock_past_lock(mutex, shadow) };
@@ -292,7 +316,7 @@ unsafe extern "C" fn trylock_from(mutex: *mut pthread_mutex_t, caller: usize) ->
     if is_mine(inner, shadow) {
         return real();
     }
-    if let Some(mine) = seat_of_mine().filter(|_| !shadow.is_bypassed()) {
+    if let Some(mine) = seat_of_mine(shadow) {
         mine.0.enter(shadow, true);
         let acquired = shadow.lock().try_lock();
         mine.0.leave();
@@ -349,7 +373,7 @@ struct Held {
 ///
 /// # Safety
 /// `mutex` is a mutex.
-#[inline]
+#[inline(always)]
 unsafe fn held_lock(mutex: *mut pthread_mutex_t) -> Option<Held> {
     // SAFETY: as the caller promises.
     let inner = unsafe { ours(mutex) }?;
@@ -373,8 +397,8 @@ unsafe fn held_lock(mutex: *mut pthread_mutex_t) -> Option<Held> {
     Some(Held { shadow, seat, has_sleepers: inner.has_sleepers() })
 }
 
-/// Somebody else holds the lock. Either that one has left it behind, and this thread holds the mutex; or this
-/// thread releases what it has not locked, which POSIX leaves undefined and the C library does.
+/// Another thread holds the lock. Either it has left the lock behind, and this thread owns the mutex. Or this thread
+/// releases a mutex that it has not locked, which POSIX leaves undefined and the C library does.
 #[cold]
 fn not_the_holder(mutex: &Mutex, shadow: &Shadow) {
     if !shadow.is_bypassed() && (mutex.is_held_by(tid()) || mutex.anyone_may_unlock()) {
@@ -466,7 +490,7 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_
     // SAFETY: as the caller promises. From here on `mutex` may be gone.
     let result = unsafe { real::unlock(mutex) };
     if sleepers_turn {
-        thread::sleep(TURN);
+        pause(TURN);
     }
     held.release();
     result

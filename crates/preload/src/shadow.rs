@@ -31,7 +31,7 @@ use crate::{arena, bypass};
 pub(crate) struct Shadow {
     address: AtomicUsize,
     /// The thread that holds both the mutex and `lock`, as [`Holder`]; 0 if there is none. Written by the holder of
-    /// the mutex, or by who acts in its name (see [`bypass`](crate::bypass)).
+    /// the mutex, or by the thread that acts in its name (see [`bypass`](crate::bypass)).
     holder: AtomicU64,
     /// The mutex has been released past this library, and goes without `lock`.
     bypassed: AtomicBool,
@@ -141,7 +141,7 @@ impl Shadow {
         NonZeroU64::new(self.holder.load(Relaxed)).map(Holder)
     }
 
-    /// For who has just acquired, or is about to release, both mutex and lock, or acts for it.
+    /// For a thread that has just acquired, or is about to release, both mutex and lock, or acts for such a one.
     #[inline]
     pub(crate) fn set_holder(&self, thread: Option<Holder>) {
         self.holder.store(thread.map_or(0, |Holder(thread)| thread.get()), Relaxed);
@@ -161,8 +161,8 @@ impl Shadow {
         self.address.load(Relaxed)
     }
 
-    /// The holder of the lock if it will not release it, for all that can be seen: it does not hold the mutex. For
-    /// who waits for the mutex, so that it exists.
+    /// The holder of the lock if it has left the lock behind: it does not own the mutex. For a thread that uses
+    /// the mutex, so that it exists.
     pub(crate) fn left_behind(&self) -> Option<Holder> {
         let holder = self.holder()?;
         if self.is_bypassed() {

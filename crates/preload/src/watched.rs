@@ -1,8 +1,7 @@
-//! The platform of this library's locks: threads that, while they wait in a lock, now and then look around
-//! ([`bypass::look`]). A lock whose holder will never release it does not tell its waiters, so that nothing else
-//! would bring them out of it.
+//! The platform of this library's locks: threads that look around now and then while they wait in a lock
+//! ([`bypass::look`]). When the holder of a lock will never release it, nothing else brings its waiters out.
 //!
-//! It is [`Threads`] in all else, with its numbers of threads. An acquisition that does not wait runs the same
+//! In all else it is [`Threads`], with the same numbers of threads. An acquisition that does not wait runs the same
 //! code as there.
 
 use std::cell::Cell;

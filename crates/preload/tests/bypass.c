@@ -171,6 +171,15 @@ static void ended(void) {
     in_a_thread(use_a);
 }
 
+/* The next thread has the number in the locks of the one that has left it behind. */
+static void heir(void) {
+    for (int i = 0; i < 2; i++) {
+        in_a_thread(leave_and_end);
+        in_a_thread(use_a);
+    }
+    use_a(NULL);
+}
+
 static void *unlock_a(void *arg) {
     unlock(&a);
     return arg;
@@ -238,7 +247,7 @@ static const struct {
 } scenarios[] = {
     {"next", next},         {"waiters", waiters},   {"again", again},   {"condition", condition},
     {"locked", locked_past}, {"tried", tried},       {"crossed", crossed}, {"ended", ended},
-    {"stranger", stranger}, {"forked", forked},     {"mixed", mixed},
+    {"heir", heir},         {"stranger", stranger}, {"forked", forked},     {"mixed", mixed},
 };
 
 int main(int argc, char **argv) {
