@@ -18,7 +18,7 @@
 //! - without a number ([`overspin_native::try_thread_id`]) or records in the lock;
 //! - inside the C library itself, whose own calls do not come here;
 //! - in code that calls the C library past this one. If it *releases* a mutex so, the lock stays held: what is done
-//!   then, [`bypass`] describes.
+//!   then, `bypass.rs` describes.
 //!
 //! Such threads sleep on the mutex. Those that come through the lock would always be faster, so every
 //! sixteenth release that leaves a sleeper keeps the lock for a while ([`TURN`]).

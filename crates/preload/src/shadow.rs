@@ -31,7 +31,7 @@ use crate::{arena, bypass};
 pub(crate) struct Shadow {
     address: AtomicUsize,
     /// The thread that holds both the mutex and `lock`, as [`Holder`]; 0 if there is none. Written by the holder of
-    /// the mutex, or by the thread that acts in its name (see [`bypass`](crate::bypass)).
+    /// the mutex, or by the thread that acts in its name (see [`bypass`]).
     holder: AtomicU64,
     /// The mutex has been released past this library, and goes without `lock`.
     bypassed: AtomicBool,

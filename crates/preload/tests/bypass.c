@@ -195,6 +195,24 @@ static void stranger(void) {
     use_a(NULL);
 }
 
+static void *cancelled_while_it_waits(void *arg) {
+    lock(&a); /* no cancellation point, whatever it does meanwhile */
+    section();
+    unlock(&a);
+    pthread_testcancel();
+    return arg;
+}
+
+static void cancelled(void) {
+    void *result;
+    lock(&a);
+    pthread_t thread = start(cancelled_while_it_waits);
+    nap(10);
+    CHECK(pthread_cancel(thread) == 0);
+    CHECK(past_unlock(&a) == 0);
+    CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+}
+
 static void forked(void) {
     lock(&a);
     CHECK(past_unlock(&a) == 0);
@@ -247,7 +265,7 @@ static const struct {
 } scenarios[] = {
     {"next", next},         {"waiters", waiters},   {"again", again},   {"condition", condition},
     {"locked", locked_past}, {"tried", tried},       {"crossed", crossed}, {"ended", ended},
-    {"heir", heir},         {"stranger", stranger}, {"forked", forked},     {"mixed", mixed},
+    {"cancelled", cancelled}, {"heir", heir},         {"stranger", stranger}, {"forked", forked},     {"mixed", mixed},
 };
 
 int main(int argc, char **argv) {
