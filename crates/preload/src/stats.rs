@@ -39,7 +39,7 @@ pub(crate) extern "C" fn print() {
 /// Zeros are an answer of which one cannot tell whether the library was at work.
 fn say_why_there_are_none() {
     crate::say(format_args!(
-        "it was loaded, but no pthread mutex has been locked through it, so nothing here ran on that lock"
+        "it was loaded, but no pthread mutex has been locked through it in this process, so nothing here ran on that lock"
     ));
     if is_single_threaded() {
         return crate::say(format_args!(
