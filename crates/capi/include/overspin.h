@@ -6,8 +6,12 @@
  * A thread gets a number at its first use of any mutex and keeps it until it ends. A lock serves a limited
  * number of threads at a time, at most 1024; one that is beyond gets OVERSPIN_THREADS.
  *
- * Not allowed, and not noticed: to end a thread that holds a mutex; to use mutexes in signal handlers; to use,
- * in the child of a fork, mutexes that were created before it. */
+ * A mutex belongs to the thread that has acquired it, and to no other one after that. If the thread ends without a
+ * release, the mutex stays held for ever: trylock and destroy return OVERSPIN_BUSY, unlock OVERSPIN_NOT_OWNER, lock does
+ * not return.
+ *
+ * Not allowed, and not noticed: to use mutexes in signal handlers; to use, in the child of a fork, mutexes that
+ * were created before it; to use a mutex that has been destroyed. */
 #ifndef OVERSPIN_H
 #define OVERSPIN_H
 
@@ -35,8 +39,15 @@ typedef struct overspin_mutex overspin_mutex_t;
  * OVERSPIN_INVALID, OVERSPIN_NO_LOCK; `*mutex` is then left as it was. */
 int overspin_mutex_init(overspin_mutex_t **mutex, const char *name);
 
-/* Frees a mutex that nobody holds, waits for or is about to use. OVERSPIN_INVALID; OVERSPIN_BUSY if it is
- * held, and then it stays. */
+/* Ends a mutex that is free. OVERSPIN_INVALID; OVERSPIN_BUSY if somebody holds it, and then it stays.
+ *
+ * As in POSIX, the thread that was the last to hold the mutex may destroy it at once after its unlock has returned, if
+ * no other thread will acquire it any more. Other threads may still be in an unlock that they have begun earlier: each
+ * of them has released the mutex, or the last holder had not got it. So an object may have its mutex in itself, and
+ * whoever finds under the mutex that it is the last user unlocks, destroys and frees.
+ * Not allowed: that another thread is in lock or trylock meanwhile, or calls anything with the mutex afterwards.
+ *
+ * The memory of the mutex is kept for the next one of the same lock. */
 int overspin_mutex_destroy(overspin_mutex_t *mutex);
 
 /* Acquires, waiting as long as it takes. OVERSPIN_INVALID, OVERSPIN_DEADLOCK, OVERSPIN_THREADS. */
@@ -45,7 +56,8 @@ int overspin_mutex_lock(overspin_mutex_t *mutex);
 /* Acquires if that is possible at once. OVERSPIN_INVALID, OVERSPIN_BUSY, OVERSPIN_THREADS. */
 int overspin_mutex_trylock(overspin_mutex_t *mutex);
 
-/* Releases. The thread is the one that has acquired. OVERSPIN_INVALID, OVERSPIN_NOT_OWNER. */
+/* Releases. The thread is the one that has acquired. OVERSPIN_INVALID; OVERSPIN_NOT_OWNER, and whoever holds the mutex
+ * keeps it. */
 int overspin_mutex_unlock(overspin_mutex_t *mutex);
 
 /* How many locks there are. */

@@ -3,15 +3,16 @@
 //! No panic leaves: functions that are `extern "C"` abort instead, and nothing that a caller can do wrong
 //! and that can be noticed is a panic.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use overspin_locks::infos;
-use overspin_native::{Kind, NamedLock, try_thread_id};
+use overspin_native::{Kind, NamedLock};
 
 const OK: c_int = 0;
 const INVALID: c_int = 1;
@@ -24,14 +25,64 @@ const THREADS: c_int = 6;
 /// `overspin_mutex_t`.
 #[derive(Debug)]
 pub struct OverspinMutex {
+    name: &'static str,
     lock: Box<dyn NamedLock>,
-    /// Number of the thread that holds it, plus 1; 0 if it is free. Written by the holder only, so that a
-    /// thread finds its own number here if, and only if, it is the holder.
-    holder: AtomicUsize,
+    /// [`me`] of the thread that holds it; 0 if it is free. Written by the holder only, so that a thread finds
+    /// its own number here if, and only if, it is the holder.
+    holder: AtomicU64,
 }
 
-/// The kinds in use: the mutexes of one share its records.
-static KINDS: Mutex<BTreeMap<&'static str, Kind>> = Mutex::new(BTreeMap::new());
+/// A kind in use, whose records its mutexes share, and its mutexes that have been destroyed.
+///
+/// A destroyed mutex is kept for the next one of the kind, and its memory is never freed. A thread may still be in
+/// `unlock` when the next holder has acquired, released and destroyed the mutex: after their release some locks look at
+/// themselves, whether a sleeper needs waking. Such a look finds a lock of the same kind, and does it no harm.
+#[derive(Debug)]
+struct InUse {
+    kind: Kind,
+    /// How many mutexes there are, with those in `destroyed`, which has room for all of them.
+    made: usize,
+    destroyed: Vec<&'static OverspinMutex>,
+}
+
+static KINDS: Mutex<BTreeMap<&'static str, InUse>> = Mutex::new(BTreeMap::new());
+
+/// The map is whole even if somebody has panicked.
+fn kinds() -> MutexGuard<'static, BTreeMap<&'static str, InUse>> {
+    KINDS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl InUse {
+    /// A free mutex.
+    fn take(&mut self) -> &'static OverspinMutex {
+        self.destroyed.pop().unwrap_or_else(|| {
+            self.made += 1;
+            // It is empty. `destroy` needs no memory then.
+            self.destroyed.reserve(self.made);
+            let (name, lock) = (self.kind.name(), self.kind.new_lock());
+            Box::leak(Box::new(OverspinMutex { name, lock, holder: AtomicU64::new(0) }))
+        })
+    }
+}
+
+/// The calling thread, from 1. No two threads have the same. The number in the locks would not do: when a thread
+/// ends, another one gets its number, and would pass for the holder of a mutex that the first has left locked.
+#[inline]
+fn me() -> u64 {
+    thread_local! {
+        // Without a destructor, so that it can be read at any time in a thread's life.
+        static ME: Cell<u64> = const { Cell::new(0) };
+    }
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    match ME.get() {
+        0 => {
+            let me = LAST.fetch_add(1, Relaxed) + 1;
+            ME.set(me);
+            me
+        }
+        me => me,
+    }
+}
 
 /// Name and brief of each lock for C.
 fn texts() -> &'static [[CString; 2]] {
@@ -56,47 +107,52 @@ pub unsafe extern "C" fn overspin_mutex_init(
     // SAFETY: a C string, as the caller promises.
     let name = unsafe { CStr::from_ptr(name) };
     let Some(new) = name.to_str().ok().and_then(Kind::name_of) else { return NO_LOCK };
-    // The map is whole even if somebody has panicked.
-    let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kinds = kinds();
     if !kinds.contains_key(new) {
         let Some(kind) = Kind::new(new) else { return NO_LOCK };
-        kinds.insert(new, kind);
+        kinds.insert(new, InUse { kind, made: 0, destroyed: Vec::new() });
     }
-    let Some(kind) = kinds.get(new) else { return NO_LOCK };
-    let made = Box::new(OverspinMutex { lock: kind.new_lock(), holder: AtomicUsize::new(0) });
+    let Some(kind) = kinds.get_mut(new) else { return NO_LOCK };
+    let made = ptr::from_ref(kind.take()).cast_mut();
     // SAFETY: it may be written, as the caller promises.
-    unsafe { mutex.write(Box::into_raw(made)) };
+    unsafe { mutex.write(made) };
     OK
 }
 
 /// See `overspin.h`.
 ///
 /// # Safety
-/// `mutex` is null or from [`overspin_mutex_init`], not destroyed, and nobody else uses it from here on.
+/// `mutex` is null, or from [`overspin_mutex_init`] and not destroyed, and nobody uses it from here on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn overspin_mutex_destroy(mutex: *mut OverspinMutex) -> c_int {
-    // SAFETY: as the caller promises.
-    match unsafe { mutex.as_ref() } {
-        None => INVALID,
-        Some(held) if held.holder.load(Relaxed) != 0 => BUSY,
-        Some(_) => {
-            // SAFETY: `overspin_mutex_init` has boxed it, and nobody else uses it.
-            drop(unsafe { Box::from_raw(mutex) });
-            OK
-        }
+    // SAFETY: null, or a mutex, which are never freed.
+    let Some(mutex) = (unsafe { mutex.as_ref::<'static>() }) else { return INVALID };
+    if mutex.holder.load(Relaxed) != 0 {
+        return BUSY;
     }
+    // A holder strikes itself out before it releases the lock. Until it has, the next user of the memory would find
+    // the mutex held. A thread that the lock does not serve cannot tell.
+    if mutex.lock.admits() {
+        if !mutex.lock.try_lock() {
+            return BUSY;
+        }
+        // SAFETY: this thread has just acquired it.
+        unsafe { mutex.lock.unlock() };
+    }
+    if let Some(kind) = kinds().get_mut(mutex.name) {
+        kind.destroyed.push(mutex);
+    }
+    OK
 }
 
-/// The mutex, and this thread's mark in `holder`.
+/// The mutex.
 ///
 /// # Safety
 /// `mutex` is null, or from [`overspin_mutex_init`] and not destroyed during `'a`.
 #[inline]
-unsafe fn with_me<'a>(mutex: *mut OverspinMutex) -> Result<(&'a OverspinMutex, usize), c_int> {
+unsafe fn checked<'a>(mutex: *mut OverspinMutex) -> Result<&'a OverspinMutex, c_int> {
     // SAFETY: as the caller promises.
-    let mutex = unsafe { mutex.as_ref() }.ok_or(INVALID)?;
-    let me = try_thread_id().ok_or(THREADS)? + 1;
-    Ok((mutex, me))
+    unsafe { mutex.as_ref() }.ok_or(INVALID)
 }
 
 /// See `overspin.h`.
@@ -106,10 +162,11 @@ unsafe fn with_me<'a>(mutex: *mut OverspinMutex) -> Result<(&'a OverspinMutex, u
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn overspin_mutex_lock(mutex: *mut OverspinMutex) -> c_int {
     // SAFETY: as the caller promises.
-    let (mutex, me) = match unsafe { with_me(mutex) } {
-        Ok(both) => both,
+    let mutex = match unsafe { checked(mutex) } {
+        Ok(mutex) => mutex,
         Err(error) => return error,
     };
+    let me = me();
     if mutex.holder.load(Relaxed) == me {
         return DEADLOCK;
     }
@@ -128,8 +185,8 @@ pub unsafe extern "C" fn overspin_mutex_lock(mutex: *mut OverspinMutex) -> c_int
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn overspin_mutex_trylock(mutex: *mut OverspinMutex) -> c_int {
     // SAFETY: as the caller promises.
-    let (mutex, me) = match unsafe { with_me(mutex) } {
-        Ok(both) => both,
+    let mutex = match unsafe { checked(mutex) } {
+        Ok(mutex) => mutex,
         Err(error) => return error,
     };
     if !mutex.lock.admits() {
@@ -138,7 +195,7 @@ pub unsafe extern "C" fn overspin_mutex_trylock(mutex: *mut OverspinMutex) -> c_
     if !mutex.lock.try_lock() {
         return BUSY;
     }
-    mutex.holder.store(me, Relaxed);
+    mutex.holder.store(me(), Relaxed);
     OK
 }
 
@@ -149,16 +206,16 @@ pub unsafe extern "C" fn overspin_mutex_trylock(mutex: *mut OverspinMutex) -> c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn overspin_mutex_unlock(mutex: *mut OverspinMutex) -> c_int {
     // SAFETY: as the caller promises.
-    match unsafe { with_me(mutex) } {
-        Err(INVALID) => INVALID,
-        Ok((mutex, me)) if mutex.holder.load(Relaxed) == me => {
+    match unsafe { checked(mutex) } {
+        Err(error) => error,
+        Ok(mutex) if mutex.holder.load(Relaxed) == me() => {
             mutex.holder.store(0, Relaxed);
+            // From its release on the mutex may be destroyed: see `InUse`.
             // SAFETY: this thread is the holder.
             unsafe { mutex.lock.unlock() };
             OK
         }
-        // A thread without a number holds nothing.
-        Ok(_) | Err(_) => NOT_OWNER,
+        Ok(_) => NOT_OWNER,
     }
 }
 

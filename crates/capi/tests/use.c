@@ -1,6 +1,7 @@
 /* Every function and error of overspin.h, for every lock. */
 #include <overspin.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,95 @@ static void one_lock(const char *name) {
     for (int i = 0; i < 12; i++) CHECK(overspin_mutex_destroy(mutexes[i]) == OVERSPIN_OK);
 }
 
+static void *lock_and_end(void *arg) {
+    CHECK(overspin_mutex_lock(arg) == OVERSPIN_OK);
+    return NULL;
+}
+
+/* What a thread has left locked stays so; nor can the next thread release it, which has its number in the locks. */
+static void left_locked(const char *name) {
+    overspin_mutex_t *mutex;
+    pthread_t thread;
+    CHECK(overspin_mutex_init(&mutex, name) == OVERSPIN_OK);
+    CHECK(pthread_create(&thread, NULL, lock_and_end, mutex) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK(pthread_create(&thread, NULL, stranger, mutex) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
+    stranger(mutex);
+}
+
+/* An object that has its mutex in itself: the last user of several destroys the mutex and frees the object, while the
+ * others may still be in their unlock. */
+struct object {
+    overspin_mutex_t *mutex;
+    int users;
+};
+
+static void *use_once(void *arg) {
+    struct object *object = arg;
+    overspin_mutex_t *mutex = object->mutex;
+    CHECK(overspin_mutex_lock(mutex) == OVERSPIN_OK);
+    int left = --object->users;
+    CHECK(overspin_mutex_unlock(mutex) == OVERSPIN_OK);
+    if (left == 0) {
+        CHECK(overspin_mutex_destroy(mutex) == OVERSPIN_OK);
+        memset(object, 0xff, sizeof *object);
+        free(object);
+    }
+    return NULL;
+}
+
+static void last_user_destroys(const char *name) {
+    overspin_mutex_t *first = NULL;
+    int again = 0;
+    for (int round = 0; round < 60; round++) {
+        struct object *object = malloc(sizeof *object);
+        CHECK(object != NULL && overspin_mutex_init(&object->mutex, name) == OVERSPIN_OK);
+        /* Free at once, whoever was in an unlock of the one before. */
+        CHECK(overspin_mutex_trylock(object->mutex) == OVERSPIN_OK);
+        CHECK(overspin_mutex_unlock(object->mutex) == OVERSPIN_OK);
+        if (round == 0) first = object->mutex;
+        again += object->mutex == first;
+        object->users = 3;
+        pthread_t threads[2];
+        for (int i = 0; i < 2; i++) CHECK(pthread_create(&threads[i], NULL, use_once, object) == 0);
+        use_once(object);
+        for (int i = 0; i < 2; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    CHECK(again == 60); /* the memory is used again, and does not grow */
+}
+
+/* Busy until the holder has released it, and free then. */
+static void *lock_for_a_moment(void *arg) {
+    CHECK(overspin_mutex_lock(arg) == OVERSPIN_OK);
+    __atomic_store_n(&count, 1, __ATOMIC_RELEASE);
+    for (int i = 0; i < 3; i++) sched_yield();
+    CHECK(overspin_mutex_unlock(arg) == OVERSPIN_OK);
+    return NULL;
+}
+
+static void busy_until_released(const char *name) {
+    for (int round = 0; round < 20; round++) {
+        overspin_mutex_t *mutex;
+        pthread_t thread;
+        CHECK(overspin_mutex_init(&mutex, name) == OVERSPIN_OK);
+        __atomic_store_n(&count, 0, __ATOMIC_RELEASE);
+        CHECK(pthread_create(&thread, NULL, lock_for_a_moment, mutex) == 0);
+        while (!__atomic_load_n(&count, __ATOMIC_ACQUIRE)) sched_yield();
+        int error;
+        while ((error = overspin_mutex_destroy(mutex)) == OVERSPIN_BUSY) sched_yield();
+        CHECK(error == OVERSPIN_OK);
+        overspin_mutex_t *next;
+        CHECK(overspin_mutex_init(&next, name) == OVERSPIN_OK);
+        CHECK(overspin_mutex_trylock(next) == OVERSPIN_OK);
+        CHECK(overspin_mutex_unlock(next) == OVERSPIN_OK);
+        CHECK(pthread_join(thread, NULL) == 0);
+        CHECK(overspin_mutex_destroy(next) == OVERSPIN_OK);
+    }
+}
+
 /* More threads at a time than any lock serves. */
 static pthread_barrier_t barrier;
 static int refused;
@@ -107,6 +197,9 @@ int main(void) {
     for (size_t i = 0; i < locks; i++) {
         CHECK(strlen(overspin_lock_name(i)) > 0 && strlen(overspin_lock_brief(i)) > 0);
         one_lock(overspin_lock_name(i));
+        last_user_destroys(overspin_lock_name(i));
+        busy_until_released(overspin_lock_name(i));
+        left_locked(overspin_lock_name(i));
     }
     CHECK(overspin_lock_name(locks) == NULL && overspin_lock_brief(locks) == NULL);
     one_lock("byte"); /* an alias */

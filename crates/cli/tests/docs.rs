@@ -23,11 +23,6 @@ const NOT_RUN: &[(&str, &str)] = &[
         "overspin bench locks --locks pthread,std",
         "of a section on `overspin exec`; minutes of measuring",
     ),
-    ("prefix=", "installs into /usr/local"),
-    ("install ", "installs into /usr/local"),
-    ("sed ", "makes a file for /usr/local"),
-    ("cc ", "needs what was not installed; crates/capi/tests/c.rs compiles the same program"),
-    ("./counter", "was not compiled"),
 ];
 
 /// Commands that are made shorter for a debug build, by how they begin: options whose values are left out,

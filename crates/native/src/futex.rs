@@ -1,16 +1,31 @@
 //! The system calls to sleep on a word and to wake who sleeps on it.
 
+use std::io;
 use std::ptr;
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 /// Sleeps while `word` holds `value`; may return for no reason. The kernel looks and goes to sleep in
 /// one step with respect to [`wake`].
 pub(crate) fn wait(word: &AtomicU32, value: u32) {
+    let _ = sleep(word, value, ptr::null());
+}
+
+/// As [`wait`], but no longer than `limit`; true if that is why it returns.
+pub(crate) fn wait_for(word: &AtomicU32, value: u32, limit: Duration) -> bool {
+    let seconds = libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX);
+    // It is less than a thousand million, which all integers of C hold.
+    let limit = libc::timespec { tv_sec: seconds, tv_nsec: limit.subsec_nanos() as _ };
+    sleep(word, value, &raw const limit) != 0
+        && io::Error::last_os_error().raw_os_error() == Some(libc::ETIMEDOUT)
+}
+
+fn sleep(word: &AtomicU32, value: u32, limit: *const libc::timespec) -> libc::c_long {
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-    let forever = ptr::null::<libc::timespec>();
-    // SAFETY: `word` is borrowed, thus readable throughout; no timeout is a null pointer. Errors are
-    // "the value is another" and "a signal came", and both are reasons to return.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, forever) };
+    // SAFETY: `word` is borrowed, thus readable throughout; the limit is a null pointer, which is none, or
+    // points to a value of the caller's. Errors are "the value is another", "a signal came" and "time is
+    // up", and all are reasons to return.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, limit) }
 }
 
 /// Wakes up to `count` threads that sleep at `address`, the longest sleeper first among threads of equal

@@ -89,6 +89,25 @@ pub fn try_thread_id() -> Option<usize> {
     }
 }
 
+/// Runs `f` with `number` as the number of the calling thread, for what another thread can no longer do
+/// itself: to release a lock that it has left behind.
+///
+/// # Safety
+/// Until `f` has returned, no other thread with that number is in a lock, but for one that waits in `lock`: the
+/// records of the number are `f`'s.
+pub unsafe fn with_number_of<R>(number: usize, f: impl FnOnce() -> R) -> R {
+    assert!(number < MAX_THREADS, "{number} is no number of a thread");
+    /// Also if `f` unwinds.
+    struct Back(usize);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            ID.set(self.0);
+        }
+    }
+    let _back = Back(ID.replace(number));
+    f()
+}
+
 /// Returns the numbers of all threads but the calling one: for the child of a fork, where the others do
 /// not exist. Locks that they held or waited for must not be used any more.
 pub fn forget_other_threads() {

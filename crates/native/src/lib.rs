@@ -36,7 +36,7 @@ mod raw;
 mod static_branch;
 mod threads;
 
-pub use id::{MAX_THREADS, forget_other_threads, thread_id, try_thread_id};
+pub use id::{MAX_THREADS, forget_other_threads, thread_id, try_thread_id, with_number_of};
 pub use mutex::{Mutex, Mutexee, RawMutex, RawMutexee};
 pub use named::{Kind, NamedLock};
 pub use raw::{Guard, LockMutex, NativeLock, Raw, Records, locks, new_system};

@@ -4,10 +4,10 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::sync::Arc;
 
-use overspin_locks::{LockVisitor, RawLock, with_lock};
+use overspin_locks::{LockVisitor, Platform, RawLock, with_lock};
 
-use crate::raw::NativeLock;
-use crate::{MAX_THREADS, Threads, new_system, try_thread_id};
+use crate::raw::{NativeLock, capacity, records};
+use crate::{Threads, try_thread_id};
 
 /// A lock that keeps the token of its acquisition, so that all kinds have one type.
 pub trait NamedLock: fmt::Debug + Send + Sync {
@@ -37,6 +37,7 @@ pub trait NamedLock: fmt::Debug + Send + Sync {
 /// A kind of lock, with records for all threads that it can serve. Locks made of one value share them.
 pub struct Kind {
     name: &'static str,
+    capacity: usize,
     make: Box<dyn Fn() -> Box<dyn NamedLock> + Send + Sync>,
 }
 
@@ -55,6 +56,28 @@ impl Kind {
     /// The name that the alias `name` stands for, or `name` itself; `None` if there is no such lock.
     pub fn name_of(name: &str) -> Option<&'static str> {
         with_lock::<Threads, Name>(name, Name)
+    }
+
+    /// Locks of the type `L` on a platform other than [`Threads`].
+    ///
+    /// # Safety
+    /// `L` does what [`NativeLock`] promises, and the platform's `cpu_id` is [`thread_id`](crate::thread_id).
+    pub unsafe fn of<P: Platform, L: RawLock<P> + Send + Sync + 'static>() -> Self
+    where
+        L::Shared: Send + Sync,
+    {
+        let capacity = capacity::<P, L>();
+        let shared = Arc::new(records::<P, L>());
+        let make = move || -> Box<dyn NamedLock> {
+            let token = UnsafeCell::new(None);
+            Box::new(Named::<P, L> { lock: L::new(), token, shared: Arc::clone(&shared), capacity })
+        };
+        Self { name: L::INFO.name, capacity, make: Box::new(make) }
+    }
+
+    /// The locks admit threads with numbers below this.
+    pub fn capacity(&self) -> usize {
+        self.capacity
     }
 
     /// The name, never an alias.
@@ -95,16 +118,11 @@ fn kind_of<L: NativeLock>() -> Kind
 where
     L::Shared: Send + Sync,
 {
-    let capacity = MAX_THREADS.min(L::INFO.max_cpus as usize);
-    let shared = Arc::new(new_system::<L>());
-    let make = move || -> Box<dyn NamedLock> {
-        let token = UnsafeCell::new(None);
-        Box::new(Named { lock: L::new(), token, shared: Arc::clone(&shared), capacity })
-    };
-    Kind { name: L::INFO.name, make: Box::new(make) }
+    // SAFETY: it is a `NativeLock`, on the platform whose `cpu_id` that is.
+    unsafe { Kind::of::<Threads, L>() }
 }
 
-struct Named<L: NativeLock>
+struct Named<P: Platform, L: RawLock<P>>
 where
     L::Shared: Send + Sync,
 {
@@ -117,12 +135,12 @@ where
 
 // SAFETY: lock and records are `Sync`. The token is written after the lock is acquired and taken before
 // it is released, by the same thread, see `NamedLock::unlock`.
-unsafe impl<L: NativeLock> Sync for Named<L> where L::Shared: Send + Sync {}
+unsafe impl<P: Platform, L: RawLock<P> + Sync> Sync for Named<P, L> where L::Shared: Send + Sync {}
 // SAFETY: lock and records are `Send`. Who owns the value and finds a token in it can only drop it, and
 // tokens have no destructors: they are numbers.
-unsafe impl<L: NativeLock> Send for Named<L> where L::Shared: Send + Sync {}
+unsafe impl<P: Platform, L: RawLock<P> + Send> Send for Named<P, L> where L::Shared: Send + Sync {}
 
-impl<L: NativeLock> fmt::Debug for Named<L>
+impl<P: Platform, L: RawLock<P>> fmt::Debug for Named<P, L>
 where
     L::Shared: Send + Sync,
 {
@@ -131,7 +149,7 @@ where
     }
 }
 
-impl<L: NativeLock> NamedLock for Named<L>
+impl<P: Platform, L: RawLock<P> + Send + Sync> NamedLock for Named<P, L>
 where
     L::Shared: Send + Sync,
 {

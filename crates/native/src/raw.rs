@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use overspin_locks::{RawLock, Tuning};
+use overspin_locks::{Platform, RawLock, Tuning};
 
 use crate::{MAX_THREADS, Threads, thread_id};
 
@@ -67,11 +67,16 @@ const YIELDS: u32 = 2_000;
 /// # Panics
 /// If the lock does not serve as many CPUs as it says.
 pub fn new_system<L: RawLock<Threads>>() -> L::Shared {
-    let tuning = Tuning { yields: YIELDS, ..Tuning::DEFAULT };
-    L::shared(capacity::<L>(), tuning).expect("no more CPUs than the lock's own limit")
+    records::<Threads, L>()
 }
 
-const fn capacity<L: RawLock<Threads>>() -> usize {
+/// [`new_system`] on any platform.
+pub(crate) fn records<P: Platform, L: RawLock<P>>() -> L::Shared {
+    let tuning = Tuning { yields: YIELDS, ..Tuning::DEFAULT };
+    L::shared(capacity::<P, L>(), tuning).expect("no more CPUs than the lock's own limit")
+}
+
+pub(crate) const fn capacity<P: Platform, L: RawLock<P>>() -> usize {
     let max = L::INFO.max_cpus as usize;
     if max < MAX_THREADS { max } else { MAX_THREADS }
 }
@@ -136,8 +141,8 @@ where
     #[inline]
     fn admit(&self) -> &L {
         // Here and not in the lock: a panic half-way through an acquisition would leave the lock broken.
-        if thread_id() >= const { capacity::<L>() } {
-            too_many(L::INFO.name, capacity::<L>());
+        if thread_id() >= const { capacity::<Threads, L>() } {
+            too_many(L::INFO.name, capacity::<Threads, L>());
         }
         self.0.get_or_init(L::new)
     }

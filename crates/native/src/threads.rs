@@ -7,6 +7,7 @@ use std::ptr;
 use std::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, fence};
 use std::thread;
+use std::time::Duration;
 
 use overspin_locks::{CachePadded, CpuId, Platform};
 
@@ -41,6 +42,32 @@ pub struct Threads;
 
 fn latch() -> &'static AtomicU32 {
     &LATCHES[thread_id()]
+}
+
+impl Threads {
+    /// [`Platform::poll`] for no longer than `limit`; true if that is why it returns.
+    ///
+    /// For a platform of another crate that is made of this one and has something to do meanwhile.
+    pub fn poll_for(limit: Duration) -> bool {
+        sleep_on_latch(|latch| futex::wait_for(latch, ASLEEP, limit))
+    }
+
+    /// [`Platform::wait`] for no longer than `limit`; true if that is why it returns.
+    pub fn wait_for(cell: &AtomicU32, value: u32, limit: Duration) -> bool {
+        futex::wait_for(cell, value, limit)
+    }
+}
+
+/// Sleeps by `sleep` unless this thread's latch is set. What `sleep` returns, or false if it is set.
+fn sleep_on_latch(sleep: impl FnOnce(&AtomicU32) -> bool) -> bool {
+    let latch = latch();
+    // Acquire, here and below: pairs with `kick`. More than the platform promises, and free.
+    if latch.compare_exchange(CLEAR, ASLEEP, Acquire, Acquire).is_err() {
+        return false;
+    }
+    let result = sleep(latch);
+    // Back to `CLEAR` if it woke for no reason; a kick that is there stays.
+    latch.compare_exchange(ASLEEP, CLEAR, Acquire, Acquire).is_ok() && result
 }
 
 impl Platform for Threads {
@@ -94,18 +121,14 @@ impl Platform for Threads {
     }
 
     fn poll() {
-        let latch = latch();
-        // Acquire, here and below: pairs with `kick`. More than the platform promises, and free.
-        if latch.compare_exchange(CLEAR, ASLEEP, Acquire, Acquire).is_err() {
-            return;
-        }
-        futex::wait(latch, ASLEEP);
-        // Back to `CLEAR` if it woke for no reason; a kick that is there stays.
-        let _ = latch.compare_exchange(ASLEEP, CLEAR, Acquire, Acquire);
+        sleep_on_latch(|latch| {
+            futex::wait(latch, ASLEEP);
+            false
+        });
     }
 
     fn kick(cpu: CpuId) {
-        // Release: see `poll`.
+        // Release: see `sleep_on_latch`.
         if LATCHES[cpu].swap(SET, Release) == ASLEEP {
             futex::wake(ptr::from_ref(&*LATCHES[cpu]), 1);
         }

@@ -16,7 +16,9 @@
 //! - back from a condition variable, whose functions release and acquire the mutex inside the C library;
 //!   cancellation during such a wait is thereby the C library's, too;
 //! - without a number ([`overspin_native::try_thread_id`]) or records in the lock;
-//! - inside the C library itself, whose own calls do not come here.
+//! - inside the C library itself, whose own calls do not come here;
+//! - in code that calls the C library past this one. If it *releases* a mutex so, the lock stays held: what is done
+//!   then, `bypass.rs` describes.
 //!
 //! Such threads sleep on the mutex. Those that come through the lock would always be faster, so every
 //! sixteenth release that leaves a sleeper keeps the lock for a while ([`TURN`]).
@@ -31,27 +33,28 @@
 //! holds a mutex of the C library with each lock for the sake of condition variables.
 
 mod arena;
+mod bypass;
 mod gate;
 mod mutex;
 mod real;
 mod shadow;
 mod stats;
+mod watched;
 
 use std::arch::naked_asm;
 use std::cell::Cell;
+use std::env;
 use std::ffi::c_int;
 use std::fmt;
-use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use std::{env, thread};
 
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
-use overspin_native::Kind;
 
+use bypass::Seat;
 use mutex::Mutex;
-use shadow::{Shadow, me};
+use shadow::{Holder, Shadow, served_number};
 
 #[global_allocator]
 static ARENA: arena::Arena = arena::Arena;
@@ -102,8 +105,22 @@ impl Drop for KeepErrno {
 }
 
 /// A line on standard error. If nobody can read it, there is nobody to tell.
+///
+/// By a plain system call: `write` of the C library is a cancellation point, and the functions here are none.
 fn say(line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "overspin: {line}");
+    let line = format!("overspin: {line}\n");
+    let (start, length) = (line.as_ptr(), line.len());
+    // SAFETY: the line lives until the end of the call.
+    unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, start, length) };
+}
+
+/// Sleeps for `time` or less. By a plain system call, as in [`say`].
+fn pause(time: Duration) {
+    let seconds = libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX);
+    // It is less than a thousand million, which all integers of C hold.
+    let time = libc::timespec { tv_sec: seconds, tv_nsec: time.subsec_nanos() as _ };
+    // SAFETY: `time` lives until the end of the call, and what is left of it is not asked for.
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, std::ptr::null::<()>()) };
 }
 
 /// Calls [`start`] once: when the library is loaded, or at the first `lock` if a constructor of another
@@ -118,7 +135,7 @@ fn start_once() {
 
 fn start() {
     let Some(name) = env::var_os("OVERSPIN_LOCK") else { return };
-    let Some(kind) = name.to_str().and_then(Kind::new) else {
+    let Some(kind) = name.to_str().and_then(watched::kind) else {
         say(format_args!("OVERSPIN_LOCK: there is no lock {name:?}; see `overspin list locks`"));
         // A program that ran with other mutexes than it was told would be measured wrongly.
         // SAFETY: it has no preconditions.
@@ -171,7 +188,14 @@ unsafe fn ours<'a>(mutex: *mut pthread_mutex_t) -> Option<&'a Mutex> {
 /// decide.
 #[inline]
 fn is_mine(mutex: &Mutex, shadow: &Shadow) -> bool {
-    shadow.holder() == me() || mutex.is_held_by(tid())
+    let tid = tid();
+    if mutex.is_held_by(tid) {
+        return true;
+    }
+    match shadow.holder() {
+        Some(holder) if holder.tid() == tid => !bypass::come_back(shadow, holder),
+        _ => false,
+    }
 }
 
 /// For who has just acquired the mutex.
@@ -182,17 +206,71 @@ fn count(shadow: &Shadow, contended: bool) {
     }
 }
 
-/// Acquires the lock, then the mutex by `acquire`; gives the lock back if that fails.
-fn behind_lock(shadow: &Shadow, contended: bool, acquire: impl FnOnce() -> c_int) -> c_int {
-    let result = acquire();
+/// For a thread that has acquired the mutex and not the lock: the lock has no holder, or its holder has left it behind.
+fn acquired_past_lock(shadow: &Shadow, contended: bool) {
+    if shadow.holder().is_some() && !shadow.is_bypassed() {
+        bypass::notice(shadow);
+    }
+    count(shadow, contended);
+}
+
+/// Acquires the mutex, and not the lock.
+///
+/// # Safety
+/// As `pthread_mutex_lock`.
+unsafe fn lock_past_lock(mutex: *mut pthread_mutex_t, shadow: &Shadow) -> c_int {
+    // SAFETY: as the caller promises.
+    let mut result = unsafe { real::trylock(mutex) };
+    let contended = result == libc::EBUSY;
+    if contended {
+        // SAFETY: as the caller promises.
+        result = unsafe { real::lock(mutex) };
+    }
     if result == 0 {
-        shadow.set_holder(me());
-        count(shadow, contended);
-    } else {
-        // SAFETY: the caller has acquired it.
-        unsafe { shadow.lock().unlock() };
+        acquired_past_lock(shadow, contended);
     }
     result
+}
+
+/// This thread's seat, and what it is noted as when it holds the lock; `None` if it had better go past that: the
+/// mutex goes without it, or it does not serve this thread.
+#[inline]
+fn seat_of_mine(shadow: &Shadow) -> Option<(&'static Seat, Holder)> {
+    let number = served_number()?;
+    // The holder has ended and left the lock behind, and this thread has its number now. In the queue it would find
+    // itself as the holder.
+    let is_heir = shadow.holder().is_some_and(|holder| holder.number() == number);
+    if is_heir || shadow.is_bypassed() {
+        return None;
+    }
+    Some((bypass::seat(number)?, Holder::new(tid(), number)?))
+}
+
+/// Acquires the mutex by `acquire`, with the lock acquired; gives the lock back if that fails.
+#[inline]
+fn behind_lock(
+    shadow: &Shadow,
+    (seat, me): (&Seat, Holder),
+    contended: bool,
+    acquire: impl FnOnce() -> c_int,
+) -> c_int {
+    let result = acquire();
+    if result == 0 {
+        shadow.set_holder(Some(me));
+        count(shadow, contended);
+    } else {
+        give_back(shadow, seat);
+    }
+    result
+}
+
+/// Releases the lock that this thread has just acquired.
+#[cold]
+fn give_back(shadow: &Shadow, seat: &Seat) {
+    seat.enter(shadow, false);
+    // SAFETY: this thread has acquired it.
+    unsafe { shadow.lock().unlock() };
+    seat.leave();
 }
 
 /// # Safety
@@ -207,27 +285,23 @@ unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_
     if is_mine(inner, shadow) {
         return real();
     }
-    if !shadow.lock().admits() {
+    let Some(mine) = seat_of_mine(shadow) else {
         // SAFETY: as above.
-        let contended = match unsafe { real::trylock(mutex) } {
-            0 => false,
-            libc::EBUSY => {
-                let result = real();
-                if result != 0 {
-                    return result;
-                }
-                true
-            }
-            error => return error,
-        };
-        count(shadow, contended);
-        return 0;
-    }
+        return unsafe { lock_past_lock(mutex, shadow) };
+    };
+    mine.0.enter(shadow, true);
     let contended = STATS.load(Relaxed) && !shadow.lock().try_lock();
     if contended || !STATS.load(Relaxed) {
         shadow.lock().lock();
     }
-    behind_lock(shadow, contended, real)
+    mine.0.leave();
+    if shadow.is_bypassed() {
+        // Another thread has noticed it meanwhile. With this release the waiters behind come out as well.
+        give_back(shadow, mine.0);
+        // SAFETY: as above.
+        return unsafe { lock_past_lock(mutex, shadow) };
+    }
+    behind_lock(shadow, mine, contended, real)
 }
 
 /// # Safety
@@ -242,13 +316,18 @@ unsafe extern "C" fn trylock_from(mutex: *mut pthread_mutex_t, caller: usize) ->
     if is_mine(inner, shadow) {
         return real();
     }
-    if shadow.lock().admits() && shadow.lock().try_lock() {
-        return behind_lock(shadow, false, real);
+    if let Some(mine) = seat_of_mine(shadow) {
+        mine.0.enter(shadow, true);
+        let acquired = shadow.lock().try_lock();
+        mine.0.leave();
+        if acquired {
+            return behind_lock(shadow, mine, false, real);
+        }
     }
     // Past the lock: its holder may have released the mutex already, and then "busy" would be wrong.
     let result = real();
     if result == 0 {
-        count(shadow, false);
+        acquired_past_lock(shadow, false);
     }
     result
 }
@@ -274,7 +353,7 @@ unsafe fn timedlock_from(
         libc::EBUSY => {
             let result = timed();
             if result == 0 {
-                count(shadow, true);
+                acquired_past_lock(shadow, true);
             }
             result
         }
@@ -282,34 +361,59 @@ unsafe fn timedlock_from(
     }
 }
 
-/// The shadow whose lock this thread releases when it releases the mutex, by `unlock` or in a wait.
+/// What this thread releases with the mutex, by `unlock` or in a wait.
+struct Held {
+    shadow: &'static Shadow,
+    seat: &'static Seat,
+    has_sleepers: bool,
+}
+
+/// The lock that this thread releases when it releases the mutex. It is noted as nobody's, and the thread has
+/// entered its seat.
 ///
 /// # Safety
 /// `mutex` is a mutex.
-#[inline]
-unsafe fn held_lock(mutex: *mut pthread_mutex_t) -> Option<(&'static Shadow, bool)> {
+#[inline(always)]
+unsafe fn held_lock(mutex: *mut pthread_mutex_t) -> Option<Held> {
     // SAFETY: as the caller promises.
     let inner = unsafe { ours(mutex) }?;
     let shadow = shadow::attached(inner)?;
-    let holder = shadow.holder();
-    if holder != me() {
-        if holder != 0 && inner.anyone_may_unlock() {
-            not_the_holder(mutex);
-        }
+    let holder = shadow.holder()?;
+    if holder.tid() != tid() {
+        not_the_holder(inner, shadow);
         return None;
     }
-    (!inner.is_nested()).then(|| (shadow, inner.has_sleepers()))
+    if inner.is_nested() {
+        return None;
+    }
+    let seat = bypass::seat(holder.number())?;
+    seat.enter(shadow, false);
+    if shadow.holder() != Some(holder) {
+        // It has been released in this thread's name.
+        seat.leave();
+        return None;
+    }
+    shadow.set_holder(None);
+    Some(Held { shadow, seat, has_sleepers: inner.has_sleepers() })
 }
 
-/// The holder's lock could not be released here, and everybody would wait for it.
+/// Another thread holds the lock. Either it has left the lock behind, and this thread owns the mutex. Or this thread
+/// releases a mutex that it has not locked, which POSIX leaves undefined and the C library does.
 #[cold]
-fn not_the_holder(mutex: *mut pthread_mutex_t) {
-    say(format_args!(
-        "mutex {mutex:p} is unlocked by a thread that has not locked it: POSIX leaves that undefined, and no lock \
-         can take the place of such a mutex"
-    ));
-    // SAFETY: it has no preconditions.
-    unsafe { libc::abort() };
+fn not_the_holder(mutex: &Mutex, shadow: &Shadow) {
+    if !shadow.is_bypassed() && (mutex.is_held_by(tid()) || mutex.anyone_may_unlock()) {
+        bypass::notice(shadow);
+    }
+}
+
+impl Held {
+    /// Releases the lock.
+    #[inline]
+    fn release(self) {
+        // SAFETY: the holder was this thread, see `held_lock`.
+        unsafe { self.shadow.lock().unlock() };
+        self.seat.leave();
+    }
 }
 
 /// # Safety
@@ -378,19 +482,17 @@ with_caller!(
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
     let _errno = KeepErrno::new();
     // SAFETY: as the caller promises.
-    let Some((shadow, has_sleepers)) = (unsafe { held_lock(mutex) }) else {
+    let Some(held) = (unsafe { held_lock(mutex) }) else {
         // SAFETY: as the caller promises.
         return unsafe { real::unlock(mutex) };
     };
-    shadow.set_holder(0);
-    let sleepers_turn = has_sleepers && shadow.is_sleepers_turn();
+    let sleepers_turn = held.has_sleepers && held.shadow.is_sleepers_turn();
     // SAFETY: as the caller promises. From here on `mutex` may be gone.
     let result = unsafe { real::unlock(mutex) };
     if sleepers_turn {
-        thread::sleep(TURN);
+        pause(TURN);
     }
-    // SAFETY: the holder was this thread.
-    unsafe { shadow.lock().unlock() };
+    held.release();
     result
 }
 
@@ -418,10 +520,8 @@ pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c
 unsafe extern "C" fn before_wait(mutex: *mut pthread_mutex_t) {
     let _errno = KeepErrno::new();
     // SAFETY: as the caller promises.
-    if let Some((shadow, _)) = unsafe { held_lock(mutex) } {
-        shadow.set_holder(0);
-        // SAFETY: the holder was this thread.
-        unsafe { shadow.lock().unlock() };
+    if let Some(held) = unsafe { held_lock(mutex) } {
+        held.release();
     }
 }
 

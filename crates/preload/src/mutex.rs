@@ -68,6 +68,13 @@ impl Mutex {
         self.owner.load(Relaxed) == tid
     }
 
+    /// Whether the thread `tid`, which has locked it, owns it no more: it is free, or another thread owns it. False
+    /// if it is held and has no owner: a new owner may not have noted itself yet, and elided locks note none.
+    pub(crate) fn is_not_held_by(&self, tid: i32) -> bool {
+        let owner = self.owner.load(Relaxed);
+        owner != tid && (owner != 0 || self.word.load(Relaxed) == 0)
+    }
+
     /// Whether a thread may sleep until it is released. For its holder.
     #[inline]
     pub(crate) fn has_sleepers(&self) -> bool {

@@ -15,22 +15,26 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
-use overspin_native::{Kind, NamedLock, forget_other_threads};
+use overspin_native::{Kind, NamedLock, forget_other_threads, try_thread_id};
 
-use crate::arena;
 use crate::gate::Gate;
 use crate::mutex::Mutex;
+use crate::watched::kind;
+use crate::{arena, bypass};
 
 pub(crate) struct Shadow {
     address: AtomicUsize,
-    /// The thread that holds both the mutex and `lock`; 0 if there is none. Written by the holder of
-    /// the mutex only.
-    holder: AtomicUsize,
+    /// The thread that holds both the mutex and `lock`, as [`Holder`]; 0 if there is none. Written by the holder of
+    /// the mutex, or by the thread that acts in its name (see [`bypass`]).
+    holder: AtomicU64,
+    /// The mutex has been released past this library, and goes without `lock`.
+    bypassed: AtomicBool,
     /// Replaced in the child of a fork, where there is one thread.
     lock: UnsafeCell<Box<dyn NamedLock>>,
     /// Releases so far that left a sleeper behind. Of the holder of the mutex.
@@ -77,9 +81,12 @@ struct Table {
 }
 
 static TABLE: OnceLock<Gate<Table>> = OnceLock::new();
+/// The locks serve threads with numbers below this.
+static CAPACITY: AtomicUsize = AtomicUsize::new(0);
 
 /// From now on mutexes get shadows with locks of this kind.
 pub(crate) fn start(kind: Kind) {
+    CAPACITY.store(kind.capacity(), Relaxed);
     // There is none: this is called once.
     let _ = TABLE.set(Gate::new(Table {
         kind,
@@ -90,11 +97,36 @@ pub(crate) fn start(kind: Kind) {
     }));
 }
 
-/// This thread. Also in the child of a fork.
+/// A thread that holds a lock: the kernel's number of it, which no other thread has, and its number in the locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Holder(NonZeroU64);
+
+impl Holder {
+    /// `tid` is not 0.
+    #[inline]
+    pub(crate) fn new(tid: i32, number: usize) -> Option<Self> {
+        // Numbers are small.
+        NonZeroU64::new((number as u64) << 32 | u64::from(tid.cast_unsigned())).map(Self)
+    }
+
+    #[inline]
+    pub(crate) fn tid(self) -> i32 {
+        // The lower half.
+        (self.0.get() as u32).cast_signed()
+    }
+
+    #[inline]
+    pub(crate) fn number(self) -> usize {
+        // The upper half.
+        (self.0.get() >> 32) as usize
+    }
+}
+
+/// The number of this thread, if the locks serve it.
 #[inline]
-pub(crate) fn me() -> usize {
-    // SAFETY: it has no preconditions.
-    unsafe { libc::pthread_self() as usize }
+pub(crate) fn served_number() -> Option<usize> {
+    // Relaxed: whoever has a shadow comes after `start`.
+    try_thread_id().filter(|&number| number < CAPACITY.load(Relaxed))
 }
 
 impl Shadow {
@@ -105,14 +137,41 @@ impl Shadow {
     }
 
     #[inline]
-    pub(crate) fn holder(&self) -> usize {
-        self.holder.load(Relaxed)
+    pub(crate) fn holder(&self) -> Option<Holder> {
+        NonZeroU64::new(self.holder.load(Relaxed)).map(Holder)
     }
 
-    /// For who has just acquired, or is about to release, both mutex and lock.
+    /// For a thread that has just acquired, or is about to release, both mutex and lock, or acts for such a one.
     #[inline]
-    pub(crate) fn set_holder(&self, thread: usize) {
-        self.holder.store(thread, Relaxed);
+    pub(crate) fn set_holder(&self, thread: Option<Holder>) {
+        self.holder.store(thread.map_or(0, |Holder(thread)| thread.get()), Relaxed);
+    }
+
+    /// Whether the mutex goes without the lock.
+    #[inline]
+    pub(crate) fn is_bypassed(&self) -> bool {
+        self.bypassed.load(Relaxed)
+    }
+
+    pub(crate) fn set_bypassed(&self, bypassed: bool) {
+        self.bypassed.store(bypassed, Relaxed);
+    }
+
+    pub(crate) fn address(&self) -> usize {
+        self.address.load(Relaxed)
+    }
+
+    /// The holder of the lock if it has left the lock behind: it does not own the mutex. For a thread that uses
+    /// the mutex, so that it exists.
+    pub(crate) fn left_behind(&self) -> Option<Holder> {
+        let holder = self.holder()?;
+        if self.is_bypassed() {
+            return Some(holder);
+        }
+        let mutex = ptr::with_exposed_provenance::<Mutex>(self.address());
+        // SAFETY: null, or a mutex that exists, as the caller says; all of its fields are atomic.
+        let mutex = unsafe { mutex.as_ref() }?;
+        mutex.is_not_held_by(holder.tid()).then_some(holder)
     }
 
     /// Counts a release that leaves a sleeper behind; true for one in sixteen. For the holder.
@@ -149,16 +208,18 @@ fn attach(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
         if let Some(shadow) = attached(mutex) {
             return shadow;
         }
-        let address = ptr::from_ref(mutex).addr();
+        // Exposed: see `left_behind`.
+        let address = ptr::from_ref(mutex).expose_provenance();
         let left = table.of.remove(&address);
         if let Some(shadow) = left {
             // The mutex that was here before has gone without a word.
             table.end(shadow);
         }
         // If that was held when it went, its lock is lost.
-        let free = left.filter(|shadow| shadow.holder() == 0).or_else(|| table.free.pop());
+        let free = left.filter(|shadow| shadow.holder().is_none()).or_else(|| table.free.pop());
         let shadow = free.unwrap_or_else(|| table.new_shadow());
         shadow.address.store(address, Relaxed);
+        shadow.set_bypassed(false);
         shadow.uses.caller.store(caller, Relaxed);
         table.of.insert(address, shadow);
         // Release: whoever finds it finds its address.
@@ -175,7 +236,7 @@ pub(crate) fn retire(shadow: &'static Shadow) {
         table.of.remove(&shadow.address.swap(0, Relaxed));
         table.end(shadow);
         // Destroyed while held: its lock is lost.
-        if shadow.holder() == 0 {
+        if shadow.holder().is_none() {
             table.free.push(shadow);
         }
     });
@@ -186,7 +247,8 @@ impl Table {
         let lock = self.kind.new_lock();
         let shadow: &Shadow = Box::leak(Box::new(Shadow {
             address: AtomicUsize::new(0),
-            holder: AtomicUsize::new(0),
+            holder: AtomicU64::new(0),
+            bypassed: AtomicBool::new(false),
             lock: UnsafeCell::new(lock),
             passed: Cell::new(0),
             uses: Uses::default(),
@@ -265,15 +327,16 @@ pub(crate) extern "C" fn after_fork_in_child() {
     arena::open();
     crate::refresh_tid();
     forget_other_threads();
+    bypass::forget_other_threads();
     let Some(table) = TABLE.get() else { return };
     table.open();
     table.with(|table| {
         table.ended.clear();
-        let Some(kind) = Kind::new(table.kind.name()) else { return };
+        let Some(kind) = kind(table.kind.name()) else { return };
         for shadow in &table.all {
             // SAFETY: this is the only thread, and it is not in a lock.
             unsafe { *shadow.lock.get() = kind.new_lock() };
-            shadow.set_holder(0);
+            shadow.set_holder(None);
             shadow.uses.clear();
         }
         table.kind = kind;

@@ -22,7 +22,7 @@ pub(crate) extern "C" fn print() {
         "{lock} in process {process}: {mutexes} mutexes, {acquisitions} acquisitions, {contended} contended"
     ));
     if lines.is_empty() {
-        return;
+        return say_why_there_are_none();
     }
     lines.sort_by_key(|line| (u64::MAX - line.acquisitions, line.address, line.caller));
     crate::say(format_args!("acquisitions  contended mutex               first locked at"));
@@ -34,6 +34,35 @@ pub(crate) extern "C" fn print() {
     if let Some(rest) = lines.len().checked_sub(TOP).filter(|&rest| rest != 0) {
         crate::say(format_args!("and {rest} lines more"));
     }
+}
+
+/// Zeros are an answer of which one cannot tell whether the library was at work.
+fn say_why_there_are_none() {
+    crate::say(format_args!(
+        "it was loaded, but no pthread mutex has been locked through it in this process, so nothing here ran on that lock"
+    ));
+    if is_single_threaded() {
+        return crate::say(format_args!(
+            "this process has one thread; if another one was meant, it is one that this has started, with lines of \
+             its own, or it is statically linked or set-user-ID, and then it cannot be measured so"
+        ));
+    }
+    crate::say(format_args!(
+        "its threads synchronise by something else: Python by semaphores, OpenMP, Go and Rust's standard library by \
+         futexes of their own, or by mutexes inside a library that calls the C library past this one \
+         (RTLD_DEEPBIND); `ltrace -f -e pthread_mutex_lock PROGRAM` shows what it calls"
+    ));
+    crate::say(format_args!(
+        "to compare locks take a program that locks pthread mutexes, or `overspin bench locks`"
+    ));
+}
+
+/// Whether the C library knows of one thread only. False if it does not tell: before 2.32.
+fn is_single_threaded() -> bool {
+    // SAFETY: a C string.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
+    // SAFETY: null, or a `char` of the C library's. It changes only when threads start.
+    unsafe { found.cast::<libc::c_char>().as_ref() }.is_some_and(|&single| single != 0)
 }
 
 /// The address of the mutex, or how many there were.

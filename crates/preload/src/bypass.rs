@@ -1,0 +1,308 @@
+//! Mutexes that some code releases past this library.
+//!
+//! Some code reaches the C library's own functions: a library that was loaded with `RTLD_DEEPBIND`, or code that
+//! looks them up in libc.so.6 itself. When it releases a mutex, or waits on a condition variable with it, it knows
+//! nothing of the lock before the mutex. The lock stays held, and its waiters would wait forever. An acquisition
+//! past the library does no harm, because the mutex decides.
+//!
+//! **How it is seen.** A thread notes itself as the holder of the lock after it has acquired the mutex, and
+//! strikes itself out before it releases the mutex. So the holder of the lock holds the mutex, too, and the C
+//! library keeps the owner of a mutex in the mutex itself. A lock is *left behind* if its holder does not own the
+//! mutex. There are three places to see that, and none of them costs the fast path anything:
+//!
+//! - A thread that waits in the lock looks now and then ([`look`]; ten times a second if it sleeps), and finds
+//!   that the mutex is free or that another thread owns it.
+//! - A thread gets the mutex past the lock, and finds another thread noted as the holder of the lock.
+//! - The holder of the lock comes back, and does not own the mutex.
+//!
+//! **What is done.** From then on the mutex goes without its lock, because the same code will do the same again.
+//! The library says so once in a process. A waiter that has seen it has the lock released in the name of the
+//! holder, and all waiters come out one after another, by the rules of the lock.
+//!
+//! **In the name of the holder.** A lock may use records of the thread that releases it, and only that thread
+//! may use them. Each thread has a [`Seat`], by its number, which says whether the thread is in a lock. The waiter asks
+//! the holder to stay out of all locks, and then sees that the holder is out, or that it stands still where it
+//! waits for another lock. Each of the two writes first and reads then, so that one of them must see the other. The
+//! fence that this needs is on the rare side: `membarrier` makes all threads of the process pass a fence, and
+//! the fast path has only to keep the compiler from changing the order.
+//!
+//! A thread of its own runs the release. With some locks the releaser waits for the next thread in the queue, and
+//! that may be the waiter that has seen it.
+//!
+//! **Nothing here is a cancellation point**, since `pthread_mutex_lock` is none: pauses and messages are plain system calls.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, compiler_fence};
+use std::time::{Duration, Instant};
+
+use overspin_native::{MAX_THREADS, try_thread_id, with_number_of};
+
+use crate::pause;
+use crate::shadow::{Holder, Shadow};
+
+/// How long a waiter waits for the holder to leave another lock or to stand still in it: longer than a sleeper takes to
+/// look. If that is not enough, the waiter tries again at its next look.
+const PATIENCE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// The thread is in no lock.
+const OUT: *mut Shadow = ptr::null_mut();
+
+/// Where a thread is, by its number.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Seat {
+    /// `OUT`; or a shadow in whose lock the thread is. Written by the thread.
+    shadow: AtomicPtr<Shadow>,
+    /// The thread acquires, and does not release. Written by the thread.
+    acquires: AtomicBool,
+    /// The thread is asked to stay out, or to stand still where it waits. Written by the thread that acts for it.
+    asked: AtomicBool,
+    /// It stands still. Written by the thread.
+    still: AtomicBool,
+}
+
+static SEATS: [Seat; MAX_THREADS] = [const {
+    Seat {
+        shadow: AtomicPtr::new(OUT),
+        acquires: AtomicBool::new(false),
+        asked: AtomicBool::new(false),
+        still: AtomicBool::new(false),
+    }
+}; MAX_THREADS];
+
+/// Some thread acts for another one.
+static ACTING: AtomicBool = AtomicBool::new(false);
+/// What [`release`] needs to know: the lock, and the number of its holder.
+static RELEASED: AtomicPtr<Shadow> = AtomicPtr::new(ptr::null_mut());
+static NUMBER: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// This thread looks or acts. If it waits meanwhile, it does not look again.
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The seat of the thread `number`.
+#[inline]
+pub(crate) fn seat(number: usize) -> Option<&'static Seat> {
+    SEATS.get(number)
+}
+
+impl Seat {
+    /// For its thread, before it acquires the shadow's lock (or releases it: `acquires`).
+    #[inline]
+    pub(crate) fn enter(&self, shadow: &Shadow, acquires: bool) {
+        loop {
+            self.acquires.store(acquires, Relaxed);
+            self.shadow.store(ptr::from_ref(shadow).cast_mut(), Relaxed);
+            // See "In the name of the holder".
+            compiler_fence(SeqCst);
+            // Acquire: pairs with `end`.
+            if !self.asked.load(Acquire) {
+                return;
+            }
+            self.stay_out();
+        }
+    }
+
+    /// Ends [`Seat::enter`].
+    #[inline]
+    pub(crate) fn leave(&self) {
+        // Release: a thread that finds this one out finds its records as they are now.
+        self.shadow.store(OUT, Release);
+    }
+
+    #[cold]
+    fn stay_out(&self) {
+        self.leave();
+        while self.asked.load(Acquire) {
+            pause(PAUSE);
+        }
+    }
+
+    /// Stands still as long as another thread asks for it. For its thread, where it waits.
+    #[cold]
+    fn stand_still(&self) {
+        while self.asked.load(Acquire) {
+            // Release: as in `leave`.
+            self.still.store(true, Release);
+            while self.asked.load(Acquire) {
+                pause(PAUSE);
+            }
+            self.still.store(false, Relaxed);
+            // Another thread may have asked again, and have seen this one stand still: see "In the name of the
+            // holder".
+            compiler_fence(SeqCst);
+        }
+    }
+
+    fn is_out(&self) -> bool {
+        // Acquire: pairs with `leave` and `stand_still`.
+        self.shadow.load(Acquire) == OUT || self.still.load(Acquire)
+    }
+}
+
+/// Makes all threads of the process pass a memory barrier.
+fn barrier_of_all() {
+    let command = |command: c_int| {
+        // SAFETY: the commands have no preconditions and touch no memory.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+    };
+    let done = command(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+        || command(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+            && command(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+        || command(libc::MEMBARRIER_CMD_GLOBAL);
+    if !done {
+        // The call is forbidden, or the kernel is older than 4.3. No CPU keeps a store to itself for so long.
+        pause(Duration::from_millis(20));
+    }
+}
+
+/// Looks whether the lock that this thread waits for has been left behind. Called at times from within a lock.
+#[cold]
+pub(crate) fn look() {
+    if BUSY.get() {
+        return;
+    }
+    let Some(seat) = try_thread_id().and_then(seat) else { return };
+    // While this thread releases a lock, it uses its records.
+    if !seat.acquires.load(Relaxed) {
+        return;
+    }
+    // SAFETY: null, or a shadow that this thread has put there; shadows are never freed.
+    let Some(shadow) = (unsafe { seat.shadow.load(Relaxed).as_ref() }) else { return };
+    BUSY.set(true);
+    if seat.asked.load(Acquire) {
+        seat.stand_still();
+    }
+    if let Some(holder) = shadow.left_behind() {
+        act(shadow, holder);
+    }
+    BUSY.set(false);
+}
+
+/// Releases the lock of `shadow` in the name of `holder`, another thread, which has left it behind.
+fn act(shadow: &'static Shadow, holder: Holder) {
+    let Some(seat) = seat(holder.number()) else { return };
+    // Acquire: pairs with the end of the last time.
+    if ACTING.swap(true, Acquire) {
+        return;
+    }
+    seat.asked.store(true, Relaxed);
+    barrier_of_all();
+    let until = Instant::now() + PATIENCE;
+    while !seat.is_out() {
+        // The holder may be releasing the lock after all, and its release may wait for this thread.
+        if shadow.holder() != Some(holder) || Instant::now() > until {
+            return end(seat);
+        }
+        pause(PAUSE);
+    }
+    // Now the holder can do nothing to the lock, and this look is exact.
+    if shadow.left_behind() != Some(holder) {
+        return end(seat);
+    }
+    notice(shadow);
+    shadow.set_holder(None);
+    RELEASED.store(ptr::from_ref(shadow).cast_mut(), Relaxed);
+    NUMBER.store(holder.number(), Relaxed);
+    if !start_release() {
+        shadow.set_holder(Some(holder));
+        end(seat);
+    }
+}
+
+/// Lets the thread of `seat` go on.
+fn end(seat: &Seat) {
+    // Release, both: what was done with the records happens before their owner goes on, and before another
+    // thread acts.
+    seat.asked.store(false, Release);
+    ACTING.store(false, Release);
+}
+
+/// Starts a thread that runs [`release`]. It blocks all signals, which are the program's. False if no thread can be
+/// started.
+fn start_release() -> bool {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
+    // SAFETY: what is read has been written before; `release` lives as long as the process and uses no argument;
+    // the thread is detached once, and if it exists.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        let error =
+            libc::pthread_create(thread.as_mut_ptr(), ptr::null(), release, ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
+        if error == 0 {
+            libc::pthread_detach(thread.assume_init());
+        }
+        error == 0
+    }
+}
+
+extern "C" fn release(_: *mut c_void) -> *mut c_void {
+    BUSY.set(true);
+    let number = NUMBER.load(Relaxed);
+    // SAFETY: a shadow, which is never freed.
+    let shadow = unsafe { RELEASED.load(Relaxed).as_ref() };
+    if let (Some(shadow), Some(seat)) = (shadow, seat(number)) {
+        // SAFETY: the thread of that number is out of all locks, or stands still where it waits, until `end`. It has
+        // acquired this lock, and no other thread has released it: `act` has struck the holder out.
+        unsafe { with_number_of(number, || shadow.lock().unlock()) };
+        end(seat);
+    }
+    ptr::null_mut()
+}
+
+/// Releases the lock of `shadow` if its holder, this thread, comes back without the mutex. True if so.
+#[cold]
+pub(crate) fn come_back(shadow: &Shadow, holder: Holder) -> bool {
+    let Some(seat) = seat(holder.number()) else { return false };
+    seat.enter(shadow, false);
+    let left_behind = shadow.left_behind() == Some(holder);
+    if left_behind {
+        notice(shadow);
+        shadow.set_holder(None);
+        // SAFETY: this thread has acquired it, and nobody has released it in its name.
+        unsafe { shadow.lock().unlock() };
+    }
+    seat.leave();
+    left_behind
+}
+
+/// From now on the mutex of `shadow` goes without its lock.
+#[cold]
+pub(crate) fn notice(shadow: &Shadow) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    shadow.set_bypassed(true);
+    if !SAID.swap(true, Relaxed) {
+        crate::say(format_args!(
+            "mutex {:#x} was released past this library, by code that calls the C library's own functions (as \
+             libraries loaded with RTLD_DEEPBIND do) or by a thread that had not locked it; it and others like it go \
+             on as plain pthread mutexes, without the lock; to measure the lock on them, load those libraries \
+             without RTLD_DEEPBIND",
+            shadow.address()
+        ));
+    }
+}
+
+/// In the child of a fork: the other threads do not exist.
+pub(crate) fn forget_other_threads() {
+    for seat in &SEATS {
+        // Most were never used, and their memory shall stay untouched.
+        if seat.shadow.load(Relaxed) != OUT {
+            seat.shadow.store(OUT, Relaxed);
+        }
+        for flag in [&seat.asked, &seat.still] {
+            if flag.load(Relaxed) {
+                flag.store(false, Relaxed);
+            }
+        }
+    }
+    ACTING.store(false, Relaxed);
+}

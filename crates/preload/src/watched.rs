@@ -1,0 +1,256 @@
+//! The platform of this library's locks: threads that look around now and then while they wait in a lock
+//! ([`bypass::look`]). When the holder of a lock will never release it, nothing else brings its waiters out.
+//!
+//! In all else it is [`Threads`], with the same numbers of threads. An acquisition that does not wait runs the same
+//! code as there.
+
+use std::cell::Cell;
+use std::fmt::Debug;
+use std::hint;
+use std::sync::atomic::Ordering::{self, Acquire};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize};
+use std::time::Duration;
+
+use overspin_locks::{AtomicCell, Budget, CpuId, Platform, RawLock, for_each_lock};
+use overspin_native::{Kind, Threads};
+
+use crate::bypass;
+
+/// Rounds of a wait loop between two looks: 20 to 200 us, after the length of the machine's pause.
+const ROUNDS: u32 = 4096;
+/// A yield takes a microsecond at least, and milliseconds if somebody else computes.
+const ROUNDS_OF_A_YIELD: u32 = 256;
+/// Shorter waits are not counted.
+const FEW: u32 = 16;
+/// A sleeper wakes up so often to look. Ten times a second costs a CPU some 0.01 %.
+const SLEEP: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// Rounds since the last look, of waits that were shorter.
+    static WAITED: Cell<u32> = const { Cell::new(0) };
+}
+
+#[cold]
+fn waited(rounds: u32) {
+    let sum = WAITED.get().saturating_add(rounds);
+    if sum < ROUNDS {
+        WAITED.set(sum);
+    } else {
+        WAITED.set(0);
+        bypass::look();
+    }
+}
+
+/// A cell of the machine whose waiters look around.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Watched<A>(A);
+
+macro_rules! cells {
+    ($($atomic:ty => $value:ty;)+) => {$(
+        impl AtomicCell for Watched<$atomic> {
+            type Value = $value;
+
+            #[inline]
+            fn new(value: $value) -> Self {
+                Self(<$atomic>::new(value))
+            }
+
+            #[inline]
+            fn load(&self, order: Ordering) -> $value {
+                self.0.load(order)
+            }
+
+            #[inline]
+            fn store(&self, value: $value, order: Ordering) {
+                self.0.store(value, order);
+            }
+
+            #[inline]
+            fn swap(&self, value: $value, order: Ordering) -> $value {
+                self.0.swap(value, order)
+            }
+
+            #[inline]
+            fn compare_exchange(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.0.compare_exchange(current, new, success, failure)
+            }
+
+            #[inline]
+            fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                self.0.fetch_add(value, order)
+            }
+
+            #[inline]
+            fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                self.0.fetch_sub(value, order)
+            }
+
+            #[inline]
+            fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                self.0.fetch_or(value, order)
+            }
+
+            #[inline]
+            fn fetch_and(&self, value: $value, order: Ordering) -> $value {
+                self.0.fetch_and(value, order)
+            }
+
+            #[inline]
+            fn spin_until(
+                &self,
+                until: impl Fn($value) -> bool + Copy,
+                budget: Budget,
+            ) -> Result<$value, $value> {
+                let limit = match budget {
+                    Budget::Forever => u32::MAX,
+                    Budget::Iterations(limit) => limit,
+                };
+                let (mut evaluations, mut since_look) = (0u32, 0u32);
+                let result = loop {
+                    // Acquire: promised by `spin_until`.
+                    let value = self.0.load(Acquire);
+                    if until(value) {
+                        break Ok(value);
+                    }
+                    since_look += 1;
+                    if let Budget::Iterations(_) = budget {
+                        evaluations += 1;
+                        if evaluations >= limit {
+                            break Err(value);
+                        }
+                    }
+                    if since_look == ROUNDS {
+                        since_look = 0;
+                        waited(ROUNDS);
+                    }
+                    hint::spin_loop();
+                };
+                if since_look > FEW {
+                    waited(since_look);
+                }
+                result
+            }
+        }
+    )+};
+}
+
+cells! {
+    AtomicU8 => u8;
+    AtomicU16 => u16;
+    AtomicU32 => u32;
+    AtomicUsize => usize;
+}
+
+/// The platform.
+#[derive(Debug)]
+pub(crate) struct WatchedThreads;
+
+impl Platform for WatchedThreads {
+    type U8 = Watched<AtomicU8>;
+    type U16 = Watched<AtomicU16>;
+    type U32 = Watched<AtomicU32>;
+    type Usize = Watched<AtomicUsize>;
+    type Slots<T: Debug + 'static> = Box<[T]>;
+    type IrqState = ();
+
+    fn slots<T: Debug + 'static>(len: usize, init: impl FnMut(usize) -> T) -> Box<[T]> {
+        Threads::slots(len, init)
+    }
+
+    #[inline]
+    fn cpu_id() -> CpuId {
+        Threads::cpu_id()
+    }
+
+    #[inline]
+    fn relax() {
+        Threads::relax();
+    }
+
+    #[inline]
+    fn fence(order: Ordering) {
+        Threads::fence(order);
+    }
+
+    #[inline]
+    fn irq_save() {}
+
+    #[inline]
+    fn irq_restore((): ()) {}
+
+    #[inline]
+    fn irqs_were_on((): ()) -> bool {
+        false
+    }
+
+    fn latch_clear() {
+        Threads::latch_clear();
+    }
+
+    fn latch_set() {
+        Threads::latch_set();
+    }
+
+    fn latch_test() -> bool {
+        Threads::latch_test()
+    }
+
+    fn poll() {
+        while Threads::poll_for(SLEEP) {
+            bypass::look();
+        }
+    }
+
+    fn kick(cpu: CpuId) {
+        Threads::kick(cpu);
+    }
+
+    fn wait(cell: &Self::U32, value: u32) {
+        while Threads::wait_for(&cell.0, value, SLEEP) {
+            bypass::look();
+        }
+    }
+
+    fn wake_one(address: *const Self::U32) {
+        Threads::wake_one(address.cast());
+    }
+
+    fn numa_node() -> usize {
+        Threads::numa_node()
+    }
+
+    fn yield_now() {
+        Threads::yield_now();
+        waited(ROUNDS_OF_A_YIELD);
+    }
+
+    fn now() -> u64 {
+        Threads::now()
+    }
+}
+
+macro_rules! every_lock {
+    ($($lock:ident)+) => {
+        /// The lock of that name or alias.
+        pub(crate) fn kind(name: &str) -> Option<Kind> {
+            let name = Kind::name_of(name)?;
+            $(
+                type $lock = overspin_locks::$lock<WatchedThreads>;
+                if name == <$lock as RawLock<WatchedThreads>>::INFO.name {
+                    // SAFETY: the locks of the registry do what is asked for on every platform, which
+                    // the model checker checks, and this one has the same numbers of threads.
+                    return Some(unsafe { Kind::of::<WatchedThreads, $lock>() });
+                }
+            )+
+            None
+        }
+    };
+}
+for_each_lock!(every_lock);
