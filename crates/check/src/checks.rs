@@ -13,7 +13,7 @@ use overspin_locks::RawLock;
 use crate::model::{self, FREED_MESSAGE, LoomPlatform, Model, Mutation, Point};
 use crate::schedules::{self, Plan, SchedulePlatform, Strategy};
 use crate::threads::StdPlatform;
-use crate::{Profile, Report, panic_message, suite};
+use crate::{Profile, Report, abort, panic_message, suite};
 
 /// CPUs of the random schedules, and by what [`Limits::schedules`] is divided for them: a schedule of
 /// more CPUs takes longer.
@@ -260,11 +260,13 @@ where
             checks.push(add("tries, nesting, interrupts", schedules::mixed::<S>(cpus, ROUNDS)));
             let freed = add("access after release", schedules::last_user_frees::<S>(cpus));
             checks.push(Check { known_flaw: profile.touches_after_release, ..freed });
+            checks.extend(abort::plan::<S>(cpus, ROUNDS).map(|plan| add("giving up", plan)));
         }
     }
     checks.extend(
         suite::all::<T>(profile.records_waiters).map(|(name, test)| Check::test(name, test)),
     );
+    checks.extend(abort::test::<T>().map(|test| Check::test("giving up", test)));
     checks
 }
 
@@ -284,6 +286,7 @@ fn models<L: RawLock<LoomPlatform> + 'static>(profile: Profile, limits: &Limits)
         add("pairs", words, Model::pairs::<L>(cpus, pairs, preemptions));
     }
     add("tries", "2 pairs, 2 tries", model::tries::<L>());
+    add("exchanges that fail for no reason", "1 pair each", model::weak_failures::<L>());
     for (name, point) in [
         ("interrupt while spinning", Point::Spin),
         ("interrupt before the latch is cleared", Point::Clear),
@@ -300,5 +303,7 @@ fn models<L: RawLock<LoomPlatform> + 'static>(profile: Profile, limits: &Limits)
     let freed =
         Check::model("access after release", "1 pair each", model::last_user_frees::<L>(), limits);
     checks.push(Check { known_flaw: profile.touches_after_release, ..freed });
+    let aborts = abort::models::<L>(profile.preemptions).into_iter();
+    checks.extend(aborts.map(|(name, words, model)| Check::model(name, words, model, limits)));
     checks
 }

@@ -11,7 +11,7 @@ use overspin_locks::{Bug, RawLock};
 
 use crate::model::{self, LoomPlatform, Model, Mutation};
 use crate::schedules::{self, SchedulePlatform, Strategy};
-use crate::{Profile, Report};
+use crate::{Profile, Report, abort};
 
 /// Schedules of each strategy. Of bugs that `pairs` finds the one that hides best takes some 700, of those
 /// that need interrupts some 4,000: an order of magnitude more, so that no seed misses one.
@@ -24,6 +24,7 @@ const SEED: u64 = 1;
 /// The locks, and the bugs of each besides the ones of [`EVERY`].
 const BUGS: &[(&str, Mutation)] = &[
     ("lock-byte", Mutation::SplitSwap),
+    ("lock-byte", Mutation::Seeded(Bug::B3LockByteGivesUpAndStaysCounted)),
     ("xen-pv", Mutation::NoUnlockFence),
     ("xen-pv", Mutation::NoWaiterFence),
     ("xen-pv", Mutation::LateClear),
@@ -73,6 +74,8 @@ const BUGS: &[(&str, Mutation)] = &[
     ("clh", Mutation::Seeded(Bug::C2ClhReuseWithoutNewVersion)),
     ("mcs-tp", Mutation::SplitSwap),
     ("mcs-tp", Mutation::Seeded(Bug::Y1McsTpGrantIgnoresTimeOut)),
+    ("mcs-tp", Mutation::Seeded(Bug::Y2McsTpReusesTheNodeLeftBehind)),
+    ("mcs-tp", Mutation::Seeded(Bug::Y3McsTpGivesUpThoughGranted)),
     ("malthusian", Mutation::SplitSwap),
     ("malthusian", Mutation::Seeded(Bug::A1MalthusianPassiveListIgnored)),
     ("cna", Mutation::SplitSwap),
@@ -160,6 +163,10 @@ where
         if let Some(caught) = Caught::new(by, freed.explore(bug)) {
             return Some(caught);
         }
+    }
+    let preemptions = Profile::of(&M::INFO).preemptions;
+    if let Some((by, report)) = abort::hunt::<M, S>(bug, preemptions, SEED) {
+        return Caught::new(by, report);
     }
     // The platform's own bugs are about orders, of which there are none to lose here.
     let Mutation::Seeded(bug) = bug else { return None };

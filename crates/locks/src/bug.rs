@@ -9,6 +9,8 @@
 pub enum Bug {
     /// Ticket lock: drawing and serving tickets, `try_lock` looks at the tail alone.
     T2TryLockComparesTailOnly,
+    /// Lock-byte: a waiter gives up and stays counted as one.
+    B3LockByteGivesUpAndStaysCounted,
     /// MCS: a waiter links itself before it resets its node.
     M1McsLinkBeforeReset,
     /// MCS: a releaser does not wait for who has swapped and not yet linked itself.
@@ -27,6 +29,10 @@ pub enum Bug {
     A1MalthusianPassiveListIgnored,
     /// MCS-TP: the grant overwrites a time-out that came in between.
     Y1McsTpGrantIgnoresTimeOut,
+    /// MCS-TP: a waiter gives up, and its node can be used again while it is in the queue.
+    Y2McsTpReusesTheNodeLeftBehind,
+    /// MCS-TP: a waiter gives up though it has just been granted the lock.
+    Y3McsTpGivesUpThoughGranted,
     /// FlexGuard: a waiter that goes to sleep does not grant its successor in the queue.
     G1FlexGuardLeavesWithoutGrant,
     /// Paravirtual ticket lock of 2012: a releaser looks for the flag before it releases.

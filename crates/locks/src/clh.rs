@@ -38,7 +38,9 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 /// Low bits of a [`Turn`]: the number of the node. The version is above.
 const ID_BITS: u32 = 16;
@@ -50,8 +52,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Craig 1993; Magnussen, Landin and Hagersten 1994",
     fair: true,
     local_spin: true,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: MAX_POOL_CPUS,

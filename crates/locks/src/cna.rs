@@ -39,7 +39,9 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::lottery::Lottery;
 use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE, await_link};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 /// `grant` of a waiter.
 const WAIT: u32 = 0;
@@ -55,8 +57,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Dice and Kogan, EuroSys 2019",
     fair: false,
     local_spin: true,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: MAX_POOL_CPUS,

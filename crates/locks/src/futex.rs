@@ -22,7 +22,9 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -38,8 +40,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Drepper 2011; Rust standard library on Linux since 1.62",
     fair: false,
     local_spin: false,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::Pass,
     abortable: false,
     blocks: true,
     max_cpus: u32::MAX,

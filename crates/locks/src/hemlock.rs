@@ -40,7 +40,9 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 /// `grant` and `waits_for` when there is no lock to name.
 const NO_LOCK: usize = 0;
@@ -52,8 +54,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Dice and Kogan, SPAA 2021",
     fair: true,
     local_spin: true,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: MAX_CONTEXT_CPUS,

@@ -27,7 +27,9 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::ticket::{self, TicketWord};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 /// Times that an acquisition gives its CPU away before it draws a ticket in any case: once at the end
 /// of a slice, and once more if the next one was short.
@@ -39,9 +41,9 @@ pub const INFO: LockInfo = LockInfo {
     brief: "Ticket lock that a CPU joins only if its time slice lasts long enough.",
     source: "Teabe et al., EuroSys 2017 (reconstruction)",
     fair: false,
-    // Both as far as slices end when the host says.
-    lhp_safe: true,
-    lwp_safe: true,
+    // As far as slices end when the host says.
+    lhp: Meanwhile::AvoidIfTold,
+    lwp: Meanwhile::AvoidIfTold,
     size: 8,
     ..ticket::INFO
 };

@@ -40,7 +40,9 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::lottery::Lottery;
 use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE, await_link};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 const WAIT: u32 = 0;
 const GRANTED: u32 = 1;
@@ -59,8 +61,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Dice, EuroSys 2017",
     fair: false,
     local_spin: true,
-    lhp_safe: true,
-    lwp_safe: false,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::GiveWay,
     abortable: false,
     blocks: true,
     max_cpus: MAX_POOL_CPUS,

@@ -31,7 +31,9 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE, await_link};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 const WAIT: u32 = 0;
 const GRANTED: u32 = 1;
@@ -43,8 +45,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Mellor-Crummey and Scott 1991",
     fair: true,
     local_spin: true,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: MAX_POOL_CPUS,

@@ -28,7 +28,9 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 const HELD: u32 = 1;
 const SLEEPERS: u32 = 2;
@@ -47,8 +49,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Falsafi, Guerraoui, Picorel and Trigonakis 2016",
     fair: false,
     local_spin: false,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::Pass,
     abortable: false,
     blocks: true,
     max_cpus: u32::MAX,
@@ -92,7 +94,7 @@ impl<P: Platform> Mutexee<P> {
                 let inherited = if P::seeded(Bug::E2MutexeeDropsTheDuty) { 0 } else { found };
                 let taken = inherited | HELD | sleepers;
                 // Acquire: pairs with the release in `unlock`.
-                if self.word.compare_exchange(found, taken, Acquire, Relaxed).is_ok() {
+                if self.word.compare_exchange_weak(found, taken, Acquire, Relaxed).is_ok() {
                     return;
                 }
             }

@@ -33,7 +33,9 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 const HELD: u32 = 1;
 /// From one ticket to the next.
@@ -51,8 +53,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Ouyang and Lange, VEE 2013, version 3",
     fair: false,
     local_spin: false,
-    lhp_safe: false,
-    lwp_safe: true,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Pass,
     abortable: false,
     blocks: false,
     // Distances must have a sign: less than half of the tickets.

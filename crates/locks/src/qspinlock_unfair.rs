@@ -32,7 +32,7 @@
 //! back to `a` releases: a newcomer that finds `a` there writes `a.next` after `me` linked itself to `a`.
 //!
 //! **Properties.** Unfair, in favour of newcomers and of those at the front. Nobody need run but the holder:
-//! a descheduled waiter stops nobody, wherever it is. A descheduled holder makes all burn. The line of the
+//! a descheduled waiter stops nobody, wherever it is, once it has linked itself. A descheduled holder makes all burn. The line of the
 //! word is looked at less than that of a test-and-set lock. Uncontended: two read-modify-writes. The release
 //! is the last access to the lock.
 //!
@@ -51,7 +51,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL, await_link};
 use crate::qspinlock::{FREE, GRANTED, LOCKED, LOCKED_BYTE, Qspinlock, TAIL_SHIFT, WAIT};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 /// Looks of the second in the queue at its node before it tries to take the lock: the published value.
 const SHORTEST_INTERVAL: u32 = 1 << 3;
@@ -64,9 +66,10 @@ pub const INFO: LockInfo = LockInfo {
     brief: "qspinlock whose waiters may take it out of turn, the rarer the further back.",
     source: "Long 2014 and 2015, \"queued unfair lock\" (linux-kernel list; not merged)",
     fair: false,
-    local_spin: true,
-    lhp_safe: false,
-    lwp_safe: true,
+    // Those at the front look at the word as often as at their nodes, nearly.
+    local_spin: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Pass,
     abortable: false,
     blocks: false,
     max_cpus: MAX_CONTEXT_CPUS,
@@ -123,7 +126,7 @@ impl<P: Platform> QspinlockUnfair<P> {
         let mut found = word.load(Relaxed);
         while found & LOCKED_BYTE == 0 {
             // Acquire: pairs with the release in `unlock`.
-            match word.compare_exchange(found, found | LOCKED, Acquire, Relaxed) {
+            match word.compare_exchange_weak(found, found | LOCKED, Acquire, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => found = now,
             }

@@ -40,7 +40,7 @@
 //! the one that was counted. The rest are hints.
 //!
 //! **Properties.** Unfair in the short run. A descheduled holder costs the others their spin budget. A
-//! descheduled heir makes the others wait. Uncontended: two read-modify-writes. `unlock` looks at the
+//! descheduled heir makes the others wait: they sleep until it has run. Uncontended: two read-modify-writes. `unlock` looks at the
 //! lock after the release: who shares it must keep it in place until `unlock` has returned, as
 //! references do. Beyond 2^24 - 1 sleepers it would lose count; Linux has at most 2^22 threads.
 //!
@@ -53,7 +53,9 @@ mod seldom;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 use seldom::Seldom;
 
 const HELD: u32 = 1;
@@ -101,8 +103,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Overspin, of barging, MUTEXEE, culling and an heir",
     fair: false,
     local_spin: false,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::GiveWay,
     abortable: false,
     blocks: true,
     max_cpus: (1 << 24) - 1,
@@ -186,6 +188,12 @@ impl<P: Platform> Rotating<P> {
         self.word.compare_exchange(found, new, Acquire, Relaxed).is_ok()
     }
 
+    /// `take` that may fail for no reason, for loops.
+    fn take_weakly(&self, found: u32, new: u32) -> bool {
+        // Acquire: as in `take`.
+        self.word.compare_exchange_weak(found, new, Acquire, Relaxed).is_ok()
+    }
+
     #[cold]
     fn lock_slow(&self, shared: &Shared) {
         loop {
@@ -216,7 +224,7 @@ impl<P: Platform> Rotating<P> {
             }
             // Acquire and release: who finds the sleeper comes after its look at `wakes`.
             let counted = found.wrapping_add(SLEEPER);
-            if self.word.compare_exchange(found, counted, AcqRel, Relaxed).is_err() {
+            if self.word.compare_exchange_weak(found, counted, AcqRel, Relaxed).is_err() {
                 continue;
             }
             if P::seeded(Bug::O1RotatingReadsWakesLate) {
@@ -236,7 +244,7 @@ impl<P: Platform> Rotating<P> {
     /// Takes the lock if it is free within a budget.
     fn spin(&self, left: &mut u32) -> bool {
         while let Ok(found) = self.word.spin_until_within(is_free, left) {
-            if self.take(found, found | HELD) {
+            if self.take_weakly(found, found | HELD) {
                 return true;
             }
         }
@@ -264,7 +272,7 @@ impl<P: Platform> Rotating<P> {
                 }
                 // The mark of the heir goes with it: nobody else clears it.
                 let heir = if P::seeded(Bug::O5RotatingHeirStays) { 0 } else { heir };
-                if self.take(found, (found | HELD) & !(WAKING | heir)) {
+                if self.take_weakly(found, (found | HELD) & !(WAKING | heir)) {
                     return;
                 }
             }
@@ -301,7 +309,7 @@ impl<P: Platform> Rotating<P> {
                 return;
             }
             // Relaxed: `wakes` has the order.
-            match self.word.compare_exchange(found, found | WAKING, Relaxed, Relaxed) {
+            match self.word.compare_exchange_weak(found, found | WAKING, Relaxed, Relaxed) {
                 Ok(_) => break,
                 Err(now) => found = now,
             }

@@ -44,7 +44,9 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL, await_link};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 const FREE: u8 = 0;
 const HELD: u8 = 1;
@@ -63,8 +65,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Kashyap et al., SOSP 2019",
     fair: false,
     local_spin: true,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: MAX_CONTEXT_CPUS,
@@ -168,7 +170,7 @@ impl<P: Platform> ShflLock<P> {
             let budget = if shuffles { PAUSE } else { Budget::Forever };
             // Acquire: pairs with the release in `unlock`.
             if self.locked.spin_until(is_free, budget).is_ok()
-                && self.locked.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
+                && self.locked.compare_exchange_weak(FREE, HELD, Acquire, Relaxed).is_ok()
             {
                 return;
             }

@@ -30,7 +30,9 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 /// A waiter farther than this from its turn waits in the array. The published value.
 const NEAR: u32 = 1;
@@ -48,8 +50,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Dice and Kogan, Euro-Par 2019",
     fair: true,
     local_spin: false,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: u32::MAX,

@@ -55,6 +55,20 @@ pub fn spurious_wakes<L: RawLock<LoomPlatform> + 'static>() -> Model {
     })
 }
 
+/// Each CPU's first weak exchange fails for no reason, and so does the first when all is over.
+pub fn weak_failures<L: RawLock<LoomPlatform> + 'static>() -> Model {
+    Model::new(2, 3, || {
+        let it = Protected::<L>::new(2);
+        let shared = Rc::clone(&it);
+        on_cpus(2, move |_| {
+            world().fail_weakly(1);
+            shared.pair();
+        });
+        world().fail_weakly(1);
+        it.assert_idle(2);
+    })
+}
+
 /// Whoever is last in the critical section frees the lock after its own unlock. A lock whose
 /// unlock touches it after the release has then touched freed memory.
 ///

@@ -104,6 +104,7 @@ struct Cpu {
     tries: Tries,
     irq: RefCell<Option<(Point, Deferred)>>,
     spurious_wakes: Cell<u32>,
+    weak_failures: Cell<u32>,
     /// What a late clear or registration will do at the next sleep.
     deferred: RefCell<Vec<Deferred>>,
     /// The last thing this CPU did was to clear its latch: the next fence is the waiter's.
@@ -180,6 +181,7 @@ impl World {
             tries: Tries::default(),
             irq: RefCell::new(None),
             spurious_wakes: Cell::new(0),
+            weak_failures: Cell::new(0),
             deferred: RefCell::new(Vec::new()),
             cleared: Cell::new(false),
             leaving: Cell::new(false),
@@ -211,6 +213,19 @@ impl World {
     /// This CPU's next `count` sleeps end for no reason.
     pub fn wake_spuriously(&self, count: u32) {
         self.here().spurious_wakes.set(count);
+    }
+
+    /// This CPU's next `count` weak exchanges fail for no reason.
+    pub fn fail_weakly(&self, count: u32) {
+        self.here().weak_failures.set(count);
+    }
+
+    /// Whether a weak exchange fails for no reason now.
+    pub(super) fn takes_weak_failure(&self) -> bool {
+        let left = &self.here().weak_failures;
+        let fails = left.get() > 0;
+        left.set(left.get().saturating_sub(1));
+        fails
     }
 
     /// Deals the CPUs over so many NUMA nodes, in turn.

@@ -5,11 +5,13 @@ use shuttle::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Orderin
 
 use overspin_locks::{AtomicCell, Budget};
 
-use super::platform::world;
+use super::platform::{one_in, world};
 
 /// Most looks of a bounded spin. There is no time here, only turns: more looks would be more of the
 /// same.
 const LOOKS: u32 = 3;
+/// One weak exchange in so many fails for no reason.
+const FAILURE_ONE_IN: u32 = 8;
 
 macro_rules! schedule_cell {
     ($cell:ident, $atomic:ty, $value:ty) => {
@@ -57,6 +59,19 @@ macro_rules! schedule_cell {
                 _: Ordering,
             ) -> Result<$value, $value> {
                 self.write(|it| it.compare_exchange(current, new, SeqCst, SeqCst))
+            }
+
+            fn compare_exchange_weak(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                if one_in(FAILURE_ONE_IN) && self.load(SeqCst) == current {
+                    return Err(current);
+                }
+                self.compare_exchange(current, new, success, failure)
             }
 
             fn fetch_add(&self, value: $value, _: Ordering) -> $value {

@@ -11,6 +11,7 @@
 //! limits are in `docs/model-checking.md`.
 
 mod correct;
+mod giving_up;
 mod mutants;
 mod mutants_backoff;
 mod mutants_clh;

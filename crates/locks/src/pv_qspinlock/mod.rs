@@ -421,7 +421,7 @@ impl<P: Platform, V: Version> RawLock<P> for PvQspinlock<P, V> {
         while found & LOCKED_BYTE == LOCKED {
             // Release: what the holder did happens before the next acquisition. Acquire: pairs with
             // the announcement, so that the entry is seen.
-            match self.lock.word.compare_exchange(found, found - LOCKED, Release, Acquire) {
+            match self.lock.word.compare_exchange_weak(found, found - LOCKED, Release, Acquire) {
                 Ok(_) => return,
                 Err(now) => found = now,
             }

@@ -4,7 +4,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::{FlaggedWord, Shared, Token};
-use crate::{AtomicCell, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// In `head`: somebody may sleep.
 const FLAG: u32 = 1;
@@ -16,8 +16,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Linux 4.0 (arch/x86/include/asm/spinlock.h, arch/x86/xen/spinlock.c)",
     fair: true,
     local_spin: false,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::GiveWay,
     abortable: false,
     blocks: true,
     max_cpus: u32::MAX_CPUS,

@@ -5,7 +5,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::{FlaggedWord, Half, Shared, Token};
-use crate::{AtomicCell, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// The lock of 16 bits, for up to 127 CPUs.
 pub type PvTicket2012Small<P> = PvTicket2012Lock<P, <P as Platform>::U16>;
@@ -19,8 +19,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Fitzhardinge and Raghavendra 2012; Linux 3.12 (arch/x86/include/asm/spinlock.h)",
     fair: true,
     local_spin: false,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::GiveWay,
     abortable: false,
     blocks: true,
     max_cpus: u32::MAX_CPUS,
