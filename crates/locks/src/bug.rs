@@ -1,4 +1,17 @@
 //! Bugs that were made, or nearly, and that the model checker must find.
+//!
+//! An algorithm has them at one kind of place: [`right!`](right) with the right code first. Whoever reads the
+//! algorithm stops at the name of the bug; what comes after it is for the checker.
+
+/// `right!(right, P, SomeBug, wrong)` is `right`; and where the checker has [seeded](crate::Platform::seeded)
+/// [`SomeBug`](Bug) into `P`, which it does without recompiling, `wrong` in its place. Elsewhere it compiles to
+/// `right` alone.
+macro_rules! right {
+    ($right:expr, $platform:ident, $bug:ident, $wrong:expr $(,)?) => {
+        if $platform::seeded($crate::Bug::$bug) { $wrong } else { $right }
+    };
+}
+pub(crate) use right;
 
 /// A bug that [`Platform::seeded`](crate::Platform::seeded) puts into an algorithm at the place
 /// where the comment says why the right code is right. The names begin with the row of the table

@@ -40,10 +40,9 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use crate::bug::right;
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL, await_link};
-use crate::{
-    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
-};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 const FREE: u32 = 0;
 const SLEEPERS: u32 = 1 << 31;
@@ -228,11 +227,11 @@ impl<P: Platform> FlexGuard<P> {
             next = await_link(&node.next);
         }
         self.head.store(next, Relaxed);
-        if P::seeded(Bug::G1FlexGuardLeavesWithoutGrant) && !acquired {
-            return;
+        // Also if it has not acquired: see "The queue is not the lock".
+        if right!(true, P, G1FlexGuardLeavesWithoutGrant, acquired) {
+            // Release: so that he finds himself to be the first in `head`.
+            shared.nodes.get(next).granted.store(GRANTED, Release);
         }
-        // Release: so that he finds himself to be the first in `head`.
-        shared.nodes.get(next).granted.store(GRANTED, Release);
     }
 }
 

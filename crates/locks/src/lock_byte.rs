@@ -29,8 +29,9 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::bug::right;
 use crate::deadline::attempt_until;
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, LockUntil, Meanwhile};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile};
 use crate::{Platform, RawLock, Tuning};
 
 const FREE: u8 = 0;
@@ -73,7 +74,7 @@ impl<P: Platform> LockByte<P> {
             self.spinners.fetch_add(1, Relaxed);
             let is_free = self.lock.spin_until(|lock| lock == FREE, Budget::Iterations(looks));
             // Also if nothing comes of it: who has given up is not a waiter.
-            if is_free.is_ok() || !P::seeded(Bug::B3LockByteGivesUpAndStaysCounted) {
+            if right!(true, P, B3LockByteGivesUpAndStaysCounted, is_free.is_ok()) {
                 self.spinners.fetch_sub(1, Relaxed);
             }
             is_free.is_ok() && self.lock.swap(HELD, Acquire) == FREE

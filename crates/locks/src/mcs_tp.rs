@@ -49,9 +49,10 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use core::ptr;
 
+use crate::bug::right;
 use crate::deadline::attempt_until;
 use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE, await_link, pool_size};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, LockUntil, Meanwhile};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile};
 use crate::{Platform, RawLock, Tuning};
 
 const WAITING: u32 = 0;
@@ -148,8 +149,9 @@ impl<P: Platform> Node<P> {
                 return match self.status.compare_exchange(WAITING, end, Relaxed, Acquire) {
                     Ok(_) => end,
                     // A grant that crosses the end of our patience is a grant: nobody else has the lock.
-                    Err(GRANTED) if is_late && P::seeded(Bug::Y3McsTpGivesUpThoughGranted) => end,
-                    Err(status) => status,
+                    Err(status) => right!(status, P, Y3McsTpGivesUpThoughGranted, {
+                        if status == GRANTED && is_late { end } else { status }
+                    }),
                 };
             }
         }
@@ -176,12 +178,12 @@ impl<P: Platform> Node<P> {
         }
         // A store would overwrite a time-out that comes in between, and its owner, who takes himself
         // for removed, would never see it.
-        if P::seeded(Bug::Y1McsTpGrantIgnoresTimeOut) {
-            self.status.store(GRANTED, Release);
-            return true;
-        }
         // Release: what the holder did happens before the next acquisition.
-        self.status.compare_exchange(WAITING, GRANTED, Release, Relaxed).is_ok()
+        let grant = || self.status.compare_exchange(WAITING, GRANTED, Release, Relaxed).is_ok();
+        right!(grant(), P, Y1McsTpGrantIgnoresTimeOut, {
+            self.status.store(GRANTED, Release);
+            true
+        })
     }
 }
 
@@ -301,11 +303,8 @@ impl<P: Platform> McsTp<P> {
     /// Leaves the node `id`, which is `GIVEN_UP`, in the queue, for [`Shared::collect`] or `come_back`.
     fn leave_behind(&self, shared: &Shared<P>, id: u32) {
         // Until then nobody may use it: it has a place in this queue.
-        if P::seeded(Bug::Y2McsTpReusesTheNodeLeftBehind) {
-            shared.nodes.give_back(id);
-            return;
-        }
-        shared.left_at(id).store(ptr::from_ref(self).addr(), Relaxed);
+        let note = || shared.left_at(id).store(ptr::from_ref(self).addr(), Relaxed);
+        right!(note(), P, Y2McsTpReusesTheNodeLeftBehind, shared.nodes.give_back(id));
     }
 
     /// Takes back the node that this CPU has left behind in the queue of this lock.

@@ -38,9 +38,10 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
+use crate::bug::right;
 use crate::deadline::attempt_until;
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL, await_link};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, LockUntil, Meanwhile};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile};
 use crate::{Platform, RawLock, Tuning};
 
 pub(crate) const FREE: u32 = 0;
@@ -149,13 +150,13 @@ impl<P: Platform> Qspinlock<P> {
 
     /// As the holder, ends the queue if `id` is all of it. `found` is a recent value of the word.
     pub(crate) fn exchange_last_for_locked(&self, id: u32, found: u32) -> bool {
-        if P::seeded(Bug::Q2QspinlockDropsTheTail) && found >> TAIL_SHIFT == id {
-            self.word.swap(LOCKED, Relaxed);
-            return true;
-        }
         // The whole word: somebody may have queued behind us since. Relaxed: the lock is acquired.
+        let exchange = || self.word.compare_exchange(found, LOCKED, Relaxed, Relaxed).is_ok();
         found >> TAIL_SHIFT == id
-            && self.word.compare_exchange(found, LOCKED, Relaxed, Relaxed).is_ok()
+            && right!(exchange(), P, Q2QspinlockDropsTheTail, {
+                self.word.swap(LOCKED, Relaxed);
+                true
+            })
     }
 
     #[cold]
@@ -178,7 +179,7 @@ impl<P: Platform> Qspinlock<P> {
         let found = self.word.fetch_or(PENDING, Acquire);
         if found & !LOCKED_BYTE != 0 {
             // The place was taken, or there is a queue. If it is we who set it, nobody else clears it.
-            if found & PENDING == 0 && !P::seeded(Bug::Q1QspinlockPendingNotUndone) {
+            if right!(found & PENDING == 0, P, Q1QspinlockPendingNotUndone, false) {
                 self.word.fetch_and(!PENDING, Relaxed);
             }
             return false;
@@ -200,9 +201,7 @@ impl<P: Platform> Qspinlock<P> {
             return;
         }
         let before = self.exchange_tail(id);
-        if P::seeded(Bug::Q4QspinlockResetAfterPublication) {
-            node.reset();
-        }
+        right!((), P, Q4QspinlockResetAfterPublication, node.reset());
         if before != NIL {
             // Release: publishes the node to who grants.
             shared.nodes.get(before).next.store(id, Release);

@@ -49,11 +49,10 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
+use crate::bug::right;
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL, await_link};
 use crate::qspinlock::{FREE, GRANTED, LOCKED, LOCKED_BYTE, Qspinlock, TAIL_SHIFT, WAIT};
-use crate::{
-    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
-};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// Looks of the second in the queue at its node before it tries to take the lock: the published value.
 const SHORTEST_INTERVAL: u32 = 1 << 3;
@@ -182,11 +181,10 @@ impl<P: Platform> QspinlockUnfair<P> {
         loop {
             let is_free = |word: u32| word & LOCKED_BYTE == 0;
             let _ = self.lock.word.spin_until(is_free, Budget::Forever);
-            if P::seeded(Bug::U1QspinlockUnfairFirstTakesBlindly) {
+            if right!(self.steal(), P, U1QspinlockUnfairFirstTakesBlindly, {
                 self.lock.word.fetch_or(LOCKED, Acquire);
-                return;
-            }
-            if self.steal() {
+                true
+            }) {
                 return;
             }
         }
@@ -196,9 +194,8 @@ impl<P: Platform> QspinlockUnfair<P> {
     /// has become the first while it took the lock out of turn.
     fn leave(&self, shared: &Shared<P>, id: u32, node: &Node<P>, first: bool) {
         // Relaxed, both, and all writes below but the grant: see "Order".
-        let first = first
-            || node.granted.load(Relaxed) == GRANTED
-                && !P::seeded(Bug::U2QspinlockUnfairMissesItsGrant);
+        let is_granted = || node.granted.load(Relaxed) == GRANTED;
+        let first = first || right!(is_granted(), P, U2QspinlockUnfairMissesItsGrant, false);
         let prev = if first { NIL } else { node.prev.load(Relaxed) };
         let last = id << TAIL_SHIFT | LOCKED;
         // Relaxed: a guess, which the exchange checks. Release: see "Order".
@@ -209,7 +206,7 @@ impl<P: Platform> QspinlockUnfair<P> {
                 .compare_exchange(last, prev << TAIL_SHIFT | LOCKED, Release, Relaxed)
                 .is_ok()
         {
-            if !first && !P::seeded(Bug::U3QspinlockUnfairLeavesItsLink) {
+            if right!(!first, P, U3QspinlockUnfairLeavesItsLink, false) {
                 // If it is another's by now, so be it.
                 let _ = shared.nodes.get(prev).next.compare_exchange(id, NIL, Relaxed, Relaxed);
             }
@@ -222,9 +219,8 @@ impl<P: Platform> QspinlockUnfair<P> {
             return;
         }
         shared.nodes.get(prev).next.store(next, Relaxed);
-        if !P::seeded(Bug::U4QspinlockUnfairKeepsThePredecessor) {
-            shared.nodes.get(next).prev.store(prev, Relaxed);
-        }
+        let relink = || shared.nodes.get(next).prev.store(prev, Relaxed);
+        right!(relink(), P, U4QspinlockUnfairKeepsThePredecessor, ());
     }
 }
 

@@ -53,9 +53,8 @@ mod seldom;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use crate::{
-    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
-};
+use crate::bug::right;
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 use seldom::Seldom;
 
 const HELD: u32 = 1;
@@ -215,11 +214,11 @@ impl<P: Platform> Rotating<P> {
                 }
             }
             // Acquire, and before the count: see "Order".
-            let mut wakes = self.wakes.load(Acquire);
+            let wakes = self.wakes.load(Acquire);
             // Relaxed: the exchange checks it.
             let found = self.word.load(Relaxed);
             // Of a free lock nobody is left to care for sleepers.
-            if is_free(found) && !P::seeded(Bug::O2RotatingSleepsOnAFreeLock) {
+            if right!(is_free(found), P, O2RotatingSleepsOnAFreeLock, false) {
                 continue;
             }
             // Acquire and release: who finds the sleeper comes after its look at `wakes`.
@@ -227,15 +226,13 @@ impl<P: Platform> Rotating<P> {
             if self.word.compare_exchange_weak(found, counted, AcqRel, Relaxed).is_err() {
                 continue;
             }
-            if P::seeded(Bug::O1RotatingReadsWakesLate) {
-                wakes = self.wakes.load(Acquire);
-            }
+            let wakes = right!(wakes, P, O1RotatingReadsWakesLate, self.wakes.load(Acquire));
             if P::can_block() {
                 P::wait(&self.wakes, wakes);
             }
             let found = self.word.fetch_sub(SLEEPER, Relaxed);
             // Only who takes the lock as the woken one clears `WAKING`.
-            if found & WAKING != 0 && !P::seeded(Bug::O4RotatingForgetsItWasWoken) {
+            if right!(found & WAKING != 0, P, O4RotatingForgetsItWasWoken, false) {
                 return self.lock_woken(shared);
             }
         }
@@ -271,7 +268,7 @@ impl<P: Platform> Rotating<P> {
                     break;
                 }
                 // The mark of the heir goes with it: nobody else clears it.
-                let heir = if P::seeded(Bug::O5RotatingHeirStays) { 0 } else { heir };
+                let heir = right!(heir, P, O5RotatingHeirStays, 0);
                 if self.take_weakly(found, (found | HELD) & !(WAKING | heir)) {
                     return;
                 }
@@ -315,15 +312,11 @@ impl<P: Platform> Rotating<P> {
             }
         }
         // Whoever is about to sleep on the old value must find it changed.
-        let too_early = P::seeded(Bug::O6RotatingWakesBeforeItCounts);
-        if too_early {
-            P::wake_one(ptr::from_ref(&self.wakes));
-        }
+        let wake = || P::wake_one(ptr::from_ref(&self.wakes));
+        right!((), P, O6RotatingWakesBeforeItCounts, wake());
         // Release: see "Order".
         self.wakes.fetch_add(1, Release);
-        if !too_early {
-            P::wake_one(ptr::from_ref(&self.wakes));
-        }
+        right!(wake(), P, O6RotatingWakesBeforeItCounts, ());
         P::yield_now();
     }
 
@@ -375,7 +368,7 @@ impl<P: Platform> RawLock<P> for Rotating<P> {
 
     #[inline]
     fn unlock(&self, shared: &Shared, (): ()) {
-        let seen = P::seeded(Bug::O3RotatingLooksBeforeItReleases).then(|| self.word.load(Relaxed));
+        let seen = right!(None, P, O3RotatingLooksBeforeItReleases, Some(self.word.load(Relaxed)));
         // Release: what the holder did happens before the next acquisition. One step with the look for
         // sleepers: one that comes between the two would find the lock held, and sleep unseen.
         let found = self.word.fetch_sub(HELD, Release);

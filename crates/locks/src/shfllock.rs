@@ -43,10 +43,9 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use crate::bug::right;
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL, await_link};
-use crate::{
-    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
-};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 const FREE: u8 = 0;
 const HELD: u8 = 1;
@@ -195,7 +194,7 @@ impl<P: Platform> ShflLock<P> {
             let next = get(current).next.load(Acquire);
             // The tail must stay where newcomers find it, and so must the one before a newcomer who
             // has not linked himself yet.
-            if next == NIL && !P::seeded(Bug::S1ShflLockMovesTheTail) {
+            if right!(next == NIL, P, S1ShflLockMovesTheTail, false) {
                 break;
             }
             if get(current).socket.load(Relaxed) != here {

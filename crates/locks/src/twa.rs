@@ -30,9 +30,8 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{
-    AtomicCell, Budget, Bug, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
-};
+use crate::bug::right;
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// A waiter farther than this from its turn waits in the array. The published value.
 const NEAR: u32 = 1;
@@ -104,12 +103,11 @@ impl<P: Platform> Twa<P> {
         loop {
             // Acquire, both: see "No wake-up is lost". A slot read second could already be counted
             // up, and nobody would count it again.
-            let (seen, near) = if P::seeded(Bug::W1TwaGrantBeforeSlot) {
-                let near = is_near(self.grant.load(Acquire));
+            let look = || is_near(self.grant.load(Acquire));
+            let (seen, near) = right!((slot.load(Acquire), look()), P, W1TwaGrantBeforeSlot, {
+                let near = look();
                 (slot.load(Acquire), near)
-            } else {
-                (slot.load(Acquire), is_near(self.grant.load(Acquire)))
-            };
+            });
             if near {
                 break;
             }
