@@ -9,7 +9,9 @@ use overspin_check::model::LoomPlatform;
 use overspin_check::schedules::SchedulePlatform;
 use overspin_check::threads::StdPlatform;
 use overspin_check::{Limits, Profile, Verdict, checks, quietly};
-use overspin_locks::{AtomicCell, Budget, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use overspin_locks::{
+    AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 /// Two counters: draw a number, wait until it is served. `BROKEN` forgets the release order.
 #[derive(Debug)]
@@ -25,8 +27,8 @@ impl<P: Platform, const BROKEN: bool> RawLock<P> for Deli<P, BROKEN> {
         source: "this example",
         fair: true,
         local_spin: false,
-        lhp_safe: false,
-        lwp_safe: false,
+        lhp: Meanwhile::Burn,
+        lwp: Meanwhile::Burn,
         abortable: false,
         blocks: false,
         max_cpus: u32::MAX,

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use overspin_locks::{CpuId, Platform, RawLock};
+use overspin_locks::{CpuId, LockUntil, Platform, RawLock};
 
 use crate::Profile;
 
@@ -36,6 +36,8 @@ pub(crate) trait Watches: Platform {
     fn tries<R>(try_lock: impl FnOnce() -> R) -> R;
     /// Accesses to cells, by all CPUs, so far.
     fn accesses() -> u64;
+    /// Does `work`, in which no weak exchange fails for no reason.
+    fn calmly<R>(work: impl FnOnce() -> R) -> R;
     /// Does `work` as another CPU, while no CPU runs.
     fn on_behalf_of<R>(cpu: CpuId, work: impl FnOnce() -> R) -> R;
 }
@@ -65,6 +67,16 @@ pub(crate) fn try_lock<P: Watches, L: RawLock<P>>(
     keeps_interrupts::<P, _>("try_lock", || P::tries(|| lock.try_lock(shared)))
 }
 
+/// An acquisition that may give up, which leaves interrupts alone.
+pub(crate) fn lock_until<P: Watches, L: RawLock<P>>(
+    lock: &L,
+    shared: &L::Shared,
+    lock_until: LockUntil<P, L>,
+    deadline: u64,
+) -> Option<L::Token> {
+    keeps_interrupts::<P, _>("lock_until", || lock_until(lock, shared, deadline))
+}
+
 /// `unlock`, which leaves interrupts alone.
 pub(crate) fn unlock<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared, token: L::Token) {
     keeps_interrupts::<P, _>("unlock", || lock.unlock(shared, token));
@@ -84,6 +96,10 @@ pub(crate) fn lock_irqsave<P: Watches, L: RawLock<P>>(
 
 /// Accesses of an acquisition and its release on this CPU.
 fn cost<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared) -> u64 {
+    P::calmly(|| cost_undisturbed(lock, shared))
+}
+
+fn cost_undisturbed<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared) -> u64 {
     let before = P::accesses();
     let token = self::lock(lock, shared);
     let taken = P::accesses();
@@ -123,6 +139,13 @@ pub(crate) fn assert_idle<P: Watches, L: RawLock<P>>(
              {cost_alone}: a node is out, or a flag is set"
         );
     }
+    assert_free(lock, shared);
+}
+
+/// The same but for what it costs.
+pub(crate) fn assert_free<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared) {
+    assert_looks_idle(lock, shared);
+    let asks_for_time = Profile::of(&L::INFO).asks_for_time;
     let token = try_lock(lock, shared).or_else(|| asks_for_time.then(|| self::lock(lock, shared)));
     let token = token.expect("nobody holds it, but try_lock fails");
     // One that waits for the holder, in whatever way, waits for ever here.

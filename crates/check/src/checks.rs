@@ -13,7 +13,7 @@ use overspin_locks::RawLock;
 use crate::model::{self, FREED_MESSAGE, LoomPlatform, Model, Point};
 use crate::schedules::{self, Plan, SchedulePlatform, Strategy};
 use crate::threads::StdPlatform;
-use crate::{Mutation, Profile, Report, panic_message, special, suite};
+use crate::{Mutation, Profile, Report, abort, panic_message, special, suite};
 
 /// CPUs of the random schedules, and by what [`Limits::schedules`] is divided for them: a schedule of
 /// more CPUs takes longer.
@@ -263,6 +263,7 @@ where
     checks.extend(
         suite::all::<T>(profile.records_waiters).map(|(name, test)| Check::test(name, test)),
     );
+    checks.extend(abort::test::<T>().map(|test| Check::test("giving up", test)));
     checks
 }
 
@@ -282,6 +283,7 @@ fn models<L: RawLock<LoomPlatform> + 'static>(profile: Profile, limits: &Limits)
         add("pairs", words, Model::pairs::<L>(cpus, pairs, preemptions));
     }
     add("tries", "2 pairs, 2 tries", model::tries::<L>());
+    add("exchanges that fail for no reason", "1 pair each", model::weak_failures::<L>());
     for (name, point) in [
         ("interrupt while spinning", Point::Spin),
         ("interrupt before the latch is cleared", Point::Clear),
@@ -298,6 +300,8 @@ fn models<L: RawLock<LoomPlatform> + 'static>(profile: Profile, limits: &Limits)
     let freed =
         Check::model("access after release", "1 pair each", model::last_user_frees::<L>(), limits);
     checks.push(Check { known_flaw: profile.touches_after_release, ..freed });
+    let aborts = abort::models::<L>(profile.preemptions).into_iter();
+    checks.extend(aborts.map(|(name, words, model)| Check::model(name, words, model, limits)));
     let of_lock = special::of(L::INFO.name).into_iter();
     checks.extend(of_lock.map(|it| Check::model(it.name, it.bound, it.model, limits)));
     checks
@@ -323,6 +327,9 @@ where
         add("tries, nesting, interrupts", schedules::mixed::<L>(cpus, ROUNDS), divisor, false);
         let freed = schedules::last_user_frees::<L>(cpus);
         add("access after release", freed, divisor, profile.touches_after_release);
+        if let Some(plan) = abort::plan::<L>(cpus, ROUNDS) {
+            add("giving up", plan, divisor, false);
+        }
     }
     let (few, divisor) = SCHEDULES[0];
     if serves(few) {

@@ -6,12 +6,15 @@
 //! - [`schedules`]: schedules drawn by lot, for up to 16 CPUs, with sequentially consistent memory;
 //! - [`threads`] and [`suite`]: operating system threads.
 //!
+//! [`abort`] has what is asked of locks whose waiters can give up, in all three.
+//!
 //! [`checks`] is all of it for one lock, yours or one of ours. `overspin check` prints what comes out,
 //! and `examples/own_lock.rs` does the same for a lock from outside.
 //!
 //! One place is unsafe: the counter that a modelled lock protects, through which loom sees whether
 //! two critical sections were ordered ([`model::Protected`]).
 
+pub mod abort;
 mod asked;
 mod checks;
 pub mod model;

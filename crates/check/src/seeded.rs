@@ -10,7 +10,7 @@ use overspin_locks::{Bug, RawLock};
 
 use crate::model::{self, LoomPlatform, Model};
 use crate::schedules::{self, SchedulePlatform, Strategy};
-use crate::{Mutation, Profile, Report, special};
+use crate::{Mutation, Profile, Report, abort, special};
 
 /// Schedules of each strategy. Of bugs that `pairs` finds the one that hides best takes some 700, of those
 /// that need interrupts some 4,000: an order of magnitude more, so that no seed misses one.
@@ -24,6 +24,7 @@ const SEED: u64 = 1;
 /// The locks, and the bugs of each besides the ones of [`EVERY`].
 const BUGS: &[(&str, Mutation)] = &[
     ("lock-byte", Mutation::SplitSwap),
+    ("lock-byte", Mutation::Seeded(Bug::B3LockByteGivesUpAndStaysCounted)),
     ("i-spinlock", Mutation::Seeded(Bug::I1InformedLearnsAfterRelease)),
     ("qspinlock", Mutation::Seeded(Bug::Q1QspinlockPendingNotUndone)),
     ("qspinlock", Mutation::Seeded(Bug::Q2QspinlockDropsTheTail)),
@@ -35,6 +36,8 @@ const BUGS: &[(&str, Mutation)] = &[
     ("qspinlock-unfair", Mutation::Seeded(Bug::U2QspinlockUnfairMissesItsGrant)),
     ("qspinlock-unfair", Mutation::Seeded(Bug::U3QspinlockUnfairLeavesItsLink)),
     ("qspinlock-unfair", Mutation::Seeded(Bug::U4QspinlockUnfairKeepsThePredecessor)),
+    ("mcs-tp", Mutation::Seeded(Bug::Y2McsTpReusesTheNodeLeftBehind)),
+    ("mcs-tp", Mutation::Seeded(Bug::Y3McsTpGivesUpThoughGranted)),
     ("shfllock", Mutation::Seeded(Bug::S1ShflLockMovesTheTail)),
     ("shfllock", Mutation::Seeded(Bug::S2ShflLockHeadPublishedRelaxed)),
 ];
@@ -118,6 +121,10 @@ where
         if let Some(caught) = Caught::new(by, freed.explore(bug)) {
             return Some(caught);
         }
+    }
+    let preemptions = Profile::of(&M::INFO).preemptions;
+    if let Some((by, report)) = abort::hunt::<M, S>(bug, preemptions, SEED) {
+        return Caught::new(by, report);
     }
     for (name, plan, count) in [
         ("pairs", schedules::pairs::<S>(4, 3, 2), SCHEDULES_OF_PAIRS),

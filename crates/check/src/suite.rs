@@ -222,7 +222,7 @@ pub fn capacity<L: RawLock<StdPlatform>>() {
 }
 
 /// Nobody holds it or waits for it, and it can be had at once, once.
-fn assert_idle<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) {
+pub(crate) fn assert_idle<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) {
     let tried = || threads::try_lock(lock, shared);
     System::new(1).run(0, || {
         assert_looks_idle(lock, shared);

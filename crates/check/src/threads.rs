@@ -73,6 +73,17 @@ impl<A: AtomicCell> AtomicCell for Yielding<A> {
         self.0.compare_exchange(current, new, success, failure)
     }
 
+    fn compare_exchange_weak(
+        &self,
+        current: A::Value,
+        new: A::Value,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<A::Value, A::Value> {
+        assert_alive();
+        self.0.compare_exchange_weak(current, new, success, failure)
+    }
+
     fn fetch_add(&self, value: A::Value, order: Ordering) -> A::Value {
         assert_alive();
         self.0.fetch_add(value, order)

@@ -9,9 +9,9 @@ use std::rc::Rc;
 
 use overspin_check::model::{
     DEADLOCK_MESSAGE, EXCLUSION_MESSAGE, FREED_MESSAGE, LoomPlatform, Model, Point, Protected,
-    TinyCell, irqsave, last_user_frees, on_cpus, spurious_wakes, tries, world,
+    TinyCell, irqsave, last_user_frees, on_cpus, spurious_wakes, tries, weak_failures, world,
 };
-use overspin_check::{Mutation, NO_SPIN, Profile, special};
+use overspin_check::{Mutation, NO_SPIN, Profile, abort, special};
 use overspin_locks::ticket::TicketLock;
 use overspin_locks::{PvTicket, RawLock, Ticket, Tuning, for_each_lock};
 
@@ -35,6 +35,14 @@ fn special<L: RawLock<LoomPlatform> + 'static>() {
         for (bug, words) in it.bugs {
             it.model.fails_with(bug, words);
         }
+    }
+}
+
+/// Has nothing to check if the lock cannot.
+fn giving_up<L: RawLock<LoomPlatform> + 'static>() {
+    for (name, words, model) in abort::models::<L>(Profile::of(&L::INFO).preemptions) {
+        println!("{name}, {words}");
+        model.passes();
     }
 }
 
@@ -84,6 +92,16 @@ macro_rules! of_each_lock {
             #[test]
             fn access_after_release() {
                 super::access_after_release::<Lock>();
+            }
+
+            #[test]
+            fn weak_failures() {
+                super::weak_failures::<Lock>().passes();
+            }
+
+            #[test]
+            fn giving_up() {
+                super::giving_up::<Lock>();
             }
 
             #[test]

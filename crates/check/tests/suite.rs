@@ -11,10 +11,11 @@ use overspin_locks::{
     Ticket, TicketSmall, Tuning, XenPv, for_each_lock, infos, with_lock,
 };
 
-/// The size promised, and the registry knows the lock.
+/// The size promised, a way to give up if that is promised, and the registry knows the lock.
 fn info<L: RawLock<StdPlatform>>() {
     assert_eq!(size_of::<L>(), L::INFO.size);
     assert!(infos().contains(&L::INFO));
+    assert_eq!(L::INFO.abortable, L::LOCK_UNTIL.is_some());
 }
 
 macro_rules! suite {

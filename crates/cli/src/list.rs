@@ -107,8 +107,8 @@ fn locks_table() -> Grid {
         "what it is",
         "fair",
         "local spin",
-        "LHP safe",
-        "LWP safe",
+        "holder off CPU",
+        "waiter off CPU",
         "abortable",
         "blocks",
         "CPUs",
@@ -122,8 +122,8 @@ fn locks_table() -> Grid {
             l.brief.into(),
             mark(l.fair),
             mark(l.local_spin),
-            mark(l.lhp_safe),
-            mark(l.lwp_safe),
+            l.lhp.name().into(),
+            l.lwp.name().into(),
             mark(l.abortable),
             mark(l.blocks),
             most,
@@ -137,7 +137,8 @@ fn locks_json() -> Value {
     let one = |l: &overspin_lab::names::LockInfo| {
         json!({
             "name": l.name, "brief": l.brief, "source": l.source, "fair": l.fair,
-            "local_spin": l.local_spin, "lhp_safe": l.lhp_safe, "lwp_safe": l.lwp_safe,
+            "local_spin": l.local_spin, "lhp": l.lhp.name(), "lwp": l.lwp.name(),
+            "lhp_safe": l.lhp.is_bounded(), "lwp_safe": l.lwp.lets_pass(),
             "abortable": l.abortable, "blocks": l.blocks, "max_cpus": l.max_cpus, "size_bytes": l.size,
         })
     };

@@ -8,7 +8,9 @@
 //!
 //! **Source.** Juergen Doelle, Linux 2.4.5 to 2.4.12, 2001, for the five hottest locks of a file server.
 
-use crate::{CachePadded, CapacityError, LockByte, LockInfo, Platform, RawLock, Ticket, Tuning};
+use crate::{
+    CachePadded, CapacityError, LockByte, LockInfo, LockUntil, Platform, RawLock, Ticket, Tuning,
+};
 use crate::{lock_byte, ticket};
 
 /// A lock that also exists on a cache line of its own: what is said of it then.
@@ -57,6 +59,10 @@ impl<P: Platform, L: RawLock<P> + AlignedInfo> RawLock<P> for Aligned<L> {
     const INFO: LockInfo = L::ALIGNED_INFO;
     type Shared = L::Shared;
     type Token = L::Token;
+    const LOCK_UNTIL: Option<LockUntil<P, Self>> = match L::LOCK_UNTIL {
+        Some(_) => Some(|it, shared, deadline_ns| L::LOCK_UNTIL?(&it.0, shared, deadline_ns)),
+        None => None,
+    };
 
     fn shared(cpus: usize, tuning: Tuning) -> Result<L::Shared, CapacityError> {
         L::shared(cpus, tuning)

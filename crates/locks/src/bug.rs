@@ -1,4 +1,17 @@
 //! Bugs that were made, or nearly, and that the model checker must find.
+//!
+//! An algorithm has them at one kind of place: [`right!`](right) with the right code first. Whoever reads the
+//! algorithm stops at the name of the bug; what comes after it is for the checker.
+
+/// `right!(right, P, SomeBug, wrong)` is `right`; and where the checker has [seeded](crate::Platform::seeded)
+/// [`SomeBug`](Bug) into `P`, which it does without recompiling, `wrong` in its place. Elsewhere it compiles to
+/// `right` alone.
+macro_rules! right {
+    ($right:expr, $platform:ident, $bug:ident, $wrong:expr $(,)?) => {
+        if $platform::seeded($crate::Bug::$bug) { $wrong } else { $right }
+    };
+}
+pub(crate) use right;
 
 /// A bug that [`Platform::seeded`](crate::Platform::seeded) puts into an algorithm at the place
 /// where the comment says why the right code is right. The names begin with the row of the table
@@ -9,6 +22,8 @@
 pub enum Bug {
     /// Ticket lock: drawing and serving tickets, `try_lock` looks at the tail alone.
     T2TryLockComparesTailOnly,
+    /// Lock-byte: a waiter gives up and stays counted as one.
+    B3LockByteGivesUpAndStaysCounted,
     /// MCS: a waiter links itself before it resets its node.
     M1McsLinkBeforeReset,
     /// MCS: a releaser does not wait for who has swapped and not yet linked itself.
@@ -29,6 +44,10 @@ pub enum Bug {
     A1MalthusianPassiveListIgnored,
     /// MCS-TP: the grant overwrites a time-out that came in between.
     Y1McsTpGrantIgnoresTimeOut,
+    /// MCS-TP: a waiter gives up, and its node can be used again while it is in the queue.
+    Y2McsTpReusesTheNodeLeftBehind,
+    /// MCS-TP: a waiter gives up though it has just been granted the lock.
+    Y3McsTpGivesUpThoughGranted,
     /// FlexGuard: a waiter that goes to sleep does not grant its successor in the queue.
     G1FlexGuardLeavesWithoutGrant,
     /// Paravirtual ticket lock of 2012: a releaser looks for the flag before it releases.

@@ -37,8 +37,9 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use crate::bug::right;
 use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// Low bits of a [`Turn`]: the number of the node. The version is above.
 const ID_BITS: u32 = 16;
@@ -50,8 +51,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Craig 1993; Magnussen, Landin and Hagersten 1994",
     fair: true,
     local_spin: true,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: MAX_POOL_CPUS,
@@ -142,9 +143,7 @@ impl<P: Platform> Clh<P> {
         let version = &self.node(shared, id).version;
         // A node with an old version would be pending again, also for a waiter who has not yet seen
         // its release: he would wait for the wrong use of it, and both for ever.
-        if P::seeded(Bug::C2ClhReuseWithoutNewVersion) {
-            version.store(0, Relaxed);
-        }
+        right!((), P, C2ClhReuseWithoutNewVersion, version.store(0, Relaxed));
         // Relaxed: only this CPU writes it. A spare's may be out of date, if `tail` has changed.
         Turn::new(id, version.load(Relaxed))
     }

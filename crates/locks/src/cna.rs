@@ -37,9 +37,10 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use crate::bug::right;
 use crate::lottery::Lottery;
 use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE, await_link};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// `grant` of a waiter.
 const WAIT: u32 = 0;
@@ -55,8 +56,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Dice and Kogan, EuroSys 2019",
     fair: false,
     local_spin: true,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: MAX_POOL_CPUS,
@@ -270,12 +271,8 @@ impl<P: Platform> RawLock<P> for Cna<P> {
         if next == NIL {
             // The main queue ends with us. If others were passed over, they are the main queue now:
             // a lock set free would forget them.
-            let forgotten = P::seeded(Bug::N1CnaSecondaryQueueIgnored);
-            let tail = if secondary == NIL || forgotten {
-                NIL
-            } else {
-                self.secondary_tail(shared, secondary)
-            };
+            let is_last = right!(secondary == NIL, P, N1CnaSecondaryQueueIgnored, true);
+            let tail = if is_last { NIL } else { self.secondary_tail(shared, secondary) };
             // Release: what the holder did happens before the next acquisition.
             if self.tail.compare_exchange(id, tail, Release, Relaxed).is_ok() {
                 if tail != NIL {

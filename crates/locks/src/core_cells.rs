@@ -45,6 +45,17 @@ macro_rules! core_cells {
             }
 
             #[inline]
+            fn compare_exchange_weak(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.compare_exchange_weak(current, new, success, failure)
+            }
+
+            #[inline]
             fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 self.fetch_add(value, order)
             }

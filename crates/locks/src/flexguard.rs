@@ -40,8 +40,9 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use crate::bug::right;
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL, await_link};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 const FREE: u32 = 0;
 const SLEEPERS: u32 = 1 << 31;
@@ -60,8 +61,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Laforet et al., SOSP 2025",
     fair: false,
     local_spin: true,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWayIfTold,
+    lwp: Meanwhile::PassIfTold,
     abortable: false,
     blocks: true,
     max_cpus: MAX_CONTEXT_CPUS,
@@ -202,7 +203,9 @@ impl<P: Platform> FlexGuard<P> {
         let mut acquired = false;
         while is_first && !acquired && self.spin(shared.poll, &self.word, |word| word == FREE, left)
         {
-            acquired = self.acquire_at_once();
+            // Acquire: pairs with the release in `unlock`.
+            let taken = self.word.compare_exchange_weak(FREE, Self::mark(), Acquire, Relaxed);
+            acquired = taken.is_ok();
         }
         // Acquired or not, and first or not: see "The queue is not the lock".
         self.leave(shared, id, acquired);
@@ -224,11 +227,11 @@ impl<P: Platform> FlexGuard<P> {
             next = await_link(&node.next);
         }
         self.head.store(next, Relaxed);
-        if P::seeded(Bug::G1FlexGuardLeavesWithoutGrant) && !acquired {
-            return;
+        // Also if it has not acquired: see "The queue is not the lock".
+        if right!(true, P, G1FlexGuardLeavesWithoutGrant, acquired) {
+            // Release: so that he finds himself to be the first in `head`.
+            shared.nodes.get(next).granted.store(GRANTED, Release);
         }
-        // Release: so that he finds himself to be the first in `head`.
-        shared.nodes.get(next).granted.store(GRANTED, Release);
     }
 }
 

@@ -22,7 +22,8 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::bug::right;
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -38,8 +39,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Drepper 2011; Rust standard library on Linux since 1.62",
     fair: false,
     local_spin: false,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::Pass,
     abortable: false,
     blocks: true,
     max_cpus: u32::MAX,
@@ -85,15 +86,13 @@ impl<P: Platform> Futex<P> {
             }
             if P::can_block() {
                 // The value to compare with is the one that has a waker, not whatever is there now.
-                let asleep_at = if P::seeded(Bug::F2FutexWaitsWithoutComparing) {
-                    self.word.load(Relaxed)
-                } else {
-                    CONTENDED
-                };
+                let now = || self.word.load(Relaxed);
+                let asleep_at = right!(CONTENDED, P, F2FutexWaitsWithoutComparing, now());
                 P::wait(&self.word, asleep_at);
             }
             found = self.spin(shared);
-            if P::seeded(Bug::F1FutexForgetsOtherSleepers) && self.acquire_at_once() {
+            // Not with 1, as if nobody else slept: see above.
+            if right!(false, P, F1FutexForgetsOtherSleepers, self.acquire_at_once()) {
                 return;
             }
         }

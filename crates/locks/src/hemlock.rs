@@ -39,8 +39,9 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
+use crate::bug::right;
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// `grant` and `waits_for` when there is no lock to name.
 const NO_LOCK: usize = 0;
@@ -52,8 +53,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Dice and Kogan, SPAA 2021",
     fair: true,
     local_spin: true,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: MAX_CONTEXT_CPUS,
@@ -140,9 +141,9 @@ impl<P: Platform> RawLock<P> for Hemlock<P> {
         let grant = shared.grants.get(me);
         grant.store(self.key(), Release);
         // See "Acknowledgement".
-        if !P::seeded(Bug::H1HemlockUnlockWithoutAcknowledgement) {
-            let _ = grant.spin_until(|granted| granted == NO_LOCK, Budget::Forever);
-        }
+        let await_acknowledgement =
+            || _ = grant.spin_until(|granted| granted == NO_LOCK, Budget::Forever);
+        right!(await_acknowledgement(), P, H1HemlockUnlockWithoutAcknowledgement, ());
     }
 
     fn is_locked(&self, _shared: &Shared<P>) -> bool {

@@ -26,8 +26,9 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::bug::right;
 use crate::ticket::{self, TicketWord};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// Times that an acquisition gives its CPU away before it draws a ticket in any case: once at the end
 /// of a slice, and once more if the next one was short.
@@ -39,9 +40,9 @@ pub const INFO: LockInfo = LockInfo {
     brief: "Ticket lock that a CPU joins only if its time slice lasts long enough.",
     source: "Teabe et al., EuroSys 2017 (reconstruction)",
     fair: false,
-    // Both as far as slices end when the host says.
-    lhp_safe: true,
-    lwp_safe: true,
+    // As far as slices end when the host says.
+    lhp: Meanwhile::AvoidIfTold,
+    lwp: Meanwhile::AvoidIfTold,
     size: 8,
     ..ticket::INFO
 };
@@ -153,14 +154,10 @@ impl<P: Platform> RawLock<P> for ISpinlock<P> {
     #[inline(always)]
     fn unlock(&self, (): &(), token: Token) {
         // Before the release, after which the lock is not ours to write.
-        if !P::seeded(Bug::I1InformedLearnsAfterRelease) {
-            self.learn(&token);
-        }
+        right!(self.learn(&token), P, I1InformedLearnsAfterRelease, ());
         // Release: what the holder did happens before the acquisition that this grants.
         self.word.fetch_add(u32::serve_next(token.ticket), Release);
-        if P::seeded(Bug::I1InformedLearnsAfterRelease) {
-            self.learn(&token);
-        }
+        right!((), P, I1InformedLearnsAfterRelease, self.learn(&token));
     }
 
     fn is_locked(&self, (): &()) -> bool {

@@ -39,6 +39,7 @@ mod bug;
 pub mod clh;
 pub mod cna;
 mod core_cells;
+mod deadline;
 mod delay;
 pub mod flexguard;
 pub mod futex;
@@ -96,7 +97,54 @@ pub use ttas::Ttas;
 pub use twa::Twa;
 pub use xen_pv::XenPv;
 
+/// What the others do while a CPU that they wait for is descheduled. The worst that comes of it, however long
+/// it lasts: with [`Tuning::DEFAULT`], where [`Platform::can_block`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meanwhile {
+    /// They burn their CPUs until it runs.
+    Burn,
+    /// They spin for a bounded time; then they sleep or [give their CPUs away](Platform::yield_now) until it runs.
+    GiveWay,
+    /// They spin for a bounded time; then those that run get the lock. Those that sleep may sleep until it runs.
+    Pass,
+    /// They burn their CPUs. But where the platform tells [when slices end](Platform::time_to_preempt) a CPU does
+    /// not come to hold the lock, or to be the next, whose slice ends before that is over, as far as the lock can
+    /// estimate it.
+    AvoidIfTold,
+    /// `GiveWay` where the platform tells [who is descheduled](Platform::preempted), else `Burn`.
+    GiveWayIfTold,
+    /// `Pass` where the platform tells [who is descheduled](Platform::preempted), else `Burn`.
+    PassIfTold,
+}
+
+impl Meanwhile {
+    /// As it is called in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Burn => "burn",
+            Self::GiveWay => "give way",
+            Self::Pass => "pass",
+            Self::AvoidIfTold => "avoid if told",
+            Self::GiveWayIfTold => "give way if told",
+            Self::PassIfTold => "pass if told",
+        }
+    }
+
+    /// Whether nobody burns a CPU without bound, whatever the platform tells.
+    pub const fn is_bounded(self) -> bool {
+        matches!(self, Self::GiveWay | Self::Pass)
+    }
+
+    /// Whether the others get the lock, whatever the platform tells.
+    pub const fn lets_pass(self) -> bool {
+        matches!(self, Self::Pass)
+    }
+}
+
 /// What a lock promises and costs, as data. Printed by `overspin list`.
+///
+/// All of it is for CPUs that have a queue node left, if the lock has any. One that is out of them competes for the
+/// free lock: the module of such a lock says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockInfo {
     /// Name on the command line and in scenarios, for example `ticket`.
@@ -105,15 +153,17 @@ pub struct LockInfo {
     pub brief: &'static str,
     /// Where it comes from.
     pub source: &'static str,
-    /// Grants in the order of arrival.
+    /// Who waits is served before all who come after that.
     pub fair: bool,
-    /// Each waiter spins on a line of its own.
+    /// A waiter that is not among the first two learns of its turn from a cache line that no other waiter of
+    /// the lock spins on: what a release costs does not grow with the number of waiters.
     pub local_spin: bool,
-    /// A descheduled holder does not make waiters burn without bound.
-    pub lhp_safe: bool,
-    /// A descheduled next waiter does not stop the others.
-    pub lwp_safe: bool,
-    /// A waiter can give up.
+    /// Lock-holder preemption: what waiters do while the holder is descheduled.
+    pub lhp: Meanwhile,
+    /// Lock-waiter preemption: what the others do while one is descheduled that waits, whichever it is. (In the
+    /// few instructions of its arrival, before it waits, a queue may have to wait for it.)
+    pub lwp: Meanwhile,
+    /// A waiter can give up: the lock has [`RawLock::LOCK_UNTIL`].
     pub abortable: bool,
     /// Waiters may sleep and be kicked.
     pub blocks: bool,
@@ -174,6 +224,11 @@ impl Tuning {
     pub const DEFAULT: Self = Self { spin_budget: None, nopvspin: false, yields: 0, lottery: None };
 }
 
+/// How to [give up](RawLock::LOCK_UNTIL) waiting for the lock `L`: called with the lock, its system, and the
+/// deadline in nanoseconds.
+pub type LockUntil<P, L> =
+    fn(&L, &<L as RawLock<P>>::Shared, u64) -> Option<<L as RawLock<P>>::Token>;
+
 /// A mutual-exclusion lock. `Shared` is the state that all locks of the kind in one system share
 /// (per-CPU records); `Token` travels from `lock` to `unlock`.
 ///
@@ -205,6 +260,12 @@ pub trait RawLock<P: Platform>: Sized + core::fmt::Debug {
     /// If the lock cannot serve so many CPUs.
     fn shared(cpus: usize, tuning: Tuning) -> Result<Self::Shared, CapacityError>;
     /// An unlocked lock.
+    ///
+    /// It knows no number of CPUs: locks lie in statics and in structures whose size does not depend on it. What a
+    /// CPU needs while it waits, or for each lock that it holds, is in [`RawLock::Shared`], which is made for
+    /// so many. State for each CPU in the lock itself is an array as large as the type says; that is then its
+    /// [`LockInfo::max_cpus`], and `Shared` says how much of it is used. `examples/array_lock.rs` of `overspin-check`
+    /// is such a lock.
     fn new() -> Self;
     /// Acquires, waiting as long as it takes.
     #[must_use = "the lock is held until `unlock` gets the token"]
@@ -212,6 +273,13 @@ pub trait RawLock<P: Platform>: Sized + core::fmt::Debug {
     /// Acquires if that is possible at once.
     #[must_use = "if there is a token, the lock is held until `unlock` gets it"]
     fn try_lock(&self, shared: &Self::Shared) -> Option<Self::Token>;
+    /// Acquires, or gives up at a time of [`Platform::now`]: `None`. It looks at least once, and whoever is given
+    /// the lock has it, however late. A clock that stands still before the deadline means to wait as long as it
+    /// takes. A wait ends some microseconds after the deadline, if the CPU runs.
+    ///
+    /// Only a lock that is [`LockInfo::abortable`] has it: others have no way back from the place that a waiter
+    /// takes, or sleep without a limit.
+    const LOCK_UNTIL: Option<LockUntil<P, Self>> = None;
     /// Releases. `token` is of an acquisition of this lock by this CPU, see [the protocol](RawLock#protocol).
     fn unlock(&self, shared: &Self::Shared, token: Self::Token);
     /// Acquires with interrupts off from then on; returns the state to give back on release.

@@ -29,7 +29,10 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::bug::right;
+use crate::deadline::attempt_until;
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile};
+use crate::{Platform, RawLock, Tuning};
 
 const FREE: u8 = 0;
 const HELD: u8 = 1;
@@ -41,9 +44,9 @@ pub const INFO: LockInfo = LockInfo {
     source: "Linux up to 2.6.24 (asm-x86/spinlock.h), and the byte locks of 2.6.27",
     fair: false,
     local_spin: false,
-    lhp_safe: false,
-    lwp_safe: true,
-    abortable: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Pass,
+    abortable: true,
     blocks: false,
     // `spinners` counts to 255, and a CPU is counted only while another one holds the lock or has
     // held it since: of n CPUs at most n - 1 are counted at a time.
@@ -60,6 +63,25 @@ pub struct LockByte<P: Platform> {
 }
 
 impl<P: Platform> LockByte<P> {
+    /// See [`RawLock::LOCK_UNTIL`].
+    pub fn lock_until(&self, (): &(), deadline_ns: u64) -> Option<()> {
+        // Acquire: pairs with the release in `unlock`.
+        if self.lock.swap(HELD, Acquire) == FREE {
+            return Some(());
+        }
+        let acquired = attempt_until::<P>(deadline_ns, |looks| {
+            // As in `lock_slow`.
+            self.spinners.fetch_add(1, Relaxed);
+            let is_free = self.lock.spin_until(|lock| lock == FREE, Budget::Iterations(looks));
+            // Also if nothing comes of it: who has given up is not a waiter.
+            if right!(true, P, B3LockByteGivesUpAndStaysCounted, is_free.is_ok()) {
+                self.spinners.fetch_sub(1, Relaxed);
+            }
+            is_free.is_ok() && self.lock.swap(HELD, Acquire) == FREE
+        });
+        acquired.then_some(())
+    }
+
     #[cold]
     fn lock_slow(&self) {
         loop {
@@ -80,6 +102,7 @@ impl<P: Platform> RawLock<P> for LockByte<P> {
     const INFO: LockInfo = INFO;
     type Shared = ();
     type Token = ();
+    const LOCK_UNTIL: Option<LockUntil<P, Self>> = Some(Self::lock_until);
 
     fn shared(cpus: usize, _tuning: Tuning) -> Result<(), CapacityError> {
         INFO.check_capacity(cpus)

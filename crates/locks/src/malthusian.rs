@@ -38,9 +38,10 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use crate::bug::right;
 use crate::lottery::Lottery;
 use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE, await_link};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 const WAIT: u32 = 0;
 const GRANTED: u32 = 1;
@@ -59,8 +60,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Dice, EuroSys 2017",
     fair: false,
     local_spin: true,
-    lhp_safe: true,
-    lwp_safe: false,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::GiveWay,
     abortable: false,
     blocks: true,
     max_cpus: MAX_POOL_CPUS,
@@ -308,7 +309,7 @@ impl<P: Platform> RawLock<P> for Malthusian<P> {
             self.unlock_passive(shared, id, next, true);
         } else if next != NIL {
             self.unlock_chain(shared, id, next);
-        } else if has_passive && !P::seeded(Bug::A1MalthusianPassiveListIgnored) {
+        } else if right!(has_passive, P, A1MalthusianPassiveListIgnored, false) {
             // A lock set free now would forget them.
             self.unlock_passive(shared, id, next, false);
         } else if self.tail.compare_exchange(id, NIL, Release, Relaxed).is_err() {

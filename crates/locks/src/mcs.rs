@@ -30,8 +30,9 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use crate::bug::right;
 use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE, await_link};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 const WAIT: u32 = 0;
 const GRANTED: u32 = 1;
@@ -43,8 +44,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Mellor-Crummey and Scott 1991",
     fair: true,
     local_spin: true,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: MAX_POOL_CPUS,
@@ -90,14 +91,11 @@ impl<P: Platform> Mcs<P> {
     #[cold]
     fn wait(&self, shared: &Shared<P>, id: u32, before: u32) {
         let (node, before) = (self.node(shared, id), self.node(shared, before));
-        if P::seeded(Bug::M1McsLinkBeforeReset) {
-            before.next.store(id, Release);
-            node.granted.store(WAIT, Relaxed);
-        } else {
-            node.granted.store(WAIT, Relaxed);
-            // Release: the reset comes before the grant of whoever finds the link.
-            before.next.store(id, Release);
-        }
+        let reset = || node.granted.store(WAIT, Relaxed);
+        right!(reset(), P, M1McsLinkBeforeReset, ());
+        // Release: the reset comes before the grant of whoever finds the link.
+        before.next.store(id, Release);
+        right!((), P, M1McsLinkBeforeReset, reset());
         // Acquires: pairs with the grant in `unlock`.
         let _ = node.granted.spin_until(|granted| granted == GRANTED, Budget::Forever);
     }
@@ -170,10 +168,7 @@ impl<P: Platform> RawLock<P> for Mcs<P> {
                 return;
             }
             // Somebody has swapped and is about to link itself: see the module documentation.
-            if P::seeded(Bug::M2McsUnlockLeavesUnlinkedWaiter) {
-                return;
-            }
-            next = await_link(&node.next);
+            next = right!(await_link(&node.next), P, M2McsUnlockLeavesUnlinkedWaiter, return);
         }
         // Before the grant, after which the spare may be somebody else's.
         node.next.store(NIL, Relaxed);

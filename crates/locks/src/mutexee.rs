@@ -28,7 +28,8 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::bug::right;
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 const HELD: u32 = 1;
 const SLEEPERS: u32 = 2;
@@ -47,8 +48,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Falsafi, Guerraoui, Picorel and Trigonakis 2016",
     fair: false,
     local_spin: false,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::Pass,
     abortable: false,
     blocks: true,
     max_cpus: u32::MAX,
@@ -89,10 +90,10 @@ impl<P: Platform> Mutexee<P> {
             let mut left = shared.spin_budget;
             while let Ok(found) = self.word.spin_until_within(|word| word & HELD == 0, &mut left) {
                 // With the bit as it was found: the releaser leaves its duty to who takes the lock.
-                let inherited = if P::seeded(Bug::E2MutexeeDropsTheDuty) { 0 } else { found };
+                let inherited = right!(found, P, E2MutexeeDropsTheDuty, 0);
                 let taken = inherited | HELD | sleepers;
                 // Acquire: pairs with the release in `unlock`.
-                if self.word.compare_exchange(found, taken, Acquire, Relaxed).is_ok() {
+                if self.word.compare_exchange_weak(found, taken, Acquire, Relaxed).is_ok() {
                     return;
                 }
             }
@@ -102,16 +103,11 @@ impl<P: Platform> Mutexee<P> {
             }
             if P::can_block() {
                 // The value that has a waker, not whatever is there now.
-                let asleep_at = if P::seeded(Bug::E4MutexeeWaitsWithoutComparing) {
-                    self.word.load(Relaxed)
-                } else {
-                    HELD | SLEEPERS
-                };
+                let now = || self.word.load(Relaxed);
+                let asleep_at = right!(HELD | SLEEPERS, P, E4MutexeeWaitsWithoutComparing, now());
                 P::wait(&self.word, asleep_at);
             }
-            if !P::seeded(Bug::E1MutexeeForgetsOtherSleepers) {
-                sleepers = SLEEPERS;
-            }
+            sleepers = right!(SLEEPERS, P, E1MutexeeForgetsOtherSleepers, 0);
         }
     }
 
@@ -121,10 +117,13 @@ impl<P: Platform> Mutexee<P> {
         if self.word.spin_until(taken_over, Budget::Iterations(shared.grace)).is_ok() {
             return;
         }
-        if P::seeded(Bug::E3MutexeeClearsBlindly) {
-            self.word.store(0, Relaxed);
         // Relaxed: the lock is released already. Failing means that somebody has it, with the duty.
-        } else if self.word.compare_exchange(SLEEPERS, 0, Relaxed, Relaxed).is_err() {
+        let clear = || self.word.compare_exchange(SLEEPERS, 0, Relaxed, Relaxed).is_ok();
+        let cleared = right!(clear(), P, E3MutexeeClearsBlindly, {
+            self.word.store(0, Relaxed);
+            true
+        });
+        if !cleared {
             return;
         }
         P::wake_one(ptr::from_ref(&self.word));

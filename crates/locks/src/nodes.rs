@@ -19,6 +19,10 @@ pub(crate) const SPARE: u32 = u16::MAX as u32;
 const POOL: usize = 8;
 /// Contexts that can nest on one CPU: task, soft interrupt, interrupt, non-maskable interrupt.
 const CONTEXTS: usize = 4;
+/// Nodes in a pool for so many CPUs.
+pub(crate) const fn pool_size(cpus: usize) -> usize {
+    cpus * POOL
+}
 /// CPUs that a pool can serve.
 pub(crate) const MAX_POOL_CPUS: u32 = (SPARE - 1) / POOL as u32;
 /// CPUs that [`ContextNodes`] can serve.
@@ -74,6 +78,12 @@ impl<P: Platform, N: Debug + 'static> NodePool<P, N> {
         Some(index as u32 + 1)
     }
 
+    /// The nodes of this CPU, taken or not.
+    pub(crate) fn own() -> core::ops::RangeInclusive<u32> {
+        let first = P::cpu_id() * POOL;
+        first as u32 + 1..=(first + POOL) as u32
+    }
+
     /// Gives `id`, from [`NodePool::take`] on this CPU, back. Nothing happens with a spare.
     #[inline]
     pub(crate) fn give_back(&self, id: u32) {
@@ -81,6 +91,11 @@ impl<P: Platform, N: Debug + 'static> NodePool<P, N> {
             compiler_fence(SeqCst);
             self.entries[id as usize - 1].taken.store(0, Relaxed);
         }
+    }
+
+    /// The node `id` of the pool.
+    pub(crate) fn own_node(&self, id: u32) -> &N {
+        &self.entries[id as usize - 1].node
     }
 
     /// The node `id`, where `spare` is the one inside the lock.

@@ -49,6 +49,22 @@ pub trait AtomicCell: Debug {
         success: Ordering,
         failure: Ordering,
     ) -> Result<Self::Value, Self::Value>;
+    /// [`compare_exchange`](AtomicCell::compare_exchange) that may fail for no reason, with `current` as the value
+    /// found: for loops that try again, where it is cheaper on machines whose exchange is a loop of its own. The
+    /// default never does.
+    ///
+    /// # Errors
+    /// The value found, if nothing was written.
+    #[inline]
+    fn compare_exchange_weak(
+        &self,
+        current: Self::Value,
+        new: Self::Value,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<Self::Value, Self::Value> {
+        self.compare_exchange(current, new, success, failure)
+    }
     /// Adds, wrapping; returns the old value.
     fn fetch_add(&self, value: Self::Value, order: Ordering) -> Self::Value;
     /// Subtracts, wrapping; returns the old value.

@@ -33,7 +33,8 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::bug::right;
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 const HELD: u32 = 1;
 /// From one ticket to the next.
@@ -51,8 +52,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Ouyang and Lange, VEE 2013, version 3",
     fair: false,
     local_spin: false,
-    lhp_safe: false,
-    lwp_safe: true,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Pass,
     abortable: false,
     blocks: false,
     // Distances must have a sign: less than half of the tickets.
@@ -127,11 +128,10 @@ impl<P: Platform> PreemptableTicket<P> {
     #[cold]
     fn lock_slow(&self, shared: &Shared, mine: u16, found: u32) -> Token {
         let has_come = |word: u32| {
-            if P::seeded(Bug::K1PreemptableComparesWrappedTickets) {
-                return mine <= ticket(head(word));
-            }
+            let served = ticket(head(word));
             // Its sign tells the past from the future, also where tickets wrap.
-            mine.wrapping_sub(ticket(head(word))).cast_signed() <= 0
+            let distance = mine.wrapping_sub(served).cast_signed();
+            right!(distance <= 0, P, K1PreemptableComparesWrappedTickets, mine <= served)
         };
         if !has_come(found) {
             let in_front = mine.wrapping_sub(ticket(head(found))) / INC;
@@ -191,7 +191,7 @@ impl<P: Platform> RawLock<P> for PreemptableTicket<P> {
     #[inline(always)]
     fn unlock(&self, _shared: &Shared, token: Token) {
         // See "One size". Adding a whole ticket instead would leave `HELD` set.
-        let step = if P::seeded(Bug::K2PreemptableServesWithoutReleasing) { INC } else { 1 };
+        let step = right!(1, P, K2PreemptableServesWithoutReleasing, INC);
         let next = token.head.wrapping_add(step);
         // Release: what the holder did happens before the next acquisition.
         self.word.fetch_add(u32::from(next).wrapping_sub(u32::from(token.head)), Release);

@@ -38,8 +38,11 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
+use crate::bug::right;
+use crate::deadline::attempt_until;
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL, await_link};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile};
+use crate::{Platform, RawLock, Tuning};
 
 pub(crate) const FREE: u32 = 0;
 pub(crate) const LOCKED: u32 = 1;
@@ -64,8 +67,8 @@ pub const INFO: LockInfo = LockInfo {
     // queued is served in order.
     fair: true,
     local_spin: true,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: MAX_CONTEXT_CPUS,
@@ -79,9 +82,9 @@ pub const TAS_INFO: LockInfo = LockInfo {
     source: "Zijlstra; Linux 4.2 (arch/x86/include/asm/qspinlock.h, virt_spin_lock)",
     fair: false,
     local_spin: false,
-    lhp_safe: false,
-    lwp_safe: true,
-    abortable: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Pass,
+    abortable: true,
     blocks: false,
     max_cpus: u32::MAX,
     size: 4,
@@ -138,7 +141,7 @@ impl<P: Platform> Qspinlock<P> {
         loop {
             let new = found & !TAIL | id << TAIL_SHIFT;
             // Release: publishes the node. Acquire: to link ourselves to the node found.
-            match self.word.compare_exchange(found, new, AcqRel, Relaxed) {
+            match self.word.compare_exchange_weak(found, new, AcqRel, Relaxed) {
                 Ok(old) => return old >> TAIL_SHIFT,
                 Err(now) => found = now,
             }
@@ -147,13 +150,13 @@ impl<P: Platform> Qspinlock<P> {
 
     /// As the holder, ends the queue if `id` is all of it. `found` is a recent value of the word.
     pub(crate) fn exchange_last_for_locked(&self, id: u32, found: u32) -> bool {
-        if P::seeded(Bug::Q2QspinlockDropsTheTail) && found >> TAIL_SHIFT == id {
-            self.word.swap(LOCKED, Relaxed);
-            return true;
-        }
         // The whole word: somebody may have queued behind us since. Relaxed: the lock is acquired.
+        let exchange = || self.word.compare_exchange(found, LOCKED, Relaxed, Relaxed).is_ok();
         found >> TAIL_SHIFT == id
-            && self.word.compare_exchange(found, LOCKED, Relaxed, Relaxed).is_ok()
+            && right!(exchange(), P, Q2QspinlockDropsTheTail, {
+                self.word.swap(LOCKED, Relaxed);
+                true
+            })
     }
 
     #[cold]
@@ -176,7 +179,7 @@ impl<P: Platform> Qspinlock<P> {
         let found = self.word.fetch_or(PENDING, Acquire);
         if found & !LOCKED_BYTE != 0 {
             // The place was taken, or there is a queue. If it is we who set it, nobody else clears it.
-            if found & PENDING == 0 && !P::seeded(Bug::Q1QspinlockPendingNotUndone) {
+            if right!(found & PENDING == 0, P, Q1QspinlockPendingNotUndone, false) {
                 self.word.fetch_and(!PENDING, Relaxed);
             }
             return false;
@@ -198,9 +201,7 @@ impl<P: Platform> Qspinlock<P> {
             return;
         }
         let before = self.exchange_tail(id);
-        if P::seeded(Bug::Q4QspinlockResetAfterPublication) {
-            node.reset();
-        }
+        right!((), P, Q4QspinlockResetAfterPublication, node.reset());
         if before != NIL {
             // Release: publishes the node to who grants.
             shared.nodes.get(before).next.store(id, Release);
@@ -285,11 +286,23 @@ impl<P: Platform> QspinlockTas<P> {
     #[cold]
     fn lock_slow(&self) {
         loop {
-            let _ = self.lock.word.spin_until(|word| word == FREE, Budget::Forever);
-            if self.lock.acquire_at_once() {
+            let word = &self.lock.word;
+            let _ = word.spin_until(|word| word == FREE, Budget::Forever);
+            // Acquire: pairs with the release in `unlock`.
+            if word.compare_exchange_weak(FREE, LOCKED, Acquire, Relaxed).is_ok() {
                 return;
             }
         }
+    }
+
+    /// See [`RawLock::LOCK_UNTIL`].
+    pub fn lock_until(&self, (): &(), deadline_ns: u64) -> Option<()> {
+        let acquired = attempt_until::<P>(deadline_ns, |looks| {
+            let budget = Budget::Iterations(looks);
+            self.lock.word.spin_until(|word| word == FREE, budget).is_ok()
+                && self.lock.acquire_at_once()
+        });
+        acquired.then_some(())
     }
 }
 
@@ -297,6 +310,7 @@ impl<P: Platform> RawLock<P> for QspinlockTas<P> {
     const INFO: LockInfo = TAS_INFO;
     type Shared = ();
     type Token = ();
+    const LOCK_UNTIL: Option<LockUntil<P, Self>> = Some(Self::lock_until);
 
     fn shared(cpus: usize, _tuning: Tuning) -> Result<(), CapacityError> {
         TAS_INFO.check_capacity(cpus)

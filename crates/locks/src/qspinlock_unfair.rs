@@ -32,7 +32,7 @@
 //! back to `a` releases: a newcomer that finds `a` there writes `a.next` after `me` linked itself to `a`.
 //!
 //! **Properties.** Unfair, in favour of newcomers and of those at the front. Nobody need run but the holder:
-//! a descheduled waiter stops nobody, wherever it is. A descheduled holder makes all burn. The line of the
+//! a descheduled waiter stops nobody, wherever it is, once it has linked itself. A descheduled holder makes all burn. The line of the
 //! word is looked at less than that of a test-and-set lock. Uncontended: two read-modify-writes. The release
 //! is the last access to the lock.
 //!
@@ -49,9 +49,10 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
+use crate::bug::right;
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL, await_link};
 use crate::qspinlock::{FREE, GRANTED, LOCKED, LOCKED_BYTE, Qspinlock, TAIL_SHIFT, WAIT};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// Looks of the second in the queue at its node before it tries to take the lock: the published value.
 const SHORTEST_INTERVAL: u32 = 1 << 3;
@@ -64,9 +65,10 @@ pub const INFO: LockInfo = LockInfo {
     brief: "qspinlock whose waiters may take it out of turn, the rarer the further back.",
     source: "Long 2014 and 2015, \"queued unfair lock\" (linux-kernel list; not merged)",
     fair: false,
-    local_spin: true,
-    lhp_safe: false,
-    lwp_safe: true,
+    // Those at the front look at the word as often as at their nodes, nearly.
+    local_spin: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Pass,
     abortable: false,
     blocks: false,
     max_cpus: MAX_CONTEXT_CPUS,
@@ -123,7 +125,7 @@ impl<P: Platform> QspinlockUnfair<P> {
         let mut found = word.load(Relaxed);
         while found & LOCKED_BYTE == 0 {
             // Acquire: pairs with the release in `unlock`.
-            match word.compare_exchange(found, found | LOCKED, Acquire, Relaxed) {
+            match word.compare_exchange_weak(found, found | LOCKED, Acquire, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => found = now,
             }
@@ -179,11 +181,10 @@ impl<P: Platform> QspinlockUnfair<P> {
         loop {
             let is_free = |word: u32| word & LOCKED_BYTE == 0;
             let _ = self.lock.word.spin_until(is_free, Budget::Forever);
-            if P::seeded(Bug::U1QspinlockUnfairFirstTakesBlindly) {
+            if right!(self.steal(), P, U1QspinlockUnfairFirstTakesBlindly, {
                 self.lock.word.fetch_or(LOCKED, Acquire);
-                return;
-            }
-            if self.steal() {
+                true
+            }) {
                 return;
             }
         }
@@ -193,9 +194,8 @@ impl<P: Platform> QspinlockUnfair<P> {
     /// has become the first while it took the lock out of turn.
     fn leave(&self, shared: &Shared<P>, id: u32, node: &Node<P>, first: bool) {
         // Relaxed, both, and all writes below but the grant: see "Order".
-        let first = first
-            || node.granted.load(Relaxed) == GRANTED
-                && !P::seeded(Bug::U2QspinlockUnfairMissesItsGrant);
+        let is_granted = || node.granted.load(Relaxed) == GRANTED;
+        let first = first || right!(is_granted(), P, U2QspinlockUnfairMissesItsGrant, false);
         let prev = if first { NIL } else { node.prev.load(Relaxed) };
         let last = id << TAIL_SHIFT | LOCKED;
         // Relaxed: a guess, which the exchange checks. Release: see "Order".
@@ -206,7 +206,7 @@ impl<P: Platform> QspinlockUnfair<P> {
                 .compare_exchange(last, prev << TAIL_SHIFT | LOCKED, Release, Relaxed)
                 .is_ok()
         {
-            if !first && !P::seeded(Bug::U3QspinlockUnfairLeavesItsLink) {
+            if right!(!first, P, U3QspinlockUnfairLeavesItsLink, false) {
                 // If it is another's by now, so be it.
                 let _ = shared.nodes.get(prev).next.compare_exchange(id, NIL, Relaxed, Relaxed);
             }
@@ -219,9 +219,8 @@ impl<P: Platform> QspinlockUnfair<P> {
             return;
         }
         shared.nodes.get(prev).next.store(next, Relaxed);
-        if !P::seeded(Bug::U4QspinlockUnfairKeepsThePredecessor) {
-            shared.nodes.get(next).prev.store(prev, Relaxed);
-        }
+        let relink = || shared.nodes.get(next).prev.store(prev, Relaxed);
+        right!(relink(), P, U4QspinlockUnfairKeepsThePredecessor, ());
     }
 }
 

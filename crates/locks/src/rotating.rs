@@ -40,7 +40,7 @@
 //! the one that was counted. The rest are hints.
 //!
 //! **Properties.** Unfair in the short run. A descheduled holder costs the others their spin budget. A
-//! descheduled heir makes the others wait. Uncontended: two read-modify-writes. `unlock` looks at the
+//! descheduled heir makes the others wait: they sleep until it has run. Uncontended: two read-modify-writes. `unlock` looks at the
 //! lock after the release: who shares it must keep it in place until `unlock` has returned, as
 //! references do. Beyond 2^24 - 1 sleepers it would lose count; Linux has at most 2^22 threads.
 //!
@@ -53,7 +53,8 @@ mod seldom;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::bug::right;
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 use seldom::Seldom;
 
 const HELD: u32 = 1;
@@ -101,8 +102,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Overspin, of barging, MUTEXEE, culling and an heir",
     fair: false,
     local_spin: false,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::GiveWay,
     abortable: false,
     blocks: true,
     max_cpus: (1 << 24) - 1,
@@ -186,6 +187,12 @@ impl<P: Platform> Rotating<P> {
         self.word.compare_exchange(found, new, Acquire, Relaxed).is_ok()
     }
 
+    /// `take` that may fail for no reason, for loops.
+    fn take_weakly(&self, found: u32, new: u32) -> bool {
+        // Acquire: as in `take`.
+        self.word.compare_exchange_weak(found, new, Acquire, Relaxed).is_ok()
+    }
+
     #[cold]
     fn lock_slow(&self, shared: &Shared) {
         loop {
@@ -207,27 +214,25 @@ impl<P: Platform> Rotating<P> {
                 }
             }
             // Acquire, and before the count: see "Order".
-            let mut wakes = self.wakes.load(Acquire);
+            let wakes = self.wakes.load(Acquire);
             // Relaxed: the exchange checks it.
             let found = self.word.load(Relaxed);
             // Of a free lock nobody is left to care for sleepers.
-            if is_free(found) && !P::seeded(Bug::O2RotatingSleepsOnAFreeLock) {
+            if right!(is_free(found), P, O2RotatingSleepsOnAFreeLock, false) {
                 continue;
             }
             // Acquire and release: who finds the sleeper comes after its look at `wakes`.
             let counted = found.wrapping_add(SLEEPER);
-            if self.word.compare_exchange(found, counted, AcqRel, Relaxed).is_err() {
+            if self.word.compare_exchange_weak(found, counted, AcqRel, Relaxed).is_err() {
                 continue;
             }
-            if P::seeded(Bug::O1RotatingReadsWakesLate) {
-                wakes = self.wakes.load(Acquire);
-            }
+            let wakes = right!(wakes, P, O1RotatingReadsWakesLate, self.wakes.load(Acquire));
             if P::can_block() {
                 P::wait(&self.wakes, wakes);
             }
             let found = self.word.fetch_sub(SLEEPER, Relaxed);
             // Only who takes the lock as the woken one clears `WAKING`.
-            if found & WAKING != 0 && !P::seeded(Bug::O4RotatingForgetsItWasWoken) {
+            if right!(found & WAKING != 0, P, O4RotatingForgetsItWasWoken, false) {
                 return self.lock_woken(shared);
             }
         }
@@ -236,7 +241,7 @@ impl<P: Platform> Rotating<P> {
     /// Takes the lock if it is free within a budget.
     fn spin(&self, left: &mut u32) -> bool {
         while let Ok(found) = self.word.spin_until_within(is_free, left) {
-            if self.take(found, found | HELD) {
+            if self.take_weakly(found, found | HELD) {
                 return true;
             }
         }
@@ -263,8 +268,8 @@ impl<P: Platform> Rotating<P> {
                     break;
                 }
                 // The mark of the heir goes with it: nobody else clears it.
-                let heir = if P::seeded(Bug::O5RotatingHeirStays) { 0 } else { heir };
-                if self.take(found, (found | HELD) & !(WAKING | heir)) {
+                let heir = right!(heir, P, O5RotatingHeirStays, 0);
+                if self.take_weakly(found, (found | HELD) & !(WAKING | heir)) {
                     return;
                 }
             }
@@ -301,21 +306,17 @@ impl<P: Platform> Rotating<P> {
                 return;
             }
             // Relaxed: `wakes` has the order.
-            match self.word.compare_exchange(found, found | WAKING, Relaxed, Relaxed) {
+            match self.word.compare_exchange_weak(found, found | WAKING, Relaxed, Relaxed) {
                 Ok(_) => break,
                 Err(now) => found = now,
             }
         }
         // Whoever is about to sleep on the old value must find it changed.
-        let too_early = P::seeded(Bug::O6RotatingWakesBeforeItCounts);
-        if too_early {
-            P::wake_one(ptr::from_ref(&self.wakes));
-        }
+        let wake = || P::wake_one(ptr::from_ref(&self.wakes));
+        right!((), P, O6RotatingWakesBeforeItCounts, wake());
         // Release: see "Order".
         self.wakes.fetch_add(1, Release);
-        if !too_early {
-            P::wake_one(ptr::from_ref(&self.wakes));
-        }
+        right!(wake(), P, O6RotatingWakesBeforeItCounts, ());
         P::yield_now();
     }
 
@@ -367,7 +368,7 @@ impl<P: Platform> RawLock<P> for Rotating<P> {
 
     #[inline]
     fn unlock(&self, shared: &Shared, (): ()) {
-        let seen = P::seeded(Bug::O3RotatingLooksBeforeItReleases).then(|| self.word.load(Relaxed));
+        let seen = right!(None, P, O3RotatingLooksBeforeItReleases, Some(self.word.load(Relaxed)));
         // Release: what the holder did happens before the next acquisition. One step with the look for
         // sleepers: one that comes between the two would find the lock held, and sleep unseen.
         let found = self.word.fetch_sub(HELD, Release);

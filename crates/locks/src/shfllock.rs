@@ -43,8 +43,9 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use crate::bug::right;
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL, await_link};
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 const FREE: u8 = 0;
 const HELD: u8 = 1;
@@ -63,8 +64,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Kashyap et al., SOSP 2019",
     fair: false,
     local_spin: true,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: MAX_CONTEXT_CPUS,
@@ -168,7 +169,7 @@ impl<P: Platform> ShflLock<P> {
             let budget = if shuffles { PAUSE } else { Budget::Forever };
             // Acquire: pairs with the release in `unlock`.
             if self.locked.spin_until(is_free, budget).is_ok()
-                && self.locked.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
+                && self.locked.compare_exchange_weak(FREE, HELD, Acquire, Relaxed).is_ok()
             {
                 return;
             }
@@ -193,7 +194,7 @@ impl<P: Platform> ShflLock<P> {
             let next = get(current).next.load(Acquire);
             // The tail must stay where newcomers find it, and so must the one before a newcomer who
             // has not linked himself yet.
-            if next == NIL && !P::seeded(Bug::S1ShflLockMovesTheTail) {
+            if right!(next == NIL, P, S1ShflLockMovesTheTail, false) {
                 break;
             }
             if get(current).socket.load(Relaxed) != here {
@@ -232,7 +233,7 @@ impl<P: Platform> ShflLock<P> {
             next = await_link(&node.next);
         }
         // Release: our changes of links come before his.
-        let order = if P::seeded(Bug::S2ShflLockHeadPublishedRelaxed) { Relaxed } else { Release };
+        let order = right!(Release, P, S2ShflLockHeadPublishedRelaxed, Relaxed);
         shared.0.get(next).status.fetch_or(HEAD, order);
     }
 }

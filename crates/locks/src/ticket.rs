@@ -40,7 +40,7 @@ use core::fmt::Debug;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// The lock of 16 bits, for up to 255 CPUs.
 pub type TicketSmall<P> = TicketLock<P, <P as Platform>::U16>;
@@ -54,8 +54,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Mellor-Crummey and Scott 1991; Linux 2.6.25 (asm-x86/spinlock.h)",
     fair: true,
     local_spin: false,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: u16::MAX as u32,

@@ -23,8 +23,9 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::deadline::attempt_until;
 use crate::delay::Delay;
-use crate::{AtomicCell, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, CapacityError, LockInfo, LockUntil, Meanwhile, Platform, RawLock, Tuning};
 
 const FREE: u8 = 0;
 const HELD: u8 = 1;
@@ -41,9 +42,9 @@ pub const INFO: LockInfo = LockInfo {
     source: "Anderson 1990",
     fair: false,
     local_spin: false,
-    lhp_safe: false,
-    lwp_safe: true,
-    abortable: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Pass,
+    abortable: true,
     blocks: false,
     // More than any machine has; each costs a cache line.
     max_cpus: u16::MAX as u32,
@@ -87,13 +88,24 @@ impl<P: Platform> Ttas<P> {
     #[cold]
     fn lock_slow(&self, shared: &Shared<P>) {
         let mut longest = shared.first;
-        loop {
-            shared.delay.pause_up_to(longest);
-            if self.acquire_at_once() {
-                return;
-            }
-            longest = longest.saturating_mul(2).min(shared.longest);
+        while !self.acquire_after_pause(shared, &mut longest) {}
+    }
+
+    /// Pauses for `longest` at most, takes the lock if it is free then, and doubles the pause if not.
+    fn acquire_after_pause(&self, shared: &Shared<P>, longest: &mut u32) -> bool {
+        shared.delay.pause_up_to(*longest);
+        *longest = longest.saturating_mul(2).min(shared.longest);
+        self.acquire_at_once()
+    }
+
+    /// See [`RawLock::LOCK_UNTIL`]. The clock is looked at between pauses.
+    pub fn lock_until(&self, shared: &Shared<P>, deadline_ns: u64) -> Option<()> {
+        if self.acquire_at_once() {
+            return Some(());
         }
+        let mut longest = shared.first;
+        attempt_until::<P>(deadline_ns, |_| self.acquire_after_pause(shared, &mut longest))
+            .then_some(())
     }
 }
 
@@ -101,6 +113,7 @@ impl<P: Platform> RawLock<P> for Ttas<P> {
     const INFO: LockInfo = INFO;
     type Shared = Shared<P>;
     type Token = ();
+    const LOCK_UNTIL: Option<LockUntil<P, Self>> = Some(Self::lock_until);
 
     fn shared(cpus: usize, _tuning: Tuning) -> Result<Shared<P>, CapacityError> {
         Shared::new(cpus, DEFAULT_FIRST_DELAY, DEFAULT_LONGEST_DELAY)

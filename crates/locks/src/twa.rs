@@ -30,7 +30,8 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::bug::right;
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// A waiter farther than this from its turn waits in the array. The published value.
 const NEAR: u32 = 1;
@@ -48,8 +49,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Dice and Kogan, Euro-Par 2019",
     fair: true,
     local_spin: false,
-    lhp_safe: false,
-    lwp_safe: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
     abortable: false,
     blocks: false,
     max_cpus: u32::MAX,
@@ -102,12 +103,11 @@ impl<P: Platform> Twa<P> {
         loop {
             // Acquire, both: see "No wake-up is lost". A slot read second could already be counted
             // up, and nobody would count it again.
-            let (seen, near) = if P::seeded(Bug::W1TwaGrantBeforeSlot) {
-                let near = is_near(self.grant.load(Acquire));
+            let look = || is_near(self.grant.load(Acquire));
+            let (seen, near) = right!((slot.load(Acquire), look()), P, W1TwaGrantBeforeSlot, {
+                let near = look();
                 (slot.load(Acquire), near)
-            } else {
-                (slot.load(Acquire), is_near(self.grant.load(Acquire)))
-            };
+            });
             if near {
                 break;
             }

@@ -53,7 +53,9 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use crate::{AtomicCell, CachePadded, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, CachePadded, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
+};
 
 const FREE: u8 = 0;
 const HELD: u8 = 1;
@@ -70,8 +72,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Fitzhardinge 2008; Linux 2.6.27 to 3.11 (arch/x86/xen/spinlock.c)",
     fair: false,
     local_spin: false,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::Pass,
     abortable: false,
     blocks: true,
     // 16 bits of `spinners`, over the four contexts that can nest on a CPU and all wait.

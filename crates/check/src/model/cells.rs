@@ -127,6 +127,21 @@ macro_rules! loom_cell {
                 })
             }
 
+            fn compare_exchange_weak(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                if world().takes_weak_failure() {
+                    // What it finds is the newest, as if it were to exchange it.
+                    let found = self.fetch_or($wrap(0), failure);
+                    return Err(found);
+                }
+                self.compare_exchange(current, new, success, failure)
+            }
+
             fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 let value = $unwrap(value);
                 self.write(|it| it.fetch_add(value, mutated(order)), |old| old.wrapping_add(value))

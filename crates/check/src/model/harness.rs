@@ -150,15 +150,23 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
     /// If it does not.
     pub fn assert_idle(&self, acquisitions: usize) {
         assert_eq!(self.inside(), acquisitions + 1, "an update was lost");
-        self.assert_free();
+        self.assert_as_new();
     }
 
     /// Nobody holds it or waits for it, and it can be had at once, once, and at the price of a new one.
     ///
     /// # Panics
     /// If it is not so.
-    pub fn assert_free(&self) {
+    pub fn assert_as_new(&self) {
         asked::assert_idle(&self.lock, &*self.shared, world().cpus(), self.cost_alone);
+    }
+
+    /// The same, at whatever price.
+    ///
+    /// # Panics
+    /// If it is not so.
+    pub fn assert_free(&self) {
+        asked::assert_free(&self.lock, &*self.shared);
     }
 }
 

@@ -22,7 +22,7 @@ pub fn tries<L: RawLock<LoomPlatform> + 'static>() -> Model {
                 }
             }
         });
-        it.assert_free();
+        it.assert_as_new();
     })
 }
 
@@ -51,6 +51,20 @@ pub fn spurious_wakes<L: RawLock<LoomPlatform> + 'static>() -> Model {
             world().wake_spuriously(1);
             shared.pair();
         });
+        it.assert_idle(2);
+    })
+}
+
+/// Each CPU's first weak exchange fails for no reason, and so does the first when all is over.
+pub fn weak_failures<L: RawLock<LoomPlatform> + 'static>() -> Model {
+    Model::new(2, 3, || {
+        let it = Protected::<L>::new(2);
+        let shared = Rc::clone(&it);
+        on_cpus(2, move |_| {
+            world().fail_weakly(1);
+            shared.pair();
+        });
+        world().fail_weakly(1);
         it.assert_idle(2);
     })
 }

@@ -68,6 +68,7 @@ struct Cpu {
     tries: Tries,
     irq: RefCell<Option<(Point, Deferred)>>,
     spurious_wakes: Cell<u32>,
+    weak_failures: Cell<u32>,
     /// What a late clear or registration will do at the next sleep.
     deferred: RefCell<Vec<Deferred>>,
     /// The last thing this CPU did was to clear its latch: the next fence is the waiter's.
@@ -86,6 +87,8 @@ pub struct World {
     cpus: Vec<Cpu>,
     yields: Cell<u32>,
     accesses: Cell<u64>,
+    /// Weak exchanges do not fail for no reason.
+    calm: Cell<bool>,
     /// Set by a test that frees its lock: exchanged by the free and before each access, so that loom
     /// knows that the two do not commute. A load will not do: loom's reduction remembers only the
     /// last access of a cell, and that is the freeing thread's own.
@@ -145,6 +148,7 @@ impl World {
             tries: Tries::default(),
             irq: RefCell::new(None),
             spurious_wakes: Cell::new(0),
+            weak_failures: Cell::new(0),
             deferred: RefCell::new(Vec::new()),
             cleared: Cell::new(false),
             leaving: Cell::new(false),
@@ -155,6 +159,7 @@ impl World {
             cpus: (0..cpus).map(cpu).collect(),
             yields: Cell::new(0),
             accesses: Cell::new(0),
+            calm: Cell::new(false),
             free_probe: RefCell::new(None),
             freed: RefCell::new(None),
             numa_nodes: Cell::new(1),
@@ -182,6 +187,22 @@ impl World {
     /// This CPU's next `count` sleeps end for no reason.
     pub fn wake_spuriously(&self, count: u32) {
         self.here().spurious_wakes.set(count);
+    }
+
+    /// This CPU's next `count` weak exchanges fail for no reason.
+    pub fn fail_weakly(&self, count: u32) {
+        self.here().weak_failures.set(count);
+    }
+
+    /// Whether a weak exchange fails for no reason now.
+    pub(super) fn takes_weak_failure(&self) -> bool {
+        if self.calm.get() {
+            return false;
+        }
+        let left = &self.here().weak_failures;
+        let fails = left.get() > 0;
+        left.set(left.get().saturating_sub(1));
+        fails
     }
 
     /// Deals the CPUs over so many NUMA nodes, in turn.
@@ -469,6 +490,14 @@ impl Watches for LoomPlatform {
 
     fn accesses() -> u64 {
         world().accesses.get()
+    }
+
+    fn calmly<R>(work: impl FnOnce() -> R) -> R {
+        let world = world();
+        world.calm.set(true);
+        let result = work();
+        world.calm.set(false);
+        result
     }
 
     fn on_behalf_of<R>(cpu: CpuId, work: impl FnOnce() -> R) -> R {

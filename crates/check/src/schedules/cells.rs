@@ -74,6 +74,19 @@ macro_rules! schedule_cell {
                 }
             }
 
+            fn compare_exchange_weak(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                if world().fails_weakly() && self.load(failure) == current {
+                    return Err(current);
+                }
+                self.compare_exchange(current, new, success, failure)
+            }
+
             fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 self.update(order, |old| old.wrapping_add(value))
             }

@@ -36,6 +36,8 @@ use crate::{Mutation, panic_message};
 const INTERRUPT_ONE_IN: u32 = 8;
 /// One sleep in so many ends for no reason.
 const SPURIOUS_ONE_IN: u32 = 8;
+/// One weak exchange in so many fails for no reason.
+const FAILURE_ONE_IN: u32 = 8;
 /// One hint in so many is a yes.
 const HINT_ONE_IN: u32 = 4;
 /// Nanoseconds by which the clock goes on when it is read: mostly little, sometimes more than any
@@ -109,6 +111,8 @@ pub struct World {
     numa_nodes: Cell<usize>,
     /// Contexts that are nested on each CPU before anything begins.
     level: Cell<usize>,
+    /// Weak exchanges do not fail for no reason.
+    calm: Cell<bool>,
     /// Places that are dealt to locks in hash tables.
     deals: Cell<usize>,
     time: Cell<u64>,
@@ -190,6 +194,7 @@ impl World {
             cpus: (0..cpus).map(|_| Cpu::default()).collect(),
             numa_nodes: Cell::new(1),
             level: Cell::new(0),
+            calm: Cell::new(false),
             deals: Cell::new(PLACES),
             time: Cell::new(0),
             stamp: Cell::new(0),
@@ -233,6 +238,11 @@ impl World {
     /// Deals the CPUs over so many NUMA nodes, in turn.
     pub fn deal_over_nodes(&self, numa_nodes: usize) {
         self.numa_nodes.set(numa_nodes);
+    }
+
+    /// Whether a weak exchange fails for no reason now.
+    pub(super) fn fails_weakly(&self) -> bool {
+        !self.calm.get() && one_in(FAILURE_ONE_IN)
     }
 
     /// All CPUs run in this context, as if they had been interrupted so often.
@@ -591,6 +601,14 @@ impl Watches for SchedulePlatform {
 
     fn accesses() -> u64 {
         world().accesses.get()
+    }
+
+    fn calmly<R>(work: impl FnOnce() -> R) -> R {
+        let world = world();
+        world.calm.set(true);
+        let result = work();
+        world.calm.set(false);
+        result
     }
 
     fn on_behalf_of<R>(cpu: CpuId, work: impl FnOnce() -> R) -> R {

@@ -55,8 +55,11 @@ impl Special {
     }
 }
 
+/// Makes the models of a lock.
+type Models = fn() -> Vec<Special>;
+
 /// Locks that have models of their own. Another name of a lock's file is a line of its own.
-const LOCKS: &[(&str, fn() -> Vec<Special>)] = &[
+const LOCKS: &[(&str, Models)] = &[
     ("ticket-small", ticket::models),
     ("ticket", ticket::models),
     ("ticket-backoff", backoff::ticket),

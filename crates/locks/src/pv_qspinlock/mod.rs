@@ -74,9 +74,10 @@ use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
+use crate::bug::right;
 use crate::nodes::{ContextNodes, NIL, await_link};
 use crate::qspinlock::{GRANTED, LOCKED, LOCKED_BYTE, Node, PENDING, Qspinlock, TAIL};
-use crate::{AtomicCell, Budget, Bug, CachePadded, CapacityError, LockInfo, Platform};
+use crate::{AtomicCell, Budget, CachePadded, CapacityError, LockInfo, Platform};
 use crate::{RawLock, Tuning, qspinlock};
 
 mod table;
@@ -160,7 +161,7 @@ impl<P: Platform> Sleep<P> {
         // Relaxed: only this CPU writes it. A handler in between puts back what it found.
         let depth = nested.load(Relaxed);
         nested.store(depth + 1, Relaxed);
-        let outermost = depth == 0 || P::seeded(Bug::V5PvQspinlockNestedWaitClearsLatch);
+        let outermost = right!(depth == 0, P, V5PvQspinlockNestedWaitClearsLatch, true);
         if P::latch_test() && outermost {
             // From a kick that came while we did not sleep, for this wait or an earlier one: look
             // again before sleeping. The fence makes that look see what the kick was for.
@@ -213,10 +214,10 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
     fn steal(&self, sleep: &Sleep<P>) -> bool {
         let word = &self.lock.word;
         let others = match V::STEALING {
-            _ if P::seeded(Bug::V8PvQspinlockStealsFromTheFirst) => LOCKED_BYTE,
             Stealing::Never => !0,
             Stealing::Once | Stealing::WhileTheFirstSleeps => LOCKED_BYTE | PENDING,
         };
+        let others = right!(others, P, V8PvQspinlockStealsFromTheFirst, LOCKED_BYTE);
         let is_free = |word: u32| word & others == 0;
         let must_queue = |word: u32| {
             V::STEALING != Stealing::WhileTheFirstSleeps || word & TAIL == 0 || word & PENDING != 0
@@ -262,8 +263,7 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
             // Unless it is `HASHED` by now, which `acquire_as_head` must know. Acquire: pairs with the
             // fence in `promote`. Who is `HASHED` has been granted and must see that it has, or it
             // would call itself `HALTED` once more and be put into the table twice.
-            let seen =
-                if P::seeded(Bug::V7PvQspinlockHashedSeenBeforeGrant) { Relaxed } else { Acquire };
+            let seen = right!(Acquire, P, V7PvQspinlockHashedSeenBeforeGrant, Relaxed);
             let _ = node.state.compare_exchange(HALTED, RUNNING, Relaxed, seen);
             left = sleep.spin_budget;
         }
@@ -302,7 +302,7 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
             }
             // Not `HALTED`: the one who made us the first may not have looked at our state yet, and
             // would then put us into the table once more.
-            let asleep = if P::seeded(Bug::V1PvQspinlockHeadHalted) { HALTED } else { HASHED };
+            let asleep = right!(HASHED, P, V1PvQspinlockHeadHalted, HALTED);
             node.state.store(asleep, Relaxed);
             sleep.wait(word, |word| word & LOCKED_BYTE == SLOW);
         }
@@ -312,14 +312,11 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
     fn announce(&self, sleep: &Sleep<P>, id: u32) -> bool {
         let word = &self.lock.word;
         // The entry first: who sees `SLOW` relies on it.
-        if !P::seeded(Bug::V6PvQspinlockSlowBeforeEntry) {
-            sleep.table.insert(self.key(), id);
-        }
+        let insert = || sleep.table.insert(self.key(), id);
+        right!(insert(), P, V6PvQspinlockSlowBeforeEntry, ());
         // Release: publishes the entry. Acquire: it may find the lock free.
         let found = word.fetch_or(SLOW, AcqRel);
-        if P::seeded(Bug::V6PvQspinlockSlowBeforeEntry) {
-            sleep.table.insert(self.key(), id);
-        }
+        right!((), P, V6PvQspinlockSlowBeforeEntry, insert());
         if found & LOCKED_BYTE != 0 {
             return false;
         }
@@ -332,15 +329,14 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
     /// As the holder, makes `next` the first of the queue, and announces it if it sleeps; in 4.2, wakes
     /// it.
     fn promote(&self, sleep: &Sleep<P>, next: u32, node: &Node<P>) {
-        let late = P::seeded(Bug::V3PvQspinlockLooksBeforePromoting);
         let new = if V::WAKES_NEXT { RUNNING } else { HASHED };
         let slept = || node.state.compare_exchange(HALTED, new, Relaxed, Relaxed).is_ok();
-        let halted = late && slept();
+        let halted = right!(None, P, V3PvQspinlockLooksBeforePromoting, Some(slept()));
         // Release: our acquisition comes before what the first of the queue does with the word.
         node.granted.store(GRANTED, Release);
         // See "No wake-up is lost", the first pair. The exchange below orders nothing if it fails.
         P::fence(SeqCst);
-        if !if late { halted } else { slept() } {
+        if !halted.unwrap_or_else(slept) {
             return;
         }
         if V::WAKES_NEXT {
@@ -360,23 +356,20 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
     fn unlock_slow(&self, shared: &Shared<P>, sleep: &Sleep<P>) {
         let key = self.key();
         let word = &self.lock.word;
-        let late = P::seeded(Bug::V4PvQspinlockReleaseBeforeRemoval);
-        if late {
-            word.fetch_and(!LOCKED_BYTE, Release);
-        }
+        // Release: what the holder did happens before the next acquisition.
+        let release = || _ = word.fetch_and(!LOCKED_BYTE, Release);
+        right!((), P, V4PvQspinlockReleaseBeforeRemoval, release());
         // Before the release, after which the next first one may announce itself.
         let id = sleep.table.remove(key);
         let cpu = ContextNodes::<P, Node<P>>::cpu_of(id);
-        let ran = P::seeded(Bug::V2PvQspinlockKicksSleepersOnly)
-            && shared.queue.nodes.get(id).state.load(Relaxed) == RUNNING;
-        if !late {
-            // Release: what the holder did happens before the next acquisition.
-            word.fetch_and(!LOCKED_BYTE, Release);
-        }
+        let state = &shared.queue.nodes.get(id).state;
+        let ran = || state.load(Relaxed) == RUNNING;
+        let is_awake = right!(false, P, V2PvQspinlockKicksSleepersOnly, ran());
+        right!(release(), P, V4PvQspinlockReleaseBeforeRemoval, ());
         // See "No wake-up is lost", the last pair.
         P::fence(SeqCst);
         // Whatever its state is: it may be about to sleep.
-        if !ran {
+        if !is_awake {
             P::kick(cpu);
         }
     }
@@ -424,7 +417,7 @@ impl<P: Platform, V: Version> RawLock<P> for PvQspinlock<P, V> {
         while found & LOCKED_BYTE == LOCKED {
             // Release: what the holder did happens before the next acquisition. Acquire: pairs with
             // the announcement, so that the entry is seen.
-            match self.lock.word.compare_exchange(found, found - LOCKED, Release, Acquire) {
+            match self.lock.word.compare_exchange_weak(found, found - LOCKED, Release, Acquire) {
                 Ok(_) => return,
                 Err(now) => found = now,
             }

@@ -16,7 +16,7 @@
 
 use core::fmt::Debug;
 
-use crate::{LockInfo, qspinlock};
+use crate::{LockInfo, Meanwhile, qspinlock};
 
 /// Properties of [`PvQspinlock`](super::PvQspinlock).
 pub const INFO: LockInfo = LockInfo {
@@ -25,8 +25,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Long; Linux 4.15 (kernel/locking/qspinlock_paravirt.h)",
     fair: false,
     local_spin: true,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::GiveWay,
     abortable: false,
     blocks: true,
     max_cpus: qspinlock::INFO.max_cpus,

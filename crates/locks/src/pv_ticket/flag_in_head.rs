@@ -4,7 +4,8 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::{FlaggedWord, Shared, Token};
-use crate::{AtomicCell, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::bug::right;
+use crate::{AtomicCell, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// In `head`: somebody may sleep.
 const FLAG: u32 = 1;
@@ -16,8 +17,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Linux 4.0 (arch/x86/include/asm/spinlock.h, arch/x86/xen/spinlock.c)",
     fair: true,
     local_spin: false,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::GiveWay,
     abortable: false,
     blocks: true,
     max_cpus: u32::MAX_CPUS,
@@ -72,24 +73,23 @@ impl<P: Platform> PvTicket<P> {
 
     /// Returns the word of the moment before.
     fn raise_flag(&self) -> u32 {
-        if P::seeded(Bug::P3PvTicketHeadBeforeFlag) {
-            let before = self.word.load(Relaxed);
-            self.word.fetch_or(FLAG, AcqRel);
-            return before;
-        }
         // Release: who sees the flag sees the record. Acquire: see "No wake-up is lost".
-        self.word.fetch_or(FLAG, AcqRel)
+        let raise = || self.word.fetch_or(FLAG, AcqRel);
+        right!(raise(), P, P3PvTicketHeadBeforeFlag, {
+            let before = self.word.load(Relaxed);
+            raise();
+            before
+        })
     }
 
     fn clear_flag_if_last(&self, mine: u16) {
         let last = u32::from(u32::after(mine)) << 16 | u32::from(mine);
-        if P::seeded(Bug::P5PvTicketFlagClearedBlindly) {
-            self.word.fetch_and(!FLAG, Relaxed);
-            return;
-        }
         // The whole word, `tail` included: somebody who has just queued may sleep by then. Relaxed:
         // the lock is ours already, and failing does not matter.
-        let _ = self.word.compare_exchange(last | FLAG, last, Relaxed, Relaxed);
+        let clear = || _ = self.word.compare_exchange(last | FLAG, last, Relaxed, Relaxed);
+        right!(clear(), P, P5PvTicketFlagClearedBlindly, {
+            self.word.fetch_and(!FLAG, Relaxed);
+        });
     }
 }
 
@@ -142,8 +142,7 @@ impl<P: Platform> RawLock<P> for PvTicket<P> {
         // Release: as above. Acquire: who sees the flag sees the record.
         let found = self.word.fetch_add(u32::serve_next(mine), AcqRel);
         if found & FLAG != 0 {
-            let next = u32::after(mine);
-            let next = if P::seeded(Bug::P4PvTicketKicksOldTicket) { mine } else { next };
+            let next = right!(u32::after(mine), P, P4PvTicketKicksOldTicket, mine);
             shared.kick(address, next.into());
         }
     }

@@ -5,7 +5,8 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::{FlaggedWord, Half, Shared, Token};
-use crate::{AtomicCell, Bug, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::bug::right;
+use crate::{AtomicCell, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 /// The lock of 16 bits, for up to 127 CPUs.
 pub type PvTicket2012Small<P> = PvTicket2012Lock<P, <P as Platform>::U16>;
@@ -19,8 +20,8 @@ pub const INFO: LockInfo = LockInfo {
     source: "Fitzhardinge and Raghavendra 2012; Linux 3.12 (arch/x86/include/asm/spinlock.h)",
     fair: true,
     local_spin: false,
-    lhp_safe: true,
-    lwp_safe: true,
+    lhp: Meanwhile::GiveWay,
+    lwp: Meanwhile::GiveWay,
     abortable: false,
     blocks: true,
     max_cpus: u32::MAX_CPUS,
@@ -141,11 +142,7 @@ impl<P: Platform, C: AtomicCell<Value: FlaggedWord>> RawLock<P> for PvTicket2012
         self.word.fetch_add(C::Value::serve_next(mine), AcqRel);
         // The read after release that the type warns of. It comes second: looking before the release,
         // we could miss the flag of somebody who then still finds the old head. Acquire: as above.
-        let flagged = if P::seeded(Bug::P1PvTicketFlagBeforeRelease) {
-            before
-        } else {
-            self.word.load(Acquire)
-        };
+        let flagged = right!(self.word.load(Acquire), P, P1PvTicketFlagBeforeRelease, before);
         if flagged.has_tail_flag() {
             self.unlock_slow(shared, before, C::Value::after(mine));
         }

@@ -55,7 +55,8 @@
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, Bug, CachePadded, CapacityError, LockInfo, Platform, Tuning};
+use crate::bug::right;
+use crate::{AtomicCell, Budget, CachePadded, CapacityError, LockInfo, Platform, Tuning};
 
 mod flag_in_head;
 mod flag_in_tail;
@@ -207,8 +208,8 @@ impl<P: Platform> Shared<P> {
             P::poll();
             P::irq_save();
         }
-        let forgets = P::seeded(Bug::P7PvTicketNestedPickUpLeavesLatchClear);
-        if outer.0 == NO_LOCK || forgets {
+        let is_nested = outer.0 != NO_LOCK;
+        if !right!(is_nested, P, P7PvTicketNestedPickUpLeavesLatchClear, false) {
             // Relaxed, both: a releaser that still finds us kicks a CPU that is awake, harmlessly.
             waiting.fetch_and(!bit, Relaxed);
             record.lock.store(NO_LOCK, Relaxed);
@@ -236,11 +237,8 @@ impl<P: Platform> Shared<P> {
                 if record.lock.load(Acquire) == address && record.want.load(Relaxed) == next {
                     P::kick(cpu);
                     // See "Records".
-                    if P::seeded(Bug::P6bPvTicketKicksFirstMatchOnly)
-                        || P::seeded(Bug::P6PvTicketRecordWithoutNull)
-                    {
-                        return;
-                    }
+                    right!((), P, P6bPvTicketKicksFirstMatchOnly, return);
+                    right!((), P, P6PvTicketRecordWithoutNull, return);
                 }
             }
         }
@@ -249,9 +247,7 @@ impl<P: Platform> Shared<P> {
 
 impl<P: Platform> Record<P> {
     fn write(&self, lock: usize, want: u32) {
-        if !P::seeded(Bug::P6PvTicketRecordWithoutNull) {
-            self.lock.store(NO_LOCK, Relaxed);
-        }
+        right!(self.lock.store(NO_LOCK, Relaxed), P, P6PvTicketRecordWithoutNull, ());
         // Release, both: see "Records".
         self.want.store(want, Release);
         self.lock.store(lock, Release);

@@ -1,0 +1,258 @@
+//! Giving up: what must hold of a lock that has [`RawLock::LOCK_UNTIL`]. Whoever gives up is gone: it holds nothing,
+//! nobody waits for it, and it may come back. Whoever is given the lock has it, however late.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use overspin_locks::{AtomicCell, Budget, LockUntil, Platform, RawLock, Tuning};
+use shuttle::rand::{Rng, thread_rng};
+
+use crate::asked;
+use crate::model::{self, LoomPlatform, LoomU32, Model, Protected};
+use crate::schedules::{self, Plan, SchedulePlatform, Strategy};
+use crate::threads::{self, StdPlatform, System};
+use crate::{Mutation, NO_SPIN, Report, suite};
+
+/// Schedules of each strategy in which a seeded bug is looked for. The one that hides best takes some 100.
+const SCHEDULES: usize = 5_000;
+
+/// In schedules, nanoseconds until a deadline: it has passed; it passes after some looks; after a jump of the clock.
+const DEADLINES: [u64; 3] = [0, 5_000, 100_000_000];
+
+/// In models, an acquisition with a deadline that passes at the `looks`th look at the clock. Returns whether the
+/// CPU had the lock.
+fn modelled<L: RawLock<LoomPlatform>>(
+    it: &Protected<L>,
+    lock_until: LockUntil<LoomPlatform, L>,
+    looks: u64,
+) -> bool {
+    let deadline = LoomPlatform::now() + looks;
+    let (lock, shared) = it.raw();
+    let token = asked::lock_until(lock, shared, lock_until, deadline);
+    let acquired = token.is_some();
+    if let Some(token) = token {
+        it.inside();
+        it.unlock(token);
+    }
+    acquired
+}
+
+/// A lock in a world whose clock goes on by 1 when it is looked at.
+fn ticking<L: RawLock<LoomPlatform>>(cpus: usize) -> Rc<Protected<L>> {
+    model::world().advance_clock_by(1);
+    Protected::tuned(cpus, NO_SPIN)
+}
+
+/// One CPU takes the lock, and again if there are two. Another has little patience, and if there are two comes back
+/// with more; the third waits behind it.
+fn crossing<L: RawLock<LoomPlatform> + 'static>(
+    cpus: usize,
+    preemptions: usize,
+    lock_until: LockUntil<LoomPlatform, L>,
+) -> Model {
+    Model::new(cpus, preemptions, move || {
+        let it = ticking::<L>(cpus);
+        let of_all = Rc::clone(&it);
+        let acquired = Rc::new(Cell::new(0));
+        let count = Rc::clone(&acquired);
+        model::on_cpus(cpus, move |cpu| {
+            let got = |it| count.set(count.get() + it);
+            match cpu {
+                // With three CPUs once, or it takes long.
+                0 => (0..4 / cpus).for_each(|_| {
+                    of_all.pair();
+                    got(1);
+                }),
+                1 => {
+                    got(usize::from(modelled(&of_all, lock_until, 0)));
+                    if cpus == 2 {
+                        got(usize::from(modelled(&of_all, lock_until, 2)));
+                    }
+                }
+                _ => {
+                    of_all.pair();
+                    got(1);
+                }
+            }
+        });
+        assert_eq!(it.inside(), acquired.get() + 1, "an update was lost");
+        it.assert_free();
+    })
+}
+
+/// The holder waits until the other has given up, which it must, and come back.
+fn held<L: RawLock<LoomPlatform> + 'static>(lock_until: LockUntil<LoomPlatform, L>) -> Model {
+    Model::new(2, 2, move || {
+        let it = ticking::<L>(2);
+        let of_all = Rc::clone(&it);
+        let stage = Rc::new(LoomU32::new(0));
+        model::on_cpus(2, move |cpu| {
+            let reached = |at: u32| {
+                let _ = stage.spin_until(move |stage| stage >= at, Budget::Forever);
+            };
+            if cpu == 0 {
+                let token = of_all.lock();
+                stage.swap(1, Release);
+                reached(2);
+                of_all.inside();
+                of_all.unlock(token);
+            } else {
+                reached(1);
+                for looks in [1, 3] {
+                    assert!(!modelled(&of_all, lock_until, looks), "two CPUs hold the lock");
+                }
+                stage.swap(2, Release);
+                of_all.pair();
+            }
+        });
+        assert_eq!(it.inside(), 3, "an update was lost");
+        it.assert_free();
+    })
+}
+
+/// The models of giving up, by name and in words; none if the lock cannot.
+pub fn models<L: RawLock<LoomPlatform> + 'static>(
+    preemptions: [usize; 3],
+) -> Vec<(&'static str, &'static str, Model)> {
+    let Some(lock_until) = L::LOCK_UNTIL else { return Vec::new() };
+    let [two, three, _] = preemptions;
+    vec![
+        ("giving up", "2 pairs; 2 attempts", crossing(2, two.min(4) - 1, lock_until)),
+        (
+            "giving up in a queue",
+            "1 pair; 1 attempt; 1 pair",
+            crossing(3, three.min(2), lock_until),
+        ),
+        ("giving up while it is held", "1 pair; 2 attempts, 1 pair", held(lock_until)),
+    ]
+}
+
+/// A lock and what it protects, in schedules.
+struct Guarded<L> {
+    lock: L,
+    held: AtomicBool,
+}
+
+impl<L: RawLock<SchedulePlatform>> Guarded<L> {
+    fn new() -> Self {
+        Self { lock: L::new(), held: AtomicBool::new(false) }
+    }
+
+    /// The critical section, and the release.
+    fn leave(&self, shared: &L::Shared, token: L::Token) {
+        assert!(!self.held.swap(true, Relaxed), "two CPUs hold the lock");
+        schedules::world().acquired();
+        schedules::world().turn();
+        assert!(self.held.swap(false, Relaxed), "two CPUs hold the lock");
+        asked::unlock(&self.lock, shared, token);
+    }
+
+    /// An acquisition with a deadline drawn by lot.
+    fn attempt(&self, shared: &L::Shared, lock_until: LockUntil<SchedulePlatform, L>) {
+        let patience = DEADLINES[thread_rng().gen_range(0..DEADLINES.len())];
+        let deadline = SchedulePlatform::now() + patience;
+        if let Some(token) = asked::lock_until(&self.lock, shared, lock_until, deadline) {
+            self.leave(shared, token);
+        }
+    }
+}
+
+/// Each CPU does so many things, drawn by lot: takes one of two locks, or has a deadline for it. Interrupts strike
+/// whose handlers have a deadline for the second, which tasks take with interrupts off. `None` if the lock cannot
+/// give up.
+pub fn plan<L>(cpus: usize, rounds: usize) -> Option<Plan>
+where
+    L: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    L::Shared: Send + Sync,
+{
+    let lock_until = L::LOCK_UNTIL?;
+    Some(Plan::new(cpus, move || {
+        let spin_budget = [Some(0), Some(3), None][thread_rng().gen_range(0..3)];
+        let tuning = Tuning { spin_budget, ..Tuning::DEFAULT };
+        let shared = L::shared(cpus, tuning).expect("the lock serves so many CPUs");
+        let it = Arc::new(([Guarded::<L>::new(), Guarded::<L>::new()], shared));
+        let of_all = Arc::clone(&it);
+        schedules::on_cpus(cpus, move |_| {
+            let handler = Arc::clone(&of_all);
+            schedules::world().arm(2, move || handler.0[1].attempt(&handler.1, lock_until));
+            let ([first, second], shared) = &*of_all;
+            for _ in 0..rounds {
+                match thread_rng().gen_range(0..6) {
+                    0 => first.leave(shared, asked::lock(&first.lock, shared)),
+                    1 => {
+                        let irqs = SchedulePlatform::irq_save();
+                        second.attempt(shared, lock_until);
+                        SchedulePlatform::irq_restore(irqs);
+                    }
+                    2 => {
+                        let (token, irqs) = asked::lock_irqsave(&second.lock, shared);
+                        second.leave(shared, token);
+                        SchedulePlatform::irq_restore(irqs);
+                    }
+                    _ => first.attempt(shared, lock_until),
+                }
+            }
+        });
+        let (locks, shared) = &*it;
+        locks.iter().for_each(|it| asked::assert_free(&it.lock, shared));
+    }))
+}
+
+/// Threads: half of the acquisitions have a deadline that has passed, or one that never does. `None` if the lock
+/// cannot give up.
+pub fn test<L>() -> Option<suite::Test>
+where
+    L: RawLock<StdPlatform> + Sync + 'static,
+    L::Shared: Sync,
+{
+    const ROUNDS: usize = 2_000;
+    let lock_until = L::LOCK_UNTIL?;
+    Some(Box::new(move || {
+        let lock = L::new();
+        let shared = L::shared(suite::CPUS, NO_SPIN).expect("few CPUs");
+        let inside = AtomicUsize::new(0);
+        System::new(suite::CPUS).run_all(|cpu| {
+            for round in 0..ROUNDS {
+                let token = match (cpu + round) % 4 {
+                    0 => lock_until(&lock, &shared, u64::MAX),
+                    1 => lock_until(&lock, &shared, 0),
+                    _ => Some(threads::lock(&lock, &shared)),
+                };
+                if let Some(token) = token {
+                    assert_eq!(inside.fetch_add(1, Acquire), 0);
+                    assert_eq!(inside.fetch_sub(1, Release), 1);
+                    threads::unlock(&lock, &shared, token);
+                }
+            }
+        });
+        suite::assert_idle(&lock, &shared);
+    }))
+}
+
+/// Looks for `bug` in how a lock gives up: what found it, in words; `None` if it survives, or the lock cannot.
+pub(crate) fn hunt<M, S>(
+    bug: Mutation,
+    preemptions: [usize; 3],
+    seed: u64,
+) -> Option<(String, Report)>
+where
+    M: RawLock<LoomPlatform> + 'static,
+    S: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    S::Shared: Send + Sync,
+{
+    for (name, _, model) in models::<M>(preemptions) {
+        let report = model.explore(bug);
+        if report.fault.is_some() {
+            return Some((format!("model, {name}, {} CPUs", model.cpus), report));
+        }
+    }
+    let plan = plan::<S>(4, 4)?;
+    let schedules = [Strategy::Random, Strategy::Pct].into_iter().map(|strategy| {
+        let report = plan.explore(strategy, SCHEDULES, seed, bug);
+        (format!("{} schedules, giving up, 4 CPUs", strategy.name()), report)
+    });
+    schedules.into_iter().find(|(_, report)| report.fault.is_some())
+}
