@@ -118,7 +118,7 @@ pub(crate) fn cost_alone<P: Watches, L: RawLock<P>>(shared: &L::Shared) -> u64 {
 }
 
 /// Nobody holds `lock` or waits for it, and `cpus` CPUs find it so: `try_lock` takes it at once and then not
-/// again, and an acquisition takes as many accesses as [alone](cost_alone). A node that is still out, or a flag
+/// again, and an acquisition takes as many accesses as [alone](cost_alone), or less if it is the first. A node that is still out, or a flag
 /// that nobody has cleared, costs some more.
 pub(crate) fn assert_idle<P: Watches, L: RawLock<P>>(
     lock: &L,
@@ -134,7 +134,7 @@ pub(crate) fn assert_idle<P: Watches, L: RawLock<P>>(
     for cpu in (0..cpus).filter(|_| !asks_for_time) {
         let found = P::on_behalf_of(cpu, || cost(lock, shared));
         assert!(
-            found == cost_alone,
+            found <= cost_alone,
             "all is over, and CPU {cpu} needs {found} accesses for a lock and an unlock, where alone it is \
              {cost_alone}: a node is out, or a flag is set"
         );

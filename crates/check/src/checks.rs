@@ -337,6 +337,10 @@ where
         add("pairs, CPUs out of nodes", out.clone(), 3 * divisor, false);
         let weak = schedules::pairs::<L>(few, ROUNDS, 2).weak();
         add("pairs, weak memory", weak, divisor, false);
+        if serves(2 * few) {
+            let weak = schedules::pairs::<L>(2 * few, 2, 2).weak();
+            add("pairs, weak memory", weak, 3 * divisor, false);
+        }
         let weak = schedules::mixed::<L>(few, ROUNDS).weak();
         add("tries, nesting, weak memory", weak, 2 * divisor, false);
         add("out of nodes, weak memory", out.weak(), 3 * divisor, false);

@@ -15,7 +15,6 @@ use crate::{Mutation, Profile, Report, abort, special};
 /// Schedules of each strategy. Of bugs that `pairs` finds the one that hides best takes some 700, of those
 /// that need interrupts some 4,000: an order of magnitude more, so that no seed misses one.
 const SCHEDULES_OF_PAIRS: usize = 5_000;
-const SCHEDULES_OF_WEAK: usize = 20_000;
 const SCHEDULES_OF_NESTING: usize = 100_000;
 
 /// Seed of the schedules.
@@ -128,12 +127,12 @@ where
     }
     for (name, plan, count) in [
         ("pairs", schedules::pairs::<S>(4, 3, 2), SCHEDULES_OF_PAIRS),
-        ("pairs, weak memory", schedules::pairs::<S>(4, 3, 2).weak(), SCHEDULES_OF_WEAK),
+        ("pairs, weak memory", schedules::pairs::<S>(8, 2, 2).weak(), SCHEDULES_OF_PAIRS),
         ("nesting", schedules::mixed::<S>(4, 4), SCHEDULES_OF_NESTING),
     ] {
         for strategy in [Strategy::Random, Strategy::Pct] {
             let report = plan.explore(strategy, count, SEED, bug);
-            let by = format!("{} schedules, {name}, 4 CPUs", strategy.name());
+            let by = format!("{} schedules, {name}, {} CPUs", strategy.name(), plan.cpus);
             if let Some(caught) = Caught::new(by, report) {
                 return Some(caught);
             }
