@@ -173,18 +173,34 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
 /// Runs `work` on all CPUs, in a model; the calling thread is CPU 0.
 pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + 'static) {
     let work = Rc::new(work);
-    let others: Vec<_> = (1..cpus)
-        .map(|cpu| {
-            let work = Rc::clone(&work);
-            loom::thread::spawn(move || {
-                set_cpu(cpu);
-                work(cpu);
-            })
-        })
-        .collect();
+    let start = |cpu| {
+        let work = Rc::clone(&work);
+        start(cpu, move || work(cpu))
+    };
+    let others: Vec<_> = (1..cpus).map(start).collect();
     work(0);
-    for other in others {
-        other.join().expect("a model thread never unwinds alone");
+    others.into_iter().for_each(Started::join);
+}
+
+/// A CPU that runs.
+#[derive(Debug)]
+pub struct Started(loom::thread::JoinHandle<()>);
+
+/// Runs `work` on `cpu`, beside the calling thread.
+pub fn start(cpu: CpuId, work: impl FnOnce() + 'static) -> Started {
+    Started(loom::thread::spawn(move || {
+        set_cpu(cpu);
+        work();
+    }))
+}
+
+impl Started {
+    /// Waits until its work is done.
+    ///
+    /// # Panics
+    /// Never: where one CPU panics the model ends.
+    pub fn join(self) {
+        self.0.join().expect("a model thread never unwinds alone");
     }
 }
 

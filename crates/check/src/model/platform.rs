@@ -69,6 +69,8 @@ struct Cpu {
     irq: RefCell<Option<(Point, Deferred)>>,
     spurious_wakes: Cell<u32>,
     weak_failures: Cell<u32>,
+    /// It is in [`Platform::poll`], and its latch was clear.
+    polls: Cell<bool>,
     /// What a late clear or registration will do at the next sleep.
     deferred: RefCell<Vec<Deferred>>,
     /// The last thing this CPU did was to clear its latch: the next fence is the waiter's.
@@ -149,6 +151,7 @@ impl World {
             irq: RefCell::new(None),
             spurious_wakes: Cell::new(0),
             weak_failures: Cell::new(0),
+            polls: Cell::new(false),
             deferred: RefCell::new(Vec::new()),
             cleared: Cell::new(false),
             leaving: Cell::new(false),
@@ -203,6 +206,11 @@ impl World {
         let fails = left.get() > 0;
         left.set(left.get().saturating_sub(1));
         fails
+    }
+
+    /// Whether `cpu` sleeps until its latch is set.
+    pub fn polls(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu].polls.get()
     }
 
     /// Deals the CPUs over so many NUMA nodes, in turn.
@@ -405,7 +413,10 @@ impl Platform for LoomPlatform {
                 return;
             }
             world.may_wait();
-            world.wait(|| world.here().newest_latch.get());
+            let here = world.here();
+            here.polls.set(true);
+            world.wait(|| here.newest_latch.get());
+            here.polls.set(false);
         }
     }
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use overspin_locks::{Bug, PvTicket, PvTicket2012, PvTicket2012Small, RawLock, Tuning};
 
-use super::nested::{two_locks, with_a_third};
+use super::nested::{released_meanwhile, two_locks, with_a_third};
 use super::{Special, few, native};
 use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Point, Protected};
 use crate::{Mutation, NO_SPIN};
@@ -42,7 +42,8 @@ pub(super) fn models() -> Vec<Special> {
         let shared = Rc::new(Head::shared(2, NO_SPIN).expect("two CPUs are few"));
         Protected::of(Head::with_first_ticket(u16::MAX - 3), shared)
     });
-    let third = with_a_third(3, || Protected::<Head>::new(3));
+    let third = with_a_third(2, || Protected::<Head>::new(3));
+    let meanwhile = released_meanwhile(1, || Protected::<Head>::new(3));
     let mut models = vec![
         few::<Head>()
             .finds(seeded(Bug::P3PvTicketHeadBeforeFlag), DEADLOCK_MESSAGE)
@@ -52,7 +53,8 @@ pub(super) fn models() -> Vec<Special> {
             .finds(seeded(Bug::P5PvTicketFlagClearedBlindly), DEADLOCK_MESSAGE),
         Special::new("tickets that wrap", "2 pairs each", wraps),
         Special::new("a nested wait, and a third CPU", "2 locks", third)
-            .finds(seeded(Bug::P6PvTicketRecordWithoutNull), DEADLOCK_MESSAGE)
+            .finds(seeded(Bug::P6PvTicketRecordWithoutNull), DEADLOCK_MESSAGE),
+        Special::new("released during a nested wait", "2 locks", meanwhile)
             .finds(seeded(Bug::P6bPvTicketKicksFirstMatchOnly), DEADLOCK_MESSAGE),
     ];
     models.extend(common::<Head>());
