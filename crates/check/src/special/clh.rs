@@ -28,6 +28,6 @@ pub(super) fn models() -> Vec<Special> {
             .finds(Mutation::NoPublication, EXCLUSION_MESSAGE)
             .finds(Mutation::Seeded(Bug::C2ClhReuseWithoutNewVersion), DEADLOCK_MESSAGE),
     ];
-    models.extend(with_spare_nodes::<Lock>());
+    models.extend(with_spare_nodes::<Lock>(2));
     models
 }

@@ -32,6 +32,6 @@ pub(super) fn models() -> Vec<Special> {
         Special::new(flushed, "2 pairs each", two_nodes(3, 2, 1, 1)),
         Special::new(flushed, "1 pair each", two_nodes(4, 1, 1, 1)),
     ];
-    models.extend(with_spare_nodes::<Lock>());
+    models.extend(with_spare_nodes::<Lock>(2));
     models
 }

@@ -31,6 +31,6 @@ pub(super) fn models() -> Vec<Special> {
         Special::new("relief always", "2 pairs each", relief(3, 2, 1, 1)),
         Special::new("relief always", "1 pair each", relief(4, 1, 1, 1)),
     ];
-    models.extend(with_spare_nodes::<Lock>());
+    models.extend(with_spare_nodes::<Lock>(2));
     models
 }

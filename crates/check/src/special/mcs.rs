@@ -16,6 +16,6 @@ pub(super) fn models() -> Vec<Special> {
             .finds(Mutation::Seeded(Bug::M1McsLinkBeforeReset), DEADLOCK_MESSAGE)
             .finds(Mutation::Seeded(Bug::M2McsUnlockLeavesUnlinkedWaiter), DEADLOCK_MESSAGE),
     ];
-    models.extend(with_spare_nodes::<Lock>());
+    models.extend(with_spare_nodes::<Lock>(2));
     models
 }

@@ -30,6 +30,6 @@ pub(super) fn models() -> Vec<Special> {
         Special::new("every waiter is stale", "2 pairs each", stale(2, 2, 3)),
         Special::new("every waiter is stale", "1 pair each", stale(3, 1, 1)),
     ];
-    models.extend(with_spare_nodes::<Lock>());
+    models.extend(with_spare_nodes::<Lock>(1));
     models
 }

@@ -159,12 +159,16 @@ fn out_of_nodes<L: RawLock<LoomPlatform> + 'static>(
     })
 }
 
-/// One CPU out of nodes, and two.
-fn with_spare_nodes<L: RawLock<LoomPlatform> + 'static>() -> Vec<Special> {
+/// One CPU out of nodes, and two with so many preemptions.
+fn with_spare_nodes<L: RawLock<LoomPlatform> + 'static>(preemptions: usize) -> Vec<Special> {
     let name = "CPUs out of nodes";
     vec![
         Special::new(name, "CPU 0 out, CPU 1 twice", out_of_nodes::<L>(2, &[0], 3)),
-        Special::new(name, "CPUs 0 and 2 out, CPU 1 twice", out_of_nodes::<L>(3, &[0, 2], 2)),
+        Special::new(
+            name,
+            "CPUs 0 and 2 out, CPU 1 twice",
+            out_of_nodes::<L>(3, &[0, 2], preemptions),
+        ),
     ]
 }
 
