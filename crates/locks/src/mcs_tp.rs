@@ -27,7 +27,7 @@
 //! has removed it; so it stays taken, with a note of its lock. If its CPU comes back to that lock with a deadline
 //! before that, it goes on in its old place, and so has one node at most in the queue of each lock. Nodes that were
 //! removed are collected when there is no other. All this is done in tasks only: a handler that gave up would
-//! change which nodes are taken behind the back of the [`NodePool::take`] that it interrupts. So a handler with
+//! change which nodes are taken behind the back of the `NodePool::take` that it interrupts. So a handler with
 //! a deadline does not queue: it takes the lock when that is free.
 //!
 //! **Properties.** Not fair: who is passed over goes to the end. Each waiter spins on its own line.
