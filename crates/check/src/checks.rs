@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use overspin_locks::RawLock;
 
+use crate::descheduled::{self, Away};
 use crate::model::{self, FREED_MESSAGE, LoomPlatform, Model, Point};
 use crate::schedules::{self, Plan, SchedulePlatform, Strategy};
 use crate::threads::StdPlatform;
@@ -217,6 +218,19 @@ impl Check {
                 plan.explore_counting(strategy, count, seed, Mutation::None, counter)
             }),
         }
+    }
+
+    /// What a lock says of descheduled CPUs and of its waiters' looks.
+    pub(crate) fn descheduled<L>() -> [Self; 2]
+    where
+        L: RawLock<Away> + Send + Sync + 'static,
+        L::Shared: Send + Sync,
+    {
+        let check = |name, test| Self { world: World::Schedules, ..Self::test(name, test) };
+        [
+            check("a CPU stops, for ever", Box::new(descheduled::holder_and_waiters::<L>)),
+            check("cells that waiters look at", Box::new(descheduled::local_spin::<L>)),
+        ]
     }
 
     fn test(name: &'static str, test: suite::Test) -> Self {

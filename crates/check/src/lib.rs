@@ -17,6 +17,7 @@
 pub mod abort;
 mod asked;
 mod checks;
+pub mod descheduled;
 pub mod model;
 mod mutation;
 mod profile;

@@ -3,11 +3,12 @@
 use overspin_locks::{LockVisitor, RawLock, for_each_lock, with_lock};
 
 use crate::Mutation;
+use crate::descheduled::Away;
 use crate::model::LoomPlatform;
 use crate::schedules::SchedulePlatform;
 use crate::seeded::{Caught, hunt};
 use crate::threads::StdPlatform;
-use crate::{Check, Limits, Profile, checks};
+use crate::{Check, Limits, Profile, World, checks};
 
 /// What a name or an alias stands for.
 struct Name;
@@ -36,11 +37,16 @@ macro_rules! by_name {
             $({
                 let info = &<$lock<StdPlatform> as RawLock<StdPlatform>>::INFO;
                 if info.name == name {
-                    return Some(checks::<
+                    let mut checks = checks::<
                         $lock<LoomPlatform>,
                         $lock<SchedulePlatform>,
                         $lock<StdPlatform>,
-                    >(Profile::of(info), limits));
+                    >(Profile::of(info), limits);
+                    // Before the threads, which tell least.
+                    let threads = checks.iter().position(|check| check.world == World::Threads);
+                    let at = threads.unwrap_or(checks.len());
+                    checks.splice(at..at, Check::descheduled::<$lock<Away>>());
+                    return Some(checks);
                 }
             })+
             None
