@@ -116,9 +116,9 @@ pub trait AtomicCell: Debug {
 /// [`latch_test`](Platform::latch_test), [`poll`](Platform::poll) and [`kick`](Platform::kick)
 /// form a level latch per CPU, as a masked Xen event channel does. A kick that comes before the
 /// poll makes it return at once, so no wake-up is lost between a last look at the lock and the
-/// sleep. `poll` does not clear the latch and may return spuriously. No memory order is promised
-/// from kick to wake beyond what the lock's own cells give; the latch itself is at least a relaxed
-/// atomic, so that a fence next to a latch operation orders it.
+/// sleep. `poll` does not clear the latch and may return spuriously. The latch is an atomic. A kick releases, as a
+/// call of a hypervisor or of a kernel does: a CPU that finds it in the latch, or clears it away, and then fences
+/// sees what came before the kick. All else of the latch is relaxed, and a fence next to it orders it.
 pub trait Platform: Sized + Debug + 'static {
     /// Cells.
     type U8: AtomicCell<Value = u8>;

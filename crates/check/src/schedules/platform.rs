@@ -24,7 +24,7 @@ use overspin_locks::{Bug, CpuId, Platform};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::AtomicBool;
 use shuttle::thread::Thread;
-use std::sync::atomic::Ordering::{self, Relaxed};
+use std::sync::atomic::Ordering::{self, Relaxed, Release};
 
 use super::cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
 use super::memory::{Consistency, Found, Memory};
@@ -425,11 +425,10 @@ impl World {
         self.cpus.iter().filter(|cpu| cpu.waits.get() == Some(whom)).for_each(|cpu| self.wake(cpu));
     }
 
-    fn set_latch(&self, cpu: usize, value: bool) {
+    fn set_latch(&self, cpu: usize, value: bool, order: Ordering) {
         self.turn();
         let new = |_| Some(u64::from(value));
-        // Relaxed, both: no order is promised with a kick.
-        _ = self.memory.update(self.me(), self.latches[cpu], Relaxed, Relaxed, new);
+        _ = self.memory.update(self.me(), self.latches[cpu], order, Relaxed, new);
         let cpu = &self.cpus[cpu];
         if value && cpu.waits.get() == Some(Waits::Poll) {
             self.wake(cpu);
@@ -493,12 +492,12 @@ impl Platform for SchedulePlatform {
     fn latch_clear() {
         let world = world();
         world.interrupt();
-        world.set_latch(world.me(), false);
+        world.set_latch(world.me(), false, Relaxed);
     }
 
     fn latch_set() {
         let world = world();
-        world.set_latch(world.me(), true);
+        world.set_latch(world.me(), true, Relaxed);
     }
 
     fn latch_test() -> bool {
@@ -521,7 +520,7 @@ impl Platform for SchedulePlatform {
     fn kick(cpu: CpuId) {
         let world = world();
         let cpu = cpu.checked_sub(world.first).filter(|&cpu| cpu < world.cpus.len());
-        world.set_latch(cpu.expect("a kick is for a CPU that there is"), true);
+        world.set_latch(cpu.expect("a kick is for a CPU that there is"), true, Release);
     }
 
     fn wait(cell: &ScheduleU32, value: u32) {

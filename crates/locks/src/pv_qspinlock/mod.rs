@@ -30,7 +30,7 @@
 //! state = HALTED                  granted = 1
 //! fence          (SeqCst)         fence          (SeqCst)
 //! unless granted: sleep           if state is HALTED: state = HASHED, SLOW, into the table
-//!                                     (4.2: state = RUNNING, fence, kick)
+//!                                     (4.2: state = RUNNING, kick)
 //!
 //! first of the queue              unlock
 //! into the table                  exchange 1 for 0
@@ -340,9 +340,8 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
             return;
         }
         if V::WAKES_NEXT {
-            // A handler of the sleeper that clears the latch, and fences, shall see with the kick that the
-            // state is `RUNNING`: the sleeper looks at it last.
-            P::fence(Release);
+            // The kick releases: a handler of the sleeper that clears the latch, and fences, sees with it that
+            // the state is `RUNNING`, at which the sleeper looks last.
             P::kick(ContextNodes::<P, Node<P>>::cpu_of(next));
         } else {
             // Relaxed: nobody looks for the entry but our own `unlock`.
