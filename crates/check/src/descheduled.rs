@@ -1,4 +1,4 @@
-//! What [`LockInfo`](overspin_locks::LockInfo) says of descheduled CPUs, held against what happens: one CPU stops
+//! What [`LockInfo`] says of descheduled CPUs, held against what happens: one CPU stops
 //! for ever, as the holder or at one of its looks as a waiter, and the others go on. And of waiting: who sleeps,
 //! and who looks at whose cell.
 //!
