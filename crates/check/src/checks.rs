@@ -39,7 +39,7 @@ const ROUNDS: usize = 3;
 pub enum World {
     /// The model checker: exhaustive up to the bound, weak memory.
     Model,
-    /// Random schedules: more CPUs, sequentially consistent memory.
+    /// Random schedules: more CPUs, memory that is sequentially consistent or weak.
     Schedules,
     /// Operating system threads.
     Threads,
@@ -96,8 +96,8 @@ impl Default for Limits {
 pub const NOT_COVERED: &[&str] = &[
     "more CPUs, acquisitions or preemptions than stated; schedules that were not drawn",
     "interleavings that loom takes for equal: it remembers one access of a cell, not one of each CPU",
-    "stores that take effect late, and stores that cut a release sequence (late reads are covered)",
-    "weak memory with more CPUs than the models have: schedules are sequentially consistent",
+    "in models, stores that take effect late or cut a release sequence: weak schedules only sample them",
+    "weak memory with four CPUs and more is sampled; loads that come after a later store of their CPU are not",
     "starvation: a lock that always lets the same CPU in passes, unless it promises an order",
     "in models, interrupts at other points than the three stated (in schedules they strike anywhere)",
     "lost kicks, which are the platform's bug, and time, which is the simulator's subject",

@@ -3,7 +3,7 @@
 //!
 //! - [`model`]: every interleaving and every stale value that C11 allows, for two or three CPUs, up
 //!   to a bound on preemptions;
-//! - [`schedules`]: schedules drawn by lot, for up to 16 CPUs, with sequentially consistent memory;
+//! - [`schedules`]: schedules drawn by lot, for 4 to 65 CPUs, with memory that is sequentially consistent or weak;
 //! - [`threads`] and [`suite`]: operating system threads.
 //!
 //! [`abort`] has what is asked of locks whose waiters can give up, in all three.
