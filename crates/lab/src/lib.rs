@@ -13,6 +13,7 @@ pub mod measure;
 pub mod names;
 pub mod output;
 pub mod perfetto;
+pub mod record;
 pub mod report;
 pub mod reproduce;
 pub mod rt_app;

@@ -1,0 +1,5 @@
+//! The record that everything that measures writes, and everything that reads reads.
+
+mod sample;
+
+pub use sample::Sample;
