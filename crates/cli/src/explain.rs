@@ -47,8 +47,8 @@ fn scenario(args: &ExplainArgs, text: &str, global: &Global) -> Result<Vec<Block
             ));
         }
     };
-    let mut meter = Meter::new(global, scenario.limit);
-    let result = Until::default().simulate(&scenario, scenario.seed, None, &mut |at| meter.at(at));
+    let meter = Meter::new(global, scenario.limit);
+    let result = Until::default().simulate(&scenario, scenario.seed, &mut (), &|at| meter.at(at));
     meter.end();
     let outcome = result.map_err(|e| Failure::refused(&name, &e))?;
     Ok(explain::run(&scenario, &outcome, None))

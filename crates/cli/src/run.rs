@@ -9,7 +9,7 @@ use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::report::{self, Block};
 use overspin_lab::scenario_file::{self, Loaded, Map};
 use overspin_lab::seeds;
-use overspin_scenario::{Ending, Scenario, Stopped, TraceSink};
+use overspin_scenario::{Ending, Scenario, Stopped};
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -168,13 +168,8 @@ fn one(
         Some(output) => Some(PerfettoSink::new(scenario, output).map_err(trace_error)?),
         None => None,
     };
-    let mut meter = Meter::new(global, scenario.limit);
-    let result = show::until(args.max_wall).simulate(
-        scenario,
-        seed,
-        sink.as_mut().map(|s| s as &mut dyn TraceSink),
-        &mut |at| meter.at(at),
-    );
+    let meter = Meter::new(global, scenario.limit);
+    let result = show::until(args.max_wall).simulate(scenario, seed, &mut sink, &|at| meter.at(at));
     meter.end();
     let outcome = result.map_err(|e| Failure::refused(&name(args), &e))?;
     if let Some(sink) = sink {

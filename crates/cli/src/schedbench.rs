@@ -3,13 +3,13 @@
 use crate::args::{Global, SchedbenchArgs, SchedbenchRunArgs, SchedbenchVerb};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
+use overspin_host::Observer;
 use overspin_lab::experiment;
 use overspin_lab::output::{Output, OutputError};
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::scenario_file::{self, Loaded};
 use overspin_lab::schedbench::{self, BenchFile, Machine, Origin, RunError, summarize};
 use overspin_lab::until::Until;
-use overspin_scenario::TraceSink;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -162,7 +162,7 @@ fn traced(
         Failure::from(OutputError { action: "write to", path: trace.display().to_string(), cause })
     };
     let mut sink = PerfettoSink::new(&scenario, Output::create(trace)?).map_err(error)?;
-    let sink_ref: &mut dyn TraceSink = &mut sink;
+    let sink_ref: &mut dyn Observer = &mut sink;
     let (done, _, outcome) =
         schedbench::simulate_until(file, run, machine, seed, Some(sink_ref), until)
             .map_err(|e| refused(path, e))?;

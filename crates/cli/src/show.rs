@@ -11,6 +11,7 @@ use overspin_lab::until::Until;
 use overspin_scenario::{MS, Picos, SEC, Stopped};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -141,7 +142,7 @@ pub(crate) struct Meter {
     bar: ProgressBar,
     /// Lines instead of the bar.
     lines: bool,
-    next_line: Duration,
+    next_line: Cell<Duration>,
     began: Instant,
     limit: Picos,
 }
@@ -152,14 +153,14 @@ impl Meter {
         let lines = !(global.quiet || global.no_progress || std::io::stderr().is_terminal());
         // Simulated milliseconds: nobody sees more, and a run of a thousand hours still counts.
         let bar = progress(global, (limit / MS).max(1), "{bar:40} {msg}");
-        Self { bar, lines, next_line: SILENT, began: Instant::now(), limit }
+        Self { bar, lines, next_line: Cell::new(SILENT), began: Instant::now(), limit }
     }
 
     /// The run is at this simulated time.
-    pub(crate) fn at(&mut self, now: Picos) {
+    pub(crate) fn at(&self, now: Picos) {
         let passed = self.began.elapsed();
-        if self.lines && passed >= self.next_line {
-            self.next_line = passed * 2;
+        if self.lines && passed >= self.next_line.get() {
+            self.next_line.set(passed * 2);
             eprintln!("{}", self.words(now, passed));
         } else if !self.lines {
             self.bar.set_position(now / MS);

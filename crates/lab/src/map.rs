@@ -3,8 +3,8 @@
 use crate::scenario_file::{Axis, MOST_RUNS, Map, Point};
 use crate::seeds::{Spread, seeds_from};
 use crate::until::Until;
+use overspin_host::Refused;
 use overspin_scenario::{DomainOutcome, Ending, LockOutcome, Outcome, Picos, SEC};
-use overspin_sim::SimError;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -121,7 +121,7 @@ pub enum MapError {
         set: Vec<String>,
         /// Why.
         #[source]
-        cause: SimError,
+        cause: Refused,
     },
     /// More runs than anybody waits for.
     #[error("these are {runs} runs; a map has at most {MOST_RUNS}")]
@@ -167,7 +167,7 @@ pub fn run(
     let cells = in_parallel(settings.threads, &jobs, progress, |(point, seed)| {
         let outcome = settings
             .until
-            .simulate(&point.scenario, *seed, None, &mut |_| {})
+            .simulate(&point.scenario, *seed, &mut (), &|_| {})
             .map_err(|cause| MapError::Sim { set: point.sets.clone(), cause })?;
         Ok(cell(&map.axes, point, &outcome))
     })?;
@@ -246,7 +246,6 @@ pub(crate) fn jain(shares: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::scenario_file;
-    use overspin_sim::Options;
 
     const TWO_BY_TWO: &str = r#"
 limit = "20ms"
@@ -291,7 +290,7 @@ to = ["2/2", "2/1"]
         assert_eq!(at, ["ticket 2/2", "ticket 2/1", "lock-byte 2/2", "lock-byte 2/1"]);
         for cell in &measured.cells {
             let alone = scenario_file::parse("t", "t", TWO_BY_TWO, &cell.set).unwrap();
-            let outcome = overspin_sim::run(&alone, cell.seed, Options::default()).unwrap();
+            let outcome = overspin_sim::run(&alone, cell.seed).unwrap();
             assert_eq!(outcome.trace_hash, cell.trace_hash, "{:?}", cell.set);
             assert!(cell.throughput > 0.0 && (0.0..=1.0).contains(&cell.burned));
         }

@@ -4,8 +4,8 @@ use crate::experiment::{Claim, Experiment, Head, Parameter, Role};
 use crate::report::Block;
 use crate::scenario_file::ScenarioError;
 use crate::stats::Summary;
+use overspin_host::Refused;
 use overspin_scenario::{Outcome, Scenario};
-use overspin_sim::{Options, SimError};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ pub enum ReproduceError {
         run: String,
         /// Why.
         #[source]
-        cause: SimError,
+        cause: Refused,
     },
     /// A plan of schedbench is not legal.
     #[error(transparent)]
@@ -298,8 +298,7 @@ pub(crate) fn simulate(
     seed: u64,
     run: impl FnOnce() -> String,
 ) -> Result<Outcome, ReproduceError> {
-    overspin_sim::run(scenario, seed, Options::default())
-        .map_err(|cause| ReproduceError::Sim { run: run(), cause })
+    overspin_sim::run(scenario, seed).map_err(|cause| ReproduceError::Sim { run: run(), cause })
 }
 
 impl Compared {

@@ -392,7 +392,7 @@ mod tests {
             imported.dropped[0].contains("video.json:8:") && imported.dropped[0].contains("lock")
         );
         assert!(imported.scenario.contains("# left out: "));
-        let outcome = overspin_sim::run(&s, 1, overspin_sim::Options::default()).unwrap();
+        let outcome = overspin_sim::run(&s, 1).unwrap();
         // The batch ran for its 50 ms, and what its switches cost.
         let batch = &outcome.domains[2].tasks[0];
         assert!((50 * MS..51 * MS).contains(&batch.cpu), "{}", batch.cpu);

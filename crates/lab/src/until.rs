@@ -1,8 +1,8 @@
 //! When to stop a run before its end: after so much real time, or when a signal has come.
 
-use overspin_scenario::{Ending, Outcome, Picos, Scenario, Stopped, TraceSink};
-use overspin_sim::{Options, SimError};
-use std::ops::ControlFlow;
+use overspin_host::{Observer, Refused};
+use overspin_scenario::{Ending, Outcome, Picos, Scenario, Stopped};
+use overspin_sim::Simulator;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -38,20 +38,18 @@ impl Until {
         self,
         scenario: &Scenario,
         seed: u64,
-        trace: Option<&mut dyn TraceSink>,
-        progress: &mut dyn FnMut(Picos),
-    ) -> Result<Outcome, SimError> {
+        observer: &mut dyn Observer,
+        progress: &dyn Fn(Picos),
+    ) -> Result<Outcome, Refused> {
         if let Some(by) = self.over() {
             let nothing = Scenario { limit: 0, ..scenario.clone() };
-            let outcome = overspin_sim::run(&nothing, seed, Options::default())?;
+            let outcome = overspin_sim::run(&nothing, seed)?;
             return Ok(Outcome { ending: Ending::Stopped { by }, ..outcome });
         }
-        let mut tell = |at| {
+        let cancel = |at| {
             progress(at);
-            self.over().map_or(ControlFlow::Continue(()), ControlFlow::Break)
+            self.over()
         };
-        // A coercion, to the shorter lifetime of `tell`.
-        let trace = trace.map(|sink| sink as &mut dyn TraceSink);
-        overspin_sim::run(scenario, seed, Options { trace, progress: Some(&mut tell) })
+        overspin_host::run(&Simulator::new(), scenario, seed, observer, &cancel)
     }
 }

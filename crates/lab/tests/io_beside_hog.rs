@@ -1,7 +1,6 @@
 //! `examples/io-beside-hog.toml`, whose results docs/io-beside-a-hog.md puts beside the published figures.
 
 use overspin_lab::scenario_file;
-use overspin_sim::Options;
 
 /// Answers a second of the guest that does I/O.
 fn answers(sets: &[&str]) -> f64 {
@@ -11,7 +10,7 @@ fn answers(sets: &[&str]) -> f64 {
     let text = include_str!("../../../examples/io-beside-hog.toml");
     let scenario =
         scenario_file::parse("io-beside-hog.toml", "io-beside-hog", text, &sets).unwrap();
-    let outcome = overspin_sim::run(&scenario, 1, Options::default()).unwrap();
+    let outcome = overspin_sim::run(&scenario, 1).unwrap();
     outcome.domains[0].tasks[0].items as f64 / 10.0
 }
 

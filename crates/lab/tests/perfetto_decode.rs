@@ -2,9 +2,11 @@
 //! must add up to the totals of the run. Skipped, with the reason on standard error, where Python
 //! or the package is missing; `OVERSPIN_PYTHON` names a Python that has it.
 
+use overspin_host::{Moment, Observer, Timed, VcpuState};
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::scenario_file;
-use overspin_scenario::{NS, Outcome, Scenario, TraceEvent, TraceSink, US, VcpuState, WaitCauses};
+use overspin_scenario::{NS, Scenario, US, Why};
+use overspin_sim::Simulator;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -50,27 +52,38 @@ workload = { kind = "lock-loop" }
 
 #[test]
 fn hand_made_events_add_up() {
-    use TraceEvent::{Kick, LockAcquired, LockReleased, LockWait, Switch, Wake};
+    use Moment::{
+        Kick, LockAcquired, LockFreed, LockReleased, LockWait, Returns, Runs, Sleeps, Switch, Wake,
+    };
     let Some(python) = python() else { return };
-    let switch = |prev, prev_state, next| Switch { pcpu: 0, prev, prev_state, next };
-    let causes = WaitCauses { kick_wake: 2 * US, own_preemption: 3 * US, ..WaitCauses::default() };
+    let switch = |prev, prev_state, why, next| Switch { pcpu: 0, prev, prev_state, why, next };
+    let runs = |vcpu| Runs { vcpu, pcpu: 0 };
     let mut sink = PerfettoSink::new(&scenario(TWO_ON_ONE), Vec::new()).unwrap();
     for (at, event) in [
-        (0, switch(None, VcpuState::Runnable, Some(0))),
-        (US, LockAcquired { vcpu: 0, lock: 0, waited: None }),
-        (2 * US, Wake { vcpu: 1, pcpu: Some(0) }),
-        (3 * US, switch(Some(0), VcpuState::Runnable, Some(1))),
-        (4 * US, LockWait { vcpu: 1, lock: 0 }),
-        (6 * US, switch(Some(1), VcpuState::Blocked, Some(0))),
-        (7 * US, LockReleased { vcpu: 0, lock: 0 }),
+        (0, switch(None, VcpuState::Runnable, None, Some(0))),
+        (0, runs(0)),
+        (US, LockAcquired { vcpu: 0, lock: 0, contended: false }),
+        (2 * US, Wake { vcpu: 1, pcpu: Some(0), runnable: true }),
+        (3 * US, switch(Some(0), VcpuState::Runnable, Some(Why::Wake), Some(1))),
+        (3 * US, runs(1)),
+        // Two microseconds of waiting for a holder that is off the pCPU, and one for it while it runs.
+        (4 * US, LockWait { vcpu: 1, lock: 0, holder: Some(0), releasing: false }),
+        (6 * US, Sleeps { vcpu: 1 }),
+        (6 * US, switch(Some(1), VcpuState::Blocked, None, Some(0))),
+        (6 * US, runs(0)),
+        (7 * US, LockReleased { vcpu: 0, lock: 0, contended: true }),
+        (7 * US, LockFreed { vcpu: 0, lock: 0, contended: true }),
         (7 * US, Kick { from: 0, to: 1 }),
-        (7 * US, Wake { vcpu: 1, pcpu: Some(0) }),
-        (8 * US, switch(Some(0), VcpuState::Runnable, Some(1))),
-        (9 * US, LockAcquired { vcpu: 1, lock: 0, waited: Some(causes) }),
-        (10 * US, LockReleased { vcpu: 1, lock: 0 }),
-        (11 * US, LockWait { vcpu: 1, lock: 0 }),
+        // Two until the waiter is back.
+        (7 * US, Wake { vcpu: 1, pcpu: Some(0), runnable: true }),
+        (8 * US, switch(Some(0), VcpuState::Runnable, Some(Why::Wake), Some(1))),
+        (8 * US, runs(1)),
+        (9 * US, Returns { vcpu: 1 }),
+        (9 * US, LockAcquired { vcpu: 1, lock: 0, contended: true }),
+        (10 * US, LockReleased { vcpu: 1, lock: 0, contended: false }),
+        (11 * US, LockWait { vcpu: 1, lock: 0, holder: None, releasing: false }),
     ] {
-        sink.record(at, event);
+        sink.observe(&[Timed { at, moment: event }]);
     }
     let totals = decode(&python, &sink.finish(12 * US).unwrap());
     assert_eq!(totals["running_ns"]["guest/v0"], 5_000);
@@ -86,7 +99,9 @@ fn hand_made_events_add_up() {
     assert_eq!(
         totals["arguments"],
         serde_json::json!({
-            "wait section: kick and wake-up ns": 2_000, "wait section: own preemption ns": 3_000,
+            "wait section: holder preempted (LHP) ns": 2_000,
+            "wait section: holder running ns": 1_000,
+            "wait section: kick and wake-up ns": 2_000,
         })
     );
     assert_eq!(totals["slices"]["guest/v1|blocked"]["ns"], 1_000);
@@ -117,8 +132,8 @@ fn a_simulated_run_adds_up_to_its_outcome() {
             .replace("\"ticket\"", &format!("{lock:?}"));
         let scenario = scenario(&text);
         let mut sink = PerfettoSink::new(&scenario, Vec::new()).unwrap();
-        let options = overspin_sim::Options { trace: Some(&mut sink), progress: None };
-        let outcome: Outcome = overspin_sim::run(&scenario, 1, options).unwrap();
+        let simulator = Simulator::new();
+        let outcome = overspin_host::run(&simulator, &scenario, 1, &mut sink, &()).unwrap();
         let totals = decode(&python, &sink.finish(outcome.elapsed).unwrap());
         let domain = &outcome.domains[0];
         for (i, vcpu) in domain.vcpus.iter().enumerate() {

@@ -7,7 +7,6 @@ mod event;
 mod noise;
 mod outcome;
 mod scenario;
-mod trace;
 
 pub use attribution::*;
 pub use dbench::*;
@@ -15,4 +14,3 @@ pub use event::*;
 pub use noise::*;
 pub use outcome::*;
 pub use scenario::*;
-pub use trace::*;

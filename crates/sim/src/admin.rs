@@ -6,11 +6,10 @@
 //! running machine an event can be refused for one more reason: something that it concerns is still
 //! on its way to another pool. That is reported in the outcome.
 
-use crate::SimError;
-use crate::world::World;
-use overspin_scenario::{
-    Change, ChangeOutcome, Domain, NS, Scenario, Setting, Settings, TraceEvent,
-};
+use crate::engine::Engine;
+use overspin_host::Moment;
+use overspin_host::Refused;
+use overspin_scenario::{Change, ChangeOutcome, Domain, NS, Scenario, Setting, Settings};
 use overspin_sched::{
     Action, Affinity, DomainId, DomainParams, Nanos, ParamValue, Params, PcpuId, PoolId, Pools,
     SchedError, Topology, VcpuId, Whose,
@@ -34,12 +33,12 @@ pub fn scheduler_params(settings: &Settings) -> Params {
     })
 }
 
-fn invalid(error: SchedError) -> SimError {
-    SimError::Invalid(error.to_string())
+fn invalid(error: SchedError) -> Refused {
+    Refused::Invalid(error.to_string())
 }
 
 /// The hypervisor of a scenario; [`start`] makes its other pools.
-pub(crate) fn hypervisor(scenario: &Scenario) -> Result<Pools, SimError> {
+pub(crate) fn hypervisor(scenario: &Scenario) -> Result<Pools, Refused> {
     let host = &scenario.host;
     let topology = Topology {
         sockets: host.sockets,
@@ -55,16 +54,16 @@ pub(crate) fn start(
     scenario: &Scenario,
     h: &mut Pools,
     out: &mut Vec<Action>,
-) -> Result<(), SimError> {
+) -> Result<(), Refused> {
     h.start(0, out);
     for pool in &scenario.host.pools {
-        let named = |e: SchedError| SimError::Invalid(format!("pool `{}`: {e}", pool.name));
+        let named = |e: SchedError| Refused::Invalid(format!("pool `{}`: {e}", pool.name));
         let scheduler = overspin_sched::make(&pool.scheduler, &scheduler_params(&pool.params));
         let id = h.create_pool(0, scheduler.map_err(named)?, out);
         for pcpu in &pool.cpus {
             if h.pcpus_of(PoolId(0)).all(|p| p.0 != *pcpu) {
                 let what = format!("pool `{}`: pCPU {pcpu} is not there to be had", pool.name);
-                return Err(SimError::Invalid(what));
+                return Err(Refused::Invalid(what));
             }
             h.move_pcpu(0, PcpuId(*pcpu), id, out).map_err(named)?;
         }
@@ -80,12 +79,8 @@ fn affinity_of(pcpus: Option<&Vec<u32>>) -> Affinity {
 }
 
 /// Creates a domain and its vCPUs, which are down.
-pub(crate) fn create(
-    h: &mut Pools,
-    domain: &Domain,
-    out: &mut Vec<Action>,
-) -> Result<(), SimError> {
-    let named = |e: SchedError| SimError::Invalid(format!("domain `{}`: {e}", domain.name));
+pub(crate) fn create(h: &mut Pools, domain: &Domain, out: &mut Vec<Action>) -> Result<(), Refused> {
+    let named = |e: SchedError| Refused::Invalid(format!("domain `{}`: {e}", domain.name));
     let params = DomainParams { weight: domain.weight, cap: domain.cap };
     let pool = PoolId(domain.pool);
     if h.hypervisor(pool).is_some() && h.pcpus_of(pool).next().is_none() {
@@ -226,7 +221,7 @@ fn apply(
 
 /// Finds the first event that is not possible, if pools and domains are. Domains from `own_domains` on are
 /// the host's noise.
-pub(crate) fn rehearse(scenario: &Scenario, own_domains: usize) -> Result<(), SimError> {
+pub(crate) fn rehearse(scenario: &Scenario, own_domains: usize) -> Result<(), Refused> {
     let mut h = hypervisor(scenario)?;
     let out = &mut Vec::new();
     start(scenario, &mut h, out)?;
@@ -237,7 +232,7 @@ pub(crate) fn rehearse(scenario: &Scenario, own_domains: usize) -> Result<(), Si
     let mut pauses = vec![0_u32; scenario.domains.iter().map(|d| 1 + d.vcpus as usize).sum()];
     for index in in_time_order(scenario) {
         let event = &scenario.events[index];
-        let refused = |cause: String| SimError::Event { index, cause };
+        let refused = |cause: String| Refused::Event { index, cause };
         let done =
             apply(scenario, own_domains, &mut params, &mut h, nanos(event.at), &event.change, out);
         done.map_err(|e| refused(e.to_string()))?;
@@ -273,7 +268,7 @@ fn in_time_order(scenario: &Scenario) -> Vec<usize> {
     order
 }
 
-impl World {
+impl Engine {
     /// Arms the events of the scenario.
     pub(crate) fn arm_changes(&self) {
         for index in in_time_order(&self.scenario) {
@@ -285,8 +280,7 @@ impl World {
     /// Carries out an event of the scenario.
     pub(crate) fn change(&self, index: u32) {
         let event = &self.scenario.events[index as usize];
-        self.mix(u64::from(index) | 1 << 42);
-        self.trace(|| TraceEvent::Change { event: index });
+        self.tell(Moment::Change { event: index });
         let done = {
             let mut params = self.params.borrow_mut();
             self.hypervisor(crate::memory::NONE, |h, now, out| {

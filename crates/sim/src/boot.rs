@@ -1,16 +1,17 @@
-//! From a scenario to a world that is about to begin.
+//! From a scenario to a engine that is about to begin.
 
-use crate::SimError;
+use crate::Simulator;
 use crate::admin;
-use crate::attribution::Attribution;
+use crate::engine::Engine;
 use crate::events;
 use crate::foresight::Foresight;
-use crate::guest::{Guest, LockKinds};
+use crate::guest::Guest;
 use crate::host::Pcpu;
 use crate::memory::{LINE, Memory};
 use crate::speed::Socket;
+use crate::telling::Telling;
 use crate::vcpu::Vcpu;
-use crate::world::World;
+use overspin_host::Refused;
 use overspin_scenario::{Domain, Picos, Scenario};
 use overspin_workload::layout;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -18,7 +19,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 /// Time between two vCPUs that come up, so that a scheduling pass fits in between.
 const BOOT_DISTANCE: Picos = 10 * overspin_scenario::US;
 
-pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
+pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Engine, Refused> {
     let own_domains = scenario.domains.len();
     let all = scenario.with_noise();
     crate::check::check(scenario, &all)?;
@@ -43,7 +44,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
     let data: usize = scenario.domains.iter().map(data).sum();
     let lines = 4096 + 2 * named + data + 32 * vcpus.len();
     let foresight = Foresight::new(vcpus.len());
-    Ok(World {
+    Ok(Engine {
         now: Cell::new(0),
         horizon: Cell::new(0),
         turn: Cell::new(0),
@@ -55,7 +56,6 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         events: RefCell::default(),
         processed: Cell::new(0),
         run_ahead: Cell::new(0),
-        hash: Cell::new(seed),
         progress: Cell::new(0),
         scenario: scenario.clone(),
         own_domains,
@@ -72,43 +72,42 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         stacks: RefCell::default(),
         seed,
         unfinished: Cell::new(0),
-        attribution: Attribution::default(),
+        telling: Telling::new(seed),
         foresight,
-        trace: Cell::new(None),
     })
 }
 
 /// Creates the domains, boots the guests, and arms the first events.
-pub(crate) fn start(world: &World, kinds: &LockKinds) -> Result<(), SimError> {
-    let scenario = &world.scenario;
+pub(crate) fn start(engine: &Engine, simulator: &Simulator) -> Result<(), Refused> {
+    let scenario = &engine.scenario;
     let mut guests = Vec::new();
     let mut first = 0;
     for (id, domain) in scenario.domains.iter().enumerate() {
-        guests.push(Guest::new(world, id as u32, first, domain, kinds)?);
+        guests.push(Guest::new(engine, id as u32, first, domain, simulator)?);
         first += domain.vcpus;
     }
-    world.guests.set(guests).expect("a world starts once");
-    let guests = world.guests.get().expect("just set");
-    world.hypervisor(0, |h, _, out| admin::start(scenario, h, out))?;
+    engine.guests.set(guests).expect("a engine starts once");
+    let guests = engine.guests.get().expect("just set");
+    engine.hypervisor(0, |h, _, out| admin::start(scenario, h, out))?;
     for guest in guests {
-        world.hypervisor(0, |h, _, out| admin::create(h, &guest.domain, out))?;
-        guest.boot(world);
+        engine.hypervisor(0, |h, _, out| admin::create(h, &guest.domain, out))?;
+        guest.boot(engine);
     }
     let endless = |g: &&Guest| g.domain.workload.is_endless();
     let finite = guests.iter().filter(|g| !endless(g)).count() as u32;
     // With nothing that ends, the run goes to its limit.
-    world.unfinished.set(if finite == 0 { 1 } else { finite + u32::from(scenario.to_the_limit) });
-    world.push(scenario.limit, events::Event::Limit);
-    for (v, at) in world.vcpus.iter().zip(boot_times(world, guests)) {
+    engine.unfinished.set(if finite == 0 { 1 } else { finite + u32::from(scenario.to_the_limit) });
+    engine.push(scenario.limit, events::Event::Limit);
+    for (v, at) in engine.vcpus.iter().zip(boot_times(engine, guests)) {
         if v.index == 0 {
-            world.guest(v.guest).started.set(at);
+            engine.guest(v.guest).started.set(at);
         }
         if !v.is_noise {
-            world.all_up.set(world.all_up.get().max(at));
+            engine.all_up.set(engine.all_up.get().max(at));
         }
-        world.push(at, events::Event::Boot { vcpu: v.id });
+        engine.push(at, events::Event::Boot { vcpu: v.id });
     }
-    world.arm_changes();
+    engine.arm_changes();
     Ok(())
 }
 
@@ -121,17 +120,17 @@ pub(crate) fn start(world: &World, kinds: &LockKinds) -> Result<(), SimError> {
 ///
 /// Without offsets they come one after another: all at one instant, the scheduler would place every
 /// vCPU as if the host were empty, and pile them up.
-fn boot_times(world: &World, guests: &[Guest]) -> Vec<Picos> {
-    let stagger = world.scenario.host.stagger;
+fn boot_times(engine: &Engine, guests: &[Guest]) -> Vec<Picos> {
+    let stagger = engine.scenario.host.stagger;
     let in_a_row = |i: usize| i as Picos * BOOT_DISTANCE;
     if stagger == 0 {
-        return (0..world.vcpus.len()).map(in_a_row).collect();
+        return (0..engine.vcpus.len()).map(in_a_row).collect();
     }
-    let (own, noise) = guests.split_at(world.own_domains);
-    let offset = |g: &Guest| g.starting_offset(world, 0).below(stagger);
+    let (own, noise) = guests.split_at(engine.own_domains);
+    let offset = |g: &Guest| g.starting_offset(engine, 0).below(stagger);
     let first = own.iter().map(offset).min().unwrap_or(0);
     let times = |g: &Guest| -> Vec<Picos> {
-        let after = |i: u32| if i == 0 { 0 } else { g.starting_offset(world, i).below(stagger) };
+        let after = |i: u32| if i == 0 { 0 } else { g.starting_offset(engine, i).below(stagger) };
         (0..g.vcpus).map(|i| offset(g) - first + after(i)).collect()
     };
     let mut all: Vec<Picos> = own.iter().flat_map(times).collect();

@@ -1,9 +1,9 @@
 //! The simulated [`Platform`]: cells that cost time, and the CPU operations of a guest.
 
+use crate::engine::engine;
 use crate::memory::Access;
 use crate::vcpu::Op;
 use crate::watchers::Watch;
-use crate::world::world;
 use overspin_locks::{AtomicCell, Budget, CpuId, Platform};
 use overspin_scenario::{NS, Picos};
 use overspin_sched::RunState;
@@ -46,40 +46,40 @@ macro_rules! sim_cell {
             }
             #[inline(always)]
             fn load(&self, _: Ordering) -> $int {
-                world().access(&self.0, Access::Load, Cell::get)
+                engine().access(&self.0, Access::Load, Cell::get)
             }
             #[inline(always)]
             fn store(&self, value: $int, _: Ordering) {
-                world().access(&self.0, Access::Store, |c| c.set(value));
+                engine().access(&self.0, Access::Store, |c| c.set(value));
             }
             #[inline(always)]
             fn swap(&self, value: $int, _: Ordering) -> $int {
-                world().access(&self.0, Access::Atomic, |c| c.replace(value))
+                engine().access(&self.0, Access::Atomic, |c| c.replace(value))
             }
             #[inline(always)]
             fn compare_exchange(
                 &self, current: $int, new: $int, _: Ordering, _: Ordering,
             ) -> Result<$int, $int> {
-                world().access(&self.0, Access::Atomic, |c| {
+                engine().access(&self.0, Access::Atomic, |c| {
                     let old = c.get();
                     if old == current { c.set(new); Ok(old) } else { Err(old) }
                 })
             }
             #[inline(always)]
             fn fetch_add(&self, value: $int, _: Ordering) -> $int {
-                world().access(&self.0, Access::Atomic, |c| c.replace(c.get().wrapping_add(value)))
+                engine().access(&self.0, Access::Atomic, |c| c.replace(c.get().wrapping_add(value)))
             }
             #[inline(always)]
             fn fetch_sub(&self, value: $int, _: Ordering) -> $int {
-                world().access(&self.0, Access::Atomic, |c| c.replace(c.get().wrapping_sub(value)))
+                engine().access(&self.0, Access::Atomic, |c| c.replace(c.get().wrapping_sub(value)))
             }
             #[inline(always)]
             fn fetch_or(&self, value: $int, _: Ordering) -> $int {
-                world().access(&self.0, Access::Atomic, |c| c.replace(c.get() | value))
+                engine().access(&self.0, Access::Atomic, |c| c.replace(c.get() | value))
             }
             #[inline(always)]
             fn fetch_and(&self, value: $int, _: Ordering) -> $int {
-                world().access(&self.0, Access::Atomic, |c| c.replace(c.get() & value))
+                engine().access(&self.0, Access::Atomic, |c| c.replace(c.get() & value))
             }
             #[inline(always)]
             fn spin_until(
@@ -121,11 +121,11 @@ macro_rules! sim_cell {
                         return Ok(value);
                     }
                 }
-                let world = world();
+                let engine = engine();
                 let watch = Watch::new(&self.0, &until);
-                let line = world.memory.line_of(&self.0);
+                let line = engine.memory.line_of(&self.0);
                 while *time > 0 {
-                    let hit = world.spin(line, watch, time);
+                    let hit = engine.spin(line, watch, time);
                     // Interrupts may have run since it was seen: report what is there now.
                     value = self.0.get();
                     if until(value) {
@@ -143,7 +143,7 @@ macro_rules! sim_cell {
 
 /// Time of one iteration of a spin loop.
 fn iteration() -> Picos {
-    world().scenario.host.costs.spin_iteration
+    engine().scenario.host.costs.spin_iteration
 }
 
 sim_cell!(u8, u16, u32, usize);
@@ -160,91 +160,91 @@ impl Platform for SimPlatform {
         len: usize,
         init: impl FnMut(usize) -> T,
     ) -> SimSlots<T> {
-        SimSlots(world().memory.place_array(len, init))
+        SimSlots(engine().memory.place_array(len, init))
     }
     fn cpu_id() -> CpuId {
-        world().cpu().index as usize
+        engine().cpu().index as usize
     }
     fn relax() {
-        world().pause();
+        engine().pause();
     }
     fn fence(_: Ordering) {
-        let world = world();
-        world.burn(world.scenario.host.costs.fence);
+        let engine = engine();
+        engine.burn(engine.scenario.host.costs.fence);
     }
     fn irq_save() -> bool {
-        world().cpu().irqs_on.replace(false)
+        engine().cpu().irqs_on.replace(false)
     }
     fn irq_restore(state: bool) {
-        world().set_irqs(state);
+        engine().set_irqs(state);
     }
     fn irqs_were_on(state: bool) -> bool {
         state
     }
     fn latch_clear() {
-        world().cpu().latch.set(false);
+        engine().cpu().latch.set(false);
     }
     fn latch_set() {
-        world().cpu().latch.set(true);
+        engine().cpu().latch.set(true);
     }
     fn latch_test() -> bool {
-        world().cpu().latch.get()
+        engine().cpu().latch.get()
     }
     fn poll() {
-        let world = world();
-        world.begin_wait();
-        world.guest(world.cpu().guest).count_slow_path(world);
-        world.block(Op::Poll);
-        world.take_interrupts();
+        let engine = engine();
+        engine.begin_wait();
+        engine.guest(engine.cpu().guest).count_slow_path(engine);
+        engine.block(Op::Poll);
+        engine.take_interrupts();
     }
     fn kick(cpu: CpuId) {
-        let world = world();
-        let guest = world.guest(world.cpu().guest);
-        guest.count_kick(world);
-        world.kick(&world.vcpus[guest.first as usize + cpu]);
+        let engine = engine();
+        let guest = engine.guest(engine.cpu().guest);
+        guest.count_kick(engine);
+        engine.kick(&engine.vcpus[guest.first as usize + cpu]);
     }
     fn wait(cell: &SimCell<u32>, value: u32) {
-        let world = world();
-        world.begin_wait();
-        let guest = world.guest(world.cpu().guest);
-        guest.count_slow_path(world);
+        let engine = engine();
+        engine.begin_wait();
+        let guest = engine.guest(engine.cpu().guest);
+        guest.count_slow_path(engine);
         let address = std::ptr::from_ref(cell) as usize;
-        guest.wait_at(world, address, || cell.load(Ordering::Acquire) == value);
+        guest.wait_at(engine, address, || cell.load(Ordering::Acquire) == value);
     }
     fn wake_one(address: *const SimCell<u32>) {
-        let world = world();
-        let guest = world.guest(world.cpu().guest);
-        guest.count_kick(world);
-        guest.wake_at(world, address as usize);
+        let engine = engine();
+        let guest = engine.guest(engine.cpu().guest);
+        guest.count_kick(engine);
+        guest.wake_at(engine, address as usize);
     }
     fn ctx_level() -> usize {
-        world().cpu().nesting.get()
+        engine().cpu().nesting.get()
     }
     fn numa_node() -> usize {
-        let world = world();
-        let host = &world.scenario.host;
-        (world.cpu().pcpu.get() / (host.threads * host.cores)) as usize
+        let engine = engine();
+        let host = &engine.scenario.host;
+        (engine.cpu().pcpu.get() / (host.threads * host.cores)) as usize
     }
     /// The host keeps a byte per vCPU that guests read, as KVM's steal-time record does.
     fn preempted(cpu: CpuId) -> bool {
-        let world = world();
-        world.burn(world.scenario.host.costs.cache_hit);
-        let v = world.guest(world.cpu().guest).first + cpu as u32;
-        world.runstate(v) == RunState::Runnable
+        let engine = engine();
+        engine.burn(engine.scenario.host.costs.cache_hit);
+        let v = engine.guest(engine.cpu().guest).first + cpu as u32;
+        engine.runstate(v) == RunState::Runnable
     }
     /// The host exports the end of the slice at each dispatch, as the I-spinlock needs it.
     fn time_to_preempt() -> Option<u64> {
-        let world = world();
-        world.burn(world.scenario.host.costs.cache_hit);
-        let end = world.slice_end(world.cpu().pcpu.get());
-        (end != Picos::MAX).then(|| end.saturating_sub(world.now.get()) / NS)
+        let engine = engine();
+        engine.burn(engine.scenario.host.costs.cache_hit);
+        let end = engine.slice_end(engine.cpu().pcpu.get());
+        (end != Picos::MAX).then(|| end.saturating_sub(engine.now.get()) / NS)
     }
     fn yield_now() {
-        let world = world();
-        world.begin_wait();
-        world.yield_now();
+        let engine = engine();
+        engine.begin_wait();
+        engine.yield_now();
     }
     fn now() -> u64 {
-        world().now.get() / NS
+        engine().now.get() / NS
     }
 }

@@ -1,7 +1,7 @@
-//! What a scenario must satisfy before a world is built from it: whatever passes here runs without
+//! What a scenario must satisfy before a engine is built from it: whatever passes here runs without
 //! a panic and without standing still. Locks, schedulers and affinities check what is theirs.
 
-use crate::SimError;
+use overspin_host::Refused;
 use overspin_scenario::{
     Again, Align, Costs, Dbench, Distribution, Domain, Host, KernelLock, MS, NS, Noise, Picos, SEC,
     Scenario, Step, US, Workload,
@@ -22,11 +22,11 @@ const MOST_PAGES: u64 = 100_000_000;
 /// Most ticks a second.
 const MOST_HZ: u32 = 10_000;
 
-fn bad<T>(what: String) -> Result<T, SimError> {
-    Err(SimError::Invalid(what))
+fn bad<T>(what: String) -> Result<T, Refused> {
+    Err(Refused::Invalid(what))
 }
 
-fn at_most(what: &str, times: &[(&str, Picos)], most: Picos) -> Result<(), SimError> {
+fn at_most(what: &str, times: &[(&str, Picos)], most: Picos) -> Result<(), Refused> {
     match times.iter().find(|(_, time)| *time > most) {
         Some((key, time)) => {
             bad(format!("{what}: {key} is {} s; at most {} s are possible", time / SEC, most / SEC))
@@ -36,7 +36,7 @@ fn at_most(what: &str, times: &[(&str, Picos)], most: Picos) -> Result<(), SimEr
 }
 
 /// Checks a scenario; `all` is the same with the domains of its host's noise.
-pub(crate) fn check(scenario: &Scenario, all: &Scenario) -> Result<(), SimError> {
+pub(crate) fn check(scenario: &Scenario, all: &Scenario) -> Result<(), Refused> {
     at_most("scenario", &[("limit", scenario.limit)], LONGEST)?;
     let host = &scenario.host;
     let topology = Topology {
@@ -47,7 +47,7 @@ pub(crate) fn check(scenario: &Scenario, all: &Scenario) -> Result<(), SimError>
     if host.sockets == 0 || host.cores == 0 || host.threads == 0 {
         return bad("the host has no pCPU: sockets, cores and threads must be at least 1".into());
     }
-    topology.check().map_err(|e| SimError::Invalid(e.to_string()))?;
+    topology.check().map_err(|e| Refused::Invalid(e.to_string()))?;
     if !(1..=1000).contains(&host.smt_permille) {
         return bad(format!("smt_permille is {}; it must be 1 to 1000", host.smt_permille));
     }
@@ -91,7 +91,7 @@ pub(crate) fn check(scenario: &Scenario, all: &Scenario) -> Result<(), SimError>
     if scenario.events.is_empty() { Ok(()) } else { crate::admin::rehearse(all, own_domains) }
 }
 
-fn options(host: &Host) -> Result<(), SimError> {
+fn options(host: &Host) -> Result<(), Refused> {
     if let Some(ple) = &host.pause_loop_exiting {
         if ple.window < NS || ple.window > ple.max || ple.grow == 0 {
             return bad(
@@ -119,7 +119,7 @@ fn options(host: &Host) -> Result<(), SimError> {
     host.noise.as_ref().map_or(Ok(()), |n| noise(n, host.pcpus()))
 }
 
-fn noise(n: &Noise, pcpus: u32) -> Result<(), SimError> {
+fn noise(n: &Noise, pcpus: u32) -> Result<(), Refused> {
     if n.every < US || n.length < NS {
         return bad("noise: every must be at least 1 us, and length at least 1 ns".into());
     }
@@ -134,7 +134,7 @@ fn noise(n: &Noise, pcpus: u32) -> Result<(), SimError> {
     Ok(())
 }
 
-fn costs(costs: &Costs) -> Result<(), SimError> {
+fn costs(costs: &Costs) -> Result<(), Refused> {
     // With these at 0 an endless loop would use no time.
     if costs.cache_hit == 0 || costs.spin_iteration == 0 {
         return bad("costs: cache_hit and spin_iteration must be at least 1 ps".into());
@@ -159,7 +159,7 @@ fn costs(costs: &Costs) -> Result<(), SimError> {
 }
 
 /// Whether what `align` waits for exists.
-fn ticks(name: &str, align: Align, d: &Domain, host: &Host) -> Result<(), SimError> {
+fn ticks(name: &str, align: Align, d: &Domain, host: &Host) -> Result<(), Refused> {
     if align == Align::GuestTick && d.kernel.hz == 0 {
         return bad(format!(
             "{name}: align = \"guest-tick\", and its kernel does not tick: set kernel.hz, or another align"
@@ -178,7 +178,7 @@ fn ticks(name: &str, align: Align, d: &Domain, host: &Host) -> Result<(), SimErr
     Ok(())
 }
 
-fn domain(d: &Domain, host: &Host) -> Result<(), SimError> {
+fn domain(d: &Domain, host: &Host) -> Result<(), Refused> {
     let name = format!("domain `{}`", d.name);
     if d.vcpus == 0 {
         return bad(format!("{name} has no vCPU"));
@@ -273,7 +273,7 @@ fn domain(d: &Domain, host: &Host) -> Result<(), SimError> {
     }
 }
 
-fn locks(domain: &str, locks: &[KernelLock]) -> Result<(), SimError> {
+fn locks(domain: &str, locks: &[KernelLock]) -> Result<(), Refused> {
     for lock in locks {
         at_most(domain, &[("hold", lock.hold), ("every", lock.every)], SEC)?;
         // A task would take the lock again and again and get nowhere.
@@ -284,7 +284,7 @@ fn locks(domain: &str, locks: &[KernelLock]) -> Result<(), SimError> {
     Ok(())
 }
 
-fn dbench(name: &str, w: &Dbench) -> Result<(), SimError> {
+fn dbench(name: &str, w: &Dbench) -> Result<(), Refused> {
     let times = [
         ("user", w.user),
         ("copy", w.copy),

@@ -31,9 +31,10 @@
 //! The target becomes the next buddy of its own queue, and its pCPU passes; the spinner's pCPU passes
 //! too. A buddy is a hint: who has run for longer than is fair is not picked (`crates/sched`, `linux`).
 
+use crate::engine::Engine;
 use crate::pause_loop::in_kernel;
 use crate::vcpu::{Op, Vcpu};
-use crate::world::World;
+use overspin_host::Moment;
 use overspin_scenario::{DirectedYieldRules as Rules, Picos, Why};
 use overspin_sched::RunState;
 
@@ -85,7 +86,7 @@ fn both_locks(now: Picos, low: Picos, high: Picos, work: Picos) -> Picos {
     now.max(low).max(high).saturating_add(work)
 }
 
-impl World {
+impl Engine {
     /// Whether run queues have locks: there is somebody to contend for them.
     fn locks_run_queues(&self) -> bool {
         self.scenario.host.directed_yield && self.scenario.host.pause_loop_exiting.is_some()
@@ -143,6 +144,7 @@ impl World {
             let taken =
                 self.on_vcpu(me.pcpu.get(), me.id, |h, now, v, out| h.yield_to(now, v, local, out));
             if taken {
+                self.tell(Moment::DirectedYield { from: me.id, to: to.id });
                 me.notified.gives_way.set(true);
                 self.host_until(self.pcpus[me.pcpu.get() as usize].run_queue.get());
                 me.yielded.set((self.now.get(), Why::PauseLoop));
@@ -195,7 +197,7 @@ impl World {
                 self.step_until(end);
             } else {
                 self.arm(v, Op::Step, v.shrink(left));
-                self.suspend(crate::world::Suspend::Operation);
+                self.suspend(crate::engine::Suspend::Operation);
             }
         }
     }

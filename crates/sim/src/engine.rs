@@ -1,137 +1,160 @@
-//! The engine: takes events in order until the run is over, and notices when it never will be.
+//! The engine: everything in one simulated host, and the way to it from a coroutine.
+//!
+//! # Borrow rule
+//! Everything is reached through `&Engine`. No `RefCell` borrow is held across a suspension or a
+//! resume, since the other side needs the same cells.
 
-use crate::events::Event;
-use crate::foresight;
+use crate::events::{Event, Timer};
+use crate::execution::Postponed;
+use crate::foresight::Foresight;
 use crate::guest::Guest;
-use crate::memory::NONE;
-use crate::vcpu::{IRQ_RESCHED, IRQ_TIMER, Op};
-use crate::world::World;
-use overspin_scenario::{Picos, Stopped};
-use overspin_sched::TimerId;
-use std::ops::ControlFlow;
+use crate::host::Pcpu;
+use crate::memory::Memory;
+use crate::queue::EventQueue;
+use crate::speed::Socket;
+use crate::telling::Telling;
+use crate::vcpu::Vcpu;
+use corosensei::Yielder;
+use corosensei::stack::DefaultStack;
+use overspin_host::Moment;
+use overspin_scenario::{ChangeOutcome, Picos, Scenario};
+use overspin_sched::{Action, DomainParams, Pools};
+use std::cell::{Cell, OnceCell, RefCell};
 
-/// How the engine loop ended.
+/// What a coroutine wants when it suspends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    Finished,
-    Limit,
-    Deadlock,
-    Asked(Stopped),
+pub(crate) enum Suspend {
+    /// Its vCPU is in an operation, which is armed.
+    Operation,
+    /// Its vCPU goes on with another task, already set.
+    SwitchTask,
 }
 
-/// How often the watchdog looks, and how many looks without any progress make a deadlock.
-const WATCHDOG: Picos = overspin_scenario::SEC;
-const WATCHDOG_LOOKS: u32 = 10;
-/// Called with the simulated time; may have the run stopped.
-pub(crate) type Report<'a> = &'a mut dyn FnMut(Picos) -> ControlFlow<Stopped>;
-/// Events, and operations that needed none, between two progress reports: short operations that run
-/// ahead take their time, too. At most a second of simulated time lies in between (the watchdog's event).
-const PROGRESS_EVERY: u64 = 1 << 16;
+pub(crate) type TaskYielder = Yielder<(), Suspend>;
 
-impl World {
-    /// The engine: takes events in order until the run is over.
-    pub(crate) fn run(&self, progress: &mut Option<Report<'_>>) -> Stop {
-        let mut next_report = PROGRESS_EVERY;
-        let mut looks = 0;
-        let mut progress_seen = u64::MAX;
-        self.push(WATCHDOG, Event::Watchdog);
-        self.start_governor();
-        loop {
-            if self.any_postponed.get() {
-                self.push_postponed();
-            }
-            let (at, event) = {
-                let mut events = self.events.borrow_mut();
-                if events.new_day() && self.foresight.is_some() {
-                    foresight::new_day(self, events.today());
-                }
-                let Some((at, turn, event)) = events.pop() else { return Stop::Deadlock };
-                self.turn.set(turn);
-                let postponed = self.any_postponed.get();
-                self.horizon.set(if postponed { at } else { events.next_time() });
-                (at, event)
-            };
-            debug_assert!(at >= self.now.get(), "time runs forward");
-            self.now.set(at);
-            let processed = self.processed.get() + 1;
-            self.processed.set(processed);
-            let steps = processed + self.run_ahead.get();
-            if steps >= next_report {
-                next_report = steps + PROGRESS_EVERY;
-                if let Some(ControlFlow::Break(by)) = progress.as_mut().map(|report| report(at)) {
-                    return Stop::Asked(by);
-                }
-            }
-            match event {
-                Event::Operation { vcpu, epoch } => {
-                    let v = &self.vcpus[vcpu as usize];
-                    if v.epoch.get() == epoch {
-                        self.operation_event(v);
-                    }
-                }
-                Event::GuestTimer { vcpu } => {
-                    let v = &self.vcpus[vcpu as usize];
-                    match v.timer.event(at) {
-                        Ok(()) => self.deliver(v, IRQ_TIMER, NONE),
-                        Err(Some(at)) => self.push(at, event),
-                        Err(None) => {}
-                    }
-                }
-                Event::Interrupt { vcpu } => {
-                    self.deliver(&self.vcpus[vcpu as usize], IRQ_RESCHED, NONE);
-                }
-                Event::Softirq { pcpu, epoch } => {
-                    if self.pcpus[pcpu as usize].softirq_epoch.get() == epoch {
-                        self.schedule(pcpu);
-                    }
-                }
-                Event::Switched { pcpu } => self.switched(pcpu),
-                Event::Boot { vcpu } => {
-                    self.on_vcpu(NONE, vcpu, |h, now, v, out| h.up(now, v, out));
-                }
-                Event::Change { index } => self.change(index),
-                Event::Scheduler { timer } => match self.timers[self.timer_slot(timer)].event(at) {
-                    Ok(()) => {
-                        if let TimerId::Slice(p) = timer {
-                            self.pcpus[p.0 as usize].slice_over.set(true);
-                        }
-                        let from = match timer {
-                            TimerId::Tick(p) | TimerId::Slice(p) => p.0,
-                            TimerId::Accounting => NONE,
-                        };
-                        self.hypervisor(from, |h, now, out| h.timer(now, timer, out));
-                    }
-                    Err(at) => self.push_timer(timer, at),
-                },
-                Event::Disk { guest } => self.guest(guest).disk_event(self),
-                Event::Vmstat { guest } => self.guest(guest).vmstat_event(self),
-                Event::Governor => self.govern(),
-                Event::Watchdog => {
-                    let stuck = progress_seen == self.progress.get() && self.stuck();
-                    looks = if stuck { looks + 1 } else { 0 };
-                    progress_seen = self.progress.get();
-                    if looks >= WATCHDOG_LOOKS {
-                        return Stop::Deadlock;
-                    }
-                    self.push(at + WATCHDOG, Event::Watchdog);
-                }
-                Event::Limit => return Stop::Limit,
-            }
-            if self.unfinished.get() == 0 {
-                return Stop::Finished;
-            }
+/// Everything in one simulated host. See the module documentation.
+pub(crate) struct Engine {
+    pub now: Cell<Picos>,
+    /// Time of the next pending event.
+    pub horizon: Cell<Picos>,
+    /// The turn of the event that is processed, among those due at its instant.
+    pub turn: Cell<u64>,
+    /// See [`Engine::push_operation`].
+    pub postponed: RefCell<Vec<Postponed>>,
+    pub any_postponed: Cell<bool>,
+    /// The vCPU whose code runs.
+    pub current: Cell<u32>,
+    pub yielder: Cell<*const TaskYielder>,
+    pub memory: Memory,
+    pub events: RefCell<EventQueue>,
+    pub processed: Cell<u64>,
+    pub run_ahead: Cell<u64>,
+    /// Grows whenever a task gets anywhere; the watchdog looks at it.
+    pub progress: Cell<u64>,
+    /// With the domains of the host's noise after its own.
+    pub scenario: Scenario,
+    /// Domains that make no noise.
+    pub own_domains: usize,
+    /// When the last vCPU of these domains comes up.
+    pub all_up: Cell<Picos>,
+    pub hypervisor: RefCell<Pools>,
+    /// Weights and caps of the domains as they are now.
+    pub params: RefCell<Vec<DomainParams>>,
+    /// What the administrator has done.
+    pub changes: RefCell<Vec<ChangeOutcome>>,
+    pub actions: RefCell<Vec<Action>>,
+    /// The hypervisor scheduler's timers.
+    pub timers: Vec<Timer>,
+    pub pcpus: Vec<Pcpu>,
+    pub sockets: Vec<Socket>,
+    pub vcpus: Vec<Vcpu>,
+    pub guests: OnceCell<Vec<Guest>>,
+    pub stacks: RefCell<Vec<DefaultStack>>,
+    pub seed: u64,
+    /// Domains whose workload has an end and which have not reached it.
+    pub unfinished: Cell<u32>,
+    /// The observer, and what it has not been told yet.
+    pub telling: Telling,
+    pub foresight: Option<Foresight>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("now", &self.now.get()).finish_non_exhaustive()
+    }
+}
+
+thread_local! {
+    static ENGINE: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
+}
+
+/// The engine of the run on this thread.
+///
+/// # Panics
+/// Outside of a run.
+#[inline]
+pub(crate) fn engine<'a>() -> &'a Engine {
+    let engine = ENGINE.get();
+    assert!(!engine.is_null(), "simulated cells work only inside a simulation");
+    // SAFETY: set by `Entered`, whose borrow of the engine outlives every coroutine of the run;
+    // all state behind it is in cells, so shared references may coexist.
+    unsafe { &*engine }
+}
+
+/// Makes a engine the current one until dropped.
+#[derive(Debug)]
+pub(crate) struct Entered;
+
+impl Entered {
+    pub(crate) fn new(engine: &Engine) -> Self {
+        assert!(ENGINE.get().is_null(), "a simulation cannot run inside another on one thread");
+        ENGINE.set(engine);
+        Self
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        ENGINE.set(std::ptr::null());
+    }
+}
+
+impl Engine {
+    /// The vCPU whose code runs.
+    #[inline]
+    pub(crate) fn cpu(&self) -> &Vcpu {
+        &self.vcpus[self.current.get() as usize]
+    }
+
+    #[inline]
+    pub(crate) fn set_cpu(&self, vcpu: u32) {
+        self.current.set(vcpu);
+    }
+
+    pub(crate) fn guest(&self, guest: u32) -> &Guest {
+        &self.guests.get().expect("guests exist once the run has begun")[guest as usize]
+    }
+
+    /// A task got somewhere, unless this is an interrupt handler's doing or the host's noise: ticks and
+    /// noise go on in a deadlock.
+    pub(crate) fn advanced(&self) {
+        let v = self.cpu();
+        if v.nesting.get() == 0 && !v.is_noise {
+            self.progress.set(self.progress.get() + 1);
         }
     }
 
-    /// Whether nobody will get anywhere unless something that is not there happens: every vCPU
-    /// spins, polls or halts, and no task sleeps for a time.
-    fn stuck(&self) -> bool {
-        !self.changes_to_come()
-            && self.vcpus.iter().all(|v| match v.op.get() {
-                Op::Burn | Op::Step => !self.guest(v.guest).works_for_a_task(v),
-                Op::Spin => !self.holds(v),
-                Op::Poll | Op::Halt | Op::HaltPoll | Op::None => true,
-            })
-            && self.guests.get().expect("running").iter().all(Guest::nobody_sleeps_for_a_time)
+    #[inline(always)]
+    pub(crate) fn push(&self, at: Picos, event: Event) {
+        self.events.borrow_mut().push(at, event);
+        if at < self.horizon.get() {
+            self.horizon.set(at);
+        }
+    }
+
+    /// Tells the observer, if there is one, what happens now.
+    #[inline(always)]
+    pub(crate) fn tell(&self, moment: Moment) {
+        self.telling.tell(self.now.get(), moment, &self.yielder);
     }
 }

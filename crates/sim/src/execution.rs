@@ -1,7 +1,7 @@
 //! How guest code uses time on its vCPU: run-ahead, suspension, preemption, interruption.
 //!
 //! # Run-ahead
-//! Guest code runs in stackful coroutines. It uses time by calling into the world. If the
+//! Guest code runs in stackful coroutines. It uses time by calling into the engine. If the
 //! operation ends before the next pending event, nothing can interact with it: the clock moves
 //! and the code goes on, without a switch. Otherwise the operation is armed as an event and the
 //! coroutine suspends to the engine loop.
@@ -24,9 +24,9 @@
 //! and the workload's loop. Measured, that was a third of the time of a contended lock operation.
 //! Everything from a lock's memory operation down to the suspension is therefore `inline(always)`.
 
+use crate::engine::{Engine, Suspend};
 use crate::events::Event;
 use crate::vcpu::{Op, Reason, Vcpu};
-use crate::world::{Suspend, World};
 use overspin_scenario::Picos;
 
 /// An operation's event that is not in the queue yet.
@@ -37,7 +37,7 @@ pub(crate) struct Postponed {
     event: Event,
 }
 
-impl World {
+impl Engine {
     /// Arms the operation of `vcpu` to end after `work` (at full speed) from now.
     #[inline]
     pub(crate) fn arm(&self, v: &Vcpu, op: Op, work: Picos) {

@@ -9,10 +9,11 @@
 //! Where something is, is often told by what is itself to be fetched. So there are stages, each of which
 //! reads only what earlier ones have fetched, and of one vCPU they are some fetches of others apart.
 
+use crate::engine::Engine;
 use crate::events::Event;
 use crate::guest::TaskRef;
-use crate::vcpu::{IRQ_TIMER, Vcpu};
-use crate::world::World;
+use crate::vcpu::Vcpu;
+use overspin_host::irq;
 use std::array;
 use std::cell::Cell;
 
@@ -40,28 +41,28 @@ impl Foresight {
     }
 
     /// A pCPU begins to switch to `vcpu`.
-    pub(crate) fn chosen(&self, world: &World, vcpu: u32) {
+    pub(crate) fn chosen(&self, engine: &Engine, vcpu: u32) {
         let at = self.next.get();
         self.chosen[at].set(vcpu);
         self.next.set((at + 1) % STAGES);
         for stage in 0..STAGES {
             let then = (at + STAGES - stage) % STAGES;
-            fetch(world, &world.vcpus[self.chosen[then].get() as usize], stage);
+            fetch(engine, &engine.vcpus[self.chosen[then].get() as usize], stage);
         }
     }
 }
 
 /// A day with `events` begins.
-pub(crate) fn new_day(world: &World, events: impl Iterator<Item = Event> + Clone) {
+pub(crate) fn new_day(engine: &Engine, events: impl Iterator<Item = Event> + Clone) {
     for stage in 0..STAGES {
         for event in events.clone() {
             match event {
                 Event::Operation { vcpu, .. } => {
-                    fetch(world, &world.vcpus[vcpu as usize], stage);
+                    fetch(engine, &engine.vcpus[vcpu as usize], stage);
                 }
                 // It will have to wait for a pCPU.
                 Event::GuestTimer { vcpu } if stage == 0 => {
-                    fetch(world, &world.vcpus[vcpu as usize], stage);
+                    fetch(engine, &engine.vcpus[vcpu as usize], stage);
                 }
                 _ => {}
             }
@@ -71,17 +72,17 @@ pub(crate) fn new_day(world: &World, events: impl Iterator<Item = Event> + Clone
 
 /// Fetches what goes on with `v`, as far as what was fetched in earlier stages tells where it is.
 #[inline(always)]
-fn fetch(world: &World, v: &Vcpu, stage: usize) {
+fn fetch(engine: &Engine, v: &Vcpu, stage: usize) {
     if stage == 0 {
-        for place in world.look_at(v.id, |h, v| h.places_of(v)) {
+        for place in engine.look_at(v.id, |h, v| h.places_of(v)) {
             touch(place.start, place.end.addr() - place.start.addr());
         }
         return touch(&raw const *v, size_of::<Vcpu>());
     }
-    let guest = world.guest(v.guest);
+    let guest = engine.guest(v.guest);
     // Who is to be woken by the interrupt that the vCPU takes first.
     let sleeper =
-        || (v.irqs_pending.get() & IRQ_TIMER != 0).then(|| guest.next_sleeper(v)).flatten();
+        || (v.irqs_pending.get() & irq::TIMER != 0).then(|| guest.next_sleeper(v)).flatten();
     match stage {
         1 => {
             guest.fetch();
@@ -97,7 +98,7 @@ fn fetch(world: &World, v: &Vcpu, stage: usize) {
         }
         4 => {
             sleeper().into_iter().for_each(task);
-            guest.fetch_queue_lock(world, v);
+            guest.fetch_queue_lock(engine, v);
         }
         _ => sleeper().into_iter().for_each(|sleeper| touch(sleeper.stack.get(), STACK)),
     }

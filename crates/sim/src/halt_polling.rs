@@ -12,10 +12,10 @@
 //! knows. Who else wants the pCPU is whoever waits with that pCPU as its home; with schedulers that
 //! have one queue for many pCPUs, others may wait meanwhile, as they do for any vCPU that runs.
 
-use crate::attribution::Doing;
+use crate::engine::Engine;
 use crate::events::Event;
 use crate::vcpu::{Op, Vcpu};
-use crate::world::World;
+use overspin_host::{Doing, Moment};
 use overspin_scenario::{HaltPolling, Picos};
 use overspin_sched::PcpuId;
 
@@ -33,7 +33,7 @@ fn next_window(window: Picos, blocked: Picos, polling: &HaltPolling) -> Picos {
     }
 }
 
-impl World {
+impl Engine {
     /// The current vCPU halts or blocks in `op`: it begins to poll, if it may.
     pub(crate) fn begin_poll(&self, v: &Vcpu, op: Op) -> bool {
         let window = v.poll_window.get();
@@ -43,6 +43,7 @@ impl World {
         let now = self.now.get();
         v.polls_for.set(op);
         v.op.set(Op::HaltPoll);
+        self.tell(Moment::PollBegins { vcpu: v.id, until: now + window });
         self.push(now + window, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
         true
     }
@@ -51,21 +52,23 @@ impl World {
         self.somebody_waits(|h, v| h.machine().home(v) == PcpuId(pcpu))
     }
 
-    fn end_poll(&self, v: &Vcpu) {
+    fn end_poll(&self, v: &Vcpu, found: bool) {
+        self.tell(Moment::PollEnds { vcpu: v.id, found });
         v.epoch.set(v.epoch.get().wrapping_add(1));
         v.polling.set(v.polling.get() + self.now.get() - v.blocked_since.get());
     }
 
     /// Something has come for `v`, which polls: it goes on at once.
     pub(crate) fn poll_succeeds(&self, v: &Vcpu) {
-        self.end_poll(v);
-        self.does(v, Doing::Wakes);
+        self.end_poll(v, true);
+        v.doing.set(Doing::Wakes);
+        self.tell(Moment::Wake { vcpu: v.id, pcpu: None, runnable: false });
         self.arm(v, Op::Step, 0);
     }
 
     /// `v` has polled in vain: it gives its pCPU up.
     pub(crate) fn poll_fails(&self, v: &Vcpu) {
-        self.end_poll(v);
+        self.end_poll(v, false);
         v.op.set(v.polls_for.get());
         self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.block(now, v, out));
     }
@@ -92,7 +95,8 @@ impl World {
 
     /// `v`, which is the current vCPU, goes on after a halt.
     pub(crate) fn unblocked(&self, v: &Vcpu) {
-        self.does(v, Doing::Runs);
+        v.doing.set(Doing::Runs);
+        self.tell(Moment::Returns { vcpu: v.id });
         if let Some(polling) = &self.scenario.host.halt_polling {
             let blocked = self.now.get() - v.blocked_since.get();
             v.poll_window.set(next_window(v.poll_window.get(), blocked, polling));

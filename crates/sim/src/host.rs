@@ -9,12 +9,12 @@
 //!
 //! A softirq that comes while the pCPU is switching waits until it has switched.
 
-use crate::attribution::Doing;
+use crate::engine::Engine;
 use crate::events::Event;
 use crate::memory::NONE;
 use crate::vcpu::{Op, Vcpu};
-use crate::world::World;
-use overspin_scenario::{NS, Picos, TraceEvent, VcpuState};
+use overspin_host::{Doing, Leaving, Moment, VcpuState, why};
+use overspin_scenario::{NS, Picos, Why};
 use overspin_sched::{Action, Hypervisor, PcpuId, Pools, RunState, TimerId, VcpuId};
 use std::cell::Cell;
 
@@ -72,7 +72,7 @@ fn state(of: RunState) -> VcpuState {
     }
 }
 
-impl World {
+impl Engine {
     /// The hypervisor's clock: nanoseconds.
     pub(crate) fn nanos(&self) -> i64 {
         (self.now.get() / NS) as i64
@@ -199,19 +199,11 @@ impl World {
         if let Some(prev) = switch.prev {
             let v = &self.vcpus[prev.0 as usize];
             self.stop(v);
-            self.leaves(v, pcpu, switch.next.map(|next| next.0));
             p.busy.set(p.busy.get() + now - p.busy_since.get());
         }
+        self.tell_switch(pcpu, switch.prev.map(|v| v.0), switch.next.map(|v| v.0));
         p.slice_over.set(false);
         p.switches.set(p.switches.get() + 1);
-        let name = |v: Option<VcpuId>| v.map(|v| v.0);
-        self.mix(u64::from(pcpu) << 32 | u64::from(name(switch.next).unwrap_or(NONE)));
-        self.trace(|| TraceEvent::Switch {
-            pcpu,
-            prev: name(switch.prev),
-            prev_state: switch.prev.map_or(VcpuState::Running, |v| state(self.runstate(v.0))),
-            next: name(switch.next),
-        });
         // Falling idle saves registers lazily: only a switch to a vCPU costs.
         let cost = if switch.next.is_some() { self.scenario.host.costs.context_switch } else { 0 };
         p.busy_since.set(if switch.next.is_some() { now } else { Picos::MAX });
@@ -219,6 +211,34 @@ impl World {
         self.holds_run_queue(pcpu, cost);
         self.push(now + cost, Event::Switched { pcpu });
         self.adjust_core(pcpu);
+    }
+
+    /// Tells of a switch, and why `prev` leaves, if that is against its will.
+    fn tell_switch(&self, pcpu: u32, prev: Option<u32>, next: Option<u32>) {
+        let mut why = None;
+        if let Some(v) = prev.map(|v| &self.vcpus[v as usize])
+            // One that sleeps, or was woken before it had left, has not been descheduled.
+            && v.doing.get() == Doing::Runs
+        {
+            v.doing.set(Doing::Wants);
+            why = self.telling.of_scheduling().then(|| self.why(v, pcpu, next));
+        }
+        let prev_state = match prev {
+            Some(v) if self.telling.of_scheduling() => state(self.runstate(v)),
+            _ => VcpuState::Running,
+        };
+        self.tell(Moment::Switch { pcpu, prev, prev_state, why, next });
+    }
+
+    fn why(&self, v: &Vcpu, pcpu: u32, next: Option<u32>) -> Why {
+        // The pass that a yield asks for comes at the same instant.
+        let (at, yielded) = v.yielded.get();
+        let leaving = Leaving {
+            yielded: (at == self.now.get()).then_some(yielded),
+            slice_over: self.pcpus[pcpu as usize].slice_over.get(),
+            next: next.map(|next| self.vcpus[next as usize].doing.get()),
+        };
+        self.look_at(v.id, |h, local| why(h, local, leaving))
     }
 
     /// What `pcpu` runs or is switching to, as of its last pass.
@@ -249,10 +269,11 @@ impl World {
         v.running.set(true);
         self.count_spinner(v);
         v.since.set(self.now.get());
-        // Who slept finds out for itself, in `block`.
+        // One that slept finds out for itself, in `block`.
         if v.doing.get() == Doing::Wants {
-            self.does(v, Doing::Runs);
+            v.doing.set(Doing::Runs);
         }
+        self.tell(Moment::Runs { vcpu: v.id, pcpu });
         self.continue_on(v);
     }
 }

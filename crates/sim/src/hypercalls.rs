@@ -1,17 +1,17 @@
 //! Between guest and hypervisor: interrupts, kicks, blocking, yielding, timers, and what each costs.
 
-use crate::attribution::Doing;
+use crate::engine::{Engine, Suspend};
 use crate::events::Event;
 use crate::memory::NONE;
-use crate::vcpu::{IRQ_RESCHED, Op, Vcpu};
-use crate::world::{Suspend, World};
-use overspin_scenario::{Picos, TraceEvent, Why};
+use crate::vcpu::{Op, Vcpu};
+use overspin_host::{Doing, Moment, irq};
+use overspin_scenario::{Picos, Why};
 use overspin_sched::{PcpuId, TimerId};
 
-impl World {
+impl Engine {
     /// A virtual interrupt for `v`. Called when it arrives; `from` is the pCPU it comes from.
-    pub(crate) fn deliver(&self, v: &Vcpu, irq: u32, from: u32) {
-        v.irqs_pending.set(v.irqs_pending.get() | irq);
+    pub(crate) fn deliver(&self, v: &Vcpu, interrupt: u32, from: u32) {
+        v.irqs_pending.set(v.irqs_pending.get() | interrupt);
         match v.op.get() {
             // An idle vCPU halts with interrupts on.
             Op::Halt => self.unblock(v, from),
@@ -27,11 +27,11 @@ impl World {
     fn unblock(&self, v: &Vcpu, from: u32) {
         let woken = self.on_vcpu(from, v.id, |h, now, v, out| h.unblock(now, v, out));
         if v.doing.get() == Doing::Sleeps {
-            self.does(v, Doing::Wakes);
+            v.doing.set(Doing::Wakes);
         }
+        let pcpu = (from != NONE).then_some(from);
+        self.tell(Moment::Wake { vcpu: v.id, pcpu, runnable: woken });
         if woken {
-            self.mix(u64::from(v.id) | 1 << 40);
-            self.trace(|| TraceEvent::Wake { vcpu: v.id, pcpu: (from != NONE).then_some(from) });
             self.end_poll_for(v);
         }
         if v.running.get() {
@@ -49,7 +49,7 @@ impl World {
                 Event::Interrupt { vcpu: to.id },
             );
         } else {
-            self.deliver(to, IRQ_RESCHED, self.cpu().pcpu.get());
+            self.deliver(to, irq::RESCHED, self.cpu().pcpu.get());
         }
     }
 
@@ -58,7 +58,7 @@ impl World {
         self.burn(self.scenario.host.costs.hypercall);
         to.latch.set(true);
         let from = self.cpu();
-        self.trace(|| TraceEvent::Kick { from: from.id, to: to.id });
+        self.tell(Moment::Kick { from: from.id, to: to.id });
         match to.op.get() {
             Op::Poll => self.unblock(to, from.pcpu.get()),
             Op::HaltPoll if to.polls_for.get() == Op::Poll => self.poll_succeeds(to),
@@ -90,7 +90,8 @@ impl World {
             return false;
         }
         v.blocked_since.set(self.now.get());
-        self.does(v, Doing::Sleeps);
+        v.doing.set(Doing::Sleeps);
+        self.tell(Moment::Sleeps { vcpu: v.id });
         if !self.begin_poll(v, op) {
             v.op.set(op);
             self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.block(now, v, out));
@@ -103,6 +104,7 @@ impl World {
         self.burn(self.scenario.host.costs.hypercall);
         let v = self.cpu();
         v.yielded.set((self.now.get(), Why::Yield));
+        self.tell(Moment::Yield { vcpu: v.id });
         self.give_way(v);
         self.let_the_pass_come();
         self.take_interrupts();

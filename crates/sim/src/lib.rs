@@ -2,18 +2,17 @@
 //! hypervisor scheduling, and guests that run real lock code and real workload code.
 //!
 //! Start reading at `execution.rs` (how code uses time: run-ahead, preemption), then `memory.rs` and
-//! `watchers.rs` (what a cache line costs, who spins on it), `engine.rs` (the loop), `host.rs` and
+//! `watchers.rs` (what a cache line costs, who spins on it), `main_loop.rs`, `host.rs` and
 //! `hypercalls.rs` (pCPUs, and what guests ask for) and `guest/` (the kernel in the guest). Options of
 //! the host have files of their own: `pause_loop.rs`, `directed_yield.rs`, `halt_polling.rs`,
 //! `notification.rs`.
-//! `attribution/` has what waits for locks are spent on.
+//! `telling.rs` tells observers what happens.
 //!
-//! This crate needs `unsafe` for three things: following the pointer to the world of the running
+//! This crate needs `unsafe` for three things: following the pointer to the engine of the running
 //! simulation, calling the condition of a suspended spinner on its own stack, and placing values
 //! in the simulated memory.
 
 mod admin;
-mod attribution;
 mod boot;
 mod cell;
 mod check;
@@ -26,136 +25,132 @@ mod guest;
 mod halt_polling;
 mod host;
 mod hypercalls;
+mod main_loop;
 mod memory;
 mod notification;
 mod outcome;
 mod pause_loop;
 mod queue;
 mod speed;
+mod telling;
 mod vcpu;
 mod watchers;
-mod world;
 
 pub use admin::scheduler_params;
 pub use cell::{SimCell, SimPlatform, SimSlots};
 
-use guest::{LockKinds, Made, MakeBank};
+use engine::Entered;
+use guest::{Made, MakeBank};
+use overspin_host::{Cancel, Observer, Refused, Unhonoured, World};
 use overspin_locks::{LockVisitor, RawLock};
-use overspin_scenario::{Outcome, Picos, Scenario, Stopped, TraceSink};
-use std::ops::ControlFlow;
-use world::Entered;
+use overspin_scenario::{Outcome, Scenario};
 
 /// Version of the model. It changes whenever a change alters simulated results.
 pub const MODEL_VERSION: u32 = 2;
 
-/// Why a scenario cannot be run.
-#[derive(Debug, thiserror::Error)]
-pub enum SimError {
-    /// The lock does not exist.
-    #[error("domain `{domain}`: no lock is called `{lock}`; locks are: {known}")]
-    UnknownLock {
-        /// Domain.
-        domain: String,
-        /// Asked for.
-        lock: String,
-        /// What there is.
-        known: String,
-    },
-    /// An event of the scenario is not possible.
-    #[error("event {index}: {cause}")]
-    Event {
-        /// Its index in the scenario.
-        index: usize,
-        /// Why.
-        cause: String,
-    },
-    /// Anything else that a scenario asks for and cannot have.
-    #[error("{0}")]
-    Invalid(String),
+/// A kind of lock from outside the registry.
+#[derive(Clone, Debug)]
+struct OwnLock {
+    name: &'static str,
+    make: fn(MakeBank<'_>) -> Made,
 }
 
-/// What a caller wants besides the outcome.
-#[derive(Default)]
-pub struct Options<'a> {
-    /// Receives scheduling and lock events.
-    pub trace: Option<&'a mut dyn TraceSink>,
-    /// Called now and then with the simulated time; what it breaks with stops the run, which then ends
-    /// with [`Ending::Stopped`](overspin_scenario::Ending::Stopped).
-    pub progress: Option<&'a mut dyn FnMut(Picos) -> ControlFlow<Stopped>>,
+/// The simulated world. Deterministic: equal scenarios and seeds give equal outcomes, bit for bit. Time
+/// and memory grow with the events of the run.
+///
+/// ```
+/// use overspin_scenario::{Domain, Scenario};
+/// # fn outcome(scenario: &Scenario) -> Result<(), overspin_host::Refused> {
+/// use overspin_host::{Timed, run};
+/// use overspin_sim::Simulator;
+///
+/// let mut moments: Vec<Timed> = Vec::new();
+/// let outcome = run(&Simulator::new(), scenario, 1, &mut moments, &())?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Simulator {
+    locks: Vec<OwnLock>,
 }
 
-impl std::fmt::Debug for Options<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Options").field("trace", &self.trace.is_some()).finish_non_exhaustive()
+impl Simulator {
+    /// With the locks of the registry.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With a lock of your own: domains whose lock is `L::INFO.name` use `L`, whether or not the registry
+    /// has a lock of that name.
+    ///
+    /// Write the lock against [`Platform`](overspin_locks::Platform), as those in `overspin-locks` are.
+    /// A lock that loses a wake-up or forgets a waiter shows as
+    /// [`Ending::Deadlock`](overspin_scenario::Ending::Deadlock). A run panics if `L` does, or if it needs
+    /// more than 2 KiB of shared memory a vCPU.
+    #[must_use]
+    pub fn with_lock<L: RawLock<SimPlatform> + 'static>(mut self) -> Self {
+        self.locks.push(OwnLock { name: L::INFO.name, make: |make| make.visit::<L>() });
+        self
+    }
+
+    /// Names of all locks, for messages.
+    fn lock_names(&self) -> String {
+        let registered = overspin_locks::infos().iter().map(|info| info.name);
+        registered.chain(self.locks.iter().map(|l| l.name)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Makes the locks of a guest; `None` if there are none of this name.
+    fn make(&self, name: &str, make: MakeBank<'_>) -> Option<Made> {
+        match self.locks.iter().find(|own| own.name == name) {
+            Some(own) => Some((own.make)(make)),
+            None => overspin_locks::with_lock::<SimPlatform, _>(name, make),
+        }
     }
 }
 
-/// Names of all locks, for messages.
-fn lock_names() -> String {
-    overspin_locks::infos().iter().map(|i| i.name).collect::<Vec<_>>().join(", ")
+impl World for Simulator {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
+        check(scenario)?;
+        Ok(Vec::new())
+    }
+
+    fn run(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        observer: &mut dyn Observer,
+        cancel: &dyn Cancel,
+    ) -> Result<Outcome, Refused> {
+        let engine = boot::build(scenario, seed)?;
+        // SAFETY: `observer` is borrowed for this whole call, and the engine ends before it returns.
+        unsafe { engine.telling.begin(observer) };
+        let _entered = Entered::new(&engine);
+        boot::start(&engine, self)?;
+        let stop = engine.run(cancel);
+        let outcome = outcome::outcome(&engine, stop);
+        engine.telling.end();
+        Ok(outcome)
+    }
 }
 
-/// Makes locks of the kinds in the registry.
-fn registered(name: &str, make: MakeBank<'_>) -> Option<Made> {
-    overspin_locks::with_lock::<SimPlatform, _>(name, make)
-}
-
-/// Checks what [`run`] would refuse, except for locks.
+/// Checks what a run would refuse, except for locks.
 ///
 /// # Errors
 /// If the scenario asks for what does not exist or cannot be.
-pub fn check(scenario: &Scenario) -> Result<(), SimError> {
+pub fn check(scenario: &Scenario) -> Result<(), Refused> {
     check::check(scenario, &scenario.with_noise())
 }
 
-/// Runs a scenario to its end or its limit. Time and memory grow with the events of the run; equal
-/// arguments give equal outcomes, bit for bit.
+/// Runs a scenario to its end or its limit, with the locks of the registry and nobody who looks on:
+/// [`overspin_host::run`] for the simplest case.
 ///
 /// # Errors
 /// If the scenario asks for what does not exist or cannot be.
-pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, SimError> {
-    run_kinds(scenario, seed, options, &registered)
-}
-
-/// Runs a scenario with a lock of your own: domains whose lock is `L::INFO.name` use `L`, whether
-/// or not the registry has a lock of that name; other domains use the registry's. Otherwise as
-/// [`run`].
-///
-/// Write the lock against [`Platform`](overspin_locks::Platform), as those in `overspin-locks` are.
-/// A lock that loses a wake-up or forgets a waiter shows as
-/// [`Ending::Deadlock`](overspin_scenario::Ending::Deadlock).
-///
-/// # Errors
-/// If the scenario asks for what does not exist or cannot be.
-///
-/// # Panics
-/// If `L` panics, or needs more than 2 KiB of shared memory a vCPU.
-pub fn run_with_lock<L: RawLock<SimPlatform> + 'static>(
-    scenario: &Scenario,
-    seed: u64,
-    options: Options<'_>,
-) -> Result<Outcome, SimError> {
-    run_kinds(scenario, seed, options, &|name, make| {
-        if name == L::INFO.name { Some(make.visit::<L>()) } else { registered(name, make) }
-    })
-}
-
-fn run_kinds(
-    scenario: &Scenario,
-    seed: u64,
-    mut options: Options<'_>,
-    kinds: &LockKinds,
-) -> Result<Outcome, SimError> {
-    let world = boot::build(scenario, seed)?;
-    if let Some(sink) = options.trace.take() {
-        let sink: *mut (dyn TraceSink + '_) = sink;
-        // SAFETY: only the lifetime changes. `options` is borrowed for this whole call, and the
-        // world, which holds the pointer, is dropped before it returns.
-        let sink: *mut (dyn TraceSink + 'static) = unsafe { std::mem::transmute(sink) };
-        world.trace.set(Some(sink));
-    }
-    let _entered = Entered::new(&world);
-    boot::start(&world, kinds)?;
-    let stop = world.run(&mut options.progress);
-    Ok(outcome::outcome(&world, stop))
+pub fn run(scenario: &Scenario, seed: u64) -> Result<Outcome, Refused> {
+    overspin_host::run(&Simulator::new(), scenario, seed, &mut (), &())
 }

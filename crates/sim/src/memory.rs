@@ -117,7 +117,7 @@ impl Memory {
 
     /// Moves `value` into the arena, at the start of a line of its own unless `packed`. Its drop
     /// never runs: what lives here is cells. The reference must not outlive the memory, which the
-    /// callers ensure by keeping it in the world that owns the memory.
+    /// callers ensure by keeping it in the engine that owns the memory.
     ///
     /// # Panics
     /// If the arena is full; it is sized from the scenario, so that is a bug.

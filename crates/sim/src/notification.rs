@@ -16,9 +16,10 @@
 //! may run on this pCPU. The scheduler may decide otherwise in the pass that follows; then a window
 //! was for nothing, which its counts show as `used` or `expired` without a switch.
 
+use crate::engine::Engine;
 use crate::memory::NONE;
-use crate::vcpu::{IRQ_NOTIFY, Vcpu};
-use crate::world::World;
+use crate::vcpu::Vcpu;
+use overspin_host::{Moment, WindowEnd, irq};
 use overspin_scenario::{
     NotificationProtocol, NotifiedGuests, PreemptionNotification, WindowOutcome,
 };
@@ -40,7 +41,7 @@ fn terms(options: &PreemptionNotification) -> Terms {
     Terms { window: options.window, strikes: options.strikes, back_off: options.back_off }
 }
 
-impl World {
+impl Engine {
     /// The terms on which `v` is asked, if it is.
     #[inline]
     fn notification(&self, v: &Vcpu) -> Option<&PreemptionNotification> {
@@ -65,14 +66,15 @@ impl World {
         let now = self.now.get();
         let gives_way = v.notified.gives_way.replace(false);
         if gives_way || !self.look_at(v.id, |h, v| h.is_runnable(v)) || !self.is_wanted(pcpu) {
-            v.notified.windows.borrow_mut().close(now);
+            self.closes(v, WindowEnd::Left, |w| w.close(now));
             return false;
         }
         let worth = match options.protocol {
             NotificationProtocol::Upcall => true,
             NotificationProtocol::Deferral => v.notified.held.get() > 0,
         };
-        let verdict = v.notified.windows.borrow_mut().preempt(now, &terms(options), worth);
+        let verdict =
+            self.closes(v, WindowEnd::Expired, |w| w.preempt(now, &terms(options), worth));
         let (until, opened) = match verdict {
             Verdict::Preempt => return false,
             Verdict::Opened(until) => (until, true),
@@ -80,9 +82,9 @@ impl World {
         };
         self.raise_softirq(pcpu, until);
         if opened {
-            self.mix(u64::from(v.id) | 1 << 41);
+            self.tell(Moment::WindowOpens { vcpu: v.id, until });
             if options.protocol == NotificationProtocol::Upcall {
-                self.deliver(v, IRQ_NOTIFY, NONE);
+                self.deliver(v, irq::NOTIFY, NONE);
             }
         }
         true
@@ -132,11 +134,22 @@ impl World {
         self.burn(self.scenario.host.costs.hypercall);
         // It may have been preempted by force before the hypervisor heard it.
         let v = self.cpu();
-        if v.notified.windows.borrow_mut().give_up(self.now.get()) {
+        if self.closes(v, WindowEnd::Used, |w| w.give_up(self.now.get())) {
             self.raise_softirq(v.pcpu.get(), self.now.get());
             self.let_the_pass_come();
             self.take_interrupts();
         }
+    }
+
+    /// Does `what` with the windows of `v`; if that closes the one that is open, it is told how.
+    fn closes<R>(&self, v: &Vcpu, end: WindowEnd, what: impl FnOnce(&mut Windows) -> R) -> R {
+        let mut windows = v.notified.windows.borrow_mut();
+        let was_open = windows.is_open();
+        let result = what(&mut windows);
+        if was_open && !windows.is_open() {
+            self.tell(Moment::WindowCloses { vcpu: v.id, end });
+        }
+        result
     }
 
     /// What became of the windows of `v`.

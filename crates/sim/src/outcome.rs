@@ -1,34 +1,35 @@
 //! What came out of a run.
 
-use crate::engine::Stop;
+use crate::engine::Engine;
 use crate::guest::{Drive, Guest};
+use crate::main_loop::Stop;
 use crate::vcpu::Op;
-use crate::world::World;
 use overspin_scenario::{
     DomainOutcome, Ending, NS, NoiseOutcome, Outcome, PcpuOutcome, Picos, TaskOutcome, VcpuOutcome,
+    WaitCauses,
 };
 use overspin_sched::Nanos;
-use std::cell::Cell;
 
-pub(crate) fn outcome(world: &World, stop: Stop) -> Outcome {
-    let now = world.now.get();
-    let guests = world.guests.get().expect("the run has begun");
+/// The outcome, but for what only observers know (see `overspin_host::run`).
+pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
+    let now = engine.now.get();
+    let guests = engine.guests.get().expect("the run has begun");
     Outcome {
-        seed: world.seed,
+        seed: engine.seed,
         ending: match stop {
             Stop::Finished => Ending::Finished,
             Stop::Limit => Ending::Limit,
             Stop::Asked(by) => Ending::Stopped { by },
             Stop::Deadlock => {
                 let of = guests.iter().filter(|g| !g.is_noise);
-                Ending::Deadlock { waits: of.flat_map(|g| g.waits(world)).collect() }
+                Ending::Deadlock { waits: of.flat_map(|g| g.waits(engine)).collect() }
             }
         },
         elapsed: now,
-        events: world.processed.get(),
-        run_ahead: world.run_ahead.get(),
-        trace_hash: world.hash.get(),
-        pcpus: world
+        events: engine.processed.get(),
+        run_ahead: engine.run_ahead.get(),
+        trace_hash: engine.telling.hash(),
+        pcpus: engine
             .pcpus
             .iter()
             .map(|p| {
@@ -45,18 +46,18 @@ pub(crate) fn outcome(world: &World, stop: Stop) -> Outcome {
                 }
             })
             .collect(),
-        domains: guests.iter().filter(|g| !g.is_noise).map(|g| domain_outcome(world, g)).collect(),
-        noise: noise_outcome(world, guests),
-        changes: world.changes.borrow().clone(),
-        worst_waits: world.worst_waits(),
+        domains: guests.iter().filter(|g| !g.is_noise).map(|g| domain_outcome(engine, g)).collect(),
+        noise: noise_outcome(engine, guests),
+        changes: engine.changes.borrow().clone(),
+        worst_waits: Vec::new(),
     }
 }
 
 /// The sum over all domains that make noise.
-fn noise_outcome(world: &World, guests: &[Guest]) -> Option<NoiseOutcome> {
-    world.scenario.host.noise.as_ref()?;
+fn noise_outcome(engine: &Engine, guests: &[Guest]) -> Option<NoiseOutcome> {
+    engine.scenario.host.noise.as_ref()?;
     let mut sum = NoiseOutcome::default();
-    for domain in guests.iter().filter(|g| g.is_noise).map(|g| domain_outcome(world, g)) {
+    for domain in guests.iter().filter(|g| g.is_noise).map(|g| domain_outcome(engine, g)) {
         sum.running += domain.vcpus.iter().map(|v| v.running).sum::<Picos>();
         sum.runnable += domain.vcpus.iter().map(|v| v.runnable).sum::<Picos>();
         sum.wakes += domain.tasks.iter().map(|t| t.items).sum::<u64>();
@@ -64,17 +65,16 @@ fn noise_outcome(world: &World, guests: &[Guest]) -> Option<NoiseOutcome> {
     Some(sum)
 }
 
-fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
-    let now = world.now.get();
+fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
     let range = guest.first as usize..(guest.first + guest.vcpus) as usize;
     DomainOutcome {
         name: guest.domain.name.clone(),
         started: guest.started.get(),
         finished: guest.finished.get(),
-        vcpus: world.vcpus[range]
+        vcpus: engine.vcpus[range]
             .iter()
             .map(|v| {
-                let t = world.look_at(v.id, |h, local| h.run_times(local, world.nanos()));
+                let t = engine.look_at(v.id, |h, local| h.run_times(local, engine.nanos()));
                 let picos = |ns: Nanos| ns.max(0) as Picos * NS;
                 VcpuOutcome {
                     running: picos(t.running),
@@ -82,22 +82,22 @@ fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
                     blocked: picos(t.blocked),
                     offline: picos(t.offline),
                     spinning: v.spinning.get(),
-                    waiting: v.waiting_time(now),
+                    waiting: 0,
                     dispatches: v.dispatches.get(),
                     migrations: v.migrations.get(),
                     ticks: v.ticks.get(),
                     spin_exits: v.pauses.exits.get(),
                     exiting: v.pauses.exiting.get(),
                     directed_yields: v.pauses.directed.get(),
-                    windows: world.window_outcome(v),
+                    windows: engine.window_outcome(v),
                     // What the end of the run cuts short counts as far as it came.
                     polling: v.polling.get()
                         + if v.op.get() == Op::HaltPoll {
-                            world.now.get() - v.blocked_since.get()
+                            engine.now.get() - v.blocked_since.get()
                         } else {
                             0
                         },
-                    wait_causes: v.waited.each_ref().map(Cell::get).into(),
+                    wait_causes: WaitCauses::default(),
                 }
             })
             .collect(),
@@ -119,7 +119,7 @@ fn domain_outcome(world: &World, guest: &Guest) -> DomainOutcome {
             })
             .collect(),
         lines: guest.data.outcome(),
-        vmstat: guest.vmstat_lines(world.now.get()),
+        vmstat: guest.vmstat_lines(engine.now.get()),
         disk: guest.disk.as_ref().map(Drive::outcome),
     }
 }

@@ -9,8 +9,9 @@
 //! The host then lets others run: by a plain yield, as Xen does, or with a directed yield as KVM does
 //! (`directed_yield.rs`). If KVM finds nobody, the guest spins on.
 
+use crate::engine::Engine;
 use crate::vcpu::{Op, Vcpu};
-use crate::world::World;
+use overspin_host::Moment;
 use overspin_scenario::{PauseLoopExiting, Picos, Why};
 use overspin_workload::Mode;
 use std::cell::Cell;
@@ -83,7 +84,7 @@ fn shrunk(window: Picos, ple: &PauseLoopExiting) -> Picos {
     window.checked_div(ple.shrink.into()).unwrap_or(0).max(ple.window)
 }
 
-impl World {
+impl Engine {
     fn pause_loop_exiting(&self) -> Option<&PauseLoopExiting> {
         let host = &self.scenario.host;
         // With iterations that long the processor sees no loop.
@@ -132,6 +133,7 @@ impl World {
         let (me, rules) = (self.cpu(), ple.rules);
         let began = me.run_clock(self.now.get());
         me.pauses.exits.set(me.pauses.exits.get() + 1);
+        self.tell(Moment::PauseLoopExit { vcpu: me.id });
         me.pauses.window.set(grown(me.pauses.window.get(), ple));
         me.pauses.in_exit.set(true);
         let exit = me.stretch(self.scenario.host.costs.pause_loop_exit);

@@ -1,10 +1,10 @@
 //! How fast a pCPU is: hardware threads share their core, and a package that is little used slows
 //! down.
 
+use crate::engine::Engine;
 use crate::events::Event;
 use crate::host::Pcpu;
 use crate::vcpu::Op;
-use crate::world::World;
 use overspin_scenario::Picos;
 use std::cell::Cell;
 
@@ -17,7 +17,7 @@ pub(crate) struct Socket {
     busy: Cell<Picos>,
 }
 
-impl World {
+impl Engine {
     /// Adjusts the speed of a core's threads to how many of them are busy, and to its socket.
     pub(crate) fn adjust_core(&self, pcpu: u32) {
         let host = &self.scenario.host;

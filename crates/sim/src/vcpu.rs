@@ -1,12 +1,12 @@
 //! A virtual CPU: what it is doing, what it waits for, and its share of the statistics.
 
-use crate::attribution::{Descheduled, Doing};
 use crate::events::Timer;
 use crate::guest::TaskRef;
 use crate::memory::NONE;
 use crate::notification::Notified;
 use crate::pause_loop::Pauses;
 use crate::watchers::Watch;
+use overspin_host::Doing;
 use overspin_scenario::{Picos, Why};
 use std::cell::Cell;
 
@@ -42,12 +42,6 @@ pub(crate) enum Reason {
     PauseLoop,
 }
 
-/// Pending virtual interrupts.
-pub(crate) const IRQ_TIMER: u32 = 1;
-pub(crate) const IRQ_RESCHED: u32 = 2;
-pub(crate) const IRQ_NOTIFY: u32 = 4;
-pub(crate) const IRQ_DISK: u32 = 8;
-
 /// A virtual CPU.
 ///
 /// In this order, on cache lines of its own: a host of thousands pays for each line that an event
@@ -77,8 +71,6 @@ pub(crate) struct Vcpu {
     pub is_noise: bool,
     /// What it does, as far as waits for locks care.
     pub doing: Cell<Doing>,
-    /// How many locks of its guest it holds or is releasing for which others wait.
-    pub holds_up: Cell<u32>,
     pub irqs_pending: Cell<u32>,
     /// Lock that the code on this vCPU waits for (for statistics), `NONE` if none.
     pub lock_wanted: Cell<u32>,
@@ -99,8 +91,6 @@ pub(crate) struct Vcpu {
     pub wait_since: Cell<Option<Picos>>,
     /// Lock that the code on this vCPU releases, as `lock_wanted`.
     pub lock_released: Cell<u32>,
-    /// Its innermost wait for a lock, `NONE` if it waits for none.
-    pub wait: Cell<u32>,
 
     /// Line that it spins on, in whose list it is; `NONE` if it is in none.
     pub line: Cell<u32>,
@@ -122,17 +112,8 @@ pub(crate) struct Vcpu {
     pub migrations: Cell<u64>,
     pub ticks: Cell<u64>,
 
-    /// The last decision that took it off its pCPU against its will.
-    pub last_decision: Cell<Option<Descheduled>>,
     /// When it last yielded, and whether that was its own will or the host's.
     pub yielded: Cell<(Picos, Why)>,
-    /// What its waits were spent on, those that are over.
-    pub waited: [Cell<Picos>; 6],
-    /// CPU time of waits that are over; since when, by `run_clock`, the outermost of now lasts
-    /// (`Picos::MAX`: there is none), and for which lock it is.
-    pub waiting: Cell<Picos>,
-    pub waits_since: Cell<Picos>,
-    pub waits_for: Cell<u32>,
 }
 
 impl Vcpu {
@@ -176,14 +157,7 @@ impl Vcpu {
             lock_wanted: Cell::new(NONE),
             lock_released: Cell::new(NONE),
             doing: Cell::new(Doing::Wants),
-            holds_up: Cell::new(0),
-            last_decision: Cell::new(None),
             yielded: Cell::new((Picos::MAX, Why::Yield)),
-            wait: Cell::new(NONE),
-            waited: Default::default(),
-            waiting: Cell::new(0),
-            waits_since: Cell::new(Picos::MAX),
-            waits_for: Cell::new(NONE),
         }
     }
 
@@ -210,41 +184,6 @@ impl Vcpu {
     /// Time that it has run so far.
     pub(crate) fn run_clock(&self, now: Picos) -> Picos {
         self.ran.get() + if self.running.get() { now - self.since.get() } else { 0 }
-    }
-
-    /// A wait for `lock` begins. That of an interrupt handler may be inside another one, and is part
-    /// of it then.
-    #[inline]
-    pub(crate) fn starts_to_wait(&self, lock: u32, now: Picos) {
-        if self.waits_since.get() == Picos::MAX {
-            self.waits_since.set(self.run_clock(now));
-            self.waits_for.set(lock);
-        }
-    }
-
-    /// The wait for `lock` is over.
-    #[inline]
-    pub(crate) fn stops_to_wait(&self, lock: u32, now: Picos) {
-        if self.waits_for.get() == lock {
-            self.waiting.set(self.waiting_time(now));
-            self.waits_since.set(Picos::MAX);
-            self.waits_for.set(NONE);
-        }
-    }
-
-    /// CPU time of all its waits so far.
-    pub(crate) fn waiting_time(&self, now: Picos) -> Picos {
-        self.waiting.get() + self.run_clock(now).saturating_sub(self.waits_since.get())
-    }
-
-    /// It is done with a lock for which others wait, or one of them has it.
-    pub(crate) fn holds_up_less(&self) {
-        self.holds_up.set(self.holds_up.get() - 1);
-    }
-
-    /// Why it is off its pCPU, if it is against its will.
-    pub(crate) fn descheduled(&self) -> Option<Descheduled> {
-        self.last_decision.get().filter(|_| self.doing.get() == Doing::Wants)
     }
 
     #[inline]

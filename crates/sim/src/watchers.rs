@@ -5,17 +5,17 @@
 //! now holds, at the time when the line has reached them. So a long spin costs as many events as the
 //! line has changes that matter, not as many as the processor would have done iterations.
 
+use crate::engine::{Engine, Suspend};
 use crate::events::Event;
 use crate::memory::{Access, NONE};
 use crate::vcpu::{Reason, Vcpu};
-use crate::world::{Suspend, World};
-use overspin_scenario::{Picos, TraceEvent};
+use overspin_scenario::Picos;
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ptr::{fn_addr_eq, from_ref};
 use std::{iter, slice};
 
-impl World {
+impl Engine {
     /// Performs a memory operation on `cell`: charges it, applies `apply` at the moment when it
     /// completes, and lets those who spin on the line know.
     #[inline(always)]
@@ -153,9 +153,7 @@ impl World {
             v.wait_since.set(Some(self.now.get()));
             let lock = v.lock_wanted.get();
             if lock != NONE {
-                v.starts_to_wait(lock, self.now.get());
-                self.wait_begins(v, lock);
-                self.trace(|| TraceEvent::LockWait { vcpu: v.id, lock });
+                self.guest(v.guest).waits_for(self, v, lock);
             }
         }
     }

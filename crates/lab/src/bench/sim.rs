@@ -3,11 +3,12 @@
 use super::{BenchResult, Limit, REPETITIONS};
 use crate::experiment;
 use crate::names;
+use overspin_host::{Observer, Refused, Timed};
 use overspin_scenario::{
     BurnWait, Costs, Domain, Host, Kernel, LockLoop, MS, Outcome, PauseLoopExiting, Picos, SEC,
-    Scenario, Settings, TraceEvent, TraceSink, US, Workload,
+    Scenario, Settings, US, Workload,
 };
-use overspin_sim::{Options, SimError};
+use overspin_sim::Simulator;
 use std::time::Instant;
 
 /// What the figure of a lock alone on its vCPU is called, but for the lock's name.
@@ -249,9 +250,9 @@ fn kernbench() -> Option<Case> {
 #[derive(Debug, Default)]
 struct Count(u64);
 
-impl TraceSink for Count {
-    fn record(&mut self, _: Picos, _: TraceEvent) {
-        self.0 += 1;
+impl Observer for Count {
+    fn observe(&mut self, moments: &[Timed]) {
+        self.0 += moments.len() as u64;
     }
 }
 
@@ -259,7 +260,7 @@ impl TraceSink for Count {
 ///
 /// # Errors
 /// If a scenario is refused, which would be a fault of this program.
-pub fn sim(progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, SimError> {
+pub fn sim(progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, Refused> {
     let mut cases =
         vec![contention(4, 2_000_000), contention(16, 1_000_000), contention(64, 500_000)];
     cases.push(contention(1, 8_000_000));
@@ -278,12 +279,12 @@ pub fn sim(progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, S
     let mut done = 0;
     for _ in 0..REPETITIONS {
         for case in &mut cases {
-            measure(case, Options::default())?;
+            measure(case, &mut ())?;
             done += 1;
             progress(done, rounds);
         }
         let mut sink = Count::default();
-        measure(&mut traced, Options { trace: Some(&mut sink), progress: None })?;
+        measure(&mut traced, &mut sink)?;
         done += 1;
         progress(done, rounds);
     }
@@ -295,9 +296,9 @@ pub fn sim(progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, S
     Ok(results)
 }
 
-fn measure(case: &mut Case, options: Options<'_>) -> Result<(), SimError> {
+fn measure(case: &mut Case, observer: &mut dyn Observer) -> Result<(), Refused> {
     let begin = Instant::now();
-    let outcome = overspin_sim::run(&case.scenario, 1, options)?;
+    let outcome = overspin_host::run(&Simulator::new(), &case.scenario, 1, observer, &())?;
     let wall = begin.elapsed().as_secs_f64();
     for f in &mut case.figures {
         f.samples.push((f.read)(&outcome, wall));

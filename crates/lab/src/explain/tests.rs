@@ -2,7 +2,6 @@ use super::*;
 use crate::report::text;
 use crate::scenario_file;
 use overspin_scenario::{Decision, Link, LongWait, MS, US, Why};
-use overspin_sim::Options;
 use std::borrow::Cow;
 
 const SCENARIO: &str = r#"
@@ -19,7 +18,7 @@ workload = { kind = "lock-loop", section = "5us", outside = "5us" }
 
 fn ran(text: &str) -> (Scenario, Outcome) {
     let scenario = scenario_file::parse("t", "t", text, &[]).unwrap();
-    let outcome = overspin_sim::run(&scenario, 1, Options::default()).unwrap();
+    let outcome = overspin_sim::run(&scenario, 1).unwrap();
     (scenario, outcome)
 }
 

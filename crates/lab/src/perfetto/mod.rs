@@ -25,7 +25,8 @@ use messages::{
     Process, ProcessTree, SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE, Thread,
     TracePacket, TrackEvent, TrackEventType,
 };
-use overspin_scenario::{Cause, NS, Picos, Scenario, TraceEvent, TraceSink, VcpuState, WaitCauses};
+use overspin_host::{Attribution, Moment, VcpuState};
+use overspin_scenario::{Cause, NS, Picos, Scenario, WaitCauses};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use tracks::{Lane, Tracks};
@@ -65,6 +66,8 @@ pub struct PerfettoSink<W: Write> {
     changes: Vec<String>,
     /// vCPU on each pCPU.
     current: Vec<Option<u32>>,
+    /// What waits are spent on.
+    attribution: Attribution,
     bundles: Vec<Vec<FtraceEvent>>,
     tracks: Tracks,
     /// Interned slice names.
@@ -103,6 +106,7 @@ impl<W: Write> PerfettoSink<W> {
                 .collect(),
             changes: scenario.events.iter().map(|e| e.change.describe(scenario)).collect(),
             current: vec![None; pcpus],
+            attribution: Attribution::new(scenario),
             bundles: vec![Vec::new(); pcpus],
             tracks: Tracks::new(vcpus.len()),
             vcpus,
@@ -126,13 +130,14 @@ impl<W: Write> PerfettoSink<W> {
     pub fn finish(mut self, end: Picos) -> io::Result<W> {
         for pcpu in 0..self.current.len() {
             if let Some(vcpu) = self.current[pcpu] {
-                let event = TraceEvent::Switch {
+                let event = Moment::Switch {
                     pcpu: pcpu as u32,
                     prev: Some(vcpu),
                     prev_state: VcpuState::Runnable,
+                    why: None,
                     next: None,
                 };
-                self.record(end, event);
+                self.record(end, &event);
             }
         }
         for vcpu in 0..self.vcpus.len() {

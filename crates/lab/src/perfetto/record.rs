@@ -3,16 +3,26 @@
 use super::messages::{FtraceEvent, SchedSwitch, SchedWaking, TrackEventType};
 use super::tracks::{self, Lane};
 use super::{PRIORITY, PerfettoSink};
-use overspin_scenario::{NS, Picos, TraceEvent, TraceSink, VcpuState};
+use overspin_host::{Moment, Observer, Timed, VcpuState};
+use overspin_scenario::{NS, Picos};
 use std::io::Write;
 
-impl<W: Write> TraceSink for PerfettoSink<W> {
-    fn record(&mut self, at: Picos, event: TraceEvent) {
+impl<W: Write> Observer for PerfettoSink<W> {
+    fn observe(&mut self, moments: &[Timed]) {
+        for Timed { at, moment } in moments {
+            self.record(*at, moment);
+        }
+    }
+}
+
+impl<W: Write> PerfettoSink<W> {
+    pub(super) fn record(&mut self, at: Picos, moment: &Moment) {
         if self.failed.is_some() {
             return;
         }
-        match event {
-            TraceEvent::Switch { pcpu, prev, prev_state, next } => {
+        let waited = self.attribution.record(at, moment);
+        match *moment {
+            Moment::Switch { pcpu, prev, prev_state, next, .. } => {
                 debug_assert!((pcpu as usize) < self.current.len(), "no such pCPU");
                 let ((prev_pid, prev_comm), (next_pid, next_comm)) =
                     (self.identity(prev), self.identity(next));
@@ -41,7 +51,7 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
                     self.set_state(at, next as usize, VcpuState::Running);
                 }
             }
-            TraceEvent::Wake { vcpu, pcpu } => {
+            Moment::Wake { vcpu, pcpu, runnable: true } => {
                 let waker = pcpu.and_then(|p| self.current.get(p as usize).copied().flatten());
                 let (target_pid, comm) = self.identity(Some(vcpu));
                 let waking = SchedWaking {
@@ -63,21 +73,21 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
                     self.set_state(at, vcpu as usize, VcpuState::Runnable);
                 }
             }
-            TraceEvent::LockWait { vcpu, lock } => {
+            Moment::LockWait { vcpu, lock, .. } => {
                 let name = format!("wait {}", self.lock_name(vcpu as usize, lock));
                 self.begin_slice(at, vcpu as usize, Lane::Wait(lock), &name);
             }
-            TraceEvent::LockAcquired { vcpu, lock, waited } => {
+            Moment::LockAcquired { vcpu, lock, .. } => {
                 if let Some(causes) = waited {
                     self.end_wait(at, vcpu as usize, lock, &causes);
                 }
                 let name = format!("hold {}", self.lock_name(vcpu as usize, lock));
                 self.begin_slice(at, vcpu as usize, Lane::Hold(lock), &name);
             }
-            TraceEvent::LockReleased { vcpu, lock } => {
+            Moment::LockReleased { vcpu, lock, .. } => {
                 self.end_slice(at, vcpu as usize, Lane::Hold(lock));
             }
-            TraceEvent::Kick { from, to } => {
+            Moment::Kick { from, to } => {
                 if self.known(from) && self.known(to) {
                     let name = format!("kick {}", self.vcpus[to as usize].comm);
                     let (track, fresh) = self.tracks.instant(from as usize);
@@ -87,7 +97,7 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
                     self.track_event(at, TrackEventType::Instant, track, Some(&name));
                 }
             }
-            TraceEvent::Change { event } => {
+            Moment::Change { event } => {
                 if let Some(what) = self.changes.get(event as usize).cloned() {
                     let kind = TrackEventType::Instant;
                     self.track_event(at, kind, tracks::ADMINISTRATOR, Some(&what));
@@ -95,7 +105,21 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
             }
             // Guest tasks would need a third level of threads; lock slices carry the story, and the end
             // of a release is so close to its beginning that it would hide more than it shows.
-            TraceEvent::Task { .. } | TraceEvent::LockFreed { .. } => {}
+            Moment::Task { .. } | Moment::LockFreed { .. } => {}
+            // What the host and the guest do besides is not drawn.
+            Moment::Wake { .. }
+            | Moment::Runs { .. }
+            | Moment::Sleeps { .. }
+            | Moment::Returns { .. }
+            | Moment::PollBegins { .. }
+            | Moment::PollEnds { .. }
+            | Moment::Yield { .. }
+            | Moment::PauseLoopExit { .. }
+            | Moment::DirectedYield { .. }
+            | Moment::WindowOpens { .. }
+            | Moment::WindowCloses { .. }
+            | Moment::Interrupt { .. }
+            | Moment::InterruptEnds { .. } => {}
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::messages::Trace;
 use super::*;
 use crate::scenario_file;
-use overspin_scenario::{US, WaitCauses};
+use overspin_scenario::{US, Why};
 use prost::Message;
 
 const SCENARIO: &str = r#"
@@ -18,36 +18,48 @@ fn scenario() -> Scenario {
     scenario_file::parse("t", "t", SCENARIO, &[]).unwrap()
 }
 
-fn switch(prev: Option<u32>, prev_state: VcpuState, next: Option<u32>) -> TraceEvent {
-    TraceEvent::Switch { pcpu: 0, prev, prev_state, next }
+fn switch(prev: Option<u32>, prev_state: VcpuState, next: Option<u32>) -> Moment {
+    Moment::Switch { pcpu: 0, prev, prev_state, why: None, next }
 }
 
-fn trace(events: &[(Picos, TraceEvent)], end: Picos) -> Vec<TracePacket> {
+fn waits(vcpu: u32, lock: u32) -> Moment {
+    Moment::LockWait { vcpu, lock, holder: None, releasing: false }
+}
+
+fn got(vcpu: u32, lock: u32, contended: bool) -> Moment {
+    Moment::LockAcquired { vcpu, lock, contended }
+}
+
+fn released(vcpu: u32, lock: u32) -> Moment {
+    Moment::LockReleased { vcpu, lock, contended: false }
+}
+
+fn trace(events: &[(Picos, Moment)], end: Picos) -> Vec<TracePacket> {
     let mut sink = PerfettoSink::new(&scenario(), Vec::new()).unwrap();
     for (at, event) in events {
-        sink.record(*at, *event);
+        sink.record(*at, event);
     }
     Trace::decode(sink.finish(end).unwrap().as_slice()).unwrap().packet
 }
 
 #[test]
 fn every_slice_that_ends_has_begun_on_its_track() {
-    use TraceEvent::{Kick, LockAcquired, LockReleased, LockWait, Wake};
+    use Moment::{Kick, Wake};
     let packets = trace(
         &[
             (0, switch(None, VcpuState::Runnable, Some(0))),
-            (US, LockAcquired { vcpu: 0, lock: 0, waited: None }),
-            (2 * US, LockAcquired { vcpu: 0, lock: 1, waited: None }),
+            (US, got(0, 0, false)),
+            (2 * US, got(0, 1, false)),
             // Not in the order of acquisition.
-            (3 * US, LockReleased { vcpu: 0, lock: 0 }),
-            (4 * US, LockReleased { vcpu: 0, lock: 1 }),
-            (5 * US, Wake { vcpu: 1, pcpu: Some(0) }),
+            (3 * US, released(0, 0)),
+            (4 * US, released(0, 1)),
+            (5 * US, Wake { vcpu: 1, pcpu: Some(0), runnable: true }),
             (6 * US, switch(Some(0), VcpuState::Runnable, Some(1))),
-            (7 * US, LockWait { vcpu: 1, lock: 0 }),
-            (8 * US, LockAcquired { vcpu: 1, lock: 0, waited: Some(WaitCauses::default()) }),
-            (9 * US, LockReleased { vcpu: 1, lock: 0 }),
+            (7 * US, waits(1, 0)),
+            (8 * US, got(1, 0, true)),
+            (9 * US, released(1, 0)),
             (9 * US, Kick { from: 1, to: 0 }),
-            (9 * US, LockWait { vcpu: 1, lock: 0 }),
+            (9 * US, waits(1, 0)),
         ],
         10 * US,
     );
@@ -76,7 +88,7 @@ fn changes_are_instants_of_the_administrator() {
     let text = format!("{SCENARIO}[[event]]\nat = \"1us\"\ndomain = \"guest\"\npause = true\n");
     let scenario = scenario_file::parse("t", "t", &text, &[]).unwrap();
     let mut sink = PerfettoSink::new(&scenario, Vec::new()).unwrap();
-    sink.record(US, TraceEvent::Change { event: 0 });
+    sink.record(US, &Moment::Change { event: 0 });
     let packets = Trace::decode(sink.finish(2 * US).unwrap().as_slice()).unwrap().packet;
     let track = packets.iter().filter_map(|p| p.track_descriptor.as_ref());
     let track = track.filter(|d| d.name() == "administrator").map(|d| d.uuid()).next().unwrap();
@@ -118,18 +130,25 @@ fn a_full_disk_is_reported_once_at_the_end() {
     }
     let mut sink = PerfettoSink::new(&scenario(), Full(10)).unwrap();
     for i in 0..100 {
-        sink.record(i * US, TraceEvent::LockWait { vcpu: 0, lock: 0 });
+        sink.record(i * US, &waits(0, 0));
     }
     assert_eq!(sink.finish(US).map(|_| ()).unwrap_err().kind(), io::ErrorKind::StorageFull);
 }
 
 #[test]
 fn a_wait_ends_with_what_it_was_spent_on() {
-    let causes = WaitCauses { own_preemption: 2 * US, line_transfer: US, ..WaitCauses::default() };
+    let (prev, prev_state) = (Some(1), VcpuState::Runnable);
+    let preempted = Moment::Switch { pcpu: 0, prev, prev_state, why: Some(Why::Slice), next: None };
     let packets = trace(
         &[
-            (US, TraceEvent::LockWait { vcpu: 1, lock: 0 }),
-            (4 * US, TraceEvent::LockAcquired { vcpu: 1, lock: 0, waited: Some(causes) }),
+            (0, switch(None, VcpuState::Runnable, Some(1))),
+            (0, Moment::Runs { vcpu: 1, pcpu: 0 }),
+            (US, waits(1, 0)),
+            // Off its pCPU for two microseconds, while nobody has the lock.
+            (2 * US, preempted),
+            (4 * US, switch(None, VcpuState::Runnable, Some(1))),
+            (4 * US, Moment::Runs { vcpu: 1, pcpu: 0 }),
+            (4 * US, got(1, 0, true)),
         ],
         5 * US,
     );

@@ -3,11 +3,11 @@
 use super::file::{BenchFile, Report, Run, WorkerId};
 use crate::scenario_file::{ScenarioError, nearest};
 use crate::until::Until;
+use overspin_host::Observer;
+use overspin_host::Refused;
 use overspin_scenario::{
-    Domain, Ending, Host, Kernel, NS, Outcome, SEC, Scenario, Settings, TaskOutcome, TraceSink,
-    Workload,
+    Domain, Ending, Host, Kernel, NS, Outcome, SEC, Scenario, Settings, TaskOutcome, Workload,
 };
-use overspin_sim::SimError;
 
 /// A machine for workers.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub enum RunError {
         label: String,
         /// Why.
         #[source]
-        cause: SimError,
+        cause: Refused,
     },
 }
 
@@ -128,7 +128,7 @@ pub fn simulate(
     run: &Run,
     machine: &Machine,
     seed: u64,
-    trace: Option<&mut dyn TraceSink>,
+    trace: Option<&mut dyn Observer>,
 ) -> Result<(Run, Scenario, Outcome), RunError> {
     simulate_until(file, run, machine, seed, trace, Until::default())
 }
@@ -142,12 +142,12 @@ pub fn simulate_until(
     run: &Run,
     machine: &Machine,
     seed: u64,
-    trace: Option<&mut dyn TraceSink>,
+    mut trace: Option<&mut dyn Observer>,
     until: Until,
 ) -> Result<(Run, Scenario, Outcome), RunError> {
     let scenario = scenario(file, run, machine).map_err(Box::new)?;
     let outcome = until
-        .simulate(&scenario, seed, trace, &mut |_| {})
+        .simulate(&scenario, seed, &mut trace, &|_| {})
         .map_err(|cause| RunError::Sim { label: run.label.clone(), cause })?;
     let mut done = run.clone();
     done.results.raw = Some(reports(run, &outcome));

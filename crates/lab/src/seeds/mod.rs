@@ -99,7 +99,7 @@ pub fn run(
 ) -> Result<OverSeeds, MapError> {
     let runs = in_parallel(threads, seeds, progress, |seed| {
         let outcome = until
-            .simulate(scenario, *seed, None, &mut |_| {})
+            .simulate(scenario, *seed, &mut (), &|_| {})
             .map_err(|cause| MapError::Sim { set: vec![format!("seed={seed}")], cause })?;
         let run = Run {
             seed: *seed,
@@ -245,8 +245,7 @@ workload = { kind = "lock-loop" }
         let rate = find("guest/section: acquisitions");
         assert_eq!(rate.seeds, seeds);
         for (seed, sample) in seeds.iter().zip(&rate.samples) {
-            let outcome =
-                overspin_sim::run(&scenario, *seed, overspin_sim::Options::default()).unwrap();
+            let outcome = overspin_sim::run(&scenario, *seed).unwrap();
             let lock = &outcome.domains[0].locks[0];
             assert!((sample - lock.acquisitions as f64 / 0.02).abs() < 1e-6);
         }

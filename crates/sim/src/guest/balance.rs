@@ -2,8 +2,8 @@
 
 use super::task::Rest;
 use super::{Guest, TaskRef, TaskState};
+use crate::engine::{Engine, Suspend};
 use crate::vcpu::Op;
-use crate::world::{Suspend, World};
 use overspin_scenario::Picos;
 
 /// A task that slept is owed at most so many slices (the scheduling latency over four tasks).
@@ -11,38 +11,38 @@ const SLEEPER_SLICES: Picos = 4;
 
 impl Guest {
     /// Tasks on a vCPU, the running one included.
-    fn load(&self, world: &World, index: u32) -> usize {
-        let v = &world.vcpus[(self.first + index) as usize];
+    fn load(&self, engine: &Engine, index: u32) -> usize {
+        let v = &engine.vcpus[(self.first + index) as usize];
         self.queues[index as usize].len() + usize::from(!self.is_idle(v))
     }
 
     /// The vCPU with the fewest tasks, beginning with the current one (fork and exec balancing).
-    pub(super) fn idlest(&self, world: &World) -> u32 {
-        let here = world.cpu().index;
+    pub(super) fn idlest(&self, engine: &Engine) -> u32 {
+        let here = engine.cpu().index;
         (0..self.vcpus)
             .map(|i| (here + i) % self.vcpus)
-            .min_by_key(|i| self.load(world, *i))
+            .min_by_key(|i| self.load(engine, *i))
             .unwrap_or(here)
     }
 
     /// Makes a task that waits runnable on vCPU `target`, and sees to it that the vCPU notices.
     /// Does nothing if it does not wait any more.
-    pub(super) fn wake(&self, world: &World, task: TaskRef, target: u32) {
-        self.lock_queue(world, target);
+    pub(super) fn wake(&self, engine: &Engine, task: TaskRef, target: u32) {
+        self.lock_queue(engine, target);
         if task.state.get() == TaskState::Runnable {
-            self.unlock_queue(world, target);
+            self.unlock_queue(engine, target);
             return;
         }
         task.state.set(TaskState::Runnable);
         if !self.is_noise {
-            world.progress.set(world.progress.get() + 1);
+            engine.progress.set(engine.progress.get() + 1);
         }
         if task.on_cpu.get() {
             // It has not left its vCPU yet: it will find itself runnable and go on.
-            self.unlock_queue(world, target);
+            self.unlock_queue(engine, target);
             return;
         }
-        self.enqueue(world, task, target);
+        self.enqueue(engine, task, target);
     }
 
     /// Queues a task on `target`, whose lock is held; notifies the vCPU; releases the lock.
@@ -51,69 +51,69 @@ impl Guest {
     /// runqueue lock). In an overcommitted host that matters: an idle vCPU that wakes is boosted,
     /// may take the very pCPU on which the sender runs, and then spins for the lock that the sender
     /// holds. Its kernel charges that to nobody: it is still the idle task that spins.
-    pub(super) fn enqueue(&self, world: &World, task: TaskRef, target: u32) {
+    pub(super) fn enqueue(&self, engine: &Engine, task: TaskRef, target: u32) {
         let queue = &self.queues[target as usize];
-        let v = &world.vcpus[(self.first + target) as usize];
+        let v = &engine.vcpus[(self.first + target) as usize];
         let kernel = &self.domain.kernel;
         queue.place(target, task, &self.queues, SLEEPER_SLICES * kernel.slice);
         queue.insert(task);
         if !self.is_idle(v) {
-            if v.id == world.cpu().id {
-                self.charge(world, v);
+            if v.id == engine.cpu().id {
+                self.charge(engine, v);
             }
             let behind = v.task.get().vruntime.get().saturating_sub(task.vruntime.get());
             if behind <= kernel.wakeup_granularity {
-                self.unlock_queue(world, target);
+                self.unlock_queue(engine, target);
                 return;
             }
         }
         let noticed = queue.need_resched.replace(true);
-        if !noticed && v.id != world.cpu().id {
-            world.send_resched(v);
+        if !noticed && v.id != engine.cpu().id {
+            engine.send_resched(v);
         }
-        self.unlock_queue(world, target);
+        self.unlock_queue(engine, target);
     }
 
     /// Takes a waiting task from the fullest other vCPU. Returns whether there was one.
-    pub(super) fn pull(&self, world: &World) -> bool {
-        let here = world.cpu().index;
+    pub(super) fn pull(&self, engine: &Engine) -> bool {
+        let here = engine.cpu().index;
         let Some(from) = (1..self.vcpus)
             .map(|i| (here + i) % self.vcpus)
             .filter(|i| self.queues[*i as usize].len() > 0)
-            .max_by_key(|i| self.load(world, *i))
+            .max_by_key(|i| self.load(engine, *i))
         else {
             return false;
         };
-        self.lock_queue(world, from);
+        self.lock_queue(engine, from);
         let task = self.queues[from as usize].take_last();
-        self.unlock_queue(world, from);
+        self.unlock_queue(engine, from);
         let Some(task) = task else { return false };
-        self.lock_queue(world, here);
+        self.lock_queue(engine, here);
         let queue = &self.queues[here as usize];
         queue.place(here, task, &self.queues, Picos::MAX);
         queue.insert(task);
-        self.unlock_queue(world, here);
+        self.unlock_queue(engine, here);
         true
     }
 
     /// The idle loop of a vCPU goes on from where it rests, until it rests again: on return its
     /// coroutine ends, and says why.
-    pub(super) fn idle(&self, world: &World, from: Rest) -> Suspend {
+    pub(super) fn idle(&self, engine: &Engine, from: Rest) -> Suspend {
         // Idle loops never move: this is their vCPU throughout.
-        let me = world.cpu().task.get();
+        let me = engine.cpu().task.get();
         match from {
             Rest::Fresh => {}
             Rest::Halted => {
-                world.unblocked(world.cpu());
-                world.set_irqs(true);
+                engine.unblocked(engine.cpu());
+                engine.set_irqs(true);
             }
-            Rest::Away => self.finish_switch(world),
+            Rest::Away => self.finish_switch(engine),
         }
         loop {
-            let v = world.cpu();
+            let v = engine.cpu();
             let queue = self.queue(v);
-            if queue.len() > 0 || self.pull(world) {
-                if self.switch(world) {
+            if queue.len() > 0 || self.pull(engine) {
+                if self.switch(engine) {
                     me.rest.set(Rest::Away);
                     return Suspend::SwitchTask;
                 }
@@ -122,15 +122,15 @@ impl Guest {
             // Interrupts stay off from the last look at the queue to the halt, which switches them
             // on: a wake-up that comes in between is pending then, and the halt returns at once.
             v.irqs_on.set(false);
-            self.stop_tick(world, v);
+            self.stop_tick(engine, v);
             if queue.len() == 0 {
                 queue.need_resched.set(false);
-                if world.begin_block(Op::Halt) {
+                if engine.begin_block(Op::Halt) {
                     me.rest.set(Rest::Halted);
                     return Suspend::Operation;
                 }
             }
-            world.set_irqs(true);
+            engine.set_irqs(true);
         }
     }
 }

@@ -9,8 +9,8 @@
 //! they are rare.
 
 use crate::cell::SimCell;
+use crate::engine::Engine;
 use crate::memory::{LINE, Region};
-use crate::world::World;
 use overspin_locks::AtomicCell;
 use overspin_scenario::{LineOutcome, Picos};
 use overspin_workload::{Layout, LockId, WordId};
@@ -92,30 +92,30 @@ impl KernelData {
     }
 
     /// Reads a word in a section.
-    pub(crate) fn read(&self, world: &World, section: Section, word: WordId) -> usize {
+    pub(crate) fn read(&self, engine: &Engine, section: Section, word: WordId) -> usize {
         let word = &self.words[word];
-        self.count(world, section, word.line, false, || word.cell.load(Relaxed))
+        self.count(engine, section, word.line, false, || word.cell.load(Relaxed))
     }
 
     /// Writes a word in a section.
-    pub(crate) fn write(&self, world: &World, section: Section, word: WordId, value: usize) {
+    pub(crate) fn write(&self, engine: &Engine, section: Section, word: WordId, value: usize) {
         let word = &self.words[word];
-        self.count(world, section, word.line, true, || word.cell.store(value, Relaxed));
+        self.count(engine, section, word.line, true, || word.cell.store(value, Relaxed));
     }
 
     fn count<R>(
         &self,
-        world: &World,
+        engine: &Engine,
         section: Section,
         line: usize,
         writes: bool,
         access: impl FnOnce() -> R,
     ) -> R {
         let line = &self.lines[line];
-        let before = world.now.get();
+        let before = engine.now.get();
         let result = access();
-        let took = world.now.get() - before;
-        let costs = &world.scenario.host.costs;
+        let took = engine.now.get() - before;
+        let costs = &engine.scenario.host.costs;
         line.accesses.set(line.accesses.get() + 1);
         let had = line.section.replace(section) == section;
         let had_own = had && line.own.get();

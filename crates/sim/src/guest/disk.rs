@@ -9,10 +9,10 @@
 //! after another, and wakes the tasks whose last page was in it.
 
 use super::{Guest, TaskRef, TaskState};
+use crate::engine::Engine;
 use crate::events::Event;
 use crate::memory::NONE;
-use crate::vcpu::IRQ_DISK;
-use crate::world::World;
+use overspin_host::irq;
 use overspin_scenario::{Disk, DiskOutcome, Picos};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -103,7 +103,7 @@ impl Drive {
 
 impl Guest {
     /// Queues `pages`, at least one, and sleeps until they are written.
-    pub(super) fn write_out(&self, world: &World, task: TaskRef, pages: &[u64]) {
+    pub(super) fn write_out(&self, engine: &Engine, task: TaskRef, pages: &[u64]) {
         let drive = self.disk.as_ref().expect("a workload that writes has a disk");
         task.state.set(TaskState::Blocked);
         {
@@ -114,33 +114,33 @@ impl Guest {
             q.waiting.extend(pages.iter().map(|page| (*page, id)));
         }
         if !drive.is_busy() {
-            self.begin_request(world, drive);
+            self.begin_request(engine, drive);
         }
-        self.schedule(world);
+        self.schedule(engine);
     }
 
-    fn begin_request(&self, world: &World, drive: &Drive) {
+    fn begin_request(&self, engine: &Engine, drive: &Drive) {
         if let Some(time) = drive.begin() {
-            world.push(world.now.get() + time, Event::Disk { guest: self.id });
+            engine.push(engine.now.get() + time, Event::Disk { guest: self.id });
         }
     }
 
     /// The drive has written what it was writing.
-    pub(crate) fn disk_event(&self, world: &World) {
+    pub(crate) fn disk_event(&self, engine: &Engine) {
         let drive = self.disk.as_ref().expect("a disk's event");
         drive.end();
-        self.begin_request(world, drive);
+        self.begin_request(engine, drive);
         let vcpu = drive.next_vcpu.get();
         drive.next_vcpu.set((vcpu + 1) % self.vcpus);
-        world.deliver(&world.vcpus[(self.first + vcpu) as usize], IRQ_DISK, NONE);
+        engine.deliver(&engine.vcpus[(self.first + vcpu) as usize], irq::DISK, NONE);
     }
 
     /// Handles the disk's interrupt on the current vCPU, interrupts off.
-    pub(super) fn disk_interrupt(&self, world: &World) {
+    pub(super) fn disk_interrupt(&self, engine: &Engine) {
         let drive = self.disk.as_ref().expect("a disk's interrupt");
         loop {
             let Some(task) = drive.finished.borrow_mut().pop_front() else { break };
-            self.wake(world, task, self.idlest(world));
+            self.wake(engine, task, self.idlest(engine));
         }
     }
 }

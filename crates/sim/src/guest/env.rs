@@ -2,7 +2,7 @@
 
 use super::data::Section;
 use super::{Guest, SemaphoreState, TaskRef, TaskState};
-use crate::world::World;
+use crate::engine::Engine;
 use overspin_scenario::{NS, Picos, WorkerReport};
 use overspin_sched::{PcpuId, TimerId};
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Ticks, WordId};
@@ -14,7 +14,7 @@ const OFFSET: u32 = u16::MAX as u32;
 /// A task's view of its guest.
 #[derive(Debug)]
 pub(crate) struct TaskEnv<'a> {
-    world: &'a World,
+    engine: &'a Engine,
     guest: &'a Guest,
     task: TaskRef,
     /// Critical section that it is in, or was in last.
@@ -22,19 +22,19 @@ pub(crate) struct TaskEnv<'a> {
 }
 
 impl<'a> TaskEnv<'a> {
-    pub(crate) fn new(world: &'a World, guest: &'a Guest, task: TaskRef) -> Self {
-        Self { world, guest, task, section: Cell::new(0) }
+    pub(crate) fn new(engine: &'a Engine, guest: &'a Guest, task: TaskRef) -> Self {
+        Self { engine, guest, task, section: Cell::new(0) }
     }
 }
 
 impl Env for TaskEnv<'_> {
     fn compute(&self, work: Picos, mode: Mode) {
         if mode == Mode::User {
-            self.guest.schedule_if_needed(self.world);
+            self.guest.schedule_if_needed(self.engine);
         }
         self.task.mode.set(mode);
         if work > 0 {
-            self.world.burn(work);
+            self.engine.burn(work);
         }
         self.task.mode.set(Mode::Kernel);
     }
@@ -43,59 +43,59 @@ impl Env for TaskEnv<'_> {
         if time == 0 {
             return;
         }
-        let until = self.world.now.get() + time;
+        let until = self.engine.now.get() + time;
         self.task.state.set(TaskState::Sleeping);
-        let v = self.world.cpu();
+        let v = self.engine.cpu();
         self.guest.queue(v).sleep_until(until, self.task);
-        self.guest.schedule(self.world);
+        self.guest.schedule(self.engine);
     }
 
     fn yield_vcpu(&self) {
-        self.world.yield_now();
+        self.engine.yield_now();
     }
 
     fn next_tick(&self, of: Ticks) -> Option<Picos> {
-        let (world, v) = (self.world, self.world.cpu());
+        let (engine, v) = (self.engine, self.engine.cpu());
         let at = match of {
-            Ticks::Guest => self.guest.tick_after(v, world.now.get()),
+            Ticks::Guest => self.guest.tick_after(v, engine.now.get()),
             Ticks::Host => {
                 let tick = TimerId::Tick(PcpuId(v.pcpu.get()));
-                world.timers[world.timer_slot(tick)].due()
+                engine.timers[engine.timer_slot(tick)].due()
             }
         };
         (at != Picos::MAX).then_some(at)
     }
 
     fn section(&self, lock: LockId, how: LockUse, work: Picos) {
-        self.guest.bank.section(self.world, lock, how, work);
+        self.guest.bank.section(self.engine, lock, how, work);
     }
 
     fn acquire(&self, lock: LockId, how: LockUse) {
-        self.guest.bank.acquire(self.world, lock, how);
+        self.guest.bank.acquire(self.engine, lock, how);
         self.section.set(self.guest.data.enter(lock));
     }
 
     fn release(&self, lock: LockId) {
-        self.guest.bank.release(self.world, lock);
+        self.guest.bank.release(self.engine, lock);
     }
 
     fn read(&self, word: WordId) -> usize {
-        self.guest.data.read(self.world, self.section.get(), word)
+        self.guest.data.read(self.engine, self.section.get(), word)
     }
 
     fn write(&self, word: WordId, value: usize) {
-        self.guest.data.write(self.world, self.section.get(), word, value);
+        self.guest.data.write(self.engine, self.section.get(), word, value);
     }
 
     fn write_out(&self, pages: &[u64]) {
-        self.guest.write_out(self.world, self.task, pages);
+        self.guest.write_out(self.engine, self.task, pages);
     }
 
     fn spawn(&self, name: String, vcpu: Option<u32>, program: Program) {
-        let task = self.guest.new_task(self.world, name, program);
-        let target = vcpu.unwrap_or_else(|| self.guest.idlest(self.world));
-        self.guest.lock_queue(self.world, target);
-        self.guest.enqueue(self.world, task, target);
+        let task = self.guest.new_task(self.engine, name, program);
+        let target = vcpu.unwrap_or_else(|| self.guest.idlest(self.engine));
+        self.guest.lock_queue(self.engine, target);
+        self.guest.enqueue(self.engine, task, target);
     }
 
     fn semaphore(&self, count: u32) -> Semaphore {
@@ -116,7 +116,7 @@ impl Env for TaskEnv<'_> {
             self.task.state.set(TaskState::Waiting);
         }
         // The unit is handed over by whoever wakes this task.
-        self.guest.schedule(self.world);
+        self.guest.schedule(self.engine);
     }
 
     fn up(&self, semaphore: Semaphore) {
@@ -131,7 +131,7 @@ impl Env for TaskEnv<'_> {
         };
         if let Some(task) = woken {
             // A synchronous wake-up: the sleeper comes to the waker's vCPU.
-            self.guest.wake(self.world, task, self.world.cpu().index);
+            self.guest.wake(self.engine, task, self.engine.cpu().index);
         }
     }
 
@@ -140,12 +140,12 @@ impl Env for TaskEnv<'_> {
     }
 
     fn now(&self) -> Picos {
-        self.world.now.get()
+        self.engine.now.get()
     }
 
     fn cpu_time(&self) -> Picos {
-        let now = self.world.nanos();
-        let times = self.world.look_at(self.world.cpu().id, |h, v| h.run_times(v, now));
+        let now = self.engine.nanos();
+        let times = self.engine.look_at(self.engine.cpu().id, |h, v| h.run_times(v, now));
         times.running.max(0) as Picos * NS
     }
 
@@ -154,15 +154,15 @@ impl Env for TaskEnv<'_> {
     }
 
     fn offset(&self, below: Picos) -> Picos {
-        if self.world.scenario.host.stagger == 0 { 0 } else { self.random(OFFSET).below(below) }
+        if self.engine.scenario.host.stagger == 0 { 0 } else { self.random(OFFSET).below(below) }
     }
 
     fn all_up(&self) -> Picos {
-        self.world.all_up.get()
+        self.engine.all_up.get()
     }
 
     fn random(&self, purpose: u32) -> Random {
         let task = self.task.index.unwrap_or(u32::MAX);
-        Random::new(self.guest.random_bits(self.world, task, purpose))
+        Random::new(self.guest.random_bits(self.engine, task, purpose))
     }
 }

@@ -1,14 +1,14 @@
 //! The kernel's locks: real lock objects of one kind in simulated memory, with statistics.
 
 use super::data::KernelData;
-use crate::attribution::Contention;
 use crate::cell::{SimCell, SimPlatform};
+use crate::engine::Engine;
 use crate::foresight::touch;
 use crate::memory::{Memory, NONE};
-use crate::world::World;
 use hdrhistogram::Histogram;
+use overspin_host::Moment;
 use overspin_locks::{CapacityError, LockVisitor, RawLock, Tuning};
-use overspin_scenario::{LockOutcome, NS, Picos, TraceEvent, Workload};
+use overspin_scenario::{LockOutcome, NS, Picos, WaitCauses, Workload};
 use overspin_workload::LockUse;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::Debug;
@@ -16,16 +16,18 @@ use std::fmt::Debug;
 /// All locks of one guest, whatever their kind.
 pub(crate) trait LockBank: Debug {
     /// Takes lock `i`.
-    fn acquire(&self, world: &World, i: usize, how: LockUse);
+    fn acquire(&self, engine: &Engine, i: usize, how: LockUse);
     /// Releases lock `i`; it must be held by the caller.
-    fn release(&self, world: &World, i: usize);
+    fn release(&self, engine: &Engine, i: usize);
     /// Takes lock `i`, works, and releases it: one call instead of three that a switch between
     /// coroutines would leave with mispredicted returns (see `execution.rs`).
-    fn section(&self, world: &World, i: usize, how: LockUse, work: Picos);
+    fn section(&self, engine: &Engine, i: usize, how: LockUse, work: Picos);
     /// The statistics of lock `i`, with `name`.
     fn outcome(&self, i: usize, name: String) -> LockOutcome;
-    /// Who holds lock `i`, and who waits for it.
-    fn contention(&self, i: usize) -> &Contention;
+    /// One more waits for lock `i`. Returns the vCPU that holds it, as [`holder`](Self::holder).
+    fn waits(&self, i: usize) -> u32;
+    /// The vCPU that holds lock `i` or is releasing it, `NONE` if it is free.
+    fn holder(&self, i: usize) -> u32;
     /// Counters of lock `i`.
     fn counters(&self, i: usize) -> &Counters;
     /// Has the processor fetch what is kept of lock `i`.
@@ -93,7 +95,10 @@ struct Entry<L: RawLock<SimPlatform> + 'static> {
     /// Dispatches of the holder's vCPU when it got the lock: more at release means that it was
     /// descheduled in between.
     dispatches: Cell<u64>,
-    contention: Contention,
+    /// vCPU that holds it or is releasing it, `NONE` if it is free.
+    holder: Cell<u32>,
+    /// How many wait for it.
+    waiters: Cell<u32>,
     counters: Counters,
 }
 
@@ -112,7 +117,7 @@ struct Bank<L: RawLock<SimPlatform> + 'static> {
 /// Makes the bank of a guest: `count` locks for `cpus` vCPUs. Visits the lock type by name.
 #[derive(Debug)]
 pub(crate) struct MakeBank<'a> {
-    pub world: &'a World,
+    pub engine: &'a Engine,
     pub count: usize,
     pub cpus: usize,
     pub tuning: Tuning,
@@ -121,14 +126,11 @@ pub(crate) struct MakeBank<'a> {
 }
 
 pub(crate) type Made = Result<(Box<dyn LockBank>, KernelData), CapacityError>;
-/// The kinds of locks that a run knows: makes the bank of a kind by its name, `None` if there is no
-/// such kind.
-pub(crate) type LockKinds = dyn Fn(&str, MakeBank<'_>) -> Option<Made>;
 
 impl LockVisitor<SimPlatform> for MakeBank<'_> {
     type Output = Made;
     fn visit<L: RawLock<SimPlatform> + 'static>(self) -> Self::Output {
-        let memory = &self.world.memory;
+        let memory = &self.engine.memory;
         let layout = overspin_workload::layout::<L, SimCell<usize>>(self.workload);
         let region = layout.as_ref().map(|l| (l, memory.region(l.size, l.align)));
         let place = |i: usize| match &region {
@@ -145,7 +147,8 @@ impl LockVisitor<SimPlatform> for MakeBank<'_> {
                 since: Cell::new(0),
                 dispatches: Cell::new(0),
                 counters: Counters::default(),
-                contention: Contention::new(),
+                holder: Cell::new(NONE),
+                waiters: Cell::new(0),
             })
             .collect();
         let data = region.map_or_else(KernelData::default, |(l, r)| KernelData::new(l, &r));
@@ -155,9 +158,9 @@ impl LockVisitor<SimPlatform> for MakeBank<'_> {
 
 impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
     #[inline(always)]
-    fn acquire(&self, world: &World, i: usize, how: LockUse) {
+    fn acquire(&self, engine: &Engine, i: usize, how: LockUse) {
         let entry = &self.entries[i];
-        let v = world.cpu();
+        let v = engine.cpu();
         let outer = v.lock_wanted.replace(i as u32);
         let outer_wait = v.wait_since.replace(None);
         let (token, irqs) = match how {
@@ -171,34 +174,30 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         let waited_since = v.wait_since.replace(outer_wait);
         entry.token.set(Some(token));
         entry.irqs.set(irqs);
-        let contention = &entry.contention;
-        let before = contention.holder.replace(v.id);
-        let now = world.now.get();
+        entry.holder.set(v.id);
+        let now = engine.now.get();
         entry.since.set(now);
         entry.dispatches.set(v.dispatches.get());
         let c = &entry.counters;
         add(&c.acquisitions, 1);
-        world.advanced();
+        engine.advanced();
         if let Some(since) = waited_since {
             c.waited(now - since);
-            v.stops_to_wait(i as u32, now);
         }
-        let waited = if contention.contended.get() {
-            world.wait_ends(contention, v, before, waited_since)
-        } else {
-            None
-        };
-        world.mix(u64::from(v.id) << 32 | i as u64);
-        world.trace(|| TraceEvent::LockAcquired { vcpu: v.id, lock: i as u32, waited });
-        world.section_begins();
+        let waiters = entry.waiters.get();
+        engine.tell(Moment::LockAcquired { vcpu: v.id, lock: i as u32, contended: waiters > 0 });
+        if waited_since.is_some() {
+            entry.waiters.set(waiters - 1);
+        }
+        engine.section_begins();
     }
 
     #[inline(always)]
-    fn release(&self, world: &World, i: usize) {
+    fn release(&self, engine: &Engine, i: usize) {
         let entry = &self.entries[i];
-        let v = world.cpu();
+        let v = engine.cpu();
         let c = &entry.counters;
-        let held = world.now.get() - entry.since.get();
+        let held = engine.now.get() - entry.since.get();
         add(&c.hold_total, held);
         c.hold_max.set(c.hold_max.get().max(held));
         if entry.dispatches.get() != v.dispatches.get() {
@@ -206,34 +205,35 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         }
         let token = entry.token.take().expect("only a held lock is released");
         let irqs = entry.irqs.take();
-        let contention = &entry.contention;
-        if contention.contended.get() {
-            world.release_begins(contention);
-        }
-        world.trace(|| TraceEvent::LockReleased { vcpu: v.id, lock: i as u32 });
+        engine.tell(Moment::LockReleased {
+            vcpu: v.id,
+            lock: i as u32,
+            contended: entry.waiters.get() > 0,
+        });
         let outer = v.lock_released.replace(i as u32);
         entry.lock.unlock(&self.shared, token);
         v.lock_released.set(outer);
         // Somebody may have taken it by now.
-        if contention.holder.get() == v.id {
-            contention.holder.set(NONE);
-            if contention.contended.get() {
-                world.release_ends(contention, v);
-            }
+        if entry.holder.get() == v.id {
+            entry.holder.set(NONE);
         }
-        world.trace(|| TraceEvent::LockFreed { vcpu: v.id, lock: i as u32 });
-        world.section_ends();
+        engine.tell(Moment::LockFreed {
+            vcpu: v.id,
+            lock: i as u32,
+            contended: entry.waiters.get() > 0,
+        });
+        engine.section_ends();
         if let Some(irqs) = irqs {
-            world.set_irqs(irqs);
+            engine.set_irqs(irqs);
         }
     }
 
-    fn section(&self, world: &World, i: usize, how: LockUse, work: Picos) {
-        self.acquire(world, i, how);
+    fn section(&self, engine: &Engine, i: usize, how: LockUse, work: Picos) {
+        self.acquire(engine, i, how);
         if work > 0 {
-            world.burn(work);
+            engine.burn(work);
         }
-        self.release(world, i);
+        self.release(engine, i);
     }
 
     fn outcome(&self, i: usize, name: String) -> LockOutcome {
@@ -244,7 +244,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
             contended: c.contended.get(),
             wait_total: c.wait_total.get(),
             wait_max: c.wait_max.get(),
-            wait_causes: self.entries[i].contention.causes(),
+            wait_causes: WaitCauses::default(),
             wait_p999: c.wait_p999(),
             hold_total: c.hold_total.get(),
             hold_max: c.hold_max.get(),
@@ -254,8 +254,14 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         }
     }
 
-    fn contention(&self, i: usize) -> &Contention {
-        &self.entries[i].contention
+    fn waits(&self, i: usize) -> u32 {
+        let entry = &self.entries[i];
+        entry.waiters.set(entry.waiters.get() + 1);
+        entry.holder.get()
+    }
+
+    fn holder(&self, i: usize) -> u32 {
+        self.entries[i].holder.get()
     }
 
     fn counters(&self, i: usize) -> &Counters {

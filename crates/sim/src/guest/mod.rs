@@ -25,17 +25,19 @@ use data::KernelData;
 pub(crate) use disk::Drive;
 pub(crate) use env::TaskEnv;
 use locks::LockBank;
-pub(crate) use locks::{LockKinds, Made, MakeBank};
+pub(crate) use locks::{Made, MakeBank};
 use runqueue::RunQueue;
 use task::TaskState;
 pub(crate) use task::{Task, TaskRef};
 use vmstat::Vmstat;
 
-use crate::SimError;
+use crate::Simulator;
+use crate::engine::Engine;
 use crate::foresight::touch;
 use crate::memory::NONE;
-use crate::vcpu::{IRQ_DISK, IRQ_NOTIFY, IRQ_RESCHED, IRQ_TIMER, Vcpu};
-use crate::world::World;
+use crate::vcpu::Vcpu;
+use overspin_host::Refused;
+use overspin_host::{Moment, irq};
 use overspin_locks::Tuning;
 use overspin_scenario::{Domain, Picos, SEC};
 use overspin_workload::{LockUse, Mode, Random};
@@ -95,15 +97,15 @@ pub(crate) struct Guest {
 impl Guest {
     /// A guest with its kernel; its workload is not started.
     pub(crate) fn new(
-        world: &World,
+        engine: &Engine,
         id: u32,
         first: u32,
         domain: &Domain,
-        kinds: &LockKinds,
-    ) -> Result<Self, SimError> {
+        simulator: &Simulator,
+    ) -> Result<Self, Refused> {
         let named_locks = overspin_workload::lock_names(&domain.workload);
         let make = MakeBank {
-            world,
+            engine,
             count: named_locks.len() + domain.vcpus as usize,
             cpus: domain.vcpus as usize,
             tuning: Tuning {
@@ -113,14 +115,15 @@ impl Guest {
             },
             workload: &domain.workload,
         };
-        let (bank, data) = kinds(&domain.lock, make)
-            .ok_or_else(|| SimError::UnknownLock {
+        let (bank, data) = simulator
+            .make(&domain.lock, make)
+            .ok_or_else(|| Refused::UnknownLock {
                 domain: domain.name.clone(),
                 lock: domain.lock.clone(),
-                known: crate::lock_names(),
+                known: simulator.lock_names(),
             })?
             .map_err(|e| {
-                SimError::Invalid(format!("domain `{}`: lock `{}`: {e}", domain.name, domain.lock))
+                Refused::Invalid(format!("domain `{}`: lock `{}`: {e}", domain.name, domain.lock))
             })?;
         Ok(Self {
             id,
@@ -141,39 +144,39 @@ impl Guest {
             live: Cell::new(0),
             started: Cell::new(0),
             finished: Cell::new(None),
-            is_noise: id as usize >= world.own_domains,
+            is_noise: id as usize >= engine.own_domains,
             last_boosted: Cell::new(0),
         })
     }
 
     /// Puts the workload's first tasks on their runqueues and idle loops on the vCPUs.
-    pub(crate) fn boot(&self, world: &World) {
+    pub(crate) fn boot(&self, engine: &Engine) {
         for (i, idle) in self.idle.iter().enumerate() {
-            let v = &world.vcpus[self.first as usize + i];
+            let v = &engine.vcpus[self.first as usize + i];
             v.task.set(TaskRef::new(idle));
             idle.on_cpu.set(true);
             // Each vCPU's ticks have a phase of their own.
-            let phase = self.random_bits(world, TICKING, i as u32) % self.period.min(SEC);
+            let phase = self.random_bits(engine, TICKING, i as u32) % self.period.min(SEC);
             self.queues[i].phase.set(phase);
         }
         for (name, vcpu, program) in overspin_workload::start(&self.domain.workload, self.vcpus) {
-            let task = self.new_task(world, name, program);
+            let task = self.new_task(engine, name, program);
             let vcpu = vcpu.unwrap_or(0);
             let queue = &self.queues[vcpu as usize];
             queue.place(vcpu, task, &self.queues, 0);
             queue.insert(task);
         }
-        self.start_vmstat(world);
+        self.start_vmstat(engine);
     }
 
     fn new_task(
         &self,
-        world: &World,
+        engine: &Engine,
         name: String,
         program: overspin_workload::Program,
     ) -> TaskRef {
         let index = self.tasks.borrow().len() as u32;
-        let task = Task::new(world, self.id, index, name, program);
+        let task = Task::new(engine, self.id, index, name, program);
         let task_ref = TaskRef::new(&task);
         self.tasks.borrow_mut().push(task);
         self.live.set(self.live.get() + 1);
@@ -182,15 +185,15 @@ impl Guest {
 
     /// 64 random bits for a task and a purpose: one `ChaCha` stream each, whatever the order in
     /// which tasks ask.
-    fn random_bits(&self, world: &World, task: u32, purpose: u32) -> u64 {
-        let mut rng = ChaCha8Rng::seed_from_u64(world.seed);
+    fn random_bits(&self, engine: &Engine, task: u32, purpose: u32) -> u64 {
+        let mut rng = ChaCha8Rng::seed_from_u64(engine.seed);
         rng.set_stream(u64::from(self.id) << 48 ^ u64::from(task) << 16 ^ u64::from(purpose));
         rng.next_u64()
     }
 
     /// Random numbers for when vCPU `index` comes up.
-    pub(crate) fn starting_offset(&self, world: &World, index: u32) -> Random {
-        Random::new(self.random_bits(world, STARTING, index))
+    pub(crate) fn starting_offset(&self, engine: &Engine, index: u32) -> Random {
+        Random::new(self.random_bits(engine, STARTING, index))
     }
 
     /// Has the processor fetch what tells where the runqueues and their locks are.
@@ -220,8 +223,8 @@ impl Guest {
     }
 
     /// Has the processor fetch the lock of the runqueue of `v`.
-    pub(crate) fn fetch_queue_lock(&self, world: &World, v: &Vcpu) {
-        self.bank.fetch_lock(&world.memory, self.queue_lock(v.index));
+    pub(crate) fn fetch_queue_lock(&self, engine: &Engine, v: &Vcpu) {
+        self.bank.fetch_lock(&engine.memory, self.queue_lock(v.index));
     }
 
     /// The task of `v` that sleeps least long.
@@ -242,56 +245,58 @@ impl Guest {
         self.named_locks.len() + index as usize
     }
 
-    fn lock_queue(&self, world: &World, index: u32) {
-        self.bank.acquire(world, self.queue_lock(index), LockUse::IrqSave);
+    fn lock_queue(&self, engine: &Engine, index: u32) {
+        self.bank.acquire(engine, self.queue_lock(index), LockUse::IrqSave);
     }
 
-    fn unlock_queue(&self, world: &World, index: u32) {
-        self.bank.release(world, self.queue_lock(index));
+    fn unlock_queue(&self, engine: &Engine, index: u32) {
+        self.bank.release(engine, self.queue_lock(index));
     }
 
     /// Takes the pending interrupts of the current vCPU, on top of what runs there. Interrupts are
     /// on when it is called and when it returns.
-    pub(crate) fn interrupts(&self, world: &World) {
+    pub(crate) fn interrupts(&self, engine: &Engine) {
         loop {
-            let v = world.cpu();
+            let v = engine.cpu();
             v.irqs_on.set(false);
             v.nesting.set(v.nesting.get() + 1);
             let pending = v.irqs_pending.replace(0);
-            world.burn(world.scenario.host.costs.interrupt);
-            if pending & IRQ_TIMER != 0 {
-                self.timer_interrupt(world);
+            engine.tell(Moment::Interrupt { vcpu: v.id, pending });
+            engine.burn(engine.scenario.host.costs.interrupt);
+            if pending & irq::TIMER != 0 {
+                self.timer_interrupt(engine);
             }
-            if pending & IRQ_DISK != 0 {
-                self.disk_interrupt(world);
+            if pending & irq::DISK != 0 {
+                self.disk_interrupt(engine);
             }
-            if pending & IRQ_RESCHED != 0 {
-                self.queue(world.cpu()).need_resched.set(true);
+            if pending & irq::RESCHED != 0 {
+                self.queue(engine.cpu()).need_resched.set(true);
             }
-            if pending & IRQ_NOTIFY != 0 {
-                world.asked_to_give_up();
+            if pending & irq::NOTIFY != 0 {
+                engine.asked_to_give_up();
             }
-            let v = world.cpu();
+            let v = engine.cpu();
             v.nesting.set(v.nesting.get() - 1);
+            engine.tell(Moment::InterruptEnds { vcpu: v.id });
             v.irqs_on.set(true);
             if v.irqs_pending.get() == 0 {
                 break;
             }
         }
         // Back to user mode: the place where another task may take over.
-        let v = world.cpu();
+        let v = engine.cpu();
         let task = v.task.get();
         if task.mode.get() == Mode::User {
             task.mode.set(Mode::Kernel);
-            self.schedule_if_needed(world);
+            self.schedule_if_needed(engine);
             task.mode.set(Mode::User);
         }
     }
 
     /// Lets other tasks run if that is due.
-    fn schedule_if_needed(&self, world: &World) {
-        while self.queue(world.cpu()).need_resched.get() {
-            self.schedule(world);
+    fn schedule_if_needed(&self, engine: &Engine) {
+        while self.queue(engine.cpu()).need_resched.get() {
+            self.schedule(engine);
         }
     }
 

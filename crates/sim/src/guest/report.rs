@@ -1,16 +1,16 @@
 //! What a guest tells about itself: counts of its locks, and who waits for what.
 
 use super::Guest;
-use crate::attribution::Contention;
+use crate::engine::Engine;
 use crate::memory::NONE;
-use crate::vcpu::Op;
-use crate::world::World;
+use crate::vcpu::{Op, Vcpu};
+use overspin_host::Moment;
 use overspin_sched::RunState;
 
 impl Guest {
     /// Counts a slow path at the lock that the current vCPU waits for.
-    pub(crate) fn count_slow_path(&self, world: &World) {
-        let lock = world.cpu().lock_wanted.get();
+    pub(crate) fn count_slow_path(&self, engine: &Engine) {
+        let lock = engine.cpu().lock_wanted.get();
         if lock != NONE {
             let c = &self.bank.counters(lock as usize).slow_paths;
             c.set(c.get() + 1);
@@ -18,12 +18,21 @@ impl Guest {
     }
 
     /// Counts a kick at the lock that the current vCPU releases.
-    pub(crate) fn count_kick(&self, world: &World) {
-        let lock = world.cpu().lock_released.get();
+    pub(crate) fn count_kick(&self, engine: &Engine) {
+        let lock = engine.cpu().lock_released.get();
         if lock != NONE {
             let c = &self.bank.counters(lock as usize).kicks;
             c.set(c.get() + 1);
         }
+    }
+
+    /// The current vCPU, `v`, begins to wait for a lock.
+    pub(crate) fn waits_for(&self, engine: &Engine, v: &Vcpu, lock: u32) {
+        let holder = self.bank.waits(lock as usize);
+        let of = |h: u32| engine.vcpus[h as usize].lock_released.get() == lock;
+        let (holder, releasing) =
+            if holder == NONE { (None, false) } else { (Some(holder), of(holder)) };
+        engine.tell(Moment::LockWait { vcpu: v.id, lock, holder, releasing });
     }
 
     /// Statistics of all locks, named ones first.
@@ -38,17 +47,6 @@ impl Guest {
             .collect()
     }
 
-    /// Who holds a lock, and who waits for it.
-    pub(crate) fn contention(&self, lock: u32) -> &Contention {
-        self.bank.contention(lock as usize)
-    }
-
-    /// The same of all locks.
-    pub(crate) fn contentions(&self) -> impl Iterator<Item = &Contention> {
-        let locks = self.named_locks.len() + self.vcpus as usize;
-        (0..locks).map(|lock| self.bank.contention(lock))
-    }
-
     fn lock_name(&self, lock: u32) -> String {
         let lock = lock as usize;
         match self.named_locks.get(lock) {
@@ -58,11 +56,11 @@ impl Guest {
     }
 
     /// Who waits for what, for the report of a deadlock.
-    pub(crate) fn waits(&self, world: &World) -> Vec<String> {
+    pub(crate) fn waits(&self, engine: &Engine) -> Vec<String> {
         let mut lines = Vec::new();
         let full = |v: u32| format!("{}/v{}", self.domain.name, v - self.first);
-        for v in &world.vcpus[self.first as usize..(self.first + self.vcpus) as usize] {
-            let state = world.runstate(v.id);
+        for v in &engine.vcpus[self.first as usize..(self.first + self.vcpus) as usize] {
+            let state = engine.runstate(v.id);
             if state == RunState::Runnable {
                 lines.push(format!("{} waits for a pCPU, which it never gets", full(v.id)));
             }
@@ -75,7 +73,7 @@ impl Guest {
                 Op::Spin => "spins on",
                 _ => "is in the slow path of",
             };
-            let holder = match self.contention(lock).holder.get() {
+            let holder = match self.bank.holder(lock as usize) {
                 NONE => "held by nobody (a lost wake-up)".into(),
                 h => format!("held by {}", full(h)),
             };

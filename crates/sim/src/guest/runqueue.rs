@@ -5,11 +5,11 @@
 //! releases it, as in Linux.
 
 use super::{Guest, TaskRef, TaskState};
+use crate::engine::{Engine, Suspend};
 use crate::foresight::touch;
-use crate::memory::NONE;
 use crate::vcpu::Vcpu;
-use crate::world::{Suspend, World};
-use overspin_scenario::{Picos, TraceEvent};
+use overspin_host::Moment;
+use overspin_scenario::Picos;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -120,9 +120,9 @@ impl RunQueue {
 
 impl Guest {
     /// Charges the running task for its time since it was put on the vCPU or last charged.
-    pub(super) fn charge(&self, world: &World, v: &Vcpu) {
+    pub(super) fn charge(&self, engine: &Engine, v: &Vcpu) {
         let task = v.task.get();
-        let clock = v.run_clock(world.now.get());
+        let clock = v.run_clock(engine.now.get());
         let ran = clock - task.clock_in.replace(clock);
         task.cpu.set(task.cpu.get() + ran);
         task.vruntime.set(task.vruntime.get() + ran);
@@ -133,80 +133,79 @@ impl Guest {
 
     /// Gives the vCPU to the task that should run. The current task comes back from this call when
     /// it is chosen again, maybe on another vCPU.
-    pub(super) fn schedule(&self, world: &World) {
-        if self.switch(world) {
-            world.suspend(Suspend::SwitchTask);
-            self.finish_switch(world);
+    pub(super) fn schedule(&self, engine: &Engine) {
+        if self.switch(engine) {
+            engine.suspend(Suspend::SwitchTask);
+            self.finish_switch(engine);
         }
     }
 
     /// Gives the vCPU to the task that should run. Returns whether that is another one: then the
     /// current one's coroutine must suspend or end at once.
-    pub(super) fn switch(&self, world: &World) -> bool {
-        self.lock_queue(world, world.cpu().index);
-        let v = world.cpu();
+    pub(super) fn switch(&self, engine: &Engine) -> bool {
+        self.lock_queue(engine, engine.cpu().index);
+        let v = engine.cpu();
         let queue = self.queue(v);
         queue.need_resched.set(false);
         let prev = v.task.get();
         if !self.is_idle(v) {
-            self.charge(world, v);
+            self.charge(engine, v);
         }
         if prev.index.is_some() && prev.state.get() == TaskState::Runnable {
             queue.insert(prev);
         }
         let next = queue.take_least().unwrap_or_else(|| self.idle_of(v));
         if next == prev {
-            self.unlock_queue(world, v.index);
+            self.unlock_queue(engine, v.index);
             return false;
         }
         let switches =
             if prev.state.get() == TaskState::Runnable { &prev.preemptions } else { &prev.sleeps };
         switches.set(switches.get() + 1);
-        self.switch_to(world, v, prev, next);
+        self.switch_to(engine, v, prev, next);
         true
     }
 
     /// From here to the suspension no simulated time passes, so nobody sees a task that has left
     /// and still runs.
-    fn switch_to(&self, world: &World, v: &Vcpu, prev: TaskRef, next: TaskRef) {
+    fn switch_to(&self, engine: &Engine, v: &Vcpu, prev: TaskRef, next: TaskRef) {
         prev.on_cpu.set(false);
         next.on_cpu.set(true);
-        next.clock_in.set(v.run_clock(world.now.get()));
+        next.clock_in.set(v.run_clock(engine.now.get()));
         v.task.set(next);
-        world.mix(u64::from(v.id) << 32 | u64::from(next.index.unwrap_or(NONE)) | 1 << 63);
-        world.trace(|| TraceEvent::Task { vcpu: v.id, task: next.index });
+        engine.tell(Moment::Task { vcpu: v.id, task: next.index });
     }
 
     /// What the task that comes does first: pays for the switch, releases the runqueue.
-    pub(crate) fn finish_switch(&self, world: &World) {
-        world.burn(self.domain.kernel.task_switch);
-        let v = world.cpu();
+    pub(crate) fn finish_switch(&self, engine: &Engine) {
+        engine.burn(self.domain.kernel.task_switch);
+        let v = engine.cpu();
         if self.is_idle(v) {
-            self.stop_tick(world, v);
+            self.stop_tick(engine, v);
         } else {
-            self.start_tick(world, v);
+            self.start_tick(engine, v);
         }
-        self.unlock_queue(world, v.index);
+        self.unlock_queue(engine, v.index);
     }
 
     /// Ends the current task; its coroutine must return right after.
-    pub(super) fn exit(&self, world: &World) {
-        let task = world.cpu().task.get();
-        self.lock_queue(world, world.cpu().index);
-        let v = world.cpu();
-        self.charge(world, v);
+    pub(super) fn exit(&self, engine: &Engine) {
+        let task = engine.cpu().task.get();
+        self.lock_queue(engine, engine.cpu().index);
+        let v = engine.cpu();
+        self.charge(engine, v);
         task.state.set(TaskState::Ended);
-        task.ended.set(Some(world.now.get()));
+        task.ended.set(Some(engine.now.get()));
         self.live.set(self.live.get() - 1);
         if self.live.get() == 0 {
-            self.finished.set(Some(world.now.get()));
+            self.finished.set(Some(engine.now.get()));
             if !self.domain.workload.is_endless() {
-                world.unfinished.set(world.unfinished.get() - 1);
+                engine.unfinished.set(engine.unfinished.get() - 1);
             }
         }
         let queue = self.queue(v);
         queue.need_resched.set(false);
         let next = queue.take_least().unwrap_or_else(|| self.idle_of(v));
-        self.switch_to(world, v, task, next);
+        self.switch_to(engine, v, task, next);
     }
 }

@@ -1,6 +1,6 @@
 //! Tasks of a guest: each a stackful coroutine that runs ordinary code.
 
-use crate::world::{Suspend, TaskYielder, World};
+use crate::engine::{Engine, Suspend, TaskYielder};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use overspin_scenario::{Picos, WorkerReport};
@@ -89,7 +89,7 @@ impl TaskRef {
 impl Deref for TaskRef {
     type Target = Task;
     fn deref(&self) -> &Task {
-        // SAFETY: made from a boxed task that its guest keeps until the world ends; the null value
+        // SAFETY: made from a boxed task that its guest keeps until the engine ends; the null value
         // of `dangling` is replaced for every vCPU before the first event.
         unsafe { &*self.0 }
     }
@@ -116,7 +116,7 @@ impl Task {
     /// # Panics
     /// If the operating system gives no memory for its stack.
     pub(crate) fn new(
-        world: &World,
+        engine: &Engine,
         guest: u32,
         index: u32,
         name: String,
@@ -124,11 +124,11 @@ impl Task {
     ) -> Box<Self> {
         let mut task = Self::without_body(guest, Some(index), name);
         let this = TaskRef::new(&task);
-        *task.body.get_mut() = Some(body(world, this, move |world| {
-            let guest = world.guest(this.guest);
-            guest.finish_switch(world);
-            program(&super::TaskEnv::new(world, guest, this));
-            guest.exit(world);
+        *task.body.get_mut() = Some(body(engine, this, move |engine| {
+            let guest = engine.guest(this.guest);
+            guest.finish_switch(engine);
+            program(&super::TaskEnv::new(engine, guest, this));
+            guest.exit(engine);
             Suspend::SwitchTask
         }));
         task
@@ -167,36 +167,39 @@ impl Task {
 }
 
 /// A coroutine that runs `code` for `task`.
-fn body(world: &World, task: TaskRef, code: impl FnOnce(&World) -> Suspend + 'static) -> Body {
+fn body(engine: &Engine, task: TaskRef, code: impl FnOnce(&Engine) -> Suspend + 'static) -> Body {
     // The one given back last: it is the warmest.
-    let stack = world.stacks.borrow_mut().pop().unwrap_or_else(|| {
+    let stack = engine.stacks.borrow_mut().pop().unwrap_or_else(|| {
         DefaultStack::new(STACK).expect("memory for a task's stack (raise vm.max_map_count?)")
     });
     Coroutine::with_stack(stack, move |yielder: &TaskYielder, ()| {
         task.yielder.set(yielder);
-        let world = crate::world::world();
-        world.yielder.set(yielder);
-        code(world)
+        let engine = crate::engine::engine();
+        engine.yielder.set(yielder);
+        code(engine)
     })
 }
 
 impl TaskRef {
     /// Runs the task's code until it suspends or ends; says why.
     #[inline(always)]
-    pub(crate) fn run(self, world: &World) -> Suspend {
-        world.yielder.set(self.yielder.get());
+    pub(crate) fn run(self, engine: &Engine) -> Suspend {
+        engine.yielder.set(self.yielder.get());
         // SAFETY: only this function touches the body, and it is not entered twice for one task:
         // a task runs on one vCPU at a time, and a coroutine never calls the engine.
         let slot = unsafe { &mut *self.body.get() };
         // Only idle loops come back from where they have no body.
         let running = slot.get_or_insert_with(|| {
-            body(world, self, move |world| world.guest(self.guest).idle(world, self.rest.get()))
+            body(engine, self, move |engine| engine.guest(self.guest).idle(engine, self.rest.get()))
         });
-        match running.resume(()) {
+        engine.telling.in_guest(true);
+        let result = running.resume(());
+        engine.telling.in_guest(false);
+        match result {
             CoroutineResult::Yield(why) => why,
             CoroutineResult::Return(why) => {
                 if let Some(body) = slot.take() {
-                    world.stacks.borrow_mut().push(body.into_stack());
+                    engine.stacks.borrow_mut().push(body.into_stack());
                 }
                 why
             }

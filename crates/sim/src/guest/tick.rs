@@ -2,8 +2,8 @@
 //! serves both. Idle vCPUs take no ticks (`NO_HZ`).
 
 use super::Guest;
+use crate::engine::Engine;
 use crate::vcpu::Vcpu;
-use crate::world::World;
 use overspin_scenario::Picos;
 use overspin_workload::Mode;
 
@@ -21,89 +21,89 @@ impl Guest {
     }
 
     /// Programs the vCPU's timer for the next tick or sleeper.
-    fn program_timer(&self, world: &World, v: &Vcpu) {
+    fn program_timer(&self, engine: &Engine, v: &Vcpu) {
         let queue = self.queue(v);
         let sleeper = queue.sleepers.borrow().peek().map_or(Picos::MAX, |s| s.0.until);
         let at = queue.next_tick.get().min(sleeper);
         if v.timer.due() != at {
-            world.burn(world.scenario.host.costs.hypercall);
-            world.set_guest_timer(world.cpu(), at);
+            engine.burn(engine.scenario.host.costs.hypercall);
+            engine.set_guest_timer(engine.cpu(), at);
         }
     }
 
     /// The vCPU has work: ticks from the next instant on.
-    pub(super) fn start_tick(&self, world: &World, v: &Vcpu) {
+    pub(super) fn start_tick(&self, engine: &Engine, v: &Vcpu) {
         let queue = self.queue(v);
         if queue.next_tick.get() == Picos::MAX || queue.next_tick.get() == 0 {
-            queue.next_tick.set(self.tick_after(v, world.now.get()));
+            queue.next_tick.set(self.tick_after(v, engine.now.get()));
         }
-        self.program_timer(world, v);
+        self.program_timer(engine, v);
     }
 
     /// The vCPU idles: only sleepers need the timer.
-    pub(super) fn stop_tick(&self, world: &World, v: &Vcpu) {
+    pub(super) fn stop_tick(&self, engine: &Engine, v: &Vcpu) {
         self.queue(v).next_tick.set(Picos::MAX);
-        self.program_timer(world, v);
+        self.program_timer(engine, v);
     }
 
     /// Handles the timer interrupt on the current vCPU, interrupts off.
-    pub(super) fn timer_interrupt(&self, world: &World) {
-        let v = world.cpu();
+    pub(super) fn timer_interrupt(&self, engine: &Engine) {
+        let v = engine.cpu();
         let queue = self.queue(v);
-        if world.now.get() >= queue.next_tick.get() {
-            self.tick(world, v);
-            queue.next_tick.set(self.tick_after(v, world.now.get()));
+        if engine.now.get() >= queue.next_tick.get() {
+            self.tick(engine, v);
+            queue.next_tick.set(self.tick_after(v, engine.now.get()));
         }
         loop {
             let due = {
                 let mut sleepers = queue.sleepers.borrow_mut();
                 match sleepers.peek() {
-                    Some(s) if s.0.until <= world.now.get() => sleepers.pop().map(|s| s.0.task),
+                    Some(s) if s.0.until <= engine.now.get() => sleepers.pop().map(|s| s.0.task),
                     _ => None,
                 }
             };
             let Some(task) = due else { break };
-            self.wake(world, task, v.index);
+            self.wake(engine, task, v.index);
         }
-        self.program_timer(world, v);
+        self.program_timer(engine, v);
     }
 
-    fn tick(&self, world: &World, v: &Vcpu) {
+    fn tick(&self, engine: &Engine, v: &Vcpu) {
         v.ticks.set(v.ticks.get() + 1);
         let task = v.task.get();
         if task.index.is_none() {
-            world.burn(self.domain.kernel.tick_work);
+            engine.burn(self.domain.kernel.tick_work);
             return;
         }
         // One period, whatever has passed since the last tick: see the module documentation.
         let account =
             if task.mode.get() == Mode::User { &task.user_ticks } else { &task.system_ticks };
         account.set(account.get() + self.period);
-        self.lock_queue(world, v.index);
-        world.burn(self.domain.kernel.tick_work);
-        self.charge(world, v);
+        self.lock_queue(engine, v.index);
+        engine.burn(self.domain.kernel.tick_work);
+        self.charge(engine, v);
         let queue = self.queue(v);
         if let Some(least) = queue.least()
             && task.vruntime.get() > least + self.domain.kernel.slice
         {
             queue.need_resched.set(true);
         }
-        self.unlock_queue(world, v.index);
+        self.unlock_queue(engine, v.index);
         if v.ticks.get().is_multiple_of(BALANCE_TICKS) {
-            self.kick_an_idle_vcpu(world, v);
+            self.kick_an_idle_vcpu(engine, v);
         }
     }
 
     /// Tasks wait here while another vCPU idles: wake that one, it will pull.
-    fn kick_an_idle_vcpu(&self, world: &World, v: &Vcpu) {
+    fn kick_an_idle_vcpu(&self, engine: &Engine, v: &Vcpu) {
         if self.queue(v).len() == 0 {
             return;
         }
         let idle = (1..self.vcpus)
-            .map(|i| &world.vcpus[(self.first + (v.index + i) % self.vcpus) as usize])
+            .map(|i| &engine.vcpus[(self.first + (v.index + i) % self.vcpus) as usize])
             .find(|o| self.is_idle(o) && self.queue(o).len() == 0);
         if let Some(other) = idle {
-            world.send_resched(other);
+            engine.send_resched(other);
         }
     }
 }

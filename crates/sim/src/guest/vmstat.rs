@@ -2,8 +2,8 @@
 //! the kernel's ticks have charged since the line before. It watches from outside and costs nothing.
 
 use super::{Guest, Task, TaskState};
+use crate::engine::Engine;
 use crate::events::Event;
-use crate::world::World;
 use overspin_scenario::{Picos, VmstatLine};
 use std::cell::{Cell, RefCell};
 
@@ -17,23 +17,23 @@ pub(crate) struct Vmstat {
 }
 
 impl Guest {
-    pub(super) fn start_vmstat(&self, world: &World) {
+    pub(super) fn start_vmstat(&self, engine: &Engine) {
         if let Some(interval) = self.domain.kernel.vmstat {
-            world.push(world.now.get() + interval, Event::Vmstat { guest: self.id });
+            engine.push(engine.now.get() + interval, Event::Vmstat { guest: self.id });
         }
     }
 
     /// Prints a line.
-    pub(crate) fn vmstat_event(&self, world: &World) {
+    pub(crate) fn vmstat_event(&self, engine: &Engine) {
         // Not after the last task has ended: other domains may go on.
         if self.finished.get().is_none() {
-            let line = self.vmstat_line(world.now.get());
+            let line = self.vmstat_line(engine.now.get());
             let v = &self.vmstat;
             v.pages_out.set(v.pages_out.get() + line.pages_out);
             v.user.set(v.user.get() + line.user);
             v.system.set(v.system.get() + line.system);
             v.lines.borrow_mut().push(line);
-            self.start_vmstat(world);
+            self.start_vmstat(engine);
         }
     }
 

@@ -1,9 +1,12 @@
 //! What waits are spent on: found out a second time from the trace, and derived by hand for each cause.
 
-use crate::common::{crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced};
+use crate::common::{
+    crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced, waited,
+};
+use overspin_host::{Moment, VcpuState};
 use overspin_scenario::{
-    Cause, Change, Event, LockLoop, MS, NS, Outcome, PauseLoopExiting, Picos, Scenario, TraceEvent,
-    US, VcpuState, WaitCauses, Why, Workload,
+    Cause, Change, Event, LockLoop, MS, NS, Outcome, PauseLoopExiting, Picos, Scenario, US,
+    WaitCauses, Why, Workload,
 };
 use std::collections::HashMap;
 
@@ -17,14 +20,14 @@ enum Doing {
 }
 
 /// Changes of what vCPUs do, in order of time: a vCPU runs when the switch to it is complete.
-fn changes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) -> Vec<(Picos, u32, Doing)> {
+fn changes(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, Doing)> {
     let vcpus = scenario.domains.iter().map(|d| d.vcpus as usize).sum();
     let mut woken = vec![None; vcpus];
     let mut on = vec![false; vcpus];
     let mut changes = Vec::new();
     for (at, event) in trace {
         match *event {
-            TraceEvent::Switch { prev, prev_state, next, .. } => {
+            Moment::Switch { prev, prev_state, next, .. } => {
                 if let Some(v) = prev {
                     on[v as usize] = false;
                     let doing = match prev_state {
@@ -40,7 +43,7 @@ fn changes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) -> Vec<(Picos, u3
                     changes.push((at + scenario.host.costs.context_switch, v, Doing::Runs));
                 }
             }
-            TraceEvent::Wake { vcpu, .. } => {
+            Moment::Wake { vcpu, runnable: true, .. } => {
                 woken[vcpu as usize] = Some(*at);
                 if !on[vcpu as usize] {
                     changes.push((*at, vcpu, Doing::Wakes));
@@ -55,7 +58,8 @@ fn changes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) -> Vec<(Picos, u3
 
 /// Walks through the trace from one moment to the next, gives the time between to each open wait, by
 /// the table in `docs/attribution.md`, and compares with what the simulator says of that wait.
-pub fn check_causes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) {
+pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
+    let all_waited = waited(scenario, trace);
     let scenario = &scenario.with_noise();
     let vcpus: usize = scenario.domains.iter().map(|d| d.vcpus as usize).sum();
     let domain_of: Vec<usize> =
@@ -64,7 +68,7 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) {
     // Who takes each lock, from the last to the first.
     let mut takers: HashMap<Lock, Vec<u32>> = HashMap::new();
     for (_, event) in trace.iter().rev() {
-        if let TraceEvent::LockAcquired { vcpu, lock, .. } = *event {
+        if let Moment::LockAcquired { vcpu, lock, .. } = *event {
             takers.entry((domain_of[vcpu as usize], lock)).or_default().push(vcpu);
         }
     }
@@ -76,7 +80,7 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) {
     let mut waits: HashMap<Lock, Vec<(u32, [Picos; 6])>> = HashMap::new();
     let mut last = 0;
     let mut checked = 0;
-    for (at, event) in trace {
+    for ((at, event), waited) in trace.iter().zip(all_waited.iter().copied()) {
         loop {
             let to = changes.peek().map_or(*at, |c| c.0.min(*at));
             for (lock, waits) in &mut waits {
@@ -112,12 +116,12 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) {
             }
         }
         match *event {
-            TraceEvent::LockWait { vcpu, lock } => {
+            Moment::LockWait { vcpu, lock, .. } => {
                 let lock = (domain_of[vcpu as usize], lock);
                 takers.entry(lock).or_default();
                 waits.entry(lock).or_default().push((vcpu, [0; 6]));
             }
-            TraceEvent::LockAcquired { vcpu, lock, waited } => {
+            Moment::LockAcquired { vcpu, lock, .. } => {
                 let lock = (domain_of[vcpu as usize], lock);
                 takers.get_mut(&lock).unwrap().pop();
                 holders.insert(lock, (vcpu, false));
@@ -129,10 +133,10 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) {
                     checked += 1;
                 }
             }
-            TraceEvent::LockReleased { vcpu, lock } => {
+            Moment::LockReleased { vcpu, lock, .. } => {
                 holders.insert((domain_of[vcpu as usize], lock), (vcpu, true));
             }
-            TraceEvent::LockFreed { vcpu, lock } => {
+            Moment::LockFreed { vcpu, lock, .. } => {
                 let lock = (domain_of[vcpu as usize], lock);
                 if holders.get(&lock) == Some(&(vcpu, true)) {
                     holders.remove(&lock);
@@ -141,11 +145,7 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, TraceEvent)]) {
             _ => {}
         }
     }
-    let told = trace
-        .iter()
-        .filter(|e| matches!(e.1, TraceEvent::LockAcquired { waited: Some(_), .. }))
-        .count();
-    assert_eq!(checked, told);
+    assert_eq!(checked, all_waited.iter().flatten().count());
 }
 
 /// Sums, chains and worst waits of an outcome agree with each other.
@@ -232,16 +232,19 @@ struct Told {
     causes: WaitCauses,
 }
 
-fn waits(trace: &[(Picos, TraceEvent)]) -> Vec<Told> {
+fn waits(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<Told> {
     let mut since = HashMap::new();
     let mut waits = Vec::new();
-    for (at, event) in trace {
+    for ((at, event), causes) in trace.iter().zip(waited(scenario, trace)) {
         match *event {
-            TraceEvent::LockWait { vcpu, lock: 0 } => {
+            Moment::LockWait { vcpu, lock: 0, .. } => {
                 since.insert(vcpu, *at);
             }
-            TraceEvent::LockAcquired { vcpu, lock: 0, waited: Some(causes) } => {
-                waits.push(Told { vcpu, since: since[&vcpu], until: *at, causes });
+            Moment::LockAcquired { vcpu, lock: 0, .. } => {
+                waits.extend(causes.map(|causes| {
+                    let since = since[&vcpu];
+                    Told { vcpu, since, until: *at, causes }
+                }));
             }
             _ => {}
         }
@@ -250,12 +253,12 @@ fn waits(trace: &[(Picos, TraceEvent)]) -> Vec<Told> {
 }
 
 /// Moments of acquisition and release of lock 0, with the vCPU.
-fn holds(trace: &[(Picos, TraceEvent)]) -> Vec<(Picos, u32, bool)> {
+fn holds(trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, bool)> {
     trace
         .iter()
         .filter_map(|(at, event)| match *event {
-            TraceEvent::LockAcquired { vcpu, lock: 0, .. } => Some((*at, vcpu, true)),
-            TraceEvent::LockReleased { vcpu, lock: 0 } => Some((*at, vcpu, false)),
+            Moment::LockAcquired { vcpu, lock: 0, .. } => Some((*at, vcpu, true)),
+            Moment::LockReleased { vcpu, lock: 0, .. } => Some((*at, vcpu, false)),
             _ => None,
         })
         .collect()
@@ -263,8 +266,9 @@ fn holds(trace: &[(Picos, TraceEvent)]) -> Vec<(Picos, u32, bool)> {
 
 #[test]
 fn undisturbed_waiters_wait_for_the_section_and_the_line() {
-    let (outcome, trace) = traced(&queue(2, 5 * US, Vec::new()), 1);
-    let waits = &waits(&trace)[20..];
+    let scenario = queue(2, 5 * US, Vec::new());
+    let (outcome, trace) = traced(&scenario, 1);
+    let waits = &waits(&scenario, &trace)[20..];
     assert!(waits.len() > 1000);
     // By the closed forms of this lock (`closed_forms.rs`): the other one has the lock 128 ns after
     // a release, for 5 us; this one fails 211 ns after its release, and has it 128 ns after the
@@ -284,7 +288,7 @@ fn undisturbed_waiters_wait_for_the_section_and_the_line() {
 
 /// Pauses one vCPU of [`queue`] with sections of 1 ms for 10 ms, in the middle of somebody's section;
 /// `whom` chooses it from the order in which the vCPUs have the lock from then on.
-fn paused(whom: impl Fn(&[u32]) -> u32) -> (Outcome, Vec<(Picos, TraceEvent)>, [u32; 3]) {
+fn paused(whom: impl Fn(&[u32]) -> u32) -> (Outcome, Vec<(Picos, Moment)>, [u32; 3]) {
     let (_, before) = traced(&queue(3, MS, Vec::new()), 1);
     // First come, first served: who has it next after that does not depend on the pause.
     let holds = holds(&before);
@@ -314,8 +318,9 @@ const PAUSED_AT: Picos = 20 * MS + 500 * US;
 const LEAVES: Picos = PAUSED_AT + US;
 
 /// The waits that were under way when the vCPU left.
-fn under_way(trace: &[(Picos, TraceEvent)]) -> Vec<Told> {
-    waits(trace).into_iter().filter(|w| w.since < LEAVES && LEAVES < w.until).collect()
+fn under_way(trace: &[(Picos, Moment)]) -> Vec<Told> {
+    let scenario = queue(3, MS, Vec::new());
+    waits(&scenario, trace).into_iter().filter(|w| w.since < LEAVES && LEAVES < w.until).collect()
 }
 
 #[test]
@@ -373,9 +378,12 @@ fn who_is_paused_in_the_middle_of_a_release_holds_the_lock_still() {
         Event { at: pause_at, change: Change::Pause { domain: 0, vcpu } },
         Event { at: pause_at + 10 * MS, change: Change::Unpause { domain: 0, vcpu } },
     ];
-    let (_, trace) = traced(&queue(2, MS, events), 1);
-    let wait =
-        waits(&trace).into_iter().find(|w| w.since < released && released < w.until).unwrap();
+    let scenario = queue(2, MS, events);
+    let (_, trace) = traced(&scenario, 1);
+    let wait = waits(&scenario, &trace)
+        .into_iter()
+        .find(|w| w.since < released && released < w.until)
+        .unwrap();
     let expected = WaitCauses {
         holder_running: released - wait.since,
         holder_preempted: AWAY,
@@ -390,16 +398,17 @@ fn a_sleeping_waiter_waits_from_the_release_to_its_dispatch_for_the_kick() {
     // Outside for long enough that the sleeper comes before the other one does again.
     let work = LockLoop { fixed: true, ..lock_loop(MS, 100 * US) };
     let guest = tickless(2, "xen-pv", Workload::LockLoop(work));
-    let (_, trace) = traced(&scenario(host(2, "null"), vec![guest], 60 * MS), 1);
+    let scenario = scenario(host(2, "null"), vec![guest], 60 * MS);
+    let (_, trace) = traced(&scenario, 1);
     let kicks: Vec<(Picos, u32)> = trace
         .iter()
         .filter_map(|(at, e)| match *e {
-            TraceEvent::Kick { to, .. } => Some((*at, to)),
+            Moment::Kick { to, .. } => Some((*at, to)),
             _ => None,
         })
         .collect();
     let mut slept = 0;
-    for w in &waits(&trace)[2..] {
+    for w in &waits(&scenario, &trace)[2..] {
         let Some(kick) = kicks.iter().find(|k| k.1 == w.vcpu && w.since < k.0 && k.0 < w.until)
         else {
             continue;

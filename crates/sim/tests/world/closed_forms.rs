@@ -2,7 +2,8 @@
 //! the picosecond: hit 0.5 ns, atomic 8 ns extra, a transfer between cores 60 ns, a fence 8 ns.
 
 use crate::common::{host, lock_loop, scenario, tickless, traced};
-use overspin_scenario::{LockLoop, MS, NS, Picos, TraceEvent, US, Workload};
+use overspin_host::Moment;
+use overspin_scenario::{LockLoop, MS, NS, Picos, US, Workload};
 
 /// Times between acquisitions of the lock by anybody, on a host with a pCPU for each vCPU and no
 /// ticks; without the first ones, while lines come into caches and vCPUs boot.
@@ -12,7 +13,7 @@ fn distances(lock: &str, vcpus: u32, section: Picos, outside: Picos) -> Vec<Pico
     let (_, trace) = traced(&scenario(host(vcpus, "null"), vec![guest], 10 * MS), 1);
     let times: Vec<Picos> = trace
         .iter()
-        .filter(|(_, e)| matches!(e, TraceEvent::LockAcquired { lock: 0, .. }))
+        .filter(|(_, e)| matches!(e, Moment::LockAcquired { lock: 0, .. }))
         .map(|(at, _)| *at)
         .collect();
     assert!(times.len() > 100, "{} acquisitions", times.len());
@@ -65,8 +66,8 @@ fn a_line_that_spinners_have_read_again_is_dear_to_its_owner() {
         let mut gaps = Vec::new();
         for (at, event) in trace {
             match event {
-                TraceEvent::LockReleased { vcpu, lock: 0 } => released[vcpu as usize] = Some(at),
-                TraceEvent::LockWait { vcpu, lock: 0 } => {
+                Moment::LockReleased { vcpu, lock: 0, .. } => released[vcpu as usize] = Some(at),
+                Moment::LockWait { vcpu, lock: 0, .. } => {
                     gaps.extend(released[vcpu as usize].take().map(|since| at - since));
                 }
                 _ => {}

@@ -1,10 +1,11 @@
 //! Scenarios with few words, and a recorder of traces.
 
+use overspin_host::{Attribution, Moment, Timed};
 use overspin_scenario::{
     BurnWait, Costs, Domain, Host, Kernbench, Kernel, KernelLock, LockLoop, MS, Outcome, Pgbench,
-    Picos, Scenario, Settings, TraceEvent, TraceSink, US, Workload,
+    Picos, Scenario, Settings, US, WaitCauses, Workload,
 };
-use overspin_sim::Options;
+use overspin_sim::Simulator;
 
 /// A host of `pcpus` single-threaded cores in one socket, without noise: closed forms know none.
 pub fn host(pcpus: u32, scheduler: &str) -> Host {
@@ -109,25 +110,22 @@ pub fn crowd(lock: &str, pcpus: u32, limit: Picos) -> Scenario {
 
 #[track_caller]
 pub fn run(scenario: &Scenario, seed: u64) -> Outcome {
-    overspin_sim::run(scenario, seed, Options::default()).expect("a legal scenario")
+    overspin_sim::run(scenario, seed).expect("a legal scenario")
 }
 
-/// Keeps every moment of a run.
-#[derive(Default)]
-pub struct Recorder(pub Vec<(Picos, TraceEvent)>);
-
-impl TraceSink for Recorder {
-    fn record(&mut self, at: Picos, event: TraceEvent) {
-        self.0.push((at, event));
-    }
-}
-
+/// The outcome of a run, and every moment of it.
 #[track_caller]
-pub fn traced(scenario: &Scenario, seed: u64) -> (Outcome, Vec<(Picos, TraceEvent)>) {
-    let mut recorder = Recorder::default();
-    let options = Options { trace: Some(&mut recorder), progress: None };
-    let outcome = overspin_sim::run(scenario, seed, options).expect("a legal scenario");
-    (outcome, recorder.0)
+pub fn traced(scenario: &Scenario, seed: u64) -> (Outcome, Vec<(Picos, Moment)>) {
+    let mut moments: Vec<Timed> = Vec::new();
+    let outcome = overspin_host::run(&Simulator::new(), scenario, seed, &mut moments, &())
+        .expect("a legal scenario");
+    (outcome, moments.into_iter().map(|t| (t.at, t.moment)).collect())
+}
+
+/// What each wait of a run was spent on, beside the moment in which it ended.
+pub fn waited(scenario: &Scenario, moments: &[(Picos, Moment)]) -> Vec<Option<WaitCauses>> {
+    let mut attribution = Attribution::new(scenario);
+    moments.iter().map(|(at, moment)| attribution.record(*at, moment)).collect()
 }
 
 /// `actual` is within `slack` of `expected`.

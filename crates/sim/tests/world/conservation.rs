@@ -1,9 +1,11 @@
 //! Nothing is lost: times add up, and the trace tells the same story as the outcome.
 
-use crate::common::{crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced};
+use crate::common::{
+    crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced, waited,
+};
+use overspin_host::{Moment, VcpuState};
 use overspin_scenario::{
-    Domain, Ending, LockLoop, MS, NS, Outcome, Picos, SEC, Scenario, TraceEvent, US, VcpuState,
-    Workload,
+    Domain, Ending, LockLoop, MS, NS, Outcome, Picos, SEC, Scenario, US, Workload,
 };
 use std::collections::HashMap;
 
@@ -75,7 +77,7 @@ struct Seen {
 }
 
 /// Moments come in the order of time, and scheduling events tell the same as the outcome.
-pub fn check_scheduling(outcome: &Outcome, trace: &[(Picos, TraceEvent)]) {
+pub fn check_scheduling(outcome: &Outcome, trace: &[(Picos, Moment)]) {
     assert!(trace.is_sorted_by_key(|(at, _)| at));
     let vcpus: Vec<_> = outcome.domains.iter().flat_map(|d| &d.vcpus).collect();
     // The host's noise is vCPUs too, at most one for each pCPU or six in each pool, after the others.
@@ -92,7 +94,7 @@ pub fn check_scheduling(outcome: &Outcome, trace: &[(Picos, TraceEvent)]) {
     };
     for (at, event) in trace {
         match *event {
-            TraceEvent::Switch { pcpu, prev, prev_state, next } => {
+            Moment::Switch { pcpu, prev, prev_state, next, .. } => {
                 switches[pcpu as usize] += 1;
                 assert_eq!(std::mem::replace(&mut on[pcpu as usize], next), prev);
                 if let Some(v) = prev {
@@ -106,7 +108,7 @@ pub fn check_scheduling(outcome: &Outcome, trace: &[(Picos, TraceEvent)]) {
                 }
             }
             // One that has not left its pCPU since it wanted to sleep goes on there.
-            TraceEvent::Wake { vcpu, .. } if !on.contains(&Some(vcpu)) => {
+            Moment::Wake { vcpu, runnable: true, .. } if !on.contains(&Some(vcpu)) => {
                 enter(&mut seen[vcpu as usize], vcpu, *at, VcpuState::Runnable);
             }
             _ => {}
@@ -140,24 +142,24 @@ struct Told {
 
 /// One holder at a time, one wait of a vCPU for a lock at a time, and the lock events tell the same
 /// as the outcome.
-pub fn check_locks(outcome: &Outcome, trace: &[(Picos, TraceEvent)]) {
+pub fn check_locks(scenario: &Scenario, outcome: &Outcome, trace: &[(Picos, Moment)]) {
     let domain_of: Vec<usize> =
         (0..).zip(&outcome.domains).flat_map(|(i, d)| vec![i; d.vcpus.len()]).collect();
     let mut told: HashMap<(usize, u32), Told> = HashMap::new();
     let mut waits = HashMap::new();
     let mut holds = HashMap::new();
     let mut all_waits: HashMap<(usize, u32), Vec<Picos>> = HashMap::new();
-    for (at, event) in trace {
+    for ((at, event), waited) in trace.iter().zip(waited(scenario, trace)) {
         match *event {
             // Noise takes its runqueues' locks, of which nobody tells.
-            TraceEvent::LockWait { vcpu, .. }
-            | TraceEvent::LockAcquired { vcpu, .. }
-            | TraceEvent::LockReleased { vcpu, .. }
+            Moment::LockWait { vcpu, .. }
+            | Moment::LockAcquired { vcpu, .. }
+            | Moment::LockReleased { vcpu, .. }
                 if vcpu as usize >= domain_of.len() => {}
-            TraceEvent::LockWait { vcpu, lock } => {
+            Moment::LockWait { vcpu, lock, .. } => {
                 assert_eq!(waits.insert((vcpu, lock), at), None, "waits once at a time");
             }
-            TraceEvent::LockAcquired { vcpu, lock, waited } => {
+            Moment::LockAcquired { vcpu, lock, .. } => {
                 let id = (domain_of[vcpu as usize], lock);
                 assert_eq!(holds.insert(id, (vcpu, at)), None, "one holder at a time");
                 let t = told.entry(id).or_default();
@@ -171,7 +173,7 @@ pub fn check_locks(outcome: &Outcome, trace: &[(Picos, TraceEvent)]) {
                     t.wait_max = t.wait_max.max(at - since);
                 }
             }
-            TraceEvent::LockReleased { vcpu, lock } => {
+            Moment::LockReleased { vcpu, lock, .. } => {
                 let id = (domain_of[vcpu as usize], lock);
                 let (holder, since) = holds.remove(&id).expect("released by its holder");
                 assert_eq!(holder, vcpu);
@@ -240,14 +242,14 @@ fn the_trace_tells_the_same_as_the_outcome() {
     for scenario in cases() {
         let (outcome, trace) = traced(&scenario, 1);
         check_scheduling(&outcome, &trace);
-        check_locks(&outcome, &trace);
+        check_locks(&scenario, &outcome, &trace);
     }
 }
 
 #[test]
 fn every_kick_is_traced() {
     let (outcome, trace) = traced(&crowd("xen-pv", 2, 100 * MS), 1);
-    let told = trace.iter().filter(|(_, e)| matches!(e, TraceEvent::Kick { .. })).count();
+    let told = trace.iter().filter(|(_, e)| matches!(e, Moment::Kick { .. })).count();
     let counted: u64 = outcome.domains[0].locks.iter().map(|l| l.kicks).sum();
     assert!(counted > 0, "waiters sleep when four vCPUs share two pCPUs");
     assert_eq!(told as u64, counted);

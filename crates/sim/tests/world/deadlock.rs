@@ -1,6 +1,7 @@
 //! Scenarios that can never get anywhere end with who waits for what, not as a hang.
 
-use crate::common::{Recorder, domain, host, kernbench, lock_loop, run, scenario, tickless};
+use crate::common::{domain, host, kernbench, lock_loop, run, scenario, tickless};
+use overspin_host::Timed;
 use overspin_locks::{
     AtomicCell, Budget, CachePadded, CapacityError, LockInfo, Platform, RawLock, Tuning, XenPv,
     lock_byte,
@@ -8,7 +9,7 @@ use overspin_locks::{
 use overspin_scenario::{
     Domain, Ending, Host, LockLoop, MS, NS, Noise, Outcome, Picos, SEC, Scenario, US, Workload,
 };
-use overspin_sim::{Options, SimPlatform};
+use overspin_sim::{SimPlatform, Simulator};
 use std::sync::atomic::Ordering::SeqCst;
 
 type Byte = <SimPlatform as Platform>::U8;
@@ -93,8 +94,14 @@ fn a_lost_wakeup_of_a_users_lock_is_found_and_explained() {
     let outcomes: Vec<Outcome> = sections()
         .map(|section| {
             let scenario = once_each(OWN.name, section);
-            overspin_sim::run_with_lock::<NoRecheck>(&scenario, 1, Options::default())
-                .expect("a legal scenario")
+            overspin_host::run(
+                &Simulator::new().with_lock::<NoRecheck>(),
+                &scenario,
+                1,
+                &mut (),
+                &(),
+            )
+            .expect("a legal scenario")
         })
         .collect();
     let lost: Vec<_> = outcomes.iter().filter(|o| o.ending != Ending::Finished).collect();
@@ -120,8 +127,14 @@ fn a_deadlock_is_noticed_on_a_noisy_host() {
     let lost = sections().find_map(|section| {
         let noisy = Host { noise: Some(Noise::default()), ..host(2, "credit") };
         let scenario = Scenario { host: noisy, ..once_each(OWN.name, section) };
-        let outcome =
-            overspin_sim::run_with_lock::<NoRecheck>(&scenario, 1, Options::default()).unwrap();
+        let outcome = overspin_host::run(
+            &Simulator::new().with_lock::<NoRecheck>(),
+            &scenario,
+            1,
+            &mut (),
+            &(),
+        )
+        .unwrap();
         (outcome.ending != Ending::Finished).then_some(outcome)
     });
     let lost = lost.expect("some release falls between the registration and the sleep");
@@ -189,8 +202,14 @@ fn spinners_that_nobody_releases_are_a_deadlock_although_ticks_go_on() {
         let work = LockLoop { irqs_off, ..lock_loop(20 * US, 5 * US) };
         let guest = domain(2, OWN.name, Workload::LockLoop(work));
         let scenario = scenario(host(2, "credit"), vec![guest], 60 * SEC);
-        let outcome =
-            overspin_sim::run_with_lock::<NeverServed>(&scenario, 1, Options::default()).unwrap();
+        let outcome = overspin_host::run(
+            &Simulator::new().with_lock::<NeverServed>(),
+            &scenario,
+            1,
+            &mut (),
+            &(),
+        )
+        .unwrap();
         let Ending::Deadlock { waits } = &outcome.ending else {
             panic!("irqs_off {irqs_off}: {:?}", outcome.ending)
         };
@@ -238,13 +257,11 @@ fn long_sections_and_long_sleeps_are_no_deadlock() {
 #[test]
 fn a_lock_given_by_type_runs_as_the_one_in_the_registry() {
     let scenario = once_each("xen-pv", 10 * US);
-    let by_type = |trace: &mut Recorder| {
-        let options = Options { trace: Some(trace), progress: None };
-        overspin_sim::run_with_lock::<XenPv<SimPlatform>>(&scenario, 1, options).unwrap()
-    };
-    let mut trace = Recorder::default();
-    assert_eq!(by_type(&mut trace), run(&scenario, 1));
-    assert!(!trace.0.is_empty());
+    let simulator = Simulator::new().with_lock::<XenPv<SimPlatform>>();
+    let mut moments: Vec<Timed> = Vec::new();
+    let by_type = overspin_host::run(&simulator, &scenario, 1, &mut moments, &()).unwrap();
+    assert_eq!(by_type, run(&scenario, 1));
+    assert!(!moments.is_empty());
 }
 
 #[test]

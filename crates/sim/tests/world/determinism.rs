@@ -1,9 +1,8 @@
 //! Same scenario and seed, same bytes.
 
 use crate::common::{crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced};
-use overspin_scenario::{
-    BurnWait, Host, MS, Noise, Outcome, SEC, Scenario, TraceEvent, US, Workload,
-};
+use overspin_host::Moment;
+use overspin_scenario::{BurnWait, Host, MS, Noise, Outcome, SEC, Scenario, US, Workload};
 
 fn small_kernbench() -> Scenario {
     scenario(host(2, "credit-2008"), vec![domain(4, "lock-byte", kernbench(4, 8))], 10 * SEC)
@@ -49,9 +48,7 @@ fn equal_domains_draw_different_numbers() {
     let gaps = |of: u32| -> Vec<_> {
         let times: Vec<_> = trace
             .iter()
-            .filter(
-                |(_, e)| matches!(e, TraceEvent::LockAcquired { vcpu, lock: 0, .. } if *vcpu == of),
-            )
+            .filter(|(_, e)| matches!(e, Moment::LockAcquired { vcpu, lock: 0, .. } if *vcpu == of))
             .map(|(at, _)| *at)
             .collect();
         times.windows(2).map(|w| w[1] - w[0]).skip(1).take(100).collect()

@@ -1,12 +1,13 @@
 //! What a scenario cannot have is an error that names the place and the legal values.
 
 use crate::common::{crowd, domain, hog, host, kernbench, lock_loop, pgbench, run, scenario};
+use overspin_host::Refused;
 use overspin_scenario::{
     BurnWait, Ending, KernelLock, LockLoop, MS, NS, Pgbench, Picos, PreemptionNotification, SEC,
     Scenario, Setting, Stopped, US, Workload,
 };
-use overspin_sim::{Options, SimError};
-use std::ops::ControlFlow;
+use overspin_sim::Simulator;
+use std::cell::RefCell;
 
 fn legal() -> Scenario {
     crowd("ticket", 2, MS)
@@ -17,7 +18,7 @@ fn legal() -> Scenario {
 fn message(change: impl FnOnce(&mut Scenario)) -> String {
     let mut scenario = legal();
     change(&mut scenario);
-    match overspin_sim::run(&scenario, 1, Options::default()) {
+    match overspin_sim::run(&scenario, 1) {
         Err(error) => error.to_string(),
         Ok(_) => panic!("this was to be refused"),
     }
@@ -157,8 +158,8 @@ fn impossible_workloads() {
 fn an_unknown_lock_is_an_error_of_its_own_kind() {
     let mut scenario = legal();
     scenario.domains[0].lock = "spin".into();
-    let error = overspin_sim::run(&scenario, 1, Options::default()).unwrap_err();
-    let SimError::UnknownLock { domain, lock, known } = error else { panic!("{error}") };
+    let error = overspin_sim::run(&scenario, 1).unwrap_err();
+    let Refused::UnknownLock { domain, lock, known } = error else { panic!("{error}") };
     assert_eq!((domain.as_str(), lock.as_str()), ("guest", "spin"));
     let names: Vec<_> = overspin_locks::infos().iter().map(|i| i.name).collect();
     assert_eq!(known, names.join(", "));
@@ -219,19 +220,14 @@ fn a_run_can_be_stopped_from_outside() {
         vec![domain(1, "ticket", Workload::LockLoop(work))],
         1000 * SEC,
     );
-    let mut asked = Vec::new();
-    let mut stop = |at: Picos| {
-        asked.push(at);
-        if asked.len() == 3 {
-            ControlFlow::Break(Stopped::MaxWall)
-        } else {
-            ControlFlow::Continue(())
-        }
+    let asked = RefCell::new(Vec::new());
+    let stop = |at: Picos| {
+        asked.borrow_mut().push(at);
+        (asked.borrow().len() == 3).then_some(Stopped::MaxWall)
     };
-    let options = Options { progress: Some(&mut stop), ..Options::default() };
-    let outcome = overspin_sim::run(&endless, 1, options).unwrap();
+    let outcome = overspin_host::run(&Simulator::new(), &endless, 1, &mut (), &stop).unwrap();
     assert_eq!(outcome.ending, Ending::Stopped { by: Stopped::MaxWall });
-    assert_eq!(asked.last(), Some(&outcome.elapsed));
+    assert_eq!(asked.borrow().last(), Some(&outcome.elapsed));
     assert!(outcome.elapsed < SEC, "65,536 steps of some 20 ns are soon done");
     super::conservation::check_times(&outcome);
 }

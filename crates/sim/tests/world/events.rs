@@ -1,11 +1,11 @@
 //! Events of a scenario: what the administrator changes while guests run, and what is refused.
 
 use crate::common::{crowd, domain, hog, host, near, run, scenario, traced};
+use overspin_host::Moment;
+use overspin_host::Refused;
 use overspin_scenario::{
-    Change, Domain, Ending, Event, Host, MS, Outcome, Picos, Pool, SEC, Scenario, Settings,
-    TraceEvent, US,
+    Change, Domain, Ending, Event, Host, MS, Outcome, Picos, Pool, SEC, Scenario, Settings, US,
 };
-use overspin_sim::{Options, SimError};
 
 fn at(at: Picos, change: Change) -> Event {
     Event { at, change }
@@ -68,12 +68,12 @@ fn a_paused_domain_does_not_run_and_loses_nothing() {
         let vcpu = &outcome.domains[0].vcpus[0];
         near(vcpu.offline, 2 * SEC, 100 * US);
         let runs = trace.iter().filter(
-            |(at, e)| matches!(e, TraceEvent::Switch { next: Some(_), .. } if *at > SEC + MS && *at < 3 * SEC),
+            |(at, e)| matches!(e, Moment::Switch { next: Some(_), .. } if *at > SEC + MS && *at < 3 * SEC),
         );
         assert_eq!(runs.count(), 0, "{scheduler}");
-        let back = trace.iter().find(
-            |(at, e)| matches!(e, TraceEvent::Switch { next: Some(_), .. } if *at >= 3 * SEC),
-        );
+        let back = trace
+            .iter()
+            .find(|(at, e)| matches!(e, Moment::Switch { next: Some(_), .. } if *at >= 3 * SEC));
         assert!(back.is_some_and(|(at, _)| *at <= 3100 * MS), "{scheduler}");
     }
 }
@@ -125,8 +125,8 @@ fn an_affinity_moves_a_vcpu_to_its_new_pcpu() {
 
 #[track_caller]
 fn refused(scenario: &Scenario) -> (usize, String) {
-    match overspin_sim::run(scenario, 1, Options::default()) {
-        Err(SimError::Event { index, cause }) => (index, cause),
+    match overspin_sim::run(scenario, 1) {
+        Err(Refused::Event { index, cause }) => (index, cause),
         other => panic!("not refused: {other:?}"),
     }
 }

@@ -1,9 +1,10 @@
 //! What disturbs a host: noise, and domains that do not begin at one moment.
 
 use crate::common::{domain, hog, host, lock_loop, near, run, scenario, tickless, traced};
+use overspin_host::Moment;
 use overspin_scenario::{
     BurnWait, Change, Domain, Event, Host, MS, Noise, NoisePlacement, Outcome, Picos, Pool, SEC,
-    Scenario, Settings, TraceEvent, US, Workload,
+    Scenario, Settings, US, Workload,
 };
 
 /// A guest that sleeps nearly all the time.
@@ -91,9 +92,9 @@ fn periodic_tasks_begin_anywhere_in_their_period() {
         let host = Host { stagger, ..host(4, "null") };
         let (_, trace) = traced(&scenario(host, vec![guest.clone()], 30 * MS), 1);
         let second = |index: u32| {
-            let runs = trace.iter().filter(
-                |(_, e)| matches!(e, TraceEvent::Task { task: Some(i), .. } if *i == index),
-            );
+            let runs = trace
+                .iter()
+                .filter(|(_, e)| matches!(e, Moment::Task { task: Some(i), .. } if *i == index));
             runs.map(|(at, _)| *at).nth(1).expect("it runs again")
         };
         (0..4).map(second).collect()

@@ -2,9 +2,10 @@
 //! guest that never gives up can do.
 
 use crate::common::{domain, host, lock_loop, run, scenario, tickless, traced};
+use overspin_host::Moment;
 use overspin_scenario::{
     Costs, Count, Domain, Host, LockLoop, MS, NS, NotificationProtocol, NotifiedGuests, Outcome,
-    Picos, Ping, PreemptionNotification, SEC, Scenario, TraceEvent, US, WindowOutcome, Workload,
+    Picos, Ping, PreemptionNotification, SEC, Scenario, US, WindowOutcome, Workload,
 };
 
 const UPCALL: PreemptionNotification = PreemptionNotification {
@@ -68,13 +69,13 @@ fn windows(outcome: &Outcome) -> WindowOutcome {
 }
 
 /// From each wake-up of vCPU 1 to the switch from vCPU 0 to it.
-fn waits(trace: &[(Picos, TraceEvent)]) -> Vec<Picos> {
+fn waits(trace: &[(Picos, Moment)]) -> Vec<Picos> {
     let mut woken = None;
     let mut waits = Vec::new();
     for (at, event) in trace {
         match event {
-            TraceEvent::Wake { vcpu: 1, .. } => woken = Some(at),
-            TraceEvent::Switch { prev: Some(0), next: Some(1), .. } => {
+            Moment::Wake { vcpu: 1, runnable: true, .. } => woken = Some(at),
+            Moment::Switch { prev: Some(0), next: Some(1), .. } => {
                 // When it comes up at the beginning, nobody wakes it.
                 waits.extend(woken.take().map(|woken| at - woken));
             }
@@ -145,8 +146,8 @@ fn a_holder_is_preempted_after_its_release() {
         let mut after_release = 0;
         for (at, event) in &trace {
             match event {
-                TraceEvent::LockReleased { vcpu: 0, .. } => released = *at,
-                TraceEvent::Switch { prev: Some(0), next: Some(1), .. } => {
+                Moment::LockReleased { vcpu: 0, .. } => released = *at,
+                Moment::Switch { prev: Some(0), next: Some(1), .. } => {
                     after_release += u64::from(at - released == 1 + 500 * NS);
                 }
                 _ => {}

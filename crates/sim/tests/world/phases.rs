@@ -128,7 +128,7 @@ fn ticks_that_nobody_has_are_refused() {
         (Align::HostTick, "credit2", "these do: credit, credit-2016"),
     ] {
         let scenario = scenario(host(1, scheduler), vec![guest(align)], SEC);
-        let error = overspin_sim::run(&scenario, 1, overspin_sim::Options::default()).unwrap_err();
+        let error = overspin_sim::run(&scenario, 1).unwrap_err();
         assert!(error.to_string().contains(message), "{error}");
     }
 }

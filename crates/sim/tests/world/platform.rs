@@ -6,7 +6,7 @@ use overspin_locks::{
     AtomicCell, Budget, CapacityError, LockInfo, Platform, RawLock, Tuning, lock_byte,
 };
 use overspin_scenario::{Ending, LockLoop, Outcome, SEC, Workload};
-use overspin_sim::{Options, SimPlatform as P};
+use overspin_sim::{SimPlatform as P, Simulator};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -68,8 +68,9 @@ fn on_two_vcpus(code: fn(&Probe)) -> Outcome {
     let work = LockLoop { irqs_off: false, count: 1, ..lock_loop(0, 0) };
     let guest = domain(2, Probe::INFO.name, Workload::LockLoop(work));
     let scenario = scenario(host(2, "null"), vec![guest], 60 * SEC);
-    let outcome = overspin_sim::run_with_lock::<Probe>(&scenario, 1, Options::default())
-        .expect("a legal scenario");
+    let outcome =
+        overspin_host::run(&Simulator::new().with_lock::<Probe>(), &scenario, 1, &mut (), &())
+            .expect("a legal scenario");
     assert_eq!(outcome.ending, Ending::Finished);
     outcome
 }

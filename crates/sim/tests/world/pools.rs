@@ -2,11 +2,11 @@
 
 use crate::common::{domain, hog, host, kernbench, near, run, scenario, traced};
 use crate::conservation::{check_locks, check_times};
+use overspin_host::Refused;
 use overspin_scenario::{
     BurnWait, Change, Domain, Ending, Event, Host, MS, Outcome, Picos, Pool, SEC, Scenario,
     Settings, US, Workload,
 };
-use overspin_sim::{Options, SimError};
 
 fn pool(name: &str, cpus: &[u32], scheduler: &str) -> Pool {
     Pool {
@@ -76,10 +76,11 @@ fn every_scheduler_runs_in_a_pool() {
             domain(2, "ticket", kernbench(2, 2)),
             inside(1, domain(2, "ticket", kernbench(2, 2))),
         ];
-        let (outcome, trace) = traced(&scenario(host, domains, 20 * SEC), 1);
+        let scenario = scenario(host, domains, 20 * SEC);
+        let (outcome, trace) = traced(&scenario, 1);
         assert_eq!(outcome.ending, Ending::Finished, "{}", info.name);
         check_times(&outcome);
-        check_locks(&outcome, &trace);
+        check_locks(&scenario, &outcome, &trace);
     }
 }
 
@@ -90,9 +91,10 @@ fn a_domain_moves_and_goes_on_there() {
         let change = Change::MoveDomain { domain: 0, pool: 1 };
         let events = vec![Event { at: SEC, change }];
         let domains = vec![domain(2, "ticket", hog())];
-        let (outcome, trace) = traced(&Scenario { events, ..scenario(host, domains, 3 * SEC) }, 1);
+        let scenario = Scenario { events, ..scenario(host, domains, 3 * SEC) };
+        let (outcome, trace) = traced(&scenario, 1);
         check_times(&outcome);
-        check_locks(&outcome, &trace);
+        check_locks(&scenario, &outcome, &trace);
         near(outcome.pcpus[0].busy + outcome.pcpus[1].busy, 2 * SEC, MS);
         // `cosched-strict` begins at its next quantum; `rtds-4.5` gives no more than the budget, 4 ms
         // in 10 ms.
@@ -119,8 +121,8 @@ fn pcpus_move_to_where_they_are_needed() {
 
 #[track_caller]
 fn refused(scenario: &Scenario) -> String {
-    match overspin_sim::run(scenario, 1, Options::default()) {
-        Err(SimError::Event { cause, .. } | SimError::Invalid(cause)) => cause,
+    match overspin_sim::run(scenario, 1) {
+        Err(Refused::Event { cause, .. } | Refused::Invalid(cause)) => cause,
         other => panic!("not refused: {other:?}"),
     }
 }

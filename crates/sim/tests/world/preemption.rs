@@ -3,7 +3,8 @@
 //! a ticket lock loses most, a byte lock less, a lock whose waiters sleep least.
 
 use crate::common::{crowd, traced};
-use overspin_scenario::{LockOutcome, MS, NS, Outcome, Picos, SEC, TraceEvent, US};
+use overspin_host::Moment;
+use overspin_scenario::{LockOutcome, MS, NS, Outcome, Picos, SEC, US};
 use std::collections::HashSet;
 
 /// Simulated time during which some vCPU spun on a pCPU for a lock that nobody could use.
@@ -16,7 +17,7 @@ struct Harm {
 }
 
 /// Harm done at the first lock of the only domain, as the trace tells it.
-fn harm(trace: &[(Picos, TraceEvent)]) -> Harm {
+fn harm(trace: &[(Picos, Moment)]) -> Harm {
     let (mut running, mut waiting) = (HashSet::new(), HashSet::new());
     let mut holder = None;
     let mut last = 0;
@@ -31,18 +32,18 @@ fn harm(trace: &[(Picos, TraceEvent)]) -> Harm {
         }
         last = *at;
         match *event {
-            TraceEvent::Switch { prev, next, .. } => {
+            Moment::Switch { prev, next, .. } => {
                 prev.map(|v| running.remove(&v));
                 running.extend(next);
             }
-            TraceEvent::LockWait { vcpu, lock: 0 } => {
+            Moment::LockWait { vcpu, lock: 0, .. } => {
                 waiting.insert(vcpu);
             }
-            TraceEvent::LockAcquired { vcpu, lock: 0, .. } => {
+            Moment::LockAcquired { vcpu, lock: 0, .. } => {
                 waiting.remove(&vcpu);
                 holder = Some(vcpu);
             }
-            TraceEvent::LockReleased { lock: 0, .. } => holder = None,
+            Moment::LockReleased { lock: 0, .. } => holder = None,
             _ => {}
         }
     }

@@ -3,12 +3,12 @@
 use crate::attribution::{check_causes, check_outcome};
 use crate::common::{domain, host, kernbench, run, scenario, traced};
 use crate::conservation::{check_locks, check_scheduling, check_times};
+use overspin_host::Refused;
 use overspin_scenario::{
     BurnWait, Change, Costs, DirectedYieldRules, Distribution, Domain, Ending, Event, HaltPolling,
     Host, Kernel, LockLoop, MS, NS, Noise, NoisePlacement, NotificationProtocol, NotifiedGuests,
     PauseLoopExiting, Pool, PreemptionNotification, Scenario, Settings, US, Workload,
 };
-use overspin_sim::SimError;
 use proptest::prelude::*;
 
 fn distribution() -> impl Strategy<Value = Distribution> {
@@ -194,7 +194,7 @@ fn any_changing_scenario() -> impl Strategy<Value = Scenario> {
             domain.affinity.clear();
         }
         scenario.events = events.into_iter().map(|(at, change)| Event { at, change }).collect();
-        while let Err(SimError::Event { index, .. }) = overspin_sim::check(&scenario) {
+        while let Err(Refused::Event { index, .. }) = overspin_sim::check(&scenario) {
             scenario.events.remove(index);
         }
         scenario
@@ -209,7 +209,7 @@ proptest! {
         let (outcome, trace) = traced(&scenario, seed);
         prop_assert!(matches!(outcome.ending, Ending::Finished | Ending::Limit));
         check_times(&outcome);
-        check_locks(&outcome, &trace);
+        check_locks(&scenario, &outcome, &trace);
         check_outcome(&outcome);
         // A trace does not tell when halt polling begins, nor whom a pause keeps from waking.
         if scenario.host.halt_polling.is_none() && scenario.events.is_empty() {
@@ -237,7 +237,7 @@ proptest! {
         prop_assert!(matches!(outcome.ending, Ending::Finished | Ending::Limit));
         check_times(&outcome);
         check_scheduling(&outcome, &trace);
-        check_locks(&outcome, &trace);
+        check_locks(&scenario, &outcome, &trace);
         check_outcome(&outcome);
         // A trace does not tell when halt polling begins, nor whom a pause keeps from waking.
         if scenario.host.halt_polling.is_none() && scenario.events.is_empty() {

@@ -5,8 +5,8 @@ use super::domain::affinity;
 use super::pools::pool_of;
 use crate::scenario_file::reader::Reader;
 use crate::scenario_file::suggest::nearest;
+use overspin_host::Refused;
 use overspin_scenario::{Change, Domain, Event, Host, Scenario};
-use overspin_sim::SimError;
 
 /// Keys that say what is done; an event has one of them.
 const ACTIONS: [&str; 6] = ["weight", "cap", "affinity", "pause", "unpause", "pool"];
@@ -106,7 +106,7 @@ fn domain(r: &Reader<'_>, domains: &[Domain]) -> Result<u32> {
 /// The hypervisor would carry out all events; `readers` are theirs.
 pub(super) fn are_possible(scenario: &Scenario, readers: &[Reader<'_>]) -> Result<()> {
     // What else is wrong with the scenario is said elsewhere.
-    let Err(SimError::Event { index, cause }) = overspin_sim::check(scenario) else {
+    let Err(Refused::Event { index, cause }) = overspin_sim::check(scenario) else {
         return Ok(());
     };
     let r = &readers[index];

@@ -25,13 +25,17 @@
 //! replay; O(locks of the guest) for a change of a vCPU that holds a contended lock; nothing for a lock
 //! for which nobody waits.
 
-use crate::memory::NONE;
+use crate::why::Doing;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::hint::black_box;
 use overspin_scenario::{Cause, Picos, Why};
-use std::collections::VecDeque;
-use std::hint::black_box;
+
+/// No vCPU, no lock, no wait.
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Times by cause, in the order of [`Cause::ALL`].
-pub(crate) type Times = [Picos; 6];
+pub(super) type Times = [Picos; 6];
 
 /// The clocks of a lock. The two that move while everybody runs are by themselves, apart, and the
 /// others have a count of their moves: most waits need no more than a look at three numbers. (All six
@@ -94,22 +98,9 @@ impl Clocks {
     }
 }
 
-/// What a vCPU does, as far as those who wait for it care.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doing {
-    /// It executes code of its guest, an interrupt handler's maybe.
-    Runs,
-    /// It sleeps by its own will.
-    Sleeps,
-    /// It was woken, and does not run yet.
-    Wakes,
-    /// It was descheduled and wants to run.
-    Wants,
-}
-
 /// Why a vCPU is off its pCPU. vCPUs are numbered over the whole host.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Descheduled {
+pub(super) struct Descheduled {
     pub at: Picos,
     pub pcpu: u32,
     /// Who came, `NONE` if nobody.
@@ -119,7 +110,7 @@ pub(crate) struct Descheduled {
 
 /// A time during which somebody was not there whose turn it was.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Absence {
+pub(super) struct Absence {
     pub cause: Cause,
     /// vCPU.
     pub who: u32,
@@ -131,14 +122,14 @@ pub(crate) struct Absence {
 }
 
 impl Absence {
-    pub(crate) fn time(&self) -> Picos {
+    pub(super) fn time(&self) -> Picos {
         self.until - self.since
     }
 }
 
 /// A vCPU that waits for a lock.
 #[derive(Clone, Debug)]
-pub(crate) struct Wait {
+pub(super) struct Wait {
     pub vcpu: u32,
     /// Index in its guest.
     pub lock: u32,
@@ -170,7 +161,7 @@ pub(crate) struct Wait {
 
 /// All waits of a run, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Waits {
+pub(super) struct Waits {
     all: Vec<Wait>,
     free: Vec<u32>,
     /// Absences of others that are shorter are counted, but not kept to be listed.
@@ -204,7 +195,7 @@ impl Waits {
         })
     }
 
-    pub(crate) fn get(&self, id: u32) -> &Wait {
+    pub(super) fn get(&self, id: u32) -> &Wait {
         &self.all[id as usize]
     }
 
@@ -213,7 +204,7 @@ impl Waits {
     }
 
     /// The wait is over and forgotten: its vCPU runs.
-    pub(crate) fn remove(&mut self, id: u32) {
+    pub(super) fn remove(&mut self, id: u32) {
         let w = self.at(id);
         (w.own_preemption, w.own_wake, w.forgotten_until) = (0, 0, 0);
         w.absences.clear();
@@ -223,7 +214,7 @@ impl Waits {
 
 /// Something that happened while the lock was free.
 #[derive(Clone, Copy, Debug)]
-enum Moment {
+enum Logged {
     Begins {
         at: Picos,
         wait: u32,
@@ -250,7 +241,7 @@ const REMEMBERED: usize = 256;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct LockClock {
+pub(super) struct LockClock {
     /// Who waits, in order of arrival.
     first: u32,
     last: u32,
@@ -262,7 +253,7 @@ pub(crate) struct LockClock {
     releasing: bool,
     holder_doing: Doing,
     holder_decision: Option<Descheduled>,
-    log: Vec<Moment>,
+    log: Vec<Logged>,
     /// Acquisitions while somebody waited.
     pub acquisitions: u64,
     pub absences: VecDeque<Absence>,
@@ -271,7 +262,7 @@ pub(crate) struct LockClock {
 }
 
 impl LockClock {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             first: NONE,
             last: NONE,
@@ -289,13 +280,13 @@ impl LockClock {
     }
 
     #[inline]
-    pub(crate) fn somebody_waits(&self) -> bool {
+    pub(super) fn somebody_waits(&self) -> bool {
         self.first != NONE
     }
 
     /// Who holds the lock or is releasing it (`NONE`: nobody). Before the first
     /// [`begin`](Self::begin), while nobody waits.
-    pub(crate) fn held_by(
+    pub(super) fn held_by(
         &mut self,
         holder: u32,
         releasing: bool,
@@ -314,7 +305,7 @@ impl LockClock {
 
     /// `vcpu`, which runs, waits for lock `lock` from now on, on top of its wait `outer`.
     #[inline]
-    pub(crate) fn begin(
+    pub(super) fn begin(
         &mut self,
         waits: &mut Waits,
         at: Picos,
@@ -339,21 +330,21 @@ impl LockClock {
         }
         self.last = id;
         if !held {
-            self.log.push(Moment::Begins { at, wait: id });
+            self.log.push(Logged::Begins { at, wait: id });
         }
         id
     }
 
     /// The holder begins to release it; somebody waits.
     #[inline]
-    pub(crate) fn release(&mut self, waits: &Waits, at: Picos) {
+    pub(super) fn release(&mut self, waits: &Waits, at: Picos) {
         self.advance(waits, at, NONE);
         self.releasing = true;
     }
 
     /// The release is complete, and nobody has taken the lock yet; somebody waits.
     #[inline]
-    pub(crate) fn released(&mut self, waits: &Waits, at: Picos) {
+    pub(super) fn released(&mut self, waits: &Waits, at: Picos) {
         if !self.releasing {
             // The first waiter came while it was being released, and that did not show.
             self.advance(waits, at, NONE);
@@ -362,21 +353,21 @@ impl LockClock {
             // Who released it ran all the time.
             self.holder = NONE;
         } else {
-            self.log.push(Moment::Released { at });
+            self.log.push(Logged::Released { at });
         }
     }
 
     /// `vcpu` has the lock, for which somebody waits, with its wait number `id` or (`NONE`) without
     /// having waited.
     #[inline]
-    pub(crate) fn acquire(&mut self, waits: &mut Waits, at: Picos, vcpu: u32, id: u32) {
+    pub(super) fn acquire(&mut self, waits: &mut Waits, at: Picos, vcpu: u32, id: u32) {
         self.settle(waits, at, id);
         self.held_by(vcpu, false, Doing::Runs, None);
     }
 
     /// Brings the clocks of a free lock to `at`, when it is known whose wait (`NONE`: nobody's) comes
     /// to an end then.
-    pub(crate) fn settle(&mut self, waits: &mut Waits, at: Picos, next: u32) {
+    pub(super) fn settle(&mut self, waits: &mut Waits, at: Picos, next: u32) {
         if !self.log.is_empty() {
             self.replay(waits, next);
         }
@@ -385,23 +376,23 @@ impl LockClock {
 
     #[inline(never)]
     fn replay(&mut self, waits: &mut Waits, next: u32) {
-        let mut log = std::mem::take(&mut self.log);
+        let mut log = core::mem::take(&mut self.log);
         for moment in log.drain(..) {
             match moment {
-                Moment::Begins { at, wait } => {
+                Logged::Begins { at, wait } => {
                     self.advance(waits, at, next);
                     let w = waits.at(wait);
                     (w.begun, w.base) = (true, self.clocks.stamp());
                 }
-                Moment::Changes { at, wait, doing, decision } => {
+                Logged::Changes { at, wait, doing, decision } => {
                     self.advance(waits, at, next);
                     self.apply(waits, at, wait, doing, decision);
                 }
-                Moment::HolderChanges { at, doing, decision } => {
+                Logged::HolderChanges { at, doing, decision } => {
                     self.advance(waits, at, next);
                     (self.holder_doing, self.holder_decision) = (doing, decision);
                 }
-                Moment::Released { at } => {
+                Logged::Released { at } => {
                     self.advance(waits, at, next);
                     self.holder = NONE;
                 }
@@ -413,7 +404,7 @@ impl LockClock {
 
     /// The wait `id` is over, just after [`acquire`](Self::acquire). Returns what it was spent on.
     #[inline]
-    pub(crate) fn end(&mut self, waits: &mut Waits, id: u32) -> Times {
+    pub(super) fn end(&mut self, waits: &mut Waits, id: u32) -> Times {
         let Wait { prev, next, .. } = *waits.get(id);
         match prev {
             NONE => self.first = next,
@@ -431,19 +422,19 @@ impl LockClock {
     }
 
     /// The wait `id` is cut short by the end of the run. Returns what it was spent on so far.
-    pub(crate) fn cut(&mut self, waits: &mut Waits, at: Picos, id: u32) -> Times {
+    pub(super) fn cut(&mut self, waits: &mut Waits, at: Picos, id: u32) -> Times {
         self.settle(waits, at, NONE);
         self.apply(waits, at, id, Doing::Runs, None);
         self.end(waits, id)
     }
 
     /// Nobody waits any more.
-    pub(crate) fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.absences.clear();
     }
 
     /// What the one that holds or releases the lock does has changed; somebody waits.
-    pub(crate) fn holder_changes(
+    pub(super) fn holder_changes(
         &mut self,
         waits: &Waits,
         at: Picos,
@@ -451,7 +442,7 @@ impl LockClock {
         decision: Option<Descheduled>,
     ) {
         if self.releasing {
-            self.log.push(Moment::HolderChanges { at, doing, decision });
+            self.log.push(Logged::HolderChanges { at, doing, decision });
         } else {
             self.advance(waits, at, NONE);
             (self.holder_doing, self.holder_decision) = (doing, decision);
@@ -459,7 +450,7 @@ impl LockClock {
     }
 
     /// What a waiter does has changed.
-    pub(crate) fn waiter_changes(
+    pub(super) fn waiter_changes(
         &mut self,
         waits: &mut Waits,
         at: Picos,
@@ -468,7 +459,7 @@ impl LockClock {
         decision: Option<Descheduled>,
     ) {
         if !self.is_held() {
-            self.log.push(Moment::Changes { at, wait, doing, decision });
+            self.log.push(Logged::Changes { at, wait, doing, decision });
         } else {
             self.advance(waits, at, NONE);
             self.apply(waits, at, wait, doing, decision);
@@ -517,7 +508,7 @@ impl LockClock {
     /// Advances the clocks to `at`. `next` is the wait that takes the lock next, if that is known.
     #[inline]
     fn advance(&mut self, waits: &Waits, at: Picos, next: u32) {
-        let since = std::mem::replace(&mut self.now, at);
+        let since = core::mem::replace(&mut self.now, at);
         if at == since {
             return;
         }

@@ -1,6 +1,7 @@
 //! The chain of a wait: who was not there when it was their turn, by which decision, for how long.
 
 use super::clock::{Absence, LockClock, Wait};
+use alloc::vec::Vec;
 use overspin_scenario::Picos;
 
 /// Absences in a chain; it keeps the longest.
@@ -45,7 +46,7 @@ pub(super) fn absences(wait: &Wait, clock: &LockClock, until: Picos) -> Vec<(Abs
     }
     before(from, until, &mut push);
     // The sort is stable: of equal ones the first are listed.
-    pieces.sort_by_key(|p| std::cmp::Reverse(p.time()));
+    pieces.sort_by_key(|p| core::cmp::Reverse(p.time()));
     let mut pieces: Vec<_> = (0..).zip(pieces).map(|(i, p)| (p, i < LISTED)).collect();
     pieces.sort_by_key(|(p, _)| p.since);
     pieces

@@ -1,0 +1,482 @@
+//! What waits for locks are spent on: for each lock and each vCPU, and the longest waits of the run
+//! with their chains. An observer: it knows of the world only what the moments tell.
+//!
+//! `clock.rs` has the definitions and the arithmetic, `chain.rs` the pieces of one wait; this file
+//! follows the moments. Of a lock for which nobody waits it need not be told anything.
+
+mod chain;
+mod clock;
+
+use crate::moment::{Interest, Moment, Observer, Timed};
+use crate::why::Doing;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use clock::{Absence, Descheduled, LockClock, NONE, Times, Waits};
+use overspin_scenario::{
+    Decision, Link, LongWait, Outcome, Picos, Scenario, VcpuId, VcpuOutcome, WaitCauses,
+};
+
+/// Waits that an outcome tells in full.
+const WORST: usize = 10;
+
+/// What is kept of a lock.
+#[derive(Debug)]
+struct Lock {
+    /// Somebody waits.
+    contended: bool,
+    /// If so: the vCPU that holds it or is releasing it, `NONE` if it is free.
+    holder: u32,
+    /// Made with the first wait: most locks of a large host are never contended.
+    clock: Option<Box<LockClock>>,
+}
+
+impl Lock {
+    const FREE: Self = Self { holder: NONE, contended: false, clock: None };
+
+    /// The clock of a lock for which somebody waits or waited.
+    fn clock(&mut self) -> &mut LockClock {
+        self.clock.get_or_insert_with(|| Box::new(LockClock::new()))
+    }
+}
+
+/// What is kept of a vCPU.
+#[derive(Debug)]
+struct Vcpu {
+    domain: u32,
+    /// Number in its domain.
+    index: u32,
+    /// It is part of the host's noise.
+    is_noise: bool,
+    doing: Doing,
+    /// Its innermost wait for a lock, `NONE` if it waits for none.
+    wait: u32,
+    /// How many locks of its guest it holds or is releasing for which others wait.
+    holds_up: u32,
+    /// The last decision that took it off its pCPU against its will.
+    decision: Option<Descheduled>,
+    /// It executes its guest's code.
+    running: bool,
+    /// Time on a pCPU up to `since`, and since when it runs.
+    ran: Picos,
+    since: Picos,
+    /// CPU time of waits that are over; since when, by its run clock, the outermost of now lasts
+    /// (`Picos::MAX`: there is none), and for which lock it is.
+    waiting: Picos,
+    waits_since: Picos,
+    waits_for: u32,
+    /// What its waits were spent on, those that are over.
+    waited: Times,
+}
+
+impl Vcpu {
+    fn new(domain: u32, index: u32, is_noise: bool) -> Self {
+        Self {
+            domain,
+            index,
+            is_noise,
+            // A vCPU that comes up wants to run.
+            doing: Doing::Wants,
+            wait: NONE,
+            holds_up: 0,
+            decision: None,
+            running: false,
+            ran: 0,
+            since: 0,
+            waiting: 0,
+            waits_since: Picos::MAX,
+            waits_for: NONE,
+            waited: [0; 6],
+        }
+    }
+
+    /// Why it is off its pCPU, if that is against its will.
+    fn descheduled(&self) -> Option<Descheduled> {
+        self.decision.filter(|_| self.doing == Doing::Wants)
+    }
+
+    /// Time that it has run so far.
+    fn run_clock(&self, now: Picos) -> Picos {
+        self.ran + if self.running { now - self.since } else { 0 }
+    }
+
+    /// CPU time of all its waits so far.
+    fn waiting_time(&self, now: Picos) -> Picos {
+        self.waiting + self.run_clock(now).saturating_sub(self.waits_since)
+    }
+
+    /// A wait for `lock` begins. That of an interrupt handler may be inside another one, and is part of
+    /// it then.
+    fn starts_to_wait(&mut self, lock: u32, now: Picos) {
+        if self.waits_since == Picos::MAX {
+            self.waits_since = self.run_clock(now);
+            self.waits_for = lock;
+        }
+    }
+
+    /// The wait for `lock` is over.
+    fn stops_to_wait(&mut self, lock: u32, now: Picos) {
+        if self.waits_for == lock {
+            self.waiting = self.waiting_time(now);
+            self.waits_since = Picos::MAX;
+            self.waits_for = NONE;
+        }
+    }
+}
+
+/// Follows the waits of one run.
+#[derive(Debug)]
+pub struct Attribution {
+    vcpus: Vec<Vcpu>,
+    /// By domain and lock; as many as have been used.
+    locks: Vec<Vec<Lock>>,
+    waits: Waits,
+    worst: Vec<LongWait>,
+    /// A wait must be longer to be among the worst.
+    longer_than: Picos,
+}
+
+fn add(sum: &mut Times, times: &Times) {
+    for (sum, time) in sum.iter_mut().zip(times) {
+        *sum += time;
+    }
+}
+
+impl Attribution {
+    /// What it wants to be told.
+    pub const INTEREST: Interest = Interest::SCHEDULING.and(Interest::WAITS);
+
+    /// Of a run of `scenario`.
+    #[must_use]
+    pub fn new(scenario: &Scenario) -> Self {
+        let own = scenario.domains.len();
+        let all = scenario.with_noise();
+        let domains = || (0..).zip(&all.domains);
+        let vcpus = domains().flat_map(|(d, domain)| {
+            (0..domain.vcpus).map(move |i| Vcpu::new(d, i, d as usize >= own))
+        });
+        Self {
+            vcpus: vcpus.collect(),
+            locks: all.domains.iter().map(|_| Vec::new()).collect(),
+            waits: Waits::default(),
+            worst: Vec::new(),
+            longer_than: 0,
+        }
+    }
+
+    /// Takes one moment. When a wait is over, returns what it was spent on.
+    pub fn record(&mut self, at: Picos, moment: &Moment) -> Option<WaitCauses> {
+        match *moment {
+            Moment::LockAcquired { vcpu, lock, contended: true } => {
+                return self.acquired(at, vcpu, lock);
+            }
+            Moment::LockReleased { vcpu, lock, contended: true } => {
+                let domain = self.vcpus[vcpu as usize].domain;
+                lock_of(&mut self.locks, domain, lock).clock().release(&self.waits, at);
+            }
+            Moment::LockFreed { vcpu, lock, contended: true } => {
+                let v = &mut self.vcpus[vcpu as usize];
+                let lock = lock_of(&mut self.locks, v.domain, lock);
+                // Somebody may have taken it by now.
+                if lock.holder == vcpu {
+                    lock.holder = NONE;
+                    v.holds_up -= 1;
+                    lock.clock().released(&self.waits, at);
+                }
+            }
+            Moment::LockWait { vcpu, lock, holder, releasing } => {
+                self.wait_begins(at, vcpu, lock, (holder.unwrap_or(NONE), releasing));
+            }
+            Moment::Switch { pcpu, prev, why, next, .. } => {
+                if let Some(vcpu) = prev {
+                    let v = &mut self.vcpus[vcpu as usize];
+                    (v.ran, v.running) = (v.run_clock(at), false);
+                    if let Some(why) = why {
+                        let by = next.unwrap_or(NONE);
+                        v.decision = Some(Descheduled { at, pcpu, by, why });
+                        self.does(at, vcpu, Doing::Wants);
+                    }
+                }
+            }
+            Moment::Runs { vcpu, .. } => {
+                let v = &mut self.vcpus[vcpu as usize];
+                (v.running, v.since) = (true, at);
+                // One that slept finds out for itself, when it returns from where it did.
+                if v.doing == Doing::Wants {
+                    self.does(at, vcpu, Doing::Runs);
+                }
+            }
+            Moment::Sleeps { vcpu } => self.does(at, vcpu, Doing::Sleeps),
+            Moment::Wake { vcpu, .. } => {
+                if self.vcpus[vcpu as usize].doing == Doing::Sleeps {
+                    self.does(at, vcpu, Doing::Wakes);
+                }
+            }
+            Moment::Returns { vcpu } => self.does(at, vcpu, Doing::Runs),
+            Moment::LockAcquired { .. }
+            | Moment::LockReleased { .. }
+            | Moment::LockFreed { .. }
+            | Moment::PollBegins { .. }
+            | Moment::PollEnds { .. }
+            | Moment::Yield { .. }
+            | Moment::PauseLoopExit { .. }
+            | Moment::DirectedYield { .. }
+            | Moment::WindowOpens { .. }
+            | Moment::WindowCloses { .. }
+            | Moment::Interrupt { .. }
+            | Moment::InterruptEnds { .. }
+            | Moment::Kick { .. }
+            | Moment::Change { .. }
+            | Moment::Task { .. } => {}
+        }
+        None
+    }
+
+    /// The code on `vcpu` has found that it has to wait for `lock` of its guest.
+    fn wait_begins(&mut self, at: Picos, vcpu: u32, lock: u32, (holder, releasing): (u32, bool)) {
+        let v = &mut self.vcpus[vcpu as usize];
+        v.starts_to_wait(lock, at);
+        let (domain, outer) = (v.domain, v.wait);
+        let contention = lock_of(&mut self.locks, domain, lock);
+        if !contention.contended {
+            (contention.contended, contention.holder) = (true, holder);
+            let clock = contention.clock();
+            if holder == NONE {
+                clock.held_by(NONE, false, Doing::Runs, None);
+            } else {
+                let h = &mut self.vcpus[holder as usize];
+                clock.held_by(holder, releasing, h.doing, h.descheduled());
+                h.holds_up += 1;
+            }
+        }
+        let id = contention.clock().begin(&mut self.waits, at, (vcpu, lock, outer));
+        self.vcpus[vcpu as usize].wait = id;
+    }
+
+    /// `vcpu` has got a lock for which somebody waits, or it did itself. Returns what its own wait was spent
+    /// on.
+    fn acquired(&mut self, at: Picos, vcpu: u32, lock: u32) -> Option<WaitCauses> {
+        let v = &mut self.vcpus[vcpu as usize];
+        v.stops_to_wait(lock, at);
+        let contention = lock_of(&mut self.locks, v.domain, lock);
+        // The vCPU that is still releasing it.
+        let before = core::mem::replace(&mut contention.holder, vcpu);
+        if before != NONE {
+            self.vcpus[before as usize].holds_up -= 1;
+        }
+        let v = &mut self.vcpus[vcpu as usize];
+        let contention = lock_of(&mut self.locks, v.domain, lock);
+        let clock = contention.clock();
+        let id = v.wait;
+        let waited = id != NONE && self.waits.get(id).lock == lock;
+        clock.acquire(&mut self.waits, at, vcpu, if waited { id } else { NONE });
+        let mut causes = None;
+        if waited {
+            let times = clock.end(&mut self.waits, id);
+            let time = at - self.waits.get(id).since;
+            debug_assert_eq!(times.iter().sum::<Picos>(), time, "{:?}", self.waits.get(id));
+            add(&mut clock.sum, &times);
+            add(&mut v.waited, &times);
+            causes = Some(times.into());
+            if time > self.longer_than {
+                self.keep(at, id, times.into(), true);
+            }
+            let outer = self.waits.get(id).outer;
+            self.vcpus[vcpu as usize].wait = outer;
+            self.waits.remove(id);
+        }
+        let v = &mut self.vcpus[vcpu as usize];
+        let contention = lock_of(&mut self.locks, v.domain, lock);
+        let clock = contention.clock();
+        clock.acquisitions += 1;
+        let contended = clock.somebody_waits();
+        if contended {
+            v.holds_up += 1;
+        } else {
+            clock.forget();
+        }
+        contention.contended = contended;
+        causes
+    }
+
+    /// What a vCPU does has changed.
+    #[inline]
+    fn does(&mut self, at: Picos, vcpu: u32, doing: Doing) {
+        let v = &mut self.vcpus[vcpu as usize];
+        v.doing = doing;
+        if v.holds_up > 0 || v.wait != NONE {
+            self.tell_locks(at, vcpu, doing);
+        }
+    }
+
+    fn tell_locks(&mut self, now: Picos, vcpu: u32, doing: Doing) {
+        let v = &self.vcpus[vcpu as usize];
+        let decision = v.descheduled();
+        let mut id = v.wait;
+        while id != NONE {
+            let (lock, outer) = (self.waits.get(id).lock, self.waits.get(id).outer);
+            let clock = lock_of(&mut self.locks, v.domain, lock).clock();
+            clock.waiter_changes(&mut self.waits, now, id, doing, decision);
+            id = outer;
+        }
+        if v.holds_up > 0 {
+            let locks = &mut self.locks[v.domain as usize];
+            for held in locks.iter_mut().filter(|l| l.holder == vcpu && l.contended) {
+                held.clock().holder_changes(&self.waits, now, doing, decision);
+            }
+        }
+    }
+
+    /// Completes the outcome of the run: waits by cause, CPU time of waits, and the longest waits, with
+    /// those that the end of the run cuts short. Once, at the end.
+    pub fn complete(&mut self, outcome: &mut Outcome) {
+        let now = outcome.elapsed;
+        for vcpu in 0..self.vcpus.len() {
+            let mut id = core::mem::replace(&mut self.vcpus[vcpu].wait, NONE);
+            while id != NONE {
+                let (lock, outer) = (self.waits.get(id).lock, self.waits.get(id).outer);
+                let domain = self.vcpus[vcpu].domain;
+                let clock = lock_of(&mut self.locks, domain, lock).clock();
+                let times = clock.cut(&mut self.waits, now, id);
+                if times.iter().sum::<Picos>() > self.longer_than {
+                    self.keep(now, id, times.into(), false);
+                }
+                id = outer;
+            }
+        }
+        let place = |v: &Vcpu, outcome: &mut Outcome, put: &dyn Fn(&mut VcpuOutcome)| {
+            let domain = outcome.domains.get_mut(v.domain as usize);
+            if let Some(of) = domain.and_then(|d| d.vcpus.get_mut(v.index as usize)) {
+                put(of);
+            }
+        };
+        for v in &self.vcpus {
+            place(v, outcome, &|of| {
+                of.waiting = v.waiting_time(now);
+                of.wait_causes = v.waited.into();
+            });
+        }
+        for (domain, locks) in outcome.domains.iter_mut().zip(&self.locks) {
+            for (of, lock) in domain.locks.iter_mut().zip(locks) {
+                of.wait_causes =
+                    lock.clock.as_ref().map_or_else(Default::default, |c| c.sum.into());
+            }
+        }
+        outcome.worst_waits = core::mem::take(&mut self.worst);
+    }
+
+    /// Keeps a wait that ends now as one of the longest, unless it is the noise's own.
+    fn keep(&mut self, now: Picos, id: u32, causes: WaitCauses, finished: bool) {
+        let wait = self.waits.get(id);
+        let v = &self.vcpus[wait.vcpu as usize];
+        if v.is_noise {
+            return;
+        }
+        let lock = &self.locks[v.domain as usize][wait.lock as usize];
+        let clock = lock.clock.as_deref().expect("a lock that was waited for has a clock");
+        let index = |v: u32| self.vcpus[v as usize].index;
+        let kept = LongWait {
+            domain: v.domain,
+            vcpu: v.index,
+            lock: wait.lock,
+            since: wait.since,
+            time: now - wait.since,
+            finished,
+            holder: (wait.holder != NONE).then(|| index(wait.holder)),
+            acquisitions: clock.acquisitions - wait.acquisitions,
+            causes,
+            chain: self.links(
+                &chain::absences(wait, clock, now),
+                (wait.since, wait.acquisitions),
+                (now, clock.acquisitions),
+            ),
+        };
+        // Of equal ones the first stays in front.
+        let at = self.worst.partition_point(|w| w.time >= kept.time);
+        self.worst.insert(at, kept);
+        self.worst.truncate(WORST);
+        if self.worst.len() == WORST {
+            self.longer_than = self.worst[WORST - 1].time;
+            self.waits.worth_a_line = chain::worth_a_line(self.longer_than);
+        }
+    }
+
+    /// Absences and what was between them, as an outcome tells it. The ends are times, with the
+    /// acquisitions of the lock up to then.
+    fn links(
+        &self,
+        absences: &[(Absence, bool)],
+        begin: (Picos, u64),
+        end: (Picos, u64),
+    ) -> Vec<Link> {
+        let mut links = Vec::new();
+        let mut from = begin;
+        // Of those that are not listed, since the last that is.
+        let mut unlisted = 0;
+        let between = |from: (Picos, u64), to: (Picos, u64), unlisted| Link {
+            since: from.0,
+            time: to.0 - from.0,
+            cause: None,
+            vcpu: None,
+            decision: None,
+            acquisitions: to.1 - from.1,
+            unlisted,
+        };
+        for (a, listed) in absences {
+            if !listed {
+                unlisted += a.time();
+                continue;
+            }
+            let to = (a.since, a.acquisitions.0);
+            if to != from {
+                links.push(between(from, to, core::mem::take(&mut unlisted)));
+            }
+            links.push(Link {
+                since: a.since,
+                time: a.time(),
+                cause: Some(a.cause),
+                vcpu: Some(self.vcpus[a.who as usize].index),
+                decision: a.decision.map(|d| Decision {
+                    at: d.at,
+                    pcpu: d.pcpu,
+                    by: (d.by != NONE).then(|| self.vcpu_id(d.by)),
+                    why: d.why,
+                }),
+                acquisitions: a.acquisitions.1 - a.acquisitions.0,
+                unlisted: 0,
+            });
+            from = (a.until, a.acquisitions.1);
+        }
+        if end != from {
+            links.push(between(from, end, unlisted));
+        }
+        links
+    }
+
+    fn vcpu_id(&self, v: u32) -> VcpuId {
+        let v = &self.vcpus[v as usize];
+        VcpuId { domain: v.domain, vcpu: v.index }
+    }
+}
+
+/// A lock of a domain; there are as many as were ever named.
+#[inline]
+fn lock_of(locks: &mut [Vec<Lock>], domain: u32, lock: u32) -> &mut Lock {
+    let locks = &mut locks[domain as usize];
+    let lock = lock as usize;
+    if lock >= locks.len() {
+        locks.resize_with(lock + 1, || Lock::FREE);
+    }
+    &mut locks[lock]
+}
+
+impl Observer for Attribution {
+    fn interest(&self) -> Interest {
+        Self::INTEREST
+    }
+
+    fn observe(&mut self, moments: &[Timed]) {
+        for Timed { at, moment } in moments {
+            self.record(*at, moment);
+        }
+    }
+}

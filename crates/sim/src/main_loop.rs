@@ -1,0 +1,137 @@
+//! The engine: takes events in order until the run is over, and notices when it never will be.
+
+use crate::engine::Engine;
+use crate::events::Event;
+use crate::foresight;
+use crate::guest::Guest;
+use crate::memory::NONE;
+use crate::vcpu::Op;
+use overspin_host::Cancel;
+use overspin_host::irq;
+use overspin_scenario::{Picos, Stopped};
+use overspin_sched::TimerId;
+
+/// How the engine loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Finished,
+    Limit,
+    Deadlock,
+    Asked(Stopped),
+}
+
+/// How often the watchdog looks, and how many looks without any progress make a deadlock.
+const WATCHDOG: Picos = overspin_scenario::SEC;
+const WATCHDOG_LOOKS: u32 = 10;
+/// Events, and operations that needed none, after which the engine asks whether it is to stop: short
+/// operations that run ahead take their time, too. Some 10 ms of real time.
+const ASK_EVERY: u64 = 1 << 16;
+
+impl Engine {
+    /// The engine: takes events in order until the run is over.
+    pub(crate) fn run(&self, cancel: &dyn Cancel) -> Stop {
+        let mut next_ask = ASK_EVERY;
+        let mut looks = 0;
+        let mut progress_seen = u64::MAX;
+        self.push(WATCHDOG, Event::Watchdog);
+        self.start_governor();
+        loop {
+            if self.any_postponed.get() {
+                self.push_postponed();
+            }
+            let (at, event) = {
+                let mut events = self.events.borrow_mut();
+                if events.new_day() && self.foresight.is_some() {
+                    foresight::new_day(self, events.today());
+                }
+                let Some((at, turn, event)) = events.pop() else { return Stop::Deadlock };
+                self.turn.set(turn);
+                let postponed = self.any_postponed.get();
+                self.horizon.set(if postponed { at } else { events.next_time() });
+                (at, event)
+            };
+            debug_assert!(at >= self.now.get(), "time runs forward");
+            self.now.set(at);
+            let processed = self.processed.get() + 1;
+            self.processed.set(processed);
+            let steps = processed + self.run_ahead.get();
+            if steps >= next_ask {
+                next_ask = steps + ASK_EVERY;
+                self.telling.flush();
+                if let Some(by) = cancel.asked(at) {
+                    return Stop::Asked(by);
+                }
+            }
+            match event {
+                Event::Operation { vcpu, epoch } => {
+                    let v = &self.vcpus[vcpu as usize];
+                    if v.epoch.get() == epoch {
+                        self.operation_event(v);
+                    }
+                }
+                Event::GuestTimer { vcpu } => {
+                    let v = &self.vcpus[vcpu as usize];
+                    match v.timer.event(at) {
+                        Ok(()) => self.deliver(v, irq::TIMER, NONE),
+                        Err(Some(at)) => self.push(at, event),
+                        Err(None) => {}
+                    }
+                }
+                Event::Interrupt { vcpu } => {
+                    self.deliver(&self.vcpus[vcpu as usize], irq::RESCHED, NONE);
+                }
+                Event::Softirq { pcpu, epoch } => {
+                    if self.pcpus[pcpu as usize].softirq_epoch.get() == epoch {
+                        self.schedule(pcpu);
+                    }
+                }
+                Event::Switched { pcpu } => self.switched(pcpu),
+                Event::Boot { vcpu } => {
+                    self.on_vcpu(NONE, vcpu, |h, now, v, out| h.up(now, v, out));
+                }
+                Event::Change { index } => self.change(index),
+                Event::Scheduler { timer } => match self.timers[self.timer_slot(timer)].event(at) {
+                    Ok(()) => {
+                        if let TimerId::Slice(p) = timer {
+                            self.pcpus[p.0 as usize].slice_over.set(true);
+                        }
+                        let from = match timer {
+                            TimerId::Tick(p) | TimerId::Slice(p) => p.0,
+                            TimerId::Accounting => NONE,
+                        };
+                        self.hypervisor(from, |h, now, out| h.timer(now, timer, out));
+                    }
+                    Err(at) => self.push_timer(timer, at),
+                },
+                Event::Disk { guest } => self.guest(guest).disk_event(self),
+                Event::Vmstat { guest } => self.guest(guest).vmstat_event(self),
+                Event::Governor => self.govern(),
+                Event::Watchdog => {
+                    let stuck = progress_seen == self.progress.get() && self.stuck();
+                    looks = if stuck { looks + 1 } else { 0 };
+                    progress_seen = self.progress.get();
+                    if looks >= WATCHDOG_LOOKS {
+                        return Stop::Deadlock;
+                    }
+                    self.push(at + WATCHDOG, Event::Watchdog);
+                }
+                Event::Limit => return Stop::Limit,
+            }
+            if self.unfinished.get() == 0 {
+                return Stop::Finished;
+            }
+        }
+    }
+
+    /// Whether nobody will get anywhere unless something that is not there happens: every vCPU
+    /// spins, polls or halts, and no task sleeps for a time.
+    fn stuck(&self) -> bool {
+        !self.changes_to_come()
+            && self.vcpus.iter().all(|v| match v.op.get() {
+                Op::Burn | Op::Step => !self.guest(v.guest).works_for_a_task(v),
+                Op::Spin => !self.holds(v),
+                Op::Poll | Op::Halt | Op::HaltPoll | Op::None => true,
+            })
+            && self.guests.get().expect("running").iter().all(Guest::nobody_sleeps_for_a_time)
+    }
+}
