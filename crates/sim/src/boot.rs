@@ -1,7 +1,6 @@
 //! From a scenario to a engine that is about to begin.
 
 use crate::Simulator;
-use crate::admin;
 use crate::engine::Engine;
 use crate::events;
 use crate::foresight::Foresight;
@@ -12,6 +11,7 @@ use crate::speed::Socket;
 use crate::telling::Telling;
 use crate::vcpu::Vcpu;
 use overspin_host::Refused;
+use overspin_host::admin::{self, Administrator};
 use overspin_scenario::{Domain, Picos, Scenario};
 use overspin_workload::layout;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -61,8 +61,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Engine, Refused> {
         own_domains,
         all_up: Cell::new(0),
         hypervisor: RefCell::new(admin::hypervisor(scenario)?),
-        params: RefCell::new(admin::initial_params(scenario)),
-        changes: RefCell::default(),
+        administrator: RefCell::new(Administrator::new(scenario, own_domains)),
         actions: RefCell::default(),
         timers: (0..=2 * pcpus).map(|_| events::Timer::new()).collect(),
         pcpus: (0..pcpus).map(|_| Pcpu::new()).collect(),
@@ -107,7 +106,9 @@ pub(crate) fn start(engine: &Engine, simulator: &Simulator) -> Result<(), Refuse
         }
         engine.push(at, events::Event::Boot { vcpu: v.id });
     }
-    engine.arm_changes();
+    for index in admin::in_time_order(scenario) {
+        engine.push(scenario.events[index].at, events::Event::Change { index: index as u32 });
+    }
     Ok(())
 }
 

@@ -2,8 +2,8 @@
 
 use crate::engine::engine;
 use crate::memory::Access;
-use crate::vcpu::Op;
 use crate::watchers::Watch;
+use overspin_host::block::Block;
 use overspin_locks::{AtomicCell, Budget, CpuId, Platform};
 use overspin_scenario::{NS, Picos};
 use overspin_sched::RunState;
@@ -194,7 +194,7 @@ impl Platform for SimPlatform {
         let engine = engine();
         engine.begin_wait();
         engine.guest(engine.cpu().guest).count_slow_path(engine);
-        engine.block(Op::Poll);
+        engine.block(Block::Poll);
         engine.take_interrupts();
     }
     fn kick(cpu: CpuId) {

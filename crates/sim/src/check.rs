@@ -88,7 +88,11 @@ pub(crate) fn check(scenario: &Scenario, all: &Scenario) -> Result<(), Refused> 
         ));
     }
     // Otherwise the run itself creates what would be created, and says what is wrong.
-    if scenario.events.is_empty() { Ok(()) } else { crate::admin::rehearse(all, own_domains) }
+    if scenario.events.is_empty() {
+        Ok(())
+    } else {
+        overspin_host::admin::rehearse(all, own_domains)
+    }
 }
 
 fn options(host: &Host) -> Result<(), Refused> {

@@ -1,10 +1,5 @@
-//! Directed yields: whom KVM runs instead of a vCPU that spins, and what the try costs (schedulers
-//! specification §9.3).
-//!
-//! # Whom
-//! Siblings are looked at in turn, from the one after the last that was boosted. Which of them are
-//! tried has changed over the years ([`DirectedYieldRules`]). KVM knows no more of a sibling than is in
-//! [`Known`]: not who holds the lock, nor what the others spin for. So it often boosts the wrong one.
+//! Directed yields in the simulator: what the try to run another vCPU instead of one that spins costs.
+//! `overspin_host::directed_yield` has the rules by which KVM chooses.
 //!
 //! # What it costs
 //! `yield_to` of Linux takes the locks of two run queues, that of the spinner's pCPU and that of the
@@ -35,49 +30,8 @@ use crate::engine::Engine;
 use crate::pause_loop::in_kernel;
 use crate::vcpu::{Op, Vcpu};
 use overspin_host::Moment;
+use overspin_host::directed_yield::{Known, boost};
 use overspin_scenario::{DirectedYieldRules as Rules, Picos, Why};
-use overspin_sched::RunState;
-
-/// Refused directed yields after which KVM gives up, since [`Rules::Y2013`].
-const REFUSALS: u32 = 3;
-
-/// What KVM knows of a sibling.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    state: RunState,
-    /// Its thread is in a pause-loop exit, or was when it was descheduled.
-    in_exit: bool,
-    /// It was runnable when it last left its pCPU.
-    preempted: bool,
-    /// Mode of the guest at that time.
-    in_kernel: bool,
-    /// An interrupt waits for it.
-    interrupt: bool,
-}
-
-/// Whether a sibling is tried, if it is eligible. The order of years decides.
-fn may_be_tried(rules: Rules, spinner_in_kernel: bool, sibling: Known) -> bool {
-    match sibling.state {
-        // Only that a thread is not in guest mode can be seen, before preemption was recorded.
-        RunState::Running => return rules < Rules::Y2013 && sibling.in_exit,
-        RunState::Runnable => {}
-        RunState::Blocked | RunState::Offline => return false,
-    }
-    if !sibling.preempted {
-        // It was woken and has not run yet.
-        return rules < Rules::Y2013 || rules >= Rules::Y2019;
-    }
-    // A spinner in its kernel waits for kernel code.
-    let useless = spinner_in_kernel && !sibling.in_kernel;
-    rules < Rules::Y2017 || !useless || rules >= Rules::Y2021 && sibling.interrupt
-}
-
-/// In which order `n` siblings are looked at.
-fn order(rules: Rules, n: usize, last: usize) -> impl Iterator<Item = usize> {
-    // In 2011 vCPU 0 was taken for the last that was boosted and for none: it came first again.
-    let first = if rules == Rules::Y2011 && last == 0 { 0 } else { last + 1 };
-    (first..n).chain(0..(last + 1).min(n))
-}
 
 /// When the locks of two queues, taken until `low` and `high`, are released by someone who asks for
 /// them at `now`, in this order, and needs them for `work`.
@@ -95,7 +49,7 @@ impl Engine {
     fn known(&self, v: &Vcpu) -> Known {
         Known {
             state: self.runstate(v.id),
-            in_exit: v.pauses.in_exit.get(),
+            in_exit: v.pauses.in_exit(),
             preempted: matches!(v.op.get(), Op::Burn | Op::Step | Op::Spin),
             in_kernel: in_kernel(v),
             interrupt: v.irqs_pending.get() != 0,
@@ -107,26 +61,18 @@ impl Engine {
     pub(crate) fn boost_a_sibling(&self, me: &Vcpu, rules: Rules) -> bool {
         let guest = self.guest(me.guest);
         let siblings = &self.vcpus[guest.first as usize..(guest.first + guest.vcpus) as usize];
-        let spinner_in_kernel = in_kernel(me);
-        let mut refusals = 0;
-        for i in order(rules, siblings.len(), guest.last_boosted.get() as usize) {
-            let v = &siblings[i];
-            if v.id == me.id
-                || !may_be_tried(rules, spinner_in_kernel, self.known(v))
-                || rules >= Rules::Y2012 && !v.pauses.eligible()
-            {
-                continue;
-            }
-            if self.yield_to(me, v) {
-                guest.last_boosted.set(v.index);
-                return true;
-            }
-            refusals += 1;
-            if rules >= Rules::Y2013 && refusals == REFUSALS {
-                break;
-            }
+        let boosted = boost(
+            rules,
+            in_kernel(me),
+            (siblings.len(), me.index as usize, guest.last_boosted.get() as usize),
+            |i| self.known(&siblings[i]),
+            |i| siblings[i].pauses.eligible(),
+            |i| self.yield_to(me, &siblings[i]),
+        );
+        if let Some(boosted) = boosted {
+            guest.last_boosted.set(boosted as u32);
         }
-        false
+        boosted.is_some()
     }
 
     /// `me`, the current vCPU, yields to `to`. Returns whether the scheduler took it; then the pass of
@@ -145,7 +91,7 @@ impl Engine {
                 self.on_vcpu(me.pcpu.get(), me.id, |h, now, v, out| h.yield_to(now, v, local, out));
             if taken {
                 self.tell(Moment::DirectedYield { from: me.id, to: to.id });
-                me.notified.gives_way.set(true);
+                me.gives_way.set(true);
                 self.host_until(self.pcpus[me.pcpu.get() as usize].run_queue.get());
                 me.yielded.set((self.now.get(), Why::PauseLoop));
             }
@@ -206,73 +152,6 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const PREEMPTED: Known = Known {
-        state: RunState::Runnable,
-        in_exit: false,
-        preempted: true,
-        in_kernel: true,
-        interrupt: false,
-    };
-
-    /// The years in which a sibling is tried for a spinner that is in its kernel.
-    fn years(sibling: Known) -> Vec<&'static str> {
-        let tried = |rules: &Rules| may_be_tried(*rules, true, sibling);
-        Rules::ALL.into_iter().filter(tried).map(Rules::name).collect()
-    }
-
-    #[test]
-    fn each_year_adds_to_the_one_before() {
-        let all = ["2011", "2012", "2013", "2017", "2019", "2021"];
-        assert_eq!(years(PREEMPTED), all);
-        let asleep = Known { state: RunState::Blocked, ..PREEMPTED };
-        assert!(years(asleep).is_empty());
-        // Preempted in user mode: it holds no lock of the kernel.
-        let user = Known { in_kernel: false, ..PREEMPTED };
-        assert_eq!(years(user), ["2011", "2012", "2013"]);
-        // But it may be waited for, to answer an interrupt.
-        let asked = Known { interrupt: true, ..user };
-        assert_eq!(years(asked), ["2011", "2012", "2013", "2021"]);
-        // Woken: not recorded as preempted, and its mode was not either.
-        let woken = Known { preempted: false, in_kernel: false, ..PREEMPTED };
-        assert_eq!(years(woken), ["2011", "2012", "2019", "2021"]);
-        // In guest mode; in the host, for an exit of its own.
-        let running = Known { state: RunState::Running, ..PREEMPTED };
-        assert!(years(running).is_empty());
-        assert_eq!(years(Known { in_exit: true, ..running }), ["2011", "2012"]);
-    }
-
-    #[test]
-    fn a_spinner_in_user_mode_may_wait_for_anybody() {
-        let user = Known { in_kernel: false, ..PREEMPTED };
-        assert!(Rules::ALL.into_iter().all(|rules| may_be_tried(rules, false, user)));
-    }
-
-    #[test]
-    fn siblings_come_in_turn_after_the_last() {
-        let of = |rules, last| order(rules, 4, last).collect::<Vec<_>>();
-        assert_eq!(of(Rules::Y2012, 1), [2, 3, 0, 1]);
-        assert_eq!(of(Rules::Y2012, 0), [1, 2, 3, 0]);
-        assert_eq!(of(Rules::Y2021, 3), [0, 1, 2, 3]);
-        assert_eq!(of(Rules::Y2011, 1), [2, 3, 0, 1]);
-        assert_eq!(of(Rules::Y2011, 0), [0, 1, 2, 3, 0], "0 first, and again");
-    }
-
-    /// Example L6 of the schedulers specification: vCPUs 0 to 3, last boosted 1, 0 spins; 1 is ready,
-    /// 2 runs, 3 is ready and spins.
-    #[test]
-    fn spinners_are_passed_over_every_other_time() {
-        let vcpus: Vec<Vcpu> = (0..4).map(|i| Vcpu::new(i, 0, i)).collect();
-        vcpus[3].pauses.in_exit.set(true);
-        let first = |last| {
-            let ready = |i: &usize| matches!(i, 1 | 3) && vcpus[*i].pauses.eligible();
-            order(Rules::Y2012, 4, last).find(ready).unwrap()
-        };
-        // 3 comes before 1, but is passed over.
-        assert_eq!(first(1), 1);
-        assert_eq!(first(1), 3);
-        assert_eq!(first(3), 1, "after the last boosted it goes on from the beginning");
-    }
 
     #[test]
     fn the_first_lock_is_held_while_the_second_is_waited_for() {

@@ -17,8 +17,9 @@ use crate::vcpu::Vcpu;
 use corosensei::Yielder;
 use corosensei::stack::DefaultStack;
 use overspin_host::Moment;
-use overspin_scenario::{ChangeOutcome, Picos, Scenario};
-use overspin_sched::{Action, DomainParams, Pools};
+use overspin_host::admin::Administrator;
+use overspin_scenario::{Picos, Scenario};
+use overspin_sched::{Action, Pools};
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// What a coroutine wants when it suspends.
@@ -58,10 +59,7 @@ pub(crate) struct Engine {
     /// When the last vCPU of these domains comes up.
     pub all_up: Cell<Picos>,
     pub hypervisor: RefCell<Pools>,
-    /// Weights and caps of the domains as they are now.
-    pub params: RefCell<Vec<DomainParams>>,
-    /// What the administrator has done.
-    pub changes: RefCell<Vec<ChangeOutcome>>,
+    pub administrator: RefCell<Administrator>,
     pub actions: RefCell<Vec<Action>>,
     /// The hypervisor scheduler's timers.
     pub timers: Vec<Timer>,

@@ -166,8 +166,8 @@ impl Engine {
     /// An armed operation's event has come: decide whether the coroutine goes on, and why.
     #[inline(always)]
     pub(crate) fn operation_event(&self, v: &Vcpu) {
-        if v.op.get() == Op::HaltPoll {
-            self.poll_fails(v);
+        if let Op::HaltPoll(how) = v.op.get() {
+            self.poll_fails(v, how);
             return;
         }
         if v.op.get() != Op::Spin {
@@ -203,7 +203,7 @@ impl Engine {
     /// `v` has just been put on a pCPU: it goes on with what it was doing.
     pub(crate) fn continue_on(&self, v: &Vcpu) {
         match v.op.get() {
-            Op::None | Op::Halt | Op::Poll | Op::HaltPoll => {
+            Op::None | Op::Blocked(_) | Op::HaltPoll(_) => {
                 v.reason.set(Reason::Done);
                 self.resume(v);
             }

@@ -165,12 +165,6 @@ impl Engine {
         self.look_at(v, Hypervisor::runstate)
     }
 
-    /// Whether some vCPU waits for a pCPU of which `that` is true. O(vCPUs).
-    pub(crate) fn somebody_waits(&self, that: impl Fn(&Hypervisor, VcpuId) -> bool) -> bool {
-        let waits = |h: &Hypervisor, v| h.runstate(v) == RunState::Runnable && that(h, v);
-        self.vcpus.iter().any(|v| self.look_at(v.id, waits))
-    }
-
     /// One scheduling pass of a pCPU.
     pub(crate) fn schedule(&self, pcpu: u32) {
         let p = &self.pcpus[pcpu as usize];

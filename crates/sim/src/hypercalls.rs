@@ -4,6 +4,7 @@ use crate::engine::{Engine, Suspend};
 use crate::events::Event;
 use crate::memory::NONE;
 use crate::vcpu::{Op, Vcpu};
+use overspin_host::block::{self, Block, Reaction};
 use overspin_host::{Doing, Moment, irq};
 use overspin_scenario::{Picos, Why};
 use overspin_sched::{PcpuId, TimerId};
@@ -12,14 +13,16 @@ impl Engine {
     /// A virtual interrupt for `v`. Called when it arrives; `from` is the pCPU it comes from.
     pub(crate) fn deliver(&self, v: &Vcpu, interrupt: u32, from: u32) {
         v.irqs_pending.set(v.irqs_pending.get() | interrupt);
-        match v.op.get() {
-            // An idle vCPU halts with interrupts on.
-            Op::Halt => self.unblock(v, from),
-            Op::Poll if v.irqs_on.get() => self.unblock(v, from),
-            Op::HaltPoll if v.polls_for.get() == Op::Halt || v.irqs_on.get() => {
-                self.poll_succeeds(v);
-            }
-            _ => self.interrupt(v),
+        self.react(v, block::on_interrupt(v.place(), v.irqs_on.get()), from);
+    }
+
+    /// Does with `v`, for which something came from pCPU `from`, what is to be done.
+    fn react(&self, v: &Vcpu, reaction: Reaction, from: u32) {
+        match reaction {
+            Reaction::None => {}
+            Reaction::Interrupt => self.interrupt(v),
+            Reaction::Unblock => self.unblock(v, from),
+            Reaction::EndPolling => self.poll_succeeds(v),
         }
     }
 
@@ -59,16 +62,12 @@ impl Engine {
         to.latch.set(true);
         let from = self.cpu();
         self.tell(Moment::Kick { from: from.id, to: to.id });
-        match to.op.get() {
-            Op::Poll => self.unblock(to, from.pcpu.get()),
-            Op::HaltPoll if to.polls_for.get() == Op::Poll => self.poll_succeeds(to),
-            _ => {}
-        }
+        self.react(to, block::on_kick(to.place()), from.pcpu.get());
     }
 
     /// Blocks the current vCPU in the hypervisor; returns after a wake-up (maybe a spurious one).
-    pub(crate) fn block(&self, op: Op) {
-        if self.begin_block(op) {
+    pub(crate) fn block(&self, how: Block) {
+        if self.begin_block(how) {
             let v = self.cpu();
             self.suspend(Suspend::Operation);
             self.unblocked(v);
@@ -77,23 +76,19 @@ impl Engine {
 
     /// The current vCPU blocks in the hypervisor. Returns whether it does: then its coroutine must
     /// suspend or end at once.
-    pub(crate) fn begin_block(&self, op: Op) -> bool {
+    pub(crate) fn begin_block(&self, how: Block) -> bool {
         self.burn(self.scenario.host.costs.hypercall);
         let v = self.cpu();
-        // The flag is set before pending events are looked at, and a sender sets the event before
-        // it looks at the flag; here that is one instant.
-        let must_return = match op {
-            Op::Poll => v.latch.get() || v.interruptible(),
-            _ => v.irqs_pending.get() != 0,
-        };
-        if must_return {
+        // All in one instant: no wake-up comes in between.
+        let pending = v.irqs_pending.get();
+        if block::must_return(how, v.latch.get(), pending, v.irqs_on.get()) {
             return false;
         }
         v.blocked_since.set(self.now.get());
         v.doing.set(Doing::Sleeps);
         self.tell(Moment::Sleeps { vcpu: v.id });
-        if !self.begin_poll(v, op) {
-            v.op.set(op);
+        if !self.begin_poll(v, how) {
+            v.op.set(Op::Blocked(how));
             self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.block(now, v, out));
         }
         true
@@ -118,7 +113,7 @@ impl Engine {
 
     /// `v`, which runs, yields.
     pub(crate) fn give_way(&self, v: &Vcpu) {
-        v.notified.gives_way.set(true);
+        v.gives_way.set(true);
         self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.yield_now(now, v, out));
     }
 

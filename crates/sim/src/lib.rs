@@ -12,7 +12,6 @@
 //! simulation, calling the condition of a suspended spinner on its own stack, and placing values
 //! in the simulated memory.
 
-mod admin;
 mod boot;
 mod cell;
 mod check;
@@ -36,7 +35,6 @@ mod telling;
 mod vcpu;
 mod watchers;
 
-pub use admin::scheduler_params;
 pub use cell::{SimCell, SimPlatform, SimSlots};
 
 use engine::Entered;

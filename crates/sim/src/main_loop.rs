@@ -7,7 +7,7 @@ use crate::guest::Guest;
 use crate::memory::NONE;
 use crate::vcpu::Op;
 use overspin_host::Cancel;
-use overspin_host::irq;
+use overspin_host::{Moment, irq};
 use overspin_scenario::{Picos, Stopped};
 use overspin_sched::TimerId;
 
@@ -89,7 +89,7 @@ impl Engine {
                 Event::Boot { vcpu } => {
                     self.on_vcpu(NONE, vcpu, |h, now, v, out| h.up(now, v, out));
                 }
-                Event::Change { index } => self.change(index),
+                Event::Change { index } => self.change(index as usize),
                 Event::Scheduler { timer } => match self.timers[self.timer_slot(timer)].event(at) {
                     Ok(()) => {
                         if let TimerId::Slice(p) = timer {
@@ -123,6 +123,21 @@ impl Engine {
         }
     }
 
+    /// The administrator carries out an event of the scenario.
+    fn change(&self, index: usize) {
+        self.tell(Moment::Change { event: index as u32 });
+        let mut administrator = self.administrator.borrow_mut();
+        let at = self.now.get();
+        self.hypervisor(NONE, |h, _, out| {
+            administrator.carry_out(&self.scenario, index, h, at, out);
+        });
+    }
+
+    /// Whether the administrator has not done everything yet.
+    fn changes_to_come(&self) -> bool {
+        self.administrator.borrow().done().len() < self.scenario.events.len()
+    }
+
     /// Whether nobody will get anywhere unless something that is not there happens: every vCPU
     /// spins, polls or halts, and no task sleeps for a time.
     fn stuck(&self) -> bool {
@@ -130,7 +145,7 @@ impl Engine {
             && self.vcpus.iter().all(|v| match v.op.get() {
                 Op::Burn | Op::Step => !self.guest(v.guest).works_for_a_task(v),
                 Op::Spin => !self.holds(v),
-                Op::Poll | Op::Halt | Op::HaltPoll | Op::None => true,
+                Op::Blocked(_) | Op::HaltPoll(_) | Op::None => true,
             })
             && self.guests.get().expect("running").iter().all(Guest::nobody_sleeps_for_a_time)
     }

@@ -3,7 +3,6 @@
 use crate::engine::Engine;
 use crate::guest::{Drive, Guest};
 use crate::main_loop::Stop;
-use crate::vcpu::Op;
 use overspin_scenario::{
     DomainOutcome, Ending, NS, NoiseOutcome, Outcome, PcpuOutcome, Picos, TaskOutcome, VcpuOutcome,
     WaitCauses,
@@ -48,7 +47,7 @@ pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
             .collect(),
         domains: guests.iter().filter(|g| !g.is_noise).map(|g| domain_outcome(engine, g)).collect(),
         noise: noise_outcome(engine, guests),
-        changes: engine.changes.borrow().clone(),
+        changes: engine.administrator.borrow().done().to_vec(),
         worst_waits: Vec::new(),
     }
 }
@@ -86,17 +85,13 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
                     dispatches: v.dispatches.get(),
                     migrations: v.migrations.get(),
                     ticks: v.ticks.get(),
-                    spin_exits: v.pauses.exits.get(),
-                    exiting: v.pauses.exiting.get(),
-                    directed_yields: v.pauses.directed.get(),
+                    spin_exits: v.exits.count.get(),
+                    exiting: v.exits.time.get(),
+                    directed_yields: v.exits.directed.get(),
                     windows: engine.window_outcome(v),
                     // What the end of the run cuts short counts as far as it came.
                     polling: v.polling.get()
-                        + if v.op.get() == Op::HaltPoll {
-                            engine.now.get() - v.blocked_since.get()
-                        } else {
-                            0
-                        },
+                        + if v.polls() { engine.now.get() - v.blocked_since.get() } else { 0 },
                     wait_causes: WaitCauses::default(),
                 }
             })

@@ -3,12 +3,14 @@
 use crate::events::Timer;
 use crate::guest::TaskRef;
 use crate::memory::NONE;
-use crate::notification::Notified;
-use crate::pause_loop::Pauses;
+use crate::pause_loop::Exits;
 use crate::watchers::Watch;
 use overspin_host::Doing;
+use overspin_host::block::{Block, Place};
+use overspin_host::notification::Notified;
+use overspin_host::pause_loop::Pauses;
 use overspin_scenario::{Picos, Why};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 /// The operation that a vCPU is in while its coroutine is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,12 +23,10 @@ pub(crate) enum Op {
     Step,
     /// Spins on a line; can be interrupted.
     Spin,
-    /// Blocked in the hypervisor until an interrupt (idle).
-    Halt,
-    /// Blocked in the hypervisor until its latch is set or an interrupt that is on.
-    Poll,
+    /// Blocked in the hypervisor.
+    Blocked(Block),
     /// Waits on its pCPU for what it is about to block for (see `halt_polling.rs`).
-    HaltPoll,
+    HaltPoll(Block),
 }
 
 /// Why a suspended coroutine goes on.
@@ -105,9 +105,11 @@ pub(crate) struct Vcpu {
     pub look: Cell<(Picos, u64)>,
     pub spinning: Cell<Picos>,
     pub pauses: Pauses,
-    pub notified: Notified,
-    /// While it polls, what for; and the time in all.
-    pub polls_for: Cell<Op>,
+    pub exits: Exits,
+    pub notified: RefCell<Notified>,
+    /// It gives its pCPU up by itself; the next pass is no preemption.
+    pub gives_way: Cell<bool>,
+    /// Time that it has polled on its pCPU.
     pub polling: Cell<Picos>,
     pub migrations: Cell<u64>,
     pub ticks: Cell<u64>,
@@ -148,10 +150,11 @@ impl Vcpu {
             migrations: Cell::new(0),
             ticks: Cell::new(0),
             pauses: Pauses::new(),
-            notified: Notified::default(),
+            exits: Exits::default(),
+            notified: RefCell::default(),
+            gives_way: Cell::new(false),
             blocked_since: Cell::new(0),
             poll_window: Cell::new(0),
-            polls_for: Cell::new(Op::None),
             polling: Cell::new(0),
             wait_since: Cell::new(None),
             lock_wanted: Cell::new(NONE),
@@ -159,6 +162,20 @@ impl Vcpu {
             doing: Cell::new(Doing::Wants),
             yielded: Cell::new((Picos::MAX, Why::Yield)),
         }
+    }
+
+    /// Where it is, for what comes for it.
+    pub(crate) fn place(&self) -> Place {
+        match self.op.get() {
+            Op::Blocked(how) => Place::Blocked(how),
+            Op::HaltPoll(how) => Place::HaltPolls(how),
+            Op::None | Op::Burn | Op::Step | Op::Spin => Place::Guest,
+        }
+    }
+
+    /// Whether it polls on its pCPU before it blocks.
+    pub(crate) fn polls(&self) -> bool {
+        matches!(self.op.get(), Op::HaltPoll(_))
     }
 
     /// Wall time that `work` takes on this vCPU.

@@ -71,7 +71,7 @@ pub(super) fn sections(whose: Whose) -> impl Iterator<Item = &'static Section> {
 pub(super) fn of_scheduler(host: &Reader<'_>, scheduler: &str) -> Result<Settings, ScenarioError> {
     let settings = read(host, scheduler, |s| s.own)?;
     // What one range cannot say, the scheduler itself checks.
-    let made = overspin_sched::make(scheduler, &overspin_sim::scheduler_params(&settings));
+    let made = overspin_sched::make(scheduler, &overspin_host::admin::scheduler_params(&settings));
     match made {
         Ok(_) => Ok(settings),
         Err(error) => Err(located(host, &error)),

@@ -3,7 +3,7 @@
 use super::task::Rest;
 use super::{Guest, TaskRef, TaskState};
 use crate::engine::{Engine, Suspend};
-use crate::vcpu::Op;
+use overspin_host::block::Block;
 use overspin_scenario::Picos;
 
 /// A task that slept is owed at most so many slices (the scheduling latency over four tasks).
@@ -125,7 +125,7 @@ impl Guest {
             self.stop_tick(engine, v);
             if queue.len() == 0 {
                 queue.need_resched.set(false);
-                if engine.begin_block(Op::Halt) {
+                if engine.begin_block(Block::Halt) {
                     me.rest.set(Rest::Halted);
                     return Suspend::Operation;
                 }

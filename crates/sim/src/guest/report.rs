@@ -69,7 +69,7 @@ impl Guest {
                 continue;
             }
             let how = match v.op.get() {
-                Op::Poll | Op::HaltPoll => "sleeps in the hypervisor waiting for",
+                Op::Blocked(_) | Op::HaltPoll(_) => "sleeps in the hypervisor waiting for",
                 Op::Spin => "spins on",
                 _ => "is in the slow path of",
             };

@@ -2,7 +2,7 @@
 
 use super::Guest;
 use crate::engine::Engine;
-use crate::vcpu::Op;
+use overspin_host::block::Block;
 
 impl Guest {
     /// The current vCPU sleeps until `address` is woken, or until an interrupt, if `still`.
@@ -12,7 +12,7 @@ impl Guest {
         // First registered, then looked: a wake between the two sets the latch.
         self.sleepers.borrow_mut().push_back((address, v.id));
         if still() {
-            engine.block(Op::Poll);
+            engine.block(Block::Poll);
         }
         // Gone already if it was woken.
         self.sleepers.borrow_mut().retain(|(_, sleeper)| *sleeper != v.id);

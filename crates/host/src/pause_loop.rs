@@ -1,0 +1,145 @@
+//! Pause-loop exits: when a guest that spins leaves for the hypervisor (schedulers specification §9.3).
+//!
+//! The processor notices PAUSE instructions that follow each other closely, and exits to the
+//! hypervisor when that has gone on for longer than the vCPU's window. An interrupt or a new dispatch ends
+//! a loop, since it takes far longer than the gap.
+//!
+//! The host then lets others run: by a plain yield, as Xen does, or with a directed yield as KVM does
+//! ([`directed_yield`](crate::directed_yield)). If KVM finds nobody, the guest spins on.
+
+use core::cell::Cell;
+use overspin_scenario::{PauseLoopExiting, Picos};
+
+/// What the processor and the host keep of a vCPU that spins.
+#[derive(Clone, Debug)]
+pub struct Pauses {
+    /// Since when PAUSEs have followed each other, and when the last was over; 0 if there was none.
+    since: Cell<Picos>,
+    last: Cell<Picos>,
+    window: Cell<Picos>,
+    /// When the spin under way exits; `Picos::MAX` if it does not.
+    exit_at: Cell<Picos>,
+    /// The host is looking for somebody to run instead, or has found and not come back yet.
+    in_exit: Cell<bool>,
+    /// A spinner that was passed over is eligible the next time.
+    passed_over: Cell<bool>,
+}
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Pauses {
+    /// Of a vCPU that has not spun yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            since: Cell::new(0),
+            last: Cell::new(0),
+            window: Cell::new(0),
+            exit_at: Cell::new(Picos::MAX),
+            in_exit: Cell::new(false),
+            passed_over: Cell::new(false),
+        }
+    }
+
+    /// A PAUSE begins at `now`; returns since when they have followed each other.
+    fn begin(&self, now: Picos, gap: Picos) -> Picos {
+        if self.last.get() == 0 || now > self.last.get().saturating_add(gap) {
+            self.since.set(now);
+        }
+        self.since.get()
+    }
+
+    /// Whether the spin under way is to exit at `now`.
+    #[must_use]
+    pub fn exit_due(&self, now: Picos) -> bool {
+        now >= self.exit_at.get()
+    }
+
+    /// The loop was left or interrupted at `now`.
+    pub fn end(&self, now: Picos) {
+        self.last.set(now);
+        self.exit_at.set(Picos::MAX);
+    }
+
+    /// Whether it may be boosted: not a spinner, or one that was passed over the last time.
+    #[must_use]
+    pub fn eligible(&self) -> bool {
+        !self.in_exit.get() || self.passed_over.replace(!self.passed_over.get())
+    }
+
+    /// When the spin under way exits, from a PAUSE that begins at `now` on.
+    pub fn arm(&self, now: Picos, ple: &PauseLoopExiting) -> Picos {
+        let at = self.begin(now, ple.gap).saturating_add(self.window.get()).max(now);
+        self.exit_at.set(at);
+        at
+    }
+
+    /// A PAUSE took from `began` to `now`. Returns whether the vCPU is to exit.
+    pub fn paused(&self, began: Picos, now: Picos, ple: &PauseLoopExiting) -> bool {
+        let since = self.begin(began, ple.gap);
+        self.end(now);
+        now.saturating_sub(since) > self.window.get()
+    }
+
+    /// The vCPU was put on a pCPU: its window begins anew or shrinks, and it is in no loop.
+    pub fn dispatched(&self, ple: &PauseLoopExiting) {
+        self.window.set(shrunk(self.window.get(), ple));
+        self.last.set(0);
+    }
+
+    /// The vCPU exits: its window grows.
+    pub fn exit_begins(&self, ple: &PauseLoopExiting) {
+        self.window.set(grown(self.window.get(), ple));
+        self.in_exit.set(true);
+    }
+
+    /// The vCPU is back in its guest, and in no loop.
+    pub fn exit_ends(&self) {
+        self.last.set(0);
+        self.in_exit.set(false);
+        self.passed_over.set(false);
+    }
+
+    /// It is in an exit, or was when it was descheduled.
+    #[must_use]
+    pub fn in_exit(&self) -> bool {
+        self.in_exit.get()
+    }
+}
+
+fn grown(window: Picos, ple: &PauseLoopExiting) -> Picos {
+    window.saturating_mul(ple.grow.into()).clamp(ple.window, ple.max)
+}
+
+fn shrunk(window: Picos, ple: &PauseLoopExiting) -> Picos {
+    window.checked_div(ple.shrink.into()).unwrap_or(0).max(ple.window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_grow_by_a_factor_up_to_the_longest_and_start_anew() {
+        let ple = PauseLoopExiting { window: 100, max: 350, ..PauseLoopExiting::default() };
+        assert_eq!([100, 200, 350].map(|w| grown(w, &ple)), [200, 350, 350]);
+        assert_eq!(shrunk(350, &ple), 100);
+        let ple = PauseLoopExiting { grow: 1, shrink: 3, ..ple };
+        assert_eq!(grown(100, &ple), 100);
+        assert_eq!([350, 200].map(|w| shrunk(w, &ple)), [116, 100]);
+    }
+
+    #[test]
+    fn a_loop_lasts_as_long_as_its_pauses_are_close() {
+        let p = Pauses::new();
+        assert_eq!(p.begin(1000, 64), 1000);
+        p.end(1020);
+        assert_eq!(p.begin(1084, 64), 1000, "just close enough");
+        p.end(1104);
+        assert_eq!(p.begin(1169, 64), 1169, "one too far");
+    }
+}
