@@ -1,6 +1,7 @@
 //! From a scenario to a engine that is about to begin.
 
 use crate::Simulator;
+use crate::asking::Asking;
 use crate::engine::Engine;
 use crate::events;
 use crate::foresight::Foresight;
@@ -71,6 +72,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Engine, Refused> {
         stacks: RefCell::default(),
         seed,
         unfinished: Cell::new(0),
+        asking: Asking::new(),
         telling: Telling::new(seed),
         foresight,
     })

@@ -139,7 +139,7 @@ impl Engine {
         if end > now {
             // Not as work, which a sibling thread would stretch: the end is known.
             let (v, left) = (self.cpu(), end - now);
-            if end < self.horizon.get() {
+            if end < self.horizon.get() || self.lengthen_leash(end) {
                 self.step_until(end);
             } else {
                 self.arm(v, Op::Step, v.shrink(left));

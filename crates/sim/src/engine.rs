@@ -4,6 +4,7 @@
 //! Everything is reached through `&Engine`. No `RefCell` borrow is held across a suspension or a
 //! resume, since the other side needs the same cells.
 
+use crate::asking::Asking;
 use crate::events::{Event, Timer};
 use crate::execution::Postponed;
 use crate::foresight::Foresight;
@@ -71,6 +72,7 @@ pub(crate) struct Engine {
     pub seed: u64,
     /// Domains whose workload has an end and which have not reached it.
     pub unfinished: Cell<u32>,
+    pub asking: Asking,
     /// The observer, and what it has not been told yet.
     pub telling: Telling,
     pub foresight: Option<Foresight>,

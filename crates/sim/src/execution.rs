@@ -121,6 +121,12 @@ impl Engine {
 
     #[inline(never)]
     fn burn_slow(&self, work: Picos) {
+        let end = self.now.get().saturating_add(self.cpu().stretch(work));
+        if self.lengthen_leash(end) {
+            self.now.set(end);
+            self.run_ahead.set(self.run_ahead.get() + 1);
+            return;
+        }
         let mut left = work;
         loop {
             let v = self.cpu();
@@ -152,7 +158,7 @@ impl Engine {
     /// Uses time that interrupts cannot split, until `end`.
     #[inline(always)]
     pub(crate) fn step_until(&self, end: Picos) -> bool {
-        if end < self.horizon.get() {
+        if end < self.horizon.get() || self.lengthen_leash(end) {
             self.now.set(end);
             self.run_ahead.set(self.run_ahead.get() + 1);
             return false;

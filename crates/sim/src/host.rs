@@ -15,7 +15,7 @@ use crate::memory::NONE;
 use crate::vcpu::{Op, Vcpu};
 use overspin_host::{Doing, Leaving, Moment, VcpuState, why};
 use overspin_scenario::{NS, Picos, Why};
-use overspin_sched::{Action, Hypervisor, PcpuId, Pools, RunState, TimerId, VcpuId};
+use overspin_sched::{Action, Hypervisor, PcpuId, Pools, RunState, Switch, TimerId, VcpuId};
 use std::cell::Cell;
 
 /// A physical CPU (hardware thread).
@@ -195,7 +195,7 @@ impl Engine {
             self.stop(v);
             p.busy.set(p.busy.get() + now - p.busy_since.get());
         }
-        self.tell_switch(pcpu, switch.prev.map(|v| v.0), switch.next.map(|v| v.0));
+        self.tell_switch(pcpu, switch);
         p.slice_over.set(false);
         p.switches.set(p.switches.get() + 1);
         // Falling idle saves registers lazily: only a switch to a vCPU costs.
@@ -208,7 +208,9 @@ impl Engine {
     }
 
     /// Tells of a switch, and why `prev` leaves, if that is against its will.
-    fn tell_switch(&self, pcpu: u32, prev: Option<u32>, next: Option<u32>) {
+    fn tell_switch(&self, pcpu: u32, switch: Switch) {
+        let name = |v: Option<VcpuId>| v.map(|v| v.0);
+        let (prev, next) = (name(switch.prev), name(switch.next));
         let mut why = None;
         if let Some(v) = prev.map(|v| &self.vcpus[v as usize])
             // One that sleeps, or was woken before it had left, has not been descheduled.
@@ -217,10 +219,7 @@ impl Engine {
             v.doing.set(Doing::Wants);
             why = self.telling.of_scheduling().then(|| self.why(v, pcpu, next));
         }
-        let prev_state = match prev {
-            Some(v) if self.telling.of_scheduling() => state(self.runstate(v)),
-            _ => VcpuState::Running,
-        };
+        let prev_state = state(switch.prev_state);
         self.tell(Moment::Switch { pcpu, prev, prev_state, why, next });
     }
 

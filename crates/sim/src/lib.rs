@@ -12,6 +12,7 @@
 //! simulation, calling the condition of a suspended spinner on its own stack, and placing values
 //! in the simulated memory.
 
+mod asking;
 mod boot;
 mod cell;
 mod check;
@@ -127,9 +128,11 @@ impl World for Simulator {
         let engine = boot::build(scenario, seed)?;
         // SAFETY: `observer` is borrowed for this whole call, and the engine ends before it returns.
         unsafe { engine.telling.begin(observer) };
+        // SAFETY: as for `observer`.
+        unsafe { engine.asking.begin(cancel) };
         let _entered = Entered::new(&engine);
         boot::start(&engine, self)?;
-        let stop = engine.run(cancel);
+        let stop = engine.run();
         let outcome = outcome::outcome(&engine, stop);
         engine.telling.end();
         Ok(outcome)

@@ -1,12 +1,12 @@
 //! The engine: takes events in order until the run is over, and notices when it never will be.
 
+use crate::asking::LEASH;
 use crate::engine::Engine;
 use crate::events::Event;
 use crate::foresight;
 use crate::guest::Guest;
 use crate::memory::NONE;
 use crate::vcpu::Op;
-use overspin_host::Cancel;
 use overspin_host::{Moment, irq};
 use overspin_scenario::{Picos, Stopped};
 use overspin_sched::TimerId;
@@ -23,19 +23,18 @@ pub(crate) enum Stop {
 /// How often the watchdog looks, and how many looks without any progress make a deadlock.
 const WATCHDOG: Picos = overspin_scenario::SEC;
 const WATCHDOG_LOOKS: u32 = 10;
-/// Events, and operations that needed none, after which the engine asks whether it is to stop: short
-/// operations that run ahead take their time, too. Some 10 ms of real time.
-const ASK_EVERY: u64 = 1 << 16;
 
 impl Engine {
     /// The engine: takes events in order until the run is over.
-    pub(crate) fn run(&self, cancel: &dyn Cancel) -> Stop {
-        let mut next_ask = ASK_EVERY;
+    pub(crate) fn run(&self) -> Stop {
         let mut looks = 0;
         let mut progress_seen = u64::MAX;
         self.push(WATCHDOG, Event::Watchdog);
         self.start_governor();
         loop {
+            if let Some(by) = self.asking.stopped() {
+                return Stop::Asked(by);
+            }
             if self.any_postponed.get() {
                 self.push_postponed();
             }
@@ -47,20 +46,15 @@ impl Engine {
                 let Some((at, turn, event)) = events.pop() else { return Stop::Deadlock };
                 self.turn.set(turn);
                 let postponed = self.any_postponed.get();
-                self.horizon.set(if postponed { at } else { events.next_time() });
+                let leash = at.saturating_add(LEASH);
+                self.horizon.set(if postponed { at } else { events.next_time().min(leash) });
                 (at, event)
             };
             debug_assert!(at >= self.now.get(), "time runs forward");
             self.now.set(at);
-            let processed = self.processed.get() + 1;
-            self.processed.set(processed);
-            let steps = processed + self.run_ahead.get();
-            if steps >= next_ask {
-                next_ask = steps + ASK_EVERY;
-                self.telling.flush();
-                if let Some(by) = cancel.asked(at) {
-                    return Stop::Asked(by);
-                }
+            self.processed.set(self.processed.get() + 1);
+            if self.ask_now_and_then() {
+                continue;
             }
             match event {
                 Event::Operation { vcpu, epoch } => {

@@ -37,7 +37,7 @@ impl std::fmt::Debug for Telling {
 /// Moves a closure over to the stack below the coroutine's, which is one of the same thread.
 struct SameThread<F>(F);
 
-// SAFETY: only `full` makes one, for `Yielder::on_parent_stack`, which runs it on another stack of
+// SAFETY: only `on_callers_stack` makes one, for `Yielder::on_parent_stack`, which runs it on another stack of
 // this thread. The bound is there to keep a yielder from getting to that stack; none is in it.
 unsafe impl<F> Send for SameThread<F> {}
 
@@ -110,8 +110,14 @@ impl Telling {
                 return;
             }
         }
+        self.keep(Timed { at, moment }, yielder);
+    }
+
+    /// Not where the moment happens, which would make that code three times as long.
+    #[inline(never)]
+    fn keep(&self, timed: Timed, yielder: &Cell<*const TaskYielder>) {
         let count = self.count.get();
-        self.kept[count].set(Timed { at, moment });
+        self.kept[count].set(timed);
         self.count.set(count + 1);
         if count + 1 == KEPT {
             self.full(yielder);
@@ -121,13 +127,18 @@ impl Telling {
     #[cold]
     #[inline(never)]
     fn full(&self, yielder: &Cell<*const TaskYielder>) {
+        self.on_callers_stack(yielder, || self.flush());
+    }
+
+    /// Does `what`, which is not the simulator's own code, on the stack of the thread that called `run`.
+    pub(crate) fn on_callers_stack(&self, yielder: &Cell<*const TaskYielder>, what: impl FnOnce()) {
         if !self.in_guest.get() {
-            return self.flush();
+            return what();
         }
-        let flush = SameThread(|| self.flush());
+        let what = SameThread(what);
         // SAFETY: guest code runs, and the yielder of its coroutine was set when it was resumed.
         let yielder = unsafe { &*yielder.get() };
-        yielder.on_parent_stack(move || flush.call());
+        yielder.on_parent_stack(move || what.call());
     }
 
     /// Tells the observer what is kept. Not from guest code.

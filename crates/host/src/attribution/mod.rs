@@ -165,9 +165,16 @@ impl Attribution {
 
     /// Takes one moment. When a wait is over, returns what it was spent on.
     pub fn record(&mut self, at: Picos, moment: &Moment) -> Option<WaitCauses> {
+        self.follow::<true>(at, moment)
+    }
+
+    /// As [`record`](Self::record); returns nothing unless it is to `TELL`, which takes longer than one
+    /// thinks: the processor waits for the stores of what is returned.
+    #[inline]
+    fn follow<const TELL: bool>(&mut self, at: Picos, moment: &Moment) -> Option<WaitCauses> {
         match *moment {
             Moment::LockAcquired { vcpu, lock, contended: true } => {
-                return self.acquired(at, vcpu, lock);
+                return self.acquired::<TELL>(at, vcpu, lock);
             }
             Moment::LockReleased { vcpu, lock, contended: true } => {
                 let domain = self.vcpus[vcpu as usize].domain;
@@ -254,7 +261,12 @@ impl Attribution {
 
     /// `vcpu` has got a lock for which somebody waits, or it did itself. Returns what its own wait was spent
     /// on.
-    fn acquired(&mut self, at: Picos, vcpu: u32, lock: u32) -> Option<WaitCauses> {
+    fn acquired<const TELL: bool>(
+        &mut self,
+        at: Picos,
+        vcpu: u32,
+        lock: u32,
+    ) -> Option<WaitCauses> {
         let v = &mut self.vcpus[vcpu as usize];
         v.stops_to_wait(lock, at);
         let contention = lock_of(&mut self.locks, v.domain, lock);
@@ -276,7 +288,7 @@ impl Attribution {
             debug_assert_eq!(times.iter().sum::<Picos>(), time, "{:?}", self.waits.get(id));
             add(&mut clock.sum, &times);
             add(&mut v.waited, &times);
-            causes = Some(times.into());
+            causes = TELL.then(|| times.into());
             if time > self.longer_than {
                 self.keep(at, id, times.into(), true);
             }
@@ -476,7 +488,7 @@ impl Observer for Attribution {
 
     fn observe(&mut self, moments: &[Timed]) {
         for Timed { at, moment } in moments {
-            self.record(*at, moment);
+            self.follow::<false>(*at, moment);
         }
     }
 }

@@ -53,6 +53,8 @@ pub use changes::Change;
 pub struct Switch {
     /// What the pCPU ran.
     pub prev: Option<VcpuId>,
+    /// What became of that; meaningless if nothing is to be switched.
+    pub prev_state: RunState,
     /// What it runs now. If equal to `prev`, there is nothing to switch.
     pub next: Option<VcpuId>,
 }
@@ -153,10 +155,11 @@ impl Hypervisor {
             None => {}
         }
         let next = decision.next;
+        let mut prev_state = RunState::Running;
         if prev != next {
             if let Some(v) = prev {
-                let state = self.machine.waiting_state(v);
-                self.machine.set_state(now, v, state);
+                prev_state = self.machine.waiting_state(v);
+                self.machine.set_state(now, v, prev_state);
                 self.leaving[p.index()] = prev;
             }
             if let Some(v) = next {
@@ -167,7 +170,7 @@ impl Hypervisor {
             }
             self.machine.current[p.index()] = next;
         }
-        Switch { prev, next }
+        Switch { prev, prev_state, next }
     }
 
     /// The registers of what left `p` in its last switch are saved. No effect if nothing did.

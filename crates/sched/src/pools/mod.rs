@@ -180,7 +180,7 @@ impl Pools {
         let pool = self.seats[p.index()].pool;
         let switch = self.with(pool, out, |h, out| h.schedule(now, p, out));
         let global = |v: Option<VcpuId>| v.map(|v| self.global(pool, v));
-        Switch { prev: global(switch.prev), next: global(switch.next) }
+        Switch { prev: global(switch.prev), next: global(switch.next), ..switch }
     }
 
     /// The registers of what left `p` are saved; see [`Hypervisor::context_saved`]. Moves that

@@ -1,13 +1,15 @@
 //! What a scenario cannot have is an error that names the place and the legal values.
 
-use crate::common::{crowd, domain, hog, host, kernbench, lock_loop, pgbench, run, scenario};
+use crate::common::{
+    crowd, domain, hog, host, kernbench, lock_loop, pgbench, run, scenario, tickless,
+};
 use overspin_host::Refused;
 use overspin_scenario::{
     BurnWait, Ending, KernelLock, LockLoop, MS, NS, Pgbench, Picos, PreemptionNotification, SEC,
     Scenario, Setting, Stopped, US, Workload,
 };
 use overspin_sim::Simulator;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 fn legal() -> Scenario {
     crowd("ticket", 2, MS)
@@ -212,6 +214,23 @@ fn a_limit_of_nothing_is_a_run_of_nothing() {
 
 /// A caller may stop a run; its times then add up to the moment when it did. Steps of a nanosecond, which
 /// run ahead without an event, do not keep it from being asked.
+/// Guest code that runs ahead without any event for a second of simulated time, in steps of
+/// some nanoseconds, is stopped as soon as it is asked to be.
+#[test]
+fn a_run_without_events_can_be_stopped_too() {
+    let work = Workload::LockLoop(LockLoop { fixed: true, ..lock_loop(NS, NS) });
+    let endless = scenario(host(1, "null"), vec![tickless(1, "ticket", work)], 1000 * SEC);
+    let asked = Cell::new(0);
+    let stop = |_| {
+        asked.set(asked.get() + 1);
+        (asked.get() == 3).then_some(Stopped::Interrupted)
+    };
+    let outcome = overspin_host::run(&Simulator::new(), &endless, 1, &mut (), &stop).unwrap();
+    assert_eq!(outcome.ending, Ending::Stopped { by: Stopped::Interrupted });
+    // Three times 65,536 steps of some nanoseconds, and three leashes of a millisecond at most.
+    assert!(outcome.elapsed < 10 * MS, "{}", outcome.elapsed);
+}
+
 #[test]
 fn a_run_can_be_stopped_from_outside() {
     let work = LockLoop { fixed: true, ..lock_loop(NS, NS) };

@@ -1,0 +1,94 @@
+//! Whether the run is to stop: asked after so many steps, in the main loop and where guest code runs ahead.
+//!
+//! Guest code on a single vCPU may run ahead for a second of simulated time, which may be many seconds of
+//! real time. So it runs on a leash: it never runs ahead for more than [`LEASH`] without a look here. That
+//! changes nothing in the order of events.
+
+use crate::engine::Engine;
+use overspin_host::Cancel;
+use overspin_scenario::{MS, Picos, Stopped};
+use std::cell::Cell;
+
+/// Simulated time for which guest code runs ahead without a look whether the run is to stop.
+pub(crate) const LEASH: Picos = MS;
+/// Events, and operations that needed none, after which the caller is asked: short operations that run
+/// ahead take their time, too. Some milliseconds of real time.
+const ASK_EVERY: u64 = 1 << 16;
+
+/// The caller's wish to stop.
+pub(crate) struct Asking {
+    /// Raw, because the caller's lives longer than the engine, but not for `'static`.
+    cancel: Cell<Option<*const dyn Cancel>>,
+    /// Number of steps after which the caller is asked again.
+    next: Cell<u64>,
+    stopped: Cell<Option<Stopped>>,
+}
+
+impl std::fmt::Debug for Asking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Asking").field("stopped", &self.stopped.get()).finish_non_exhaustive()
+    }
+}
+
+impl Asking {
+    pub(crate) fn new() -> Self {
+        Self { cancel: Cell::new(None), next: Cell::new(ASK_EVERY), stopped: Cell::new(None) }
+    }
+
+    /// From now on `cancel` is asked.
+    ///
+    /// # Safety
+    /// It must last as long as this.
+    pub(crate) unsafe fn begin(&self, cancel: &dyn Cancel) {
+        let cancel: *const (dyn Cancel + '_) = cancel;
+        // SAFETY: only the lifetime changes; the caller promises that it lasts.
+        let cancel: *const (dyn Cancel + 'static) = unsafe { std::mem::transmute(cancel) };
+        self.cancel.set(Some(cancel));
+    }
+
+    /// What has stopped the run.
+    #[inline(always)]
+    pub(crate) fn stopped(&self) -> Option<Stopped> {
+        self.stopped.get()
+    }
+
+    fn ask(&self, now: Picos) {
+        let Some(cancel) = self.cancel.get() else { return };
+        // SAFETY: `begin` was promised that it lasts.
+        self.stopped.set(unsafe { &*cancel }.asked(now));
+    }
+}
+
+impl Engine {
+    /// Asks the caller whether to stop, if it is time to. Returns whether that stops the run.
+    #[inline(always)]
+    pub(crate) fn ask_now_and_then(&self) -> bool {
+        self.processed.get() + self.run_ahead.get() >= self.asking.next.get() && self.ask()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ask(&self) -> bool {
+        self.asking.next.set(self.processed.get() + self.run_ahead.get() + ASK_EVERY);
+        self.telling.on_callers_stack(&self.yielder, || {
+            self.telling.flush();
+            self.asking.ask(self.now.get());
+        });
+        self.asking.stopped().is_some()
+    }
+
+    /// An operation of the current vCPU that ends at `end` is to wait for the next event. Returns whether it
+    /// need not, since it was only the leash that was too short.
+    #[inline(never)]
+    pub(crate) fn lengthen_leash(&self, end: Picos) -> bool {
+        let next = self.events.borrow().next_time();
+        if self.any_postponed.get() || end >= next {
+            return false;
+        }
+        if self.ask_now_and_then() {
+            return false;
+        }
+        self.horizon.set(next.min(end + LEASH));
+        true
+    }
+}
