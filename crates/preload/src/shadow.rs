@@ -203,7 +203,7 @@ pub(crate) fn of(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
 
 #[cold]
 fn attach(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
-    crate::start_once();
+    crate::startup::start_once();
     TABLE.get()?.with_unless_closed(|table| {
         if let Some(shadow) = attached(mutex) {
             return shadow;
@@ -325,7 +325,7 @@ pub(crate) extern "C" fn after_fork_in_parent() {
 /// library has it; it has no lock to release then. One that another thread holds stays held.
 pub(crate) extern "C" fn after_fork_in_child() {
     arena::open();
-    crate::refresh_tid();
+    crate::system::refresh_tid();
     forget_other_threads();
     bypass::forget_other_threads();
     let Some(table) = TABLE.get() else { return };
