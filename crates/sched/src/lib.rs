@@ -76,5 +76,5 @@ pub use machine::{Machine, RunState, RunTimes};
 pub use params::{ParamInfo, ParamKind, ParamValue, Params};
 pub use pools::Pools;
 pub use registry::{SchedulerInfo, find, make, schedulers};
-pub use scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
+pub use scheduler::{Context, Decision, Detail, DomainParams, Opaque, Scheduler, Whose};
 pub use topology::Topology;

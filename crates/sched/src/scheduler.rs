@@ -7,8 +7,7 @@ use crate::params::Params;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Debug;
-use core::ops::{Deref, Range};
-use core::ptr;
+use core::ops::Deref;
 
 /// What an administrator says about a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +72,11 @@ pub struct Detail {
     /// Whether it earns credit.
     pub active: bool,
 }
+
+/// Something of which the borrower sees where it is and how large it is ([`size_of_val`]), and nothing else.
+pub trait Opaque {}
+
+impl<T> Opaque for T {}
 
 /// What a scheduler gets with each call: the time, the machine to read (through `Deref`), and the
 /// effects that it may have.
@@ -196,10 +200,11 @@ pub trait Scheduler: Debug + Send {
     /// the first timers.
     fn start(&mut self, cx: &mut Context<'_>);
 
-    /// Where what it keeps of `v` is, for a caller that has the processor fetch it before it wakes `v`.
-    /// Only an address, never to be read; empty if the scheduler does not say.
-    fn place_of(&self, _v: VcpuId) -> Range<*const u8> {
-        ptr::null()..ptr::null()
+    /// What it keeps of `v`, if that is one record. A hint, lent to a world that knows beforehand which vCPU goes on,
+    /// so that the world can have the processor fetch the record: this crate has no instruction for that, for it has no
+    /// unsafe code. Without the hint the first look at the record is a cache miss, and nothing else changes.
+    fn record_of(&self, _v: VcpuId) -> Option<&dyn Opaque> {
+        None
     }
 
     /// A new domain, with the next index. `params` are within their ranges.
