@@ -35,7 +35,7 @@
 //! # Where to look
 //! | File | What is in it |
 //! |---|---|
-//! | `startup.rs` | what the environment asks for, once |
+//! | `startup.rs`, `fork.rs` | what the environment asks for, once; what a fork needs |
 //! | `abi.rs` | the C functions that programs call instead of the C library's |
 //! | `policy.rs` | which mutexes are served, and which acquisitions go through the lock |
 //! | `passage.rs` | the order in which lock and mutex are acquired and released |
@@ -49,6 +49,7 @@
 mod abi;
 mod arena;
 mod bypass;
+mod fork;
 mod gate;
 mod mutex;
 mod passage;

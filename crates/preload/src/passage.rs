@@ -21,12 +21,13 @@ use std::ffi::c_int;
 use std::time::Duration;
 
 use libc::{clockid_t, pthread_mutex_t, timespec};
+use overspin_native::kernel_thread_id;
 
 use crate::bypass::{self, Seat};
 use crate::mutex::Mutex;
 use crate::policy::{not_straight, ours, seat_of_mine};
 use crate::shadow::{self, Holder, Shadow};
-use crate::system::{KeepErrno, pause, tid};
+use crate::system::{KeepErrno, pause};
 use crate::{real, stats};
 
 /// How long a releaser keeps the lock when it is the turn of who sleeps on the mutex: about the time that
@@ -212,7 +213,7 @@ unsafe fn held_lock(mutex: *mut pthread_mutex_t) -> Option<Held> {
     let inner = unsafe { ours(mutex) }?;
     let shadow = shadow::attached(inner)?;
     let holder = shadow.holder()?;
-    if holder.tid() != tid() {
+    if holder.tid() != kernel_thread_id() {
         not_the_holder(inner, shadow);
         return None;
     }
@@ -234,7 +235,8 @@ unsafe fn held_lock(mutex: *mut pthread_mutex_t) -> Option<Held> {
 /// releases a mutex that it has not locked, which POSIX leaves undefined and the C library does.
 #[cold]
 fn not_the_holder(mutex: &Mutex, shadow: &Shadow) {
-    if !shadow.is_bypassed() && (mutex.is_held_by(tid()) || mutex.anyone_may_unlock()) {
+    if !shadow.is_bypassed() && (mutex.is_held_by(kernel_thread_id()) || mutex.anyone_may_unlock())
+    {
         bypass::notice(shadow);
     }
 }

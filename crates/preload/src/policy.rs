@@ -17,11 +17,11 @@
 //! time it is carried out costs a place in the queue and nothing else.
 
 use libc::pthread_mutex_t;
+use overspin_native::kernel_thread_id;
 
 use crate::bypass::{self, Seat};
 use crate::mutex::Mutex;
 use crate::shadow::{self, Holder, Shadow, served_number};
-use crate::system::tid;
 
 /// The mutex at `mutex` if this library has to do with it.
 ///
@@ -54,7 +54,7 @@ pub(crate) unsafe fn not_straight(
 /// decide.
 #[inline]
 fn is_mine(mutex: &Mutex, shadow: &Shadow) -> bool {
-    let tid = tid();
+    let tid = kernel_thread_id();
     if mutex.is_held_by(tid) {
         return true;
     }
@@ -74,5 +74,5 @@ pub(crate) fn seat_of_mine(shadow: &Shadow) -> Option<(&'static Seat, Holder)> {
     if is_heir || shadow.is_bypassed() {
         return None;
     }
-    Some((bypass::seat(number)?, Holder::new(tid(), number)?))
+    Some((bypass::seat(number)?, Holder::new(kernel_thread_id(), number)?))
 }

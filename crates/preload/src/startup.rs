@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::system::say;
-use crate::{mutex, shadow, stats, watched};
+use crate::{fork, mutex, shadow, stats, watched};
 
 /// Starts this library, at the first call.
 #[cold]
@@ -42,12 +42,8 @@ fn start() {
     // It takes the key by which threads return their numbers while few are taken: the first ones need no
     // memory.
     let _ = overspin_native::try_thread_id();
-    let before: unsafe extern "C" fn() = shadow::before_fork;
-    let parent: unsafe extern "C" fn() = shadow::after_fork_in_parent;
-    let child: unsafe extern "C" fn() = shadow::after_fork_in_child;
     // Early, so that in the child our locks work again before the program's own handlers use them.
-    // SAFETY: the functions live as long as the process: the library is never unloaded.
-    if unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) } != 0 {
+    if !fork::watch() {
         say(format_args!("no memory to watch for forks; mutexes stay as they are"));
         return;
     }

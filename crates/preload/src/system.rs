@@ -4,32 +4,9 @@
 //! - **No cancellation point**: `pthread_mutex_lock` is none. `write` and `nanosleep` of the C library are, so
 //!   messages and pauses are plain system calls.
 
-use std::cell::Cell;
 use std::ffi::c_int;
 use std::fmt;
 use std::time::Duration;
-
-thread_local! {
-    /// The kernel's number of this thread; 0 before it was asked for.
-    static TID: Cell<i32> = const { Cell::new(0) };
-}
-
-/// The kernel's number of this thread.
-#[inline]
-pub(crate) fn tid() -> i32 {
-    match TID.get() {
-        0 => refresh_tid(),
-        tid => tid,
-    }
-}
-
-/// Asks for it again: in the child of a fork it is another one.
-pub(crate) fn refresh_tid() -> i32 {
-    // SAFETY: it has no preconditions.
-    let tid = unsafe { libc::gettid() };
-    TID.set(tid);
-    tid
-}
 
 /// Puts `errno` back to what it was, when it is dropped.
 pub(crate) struct KeepErrno(c_int);
