@@ -108,7 +108,7 @@ impl Context<'_> {
     }
 
     /// The vCPUs that exist of a domain, or the one. O(vCPUs).
-    pub(crate) fn belonging_to(&self, whose: Whose) -> impl Iterator<Item = VcpuId> + '_ {
+    pub fn belonging_to(&self, whose: Whose) -> impl Iterator<Item = VcpuId> + '_ {
         let all = (0..self.vcpu_count()).map(VcpuId);
         all.filter(move |v| match whose {
             Whose::Domain(d) => self.domain_of(*v) == d && !self.vcpu(*v).removed,
@@ -214,7 +214,8 @@ pub trait Scheduler: Debug + Send {
     fn set_domain(&mut self, cx: &mut Context<'_>, d: DomainId, params: DomainParams);
 
     /// Parameters of its own kind for a domain, which later vCPUs of it inherit, or for one vCPU.
-    /// They were checked against [`SchedulerInfo::domain_params`](crate::SchedulerInfo).
+    /// Those of a scheduler of this crate were checked against
+    /// [`SchedulerInfo::domain_params`](field@crate::SchedulerInfo::domain_params); one from outside checks them itself.
     ///
     /// # Errors
     /// For rules that ranges cannot say. Then nothing has changed.

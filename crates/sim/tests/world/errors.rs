@@ -38,7 +38,11 @@ fn impossible_hosts() {
         assert_eq!(refused, format!("smt_permille is {permille}; it must be 1 to 1000"));
     }
     let refused = message(|s| s.host.scheduler = "fcfs".into());
-    assert!(refused.starts_with("there is no scheduler `fcfs`; there are: credit, "), "{refused}");
+    assert!(
+        refused
+            .starts_with("there is no scheduler `fcfs`; did you mean `cfs`? There are: credit, "),
+        "{refused}"
+    );
     let refused = message(|s| {
         s.host.params.insert("ratelimit".into(), Setting::Time(MS));
     });
