@@ -2,7 +2,6 @@
 
 use super::Result;
 use super::pools::{can_run, pool_of, scheduler_of};
-use crate::names;
 use crate::scenario_file::keys::{ALIGNMENTS, DISTRIBUTIONS, PLACEMENTS, WORKLOAD_KINDS};
 use crate::scenario_file::params;
 use crate::scenario_file::quantity::{parse_cpus, parse_time};
@@ -19,22 +18,19 @@ use std::collections::BTreeSet;
 /// The `index`-th domain on a host.
 pub(super) fn domain(r: &Reader<'_>, index: usize, host: &Host) -> Result<Domain> {
     let vcpus = r.u32("vcpus")?;
-    let locks = names::locks();
-    let known: Vec<&'static str> = locks.iter().map(|l| l.name).collect();
-    let lock = r.name("lock", &known)?;
-    if let Some(info) = locks.iter().find(|l| l.name == lock)
-        && vcpus > info.max_cpus
-    {
+    let lock = r.lock("lock")?;
+    if vcpus > lock.max_cpus {
         return Err(r.error(
             "vcpus",
             format!(
-                "`{}`: the lock `{lock}` serves at most {} CPUs",
+                "`{}`: the lock `{}` serves at most {} CPUs",
                 r.full("vcpus"),
-                info.max_cpus
+                lock.name,
+                lock.max_cpus
             ),
             format!(
                 "use {} vCPUs or fewer, or another lock (`overspin list locks`)",
-                info.max_cpus
+                lock.max_cpus
             ),
         ));
     }
@@ -68,7 +64,7 @@ pub(super) fn domain(r: &Reader<'_>, index: usize, host: &Host) -> Result<Domain
         params: params::of_domain(r, scheduler_of(host, pool))?,
         pool,
         affinity,
-        lock,
+        lock: lock.name.into(),
         spin_budget,
         nopvspin: r.boolean("nopvspin")?,
         kernel,

@@ -4,8 +4,8 @@ use super::Result;
 use super::domain::affinity;
 use super::pools::pool_of;
 use crate::scenario_file::reader::Reader;
-use crate::scenario_file::suggest::nearest;
 use overspin_scenario::{Change, Domain, Event, Host, Scenario};
+use overspin_sched::nearest;
 use overspin_sim::SimError;
 
 /// Keys that say what is done; an event has one of them.

@@ -10,8 +10,8 @@ use super::quantity::format_time;
 use super::reader::Reader;
 use super::tree::{Document, Node};
 use super::{ScenarioError, params};
+use crate::machine;
 use crate::machine::{MACHINES, Machine};
-use crate::{machine, names};
 use domain::{cpu_list, domain};
 use overspin_scenario::{
     Costs, DirectedYieldRules, Domain, Governor, HaltPolling, Host, Noise, NoisePlacement,
@@ -87,8 +87,7 @@ fn host(r: &Reader<'_>) -> Result<Host> {
             format!("a host has at most {MOST_CPUS} pCPUs"),
         ));
     }
-    let schedulers: Vec<&'static str> = names::schedulers().iter().map(|s| s.name).collect();
-    let scheduler = r.name("scheduler", &schedulers)?;
+    let scheduler = r.scheduler("scheduler")?.name;
     let machines: Vec<&'static str> = MACHINES.iter().map(|m| m.name).collect();
     let machine = machine::machine(&r.name("machine", &machines)?).unwrap_or(machine::DEFAULT);
     Ok(Host {
@@ -101,8 +100,8 @@ fn host(r: &Reader<'_>) -> Result<Host> {
             None => machine.smt_permille(),
         },
         governor: r.table("governor")?.as_ref().map(governor).transpose()?,
-        params: params::of_scheduler(r, &scheduler)?,
-        scheduler,
+        params: params::of_scheduler(r, scheduler)?,
+        scheduler: scheduler.into(),
         costs: costs(r.table("costs")?.as_ref(), machine)?,
         pools: pools::pools(r, pcpus as u32)?,
         pause_loop_exiting: r.table("pause_loop_exiting")?.as_ref().map(pause_loop).transpose()?,
