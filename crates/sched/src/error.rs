@@ -15,7 +15,7 @@ pub enum SchedError {
         /// What was given, in the unit that `legal` states.
         value: i64,
         /// The legal values, with their unit.
-        legal: &'static str,
+        legal: String,
     },
     /// No scheduler has this name.
     UnknownScheduler {

@@ -4,6 +4,7 @@ use crate::error::SchedError;
 use crate::ids::{Action, DomainId, Nanos, PcpuId, TimerId, VcpuId};
 use crate::machine::{Machine, flags};
 use crate::params::Params;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -12,10 +13,10 @@ use core::ops::Deref;
 /// What an administrator says about a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DomainParams {
-    /// Share of the machine under contention, relative to other domains, per vCPU. 1..=65535.
+    /// Share of the machine under contention, relative to other domains, per vCPU: 1 to [`Self::MAX_WEIGHT`].
     pub weight: u32,
     /// Most time that all vCPUs together may run, in percent of one pCPU; 0 is no limit. At most
-    /// 100 for each vCPU, and 65534.
+    /// 100 for each vCPU, and [`Self::MAX_CAP`].
     pub cap: u32,
 }
 
@@ -26,18 +27,28 @@ impl Default for DomainParams {
 }
 
 impl DomainParams {
+    /// The greatest weight.
+    pub const MAX_WEIGHT: u32 = 65_535;
+    /// The greatest cap.
+    pub const MAX_CAP: u32 = 65_534;
+
     /// Checks the ranges; `vcpus` is the number of vCPUs of the domain if it is known yet.
     ///
     /// # Errors
     /// [`SchedError::Param`] with the offending key and its legal values.
     pub fn check(&self, vcpus: Option<u32>) -> Result<(), SchedError> {
-        if !(1..=65535).contains(&self.weight) {
+        if !(1..=Self::MAX_WEIGHT).contains(&self.weight) {
             let (key, value) = ("weight", self.weight.into());
-            return Err(SchedError::Param { key, value, legal: "1..=65535" });
+            return Err(SchedError::Param {
+                key,
+                value,
+                legal: format!("1 to {}", Self::MAX_WEIGHT),
+            });
         }
-        let most = vcpus.map_or(u64::MAX, |n| 100 * u64::from(n)).min(65534);
-        if u64::from(self.cap) > most {
-            let legal = "0 (no cap) or 1..=100 % for each vCPU, at most 65534 %";
+        let most = vcpus.map_or(Self::MAX_CAP, |n| n.saturating_mul(100).min(Self::MAX_CAP));
+        if self.cap > most {
+            let legal =
+                format!("0 (no cap) to {most} % (100 for each vCPU, at most {})", Self::MAX_CAP);
             return Err(SchedError::Param { key: "cap", value: self.cap.into(), legal });
         }
         Ok(())

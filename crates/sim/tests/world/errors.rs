@@ -25,10 +25,10 @@ fn message(change: impl FnOnce(&mut Scenario)) -> String {
 
 #[test]
 fn impossible_hosts() {
-    let none = "the host has no pCPU: sockets, cores and threads must be at least 1";
-    assert_eq!(message(|s| s.host.sockets = 0), none);
-    assert_eq!(message(|s| s.host.cores = 0), none);
-    assert_eq!(message(|s| s.host.threads = 0), none);
+    let none = |key| format!("{key} = 0 is not legal; legal values: 1 to 65536");
+    assert_eq!(message(|s| s.host.sockets = 0), none("sockets"));
+    assert_eq!(message(|s| s.host.cores = 0), none("cores_per_socket"));
+    assert_eq!(message(|s| s.host.threads = 0), none("threads_per_core"));
     for cores in [1 << 17, u32::MAX] {
         let refused = message(|s| (s.host.sockets, s.host.cores) = (u32::MAX, cores));
         assert!(refused.contains("65536"), "{refused}");
