@@ -3,7 +3,6 @@
 //! No panic leaves: functions that are `extern "C"` abort instead, and nothing that a caller can do wrong
 //! and that can be noticed is a panic.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
@@ -12,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use overspin_locks::infos;
-use overspin_native::{Kind, NamedLock};
+use overspin_native::{Kind, NamedLock, thread_serial};
 
 const OK: c_int = 0;
 const INVALID: c_int = 1;
@@ -27,7 +26,7 @@ const THREADS: c_int = 6;
 pub struct OverspinMutex {
     name: &'static str,
     lock: Box<dyn NamedLock>,
-    /// [`me`] of the thread that holds it; 0 if it is free. Written by the holder only, so that a thread finds
+    /// [`thread_serial`] of the thread that holds it; 0 if it is free. Written by the holder only, so that a thread finds
     /// its own number here if, and only if, it is the holder.
     holder: AtomicU64,
 }
@@ -62,25 +61,6 @@ impl InUse {
             let (name, lock) = (self.kind.name(), self.kind.new_lock());
             Box::leak(Box::new(OverspinMutex { name, lock, holder: AtomicU64::new(0) }))
         })
-    }
-}
-
-/// The calling thread, from 1. No two threads have the same. The number in the locks would not do: when a thread
-/// ends, another one gets its number, and would pass for the holder of a mutex that the first has left locked.
-#[inline]
-fn me() -> u64 {
-    thread_local! {
-        // Without a destructor, so that it can be read at any time in a thread's life.
-        static ME: Cell<u64> = const { Cell::new(0) };
-    }
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    match ME.get() {
-        0 => {
-            let me = LAST.fetch_add(1, Relaxed) + 1;
-            ME.set(me);
-            me
-        }
-        me => me,
     }
 }
 
@@ -166,7 +146,7 @@ pub unsafe extern "C" fn overspin_mutex_lock(mutex: *mut OverspinMutex) -> c_int
         Ok(mutex) => mutex,
         Err(error) => return error,
     };
-    let me = me();
+    let me = thread_serial();
     if mutex.holder.load(Relaxed) == me {
         return DEADLOCK;
     }
@@ -195,7 +175,7 @@ pub unsafe extern "C" fn overspin_mutex_trylock(mutex: *mut OverspinMutex) -> c_
     if !mutex.lock.try_lock() {
         return BUSY;
     }
-    mutex.holder.store(me(), Relaxed);
+    mutex.holder.store(thread_serial(), Relaxed);
     OK
 }
 
@@ -208,7 +188,7 @@ pub unsafe extern "C" fn overspin_mutex_unlock(mutex: *mut OverspinMutex) -> c_i
     // SAFETY: as the caller promises.
     match unsafe { checked(mutex) } {
         Err(error) => error,
-        Ok(mutex) if mutex.holder.load(Relaxed) == me() => {
+        Ok(mutex) if mutex.holder.load(Relaxed) == thread_serial() => {
             mutex.holder.store(0, Relaxed);
             // From its release on the mutex may be destroyed: see `InUse`.
             // SAFETY: this thread is the holder.

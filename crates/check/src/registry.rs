@@ -1,6 +1,6 @@
 //! The checks of a lock that is chosen by name.
 
-use overspin_locks::{LockVisitor, RawLock, for_each_lock, with_lock};
+use overspin_locks::{RawLock, for_each_lock};
 
 use crate::Mutation;
 use crate::descheduled::Away;
@@ -10,20 +10,9 @@ use crate::seeded::{Caught, hunt};
 use crate::threads::StdPlatform;
 use crate::{Check, Limits, Profile, World, checks};
 
-/// What a name or an alias stands for.
-struct Name;
-
-impl LockVisitor<StdPlatform> for Name {
-    type Output = &'static str;
-
-    fn visit<L: RawLock<StdPlatform> + 'static>(self) -> &'static str {
-        L::INFO.name
-    }
-}
-
 /// The lock's own name, of a name or an alias; `None` if there is no such lock.
 pub fn name_of(name: &str) -> Option<&'static str> {
-    with_lock::<StdPlatform, _>(name, Name)
+    overspin_locks::find(name).map(|info| info.name)
 }
 
 macro_rules! by_name {

@@ -101,6 +101,11 @@ fn mark(yes: bool) -> String {
     if yes { "yes" } else { "-" }.into()
 }
 
+/// What it is, and what else it is called.
+fn brief(brief: &str, aliases: &[&str]) -> String {
+    if aliases.is_empty() { brief.into() } else { format!("{brief} (also {})", aliases.join(", ")) }
+}
+
 fn locks_table() -> Grid {
     let header = [
         "name",
@@ -115,11 +120,11 @@ fn locks_table() -> Grid {
         "bytes",
     ];
     let mut grid = Grid::new(8, &header);
-    for l in names::locks() {
+    for (l, aliases) in names::locks_and_aliases() {
         let most = if l.max_cpus == u32::MAX { "any".into() } else { l.max_cpus.to_string() };
         grid.row([
             l.name.into(),
-            l.brief.into(),
+            brief(l.brief, aliases),
             mark(l.fair),
             mark(l.local_spin),
             l.lhp.name().into(),
@@ -134,21 +139,21 @@ fn locks_table() -> Grid {
 }
 
 fn locks_json() -> Value {
-    let one = |l: &overspin_lab::names::LockInfo| {
+    let one = |(l, aliases): (&overspin_lab::names::LockInfo, &[&str])| {
         json!({
-            "name": l.name, "brief": l.brief, "source": l.source, "fair": l.fair,
+            "name": l.name, "aliases": aliases, "brief": l.brief, "source": l.source, "fair": l.fair,
             "local_spin": l.local_spin, "lhp": l.lhp.name(), "lwp": l.lwp.name(),
             "lhp_safe": l.lhp.is_bounded(), "lwp_safe": l.lwp.lets_pass(),
             "abortable": l.abortable, "blocks": l.blocks, "max_cpus": l.max_cpus, "size_bytes": l.size,
         })
     };
-    names::locks().iter().map(one).collect()
+    names::locks_and_aliases().map(one).collect()
 }
 
 fn schedulers_table() -> Grid {
     let mut grid = Grid::new(4, &["name", "what it is", "work-conserving", "caps"]);
     for s in names::schedulers() {
-        grid.row([s.name.into(), s.brief.into(), mark(s.work_conserving), mark(s.caps)]);
+        grid.row([s.name.into(), brief(s.brief, s.aliases), mark(s.work_conserving), mark(s.caps)]);
     }
     grid
 }
@@ -179,7 +184,7 @@ fn schedulers_json() -> Value {
     };
     let one = |s: &SchedulerInfo| {
         json!({
-            "name": s.name, "brief": s.brief, "source": s.source,
+            "name": s.name, "aliases": s.aliases, "brief": s.brief, "source": s.source,
             "work_conserving": s.work_conserving, "caps": s.caps,
             "params": params(s.params), "domain_params": params(s.domain_params),
         })

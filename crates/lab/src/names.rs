@@ -9,10 +9,31 @@ pub fn locks() -> Vec<LockInfo> {
     overspin_locks::infos().to_vec()
 }
 
-/// Properties of a lock.
+/// All lock algorithms, with the other names that scenarios and options take for them.
+pub fn locks_and_aliases() -> impl Iterator<Item = (&'static LockInfo, &'static [&'static str])> {
+    overspin_locks::infos_and_aliases()
+}
+
+/// Properties of the lock of this name; an alias is none.
 #[must_use]
 pub fn lock(name: &str) -> Option<LockInfo> {
     locks().into_iter().find(|l| l.name == name)
+}
+
+/// The scheduler of this name; an alias is none.
+#[must_use]
+pub fn scheduler(name: &str) -> Option<SchedulerInfo> {
+    schedulers().into_iter().find(|s| s.name == name)
+}
+
+/// The names that are left if aliases are taken for what they stand for: the value of a key that is called `lock` or
+/// `scheduler`, or anything else as it is.
+pub(crate) fn own_name<'a>(key: &str, value: &'a str) -> &'a str {
+    match key.rsplit('.').next() {
+        Some("lock") => overspin_locks::find(value).map_or(value, |info| info.name),
+        Some("scheduler") => overspin_sched::find(value).map_or(value, |info| info.name),
+        _ => value,
+    }
 }
 
 /// All schedulers and profiles.

@@ -88,7 +88,7 @@ pub use pv_qspinlock::{PvQspinlock, PvQspinlock42, PvQspinlock45};
 pub use pv_ticket::{PvTicket, PvTicket2012, PvTicket2012Small};
 pub use qspinlock::{Qspinlock, QspinlockTas};
 pub use qspinlock_unfair::QspinlockUnfair;
-pub use registry::{infos, with_lock};
+pub use registry::{find, infos, infos_and_aliases, with_lock};
 pub use rotating::Rotating;
 pub use shfllock::ShflLock;
 pub use ticket::{Ticket, TicketSmall};

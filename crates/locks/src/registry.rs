@@ -12,11 +12,9 @@ macro_rules! registry {
     (($dollar:tt) $($lock:ident: $info:expr, aliases $aliases:expr;)+) => {
         use crate::{$($lock),+};
 
-        /// Properties of every lock, in the order of their history.
-        pub fn infos() -> &'static [LockInfo] {
-            const INFOS: &[LockInfo] = &[$($info),+];
-            INFOS
-        }
+        static INFOS: &[LockInfo] = &[$($info),+];
+        /// Of each of `INFOS`.
+        static ALIASES: &[&[&str]] = &[$(&$aliases),+];
 
         /// Calls `visitor` with the lock type that `name`, or an alias, stands for; `None` if
         /// there is no such lock.
@@ -44,6 +42,22 @@ macro_rules! registry {
             };
         }
     };
+}
+
+/// Properties of every lock, in the order of their history.
+pub fn infos() -> &'static [LockInfo] {
+    INFOS
+}
+
+/// Every lock with the other names by which it is found. Nothing is reported under those.
+pub fn infos_and_aliases() -> impl Iterator<Item = (&'static LockInfo, &'static [&'static str])> {
+    INFOS.iter().zip(ALIASES.iter().copied())
+}
+
+/// Properties of the lock that `name`, or an alias, stands for.
+pub fn find(name: &str) -> Option<&'static LockInfo> {
+    let mut all = infos_and_aliases();
+    all.find(|(info, aliases)| info.name == name || aliases.contains(&name)).map(|(info, _)| info)
 }
 
 registry! { ($)

@@ -26,7 +26,7 @@ compile_error!("overspin-native rests on Linux futexes");
 #[cfg(feature = "bench")]
 pub mod bench;
 mod futex;
-mod id;
+mod identity;
 #[cfg(feature = "bench")]
 pub mod measure;
 mod mutex;
@@ -36,7 +36,10 @@ mod raw;
 mod static_branch;
 mod threads;
 
-pub use id::{MAX_THREADS, forget_other_threads, thread_id, try_thread_id, with_number_of};
+pub use identity::{
+    MAX_THREADS, forget_other_threads, kernel_thread_id, served_id, thread_id, thread_serial,
+    try_thread_id, with_number_of,
+};
 pub use mutex::{Mutex, Mutexee, RawMutex, RawMutexee};
 pub use named::{Kind, NamedLock};
 pub use raw::{Guard, LockMutex, NativeLock, Raw, Records, locks, new_system};

@@ -4,10 +4,10 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::sync::Arc;
 
-use overspin_locks::{LockVisitor, Platform, RawLock, with_lock};
+use overspin_locks::{Platform, RawLock};
 
 use crate::raw::{NativeLock, capacity, records};
-use crate::{Threads, try_thread_id};
+use crate::{Threads, served_id};
 
 /// A lock that keeps the token of its acquisition, so that all kinds have one type.
 pub trait NamedLock: fmt::Debug + Send + Sync {
@@ -55,7 +55,7 @@ impl Kind {
 
     /// The name that the alias `name` stands for, or `name` itself; `None` if there is no such lock.
     pub fn name_of(name: &str) -> Option<&'static str> {
-        with_lock::<Threads, Name>(name, Name)
+        overspin_locks::find(name).map(|info| info.name)
     }
 
     /// Locks of the type `L` on a platform other than [`Threads`].
@@ -88,17 +88,6 @@ impl Kind {
     /// A lock of this kind, free.
     pub fn new_lock(&self) -> Box<dyn NamedLock> {
         (self.make)()
-    }
-}
-
-/// Tells the name of a lock that is known by an alias.
-struct Name;
-
-impl LockVisitor<Threads> for Name {
-    type Output = &'static str;
-
-    fn visit<L: RawLock<Threads> + 'static>(self) -> &'static str {
-        L::INFO.name
     }
 }
 
@@ -155,7 +144,7 @@ where
 {
     #[inline]
     fn admits(&self) -> bool {
-        try_thread_id().is_some_and(|id| id < self.capacity)
+        served_id(self.capacity).is_some()
     }
 
     fn lock(&self) {

@@ -76,6 +76,7 @@ pub(crate) fn records<P: Platform, L: RawLock<P>>() -> L::Shared {
     L::shared(capacity::<P, L>(), tuning).expect("no more CPUs than the lock's own limit")
 }
 
+/// How many threads a lock serves: those with numbers below this.
 pub(crate) const fn capacity<P: Platform, L: RawLock<P>>() -> usize {
     let max = L::INFO.max_cpus as usize;
     if max < MAX_THREADS { max } else { MAX_THREADS }

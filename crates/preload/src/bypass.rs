@@ -41,8 +41,8 @@ use std::time::{Duration, Instant};
 
 use overspin_native::{MAX_THREADS, try_thread_id, with_number_of};
 
-use crate::pause;
 use crate::shadow::{Holder, Shadow};
+use crate::system::{pause, say};
 
 /// How long a waiter waits for the holder to leave another lock or to stand still in it: longer than a sleeper takes to
 /// look. If that is not enough, the waiter tries again at its next look.
@@ -281,7 +281,7 @@ pub(crate) fn notice(shadow: &Shadow) {
     static SAID: AtomicBool = AtomicBool::new(false);
     shadow.set_bypassed(true);
     if !SAID.swap(true, Relaxed) {
-        crate::say(format_args!(
+        say(format_args!(
             "mutex {:#x} was released past this library, by code that calls the C library's own functions (as \
              libraries loaded with RTLD_DEEPBIND do) or by a thread that had not locked it; it and others like it go \
              on as plain pthread mutexes, without the lock; to measure the lock on them, load those libraries \

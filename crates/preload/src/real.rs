@@ -40,7 +40,10 @@ impl Next {
             found = unsafe { libc::dlsym(libc::RTLD_NEXT, name) };
         }
         if found.is_null() {
-            crate::say(format_args!("the C library has no {}", self.name.to_string_lossy()));
+            crate::system::say(format_args!(
+                "the C library has no {}",
+                self.name.to_string_lossy()
+            ));
             // SAFETY: it has no preconditions.
             unsafe { libc::abort() };
         }

@@ -21,17 +21,16 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
-use overspin_native::{Kind, NamedLock, forget_other_threads, try_thread_id};
+use overspin_native::{Kind, NamedLock, served_id};
 
 use crate::gate::Gate;
 use crate::mutex::Mutex;
 use crate::watched::kind;
-use crate::{arena, bypass};
 
 pub(crate) struct Shadow {
     address: AtomicUsize,
     /// The thread that holds both the mutex and `lock`, as [`Holder`]; 0 if there is none. Written by the holder of
-    /// the mutex, or by the thread that acts in its name (see [`bypass`]).
+    /// the mutex, or by the thread that acts in its name (see [`bypass`](crate::bypass)).
     holder: AtomicU64,
     /// The mutex has been released past this library, and goes without `lock`.
     bypassed: AtomicBool,
@@ -126,7 +125,7 @@ impl Holder {
 #[inline]
 pub(crate) fn served_number() -> Option<usize> {
     // Relaxed: whoever has a shadow comes after `start`.
-    try_thread_id().filter(|&number| number < CAPACITY.load(Relaxed))
+    served_id(CAPACITY.load(Relaxed))
 }
 
 impl Shadow {
@@ -203,7 +202,7 @@ pub(crate) fn of(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
 
 #[cold]
 fn attach(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
-    crate::start_once();
+    crate::startup::start_once();
     TABLE.get()?.with_unless_closed(|table| {
         if let Some(shadow) = attached(mutex) {
             return shadow;
@@ -302,34 +301,24 @@ pub(crate) fn lines() -> Option<(&'static str, Vec<Line>)> {
     })
 }
 
-/// Before a fork: nobody is in the table, nor allocates.
-pub(crate) extern "C" fn before_fork() {
+/// Keeps other threads out over a fork: nobody is in the table then.
+pub(crate) fn close() {
     if let Some(table) = TABLE.get() {
         table.close();
     }
-    arena::close();
 }
 
-/// After a fork, in the parent.
-pub(crate) extern "C" fn after_fork_in_parent() {
-    arena::open();
+/// Ends [`close`].
+pub(crate) fn open() {
     if let Some(table) = TABLE.get() {
         table.open();
     }
 }
 
-/// After a fork, in the child: the other threads do not exist, but the locks know them as waiters and
-/// holders. All locks are replaced by free ones, with records of their own.
-///
-/// The mutexes themselves stay as they are. One that the forking thread holds it can release, as the C
-/// library has it; it has no lock to release then. One that another thread holds stays held.
-pub(crate) extern "C" fn after_fork_in_child() {
-    arena::open();
-    crate::refresh_tid();
-    forget_other_threads();
-    bypass::forget_other_threads();
+/// In the child of a fork: gives each shadow a new lock, which nobody holds or waits for. What was counted before the
+/// fork is the parent's.
+pub(crate) fn renew_locks() {
     let Some(table) = TABLE.get() else { return };
-    table.open();
     table.with(|table| {
         table.ended.clear();
         let Some(kind) = kind(table.kind.name()) else { return };

@@ -1,58 +1,77 @@
-//! What is printed at the end of a program, on standard error.
+//! Statistics: what is printed at the end of a program, on standard error.
 
 use std::ffi::{CStr, c_void};
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::process;
 use std::ptr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::shadow::{self, Line};
+use crate::system::say;
 
 /// Mutexes that are listed one by one.
 const TOP: usize = 10;
 
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// From now on acquisitions are counted, and printed when the program ends.
+pub(crate) fn start() {
+    ON.store(true, Relaxed);
+    // SAFETY: the function lives as long as the process: the library is never unloaded. If it fails, there are no
+    // statistics.
+    unsafe { libc::atexit(print) };
+}
+
+/// Whether acquisitions are counted.
+#[inline]
+pub(crate) fn are_on() -> bool {
+    ON.load(Relaxed)
+}
+
 /// Prints the sums, and the mutexes that were acquired most often.
-pub(crate) extern "C" fn print() {
+extern "C" fn print() {
     let Some((lock, mut lines)) = shadow::lines() else { return };
     let sum = |of: fn(&Line) -> u64| lines.iter().map(of).sum::<u64>();
     let (mutexes, acquisitions, contended) =
         (sum(|line| line.mutexes), sum(|line| line.acquisitions), sum(|line| line.contended));
     let process = process::id();
-    crate::say(format_args!(
+    say(format_args!(
         "{lock} in process {process}: {mutexes} mutexes, {acquisitions} acquisitions, {contended} contended"
     ));
     if lines.is_empty() {
         return say_why_there_are_none();
     }
     lines.sort_by_key(|line| (u64::MAX - line.acquisitions, line.address, line.caller));
-    crate::say(format_args!("acquisitions  contended mutex               first locked at"));
+    say(format_args!("acquisitions  contended mutex               first locked at"));
     for line in lines.iter().take(TOP) {
         let Line { acquisitions, contended, caller, .. } = *line;
         let (mutex, caller) = (Mutexes(line), Place(caller));
-        crate::say(format_args!("{acquisitions:>12} {contended:>10} {mutex:<19} {caller}"));
+        say(format_args!("{acquisitions:>12} {contended:>10} {mutex:<19} {caller}"));
     }
     if let Some(rest) = lines.len().checked_sub(TOP).filter(|&rest| rest != 0) {
-        crate::say(format_args!("and {rest} lines more"));
+        say(format_args!("and {rest} lines more"));
     }
 }
 
 /// Zeros are an answer of which one cannot tell whether the library was at work.
 fn say_why_there_are_none() {
-    crate::say(format_args!(
+    say(format_args!(
         "it was loaded, but no pthread mutex has been locked through it in this process, so nothing here ran on that lock"
     ));
     if is_single_threaded() {
-        return crate::say(format_args!(
+        return say(format_args!(
             "this process has one thread; if another one was meant, it is one that this has started, with lines of \
              its own, or it is statically linked or set-user-ID, and then it cannot be measured so"
         ));
     }
-    crate::say(format_args!(
+    say(format_args!(
         "its threads synchronise by something else: Python by semaphores, OpenMP, Go and Rust's standard library by \
          futexes of their own, or by mutexes inside a library that calls the C library past this one \
          (RTLD_DEEPBIND); `ltrace -f -e pthread_mutex_lock PROGRAM` shows what it calls"
     ));
-    crate::say(format_args!(
+    say(format_args!(
         "to compare locks take a program that locks pthread mutexes, or `overspin bench locks`"
     ));
 }

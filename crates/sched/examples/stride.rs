@@ -3,15 +3,32 @@
 //! Each vCPU has a *pass*: its run time divided by its weight. Whoever has the least runs, for a
 //! quantum. One queue serves all pCPUs. A vCPU that wakes starts at the least pass that runs, so
 //! that sleeping earns nothing. `cargo run -p overspin-sched --example stride` has it go through the
-//! conformance suite and shows how two weights share a pCPU.
+//! conformance suite, puts it beside the built-in schedulers, and shows how two weights share a pCPU.
 
-use overspin_sched::conformance::{Failure, Suite};
+use overspin_sched::conformance::Suite;
 use overspin_sched::*;
+use std::error::Error;
 
 const QUANTUM: Nanos = 5_000_000;
 
-#[derive(Debug, Default)]
+/// What the registry says of it: all that lists, scenarios and worlds need to know.
+const STRIDE: SchedulerInfo =
+    SchedulerInfo::new("stride", |params| Ok(Box::new(Stride::new(params))))
+        .aliases(&["waldspurger"])
+        .brief("whoever has run least by weight runs next, for a quantum")
+        .source("Waldspurger and Weihl, MIT/LCS/TM-528, 1995")
+        .work_conserving(true)
+        .weights(true)
+        .params(&[ParamInfo {
+            key: "quantum",
+            kind: ParamKind::Time { min: 100_000, max: 1_000_000_000 },
+            default: "5 ms",
+            doc: "What runs gives way after this long.",
+        }]);
+
+#[derive(Debug)]
 struct Stride {
+    quantum: Nanos,
     /// Weight of each domain.
     weights: Vec<u32>,
     /// Pass of each vCPU: ns at weight 1, times 65536.
@@ -28,6 +45,17 @@ fn i(v: VcpuId) -> usize {
 }
 
 impl Stride {
+    fn new(params: &Params) -> Self {
+        Self {
+            quantum: params.time("quantum").unwrap_or(QUANTUM),
+            weights: Vec::new(),
+            pass: Vec::new(),
+            charged: Vec::new(),
+            queue: Vec::new(),
+            clock: 0,
+        }
+    }
+
     fn charge(&mut self, cx: &Context<'_>, v: VcpuId) {
         let ran = (cx.now() - self.charged[i(v)]).max(0) as u64;
         let weight = self.weights[cx.domain_of(v).0 as usize];
@@ -44,7 +72,7 @@ impl Stride {
 
 impl Scheduler for Stride {
     fn name(&self) -> &'static str {
-        "stride"
+        STRIDE.name
     }
 
     fn start(&mut self, _cx: &mut Context<'_>) {}
@@ -106,7 +134,7 @@ impl Scheduler for Stride {
             self.charged[i(v)] = cx.now();
             cx.set_home(v, p);
         }
-        Decision { next, slice: next.map(|_| QUANTUM) }
+        Decision { next, slice: next.map(|_| self.quantum) }
     }
 
     fn context_saved(&mut self, cx: &mut Context<'_>, v: VcpuId) {
@@ -123,12 +151,19 @@ impl Scheduler for Stride {
     }
 }
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), Box<dyn Error>> {
     for seed in 0..20 {
         let suite = Suite { idles_at_most: Some(0), ..Suite::new(seed) };
-        suite.run(|| Box::new(Stride::default()))?;
+        suite.run(|| Box::new(Stride::new(&Params::default())))?;
     }
-    let mut h = Hypervisor::new(Topology::flat(1), Box::new(Stride::default()));
+    let schedulers = Schedulers::builtin().with(STRIDE)?;
+    let stride = schedulers.find("waldspurger")?;
+    println!("{}: {}", stride.name, stride.brief);
+    if let Err(error) = schedulers.find("strude") {
+        println!("{error}");
+    }
+    let params = Params::default().with("quantum", ParamValue::Time(QUANTUM));
+    let mut h = Hypervisor::new(Topology::flat(1), schedulers.make("stride", &params)?);
     let (mut now, mut actions) = (0, Vec::new());
     h.start(now, &mut actions);
     let vcpus = [256, 768].map(|weight| {

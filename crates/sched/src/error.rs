@@ -15,14 +15,21 @@ pub enum SchedError {
         /// What was given, in the unit that `legal` states.
         value: i64,
         /// The legal values, with their unit.
-        legal: &'static str,
+        legal: String,
     },
     /// No scheduler has this name.
     UnknownScheduler {
         /// What was asked for.
         name: String,
+        /// A name or alias that was probably meant.
+        near: Option<String>,
         /// All names there are, separated by commas.
         known: String,
+    },
+    /// A name stands for another scheduler already.
+    NameTaken {
+        /// The name or alias.
+        name: &'static str,
     },
     /// A named parameter is of the wrong kind or outside its legal range.
     IllegalParam {
@@ -99,8 +106,15 @@ impl fmt::Display for SchedError {
             Self::Param { key, value, legal } => {
                 write!(f, "{key} = {value} is not legal; legal values: {legal}")
             }
-            Self::UnknownScheduler { name, known } => {
+            Self::UnknownScheduler { name, near: None, known } => {
                 write!(f, "there is no scheduler `{name}`; there are: {known}")
+            }
+            Self::UnknownScheduler { name, near: Some(near), known } => write!(
+                f,
+                "there is no scheduler `{name}`; did you mean `{near}`? There are: {known}"
+            ),
+            Self::NameTaken { name } => {
+                write!(f, "there is a scheduler `{name}` already; give the new one another name")
             }
             Self::IllegalParam { key, value, legal } => {
                 write!(f, "{key} = {value} is not legal; legal values: {legal}")

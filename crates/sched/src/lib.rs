@@ -32,8 +32,8 @@
 //!
 //! # Where to look
 //!
-//! [`Scheduler`] is the contract for a person who writes a scheduler; [`schedulers`] lists those
-//! that exist, and [`make`] builds one by name.
+//! [`Scheduler`] is the contract for a person who writes a scheduler; [`Schedulers`] has those that
+//! exist, and takes yours, and [`make`] builds one of this crate by name.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -41,6 +41,7 @@
 extern crate alloc;
 
 mod affinity;
+mod builtin;
 mod bvt;
 pub mod conformance;
 mod cosched;
@@ -54,6 +55,7 @@ mod ids;
 mod linux;
 mod list;
 mod machine;
+mod nearest;
 pub mod notification;
 mod null;
 mod params;
@@ -73,8 +75,9 @@ pub use error::SchedError;
 pub use hypervisor::{Change, Hypervisor, Switch};
 pub use ids::{Action, DomainId, Nanos, PcpuId, PoolId, TimerId, VcpuId};
 pub use machine::{Machine, RunState, RunTimes};
+pub use nearest::nearest;
 pub use params::{ParamInfo, ParamKind, ParamValue, Params};
 pub use pools::Pools;
-pub use registry::{SchedulerInfo, find, make, schedulers};
-pub use scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
+pub use registry::{MakeScheduler, SchedulerInfo, Schedulers, find, make, schedulers};
+pub use scheduler::{Context, Decision, Detail, DomainParams, Opaque, Scheduler, Whose};
 pub use topology::Topology;

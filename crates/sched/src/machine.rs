@@ -10,8 +10,6 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
-use core::slice;
 
 /// What a vCPU is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +51,6 @@ impl RunTimes {
             RunState::Offline => &mut self.offline,
         }
     }
-}
-
-/// Where a record is.
-pub(crate) fn place<T>(record: &T) -> Range<*const u8> {
-    let place = slice::from_ref(record).as_ptr_range();
-    place.start.cast()..place.end.cast()
 }
 
 /// Why a vCPU is not runnable; a vCPU is runnable when no flag is set and no pause counts.
@@ -208,10 +200,6 @@ impl Machine {
     /// Where `v` may and would rather run.
     pub fn affinity(&self, v: VcpuId) -> &AffinityMask {
         &self.vcpu(v).affinity
-    }
-
-    pub(crate) fn place_of(&self, v: VcpuId) -> Range<*const u8> {
-        place(self.vcpu(v))
     }
 
     /// The runstate of `v`.

@@ -33,6 +33,7 @@ use alloc::vec::Vec;
 
 pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     name: "null",
+    aliases: &[],
     brief: "one pCPU for each vCPU, for good; those too many wait",
     source: "Xen null",
     work_conserving: false,

@@ -27,6 +27,7 @@ use alloc::vec::Vec;
 
 pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     name: "rr",
+    aliases: &["round-robin"],
     brief: "round robin: one queue for all pCPUs, first come, first served, with a quantum",
     source: "textbook",
     work_conserving: true,

@@ -4,19 +4,19 @@ use crate::error::SchedError;
 use crate::ids::{Action, DomainId, Nanos, PcpuId, TimerId, VcpuId};
 use crate::machine::{Machine, flags};
 use crate::params::Params;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Debug;
-use core::ops::{Deref, Range};
-use core::ptr;
+use core::ops::Deref;
 
 /// What an administrator says about a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DomainParams {
-    /// Share of the machine under contention, relative to other domains, per vCPU. 1..=65535.
+    /// Share of the machine under contention, relative to other domains, per vCPU: 1 to [`Self::MAX_WEIGHT`].
     pub weight: u32,
     /// Most time that all vCPUs together may run, in percent of one pCPU; 0 is no limit. At most
-    /// 100 for each vCPU, and 65534.
+    /// 100 for each vCPU, and [`Self::MAX_CAP`].
     pub cap: u32,
 }
 
@@ -27,18 +27,28 @@ impl Default for DomainParams {
 }
 
 impl DomainParams {
+    /// The greatest weight.
+    pub const MAX_WEIGHT: u32 = 65_535;
+    /// The greatest cap.
+    pub const MAX_CAP: u32 = 65_534;
+
     /// Checks the ranges; `vcpus` is the number of vCPUs of the domain if it is known yet.
     ///
     /// # Errors
     /// [`SchedError::Param`] with the offending key and its legal values.
     pub fn check(&self, vcpus: Option<u32>) -> Result<(), SchedError> {
-        if !(1..=65535).contains(&self.weight) {
+        if !(1..=Self::MAX_WEIGHT).contains(&self.weight) {
             let (key, value) = ("weight", self.weight.into());
-            return Err(SchedError::Param { key, value, legal: "1..=65535" });
+            return Err(SchedError::Param {
+                key,
+                value,
+                legal: format!("1 to {}", Self::MAX_WEIGHT),
+            });
         }
-        let most = vcpus.map_or(u64::MAX, |n| 100 * u64::from(n)).min(65534);
-        if u64::from(self.cap) > most {
-            let legal = "0 (no cap) or 1..=100 % for each vCPU, at most 65534 %";
+        let most = vcpus.map_or(Self::MAX_CAP, |n| n.saturating_mul(100).min(Self::MAX_CAP));
+        if self.cap > most {
+            let legal =
+                format!("0 (no cap) to {most} % (100 for each vCPU, at most {})", Self::MAX_CAP);
             return Err(SchedError::Param { key: "cap", value: self.cap.into(), legal });
         }
         Ok(())
@@ -74,6 +84,11 @@ pub struct Detail {
     pub active: bool,
 }
 
+/// Something of which the borrower sees where it is and how large it is ([`size_of_val`]), and nothing else.
+pub trait Opaque {}
+
+impl<T> Opaque for T {}
+
 /// What a scheduler gets with each call: the time, the machine to read (through `Deref`), and the
 /// effects that it may have.
 #[derive(Debug)]
@@ -104,7 +119,7 @@ impl Context<'_> {
     }
 
     /// The vCPUs that exist of a domain, or the one. O(vCPUs).
-    pub(crate) fn belonging_to(&self, whose: Whose) -> impl Iterator<Item = VcpuId> + '_ {
+    pub fn belonging_to(&self, whose: Whose) -> impl Iterator<Item = VcpuId> + '_ {
         let all = (0..self.vcpu_count()).map(VcpuId);
         all.filter(move |v| match whose {
             Whose::Domain(d) => self.domain_of(*v) == d && !self.vcpu(*v).removed,
@@ -196,10 +211,11 @@ pub trait Scheduler: Debug + Send {
     /// the first timers.
     fn start(&mut self, cx: &mut Context<'_>);
 
-    /// Where what it keeps of `v` is, for a caller that has the processor fetch it before it wakes `v`.
-    /// Only an address, never to be read; empty if the scheduler does not say.
-    fn place_of(&self, _v: VcpuId) -> Range<*const u8> {
-        ptr::null()..ptr::null()
+    /// What it keeps of `v`, if that is one record. A hint, lent to a world that knows beforehand which vCPU goes on,
+    /// so that the world can have the processor fetch the record: this crate has no instruction for that, for it has no
+    /// unsafe code. Without the hint the first look at the record is a cache miss, and nothing else changes.
+    fn record_of(&self, _v: VcpuId) -> Option<&dyn Opaque> {
+        None
     }
 
     /// A new domain, with the next index. `params` are within their ranges.
@@ -209,7 +225,8 @@ pub trait Scheduler: Debug + Send {
     fn set_domain(&mut self, cx: &mut Context<'_>, d: DomainId, params: DomainParams);
 
     /// Parameters of its own kind for a domain, which later vCPUs of it inherit, or for one vCPU.
-    /// They were checked against [`SchedulerInfo::domain_params`](crate::SchedulerInfo).
+    /// Those of a scheduler of this crate were checked against
+    /// [`SchedulerInfo::domain_params`](field@crate::SchedulerInfo::domain_params); one from outside checks them itself.
     ///
     /// # Errors
     /// For rules that ranges cannot say. Then nothing has changed.

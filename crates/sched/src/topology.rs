@@ -5,6 +5,7 @@
 
 use crate::SchedError;
 use crate::ids::PcpuId;
+use alloc::format;
 use core::ops::Range;
 
 /// The shape of the machine. The pCPU with index
@@ -33,13 +34,14 @@ impl Topology {
     /// # Errors
     /// [`SchedError::Param`] with the offending key and its legal values.
     pub fn check(&self) -> Result<(), SchedError> {
+        let legal = || format!("1 to {}", Self::MAX_PCPUS);
         for (key, value) in [
             ("sockets", self.sockets),
             ("cores_per_socket", self.cores_per_socket),
             ("threads_per_core", self.threads_per_core),
         ] {
             if value == 0 || value > Self::MAX_PCPUS {
-                return Err(SchedError::Param { key, value: value.into(), legal: "1..=65536" });
+                return Err(SchedError::Param { key, value: value.into(), legal: legal() });
             }
         }
         let pcpus = u64::from(self.sockets)
@@ -47,7 +49,7 @@ impl Topology {
             * u64::from(self.threads_per_core);
         if pcpus > Self::MAX_PCPUS.into() {
             let value = i64::try_from(pcpus).unwrap_or(i64::MAX);
-            return Err(SchedError::Param { key: "pcpus", value, legal: "1..=65536" });
+            return Err(SchedError::Param { key: "pcpus", value, legal: legal() });
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use overspin_scenario::{
     Again, Align, Costs, Dbench, Distribution, Domain, Host, KernelLock, MS, NS, Noise, Picos, SEC,
     Scenario, Step, US, Workload,
 };
-use overspin_sched::{Topology, schedulers};
+use overspin_sched::{DomainParams, Topology, schedulers};
 
 /// Longest time anywhere: 1,000 hours. Sums of a few of them fit 64 bits.
 const LONGEST: Picos = 1_000 * 3_600 * SEC;
@@ -44,9 +44,6 @@ pub(crate) fn check(scenario: &Scenario, all: &Scenario) -> Result<(), Refused> 
         cores_per_socket: host.cores,
         threads_per_core: host.threads,
     };
-    if host.sockets == 0 || host.cores == 0 || host.threads == 0 {
-        return bad("the host has no pCPU: sockets, cores and threads must be at least 1".into());
-    }
     topology.check().map_err(|e| Refused::Invalid(e.to_string()))?;
     if !(1..=1000).contains(&host.smt_permille) {
         return bad(format!("smt_permille is {}; it must be 1 to 1000", host.smt_permille));
@@ -132,10 +129,8 @@ fn noise(n: &Noise, pcpus: u32) -> Result<(), Refused> {
     if let Some(p) = n.cpus.iter().find(|p| **p >= pcpus) {
         return bad(format!("noise: there is no pCPU {p}: the host has pCPUs 0 to {}", pcpus - 1));
     }
-    if !(1..=65535).contains(&n.weight) {
-        return bad(format!("noise: weight is {}; it must be 1 to 65535", n.weight));
-    }
-    Ok(())
+    let weight = DomainParams { weight: n.weight, cap: 0 };
+    weight.check(None).map_err(|e| Refused::Invalid(format!("noise: {e}")))
 }
 
 fn costs(costs: &Costs) -> Result<(), Refused> {

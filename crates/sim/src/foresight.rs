@@ -74,9 +74,11 @@ pub(crate) fn new_day(engine: &Engine, events: impl Iterator<Item = Event> + Clo
 #[inline(always)]
 fn fetch(engine: &Engine, v: &Vcpu, stage: usize) {
     if stage == 0 {
-        for place in engine.look_at(v.id, |h, v| h.places_of(v)) {
-            touch(place.start, place.end.addr() - place.start.addr());
-        }
+        engine.look_at(v.id, |h, v| {
+            for record in h.records_of(v) {
+                touch(&raw const *record, size_of_val(record));
+            }
+        });
         return touch(&raw const *v, size_of::<Vcpu>());
     }
     let guest = engine.guest(v.guest);
@@ -109,7 +111,7 @@ fn task(task: TaskRef) {
 }
 
 /// Has the processor fetch `bytes` from `at`.
-pub(crate) fn touch<T>(at: *const T, bytes: usize) {
+pub(crate) fn touch<T: ?Sized>(at: *const T, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..bytes).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};

@@ -20,9 +20,10 @@ pub use schedbench::Schedbench;
 
 use crate::report::Panel;
 use crate::reproduce::{Compared, Found, Progress, ReproduceError, Reproduction, Settings};
+use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
-use crate::scenario_file::{ScenarioError, nearest};
 use crate::schedbench::Machine;
+use overspin_sched::nearest;
 use std::fmt::Debug;
 
 /// Name and text of the experiments that come with the program, oldest first.

@@ -10,7 +10,6 @@ mod quantity;
 mod reader;
 mod reference;
 mod set;
-mod suggest;
 pub(crate) mod tree;
 mod vary;
 mod words;
@@ -26,9 +25,7 @@ pub(crate) fn cost_keys() -> impl Iterator<Item = &'static str> {
 
 pub(crate) use build::scenario as build_scenario;
 pub(crate) use quantity::parse_time;
-pub(crate) use suggest::nearest;
 
-use crate::names;
 use overspin_scenario::Scenario;
 use std::io::Read;
 use std::ops::Range;

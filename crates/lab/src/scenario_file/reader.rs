@@ -5,10 +5,11 @@
 use super::ScenarioError;
 use super::keys::{Absent, Key, Kind, Section};
 use super::quantity::{format_time, parse_time};
-use super::suggest::nearest;
 use super::tree::{At, Document, Node, Table, Value};
 use super::words::{expected, legal};
+use overspin_locks::LockInfo;
 use overspin_scenario::Picos;
+use overspin_sched::{SchedulerInfo, nearest};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -239,6 +240,29 @@ impl<'a> Reader<'a> {
 
     /// A name out of `known`.
     pub(crate) fn name(&self, name: &str, known: &[&'static str]) -> Result<String> {
+        self.named(name, known, |text| known.contains(&text).then(|| text.to_owned()))
+    }
+
+    /// The lock that `name` names, by its own name or by an alias.
+    pub(crate) fn lock(&self, name: &str) -> Result<&'static LockInfo> {
+        let known: Vec<&'static str> = overspin_locks::infos().iter().map(|l| l.name).collect();
+        self.named(name, &known, overspin_locks::find)
+    }
+
+    /// The scheduler that `name` names, by its own name or by an alias.
+    pub(crate) fn scheduler(&self, name: &str) -> Result<&'static SchedulerInfo> {
+        let known: Vec<&'static str> =
+            overspin_sched::schedulers().iter().map(|s| s.name).collect();
+        self.named(name, &known, |text| overspin_sched::find(text).ok())
+    }
+
+    /// What `find` finds by the text of `name`; `known` are the names that a complaint lists.
+    fn named<T>(
+        &self,
+        name: &str,
+        known: &[&'static str],
+        find: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T> {
         // `--set` and `[[vary]]` take a name that is a number for one.
         let text = match self.node(name).map(|node| &node.value) {
             Some(Value::Integer(Some(n))) if known.contains(&n.to_string().as_str()) => {
@@ -246,8 +270,8 @@ impl<'a> Reader<'a> {
             }
             _ => self.text(name)?.ok_or_else(|| self.missing(self.key(name)))?,
         };
-        if known.contains(&text.as_str()) {
-            return Ok(text);
+        if let Some(found) = find(&text) {
+            return Ok(found);
         }
         let what = match self.key(name).kind {
             Kind::Lock => "lock",

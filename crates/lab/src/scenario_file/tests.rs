@@ -57,6 +57,39 @@ fn a_scenario_reads_as_written() {
     assert_eq!((s.domains[1].spin_budget, &s.domains[1].affinity), (Some(1024), &vec![vec![0, 1]]));
 }
 
+#[test]
+fn an_alias_is_read_as_the_name_that_it_stands_for() {
+    let text = GOOD
+        .replace("credit-2008", "round-robin")
+        .replace("tslice = \"10ms\"", "quantum = \"3ms\"")
+        .replace("lock = \"ticket\"", "lock = \"byte\"");
+    let s = parse("good.toml", "good", &text, &["domain.1.lock=mcscr".into()]).unwrap();
+    let locks = s.domains.iter().map(|d| d.lock.as_str()).collect::<Vec<_>>();
+    assert_eq!(locks, ["lock-byte", "malthusian"]);
+    assert_eq!(s.host.scheduler, "rr");
+    assert_eq!(s.host.params["quantum"], Setting::Time(3 * MS));
+    let error = good(&["domain.guest.lock=byt"]).unwrap_err();
+    assert!(error.help.contains("lock-byte"), "{error:?}");
+
+    let map = |lines: &str| {
+        let text = format!("{GOOD}\n[[vary]]\nname = \"what\"\n{lines}");
+        match load_text(Path::new("good.toml"), &text, &[]).unwrap() {
+            Loaded::Map(map) => map,
+            other => panic!("not a map: {other:?}"),
+        }
+    };
+    let locks = map("set = \"domain.guest.lock\"\nto = [\"byte\", \"ticket\"]");
+    assert_eq!(locks.axes[0].values, ["lock-byte", "ticket"]);
+    assert_eq!(locks.points[0].sets, ["domain.guest.lock=lock-byte"]);
+    let both = map(
+        "set = \"domain.guest.lock / domain.guest.vcpus\"\nto = [\"byte / 2\", \"ticket / 2\"]",
+    );
+    assert_eq!(both.axes[0].values, ["lock-byte / 2", "ticket / 2"]);
+    let labelled = map("set = \"domain.guest.lock\"\nto = [\"byte\"]\nlabels = [\"mine\"]");
+    assert_eq!(labelled.axes[0].values, ["mine"]);
+    assert_eq!(labelled.points[0].scenario.domains[0].lock, "lock-byte");
+}
+
 /// What a scenario states wins over the machine that it names, and the machine over the default.
 #[test]
 fn a_machine_sets_the_costs_that_are_not_stated() {

@@ -1,13 +1,14 @@
 //! `[[vary]]`: one file, many runs. Each table is an axis; every combination of their values is a
 //! scenario of its own, made as `--set` would make it.
 
+use super::ScenarioError;
 use super::build;
 use super::keys::ROOT;
 use super::reader::Reader;
 use super::set;
 use super::tree::{Document, Value};
-use super::{ScenarioError, names};
 use crate::machine::MACHINES;
+use crate::names::{self, own_name};
 use overspin_scenario::Scenario;
 
 /// One axis.
@@ -132,13 +133,18 @@ fn dimension(reader: &Reader<'_>) -> Result<Dimension, ScenarioError> {
         }
     }
     let mut sets = Vec::new();
-    for value in &values {
+    for value in &mut values {
         let parts: Vec<&str> = value.split('/').map(str::trim).collect();
         if parts.len() != keys.len() {
             let message = format!("`{value}` has {} parts for {} keys", parts.len(), keys.len());
             return Err(reader.error("to", message, "write one value for each key of `set`"));
         }
-        sets.push(keys.iter().zip(parts).map(|(key, part)| format!("{key}={part}")).collect());
+        let pairs = || keys.iter().zip(&parts).map(|(key, part)| (key, own_name(key, part)));
+        sets.push(pairs().map(|(key, part)| format!("{key}={part}")).collect());
+        if pairs().any(|(_, part)| !parts.contains(&part)) {
+            // An alias: the axis tells the name that it stands for.
+            *value = pairs().map(|(_, part)| part).collect::<Vec<_>>().join(" / ");
+        }
     }
     if reader.node("labels").is_some() {
         let labels = reader.texts("labels")?;

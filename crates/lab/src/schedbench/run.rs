@@ -1,13 +1,14 @@
 //! Runs in the simulated world.
 
 use super::file::{BenchFile, Report, Run, WorkerId};
-use crate::scenario_file::{ScenarioError, nearest};
+use crate::scenario_file::ScenarioError;
 use crate::until::Until;
 use overspin_host::Observer;
 use overspin_host::Refused;
 use overspin_scenario::{
     Domain, Ending, Host, Kernel, NS, Outcome, SEC, Scenario, Settings, TaskOutcome, Workload,
 };
+use overspin_sched::nearest;
 
 /// A machine for workers.
 #[derive(Clone, Debug)]
@@ -60,18 +61,18 @@ pub enum RunError {
 pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenario, ScenarioError> {
     let mut host = machine.host.clone();
     if let Some(name) = run.run_config.scheduler.as_deref().filter(|s| !s.is_empty()) {
-        let known: Vec<&str> = crate::names::schedulers().iter().map(|s| s.name).collect();
-        if !known.contains(&name) {
+        let Ok(scheduler) = overspin_sched::find(name) else {
+            let known: Vec<&str> = crate::names::schedulers().iter().map(|s| s.name).collect();
             let guess = nearest(name, known.iter().copied())
                 .map_or_else(String::new, |n| format!("did you mean `{n}`? "));
             let help = format!("{guess}schedulers are: {}", known.join(", "));
             let message = format!("run `{}`: there is no scheduler `{name}`", run.label);
             return Err(file.error(name, message, &help));
-        }
-        if name != host.scheduler {
+        };
+        if scheduler.name != host.scheduler {
             // They are another scheduler's.
             host.params = Settings::default();
-            name.clone_into(&mut host.scheduler);
+            scheduler.name.clone_into(&mut host.scheduler);
         }
     }
     if let Some(cpus) = &run.run_config.cpus {

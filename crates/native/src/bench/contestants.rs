@@ -4,7 +4,7 @@
 use std::cell::UnsafeCell;
 use std::sync::{Mutex, PoisonError};
 
-use overspin_locks::{LockVisitor, RawLock};
+use overspin_locks::RawLock;
 
 use crate::{Mutexee, RawMutex, Threads};
 
@@ -175,15 +175,8 @@ overspin_locks::for_each_lock!(registry);
 
 /// The name that `name`, possibly an alias, stands for; `None` if there is no such contestant.
 pub(super) fn canonical(name: &str) -> Option<&'static str> {
-    struct Name;
-    impl LockVisitor<Threads> for Name {
-        type Output = &'static str;
-        fn visit<L: RawLock<Threads> + 'static>(self) -> &'static str {
-            L::INFO.name
-        }
-    }
     let mutex = MUTEXES.iter().find(|mutex| mutex.0 == name).map(|mutex| mutex.0);
-    mutex.or_else(|| overspin_locks::with_lock(name, Name))
+    mutex.or_else(|| overspin_locks::find(name).map(|info| info.name))
 }
 
 /// Calls `visitor` with the contestant of this canonical name.

@@ -21,6 +21,7 @@ use super::machine::{self, Warning};
 use super::work::{self, Clock, Lots};
 use super::{PlanError, Run};
 use crate::Threads;
+use crate::raw::capacity;
 
 /// What to measure: all combinations.
 #[derive(Clone, Debug)]
@@ -148,8 +149,8 @@ where
 {
     fn boxed() -> Box<Self> {
         let tuning = Tuning { nopvspin: true, ..Tuning::DEFAULT };
-        let cpus = (L::INFO.max_cpus as usize).min(crate::MAX_THREADS);
-        let shared = L::shared(cpus, tuning).expect("no more CPUs than the lock's own limit");
+        let shared = L::shared(capacity::<Threads, L>(), tuning)
+            .expect("no more CPUs than the lock's own limit");
         Box::new(Self { lock: L::new(), shared })
     }
 

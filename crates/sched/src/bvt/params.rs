@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 
 pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     name: "bvt",
+    aliases: &[],
     brief: "borrowed virtual time: proportional share; a domain may warp ahead to run earlier",
     source: "Xen bvt, May 2005 (the default until July 2005)",
     work_conserving: false,

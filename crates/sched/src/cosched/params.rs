@@ -63,6 +63,7 @@ const RELAXED_PARAMS: &[ParamInfo] = &[
 
 pub(crate) const RELAXED_VCPU: SchedulerInfo = SchedulerInfo {
     name: "cosched",
+    aliases: &[],
     brief: "relaxed co-scheduling: vCPUs too far ahead of their siblings are stopped",
     source: "VMware ESX 4 and later, as published; constants are a model",
     work_conserving: false,

@@ -37,11 +37,10 @@ use crate::error::SchedError;
 use crate::ids::US;
 use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
 use crate::list::{Links, List};
-use crate::machine::{Machine, place};
-use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use crate::machine::Machine;
+use crate::scheduler::{Context, Decision, Detail, DomainParams, Opaque, Scheduler};
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::ops::Range;
 use profile::{Params, Yields};
 
 /// The class of a vCPU; a greater one goes first. `Idle` is that of the idle vCPU alone.
@@ -199,8 +198,8 @@ impl Scheduler for Credit {
         self.profile.name
     }
 
-    fn place_of(&self, v: VcpuId) -> Range<*const u8> {
-        place(&self.vcpus[v.index()])
+    fn record_of(&self, v: VcpuId) -> Option<&dyn Opaque> {
+        Some(&self.vcpus[v.index()])
     }
 
     fn start(&mut self, cx: &mut Context<'_>) {

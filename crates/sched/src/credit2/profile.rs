@@ -139,6 +139,7 @@ static Y2013_PROFILE: Profile =
 
 pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     name: "credit2",
+    aliases: &[],
     brief: "shared runqueues ordered by credit, epochs instead of ticks, caps, load balancing",
     source: "Xen 4.18 and later, credit2 (the default)",
     work_conserving: true,

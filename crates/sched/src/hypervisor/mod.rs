@@ -20,14 +20,13 @@
 use crate::cpuset::CpuSet;
 use crate::ids::{Action, Nanos, PcpuId, TimerId, VcpuId};
 use crate::machine::{Machine, RunState, RunTimes, flags};
-use crate::scheduler::{Context, Scheduler};
+use crate::scheduler::{Context, Opaque, Scheduler};
 use crate::topology::Topology;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use changes::Recorder;
-use core::ops::Range;
 
 /// A [`Context`] over the fields of a hypervisor that are not its scheduler.
 macro_rules! cx {
@@ -216,9 +215,10 @@ impl Hypervisor {
         self.machine.is_runnable(v)
     }
 
-    /// Where what is kept of `v` is, here and by the scheduler: see [`Scheduler::place_of`]. O(1).
-    pub fn places_of(&self, v: VcpuId) -> [Range<*const u8>; 2] {
-        [self.machine.place_of(v), self.scheduler.place_of(v)]
+    /// What is kept of `v`, here and by the scheduler: see [`Scheduler::record_of`]. O(1).
+    pub fn records_of(&self, v: VcpuId) -> impl Iterator<Item = &dyn Opaque> {
+        let own: &dyn Opaque = self.machine.vcpu(v);
+        [Some(own), self.scheduler.record_of(v)].into_iter().flatten()
     }
 
     /// The runstate of `v`.

@@ -65,6 +65,7 @@ const RUN_TO_PARITY: ParamInfo = ParamInfo::flag(
 
 pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
     name: "cfs",
+    aliases: &[],
     brief: "Linux host: completely fair by virtual runtime, preemption by ticks and wake-ups",
     source: "Linux 2.6.23 to 6.5 (constants of 5.x)",
     work_conserving: true,
@@ -109,6 +110,7 @@ pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
 
 pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
     name: "eevdf",
+    aliases: &[],
     brief: "Linux host: earliest eligible virtual deadline, what sleeps keeps its lag",
     source: "Linux 6.6",
     work_conserving: true,

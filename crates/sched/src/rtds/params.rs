@@ -31,6 +31,7 @@ const AS_IS: ParamInfo = ParamInfo::flag(
 
 pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     name: "rtds",
+    aliases: &[],
     brief: "global earliest deadline first: a budget for each vCPU in each period",
     source: "Xen rtds, 4.7 and later",
     work_conserving: true,

@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 
 pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     name: "sedf",
+    aliases: &[],
     brief: "simple earliest deadline first: a slice in each period, and extra time by weight",
     source: "Xen sedf, May 2005 (the default from July 2005 to June 2006)",
     work_conserving: false,

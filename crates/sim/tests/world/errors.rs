@@ -28,10 +28,10 @@ fn message(change: impl FnOnce(&mut Scenario)) -> String {
 
 #[test]
 fn impossible_hosts() {
-    let none = "the host has no pCPU: sockets, cores and threads must be at least 1";
-    assert_eq!(message(|s| s.host.sockets = 0), none);
-    assert_eq!(message(|s| s.host.cores = 0), none);
-    assert_eq!(message(|s| s.host.threads = 0), none);
+    let none = |key| format!("{key} = 0 is not legal; legal values: 1 to 65536");
+    assert_eq!(message(|s| s.host.sockets = 0), none("sockets"));
+    assert_eq!(message(|s| s.host.cores = 0), none("cores_per_socket"));
+    assert_eq!(message(|s| s.host.threads = 0), none("threads_per_core"));
     for cores in [1 << 17, u32::MAX] {
         let refused = message(|s| (s.host.sockets, s.host.cores) = (u32::MAX, cores));
         assert!(refused.contains("65536"), "{refused}");
@@ -41,7 +41,11 @@ fn impossible_hosts() {
         assert_eq!(refused, format!("smt_permille is {permille}; it must be 1 to 1000"));
     }
     let refused = message(|s| s.host.scheduler = "fcfs".into());
-    assert!(refused.starts_with("there is no scheduler `fcfs`; there are: credit, "), "{refused}");
+    assert!(
+        refused
+            .starts_with("there is no scheduler `fcfs`; did you mean `cfs`? There are: credit, "),
+        "{refused}"
+    );
     let refused = message(|s| {
         s.host.params.insert("ratelimit".into(), Setting::Time(MS));
     });

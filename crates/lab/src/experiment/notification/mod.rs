@@ -150,7 +150,7 @@ impl Notification {
             return fail("setup.rates", message, "add what is missing");
         }
         for (i, host) in sweep.hosts.iter().enumerate() {
-            if overspin_sched::find(host).is_err() {
+            if crate::names::scheduler(host).is_none() {
                 let key = format!("setup.hosts.{i}");
                 let message = format!("there is no scheduler `{host}`");
                 return fail(&key, message, "see `overspin list schedulers`");

@@ -2,51 +2,40 @@
 
 use super::Result;
 use super::pools::{can_run, pool_of, scheduler_of};
-use crate::names;
 use crate::scenario_file::keys::{ALIGNMENTS, DISTRIBUTIONS, PLACEMENTS, WORKLOAD_KINDS};
 use crate::scenario_file::params;
 use crate::scenario_file::quantity::{parse_cpus, parse_time};
 use crate::scenario_file::reader::Reader;
 use crate::scenario_file::tree::{Node, Value};
 use crate::schedbench::WorkerArgs;
+use overspin_locks::CapacityError;
 use overspin_scenario::{
     Align, BurnWait, Count, Dbench, Disk, Distribution, Domain, Host, Kernbench, Kernel,
     KernelLock, LockLoop, Pft, Pgbench, Phase, Phases, Ping, Placement, Schedbench, Sections, Step,
     Workload,
 };
+use overspin_sched::{DomainParams, SchedError};
 use std::collections::BTreeSet;
 
 /// The `index`-th domain on a host.
 pub(super) fn domain(r: &Reader<'_>, index: usize, host: &Host) -> Result<Domain> {
     let vcpus = r.u32("vcpus")?;
-    let locks = names::locks();
-    let known: Vec<&'static str> = locks.iter().map(|l| l.name).collect();
-    let lock = r.name("lock", &known)?;
-    if let Some(info) = locks.iter().find(|l| l.name == lock)
-        && vcpus > info.max_cpus
-    {
+    let lock = r.lock("lock")?;
+    if let Err(CapacityError { max, .. }) = lock.check_capacity(vcpus as usize) {
         return Err(r.error(
             "vcpus",
-            format!(
-                "`{}`: the lock `{lock}` serves at most {} CPUs",
-                r.full("vcpus"),
-                info.max_cpus
-            ),
-            format!(
-                "use {} vCPUs or fewer, or another lock (`overspin list locks`)",
-                info.max_cpus
-            ),
+            format!("`{}`: the lock `{}` serves at most {max} CPUs", r.full("vcpus"), lock.name),
+            format!("use {max} vCPUs or fewer, or another lock (`overspin list locks`)"),
         ));
     }
-    let cap = r.u32("cap")?;
-    if u64::from(cap) > 100 * u64::from(vcpus) {
+    let (weight, cap) = (r.u32("weight")?, r.u32("cap")?);
+    // Its range depends on the number of vCPUs, so that the list of keys does not have all of it.
+    if let Err(SchedError::Param { legal, .. }) = (DomainParams { weight, cap }).check(Some(vcpus))
+    {
         return Err(r.error(
             "cap",
             format!("`{}`: {cap} is more than {vcpus} vCPUs can use", r.full("cap")),
-            format!(
-                "a whole number from 0 (no cap) to {} (100 for each vCPU)",
-                100 * u64::from(vcpus)
-            ),
+            format!("a whole number from {legal}"),
         ));
     }
     let kernel = match r.table("kernel")? {
@@ -63,12 +52,12 @@ pub(super) fn domain(r: &Reader<'_>, index: usize, host: &Host) -> Result<Domain
     Ok(Domain {
         name: r.text("name")?.unwrap_or_else(|| format!("domain{index}")),
         vcpus,
-        weight: r.u32("weight")?,
+        weight,
         cap,
         params: params::of_domain(r, scheduler_of(host, pool))?,
         pool,
         affinity,
-        lock,
+        lock: lock.name.into(),
         spin_budget,
         nopvspin: r.boolean("nopvspin")?,
         kernel,

@@ -4,9 +4,9 @@ use super::Result;
 use super::domain::affinity;
 use super::pools::pool_of;
 use crate::scenario_file::reader::Reader;
-use crate::scenario_file::suggest::nearest;
 use overspin_host::Refused;
 use overspin_scenario::{Change, Domain, Event, Host, Scenario};
+use overspin_sched::nearest;
 
 /// Keys that say what is done; an event has one of them.
 const ACTIONS: [&str; 6] = ["weight", "cap", "affinity", "pause", "unpause", "pool"];

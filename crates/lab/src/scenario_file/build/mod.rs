@@ -10,20 +10,21 @@ use super::quantity::format_time;
 use super::reader::Reader;
 use super::tree::{Document, Node};
 use super::{ScenarioError, params};
+use crate::machine;
 use crate::machine::{MACHINES, Machine};
-use crate::{machine, names};
 use domain::{cpu_list, domain};
 use overspin_scenario::{
     Costs, DirectedYieldRules, Domain, Governor, HaltPolling, Host, Noise, NoisePlacement,
     NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, PreemptionNotification,
     Scenario,
 };
+use overspin_sched::Topology;
 use std::collections::BTreeSet;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
-/// Most pCPUs of a host, and most vCPUs of a scenario.
-const MOST_CPUS: u64 = 65_536;
+/// Most vCPUs of a scenario, so that sums of them fit 32 bits in all worlds. Each world may have a lower limit.
+const MOST_VCPUS: u64 = 65_536;
 
 /// Reads the scenario at `node`, whose keys are called `path…` in messages.
 pub(crate) fn scenario(
@@ -51,10 +52,10 @@ pub(crate) fn scenario(
             ));
         }
         vcpus += u64::from(domain.vcpus);
-        if vcpus > MOST_CPUS {
+        if vcpus > MOST_VCPUS {
             return Err(reader.error(
                 "vcpus",
-                format!("the domains have more than {MOST_CPUS} vCPUs together"),
+                format!("the domains have more than {MOST_VCPUS} vCPUs together"),
                 "use fewer or smaller domains",
             ));
         }
@@ -77,18 +78,20 @@ pub(crate) fn scenario(
 
 fn host(r: &Reader<'_>) -> Result<Host> {
     let (sockets, cores, threads) = (r.u32("sockets")?, r.u32("cores")?, r.u32("threads")?);
-    let pcpus = u64::from(sockets) * u64::from(cores) * u64::from(threads);
-    if pcpus > MOST_CPUS {
+    let topology = Topology { sockets, cores_per_socket: cores, threads_per_core: threads };
+    // The list of keys has the ranges of the three, and so it is their product that is too large.
+    if topology.check().is_err() {
+        let pcpus = u64::from(sockets) * u64::from(cores) * u64::from(threads);
         return Err(r.error(
             "cores",
             format!(
                 "{sockets} sockets x {cores} cores x {threads} threads are {pcpus} pCPUs, too many"
             ),
-            format!("a host has at most {MOST_CPUS} pCPUs"),
+            format!("a host has at most {} pCPUs", Topology::MAX_PCPUS),
         ));
     }
-    let schedulers: Vec<&'static str> = names::schedulers().iter().map(|s| s.name).collect();
-    let scheduler = r.name("scheduler", &schedulers)?;
+    let pcpus = topology.pcpus();
+    let scheduler = r.scheduler("scheduler")?.name;
     let machines: Vec<&'static str> = MACHINES.iter().map(|m| m.name).collect();
     let machine = machine::machine(&r.name("machine", &machines)?).unwrap_or(machine::DEFAULT);
     Ok(Host {
@@ -101,10 +104,10 @@ fn host(r: &Reader<'_>) -> Result<Host> {
             None => machine.smt_permille(),
         },
         governor: r.table("governor")?.as_ref().map(governor).transpose()?,
-        params: params::of_scheduler(r, &scheduler)?,
-        scheduler,
+        params: params::of_scheduler(r, scheduler)?,
+        scheduler: scheduler.into(),
         costs: costs(r.table("costs")?.as_ref(), machine)?,
-        pools: pools::pools(r, pcpus as u32)?,
+        pools: pools::pools(r, pcpus)?,
         pause_loop_exiting: r.table("pause_loop_exiting")?.as_ref().map(pause_loop).transpose()?,
         directed_yield: r.boolean("directed_yield")?,
         halt_polling: r.table("halt_polling")?.as_ref().map(halt_polling).transpose()?,
@@ -115,7 +118,7 @@ fn host(r: &Reader<'_>) -> Result<Host> {
             .transpose()?
             .flatten(),
         noise: match r.table("noise")? {
-            Some(reader) => noise(&reader, pcpus as u32)?,
+            Some(reader) => noise(&reader, pcpus)?,
             None => Some(Noise::default()),
         },
         stagger: r.some_time("stagger")?,

@@ -2,11 +2,10 @@
 
 use super::Result;
 use super::domain::cpu_list;
-use crate::names;
 use crate::scenario_file::params;
 use crate::scenario_file::reader::Reader;
-use crate::scenario_file::suggest::nearest;
 use overspin_scenario::{Host, Pool};
+use overspin_sched::nearest;
 
 /// What the pool of the host itself is called.
 const OWN: &str = "host";
@@ -46,10 +45,10 @@ fn pool(r: &Reader<'_>, pcpus: u32) -> Result<Pool> {
             "leave it out; the host's own pool has all pCPUs that are in no other",
         ));
     }
-    let schedulers: Vec<&'static str> = names::schedulers().iter().map(|s| s.name).collect();
-    let scheduler = r.name("scheduler", &schedulers)?;
-    let params = params::of_scheduler(r, &scheduler)?;
-    Ok(Pool { name: r.text("name")?.unwrap_or_default(), cpus, scheduler, params })
+    let scheduler = r.scheduler("scheduler")?.name;
+    let params = params::of_scheduler(r, scheduler)?;
+    let name = r.text("name")?.unwrap_or_default();
+    Ok(Pool { name, cpus, scheduler: scheduler.into(), params })
 }
 
 /// The pool that `r` names by its key `pool`, the host's own if it names none.

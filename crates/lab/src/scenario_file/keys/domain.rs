@@ -2,7 +2,7 @@
 
 use super::Absent::{Is, Means, Required};
 use super::Kind::{Boolean, Choice, Cpus, Lock, OneOf, Params, Table, Tables, Text, Texts};
-use super::{ANY, COST, Key, Section, Whose, integer, key, time};
+use super::{ANY, CAP, COST, Key, Section, WEIGHT, Whose, integer, key, time};
 use crate::scenario_file::quantity::LONGEST;
 use overspin_scenario::{MS, NS, SEC, US};
 
@@ -12,10 +12,10 @@ pub(crate) const DOMAIN: Section = Section {
     keys: &[
         key("name", Text, Means("`domain0`, `domain1`, …"), "Name; no two domains share one."),
         key("vcpus", integer(1, 65_536), Required, "vCPUs; not more than the lock can serve."),
-        key("weight", integer(1, 65_535), Is("256"), "Scheduler weight."),
+        key("weight", WEIGHT, Is("256"), "Scheduler weight."),
         key(
             "cap",
-            integer(0, 6_553_600),
+            CAP,
             Is("0"),
             "Most CPU time in percent of one pCPU, at most 100 x vcpus; 0 is no cap.",
         ),

@@ -12,6 +12,7 @@ use domain::{
     PGBENCH, PHASES, PING, SCHEDBENCH,
 };
 use overspin_scenario::{MS, NS, Picos, SEC, US};
+use overspin_sched::DomainParams;
 
 /// What a key takes.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +106,10 @@ const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) 
 const fn integer(min: u64, max: u64) -> Kind {
     Integer { min, max }
 }
+
+/// Schedulers say what weights and caps are legal.
+const WEIGHT: Kind = integer(1, DomainParams::MAX_WEIGHT as u64);
+const CAP: Kind = integer(0, DomainParams::MAX_CAP as u64);
 
 const fn time(min: Picos, max: Picos) -> Kind {
     Time { min, max }
@@ -292,7 +297,7 @@ pub(crate) const NOISE: Section = Section {
             "Threads in each pool with `anywhere`; 0 is as many as there are pCPUs.",
         ),
         key("cpus", Cpus, Means("all"), "Only on these pCPUs, such as \"0-3\"."),
-        key("weight", integer(1, 65_535), Is("256"), "Scheduler weight, as that of a domain."),
+        key("weight", WEIGHT, Is("256"), "Scheduler weight, as that of a domain."),
     ],
 };
 
@@ -353,10 +358,10 @@ pub(crate) const EVENT: Section = Section {
             "Only this vCPU, from 0; with `affinity`, `pause` and `unpause`.",
         ),
         key("pcpu", integer(0, 65_535), Means("none"), "A pCPU that goes to another `pool`."),
-        key("weight", integer(1, 65_535), Means("as it is"), "New weight."),
+        key("weight", WEIGHT, Means("as it is"), "New weight."),
         key(
             "cap",
-            integer(0, 6_553_600),
+            CAP,
             Means("as it is"),
             "New cap in percent of one pCPU, at most 100 x vcpus; 0 is no cap.",
         ),

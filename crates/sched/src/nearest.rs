@@ -1,5 +1,9 @@
 //! The name that somebody probably meant.
 
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
 /// Edit distance with adjacent transpositions (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().collect();
@@ -16,28 +20,31 @@ fn distance(a: &str, b: &str) -> usize {
             }
             row.push(best);
         }
-        before = std::mem::replace(&mut last, row);
+        before = core::mem::replace(&mut last, row);
     }
     last[b.len()]
 }
 
-/// The name nearest to `wrong`, if one is near enough to be worth saying.
-pub(crate) fn nearest<'a>(
-    wrong: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+fn plain(name: &str) -> String {
+    name.to_lowercase().replace('-', "_")
+}
+
+/// The name of `known` that is nearest to `wrong`, if one is near enough to be worth saying: for messages about names of
+/// any kind.
+#[must_use]
+pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Nobody's typing error is longer than this, and the distance is quadratic.
     if wrong.chars().count() > 64 {
         return None;
     }
-    let lower = wrong.to_lowercase().replace('-', "_");
+    let wrong = plain(wrong);
     known
         .into_iter()
         .map(|name| {
-            let plain = name.to_lowercase().replace('-', "_");
+            let plain = plain(name);
             // A part of the name counts as near: `byte` for `lock-byte`.
-            let part = lower.len() >= 3 && (plain.contains(&lower) || lower.contains(&plain));
-            let d = distance(&lower, &plain);
+            let part = wrong.len() >= 3 && (plain.contains(&wrong) || wrong.contains(&plain));
+            let d = distance(&wrong, &plain);
             (if part { d.min(2) } else { d }, name)
         })
         .min_by_key(|(d, _)| *d)

@@ -1,0 +1,124 @@
+//! ABI: the C library's functions that this library defines. What they do is in [`passage`](crate::passage).
+//!
+//! - **Names and types are the C library's**, so that the dynamic linker binds the program's calls to them.
+//! - **Where the program called from** is noted for a mutex that is new. Only the first instruction of the call can tell, so
+//!   the functions that acquire begin in assembly: they put the return address behind the arguments, and go on.
+//! - **Unwinding**: only waits on condition variables are cancellation points. A cancelled thread unwinds through them, hence
+//!   `C-unwind`. They have nothing to drop.
+//! - **No panic leaves**: the others are `extern "C"`, which aborts instead.
+
+use std::arch::naked_asm;
+use std::ffi::c_int;
+
+use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
+
+use crate::passage::{
+    before_wait, clocklock_at, destroy, lock_from, timedlock_at, trylock_from, unlock,
+};
+use crate::real;
+
+/// Defines a function of the C library that goes on to `$inner` with one argument more, the address from
+/// which it was called.
+macro_rules! with_caller {
+    ($name:ident($($argument:ident: $type:ty),+), $x86:literal, $arm:literal, $inner:ident) => {
+        /// The C library's function of that name.
+        ///
+        /// # Safety
+        /// As that.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),+) -> c_int {
+            #[cfg(target_arch = "x86_64")]
+            naked_asm!(concat!("mov ", $x86, ", [rsp]"), "jmp {}", sym $inner);
+            #[cfg(target_arch = "aarch64")]
+            naked_asm!(concat!("mov ", $arm, ", x30"), "b {}", sym $inner);
+        }
+    };
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("overspin-preload knows the calling conventions of x86-64 and AArch64 only");
+
+with_caller!(pthread_mutex_lock(mutex: *mut pthread_mutex_t), "rsi", "x1", lock_from);
+with_caller!(pthread_mutex_trylock(mutex: *mut pthread_mutex_t), "rsi", "x1", trylock_from);
+with_caller!(
+    pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, until: *const timespec),
+    "rdx", "x2", timedlock_at
+);
+with_caller!(
+    pthread_mutex_clocklock(
+        mutex: *mut pthread_mutex_t, clock: clockid_t, until: *const timespec
+    ),
+    "rcx", "x3", clocklock_at
+);
+
+/// The C library's function of that name.
+///
+/// # Safety
+/// As that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { unlock(mutex) }
+}
+
+/// The C library's function of that name.
+///
+/// # Safety
+/// As that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { destroy(mutex) }
+}
+
+/// The C library's function of that name.
+///
+/// # Safety
+/// As that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_cond_wait(
+    condition: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        before_wait(mutex);
+        real::cond_wait(condition, mutex)
+    }
+}
+
+/// The C library's function of that name.
+///
+/// # Safety
+/// As that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
+    condition: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        before_wait(mutex);
+        real::cond_timedwait(condition, mutex, until)
+    }
+}
+
+/// The C library's function of that name.
+///
+/// # Safety
+/// As that.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
+    condition: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    clock: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe {
+        before_wait(mutex);
+        real::cond_clockwait(condition, mutex, clock, until)
+    }
+}

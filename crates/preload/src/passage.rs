@@ -1,0 +1,299 @@
+//! How a thread gets through a mutex and its lock: to acquire is to acquire the lock, then the mutex; to release is to release
+//! the mutex, then the lock.
+//!
+//! | Step | Lock's holder on record | Mutex |
+//! |---|---|---|
+//! | the lock is acquired | none | anybody's who went past the lock, else free |
+//! | the mutex is acquired | none, then this thread | this thread's |
+//! | a release begins | none | this thread's |
+//! | the mutex is released | none | free, and perhaps destroyed |
+//! | the lock is released | the next one's | |
+//!
+//! **Invariants.**
+//! - Whoever is on record as the holder of the lock owns the mutex, unless somebody has released the mutex past this library.
+//!   [`bypass`] rests on that.
+//! - A thread is in its [`Seat`] whenever it touches the lock, and leaves it before it waits for the mutex.
+//! - After the mutex is released, the mutex is not touched: another thread may have destroyed it. The shadow and its lock
+//!   stay for ever.
+//! - `errno` is as before, and nothing is a cancellation point.
+
+use std::ffi::c_int;
+use std::time::Duration;
+
+use libc::{clockid_t, pthread_mutex_t, timespec};
+use overspin_native::kernel_thread_id;
+
+use crate::bypass::{self, Seat};
+use crate::mutex::Mutex;
+use crate::policy::{not_straight, ours, seat_of_mine};
+use crate::shadow::{self, Holder, Shadow};
+use crate::system::{KeepErrno, pause};
+use crate::{real, stats};
+
+/// How long a releaser keeps the lock when it is the turn of who sleeps on the mutex: about the time that
+/// a sleeper takes to wake up on a CPU that is free.
+const TURN: Duration = Duration::from_micros(50);
+
+/// For who has just acquired the mutex.
+#[inline]
+fn count(shadow: &Shadow, contended: bool) {
+    if stats::are_on() {
+        shadow.uses.count(contended);
+    }
+}
+
+/// For a thread that has acquired the mutex and not the lock: the lock has no holder, or its holder has left it behind.
+fn acquired_past_lock(shadow: &Shadow, contended: bool) {
+    if shadow.holder().is_some() && !shadow.is_bypassed() {
+        bypass::notice(shadow);
+    }
+    count(shadow, contended);
+}
+
+/// Acquires the mutex, and not the lock.
+///
+/// # Safety
+/// As `pthread_mutex_lock`.
+unsafe fn lock_past_lock(mutex: *mut pthread_mutex_t, shadow: &Shadow) -> c_int {
+    // SAFETY: as the caller promises.
+    let mut result = unsafe { real::trylock(mutex) };
+    let contended = result == libc::EBUSY;
+    if contended {
+        // SAFETY: as the caller promises.
+        result = unsafe { real::lock(mutex) };
+    }
+    if result == 0 {
+        acquired_past_lock(shadow, contended);
+    }
+    result
+}
+
+/// Acquires the mutex by `acquire`, with the lock acquired; gives the lock back if that fails.
+#[inline]
+fn behind_lock(
+    shadow: &Shadow,
+    (seat, me): (&Seat, Holder),
+    contended: bool,
+    acquire: impl FnOnce() -> c_int,
+) -> c_int {
+    let result = acquire();
+    if result == 0 {
+        shadow.set_holder(Some(me));
+        count(shadow, contended);
+    } else {
+        give_back(shadow, seat);
+    }
+    result
+}
+
+/// Releases the lock that this thread has just acquired.
+#[cold]
+fn give_back(shadow: &Shadow, seat: &Seat) {
+    seat.enter(shadow, false);
+    // SAFETY: this thread has acquired it.
+    unsafe { shadow.lock().unlock() };
+    seat.leave();
+}
+
+/// # Safety
+/// As `pthread_mutex_lock`.
+pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
+    let _errno = KeepErrno::new();
+    // SAFETY: as the caller promises, here and below.
+    let real = || unsafe { real::lock(mutex) };
+    // SAFETY: as above.
+    let Some(shadow) = (unsafe { not_straight(mutex, caller) }) else { return real() };
+    let Some(mine) = seat_of_mine(shadow) else {
+        // SAFETY: as above.
+        return unsafe { lock_past_lock(mutex, shadow) };
+    };
+    mine.0.enter(shadow, true);
+    let counts = stats::are_on();
+    let contended = counts && !shadow.lock().try_lock();
+    if contended || !counts {
+        shadow.lock().lock();
+    }
+    mine.0.leave();
+    if shadow.is_bypassed() {
+        // Another thread has noticed it meanwhile. With this release the waiters behind come out as well.
+        give_back(shadow, mine.0);
+        // SAFETY: as above.
+        return unsafe { lock_past_lock(mutex, shadow) };
+    }
+    behind_lock(shadow, mine, contended, real)
+}
+
+/// # Safety
+/// As `pthread_mutex_trylock`.
+pub(crate) unsafe extern "C" fn trylock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
+    let _errno = KeepErrno::new();
+    // SAFETY: as the caller promises, here and below.
+    let real = || unsafe { real::trylock(mutex) };
+    // SAFETY: as above.
+    let Some(shadow) = (unsafe { not_straight(mutex, caller) }) else { return real() };
+    if let Some(mine) = seat_of_mine(shadow) {
+        mine.0.enter(shadow, true);
+        let acquired = shadow.lock().try_lock();
+        mine.0.leave();
+        if acquired {
+            return behind_lock(shadow, mine, false, real);
+        }
+    }
+    // Past the lock: its holder may have released the mutex already, and then "busy" would be wrong.
+    let result = real();
+    if result == 0 {
+        acquired_past_lock(shadow, false);
+    }
+    result
+}
+
+/// `timed` is `pthread_mutex_timedlock` or its like.
+///
+/// # Safety
+/// As these.
+unsafe fn timedlock_from(
+    mutex: *mut pthread_mutex_t,
+    caller: usize,
+    timed: impl FnOnce() -> c_int,
+) -> c_int {
+    let _errno = KeepErrno::new();
+    // SAFETY: as the caller promises, here and below.
+    let Some(shadow) = (unsafe { not_straight(mutex, caller) }) else { return timed() };
+    // SAFETY: as above.
+    match unsafe { trylock_from(mutex, caller) } {
+        libc::EBUSY => {
+            let result = timed();
+            if result == 0 {
+                acquired_past_lock(shadow, true);
+            }
+            result
+        }
+        result => result,
+    }
+}
+
+/// # Safety
+/// As `pthread_mutex_timedlock`.
+pub(crate) unsafe extern "C" fn timedlock_at(
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+    caller: usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { timedlock_from(mutex, caller, || real::timedlock(mutex, until)) }
+}
+
+/// # Safety
+/// As `pthread_mutex_clocklock`.
+pub(crate) unsafe extern "C" fn clocklock_at(
+    mutex: *mut pthread_mutex_t,
+    clock: clockid_t,
+    until: *const timespec,
+    caller: usize,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { timedlock_from(mutex, caller, || real::clocklock(mutex, clock, until)) }
+}
+
+/// What this thread releases with the mutex, by `unlock` or in a wait.
+struct Held {
+    shadow: &'static Shadow,
+    seat: &'static Seat,
+    has_sleepers: bool,
+}
+
+/// The lock that this thread releases when it releases the mutex. It is noted as nobody's, and the thread has
+/// entered its seat.
+///
+/// # Safety
+/// `mutex` is a mutex.
+#[inline(always)]
+unsafe fn held_lock(mutex: *mut pthread_mutex_t) -> Option<Held> {
+    // SAFETY: as the caller promises.
+    let inner = unsafe { ours(mutex) }?;
+    let shadow = shadow::attached(inner)?;
+    let holder = shadow.holder()?;
+    if holder.tid() != kernel_thread_id() {
+        not_the_holder(inner, shadow);
+        return None;
+    }
+    if inner.is_nested() {
+        return None;
+    }
+    let seat = bypass::seat(holder.number())?;
+    seat.enter(shadow, false);
+    if shadow.holder() != Some(holder) {
+        // It has been released in this thread's name.
+        seat.leave();
+        return None;
+    }
+    shadow.set_holder(None);
+    Some(Held { shadow, seat, has_sleepers: inner.has_sleepers() })
+}
+
+/// Another thread holds the lock. Either it has left the lock behind, and this thread owns the mutex. Or this thread
+/// releases a mutex that it has not locked, which POSIX leaves undefined and the C library does.
+#[cold]
+fn not_the_holder(mutex: &Mutex, shadow: &Shadow) {
+    if !shadow.is_bypassed() && (mutex.is_held_by(kernel_thread_id()) || mutex.anyone_may_unlock())
+    {
+        bypass::notice(shadow);
+    }
+}
+
+impl Held {
+    /// Releases the lock.
+    #[inline]
+    fn release(self) {
+        // SAFETY: the holder was this thread, see `held_lock`.
+        unsafe { self.shadow.lock().unlock() };
+        self.seat.leave();
+    }
+}
+
+/// # Safety
+/// As `pthread_mutex_unlock`.
+#[inline]
+pub(crate) unsafe fn unlock(mutex: *mut pthread_mutex_t) -> c_int {
+    let _errno = KeepErrno::new();
+    // SAFETY: as the caller promises.
+    let Some(held) = (unsafe { held_lock(mutex) }) else {
+        // SAFETY: as the caller promises.
+        return unsafe { real::unlock(mutex) };
+    };
+    let sleepers_turn = held.has_sleepers && held.shadow.is_sleepers_turn();
+    // SAFETY: as the caller promises. From here on `mutex` may be gone.
+    let result = unsafe { real::unlock(mutex) };
+    if sleepers_turn {
+        pause(TURN);
+    }
+    held.release();
+    result
+}
+
+/// # Safety
+/// As `pthread_mutex_destroy`.
+#[inline]
+pub(crate) unsafe fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
+    let _errno = KeepErrno::new();
+    // SAFETY: as the caller promises, here and below.
+    let shadow = unsafe { ours(mutex) }.and_then(shadow::attached);
+    // SAFETY: as above.
+    let result = unsafe { real::destroy(mutex) };
+    if let Some(shadow) = shadow.filter(|_| result == 0) {
+        shadow::retire(shadow);
+    }
+    result
+}
+
+/// Releases the lock before a wait that releases the mutex. Who gets it waits for the mutex, a moment.
+///
+/// # Safety
+/// `mutex` is a mutex.
+pub(crate) unsafe extern "C" fn before_wait(mutex: *mut pthread_mutex_t) {
+    let _errno = KeepErrno::new();
+    // SAFETY: as the caller promises.
+    if let Some(held) = unsafe { held_lock(mutex) } {
+        held.release();
+    }
+}

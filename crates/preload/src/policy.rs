@@ -1,0 +1,78 @@
+//! Policy: which mutexes are served, and which acquisitions go through the lock.
+//!
+//! | Mutex and thread | Way |
+//! |---|---|
+//! | the mutex is robust, shared between processes, or inherits or protects priority | straight |
+//! | this library is not active; or the mutex is new and a thread forks | straight |
+//! | this thread holds the mutex, with its lock or without | straight: the type of the mutex decides |
+//! | this thread has no number, or the locks have no records for that number | past the lock |
+//! | the mutex has been released past this library ([`bypass`]) | past the lock |
+//! | the lock's holder has ended, and this thread has its number now | past the lock |
+//! | all others | through the lock |
+//!
+//! *Straight*: the C library's function and nothing else. *Past the lock*: the mutex is acquired without the lock, and what
+//! that tells is noted. *Through the lock*: the lock first, then the mutex.
+//!
+//! **Invariant.** These are choices, not promises. The mutex alone keeps threads apart, so a choice that is stale by the
+//! time it is carried out costs a place in the queue and nothing else.
+
+use libc::pthread_mutex_t;
+use overspin_native::kernel_thread_id;
+
+use crate::bypass::{self, Seat};
+use crate::mutex::Mutex;
+use crate::shadow::{self, Holder, Shadow, served_number};
+
+/// The mutex at `mutex` if this library has to do with it.
+///
+/// # Safety
+/// It is a mutex: initialised, and destroyed at most.
+#[inline]
+pub(crate) unsafe fn ours<'a>(mutex: *mut pthread_mutex_t) -> Option<&'a Mutex> {
+    // SAFETY: it is valid as the caller says, `Mutex` has its layout, and all of its fields are atomic.
+    let mutex = unsafe { &*mutex.cast::<Mutex>() };
+    mutex.is_ours().then_some(mutex)
+}
+
+/// What this library keeps of the mutex, if this thread shall not go straight to the mutex. `caller` is where the
+/// program acquires it.
+///
+/// # Safety
+/// As [`ours`].
+#[inline]
+pub(crate) unsafe fn not_straight(
+    mutex: *mut pthread_mutex_t,
+    caller: usize,
+) -> Option<&'static Shadow> {
+    // SAFETY: as the caller promises.
+    let mutex = unsafe { ours(mutex) }?;
+    let shadow = shadow::of(mutex, caller)?;
+    (!is_mine(mutex, shadow)).then_some(shadow)
+}
+
+/// Whether this thread holds the mutex, with its lock or without. Then what comes is for the C library to
+/// decide.
+#[inline]
+fn is_mine(mutex: &Mutex, shadow: &Shadow) -> bool {
+    let tid = kernel_thread_id();
+    if mutex.is_held_by(tid) {
+        return true;
+    }
+    match shadow.holder() {
+        Some(holder) if holder.tid() == tid => !bypass::come_back(shadow, holder),
+        _ => false,
+    }
+}
+
+/// This thread's seat, and what it is noted as when it holds the lock; `None` if it goes past that.
+#[inline]
+pub(crate) fn seat_of_mine(shadow: &Shadow) -> Option<(&'static Seat, Holder)> {
+    let number = served_number()?;
+    // The holder has ended and left the lock behind, and this thread has its number now. In the queue it would find
+    // itself as the holder.
+    let is_heir = shadow.holder().is_some_and(|holder| holder.number() == number);
+    if is_heir || shadow.is_bypassed() {
+        return None;
+    }
+    Some((bypass::seat(number)?, Holder::new(kernel_thread_id(), number)?))
+}

@@ -1,0 +1,62 @@
+//! Start-up: what the environment asks for, once in a process.
+//!
+//! | When | What happens |
+//! |---|---|
+//! | the library is loaded | [`AT_LOAD`] runs among the constructors |
+//! | another library's constructor locks a mutex before that | that `lock` starts this library first, see [`start_once`] |
+//! | a thread comes while another one starts | it uses the mutex as it is: nothing is active yet |
+//!
+//! **Order.** [`shadow::start`] is last. It makes the library active, and a mutex that comes behind a lock before the
+//! fork handlers stand would be stuck in the child of a fork.
+//!
+//! **All or nothing.** Whatever cannot be had leaves the program with its own mutexes, and says so. Only a lock that does
+//! not exist ends it: a program that ran with other mutexes than it was told would be measured wrongly.
+
+use std::env;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::system::say;
+use crate::{fork, mutex, shadow, stats, watched};
+
+/// Starts this library, at the first call.
+#[cold]
+pub(crate) fn start_once() {
+    static STARTED: AtomicBool = AtomicBool::new(false);
+    if !STARTED.swap(true, Relaxed) {
+        start();
+    }
+}
+
+fn start() {
+    let Some(name) = env::var_os("OVERSPIN_LOCK") else { return };
+    let Some(kind) = name.to_str().and_then(watched::kind) else {
+        say(format_args!("OVERSPIN_LOCK: there is no lock {name:?}; see `overspin list locks`"));
+        // SAFETY: it has no preconditions.
+        unsafe { libc::_exit(2) }
+    };
+    if !mutex::layout_is_as_expected() {
+        say(format_args!("the mutexes of this C library are unknown here, and stay as they are"));
+        return;
+    }
+    // It takes the key by which threads return their numbers while few are taken: the first ones need no
+    // memory.
+    let _ = overspin_native::try_thread_id();
+    // Early, so that in the child our locks work again before the program's own handlers use them.
+    if !fork::watch() {
+        say(format_args!("no memory to watch for forks; mutexes stay as they are"));
+        return;
+    }
+    if env::var_os("OVERSPIN_STATS").is_some_and(|value| value == "1") {
+        stats::start();
+    }
+    shadow::start(kind);
+}
+
+extern "C" fn at_load() {
+    start_once();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = at_load;
