@@ -20,7 +20,7 @@ use overspin_locks::{
 const WAIT: u32 = 0;
 const ENTER: u32 = 1;
 
-/// Who comes draws a slot and waits there; who leaves opens the next. Anderson 1990.
+/// A CPU that comes draws a slot and waits there; one that leaves opens the next. Anderson 1990.
 #[derive(Debug)]
 struct Anderson<P: Platform, const SLOTS: usize> {
     /// The next number to draw.
@@ -49,7 +49,7 @@ impl<P: Platform, const SLOTS: usize> Anderson<P, SLOTS> {
 impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
     const INFO: LockInfo = LockInfo {
         name: "anderson",
-        brief: "Who comes draws a slot of an array, and waits there.",
+        brief: "A CPU that comes draws a slot of an array, and waits there.",
         source: "Anderson 1990",
         fair: true,
         local_spin: true,
@@ -75,8 +75,8 @@ impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
     }
 
     fn lock(&self, used: &Used) -> usize {
-        // Acquire and release: who draws a slot sees that it was closed after its last use, and not the older
-        // opening. (It was relaxed until the models found two holders.)
+        // Acquire and release: a CPU that draws a slot sees that it was closed after its last use, and not the
+        // older opening. (It was relaxed until the models found two holders.)
         let mine = used.slot(self.next.fetch_add(1, AcqRel));
         // Acquires: pairs with the release in `unlock`.
         let _ = self.slots[mine].spin_until(|slot| slot == ENTER, Budget::Forever);

@@ -4,8 +4,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 use overspin_locks::{AtomicCell, Budget, LockUntil, Platform, RawLock, Tuning};
 use shuttle::rand::{Rng, thread_rng};
@@ -130,33 +130,16 @@ pub fn models<L: RawLock<LoomPlatform> + 'static>(
     ]
 }
 
-/// A lock and what it protects, in schedules.
-struct Guarded<L> {
-    lock: L,
-    held: AtomicBool,
-}
-
-impl<L: RawLock<SchedulePlatform>> Guarded<L> {
-    fn new() -> Self {
-        Self { lock: L::new(), held: AtomicBool::new(false) }
-    }
-
-    /// The critical section, and the release.
-    fn leave(&self, shared: &L::Shared, token: L::Token) {
-        assert!(!self.held.swap(true, Relaxed), "two CPUs hold the lock");
-        schedules::world().acquired();
-        schedules::world().turn();
-        assert!(self.held.swap(false, Relaxed), "two CPUs hold the lock");
-        asked::unlock(&self.lock, shared, token);
-    }
-
-    /// An acquisition with a deadline drawn by lot.
-    fn attempt(&self, shared: &L::Shared, lock_until: LockUntil<SchedulePlatform, L>) {
-        let patience = DEADLINES[thread_rng().gen_range(0..DEADLINES.len())];
-        let deadline = SchedulePlatform::now() + patience;
-        if let Some(token) = asked::lock_until(&self.lock, shared, lock_until, deadline) {
-            self.leave(shared, token);
-        }
+/// In schedules, an acquisition with a deadline drawn by lot.
+fn attempt<L: RawLock<SchedulePlatform>>(
+    it: &schedules::Protected<L>,
+    shared: &L::Shared,
+    lock_until: LockUntil<SchedulePlatform, L>,
+) {
+    let patience = DEADLINES[thread_rng().gen_range(0..DEADLINES.len())];
+    let deadline = SchedulePlatform::now() + patience;
+    if let Some(token) = asked::lock_until(&it.lock, shared, lock_until, deadline) {
+        it.leave(shared, token);
     }
 }
 
@@ -173,26 +156,22 @@ where
         let spin_budget = [Some(0), Some(3), None][thread_rng().gen_range(0..3)];
         let tuning = Tuning { spin_budget, ..Tuning::DEFAULT };
         let shared = L::shared(cpus, tuning).expect("the lock serves so many CPUs");
-        let it = Arc::new(([Guarded::<L>::new(), Guarded::<L>::new()], shared));
+        let it = Arc::new(([0, 1].map(|_| schedules::Protected::<L>::new(&shared)), shared));
         let of_all = Arc::clone(&it);
         schedules::on_cpus(cpus, move |_| {
             let handler = Arc::clone(&of_all);
-            schedules::world().arm(2, move || handler.0[1].attempt(&handler.1, lock_until));
+            schedules::world().arm(2, move || attempt(&handler.0[1], &handler.1, lock_until));
             let ([first, second], shared) = &*of_all;
             for _ in 0..rounds {
                 match thread_rng().gen_range(0..6) {
-                    0 => first.leave(shared, asked::lock(&first.lock, shared)),
+                    0 => _ = first.pair(shared),
                     1 => {
                         let irqs = SchedulePlatform::irq_save();
-                        second.attempt(shared, lock_until);
+                        attempt(second, shared, lock_until);
                         SchedulePlatform::irq_restore(irqs);
                     }
-                    2 => {
-                        let (token, irqs) = asked::lock_irqsave(&second.lock, shared);
-                        second.leave(shared, token);
-                        SchedulePlatform::irq_restore(irqs);
-                    }
-                    _ => first.attempt(shared, lock_until),
+                    2 => second.pair_irqsave(shared),
+                    _ => attempt(first, shared, lock_until),
                 }
             }
         });

@@ -1,6 +1,7 @@
 //! What the checkers ask of a lock at each call, and when all is over.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use overspin_locks::{CpuId, LockUntil, Platform, RawLock};
 
@@ -28,16 +29,44 @@ impl Tries {
     }
 }
 
+/// What a world keeps of an execution for the checkers.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    /// Accesses to cells, by all CPUs, so far.
+    accesses: Cell<u64>,
+    /// Weak exchanges do not fail for no reason.
+    calm: Cell<bool>,
+}
+
+impl Watch {
+    /// A CPU accesses a cell.
+    pub(crate) fn count(&self) {
+        self.accesses.set(self.accesses.get() + 1);
+    }
+
+    /// Whether weak exchanges do not fail for no reason now.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.calm.get()
+    }
+
+    /// Does `work`, in which no weak exchange fails for no reason. Returns also how many accesses it takes.
+    fn cost<R>(&self, work: impl FnOnce() -> R) -> (R, u64) {
+        let before = self.accesses.get();
+        self.calm.set(true);
+        let result = work();
+        self.calm.set(false);
+        (result, self.accesses.get() - before)
+    }
+}
+
 /// A world that sees what a lock does to its CPU.
 pub(crate) trait Watches: Platform {
     /// Whether interrupts are on, on this CPU.
     fn irqs_on() -> bool;
     /// Does `try_lock`, in which this CPU must not wait.
     fn tries<R>(try_lock: impl FnOnce() -> R) -> R;
-    /// Accesses to cells, by all CPUs, so far.
-    fn accesses() -> u64;
-    /// Does `work`, in which no weak exchange fails for no reason.
-    fn calmly<R>(work: impl FnOnce() -> R) -> R;
+    /// What the world keeps of this execution.
+    fn watch() -> Rc<Watch>;
     /// Does `work` as another CPU, while no CPU runs.
     fn on_behalf_of<R>(cpu: CpuId, work: impl FnOnce() -> R) -> R;
 }
@@ -96,18 +125,12 @@ pub(crate) fn lock_irqsave<P: Watches, L: RawLock<P>>(
 
 /// Accesses of an acquisition and its release on this CPU.
 fn cost<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared) -> u64 {
-    P::calmly(|| cost_undisturbed(lock, shared))
-}
-
-fn cost_undisturbed<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared) -> u64 {
-    let before = P::accesses();
-    let token = self::lock(lock, shared);
-    let taken = P::accesses();
+    let watch = P::watch();
+    let (token, taken) = watch.cost(|| self::lock(lock, shared));
     assert!(lock.is_locked(shared), "a CPU has just taken it, but it is not locked");
     assert!(!lock.is_contended(shared), "nobody but its holder is there, but it is contended");
-    let asked = P::accesses();
-    unlock(lock, shared, token);
-    taken - before + (P::accesses() - asked)
+    let ((), released) = watch.cost(|| unlock(lock, shared, token));
+    taken + released
 }
 
 /// Accesses of an acquisition and its release where nobody else is: of a new lock, the second time.
@@ -118,8 +141,8 @@ pub(crate) fn cost_alone<P: Watches, L: RawLock<P>>(shared: &L::Shared) -> u64 {
 }
 
 /// Nobody holds `lock` or waits for it, and `cpus` CPUs find it so: `try_lock` takes it at once and then not
-/// again, and an acquisition takes as many accesses as [alone](cost_alone), or less if it is the first. A node that is still out, or a flag
-/// that nobody has cleared, costs some more.
+/// again, and an acquisition takes as many accesses as [alone](cost_alone), or fewer if it is the first. A node
+/// that is still out, or a flag that nobody has cleared, costs some more.
 pub(crate) fn assert_idle<P: Watches, L: RawLock<P>>(
     lock: &L,
     shared: &L::Shared,
@@ -144,13 +167,26 @@ pub(crate) fn assert_idle<P: Watches, L: RawLock<P>>(
 
 /// The same but for what it costs.
 pub(crate) fn assert_free<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared) {
-    assert_looks_idle(lock, shared);
+    let tried = || try_lock(lock, shared);
     let asks_for_time = Profile::of(&L::INFO).asks_for_time;
-    let token = try_lock(lock, shared).or_else(|| asks_for_time.then(|| self::lock(lock, shared)));
-    let token = token.expect("nobody holds it, but try_lock fails");
+    let take = || tried().or_else(|| asks_for_time.then(|| self::lock(lock, shared)));
+    assert_had_once(lock, shared, take, tried, |token| unlock(lock, shared, token));
+}
+
+/// Nobody holds `lock` or waits for it, and it can be had at once by `take`, and then not `again`, until
+/// `release`.
+pub(crate) fn assert_had_once<P: Platform, L: RawLock<P>>(
+    lock: &L,
+    shared: &L::Shared,
+    take: impl FnOnce() -> Option<L::Token>,
+    again: impl FnOnce() -> Option<L::Token>,
+    release: impl FnOnce(L::Token),
+) {
+    assert_looks_idle(lock, shared);
+    let token = take().expect("nobody holds it, but try_lock fails");
     // One that waits for the holder, in whatever way, waits for ever here.
-    assert!(try_lock(lock, shared).is_none(), "try_lock takes a lock that is held");
-    unlock(lock, shared, token);
+    assert!(again().is_none(), "try_lock takes a lock that is held");
+    release(token);
     assert_looks_idle(lock, shared);
 }
 
@@ -158,4 +194,31 @@ pub(crate) fn assert_free<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Share
 pub(crate) fn assert_looks_idle<P: Platform, L: RawLock<P>>(lock: &L, shared: &L::Shared) {
     assert!(!lock.is_locked(shared), "nobody holds it, but it is locked");
     assert!(!lock.is_contended(shared), "nobody waits, but it is contended");
+}
+
+/// As many locks as a CPU has queue nodes.
+const NODES: usize = 8;
+
+/// Locks of a system that CPUs hold, so many that no queue node is left to them.
+pub(crate) struct OutOfNodes<P: Platform, L: RawLock<P>> {
+    held: Vec<(CpuId, L)>,
+    tokens: Vec<L::Token>,
+}
+
+impl<P: Watches, L: RawLock<P>> OutOfNodes<P, L> {
+    /// While no CPU runs, takes all nodes of `cpus`.
+    pub(crate) fn new(shared: &L::Shared, cpus: impl Iterator<Item = CpuId>) -> Self {
+        let of_one = |cpu| (0..NODES).map(move |_| (cpu, L::new()));
+        let held: Vec<_> = cpus.flat_map(of_one).collect();
+        let take = |(cpu, it): &(CpuId, L)| P::on_behalf_of(*cpu, || lock(it, shared));
+        let tokens = held.iter().map(take).collect();
+        Self { held, tokens }
+    }
+
+    /// Gives them back, when no CPU runs any more.
+    pub(crate) fn end(self, shared: &L::Shared) {
+        for ((cpu, it), token) in self.held.iter().zip(self.tokens) {
+            P::on_behalf_of(*cpu, || unlock(it, shared, token));
+        }
+    }
 }

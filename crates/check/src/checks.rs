@@ -226,10 +226,13 @@ impl Check {
         L: RawLock<Away> + Send + Sync + 'static,
         L::Shared: Send + Sync,
     {
-        let check = |name, test| Self { world: World::Schedules, ..Self::test(name, test) };
+        let check =
+            |name, cpus, test| Self { world: World::Schedules, cpus, ..Self::test(name, test) };
+        let stops = Box::new(descheduled::holder_and_waiters::<L>);
+        let looks = Box::new(descheduled::local_spin::<L>);
         [
-            check("a CPU stops, for ever", Box::new(descheduled::holder_and_waiters::<L>)),
-            check("cells that waiters look at", Box::new(descheduled::local_spin::<L>)),
+            check("a CPU stops, for ever", descheduled::CPUS, stops),
+            check("cells that waiters look at", descheduled::CPUS_THAT_LOOK, looks),
         ]
     }
 

@@ -1,6 +1,6 @@
 //! What [`LockInfo`] says of descheduled CPUs, held against what happens: one CPU stops
-//! for ever, as the holder or at one of its looks as a waiter, and the others go on. And of waiting: who sleeps,
-//! and who looks at whose cell.
+//! for ever, as the holder or at one of its looks as a waiter, and the others go on. And what it says of waiting:
+//! whether waiters sleep, and whether they look at each other's cells.
 //!
 //! The world is shuttle's, with a scheduler that draws the CPU that makes the next step from those that are
 //! neither asleep nor stopped. The clock counts steps.
@@ -16,6 +16,10 @@ use shuttle::sync::atomic::Ordering::SeqCst;
 use shuttle::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use shuttle::{Config, FailurePersistence, Runner};
 
+/// CPUs of a run in which one stops.
+pub(crate) const CPUS: usize = 4;
+/// CPUs of a run in which the holder keeps the lock and the others look.
+pub(crate) const CPUS_THAT_LOOK: usize = 6;
 /// The CPU that is stopped.
 const VICTIM: CpuId = 1;
 /// Nanoseconds of a step.
@@ -410,7 +414,8 @@ fn worse(one: Meanwhile, other: Meanwhile) -> Meanwhile {
 }
 
 /// Little patience, so that runs are short. What FlexGuard could be given is not its default, to spin for ever
-/// without hints. The mutex without any wakes somebody at each release, who may then become the heir.
+/// without hints. The mutex without any patience wakes a sleeper at each release, which may then become the
+/// heir.
 fn tuning(info: &LockInfo) -> Tuning {
     let spin_budget = match info.name {
         "flexguard" => None,
@@ -453,7 +458,7 @@ where
         let mut seen = Meanwhile::Pass;
         for sections in SECTIONS {
             let stop = Stop::Holder(sections);
-            let world = run::<L>(4, stop, told == 1, tuning(info), limit(said));
+            let world = run::<L>(CPUS, stop, told == 1, tuning(info), limit(said));
             let world = world.expect("it gets the lock so often");
             seen = worse(seen, world.seen(info));
             slept |= world.slept.get();
@@ -471,7 +476,7 @@ where
                 break;
             }
             let stop = Stop::Waiter(looks);
-            let again = |times| run::<L>(4, stop, told == 1, tuning(info), times * limit(said));
+            let again = |times| run::<L>(CPUS, stop, told == 1, tuning(info), times * limit(said));
             let Some(mut world) = again(1) else { continue };
             // Somebody gets it: does one starve that would get it in the end?
             if world.seen(info) != said && said == Meanwhile::Pass {
@@ -506,8 +511,8 @@ where
     L: RawLock<Away> + Send + Sync + 'static,
     L::Shared: Send + Sync,
 {
-    let world =
-        run::<L>(6, Stop::Holder(2), false, Tuning::DEFAULT, STEPS).expect("it gets the lock");
+    let world = run::<L>(CPUS_THAT_LOOK, Stop::Holder(2), false, Tuning::DEFAULT, STEPS)
+        .expect("it gets the lock");
     let looks = world.looks.borrow();
     let in_crowd = |cpu: &CpuId| {
         let mine = looks.iter().filter(|((_, who), _)| who == cpu);
@@ -517,5 +522,5 @@ where
         });
         shared.map(|(_, count)| count).sum::<u64>() * 5 > all
     };
-    (0..6).filter(|cpu| *cpu != VICTIM).filter(in_crowd).count()
+    (0..CPUS_THAT_LOOK).filter(|cpu| *cpu != VICTIM).filter(in_crowd).count()
 }

@@ -104,8 +104,9 @@ where
             return caught.fault.contains(words).then_some(caught);
         }
     }
+    let profile = Profile::of(&M::INFO);
     // Not more preemptions with three CPUs than the lock can afford.
-    let [_, three_once, _] = Profile::of(&M::INFO).preemptions;
+    let [_, three_once, _] = profile.preemptions;
     for (cpus, pairs, preemptions) in [(2, 1, 2), (3, 1, three_once.min(2)), (2, 2, 3)] {
         let report = Model::pairs::<M>(cpus, pairs, preemptions).explore(bug);
         let by = format!("model, {cpus} CPUs x {pairs}, {preemptions} preemptions");
@@ -115,14 +116,13 @@ where
     }
     let freed = model::last_user_frees::<M>();
     // Says nothing of the bug if the lock does so anyway.
-    if !Profile::of(&M::INFO).touches_after_release {
+    if !profile.touches_after_release {
         let by = "model, last user frees, 2 CPUs".into();
         if let Some(caught) = Caught::new(by, freed.explore(bug)) {
             return Some(caught);
         }
     }
-    let preemptions = Profile::of(&M::INFO).preemptions;
-    if let Some((by, report)) = abort::hunt::<M, S>(bug, preemptions, SEED) {
+    if let Some((by, report)) = abort::hunt::<M, S>(bug, profile.preemptions, SEED) {
         return Caught::new(by, report);
     }
     for (name, plan, count) in [

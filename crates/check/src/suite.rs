@@ -10,7 +10,7 @@ use std::thread;
 use overspin_locks::{CapacityError, RawLock, Tuning};
 
 use crate::NO_SPIN;
-use crate::asked::assert_looks_idle;
+use crate::asked::{self, assert_looks_idle};
 use crate::threads::{self, StdPlatform, System};
 
 /// CPUs of a test: more than most test machines have to spare.
@@ -225,10 +225,8 @@ pub fn capacity<L: RawLock<StdPlatform>>() {
 pub(crate) fn assert_idle<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) {
     let tried = || threads::try_lock(lock, shared);
     System::new(1).run(0, || {
-        assert_looks_idle(lock, shared);
-        let token = tried().expect("nobody holds it, but try_lock fails");
-        assert!(tried().is_none(), "try_lock takes a lock that is held");
-        threads::unlock(lock, shared, token);
-        assert_looks_idle(lock, shared);
+        asked::assert_had_once(lock, shared, tried, tried, |token| {
+            threads::unlock(lock, shared, token)
+        });
     });
 }

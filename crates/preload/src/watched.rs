@@ -46,106 +46,102 @@ fn waited(rounds: u32) {
 #[repr(transparent)]
 pub(crate) struct Watched<A>(A);
 
-macro_rules! cells {
-    ($($atomic:ty => $value:ty;)+) => {$(
-        impl AtomicCell for Watched<$atomic> {
-            type Value = $value;
+impl<A: AtomicCell> AtomicCell for Watched<A> {
+    type Value = A::Value;
 
-            #[inline]
-            fn new(value: $value) -> Self {
-                Self(<$atomic>::new(value))
+    #[inline]
+    fn new(value: A::Value) -> Self {
+        Self(A::new(value))
+    }
+
+    #[inline]
+    fn load(&self, order: Ordering) -> A::Value {
+        self.0.load(order)
+    }
+
+    #[inline]
+    fn store(&self, value: A::Value, order: Ordering) {
+        self.0.store(value, order);
+    }
+
+    #[inline]
+    fn swap(&self, value: A::Value, order: Ordering) -> A::Value {
+        self.0.swap(value, order)
+    }
+
+    #[inline]
+    fn compare_exchange(
+        &self,
+        current: A::Value,
+        new: A::Value,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<A::Value, A::Value> {
+        self.0.compare_exchange(current, new, success, failure)
+    }
+
+    #[inline]
+    fn compare_exchange_weak(
+        &self,
+        current: A::Value,
+        new: A::Value,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<A::Value, A::Value> {
+        self.0.compare_exchange_weak(current, new, success, failure)
+    }
+
+    #[inline]
+    fn fetch_add(&self, value: A::Value, order: Ordering) -> A::Value {
+        self.0.fetch_add(value, order)
+    }
+
+    #[inline]
+    fn fetch_sub(&self, value: A::Value, order: Ordering) -> A::Value {
+        self.0.fetch_sub(value, order)
+    }
+
+    #[inline]
+    fn fetch_or(&self, value: A::Value, order: Ordering) -> A::Value {
+        self.0.fetch_or(value, order)
+    }
+
+    #[inline]
+    fn fetch_and(&self, value: A::Value, order: Ordering) -> A::Value {
+        self.0.fetch_and(value, order)
+    }
+
+    #[inline]
+    fn spin_until(
+        &self,
+        until: impl Fn(A::Value) -> bool + Copy,
+        budget: Budget,
+    ) -> Result<A::Value, A::Value> {
+        let (mut evaluations, mut since_look) = (0u32, 0u32);
+        let result = loop {
+            // Acquire: promised by `spin_until`.
+            let value = self.0.load(Acquire);
+            if until(value) {
+                break Ok(value);
             }
-
-            #[inline]
-            fn load(&self, order: Ordering) -> $value {
-                self.0.load(order)
-            }
-
-            #[inline]
-            fn store(&self, value: $value, order: Ordering) {
-                self.0.store(value, order);
-            }
-
-            #[inline]
-            fn swap(&self, value: $value, order: Ordering) -> $value {
-                self.0.swap(value, order)
-            }
-
-            #[inline]
-            fn compare_exchange(
-                &self,
-                current: $value,
-                new: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.0.compare_exchange(current, new, success, failure)
-            }
-
-            #[inline]
-            fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_add(value, order)
-            }
-
-            #[inline]
-            fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_sub(value, order)
-            }
-
-            #[inline]
-            fn fetch_or(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_or(value, order)
-            }
-
-            #[inline]
-            fn fetch_and(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_and(value, order)
-            }
-
-            #[inline]
-            fn spin_until(
-                &self,
-                until: impl Fn($value) -> bool + Copy,
-                budget: Budget,
-            ) -> Result<$value, $value> {
-                let limit = match budget {
-                    Budget::Forever => u32::MAX,
-                    Budget::Iterations(limit) => limit,
-                };
-                let (mut evaluations, mut since_look) = (0u32, 0u32);
-                let result = loop {
-                    // Acquire: promised by `spin_until`.
-                    let value = self.0.load(Acquire);
-                    if until(value) {
-                        break Ok(value);
-                    }
-                    since_look += 1;
-                    if let Budget::Iterations(_) = budget {
-                        evaluations += 1;
-                        if evaluations >= limit {
-                            break Err(value);
-                        }
-                    }
-                    if since_look == ROUNDS {
-                        since_look = 0;
-                        waited(ROUNDS);
-                    }
-                    hint::spin_loop();
-                };
-                if since_look > FEW {
-                    waited(since_look);
+            since_look += 1;
+            if let Budget::Iterations(limit) = budget {
+                evaluations += 1;
+                if evaluations >= limit {
+                    break Err(value);
                 }
-                result
             }
+            if since_look == ROUNDS {
+                since_look = 0;
+                waited(ROUNDS);
+            }
+            hint::spin_loop();
+        };
+        if since_look > FEW {
+            waited(since_look);
         }
-    )+};
-}
-
-cells! {
-    AtomicU8 => u8;
-    AtomicU16 => u16;
-    AtomicU32 => u32;
-    AtomicUsize => usize;
+        result
+    }
 }
 
 /// The platform.

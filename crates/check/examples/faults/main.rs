@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The copy, its build and the programs are in `target/faults`, or in `--dir DIR`. A lock has ten minutes, or
-//! `--limit SECONDS`: who needs them all has shown that a check does not end.
+//! `--limit SECONDS`: a lock that needs all of them has shown that a check does not end.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -168,7 +168,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Who changes a line of a lock finds out that a fault is about it.
+/// Fails if a line of a lock has changed that a fault is about.
 #[test]
 fn each_fault_fits_and_each_lock_has_two() {
     let faults = faults().expect("faults.toml can be read");

@@ -29,7 +29,7 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use overspin_locks::{AtomicCell, Bug, CpuId, Platform};
 
 use crate::Mutation;
-use crate::asked::{Tries, Watches};
+use crate::asked::{Tries, Watch, Watches};
 
 use super::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
 
@@ -88,9 +88,7 @@ pub struct World {
     pub mutation: Mutation,
     cpus: Vec<Cpu>,
     yields: Cell<u32>,
-    accesses: Cell<u64>,
-    /// Weak exchanges do not fail for no reason.
-    calm: Cell<bool>,
+    watch: Rc<Watch>,
     /// Set by a test that frees its lock: exchanged by the free and before each access, so that loom
     /// knows that the two do not commute. A load will not do: loom's reduction remembers only the
     /// last access of a cell, and that is the freeing thread's own.
@@ -161,8 +159,7 @@ impl World {
             mutation,
             cpus: (0..cpus).map(cpu).collect(),
             yields: Cell::new(0),
-            accesses: Cell::new(0),
-            calm: Cell::new(false),
+            watch: Rc::default(),
             free_probe: RefCell::new(None),
             freed: RefCell::new(None),
             numa_nodes: Cell::new(1),
@@ -199,7 +196,7 @@ impl World {
 
     /// Whether a weak exchange fails for no reason now.
     pub(super) fn takes_weak_failure(&self) -> bool {
-        if self.calm.get() {
+        if self.watch.is_calm() {
             return false;
         }
         let left = &self.here().weak_failures;
@@ -247,7 +244,7 @@ impl World {
 
     /// Every access to a cell is wrapped in this.
     pub fn access<T, R>(&self, cell: &T, access: impl FnOnce() -> R) -> R {
-        self.accesses.set(self.accesses.get() + 1);
+        self.watch.count();
         let probe = self.free_probe.borrow().clone();
         if let Some(probe) = probe {
             probe.swap(false, Ordering::Relaxed);
@@ -499,16 +496,8 @@ impl Watches for LoomPlatform {
         cpu.tries.during(cpu.level.get(), try_lock)
     }
 
-    fn accesses() -> u64 {
-        world().accesses.get()
-    }
-
-    fn calmly<R>(work: impl FnOnce() -> R) -> R {
-        let world = world();
-        world.calm.set(true);
-        let result = work();
-        world.calm.set(false);
-        result
+    fn watch() -> Rc<Watch> {
+        Rc::clone(&world().watch)
     }
 
     fn on_behalf_of<R>(cpu: CpuId, work: impl FnOnce() -> R) -> R {

@@ -17,6 +17,7 @@ mod strategy;
 
 pub use cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
 pub use memory::Consistency;
+pub(crate) use plans::Protected;
 pub use plans::{UNORDERED_MESSAGE, crowd, last_user_frees, mixed, out_of_nodes, pairs, several};
 pub use platform::{SchedulePlatform, World, on_cpus, world};
 pub use strategy::{Plan, Strategy};

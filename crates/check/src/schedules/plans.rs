@@ -11,7 +11,7 @@ use super::memory::Consistency;
 use super::platform::{SchedulePlatform, on_cpus, one_in, world};
 use super::strategy::Plan;
 use crate::NO_SPIN;
-use crate::asked::{self, Watches};
+use crate::asked::{self, OutOfNodes};
 
 /// Interrupts of each CPU in `mixed`. With one alone, bugs of nested waits take four times as many
 /// schedules to be seen: it mostly strikes where nobody waits.
@@ -20,9 +20,6 @@ const INTERRUPTS: u32 = 3;
 /// One execution of `mixed` in so many has paravirtual locks that do not sleep.
 const NATIVE_ONE_IN: u32 = 8;
 
-/// As many locks as a CPU has queue nodes.
-const NODES: usize = 8;
-
 /// Two holders at once.
 const EXCLUSION: &str = "two CPUs hold the lock";
 
@@ -30,17 +27,17 @@ const EXCLUSION: &str = "two CPUs hold the lock";
 pub const UNORDERED_MESSAGE: &str = "two critical sections are not ordered";
 
 /// A lock and what it protects.
-struct Protected<L> {
-    lock: L,
+pub(crate) struct Protected<L> {
+    pub(crate) lock: L,
     held: AtomicBool,
     count: AtomicUsize,
-    /// Who has used what it protects.
+    /// Tells which CPUs have used what the lock protects.
     data: u32,
     cost_alone: u64,
 }
 
 impl<L: RawLock<SchedulePlatform>> Protected<L> {
-    fn new(shared: &L::Shared) -> Self {
+    pub(crate) fn new(shared: &L::Shared) -> Self {
         Self {
             lock: L::new(),
             held: AtomicBool::new(false),
@@ -62,19 +59,22 @@ impl<L: RawLock<SchedulePlatform>> Protected<L> {
         count
     }
 
-    /// One acquisition.
-    fn pair(&self, shared: &L::Shared) -> usize {
-        let token = asked::lock(&self.lock, shared);
+    /// The critical section, and the release. Returns how many have been through.
+    pub(crate) fn leave(&self, shared: &L::Shared, token: L::Token) -> usize {
         let count = self.inside();
         asked::unlock(&self.lock, shared, token);
         count
     }
 
+    /// One acquisition. Returns how many have been through.
+    pub(crate) fn pair(&self, shared: &L::Shared) -> usize {
+        self.leave(shared, asked::lock(&self.lock, shared))
+    }
+
     /// One acquisition with interrupts off.
-    fn pair_irqsave(&self, shared: &L::Shared) {
+    pub(crate) fn pair_irqsave(&self, shared: &L::Shared) {
         let (token, state) = asked::lock_irqsave(&self.lock, shared);
-        self.inside();
-        asked::unlock(&self.lock, shared, token);
+        self.leave(shared, token);
         SchedulePlatform::irq_restore(state);
     }
 
@@ -91,8 +91,8 @@ fn shared<L: RawLock<SchedulePlatform>>(cpus: usize) -> L::Shared {
 }
 
 /// Each CPU takes the lock so often. A lock that promises it must serve CPUs in the order in which
-/// they came, where memory is sequentially consistent: who was seen to wait before another called `lock` is
-/// served before that other.
+/// they came, where memory is sequentially consistent: a CPU that was seen to wait before another called
+/// `lock` is served before that other.
 ///
 /// # Panics
 /// When it is run, if the lock does not serve so many CPUs.
@@ -116,8 +116,7 @@ where
                 if in_order {
                     assert_first_come(cpus, came);
                 }
-                it.inside();
-                asked::unlock(&it.lock, shared, token);
+                it.leave(shared, token);
             }
         });
         let (it, shared) = &*it;
@@ -126,7 +125,7 @@ where
     })
 }
 
-/// Nobody who is parked has been waiting since before the holder came, at `came`.
+/// No CPU that is parked has been waiting since before the holder came, at `came`.
 fn assert_first_come(cpus: usize, came: u64) {
     let passed = |&cpu: &CpuId| world().waits_since(cpu).is_some_and(|since| since < came);
     let passed = (0..cpus).find(passed);
@@ -198,15 +197,7 @@ where
         world().deal_over_nodes(2);
         let shared = shared::<L>(cpus);
         let it = Arc::new((Protected::<L>::new(&shared), shared));
-        let out = |cpu: &CpuId| cpu % 3 != 1;
-        let held: Vec<_> = (0..cpus)
-            .filter(out)
-            .flat_map(|cpu| (0..NODES).map(move |_| (cpu, L::new())))
-            .collect();
-        let take = |(cpu, lock): &(CpuId, L)| {
-            SchedulePlatform::on_behalf_of(*cpu, || asked::lock(lock, &it.1))
-        };
-        let tokens: Vec<_> = held.iter().map(take).collect();
+        let out = OutOfNodes::<_, L>::new(&it.1, (0..cpus).filter(|cpu| cpu % 3 != 1));
         let of_all = Arc::clone(&it);
         on_cpus(cpus, move |_| {
             let (it, shared) = &*of_all;
@@ -214,9 +205,7 @@ where
         });
         let (it, shared) = &*it;
         assert_eq!(it.count.load(Relaxed), cpus * pairs, "an update was lost");
-        for ((cpu, lock), token) in held.iter().zip(tokens) {
-            SchedulePlatform::on_behalf_of(*cpu, || asked::unlock(lock, shared, token));
-        }
+        out.end(shared);
         it.assert_idle(shared, cpus);
     })
 }
@@ -259,8 +248,7 @@ where
                 asked::try_lock(&it.lock, shared).is_none(),
                 "try_lock takes a lock that is held"
             );
-            it.inside();
-            asked::unlock(&it.lock, shared, token);
+            it.leave(shared, token);
         });
         let (it, shared) = &*it;
         assert_eq!(it.count.load(Relaxed), cpus, "an update was lost");
@@ -291,8 +279,7 @@ where
                 let take = |it: &Protected<L>| asked::lock(&it.lock, shared);
                 let held: Vec<_> = some.map(|it| (it, take(it))).collect();
                 for (it, token) in held {
-                    it.inside();
-                    asked::unlock(&it.lock, shared, token);
+                    it.leave(shared, token);
                 }
             }
         });
@@ -301,8 +288,8 @@ where
     })
 }
 
-/// Each CPU takes the lock once. Who is last in the critical section frees it after its own unlock: a
-/// lock whose unlock touches it after the release has then touched freed memory.
+/// Each CPU takes the lock once. The CPU that is last in the critical section frees the lock after its own
+/// unlock: a lock whose unlock touches it after the release has then touched freed memory.
 ///
 /// # Panics
 /// When it is run, if the lock does not serve so many CPUs.

@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering::{self, Relaxed, Release};
 
 use super::cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
 use super::memory::{Consistency, Found, Memory};
-use crate::asked::{Tries, Watches};
+use crate::asked::{Tries, Watch, Watches};
 use crate::model::{DEADLOCK_MESSAGE, FREED_MESSAGE};
 use crate::{Mutation, panic_message};
 
@@ -104,15 +104,13 @@ pub struct World {
     first: CpuId,
     /// The CPU as which the only task that runs acts, if it is not its own.
     acts_as: Cell<Option<usize>>,
-    accesses: Cell<u64>,
+    watch: Rc<Watch>,
     /// What went wrong first.
     fault: OnceCell<String>,
     cpus: Vec<Cpu>,
     numa_nodes: Cell<usize>,
     /// Contexts that are nested on each CPU before anything begins.
     level: Cell<usize>,
-    /// Weak exchanges do not fail for no reason.
-    calm: Cell<bool>,
     /// Places that are dealt to locks in hash tables.
     deals: Cell<usize>,
     time: Cell<u64>,
@@ -189,12 +187,11 @@ impl World {
             memory,
             first,
             acts_as: Cell::new(None),
-            accesses: Cell::new(0),
+            watch: Rc::default(),
             fault: OnceCell::new(),
             cpus: (0..cpus).map(|_| Cpu::default()).collect(),
             numa_nodes: Cell::new(1),
             level: Cell::new(0),
-            calm: Cell::new(false),
             deals: Cell::new(PLACES),
             time: Cell::new(0),
             stamp: Cell::new(0),
@@ -242,7 +239,7 @@ impl World {
 
     /// Whether a weak exchange fails for no reason now.
     pub(super) fn fails_weakly(&self) -> bool {
-        !self.calm.get() && one_in(FAILURE_ONE_IN)
+        !self.watch.is_calm() && one_in(FAILURE_ONE_IN)
     }
 
     /// All CPUs run in this context, as if they had been interrupted so often.
@@ -314,7 +311,7 @@ impl World {
 
     fn access<R>(&self, address: usize, access: impl FnOnce() -> R) -> R {
         self.step();
-        self.accesses.set(self.accesses.get() + 1);
+        self.watch.count();
         self.interrupt();
         self.turn();
         let result = access();
@@ -598,16 +595,8 @@ impl Watches for SchedulePlatform {
         cpu.tries.during(cpu.level.get(), try_lock)
     }
 
-    fn accesses() -> u64 {
-        world().accesses.get()
-    }
-
-    fn calmly<R>(work: impl FnOnce() -> R) -> R {
-        let world = world();
-        world.calm.set(true);
-        let result = work();
-        world.calm.set(false);
-        result
+    fn watch() -> Rc<Watch> {
+        Rc::clone(&world().watch)
     }
 
     fn on_behalf_of<R>(cpu: CpuId, work: impl FnOnce() -> R) -> R {

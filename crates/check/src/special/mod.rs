@@ -24,10 +24,12 @@ mod ticket;
 mod twa;
 mod xen_pv;
 
+use std::cell::Cell;
 use std::rc::Rc;
 
-use overspin_locks::RawLock;
+use overspin_locks::{CpuId, RawLock};
 
+use crate::asked::OutOfNodes;
 use crate::model::{LoomPlatform, Model, Protected, on_cpus, world};
 use crate::{Mutation, NO_SPIN};
 
@@ -129,32 +131,48 @@ fn tries_alone<L: RawLock<LoomPlatform> + 'static>() -> Special {
         .finds(Mutation::SplitSwap, crate::model::EXCLUSION_MESSAGE)
 }
 
-/// As many locks as a CPU has queue nodes.
-const NODES: usize = 8;
+/// CPU 0 holds a lock that `make` makes when two others come, each of which takes it once. The first sleep of
+/// CPU `spurious` ends for no reason.
+fn held_at_first<L: RawLock<LoomPlatform> + 'static>(
+    preemptions: usize,
+    spurious: Option<CpuId>,
+    make: fn(usize) -> Rc<Protected<L>>,
+) -> Model {
+    Model::new(3, preemptions, move || {
+        let it = make(3);
+        let token = Cell::new(Some(it.lock()));
+        let of_all = Rc::clone(&it);
+        on_cpus(3, move |cpu| {
+            if cpu == 0 {
+                of_all.inside();
+                of_all.unlock(token.take().expect("released once"));
+                return;
+            }
+            if Some(cpu) == spurious {
+                world().wake_spuriously(1);
+            }
+            of_all.pair();
+        });
+        it.assert_idle(3);
+    })
+}
 
 /// The CPUs of `out` have no node left, and use the one inside the lock; CPU 1 takes the lock twice, and
 /// the others once.
 fn out_of_nodes<L: RawLock<LoomPlatform> + 'static>(
     cpus: usize,
-    out: &'static [usize],
+    out: &'static [CpuId],
     preemptions: usize,
 ) -> Model {
-    use crate::asked::Watches;
     Model::new(cpus, preemptions, move || {
         let it = Protected::<L>::new(cpus);
-        let others: Vec<_> =
-            out.iter().flat_map(|&cpu| (0..NODES).map(move |_| (cpu, L::new()))).collect();
         let (_, shared) = it.raw();
-        let take =
-            |(cpu, lock): &(usize, L)| LoomPlatform::on_behalf_of(*cpu, || lock.lock(shared));
-        let tokens: Vec<_> = others.iter().map(take).collect();
+        let out = OutOfNodes::<_, L>::new(shared, out.iter().copied());
         let of_all = Rc::clone(&it);
         on_cpus(cpus, move |cpu| {
             (0..if cpu == 1 { 2 } else { 1 }).for_each(|_| _ = of_all.pair());
         });
-        for ((cpu, lock), token) in others.iter().zip(tokens) {
-            LoomPlatform::on_behalf_of(*cpu, || lock.unlock(shared, token));
-        }
+        out.end(shared);
         it.assert_idle(cpus + 1);
     })
 }

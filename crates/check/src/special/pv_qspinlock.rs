@@ -7,9 +7,9 @@ use overspin_locks::pv_qspinlock::{Linux42, Linux45, Linux415, Shared, Version};
 use overspin_locks::{Bug, PvQspinlock};
 
 use super::nested::two_locks;
-use super::{Special, native};
+use super::{Special, held_at_first, native};
 use crate::model::{
-    DEADLOCK_MESSAGE, EXCLUSION_MESSAGE, LoomPlatform, Model, Point, Protected, on_cpus, world,
+    DEADLOCK_MESSAGE, EXCLUSION_MESSAGE, LoomPlatform, Model, Point, Protected, world,
 };
 use crate::{Mutation, NO_SPIN};
 
@@ -36,54 +36,15 @@ fn spurious_wake<V: Version>() -> Model {
     })
 }
 
-/// CPU 0 holds the lock when the others come, each of which takes it once. The first sleep of CPUs
-/// from `spurious` on ends for no reason.
-fn held_at_first<V: Version>(preemptions: usize, spurious: usize) -> Model {
-    Model::new(3, preemptions, move || {
-        let it = lock::<V>(3);
-        let () = it.lock();
-        let of_all = Rc::clone(&it);
-        on_cpus(3, move |cpu| {
-            if cpu == 0 {
-                of_all.inside();
-                of_all.unlock(());
-                return;
-            }
-            if cpu >= spurious {
-                world().wake_spuriously(1);
-            }
-            of_all.pair();
-        });
-        it.assert_idle(3);
-    })
-}
-
-/// CPU 2 queues behind CPU 1, whose handler queues for another lock.
-fn handler_queues() -> Model {
-    Model::new(3, 2, || {
-        let first = lock::<Linux415>(3);
-        let locks = [Rc::clone(&first), first.another()];
-        locks.iter().for_each(|it| it.lock());
-        on_cpus(3, move |cpu| {
-            if cpu == 0 {
-                locks.iter().for_each(|it| it.unlock(()));
-                return;
-            }
-            if cpu == 1 {
-                let inner = Rc::clone(&locks[1]);
-                world().arm(Point::Poll, move || _ = inner.pair());
-            }
-            locks[0].pair();
-        });
-    })
-}
-
 fn common<V: Version>() -> Vec<Special> {
     let seeded = Mutation::Seeded;
-    let promoted =
-        Special::new("a waiter is made the first", "1 pair each", held_at_first::<V>(3, 3))
-            .finds(seeded(Bug::V3PvQspinlockLooksBeforePromoting), DEADLOCK_MESSAGE)
-            .finds(Mutation::NoUnlockFence, DEADLOCK_MESSAGE);
+    let promoted = Special::new(
+        "a waiter is made the first",
+        "1 pair each",
+        held_at_first(3, None, lock::<V>),
+    )
+    .finds(seeded(Bug::V3PvQspinlockLooksBeforePromoting), DEADLOCK_MESSAGE)
+    .finds(Mutation::NoUnlockFence, DEADLOCK_MESSAGE);
     let twice = seeded(Bug::V1PvQspinlockHeadHalted);
     vec![
         Special::new("table of four, few", "1 pair each", pairs::<V>(2, 1, 2))
@@ -99,7 +60,7 @@ fn common<V: Version>() -> Vec<Special> {
 
 /// V7 is an order that the published code leaves to the processor.
 fn woken_for_no_reason<V: Version>() -> Special {
-    let model = held_at_first::<V>(3, 2);
+    let model = held_at_first(3, Some(2), lock::<V>);
     Special::new("made the first, sleeps that end", "1 pair each", model)
         .finds(Mutation::Seeded(Bug::V4PvQspinlockReleaseBeforeRemoval), TWO_ENTRIES)
         .finds(Mutation::Seeded(Bug::V7PvQspinlockHashedSeenBeforeGrant), TWO_ENTRIES)
@@ -117,7 +78,8 @@ pub(super) fn models_of_4_5() -> Vec<Special> {
 
 pub(super) fn models() -> Vec<Special> {
     let clears = Mutation::Seeded(Bug::V5PvQspinlockNestedWaitClearsLatch);
-    let nested = |first_released| two_locks(2, Point::Poll, first_released, || lock::<Linux415>(2));
+    let nested = |first_released| two_locks(2, 2, Point::Poll, first_released, lock::<Linux415>);
+    let third = two_locks(3, 2, Point::Poll, 0, lock::<Linux415>);
     let mut models = common::<Linux415>();
     models.extend([
         woken_for_no_reason::<Linux415>(),
@@ -127,7 +89,7 @@ pub(super) fn models() -> Vec<Special> {
         Special::new("a nested wait before the sleep", "2 locks", nested(0))
             .finds(clears, DEADLOCK_MESSAGE),
         Special::new("a nested wait is kicked", "2 locks", nested(1)),
-        Special::new("a handler queues, and a third CPU", "2 locks", handler_queues())
+        Special::new("a handler queues, and a third CPU", "2 locks", third)
             .finds(Mutation::OneContext, DEADLOCK_MESSAGE),
     ]);
     models

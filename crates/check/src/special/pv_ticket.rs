@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use overspin_locks::{Bug, PvTicket, PvTicket2012, PvTicket2012Small, RawLock, Tuning};
 
-use super::nested::{released_meanwhile, two_locks, with_a_third};
+use super::nested::{released_meanwhile, two_locks};
 use super::{Special, few, native};
 use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Point, Protected};
 use crate::{Mutation, NO_SPIN};
@@ -15,7 +15,7 @@ type SmallTail = PvTicket2012Small<LoomPlatform>;
 
 /// What all forms have.
 fn common<L: RawLock<LoomPlatform> + 'static>() -> Vec<Special> {
-    let make = || Protected::<L>::new(2);
+    let make = Protected::<L>::new;
     let as_published = Mutation::Seeded(Bug::P7PvTicketNestedPickUpLeavesLatchClear);
     let giving_way = |cpus, pairs, preemptions| {
         let tuning = Tuning { yields: 1, ..NO_SPIN };
@@ -28,11 +28,11 @@ fn common<L: RawLock<LoomPlatform> + 'static>() -> Vec<Special> {
         Special::new(
             "a nested wait before the sleep",
             "2 locks",
-            two_locks(2, Point::Poll, 0, make),
+            two_locks(2, 2, Point::Poll, 0, make),
         )
         .finds(Mutation::NoPickupSet, DEADLOCK_MESSAGE)
         .finds(as_published, DEADLOCK_MESSAGE),
-        Special::new("a nested wait is kicked", "2 locks", two_locks(3, Point::Poll, 1, make)),
+        Special::new("a nested wait is kicked", "2 locks", two_locks(2, 3, Point::Poll, 1, make)),
     ]
 }
 
@@ -42,8 +42,8 @@ pub(super) fn models() -> Vec<Special> {
         let shared = Rc::new(Head::shared(2, NO_SPIN).expect("two CPUs are few"));
         Protected::of(Head::with_first_ticket(u16::MAX - 3), shared)
     });
-    let third = with_a_third(2, || Protected::<Head>::new(3));
-    let meanwhile = released_meanwhile(1, || Protected::<Head>::new(3));
+    let third = two_locks(3, 2, Point::Poll, 0, Protected::<Head>::new);
+    let meanwhile = released_meanwhile(1, Protected::<Head>::new);
     let mut models = vec![
         few::<Head>()
             .finds(seeded(Bug::P3PvTicketHeadBeforeFlag), DEADLOCK_MESSAGE)

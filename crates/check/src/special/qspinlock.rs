@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use overspin_locks::{Qspinlock, QspinlockUnfair, RawLock};
 
-use super::Special;
+use super::{Special, held_at_first};
 use crate::Mutation;
 use crate::model::{LoomPlatform, Model, Protected, on_cpus};
 
@@ -41,24 +41,7 @@ pub(super) fn models() -> Vec<Special> {
     ]
 }
 
-/// CPU 0 holds the lock when the others come, each of which takes it once.
-fn held_at_first() -> Model {
-    Model::new(3, 1, || {
-        let it = Protected::<QspinlockUnfair<LoomPlatform>>::new(3);
-        let () = it.lock();
-        let of_all = Rc::clone(&it);
-        on_cpus(3, move |cpu| {
-            if cpu == 0 {
-                of_all.inside();
-                of_all.unlock(());
-            } else {
-                of_all.pair();
-            }
-        });
-        it.assert_idle(3);
-    })
-}
-
 pub(super) fn unfair() -> Vec<Special> {
-    vec![Special::new("held at first", "1 pair each", held_at_first())]
+    let held = held_at_first(1, None, Protected::<QspinlockUnfair<LoomPlatform>>::new);
+    vec![Special::new("held at first", "1 pair each", held)]
 }

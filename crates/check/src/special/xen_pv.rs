@@ -10,7 +10,7 @@ use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Point, Protected};
 type Lock = XenPv<LoomPlatform>;
 
 pub(super) fn models() -> Vec<Special> {
-    let make = || Protected::<Lock>::new(2);
+    let make = Protected::<Lock>::new;
     vec![
         few::<Lock>()
             .finds(Mutation::NoUnlockFence, DEADLOCK_MESSAGE)
@@ -21,13 +21,13 @@ pub(super) fn models() -> Vec<Special> {
         Special::new(
             "a nested wait before the sleep",
             "2 locks",
-            two_locks(2, Point::Poll, 0, make),
+            two_locks(2, 2, Point::Poll, 0, make),
         )
         .finds(Mutation::NoPickupSet, DEADLOCK_MESSAGE),
         Special::new(
             "a nested wait before the clear",
             "2 locks",
-            two_locks(2, Point::Clear, 1, make),
+            two_locks(2, 2, Point::Clear, 1, make),
         )
         .finds(Mutation::NoRestore, DEADLOCK_MESSAGE),
     ]
