@@ -178,13 +178,16 @@ impl Attribution {
             }
             Moment::LockReleased { vcpu, lock, contended: true } => {
                 let domain = self.vcpus[vcpu as usize].domain;
-                lock_of(&mut self.locks, domain, lock).clock().release(&self.waits, at);
+                let lock = lock_of(&mut self.locks, domain, lock);
+                if lock.contended {
+                    lock.clock().release(&self.waits, at);
+                }
             }
             Moment::LockFreed { vcpu, lock, contended: true } => {
                 let v = &mut self.vcpus[vcpu as usize];
                 let lock = lock_of(&mut self.locks, v.domain, lock);
                 // Somebody may have taken it by now.
-                if lock.holder == vcpu {
+                if lock.contended && lock.holder == vcpu {
                     lock.holder = NONE;
                     v.holds_up -= 1;
                     lock.clock().released(&self.waits, at);
@@ -270,6 +273,10 @@ impl Attribution {
         let v = &mut self.vcpus[vcpu as usize];
         v.stops_to_wait(lock, at);
         let contention = lock_of(&mut self.locks, v.domain, lock);
+        if !contention.contended {
+            // The world says that somebody waits, and has not told of a wait.
+            return None;
+        }
         // The vCPU that is still releasing it.
         let before = core::mem::replace(&mut contention.holder, vcpu);
         if before != NONE {

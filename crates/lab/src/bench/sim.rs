@@ -3,7 +3,7 @@
 use super::{BenchResult, Limit, REPETITIONS};
 use crate::experiment;
 use crate::names;
-use overspin_host::{Observer, Refused, Timed};
+use overspin_host::{Observer, Refused, Timed, World};
 use overspin_scenario::{
     BurnWait, Costs, Domain, Host, Kernel, LockLoop, MS, Outcome, PauseLoopExiting, Picos, SEC,
     Scenario, Settings, US, Workload,
@@ -20,6 +20,16 @@ const SLOWEST_LOCK: f64 = 1.0 / 3.0;
 struct Case {
     scenario: Scenario,
     figures: Vec<Figure>,
+}
+
+impl Case {
+    /// Takes the figures of a run that began then.
+    fn measured(&mut self, outcome: &Outcome, begin: Instant) {
+        let wall = begin.elapsed().as_secs_f64();
+        for f in &mut self.figures {
+            f.samples.push((f.read)(outcome, wall));
+        }
+    }
 }
 
 struct Figure {
@@ -169,6 +179,16 @@ fn contention(vcpus: u32, count: u64) -> Case {
     Case { scenario: lock_loop(vcpus, count), figures }
 }
 
+/// Four vCPUs that contend, with other observers than the other cases.
+fn contention_observed(how: &str) -> Case {
+    let mut case = contention(4, 2_000_000);
+    for f in &mut case.figures {
+        f.name = f.name.replace("contend on", &format!("contend, {how}, on"));
+        f.target = None;
+    }
+    case
+}
+
 /// Guests that want four times the pCPUs that there are, and spin for most of that: each spinner exits
 /// to the host every few microseconds, which puts another one in its place (a plain yield), or the
 /// next holder (a directed one).
@@ -270,12 +290,9 @@ pub fn sim(progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, R
     cases.push(crowded_host("cfs", true));
     cases.push(small_host());
     cases.push(large_host());
-    let mut traced = contention(4, 2_000_000);
-    for f in &mut traced.figures {
-        f.name = f.name.replace("contend on", "contend, traced, on");
-        f.target = None;
-    }
-    let rounds = REPETITIONS * (cases.len() + 1);
+    let mut traced = contention_observed("traced");
+    let mut unobserved = contention_observed("unobserved");
+    let rounds = REPETITIONS * (cases.len() + 2);
     let mut done = 0;
     for _ in 0..REPETITIONS {
         for case in &mut cases {
@@ -285,10 +302,11 @@ pub fn sim(progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, R
         }
         let mut sink = Count::default();
         measure(&mut traced, &mut sink)?;
-        done += 1;
+        measure_alone(&mut unobserved)?;
+        done += 2;
         progress(done, rounds);
     }
-    cases.push(traced);
+    cases.extend([traced, unobserved]);
     let mut results: Vec<BenchResult> =
         cases.into_iter().flat_map(|c| c.figures).map(Figure::finish).collect();
     add_ratio(&mut results);
@@ -296,13 +314,19 @@ pub fn sim(progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, R
     Ok(results)
 }
 
+/// A run as `overspin run` makes it: with hash and attribution.
 fn measure(case: &mut Case, observer: &mut dyn Observer) -> Result<(), Refused> {
     let begin = Instant::now();
     let outcome = overspin_host::run(&Simulator::new(), &case.scenario, 1, observer, &())?;
-    let wall = begin.elapsed().as_secs_f64();
-    for f in &mut case.figures {
-        f.samples.push((f.read)(&outcome, wall));
-    }
+    case.measured(&outcome, begin);
+    Ok(())
+}
+
+/// A run with no observer at all.
+fn measure_alone(case: &mut Case) -> Result<(), Refused> {
+    let begin = Instant::now();
+    let outcome = Simulator::new().run(&case.scenario, 1, &mut (), &())?;
+    case.measured(&outcome, begin);
     Ok(())
 }
 
