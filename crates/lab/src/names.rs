@@ -26,8 +26,8 @@ pub fn scheduler(name: &str) -> Option<SchedulerInfo> {
     schedulers().into_iter().find(|s| s.name == name)
 }
 
-/// The names that are left if aliases are taken for what they stand for: the value of a key that is called `lock` or
-/// `scheduler`, or anything else as it is.
+/// The name that `value` stands for, if the key `key` takes a lock or a scheduler and `value` is an alias of one;
+/// otherwise `value` itself.
 pub(crate) fn own_name<'a>(key: &str, value: &'a str) -> &'a str {
     match key.rsplit('.').next() {
         Some("lock") => overspin_locks::find(value).map_or(value, |info| info.name),
