@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use overspin_scenario::{Change, ChangeOutcome, Domain, NS, Picos, Scenario, Setting, Settings};
 use overspin_sched::{
     Action, Affinity, DomainId, DomainParams, Nanos, ParamValue, Params, PcpuId, PoolId, Pools,
-    SchedError, Topology, VcpuId, Whose,
+    SchedError, Schedulers, Topology, VcpuId, Whose,
 };
 
 fn nanos(time: Picos) -> Nanos {
@@ -40,23 +40,28 @@ fn invalid(error: SchedError) -> Refused {
 }
 
 /// The hypervisor of a scenario; [`start`] makes its other pools.
-pub fn hypervisor(scenario: &Scenario) -> Result<Pools, Refused> {
+pub fn hypervisor(scenario: &Scenario, schedulers: &Schedulers) -> Result<Pools, Refused> {
     let host = &scenario.host;
     let topology = Topology {
         sockets: host.sockets,
         cores_per_socket: host.cores,
         threads_per_core: host.threads,
     };
-    let scheduler = overspin_sched::make(&host.scheduler, &scheduler_params(&host.params));
+    let scheduler = schedulers.make(&host.scheduler, &scheduler_params(&host.params));
     Ok(Pools::new(topology, scheduler.map_err(invalid)?))
 }
 
 /// Starts the scheduler of the host, and makes the other pools.
-pub fn start(scenario: &Scenario, h: &mut Pools, out: &mut Vec<Action>) -> Result<(), Refused> {
+pub fn start(
+    scenario: &Scenario,
+    schedulers: &Schedulers,
+    h: &mut Pools,
+    out: &mut Vec<Action>,
+) -> Result<(), Refused> {
     h.start(0, out);
     for pool in &scenario.host.pools {
         let named = |e: SchedError| Refused::Invalid(format!("pool `{}`: {e}", pool.name));
-        let scheduler = overspin_sched::make(&pool.scheduler, &scheduler_params(&pool.params));
+        let scheduler = schedulers.make(&pool.scheduler, &scheduler_params(&pool.params));
         let id = h.create_pool(0, scheduler.map_err(named)?, out);
         for pcpu in &pool.cpus {
             if h.pcpus_of(PoolId(0)).all(|p| p.0 != *pcpu) {
@@ -261,10 +266,14 @@ fn free_noise_of(
 
 /// Finds the first event that is not possible, if pools and domains are. Domains from `own_domains` on are
 /// the host's noise.
-pub fn rehearse(scenario: &Scenario, own_domains: usize) -> Result<(), Refused> {
-    let mut h = hypervisor(scenario)?;
+pub fn rehearse(
+    scenario: &Scenario,
+    own_domains: usize,
+    schedulers: &Schedulers,
+) -> Result<(), Refused> {
+    let mut h = hypervisor(scenario, schedulers)?;
     let out = &mut Vec::new();
-    start(scenario, &mut h, out)?;
+    start(scenario, schedulers, &mut h, out)?;
     for domain in &scenario.domains {
         create(&mut h, domain, out)?;
     }

@@ -20,10 +20,14 @@ use std::cell::{Cell, OnceCell, RefCell};
 /// Time between two vCPUs that come up, so that a scheduling pass fits in between.
 const BOOT_DISTANCE: Picos = 10 * overspin_scenario::US;
 
-pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Engine, Refused> {
+pub(crate) fn build(
+    scenario: &Scenario,
+    seed: u64,
+    simulator: &Simulator,
+) -> Result<Engine, Refused> {
     let own_domains = scenario.domains.len();
     let all = scenario.with_noise();
-    crate::check::check(scenario, &all)?;
+    crate::check::check(scenario, &all, &simulator.schedulers)?;
     let scenario = &all;
     let host = &scenario.host;
     let pcpus = host.pcpus();
@@ -61,7 +65,7 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<Engine, Refused> {
         scenario: scenario.clone(),
         own_domains,
         all_up: Cell::new(0),
-        hypervisor: RefCell::new(admin::hypervisor(scenario)?),
+        hypervisor: RefCell::new(admin::hypervisor(scenario, &simulator.schedulers)?),
         administrator: RefCell::new(Administrator::new(scenario, own_domains)),
         actions: RefCell::default(),
         timers: (0..=2 * pcpus).map(|_| events::Timer::new()).collect(),
@@ -89,7 +93,7 @@ pub(crate) fn start(engine: &Engine, simulator: &Simulator) -> Result<(), Refuse
     }
     engine.guests.set(guests).expect("a engine starts once");
     let guests = engine.guests.get().expect("just set");
-    engine.hypervisor(0, |h, _, out| admin::start(scenario, h, out))?;
+    engine.hypervisor(0, |h, _, out| admin::start(scenario, &simulator.schedulers, h, out))?;
     for guest in guests {
         engine.hypervisor(0, |h, _, out| admin::create(h, &guest.domain, out))?;
         guest.boot(engine);

@@ -6,7 +6,7 @@ use overspin_scenario::{
     Again, Align, Costs, Dbench, Distribution, Domain, Host, KernelLock, MS, NS, Noise, Picos, SEC,
     Scenario, Step, US, Workload,
 };
-use overspin_sched::{DomainParams, Topology, schedulers};
+use overspin_sched::{DomainParams, Schedulers, Topology};
 
 /// Longest time anywhere: 1,000 hours. Sums of a few of them fit 64 bits.
 const LONGEST: Picos = 1_000 * 3_600 * SEC;
@@ -36,7 +36,11 @@ fn at_most(what: &str, times: &[(&str, Picos)], most: Picos) -> Result<(), Refus
 }
 
 /// Checks a scenario; `all` is the same with the domains of its host's noise.
-pub(crate) fn check(scenario: &Scenario, all: &Scenario) -> Result<(), Refused> {
+pub(crate) fn check(
+    scenario: &Scenario,
+    all: &Scenario,
+    schedulers: &Schedulers,
+) -> Result<(), Refused> {
     at_most("scenario", &[("limit", scenario.limit)], LONGEST)?;
     let host = &scenario.host;
     let topology = Topology {
@@ -66,7 +70,7 @@ pub(crate) fn check(scenario: &Scenario, all: &Scenario) -> Result<(), Refused> 
         return bad(format!("an event comes after {} s; too late", e.at / SEC));
     }
     for d in &scenario.domains {
-        domain(d, host)?;
+        domain(d, host, schedulers)?;
     }
     let tasks = |domains: &[Domain]| domains.iter().map(most_tasks).sum::<u64>();
     let own_domains = scenario.domains.len();
@@ -88,7 +92,7 @@ pub(crate) fn check(scenario: &Scenario, all: &Scenario) -> Result<(), Refused> 
     if scenario.events.is_empty() {
         Ok(())
     } else {
-        overspin_host::admin::rehearse(all, own_domains)
+        overspin_host::admin::rehearse(all, own_domains, schedulers)
     }
 }
 
@@ -158,7 +162,13 @@ fn costs(costs: &Costs) -> Result<(), Refused> {
 }
 
 /// Whether what `align` waits for exists.
-fn ticks(name: &str, align: Align, d: &Domain, host: &Host) -> Result<(), Refused> {
+fn ticks(
+    name: &str,
+    align: Align,
+    d: &Domain,
+    host: &Host,
+    schedulers: &Schedulers,
+) -> Result<(), Refused> {
     if align == Align::GuestTick && d.kernel.hz == 0 {
         return bad(format!(
             "{name}: align = \"guest-tick\", and its kernel does not tick: set kernel.hz, or another align"
@@ -167,8 +177,8 @@ fn ticks(name: &str, align: Align, d: &Domain, host: &Host) -> Result<(), Refuse
     let pool = (d.pool as usize).checked_sub(1).and_then(|i| host.pools.get(i));
     let scheduler = pool.map_or(&host.scheduler, |pool| &pool.scheduler);
     // A scheduler that does not exist is complained about where it is made.
-    if align == Align::HostTick && overspin_sched::find(scheduler).is_ok_and(|s| !s.ticks) {
-        let with: Vec<_> = schedulers().iter().filter(|s| s.ticks).map(|s| s.name).collect();
+    if align == Align::HostTick && schedulers.find(scheduler).is_ok_and(|s| !s.ticks) {
+        let with: Vec<_> = schedulers.iter().filter(|s| s.ticks).map(|s| s.name).collect();
         return bad(format!(
             "{name}: align = \"host-tick\", and scheduler `{scheduler}` does not tick; these do: {}",
             with.join(", ")
@@ -177,7 +187,7 @@ fn ticks(name: &str, align: Align, d: &Domain, host: &Host) -> Result<(), Refuse
     Ok(())
 }
 
-fn domain(d: &Domain, host: &Host) -> Result<(), Refused> {
+fn domain(d: &Domain, host: &Host, schedulers: &Schedulers) -> Result<(), Refused> {
     let name = format!("domain `{}`", d.name);
     if d.vcpus == 0 {
         return bad(format!("{name} has no vCPU"));
@@ -251,7 +261,7 @@ fn domain(d: &Domain, host: &Host) -> Result<(), Refused> {
             if !steps().any(passes) {
                 return bad(format!("{name}: no step takes time: time would stand still"));
             }
-            ticks(&name, w.align, d, host)
+            ticks(&name, w.align, d, host, schedulers)
         }
         Workload::Dbench(w) => dbench(&name, w),
         Workload::Schedbench(w) => {

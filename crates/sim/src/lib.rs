@@ -43,6 +43,7 @@ use guest::{Made, MakeBank};
 use overspin_host::{Cancel, Observer, Refused, Unhonoured, World};
 use overspin_locks::{LockVisitor, RawLock};
 use overspin_scenario::{Outcome, Scenario};
+use overspin_sched::Schedulers;
 
 /// Version of the model. It changes whenever a change alters simulated results.
 pub const MODEL_VERSION: u32 = 2;
@@ -71,10 +72,11 @@ struct OwnLock {
 #[derive(Clone, Debug, Default)]
 pub struct Simulator {
     locks: Vec<OwnLock>,
+    schedulers: Schedulers,
 }
 
 impl Simulator {
-    /// With the locks of the registry.
+    /// With the locks and schedulers of the registries.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -90,6 +92,13 @@ impl Simulator {
     #[must_use]
     pub fn with_lock<L: RawLock<SimPlatform> + 'static>(mut self) -> Self {
         self.locks.push(OwnLock { name: L::INFO.name, make: |make| make.visit::<L>() });
+        self
+    }
+
+    /// With these schedulers, which may be yours, in place of those of the registry.
+    #[must_use]
+    pub fn with_schedulers(mut self, schedulers: Schedulers) -> Self {
+        self.schedulers = schedulers;
         self
     }
 
@@ -114,7 +123,7 @@ impl World for Simulator {
     }
 
     fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
-        check(scenario)?;
+        check::check(scenario, &scenario.with_noise(), &self.schedulers)?;
         Ok(Vec::new())
     }
 
@@ -125,7 +134,7 @@ impl World for Simulator {
         observer: &mut dyn Observer,
         cancel: &dyn Cancel,
     ) -> Result<Outcome, Refused> {
-        let engine = boot::build(scenario, seed)?;
+        let engine = boot::build(scenario, seed, self)?;
         // SAFETY: `observer` is borrowed for this whole call, and the engine ends before it returns.
         unsafe { engine.telling.begin(observer) };
         // SAFETY: as for `observer`.
@@ -144,7 +153,7 @@ impl World for Simulator {
 /// # Errors
 /// If the scenario asks for what does not exist or cannot be.
 pub fn check(scenario: &Scenario) -> Result<(), Refused> {
-    check::check(scenario, &scenario.with_noise())
+    check::check(scenario, &scenario.with_noise(), &Schedulers::builtin())
 }
 
 /// Runs a scenario to its end or its limit, with the locks of the registry and nobody who looks on:

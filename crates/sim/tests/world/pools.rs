@@ -7,6 +7,8 @@ use overspin_scenario::{
     BurnWait, Change, Domain, Ending, Event, Host, MS, Outcome, Picos, Pool, SEC, Scenario,
     Settings, US, Workload,
 };
+use overspin_sched::{Params, SchedulerInfo, Schedulers};
+use overspin_sim::Simulator;
 
 fn pool(name: &str, cpus: &[u32], scheduler: &str) -> Pool {
     Pool {
@@ -149,4 +151,26 @@ fn what_would_leave_a_domain_without_a_pcpu_is_refused() {
     let twice = split(3, vec![pool("a", &[1], "credit"), pool("b", &[1], "credit")]);
     assert!(start(twice).contains("pool `b`: pCPU 1 is not there to be had"));
     assert!(start(split(3, vec![])).contains("there is no pool 1"));
+}
+
+/// A scheduler of one's own runs in the host and in a pool, by its name and by its alias.
+#[test]
+fn a_scheduler_from_outside_is_simulated_as_any_other() {
+    const MINE: SchedulerInfo =
+        SchedulerInfo::new("mine", |_| overspin_sched::make("rr", &Params::default()))
+            .aliases(&["my-own"]);
+    let of = |host: &str, other: &str| {
+        let host = Host { scheduler: host.into(), ..split(4, vec![pool("other", &[2, 3], other)]) };
+        let domains = vec![
+            domain(3, "ticket", kernbench(4, 4)),
+            inside(1, domain(3, "ticket", kernbench(4, 4))),
+        ];
+        scenario(host, domains, 20 * SEC)
+    };
+    let mine = Schedulers::builtin().with(MINE).unwrap();
+    let simulator = Simulator::new().with_schedulers(mine);
+    let outcome = overspin_host::run(&simulator, &of("mine", "my-own"), 1, &mut (), &()).unwrap();
+    assert_eq!(outcome, run(&of("rr", "rr"), 1));
+    let refused = overspin_sim::run(&of("mine", "rr"), 1).unwrap_err().to_string();
+    assert!(refused.contains("mine") && refused.contains("credit"), "{refused}");
 }
