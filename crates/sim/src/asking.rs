@@ -1,16 +1,12 @@
 //! Whether the run is to stop: asked after so many steps, in the main loop and where guest code runs ahead.
 //!
-//! Guest code on a single vCPU may run ahead for a second of simulated time, which may be many seconds of
-//! real time. So it runs on a leash: it never runs ahead for more than [`LEASH`] without a look here. That
-//! changes nothing in the order of events.
+//! See `timeline.rs` for the leash on which that runs.
 
 use crate::engine::Engine;
 use overspin_host::Cancel;
-use overspin_scenario::{MS, Picos, Stopped};
+use overspin_scenario::{Picos, Stopped};
 use std::cell::Cell;
 
-/// Simulated time for which guest code runs ahead without a look whether the run is to stop.
-pub(crate) const LEASH: Picos = MS;
 /// Events, and operations that needed none, after which the caller is asked: short operations that run
 /// ahead take their time, too. Some milliseconds of real time.
 const ASK_EVERY: u64 = 1 << 16;
@@ -60,19 +56,24 @@ impl Asking {
 }
 
 impl Engine {
+    #[inline(always)]
+    fn steps(&self) -> u64 {
+        self.time.processed() + self.time.run_ahead()
+    }
+
     /// Asks the caller whether to stop, if it is time to. Returns whether that stops the run.
     #[inline(always)]
     pub(crate) fn ask_now_and_then(&self) -> bool {
-        self.processed.get() + self.run_ahead.get() >= self.asking.next.get() && self.ask()
+        self.steps() >= self.asking.next.get() && self.ask()
     }
 
     #[cold]
     #[inline(never)]
     fn ask(&self) -> bool {
-        self.asking.next.set(self.processed.get() + self.run_ahead.get() + ASK_EVERY);
+        self.asking.next.set(self.steps() + ASK_EVERY);
         self.telling.on_callers_stack(&self.yielder, || {
             self.telling.flush();
-            self.asking.ask(self.now.get());
+            self.asking.ask(self.now());
         });
         self.asking.stopped().is_some()
     }
@@ -81,14 +82,10 @@ impl Engine {
     /// need not, since it was only the leash that was too short.
     #[inline(never)]
     pub(crate) fn lengthen_leash(&self, end: Picos) -> bool {
-        let next = self.events.borrow().next_time();
-        if self.any_postponed.get() || end >= next {
+        if !self.time.is_on_the_leash(end) || self.ask_now_and_then() {
             return false;
         }
-        if self.ask_now_and_then() {
-            return false;
-        }
-        self.horizon.set(next.min(end + LEASH));
+        self.time.lengthen_leash(end);
         true
     }
 }

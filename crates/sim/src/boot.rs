@@ -10,6 +10,7 @@ use crate::host::Pcpu;
 use crate::memory::{LINE, Memory};
 use crate::speed::Socket;
 use crate::telling::Telling;
+use crate::timeline::Timeline;
 use crate::vcpu::Vcpu;
 use overspin_host::Refused;
 use overspin_host::admin::{self, Administrator};
@@ -50,17 +51,10 @@ pub(crate) fn build(
     let lines = 4096 + 2 * named + data + 32 * vcpus.len();
     let foresight = Foresight::new(vcpus.len());
     Ok(Engine {
-        now: Cell::new(0),
-        horizon: Cell::new(0),
-        turn: Cell::new(0),
-        postponed: RefCell::default(),
-        any_postponed: Cell::new(false),
+        time: Timeline::default(),
         current: Cell::new(0),
         yielder: Cell::new(std::ptr::null()),
         memory: Memory::new(host, lines),
-        events: RefCell::default(),
-        processed: Cell::new(0),
-        run_ahead: Cell::new(0),
         progress: Cell::new(0),
         scenario: scenario.clone(),
         own_domains,

@@ -237,7 +237,7 @@ impl Platform for SimPlatform {
         let engine = engine();
         engine.burn(engine.scenario.host.costs.cache_hit);
         let end = engine.slice_end(engine.cpu().pcpu.get());
-        (end != Picos::MAX).then(|| end.saturating_sub(engine.now.get()) / NS)
+        (end != Picos::MAX).then(|| end.saturating_sub(engine.now()) / NS)
     }
     fn yield_now() {
         let engine = engine();
@@ -245,6 +245,6 @@ impl Platform for SimPlatform {
         engine.yield_now();
     }
     fn now() -> u64 {
-        engine().now.get() / NS
+        engine().now() / NS
     }
 }

@@ -93,7 +93,7 @@ impl Engine {
                 self.tell(Moment::DirectedYield { from: me.id, to: to.id });
                 me.gives_way.set(true);
                 self.host_until(self.pcpus[me.pcpu.get() as usize].run_queue.get());
-                me.yielded.set((self.now.get(), Why::PauseLoop));
+                me.yielded.set((self.now(), Why::PauseLoop));
             }
             return taken;
         }
@@ -104,7 +104,7 @@ impl Engine {
         let queue = |p: u32| &self.pcpus[p as usize].run_queue;
         let (low, high) = (queue(a.min(b)), queue(a.max(b)));
         let work = self.scenario.host.costs.yield_to;
-        let until = both_locks(self.now.get(), low.get(), high.get(), work);
+        let until = both_locks(self.now(), low.get(), high.get(), work);
         low.set(until);
         high.set(until);
         until
@@ -113,7 +113,7 @@ impl Engine {
     /// Whether the lock of the run queue of `pcpu`, which is to pass, is taken by somebody who asked
     /// earlier: then the pass comes when it is its turn.
     pub(crate) fn awaits_run_queue(&self, pcpu: u32) -> bool {
-        let (p, now) = (&self.pcpus[pcpu as usize], self.now.get());
+        let (p, now) = (&self.pcpus[pcpu as usize], self.now());
         if p.run_queue.get() <= now || p.turn.get() == now {
             return false;
         }
@@ -129,17 +129,17 @@ impl Engine {
     pub(crate) fn holds_run_queue(&self, pcpu: u32, cost: Picos) {
         if self.locks_run_queues() {
             let queue = &self.pcpus[pcpu as usize].run_queue;
-            queue.set(queue.get().max(self.now.get()).saturating_add(cost));
+            queue.set(queue.get().max(self.now()).saturating_add(cost));
         }
     }
 
     /// The thread of the current vCPU is in the host until `end`: no interrupt is taken.
     pub(crate) fn host_until(&self, end: Picos) {
-        let now = self.now.get();
+        let now = self.now();
         if end > now {
             // Not as work, which a sibling thread would stretch: the end is known.
             let (v, left) = (self.cpu(), end - now);
-            if end < self.horizon.get() || self.lengthen_leash(end) {
+            if self.time.is_free_until(end) || self.lengthen_leash(end) {
                 self.step_until(end);
             } else {
                 self.arm(v, Op::Step, v.shrink(left));

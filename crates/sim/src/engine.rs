@@ -6,14 +6,13 @@
 
 use crate::asking::Asking;
 use crate::events::{Event, Timer};
-use crate::execution::Postponed;
 use crate::foresight::Foresight;
 use crate::guest::Guest;
 use crate::host::Pcpu;
 use crate::memory::Memory;
-use crate::queue::EventQueue;
 use crate::speed::Socket;
 use crate::telling::Telling;
+use crate::timeline::Timeline;
 use crate::vcpu::Vcpu;
 use corosensei::Yielder;
 use corosensei::stack::DefaultStack;
@@ -36,21 +35,11 @@ pub(crate) type TaskYielder = Yielder<(), Suspend>;
 
 /// Everything in one simulated host. See the module documentation.
 pub(crate) struct Engine {
-    pub now: Cell<Picos>,
-    /// Time of the next pending event.
-    pub horizon: Cell<Picos>,
-    /// The turn of the event that is processed, among those due at its instant.
-    pub turn: Cell<u64>,
-    /// See [`Engine::push_operation`].
-    pub postponed: RefCell<Vec<Postponed>>,
-    pub any_postponed: Cell<bool>,
+    pub time: Timeline,
     /// The vCPU whose code runs.
     pub current: Cell<u32>,
     pub yielder: Cell<*const TaskYielder>,
     pub memory: Memory,
-    pub events: RefCell<EventQueue>,
-    pub processed: Cell<u64>,
-    pub run_ahead: Cell<u64>,
     /// Grows whenever a task gets anywhere; the watchdog looks at it.
     pub progress: Cell<u64>,
     /// With the domains of the host's noise after its own.
@@ -80,7 +69,7 @@ pub(crate) struct Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("now", &self.now.get()).finish_non_exhaustive()
+        f.debug_struct("Engine").field("now", &self.now()).finish_non_exhaustive()
     }
 }
 
@@ -145,16 +134,18 @@ impl Engine {
     }
 
     #[inline(always)]
+    pub(crate) fn now(&self) -> Picos {
+        self.time.now()
+    }
+
+    #[inline(always)]
     pub(crate) fn push(&self, at: Picos, event: Event) {
-        self.events.borrow_mut().push(at, event);
-        if at < self.horizon.get() {
-            self.horizon.set(at);
-        }
+        self.time.push(at, event);
     }
 
     /// Tells the observer, if there is one, what happens now.
     #[inline(always)]
     pub(crate) fn tell(&self, moment: Moment) {
-        self.telling.tell(self.now.get(), moment, &self.yielder);
+        self.telling.tell(self.now(), moment, &self.yielder);
     }
 }

@@ -11,13 +11,6 @@
 //! invalidated by bumping the epoch; what remained of the operation is kept and armed again at the
 //! next dispatch. So preemption can hit between any two memory operations, as on hardware.
 //!
-//! # Postponed operations
-//! A vCPU that yields or exits asks for a scheduling pass at the same instant, and the pass will most
-//! likely take back what the vCPU begins until then. So an operation that begins while something
-//! else is due at the same instant is put into the queue when nothing is due at that instant any more,
-//! if nobody has taken it back by then. It has the turn that it would have had at once (see
-//! `EventQueue::turn`), and nobody runs ahead meanwhile, so that the order of events is the same.
-//!
 //! # Inlining
 //! A switch between coroutines leaves the processor's return predictor with the other coroutine's
 //! callers, so every `ret` that follows is mispredicted, one for each frame between the suspension
@@ -29,19 +22,11 @@ use crate::events::Event;
 use crate::vcpu::{Op, Reason, Vcpu};
 use overspin_scenario::Picos;
 
-/// An operation's event that is not in the queue yet.
-#[derive(Debug)]
-pub(crate) struct Postponed {
-    at: Picos,
-    turn: u64,
-    event: Event,
-}
-
 impl Engine {
     /// Arms the operation of `vcpu` to end after `work` (at full speed) from now.
     #[inline]
     pub(crate) fn arm(&self, v: &Vcpu, op: Op, work: Picos) {
-        self.arm_until(v, op, self.now.get().saturating_add(v.stretch(work)));
+        self.arm_until(v, op, self.now().saturating_add(v.stretch(work)));
     }
 
     /// Arms the operation of `v` to end at `end`.
@@ -58,41 +43,13 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn push_operation(&self, v: &Vcpu, at: Picos) {
         let event = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
-        if self.now.get() < self.horizon.get() || at == self.now.get() {
-            self.push(at, event);
-        } else {
-            self.postpone(at, event);
-        }
-    }
-
-    #[inline(never)]
-    fn postpone(&self, at: Picos, event: Event) {
-        let turn = self.events.borrow_mut().turn(event);
-        self.postponed.borrow_mut().push(Postponed { at, turn, event });
-        self.any_postponed.set(true);
-    }
-
-    /// Puts what was postponed into the queue if nothing more is due now, but for what was taken
-    /// back meanwhile.
-    #[inline(never)]
-    pub(crate) fn push_postponed(&self) {
-        let mut events = self.events.borrow_mut();
-        if events.next_time() <= self.now.get() {
-            return;
-        }
-        self.any_postponed.set(false);
-        for Postponed { at, turn, event } in self.postponed.borrow_mut().drain(..) {
-            let Event::Operation { vcpu, epoch } = event else { unreachable!("no other kinds") };
-            if self.vcpus[vcpu as usize].epoch.get() == epoch {
-                events.push_in_turn(at, turn, event);
-            }
-        }
+        self.time.push_operation(at, event);
     }
 
     /// Takes an armed operation back; what remains of it is kept.
     pub(crate) fn disarm(&self, v: &Vcpu) {
         v.epoch.set(v.epoch.get().wrapping_add(1));
-        let left = v.op_end.get().saturating_sub(self.now.get());
+        let left = v.op_end.get().saturating_sub(self.now());
         v.op_left.set(if v.op_end.get() == Picos::MAX { Picos::MAX } else { v.shrink(left) });
     }
 
@@ -110,10 +67,9 @@ impl Engine {
     /// Uses `work` of CPU time; interrupts may be taken on the way.
     #[inline(always)]
     pub(crate) fn burn(&self, work: Picos) {
-        let end = self.now.get().saturating_add(self.cpu().stretch(work));
-        if end < self.horizon.get() {
-            self.now.set(end);
-            self.run_ahead.set(self.run_ahead.get() + 1);
+        let end = self.now().saturating_add(self.cpu().stretch(work));
+        if self.time.is_free_until(end) {
+            self.time.run_ahead_to(end);
         } else {
             self.burn_slow(work);
         }
@@ -121,10 +77,9 @@ impl Engine {
 
     #[inline(never)]
     fn burn_slow(&self, work: Picos) {
-        let end = self.now.get().saturating_add(self.cpu().stretch(work));
+        let end = self.now().saturating_add(self.cpu().stretch(work));
         if self.lengthen_leash(end) {
-            self.now.set(end);
-            self.run_ahead.set(self.run_ahead.get() + 1);
+            self.time.run_ahead_to(end);
             return;
         }
         let mut left = work;
@@ -152,15 +107,14 @@ impl Engine {
     /// Whether an operation of `v` that takes no time would end before anything else happens.
     fn nothing_comes_before(&self, v: &Vcpu) -> bool {
         let end = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
-        self.events.borrow().would_be_next(self.now.get(), end)
+        self.time.would_be_next(end)
     }
 
     /// Uses time that interrupts cannot split, until `end`.
     #[inline(always)]
     pub(crate) fn step_until(&self, end: Picos) -> bool {
-        if end < self.horizon.get() || self.lengthen_leash(end) {
-            self.now.set(end);
-            self.run_ahead.set(self.run_ahead.get() + 1);
+        if self.time.is_free_until(end) || self.lengthen_leash(end) {
+            self.time.run_ahead_to(end);
             return false;
         }
         // A slow thread does not wait longer for a line.
@@ -180,9 +134,9 @@ impl Engine {
             v.reason.set(Reason::Done);
         } else if self.holds(v) {
             v.reason.set(Reason::Hit);
-        } else if self.now.get() >= v.op_end.get() {
+        } else if self.now() >= v.op_end.get() {
             v.reason.set(Reason::Done);
-        } else if v.pauses.exit_due(self.now.get()) {
+        } else if v.pauses.exit_due(self.now()) {
             self.disarm(v);
             v.reason.set(Reason::PauseLoop);
         } else {
@@ -232,7 +186,7 @@ impl Engine {
             v.hit_armed.set(false);
             v.look.set((0, 0));
         }
-        v.ran.set(v.run_clock(self.now.get()));
+        v.ran.set(v.run_clock(self.now()));
         v.running.set(false);
         self.discount_spinner(v);
     }

@@ -40,6 +40,14 @@ impl Foresight {
         (vcpus >= LARGE).then(new)
     }
 
+    /// Looks at a day of the queue when it begins.
+    pub(crate) fn look(&self, engine: &Engine) {
+        let mut events = engine.time.events.borrow_mut();
+        if events.new_day() {
+            new_day(engine, events.today());
+        }
+    }
+
     /// A pCPU begins to switch to `vcpu`.
     pub(crate) fn chosen(&self, engine: &Engine, vcpu: u32) {
         let at = self.next.get();
@@ -53,7 +61,7 @@ impl Foresight {
 }
 
 /// A day with `events` begins.
-pub(crate) fn new_day(engine: &Engine, events: impl Iterator<Item = Event> + Clone) {
+fn new_day(engine: &Engine, events: impl Iterator<Item = Event> + Clone) {
     for stage in 0..STAGES {
         for event in events.clone() {
             match event {

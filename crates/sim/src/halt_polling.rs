@@ -15,7 +15,7 @@ impl Engine {
         if window == 0 || self.somebody_wants(v.pcpu.get()) {
             return false;
         }
-        let now = self.now.get();
+        let now = self.now();
         v.op.set(Op::HaltPoll(how));
         self.tell(Moment::PollBegins { vcpu: v.id, until: now + window });
         self.push(now + window, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
@@ -30,7 +30,7 @@ impl Engine {
     fn end_poll(&self, v: &Vcpu, found: bool) {
         self.tell(Moment::PollEnds { vcpu: v.id, found });
         v.epoch.set(v.epoch.get().wrapping_add(1));
-        v.polling.set(v.polling.get() + self.now.get() - v.blocked_since.get());
+        v.polling.set(v.polling.get() + self.now() - v.blocked_since.get());
     }
 
     /// Something has come for `v`, which polls: it goes on at once.
@@ -63,7 +63,7 @@ impl Engine {
         if self.scenario.host.halt_polling.is_some() {
             let home = self.look_at(woken.id, |h, v| h.machine().home(v));
             if self.current_on(home.0).is_some_and(Vcpu::polls) {
-                self.raise_softirq(home.0, self.now.get());
+                self.raise_softirq(home.0, self.now());
             }
         }
     }
@@ -73,7 +73,7 @@ impl Engine {
         v.doing.set(Doing::Runs);
         self.tell(Moment::Returns { vcpu: v.id });
         if let Some(polling) = &self.scenario.host.halt_polling {
-            let blocked = self.now.get() - v.blocked_since.get();
+            let blocked = self.now() - v.blocked_since.get();
             v.poll_window.set(halt_polling::next_window(v.poll_window.get(), blocked, polling));
         }
     }

@@ -75,7 +75,7 @@ fn state(of: RunState) -> VcpuState {
 impl Engine {
     /// The hypervisor's clock: nanoseconds.
     pub(crate) fn nanos(&self) -> i64 {
-        (self.now.get() / NS) as i64
+        (self.now() / NS) as i64
     }
 
     pub(crate) fn timer_slot(&self, timer: TimerId) -> usize {
@@ -94,10 +94,10 @@ impl Engine {
             match action {
                 Action::Resched(p) => {
                     let delay = if p.0 == from { 0 } else { self.scenario.host.costs.ipi };
-                    self.raise_softirq(p.0, self.now.get() + delay);
+                    self.raise_softirq(p.0, self.now() + delay);
                 }
                 Action::SetTimer { timer, at } => {
-                    let at = (at.max(0) as Picos).saturating_mul(NS).max(self.now.get());
+                    let at = (at.max(0) as Picos).saturating_mul(NS).max(self.now());
                     self.push_timer(timer, self.timers[self.timer_slot(timer)].set(at));
                 }
                 Action::StopTimer { timer } => {
@@ -189,7 +189,7 @@ impl Engine {
         if let (Some(foresight), Some(next)) = (&self.foresight, switch.next) {
             foresight.chosen(self, next.0);
         }
-        let now = self.now.get();
+        let now = self.now();
         if let Some(prev) = switch.prev {
             let v = &self.vcpus[prev.0 as usize];
             self.stop(v);
@@ -227,7 +227,7 @@ impl Engine {
         // The pass that a yield asks for comes at the same instant.
         let (at, yielded) = v.yielded.get();
         let leaving = Leaving {
-            yielded: (at == self.now.get()).then_some(yielded),
+            yielded: (at == self.now()).then_some(yielded),
             slice_over: self.pcpus[pcpu as usize].slice_over.get(),
             next: next.map(|next| self.vcpus[next as usize].doing.get()),
         };
@@ -244,7 +244,7 @@ impl Engine {
         p.switching.set(false);
         self.hypervisor(pcpu, |h, now, out| h.context_saved(now, PcpuId(pcpu), out));
         if p.again.take() {
-            self.raise_softirq(pcpu, self.now.get());
+            self.raise_softirq(pcpu, self.now());
         }
         let Some(v) = self.current_on(pcpu) else { return };
         p.switch_time.set(p.switch_time.get() + self.scenario.host.costs.context_switch);
@@ -261,7 +261,7 @@ impl Engine {
         self.reset_window(v);
         v.running.set(true);
         self.count_spinner(v);
-        v.since.set(self.now.get());
+        v.since.set(self.now());
         // One that slept finds out for itself, in `block`.
         if v.doing.get() == Doing::Wants {
             v.doing.set(Doing::Runs);

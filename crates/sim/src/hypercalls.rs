@@ -47,10 +47,7 @@ impl Engine {
     pub(crate) fn send_resched(&self, to: &Vcpu) {
         self.burn(self.scenario.host.costs.hypercall);
         if to.running.get() {
-            self.push(
-                self.now.get() + self.scenario.host.costs.ipi,
-                Event::Interrupt { vcpu: to.id },
-            );
+            self.push(self.now() + self.scenario.host.costs.ipi, Event::Interrupt { vcpu: to.id });
         } else {
             self.deliver(to, irq::RESCHED, self.cpu().pcpu.get());
         }
@@ -84,7 +81,7 @@ impl Engine {
         if block::must_return(how, v.latch.get(), pending, v.irqs_on.get()) {
             return false;
         }
-        v.blocked_since.set(self.now.get());
+        v.blocked_since.set(self.now());
         v.doing.set(Doing::Sleeps);
         self.tell(Moment::Sleeps { vcpu: v.id });
         if !self.begin_poll(v, how) {
@@ -98,7 +95,7 @@ impl Engine {
     pub(crate) fn yield_now(&self) {
         self.burn(self.scenario.host.costs.hypercall);
         let v = self.cpu();
-        v.yielded.set((self.now.get(), Why::Yield));
+        v.yielded.set((self.now(), Why::Yield));
         self.tell(Moment::Yield { vcpu: v.id });
         self.give_way(v);
         self.let_the_pass_come();
@@ -108,7 +105,7 @@ impl Engine {
     /// The scheduling pass of the current vCPU's pCPU is due now: it comes before the next instruction.
     /// A pass comes after all operations of its instant, and before this one, which ends later.
     pub(crate) fn let_the_pass_come(&self) {
-        self.host_until(self.now.get() + 1);
+        self.host_until(self.now() + 1);
     }
 
     /// `v`, which runs, yields.
@@ -124,7 +121,7 @@ impl Engine {
 
     /// Sets the one-shot timer of a vCPU; `Picos::MAX` cancels it.
     pub(crate) fn set_guest_timer(&self, v: &Vcpu, at: Picos) {
-        let at = if at == Picos::MAX { at } else { at.max(self.now.get()) };
+        let at = if at == Picos::MAX { at } else { at.max(self.now()) };
         if let Some(at) = v.timer.set(at) {
             self.push(at, Event::GuestTimer { vcpu: v.id });
         }

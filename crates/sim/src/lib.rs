@@ -33,6 +33,7 @@ mod pause_loop;
 mod queue;
 mod speed;
 mod telling;
+mod timeline;
 mod vcpu;
 mod watchers;
 

@@ -1,9 +1,7 @@
 //! The engine: takes events in order until the run is over, and notices when it never will be.
 
-use crate::asking::LEASH;
 use crate::engine::Engine;
 use crate::events::Event;
-use crate::foresight;
 use crate::guest::Guest;
 use crate::memory::NONE;
 use crate::vcpu::Op;
@@ -35,24 +33,16 @@ impl Engine {
             if let Some(by) = self.asking.stopped() {
                 return Stop::Asked(by);
             }
-            if self.any_postponed.get() {
-                self.push_postponed();
+            self.time.push_postponed(|event| {
+                let Event::Operation { vcpu, epoch } = event else {
+                    unreachable!("no other kinds")
+                };
+                self.vcpus[vcpu as usize].epoch.get() == epoch
+            });
+            if let Some(foresight) = &self.foresight {
+                foresight.look(self);
             }
-            let (at, event) = {
-                let mut events = self.events.borrow_mut();
-                if events.new_day() && self.foresight.is_some() {
-                    foresight::new_day(self, events.today());
-                }
-                let Some((at, turn, event)) = events.pop() else { return Stop::Deadlock };
-                self.turn.set(turn);
-                let postponed = self.any_postponed.get();
-                let leash = at.saturating_add(LEASH);
-                self.horizon.set(if postponed { at } else { events.next_time().min(leash) });
-                (at, event)
-            };
-            debug_assert!(at >= self.now.get(), "time runs forward");
-            self.now.set(at);
-            self.processed.set(self.processed.get() + 1);
+            let Some((at, event)) = self.time.next() else { return Stop::Deadlock };
             if self.ask_now_and_then() {
                 continue;
             }
@@ -121,7 +111,7 @@ impl Engine {
     fn change(&self, index: usize) {
         self.tell(Moment::Change { event: index as u32 });
         let mut administrator = self.administrator.borrow_mut();
-        let at = self.now.get();
+        let at = self.now();
         self.hypervisor(NONE, |h, _, out| {
             administrator.carry_out(&self.scenario, index, h, at, out);
         });

@@ -30,7 +30,7 @@ impl Engine {
         let gives_way = v.gives_way.replace(false);
         let preempts =
             !gives_way && self.look_at(v.id, |h, v| h.is_runnable(v)) && self.is_wanted(pcpu);
-        let (pass, ended) = v.notified.borrow_mut().pass(self.now.get(), options, preempts);
+        let (pass, ended) = v.notified.borrow_mut().pass(self.now(), options, preempts);
         if let Some(end) = ended {
             self.tell(Moment::WindowCloses { vcpu: v.id, end });
         }
@@ -93,10 +93,10 @@ impl Engine {
         self.burn(self.scenario.host.costs.hypercall);
         // It may have been preempted by force before the hypervisor heard it.
         let v = self.cpu();
-        let heard = v.notified.borrow_mut().give_up(self.now.get());
+        let heard = v.notified.borrow_mut().give_up(self.now());
         if heard {
             self.tell(Moment::WindowCloses { vcpu: v.id, end: WindowEnd::Used });
-            self.raise_softirq(v.pcpu.get(), self.now.get());
+            self.raise_softirq(v.pcpu.get(), self.now());
             self.let_the_pass_come();
             self.take_interrupts();
         }
@@ -105,6 +105,6 @@ impl Engine {
     /// What became of the windows of `v`.
     pub(crate) fn window_outcome(&self, v: &Vcpu) -> Option<WindowOutcome> {
         self.notification(v)?;
-        Some(v.notified.borrow().outcome(self.now.get()))
+        Some(v.notified.borrow().outcome(self.now()))
     }
 }

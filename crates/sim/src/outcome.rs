@@ -11,7 +11,7 @@ use overspin_sched::Nanos;
 
 /// The outcome, but for what only observers know (see `overspin_host::run`).
 pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
-    let now = engine.now.get();
+    let now = engine.now();
     let guests = engine.guests.get().expect("the run has begun");
     Outcome {
         seed: engine.seed,
@@ -25,8 +25,8 @@ pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
             }
         },
         elapsed: now,
-        events: engine.processed.get(),
-        run_ahead: engine.run_ahead.get(),
+        events: engine.time.processed(),
+        run_ahead: engine.time.run_ahead(),
         trace_hash: engine.telling.hash(),
         pcpus: engine
             .pcpus
@@ -91,7 +91,7 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
                     windows: engine.window_outcome(v),
                     // What the end of the run cuts short counts as far as it came.
                     polling: v.polling.get()
-                        + if v.polls() { engine.now.get() - v.blocked_since.get() } else { 0 },
+                        + if v.polls() { engine.now() - v.blocked_since.get() } else { 0 },
                     wait_causes: WaitCauses::default(),
                 }
             })
@@ -114,7 +114,7 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
             })
             .collect(),
         lines: guest.data.outcome(),
-        vmstat: guest.vmstat_lines(engine.now.get()),
+        vmstat: guest.vmstat_lines(engine.now()),
         disk: guest.disk.as_ref().map(Drive::outcome),
     }
 }

@@ -40,7 +40,7 @@ impl Engine {
     pub(crate) fn arm_spin(&self, v: &Vcpu, left: Picos) {
         self.arm(v, Op::Spin, left);
         if let Some(ple) = self.pause_loop_exiting() {
-            let at = v.pauses.arm(self.now.get(), ple);
+            let at = v.pauses.arm(self.now(), ple);
             if at < v.op_end.get() {
                 self.push_operation(v, at);
             }
@@ -49,10 +49,10 @@ impl Engine {
 
     /// One PAUSE of the current vCPU.
     pub(crate) fn pause(&self) {
-        let began = self.now.get();
+        let began = self.now();
         self.burn(self.scenario.host.costs.spin_iteration);
         if let Some(ple) = self.pause_loop_exiting()
-            && self.cpu().pauses.paused(began, self.now.get(), ple)
+            && self.cpu().pauses.paused(began, self.now(), ple)
         {
             self.pause_loop_exit();
             self.take_interrupts();
@@ -63,19 +63,19 @@ impl Engine {
     pub(crate) fn pause_loop_exit(&self) {
         let Some(ple) = self.pause_loop_exiting() else { return };
         let (me, rules) = (self.cpu(), ple.rules);
-        let began = me.run_clock(self.now.get());
+        let began = me.run_clock(self.now());
         me.exits.count.set(me.exits.count.get() + 1);
         self.tell(Moment::PauseLoopExit { vcpu: me.id });
         me.pauses.exit_begins(ple);
         let exit = me.stretch(self.scenario.host.costs.pause_loop_exit);
-        self.host_until(self.now.get().saturating_add(exit));
+        self.host_until(self.now().saturating_add(exit));
         let directs = || self.look_at(me.id, |h, _| h.scheduler().directs_yields());
         let gives_way = if self.scenario.host.directed_yield && directs() {
             let boosted = self.boost_a_sibling(me, rules);
             me.exits.directed.set(me.exits.directed.get() + u64::from(boosted));
             boosted
         } else {
-            me.yielded.set((self.now.get(), Why::PauseLoop));
+            me.yielded.set((self.now(), Why::PauseLoop));
             self.give_way(me);
             true
         };
@@ -83,7 +83,7 @@ impl Engine {
             self.let_the_pass_come();
         }
         me.pauses.exit_ends();
-        let took = me.run_clock(self.now.get()) - began;
+        let took = me.run_clock(self.now()) - began;
         me.exits.time.set(me.exits.time.get() + took);
     }
 }

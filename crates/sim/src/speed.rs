@@ -56,7 +56,7 @@ impl Engine {
         if let Some(governor) = &self.scenario.host.governor {
             // Nothing has run yet.
             self.sockets.iter().for_each(|s| s.quiet.set(true));
-            self.push(self.now.get() + governor.interval, Event::Governor);
+            self.push(self.now() + governor.interval, Event::Governor);
         }
     }
 
@@ -64,7 +64,7 @@ impl Engine {
     pub(crate) fn govern(&self) {
         let host = &self.scenario.host;
         let Some(governor) = &host.governor else { return };
-        let (now, threads) = (self.now.get(), host.cores * host.threads);
+        let (now, threads) = (self.now(), host.cores * host.threads);
         let least = u128::from(governor.interval) * u128::from(governor.busy_permille) / 1000;
         for (i, socket) in self.sockets.iter().enumerate() {
             let first = i as u32 * threads;

@@ -21,7 +21,7 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn access<C, R>(&self, cell: &C, access: Access, apply: impl FnOnce(&C) -> R) -> R {
         let line = self.memory.line_of(cell);
-        let end = self.memory.access(line, self.cpu().pcpu.get(), access, self.now.get());
+        let end = self.memory.access(line, self.cpu().pcpu.get(), access, self.now());
         let suspended = self.step_until(end);
         let result = apply(cell);
         if access != Access::Load
@@ -49,19 +49,17 @@ impl Engine {
                 continue;
             }
             let (look, turn) = v.look.get();
-            if look > self.now.get()
-                || look == self.now.get() && suspended && turn > self.turn.get()
-            {
+            if look > self.now() || look == self.now() && suspended && turn > self.time.turn() {
                 self.arm_look(v);
                 continue;
             }
             position += self.running(&watchers[counted..at]);
             counted = at;
-            let sees = self.memory.served(line, v.pcpu.get(), position, self.now.get());
+            let sees = self.memory.served(line, v.pcpu.get(), position, self.now());
             self.push(sees, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
         }
         let spinning = self.memory.spinning(line).get();
-        self.memory.refetch(line, spinning.into(), self.now.get());
+        self.memory.refetch(line, spinning.into(), self.now());
     }
 
     /// `v` goes on with a spin after it was off its pCPU: it reads the line again, and looks when it
@@ -74,9 +72,9 @@ impl Engine {
     /// which no write is told.
     pub(crate) fn look_again(&self, v: &Vcpu) {
         let line = (v.line.get() != NONE).then_some(v.line.get() as usize);
-        let sees = self.memory.access(line, v.pcpu.get(), Access::Load, self.now.get());
+        let sees = self.memory.access(line, v.pcpu.get(), Access::Load, self.now());
         let event = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
-        v.look.set((sees, self.events.borrow_mut().turn(event)));
+        v.look.set((sees, self.time.take_turn(event)));
         let ends = sees >= v.op_end.get() || v.pauses.exit_due(sees);
         let is_event = ends || line.is_none() || self.holds(v);
         v.hit_armed.set(is_event);
@@ -88,8 +86,7 @@ impl Engine {
     fn arm_look(&self, v: &Vcpu) {
         let (at, turn) = v.look.get();
         let event = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
-        self.events.borrow_mut().push_in_turn(at, turn, event);
-        self.horizon.set(self.horizon.get().min(at));
+        self.time.push_in_turn(at, turn, event);
     }
 
     /// How many of these spin on a pCPU.
@@ -110,18 +107,18 @@ impl Engine {
         loop {
             let v = self.cpu();
             self.watch(v, watch, line);
-            let spun_since = v.run_clock(self.now.get());
+            let spun_since = v.run_clock(self.now());
             self.arm_spin(v, *left);
             self.suspend(Suspend::Operation);
             // Interrupted or not, the wait was on the vCPU that is current now.
             let v = self.cpu();
             self.unwatch(v);
-            v.pauses.end(self.now.get());
-            v.spinning.set(v.spinning.get() + v.run_clock(self.now.get()) - spun_since);
+            v.pauses.end(self.now());
+            v.spinning.set(v.spinning.get() + v.run_clock(self.now()) - spun_since);
             match v.reason.get() {
                 Reason::Hit => {
                     if v.op_end.get() != Picos::MAX {
-                        *left = v.shrink(v.op_end.get().saturating_sub(self.now.get()));
+                        *left = v.shrink(v.op_end.get().saturating_sub(self.now()));
                     }
                     self.take_interrupts();
                     return true;
@@ -150,7 +147,7 @@ impl Engine {
     pub(crate) fn begin_wait(&self) {
         let v = self.cpu();
         if v.wait_since.get().is_none() {
-            v.wait_since.set(Some(self.now.get()));
+            v.wait_since.set(Some(self.now()));
             let lock = v.lock_wanted.get();
             if lock != NONE {
                 self.guest(v.guest).waits_for(self, v, lock);

@@ -112,9 +112,9 @@ impl KernelData {
         access: impl FnOnce() -> R,
     ) -> R {
         let line = &self.lines[line];
-        let before = engine.now.get();
+        let before = engine.now();
         let result = access();
-        let took = engine.now.get() - before;
+        let took = engine.now() - before;
         let costs = &engine.scenario.host.costs;
         line.accesses.set(line.accesses.get() + 1);
         let had = line.section.replace(section) == section;

@@ -121,7 +121,7 @@ impl Guest {
 
     fn begin_request(&self, engine: &Engine, drive: &Drive) {
         if let Some(time) = drive.begin() {
-            engine.push(engine.now.get() + time, Event::Disk { guest: self.id });
+            engine.push(engine.now() + time, Event::Disk { guest: self.id });
         }
     }
 

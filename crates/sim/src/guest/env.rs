@@ -43,7 +43,7 @@ impl Env for TaskEnv<'_> {
         if time == 0 {
             return;
         }
-        let until = self.engine.now.get() + time;
+        let until = self.engine.now() + time;
         self.task.state.set(TaskState::Sleeping);
         let v = self.engine.cpu();
         self.guest.queue(v).sleep_until(until, self.task);
@@ -57,7 +57,7 @@ impl Env for TaskEnv<'_> {
     fn next_tick(&self, of: Ticks) -> Option<Picos> {
         let (engine, v) = (self.engine, self.engine.cpu());
         let at = match of {
-            Ticks::Guest => self.guest.tick_after(v, engine.now.get()),
+            Ticks::Guest => self.guest.tick_after(v, engine.now()),
             Ticks::Host => {
                 let tick = TimerId::Tick(PcpuId(v.pcpu.get()));
                 engine.timers[engine.timer_slot(tick)].due()
@@ -140,7 +140,7 @@ impl Env for TaskEnv<'_> {
     }
 
     fn now(&self) -> Picos {
-        self.engine.now.get()
+        self.engine.now()
     }
 
     fn cpu_time(&self) -> Picos {

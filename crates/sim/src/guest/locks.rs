@@ -175,7 +175,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         entry.token.set(Some(token));
         entry.irqs.set(irqs);
         entry.holder.set(v.id);
-        let now = engine.now.get();
+        let now = engine.now();
         entry.since.set(now);
         entry.dispatches.set(v.dispatches.get());
         let c = &entry.counters;
@@ -197,7 +197,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         let entry = &self.entries[i];
         let v = engine.cpu();
         let c = &entry.counters;
-        let held = engine.now.get() - entry.since.get();
+        let held = engine.now() - entry.since.get();
         add(&c.hold_total, held);
         c.hold_max.set(c.hold_max.get().max(held));
         if entry.dispatches.get() != v.dispatches.get() {

@@ -122,7 +122,7 @@ impl Guest {
     /// Charges the running task for its time since it was put on the vCPU or last charged.
     pub(super) fn charge(&self, engine: &Engine, v: &Vcpu) {
         let task = v.task.get();
-        let clock = v.run_clock(engine.now.get());
+        let clock = v.run_clock(engine.now());
         let ran = clock - task.clock_in.replace(clock);
         task.cpu.set(task.cpu.get() + ran);
         task.vruntime.set(task.vruntime.get() + ran);
@@ -171,7 +171,7 @@ impl Guest {
     fn switch_to(&self, engine: &Engine, v: &Vcpu, prev: TaskRef, next: TaskRef) {
         prev.on_cpu.set(false);
         next.on_cpu.set(true);
-        next.clock_in.set(v.run_clock(engine.now.get()));
+        next.clock_in.set(v.run_clock(engine.now()));
         v.task.set(next);
         engine.tell(Moment::Task { vcpu: v.id, task: next.index });
     }
@@ -195,10 +195,10 @@ impl Guest {
         let v = engine.cpu();
         self.charge(engine, v);
         task.state.set(TaskState::Ended);
-        task.ended.set(Some(engine.now.get()));
+        task.ended.set(Some(engine.now()));
         self.live.set(self.live.get() - 1);
         if self.live.get() == 0 {
-            self.finished.set(Some(engine.now.get()));
+            self.finished.set(Some(engine.now()));
             if !self.domain.workload.is_endless() {
                 engine.unfinished.set(engine.unfinished.get() - 1);
             }

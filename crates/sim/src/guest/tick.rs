@@ -35,7 +35,7 @@ impl Guest {
     pub(super) fn start_tick(&self, engine: &Engine, v: &Vcpu) {
         let queue = self.queue(v);
         if queue.next_tick.get() == Picos::MAX || queue.next_tick.get() == 0 {
-            queue.next_tick.set(self.tick_after(v, engine.now.get()));
+            queue.next_tick.set(self.tick_after(v, engine.now()));
         }
         self.program_timer(engine, v);
     }
@@ -50,15 +50,15 @@ impl Guest {
     pub(super) fn timer_interrupt(&self, engine: &Engine) {
         let v = engine.cpu();
         let queue = self.queue(v);
-        if engine.now.get() >= queue.next_tick.get() {
+        if engine.now() >= queue.next_tick.get() {
             self.tick(engine, v);
-            queue.next_tick.set(self.tick_after(v, engine.now.get()));
+            queue.next_tick.set(self.tick_after(v, engine.now()));
         }
         loop {
             let due = {
                 let mut sleepers = queue.sleepers.borrow_mut();
                 match sleepers.peek() {
-                    Some(s) if s.0.until <= engine.now.get() => sleepers.pop().map(|s| s.0.task),
+                    Some(s) if s.0.until <= engine.now() => sleepers.pop().map(|s| s.0.task),
                     _ => None,
                 }
             };

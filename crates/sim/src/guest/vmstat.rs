@@ -19,7 +19,7 @@ pub(crate) struct Vmstat {
 impl Guest {
     pub(super) fn start_vmstat(&self, engine: &Engine) {
         if let Some(interval) = self.domain.kernel.vmstat {
-            engine.push(engine.now.get() + interval, Event::Vmstat { guest: self.id });
+            engine.push(engine.now() + interval, Event::Vmstat { guest: self.id });
         }
     }
 
@@ -27,7 +27,7 @@ impl Guest {
     pub(crate) fn vmstat_event(&self, engine: &Engine) {
         // Not after the last task has ended: other domains may go on.
         if self.finished.get().is_none() {
-            let line = self.vmstat_line(engine.now.get());
+            let line = self.vmstat_line(engine.now());
             let v = &self.vmstat;
             v.pages_out.set(v.pages_out.get() + line.pages_out);
             v.user.set(v.user.get() + line.user);

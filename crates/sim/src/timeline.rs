@@ -1,0 +1,170 @@
+//! The time of the run: what is now, what is pending, and how far guest code may run ahead of it.
+//!
+//! # Run-ahead
+//! An operation that ends before the *horizon*, the time of the next pending event, cannot be interfered
+//! with: the clock moves, and no event is needed. Guest code on a single vCPU may so run ahead for a second
+//! of simulated time, which may be many seconds of real time. So it runs on a leash: the horizon is never
+//! farther away than [`LEASH`], and whoever comes there looks whether the run is to stop (`asking.rs`). That
+//! changes nothing in the order of events.
+//!
+//! # Postponed operations
+//! A vCPU that yields or exits asks for a scheduling pass at the same instant, and the pass will most
+//! likely take back what the vCPU begins until then. So an operation that begins while something
+//! else is due at the same instant is put into the queue when nothing is due at that instant any more,
+//! if nobody has taken it back by then. It has the turn that it would have had at once (see
+//! `EventQueue::turn`), and nobody runs ahead meanwhile, so that the order of events is the same.
+
+use crate::events::Event;
+use crate::queue::EventQueue;
+use overspin_scenario::{MS, Picos};
+use std::cell::{Cell, RefCell};
+
+/// Simulated time for which guest code runs ahead without a look whether the run is to stop.
+const LEASH: Picos = MS;
+
+/// An operation's event that is not in the queue yet.
+#[derive(Debug)]
+struct Postponed {
+    at: Picos,
+    turn: u64,
+    event: Event,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Timeline {
+    now: Cell<Picos>,
+    /// Operations that end before it run ahead.
+    horizon: Cell<Picos>,
+    /// The turn of the event that is processed, among those due at its instant.
+    turn: Cell<u64>,
+    any_postponed: Cell<bool>,
+    processed: Cell<u64>,
+    run_ahead: Cell<u64>,
+    postponed: RefCell<Vec<Postponed>>,
+    pub events: RefCell<EventQueue>,
+}
+
+impl Timeline {
+    #[inline(always)]
+    pub(crate) fn now(&self) -> Picos {
+        self.now.get()
+    }
+
+    /// The turn of the event that is processed, among those due at its instant.
+    pub(crate) fn turn(&self) -> u64 {
+        self.turn.get()
+    }
+
+    /// Events that were processed.
+    pub(crate) fn processed(&self) -> u64 {
+        self.processed.get()
+    }
+
+    /// Operations that ran ahead.
+    pub(crate) fn run_ahead(&self) -> u64 {
+        self.run_ahead.get()
+    }
+
+    /// Whether an operation that ends at `end` may run ahead.
+    #[inline(always)]
+    pub(crate) fn is_free_until(&self, end: Picos) -> bool {
+        end < self.horizon.get()
+    }
+
+    /// An operation that nothing can interfere with ends at `end`.
+    #[inline(always)]
+    pub(crate) fn run_ahead_to(&self, end: Picos) {
+        self.now.set(end);
+        self.run_ahead.set(self.run_ahead.get() + 1);
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&self, at: Picos, event: Event) {
+        self.events.borrow_mut().push(at, event);
+        if at < self.horizon.get() {
+            self.horizon.set(at);
+        }
+    }
+
+    /// The turn that `event` would have if it were pushed now, for [`push_in_turn`](Self::push_in_turn).
+    pub(crate) fn take_turn(&self, event: Event) -> u64 {
+        self.events.borrow_mut().turn(event)
+    }
+
+    pub(crate) fn push_in_turn(&self, at: Picos, turn: u64, event: Event) {
+        self.events.borrow_mut().push_in_turn(at, turn, event);
+        self.horizon.set(self.horizon.get().min(at));
+    }
+
+    /// Pushes the event of an operation that may be taken back before it comes.
+    #[inline(always)]
+    pub(crate) fn push_operation(&self, at: Picos, event: Event) {
+        if self.now.get() < self.horizon.get() || at == self.now.get() {
+            self.push(at, event);
+        } else {
+            self.postpone(at, event);
+        }
+    }
+
+    #[inline(never)]
+    fn postpone(&self, at: Picos, event: Event) {
+        let turn = self.take_turn(event);
+        self.postponed.borrow_mut().push(Postponed { at, turn, event });
+        self.any_postponed.set(true);
+    }
+
+    /// Puts what was postponed into the queue if nothing more is due now, but for what was taken
+    /// back meanwhile.
+    #[inline(always)]
+    pub(crate) fn push_postponed(&self, still_wanted: impl Fn(Event) -> bool) {
+        if self.any_postponed.get() {
+            self.push_all_postponed(still_wanted);
+        }
+    }
+
+    #[inline(never)]
+    fn push_all_postponed(&self, still_wanted: impl Fn(Event) -> bool) {
+        let mut events = self.events.borrow_mut();
+        if events.next_time() <= self.now.get() {
+            return;
+        }
+        self.any_postponed.set(false);
+        for Postponed { at, turn, event } in self.postponed.borrow_mut().drain(..) {
+            if still_wanted(event) {
+                events.push_in_turn(at, turn, event);
+            }
+        }
+    }
+
+    /// Whether `event`, pushed to be due now, would come before anything else.
+    pub(crate) fn would_be_next(&self, event: Event) -> bool {
+        self.events.borrow().would_be_next(self.now.get(), event)
+    }
+
+    /// Goes on to the next event; `None` if there is none.
+    #[inline(always)]
+    pub(crate) fn next(&self) -> Option<(Picos, Event)> {
+        let mut events = self.events.borrow_mut();
+        let (at, turn, event) = events.pop()?;
+        debug_assert!(at >= self.now.get(), "time runs forward");
+        self.turn.set(turn);
+        let leash = at.saturating_add(LEASH);
+        let ahead = if self.any_postponed.get() { at } else { events.next_time().min(leash) };
+        self.horizon.set(ahead);
+        self.now.set(at);
+        self.processed.set(self.processed.get() + 1);
+        Some((at, event))
+    }
+
+    /// Whether an operation that ends at `end` could run ahead on a longer leash.
+    pub(crate) fn is_on_the_leash(&self, end: Picos) -> bool {
+        !self.any_postponed.get() && end < self.events.borrow().next_time()
+    }
+
+    /// Moves the horizon to a leash after `end`, or to the next event.
+    pub(crate) fn lengthen_leash(&self, end: Picos) {
+        let next = self.events.borrow().next_time();
+        self.horizon.set(next.min(end.saturating_add(LEASH)));
+    }
+}
