@@ -11,17 +11,22 @@ use crate::memory::{LINE, Memory};
 use crate::speed::Socket;
 use crate::vcpu::Vcpu;
 use crate::world::World;
-use overspin_scenario::{Domain, Picos, Scenario};
-use overspin_workload::layout;
+use overspin_scenario::{Picos, Scenario};
+use overspin_workload::{Kinds, LayoutOf, Loads, with_noise};
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// Time between two vCPUs that come up, so that a scheduling pass fits in between.
 const BOOT_DISTANCE: Picos = 10 * overspin_scenario::US;
 
-pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
+/// The world, and what the workloads of all domains make them do.
+pub(crate) fn build(
+    scenario: &Scenario,
+    seed: u64,
+    workloads: &Kinds,
+) -> Result<(World, Vec<Loads>), SimError> {
     let own_domains = scenario.domains.len();
-    let all = scenario.with_noise();
-    crate::check::check(scenario, &all)?;
+    let all = with_noise(scenario);
+    let loads = crate::check::check(scenario, &all, workloads)?;
     let scenario = &all;
     let host = &scenario.host;
     let pcpus = host.pcpus();
@@ -37,13 +42,13 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         })
         .collect();
     // Room for each lock's line, the data beside locks, and the locks' per-CPU records.
-    let named: usize =
-        scenario.domains.iter().map(|d| overspin_workload::lock_names(&d.workload).len()).sum();
-    let data = |d: &Domain| layout::<u8, usize>(&d.workload).map_or(0, |l| l.size.div_ceil(LINE));
-    let data: usize = scenario.domains.iter().map(data).sum();
+    let named: usize = loads.iter().map(|of| of.lock_names().len()).sum();
+    let data =
+        |of: &Loads| of.layout(LayoutOf::types::<u8, usize>()).map_or(0, |l| l.size.div_ceil(LINE));
+    let data: usize = loads.iter().map(data).sum();
     let lines = 4096 + 2 * named + data + 32 * vcpus.len();
     let foresight = Foresight::new(vcpus.len());
-    Ok(World {
+    let world = World {
         now: Cell::new(0),
         horizon: Cell::new(0),
         turn: Cell::new(0),
@@ -75,16 +80,17 @@ pub(crate) fn build(scenario: &Scenario, seed: u64) -> Result<World, SimError> {
         attribution: Attribution::default(),
         foresight,
         trace: Cell::new(None),
-    })
+    };
+    Ok((world, loads))
 }
 
 /// Creates the domains, boots the guests, and arms the first events.
-pub(crate) fn start(world: &World, kinds: &LockKinds) -> Result<(), SimError> {
+pub(crate) fn start(world: &World, kinds: &LockKinds, loads: Vec<Loads>) -> Result<(), SimError> {
     let scenario = &world.scenario;
     let mut guests = Vec::new();
     let mut first = 0;
-    for (id, domain) in scenario.domains.iter().enumerate() {
-        guests.push(Guest::new(world, id as u32, first, domain, kinds)?);
+    for (id, (domain, loads)) in scenario.domains.iter().zip(loads).enumerate() {
+        guests.push(Guest::new(world, id as u32, first, domain, loads, kinds)?);
         first += domain.vcpus;
     }
     world.guests.set(guests).expect("a world starts once");
@@ -94,8 +100,7 @@ pub(crate) fn start(world: &World, kinds: &LockKinds) -> Result<(), SimError> {
         world.hypervisor(0, |h, _, out| admin::create(h, &guest.domain, out))?;
         guest.boot(world);
     }
-    let endless = |g: &&Guest| g.domain.workload.is_endless();
-    let finite = guests.iter().filter(|g| !endless(g)).count() as u32;
+    let finite = guests.iter().filter(|g| !g.loads.is_endless()).count() as u32;
     // With nothing that ends, the run goes to its limit.
     world.unfinished.set(if finite == 0 { 1 } else { finite + u32::from(scenario.to_the_limit) });
     world.push(scenario.limit, events::Event::Limit);

@@ -42,6 +42,7 @@ pub use cell::{SimCell, SimPlatform, SimSlots};
 use guest::{LockKinds, Made, MakeBank};
 use overspin_locks::{LockVisitor, RawLock};
 use overspin_scenario::{Outcome, Picos, Scenario, Stopped, TraceSink};
+use overspin_workload::Kinds;
 use std::ops::ControlFlow;
 use world::Entered;
 
@@ -105,7 +106,8 @@ fn registered(name: &str, make: MakeBank<'_>) -> Option<Made> {
 /// # Errors
 /// If the scenario asks for what does not exist or cannot be.
 pub fn check(scenario: &Scenario) -> Result<(), SimError> {
-    check::check(scenario, &scenario.with_noise())
+    let all = overspin_workload::with_noise(scenario);
+    check::check(scenario, &all, &Kinds::builtin()).map(|_| ())
 }
 
 /// Runs a scenario to its end or its limit. Time and memory grow with the events of the run; equal
@@ -114,7 +116,20 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
 /// # Errors
 /// If the scenario asks for what does not exist or cannot be.
 pub fn run(scenario: &Scenario, seed: u64, options: Options<'_>) -> Result<Outcome, SimError> {
-    run_kinds(scenario, seed, options, &registered)
+    run_kinds(scenario, seed, options, &registered, &Kinds::builtin())
+}
+
+/// Runs a scenario whose workloads are of these kinds, of your own among them. Otherwise as [`run`].
+///
+/// # Errors
+/// If the scenario asks for what does not exist or cannot be.
+pub fn run_with_workloads(
+    scenario: &Scenario,
+    seed: u64,
+    options: Options<'_>,
+    workloads: &Kinds,
+) -> Result<Outcome, SimError> {
+    run_kinds(scenario, seed, options, &registered, workloads)
 }
 
 /// Runs a scenario with a lock of your own: domains whose lock is `L::INFO.name` use `L`, whether
@@ -135,18 +150,20 @@ pub fn run_with_lock<L: RawLock<SimPlatform> + 'static>(
     seed: u64,
     options: Options<'_>,
 ) -> Result<Outcome, SimError> {
-    run_kinds(scenario, seed, options, &|name, make| {
+    let locks = |name: &str, make: MakeBank<'_>| {
         if name == L::INFO.name { Some(make.visit::<L>()) } else { registered(name, make) }
-    })
+    };
+    run_kinds(scenario, seed, options, &locks, &Kinds::builtin())
 }
 
 fn run_kinds(
     scenario: &Scenario,
     seed: u64,
     mut options: Options<'_>,
-    kinds: &LockKinds,
+    locks: &LockKinds,
+    workloads: &Kinds,
 ) -> Result<Outcome, SimError> {
-    let world = boot::build(scenario, seed)?;
+    let (world, loads) = boot::build(scenario, seed, workloads)?;
     if let Some(sink) = options.trace.take() {
         let sink: *mut (dyn TraceSink + '_) = sink;
         // SAFETY: only the lifetime changes. `options` is borrowed for this whole call, and the
@@ -155,7 +172,7 @@ fn run_kinds(
         world.trace.set(Some(sink));
     }
     let _entered = Entered::new(&world);
-    boot::start(&world, kinds)?;
+    boot::start(&world, locks, loads)?;
     let stop = world.run(&mut options.progress);
     Ok(outcome::outcome(&world, stop))
 }

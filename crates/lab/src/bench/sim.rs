@@ -4,10 +4,11 @@ use super::{BenchResult, Limit, REPETITIONS};
 use crate::experiment;
 use crate::names;
 use overspin_scenario::{
-    BurnWait, Costs, Domain, Host, Kernel, LockLoop, MS, Outcome, PauseLoopExiting, Picos, SEC,
-    Scenario, Settings, TraceEvent, TraceSink, US, Workload,
+    Costs, Domain, Host, Kernel, MS, Outcome, PauseLoopExiting, Picos, SEC, Scenario, Settings,
+    TraceEvent, TraceSink, US, Workloads,
 };
 use overspin_sim::{Options, SimError};
+use overspin_workload::{BurnWait, LockLoop};
 use std::time::Instant;
 
 /// What the figure of a lock alone on its vCPU is called, but for the lock's name.
@@ -93,7 +94,7 @@ fn scenario(
     vcpus: u32,
     hz: u32,
     limit: Picos,
-    workload: &Workload,
+    workload: &Workloads,
 ) -> Scenario {
     Scenario {
         name: "bench".into(),
@@ -123,7 +124,7 @@ fn scenario(
 }
 
 fn lock_loop(vcpus: u32, count: u64) -> Scenario {
-    let workload = Workload::LockLoop(LockLoop {
+    let workload = Workloads::from(LockLoop {
         threads: 0,
         section: 0,
         outside: 0,
@@ -172,7 +173,7 @@ fn contention(vcpus: u32, count: u64) -> Case {
 /// to the host every few microseconds, which puts another one in its place (a plain yield), or the
 /// next holder (a directed one).
 fn crowded_host(scheduler: &str, directed_yield: bool) -> Case {
-    let workload = Workload::LockLoop(LockLoop {
+    let workload = Workloads::from(LockLoop {
         threads: 0,
         section: 2 * US,
         outside: 10 * US,
@@ -194,7 +195,7 @@ fn crowded_host(scheduler: &str, directed_yield: bool) -> Case {
 }
 
 fn large_host() -> Case {
-    let workload = Workload::BurnWait(BurnWait {
+    let workload = Workloads::from(BurnWait {
         threads: 0,
         burn: 300 * US,
         wait: 2 * MS,
@@ -213,7 +214,7 @@ fn large_host() -> Case {
 
 /// The same load on a thousandth of the host: what the large one is compared with.
 fn small_host() -> Case {
-    let workload = Workload::BurnWait(BurnWait {
+    let workload = Workloads::from(BurnWait {
         threads: 0,
         burn: 300 * US,
         wait: 2 * MS,
