@@ -5,8 +5,8 @@ use overspin_host::{
     VcpuState, World, run,
 };
 use overspin_scenario::{
-    BurnWait, Domain, Ending, Host, Kernel, LockOutcome, Outcome, Scenario, Settings, US,
-    VcpuOutcome, WaitCauses, Why, Workload,
+    Domain, Ending, Host, Kernel, LockOutcome, Outcome, Scenario, Settings, US, VcpuOutcome,
+    WaitCauses, Why, Workloads,
 };
 
 /// One domain of two vCPUs, on a host without noise.
@@ -27,7 +27,7 @@ fn scenario() -> Scenario {
             spin_budget: None,
             nopvspin: false,
             kernel: Kernel::default(),
-            workload: Workload::BurnWait(BurnWait::default()),
+            workload: Workloads(Vec::new()),
         }],
         events: Vec::new(),
         limit: US,

@@ -207,9 +207,11 @@ pub(crate) fn in_parallel<J: Sync, T: Send>(
 fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
     // The guest kernel's own locks follow those of the workload; the map is about the latter.
     let domains = || {
-        outcome.domains.iter().zip(&point.scenario.domains).map(|(of, domain)| {
-            (of, &of.locks[..overspin_workload::lock_names(&domain.workload).len()])
-        })
+        outcome
+            .domains
+            .iter()
+            .zip(&point.scenario.domains)
+            .map(|(of, domain)| (of, &of.locks[..overspin_workload::lock_names(domain).len()]))
     };
     let locks = || domains().flat_map(|(_, locks)| locks);
     let rate = |(domain, locks): (&DomainOutcome, &[LockOutcome])| {

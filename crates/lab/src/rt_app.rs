@@ -352,7 +352,8 @@ fn base(name: &str) -> &str {
 mod tests {
     use super::*;
     use crate::scenario_file;
-    use overspin_scenario::{MS, Step, Workload};
+    use overspin_scenario::MS;
+    use overspin_workload::{Phases, Step};
 
     const GOOD: &str = r#"{
     /* comments are common in these files */
@@ -379,12 +380,12 @@ mod tests {
         // 256 x 1.25^5.
         assert_eq!(s.domains[0].weight, 781);
         assert_eq!(s.domains[0].affinity, [[0, 2]]);
-        let Workload::Phases(video) = &s.domains[0].workload else { panic!("phases") };
+        let video = s.domains[0].workload.get::<Phases>().unwrap();
         assert_eq!((video.count, video.phases[0].times), (0, 3));
         assert_eq!(video.phases[0].steps, [Step::Run(2 * MS), Step::Timer(16 * MS)]);
         assert_eq!(video.phases[1].steps[0], Step::Sleep(5 * MS));
         assert_eq!(video.phases[1].steps[2], Step::Yield);
-        let Workload::Phases(batch) = &s.domains[2].workload else { panic!("phases") };
+        let batch = s.domains[2].workload.get::<Phases>().unwrap();
         assert_eq!((batch.count, batch.start), (1, MS));
         assert_eq!(batch.phases[0].steps, [Step::Run(50 * MS)]);
         assert_eq!(imported.dropped.len(), 2, "{:?}", imported.dropped);

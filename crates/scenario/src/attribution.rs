@@ -1,8 +1,9 @@
 //! What waits for locks were spent on. `docs/attribution.md` defines the causes.
 
 use crate::Picos;
+use alloc::vec::Vec;
+use core::ops::AddAssign;
 use serde::{Deserialize, Serialize};
-use std::ops::AddAssign;
 
 /// What a moment of a wait for a lock is spent on. If several apply: the waiter's own absence
 /// ([`Cause::OwnPreemption`], or [`Cause::KickWake`] when it has been woken) comes before the lock's

@@ -1,6 +1,10 @@
 //! What an administrator does while the guests run.
 
 use crate::{Picos, Scenario};
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 /// Something that an administrator does at a simulated time.

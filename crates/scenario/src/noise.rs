@@ -1,8 +1,10 @@
 //! What else a host does: threads of its own, or a control domain, that wake at random for a moment.
 
-use crate::{
-    BurnWait, Distribution, Domain, Host, Kernel, MS, Picos, Scenario, Settings, US, Workload,
-};
+use crate::{Host, MS, Picos, Scenario, US};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 /// Threads of the host that wake at random, work for a moment and sleep again. The host's scheduler
@@ -53,116 +55,60 @@ impl Default for Noise {
     }
 }
 
+/// Threads of a host's noise that are one domain to its scheduler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoiseGroup {
+    /// Name.
+    pub name: String,
+    /// Pool: 0 is the host's own, `k` the `k`-th of [`Host::pools`].
+    pub pool: u32,
+    /// Where each thread may run.
+    pub affinity: Vec<Vec<u32>>,
+}
+
 impl Noise {
-    /// The domains that make the noise of `host`: for each pool those of its pCPUs.
-    fn domains(&self, host: &Host) -> Vec<Domain> {
+    /// The groups of threads that make the noise of `host`: for each pool those of its pCPUs.
+    #[must_use]
+    pub fn groups(&self, host: &Host) -> Vec<NoiseGroup> {
         let chosen = |p: &u32| self.cpus.is_empty() || self.cpus.contains(p);
         let in_a_pool = |p: &u32| host.pools.iter().any(|pool| pool.cpus.contains(p));
         let own: Vec<u32> = (0..host.pcpus()).filter(|p| !in_a_pool(p)).collect();
-        let pools = std::iter::once(&own).chain(host.pools.iter().map(|pool| &pool.cpus));
-        let mut domains = Vec::new();
+        let pools = core::iter::once(&own).chain(host.pools.iter().map(|pool| &pool.cpus));
+        let mut groups = Vec::new();
         for (pool, cpus) in (0..).zip(pools) {
             let cpus: Vec<u32> = cpus.iter().copied().filter(chosen).collect();
             match self.placement {
                 _ if cpus.is_empty() => {}
-                NoisePlacement::PerCpu => domains.extend(
-                    cpus.iter().map(|p| self.domain(format!("noise/{p}"), pool, vec![vec![*p]])),
-                ),
+                NoisePlacement::PerCpu => groups.extend(cpus.iter().map(|p| NoiseGroup {
+                    name: format!("noise/{p}"),
+                    pool,
+                    affinity: vec![vec![*p]],
+                })),
                 NoisePlacement::Anywhere => {
-                    let vcpus = if self.vcpus == 0 { cpus.len() } else { self.vcpus as usize };
-                    domains.push(self.domain("noise".into(), pool, vec![cpus; vcpus]));
+                    let threads = if self.vcpus == 0 { cpus.len() } else { self.vcpus as usize };
+                    let affinity = vec![cpus; threads];
+                    groups.push(NoiseGroup { name: "noise".into(), pool, affinity });
                 }
             }
         }
-        domains
-    }
-
-    /// A domain with a thread for each entry of `affinity`.
-    fn domain(&self, name: String, pool: u32, affinity: Vec<Vec<u32>>) -> Domain {
-        Domain {
-            name,
-            vcpus: affinity.len() as u32,
-            weight: self.weight,
-            cap: 0,
-            params: Settings::new(),
-            pool,
-            affinity,
-            // Of its locks only those of its runqueues are used, each by one vCPU.
-            lock: "lock-byte".into(),
-            spin_budget: None,
-            nopvspin: false,
-            // It stands for threads of the host, which have no ticks of their own.
-            kernel: Kernel { hz: 0, ..Kernel::default() },
-            workload: Workload::BurnWait(BurnWait {
-                burn: self.length,
-                wait: self.every,
-                burn_distribution: Distribution::Exponential,
-                wait_distribution: Distribution::Exponential,
-                ..BurnWait::default()
-            }),
-        }
+        groups
     }
 }
 
 impl Scenario {
-    /// The scenario with the domains that make its host's noise, after its own. A world runs these too; its
-    /// outcome tells of them in sum ([`NoiseOutcome`](crate::NoiseOutcome)).
+    /// vCPUs of each domain, with the groups of the host's noise after the domains.
     #[must_use]
-    pub fn with_noise(&self) -> Self {
-        let mut all = self.clone();
-        if let Some(noise) = &self.host.noise {
-            all.domains.extend(noise.domains(&self.host));
-        }
-        all
+    pub fn domain_sizes(&self) -> Vec<u32> {
+        let own = self.domains.iter().map(|d| d.vcpus);
+        let noise = self.host.noise.iter().flat_map(|n| n.groups(&self.host));
+        own.chain(noise.map(|group| group.affinity.len() as u32)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NS, Pool};
-
-    fn host() -> Host {
-        let pool = |name: &str, cpus: Vec<u32>| Pool {
-            name: name.into(),
-            cpus,
-            scheduler: "credit".into(),
-            params: Settings::new(),
-        };
-        Host { cores: 6, pools: vec![pool("a", vec![2, 4]), pool("b", vec![5])], ..Host::default() }
-    }
-
-    #[test]
-    fn a_thread_for_each_pcpu_stays_there_in_its_pool() {
-        let domains = Noise::default().domains(&host());
-        let told: Vec<_> =
-            domains.iter().map(|d| (d.name.as_str(), d.pool, d.affinity.as_slice())).collect();
-        let on = |p: u32| vec![vec![p]];
-        let all = [on(0), on(1), on(3), on(2), on(4), on(5)];
-        assert_eq!(
-            told,
-            [
-                ("noise/0", 0, &all[0][..]),
-                ("noise/1", 0, &all[1][..]),
-                ("noise/3", 0, &all[2][..]),
-                ("noise/2", 1, &all[3][..]),
-                ("noise/4", 1, &all[4][..]),
-                ("noise/5", 2, &all[5][..]),
-            ]
-        );
-    }
-
-    #[test]
-    fn a_control_domain_may_run_on_the_chosen_pcpus_of_its_pool() {
-        let noise =
-            Noise { placement: NoisePlacement::Anywhere, cpus: vec![1, 2, 3], ..Noise::default() };
-        let affinities = |noise: Noise| -> Vec<_> {
-            noise.domains(&host()).into_iter().map(|d| (d.pool, d.affinity)).collect()
-        };
-        assert_eq!(affinities(noise.clone()), [(0, vec![vec![1, 3]; 2]), (1, vec![vec![2]; 1])]);
-        let three = Noise { vcpus: 3, cpus: vec![5], ..noise };
-        assert_eq!(affinities(three), [(2, vec![vec![5]; 3])]);
-    }
+    use crate::NS;
 
     /// The default is the mean of the committed histograms, to two digits, and not a figure of anybody's.
     #[test]

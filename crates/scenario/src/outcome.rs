@@ -1,6 +1,8 @@
 //! The outcome of one run: what every vCPU, lock and task did. All times are picoseconds.
 
 use crate::{ChangeOutcome, LongWait, Picos, WaitCauses};
+use alloc::string::String;
+use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 /// How a run ended.
@@ -48,6 +50,8 @@ impl Stopped {
 /// A hash in JSON: 16 hexadecimal digits. As a number it would not survive readers that take numbers
 /// for doubles, which keep 53 bits. Older records have numbers, which are still read.
 pub mod hash_text {
+    use alloc::format;
+    use alloc::string::String;
     use serde::{Deserialize, Deserializer, Serializer, de};
 
     /// Writes the digits.

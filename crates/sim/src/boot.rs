@@ -14,21 +14,22 @@ use crate::timeline::Timeline;
 use crate::vcpu::Vcpu;
 use overspin_host::Refused;
 use overspin_host::admin::{self, Administrator};
-use overspin_scenario::{Domain, Picos, Scenario};
-use overspin_workload::layout;
+use overspin_scenario::{Picos, Scenario};
+use overspin_workload::{LayoutOf, Loads, with_noise};
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// Time between two vCPUs that come up, so that a scheduling pass fits in between.
 const BOOT_DISTANCE: Picos = 10 * overspin_scenario::US;
 
+/// The engine, and what the workloads of all domains make them do.
 pub(crate) fn build(
     scenario: &Scenario,
     seed: u64,
     simulator: &Simulator,
-) -> Result<Engine, Refused> {
+) -> Result<(Engine, Vec<Loads>), Refused> {
     let own_domains = scenario.domains.len();
-    let all = scenario.with_noise();
-    crate::check::check(scenario, &all, &simulator.schedulers)?;
+    let all = with_noise(scenario);
+    let loads = crate::check::check(scenario, &all, simulator)?;
     let scenario = &all;
     let host = &scenario.host;
     let pcpus = host.pcpus();
@@ -44,13 +45,13 @@ pub(crate) fn build(
         })
         .collect();
     // Room for each lock's line, the data beside locks, and the locks' per-CPU records.
-    let named: usize =
-        scenario.domains.iter().map(|d| overspin_workload::lock_names(&d.workload).len()).sum();
-    let data = |d: &Domain| layout::<u8, usize>(&d.workload).map_or(0, |l| l.size.div_ceil(LINE));
-    let data: usize = scenario.domains.iter().map(data).sum();
+    let named: usize = loads.iter().map(|of| of.lock_names().len()).sum();
+    let data =
+        |of: &Loads| of.layout(LayoutOf::types::<u8, usize>()).map_or(0, |l| l.size.div_ceil(LINE));
+    let data: usize = loads.iter().map(data).sum();
     let lines = 4096 + 2 * named + data + 32 * vcpus.len();
     let foresight = Foresight::new(vcpus.len());
-    Ok(Engine {
+    let engine = Engine {
         time: Timeline::default(),
         current: Cell::new(0),
         yielder: Cell::new(std::ptr::null()),
@@ -73,16 +74,21 @@ pub(crate) fn build(
         asking: Asking::new(),
         telling: Telling::new(seed),
         foresight,
-    })
+    };
+    Ok((engine, loads))
 }
 
 /// Creates the domains, boots the guests, and arms the first events.
-pub(crate) fn start(engine: &Engine, simulator: &Simulator) -> Result<(), Refused> {
+pub(crate) fn start(
+    engine: &Engine,
+    simulator: &Simulator,
+    loads: Vec<Loads>,
+) -> Result<(), Refused> {
     let scenario = &engine.scenario;
     let mut guests = Vec::new();
     let mut first = 0;
-    for (id, domain) in scenario.domains.iter().enumerate() {
-        guests.push(Guest::new(engine, id as u32, first, domain, simulator)?);
+    for (id, (domain, loads)) in scenario.domains.iter().zip(loads).enumerate() {
+        guests.push(Guest::new(engine, id as u32, first, domain, loads, simulator)?);
         first += domain.vcpus;
     }
     engine.guests.set(guests).expect("a engine starts once");
@@ -92,8 +98,7 @@ pub(crate) fn start(engine: &Engine, simulator: &Simulator) -> Result<(), Refuse
         engine.hypervisor(0, |h, _, out| admin::create(h, &guest.domain, out))?;
         guest.boot(engine);
     }
-    let endless = |g: &&Guest| g.domain.workload.is_endless();
-    let finite = guests.iter().filter(|g| !endless(g)).count() as u32;
+    let finite = guests.iter().filter(|g| !g.loads.is_endless()).count() as u32;
     // With nothing that ends, the run goes to its limit.
     engine.unfinished.set(if finite == 0 { 1 } else { finite + u32::from(scenario.to_the_limit) });
     engine.push(scenario.limit, events::Event::Limit);

@@ -1,15 +1,12 @@
 //! What a scenario must satisfy before a engine is built from it: whatever passes here runs without
 //! a panic and without standing still. Locks, schedulers and affinities check what is theirs.
 
+use crate::Simulator;
 use overspin_host::Refused;
-use overspin_scenario::{
-    Again, Align, Costs, Dbench, Distribution, Domain, Host, KernelLock, MS, NS, Noise, Picos, SEC,
-    Scenario, Step, US, Workload,
-};
+use overspin_scenario::{Costs, Domain, Host, LONGEST, MS, NS, Noise, Picos, SEC, Scenario, US};
 use overspin_sched::{DomainParams, Schedulers, Topology};
+use overspin_workload::{Loads, Ticks};
 
-/// Longest time anywhere: 1,000 hours. Sums of a few of them fit 64 bits.
-const LONGEST: Picos = 1_000 * 3_600 * SEC;
 /// Longest cost of one action of the machine or the kernel.
 const LONGEST_COST: Picos = SEC;
 /// Longest window before a preemption: others wait for so long.
@@ -17,8 +14,6 @@ const LONGEST_WINDOW: Picos = 10 * MS;
 /// Tasks that may exist at a time, idle tasks of vCPUs included. Each has a stack of two mappings,
 /// and Linux gives a process 65,530 (`vm.max_map_count`).
 const MOST_TASKS: u64 = 30_000;
-/// Pages of all files of a dbench, each of which takes some bytes here.
-const MOST_PAGES: u64 = 100_000_000;
 /// Most ticks a second.
 const MOST_HZ: u32 = 10_000;
 
@@ -35,12 +30,13 @@ fn at_most(what: &str, times: &[(&str, Picos)], most: Picos) -> Result<(), Refus
     }
 }
 
-/// Checks a scenario; `all` is the same with the domains of its host's noise.
+/// Checks a scenario; `all` is the same with the domains of its host's noise. Returns what the
+/// workloads of all domains make them do.
 pub(crate) fn check(
     scenario: &Scenario,
     all: &Scenario,
-    schedulers: &Schedulers,
-) -> Result<(), Refused> {
+    simulator: &Simulator,
+) -> Result<Vec<Loads>, Refused> {
     at_most("scenario", &[("limit", scenario.limit)], LONGEST)?;
     let host = &scenario.host;
     let topology = Topology {
@@ -69,12 +65,18 @@ pub(crate) fn check(
     if let Some(e) = scenario.events.iter().find(|e| e.at > LONGEST) {
         return bad(format!("an event comes after {} s; too late", e.at / SEC));
     }
-    for d in &scenario.domains {
-        domain(d, host, schedulers)?;
-    }
-    let tasks = |domains: &[Domain]| domains.iter().map(most_tasks).sum::<u64>();
+    let loads = all.domains.iter().map(|d| domain(d, host, simulator));
+    let loads: Vec<Loads> = loads.collect::<Result<_, _>>()?;
+    // The idle task of each vCPU is one too.
+    let tasks: Vec<u64> = all
+        .domains
+        .iter()
+        .zip(&loads)
+        .map(|(d, loads)| u64::from(d.vcpus) + loads.most_tasks(d.vcpus))
+        .collect();
     let own_domains = scenario.domains.len();
-    let (own, noise) = (tasks(&scenario.domains), tasks(&all.domains[own_domains..]));
+    let (own, noise) = tasks.split_at(own_domains);
+    let (own, noise) = (own.iter().sum::<u64>(), noise.iter().sum::<u64>());
     if own + noise > MOST_TASKS {
         let of_noise = if own > MOST_TASKS || noise == 0 {
             String::new()
@@ -89,11 +91,10 @@ pub(crate) fn check(
         ));
     }
     // Otherwise the run itself creates what would be created, and says what is wrong.
-    if scenario.events.is_empty() {
-        Ok(())
-    } else {
-        overspin_host::admin::rehearse(all, own_domains, schedulers)
+    if !scenario.events.is_empty() {
+        overspin_host::admin::rehearse(all, own_domains, &simulator.schedulers)?;
     }
+    Ok(loads)
 }
 
 fn options(host: &Host) -> Result<(), Refused> {
@@ -161,33 +162,33 @@ fn costs(costs: &Costs) -> Result<(), Refused> {
     at_most("costs", &all, LONGEST_COST)
 }
 
-/// Whether what `align` waits for exists.
+/// Whether the ticks that a workload waits for exist.
 fn ticks(
     name: &str,
-    align: Align,
+    of: Ticks,
     d: &Domain,
     host: &Host,
     schedulers: &Schedulers,
 ) -> Result<(), Refused> {
-    if align == Align::GuestTick && d.kernel.hz == 0 {
+    if of == Ticks::Guest && d.kernel.hz == 0 {
         return bad(format!(
-            "{name}: align = \"guest-tick\", and its kernel does not tick: set kernel.hz, or another align"
+            "{name}: its workload waits for ticks of its kernel, which does not tick: set kernel.hz"
         ));
     }
     let pool = (d.pool as usize).checked_sub(1).and_then(|i| host.pools.get(i));
     let scheduler = pool.map_or(&host.scheduler, |pool| &pool.scheduler);
     // A scheduler that does not exist is complained about where it is made.
-    if align == Align::HostTick && schedulers.find(scheduler).is_ok_and(|s| !s.ticks) {
+    if of == Ticks::Host && schedulers.find(scheduler).is_ok_and(|s| !s.ticks) {
         let with: Vec<_> = schedulers.iter().filter(|s| s.ticks).map(|s| s.name).collect();
         return bad(format!(
-            "{name}: align = \"host-tick\", and scheduler `{scheduler}` does not tick; these do: {}",
+            "{name}: its workload waits for the host's ticks, and scheduler `{scheduler}` does not tick; these do: {}",
             with.join(", ")
         ));
     }
     Ok(())
 }
 
-fn domain(d: &Domain, host: &Host, schedulers: &Schedulers) -> Result<(), Refused> {
+fn domain(d: &Domain, host: &Host, simulator: &Simulator) -> Result<Loads, Refused> {
     let name = format!("domain `{}`", d.name);
     if d.vcpus == 0 {
         return bad(format!("{name} has no vCPU"));
@@ -205,136 +206,10 @@ fn domain(d: &Domain, host: &Host, schedulers: &Schedulers) -> Result<(), Refuse
     }
     let limits = [("wakeup_granularity", kernel.wakeup_granularity), ("slice", kernel.slice)];
     at_most(&name, &limits, 10 * SEC)?;
-    match &d.workload {
-        Workload::LockLoop(w) => {
-            at_most(&name, &[("section", w.section), ("outside", w.outside)], LONGEST)
-        }
-        Workload::BurnWait(w) => {
-            if w.burn == 0 && w.wait == 0 {
-                return bad(format!("{name}: burn and wait are both 0: time would stand still"));
-            }
-            // A draw of 64 bits is at most 45 times the mean.
-            let most = |d| if d == Distribution::Exponential { LONGEST / 45 } else { LONGEST };
-            at_most(&name, &[("burn", w.burn)], most(w.burn_distribution))?;
-            at_most(&name, &[("wait", w.wait)], most(w.wait_distribution))
-        }
-        Workload::Kernbench(w) => {
-            at_most(&name, &[("user", w.user), ("system", w.system)], LONGEST)?;
-            locks(&name, &w.locks)
-        }
-        Workload::Count(w) => {
-            at_most(&name, &[("to times step", w.to.saturating_mul(w.step))], LONGEST)
-        }
-        Workload::Pft(w) => {
-            let times = [("touch", w.touch), ("fault", w.fault), ("fork", w.fork)];
-            at_most(&name, &times, SEC)?;
-            locks(&name, &w.locks)
-        }
-        Workload::Ping(w) => {
-            at_most(&name, &[("round_trip", w.round_trip), ("work", w.work)], SEC)?;
-            if w.rate > 0 && w.work == 0 && (w.interval().unwrap_or(w.round_trip) == 0) {
-                return bad(format!("{name}: answers take no time: time would stand still"));
-            }
-            Ok(())
-        }
-        Workload::Pgbench(w) => {
-            let times = [("server", w.server), ("client", w.client), ("system", w.system)];
-            at_most(&name, &times, LONGEST)?;
-            if w.server == 0 && w.client == 0 && w.system == 0 {
-                return bad(format!("{name}: a transaction takes no time: time would stand still"));
-            }
-            if w.clients == 0 {
-                return bad(format!("{name}: no client: nobody asks the server anything"));
-            }
-            locks(&name, &w.locks)
-        }
-        Workload::Phases(w) => {
-            at_most(&name, &[("start", w.start)], LONGEST)?;
-            let steps = || w.phases.iter().filter(|p| p.times > 0).flat_map(|p| &p.steps);
-            for step in steps() {
-                if let Step::Run(time) | Step::Sleep(time) | Step::Timer(time) = *step {
-                    at_most(&name, &[("a step", time)], LONGEST)?;
-                }
-            }
-            let passes =
-                |step: &Step| matches!(step, Step::Run(1..) | Step::Sleep(1..) | Step::Timer(1..));
-            if !steps().any(passes) {
-                return bad(format!("{name}: no step takes time: time would stand still"));
-            }
-            ticks(&name, w.align, d, host, schedulers)
-        }
-        Workload::Dbench(w) => dbench(&name, w),
-        Workload::Schedbench(w) => {
-            if w.report_interval == 0 {
-                return bad(format!("{name}: the report interval is 0: time would stand still"));
-            }
-            for item in &w.items {
-                let (Again::After(wait) | Again::Every(wait)) = item.again;
-                at_most(&name, &[("burn", item.burn), ("wait", wait)], LONGEST)?;
-                // A deadline in the past would have the item due for ever without a sleep, which
-                // is a hog; without work as well, time would stand still.
-                if item.burn == 0 {
-                    return bad(format!("{name}: an item burns nothing: time would stand still"));
-                }
-            }
-            Ok(())
-        }
+    let loads =
+        Loads::of(d, &simulator.workloads).map_err(|e| Refused::Invalid(format!("{name}: {e}")))?;
+    for of in loads.ticks() {
+        ticks(&name, of, d, host, &simulator.schedulers)?;
     }
-}
-
-fn locks(domain: &str, locks: &[KernelLock]) -> Result<(), Refused> {
-    for lock in locks {
-        at_most(domain, &[("hold", lock.hold), ("every", lock.every)], SEC)?;
-        // A task would take the lock again and again and get nowhere.
-        if lock.every == 0 {
-            return bad(format!("{domain}: lock `{}`: every must be at least 1 ps", lock.name));
-        }
-    }
-    Ok(())
-}
-
-fn dbench(name: &str, w: &Dbench) -> Result<(), Refused> {
-    let times = [
-        ("user", w.user),
-        ("copy", w.copy),
-        ("directory", w.sections.directory),
-        ("block", w.sections.block),
-        ("name", w.sections.name),
-        ("pagecache", w.sections.pagecache),
-        ("pagemap_lru", w.sections.pagemap_lru),
-        ("lru_list", w.sections.lru_list),
-        ("kmap", w.sections.kmap),
-        ("seek", w.disk.seek),
-        ("page", w.disk.page),
-    ];
-    at_most(name, &times, SEC)?;
-    let pages = u128::from(w.clients) * u128::from(w.files) * u128::from(w.pages);
-    if pages > MOST_PAGES.into() {
-        return bad(format!("{name}: {pages} pages in all; at most {MOST_PAGES} are possible"));
-    }
-    if w.disk.request == 0 || w.disk.page == 0 {
-        return bad(format!("{name}: the disk would write nothing, or write it in no time"));
-    }
-    Ok(())
-}
-
-/// Tasks of a domain that may exist at a time.
-fn most_tasks(d: &Domain) -> u64 {
-    let started = match &d.workload {
-        Workload::LockLoop(w) if w.threads > 0 => w.threads.into(),
-        Workload::BurnWait(w) if w.threads > 0 => w.threads.into(),
-        Workload::Phases(w) if w.threads > 0 => w.threads.into(),
-        Workload::LockLoop(_)
-        | Workload::BurnWait(_)
-        | Workload::Schedbench(_)
-        | Workload::Phases(_) => d.vcpus.into(),
-        Workload::Dbench(w) => 1 + u64::from(w.clients),
-        // `make`, and for each unit under way a driver, a compiler and an assembler.
-        Workload::Kernbench(w) => 1 + 3 * u64::from(w.jobs.min(w.units)),
-        Workload::Count(_) | Workload::Ping(_) => 1,
-        Workload::Pft(w) => 1 + u64::from(w.processes),
-        // Threads of pgbench, and a process of the server for each client.
-        Workload::Pgbench(w) => u64::from(w.clients) + u64::from(w.workers.min(w.clients)),
-    };
-    u64::from(d.vcpus) + started
+    Ok(loads)
 }

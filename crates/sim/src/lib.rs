@@ -45,6 +45,7 @@ use overspin_host::{Cancel, Observer, Refused, Unhonoured, World};
 use overspin_locks::{LockVisitor, RawLock};
 use overspin_scenario::{Outcome, Scenario};
 use overspin_sched::Schedulers;
+use overspin_workload::{Kinds, with_noise};
 
 /// Version of the model. It changes whenever a change alters simulated results.
 pub const MODEL_VERSION: u32 = 2;
@@ -74,10 +75,11 @@ struct OwnLock {
 pub struct Simulator {
     locks: Vec<OwnLock>,
     schedulers: Schedulers,
+    workloads: Kinds,
 }
 
 impl Simulator {
-    /// With the locks and schedulers of the registries.
+    /// With the locks, schedulers and workloads of the registries.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -103,6 +105,13 @@ impl Simulator {
         self
     }
 
+    /// With workloads of these kinds, which may be yours, in place of those of the registry.
+    #[must_use]
+    pub fn with_workloads(mut self, workloads: Kinds) -> Self {
+        self.workloads = workloads;
+        self
+    }
+
     /// Names of all locks, for messages.
     fn lock_names(&self) -> String {
         let registered = overspin_locks::infos().iter().map(|info| info.name);
@@ -124,7 +133,7 @@ impl World for Simulator {
     }
 
     fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
-        check::check(scenario, &scenario.with_noise(), &self.schedulers)?;
+        check::check(scenario, &with_noise(scenario), self)?;
         Ok(Vec::new())
     }
 
@@ -135,13 +144,13 @@ impl World for Simulator {
         observer: &mut dyn Observer,
         cancel: &dyn Cancel,
     ) -> Result<Outcome, Refused> {
-        let engine = boot::build(scenario, seed, self)?;
+        let (engine, loads) = boot::build(scenario, seed, self)?;
         // SAFETY: `observer` is borrowed for this whole call, and the engine ends before it returns.
         unsafe { engine.telling.begin(observer) };
         // SAFETY: as for `observer`.
         unsafe { engine.asking.begin(cancel) };
         let _entered = Entered::new(&engine);
-        boot::start(&engine, self)?;
+        boot::start(&engine, self, loads)?;
         let stop = engine.run();
         let outcome = outcome::outcome(&engine, stop);
         engine.telling.end();
@@ -154,7 +163,7 @@ impl World for Simulator {
 /// # Errors
 /// If the scenario asks for what does not exist or cannot be.
 pub fn check(scenario: &Scenario) -> Result<(), Refused> {
-    check::check(scenario, &scenario.with_noise(), &Schedulers::builtin())
+    Simulator::new().supports(scenario).map(|_| ())
 }
 
 /// Runs a scenario to its end or its limit, with the locks of the registry and nobody who looks on:

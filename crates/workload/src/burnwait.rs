@@ -1,41 +1,100 @@
 //! Threads that compute and sleep in turn: hogs, batch jobs, and things that wake like I/O.
 
-use crate::{Mode, Program, WorkloadInfo};
-use overspin_scenario::{BurnWait, Distribution};
+use crate::parameters::{defaults, parameters, words};
+use crate::{Env, Fault, Load, Mode, Program, Start, WorkloadInfo, threads};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+use overspin_scenario::{LONGEST, Parameters, Picos, format_time};
 
-pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
-    name: "burn-wait",
-    brief: "threads that compute and sleep in turn; a wait of 0 makes them hogs",
-    source: "schedbench's burnwait worker (2016)",
-};
+words! {
+    Distribution: DISTRIBUTIONS, "How a time varies around its mean." {
+        Fixed = "fixed", "It does not.";
+        Exponential = "exponential", "Exponentially.";
+    }
+}
 
-pub(crate) fn start(w: &BurnWait, vcpus: u32) -> Vec<(String, Option<u32>, Program)> {
-    let threads = if w.threads == 0 { vcpus } else { w.threads };
-    (0..threads)
-        .map(|i| {
-            let w = w.clone();
-            let program: Program = Box::new(move |env| {
-                let mut random = env.random(0);
-                let mut time = |mean, distribution| match distribution {
-                    Distribution::Fixed => mean,
-                    Distribution::Exponential => random.exponential(mean),
-                };
-                // Threads that all began with work would queue up first; with a wait, which has no
-                // memory, the run begins as it goes on. Fixed waits begin anywhere in a cycle.
-                env.sleep(match w.wait_distribution {
-                    Distribution::Exponential => time(w.wait, w.wait_distribution),
-                    Distribution::Fixed if w.wait > 0 => env.offset(w.burn + w.wait),
-                    Distribution::Fixed => 0,
-                });
-                let mut done = 0;
-                while w.count == 0 || done < w.count {
-                    env.compute(time(w.burn, w.burn_distribution), Mode::User);
-                    env.item_done();
-                    done += 1;
-                    env.sleep(time(w.wait, w.wait_distribution));
-                }
-            });
-            (format!("burn{i}"), Some(i % vcpus), program)
+parameters! {
+    BurnWait: KEYS at "[domain.workload] with kind = \"burn-wait\"",
+    "Threads that compute and sleep in turn." {
+        threads: u32 = integer(0, 100_000), Is("0"), "Threads; 0 is one on each vCPU.";
+        burn: Picos = time(NS, LONGEST), Is("10ms"), "CPU time of one item.";
+        wait: Picos = ANY, Is("0"), "Sleep after it; 0 never sleeps.";
+        count: u64 = integer(0, u64::MAX), Is("0"), "Items of each thread; 0 is until the limit.";
+        burn_distribution: Distribution = Choice(DISTRIBUTIONS), Is("fixed"),
+            "How `burn`, the mean, varies.";
+        wait_distribution: Distribution = Choice(DISTRIBUTIONS), Is("fixed"),
+            "How `wait`, the mean, varies. With `exponential` threads begin with a wait.";
+    }
+}
+
+defaults!(BurnWait: KEYS);
+
+pub(crate) const INFO: WorkloadInfo = WorkloadInfo::of::<BurnWait>(
+    "threads that compute and sleep in turn; a wait of 0 makes them hogs",
+    "schedbench's burnwait worker (2016)",
+    &KEYS,
+);
+
+impl Parameters for BurnWait {
+    const KIND: &'static str = "burn-wait";
+}
+
+impl Load for BurnWait {
+    fn check(&self) -> Result<(), Fault> {
+        // A draw of 64 bits is at most 45 times the mean.
+        let most = LONGEST / 45;
+        let times = [
+            ("burn", self.burn, self.burn_distribution),
+            ("wait", self.wait, self.wait_distribution),
+        ];
+        match times.iter().find(|(_, time, d)| *d == Distribution::Exponential && *time > most) {
+            Some((key, time, _)) => Err(Fault::new(
+                *key,
+                format!("an exponential time with mean {} may be too long", format_time(*time)),
+                format!("make it at most {}, or fixed", format_time(most)),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn is_endless(&self) -> bool {
+        self.count == 0
+    }
+
+    fn most_tasks(&self, vcpus: u32) -> u64 {
+        threads::number(self.threads, vcpus).into()
+    }
+
+    fn start(&self, vcpus: u32) -> Vec<Start> {
+        threads::start("burn", self.threads, vcpus, |_| {
+            let w = self.clone();
+            let program: Program = Box::new(move |env| w.run(env));
+            program
         })
-        .collect()
+    }
+}
+
+impl BurnWait {
+    fn run(&self, env: &dyn Env) {
+        let mut random = env.random(0);
+        let mut time = |mean, distribution| match distribution {
+            Distribution::Fixed => mean,
+            Distribution::Exponential => random.exponential(mean),
+        };
+        // Threads that all began with work would queue up first; with a wait, which has no
+        // memory, the run begins as it goes on. Fixed waits begin anywhere in a cycle.
+        env.sleep(match self.wait_distribution {
+            Distribution::Exponential => time(self.wait, self.wait_distribution),
+            Distribution::Fixed if self.wait > 0 => env.offset(self.burn + self.wait),
+            Distribution::Fixed => 0,
+        });
+        let mut done = 0;
+        while self.count == 0 || done < self.count {
+            env.compute(time(self.burn, self.burn_distribution), Mode::User);
+            env.item_done();
+            done += 1;
+            env.sleep(time(self.wait, self.wait_distribution));
+        }
+    }
 }

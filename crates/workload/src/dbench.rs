@@ -29,18 +29,81 @@
 //! `mm/highmem.c`, for which lock protects what. Left out: reading from the disk, `bdflush` and `kupdate`,
 //! and the locks of the sixth place and beyond.
 
-use crate::layout::Word;
-use crate::{Env, LockId, LockUse, Mode, Program, Random, WordId, WorkloadInfo};
-use overspin_scenario::{Dbench, Picos};
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::rc::Rc;
-
-pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
-    name: "dbench",
-    brief: "clients of a file server under five global locks, with a page cache and a disk",
-    source: "Tridgell's dbench; Linux 2.4.10 and Doelle's figures of September 2001",
+use crate::disk::{DISK, Disk};
+use crate::layout::{LayoutOf, Word};
+use crate::parameters::{defaults, parameters, words};
+use crate::queue::Queue;
+use crate::{
+    Env, Fault, Layout, Load, LockId, LockUse, Mode, Program, Random, Start, WordId, WorkloadInfo,
 };
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::Relaxed;
+use overspin_scenario::{Parameters, Picos};
+
+words! {
+    Placement: PLACEMENTS, "Where the five locks lie among the kernel's data." {
+        Linked = "linked",
+            "In the order of their definition, several locks and what they protect in one cache line.";
+        Aligned = "aligned",
+            "The same order, but each lock is as large as a cache line and begins one.";
+    }
+}
+
+parameters! {
+    Dbench: KEYS at "[domain.workload] with kind = \"dbench\"",
+    "Clients of a file server that make files, read and write them, and remove them, over a page \
+     cache, five global locks and a disk." {
+        clients: u32 = integer(1, 10_000), Required, "N of `dbench N`.";
+        files: u32 = integer(1, 1_000_000), Is("100"),
+            "Files that each client makes, and removes at the end.";
+        pages: u32 = integer(1, 1_000_000), Is("10"), "Pages of each file, 4 KiB each.";
+        operations: u32 = integer(0, u32::MAX as u64), Is("10000"),
+            "Reads and writes of each client between, all in the page cache.";
+        user: Picos = COST, Is("10us"), "Mean user time of such an operation (exponential).";
+        copy: Picos = COST, Is("10us"),
+            "Mean kernel time of an operation on a page outside of locks (exponential).";
+        dirty_limit: u32 = integer(0, u32::MAX as u64), Is("10000"),
+            "Pages that may be dirty; who makes more dirty writes some to the disk, and waits.";
+        placement: Placement = Choice(PLACEMENTS), Is("linked"),
+            "Where the locks lie among the kernel's data: as linked, or each in a cache line of its own.";
+        sections: Sections = Table(&SECTIONS), Means("as below"),
+            "Times of critical sections.";
+        disk: Disk = Table(&DISK), Means("as below"), "The disk.";
+    }
+}
+
+parameters! {
+    Sections: SECTIONS at "[domain.workload.sections]",
+    "Mean times of dbench's critical sections (exponential), without waiting for cache lines." {
+        directory: Picos = COST, Is("10us"), "`kernel_flag`, to make or remove a file.";
+        block: Picos = COST, Is("5us"),
+            "`kernel_flag`, to find a place on the disk for a new page.";
+        name: Picos = COST, Is("5us"), "`kernel_flag`, to look a name up.";
+        pagecache: Picos = COST, Is("1us"), "`pagecache_lock`, to find, add or remove a page.";
+        pagemap_lru: Picos = COST, Is("1us"), "`pagemap_lru_lock`, to move a page between lists.";
+        lru_list: Picos = COST, Is("2us"), "`lru_list_lock`, to move a buffer between lists.";
+        kmap: Picos = COST, Is("500ns"), "`kmap_lock`, to map a page or to give the mapping back.";
+    }
+}
+
+// Orders of magnitude for a processor of 700 MHz.
+defaults!(Sections: SECTIONS);
+
+pub(crate) const INFO: WorkloadInfo = WorkloadInfo::of::<Dbench>(
+    "clients of a file server under five global locks, with a page cache and a disk",
+    "Tridgell's dbench; Linux 2.4.10 and Doelle's figures of September 2001",
+    &KEYS,
+);
+
+impl Parameters for Dbench {
+    const KIND: &'static str = "dbench";
+}
 
 /// Names of the locks, in the order of the constants below.
 pub(crate) const LOCKS: [&str; 5] =
@@ -60,29 +123,70 @@ const WRITE_EVERY: u32 = 2;
 /// Bytes of a page.
 const PAGE: usize = 4096;
 
-/// What all clients share: the pages that are dirty. Their number is in the kernel's memory.
+/// Pages of all files of a dbench, each of which takes some bytes here.
+const MOST_PAGES: u64 = 100_000_000;
+
+/// What all clients share: the pages that are dirty. Their number is in the kernel's memory. All of it
+/// is under `lru_list_lock`, so `Relaxed` will do; a world's lock orders the rest.
 #[derive(Debug)]
 struct Buffers {
     /// In the order in which they got dirty; those that were removed since are still in it.
-    oldest: VecDeque<u64>,
+    oldest: Queue,
     /// By page.
-    dirty: Vec<bool>,
+    is_dirty: Vec<AtomicBool>,
 }
 
-pub(crate) fn start(w: &Dbench) -> Vec<(String, Option<u32>, Program)> {
-    let w = Rc::new(w.clone());
-    vec![("dbench".into(), None, Box::new(move |env| dbench(env, &w)))]
+impl Buffers {
+    /// Each page gets dirty once.
+    fn new(pages: usize) -> Self {
+        let is_dirty = (0..pages).map(|_| AtomicBool::new(false)).collect();
+        Self { oldest: Queue::new(pages), is_dirty }
+    }
 }
 
-fn dbench(env: &dyn Env, w: &Rc<Dbench>) {
+impl Load for Dbench {
+    fn check(&self) -> Result<(), Fault> {
+        let pages = u128::from(self.clients) * u128::from(self.files) * u128::from(self.pages);
+        if pages > MOST_PAGES.into() {
+            let message = format!("{pages} pages in all; at most {MOST_PAGES} are possible");
+            return Err(Fault::new("pages", message, "use fewer clients, files or pages"));
+        }
+        Ok(())
+    }
+
+    fn lock_names(&self) -> Vec<String> {
+        LOCKS.iter().map(|name| (*name).into()).collect()
+    }
+
+    fn is_endless(&self) -> bool {
+        false
+    }
+
+    fn most_tasks(&self, _vcpus: u32) -> u64 {
+        1 + u64::from(self.clients)
+    }
+
+    fn disk(&self) -> Option<&Disk> {
+        Some(&self.disk)
+    }
+
+    fn layout(&self, of: LayoutOf) -> Option<Layout> {
+        Some(Layout::globals(of, self.placement == Placement::Aligned))
+    }
+
+    fn start(&self, _vcpus: u32) -> Vec<Start> {
+        let w = Arc::new(self.clone());
+        let program: Program = Box::new(move |env| dbench(env, &w));
+        vec![Start { name: "dbench".into(), vcpu: None, program }]
+    }
+}
+
+fn dbench(env: &dyn Env, w: &Arc<Dbench>) {
     let of_client = u64::from(w.files) * u64::from(w.pages);
-    let buffers = Rc::new(RefCell::new(Buffers {
-        oldest: VecDeque::new(),
-        dirty: vec![false; (of_client * u64::from(w.clients)) as usize],
-    }));
+    let buffers = Arc::new(Buffers::new((of_client * u64::from(w.clients)) as usize));
     let finished = env.semaphore(0);
     for i in 0..w.clients {
-        let (w, buffers) = (Rc::clone(w), Rc::clone(&buffers));
+        let (w, buffers) = (Arc::clone(w), Arc::clone(&buffers));
         let client: Program = Box::new(move |env| {
             let random = env.random(0);
             let first = of_client * u64::from(i);
@@ -102,7 +206,7 @@ fn dbench(env: &dyn Env, w: &Rc<Dbench>) {
 struct Client<'a> {
     env: &'a dyn Env,
     w: &'a Dbench,
-    buffers: &'a RefCell<Buffers>,
+    buffers: &'a Buffers,
     random: Random,
     /// First of its pages.
     first: u64,
@@ -160,7 +264,7 @@ impl Client<'_> {
                 });
                 let buffers = self.buffers;
                 self.section(LRU_LIST, self.w.sections.lru_list, |env| {
-                    if std::mem::take(&mut buffers.borrow_mut().dirty[page as usize]) {
+                    if buffers.is_dirty[page as usize].swap(false, Relaxed) {
                         count_dirty(env, -1);
                     }
                 });
@@ -176,7 +280,7 @@ impl Client<'_> {
         self.env.compute(0, Mode::User);
     }
 
-    fn pages_of(&self, file: u32) -> std::ops::Range<u64> {
+    fn pages_of(&self, file: u32) -> core::ops::Range<u64> {
         let pages = u64::from(self.w.pages);
         let first = self.first + u64::from(file) * pages;
         first..first + pages
@@ -226,10 +330,8 @@ impl Client<'_> {
         let buffers = self.buffers;
         let mut dirty = 0;
         self.section(LRU_LIST, self.w.sections.lru_list, |env| {
-            let mut buffers = buffers.borrow_mut();
-            buffers.oldest.push_back(page);
-            buffers.dirty[page as usize] = true;
-            drop(buffers);
+            buffers.oldest.push(page as usize);
+            buffers.is_dirty[page as usize].store(true, Relaxed);
             dirty = count_dirty(env, 1);
         });
         dirty
@@ -240,15 +342,13 @@ impl Client<'_> {
         let buffers = self.buffers;
         let mut batch = Vec::new();
         self.section(LRU_LIST, self.w.sections.lru_list, |env| {
-            let mut buffers = buffers.borrow_mut();
             while batch.len() < BATCH
-                && let Some(page) = buffers.oldest.pop_front()
+                && let Some(page) = buffers.oldest.pop()
             {
-                if std::mem::take(&mut buffers.dirty[page as usize]) {
-                    batch.push(page);
+                if buffers.is_dirty[page].swap(false, Relaxed) {
+                    batch.push(page as u64);
                 }
             }
-            drop(buffers);
             count_dirty(env, -(batch.len() as isize));
         });
         if !batch.is_empty() {

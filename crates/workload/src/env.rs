@@ -1,12 +1,14 @@
 //! What a program can ask of the world that it runs in.
 
 use crate::Random;
+use alloc::boxed::Box;
+use alloc::string::String;
 use overspin_scenario::{Picos, WorkerReport};
 
-/// A program: the code of one task.
-pub type Program = Box<dyn FnOnce(&dyn Env)>;
+/// A program: the code of one task. It may run on any thread.
+pub type Program = Box<dyn FnOnce(&dyn Env) + Send>;
 
-/// Number of a named kernel lock, in the order of [`crate::lock_names`].
+/// Number of a named kernel lock, in the order of [`Loads::lock_names`](crate::Loads::lock_names).
 pub type LockId = usize;
 
 /// Number of a word of the kernel's data, in the order of [`Layout::words`](crate::Layout).

@@ -8,16 +8,42 @@
 //!
 //! Kernel time takes named global locks (see `kernel.rs`).
 
-use crate::kernel::Work;
-use crate::{Env, Program, Semaphore, WorkloadInfo};
-use overspin_scenario::{Kernbench, Picos};
-use std::rc::Rc;
+use crate::kernel::{KERNEL_LOCK, KernelLock, Work, distinct, names};
+use crate::parameters::parameters;
+use crate::{Env, Fault, Load, Program, Semaphore, Start, WorkloadInfo};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use overspin_scenario::{Parameters, Picos};
 
-pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
-    name: "kernbench",
-    brief: "a parallel compile: make -jN with compilers, assemblers, pipes and kernel locks",
-    source: "Con Kolivas' kernbench; figures of July 2008",
-};
+parameters! {
+    Kernbench: KEYS at "[domain.workload] with kind = \"kernbench\"",
+    "A parallel compile, `make -jN`." {
+        jobs: u32 = integer(1, 10_000), Required, "N of `make -jN`.";
+        units: u32 = integer(1, 1_000_000), Is("100"),
+            "Compile units: groups of processes that make starts.";
+        user: Picos = time(NS, LONGEST), Is("400ms"), "Mean user CPU time of a unit.";
+        system: Picos = ANY, Is("80ms"),
+            "Mean kernel CPU time of a unit, without waiting for locks.";
+        pipe_sleeps: u32 = integer(1, 1_000_000), Is("30"),
+            "Buffers that a compiler hands to its assembler, which sleeps for each.";
+        locks: Vec<KernelLock> = Tables(&KERNEL_LOCK), Means("no locks"),
+            "Kernel locks, one `[[domain.workload.locks]]` each.";
+    }
+}
+
+pub(crate) const INFO: WorkloadInfo = WorkloadInfo::of::<Kernbench>(
+    "a parallel compile: make -jN with compilers, assemblers, pipes and kernel locks",
+    "Con Kolivas' kernbench; figures of July 2008",
+    &KEYS,
+);
+
+impl Parameters for Kernbench {
+    const KIND: &'static str = "kernbench";
+}
 
 /// Pipe buffers between compiler and assembler: 16 pages, as Linux pipes have had since 2.6.11.
 const PIPE_BUFFERS: u32 = 16;
@@ -26,19 +52,39 @@ const ASSEMBLER_PERMILLE: u64 = 60;
 /// Unit sizes vary uniformly by this much around their mean.
 const SIZE_SPREAD_PERMILLE: u64 = 600;
 
-pub(crate) fn start(w: &Kernbench) -> Vec<(String, Option<u32>, Program)> {
-    let w = Rc::new(w.clone());
-    vec![("make".into(), None, Box::new(move |env| make(env, &w)))]
+impl Load for Kernbench {
+    fn check(&self) -> Result<(), Fault> {
+        distinct(&self.locks)
+    }
+
+    fn lock_names(&self) -> Vec<String> {
+        names(&self.locks)
+    }
+
+    fn is_endless(&self) -> bool {
+        false
+    }
+
+    /// `make`, and for each unit under way a driver, a compiler and an assembler.
+    fn most_tasks(&self, _vcpus: u32) -> u64 {
+        1 + 3 * u64::from(self.jobs.min(self.units))
+    }
+
+    fn start(&self, _vcpus: u32) -> Vec<Start> {
+        let w = Arc::new(self.clone());
+        let program: Program = Box::new(move |env| make(env, &w));
+        vec![Start { name: "make".into(), vcpu: None, program }]
+    }
 }
 
-fn make(env: &dyn Env, w: &Rc<Kernbench>) {
+fn make(env: &dyn Env, w: &Arc<Kernbench>) {
     let slots = env.semaphore(w.jobs);
     let finished = env.semaphore(0);
     let mut random = env.random(0);
     for unit in 0..w.units {
         env.down(slots);
         let size = random.around(1_000_000, SIZE_SPREAD_PERMILLE);
-        let w = Rc::clone(w);
+        let w = Arc::clone(w);
         let driver: Program = Box::new(move |env| {
             compile(env, &w, unit, size);
             env.item_done();
@@ -54,13 +100,13 @@ fn make(env: &dyn Env, w: &Rc<Kernbench>) {
 
 /// The compiler driver: starts compiler and assembler and waits for both. Every process that starts
 /// goes to the idlest vCPU.
-fn compile(env: &dyn Env, w: &Rc<Kernbench>, unit: u32, size: u64) {
+fn compile(env: &dyn Env, w: &Arc<Kernbench>, unit: u32, size: u64) {
     let data = env.semaphore(0);
     let space = env.semaphore(PIPE_BUFFERS);
     let exits = env.semaphore(0);
     let child =
         |name: &str, permille: u64, run: fn(&dyn Env, &mut dyn FnMut(), Semaphore, Semaphore)| {
-            let w = Rc::clone(w);
+            let w = Arc::clone(w);
             let program: Program = Box::new(move |env| {
                 let mut work = Work::new(env, &w.locks);
                 let each = w.share(size, permille);
@@ -86,13 +132,8 @@ fn compile(env: &dyn Env, w: &Rc<Kernbench>, unit: u32, size: u64) {
     env.down(exits);
 }
 
-/// Extension of the plain data with what the program needs.
-trait Share {
+impl Kernbench {
     /// User and kernel time of one pipe buffer's worth of work.
-    fn share(&self, size_ppm: u64, permille: u64) -> (Picos, Picos);
-}
-
-impl Share for Kernbench {
     fn share(&self, size_ppm: u64, permille: u64) -> (Picos, Picos) {
         let part = |mean: Picos| {
             let total = u128::from(mean) * u128::from(size_ppm) * u128::from(permille);

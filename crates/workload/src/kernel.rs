@@ -1,8 +1,42 @@
 //! What processes do in the kernel: stretches of work between acquisitions of a few named locks, with
 //! exponential gaps and hold times.
 
-use crate::{Env, LockUse, Mode, Random};
-use overspin_scenario::{KernelLock, Picos, SEC, US};
+use crate::parameters::parameters;
+use crate::{Env, Fault, LockUse, Mode, Random};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use overspin_scenario::{Picos, SEC, US};
+
+parameters! {
+    KernelLock: KERNEL_LOCK at "[[domain.workload.locks]]",
+    "A lock of the guest kernel, for the workloads that have them." {
+        name: String = Text, Required, "Name; no two locks of a workload share one.";
+        hold: Picos = COST, Is("2us"), "Mean hold time (exponential).";
+        every: Picos = time(NS, SEC), Is("100us"),
+            "Mean kernel time between two acquisitions by one task (exponential).";
+        irqs_off: bool = Boolean, Is("false"),
+            "Interrupts are off while it is held and waited for.";
+    }
+}
+
+/// The names of locks.
+pub(crate) fn names(locks: &[KernelLock]) -> Vec<String> {
+    locks.iter().map(|lock| lock.name.clone()).collect()
+}
+
+/// Each lock must have a name of its own.
+pub(crate) fn distinct(locks: &[KernelLock]) -> Result<(), Fault> {
+    let again = |(i, lock): &(usize, &KernelLock)| locks[..*i].iter().any(|l| l.name == lock.name);
+    match locks.iter().enumerate().find(again) {
+        Some((i, lock)) => Err(Fault::new(
+            format!("locks.{i}.name"),
+            format!("a lock before this one is called `{}` too", lock.name),
+            "give each lock a name of its own",
+        )),
+        None => Ok(()),
+    }
+}
 
 /// User and kernel time alternate at this grain: a system call or a page fault every so often.
 const GRAIN: Picos = 400 * US;

@@ -15,8 +15,8 @@
 //! | 2 | **`kmap_lock`**, the last mapping, **`lru_list_lock`**, list, count and size of dirty buffers |
 
 use crate::dbench::LOCKS;
-use overspin_scenario::{Placement, Workload};
-use std::mem::offset_of;
+use alloc::vec::Vec;
+use core::alloc as memory;
 
 /// The offsets of locks and words in a region of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,111 +25,123 @@ pub struct Layout {
     pub size: usize,
     /// Alignment of the region.
     pub align: usize,
-    /// Name and offset of each lock, in the order of [`lock_names`](crate::lock_names).
+    /// Name and offset of each lock, in the order of [`lock_names`](crate::Load::lock_names).
     pub locks: Vec<(&'static str, usize)>,
     /// Name and offset of each word.
     pub words: Vec<(&'static str, usize)>,
 }
 
-/// The layout of a workload's kernel with locks of type `L` and words of type `W`; `None` if its
-/// locks are not among other data.
-#[must_use]
-pub fn layout<L, W>(workload: &Workload) -> Option<Layout> {
-    match workload {
-        Workload::Dbench(w) => Some(match w.placement {
-            Placement::Linked => Globals::<InAWord<L, W>, W>::layout(),
-            Placement::Aligned => Globals::<InALine<L>, W>::layout(),
-        }),
-        _ => None,
+/// Size and alignment of the locks and of the words of a world.
+#[derive(Clone, Copy, Debug)]
+pub struct LayoutOf {
+    lock: memory::Layout,
+    word: memory::Layout,
+}
+
+impl LayoutOf {
+    /// Those of locks of type `L` and words of type `W`.
+    #[must_use]
+    pub const fn types<L, W>() -> Self {
+        Self { lock: memory::Layout::new::<L>(), word: memory::Layout::new::<W>() }
     }
 }
 
-/// A lock that takes a word, or more if it is larger.
-#[repr(C)]
-struct InAWord<L, W> {
-    word: [W; 0],
-    lock: L,
+/// Bytes of a line.
+const LINE: usize = 64;
+
+/// A variable of the kernel.
+#[derive(Clone, Copy, Debug)]
+enum Field {
+    Lock(&'static str),
+    Word(Word),
+    /// A word that nobody uses.
+    Cold,
 }
 
-/// A lock that takes a whole line.
-#[repr(C, align(64))]
-struct InALine<L> {
-    lock: L,
-}
+use Field::{Cold, Lock};
 
-/// The kernel's variables. `L` is a lock with or without a line around it, and nothing else differs.
-#[repr(C)]
-struct Globals<L, W> {
-    line: Line,
-    kernel_flag: L,
-    directory_version: W,
-    nr_inodes: W,
-    cold: [W; 5],
-    page_cache_size: W,
-    page_hash_table: W,
-    pagecache_lock: L,
-    pagemap_lru_lock: L,
-    nr_active_pages: W,
-    nr_inactive_pages: W,
-    active_list: W,
-    inactive_list: W,
-    kmap_lock: L,
-    last_mapping: W,
-    lru_list_lock: L,
-    dirty_list: W,
-    nr_dirty: W,
-    size_dirty: W,
-}
-
-/// Nothing, at the start of a line.
-#[repr(align(64))]
-struct Line;
+/// The kernel's variables, as linked.
+const GLOBALS: [Field; 22] = [
+    Lock("kernel_flag"),
+    Field::Word(Word::DirectoryVersion),
+    Field::Word(Word::NrInodes),
+    Cold,
+    Cold,
+    Cold,
+    Cold,
+    Cold,
+    Field::Word(Word::PageCacheSize),
+    Field::Word(Word::PageHashTable),
+    Lock("pagecache_lock"),
+    Lock("pagemap_lru_lock"),
+    Field::Word(Word::NrActivePages),
+    Field::Word(Word::NrInactivePages),
+    Field::Word(Word::ActiveList),
+    Field::Word(Word::InactiveList),
+    Lock("kmap_lock"),
+    Field::Word(Word::LastMapping),
+    Lock("lru_list_lock"),
+    Field::Word(Word::DirtyList),
+    Field::Word(Word::NrDirty),
+    Field::Word(Word::SizeDirty),
+];
 
 macro_rules! words {
-    ($($word:ident: $field:ident),+ $(,)?) => {
+    ($($word:ident: $field:literal),+ $(,)?) => {
         /// The words, in the order of [`Layout::words`].
-        #[derive(Clone, Copy, Debug)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Word {
             $($word),+
         }
 
-        impl<L, W> Globals<L, W> {
-            fn words() -> Vec<(&'static str, usize)> {
-                vec![$((stringify!($field), offset_of!(Self, $field))),+]
-            }
-        }
+        /// Their names.
+        const WORDS: &[(Word, &str)] = &[$((Word::$word, $field)),+];
     };
 }
 
 words! {
-    DirectoryVersion: directory_version,
-    NrInodes: nr_inodes,
-    PageCacheSize: page_cache_size,
-    PageHashTable: page_hash_table,
-    NrActivePages: nr_active_pages,
-    NrInactivePages: nr_inactive_pages,
-    ActiveList: active_list,
-    InactiveList: inactive_list,
-    LastMapping: last_mapping,
-    DirtyList: dirty_list,
-    NrDirty: nr_dirty,
-    SizeDirty: size_dirty,
+    DirectoryVersion: "directory_version",
+    NrInodes: "nr_inodes",
+    PageCacheSize: "page_cache_size",
+    PageHashTable: "page_hash_table",
+    NrActivePages: "nr_active_pages",
+    NrInactivePages: "nr_inactive_pages",
+    ActiveList: "active_list",
+    InactiveList: "inactive_list",
+    LastMapping: "last_mapping",
+    DirtyList: "dirty_list",
+    NrDirty: "nr_dirty",
+    SizeDirty: "size_dirty",
 }
 
-impl<L, W> Globals<L, W> {
-    fn layout() -> Layout {
-        let offsets = [
-            offset_of!(Self, kernel_flag),
-            offset_of!(Self, pagecache_lock),
-            offset_of!(Self, pagemap_lru_lock),
-            offset_of!(Self, lru_list_lock),
-            offset_of!(Self, kmap_lock),
-        ];
-        Layout {
-            size: size_of::<Self>(),
-            align: align_of::<Self>(),
-            locks: LOCKS.into_iter().zip(offsets).collect(),
-            words: Self::words(),
+impl Layout {
+    /// The kernel's variables, which begin on a line. A lock takes a word, or more if it is larger; `aligned`,
+    /// it takes a whole line. All else is as C lays a structure out.
+    pub(crate) fn globals(of: LayoutOf, aligned: bool) -> Self {
+        let align = if aligned { LINE } else { of.word.align() };
+        let fits = "a lock is far smaller than memory";
+        let lock = of.lock.align_to(align).expect(fits).pad_to_align();
+        let mut all = memory::Layout::new::<()>().align_to(LINE).expect(fits);
+        let mut offsets = [0; GLOBALS.len()];
+        for (field, at) in GLOBALS.iter().zip(&mut offsets) {
+            let size = if matches!(field, Lock(_)) { lock } else { of.word };
+            (all, *at) = all.extend(size).expect(fits);
+        }
+        let all = all.pad_to_align();
+        let find = |is: &dyn Fn(&Field) -> bool| {
+            GLOBALS.iter().zip(offsets).find(|(field, _)| is(field)).map_or(0, |(_, at)| at)
+        };
+        let lock = |name: &&'static str| {
+            (*name, find(&|field| matches!(field, Lock(other) if other == name)))
+        };
+        let word = |(word, name): &(Word, &'static str)| {
+            (*name, find(&|field| matches!(field, Field::Word(other) if other == word)))
+        };
+        Self {
+            size: all.size(),
+            align: all.align(),
+            locks: LOCKS.iter().map(lock).collect(),
+            words: WORDS.iter().map(word).collect(),
         }
     }
 }
@@ -137,9 +149,87 @@ impl<L, W> Globals<L, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::mem::offset_of;
+    use std::vec;
 
-    type Linked = Globals<InAWord<u32, usize>, usize>;
-    type Aligned = Globals<InALine<u32>, usize>;
+    fn linked() -> Layout {
+        Layout::globals(LayoutOf::types::<u32, usize>(), false)
+    }
+
+    fn aligned() -> Layout {
+        Layout::globals(LayoutOf::types::<u32, usize>(), true)
+    }
+
+    /// A lock that takes a word, or more if it is larger.
+    #[repr(C)]
+    struct InAWord<L, W> {
+        word: [W; 0],
+        lock: L,
+    }
+
+    /// A lock that takes a whole line.
+    #[repr(C, align(64))]
+    struct InALine<L> {
+        lock: L,
+    }
+
+    /// The kernel's variables. `L` is a lock with or without a line around it, and nothing else differs.
+    #[repr(C)]
+    struct Globals<L, W> {
+        line: Line,
+        kernel_flag: L,
+        directory_version: W,
+        nr_inodes: W,
+        cold: [W; 5],
+        page_cache_size: W,
+        page_hash_table: W,
+        pagecache_lock: L,
+        pagemap_lru_lock: L,
+        nr_active_pages: W,
+        nr_inactive_pages: W,
+        active_list: W,
+        inactive_list: W,
+        kmap_lock: L,
+        last_mapping: W,
+        lru_list_lock: L,
+        dirty_list: W,
+        nr_dirty: W,
+        size_dirty: W,
+    }
+
+    /// Nothing, at the start of a line.
+    #[repr(align(64))]
+    struct Line;
+
+    impl<L, W> Globals<L, W> {
+        /// What the compiler makes of the structure is what was computed.
+        fn check(layout: &Layout) {
+            assert_eq!((layout.size, layout.align), (size_of::<Self>(), align_of::<Self>()));
+            let locks = [
+                offset_of!(Self, kernel_flag),
+                offset_of!(Self, pagecache_lock),
+                offset_of!(Self, pagemap_lru_lock),
+                offset_of!(Self, lru_list_lock),
+                offset_of!(Self, kmap_lock),
+            ];
+            assert!(layout.locks.iter().map(|(_, at)| *at).eq(locks));
+            let words = [
+                offset_of!(Self, directory_version),
+                offset_of!(Self, nr_inodes),
+                offset_of!(Self, page_cache_size),
+                offset_of!(Self, page_hash_table),
+                offset_of!(Self, nr_active_pages),
+                offset_of!(Self, nr_inactive_pages),
+                offset_of!(Self, active_list),
+                offset_of!(Self, inactive_list),
+                offset_of!(Self, last_mapping),
+                offset_of!(Self, dirty_list),
+                offset_of!(Self, nr_dirty),
+                offset_of!(Self, size_dirty),
+            ];
+            assert!(layout.words.iter().map(|(_, at)| *at).eq(words));
+        }
+    }
 
     /// What lies in each line, in order of addresses.
     fn lines(layout: &Layout) -> Vec<Vec<&'static str>> {
@@ -152,7 +242,7 @@ mod tests {
     #[test]
     fn as_linked_locks_share_lines_with_each_other_and_with_what_they_protect() {
         assert_eq!(
-            lines(&Linked::layout()),
+            lines(&linked()),
             [
                 vec!["kernel_flag", "directory_version", "nr_inodes"],
                 vec![
@@ -179,7 +269,7 @@ mod tests {
 
     #[test]
     fn aligned_locks_are_alone_and_all_else_is_in_the_same_order() {
-        let (linked, aligned) = (Linked::layout(), Aligned::layout());
+        let (linked, aligned) = (linked(), aligned());
         for (name, offset) in &aligned.locks {
             let line = lines(&aligned).into_iter().find(|line| line.contains(name));
             assert_eq!(line, Some(vec![*name]));
@@ -188,18 +278,17 @@ mod tests {
         assert_eq!(lines(&linked).concat(), lines(&aligned).concat());
     }
 
+    /// Whatever the size and the alignment of a lock.
     #[test]
-    fn nothing_overlaps_whatever_the_size_of_a_lock() {
-        fn check<L>(layout: &Layout) {
-            let locks = layout.locks.iter().map(|(_, offset)| (*offset, size_of::<L>()));
-            let words = layout.words.iter().map(|(_, offset)| (*offset, size_of::<usize>()));
-            let mut all: Vec<_> = locks.chain(words).collect();
-            all.sort_unstable();
-            assert!(all.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));
-            assert!(all.last().is_some_and(|(offset, size)| offset + size <= layout.size));
+    fn the_offsets_are_those_of_structures() {
+        fn check<L>() {
+            let of = LayoutOf::types::<L, usize>();
+            Globals::<InAWord<L, usize>, usize>::check(&Layout::globals(of, false));
+            Globals::<InALine<L>, usize>::check(&Layout::globals(of, true));
         }
-        check::<u8>(&Globals::<InAWord<u8, usize>, usize>::layout());
-        check::<[u64; 9]>(&Globals::<InAWord<[u64; 9], usize>, usize>::layout());
-        check::<[u64; 9]>(&Globals::<InALine<[u64; 9]>, usize>::layout());
+        check::<u8>();
+        check::<u32>();
+        check::<[u64; 9]>();
+        check::<Line>();
     }
 }

@@ -1,91 +1,86 @@
 //! What guests do: programs written once against [`Env`], which every world supplies.
 //!
 //! A program is ordinary code. It computes, sleeps, takes named kernel locks, starts other
-//! programs and waits for them; the world decides what that costs and who runs when.
+//! programs and waits for them; the world decides what that costs and who runs when. Programs know no
+//! operating system and may run on any thread; tasks of one workload share atomics, and semaphores and
+//! locks of their world.
 //!
-//! To add a workload: a file with its program, a variant of `overspin_scenario::Workload`, and a
-//! line in [`start`] and in [`WORKLOADS`].
+//! # To add a workload
+//!
+//! A file, and a line in [`WORKLOADS`] (`registry.rs`). `count.rs` is the shortest. The file has
+//!
+//! 1. its parameters: `parameters!` makes the structure and the table of its keys at once. Names, ranges,
+//!    defaults and sentences stand nowhere else: scenario files are read and checked by them, and
+//!    `docs/scenario.md` and its JSON Schema are written from them
+//!    (`OVERSPIN_BLESS=1 cargo test -p overspin-lab published_schema`);
+//! 2. its [`WorkloadInfo`], with a name ([`Parameters::KIND`](overspin_scenario::Parameters::KIND)), a
+//!    sentence, a source, and, if keys are not fields as they stand, a function that turns the ones into the others;
+//! 3. its [`Load`]: what the ranges of single keys cannot say, locks, tasks, and the programs.
+//!
+//! What a scenario holds is not that structure but its values under their names
+//! ([`Workload`](overspin_scenario::Workload)), so that a scenario stays data that anybody can read. A
+//! world makes the programs of a domain of it by [`Loads::of`], which checks all there is to check, and names the
+//! key that is wrong. A workload outside of this tree is one more of the [`Kinds`] that a world is given.
+//!
+//! Arrows: this crate knows `overspin_scenario`, which does not know it.
+#![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod burnwait;
 mod count;
 mod dbench;
+mod disk;
 mod env;
+mod info;
 mod kernbench;
 mod kernel;
 mod layout;
 mod lockloop;
+mod noise;
+mod parameters;
+mod part;
 mod pft;
 mod pgbench;
 mod phases;
 mod ping;
+mod queue;
 mod random;
+mod registry;
 mod schedbench;
+mod several;
+mod threads;
 
+pub use burnwait::{BurnWait, Distribution};
+pub use count::Count;
+pub use dbench::{Dbench, Placement, Sections};
+pub use disk::Disk;
 pub use env::{Env, LockId, LockUse, Mode, Program, Semaphore, Ticks, WordId};
-pub use layout::{Layout, layout};
+pub use info::{Fault, Load, Start, WorkloadInfo};
+pub use kernbench::Kernbench;
+pub use kernel::KernelLock;
+pub use layout::{Layout, LayoutOf};
+pub use lockloop::LockLoop;
+pub use noise::with_noise;
+pub use pft::Pft;
+pub use pgbench::Pgbench;
+pub use phases::{Align, Phase, Phases, Step};
+pub use ping::Ping;
 pub use random::Random;
+pub use registry::{Kinds, WORKLOADS};
+pub use schedbench::{Again, BenchItem, Schedbench, WorkerArgs, WorkerError};
+pub use several::{First, Loads};
 
-use overspin_scenario::{Kernbench, Pft, Pgbench, Workload};
+use alloc::string::String;
+use alloc::vec::Vec;
+use overspin_scenario::Domain;
 
-/// A workload, as `overspin list workloads` shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkloadInfo {
-    /// Name in scenarios.
-    pub name: &'static str,
-    /// One sentence: what it does.
-    pub brief: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-}
-
-/// All workloads.
-pub const WORKLOADS: &[WorkloadInfo] = &[
-    lockloop::INFO,
-    burnwait::INFO,
-    kernbench::INFO,
-    schedbench::INFO,
-    phases::INFO,
-    count::INFO,
-    pft::INFO,
-    ping::INFO,
-    pgbench::INFO,
-    dbench::INFO,
-];
-
-/// Names of the kernel locks that a workload uses, in the order of their [`LockId`].
+/// Names of the kernel locks that the workloads of this crate use in a domain, in the order of their
+/// [`LockId`]; none if it could not run.
 #[must_use]
-pub fn lock_names(workload: &Workload) -> Vec<String> {
-    match workload {
-        Workload::LockLoop(_) => vec!["section".into()],
-        Workload::BurnWait(_)
-        | Workload::Schedbench(_)
-        | Workload::Phases(_)
-        | Workload::Count(_)
-        | Workload::Ping(_) => Vec::new(),
-        Workload::Kernbench(Kernbench { locks, .. })
-        | Workload::Pft(Pft { locks, .. })
-        | Workload::Pgbench(Pgbench { locks, .. }) => {
-            locks.iter().map(|l| l.name.clone()).collect()
-        }
-        Workload::Dbench(_) => dbench::LOCKS.iter().map(|name| (*name).into()).collect(),
-    }
-}
-
-/// Starts the first programs of a workload in a guest of `vcpus` vCPUs: name, vCPU to start on
-/// (`None`: anywhere), program.
-#[must_use]
-pub fn start(workload: &Workload, vcpus: u32) -> Vec<(String, Option<u32>, Program)> {
-    match workload {
-        Workload::LockLoop(w) => lockloop::start(w, vcpus),
-        Workload::BurnWait(w) => burnwait::start(w, vcpus),
-        Workload::Kernbench(w) => kernbench::start(w),
-        Workload::Schedbench(w) => schedbench::start(w, vcpus),
-        Workload::Phases(w) => phases::start(w, vcpus),
-        Workload::Count(w) => count::start(w),
-        Workload::Pft(w) => pft::start(w),
-        Workload::Ping(w) => ping::start(w),
-        Workload::Pgbench(w) => pgbench::start(w, vcpus),
-        Workload::Dbench(w) => dbench::start(w),
-    }
+pub fn lock_names(domain: &Domain) -> Vec<String> {
+    Loads::of(domain, &Kinds::builtin()).map_or_else(|_| Vec::new(), |loads| loads.lock_names())
 }

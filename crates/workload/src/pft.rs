@@ -5,27 +5,70 @@
 //! Processes have memory maps of their own; what they share are the locks of the page allocator and
 //! of the lists of pages.
 
-use crate::kernel::Work;
-use crate::{Env, Mode, Program, WorkloadInfo};
-use overspin_scenario::Pft;
-use std::rc::Rc;
+use crate::kernel::{KERNEL_LOCK, KernelLock, Work, distinct, names};
+use crate::parameters::parameters;
+use crate::{Env, Fault, Load, Mode, Program, Start, WorkloadInfo};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use overspin_scenario::{Parameters, Picos};
 
-pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
-    name: "pft",
-    brief: "a page-fault test: processes that touch their memory page by page",
-    source: "Christoph Lameter's pft; a line of its output, xen-devel, May 2005",
-};
-
-pub(crate) fn start(w: &Pft) -> Vec<(String, Option<u32>, Program)> {
-    let w = Rc::new(w.clone());
-    vec![("pft".into(), Some(0), Box::new(move |env| parent(env, &w)))]
+parameters! {
+    Pft: KEYS at "[domain.workload] with kind = \"pft\"",
+    "A page-fault test: processes, all started on vCPU 0, that touch their memory page by page." {
+        processes: u32 = integer(1, 10_000), Is("2"), "Processes.";
+        pages: u64 = integer(1, u64::MAX), Is("32768"), "Pages that each touches.";
+        touch: Picos = COST, Is("100ns"), "User CPU time for a page.";
+        fault: Picos = COST, Is("5us"), "Kernel CPU time of a fault, time under locks included.";
+        fork: Picos = COST, Is("500us"),
+            "Kernel CPU time to start a process, which its parent spends.";
+        locks: Vec<KernelLock> = Tables(&KERNEL_LOCK), Means("no locks"),
+            "Kernel locks, one `[[domain.workload.locks]]` each.";
+    }
 }
 
-fn parent(env: &dyn Env, w: &Rc<Pft>) {
+pub(crate) const INFO: WorkloadInfo = WorkloadInfo::of::<Pft>(
+    "a page-fault test: processes that touch their memory page by page",
+    "Christoph Lameter's pft; a line of its output, xen-devel, May 2005",
+    &KEYS,
+);
+
+impl Parameters for Pft {
+    const KIND: &'static str = "pft";
+}
+
+impl Load for Pft {
+    fn check(&self) -> Result<(), Fault> {
+        distinct(&self.locks)
+    }
+
+    fn lock_names(&self) -> Vec<String> {
+        names(&self.locks)
+    }
+
+    fn is_endless(&self) -> bool {
+        false
+    }
+
+    fn most_tasks(&self, _vcpus: u32) -> u64 {
+        1 + u64::from(self.processes)
+    }
+
+    fn start(&self, _vcpus: u32) -> Vec<Start> {
+        let w = Arc::new(self.clone());
+        let program: Program = Box::new(move |env| parent(env, &w));
+        vec![Start { name: "pft".into(), vcpu: Some(0), program }]
+    }
+}
+
+fn parent(env: &dyn Env, w: &Arc<Pft>) {
     let ended = env.semaphore(0);
     for i in 0..w.processes {
         env.compute(w.fork, Mode::Kernel);
-        let w = Rc::clone(w);
+        let w = Arc::clone(w);
         let child: Program = Box::new(move |env| {
             let mut kernel = Work::new(env, &w.locks);
             for _ in 0..w.pages {

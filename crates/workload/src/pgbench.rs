@@ -12,18 +12,43 @@
 //! Not modelled: the locks of the database itself, which sleep; disks (questions are answered from
 //! memory); network cards (the sockets are local).
 
-use crate::kernel::Work;
-use crate::{Env, Mode, Program, Random, Semaphore, WorkloadInfo};
-use overspin_scenario::{Pgbench, Picos};
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::rc::Rc;
+use crate::kernel::{KERNEL_LOCK, KernelLock, Work, distinct, names};
+use crate::parameters::parameters;
+use crate::queue::Queue;
+use crate::{Env, Fault, Load, Mode, Program, Random, Semaphore, Start, WorkloadInfo};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use overspin_scenario::{Parameters, Picos};
 
-pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
-    name: "pgbench",
-    brief: "clients of a database: questions and answers between processes, and kernel locks",
-    source: "PostgreSQL's pgbench -S; figures of March 2012",
-};
+parameters! {
+    Pgbench: KEYS at "[domain.workload] with kind = \"pgbench\"",
+    "Clients that ask a database, `pgbench -S -cN`: each has a process of the server." {
+        clients: u32 = integer(1, 10_000), Required, "N of `pgbench -cN`.";
+        workers: u32 = integer(1, 10_000), Is("1"),
+            "N of `pgbench -jN`: threads that the clients are dealt to, at most one for each.";
+        transactions: u64 = integer(0, u64::MAX), Is("0"),
+            "Transactions of each client; 0 is until the limit.";
+        server: Picos = time(NS, LONGEST), Is("60us"), "Mean user CPU time of the server for one.";
+        client: Picos = time(NS, LONGEST), Is("15us"), "Mean user CPU time of pgbench for one.";
+        system: Picos = ANY, Is("40us"),
+            "Mean kernel CPU time of a transaction, both sides, without waiting for locks.";
+        locks: Vec<KernelLock> = Tables(&KERNEL_LOCK), Means("no locks"),
+            "Kernel locks, one `[[domain.workload.locks]]` each.";
+    }
+}
+
+pub(crate) const INFO: WorkloadInfo = WorkloadInfo::of::<Pgbench>(
+    "clients of a database: questions and answers between processes, and kernel locks",
+    "PostgreSQL's pgbench -S; figures of March 2012",
+    &KEYS,
+);
+
+impl Parameters for Pgbench {
+    const KIND: &'static str = "pgbench";
+}
 
 /// Times of a transaction vary uniformly by this much around their mean.
 const SPREAD_PERMILLE: u64 = 500;
@@ -33,34 +58,53 @@ struct Worker {
     /// One unit for each client in `answered`.
     answers: Semaphore,
     /// Clients whose answer has come and who have another question, first come first.
-    answered: RefCell<VecDeque<Semaphore>>,
+    answered: Queue,
 }
 
-pub(crate) fn start(w: &Pgbench, vcpus: u32) -> Vec<(String, Option<u32>, Program)> {
-    let w = Rc::new(w.clone());
-    let workers = w.workers.clamp(1, w.clients.max(1));
-    (0..workers)
-        .map(|i| {
-            let w = Rc::clone(&w);
-            // Clients i, i + workers, i + 2 x workers, ...
-            let clients = (w.clients + workers - 1 - i) / workers;
-            let program: Program = Box::new(move |env| work(env, &w, i, clients));
-            (format!("pgbench-{i}"), Some(i % vcpus), program)
-        })
-        .collect()
+impl Load for Pgbench {
+    fn check(&self) -> Result<(), Fault> {
+        distinct(&self.locks)
+    }
+
+    fn lock_names(&self) -> Vec<String> {
+        names(&self.locks)
+    }
+
+    fn is_endless(&self) -> bool {
+        self.transactions == 0
+    }
+
+    /// Threads of pgbench, and a process of the server for each client.
+    fn most_tasks(&self, _vcpus: u32) -> u64 {
+        u64::from(self.clients) + u64::from(self.workers.min(self.clients))
+    }
+
+    fn start(&self, vcpus: u32) -> Vec<Start> {
+        let w = Arc::new(self.clone());
+        let workers = w.workers.clamp(1, w.clients.max(1));
+        (0..workers)
+            .map(|i| {
+                let w = Arc::clone(&w);
+                // Clients i, i + workers, i + 2 x workers, ...
+                let clients = (w.clients + workers - 1 - i) / workers;
+                let program: Program = Box::new(move |env| work(env, &w, i, clients));
+                Start { name: format!("pgbench-{i}"), vcpu: Some(i % vcpus), program }
+            })
+            .collect()
+    }
 }
 
 /// Thread `index` of pgbench: connects so many clients, then serves them until each has had its
 /// transactions.
-fn work(env: &dyn Env, w: &Rc<Pgbench>, index: u32, clients: u32) {
-    let worker = Rc::new(Worker {
+fn work(env: &dyn Env, w: &Arc<Pgbench>, index: u32, clients: u32) {
+    let worker = Arc::new(Worker {
         answers: env.semaphore(clients),
-        answered: RefCell::new(VecDeque::new()),
+        answered: Queue::new(clients as usize),
     });
     for client in 0..clients {
         let questions = env.semaphore(0);
-        worker.answered.borrow_mut().push_back(questions);
-        let (w, worker) = (Rc::clone(w), Rc::clone(&worker));
+        worker.answered.push(questions.0);
+        let (w, worker) = (Arc::clone(w), Arc::clone(&worker));
         let process: Program = Box::new(move |env| serve(env, &w, &worker, questions));
         // Every process that starts goes to the idlest vCPU.
         env.spawn(format!("postgres-{index}-{client}"), None, process);
@@ -69,11 +113,11 @@ fn work(env: &dyn Env, w: &Rc<Pgbench>, index: u32, clients: u32) {
     let mut left = w.transactions.saturating_mul(u64::from(clients));
     while w.transactions == 0 || left > 0 {
         env.down(worker.answers);
-        let Some(client) = worker.answered.borrow_mut().pop_front() else {
+        let Some(client) = worker.answered.pop() else {
             unreachable!("a unit for each client in the queue");
         };
         side.turn();
-        env.up(client);
+        env.up(Semaphore(client));
         left = left.saturating_sub(1);
     }
 }
@@ -91,7 +135,7 @@ fn serve(env: &dyn Env, w: &Pgbench, worker: &Worker, questions: Semaphore) {
             // This client has no more questions; the other ones may have some.
             break;
         }
-        worker.answered.borrow_mut().push_back(questions);
+        worker.answered.push(questions.0);
         env.up(worker.answers);
     }
 }

@@ -7,24 +7,203 @@
 //!
 //! Rounds may be aligned to a tick, as programs are that mean to be asleep when one comes.
 
-use crate::{Env, Mode, Program, Ticks, WorkloadInfo};
-use overspin_scenario::{Align, Phases, Picos, Step};
+use crate::parameters::words;
+use crate::{Env, Fault, Load, Mode, Program, Start, Ticks, WorkloadInfo, threads};
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use overspin_scenario::keys::{Absent, Kind, Section, integer, key, time};
+use overspin_scenario::{LONGEST, Parameters, Picos, Tree, Value, format_time, parse_time};
+use serde::{Deserialize, Serialize};
 
-pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
-    name: "phases",
-    brief: "threads that run, sleep and wait for timers in phases that repeat",
-    source: "rt-app",
+/// Threads that run, sleep and wait for timers in phases.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phases {
+    /// Threads; 0 is one on each vCPU.
+    pub threads: u32,
+    /// Phases, in their order.
+    pub phases: Vec<Phase>,
+    /// How often each thread goes through all of them; 0 is until the limit.
+    pub count: u64,
+    /// Each thread begins so long after it could; with `align`, each of its rounds through the phases
+    /// so long after a tick.
+    pub start: Picos,
+    /// Which tick each round waits for.
+    pub align: Align,
+}
+
+words! {
+    Align: ALIGNMENTS, "A tick that a thread may go by." {
+        None = "none", "None.";
+        GuestTick = "guest-tick", "That of its vCPU's kernel.";
+        HostTick = "host-tick",
+            "That of the hypervisor's scheduler, on the pCPU that its vCPU is on.";
+    }
+}
+
+/// Steps that are taken a number of times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// How often.
+    pub times: u32,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// A step of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// Uses so much CPU time.
+    Run(Picos),
+    /// Sleeps for so long.
+    Sleep(Picos),
+    /// Sleeps until so long after this timer's last time, or not at all if that is over. The first
+    /// period begins with the thread's first round.
+    Timer(Picos),
+    /// The thread's vCPU gives its pCPU up and stays runnable: a yield to the hypervisor.
+    Yield,
+}
+
+/// A file has phases as texts.
+const KEYS: Section = Section {
+    heading: "[domain.workload] with kind = \"phases\"",
+    doc: "Threads that run, sleep, wait for timers and yield in phases, as rt-app describes them.",
+    keys: &[
+        key("threads", integer(0, 100_000), Absent::Is("0"), "Threads; 0 is one on each vCPU."),
+        key(
+            "phases",
+            Kind::Texts,
+            Absent::Required,
+            "Phases: `run 10ms, sleep 5ms`, `timer 16ms` (until 16 ms after its last time, at first \
+             after the thread's start), `yield` (the vCPU gives its pCPU up and stays runnable), or \
+             with a number of times before them, `5 x run 1ms, timer 10ms`.",
+        ),
+        key(
+            "count",
+            integer(0, u64::MAX),
+            Absent::Is("0"),
+            "How often each thread goes through all phases; 0 is until the limit.",
+        ),
+        key(
+            "start",
+            time(0, LONGEST),
+            Absent::Is("0"),
+            "Each thread begins so much later; with `align`, each round so long after the tick.",
+        ),
+        key(
+            "align",
+            Kind::Choice(ALIGNMENTS),
+            Absent::Is("none"),
+            "Before each round through all phases a thread sleeps until the next tick of its kernel, or \
+             of the host's scheduler on the pCPU that it is on.",
+        ),
+    ],
 };
 
-pub(crate) fn start(w: &Phases, vcpus: u32) -> Vec<(String, Option<u32>, Program)> {
-    let threads = if w.threads == 0 { vcpus } else { w.threads };
-    (0..threads)
-        .map(|i| {
-            let w = w.clone();
-            let program: Program = Box::new(move |env| walk(&w, env));
-            (format!("task{i}"), Some(i % vcpus), program)
+pub(crate) const INFO: WorkloadInfo = WorkloadInfo::of::<Phases>(
+    "threads that run, sleep and wait for timers in phases that repeat",
+    "rt-app",
+    &KEYS,
+)
+.lowered_by(lower);
+
+impl Parameters for Phases {
+    const KIND: &'static str = "phases";
+}
+
+/// Texts become phases.
+fn lower(tree: &mut Tree) -> Result<(), Fault> {
+    let Some(Value::Array(texts)) = tree.get("phases") else { return Ok(()) };
+    let one = |text: &Value| {
+        let text = text.as_str().unwrap_or_default();
+        phase(text).map_err(|message| {
+            let message = format!("\"{text}\": {message}");
+            Fault::new("phases", message, "for example \"run 10ms, sleep 5ms\" or \"5 x run 1ms\"")
         })
-        .collect()
+    };
+    let phases: Vec<Phase> = texts.iter().map(one).collect::<Result<_, _>>()?;
+    if let Ok(phases) = serde_json::to_value(phases) {
+        tree.insert("phases".into(), phases);
+    }
+    Ok(())
+}
+
+/// A phase: `[N x] STEP TIME, STEP TIME, ...`.
+fn phase(text: &str) -> Result<Phase, String> {
+    let (times, steps) = match text.split_once(" x ") {
+        Some((times, steps)) => {
+            let times = times.trim();
+            let n = times.parse::<u32>().ok().filter(|n| *n > 0);
+            (n.ok_or(format!("`{times}` is no number of times"))?, steps)
+        }
+        None => (1, text),
+    };
+    let step = |text: &str| {
+        let text = text.trim();
+        if text == "yield" {
+            return Ok(Step::Yield);
+        }
+        let (what, time) = text.split_once(' ').ok_or(format!("`{text}` has no time"))?;
+        let time = parse_time(time)?;
+        match what {
+            "run" => Ok(Step::Run(time)),
+            "sleep" => Ok(Step::Sleep(time)),
+            "timer" if time > 0 => Ok(Step::Timer(time)),
+            "timer" => Err("a timer needs a period".to_owned()),
+            _ => Err(format!("`{what}` is no step; steps are run, sleep, timer, yield")),
+        }
+    };
+    Ok(Phase { times, steps: steps.split(',').map(step).collect::<Result<_, _>>()? })
+}
+
+impl Load for Phases {
+    fn check(&self) -> Result<(), Fault> {
+        let steps = || self.phases.iter().filter(|p| p.times > 0).flat_map(|p| &p.steps);
+        let fault = |message: String, help: &str| Err(Fault::new("phases", message, help));
+        for step in steps() {
+            if let Step::Run(time) | Step::Sleep(time) | Step::Timer(time) = *step
+                && time > LONGEST
+            {
+                let message = format!("a step takes {}", format_time(time));
+                return fault(message, "no time is longer than 1000h");
+            }
+        }
+        let passes =
+            |step: &Step| matches!(step, Step::Run(1..) | Step::Sleep(1..) | Step::Timer(1..));
+        if !steps().any(passes) {
+            let message = "no step takes time: time would stand still".into();
+            return fault(message, "add a run, a sleep or a timer");
+        }
+        Ok(())
+    }
+
+    fn is_endless(&self) -> bool {
+        self.count == 0
+    }
+
+    fn most_tasks(&self, vcpus: u32) -> u64 {
+        threads::number(self.threads, vcpus).into()
+    }
+
+    fn ticks(&self) -> Option<Ticks> {
+        match self.align {
+            Align::None => None,
+            Align::GuestTick => Some(Ticks::Guest),
+            Align::HostTick => Some(Ticks::Host),
+        }
+    }
+
+    fn start(&self, vcpus: u32) -> Vec<Start> {
+        threads::start("task", self.threads, vcpus, |_| {
+            let w = self.clone();
+            let program: Program = Box::new(move |env| walk(&w, env));
+            program
+        })
+    }
 }
 
 fn walk(w: &Phases, env: &dyn Env) {
@@ -52,11 +231,7 @@ fn walk(w: &Phases, env: &dyn Env) {
 
 /// Sleeps until the next tick, and for `start` on.
 fn wait_for_tick(w: &Phases, env: &dyn Env) {
-    let ticks = match w.align {
-        Align::None => return,
-        Align::GuestTick => Ticks::Guest,
-        Align::HostTick => Ticks::Host,
-    };
+    let Some(ticks) = w.ticks() else { return };
     // A host's tick may be stopped while its pCPU idles, but then nobody asks.
     if let Some(tick) = env.next_tick(ticks) {
         env.sleep(tick.saturating_add(w.start).saturating_sub(env.now()));

@@ -4,33 +4,86 @@
 //! between two of them, `round_trip` after each answer. So is the device: a request is a timer
 //! interrupt of the guest.
 
-use crate::{Mode, Program, WorkloadInfo};
-use overspin_scenario::Ping;
+use crate::parameters::parameters;
+use crate::{Env, Fault, Load, Mode, Program, Start, WorkloadInfo};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use overspin_scenario::{Parameters, Picos, SEC};
 
-pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
-    name: "ping",
-    brief: "answers to the pings of another machine: interrupts at a rate",
-    source: "the I/O load of the preemption notification tests, xen-devel, May 2005; ping of iputils",
-};
-
-pub(crate) fn start(w: &Ping) -> Vec<(String, Option<u32>, Program)> {
-    if w.rate == 0 {
-        return Vec::new();
+parameters! {
+    Ping: KEYS at "[domain.workload] with kind = \"ping\"",
+    "Answers to the pings of another machine: interrupts at a rate." {
+        rate: u32 = integer(0, 10_000_000), Required,
+            "Requests a second that the other machine is told to send; 0 is none.";
+        resolution: Picos = COST, Is("1ms"),
+            "Its `ping` cuts the time between two down to a multiple of this; 0: it is exact. If 0 \
+             is left, the next request comes `round_trip` after the answer to the last.";
+        round_trip: Picos = COST, Is("100us"),
+            "From an answer to the request that it causes: the network, and the other machine.";
+        work: Picos = COST, Is("20us"), "CPU time from interrupt to answer.";
     }
-    let w = w.clone();
-    let program: Program = Box::new(move |env| {
-        let interval = w.interval();
+}
+
+pub(crate) const INFO: WorkloadInfo = WorkloadInfo::of::<Ping>(
+    "answers to the pings of another machine: interrupts at a rate",
+    "the I/O load of the preemption notification tests, xen-devel, May 2005; ping of iputils",
+    &KEYS,
+);
+
+impl Parameters for Ping {
+    const KIND: &'static str = "ping";
+}
+
+impl Load for Ping {
+    fn check(&self) -> Result<(), Fault> {
+        if self.rate == 0 || self.work > 0 || self.interval().unwrap_or(self.round_trip) > 0 {
+            return Ok(());
+        }
+        let message = "answers take no time: time would stand still";
+        Err(Fault::new("work", message, "give `work` or `round_trip` a time"))
+    }
+
+    fn is_endless(&self) -> bool {
+        true
+    }
+
+    fn most_tasks(&self, _vcpus: u32) -> u64 {
+        1
+    }
+
+    fn start(&self, _vcpus: u32) -> Vec<Start> {
+        if self.rate == 0 {
+            return Vec::new();
+        }
+        let w = self.clone();
+        let program: Program = Box::new(move |env| w.run(env));
+        vec![Start { name: "ping".into(), vcpu: Some(0), program }]
+    }
+}
+
+impl Ping {
+    /// Time between two requests; `None` if the next one waits for the answer to the last, and if there is
+    /// none.
+    #[must_use]
+    pub fn interval(&self) -> Option<Picos> {
+        let asked = SEC.checked_div(Picos::from(self.rate))?;
+        let cut = asked.checked_rem(self.resolution).unwrap_or(0);
+        (asked > cut).then(|| asked - cut)
+    }
+
+    fn run(&self, env: &dyn Env) {
+        let interval = self.interval();
         // The other machine's clock has nothing to do with this one's.
-        let mut due = env.now() + env.random(0).below(interval.unwrap_or(w.round_trip).max(1));
+        let mut due = env.now() + env.random(0).below(interval.unwrap_or(self.round_trip).max(1));
         loop {
             env.sleep(due.saturating_sub(env.now()));
-            env.compute(w.work, Mode::Kernel);
+            env.compute(self.work, Mode::Kernel);
             env.item_done();
             due = match interval {
                 Some(interval) => due + interval,
-                None => env.now() + w.round_trip,
+                None => env.now() + self.round_trip,
             };
         }
-    });
-    vec![("ping".into(), Some(0), program)]
+    }
 }

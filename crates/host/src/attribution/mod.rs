@@ -149,14 +149,13 @@ impl Attribution {
     #[must_use]
     pub fn new(scenario: &Scenario) -> Self {
         let own = scenario.domains.len();
-        let all = scenario.with_noise();
-        let domains = || (0..).zip(&all.domains);
-        let vcpus = domains().flat_map(|(d, domain)| {
-            (0..domain.vcpus).map(move |i| Vcpu::new(d, i, d as usize >= own))
-        });
+        let sizes = scenario.domain_sizes();
+        let vcpus = (0..)
+            .zip(&sizes)
+            .flat_map(|(d, vcpus)| (0..*vcpus).map(move |i| Vcpu::new(d, i, d as usize >= own)));
         Self {
             vcpus: vcpus.collect(),
-            locks: all.domains.iter().map(|_| Vec::new()).collect(),
+            locks: sizes.iter().map(|_| Vec::new()).collect(),
             waits: Waits::default(),
             worst: Vec::new(),
             longer_than: 0,

@@ -5,10 +5,11 @@ use crate::experiment;
 use crate::names;
 use overspin_host::{Observer, Refused, Timed, World};
 use overspin_scenario::{
-    BurnWait, Costs, Domain, Host, Kernel, LockLoop, MS, Outcome, PauseLoopExiting, Picos, SEC,
-    Scenario, Settings, US, Workload,
+    Costs, Domain, Host, Kernel, MS, Outcome, PauseLoopExiting, Picos, SEC, Scenario, Settings, US,
+    Workloads,
 };
 use overspin_sim::Simulator;
+use overspin_workload::{BurnWait, LockLoop};
 use std::time::Instant;
 
 /// What the figure of a lock alone on its vCPU is called, but for the lock's name.
@@ -104,7 +105,7 @@ fn scenario(
     vcpus: u32,
     hz: u32,
     limit: Picos,
-    workload: &Workload,
+    workload: &Workloads,
 ) -> Scenario {
     Scenario {
         name: "bench".into(),
@@ -134,7 +135,7 @@ fn scenario(
 }
 
 fn lock_loop(vcpus: u32, count: u64) -> Scenario {
-    let workload = Workload::LockLoop(LockLoop {
+    let workload = Workloads::from(LockLoop {
         threads: 0,
         section: 0,
         outside: 0,
@@ -193,7 +194,7 @@ fn contention_observed(how: &str) -> Case {
 /// to the host every few microseconds, which puts another one in its place (a plain yield), or the
 /// next holder (a directed one).
 fn crowded_host(scheduler: &str, directed_yield: bool) -> Case {
-    let workload = Workload::LockLoop(LockLoop {
+    let workload = Workloads::from(LockLoop {
         threads: 0,
         section: 2 * US,
         outside: 10 * US,
@@ -215,7 +216,7 @@ fn crowded_host(scheduler: &str, directed_yield: bool) -> Case {
 }
 
 fn large_host() -> Case {
-    let workload = Workload::BurnWait(BurnWait {
+    let workload = Workloads::from(BurnWait {
         threads: 0,
         burn: 300 * US,
         wait: 2 * MS,
@@ -234,7 +235,7 @@ fn large_host() -> Case {
 
 /// The same load on a thousandth of the host: what the large one is compared with.
 fn small_host() -> Case {
-    let workload = Workload::BurnWait(BurnWait {
+    let workload = Workloads::from(BurnWait {
         threads: 0,
         burn: 300 * US,
         wait: 2 * MS,

@@ -1,5 +1,6 @@
 use super::*;
-use overspin_scenario::Workload;
+use overspin_scenario::Scenario;
+use overspin_workload::Kernbench;
 
 #[test]
 fn the_experiments_that_come_along_are_legal() {
@@ -33,11 +34,8 @@ fn variants_are_scaled() {
     let e = kernbench_2008().unwrap();
     let v = e.variant("ticket", &e.loads[1], 20);
     assert_eq!((v.domains[0].lock.as_str(), v.limit), ("ticket", e.head.scenario.limit / 20));
-    let (Workload::Kernbench(full), Workload::Kernbench(part)) =
-        (&e.head.scenario.domains[0].workload, &v.domains[0].workload)
-    else {
-        panic!("kernbench")
-    };
+    let bench = |s: &Scenario| s.domains[0].workload.get::<Kernbench>().unwrap();
+    let (full, part) = (bench(&e.head.scenario), bench(&v));
     assert_eq!((part.jobs, part.units), (16, full.units / 20));
 }
 

@@ -84,7 +84,7 @@ impl<W: Write> PerfettoSink<W> {
     /// If the header cannot be written.
     pub fn new(scenario: &Scenario, out: W) -> io::Result<Self> {
         let mut vcpus = Vec::new();
-        let all = scenario.with_noise();
+        let all = overspin_workload::with_noise(scenario);
         for (domain, d) in all.domains.iter().enumerate() {
             vcpus.extend((0..d.vcpus).map(|v| Vcpu {
                 comm: format!("{}/v{v}", d.name),
@@ -99,11 +99,7 @@ impl<W: Write> PerfettoSink<W> {
             failed: None,
             buffer: Vec::new(),
             domains: all.domains.iter().map(|d| d.name.clone()).collect(),
-            lock_names: all
-                .domains
-                .iter()
-                .map(|d| overspin_workload::lock_names(&d.workload))
-                .collect(),
+            lock_names: all.domains.iter().map(overspin_workload::lock_names).collect(),
             changes: scenario.events.iter().map(|e| e.change.describe(scenario)).collect(),
             current: vec![None; pcpus],
             attribution: Attribution::new(scenario),

@@ -12,9 +12,8 @@ mod reference;
 mod set;
 pub(crate) mod tree;
 mod vary;
-mod words;
 
-pub use quantity::format_time;
+pub use overspin_scenario::format_time;
 pub use reference::{key_tables, schema};
 pub use vary::{Axis, MOST_RUNS, Map, Point};
 
@@ -24,7 +23,7 @@ pub(crate) fn cost_keys() -> impl Iterator<Item = &'static str> {
 }
 
 pub(crate) use build::scenario as build_scenario;
-pub(crate) use quantity::parse_time;
+pub(crate) use overspin_scenario::parse_time;
 
 use overspin_scenario::Scenario;
 use std::io::Read;

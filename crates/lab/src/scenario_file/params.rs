@@ -3,9 +3,8 @@
 
 use super::ScenarioError;
 use super::keys::{Absent, Key, Kind, Section, Whose};
-use super::quantity::LONGEST;
 use super::reader::Reader;
-use overspin_scenario::{NS, Picos, Setting, Settings};
+use overspin_scenario::{LONGEST, NS, Picos, Setting, Settings};
 use overspin_sched::{ParamInfo, ParamKind, SchedError};
 use std::sync::LazyLock;
 

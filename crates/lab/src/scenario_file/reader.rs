@@ -3,12 +3,10 @@
 //! only the effect.
 
 use super::ScenarioError;
-use super::keys::{Absent, Key, Kind, Section};
-use super::quantity::{format_time, parse_time};
+use super::keys::{Absent, Key, Kind, Section, expected, legal};
 use super::tree::{At, Document, Node, Table, Value};
-use super::words::{expected, legal};
 use overspin_locks::LockInfo;
-use overspin_scenario::Picos;
+use overspin_scenario::{Picos, format_time, parse_time};
 use overspin_sched::{SchedulerInfo, nearest};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -23,11 +21,25 @@ pub(crate) struct Reader<'a> {
     /// Dotted path of the table, empty at the top.
     path: String,
     section: &'static Section,
+    /// Keys that may stand here besides those of the section.
+    common: &'static [Key],
 }
 
 impl<'a> Reader<'a> {
     /// Opens `node` as a table of `section`.
     pub(crate) fn open(
+        document: &'a Document,
+        node: &'a Node,
+        path: String,
+        section: &'static Section,
+    ) -> Result<Self> {
+        let reader = Self::open_loosely(document, node, path, section)?;
+        reader.know_all_keys()?;
+        Ok(reader)
+    }
+
+    /// Opens `node` as a table of `section` in which there may be other keys too.
+    fn open_loosely(
         document: &'a Document,
         node: &'a Node,
         path: String,
@@ -41,17 +53,36 @@ impl<'a> Reader<'a> {
                 format!("write it as {}", section.heading),
             ));
         };
-        let reader = Self { document, table, at: &node.at, path, section };
-        for entry in &table.entries {
-            if section.key(&entry.key).is_none() {
-                return Err(reader.unknown_key(&entry.key, &entry.key_at));
-            }
+        Ok(Self { document, table, at: &node.at, path, section, common: &[] })
+    }
+
+    /// Every key of the table is one that may stand in it.
+    fn know_all_keys(&self) -> Result<()> {
+        match self.table.entries.iter().find(|entry| self.declared(&entry.key).is_none()) {
+            Some(entry) => Err(self.unknown_key(&entry.key, &entry.key_at)),
+            None => Ok(()),
         }
+    }
+
+    fn declared(&self, name: &str) -> Option<&'static Key> {
+        self.common.iter().find(|k| k.name == name).or_else(|| self.section.key(name))
+    }
+
+    /// The section that says what may stand here.
+    pub(crate) fn section(&self) -> &'static Section {
+        self.section
+    }
+
+    /// This table once its keys are known: those of `section`, and those that it was opened with.
+    pub(crate) fn as_one_of(&self, section: &'static Section) -> Result<Self> {
+        let reader = Self { section, common: self.section.keys, ..self.clone() };
+        reader.know_all_keys()?;
         Ok(reader)
     }
 
     fn unknown_key(&self, name: &str, at: &At) -> ScenarioError {
-        let known: Vec<&str> = self.section.names().collect();
+        let known: Vec<&str> =
+            self.common.iter().map(|k| k.name).chain(self.section.names()).collect();
         let guess = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`? "),
             None => String::new(),
@@ -94,7 +125,7 @@ impl<'a> Reader<'a> {
     }
 
     fn key(&self, name: &str) -> &'static Key {
-        match self.section.key(name) {
+        match self.declared(name) {
             Some(key) => key,
             // The names are literals in `build.rs`; a test reads every section in full.
             None => unreachable!("`{name}` is not declared for {}", self.section.heading),
@@ -238,6 +269,22 @@ impl<'a> Reader<'a> {
         items.iter().map(text).collect()
     }
 
+    /// An array of at least one whole number, each of 32 bits.
+    pub(crate) fn numbers(&self, name: &str) -> Result<Option<Vec<u32>>> {
+        let Some(node) = self.node(name) else { return Ok(None) };
+        let number = |item: &Node| match &item.value {
+            Value::Integer(Some(n)) => u32::try_from(*n).ok(),
+            _ => None,
+        };
+        let numbers = match &node.value {
+            Value::Array(items) if !items.is_empty() => {
+                items.iter().map(number).collect::<Option<_>>()
+            }
+            _ => None,
+        };
+        numbers.map(Some).ok_or_else(|| self.wrong_type(name, node))
+    }
+
     /// A name out of `known`.
     pub(crate) fn name(&self, name: &str, known: &[&'static str]) -> Result<String> {
         self.named(name, known, |text| known.contains(&text).then(|| text.to_owned()))
@@ -277,8 +324,8 @@ impl<'a> Reader<'a> {
             Kind::Lock => "lock",
             Kind::Scheduler => "scheduler",
             Kind::Machine => "machine",
-            Kind::Choice(_) if name != "kind" => "choice",
-            _ => "workload",
+            Kind::Workload => "workload",
+            _ => "choice",
         };
         let guess = match nearest(&text, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`? "),
@@ -346,22 +393,51 @@ impl<'a> Reader<'a> {
         nodes.iter().enumerate().map(open).collect()
     }
 
-    /// The workload table, opened with the section that its `kind` asks for.
-    pub(crate) fn one_of(&self, name: &str, kinds: &[&'static str]) -> Result<(Self, String)> {
-        let key = self.key(name);
-        let Kind::OneOf(sections) = key.kind else { unreachable!("`{name}` has no kinds") };
-        let node = self.node(name).ok_or_else(|| self.missing(key))?;
-        let Value::Table(table) = &node.value else { return Err(self.wrong_type(name, node)) };
-        // The kind decides which other keys are legal, so it is read before they are checked.
-        let loose = Self {
-            document: self.document,
-            table,
-            at: &node.at,
-            path: self.full(name),
-            section: sections[0],
-        };
-        let kind = loose.name("kind", kinds)?;
-        let index = kinds.iter().position(|k| *k == kind).unwrap_or(0);
-        Ok((Reader::open(self.document, node, self.full(name), sections[index])?, kind))
+    /// The tables at `name`, which may be one or several; what may stand in them besides the keys of
+    /// `section` is known later ([`as_one_of`](Self::as_one_of)).
+    pub(crate) fn one_or_more(&self, name: &str, section: &'static Section) -> Result<Vec<Self>> {
+        let node = self.node(name).ok_or_else(|| self.missing(self.key(name)))?;
+        let full = self.full(name);
+        match &node.value {
+            Value::Table(_) => Ok(vec![Self::open_loosely(self.document, node, full, section)?]),
+            Value::Array(nodes) if !nodes.is_empty() => {
+                let open = |(i, node)| {
+                    Self::open_loosely(self.document, node, format!("{full}.{i}"), section)
+                };
+                nodes.iter().enumerate().map(open).collect()
+            }
+            Value::Array(_) => {
+                Err(self.error(name, format!("`{full}` is empty"), legal(self.key(name))))
+            }
+            _ => Err(self.wrong_type(name, node)),
+        }
+    }
+
+    /// An error about the value at a dotted path in this table, or about the nearest thing around it that
+    /// is there. Numbers in the path are those of elements of arrays.
+    pub(crate) fn error_within(
+        &self,
+        path: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> ScenarioError {
+        let mut at = self.at;
+        let (mut table, mut array) = (Some(self.table), None);
+        for step in path.split('.') {
+            let node = match (table, array) {
+                (Some(table), _) => table.get(step).map(|entry| &entry.node),
+                (_, Some(items)) => step.parse().ok().and_then(|i: usize| <[Node]>::get(items, i)),
+                _ => None,
+            };
+            let Some(node) = node else { break };
+            at = &node.at;
+            (table, array) = match &node.value {
+                Value::Table(table) => (Some(table), None),
+                Value::Array(items) => (None, Some(items.as_slice())),
+                _ => (None, None),
+            };
+        }
+        let full = if path.is_empty() { self.path.clone() } else { self.full(path) };
+        self.document.error(at, &full, format!("`{full}`: {}", message.into()), help)
     }
 }

@@ -1,9 +1,11 @@
 //! The key list as a JSON Schema and as Markdown tables.
 
-use super::keys::{Absent, DOMAIN, HOST, Key, Kind, ROOT, SECTIONS, Section, Whose};
+use super::keys::{
+    Absent, DOMAIN, HOST, Key, Kind, ROOT, SECTIONS, Section, WORKLOAD, Whose, legal,
+};
 use super::params;
-use super::quantity::format_time;
-use super::words::legal;
+use overspin_scenario::format_time;
+use overspin_workload::WORKLOADS;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -13,22 +15,33 @@ const TIME_PATTERN: &str = "^\\s*(0|[0-9_]*\\.?[0-9_]*\\s*(ps|ns|us|µs|ms|s|min
 /// JSON Schema of a scenario, for editors that check TOML.
 #[must_use]
 pub fn schema() -> Value {
-    let mut schema = section(&ROOT, None);
+    let mut schema = section(&ROOT);
     if let Value::Object(map) = &mut schema {
         map.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
         map.insert("title".into(), json!("Overspin scenario"));
+        let kinds: Vec<Value> = WORKLOADS.iter().map(|w| workload(w.name, w.keys)).collect();
+        map.insert("$defs".into(), json!({ "workload": { "oneOf": kinds } }));
     }
     schema
 }
 
-fn section(section: &Section, kind: Option<&str>) -> Value {
+fn section(of: &Section) -> Value {
+    object(of, of.keys.iter().map(|key| (key, property(key))))
+}
+
+/// A table of a workload: the keys of all of them, and its own.
+fn workload(name: &str, own: &Section) -> Value {
+    let common = WORKLOAD.keys.iter().map(|key| match key.kind {
+        Kind::Workload => (key, json!({ "const": name })),
+        _ => (key, property(key)),
+    });
+    object(own, common.chain(own.keys.iter().map(|key| (key, property(key)))))
+}
+
+fn object<'a>(section: &Section, keys: impl Iterator<Item = (&'a Key, Value)>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    for key in section.keys {
-        let mut value = match (key.name, kind) {
-            ("kind", Some(word)) => json!({ "const": word }),
-            _ => property(key),
-        };
+    for (key, mut value) in keys {
         if let Value::Object(map) = &mut value {
             map.insert("description".into(), json!(key.doc));
             if let Absent::Is(default) = key.absent {
@@ -59,7 +72,13 @@ fn default_value(key: &Key, text: &str) -> Value {
 
 fn property(key: &Key) -> Value {
     match key.kind {
-        Kind::Text | Kind::Lock | Kind::Scheduler | Kind::Machine => json!({ "type": "string" }),
+        Kind::Text | Kind::Lock | Kind::Scheduler | Kind::Machine | Kind::Workload => {
+            json!({ "type": "string" })
+        }
+        Kind::Numbers => {
+            let number = json!({ "type": "integer", "minimum": 0 });
+            json!({ "type": "array", "minItems": 1, "items": number })
+        }
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Boolean => json!({ "type": "boolean" }),
@@ -78,20 +97,18 @@ fn property(key: &Key) -> Value {
             });
             json!({ "anyOf": [list, { "type": "array", "items": { "anyOf": [list, numbers] } }] })
         }
-        Kind::Table(inner) => section(inner, None),
+        Kind::Table(inner) => section(inner),
         Kind::Tables(inner) => {
             let least = usize::from(matches!(key.absent, Absent::Required));
-            json!({ "type": "array", "minItems": least, "items": section(inner, None) })
+            json!({ "type": "array", "minItems": least, "items": section(inner) })
         }
-        Kind::OneOf(sections) => {
-            let words = super::keys::WORKLOAD_KINDS;
-            let kinds: Vec<Value> =
-                sections.iter().zip(words).map(|(s, word)| section(s, Some(word))).collect();
-            json!({ "oneOf": kinds })
+        Kind::Workloads => {
+            let one = json!({ "$ref": "#/$defs/workload" });
+            json!({ "anyOf": [one, { "type": "array", "minItems": 1, "items": one }] })
         }
         // Which scheduler it is stands elsewhere, where a schema cannot look.
         Kind::Params(whose) => {
-            let each: Vec<Value> = params::sections(whose).map(|s| section(s, None)).collect();
+            let each: Vec<Value> = params::sections(whose).map(section).collect();
             json!({ "anyOf": each })
         }
     }
@@ -102,14 +119,17 @@ fn property(key: &Key) -> Value {
 pub fn key_tables() -> String {
     let mut text = String::new();
     let mut sections = Vec::new();
-    for section in SECTIONS {
-        sections.push(*section);
+    for section in SECTIONS.iter().copied() {
+        sections.push(section);
         match section.heading {
             heading if heading == HOST.heading => {
                 sections.extend(params::sections(Whose::Scheduler));
             }
             heading if heading == DOMAIN.heading => {
                 sections.extend(params::sections(Whose::Domain));
+            }
+            heading if heading == WORKLOAD.heading => {
+                WORKLOADS.iter().for_each(|w| with_inner(w.keys, &mut sections));
             }
             _ => {}
         }
@@ -133,6 +153,19 @@ pub fn key_tables() -> String {
     text
 }
 
+/// Adds a section and those within it, each once.
+fn with_inner(section: &'static Section, all: &mut Vec<&'static Section>) {
+    if all.iter().any(|known| known.heading == section.heading) {
+        return;
+    }
+    all.push(section);
+    for key in section.keys {
+        if let Kind::Table(inner) | Kind::Tables(inner) = key.kind {
+            with_inner(inner, all);
+        }
+    }
+}
+
 /// Legal values, short enough for a table.
 fn short(key: &Key) -> String {
     match key.kind {
@@ -140,9 +173,12 @@ fn short(key: &Key) -> String {
         Kind::Integer { min, max: u64::MAX } => format!("integer from {min}"),
         Kind::Integer { min, max } => format!("integer, {min} to {max}"),
         Kind::Text => "text".into(),
-        Kind::Choice(words) => {
-            words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", ")
-        }
+        Kind::Choice(words) => quoted(words.iter().copied()),
+        Kind::Workload => quoted(WORKLOADS.iter().map(|w| w.name)),
         _ => legal(key),
     }
+}
+
+fn quoted(words: impl Iterator<Item = &'static str>) -> String {
+    words.map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", ")
 }

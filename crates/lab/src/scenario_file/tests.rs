@@ -1,7 +1,8 @@
 use super::*;
 use overspin_scenario::{
-    Change, Costs, DirectedYieldRules, MS, NS, PauseLoopExiting, SEC, Setting, US, Workload,
+    Change, Costs, DirectedYieldRules, MS, NS, PauseLoopExiting, SEC, Setting, US,
 };
+use overspin_workload::Kernbench;
 use proptest::prelude::*;
 
 const GOOD: &str = r#"
@@ -51,7 +52,7 @@ fn a_scenario_reads_as_written() {
     assert_eq!((s.host.costs.ipi, s.host.costs.fence), (3 * US, 8 * NS));
     assert_eq!(s.domains[0].affinity, vec![vec![0, 1]; 4]);
     assert_eq!(s.domains[0].kernel.hz, 250);
-    let Workload::Kernbench(k) = &s.domains[0].workload else { panic!("kernbench") };
+    let k = s.domains[0].workload.get::<Kernbench>().unwrap();
     assert_eq!((k.jobs, k.locks[0].hold), (3, 1_500 * NS));
     assert_eq!((s.domains[1].name.as_str(), s.domains[1].cap), ("domain1", 50));
     assert_eq!((s.domains[1].spin_budget, &s.domains[1].affinity), (Some(1024), &vec![vec![0, 1]]));
@@ -130,7 +131,7 @@ fn overrides_reach_every_place() {
     assert_eq!(s.host.scheduler, "credit");
     assert_eq!(s.host.costs.hypercall, 2 * US);
     assert_eq!((s.domains[0].lock.as_str(), s.domains[0].spin_budget), ("xen-pv", Some(7)));
-    let Workload::Kernbench(k) = &s.domains[0].workload else { panic!("kernbench") };
+    let k = s.domains[0].workload.get::<Kernbench>().unwrap();
     assert_eq!(k.locks[0].every, 10 * US);
     assert_eq!(s.domains[1].affinity, vec![vec![0]]);
 }
@@ -292,6 +293,81 @@ fn impossible_events_and_pools_are_errors_with_a_place() {
     assert!(e.message.contains("on no pCPU of its pool"), "{}", e.message);
     let e = more(&format!("{domain}pool = \"host\"\nscheduler_params = {{ quantum = \"1ms\" }}"));
     assert!(e.message.contains("not a key"), "{}", e.message);
+}
+
+/// A domain of four vCPUs that does what `workloads` say.
+fn doing(workloads: &str) -> Result<Scenario, ScenarioError> {
+    let text = format!("[host]\ncores = 2\n[[domain]]\nvcpus = 4\nlock = \"ticket\"\n{workloads}");
+    parse("x.toml", "x", &text, &[])
+}
+
+#[test]
+fn a_domain_does_one_thing_or_several() {
+    let one = "[domain.workload]\nkind = \"lock-loop\"\nvcpus = [1, 2]\n";
+    let s = doing(one).unwrap();
+    let w = &s.domains[0].workload.0;
+    assert_eq!((w.len(), w[0].kind.as_str(), &*w[0].vcpus), (1, "lock-loop", &[1, 2][..]));
+    let several = "[[domain.workload]]\nkind = \"pft\"\n[[domain.workload.locks]]\nname = \"zone\"\n\
+                   [[domain.workload]]\nkind = \"burn-wait\"\nname = \"hog\"\nvcpus = [3]\n";
+    let s = doing(several).unwrap();
+    assert_eq!(overspin_workload::lock_names(&s.domains[0]), ["pft/zone"]);
+    let hog = &s.domains[0].workload.0[1];
+    assert_eq!((hog.name.as_deref(), &*hog.vcpus), (Some("hog"), &[3][..]));
+    // What a record has of it is what was run.
+    let text = serde_json::to_string(&s).unwrap();
+    assert_eq!(serde_json::from_str::<Scenario>(&text).unwrap(), s);
+    // Each can be reached from the command line, by its number or its name.
+    let text = format!("[host]\ncores = 2\n[[domain]]\nvcpus = 4\nlock = \"ticket\"\n{several}");
+    let set = |set: &str| parse("x.toml", "x", &text, &[set.to_owned()]).unwrap();
+    assert_eq!(set("domain.0.workload.hog.vcpus=[0]").domains[0].workload.0[1].vcpus, [0]);
+    let changed = set("domain.0.workload.0.processes=7");
+    let pft = changed.domains[0].workload.get::<overspin_workload::Pft>().unwrap();
+    assert_eq!(pft.processes, 7);
+}
+
+/// The workloads begin in line 6.
+#[test]
+fn what_is_wrong_with_a_workload_has_a_place() {
+    let pair = "[[domain.workload]]\nkind = \"count\"\n[[domain.workload]]\nkind = \"count\"\n";
+    for (text, line, key, message) in [
+        ("workload = 3", 6, "domain.0.workload", "must be a table or an array of tables"),
+        ("workload = []", 6, "domain.0.workload", "is empty"),
+        ("workload = [7]", 6, "domain.0.workload.0", "must be a table"),
+        ("[domain.workload]\nkind = \"cuont\"", 7, "domain.0.workload.kind", "no workload `cuont`"),
+        ("[domain.workload]\nkind = \"count\"\ntoo = 7", 8, "domain.0.workload.too", "not a key"),
+        (
+            "[domain.workload]\nkind = \"count\"\nvcpus = [4]",
+            8,
+            "domain.0.workload.vcpus",
+            "no vCPU 4",
+        ),
+        (
+            "[domain.workload]\nkind = \"count\"\nvcpus = []",
+            8,
+            "domain.0.workload.vcpus",
+            "an array",
+        ),
+        (&format!("{pair}name = \"count\""), 10, "domain.0.workload.1.name", "called `count` too"),
+        (&format!("{pair}vcpus = [1, 1]"), 10, "domain.0.workload.1.vcpus", "twice"),
+        (&format!("{pair}to = 0"), 10, "domain.0.workload.1.to", "0 is out of range"),
+        (
+            "[domain.workload]\nkind = \"pft\"\nlocks = [{ name = \"a\" }, { name = \"a\" }]",
+            8,
+            "domain.0.workload.locks.1.name",
+            "called `a` too",
+        ),
+        (
+            "[domain.workload]\nkind = \"phases\"\nphases = [\"yield\"]",
+            8,
+            "domain.0.workload.phases",
+            "time would stand still",
+        ),
+    ] {
+        let e = doing(text).expect_err(text);
+        assert_eq!((e.line, &*e.key), (line, key), "{text}: {e}");
+        assert!(e.message.contains(message), "{text}: {}", e.message);
+        assert!(!e.help.is_empty());
+    }
 }
 
 /// The published schema and the tables in the documentation are written from the key list. To

@@ -8,11 +8,10 @@ mod origin;
 mod report;
 mod run;
 mod summary;
-mod worker;
 
 pub use file::{BenchFile, Report, Run, RunConfig, WorkerId, WorkerSet};
 pub use origin::{MachineRecord, Origin};
+pub use overspin_workload::{WorkerArgs, WorkerError};
 pub use report::{csv, report};
 pub use run::{Machine, RunError, scenario, simulate, simulate_until};
 pub use summary::{Fairness, RunSummary, SetSummary, Window, WorkerSummary, fairness, summarize};
-pub use worker::{WorkerArgs, WorkerError};

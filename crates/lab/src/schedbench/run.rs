@@ -6,9 +6,10 @@ use crate::until::Until;
 use overspin_host::Observer;
 use overspin_host::Refused;
 use overspin_scenario::{
-    Domain, Ending, Host, Kernel, NS, Outcome, SEC, Scenario, Settings, TaskOutcome, Workload,
+    Domain, Ending, Host, Kernel, NS, Outcome, SEC, Scenario, Settings, TaskOutcome,
 };
 use overspin_sched::nearest;
+use overspin_workload::Schedbench;
 
 /// A machine for workers.
 #[derive(Clone, Debug)]
@@ -26,10 +27,8 @@ impl Machine {
     /// The machine of a scenario, as fast as the first worker in it says; `None` if there is none.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Option<Self> {
-        let item = scenario.domains.iter().find_map(|d| match &d.workload {
-            Workload::Schedbench(w) => w.items.first(),
-            _ => None,
-        })?;
+        let worker = scenario.domains.iter().find_map(|d| d.workload.get::<Schedbench>())?;
+        let item = worker.items.first()?;
         // Thousands of operations in so many picoseconds: millions of operations a second.
         let rate = u128::from(item.kops) * u128::from(SEC) / 1000 / u128::from(item.burn.max(1));
         let name = scenario.name.clone();
@@ -99,7 +98,7 @@ pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenar
             spin_budget: None,
             nopvspin: false,
             kernel: kernel(vcpus),
-            workload: Workload::Schedbench(workload.clone()),
+            workload: workload.clone().into(),
         }));
     }
     Ok(Scenario {

@@ -16,18 +16,21 @@ impl Guest {
         self.queues[index as usize].len() + usize::from(!self.is_idle(v))
     }
 
-    /// The vCPU with the fewest tasks, beginning with the current one (fork and exec balancing).
-    pub(super) fn idlest(&self, engine: &Engine) -> u32 {
+    /// The vCPU with the fewest tasks of those that `task` may use, beginning with the current one (fork
+    /// and exec balancing).
+    pub(super) fn idlest(&self, engine: &Engine, task: TaskRef) -> u32 {
         let here = engine.cpu().index;
         (0..self.vcpus)
             .map(|i| (here + i) % self.vcpus)
+            .filter(|i| task.may_use(*i))
             .min_by_key(|i| self.load(engine, *i))
             .unwrap_or(here)
     }
 
-    /// Makes a task that waits runnable on vCPU `target`, and sees to it that the vCPU notices.
-    /// Does nothing if it does not wait any more.
+    /// Makes a task that waits runnable on vCPU `target`, or on the idlest that it may use if that is
+    /// not one, and sees to it that the vCPU notices. Does nothing if it does not wait any more.
     pub(super) fn wake(&self, engine: &Engine, task: TaskRef, target: u32) {
+        let target = if task.may_use(target) { target } else { self.idlest(engine, task) };
         self.lock_queue(engine, target);
         if task.state.get() == TaskState::Runnable {
             self.unlock_queue(engine, target);
@@ -79,13 +82,13 @@ impl Guest {
         let here = engine.cpu().index;
         let Some(from) = (1..self.vcpus)
             .map(|i| (here + i) % self.vcpus)
-            .filter(|i| self.queues[*i as usize].len() > 0)
+            .filter(|i| self.queues[*i as usize].has_for(here))
             .max_by_key(|i| self.load(engine, *i))
         else {
             return false;
         };
         self.lock_queue(engine, from);
-        let task = self.queues[from as usize].take_last();
+        let task = self.queues[from as usize].take_last(here);
         self.unlock_queue(engine, from);
         let Some(task) = task else { return false };
         self.lock_queue(engine, here);

@@ -13,7 +13,8 @@ use crate::engine::Engine;
 use crate::events::Event;
 use crate::memory::NONE;
 use overspin_host::irq;
-use overspin_scenario::{Disk, DiskOutcome, Picos};
+use overspin_scenario::{DiskOutcome, Picos};
+use overspin_workload::Disk;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -140,7 +141,7 @@ impl Guest {
         let drive = self.disk.as_ref().expect("a disk's interrupt");
         loop {
             let Some(task) = drive.finished.borrow_mut().pop_front() else { break };
-            self.wake(engine, task, self.idlest(engine));
+            self.wake(engine, task, self.idlest(engine, task));
         }
     }
 }

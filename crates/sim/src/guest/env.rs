@@ -7,6 +7,7 @@ use overspin_scenario::{NS, Picos, WorkerReport};
 use overspin_sched::{PcpuId, TimerId};
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Ticks, WordId};
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// The purpose of the random numbers for [`Env::offset`]; workloads count theirs from 0.
 const OFFSET: u32 = u16::MAX as u32;
@@ -92,8 +93,9 @@ impl Env for TaskEnv<'_> {
     }
 
     fn spawn(&self, name: String, vcpu: Option<u32>, program: Program) {
-        let task = self.guest.new_task(self.engine, name, program);
-        let target = vcpu.unwrap_or_else(|| self.guest.idlest(self.engine));
+        let inherited = (Arc::clone(&self.task.vcpus), self.task.awaited);
+        let task = self.guest.new_task(self.engine, name, program, inherited);
+        let target = vcpu.unwrap_or_else(|| self.guest.idlest(self.engine, task));
         self.guest.lock_queue(self.engine, target);
         self.guest.enqueue(self.engine, task, target);
     }

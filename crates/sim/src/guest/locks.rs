@@ -8,8 +8,8 @@ use crate::memory::{Memory, NONE};
 use hdrhistogram::Histogram;
 use overspin_host::Moment;
 use overspin_locks::{CapacityError, LockVisitor, RawLock, Tuning};
-use overspin_scenario::{LockOutcome, NS, Picos, WaitCauses, Workload};
-use overspin_workload::LockUse;
+use overspin_scenario::{LockOutcome, NS, Picos, WaitCauses};
+use overspin_workload::{LayoutOf, Loads, LockUse};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::Debug;
 
@@ -122,7 +122,7 @@ pub(crate) struct MakeBank<'a> {
     pub cpus: usize,
     pub tuning: Tuning,
     /// Whose kernel it is: some have locks among other data.
-    pub workload: &'a Workload,
+    pub loads: &'a Loads,
 }
 
 pub(crate) type Made = Result<(Box<dyn LockBank>, KernelData), CapacityError>;
@@ -131,7 +131,7 @@ impl LockVisitor<SimPlatform> for MakeBank<'_> {
     type Output = Made;
     fn visit<L: RawLock<SimPlatform> + 'static>(self) -> Self::Output {
         let memory = &self.engine.memory;
-        let layout = overspin_workload::layout::<L, SimCell<usize>>(self.workload);
+        let layout = self.loads.layout(LayoutOf::types::<L, SimCell<usize>>());
         let region = layout.as_ref().map(|l| (l, memory.region(l.size, l.align)));
         let place = |i: usize| match &region {
             Some((layout, region)) if i < layout.locks.len() => {

@@ -40,11 +40,12 @@ use overspin_host::Refused;
 use overspin_host::{Moment, irq};
 use overspin_locks::Tuning;
 use overspin_scenario::{Domain, Picos, SEC};
-use overspin_workload::{LockUse, Mode, Random};
+use overspin_workload::{First, Loads, LockUse, Mode, Program, Random};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Stand for a task where the guest itself draws random numbers: for the phases of ticks, and for when
 /// vCPUs come up.
@@ -66,6 +67,8 @@ pub(crate) struct Guest {
     pub first: u32,
     pub vcpus: u32,
     pub domain: Domain,
+    /// What its tasks do.
+    pub loads: Loads,
     bank: Box<dyn LockBank>,
     /// What lies beside its locks.
     pub data: KernelData,
@@ -84,7 +87,7 @@ pub(crate) struct Guest {
     sleepers: RefCell<VecDeque<(usize, u32)>>,
     /// Tick period; `Picos::MAX` if tickless.
     period: Picos,
-    /// Tasks that have not ended.
+    /// Tasks that have not ended, those that nobody waits for aside.
     live: Cell<u32>,
     pub started: Cell<Picos>,
     pub finished: Cell<Option<Picos>>,
@@ -101,9 +104,10 @@ impl Guest {
         id: u32,
         first: u32,
         domain: &Domain,
+        loads: Loads,
         simulator: &Simulator,
     ) -> Result<Self, Refused> {
-        let named_locks = overspin_workload::lock_names(&domain.workload);
+        let named_locks = loads.lock_names();
         let make = MakeBank {
             engine,
             count: named_locks.len() + domain.vcpus as usize,
@@ -113,7 +117,7 @@ impl Guest {
                 nopvspin: domain.nopvspin,
                 ..Tuning::DEFAULT
             },
-            workload: &domain.workload,
+            loads: &loads,
         };
         let (bank, data) = simulator
             .make(&domain.lock, make)
@@ -133,7 +137,8 @@ impl Guest {
             bank,
             data,
             named_locks,
-            disk: domain.workload.disk().map(Drive::new),
+            disk: loads.disk().map(Drive::new),
+            loads,
             vmstat: Vmstat::default(),
             tasks: RefCell::new(Vec::new()),
             idle: (0..domain.vcpus).map(|i| Task::idle(id, format!("idle/{i}"))).collect(),
@@ -159,9 +164,9 @@ impl Guest {
             let phase = self.random_bits(engine, TICKING, i as u32) % self.period.min(SEC);
             self.queues[i].phase.set(phase);
         }
-        for (name, vcpu, program) in overspin_workload::start(&self.domain.workload, self.vcpus) {
-            let task = self.new_task(engine, name, program);
-            let vcpu = vcpu.unwrap_or(0);
+        for First { start, vcpus, awaited } in self.loads.start(self.vcpus) {
+            let vcpu = start.vcpu.or(vcpus.first().copied()).unwrap_or(0);
+            let task = self.new_task(engine, start.name, start.program, (vcpus, awaited));
             let queue = &self.queues[vcpu as usize];
             queue.place(vcpu, task, &self.queues, 0);
             queue.insert(task);
@@ -173,13 +178,15 @@ impl Guest {
         &self,
         engine: &Engine,
         name: String,
-        program: overspin_workload::Program,
+        program: Program,
+        (vcpus, awaited): (Arc<[u32]>, bool),
     ) -> TaskRef {
         let index = self.tasks.borrow().len() as u32;
-        let task = Task::new(engine, self.id, index, name, program);
+        let mut task = Task::new(engine, self.id, index, name, program);
+        (task.vcpus, task.awaited) = (vcpus, awaited);
         let task_ref = TaskRef::new(&task);
         self.tasks.borrow_mut().push(task);
-        self.live.set(self.live.get() + 1);
+        self.live.set(self.live.get() + u32::from(awaited));
         task_ref
     }
 

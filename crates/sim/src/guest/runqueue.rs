@@ -104,10 +104,16 @@ impl RunQueue {
         Some(task)
     }
 
-    /// The task that would run last: the one to give away.
-    pub(super) fn take_last(&self) -> Option<TaskRef> {
+    /// Whether a task waits that may use `vcpu`.
+    pub(super) fn has_for(&self, vcpu: u32) -> bool {
+        self.queue.borrow().iter().any(|t| t.may_use(vcpu))
+    }
+
+    /// The task that would run last of those that may use `vcpu`: the one to give away.
+    pub(super) fn take_last(&self, vcpu: u32) -> Option<TaskRef> {
         let mut queue = self.queue.borrow_mut();
-        let (at, task) = queue.iter().enumerate().max_by_key(|(_, t)| t.vruntime.get())?;
+        let may = queue.iter().enumerate().filter(|(_, t)| t.may_use(vcpu));
+        let (at, task) = may.max_by_key(|(_, t)| t.vruntime.get())?;
         let task = *task;
         queue.remove(at);
         Some(task)
@@ -196,10 +202,10 @@ impl Guest {
         self.charge(engine, v);
         task.state.set(TaskState::Ended);
         task.ended.set(Some(engine.now()));
-        self.live.set(self.live.get() - 1);
-        if self.live.get() == 0 {
+        self.live.set(self.live.get() - u32::from(task.awaited));
+        if task.awaited && self.live.get() == 0 {
             self.finished.set(Some(engine.now()));
-            if !self.domain.workload.is_endless() {
+            if !self.loads.is_endless() {
                 engine.unfinished.set(engine.unfinished.get() - 1);
             }
         }

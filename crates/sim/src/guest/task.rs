@@ -8,6 +8,7 @@ use overspin_workload::{Mode, Program};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 pub(crate) type Body = Coroutine<(), Suspend, Suspend, DefaultStack>;
 
@@ -59,6 +60,10 @@ pub(crate) struct Task {
     pub name: String,
     pub reports: RefCell<Vec<WorkerReport>>,
     pub ended: Cell<Option<Picos>>,
+    /// vCPUs that it may use; all if empty.
+    pub vcpus: Arc<[u32]>,
+    /// Its guest has not ended before it has.
+    pub awaited: bool,
 }
 
 impl fmt::Debug for Task {
@@ -111,6 +116,11 @@ pub(crate) enum Rest {
 }
 
 impl Task {
+    /// Whether it may run on this vCPU of its guest.
+    pub(crate) fn may_use(&self, vcpu: u32) -> bool {
+        self.vcpus.is_empty() || self.vcpus.contains(&vcpu)
+    }
+
     /// A task that has not started.
     ///
     /// # Panics
@@ -162,6 +172,8 @@ impl Task {
             items: Cell::new(0),
             reports: RefCell::default(),
             ended: Cell::new(None),
+            vcpus: Arc::default(),
+            awaited: false,
         })
     }
 }

@@ -5,9 +5,10 @@ use crate::common::{
 };
 use overspin_host::{Moment, VcpuState};
 use overspin_scenario::{
-    Cause, Change, Event, LockLoop, MS, NS, Outcome, PauseLoopExiting, Picos, Scenario, US,
-    WaitCauses, Why, Workload,
+    Cause, Change, Event, MS, NS, Outcome, PauseLoopExiting, Picos, Scenario, US, WaitCauses, Why,
+    Workloads,
 };
+use overspin_workload::LockLoop;
 use std::collections::HashMap;
 
 /// What a vCPU does, by the scheduling events of the trace.
@@ -60,7 +61,7 @@ fn changes(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, D
 /// the table in `docs/attribution.md`, and compares with what the simulator says of that wait.
 pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
     let all_waited = waited(scenario, trace);
-    let scenario = &scenario.with_noise();
+    let scenario = &overspin_workload::with_noise(scenario);
     let vcpus: usize = scenario.domains.iter().map(|d| d.vcpus as usize).sum();
     let domain_of: Vec<usize> =
         (0..).zip(&scenario.domains).flat_map(|(i, d)| vec![i; d.vcpus as usize]).collect();
@@ -190,7 +191,7 @@ pub fn check_outcome(outcome: &Outcome) {
 fn causes_are_those_that_the_trace_tells_for_every_lock() {
     for lock in overspin_locks::infos() {
         for (scheduler, pcpus) in [("credit-2008", 2), ("credit2", 3), ("rr", 1)] {
-            let work = Workload::LockLoop(lock_loop(5 * US, 20 * US));
+            let work = Workloads::from(lock_loop(5 * US, 20 * US));
             let hog = domain(1, "ticket", crate::common::hog());
             let domains = vec![domain(4, lock.name, work), hog];
             let scenario = scenario(host(pcpus, scheduler), domains, 150 * MS);
@@ -219,7 +220,7 @@ fn causes_are_those_that_the_trace_tells_of_a_kernel() {
 /// vCPUs that want nothing but one ticket lock, a pCPU for each, no ticks; sections of `section`.
 fn queue(vcpus: u32, section: Picos, events: Vec<Event>) -> Scenario {
     let work = LockLoop { fixed: true, ..lock_loop(section, 0) };
-    let guest = tickless(vcpus, "ticket", Workload::LockLoop(work));
+    let guest = tickless(vcpus, "ticket", work);
     Scenario { events, ..scenario(host(vcpus, "null"), vec![guest], 60 * MS) }
 }
 
@@ -397,7 +398,7 @@ fn who_is_paused_in_the_middle_of_a_release_holds_the_lock_still() {
 fn a_sleeping_waiter_waits_from_the_release_to_its_dispatch_for_the_kick() {
     // Outside for long enough that the sleeper comes before the other one does again.
     let work = LockLoop { fixed: true, ..lock_loop(MS, 100 * US) };
-    let guest = tickless(2, "xen-pv", Workload::LockLoop(work));
+    let guest = tickless(2, "xen-pv", work);
     let scenario = scenario(host(2, "null"), vec![guest], 60 * MS);
     let (_, trace) = traced(&scenario, 1);
     let kicks: Vec<(Picos, u32)> = trace
@@ -430,7 +431,7 @@ fn a_sleeping_waiter_waits_from_the_release_to_its_dispatch_for_the_kick() {
 fn the_end_of_a_slice_is_told_with_who_came() {
     // Two vCPUs share a pCPU in turn; whoever waits has not run since the other one came.
     let work = LockLoop { fixed: true, ..lock_loop(2 * MS, 0) };
-    let guest = tickless(2, "ticket", Workload::LockLoop(work));
+    let guest = tickless(2, "ticket", work);
     let outcome = run(&scenario(host(1, "rr"), vec![guest], 2000 * MS), 1);
     check_outcome(&outcome);
     assert_eq!(outcome.worst_waits.len(), 10);
@@ -460,7 +461,7 @@ fn reasons_are_told_apart() {
     assert!(reasons(&exits).contains(&Why::PauseLoop));
     // One that wakes often preempts by boost.
     let mut woken = crowd("ticket", 2, 500 * MS);
-    let wakes = overspin_scenario::BurnWait { burn: 100 * US, wait: MS, ..Default::default() };
-    woken.domains.push(domain(1, "ticket", Workload::BurnWait(wakes)));
+    let wakes = overspin_workload::BurnWait { burn: 100 * US, wait: MS, ..Default::default() };
+    woken.domains.push(domain(1, "ticket", wakes));
     assert!(reasons(&woken).contains(&Why::Wake));
 }

@@ -3,13 +3,14 @@
 
 use crate::common::{host, lock_loop, scenario, tickless, traced};
 use overspin_host::Moment;
-use overspin_scenario::{LockLoop, MS, NS, Picos, US, Workload};
+use overspin_scenario::{MS, NS, Picos, US};
+use overspin_workload::LockLoop;
 
 /// Times between acquisitions of the lock by anybody, on a host with a pCPU for each vCPU and no
 /// ticks; without the first ones, while lines come into caches and vCPUs boot.
 fn distances(lock: &str, vcpus: u32, section: Picos, outside: Picos) -> Vec<Picos> {
     let work = LockLoop { fixed: true, ..lock_loop(section, outside) };
-    let guest = tickless(vcpus, lock, Workload::LockLoop(work));
+    let guest = tickless(vcpus, lock, work);
     let (_, trace) = traced(&scenario(host(vcpus, "null"), vec![guest], 10 * MS), 1);
     let times: Vec<Picos> = trace
         .iter()
@@ -60,7 +61,7 @@ fn a_line_that_spinners_have_read_again_is_dear_to_its_owner() {
     // the next ticket is drawn after that: it takes the line back from them, a transfer and 8 ns.
     for (vcpus, spinners) in [(2, 1), (3, 2)] {
         let work = LockLoop { fixed: true, ..lock_loop(5 * US, 0) };
-        let guest = tickless(vcpus, "ticket", Workload::LockLoop(work));
+        let guest = tickless(vcpus, "ticket", work);
         let (_, trace) = traced(&scenario(host(vcpus, "null"), vec![guest], 10 * MS), 1);
         let mut released = vec![None; vcpus as usize];
         let mut gaps = Vec::new();

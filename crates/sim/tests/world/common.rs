@@ -2,10 +2,10 @@
 
 use overspin_host::{Attribution, Moment, Timed};
 use overspin_scenario::{
-    BurnWait, Costs, Domain, Host, Kernbench, Kernel, KernelLock, LockLoop, MS, Outcome, Pgbench,
-    Picos, Scenario, Settings, US, WaitCauses, Workload,
+    Costs, Domain, Host, Kernel, MS, Outcome, Picos, Scenario, Settings, US, WaitCauses, Workloads,
 };
 use overspin_sim::Simulator;
+use overspin_workload::{BurnWait, Kernbench, KernelLock, LockLoop, Pgbench};
 
 /// A host of `pcpus` single-threaded cores in one socket, without noise: closed forms know none.
 pub fn host(pcpus: u32, scheduler: &str) -> Host {
@@ -23,7 +23,7 @@ pub fn host(pcpus: u32, scheduler: &str) -> Host {
 }
 
 /// A domain with default weight, no cap, all pCPUs, a kernel of 1000 Hz.
-pub fn domain(vcpus: u32, lock: &str, workload: Workload) -> Domain {
+pub fn domain(vcpus: u32, lock: &str, workload: impl Into<Workloads>) -> Domain {
     Domain {
         name: "guest".into(),
         vcpus,
@@ -36,12 +36,12 @@ pub fn domain(vcpus: u32, lock: &str, workload: Workload) -> Domain {
         spin_budget: None,
         nopvspin: false,
         kernel: Kernel::default(),
-        workload,
+        workload: workload.into(),
     }
 }
 
 /// As `domain`, without ticks.
-pub fn tickless(vcpus: u32, lock: &str, workload: Workload) -> Domain {
+pub fn tickless(vcpus: u32, lock: &str, workload: impl Into<Workloads>) -> Domain {
     let domain = domain(vcpus, lock, workload);
     Domain { kernel: Kernel { hz: 0, ..Kernel::default() }, ..domain }
 }
@@ -65,19 +65,19 @@ pub fn lock_loop(section: Picos, outside: Picos) -> LockLoop {
 }
 
 /// Threads that compute without end, in items of a millisecond; one on each vCPU.
-pub fn hog() -> Workload {
-    Workload::BurnWait(BurnWait { threads: 0, burn: MS, wait: 0, count: 0, ..BurnWait::default() })
+pub fn hog() -> Workloads {
+    Workloads::from(BurnWait { threads: 0, burn: MS, wait: 0, count: 0, ..BurnWait::default() })
 }
 
 /// A small parallel compile with two kernel locks.
-pub fn kernbench(jobs: u32, units: u32) -> Workload {
+pub fn kernbench(jobs: u32, units: u32) -> Workloads {
     let lock = |name: &str, every, irqs_off| KernelLock {
         name: name.into(),
         hold: 2 * US,
         every,
         irqs_off,
     };
-    Workload::Kernbench(Kernbench {
+    Workloads::from(Kernbench {
         jobs,
         units,
         user: 20 * MS,
@@ -104,7 +104,7 @@ pub fn pgbench(clients: u32, transactions: u64) -> Pgbench {
 
 /// Four vCPUs of one guest on `pcpus` pCPUs that all want one lock: the seeds' smallest case.
 pub fn crowd(lock: &str, pcpus: u32, limit: Picos) -> Scenario {
-    let work = Workload::LockLoop(lock_loop(5 * US, 50 * US));
+    let work = Workloads::from(lock_loop(5 * US, 50 * US));
     scenario(host(pcpus, "credit-2008"), vec![domain(4, lock, work)], limit)
 }
 

@@ -4,19 +4,14 @@ use crate::common::{
     crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced, waited,
 };
 use overspin_host::{Moment, VcpuState};
-use overspin_scenario::{
-    Domain, Ending, LockLoop, MS, NS, Outcome, Picos, SEC, Scenario, US, Workload,
-};
+use overspin_scenario::{Domain, Ending, MS, NS, Outcome, Picos, SEC, Scenario, US};
+use overspin_workload::LockLoop;
 use std::collections::HashMap;
 
 fn cases() -> Vec<Scenario> {
     let mixed = vec![
         Domain { name: "compiles".into(), ..domain(3, "lock-byte", kernbench(4, 6)) },
-        Domain {
-            name: "loops".into(),
-            cap: 40,
-            ..domain(2, "xen-pv", Workload::LockLoop(lock_loop(3 * US, 20 * US)))
-        },
+        Domain { name: "loops".into(), cap: 40, ..domain(2, "xen-pv", lock_loop(3 * US, 20 * US)) },
     ];
     vec![
         crowd("ticket", 4, 20 * MS),
@@ -215,7 +210,7 @@ pub fn check_locks(scenario: &Scenario, outcome: &Outcome, trace: &[(Picos, Mome
 fn vcpus_wait_as_long_as_locks_are_waited_for() {
     for lock in ["ticket", "lock-byte", "mcs", "xen-pv"] {
         let work = LockLoop { count: 200, ..lock_loop(2 * US, US) };
-        let guest = tickless(4, lock, Workload::LockLoop(work));
+        let guest = tickless(4, lock, work);
         let outcome = run(&scenario(host(4, "null"), vec![guest], SEC), 1);
         assert_eq!(outcome.ending, Ending::Finished);
         let d = &outcome.domains[0];
@@ -259,7 +254,7 @@ fn every_kick_is_traced() {
 fn a_finite_workload_does_what_it_was_told() {
     for lock in overspin_locks::infos() {
         let work = LockLoop { threads: 6, count: 50, ..lock_loop(2 * US, 10 * US) };
-        let guest = domain(4, lock.name, Workload::LockLoop(work));
+        let guest = domain(4, lock.name, work);
         let outcome = run(&scenario(host(2, "credit"), vec![guest], SEC), 1);
         assert_eq!(outcome.ending, Ending::Finished, "{}", lock.name);
         let d = &outcome.domains[0];

@@ -2,9 +2,9 @@
 
 use crate::common::{domain, host, run, scenario};
 use overspin_scenario::{
-    Dbench, Disk, DiskOutcome, DomainOutcome, Ending, Kernel, LineOutcome, MS, NS, Outcome,
-    Placement, SEC, Scenario, Sections, US, Workload,
+    DiskOutcome, DomainOutcome, Ending, Kernel, LineOutcome, MS, NS, Outcome, SEC, Scenario, US,
 };
+use overspin_workload::{Dbench, Disk, Placement, Sections};
 
 pub fn small(clients: u32) -> Dbench {
     Dbench {
@@ -25,7 +25,7 @@ fn of(vcpus: u32, work: Dbench) -> Scenario {
     let mut host = host(vcpus, "null");
     (host.costs.context_switch, host.costs.hypercall) = (0, 0);
     let kernel = Kernel { vmstat: Some(MS), ..Kernel::default() };
-    let guest = domain(vcpus, "qspinlock-tas", Workload::Dbench(work));
+    let guest = domain(vcpus, "qspinlock-tas", work);
     let guest = overspin_scenario::Domain { kernel, ..guest };
     scenario(host, vec![guest], 60 * SEC)
 }

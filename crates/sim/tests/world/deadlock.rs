@@ -1,15 +1,17 @@
 //! Scenarios that can never get anywhere end with who waits for what, not as a hang.
 
-use crate::common::{domain, host, kernbench, lock_loop, run, scenario, tickless};
+use crate::common::{domain, host, lock_loop, run, scenario, tickless};
 use overspin_host::Timed;
 use overspin_locks::{
     AtomicCell, Budget, CachePadded, CapacityError, LockInfo, Platform, RawLock, Tuning, XenPv,
     lock_byte,
 };
+use overspin_scenario::keys::Section;
 use overspin_scenario::{
-    Domain, Ending, Host, LockLoop, MS, NS, Noise, Outcome, Picos, SEC, Scenario, US, Workload,
+    Domain, Ending, Host, MS, NS, Noise, Outcome, Parameters, Picos, SEC, Scenario, US,
 };
 use overspin_sim::{SimPlatform, Simulator};
+use overspin_workload::{Env, Kinds, Load, LockLoop, Start, WorkloadInfo};
 use std::sync::atomic::Ordering::SeqCst;
 
 type Byte = <SimPlatform as Platform>::U8;
@@ -79,7 +81,7 @@ impl RawLock<SimPlatform> for NoRecheck {
 /// first releases after `section`.
 fn once_each(lock: &str, section: Picos) -> Scenario {
     let work = LockLoop { count: 1, fixed: true, ..lock_loop(section, 0) };
-    let guest = tickless(2, lock, Workload::LockLoop(work));
+    let guest = tickless(2, lock, work);
     let guest = Domain { spin_budget: Some(50), ..guest };
     scenario(host(2, "null"), vec![guest], 60 * SEC)
 }
@@ -200,7 +202,7 @@ impl RawLock<SimPlatform> for NeverServed {
 fn spinners_that_nobody_releases_are_a_deadlock_although_ticks_go_on() {
     for irqs_off in [false, true] {
         let work = LockLoop { irqs_off, ..lock_loop(20 * US, 5 * US) };
-        let guest = domain(2, OWN.name, Workload::LockLoop(work));
+        let guest = domain(2, OWN.name, work);
         let scenario = scenario(host(2, "credit"), vec![guest], 60 * SEC);
         let outcome = overspin_host::run(
             &Simulator::new().with_lock::<NeverServed>(),
@@ -225,29 +227,67 @@ fn spinners_that_nobody_releases_are_a_deadlock_although_ticks_go_on() {
     }
 }
 
+/// A workload from outside, which waits for what never comes.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+struct Stuck {
+    tasks: u32,
+}
+
+impl Parameters for Stuck {
+    const KIND: &'static str = "stuck";
+}
+
+impl Load for Stuck {
+    fn is_endless(&self) -> bool {
+        false
+    }
+
+    fn most_tasks(&self, _vcpus: u32) -> u64 {
+        self.tasks.into()
+    }
+
+    fn start(&self, vcpus: u32) -> Vec<Start> {
+        let one = |i| Start {
+            name: format!("stuck{i}"),
+            vcpu: Some(i % vcpus),
+            program: Box::new(|env: &dyn Env| env.down(env.semaphore(0))),
+        };
+        (0..self.tasks).map(one).collect()
+    }
+}
+
+const STUCK: Section = Section { heading: "[domain.workload]", doc: "Waits.", keys: &[] };
+
 #[test]
-fn a_compile_without_a_job_slot_is_a_deadlock() {
-    let guest = domain(2, "ticket", kernbench(0, 3));
-    let outcome = run(&scenario(host(2, "credit"), vec![guest], 60 * SEC), 1);
-    let waits = vec!["guest: task make sleeps on semaphore 0, which nobody raises".to_string()];
-    assert_eq!(outcome.ending, Ending::Deadlock { waits });
+fn a_task_that_nobody_wakes_is_a_deadlock() {
+    let guest = domain(2, "ticket", Stuck { tasks: 1 });
+    let scenario = scenario(host(2, "credit"), vec![guest], 60 * SEC);
+    let kinds = Kinds::builtin().with(WorkloadInfo::of::<Stuck>("waits", "a test", &STUCK));
+    let run = |kinds| {
+        let simulator = Simulator::new().with_workloads(kinds);
+        overspin_host::run(&simulator, &scenario, 1, &mut (), &())
+    };
+    let waits = vec!["guest: task stuck0 sleeps on semaphore 0, which nobody raises".to_string()];
+    assert_eq!(run(kinds).unwrap().ending, Ending::Deadlock { waits });
+    let unknown = run(Kinds::builtin()).unwrap_err().to_string();
+    assert!(unknown.contains("`workload.kind`: there is no workload `stuck`"), "{unknown}");
 }
 
 #[test]
 fn long_sections_and_long_sleeps_are_no_deadlock() {
     // Nobody gets anywhere for 30 s; then everybody does.
     let work = LockLoop { count: 1, ..lock_loop(30 * SEC, 0) };
-    let guest = domain(2, "ticket", Workload::LockLoop(work));
+    let guest = domain(2, "ticket", work);
     let outcome = run(&scenario(host(1, "credit"), vec![guest], 200 * SEC), 1);
     assert_eq!(outcome.ending, Ending::Finished);
-    let work = overspin_scenario::BurnWait {
+    let work = overspin_workload::BurnWait {
         threads: 0,
         burn: MS,
         wait: 40 * SEC,
         count: 2,
-        ..overspin_scenario::BurnWait::default()
+        ..overspin_workload::BurnWait::default()
     };
-    let guest = domain(2, "ticket", Workload::BurnWait(work));
+    let guest = domain(2, "ticket", work);
     let outcome = run(&scenario(host(1, "credit"), vec![guest], 200 * SEC), 1);
     assert_eq!(outcome.ending, Ending::Finished);
 }
@@ -269,7 +309,7 @@ fn a_vcpu_that_never_gets_a_pcpu_is_named() {
     // `null` gives a vCPU a pCPU for good, and here is one for two domains.
     let work = LockLoop { count: 1, ..lock_loop(US, US) };
     let guests = ["first", "second"].map(|name| {
-        let guest = domain(1, "ticket", Workload::LockLoop(work.clone()));
+        let guest = domain(1, "ticket", work.clone());
         Domain { name: name.into(), ..guest }
     });
     let outcome = run(&scenario(host(1, "null"), guests.into(), 60 * SEC), 1);

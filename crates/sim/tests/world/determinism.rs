@@ -2,7 +2,8 @@
 
 use crate::common::{crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced};
 use overspin_host::Moment;
-use overspin_scenario::{BurnWait, Host, MS, Noise, Outcome, SEC, Scenario, US, Workload};
+use overspin_scenario::{Host, MS, Noise, Outcome, SEC, Scenario, US, Workloads};
+use overspin_workload::BurnWait;
 
 fn small_kernbench() -> Scenario {
     scenario(host(2, "credit-2008"), vec![domain(4, "lock-byte", kernbench(4, 8))], 10 * SEC)
@@ -42,7 +43,7 @@ fn another_seed_is_another_run() {
 
 #[test]
 fn equal_domains_draw_different_numbers() {
-    let guest = || tickless(1, "ticket", Workload::LockLoop(lock_loop(US, 10 * US)));
+    let guest = || tickless(1, "ticket", lock_loop(US, 10 * US));
     let (_, trace) = traced(&scenario(host(2, "null"), vec![guest(), guest()], 10 * MS), 1);
     // Undisturbed, a vCPU's acquisitions are as far from each other as the numbers say.
     let gaps = |of: u32| -> Vec<_> {
@@ -86,10 +87,10 @@ fn guarded() -> Vec<(String, Scenario)> {
         stagger: 5 * MS,
         ..host(3, scheduler)
     };
-    let work = || Workload::LockLoop(lock_loop(5 * US, 50 * US));
+    let work = || Workloads::from(lock_loop(5 * US, 50 * US));
     let pair = |scheduler: &str, lock: &str| {
         let other = BurnWait { burn: 2 * MS, wait: 3 * MS, ..BurnWait::default() };
-        let other = domain(1, "ticket", Workload::BurnWait(other));
+        let other = domain(1, "ticket", other);
         scenario(disturbed(scheduler), vec![domain(4, lock, work()), other], 100 * MS)
     };
     let schedulers = overspin_sched::schedulers().iter().map(|s| s.name);

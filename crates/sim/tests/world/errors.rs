@@ -5,10 +5,11 @@ use crate::common::{
 };
 use overspin_host::Refused;
 use overspin_scenario::{
-    BurnWait, Ending, KernelLock, LockLoop, MS, NS, Pgbench, Picos, PreemptionNotification, SEC,
-    Scenario, Setting, Stopped, US, Workload,
+    Ending, MS, NS, Picos, PreemptionNotification, SEC, Scenario, Setting, Stopped, US, Workload,
+    Workloads,
 };
 use overspin_sim::Simulator;
+use overspin_workload::{BurnWait, Distribution, Kernbench, KernelLock, LockLoop, Pgbench};
 use std::cell::{Cell, RefCell};
 
 fn legal() -> Scenario {
@@ -117,43 +118,38 @@ fn impossible_domains() {
 
 #[test]
 fn impossible_workloads() {
-    let still = BurnWait { threads: 0, burn: 0, wait: 0, count: 0, ..BurnWait::default() };
-    assert_eq!(
-        message(|s| s.domains[0].workload = Workload::BurnWait(still)),
-        "domain `guest`: burn and wait are both 0: time would stand still"
-    );
-    let long = Workload::LockLoop(lock_loop(Picos::MAX, 0));
-    assert_eq!(
-        message(|s| s.domains[0].workload = long),
-        "domain `guest`: section is 18446744 s; at most 3600000 s are possible"
-    );
-    let mut crowded = lock_loop(US, US);
-    crowded.threads = u32::MAX;
-    let refused = message(|s| s.domains[0].workload = Workload::LockLoop(crowded));
-    assert!(refused.ends_with("too many: at most 30000"), "{refused}");
-    let refused = message(|s| s.domains[0].workload = kernbench(u32::MAX, u32::MAX));
-    assert!(refused.ends_with("too many: at most 30000"), "{refused}");
+    let refused = |workload: Workloads| message(|s| s.domains[0].workload = workload);
+    let range = |workload: Workloads, wrong: &str| {
+        let refused = refused(workload);
+        let expected = format!("domain `guest`: `workload.{wrong} is out of range; a ");
+        assert!(refused.starts_with(&expected), "{refused}");
+    };
+    range(BurnWait { burn: 0, ..BurnWait::default() }.into(), "burn`: 0");
+    range(lock_loop(Picos::MAX, 0).into(), "section`: 18446744073709551615ps");
+    range(LockLoop { threads: u32::MAX, ..lock_loop(US, US) }.into(), "threads`: 4294967295");
     let mut always = kernbench(1, 1);
-    if let Workload::Kernbench(k) = &mut always {
+    always.edit(|k: &mut Kernbench| {
         k.locks.push(KernelLock { name: "hot".into(), hold: 0, every: 0, irqs_off: false });
+    });
+    range(always, "locks.2.every`: 0");
+    range(Pgbench { clients: 0, ..pgbench(1, 1) }.into(), "clients`: 0");
+    let long = BurnWait {
+        wait: 100 * 3_600 * SEC,
+        wait_distribution: Distribution::Exponential,
+        ..BurnWait::default()
+    };
+    let text = refused(long.into());
+    assert!(text.starts_with("domain `guest`: `workload.wait`: an exponential time"), "{text}");
+    for crowd in
+        [kernbench(10_000, 1_000_000), LockLoop { threads: 100_000, ..lock_loop(US, US) }.into()]
+    {
+        let text = refused(crowd);
+        assert!(text.ends_with("too many: at most 30000"), "{text}");
     }
-    assert_eq!(
-        message(|s| s.domains[0].workload = always),
-        "domain `guest`: lock `hot`: every must be at least 1 ps"
-    );
-    let mut nobody = pgbench(1, 1);
-    nobody.clients = 0;
-    assert_eq!(
-        message(|s| s.domains[0].workload = Workload::Pgbench(nobody)),
-        "domain `guest`: no client: nobody asks the server anything"
-    );
-    let instant = Pgbench { server: 0, client: 0, system: 0, ..pgbench(1, 1) };
-    assert_eq!(
-        message(|s| s.domains[0].workload = Workload::Pgbench(instant)),
-        "domain `guest`: a transaction takes no time: time would stand still"
-    );
-    let refused = message(|s| s.domains[0].workload = Workload::Pgbench(pgbench(30_000, 1)));
-    assert!(refused.ends_with("too many: at most 30000"), "{refused}");
+    let mut other = Workload::from(lock_loop(US, US));
+    other.parameters.insert("colour".into(), "red".into());
+    let text = refused(other.into());
+    assert!(text.contains("`workload`: these are no parameters of `lock-loop`"), "{text}");
     assert_eq!(
         message(|s| s.limit = Picos::MAX),
         "scenario: limit is 18446744 s; at most 3600000 s are possible"
@@ -182,8 +178,8 @@ fn a_refused_scenario_leaves_nothing_behind() {
 #[test]
 fn the_largest_legal_values_do_not_overflow() {
     let longest = 1_000 * 3_600 * SEC;
-    let loops = Workload::LockLoop(lock_loop(longest, longest));
-    let burns = Workload::BurnWait(BurnWait {
+    let loops = Workloads::from(lock_loop(longest, longest));
+    let burns = Workloads::from(BurnWait {
         threads: 3,
         burn: longest,
         wait: longest,
@@ -222,7 +218,7 @@ fn a_limit_of_nothing_is_a_run_of_nothing() {
 /// some nanoseconds, is stopped as soon as it is asked to be.
 #[test]
 fn a_run_without_events_can_be_stopped_too() {
-    let work = Workload::LockLoop(LockLoop { fixed: true, ..lock_loop(NS, NS) });
+    let work = LockLoop { fixed: true, ..lock_loop(NS, NS) };
     let endless = scenario(host(1, "null"), vec![tickless(1, "ticket", work)], 1000 * SEC);
     let asked = Cell::new(0);
     let stop = |_| {
@@ -238,11 +234,7 @@ fn a_run_without_events_can_be_stopped_too() {
 #[test]
 fn a_run_can_be_stopped_from_outside() {
     let work = LockLoop { fixed: true, ..lock_loop(NS, NS) };
-    let endless = scenario(
-        host(1, "credit"),
-        vec![domain(1, "ticket", Workload::LockLoop(work))],
-        1000 * SEC,
-    );
+    let endless = scenario(host(1, "credit"), vec![domain(1, "ticket", work)], 1000 * SEC);
     let asked = RefCell::new(Vec::new());
     let stop = |at: Picos| {
         asked.borrow_mut().push(at);

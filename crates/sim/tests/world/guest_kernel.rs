@@ -1,10 +1,11 @@
 //! The guest's own scheduler, and what it costs to be moved and to share a core.
 
 use crate::common::{domain, hog, host, near, run, scenario, tickless};
-use overspin_scenario::{BurnWait, Ending, Host, MS, Picos, SEC, US, Workload};
+use overspin_scenario::{Ending, Host, MS, Picos, SEC, US, Workloads};
+use overspin_workload::BurnWait;
 
-fn burn_wait(threads: u32, burn: Picos, wait: Picos, count: u64) -> Workload {
-    Workload::BurnWait(BurnWait { threads, burn, wait, count, ..BurnWait::default() })
+fn burn_wait(threads: u32, burn: Picos, wait: Picos, count: u64) -> Workloads {
+    Workloads::from(BurnWait { threads, burn, wait, count, ..BurnWait::default() })
 }
 
 #[test]

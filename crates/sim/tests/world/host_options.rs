@@ -2,9 +2,10 @@
 
 use crate::common::{crowd, domain, hog, host, lock_loop, near, run, scenario, tickless};
 use overspin_scenario::{
-    BurnWait, Costs, DirectedYieldRules, Distribution, Domain, HaltPolling, Host, LockLoop, MS, NS,
-    Outcome, PauseLoopExiting, Picos, SEC, Scenario, US, Workload,
+    Costs, DirectedYieldRules, Domain, HaltPolling, Host, MS, NS, Outcome, PauseLoopExiting, Picos,
+    SEC, Scenario, US,
 };
+use overspin_workload::{BurnWait, Distribution, LockLoop};
 
 fn exiting() -> Option<PauseLoopExiting> {
     Some(PauseLoopExiting::default())
@@ -14,7 +15,7 @@ fn exiting() -> Option<PauseLoopExiting> {
 /// descheduled every other time, and those that run spin for it.
 fn queue_on(host: Host) -> Scenario {
     let work = LockLoop { fixed: true, ..lock_loop(20 * US, 20 * US) };
-    scenario(host, vec![tickless(4, "ticket", Workload::LockLoop(work))], 2 * SEC)
+    scenario(host, vec![tickless(4, "ticket", work)], 2 * SEC)
 }
 
 fn sections(outcome: &Outcome) -> u64 {
@@ -92,7 +93,7 @@ fn windows_double_at_each_exit() {
         let ple = PauseLoopExiting { grow, max, ..PauseLoopExiting::default() };
         let options = Host { pause_loop_exiting: Some(ple), ..host(2, "null") };
         let work = LockLoop { fixed: true, count: 1, ..lock_loop(SEC, 0) };
-        let guest = tickless(2, "ticket", Workload::LockLoop(work));
+        let guest = tickless(2, "ticket", work);
         exits(&run(&scenario(options, vec![guest], 3 * SEC), 1))
     };
     assert_eq!(exits_with(2, 2 * SEC), 18);
@@ -110,7 +111,7 @@ fn windows_double_at_each_exit() {
 fn out_of_step(ple: PauseLoopExiting, costs: Costs) -> Scenario {
     let options =
         Host { pause_loop_exiting: Some(ple), directed_yield: true, costs, ..host(4, "cfs") };
-    let guest = || tickless(4, "ticket", Workload::LockLoop(lock_loop(5 * US, 20 * US)));
+    let guest = || tickless(4, "ticket", lock_loop(5 * US, 20 * US));
     let noise = BurnWait {
         threads: 1,
         burn: 50 * US,
@@ -119,7 +120,7 @@ fn out_of_step(ple: PauseLoopExiting, costs: Costs) -> Scenario {
         wait_distribution: Distribution::Exponential,
         ..BurnWait::default()
     };
-    let noise = tickless(1, "ticket", Workload::BurnWait(noise));
+    let noise = tickless(1, "ticket", noise);
     scenario(options, vec![guest(), guest(), noise], 200 * MS)
 }
 
@@ -141,7 +142,7 @@ fn an_exit_costs_what_the_host_says() {
     let options =
         Host { pause_loop_exiting: Some(ple), directed_yield: true, costs, ..host(4, "cfs") };
     let work = LockLoop { fixed: true, ..lock_loop(50 * US, 0) };
-    let guest = tickless(4, "ticket", Workload::LockLoop(work));
+    let guest = tickless(4, "ticket", work);
     let outcome = run(&scenario(options, vec![guest], 20 * MS), 1);
     let [exits, directed, exiting] = totals(&outcome);
     // Three of four spin all the time: an exit every 2.948 us. Those that the hand-over cuts short are
@@ -242,7 +243,7 @@ fn locks_that_pause_between_looks_exit_too() {
 /// A task that sleeps for 100 us after each 100 us of work, alone on its pCPU.
 fn sleeper(polling: Option<HaltPolling>, wait: Picos) -> Outcome {
     let work = BurnWait { threads: 1, burn: 100 * US, wait, count: 2000, ..BurnWait::default() };
-    let guest = tickless(1, "ticket", Workload::BurnWait(work));
+    let guest = tickless(1, "ticket", work);
     run(&scenario(Host { halt_polling: polling, ..host(1, "credit") }, vec![guest], 5 * SEC), 1)
 }
 
@@ -282,7 +283,7 @@ fn nobody_polls_while_another_wants_the_pcpu() {
             count: 0,
             ..BurnWait::default()
         };
-        let sleeper: Domain = tickless(1, "ticket", Workload::BurnWait(work));
+        let sleeper: Domain = tickless(1, "ticket", work);
         let options = Host { halt_polling: Some(HaltPolling::default()), ..host(1, scheduler) };
         let domains = vec![sleeper, domain(1, "ticket", hog())];
         let outcome = run(&scenario(options, domains, SEC), 1);

@@ -3,14 +3,15 @@
 use crate::common::{domain, hog, host, lock_loop, near, run, scenario, tickless, traced};
 use overspin_host::Moment;
 use overspin_scenario::{
-    BurnWait, Change, Domain, Event, Host, MS, Noise, NoisePlacement, Outcome, Picos, Pool, SEC,
-    Scenario, Settings, US, Workload,
+    Change, Domain, Event, Host, MS, Noise, NoisePlacement, Outcome, Picos, Pool, SEC, Scenario,
+    Settings, US,
 };
+use overspin_workload::BurnWait;
 
 /// A guest that sleeps nearly all the time.
 fn sleeper() -> Domain {
     let workload = BurnWait { burn: US, wait: 100 * SEC, ..BurnWait::default() };
-    tickless(1, "ticket", Workload::BurnWait(workload))
+    tickless(1, "ticket", workload)
 }
 
 fn noisy(pcpus: u32, scheduler: &str, noise: Noise) -> Host {
@@ -20,7 +21,7 @@ fn noisy(pcpus: u32, scheduler: &str, noise: Noise) -> Host {
 /// Eight pCPUs with two guests that fight, each of eight vCPUs: the case that is gang-scheduled by accident
 /// if nothing disturbs it.
 fn two_equal_guests(host: Host) -> Scenario {
-    let guest = || domain(8, "ticket", Workload::LockLoop(lock_loop(2 * US, 20 * US)));
+    let guest = || domain(8, "ticket", lock_loop(2 * US, 20 * US));
     scenario(host, vec![guest(), guest()], 500 * MS)
 }
 
@@ -86,7 +87,7 @@ fn domains_begin_at_offsets_of_their_own_the_first_at_zero() {
 #[test]
 fn periodic_tasks_begin_anywhere_in_their_period() {
     let worker = BurnWait { burn: MS, wait: 9 * MS, ..BurnWait::default() };
-    let guest = tickless(4, "ticket", Workload::BurnWait(worker));
+    let guest = tickless(4, "ticket", worker);
     // When each task runs after it has slept once.
     let after_a_sleep = |stagger| -> Vec<Picos> {
         let host = Host { stagger, ..host(4, "null") };

@@ -4,9 +4,10 @@
 use crate::common::{domain, host, lock_loop, run, scenario, tickless, traced};
 use overspin_host::Moment;
 use overspin_scenario::{
-    Costs, Count, Domain, Host, LockLoop, MS, NS, NotificationProtocol, NotifiedGuests, Outcome,
-    Picos, Ping, PreemptionNotification, SEC, Scenario, US, WindowOutcome, Workload,
+    Costs, Domain, Host, MS, NS, NotificationProtocol, NotifiedGuests, Outcome, Picos,
+    PreemptionNotification, SEC, Scenario, US, WindowOutcome,
 };
+use overspin_workload::{Count, LockLoop, Ping};
 
 const UPCALL: PreemptionNotification = PreemptionNotification {
     guests: NotifiedGuests::All,
@@ -46,17 +47,17 @@ fn one_pcpu(notification: Option<PreemptionNotification>) -> Host {
 /// Answers to pings that come every `interval` and take 100 us each.
 fn pings(rate: u32) -> Domain {
     let work = Ping { rate, resolution: 0, round_trip: 0, work: 100 * US };
-    Domain { name: "dom0".into(), ..tickless(1, "ticket", Workload::Ping(work)) }
+    Domain { name: "dom0".into(), ..tickless(1, "ticket", work) }
 }
 
 fn counting() -> Domain {
-    tickless(1, "ticket", Workload::Count(Count { to: 1_000_000_000, step: NS }))
+    tickless(1, "ticket", Count { to: 1_000_000_000, step: NS })
 }
 
 /// One lock, held for `section` each time, with interrupts on, and 100 us of user code between.
 fn holding(section: Picos) -> Domain {
     let work = LockLoop { irqs_off: false, fixed: true, ..lock_loop(section, 100 * US) };
-    tickless(1, "ticket", Workload::LockLoop(work))
+    tickless(1, "ticket", work)
 }
 
 /// `guest` is preempted by answers to pings on one pCPU.
@@ -168,8 +169,7 @@ fn a_holder_is_preempted_after_its_release() {
 #[test]
 fn a_section_with_interrupts_off_ends_its_window_at_the_release() {
     let mut guest = holding(300 * US);
-    let Workload::LockLoop(work) = &mut guest.workload else { unreachable!("as made") };
-    work.irqs_off = true;
+    assert!(guest.workload.edit(|work: &mut LockLoop| work.irqs_off = true));
     let outcome = run(&preempted(guest, Some(UPCALL)), 1);
     let windows = windows(&outcome);
     assert_eq!((windows.expired, windows.refused), (0, 0));
@@ -197,7 +197,7 @@ fn yields_are_no_preemptions() {
         preemption_notification: Some(UPCALL),
         ..host(2, "rr")
     };
-    let guest = domain(4, "ticket", Workload::LockLoop(work));
+    let guest = domain(4, "ticket", work);
     let outcome = run(&scenario(exiting, vec![guest], SEC), 1);
     let (mut exits, mut offered) = (0, 0);
     for v in &outcome.domains[0].vcpus {

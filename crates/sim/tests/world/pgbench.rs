@@ -2,7 +2,8 @@
 //! must give.
 
 use crate::common::{domain, host, near, pgbench, run, scenario, tickless};
-use overspin_scenario::{Ending, Outcome, Pgbench, Picos, SEC, US, Workload};
+use overspin_scenario::{Ending, Outcome, Picos, SEC, US};
+use overspin_workload::Pgbench;
 
 fn transactions(outcome: &Outcome) -> u64 {
     outcome.domains[0].tasks.iter().map(|t| t.items).sum()
@@ -11,7 +12,7 @@ fn transactions(outcome: &Outcome) -> u64 {
 #[test]
 fn one_client_takes_its_work_and_two_switches_a_transaction() {
     let w = Pgbench { locks: Vec::new(), ..pgbench(1, 2000) };
-    let guest = tickless(1, "ticket", Workload::Pgbench(w));
+    let guest = tickless(1, "ticket", w);
     let outcome = run(&scenario(host(1, "null"), vec![guest], SEC), 1);
     assert_eq!(outcome.ending, Ending::Finished);
     assert_eq!(transactions(&outcome), 2000);
@@ -29,7 +30,7 @@ fn one_client_takes_its_work_and_two_switches_a_transaction() {
 fn every_client_gets_its_transactions_from_a_process_of_its_own() {
     for (clients, workers) in [(7, 1), (7, 3), (3, 8)] {
         let w = Pgbench { workers, ..pgbench(clients, 20) };
-        let guest = domain(2, "lock-byte", Workload::Pgbench(w));
+        let guest = domain(2, "lock-byte", w);
         let outcome = run(&scenario(host(2, "credit"), vec![guest], SEC), 1);
         assert_eq!(outcome.ending, Ending::Finished, "{clients} clients");
         let tasks = &outcome.domains[0].tasks;
@@ -44,7 +45,7 @@ fn every_client_gets_its_transactions_from_a_process_of_its_own() {
 #[test]
 fn many_clients_keep_all_vcpus_busy_with_their_work() {
     let w = Pgbench { workers: 4, ..pgbench(32, 0) };
-    let guest = tickless(4, "ticket", Workload::Pgbench(w));
+    let guest = tickless(4, "ticket", w);
     let outcome = run(&scenario(host(4, "null"), vec![guest], SEC / 2), 1);
     assert_eq!(outcome.ending, Ending::Limit);
     // 2 s of CPU time in pieces of 100 us; at least, without the switches, and at most with a

@@ -2,9 +2,8 @@
 //! hand; and what a program that is never there when the host samples gets under credit as of 2008.
 
 use crate::common::{domain, hog, host, near, run, scenario, tickless};
-use overspin_scenario::{
-    Align, Domain, Host, MS, Outcome, Phase, Phases, Picos, SEC, Step, US, Workload,
-};
+use overspin_scenario::{Domain, Host, MS, Outcome, Picos, SEC, US};
+use overspin_workload::{Align, Phase, Phases, Step};
 
 fn phases(steps: &[Step]) -> Phases {
     let phases = vec![Phase { times: 1, steps: steps.to_vec() }];
@@ -18,7 +17,7 @@ fn alone(guest: Domain) -> Outcome {
 /// Runs for `burn` after each tick of the host and sleeps until the next, beside a hog on one pCPU.
 fn thief(scheduler: &str, burn: Picos, seed: u64) -> Outcome {
     let work = Phases { align: Align::HostTick, start: 20 * US, ..phases(&[Step::Run(burn)]) };
-    let thief = tickless(1, "ticket", Workload::Phases(work));
+    let thief = tickless(1, "ticket", work);
     let guests = vec![thief, tickless(1, "ticket", hog())];
     run(&scenario(host(1, scheduler), guests, 10 * SEC), seed)
 }
@@ -59,7 +58,7 @@ fn a_guest_that_a_tick_finds_gets_its_half_in_2008() {
 /// A yield gives up what is left of the quantum: 1 ms for the one, 10 ms for the other.
 #[test]
 fn a_yield_gives_the_pcpu_to_the_next() {
-    let yielder = tickless(1, "ticket", Workload::Phases(phases(&[Step::Run(MS), Step::Yield])));
+    let yielder = tickless(1, "ticket", phases(&[Step::Run(MS), Step::Yield]));
     let guests = vec![yielder, tickless(1, "ticket", hog())];
     let outcome = run(&scenario(host(1, "rr"), guests, 11 * SEC), 1);
     // Each turn begins with a switch of 2 us, and half a us goes for the hypercall.
@@ -70,7 +69,7 @@ fn a_yield_gives_the_pcpu_to_the_next() {
 #[test]
 fn a_yield_with_nobody_else_costs_a_hypercall() {
     let work = Phases { count: 1000, ..phases(&[Step::Run(10 * US), Step::Yield]) };
-    let outcome = alone(tickless(1, "ticket", Workload::Phases(work)));
+    let outcome = alone(tickless(1, "ticket", work));
     let hypercall = Host::default().costs.hypercall;
     near(outcome.elapsed, 1000 * (10 * US + hypercall), 20 * US);
 }
@@ -78,7 +77,7 @@ fn a_yield_with_nobody_else_costs_a_hypercall() {
 #[test]
 fn a_thread_begins_after_its_start() {
     let work = Phases { count: 1, start: 5 * MS, ..phases(&[Step::Run(MS)]) };
-    let outcome = alone(tickless(1, "ticket", Workload::Phases(work)));
+    let outcome = alone(tickless(1, "ticket", work));
     near(outcome.elapsed, 6 * MS, 30 * US);
 }
 
@@ -89,7 +88,7 @@ fn a_timer_counts_from_the_threads_start() {
         [[Step::Run(6 * MS), Step::Timer(10 * MS)], [Step::Timer(10 * MS), Step::Run(6 * MS)]]
     {
         let work = Phases { count: 10, ..phases(&steps) };
-        let outcome = alone(tickless(1, "ticket", Workload::Phases(work)));
+        let outcome = alone(tickless(1, "ticket", work));
         let last = if steps[0] == Step::Run(6 * MS) { 0 } else { 6 * MS };
         near(outcome.elapsed, 100 * MS + last, 40 * US);
     }
@@ -102,7 +101,7 @@ fn a_timer_counts_from_the_threads_start() {
 fn a_program_can_hide_from_its_own_kernels_tick() {
     let guest = |align| {
         let work = Phases { start: MS, align, ..phases(&[Step::Run(8 * MS), Step::Sleep(MS / 2)]) };
-        let mut guest = domain(1, "ticket", Workload::Phases(work));
+        let mut guest = domain(1, "ticket", work);
         guest.kernel.hz = 100;
         let outcome = alone(guest);
         let task = &outcome.domains[0].tasks[0];
@@ -121,7 +120,7 @@ fn a_program_can_hide_from_its_own_kernels_tick() {
 fn ticks_that_nobody_has_are_refused() {
     let guest = |align| {
         let work = Phases { align, ..phases(&[Step::Run(MS)]) };
-        tickless(1, "ticket", Workload::Phases(work))
+        tickless(1, "ticket", work)
     };
     for (align, scheduler, message) in [
         (Align::GuestTick, "credit", "set kernel.hz"),

@@ -5,8 +5,9 @@ use crate::common::{domain, host, lock_loop, scenario};
 use overspin_locks::{
     AtomicCell, Budget, CapacityError, LockInfo, Platform, RawLock, Tuning, lock_byte,
 };
-use overspin_scenario::{Ending, LockLoop, Outcome, SEC, Workload};
+use overspin_scenario::{Ending, Outcome, SEC};
 use overspin_sim::{SimPlatform as P, Simulator};
+use overspin_workload::LockLoop;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -66,7 +67,7 @@ impl RawLock<P> for Probe {
 fn on_two_vcpus(code: fn(&Probe)) -> Outcome {
     CODE.set(code);
     let work = LockLoop { irqs_off: false, count: 1, ..lock_loop(0, 0) };
-    let guest = domain(2, Probe::INFO.name, Workload::LockLoop(work));
+    let guest = domain(2, Probe::INFO.name, work);
     let scenario = scenario(host(2, "null"), vec![guest], 60 * SEC);
     let outcome =
         overspin_host::run(&Simulator::new().with_lock::<Probe>(), &scenario, 1, &mut (), &())

@@ -4,11 +4,11 @@ use crate::common::{domain, hog, host, kernbench, near, run, scenario, traced};
 use crate::conservation::{check_locks, check_times};
 use overspin_host::Refused;
 use overspin_scenario::{
-    BurnWait, Change, Domain, Ending, Event, Host, MS, Outcome, Picos, Pool, SEC, Scenario,
-    Settings, US, Workload,
+    Change, Domain, Ending, Event, Host, MS, Outcome, Picos, Pool, SEC, Scenario, Settings, US,
 };
 use overspin_sched::{Params, SchedulerInfo, Schedulers};
 use overspin_sim::Simulator;
+use overspin_workload::BurnWait;
 
 fn pool(name: &str, cpus: &[u32], scheduler: &str) -> Pool {
     Pool {
@@ -54,7 +54,7 @@ fn a_large_host_is_simulated_as_a_small_one() {
     let host = || split(22, vec![pool("crowd", &crowd, "credit")]);
     let waits = || {
         let burn_wait = BurnWait { burn: 300 * US, wait: 2 * MS, ..BurnWait::default() };
-        domain(4, "ticket", Workload::BurnWait(burn_wait))
+        domain(4, "ticket", burn_wait)
     };
     let domains = |others| {
         let others = (0..others).map(|_| inside(1, waits()));

@@ -9,10 +9,8 @@
 //! Pollaczek and Khinchine, and II (1976), §4.4 for processor sharing.
 
 use crate::common::{domain, hog, host, near, run, scenario, tickless};
-use overspin_scenario::{
-    BurnWait, Costs, Distribution, Domain, Host, Kernel, MS, Outcome, Picos, SEC, Setting, US,
-    Workload,
-};
+use overspin_scenario::{Costs, Domain, Host, Kernel, MS, Outcome, Picos, SEC, Setting, US};
+use overspin_workload::{BurnWait, Distribution};
 
 const SOURCES: u32 = 200;
 /// Mean service time.
@@ -44,7 +42,7 @@ fn wait(runs: u64, quantum: Picos, service: Distribution, permille: u64) -> (f64
         wait_distribution: Distribution::Exponential,
     };
     let kernel = Kernel { hz: 0, task_switch: 0, tick_work: 0, ..Kernel::default() };
-    let guest = Domain { kernel, ..tickless(1, "ticket", Workload::BurnWait(work)) };
+    let guest = Domain { kernel, ..tickless(1, "ticket", work) };
     let params = [("quantum".to_owned(), Setting::Time(quantum))].into();
     let host = Host { costs: free(), params, ..host(1, "rr") };
     let queue = scenario(host, vec![guest; SOURCES as usize], 10 * SEC);

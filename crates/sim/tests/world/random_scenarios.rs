@@ -5,24 +5,25 @@ use crate::common::{domain, host, kernbench, run, scenario, traced};
 use crate::conservation::{check_locks, check_scheduling, check_times};
 use overspin_host::Refused;
 use overspin_scenario::{
-    BurnWait, Change, Costs, DirectedYieldRules, Distribution, Domain, Ending, Event, HaltPolling,
-    Host, Kernel, LockLoop, MS, NS, Noise, NoisePlacement, NotificationProtocol, NotifiedGuests,
-    PauseLoopExiting, Pool, PreemptionNotification, Scenario, Settings, US, Workload,
+    Change, Costs, DirectedYieldRules, Domain, Ending, Event, HaltPolling, Host, Kernel, MS, NS,
+    Noise, NoisePlacement, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Pool,
+    PreemptionNotification, Scenario, Settings, US, Workloads,
 };
+use overspin_workload::{BurnWait, Distribution, LockLoop};
 use proptest::prelude::*;
 
 fn distribution() -> impl Strategy<Value = Distribution> {
     prop::sample::select(vec![Distribution::Fixed, Distribution::Exponential])
 }
 
-fn workload() -> impl Strategy<Value = Workload> {
+fn workload() -> impl Strategy<Value = Workloads> {
     let loops = (0..6_u32, 0..20 * US, 0..100 * US, any::<bool>(), any::<bool>(), 0..40_u64)
         .prop_map(|(threads, section, outside, fixed, irqs_off, count)| {
-            Workload::LockLoop(LockLoop { threads, section, outside, fixed, irqs_off, count })
+            Workloads::from(LockLoop { threads, section, outside, fixed, irqs_off, count })
         });
     let burns = (0..6_u32, NS..3 * MS, 0..3 * MS, 0..10_u64, distribution(), distribution())
         .prop_map(|(threads, burn, wait, count, burn_distribution, wait_distribution)| {
-            Workload::BurnWait(BurnWait {
+            Workloads::from(BurnWait {
                 threads,
                 burn,
                 wait,
@@ -31,7 +32,7 @@ fn workload() -> impl Strategy<Value = Workload> {
                 wait_distribution,
             })
         });
-    prop_oneof![3 => loops, 2 => burns, 1 => (1..4_u32, 0..3_u32).prop_map(|(j, u)| kernbench(j, u))]
+    prop_oneof![3 => loops, 2 => burns, 1 => (1..4_u32, 1..3_u32).prop_map(|(j, u)| kernbench(j, u))]
 }
 
 fn guest() -> impl Strategy<Value = Domain> {
@@ -245,7 +246,7 @@ proptest! {
         }
         for (d, asked) in outcome.domains.iter().zip(&scenario.domains) {
             prop_assert_eq!(d.vcpus.len(), asked.vcpus as usize);
-            if let Workload::LockLoop(w) = &asked.workload {
+            if let Some(w) = asked.workload.get::<LockLoop>() {
                 // Each item is one acquisition; at the end each thread may be in a section, or
                 // out of it with the item not counted yet.
                 let items: u64 = d.tasks.iter().map(|t| t.items).sum();

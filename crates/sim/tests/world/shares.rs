@@ -1,9 +1,8 @@
 //! Shares of pCPUs and waits for them, against what can be derived by hand.
 
 use crate::common::{domain, hog, host, lock_loop, near, run, scenario, tickless};
-use overspin_scenario::{
-    BurnWait, Costs, Domain, Ending, Host, LockLoop, MS, Outcome, Picos, SEC, US, Workload,
-};
+use overspin_scenario::{Costs, Domain, Ending, Host, MS, Outcome, Picos, SEC, US, Workloads};
+use overspin_workload::{BurnWait, LockLoop};
 
 const CREDIT: [&str; 3] = ["credit", "credit-2013", "credit-2008"];
 
@@ -60,7 +59,7 @@ fn a_cap_of_half_a_pcpu_gives_half_a_pcpu_to_one_who_is_alone() {
 #[test]
 fn a_busy_sibling_slows_a_hardware_thread_by_the_stated_factor() {
     let work = BurnWait { threads: 0, burn: 600 * US, wait: 0, count: 100, ..BurnWait::default() };
-    let one = || tickless(1, "ticket", Workload::BurnWait(work.clone()));
+    let one = || tickless(1, "ticket", work.clone());
     let core = Host { cores: 1, threads: 2, smt_permille: 600, ..host(1, "null") };
     let alone = run(&scenario(core.clone(), vec![one()], SEC), 1);
     let both = run(&scenario(core, vec![one(), one()], SEC), 1);
@@ -75,7 +74,7 @@ fn a_busy_sibling_slows_a_hardware_thread_by_the_stated_factor() {
 /// whether another event comes before its end either: with two vCPUs, one mostly does.
 #[test]
 fn a_busy_sibling_does_not_slow_memory_operations() {
-    let work = Workload::LockLoop(LockLoop { fixed: true, ..lock_loop(0, 0) });
+    let work = Workloads::from(LockLoop { fixed: true, ..lock_loop(0, 0) });
     let core = Host { cores: 1, threads: 2, smt_permille: 500, ..host(1, "null") };
     let domains = vec![tickless(1, "ticket", work.clone()), tickless(1, "ticket", work)];
     let outcome = run(&scenario(core, domains, 10 * MS), 1);
@@ -89,7 +88,7 @@ fn a_busy_sibling_does_not_slow_memory_operations() {
 #[test]
 fn other_cores_do_not_slow_each_other() {
     let work = BurnWait { threads: 0, burn: 600 * US, wait: 0, count: 100, ..BurnWait::default() };
-    let two = tickless(2, "ticket", Workload::BurnWait(work));
+    let two = tickless(2, "ticket", work);
     let outcome = run(&scenario(Host { smt_permille: 600, ..host(2, "null") }, vec![two], SEC), 1);
     near(outcome.elapsed, 60 * MS, 40 * US);
 }
@@ -103,7 +102,7 @@ fn other_cores_do_not_slow_each_other() {
 fn throughput_of_a_closed_network_is_its_asymptotic_bound() {
     let items = |threads: u32| {
         let work = BurnWait { threads, burn: MS, wait: 9 * MS, count: 0, ..BurnWait::default() };
-        let guest = tickless(1, "ticket", Workload::BurnWait(work));
+        let guest = tickless(1, "ticket", work);
         let outcome = run(&scenario(host(1, "null"), vec![guest], SEC), 1);
         let d = &outcome.domains[0];
         (d.tasks.iter().map(|t| t.items).sum::<u64>(), d.vcpus[0].running)
@@ -121,7 +120,7 @@ fn throughput_of_a_closed_network_is_its_asymptotic_bound() {
 /// A vCPU that computes for 1 ms and sleeps for 9 ms shares a pCPU with a hog.
 fn sleeper_and_hog(scheduler: &str) -> Outcome {
     let work = BurnWait { threads: 1, burn: MS, wait: 9 * MS, count: 100, ..BurnWait::default() };
-    let sleeper = tickless(1, "ticket", Workload::BurnWait(work));
+    let sleeper = tickless(1, "ticket", work);
     let outcome =
         run(&scenario(host(1, scheduler), vec![sleeper, tickless(1, "ticket", hog())], 3 * SEC), 1);
     assert_eq!(outcome.ending, Ending::Finished);

@@ -2,7 +2,8 @@
 //! task that it finds; ticks that come while interrupts are off are taken late, once.
 
 use crate::common::{domain, host, lock_loop, near, run, scenario};
-use overspin_scenario::{DomainOutcome, LockLoop, MS, Picos, SEC, US, Workload};
+use overspin_scenario::{DomainOutcome, MS, Picos, SEC, US};
+use overspin_workload::LockLoop;
 
 const PERIOD: Picos = MS;
 
@@ -10,7 +11,7 @@ const PERIOD: Picos = MS;
 /// in user mode after each section.
 fn holders_and_spinners(irqs_off: bool) -> DomainOutcome {
     let work = LockLoop { irqs_off, fixed: true, ..lock_loop(10 * MS, 100 * US) };
-    let guest = domain(2, "ticket", Workload::LockLoop(work));
+    let guest = domain(2, "ticket", work);
     run(&scenario(host(2, "null"), vec![guest], SEC), 1).domains.remove(0)
 }
 
@@ -56,7 +57,7 @@ fn with_interrupts_off_holding_and_spinning_are_charged_to_nobody() {
 
 #[test]
 fn a_tickless_kernel_charges_nothing() {
-    let mut guest = domain(1, "ticket", Workload::LockLoop(lock_loop(10 * US, 10 * US)));
+    let mut guest = domain(1, "ticket", lock_loop(10 * US, 10 * US));
     guest.kernel.hz = 0;
     let outcome = run(&scenario(host(1, "null"), vec![guest], 100 * MS), 1);
     let d = &outcome.domains[0];
@@ -67,7 +68,7 @@ fn a_tickless_kernel_charges_nothing() {
 #[test]
 fn an_idle_vcpu_takes_no_ticks() {
     let work = LockLoop { threads: 1, ..lock_loop(10 * US, 10 * US) };
-    let guest = domain(2, "ticket", Workload::LockLoop(work));
+    let guest = domain(2, "ticket", work);
     let outcome = run(&scenario(host(2, "null"), vec![guest], SEC), 1);
     let [busy, idle] = &outcome.domains[0].vcpus[..] else { panic!("two vCPUs") };
     assert!((998..=1000).contains(&busy.ticks), "{busy:?}");

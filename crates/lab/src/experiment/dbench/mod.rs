@@ -13,7 +13,8 @@ use crate::reproduce::{
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use measure::{Measured, Sample};
-use overspin_scenario::{Placement, Scenario, Workload};
+use overspin_scenario::Scenario;
+use overspin_workload::{Dbench as FileServer, Placement};
 use serde::{Deserialize, Serialize};
 
 /// A published figure.
@@ -71,8 +72,8 @@ pub struct Dbench {
 impl Dbench {
     pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
         let (head, setup, figures): (Head, Setup, _) = file::read(document, text)?;
-        let domain = head.scenario.domains.first();
-        let Some((domain, Workload::Dbench(_))) = domain.map(|d| (d, &d.workload)) else {
+        let first = head.scenario.domains.first();
+        let Some(domain) = first.filter(|d| d.workload.get::<FileServer>().is_some()) else {
             let message = "the first domain does not run dbench".into();
             let help = "this experiment varies the placement of the locks in a dbench domain";
             return file::fail(document, "scenario.domain", message, help);
@@ -95,14 +96,14 @@ impl Dbench {
             if let Some(interval) = &mut domain.kernel.vmstat {
                 *interval /= u64::from(scale);
             }
-            if let Workload::Dbench(w) = &mut domain.workload {
+            domain.workload.edit(|w: &mut FileServer| {
                 w.placement = kernel.placement;
                 let pages = |files: u32| w.clients * files * w.pages;
                 let written = pages(w.files).saturating_sub(w.dirty_limit) / scale;
                 w.dirty_limit = pages(w.files / scale).saturating_sub(written);
                 w.files /= scale;
                 w.operations /= scale;
-            }
+            });
         }
         scenario
     }

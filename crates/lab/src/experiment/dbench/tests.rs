@@ -107,7 +107,7 @@ fn scaled_variants_write_a_part_as_much() {
     let e = aligned_2001().unwrap();
     let written = |scale| {
         let v = e.variant(&e.kernels[1], scale);
-        let Workload::Dbench(w) = &v.domains[0].workload else { panic!("dbench") };
+        let w = v.domains[0].workload.get::<FileServer>().unwrap();
         assert_eq!(w.placement, Placement::Aligned);
         w.clients * w.files * w.pages - w.dirty_limit
     };

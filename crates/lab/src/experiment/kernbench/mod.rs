@@ -14,7 +14,8 @@ use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use crate::stats::Summary;
 use measure::{Measured, Sample};
-use overspin_scenario::{Scenario, Workload};
+use overspin_scenario::Scenario;
+use overspin_workload::Kernbench as Compile;
 use serde::{Deserialize, Serialize};
 
 /// A published figure.
@@ -92,7 +93,7 @@ pub struct Kernbench {
 impl Kernbench {
     pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
         let (head, setup, figures): (Head, Setup, _) = file::read(document, text)?;
-        if !head.scenario.domains.iter().any(|d| matches!(d.workload, Workload::Kernbench(_))) {
+        if !head.scenario.domains.iter().any(|d| d.workload.get::<Compile>().is_some()) {
             let message = "no domain runs kernbench".into();
             let help = "this experiment varies the jobs of a kernbench domain";
             return file::fail(document, "scenario.domain", message, help);
@@ -114,10 +115,12 @@ impl Kernbench {
         let scale = scale.max(1);
         scenario.limit /= u64::from(scale);
         for domain in &mut scenario.domains {
-            if let Workload::Kernbench(bench) = &mut domain.workload {
-                domain.lock = lock.to_owned();
+            let change = |bench: &mut Compile| {
                 bench.jobs = load.jobs;
                 bench.units = (bench.units / scale).max(1);
+            };
+            if domain.workload.edit(change) {
+                domain.lock = lock.to_owned();
             }
         }
         scenario

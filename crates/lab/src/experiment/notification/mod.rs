@@ -14,9 +14,10 @@ use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use measure::{Measured, NotificationSample};
 use overspin_scenario::{
-    BurnWait, NotificationProtocol, NotifiedGuests, PauseLoopExiting, PreemptionNotification,
-    Scenario, Workload,
+    Domain, NotificationProtocol, NotifiedGuests, PauseLoopExiting, PreemptionNotification,
+    Scenario,
 };
+use overspin_workload::{BurnWait, Count, Pft, Ping};
 use serde::{Deserialize, Serialize};
 
 /// What the guest under test does.
@@ -124,13 +125,8 @@ impl Notification {
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
         for name in ["count", "pft", "ping"] {
-            let is = |w: &Workload| match w {
-                Workload::Count(_) => name == "count",
-                Workload::Pft(_) => name == "pft",
-                Workload::Ping(_) => name == "ping",
-                _ => false,
-            };
-            if head.scenario.domains.iter().filter(|d| is(&d.workload)).count() != 1 {
+            let runs = |d: &&Domain| d.workload.0.iter().any(|w| w.kind == name);
+            if head.scenario.domains.iter().filter(runs).count() != 1 {
                 let message = format!("not one domain runs `{name}`");
                 return fail(
                     "scenario.domain",
@@ -210,22 +206,19 @@ impl Notification {
     /// The scenario of a case, at 1/scale of the length of `count`; `pft` always has its own.
     fn scenario(&self, case: &Case, scale: u32) -> Scenario {
         let mut s = self.head.scenario.clone();
-        s.domains.retain(|d| match d.workload {
-            Workload::Count(_) => case.test == Test::Count,
-            Workload::Pft(_) => case.test == Test::Pft,
-            _ => true,
+        s.domains.retain(|d| {
+            (case.test == Test::Count || d.workload.get::<Count>().is_none())
+                && (case.test == Test::Pft || d.workload.get::<Pft>().is_none())
         });
         for d in &mut s.domains {
-            match (&mut d.workload, case.load) {
-                (Workload::Count(count), _) => count.to /= u64::from(scale),
-                (Workload::Ping(ping), Load::Pings(rate)) => ping.rate = rate,
-                (Workload::Ping(ping), Load::ExactPings(rate)) => {
-                    (ping.rate, ping.resolution) = (rate, 0);
-                }
-                (workload @ Workload::Ping(_), Load::Busy) => {
-                    *workload = Workload::BurnWait(BurnWait::default());
-                }
-                _ => {}
+            d.workload.edit(|count: &mut Count| count.to /= u64::from(scale));
+            let is_ping = d.workload.edit(|ping: &mut Ping| match case.load {
+                Load::Pings(rate) => ping.rate = rate,
+                Load::ExactPings(rate) => (ping.rate, ping.resolution) = (rate, 0),
+                Load::Busy => {}
+            });
+            if is_ping && case.load == Load::Busy {
+                d.workload = BurnWait::default().into();
             }
         }
         s.host.scheduler.clone_from(&case.host);

@@ -14,15 +14,16 @@ fn a_case_has_one_guest_and_what_preempts_it() {
     let e = experiment();
     let s = e.scenario(&case(Test::Count, Help::All, Load::Pings(500)), 20);
     let [guest, dom0] = s.domains.as_slice() else { panic!("{:?}", s.domains) };
-    assert!(matches!(guest.workload, Workload::Count(ref c) if c.to == (1 << 32) / 20));
-    assert!(matches!(dom0.workload, Workload::Ping(ref p) if p.rate == 500 && p.resolution > 0));
+    assert_eq!(guest.workload.get::<Count>().map(|c| c.to), Some((1 << 32) / 20));
+    let ping = dom0.workload.get::<Ping>();
+    assert!(ping.is_some_and(|p| p.rate == 500 && p.resolution > 0));
     let windows = s.host.preemption_notification.expect("it is asked for");
     assert_eq!(windows.guests, NotifiedGuests::All);
     let s = e.scenario(&case(Test::Pft, Help::DirectedYield, Load::ExactPings(500)), 20);
-    assert!(matches!(s.domains[1].workload, Workload::Ping(ref p) if p.resolution == 0));
+    assert_eq!(s.domains[1].workload.get::<Ping>().map(|p| p.resolution), Some(0));
     assert!(s.host.preemption_notification.is_none() && s.host.directed_yield);
     let s = e.scenario(&case(Test::Pft, Help::Deferral, Load::Busy), 20);
-    assert!(matches!(s.domains[1].workload, Workload::BurnWait(_)));
+    assert!(s.domains[1].workload.get::<BurnWait>().is_some());
 }
 
 /// Whoever asks for a table finds the runs for it.

@@ -18,7 +18,8 @@ use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use measure::{Measured, Sample};
 use overspin_native::bench::{PairedReport, Pairs, ticket_against_pv_ticket};
-use overspin_scenario::{Scenario, Workload};
+use overspin_scenario::Scenario;
+use overspin_workload::{Kernbench, Pgbench};
 use published::{Average, Figure};
 use serde::{Deserialize, Serialize};
 
@@ -98,7 +99,7 @@ impl PvTicket {
         for (i, load) in setup.loads.iter().enumerate() {
             let domain = head.scenario.domains.iter().find(|d| d.name == load.domain);
             let known = domain.is_some_and(|d| {
-                matches!(d.workload, Workload::Pgbench(_) | Workload::Kernbench(_))
+                d.workload.get::<Pgbench>().is_some() || d.workload.get::<Kernbench>().is_some()
             });
             if !known {
                 let message = format!("no domain `{}` runs pgbench or kernbench", load.domain);
@@ -150,11 +151,8 @@ impl PvTicket {
         for domain in &mut scenario.domains {
             domain.lock.clone_from(&lock.lock);
             domain.spin_budget = lock.spin_budget;
-            match &mut domain.workload {
-                Workload::Pgbench(w) => w.clients = load.tasks,
-                Workload::Kernbench(w) => w.jobs = load.tasks,
-                _ => {}
-            }
+            domain.workload.edit(|w: &mut Pgbench| w.clients = load.tasks);
+            domain.workload.edit(|w: &mut Kernbench| w.jobs = load.tasks);
         }
         scenario
     }

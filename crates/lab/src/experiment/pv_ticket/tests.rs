@@ -44,21 +44,21 @@ fn variants_run_one_domain_on_so_many_pcpus() {
     assert_eq!((v.host.pcpus(), v.limit), (2, e.head.scenario.limit / 12));
     let [domain] = v.domains.as_slice() else { panic!("one domain") };
     assert_eq!((domain.lock.as_str(), domain.spin_budget), ("pv-ticket-2012", Some(2048)));
-    let Workload::Pgbench(w) = &domain.workload else { panic!("pgbench") };
+    let w = domain.workload.get::<Pgbench>().unwrap();
     assert_eq!(w.clients, 8);
     let v = e.variant(&e.locks[0], &e.loads[2], 8, 1);
-    assert!(matches!(&v.domains[0].workload, Workload::Kernbench(w) if w.jobs == 32));
+    assert_eq!(v.domains[0].workload.get::<Kernbench>().map(|w| w.jobs), Some(32));
     assert_eq!(v.domains[0].spin_budget, None);
 }
 
 #[test]
 fn the_compile_is_that_of_2008() {
     let of_2008 = experiment::kernbench_2008().unwrap().head.scenario.domains[0].workload.clone();
-    let Workload::Kernbench(of_2008) = of_2008 else { panic!("kernbench") };
+    let of_2008 = of_2008.get::<Kernbench>().unwrap();
     let e = read(TEXT);
-    let Workload::Kernbench(w) = &e.head.scenario.domains[1].workload else { panic!("kernbench") };
-    let same = overspin_scenario::Kernbench { jobs: w.jobs, units: w.units, ..of_2008 };
-    assert_eq!(*w, same);
+    let w = e.head.scenario.domains[1].workload.get::<Kernbench>().unwrap();
+    let same = Kernbench { jobs: w.jobs, units: w.units, ..of_2008 };
+    assert_eq!(w, same);
 }
 
 #[test]

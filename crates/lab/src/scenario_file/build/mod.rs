@@ -4,9 +4,9 @@
 mod domain;
 mod event;
 mod pools;
+mod workload;
 
 use super::keys::{NOISE_PLACEMENTS, NOTIFIED_GUESTS, PROTOCOLS, ROOT, RULES};
-use super::quantity::format_time;
 use super::reader::Reader;
 use super::tree::{Document, Node};
 use super::{ScenarioError, params};
@@ -16,7 +16,7 @@ use domain::{cpu_list, domain};
 use overspin_scenario::{
     Costs, DirectedYieldRules, Domain, Governor, HaltPolling, Host, Noise, NoisePlacement,
     NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, PreemptionNotification,
-    Scenario,
+    Scenario, format_time,
 };
 use overspin_sched::Topology;
 use std::collections::BTreeSet;
@@ -239,9 +239,8 @@ fn costs(r: Option<&Reader<'_>>, machine: &Machine) -> Result<Costs> {
 mod tests {
     use super::super::keys::{
         Absent, COSTS, HALT_POLLING, HOST, KERNEL, Key, NOISE, PAUSE_LOOP_EXITING,
-        PREEMPTION_NOTIFICATION,
+        PREEMPTION_NOTIFICATION, legal,
     };
-    use super::super::words::legal;
     use super::domain::kernel;
     use super::*;
     use overspin_scenario::Kernel;

@@ -1,124 +1,22 @@
 //! Every key of a scenario file, once: its type, default, legal values and meaning. The reader
 //! checks against this list, and the JSON Schema and the tables of `docs/scenario.md` are written
-//! from it.
+//! from it. The keys of a workload stand in its own file (`overspin_workload`).
 
 mod domain;
 
-pub(crate) use domain::{ALIGNMENTS, DISTRIBUTIONS, DOMAIN, KERNEL, PLACEMENTS, WORKLOAD_KINDS};
-
-use super::quantity::LONGEST;
-use domain::{
-    BURN_WAIT, COUNT, DBENCH, DBENCH_SECTIONS, DISK, KERNBENCH, KERNEL_LOCK, LOCK_LOOP, PFT,
-    PGBENCH, PHASES, PING, SCHEDBENCH,
+pub(crate) use domain::{DOMAIN, KERNEL, WORKLOAD};
+pub(crate) use overspin_scenario::keys::{
+    ANY, Absent, COST, Key, Kind, Section, Whose, expected, integer, key, legal, time,
 };
-use overspin_scenario::{MS, NS, Picos, SEC, US};
-use overspin_sched::DomainParams;
-
-/// What a key takes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
-    /// Any text.
-    Text,
-    /// Name of a lock.
-    Lock,
-    /// Name of a scheduler.
-    Scheduler,
-    /// Name of a machine.
-    Machine,
-    /// One of a few words.
-    Choice(&'static [&'static str]),
-    /// A whole number.
-    Integer { min: u64, max: u64 },
-    /// `true` or `false`.
-    Boolean,
-    /// A time with its unit.
-    Time { min: Picos, max: Picos },
-    /// pCPU lists.
-    Cpus,
-    /// An array of texts.
-    Texts,
-    /// A table.
-    Table(&'static Section),
-    /// An array of tables.
-    Tables(&'static Section),
-    /// A table whose keys depend on its `kind`.
-    OneOf(&'static [&'static Section]),
-    /// A table whose keys are the parameters that the host's scheduler has, for itself or for a
-    /// domain.
-    Params(Whose),
-}
-
-/// Whose parameters a table holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
-    /// The scheduler's own.
-    Scheduler,
-    /// A domain's.
-    Domain,
-}
-
-/// What a key is when it is absent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Absent {
-    /// An error.
-    Required,
-    /// As if this text stood there.
-    Is(&'static str),
-    /// Something that the documentation puts into words.
-    Means(&'static str),
-}
-
-/// One key.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Key {
-    pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-    pub(crate) absent: Absent,
-    pub(crate) doc: &'static str,
-}
-
-/// The keys of one table.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Section {
-    /// Where it stands, as a reader writes it.
-    pub(crate) heading: &'static str,
-    pub(crate) doc: &'static str,
-    pub(crate) keys: &'static [Key],
-}
-
-impl Section {
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.keys.iter().map(|k| k.name)
-    }
-
-    pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
-        self.keys.iter().find(|k| k.name == name)
-    }
-}
 
 use Absent::{Is, Means, Required};
-use Kind::{Choice, Cpus, Integer, Params, Scheduler, Table, Tables, Text, Texts, Time};
-
-const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) -> Key {
-    Key { name, kind, absent, doc }
-}
-
-const fn integer(min: u64, max: u64) -> Kind {
-    Integer { min, max }
-}
+use Kind::{Choice, Cpus, Params, Scheduler, Table, Tables, Text, Texts};
+use overspin_scenario::{LONGEST, MS, NS, SEC, US};
+use overspin_sched::DomainParams;
 
 /// Schedulers say what weights and caps are legal.
 const WEIGHT: Kind = integer(1, DomainParams::MAX_WEIGHT as u64);
 const CAP: Kind = integer(0, DomainParams::MAX_CAP as u64);
-
-const fn time(min: Picos, max: Picos) -> Kind {
-    Time { min, max }
-}
-
-/// Any time, also none.
-const ANY: Kind = time(0, LONGEST);
-/// What one operation costs: more than a second is a typing error.
-const COST: Kind = time(0, SEC);
 
 pub(crate) const ROOT: Section = Section {
     heading: "top level",
@@ -546,7 +444,7 @@ pub(crate) const COSTS: Section = Section {
     ],
 };
 
-/// All sections, in the order of the documentation.
+/// All sections but those of schedulers and of workloads, in the order of the documentation.
 pub(crate) const SECTIONS: &[&Section] = &[
     &ROOT,
     &HOST,
@@ -559,19 +457,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &COSTS,
     &DOMAIN,
     &KERNEL,
-    &LOCK_LOOP,
-    &BURN_WAIT,
-    &KERNBENCH,
-    &KERNEL_LOCK,
-    &SCHEDBENCH,
-    &PHASES,
-    &COUNT,
-    &PFT,
-    &PING,
-    &PGBENCH,
-    &DBENCH,
-    &DBENCH_SECTIONS,
-    &DISK,
+    &WORKLOAD,
     &EVENT,
     &VARY,
 ];

@@ -1,6 +1,11 @@
 //! A worker's command line, as plans hold it.
 
-use overspin_scenario::{Again, BenchItem, MS, NS, Picos, SEC, Schedbench};
+use super::{Again, BenchItem, Schedbench};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use overspin_scenario::{MS, NS, Picos, SEC};
 
 /// Most thousands of operations of an item: some 1,000 hours of any machine.
 const MOST_KOPS: u64 = 1_000_000_000_000;
@@ -17,14 +22,21 @@ pub struct WorkerArgs {
 }
 
 /// What is wrong with a worker's command line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerError {
     /// The cause.
     pub message: String,
     /// The word that is wrong, as its number, from 0.
     pub word: usize,
 }
+
+impl fmt::Display for WorkerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl core::error::Error for WorkerError {}
 
 /// What may stand where a command is expected.
 const COMMANDS: &str = "kHZ N, report_interval MS, burnwait KOPS WAIT_NS ..., \

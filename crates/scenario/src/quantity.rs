@@ -1,0 +1,149 @@
+//! Times as people write them.
+
+use crate::{Picos, SEC};
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+
+/// Unit suffixes and their picoseconds, longest first where one ends another.
+const UNITS: [(&str, u128); 8] = [
+    ("ps", 1),
+    ("ns", 1_000),
+    ("us", 1_000_000),
+    ("µs", 1_000_000),
+    ("ms", 1_000_000_000),
+    ("min", 60_000_000_000_000),
+    ("h", 3_600_000_000_000_000),
+    ("s", 1_000_000_000_000),
+];
+
+/// Longest time that a scenario may name: small enough that no sum of a few overflows.
+pub const LONGEST: Picos = 1_000 * 3_600 * SEC;
+
+/// Parses `30ms`, `1.5s`, `6h`, `0`. All integer arithmetic: the same text is the same time
+/// everywhere.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn parse_time(text: &str) -> Result<Picos, String> {
+    let text = text.trim();
+    if text == "0" {
+        return Ok(0);
+    }
+    if text.starts_with('-') {
+        return Err("a time cannot be negative".into());
+    }
+    let digits =
+        text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim();
+    if number.is_empty() {
+        return Err("a time is a number and a unit".into());
+    }
+    if unit.is_empty() {
+        return Err("the unit is missing".into());
+    }
+    let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+        return Err(format!("`{unit}` is not a unit of time"));
+    };
+    let number = number.replace('_', "");
+    let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+    let bad = || format!("`{number}` is not a number");
+    if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
+        return Err(bad());
+    }
+    let too_long = || "the time is longer than 1000h".to_owned();
+    // 21 digits are beyond any legal time, and keep the products below within 128 bits.
+    if whole.len() > 21 {
+        return Err(too_long());
+    }
+    let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| bad())? };
+    let mut picos = whole * scale;
+    let mut place = *scale;
+    for digit in fraction.bytes() {
+        let value = u128::from(digit - b'0');
+        if place % 10 != 0 && value != 0 {
+            return Err("times are whole picoseconds".into());
+        }
+        place /= 10;
+        picos += value * place;
+    }
+    match Picos::try_from(picos) {
+        Ok(p) if p <= LONGEST => Ok(p),
+        _ => Err(too_long()),
+    }
+}
+
+/// Writes a time with the largest unit that leaves it whole.
+#[must_use]
+pub fn format_time(picos: Picos) -> String {
+    if picos == 0 {
+        return "0".into();
+    }
+    for unit in ["h", "min", "s", "ms", "us", "ns"] {
+        let scale = UNITS.iter().find(|(name, _)| *name == unit).map_or(1, |(_, s)| *s);
+        if u128::from(picos).is_multiple_of(scale) {
+            return format!("{}{unit}", u128::from(picos) / scale);
+        }
+    }
+    format!("{picos}ps")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MS, NS, US};
+    use proptest::prelude::*;
+
+    #[test]
+    fn times() {
+        for (text, picos) in [
+            ("0", 0),
+            ("0s", 0),
+            ("30ms", 30 * MS),
+            ("1.5s", 1_500 * MS),
+            ("2us", 2 * US),
+            ("2 µs", 2 * US),
+            ("500ns", 500 * NS),
+            ("0.5ns", 500),
+            ("7ps", 7),
+            ("6h", 6 * 3600 * SEC),
+            ("2min", 120 * SEC),
+            ("1_000s", 1000 * SEC),
+            ("1.50000000000000000000s", 1_500 * MS),
+        ] {
+            assert_eq!(parse_time(text), Ok(picos), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_time() {
+        for (text, reason) in [
+            ("", "number and a unit"),
+            ("5", "unit is missing"),
+            ("-5ms", "negative"),
+            ("5 parsecs", "not a unit"),
+            ("1.2.3s", "not a number"),
+            (".s", "not a number"),
+            ("0.5ps", "whole picoseconds"),
+            ("1001h", "longer than"),
+            ("99999999999999999999999999999999999999h", "longer than"),
+            ("ms", "number and a unit"),
+        ] {
+            let error = parse_time(text).expect_err(text);
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_time_reads_back(picos in 0..=LONGEST) {
+            prop_assert_eq!(parse_time(&format_time(picos)), Ok(picos));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC*") {
+            let _ = parse_time(&text);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What a workload is: its parameters, what is told about them, and what they make a guest do.
+
+use crate::{Disk, Layout, LayoutOf, Program, Ticks};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+#[cfg(test)]
+use overspin_scenario::keys::Key;
+use overspin_scenario::keys::{Kind, Section, legal};
+use overspin_scenario::{Parameters, Tree, Value, Workload, format_time};
+
+/// What a workload does with its parameters.
+pub trait Load: fmt::Debug + Send + Sync {
+    /// What the ranges of single keys cannot say.
+    ///
+    /// # Errors
+    /// What is wrong, at which key.
+    fn check(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+    /// Names of the kernel locks that it takes, in the order of their [`LockId`](crate::LockId).
+    fn lock_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// It runs until the limit: it has no end of its own.
+    fn is_endless(&self) -> bool;
+    /// Tasks that may exist at a time, if it has so many vCPUs.
+    fn most_tasks(&self, vcpus: u32) -> u64;
+    /// Whose ticks it waits for; a world without them cannot run it.
+    fn ticks(&self) -> Option<Ticks> {
+        None
+    }
+    /// The disk that it writes to.
+    fn disk(&self) -> Option<&Disk> {
+        None
+    }
+    /// Where its locks lie among other data of the kernel, if they do.
+    fn layout(&self, _of: LayoutOf) -> Option<Layout> {
+        None
+    }
+    /// Its first tasks, in a guest of so many vCPUs.
+    fn start(&self, vcpus: u32) -> Vec<Start>;
+}
+
+/// A task that a workload begins with.
+pub struct Start {
+    /// Name.
+    pub name: String,
+    /// vCPU to start on; `None`: any.
+    pub vcpu: Option<u32>,
+    /// What it does.
+    pub program: Program,
+}
+
+impl fmt::Debug for Start {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Start").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What is wrong with a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// At which key: `locks.1.name` is the name of the second lock. Empty: the workload as a whole.
+    pub key: String,
+    /// The cause.
+    pub message: String,
+    /// The remedy.
+    pub help: String,
+}
+
+impl Fault {
+    /// A fault at a key.
+    pub fn new(
+        key: impl Into<String>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { key: key.into(), message: message.into(), help: help.into() }
+    }
+
+    /// The same fault, whose key is within `outer`.
+    #[must_use]
+    pub(crate) fn within(self, outer: &str) -> Self {
+        let key = if self.key.is_empty() { outer.into() } else { format!("{outer}.{}", self.key) };
+        Self { key, ..self }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.key.is_empty() {
+            write!(f, "`{}`: ", self.key)?;
+        }
+        write!(f, "{}; {}", self.message, self.help)
+    }
+}
+
+impl core::error::Error for Fault {}
+
+/// A kind of workload: what `overspin list workloads` shows, and how one is made of its parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkloadInfo {
+    /// Name in scenarios.
+    pub name: &'static str,
+    /// One sentence: what it does.
+    pub brief: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// Its keys in scenario files.
+    pub keys: &'static Section,
+    lower: fn(&mut Tree) -> Result<(), Fault>,
+    load: fn(&Workload) -> Result<Box<dyn Load>, Fault>,
+}
+
+impl WorkloadInfo {
+    /// The kind whose parameters are `W`. Its fields are called as its keys; where they are not, see
+    /// [`lowered_by`](Self::lowered_by).
+    #[must_use]
+    pub const fn of<W: Parameters + Load + 'static>(
+        brief: &'static str,
+        source: &'static str,
+        keys: &'static Section,
+    ) -> Self {
+        Self { name: W::KIND, brief, source, keys, lower: |_| Ok(()), load: load::<W> }
+    }
+
+    /// The same kind, whose keys are turned into the fields of its parameters by `lower`.
+    #[must_use]
+    pub const fn lowered_by(self, lower: fn(&mut Tree) -> Result<(), Fault>) -> Self {
+        Self { lower, ..self }
+    }
+
+    /// The workload that a table of a scenario file states. `tree` has the values of [`keys`](Self::keys):
+    /// numbers, times in picoseconds, texts, tables.
+    ///
+    /// # Errors
+    /// What is wrong, at which key.
+    pub fn lower(&self, mut tree: Tree) -> Result<Workload, Fault> {
+        (self.lower)(&mut tree)?;
+        let workload =
+            Workload { kind: self.name.into(), name: None, vcpus: Vec::new(), parameters: tree };
+        self.load(&workload)?;
+        Ok(workload)
+    }
+
+    /// What the parameters of `workload`, which is of this kind, make a guest do.
+    ///
+    /// # Errors
+    /// What is wrong, at which key.
+    pub fn load(&self, workload: &Workload) -> Result<Box<dyn Load>, Fault> {
+        in_range(self.keys, &workload.parameters)?;
+        let load = (self.load)(workload)?;
+        load.check()?;
+        Ok(load)
+    }
+}
+
+fn load<W: Parameters + Load + 'static>(workload: &Workload) -> Result<Box<dyn Load>, Fault> {
+    match serde_json::from_value::<W>(Value::Object(workload.parameters.clone())) {
+        Ok(parameters) => Ok(Box::new(parameters)),
+        Err(error) => {
+            let message = format!("these are no parameters of `{}`: {error}", W::KIND);
+            Err(Fault::new("", message, "`overspin schema` lists them all"))
+        }
+    }
+}
+
+/// Whether numbers and times are within the ranges of their keys, whoever made them: a file was
+/// checked as it was read, other programs were not.
+fn in_range(section: &Section, tree: &Tree) -> Result<(), Fault> {
+    for key in section.keys {
+        let fault = |shown: String| {
+            let message = format!("{shown} is out of range");
+            Err(Fault::new(key.name, message, legal(key)))
+        };
+        let inside = |at: &str, inner, value: &Value| match value {
+            Value::Object(tree) => in_range(inner, tree).map_err(|fault| fault.within(at)),
+            _ => Ok(()),
+        };
+        match (key.kind, tree.get(key.name)) {
+            (Kind::Integer { min, max }, Some(Value::Number(n))) => match n.as_u64() {
+                Some(value) if (min..=max).contains(&value) => {}
+                _ => return fault(n.to_string()),
+            },
+            (Kind::Time { min, max }, Some(Value::Number(n))) => match n.as_u64() {
+                Some(time) if (min..=max).contains(&time) => {}
+                Some(time) => return fault(format_time(time)),
+                None => return fault(n.to_string()),
+            },
+            (Kind::Table(inner), Some(value)) => inside(key.name, inner, value)?,
+            (Kind::Tables(inner), Some(Value::Array(values))) => {
+                for (i, value) in values.iter().enumerate() {
+                    inside(&format!("{}.{i}", key.name), inner, value)?;
+                }
+            }
+            // What has another type than its key is found when the structure is made.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// All keys of a section and of those within it.
+#[cfg(test)]
+pub(crate) fn all_keys(section: &Section) -> Vec<Key> {
+    let inner = |key: &Key| match key.kind {
+        Kind::Table(inner) | Kind::Tables(inner) => all_keys(inner),
+        _ => Vec::new(),
+    };
+    section.keys.iter().flat_map(|key| core::iter::once(*key).chain(inner(key))).collect()
+}

@@ -1,0 +1,99 @@
+//! The domains that make a host's noise: what they do is a workload as any other.
+
+use crate::{BurnWait, Distribution};
+use alloc::vec::Vec;
+use overspin_scenario::{Domain, Host, Kernel, Noise, NoiseGroup, Scenario, Settings};
+
+/// The scenario with the domains that make its host's noise, after its own. A world runs these too; its
+/// outcome tells of them in sum ([`NoiseOutcome`](overspin_scenario::NoiseOutcome)).
+#[must_use]
+pub fn with_noise(scenario: &Scenario) -> Scenario {
+    let mut all = scenario.clone();
+    if let Some(noise) = &scenario.host.noise {
+        all.domains.extend(domains(noise, &scenario.host));
+    }
+    all
+}
+
+/// The domains that make the noise of `host`.
+fn domains(noise: &Noise, host: &Host) -> Vec<Domain> {
+    noise.groups(host).into_iter().map(|group| domain(noise, group)).collect()
+}
+
+/// The domain of a group of threads.
+fn domain(noise: &Noise, group: NoiseGroup) -> Domain {
+    let NoiseGroup { name, pool, affinity } = group;
+    Domain {
+        name,
+        vcpus: affinity.len() as u32,
+        weight: noise.weight,
+        cap: 0,
+        params: Settings::new(),
+        pool,
+        affinity,
+        // Of its locks only those of its runqueues are used, each by one vCPU.
+        lock: "lock-byte".into(),
+        spin_budget: None,
+        nopvspin: false,
+        // It stands for threads of the host, which have no ticks of their own.
+        kernel: Kernel { hz: 0, ..Kernel::default() },
+        workload: BurnWait {
+            burn: noise.length,
+            wait: noise.every,
+            burn_distribution: Distribution::Exponential,
+            wait_distribution: Distribution::Exponential,
+            ..BurnWait::default()
+        }
+        .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use overspin_scenario::NoisePlacement;
+    use overspin_scenario::Pool;
+
+    fn host() -> Host {
+        let pool = |name: &str, cpus: Vec<u32>| Pool {
+            name: name.into(),
+            cpus,
+            scheduler: "credit".into(),
+            params: Settings::new(),
+        };
+        Host { cores: 6, pools: vec![pool("a", vec![2, 4]), pool("b", vec![5])], ..Host::default() }
+    }
+
+    #[test]
+    fn a_thread_for_each_pcpu_stays_there_in_its_pool() {
+        let domains = domains(&Noise::default(), &host());
+        let told: Vec<_> =
+            domains.iter().map(|d| (d.name.as_str(), d.pool, d.affinity.as_slice())).collect();
+        let on = |p: u32| vec![vec![p]];
+        let all = [on(0), on(1), on(3), on(2), on(4), on(5)];
+        assert_eq!(
+            told,
+            [
+                ("noise/0", 0, &all[0][..]),
+                ("noise/1", 0, &all[1][..]),
+                ("noise/3", 0, &all[2][..]),
+                ("noise/2", 1, &all[3][..]),
+                ("noise/4", 1, &all[4][..]),
+                ("noise/5", 2, &all[5][..]),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_control_domain_may_run_on_the_chosen_pcpus_of_its_pool() {
+        let noise =
+            Noise { placement: NoisePlacement::Anywhere, cpus: vec![1, 2, 3], ..Noise::default() };
+        let affinities = |noise: Noise| -> Vec<_> {
+            domains(&noise, &host()).into_iter().map(|d| (d.pool, d.affinity)).collect()
+        };
+        assert_eq!(affinities(noise.clone()), [(0, vec![vec![1, 3]; 2]), (1, vec![vec![2]; 1])]);
+        let three = Noise { vcpus: 3, cpus: vec![5], ..noise };
+        assert_eq!(affinities(three), [(2, vec![vec![5]; 3])]);
+    }
+}
