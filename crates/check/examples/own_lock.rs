@@ -2,72 +2,16 @@
 //!
 //! `cargo run -p overspin-check --example own_lock`; docs/locks.md walks through it.
 
+#[path = "../../../examples/own-parts/src/deli.rs"]
+mod deli;
+
+use deli::Deli;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use overspin_check::model::LoomPlatform;
 use overspin_check::schedules::SchedulePlatform;
 use overspin_check::threads::StdPlatform;
 use overspin_check::{Limits, Profile, Verdict, checks, quietly};
-use overspin_locks::{
-    AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning,
-};
-
-/// Two counters: draw a number, wait until it is served. `BROKEN` forgets the release order.
-#[derive(Debug)]
-struct Deli<P: Platform, const BROKEN: bool> {
-    next: P::U32,
-    served: P::U32,
-}
-
-impl<P: Platform, const BROKEN: bool> RawLock<P> for Deli<P, BROKEN> {
-    const INFO: LockInfo = LockInfo {
-        name: "deli",
-        brief: "draw a number, wait until it is served",
-        source: "this example",
-        fair: true,
-        local_spin: false,
-        lhp: Meanwhile::Burn,
-        lwp: Meanwhile::Burn,
-        abortable: false,
-        blocks: false,
-        max_cpus: u32::MAX,
-        size: 8,
-    };
-    type Shared = ();
-    type Token = u32;
-
-    fn shared(cpus: usize, _: Tuning) -> Result<(), CapacityError> {
-        <Self as RawLock<P>>::INFO.check_capacity(cpus)
-    }
-
-    fn new() -> Self {
-        Self { next: P::U32::new(0), served: P::U32::new(0) }
-    }
-
-    fn lock(&self, (): &()) -> u32 {
-        let mine = self.next.fetch_add(1, Relaxed);
-        let _ = self.served.spin_until(|served| served == mine, Budget::Forever);
-        mine
-    }
-
-    fn try_lock(&self, (): &()) -> Option<u32> {
-        let served = self.served.load(Acquire);
-        self.next.compare_exchange(served, served.wrapping_add(1), Relaxed, Relaxed).ok()
-    }
-
-    fn unlock(&self, (): &(), mine: u32) {
-        self.served.store(mine.wrapping_add(1), if BROKEN { Relaxed } else { Release });
-    }
-
-    fn is_locked(&self, (): &()) -> bool {
-        self.next.load(Relaxed) != self.served.load(Relaxed)
-    }
-
-    fn is_contended(&self, (): &()) -> bool {
-        self.next.load(Relaxed).wrapping_sub(self.served.load(Relaxed)) > 1
-    }
-}
 
 /// Prints a line for each check, up to the first that fails; returns what that one found.
 fn check<const BROKEN: bool>(limits: &Limits) -> Option<String> {

@@ -36,7 +36,7 @@ pub use asked::TRY_WAITS_MESSAGE;
 pub use checks::{Check, Limits, NOT_COVERED, Verdict, World, checks};
 pub use mutation::Mutation;
 pub use profile::{Profile, named_in_tables};
-pub use registry::{checks_by_name, name_of, seeded_by_name};
+pub use registry::{checks_by_name, name_of, own_checks, seeded_by_name};
 
 /// Sleep at once: the way to exercise the slow path of a lock that has one.
 pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };

@@ -15,6 +15,25 @@ pub fn name_of(name: &str) -> Option<&'static str> {
     overspin_locks::find(name).map(|info| info.name)
 }
 
+/// All checks of a lock, given its types on the platforms of the worlds that check it.
+pub fn own_checks<M, S, T, A>(limits: &Limits) -> Vec<Check>
+where
+    M: RawLock<LoomPlatform> + 'static,
+    S: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    S::Shared: Send + Sync,
+    T: RawLock<StdPlatform> + Sync + 'static,
+    T::Shared: Sync,
+    A: RawLock<Away> + Send + Sync + 'static,
+    A::Shared: Send + Sync,
+{
+    let mut checks = checks::<M, S, T>(Profile::of(&T::INFO), limits);
+    // Before the threads, which tell least.
+    let threads = checks.iter().position(|check| check.world == World::Threads);
+    let at = threads.unwrap_or(checks.len());
+    checks.splice(at..at, Check::descheduled::<A>());
+    checks
+}
+
 macro_rules! by_name {
     ($($lock:ident)+) => {
         use overspin_locks::{$($lock),+};
@@ -24,18 +43,13 @@ macro_rules! by_name {
         pub fn checks_by_name(name: &str, limits: &Limits) -> Option<Vec<Check>> {
             let name = name_of(name)?;
             $({
-                let info = &<$lock<StdPlatform> as RawLock<StdPlatform>>::INFO;
-                if info.name == name {
-                    let mut checks = checks::<
+                if <$lock<StdPlatform> as RawLock<StdPlatform>>::INFO.name == name {
+                    return Some(own_checks::<
                         $lock<LoomPlatform>,
                         $lock<SchedulePlatform>,
                         $lock<StdPlatform>,
-                    >(Profile::of(info), limits);
-                    // Before the threads, which tell least.
-                    let threads = checks.iter().position(|check| check.world == World::Threads);
-                    let at = threads.unwrap_or(checks.len());
-                    checks.splice(at..at, Check::descheduled::<$lock<Away>>());
-                    return Some(checks);
+                        $lock<Away>,
+                    >(limits));
                 }
             })+
             None

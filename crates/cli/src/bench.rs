@@ -1,6 +1,7 @@
 //! `overspin bench`.
 
 use crate::args::{BenchArgs, BenchLocksArgs, Benchmark, Global};
+use crate::catalog::Parts;
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use overspin_lab::bench;
@@ -10,7 +11,7 @@ use overspin_native::bench::{Plan, PlanError, Point, measure};
 use serde_json::json;
 use std::path::PathBuf;
 
-pub(crate) fn bench(args: &BenchArgs, global: &Global) -> Result<Verdict, Failure> {
+pub(crate) fn bench(args: &BenchArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
     match &args.what {
         Benchmark::Sim(args) => {
             speed("sim", args.json.as_ref(), global, |tell| bench::sim(tell).map_err(fault))
@@ -18,7 +19,7 @@ pub(crate) fn bench(args: &BenchArgs, global: &Global) -> Result<Verdict, Failur
         Benchmark::Sched(args) => {
             speed("sched", args.json.as_ref(), global, |tell| bench::sched(tell).map_err(fault))
         }
-        Benchmark::Locks(args) => locks(args, global),
+        Benchmark::Locks(args) => locks(args, global, parts),
     }
 }
 
@@ -54,7 +55,7 @@ fn speed(
     Ok(Verdict::Fine)
 }
 
-fn locks(args: &BenchLocksArgs, global: &Global) -> Result<Verdict, Failure> {
+fn locks(args: &BenchLocksArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.json.as_ref()])?;
     let file = outputs.open(args.json.as_ref())?;
     let bar = show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
@@ -64,6 +65,7 @@ fn locks(args: &BenchLocksArgs, global: &Global) -> Result<Verdict, Failure> {
     };
     let plan = Plan {
         locks: args.locks.clone(),
+        own: parts.measured.clone(),
         threads: args.threads.clone(),
         sections: args.section.clone(),
         outsides: args.outside.clone(),

@@ -1,19 +1,19 @@
 //! `overspin check`.
 
 use crate::args::{CheckArgs, Global};
+use crate::catalog::Parts;
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use indicatif::ProgressBar;
 use overspin_check::seeded::{self, Caught};
 use overspin_check::{
-    Check, Limits, NOT_COVERED, Report, Verdict as Found, World, checks_by_name, name_of, quietly,
-    seeded_by_name,
+    Check, Limits, NOT_COVERED, Report, Verdict as Found, World, quietly, seeded_by_name,
 };
 use overspin_lab::names;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Verdict, Failure> {
+pub(crate) fn check(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.json.as_ref()])?;
     let limits = Limits {
         cpus: args.cpus.map(usize::from),
@@ -29,8 +29,8 @@ pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Verdict, Failur
     };
     let mut work = Vec::new();
     for name in wanted {
-        let name = name_of(name).ok_or_else(|| unknown(name))?;
-        work.push((name, checks_by_name(name, &limits).ok_or_else(|| unknown(name))?));
+        let name = parts.lock(name).ok_or_else(|| unknown(name))?;
+        work.push((name, parts.checks(name, &limits).ok_or_else(|| unknown(name))?));
     }
     let file = outputs.open(args.json.as_ref())?;
     let bar = show::progress(global, 0, "{spinner} {msg}");
@@ -40,7 +40,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global) -> Result<Verdict, Failur
     let mut verdict = Verdict::Fine;
     let mut records = Vec::new();
     for (name, checks) in work {
-        let (of_lock, record) = quietly(|| one_lock(name, &checks, &tell))?;
+        let (of_lock, record) = quietly(|| one_lock(name, &checks, parts, &tell))?;
         verdict = worse(verdict, of_lock);
         records.push(record);
     }
@@ -84,7 +84,12 @@ fn worse(one: Verdict, other: Verdict) -> Verdict {
     }
 }
 
-fn one_lock(name: &str, checks: &[Check], tell: &Tell) -> Result<(Verdict, Value), Failure> {
+fn one_lock(
+    name: &str,
+    checks: &[Check],
+    parts: &Parts,
+    tell: &Tell,
+) -> Result<(Verdict, Value), Failure> {
     tell.line(&format!("{name}\n"))?;
     let mut verdict = Verdict::Fine;
     let mut records = Vec::new();
@@ -107,7 +112,8 @@ fn one_lock(name: &str, checks: &[Check], tell: &Tell) -> Result<(Verdict, Value
     }
     tell.line("")?;
     // A bug that is caught in a lock that fails anyway says nothing.
-    let bugs = if verdict == Verdict::Finding { Vec::new() } else { seeded::bugs(name) };
+    let none = verdict == Verdict::Finding || parts.is_own(name);
+    let bugs = if none { Vec::new() } else { seeded::bugs(name) };
     let mut seeded = Vec::new();
     if !bugs.is_empty() {
         tell.line("  Bugs put in on purpose")?;

@@ -194,14 +194,14 @@ fn schedulers_json() -> Value {
 
 fn workloads_table() -> Grid {
     let mut grid = Grid::new(2, &["name", "what it does"]);
-    for w in overspin_workload::WORKLOADS {
+    for w in names::workloads() {
         grid.row([w.name.into(), w.brief.into()]);
     }
     grid
 }
 
 fn workloads_json() -> Value {
-    overspin_workload::WORKLOADS
+    names::workloads()
         .iter()
         .map(|w| json!({ "name": w.name, "brief": w.brief, "source": w.source }))
         .collect()

@@ -1,17 +1,21 @@
 //! What can be named in a scenario: locks, schedulers, workloads.
 
+use crate::catalog::catalog;
 pub use overspin_locks::LockInfo;
+use overspin_scenario::Domain;
 pub use overspin_sched::{ParamInfo, SchedulerInfo};
+use overspin_workload::Loads;
+pub use overspin_workload::WorkloadInfo;
 
 /// All lock algorithms.
 #[must_use]
 pub fn locks() -> Vec<LockInfo> {
-    overspin_locks::infos().to_vec()
+    catalog().locks().map(|(info, _)| *info).collect()
 }
 
 /// All lock algorithms, with the other names that scenarios and options take for them.
 pub fn locks_and_aliases() -> impl Iterator<Item = (&'static LockInfo, &'static [&'static str])> {
-    overspin_locks::infos_and_aliases()
+    catalog().locks()
 }
 
 /// Properties of the lock of this name; an alias is none.
@@ -30,8 +34,8 @@ pub fn scheduler(name: &str) -> Option<SchedulerInfo> {
 /// otherwise `value` itself.
 pub(crate) fn own_name<'a>(key: &str, value: &'a str) -> &'a str {
     match key.rsplit('.').next() {
-        Some("lock") => overspin_locks::find(value).map_or(value, |info| info.name),
-        Some("scheduler") => overspin_sched::find(value).map_or(value, |info| info.name),
+        Some("lock") => catalog().lock(value).map_or(value, |info| info.name),
+        Some("scheduler") => catalog().schedulers().find(value).map_or(value, |info| info.name),
         _ => value,
     }
 }
@@ -39,5 +43,18 @@ pub(crate) fn own_name<'a>(key: &str, value: &'a str) -> &'a str {
 /// All schedulers and profiles.
 #[must_use]
 pub fn schedulers() -> Vec<SchedulerInfo> {
-    overspin_sched::schedulers().to_vec()
+    catalog().schedulers().iter().copied().collect()
+}
+
+/// All workloads.
+#[must_use]
+pub fn workloads() -> &'static [WorkloadInfo] {
+    catalog().workloads().all()
+}
+
+/// Names of the kernel locks that the workloads of a domain use, in the order of their numbers; none if they
+/// could not run.
+#[must_use]
+pub fn lock_names(domain: &Domain) -> Vec<String> {
+    Loads::of(domain, catalog().workloads()).map_or_else(|_| Vec::new(), |loads| loads.lock_names())
 }

@@ -1,5 +1,6 @@
 //! Runs an experiment and puts what came out beside what was published.
 
+use crate::catalog::catalog;
 use crate::experiment::{Claim, Experiment, Head, Parameter, Role};
 use crate::report::Block;
 use crate::scenario_file::ScenarioError;
@@ -298,7 +299,8 @@ pub(crate) fn simulate(
     seed: u64,
     run: impl FnOnce() -> String,
 ) -> Result<Outcome, ReproduceError> {
-    overspin_sim::run(scenario, seed).map_err(|cause| ReproduceError::Sim { run: run(), cause })
+    overspin_host::run(catalog().simulator(), scenario, seed, &mut (), &())
+        .map_err(|cause| ReproduceError::Sim { run: run(), cause })
 }
 
 impl Compared {

@@ -1,8 +1,8 @@
 //! When to stop a run before its end: after so much real time, or when a signal has come.
 
+use crate::catalog::catalog;
 use overspin_host::{Observer, Refused};
 use overspin_scenario::{Ending, Outcome, Picos, Scenario, Stopped};
-use overspin_sim::Simulator;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -41,15 +41,16 @@ impl Until {
         observer: &mut dyn Observer,
         progress: &dyn Fn(Picos),
     ) -> Result<Outcome, Refused> {
+        let world = catalog().simulator();
         if let Some(by) = self.over() {
             let nothing = Scenario { limit: 0, ..scenario.clone() };
-            let outcome = overspin_sim::run(&nothing, seed)?;
+            let outcome = overspin_host::run(world, &nothing, seed, &mut (), &())?;
             return Ok(Outcome { ending: Ending::Stopped { by }, ..outcome });
         }
         let cancel = |at| {
             progress(at);
             self.over()
         };
-        overspin_host::run(&Simulator::new(), scenario, seed, observer, &cancel)
+        overspin_host::run(world, scenario, seed, observer, &cancel)
     }
 }

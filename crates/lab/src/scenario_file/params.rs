@@ -4,6 +4,7 @@
 use super::ScenarioError;
 use super::keys::{Absent, Key, Kind, Section, Whose};
 use super::reader::Reader;
+use crate::catalog::catalog;
 use overspin_scenario::{LONGEST, NS, Picos, Setting, Settings};
 use overspin_sched::{ParamInfo, ParamKind, SchedError};
 use std::sync::LazyLock;
@@ -36,7 +37,7 @@ static SECTIONS: LazyLock<Vec<Sections>> = LazyLock::new(|| {
             ),
         }
     };
-    overspin_sched::schedulers().iter().map(one).collect()
+    catalog().schedulers().iter().map(one).collect()
 });
 
 /// Nanoseconds of a scheduler as the times of a scenario.
@@ -70,7 +71,8 @@ pub(super) fn sections(whose: Whose) -> impl Iterator<Item = &'static Section> {
 pub(super) fn of_scheduler(host: &Reader<'_>, scheduler: &str) -> Result<Settings, ScenarioError> {
     let settings = read(host, scheduler, |s| s.own)?;
     // What one range cannot say, the scheduler itself checks.
-    let made = overspin_sched::make(scheduler, &overspin_host::admin::scheduler_params(&settings));
+    let made =
+        catalog().schedulers().make(scheduler, &overspin_host::admin::scheduler_params(&settings));
     match made {
         Ok(_) => Ok(settings),
         Err(error) => Err(located(host, &error)),

@@ -5,6 +5,7 @@
 use super::ScenarioError;
 use super::keys::{Absent, Key, Kind, Section, expected, legal};
 use super::tree::{At, Document, Node, Table, Value};
+use crate::catalog::catalog;
 use overspin_locks::LockInfo;
 use overspin_scenario::{Picos, format_time, parse_time};
 use overspin_sched::{SchedulerInfo, nearest};
@@ -292,15 +293,14 @@ impl<'a> Reader<'a> {
 
     /// The lock that `name` names, by its own name or by an alias.
     pub(crate) fn lock(&self, name: &str) -> Result<&'static LockInfo> {
-        let known: Vec<&'static str> = overspin_locks::infos().iter().map(|l| l.name).collect();
-        self.named(name, &known, overspin_locks::find)
+        let known: Vec<&'static str> = catalog().locks().map(|(l, _)| l.name).collect();
+        self.named(name, &known, |text| catalog().lock(text))
     }
 
     /// The scheduler that `name` names, by its own name or by an alias.
     pub(crate) fn scheduler(&self, name: &str) -> Result<&'static SchedulerInfo> {
-        let known: Vec<&'static str> =
-            overspin_sched::schedulers().iter().map(|s| s.name).collect();
-        self.named(name, &known, |text| overspin_sched::find(text).ok())
+        let known: Vec<&'static str> = catalog().schedulers().iter().map(|s| s.name).collect();
+        self.named(name, &known, |text| catalog().schedulers().find(text).ok())
     }
 
     /// What `find` finds by the text of `name`; `known` are the names that a complaint lists.

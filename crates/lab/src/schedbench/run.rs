@@ -1,6 +1,7 @@
 //! Runs in the simulated world.
 
 use super::file::{BenchFile, Report, Run, WorkerId};
+use crate::catalog::catalog;
 use crate::scenario_file::ScenarioError;
 use crate::until::Until;
 use overspin_host::Observer;
@@ -60,7 +61,7 @@ pub enum RunError {
 pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenario, ScenarioError> {
     let mut host = machine.host.clone();
     if let Some(name) = run.run_config.scheduler.as_deref().filter(|s| !s.is_empty()) {
-        let Ok(scheduler) = overspin_sched::find(name) else {
+        let Ok(scheduler) = catalog().schedulers().find(name) else {
             let known: Vec<&str> = crate::names::schedulers().iter().map(|s| s.name).collect();
             let guess = nearest(name, known.iter().copied())
                 .map_or_else(String::new, |n| format!("did you mean `{n}`? "));

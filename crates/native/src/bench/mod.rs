@@ -12,6 +12,7 @@
 
 mod contestants;
 mod machine;
+mod own;
 mod paired;
 mod work;
 
@@ -34,13 +35,16 @@ pub(crate) use work::work;
 
 pub use contestants::MUTEXES;
 pub use machine::Warning;
+pub use own::OwnLock;
 pub use paired::{PairedPoint, PairedReport, Pairs, ticket_against_pv_ticket};
 
 /// What to measure: all combinations.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Names: of the registry, or of [`MUTEXES`].
+    /// Names: of the registry, of [`MUTEXES`], or of `own`.
     pub locks: Vec<String>,
+    /// Locks from outside, which come before others of the same name.
+    pub own: Vec<OwnLock>,
     /// Numbers of threads.
     pub threads: Vec<usize>,
     /// Lengths of the critical section.
@@ -244,7 +248,11 @@ pub fn measure(plan: &Plan, tell: &mut dyn FnMut(usize, usize)) -> Result<Report
             place,
         };
         // `check` knows the name.
-        results[index].extend(contestants::with_contestant(lock, run).transpose()?);
+        let result = match plan.own(lock) {
+            Some(own) => Some(own.run(run)),
+            None => contestants::with_contestant(lock, run),
+        };
+        results[index].extend(result.transpose()?);
         tell(place + 1, order.len());
     }
     let ours: u64 = results.iter().flatten().map(|(sample, _)| sample.cpu_ns).sum();
@@ -278,13 +286,15 @@ impl Plan {
             return Err(PlanError::Empty);
         }
         let name = |name: &String| {
-            let lock = contestants::canonical(name);
+            let own = self.own(name).map(|own| own.info.name);
+            let lock = own.or_else(|| contestants::canonical(name));
             lock.ok_or_else(|| PlanError::UnknownLock(name.clone()))
         };
         let names = self.locks.iter().map(name).collect::<Result<Vec<_>, _>>()?;
         let threads = self.threads.iter().copied().max().unwrap_or(0);
         for &lock in &names {
-            let info = overspin_locks::infos().iter().find(|info| info.name == lock);
+            let registered = || overspin_locks::infos().iter().find(|info| info.name == lock);
+            let info = self.own(lock).map(|own| &own.info).or_else(registered);
             let own = info.map_or(crate::MAX_THREADS, |info| info.max_cpus as usize);
             // One number less: whoever calls this may have one.
             let max = own.min(crate::MAX_THREADS - 1);
@@ -293,6 +303,10 @@ impl Plan {
             }
         }
         Ok(names)
+    }
+
+    fn own(&self, name: &str) -> Option<&OwnLock> {
+        self.own.iter().find(|own| own.info.name == name)
     }
 }
 
@@ -356,6 +370,8 @@ struct Run<'a> {
     place: usize,
 }
 
+type RunResult = Result<(Sample, Histogram<u64>), PlanError>;
+
 /// What a thread of a run brings back.
 struct Worked {
     acquisitions: u64,
@@ -364,7 +380,7 @@ struct Worked {
 }
 
 impl Visitor for Run<'_> {
-    type Output = Result<(Sample, Histogram<u64>), PlanError>;
+    type Output = RunResult;
 
     fn visit<C: Contestant>(self) -> Self::Output {
         let lock = C::boxed();

@@ -3,8 +3,9 @@
 use super::Result;
 use super::domain::affinity;
 use super::pools::pool_of;
+use crate::catalog::catalog;
 use crate::scenario_file::reader::Reader;
-use overspin_host::Refused;
+use overspin_host::{Refused, World};
 use overspin_scenario::{Change, Domain, Event, Host, Scenario};
 use overspin_sched::nearest;
 
@@ -106,7 +107,7 @@ fn domain(r: &Reader<'_>, domains: &[Domain]) -> Result<u32> {
 /// The hypervisor would carry out all events; `readers` are theirs.
 pub(super) fn are_possible(scenario: &Scenario, readers: &[Reader<'_>]) -> Result<()> {
     // What else is wrong with the scenario is said elsewhere.
-    let Err(Refused::Event { index, cause }) = overspin_sim::check(scenario) else {
+    let Err(Refused::Event { index, cause }) = catalog().simulator().supports(scenario) else {
         return Ok(());
     };
     let r = &readers[index];

@@ -2,11 +2,12 @@
 //! here is the same for all of them.
 
 use super::Result;
+use crate::catalog::catalog;
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::keys::{Absent, Key, Kind, WORKLOAD};
 use crate::scenario_file::reader::Reader;
 use overspin_scenario::{Domain, Tree, Value, Workload, Workloads};
-use overspin_workload::{Fault, Kinds, Loads};
+use overspin_workload::{Fault, Loads};
 
 /// What the domain that `domain` reads does.
 pub(super) fn workloads(domain: &Reader<'_>) -> Result<Workloads> {
@@ -16,14 +17,14 @@ pub(super) fn workloads(domain: &Reader<'_>) -> Result<Workloads> {
 
 /// What the ranges of single keys cannot say.
 pub(super) fn check(reader: &Reader<'_>, domain: &Domain) -> Result<()> {
-    match Loads::of(domain, &Kinds::builtin()) {
+    match Loads::of(domain, catalog().workloads()) {
         Ok(_) => Ok(()),
         Err(fault) => Err(located(reader, fault)),
     }
 }
 
 fn workload(r: &Reader<'_>) -> Result<Workload> {
-    let kinds = Kinds::builtin();
+    let kinds = catalog().workloads();
     // The kind decides which other keys are legal, so it is read before they are checked.
     let known: Vec<&'static str> = kinds.all().iter().map(|k| k.name).collect();
     let kind = r.name("kind", &known)?;

@@ -1,0 +1,114 @@
+//! The `overspin` command: argument parsing and printing. What is printed is computed in
+//! `overspin-lab`.
+//!
+//! A lock, a scheduler or a workload of your own has every command with a `main` of a few lines:
+//!
+//! ```no_run
+//! use overspin_cli::{Catalog, main_with};
+//!
+//! overspin_locks::lock_family!(Mine => overspin_locks::Ticket);
+//!
+//! fn main() -> std::process::ExitCode {
+//!     main_with(Catalog::builtin().with_lock::<Mine>())
+//! }
+//! ```
+//!
+//! `examples/own-parts` is a whole one.
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod catalog;
+mod check;
+mod compare;
+mod exec;
+mod explain;
+mod failure;
+mod import;
+mod list;
+mod measure;
+mod reproduce;
+mod run;
+mod schedbench;
+mod show;
+mod signals;
+
+pub use catalog::Catalog;
+
+use args::{Args, Command};
+use clap::{CommandFactory, Parser};
+use failure::{Failure, Verdict};
+use std::process::ExitCode;
+
+/// The command `overspin` with the parts of `catalog`: parses the arguments of this process, does what they
+/// say, prints it, and returns the exit code. Once in a process.
+#[must_use]
+pub fn main_with(catalog: Catalog) -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // Also the way that --help and --version take. If nobody reads the message, there is
+            // nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
+        }
+    };
+    let result =
+        signals::watch().and_then(|()| catalog.install()).and_then(|parts| command(&args, &parts));
+    match result {
+        Ok(verdict) => verdict.code(),
+        Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
+    match &args.command {
+        Command::Reproduce(command) => reproduce::reproduce(command, &args.global),
+        Command::Run(command) => run::run(command, &args.global),
+        Command::Explain(command) => explain::explain(command, &args.global),
+        Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
+        Command::Import(command) => import::import(command, &args.global),
+        Command::Compare(command) => compare::compare(command, &args.global),
+        Command::Exec(command) => exec::exec(command),
+        Command::List(command) => list::list(command, &args.global),
+        Command::Check(command) => check::check(command, &args.global, parts),
+        Command::Bench(command) => bench::bench(command, &args.global, parts),
+        Command::Measure(command) => measure::measure(command, &args.global),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Args::command(), "overspin", &mut text);
+            show::bytes(&text).map(|()| Verdict::Fine)
+        }
+        Command::Man { command } => man(command.as_deref()),
+    }
+}
+
+/// The manual page of the command or of one of its subcommands.
+fn man(name: Option<&str>) -> Result<Verdict, Failure> {
+    let mut root = Args::command();
+    root.build();
+    let page = match name {
+        None => root.clone(),
+        Some(name) => match root.find_subcommand(name) {
+            Some(command) => command.clone(),
+            None => {
+                let names: Vec<&str> =
+                    root.get_subcommands().map(clap::Command::get_name).collect();
+                return Err(Failure::usage(
+                    format!("there is no command `{name}`"),
+                    format!("commands are: {}", names.join(", ")),
+                ));
+            }
+        },
+    };
+    let mut text = Vec::new();
+    clap_mangen::Man::new(page).render(&mut text).map_err(|e| {
+        Failure::environment(
+            format!("cannot write the manual page: {e}"),
+            "this is a fault in overspin",
+        )
+    })?;
+    show::bytes(&text)?;
+    Ok(Verdict::Fine)
+}
