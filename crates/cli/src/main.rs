@@ -17,6 +17,7 @@ mod run;
 mod schedbench;
 mod show;
 mod signals;
+mod window;
 
 use args::{Args, Command};
 use clap::{CommandFactory, Parser};
