@@ -44,7 +44,7 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
     }
     if let Some(file) = outputs.open(args.json.as_ref())? {
         let record = json!({
-            "schema": "overspin-compare/1", "version": env!("CARGO_PKG_VERSION"),
+            "schema": "overspin-compare/2", "version": env!("CARGO_PKG_VERSION"),
             "confidence": confidence, "warnings": warnings, "comparisons": all,
         });
         show::json(file, &record)?;

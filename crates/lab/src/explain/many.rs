@@ -39,7 +39,8 @@ pub fn worst(record: &Record) -> Result<Option<Worst>, String> {
         name: name(record, run),
         scenario,
         seed,
-        trace_hash: run.trace_hash,
+        // One that was stopped from outside goes on when it is run again.
+        trace_hash: run.trace_hash.filter(|_| run.ending.as_ref().is_some_and(Ending::is_sound)),
     }))
 }
 

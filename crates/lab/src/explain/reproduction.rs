@@ -3,7 +3,7 @@
 use super::{main_cause, meaning, shares};
 use crate::record::{Experiment, Record, Run};
 use crate::report::causes::{grid, row};
-use crate::report::{Block, seconds, short};
+use crate::report::{Block, MOST_LINES, seconds, short};
 use crate::reproduce::{Compared, Grade, Judged};
 use overspin_scenario::{Ending, Picos, WaitCauses};
 
@@ -165,11 +165,17 @@ fn percent(part: Picos, of: Picos) -> f64 {
 }
 
 /// The configurations that a text speaks of: those with the most words of their places in it. A text names
-/// `byte` what a place has as `lock-byte`.
+/// `byte` what a place has as `lock-byte`. A text that names none speaks of all, if they are few.
 fn concerned<'a, 'b>(text: &str, all: &'b [Configuration<'a>]) -> Vec<&'b Configuration<'a>> {
-    let spoken: Vec<&str> = text
-        .split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '+' || c == '.'))
-        .map(|word| word.trim_end_matches('.'))
+    if let Some(exactly) = all.iter().find(|c| c.place == text) {
+        return vec![exactly];
+    }
+    let words = text
+        .split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '+' | '.')))
+        .map(|word| word.trim_end_matches('.'));
+    // A place in the text is all its words.
+    let spoken: Vec<&str> = words
+        .flat_map(|word| std::iter::once(word).chain(word.split('.')))
         .filter(|word| !word.is_empty())
         .collect();
     let named = |word: &str| {
@@ -181,7 +187,10 @@ fn concerned<'a, 'b>(text: &str, all: &'b [Configuration<'a>]) -> Vec<&'b Config
     };
     let count = |c: &Configuration<'_>| c.place.split('.').filter(|word| named(word)).count();
     let most = all.iter().map(count).max().unwrap_or(0);
-    all.iter().filter(|c| most > 0 && count(c) == most).collect()
+    if most == 0 && all.len() > MOST {
+        return Vec::new();
+    }
+    all.iter().filter(|c| count(c) == most).collect()
 }
 
 /// A line for each configuration, and what its main cause means.
@@ -192,8 +201,8 @@ fn waits(configurations: &[Configuration<'_>]) -> Vec<Block> {
         let text = "The runs of this experiment say nothing of waits for locks.";
         return vec![Block::Text(text.into())];
     }
-    let mut grid = grid(&["configuration", "runs", "vCPU time s", "waited s"]);
-    for (c, causes) in &with {
+    let mut grid = grid(&["configuration", "runs", "vCPUs' time s", "waited s"]);
+    for (c, causes) in with.iter().take(MOST_LINES) {
         let head =
             [c.place.into(), c.runs.to_string(), seconds(c.vcpu_time), seconds(causes.total())];
         row(&mut grid, head, causes);
@@ -205,6 +214,10 @@ fn waits(configurations: &[Configuration<'_>]) -> Vec<Block> {
         ),
         Block::Grid(grid),
     ];
+    if with.len() > MOST_LINES {
+        let text = format!("Shown are the first {MOST_LINES} of {} configurations.", with.len());
+        blocks.push(Block::Text(text));
+    }
     // What a cause means is said once.
     let mut said = Vec::new();
     for (_, causes) in &with {

@@ -47,8 +47,8 @@ impl Kind {
         match self {
             Self::Run | Self::Seeds => &["elapsed", "items", "acquisitions", "wait-p99.9"],
             Self::Map => &["throughput", "wait-p99.9"],
-            // Of each experiment one: builds and counts, pages and database, schedbench, pairs on threads.
-            Self::Reproduction => &["elapsed", "rate", "throughput", "acquisitions"],
+            // Of each experiment its own: builds and counts, page faults, database, schedbench, pairs on threads.
+            Self::Reproduction => &["elapsed", "faults", "rate", "throughput", "ratio"],
             Self::Bench => &[],
             Self::BenchLocks => &["acquisitions"],
             Self::Schedbench => &["throughput"],

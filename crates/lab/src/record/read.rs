@@ -35,7 +35,7 @@ pub fn read(path: &str, text: &str) -> Result<Record, ScenarioError> {
             let help = "write the record again, or undo what changed it; docs/json.md describes it";
             serde_json::from_str(text).map_err(|e| json_error(path, text, &e, help))
         }
-        Some("overspin-list/1" | "overspin-check/1" | "overspin-compare/1") => {
+        Some("overspin-list/1" | "overspin-check/1" | "overspin-compare/2") => {
             let schema = head.schema.unwrap_or_default();
             refuse(format!("`{schema}` is not a measurement: it has no samples"), known)
         }

@@ -1,8 +1,10 @@
 use super::*;
 use crate::map::{self as maps, Settings};
+use crate::reproduce::Reproduction;
 use crate::scenario_file::{self, Loaded};
 use crate::seeds as over;
 use crate::until::Until;
+use overspin_scenario::{Ending, SEC, WaitCauses};
 use std::path::Path;
 
 const SCENARIO: &str = r#"
@@ -92,6 +94,24 @@ fn records_of_scenarios_run_again_to_the_digit() {
 }
 
 #[test]
+fn a_map_whose_points_have_seeds_of_their_own_runs_again() {
+    let vary = "[[vary]]\nname = \"x\"\nset = \"seed / host.cores\"\nto = [\"3/1\", \"9/2\"]\n";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("{SCENARIO}{vary}")).unwrap();
+    let Loaded::Map(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
+    let settings = |seeds| Settings { seeds, threads: 2, ..Settings::default() };
+    let measured = maps::run(&loaded, settings(Some(2)), &|_, _| {}).unwrap();
+    let first = map(&loaded, &measured, &[], None);
+    let seeds: Vec<u64> = first.runs.iter().filter_map(|r| r.seed).collect();
+    assert_eq!(seeds, [3, 4, 9, 10]);
+    std::fs::write(file.path(), first.to_json()).unwrap();
+    let again = load(file.path(), &[]).unwrap();
+    let Loaded::Map(loaded) = again.loaded else { panic!() };
+    let measured = maps::run(&loaded, settings(again.seeds), &|_, _| {}).unwrap();
+    assert_eq!(map(&loaded, &measured, &[], None), first);
+}
+
+#[test]
 fn a_map_keeps_of_its_points_what_differs() {
     let record = of_map();
     assert_eq!(record.points.len(), 4);
@@ -176,6 +196,14 @@ fn a_map_that_does_not_fit_together_is_refused() {
     let mut record = of_map();
     record.points[2].changes = serde_json::from_value(serde_json::json!({"/limit": "x"})).unwrap();
     assert!(load_of(&record).contains("points[2].changes: invalid type"));
+    let mut record = of_map();
+    record.points.swap(0, 1);
+    assert!(load_of(&record).contains("points[0] is not in its place"));
+    record.points.clear();
+    assert!(load_of(&record).contains("there are 0 points for 4 combinations"));
+    let mut record = of_seeds();
+    record.runs.clear();
+    assert!(load_of(&record).contains("no runs with seeds"));
     assert!(load(Path::new("no-such"), &[]).is_err());
 }
 
@@ -190,4 +218,87 @@ fn a_benchmark_cannot_be_run_as_a_scenario() {
     assert!(
         e.message.contains("a benchmark of the program") && e.help.contains("overspin bench sim")
     );
+}
+
+/// An experiment with runs as kernbench, notification and the pairs on threads write them.
+fn of_experiment(samples: Vec<Sample>) -> Reproduction {
+    let causes = WaitCauses { own_preemption: 7, ..WaitCauses::default() };
+    Reproduction {
+        experiment: "e".into(),
+        title: "An experiment".into(),
+        runs: vec![
+            serde_json::json!({
+                "lock": "ticket", "load": "half", "seed": 4, "ending": "limit", "simulated_s": 2.0,
+                "elapsed_s": null, "percent_cpu": 141.0, "vcpu_time_s": [1.5, 2.5],
+                "wait_causes": causes, "wait_p999_s": 0.5, "trace_hash": "00000000000000ff",
+            }),
+            serde_json::json!({
+                "test": "pft", "load": {"pings": 100}, "pcpus": 2, "seed": 5, "finished": true,
+                "windows": {"offered": 3}, "requests_per_s": 9.0,
+                "sets": [{"args": "a", "windows": [{"at_s": 1.0}, {"at_s": 2.0}]}],
+                "tasks": [{"name": "make", "items": 5}],
+            }),
+            serde_json::json!({"threads": 2, "section_ns": 100, "pairs": [[1.0, 2.0], [3.0, 4.0]]}),
+        ],
+        samples,
+        ..Reproduction::default()
+    }
+}
+
+#[test]
+fn numbers_of_an_experiments_runs_become_samples_of_their_places() {
+    let record = reproductions(&[of_experiment(Vec::new())]);
+    assert_eq!(back(&record), record);
+    let places: Vec<&str> = record.runs.iter().map(|r| r.place.as_str()).collect();
+    assert_eq!(places, ["e.ticket.half", "e.pft.pings-100.pcpus-2", "e.threads-2.section-100ns"]);
+    let run = &record.runs[0];
+    assert_eq!((run.seed, run.ending.as_ref()), (Some(4), Some(&Ending::Limit)));
+    assert_eq!((run.trace_hash, run.vcpu_time), (Some(255), Some(4 * SEC)));
+    assert_eq!(run.wait_causes.map(|c| c.own_preemption), Some(7));
+    let rows: Vec<(u32, &str, &str, &str, f64)> = record
+        .samples
+        .iter()
+        .map(|s| (s.run, s.place.as_str(), s.metric.as_str(), s.unit.as_str(), s.value))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            (0, "e.ticket.half", "simulated", "s", 2.0),
+            (0, "e.ticket.half", "cpu", "%", 141.0),
+            (0, "e.ticket.half.0", "vcpu-time", "s", 1.5),
+            (0, "e.ticket.half.1", "vcpu-time", "s", 2.5),
+            (0, "e.ticket.half", "wait-p99.9", "s", 0.5),
+            (1, "e.pft.pings-100.pcpus-2.windows", "offered", "", 3.0),
+            (1, "e.pft.pings-100.pcpus-2", "requests", "1/s", 9.0),
+            // What comes one after another in time is of one place, and what lies side by side is not.
+            (1, "e.pft.pings-100.pcpus-2.sets.0.windows", "at", "s", 1.0),
+            (1, "e.pft.pings-100.pcpus-2.sets.0.windows", "at", "s", 2.0),
+            (1, "e.pft.pings-100.pcpus-2.tasks.0-make", "items", "", 5.0),
+            (2, "e.threads-2.section-100ns.0", "pairs", "", 1.0),
+            (2, "e.threads-2.section-100ns.1", "pairs", "", 2.0),
+            (2, "e.threads-2.section-100ns.0", "pairs", "", 3.0),
+            (2, "e.threads-2.section-100ns.1", "pairs", "", 4.0),
+        ]
+    );
+}
+
+#[test]
+fn samples_of_an_experiment_come_before_the_numbers_of_its_runs() {
+    let sample = Sample {
+        run: 1,
+        place: "byte.half".into(),
+        metric: "elapsed".into(),
+        unit: "s".into(),
+        value: 1.0,
+    };
+    let of = || of_experiment(vec![sample.clone()]);
+    let record = reproductions(&[of(), of()]);
+    let rows: Vec<(u32, &str)> = record.samples.iter().map(|s| (s.run, s.place.as_str())).collect();
+    assert_eq!(
+        rows,
+        [(1, "e.byte.half"), (4, "e.byte.half")],
+        "runs of the second follow the first's"
+    );
+    assert_eq!(record.runs.len(), 6);
+    assert_eq!(record.experiments.len(), 2);
 }

@@ -1,11 +1,11 @@
 //! Of simulated scenarios: one run, many seeds, a map.
 
 use crate::map::{Cell, Measured};
+use crate::record::again::json;
 use crate::record::{Changes, Kind, OverSeeds, Point, Record, Run, next_number};
-use crate::scenario_file::{Loaded, Map};
+use crate::scenario_file::Map;
 use crate::seeds::{Figure, OverSeeds as Result, Spread, figures};
 use overspin_scenario::{Outcome, Scenario};
-use serde_json::Value;
 
 /// Of one run. `set` is what `--set` was given, `trace` the trace that was written beside it.
 #[must_use]
@@ -131,96 +131,5 @@ fn of_scenario(kind: Kind, scenario: &Scenario, set: &[String], seed: Option<u64
 fn add(record: &mut Record, run: u32, figures: &[Figure]) {
     for figure in figures {
         record.push(run, &figure.of, figure.metric, figure.unit, figure.value);
-    }
-}
-
-/// A scenario as its record has it.
-fn json(scenario: Option<&Scenario>) -> Value {
-    // Numbers, texts, lists and structs: nothing that JSON cannot say.
-    scenario.and_then(|s| serde_json::to_value(s).ok()).unwrap_or_default()
-}
-
-impl Record {
-    /// The seeds of the runs of a point, or of a record without points.
-    fn seeds_of(&self, point: Option<u32>) -> Vec<u64> {
-        self.runs.iter().filter(|r| r.point == point).filter_map(|r| r.seed).collect()
-    }
-
-    /// Runs of each point of a map, if they do not have the same seeds at all of them: somebody varied the
-    /// seed together with something else.
-    pub(in crate::record) fn own_seeds(&self) -> Option<u32> {
-        let first = self.seeds_of(Some(0));
-        let mut others = (1..).take(self.points.len().saturating_sub(1));
-        let differ = others.any(|point| self.seeds_of(Some(point)) != first);
-        if differ { u32::try_from(first.len()).ok() } else { None }
-    }
-
-    /// What the record's scenario was: one run, runs with several seeds, or a map; `None` if it has none.
-    ///
-    /// # Errors
-    /// In words, if a point of the map does not fit the scenario or the axes.
-    pub(in crate::record) fn loaded(&self) -> std::result::Result<Option<Loaded>, String> {
-        let Some(scenario) = &self.scenario else { return Ok(None) };
-        let mut scenario = scenario.clone();
-        Ok(match self.kind {
-            Kind::Run => {
-                scenario.seed = self.seed.unwrap_or(scenario.seed);
-                Some(Loaded::One(scenario))
-            }
-            Kind::Seeds => Some(Loaded::Seeds(scenario, self.seeds_of(None))),
-            Kind::Map => {
-                let base = json(Some(&scenario));
-                let points = self.points.iter().enumerate().map(|(i, p)| self.point(i, p, &base));
-                Some(Loaded::Map(Map {
-                    name: self.name.clone(),
-                    description: self.description.clone(),
-                    axes: self.axes.clone(),
-                    points: points.collect::<std::result::Result<_, _>>()?,
-                    seeds: match self.own_seeds() {
-                        Some(_) => Vec::new(),
-                        None => self.seeds_of(Some(0)),
-                    },
-                }))
-            }
-            _ => None,
-        })
-    }
-
-    /// The scenario of one of its runs; `None` if the record has none.
-    ///
-    /// # Errors
-    /// As of [`Self::loaded`].
-    pub(crate) fn scenario_of(&self, run: &Run) -> std::result::Result<Option<Scenario>, String> {
-        let Some(scenario) = &self.scenario else { return Ok(None) };
-        let point = run.point.map(|number| number as usize);
-        let Some((number, point)) = point.and_then(|n| Some((n, self.points.get(n)?))) else {
-            return Ok(Some((**scenario).clone()));
-        };
-        Ok(Some(self.point(number, point, &json(Some(scenario)))?.scenario))
-    }
-
-    fn point(
-        &self,
-        number: usize,
-        point: &Point,
-        base: &Value,
-    ) -> std::result::Result<crate::scenario_file::Point, String> {
-        if point.at.len() != self.axes.len() {
-            let (values, axes) = (point.at.len(), self.axes.len());
-            return Err(format!("points[{number}].at has {values} values for {axes} axes"));
-        }
-        let index = |(value, axis): (&String, &crate::scenario_file::Axis)| {
-            let found = axis.values.iter().position(|v| v == value);
-            let name = &axis.name;
-            found.ok_or_else(|| format!("points[{number}].at: `{value}` is not on axis `{name}`"))
-        };
-        let at =
-            point.at.iter().zip(&self.axes).map(index).collect::<std::result::Result<_, _>>()?;
-        let changed = point.changes.apply(base);
-        let changed = changed
-            .map_err(|place| format!("points[{number}].changes: the scenario has no {place}"))?;
-        let scenario = serde_json::from_value(changed)
-            .map_err(|e| format!("points[{number}].changes: {e}"))?;
-        Ok(crate::scenario_file::Point { at, sets: point.set.clone(), scenario })
     }
 }
