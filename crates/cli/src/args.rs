@@ -189,6 +189,9 @@ pub(crate) struct CompareArgs {
     /// Write as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write as CSV, a line for each number (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
 }
 
 /// A confidence that means something.

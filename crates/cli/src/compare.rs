@@ -9,7 +9,7 @@ use overspin_lab::scenario_file;
 use serde_json::json;
 
 pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Failure> {
-    let outputs = Outputs::new(global, &[args.json.as_ref()])?;
+    let outputs = Outputs::new(global, &[args.json.as_ref(), args.csv.as_ref()])?;
     let mut files = Vec::new();
     for path in &args.files {
         let text = scenario_file::read_text(path)?;
@@ -48,6 +48,9 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
             "confidence": confidence, "warnings": warnings, "comparisons": all,
         });
         show::json(file, &record)?;
+    }
+    if let Some(file) = outputs.open(args.csv.as_ref())? {
+        file.finish_with(&compare::csv(&all))?;
     }
     let mut blocks: Vec<Block> =
         warnings.iter().map(|w| Block::Text(format!("WARNING: {w}"))).collect();

@@ -156,7 +156,7 @@ mod tests {
             help: "h".into(),
             text: "{\n\n".into(),
         };
-        assert_eq!(Window::of(&error).span(), 2..2);
+        assert_eq!(Window::of(&error).span(), 1..1, "after the empty line before it");
         error.span = 0..3;
         assert_eq!(Window::of(&error).span(), 0..1);
         error.text = "".into();

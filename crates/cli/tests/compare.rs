@@ -59,6 +59,10 @@ fn exit_codes_tell_of_regressions() {
     let (json, ..) = of(&["iguana", "chameleon", "--json", "-"]);
     let record: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(record["comparisons"][0]["finding"], "same");
+    let (csv, ..) = of(&["iguana", "chameleon", "--csv", "-"]);
+    // The means that ministat's manual page has.
+    assert!(csv.starts_with("run,seed,where,metric,unit,value\n0,,,n-a,,7\n"), "{csv}");
+    assert!(csv.contains("0,,,mean-a,,300\n0,,,mean-b,,540\n"), "{csv}");
 }
 
 #[test]

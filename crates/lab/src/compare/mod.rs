@@ -6,11 +6,13 @@ pub mod difference;
 mod origin;
 mod read;
 mod report;
+mod rows;
 
 pub use choose::{Choice, NothingChosen, choose, common};
 pub use origin::{Origin, differences};
 pub use read::{Input, read};
 pub use report::report;
+pub use rows::csv;
 
 use crate::stats::Summary;
 use difference::{Interval, Means};
@@ -24,7 +26,7 @@ const FAR_OUT: f64 = 3.0;
 const SEED: u64 = 1;
 
 /// A set of samples, of one metric in one place.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
     /// Where; empty for a plain column.
     pub place: String,
@@ -54,8 +56,7 @@ impl Samples {
 }
 
 /// Which direction is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Times.
     Lower,

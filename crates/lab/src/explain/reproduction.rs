@@ -108,7 +108,7 @@ fn of_claim(
             n => format!("It needs runs that finish, and {n} of {of} did not."),
         }));
     }
-    causes_of(&concerned, blocks);
+    causes_of(&concerned, "    Waits of the runs that its words name:\n", blocks);
 }
 
 fn of_figure(figure: &Compared, configurations: &[Configuration<'_>], blocks: &mut Vec<Block>) {
@@ -127,11 +127,11 @@ fn of_figure(figure: &Compared, configurations: &[Configuration<'_>], blocks: &m
         text += &format!(": {note}");
     }
     blocks.push(Block::Text(text + "."));
-    causes_of(&concerned(&figure.place, configurations), blocks);
+    causes_of(&concerned(&figure.place, configurations), "", blocks);
 }
 
 /// What the runs of these configurations waited for, a sentence each.
-fn causes_of(concerned: &[&Configuration<'_>], blocks: &mut Vec<Block>) {
+fn causes_of(concerned: &[&Configuration<'_>], heading: &str, blocks: &mut Vec<Block>) {
     let mut waiting: Vec<(&Configuration<'_>, WaitCauses)> = concerned
         .iter()
         .filter_map(|c| Some((*c, c.causes.filter(|all| all.total() > 0)?)))
@@ -144,7 +144,7 @@ fn causes_of(concerned: &[&Configuration<'_>], blocks: &mut Vec<Block>) {
         waiting.sort_by_key(|with| std::cmp::Reverse(part(with)));
         waiting.truncate(MOST);
     }
-    let mut lines = String::new();
+    let mut lines = heading.to_owned();
     for (c, causes) in waiting {
         let part = match c.vcpu_time {
             0 => String::new(),
@@ -155,7 +155,7 @@ fn causes_of(concerned: &[&Configuration<'_>], blocks: &mut Vec<Block>) {
     if more > 0 {
         lines += &format!("    and {more} more that waited less\n");
     }
-    if !lines.is_empty() {
+    if lines != heading {
         blocks.push(Block::Lines(lines));
     }
 }

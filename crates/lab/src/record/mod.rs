@@ -27,6 +27,7 @@ pub use run::{Point, Run};
 pub(crate) use run::{vcpu_time, wait_causes};
 pub use sample::Sample;
 pub use write::csv;
+pub(crate) use write::rows;
 
 use crate::environment::Environment;
 use crate::scenario_file::Axis;

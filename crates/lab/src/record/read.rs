@@ -49,7 +49,11 @@ pub fn read(path: &str, text: &str) -> Result<Record, ScenarioError> {
         None if head.runs.is_some() || head.input.is_some() => {
             Ok(schedbench(&BenchFile::parse(path, text)?, path))
         }
-        None => refuse("this is no record: it has no `schema`".into(), known),
+        None => refuse(
+            "this is no record: it has no `schema`".into(),
+            "known are the records that --json writes, and .bench files; a workload of rt-app becomes a scenario by \
+             `overspin import rt-app`",
+        ),
     }
 }
 

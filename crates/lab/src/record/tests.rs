@@ -5,7 +5,11 @@ use crate::scenario_file::{self, Loaded};
 use crate::seeds as over;
 use crate::until::Until;
 use overspin_scenario::{Ending, SEC, WaitCauses};
+use proptest::collection::vec;
+use proptest::prelude::{Just, any, prop_oneof, proptest};
+use proptest::sample::Index;
 use std::path::Path;
+use std::sync::LazyLock;
 
 const SCENARIO: &str = r#"
 limit = "20ms"
@@ -301,4 +305,43 @@ fn samples_of_an_experiment_come_before_the_numbers_of_its_runs() {
     );
     assert_eq!(record.runs.len(), 6);
     assert_eq!(record.experiments.len(), 2);
+}
+
+/// What a reader does with a record, whatever stands in it.
+fn read_all(text: &str) {
+    let Ok(record) = read("r.json", text) else { return };
+    let _ = (record.groups(), csv(&record), record.to_json(), crate::explain::samples(&record));
+    let _ = (crate::explain::many(&record), crate::explain::worst(&record).is_ok());
+    let _ = crate::explain::reproduction(&record);
+    let run = record.runs.first().and_then(|run| run.outcome.as_ref());
+    if let Some((scenario, outcome)) = record.scenario.as_ref().zip(run) {
+        let _ = crate::explain::run(scenario, outcome, None);
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let _ = load(file.path(), &[]).is_ok();
+}
+
+/// Texts of records, to be spoiled.
+static TEXTS: LazyLock<[String; 4]> = LazyLock::new(|| {
+    let experiment = reproductions(&[of_experiment(Vec::new())]);
+    [of_run(), of_seeds(), of_map(), experiment].map(|record| record.to_json())
+});
+
+proptest! {
+    #[test]
+    fn a_spoiled_record_is_refused_or_read_and_never_a_panic(
+        which in 0..4_usize,
+        spoiled in vec((any::<Index>(), prop_oneof![
+            Just(""), Just("9"), Just("-"), Just("\""), Just("}"), Just("[]"), Just("null"), Just("0."),
+        ]), 1..4),
+    ) {
+        let mut text = TEXTS[which].clone();
+        for (at, with) in spoiled {
+            let at = at.index(text.len());
+            // Names of our scenario are ASCII.
+            text.replace_range(at..=at, with);
+        }
+        read_all(&text);
+    }
 }

@@ -1,6 +1,6 @@
 //! Records as text: JSON that a person can read and compare line by line, and CSV of the samples.
 
-use super::Record;
+use super::{Record, Sample};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -91,15 +91,20 @@ fn spaced(value: &Value, out: &mut String) -> bool {
     out.len() <= LINE
 }
 
-/// The samples as CSV (RFC 4180, but for the ends of lines): a header, and a line for each number.
+/// The samples of a record as CSV (RFC 4180, but for the ends of lines): a header, and a line for each
+/// number.
 #[must_use]
 pub fn csv(record: &Record) -> String {
-    let mut out = "run,seed,where,metric,unit,value\n".to_owned();
     let seeds: HashMap<u32, u64> =
         record.runs.iter().filter_map(|r| r.seed.map(|seed| (r.number, seed))).collect();
-    for s in &record.samples {
-        let seed = seeds.get(&s.run).copied().or(record.seed);
-        let seed = seed.map_or_else(String::new, |seed| seed.to_string());
+    rows(&record.samples, |run| seeds.get(&run).copied().or(record.seed))
+}
+
+/// The same of samples whose runs have these seeds.
+pub(crate) fn rows(samples: &[Sample], seed: impl Fn(u32) -> Option<u64>) -> String {
+    let mut out = "run,seed,where,metric,unit,value\n".to_owned();
+    for s in samples {
+        let seed = seed(s.run).map_or_else(String::new, |seed| seed.to_string());
         let [place, metric, unit] = [&s.place, &s.metric, &s.unit].map(|text| quoted(text));
         let _ = writeln!(out, "{},{seed},{place},{metric},{unit},{}", s.run, s.value);
     }
