@@ -39,6 +39,17 @@ pub(crate) struct Global {
     pub(crate) no_progress: bool,
 }
 
+/// Files for what was measured.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct RecordArgs {
+    /// Write the record, with everything that was measured, as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the samples as CSV, a line for each number (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a published experiment and put its figures beside the published ones
@@ -90,9 +101,8 @@ pub(crate) struct ReproduceArgs {
     /// Threads; 0 is one for each CPU
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
     pub(crate) threads: usize,
-    /// Write everything as JSON (`-`: standard output)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
     /// Write the whole report, of all experiments one after another, as Markdown (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
@@ -112,7 +122,8 @@ fn threads(text: &str) -> Result<usize, String> {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct RunArgs {
-    /// Scenario file (`-`: standard input); docs/scenario.md describes it
+    /// Scenario file (`-`: standard input), which docs/scenario.md describes; or the record of a run, of
+    /// seeds or of a map, which is run again
     pub(crate) scenario: PathBuf,
     /// Seed, instead of the scenario's
     #[arg(long, value_name = "N")]
@@ -125,9 +136,8 @@ pub(crate) struct RunArgs {
     /// Replace a value of the scenario, for example domain.0.lock=xen-pv
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Write scenario and outcome as JSON (`-`: standard output)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
     /// Write a trace for ui.perfetto.dev (of a single run)
     #[arg(long, value_name = "FILE.pftrace")]
     pub(crate) trace: Option<PathBuf>,
@@ -145,8 +155,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ExplainArgs {
-    /// Record of `run --json` or `reproduce --json`, or a scenario, which is run (`-`: standard
-    /// input)
+    /// Record that --json wrote, .bench file, or scenario, which is run (`-`: standard input)
     pub(crate) result: PathBuf,
     /// Write the report as Markdown (`-`: standard output)
     #[arg(long, value_name = "FILE")]
@@ -156,13 +165,21 @@ pub(crate) struct ExplainArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct CompareArgs {
-    /// Records of bench or reproduce (--json), hyperfine's, or columns of numbers (`-`: standard input)
+    /// Records that --json wrote, .bench files, hyperfine's records, or columns of numbers (`-`: standard
+    /// input)
     #[arg(required = true, num_args = 2..)]
     pub(crate) files: Vec<PathBuf>,
     /// Column of numbers, from 1
     #[arg(long, short = 'C', value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) column: u16,
+    /// Compare this metric, instead of the main ones of the kind of record; several times for several, `all`
+    /// for all
+    #[arg(long, value_name = "NAME")]
+    pub(crate) metric: Vec<String>,
+    /// Compare places with this text in their name only; several times for several
+    #[arg(long = "where", value_name = "TEXT")]
+    pub(crate) places: Vec<String>,
     /// Confidence in percent
     #[arg(long, short, value_name = "PERCENT", default_value_t = 95.0, value_parser = confidence)]
     pub(crate) confidence: f64,
@@ -172,6 +189,9 @@ pub(crate) struct CompareArgs {
     /// Write as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write as CSV, a line for each number (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
 }
 
 /// A confidence that means something.
@@ -236,12 +256,8 @@ pub(crate) enum SchedbenchVerb {
         /// 0: a line a set of workers, 1: workers as well, 2: every report as well
         #[arg(long, short, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
         verbosity: u8,
-        /// Write every report of every worker as CSV, to plot (`-`: standard output)
-        #[arg(long, value_name = "FILE")]
-        csv: Option<PathBuf>,
-        /// Write the sums as JSON (`-`: standard output)
-        #[arg(long, value_name = "FILE")]
-        json: Option<PathBuf>,
+        #[command(flatten)]
+        record: RecordArgs,
     },
 }
 
@@ -265,6 +281,8 @@ pub(crate) struct SchedbenchRunArgs {
     /// Show what would be run, and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
     /// Stop after so much real time, for example 90s or 10min; runs that are complete stay
     #[arg(long, value_name = "TIME", value_parser = wall)]
     pub(crate) max_wall: Option<Duration>,
@@ -374,9 +392,8 @@ pub(crate) enum Benchmark {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct BenchSpeedArgs {
-    /// Write as JSON (`-`: standard output)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -415,9 +432,8 @@ pub(crate) struct BenchLocksArgs {
     /// Seed of the order of runs and of the draws in them
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Write everything, every run included, as JSON (`-`: standard output)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -449,9 +465,8 @@ pub(crate) struct MeasureNoiseArgs {
     /// Write the [host.noise] table of a scenario (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) toml: Option<PathBuf>,
-    /// Write everything as JSON (`-`: standard output)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
     /// Write the counts of all gaps by CPU, kind and length as CSV (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) raw: Option<PathBuf>,

@@ -1,23 +1,22 @@
 //! `overspin bench`.
 
-use crate::args::{BenchArgs, BenchLocksArgs, Benchmark, Global};
+use crate::args::{BenchArgs, BenchLocksArgs, Benchmark, Global, RecordArgs};
 use crate::catalog::Parts;
 use crate::failure::{Failure, Verdict};
-use crate::show::{self, Outputs};
+use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::bench;
 use overspin_lab::bench::BenchResult;
+use overspin_lab::record;
 use overspin_lab::report::{Block, Grid, short, text};
 use overspin_native::bench::{Plan, PlanError, Point, measure};
-use serde_json::json;
-use std::path::PathBuf;
 
 pub(crate) fn bench(args: &BenchArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
     match &args.what {
         Benchmark::Sim(args) => {
-            speed("sim", args.json.as_ref(), global, |tell| bench::sim(tell).map_err(fault))
+            speed("sim", &args.record, global, |tell| bench::sim(tell).map_err(fault))
         }
         Benchmark::Sched(args) => {
-            speed("sched", args.json.as_ref(), global, |tell| bench::sched(tell).map_err(fault))
+            speed("sched", &args.record, global, |tell| bench::sched(tell).map_err(fault))
         }
         Benchmark::Locks(args) => locks(args, global, parts),
     }
@@ -29,12 +28,12 @@ fn fault(error: impl std::fmt::Display) -> Failure {
 
 fn speed(
     name: &str,
-    json: Option<&PathBuf>,
+    wanted: &RecordArgs,
     global: &Global,
     measure: impl FnOnce(&mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, Failure>,
 ) -> Result<Verdict, Failure> {
-    let outputs = Outputs::new(global, &[json])?;
-    let file = outputs.open(json)?;
+    let outputs = Outputs::new(global, &[wanted.json.as_ref(), wanted.csv.as_ref()])?;
+    let files = RecordFiles::open(&outputs, wanted)?;
     let bar = show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
     let mut tell = |done: usize, all: usize| {
         bar.set_length(all as u64);
@@ -43,21 +42,16 @@ fn speed(
     let results = measure(&mut tell);
     bar.finish_and_clear();
     let results = results?;
-    if let Some(file) = file {
-        let record = json!({
-            "schema": "overspin-bench/1", "version": env!("CARGO_PKG_VERSION"),
-            "bench": name, "results": results,
-        });
-        show::made_here(file, &record)?;
-    }
+    files.write(|| record::speed(name, &results).made_here(show::command()))?;
     outputs.print(&text(&[Block::Grid(bench::table(&results))]))?;
     // A slower machine is no fault: the table says what was not reached.
     Ok(Verdict::Fine)
 }
 
 fn locks(args: &BenchLocksArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
-    let outputs = Outputs::new(global, &[args.json.as_ref()])?;
-    let file = outputs.open(args.json.as_ref())?;
+    let wanted = &args.record;
+    let outputs = Outputs::new(global, &[wanted.json.as_ref(), wanted.csv.as_ref()])?;
+    let files = RecordFiles::open(&outputs, wanted)?;
     let bar = show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
     let mut tell = |done: usize, all: usize| {
         bar.set_length(all as u64);
@@ -88,13 +82,7 @@ fn locks(args: &BenchLocksArgs, global: &Global, parts: &Parts) -> Result<Verdic
         };
         Failure::usage(e.to_string(), remedy)
     })?;
-    if let Some(file) = file {
-        let record = json!({
-            "schema": "overspin-bench-locks/1", "version": env!("CARGO_PKG_VERSION"),
-            "seed": plan.seed, "warnings": report.warnings, "points": report.points,
-        });
-        show::made_here(file, &record)?;
-    }
+    files.write(|| record::locks(&report, plan.seed).made_here(show::command()))?;
     let mut blocks: Vec<Block> =
         report.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))).collect();
     let mut situations: Vec<(u64, u64, usize)> = Vec::new();

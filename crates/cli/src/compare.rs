@@ -3,22 +3,24 @@
 use crate::args::{CompareArgs, Direction, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
-use overspin_lab::compare::{self, Better, Finding};
+use overspin_lab::compare::{self, Better, Choice, Finding};
 use overspin_lab::report::{self, Block};
 use overspin_lab::scenario_file;
 use serde_json::json;
 
 pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Failure> {
-    let outputs = Outputs::new(global, &[args.json.as_ref()])?;
-    let (mut files, mut origins) = (Vec::new(), Vec::new());
+    let outputs = Outputs::new(global, &[args.json.as_ref(), args.csv.as_ref()])?;
+    let mut files = Vec::new();
     for path in &args.files {
         let text = scenario_file::read_text(path)?;
         let name = path.display().to_string();
-        let samples = compare::read(&name, &text, args.column.into())
+        let input = compare::read(&name, &text, args.column.into())
             .map_err(|e| Failure::Scenario(Box::new(e)))?;
-        origins.push((name.clone(), compare::origin(&text)));
-        files.push((name, samples));
+        files.push((name, input));
     }
+    let choice = Choice { metrics: args.metric.clone(), places: args.places.clone() };
+    compare::choose(&choice, &mut files)
+        .map_err(|e| Failure::usage(e.to_string(), format!("there are: {}", e.known)))?;
     let better = args.better.map(|b| match b {
         Direction::Lower => Better::Lower,
         Direction::Higher => Better::Higher,
@@ -28,21 +30,27 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
     if all.is_empty() {
         return Err(Failure::usage(
             "the files have no measurement in common",
-            "compare files of one kind: records of the same command, or columns of numbers",
+            format!(
+                "compare files of one kind, or choose with --metric and --where: {}",
+                compare::common(&files)
+            ),
         ));
     }
     let mut warnings = Vec::new();
-    if let Some(((first, a), others)) = origins.split_first() {
+    if let Some(((first, a), others)) = files.split_first() {
         for (other, b) in others {
-            warnings.extend(compare::differences((first, a), (other, b)));
+            warnings.extend(compare::differences((first, &a.origin), (other, &b.origin)));
         }
     }
     if let Some(file) = outputs.open(args.json.as_ref())? {
         let record = json!({
-            "schema": "overspin-compare/1", "version": env!("CARGO_PKG_VERSION"),
+            "schema": "overspin-compare/2", "version": env!("CARGO_PKG_VERSION"),
             "confidence": confidence, "warnings": warnings, "comparisons": all,
         });
         show::json(file, &record)?;
+    }
+    if let Some(file) = outputs.open(args.csv.as_ref())? {
+        file.finish_with(&compare::csv(&all))?;
     }
     let mut blocks: Vec<Block> =
         warnings.iter().map(|w| Block::Text(format!("WARNING: {w}"))).collect();

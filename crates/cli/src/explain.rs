@@ -2,24 +2,26 @@
 
 use crate::args::{ExplainArgs, Global};
 use crate::failure::{Failure, Verdict};
-use crate::show::{Meter, Outputs};
-use overspin_lab::explain::{self, Record};
+use crate::show::{self, Meter, Outputs};
+use overspin_lab::explain::{self, Worst};
+use overspin_lab::map::{self, Settings};
+use overspin_lab::record::{self, Kind, Record};
 use overspin_lab::report::{self, Block};
-use overspin_lab::scenario_file::{self, Loaded};
+use overspin_lab::scenario_file::{self, Loaded, Map};
 use overspin_lab::until::Until;
+use overspin_scenario::{Outcome, Scenario};
 
 pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.markdown.as_ref()])?;
     let text = scenario_file::read_text(&args.result)?;
-    let name = args.result.display().to_string();
+    let what = What { name: args.result.display().to_string(), global };
     // No scenario begins like this, and every record does.
     let blocks = if text.trim_start().starts_with('{') {
-        match explain::read(&name, &text).map_err(|e| Failure::Scenario(Box::new(e)))? {
-            Record::Run(r) => explain::run(&r.scenario, &r.outcome, r.trace.as_deref()),
-            Record::Reproduction(r) => explain::reproduction(&r),
-        }
+        let record = record::read(&what.name, &text).map_err(|e| Failure::Scenario(Box::new(e)))?;
+        what.record(&record)?
     } else {
-        scenario(args, &text, global)?
+        let loaded = scenario_file::load_text(&args.result, &text, &[]);
+        what.scenario(loaded.map_err(Failure::Scenario)?)?
     };
     if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
         markdown.finish_with(&report::markdown(&blocks))?;
@@ -28,28 +30,96 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
     Ok(Verdict::Fine)
 }
 
-/// Runs a scenario, with its own seed or the first of several, and explains it.
-fn scenario(args: &ExplainArgs, text: &str, global: &Global) -> Result<Vec<Block>, Failure> {
-    let name = args.result.display().to_string();
-    let loaded = scenario_file::load_text(&args.result, text, &[]).map_err(Failure::Scenario)?;
-    let scenario = match loaded {
-        Loaded::One(scenario) => scenario,
-        // One run is explained, that of the first seed; the report says which it is.
-        Loaded::Seeds(mut scenario, seeds) => {
-            scenario.seed = seeds.first().copied().unwrap_or(scenario.seed);
-            scenario
+/// What is explained.
+struct What<'a> {
+    name: String,
+    global: &'a Global,
+}
+
+impl What<'_> {
+    fn record(&self, record: &Record) -> Result<Vec<Block>, Failure> {
+        match record.kind {
+            Kind::Run => {
+                let outcome = record.runs.first().and_then(|run| run.outcome.as_ref());
+                let Some((scenario, outcome)) = record.scenario.as_ref().zip(outcome) else {
+                    let name = &self.name;
+                    return Err(Failure::usage(
+                        format!("{name}: this record of a run has no scenario or no outcome"),
+                        "write it again with `overspin run --json`",
+                    ));
+                };
+                Ok(explain::run(scenario, outcome, record.trace.as_deref()))
+            }
+            Kind::Seeds | Kind::Map => self.many(record),
+            Kind::Reproduction => Ok(explain::reproduction(record)),
+            Kind::Bench | Kind::BenchLocks | Kind::Schedbench | Kind::Noise => {
+                Ok(explain::samples(record))
+            }
         }
-        Loaded::Map(_) => {
-            return Err(Failure::usage(
-                format!("{name}: this is a map of many runs"),
-                "run the one that you want to know about with `overspin run --set ... --json FILE`, \
-                 and explain the record",
-            ));
+    }
+
+    /// What all runs waited for, and the story of the worst one, which is run again.
+    fn many(&self, record: &Record) -> Result<Vec<Block>, Failure> {
+        let mut blocks = explain::many(record);
+        let worst = explain::worst(record).map_err(|message| {
+            Failure::usage(format!("{}: {message}", self.name), "write the record again")
+        })?;
+        if let Some(worst) = worst {
+            let outcome = self.run(&worst.scenario, worst.seed)?;
+            blocks.push(Block::Heading(format!("The worst run: {}", worst.name)));
+            blocks.extend(other_run(&worst, &outcome, record));
+            // Its title has been said.
+            blocks.extend(explain::run(&worst.scenario, &outcome, None).into_iter().skip(1));
         }
-    };
-    let meter = Meter::new(global, scenario.limit);
-    let result = Until::default().simulate(&scenario, scenario.seed, &mut (), &|at| meter.at(at));
-    meter.end();
-    let outcome = result.map_err(|e| Failure::refused(&name, &e))?;
-    Ok(explain::run(&scenario, &outcome, None))
+        Ok(blocks)
+    }
+
+    /// Runs a scenario, with its own seed or the first of several, and explains it.
+    fn scenario(&self, loaded: Loaded) -> Result<Vec<Block>, Failure> {
+        let (scenario, seed) = match loaded {
+            // Of several seeds the first; the report says which it is.
+            Loaded::Seeds(scenario, seeds) => {
+                let seed = seeds.first().copied().unwrap_or(scenario.seed);
+                (scenario, seed)
+            }
+            Loaded::One(scenario) => {
+                let seed = scenario.seed;
+                (scenario, seed)
+            }
+            Loaded::Map(map) => return self.map(&map),
+        };
+        Ok(explain::run(&scenario, &self.run(&scenario, seed)?, None))
+    }
+
+    /// Runs a map, and explains its record.
+    fn map(&self, map: &Map) -> Result<Vec<Block>, Failure> {
+        let template = "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left";
+        let bar = show::progress(self.global, 0, template);
+        let tell = |done: usize, total: usize| {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+        };
+        let measured = map::run(map, Settings::default(), &tell);
+        bar.finish_and_clear();
+        let measured = measured.map_err(|e| Failure::refused(&self.name, &e))?;
+        self.many(&record::map(map, &measured, &[], None))
+    }
+
+    fn run(&self, scenario: &Scenario, seed: u64) -> Result<Outcome, Failure> {
+        let meter = Meter::new(self.global, scenario.limit);
+        let result = Until::default().simulate(scenario, seed, &mut (), &|at| meter.at(at));
+        meter.end();
+        result.map_err(|e| Failure::refused(&self.name, &e))
+    }
+}
+
+/// A warning, if what was run again is not what the record is of.
+fn other_run(worst: &Worst, outcome: &Outcome, record: &Record) -> Option<Block> {
+    let same = worst.trace_hash.is_none_or(|hash| hash == outcome.trace_hash);
+    (!same && outcome.ending.is_sound()).then(|| {
+        Block::Text(format!(
+            "WARNING: run again, it is not the same run: the record was written by version {}, whose model is {}.",
+            record.version, record.model_version
+        ))
+    })
 }

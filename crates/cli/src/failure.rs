@@ -1,6 +1,7 @@
 //! How commands end: exit codes, and errors as a line of cause and a line of remedy.
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use crate::window::Window;
+use miette::{Diagnostic, LabeledSpan, SourceCode};
 use overspin_lab::output::OutputError;
 use overspin_lab::scenario_file::{LoadError, ScenarioError};
 use overspin_scenario::Stopped;
@@ -115,13 +116,13 @@ impl From<LoadError> for Failure {
 /// A scenario error as miette draws it.
 struct Located {
     error: ScenarioError,
-    text: NamedSource<String>,
+    window: Window,
 }
 
 impl Located {
     fn new(error: ScenarioError) -> Self {
-        let text = NamedSource::new(&*error.path, error.text.to_string());
-        Self { error, text }
+        let window = Window::of(&error);
+        Self { error, window }
     }
 }
 
@@ -145,14 +146,12 @@ impl Diagnostic for Located {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        // A table's span may run over many lines; its first line is what to look at.
-        let span = self.error.span.clone();
-        let line = self.error.text[span.clone()].split('\n').next().map_or(0, str::len);
-        let label = LabeledSpan::new(Some("here".into()), span.start, line.min(span.len()));
+        let span = self.window.span();
+        let label = LabeledSpan::new(Some("here".into()), span.start, span.len());
         Some(Box::new(std::iter::once(label)))
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.text)
+        Some(&self.window)
     }
 }

@@ -32,6 +32,7 @@ mod run;
 mod schedbench;
 mod show;
 mod signals;
+mod window;
 
 pub use catalog::Catalog;
 

@@ -2,11 +2,11 @@
 
 use crate::args::{Global, MeasureArgs, MeasureNoiseArgs, Measurement};
 use crate::failure::{Failure, Verdict};
-use crate::show::{self, Outputs};
+use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::measure;
+use overspin_lab::record;
 use overspin_lab::report::text;
-use overspin_native::measure::{Noise, NoiseError, NoisePlan, noise};
-use serde::Serialize;
+use overspin_native::measure::{NoiseError, NoisePlan, noise};
 use std::time::Duration;
 
 pub(crate) fn measure(args: &MeasureArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -15,22 +15,14 @@ pub(crate) fn measure(args: &MeasureArgs, global: &Global) -> Result<Verdict, Fa
     }
 }
 
-/// What `--json` writes.
-#[derive(Serialize)]
-struct Record<'a> {
-    schema: &'static str,
-    version: &'static str,
-    #[serde(flatten)]
-    noise: &'a Noise,
-    steal: overspin_native::measure::Steal,
-    toml: &'a str,
-}
-
 fn of_noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict, Failure> {
-    let files = [args.toml.as_ref(), args.json.as_ref(), args.raw.as_ref()];
-    let outputs = Outputs::new(global, &files)?;
-    let [toml, json, raw] = files.map(|path| outputs.open(path));
-    let (toml, json, raw) = (toml?, json?, raw?);
+    let wanted = &args.record;
+    let files = [args.toml.as_ref(), args.raw.as_ref()];
+    let all = [files[0], files[1], wanted.json.as_ref(), wanted.csv.as_ref()];
+    let outputs = Outputs::new(global, &all)?;
+    let [toml, raw] = files.map(|path| outputs.open(path));
+    let (toml, raw) = (toml?, raw?);
+    let records = RecordFiles::open(&outputs, wanted)?;
     let plan = NoisePlan {
         cpus: args.cpus.iter().cloned().flatten().collect(),
         quantum: args.quantum,
@@ -47,23 +39,13 @@ fn of_noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict, Failure
     let measured = noise(&plan, tell);
     bar.finish_and_clear();
     let measured = measured.map_err(|e| failure(&e))?;
-    let table = measure::noise_table(&measured);
     if let Some(file) = toml {
-        file.finish_with(&table)?;
+        file.finish_with(&measure::noise_table(&measured))?;
     }
     if let Some(file) = raw {
         file.finish_with(&measure::noise_csv(&measured))?;
     }
-    if let Some(file) = json {
-        let record = Record {
-            schema: measure::NOISE_SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
-            noise: &measured,
-            steal: measured.steal(),
-            toml: &table,
-        };
-        show::json(file, &record)?;
-    }
+    records.write(|| record::noise(&measured).made_here(show::command()))?;
     outputs.print(&text(&measure::noise(&measured)))?;
     Ok(Verdict::Fine)
 }

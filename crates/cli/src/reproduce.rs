@@ -2,23 +2,25 @@
 
 use crate::args::{Global, ReproduceArgs};
 use crate::failure::{Failure, Verdict};
-use crate::show::{self, Outputs};
+use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::experiment::{self, Experiment};
 use overspin_lab::output::Output;
+use overspin_lab::record;
 use overspin_lab::report::{self, Block};
 use overspin_lab::reproduce::{
-    ReproduceError, Reproduction, Reproductions, Settings, reproduce as run,
+    ReproduceError, Reproduction, Settings, reproduce as run, verdict_of_all,
 };
 use overspin_lab::scenario_file;
-use serde::Serialize;
 use std::path::Path;
 
 pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict, Failure> {
     let named = args.experiment.as_deref().map(find).transpose()?;
-    let outputs =
-        Outputs::new(global, &[args.json.as_ref(), args.markdown.as_ref(), args.svg.as_ref()])?;
+    let wanted = &args.record;
+    let all =
+        [wanted.json.as_ref(), wanted.csv.as_ref(), args.markdown.as_ref(), args.svg.as_ref()];
+    let outputs = Outputs::new(global, &all)?;
     let files = Files {
-        json: outputs.open(args.json.as_ref())?,
+        records: RecordFiles::open(&outputs, wanted)?,
         markdown: outputs.open(args.markdown.as_ref())?,
     };
     let svg = outputs.open(args.svg.as_ref())?;
@@ -29,15 +31,14 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
             results.push(one(&find(name)?, settings, global)?);
         }
         let whole: Vec<Block> = results.iter().flat_map(report::reproduction).collect();
-        let all = Reproductions::new(results);
-        let summary = report::reproductions(&all);
-        files.write(&all, &[whole, summary.clone()].concat())?;
+        let summary = report::reproductions(&results);
+        files.write(&results, &[whole, summary.clone()].concat())?;
         outputs.print(&report::text(&summary))?;
-        return Ok(verdict(all.verdict()));
+        return Ok(verdict(verdict_of_all(&results)));
     };
     let result = one(&experiment, settings, global)?;
     let blocks = report::reproduction(&result);
-    files.write(&result, &blocks)?;
+    files.write(std::slice::from_ref(&result), &blocks)?;
     if let Some(svg) = svg {
         let title = format!("{}: {}", result.experiment, result.title);
         svg.finish_with(&report::picture(&title, &experiment.panels(&result)))?;
@@ -48,15 +49,13 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
 
 /// Files that are asked for of one experiment as of all.
 struct Files {
-    json: Option<Output>,
+    records: RecordFiles,
     markdown: Option<Output>,
 }
 
 impl Files {
-    fn write<R: Serialize>(self, record: &R, blocks: &[Block]) -> Result<(), Failure> {
-        if let Some(json) = self.json {
-            show::made_here(json, record)?;
-        }
+    fn write(self, results: &[Reproduction], blocks: &[Block]) -> Result<(), Failure> {
+        self.records.write(|| record::reproductions(results).made_here(show::command()))?;
         if let Some(markdown) = self.markdown {
             markdown.finish_with(&report::markdown(blocks))?;
         }

@@ -2,64 +2,135 @@
 
 use crate::args::{Global, RunArgs};
 use crate::failure::{Failure, Verdict};
-use crate::show::{self, Meter, Outputs};
-use overspin_lab::explain::{RUN_SCHEMA, RunRecord};
-use overspin_lab::map::{self, MapError, Measured};
+use crate::show::{self, Meter, Outputs, RecordFiles};
+use overspin_lab::map::{self, MapError};
 use overspin_lab::perfetto::PerfettoSink;
+use overspin_lab::record::{self, Again};
 use overspin_lab::report::{self, Block};
-use overspin_lab::scenario_file::{self, Loaded, Map};
+use overspin_lab::scenario_file::{Loaded, Map};
 use overspin_lab::seeds;
 use overspin_scenario::{Ending, Scenario, Stopped};
-use serde::Serialize;
-use std::borrow::Cow;
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
-    let files = [args.json.as_ref(), args.trace.as_ref(), args.markdown.as_ref()];
+    let wanted = &args.record;
+    let files =
+        [wanted.json.as_ref(), wanted.csv.as_ref(), args.trace.as_ref(), args.markdown.as_ref()];
     let outputs = Outputs::new(global, &files)?;
-    match scenario_file::load(&args.scenario, &args.set)? {
+    let again = record::load(&args.scenario, &args.set)?;
+    let what = What { args, global, outputs: &outputs, again: &again };
+    match &again.loaded {
         Loaded::One(scenario) => match args.seeds {
-            None => one(&scenario, args, global, &outputs),
-            Some(_) => over_seeds(&scenario, &[], args, global, &outputs),
+            None => what.one(scenario),
+            Some(_) => what.over_seeds(scenario, &[]),
         },
         // --seed alone asks for one run.
         Loaded::Seeds(scenario, _) if args.seed.is_some() && args.seeds.is_none() => {
-            one(&scenario, args, global, &outputs)
+            what.one(scenario)
         }
-        Loaded::Seeds(scenario, seeds) => over_seeds(&scenario, &seeds, args, global, &outputs),
-        Loaded::Map(map) => many(&map, args, global, &outputs),
+        Loaded::Seeds(scenario, seeds) => what.over_seeds(scenario, seeds),
+        Loaded::Map(map) => what.many(map),
     }
 }
 
-/// The seeds are those of the command line, or else these of the file.
-fn over_seeds(
-    scenario: &Scenario,
-    seeds: &[u64],
-    args: &RunArgs,
-    global: &Global,
-    outputs: &Outputs,
-) -> Result<Verdict, Failure> {
-    no_trace(args, "of many seeds", "choose one with --seed")?;
-    let first = args.seed.unwrap_or(scenario.seed);
-    let seeds = args.seeds.map_or_else(|| seeds.to_vec(), |n| seeds::seeds_from(first, n));
-    let json = outputs.open(args.json.as_ref())?;
-    let bar = many_runs(global);
-    let tell = |done: usize, total: usize| {
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    };
-    let result =
-        seeds::run(scenario, &seeds, &args.set, (args.threads, show::until(args.max_wall)), &tell);
-    bar.finish_and_clear();
-    let over = result.map_err(|e| map_failure(args, &e))?;
-    if let Some(json) = json {
-        show::made_here(json, &over)?;
+/// What is run, and what is wanted of it.
+struct What<'a> {
+    args: &'a RunArgs,
+    global: &'a Global,
+    outputs: &'a Outputs,
+    again: &'a Again,
+}
+
+impl What<'_> {
+    fn one(&self, scenario: &Scenario) -> Result<Verdict, Failure> {
+        let (args, outputs) = (self.args, self.outputs);
+        let seed = args.seed.unwrap_or(scenario.seed);
+        let files = RecordFiles::open(outputs, &args.record)?;
+        let trace = outputs.open(args.trace.as_ref())?;
+        let trace_name = args.trace.as_ref().map_or_else(String::new, |p| p.display().to_string());
+        let trace_error = |cause| {
+            Failure::from(overspin_lab::output::OutputError {
+                action: "write to",
+                path: trace_name.clone(),
+                cause,
+            })
+        };
+        let mut sink = match trace {
+            Some(output) => Some(PerfettoSink::new(scenario, output).map_err(trace_error)?),
+            None => None,
+        };
+        let meter = Meter::new(self.global, scenario.limit);
+        let result =
+            show::until(args.max_wall).simulate(scenario, seed, &mut sink, &|at| meter.at(at));
+        meter.end();
+        let outcome = result.map_err(|e| Failure::refused(&name(args), &e))?;
+        if let Some(sink) = sink {
+            sink.finish(outcome.elapsed).map_err(trace_error)?.commit()?;
+        }
+        // No command and no machine in it: equal runs give equal bytes.
+        let trace = args.trace.as_ref().map(|_| trace_name);
+        files.write(|| record::one(scenario, &self.again.set, trace, &outcome))?;
+        print(args, outputs, &report::run(scenario, &outcome))?;
+        Ok(verdict(std::iter::once(&outcome.ending)))
     }
-    print(args, outputs, &report::seeds(&over))?;
-    if let Some(by) = over.runs.iter().find_map(|r| stopped(&r.ending)) {
-        return Ok(show::stopped(by));
+
+    /// The seeds are those of the command line, or else these of the file.
+    fn over_seeds(&self, scenario: &Scenario, seeds: &[u64]) -> Result<Verdict, Failure> {
+        let args = self.args;
+        no_trace(args, "of many seeds", "choose one with --seed")?;
+        let first = args.seed.unwrap_or(scenario.seed);
+        let seeds = args.seeds.map_or_else(|| seeds.to_vec(), |n| seeds::seeds_from(first, n));
+        let files = RecordFiles::open(self.outputs, &args.record)?;
+        let bar = many_runs(self.global);
+        let tell = |done: usize, total: usize| {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+        };
+        let until = show::until(args.max_wall);
+        let result = seeds::run(scenario, &seeds, (args.threads, until), &tell);
+        bar.finish_and_clear();
+        let over = result.map_err(|e| map_failure(args, &e))?;
+        files.write(|| record::seeds(&over, &self.again.set).made_here(show::command()))?;
+        print(args, self.outputs, &report::seeds(&over))?;
+        Ok(verdict(over.endings()))
     }
-    let deadlock = over.runs.iter().any(|r| matches!(r.ending, Ending::Deadlock { .. }));
-    Ok(if deadlock { Verdict::Finding } else { Verdict::Fine })
+
+    fn many(&self, map: &Map) -> Result<Verdict, Failure> {
+        let args = self.args;
+        let remedy = "take the [[vary]] tables out, and use --set for the run that you want to see";
+        no_trace(args, "a map", remedy)?;
+        let files = RecordFiles::open(self.outputs, &args.record)?;
+        let bar = many_runs(self.global);
+        let tell = |done: usize, total: usize| {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+        };
+        let settings = map::Settings {
+            seed: args.seed,
+            seeds: args.seeds.or(self.again.seeds.filter(|_| args.seed.is_none())),
+            threads: args.threads,
+            until: show::until(args.max_wall),
+        };
+        let result = map::run(map, settings, &tell);
+        bar.finish_and_clear();
+        let measured = result.map_err(|e| map_failure(args, &e))?;
+        let seed = args.seed.or(self.again.seed);
+        let record = || record::map(map, &measured, &self.again.set, seed);
+        files.write(|| record().made_here(show::command()))?;
+        print(args, self.outputs, &report::map(&measured))?;
+        Ok(verdict(measured.cells.iter().filter_map(map::Cell::ending)))
+    }
+}
+
+/// How a command ends whose runs ended so.
+fn verdict<'a>(endings: impl Iterator<Item = &'a Ending>) -> Verdict {
+    let endings: Vec<&Ending> = endings.collect();
+    if let Some(by) = endings.iter().find_map(|ending| stopped(ending)) {
+        return show::stopped(by);
+    }
+    match endings.iter().any(|ending| matches!(ending, Ending::Deadlock { .. })) {
+        true => Verdict::Finding,
+        false => Verdict::Fine,
+    }
 }
 
 /// What stopped a run that ended so.
@@ -103,94 +174,4 @@ fn print(args: &RunArgs, outputs: &Outputs, blocks: &[Block]) -> Result<(), Fail
 
 fn name(args: &RunArgs) -> String {
     args.scenario.display().to_string()
-}
-
-/// A map with what was asked for.
-#[derive(Serialize)]
-struct MapRecord<'a> {
-    #[serde(flatten)]
-    measured: &'a Measured,
-    scenario: String,
-    set: &'a [String],
-    seed: Option<u64>,
-}
-
-fn many(map: &Map, args: &RunArgs, global: &Global, outputs: &Outputs) -> Result<Verdict, Failure> {
-    let remedy = "take the [[vary]] tables out, and use --set for the run that you want to see";
-    no_trace(args, "a map", remedy)?;
-    let json = outputs.open(args.json.as_ref())?;
-    let bar = many_runs(global);
-    let tell = |done: usize, total: usize| {
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    };
-    let until = show::until(args.max_wall);
-    let settings =
-        map::Settings { seed: args.seed, seeds: args.seeds, threads: args.threads, until };
-    let result = map::run(map, settings, &tell);
-    bar.finish_and_clear();
-    let measured = result.map_err(|e| map_failure(args, &e))?;
-    if let Some(json) = json {
-        let record = MapRecord {
-            measured: &measured,
-            scenario: name(args),
-            set: &args.set,
-            seed: args.seed,
-        };
-        show::made_here(json, &record)?;
-    }
-    print(args, outputs, &report::map(&measured))?;
-    if let Some(by) = measured.cells.iter().find_map(|c| stopped(&c.ending)) {
-        return Ok(show::stopped(by));
-    }
-    let deadlock = measured.cells.iter().any(|c| matches!(c.ending, Ending::Deadlock { .. }));
-    Ok(if deadlock { Verdict::Finding } else { Verdict::Fine })
-}
-
-fn one(
-    scenario: &Scenario,
-    args: &RunArgs,
-    global: &Global,
-    outputs: &Outputs,
-) -> Result<Verdict, Failure> {
-    let seed = args.seed.unwrap_or(scenario.seed);
-    let json = outputs.open(args.json.as_ref())?;
-    let trace = outputs.open(args.trace.as_ref())?;
-    let trace_name = args.trace.as_ref().map_or_else(String::new, |p| p.display().to_string());
-    let trace_error = |cause| {
-        Failure::from(overspin_lab::output::OutputError {
-            action: "write to",
-            path: trace_name.clone(),
-            cause,
-        })
-    };
-    let mut sink = match trace {
-        Some(output) => Some(PerfettoSink::new(scenario, output).map_err(trace_error)?),
-        None => None,
-    };
-    let meter = Meter::new(global, scenario.limit);
-    let result = show::until(args.max_wall).simulate(scenario, seed, &mut sink, &|at| meter.at(at));
-    meter.end();
-    let outcome = result.map_err(|e| Failure::refused(&name(args), &e))?;
-    if let Some(sink) = sink {
-        sink.finish(outcome.elapsed).map_err(trace_error)?.commit()?;
-    }
-    if let Some(json) = json {
-        let record = RunRecord {
-            schema: RUN_SCHEMA.into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            seed,
-            set: args.set.as_slice().into(),
-            trace: args.trace.as_ref().map(|_| trace_name),
-            scenario: Cow::Borrowed(scenario),
-            outcome: Cow::Borrowed(&outcome),
-        };
-        show::json(json, &record)?;
-    }
-    print(args, outputs, &report::run(scenario, &outcome))?;
-    Ok(match outcome.ending {
-        Ending::Deadlock { .. } => Verdict::Finding,
-        Ending::Stopped { by } => show::stopped(by),
-        Ending::Finished | Ending::Limit => Verdict::Fine,
-    })
 }

@@ -1,16 +1,16 @@
 //! `overspin schedbench`: plan, run, report.
 
-use crate::args::{Global, SchedbenchArgs, SchedbenchRunArgs, SchedbenchVerb};
+use crate::args::{Global, RecordArgs, SchedbenchArgs, SchedbenchRunArgs, SchedbenchVerb};
 use crate::failure::{Failure, Verdict};
-use crate::show::{self, Outputs};
+use crate::show::{self, Outputs, RecordFiles};
 use overspin_host::Observer;
 use overspin_lab::experiment;
 use overspin_lab::output::{Output, OutputError};
 use overspin_lab::perfetto::PerfettoSink;
+use overspin_lab::record;
 use overspin_lab::scenario_file::{self, Loaded};
-use overspin_lab::schedbench::{self, BenchFile, Machine, Origin, RunError, summarize};
+use overspin_lab::schedbench::{self, BenchFile, Machine, Origin, RunError};
 use overspin_lab::until::Until;
-use serde_json::json;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn schedbench(args: &SchedbenchArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -19,9 +19,9 @@ pub(crate) fn schedbench(args: &SchedbenchArgs, global: &Global) -> Result<Verdi
             plan(file, template.as_deref().unwrap_or(file), global)
         }
         SchedbenchVerb::Run(args) => run(args, global),
-        SchedbenchVerb::Report { file, verbosity, csv, json } => {
-            let outputs = Outputs::new(global, &[csv.as_ref(), json.as_ref()])?;
-            print(file, *verbosity, csv.as_ref(), json.as_ref(), &outputs)
+        SchedbenchVerb::Report { file, verbosity, record } => {
+            let outputs = Outputs::new(global, &[record.json.as_ref(), record.csv.as_ref()])?;
+            print(file, *verbosity, record, &outputs)
         }
     }
 }
@@ -82,7 +82,9 @@ fn refused(path: &Path, error: RunError) -> Failure {
 
 fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
     let path = &args.file;
-    Outputs::new(global, &[Some(path), args.trace.as_ref()])?;
+    let wanted = &args.record;
+    let all = [Some(path), args.trace.as_ref(), wanted.json.as_ref(), wanted.csv.as_ref()];
+    let outputs = Outputs::new(global, &all)?;
     let mut file = read(path)?;
     let machine = machine(args.machine.as_ref())?;
     if file.runs.is_empty() {
@@ -142,7 +144,7 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let report = print(path, 0, None, None, &Outputs::new(global, &[])?)?;
+    let report = print(path, 0, wanted, &outputs)?;
     Ok(stopped.map_or(report, show::stopped))
 }
 
@@ -170,24 +172,16 @@ fn traced(
     Ok(done)
 }
 
+/// Prints what came out, and writes its record.
 fn print(
     path: &Path,
     verbosity: u8,
-    csv: Option<&PathBuf>,
-    json: Option<&PathBuf>,
+    wanted: &RecordArgs,
     outputs: &Outputs,
 ) -> Result<Verdict, Failure> {
     let file = read(path)?;
-    if let Some(csv) = outputs.open(csv)? {
-        csv.finish_with(&schedbench::csv(&file))?;
-    }
-    if let Some(json) = outputs.open(json)? {
-        let runs: Vec<_> = file.runs.iter().filter_map(summarize).collect();
-        let record = json!({
-            "schema": "overspin-schedbench/1", "version": env!("CARGO_PKG_VERSION"), "runs": runs,
-        });
-        show::json(json, &record)?;
-    }
+    let files = RecordFiles::open(outputs, wanted)?;
+    files.write(|| record::schedbench(&file, &path.display().to_string()))?;
     outputs.print(&schedbench::report(&file, verbosity))?;
     Ok(Verdict::Fine)
 }

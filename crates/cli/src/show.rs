@@ -1,11 +1,12 @@
 //! Writing to standard output and to files.
 
-use crate::args::Global;
+use crate::args::{Global, RecordArgs};
 use crate::failure::{Failure, Verdict};
 use crate::signals;
 use indicatif::{ProgressBar, ProgressStyle};
 use overspin_lab::environment::Environment;
 use overspin_lab::output::Output;
+use overspin_lab::record::{Record, csv};
 use overspin_lab::report::two_digits;
 use overspin_lab::until::Until;
 use overspin_scenario::{MS, Picos, SEC, Stopped};
@@ -80,12 +81,39 @@ fn place(file: &Path) -> PathBuf {
     file.canonicalize().ok().or_else(folder).unwrap_or_else(|| file.to_owned())
 }
 
+/// Where a record goes, opened before the work that it is of.
+pub(crate) struct RecordFiles {
+    json: Option<Output>,
+    csv: Option<Output>,
+}
+
+impl RecordFiles {
+    pub(crate) fn open(outputs: &Outputs, args: &RecordArgs) -> Result<Self, Failure> {
+        Ok(Self { json: outputs.open(args.json.as_ref())?, csv: outputs.open(args.csv.as_ref())? })
+    }
+
+    /// Writes the record that `make` makes, if anybody wants it.
+    pub(crate) fn write(self, make: impl FnOnce() -> Record) -> Result<(), Failure> {
+        if self.json.is_none() && self.csv.is_none() {
+            return Ok(());
+        }
+        let record = make();
+        if let Some(json) = self.json {
+            json.finish_with(&record.to_json())?;
+        }
+        if let Some(file) = self.csv {
+            file.finish_with(&csv(&record))?;
+        }
+        Ok(())
+    }
+}
+
 fn fault(error: serde_json::Error) -> Failure {
     Failure::environment(format!("cannot write JSON: {error}"), "this is a fault in overspin")
 }
 
-/// Writes a record as indented JSON, with a newline at the end. All records pass here: each that has the
-/// program's version gets the model's beside it.
+/// Writes what is no measurement as indented JSON, with a newline at the end: lists, checks, comparisons.
+/// What has the program's version gets the model's beside it.
 pub(crate) fn json<T: Serialize>(output: Output, record: &T) -> Result<(), Failure> {
     let mut value = serde_json::to_value(record).map_err(fault)?;
     if let Value::Object(record) = &mut value
@@ -101,7 +129,7 @@ pub(crate) fn json<T: Serialize>(output: Output, record: &T) -> Result<(), Failu
     Ok(output.finish_with(&(text + "\n"))?)
 }
 
-/// The same, of a record that says where and how it was made: the machine, and the command.
+/// The same, of what depends on the machine: it says where and how it was made.
 pub(crate) fn made_here<T: Serialize>(output: Output, record: &T) -> Result<(), Failure> {
     let mut value = serde_json::to_value(record).map_err(fault)?;
     if let Value::Object(record) = &mut value {

@@ -30,31 +30,39 @@ fn every_combination_with_all_its_runs() {
     ]);
     assert_eq!(code, 0, "{err}");
     let record: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(record["schema"], "overspin-bench-locks/1");
-    let points = record["points"].as_array().expect("a list");
-    assert_eq!(points.len(), 10 * 2 * 2);
-    assert_eq!(points[8]["lock"], "lock-byte", "an alias stands for its name");
-    let mut places = Vec::new();
-    for point in points {
-        let samples = point["samples"].as_array().expect("a list");
-        assert_eq!(samples.len(), 2);
-        for sample in samples {
-            places.push(sample["place"].as_u64().expect("a number"));
-            let shares = sample["acquisitions"].as_array().expect("a list");
-            assert_eq!(shares.len() as u64, point["threads"].as_u64().expect("a number"));
-            assert!(sample["time_ns"].as_u64() >= Some(2_000_000));
-        }
-        let range = &point["throughput_range"];
-        assert!(range[0].as_f64() <= point["throughput"].as_f64());
-        assert!(point["throughput"].as_f64() <= range[1].as_f64());
-        let wait = &point["wait"];
-        assert!(wait["p50"].as_u64() <= wait["p99_9"].as_u64());
-        assert!(wait["p99_9"].as_u64() <= wait["max"].as_u64());
+    assert_eq!(
+        (&record["schema"], &record["kind"]),
+        (&"overspin-record/1".into(), &"bench-locks".into())
+    );
+    let list = |key: &str| record[key].as_array().expect("a list").clone();
+    let (runs, samples) = (list("runs"), list("samples"));
+    assert_eq!(runs.len(), 10 * 2 * 2 * 2);
+    let numbers: Vec<u64> = runs.iter().map(|r| r["number"].as_u64().expect("a number")).collect();
+    assert!(numbers.into_iter().eq(0..10 * 2 * 2 * 2), "each run has its place in the order");
+    let place = "lock-byte.threads-2.section-100ns.outside-1500ns";
+    let of = |place: &str, metric: &str| -> Vec<(u64, f64)> {
+        let here = samples.iter().filter(|s| s["where"] == place && s["metric"] == metric);
+        let pair = |s: &Value| Some((s["run"].as_u64()?, s["value"].as_f64()?));
+        here.map(|s| pair(s).expect("numbers")).collect()
+    };
+    let rates = of(place, "acquisitions");
+    assert_eq!(rates.len(), 2, "an alias stands for its name");
+    for (i, (run, rate)) in rates.into_iter().enumerate() {
+        assert_eq!(runs[run as usize]["where"], place);
+        let length = of(place, "length")[i].1;
+        assert!(length >= 0.002);
+        let shares: f64 = (0..2).map(|t| of(&format!("{place}.thread-{t}"), "share")[i].1).sum();
+        assert!((rate * length - shares).abs() < 1e-6 * shares.max(1.0));
+        let waits = ["wait-p50", "wait-p99.9", "wait-max"].map(|metric| of(place, metric)[i].1);
+        assert!(waits.is_sorted());
     }
-    // Each run has its place, and they are not in the order of the points.
-    assert!(!places.is_sorted());
-    places.sort_unstable();
-    assert!(places.into_iter().eq(0..10 * 2 * 2 * 2));
+    // The runs of a point are not neighbours in the order of all.
+    let order: Vec<u64> = samples
+        .iter()
+        .filter(|s| s["metric"] == "acquisitions")
+        .map(|s| s["run"].as_u64().expect("a number"))
+        .collect();
+    assert!(!order.is_sorted());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `overspin compare`: what it says, and how it ends.
 
 use assert_cmd::Command;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
@@ -58,18 +59,28 @@ fn exit_codes_tell_of_regressions() {
     let (json, ..) = of(&["iguana", "chameleon", "--json", "-"]);
     let record: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(record["comparisons"][0]["finding"], "same");
+    let (csv, ..) = of(&["iguana", "chameleon", "--csv", "-"]);
+    // The means that ministat's manual page has.
+    assert!(csv.starts_with("run,seed,where,metric,unit,value\n0,,,n-a,,7\n"), "{csv}");
+    assert!(csv.contains("0,,,mean-a,,300\n0,,,mean-b,,540\n"), "{csv}");
 }
 
 #[test]
 fn records_of_different_machines_are_told_apart() {
     let dir = files();
     let record = |cpu: &str, model: u32| {
-        format!(
-            r#"{{"schema":"overspin-bench/1","version":"1","model_version":{model},
-                "environment":{{"overspin":"1","model_version":{model},"debug_build":false,"cpu":"{cpu}",
-                "cpus":2,"usable_cpus":2,"cores":1,"kernel":"Linux 6","hypervisor":null}},
-                "results":[{{"name":"x","unit":"s","samples":[1,2,3,4,5]}}]}}"#
-        )
+        let samples: Vec<Value> = (1..=5)
+            .map(|n| json!({"run": n - 1, "where": "x", "metric": "time", "unit": "s", "value": n}))
+            .collect();
+        let record = json!({
+            "schema": "overspin-record/1", "version": "1", "model_version": model, "kind": "bench",
+            "name": "x", "description": "", "seed": null, "runs": [], "samples": samples,
+            "environment": {
+                "overspin": "1", "model_version": model, "debug_build": false, "cpu": cpu, "cpus": 2,
+                "usable_cpus": 2, "cores": 1, "kernel": "Linux 6", "hypervisor": null,
+            },
+        });
+        record.to_string()
     };
     fs::write(dir.path().join("a.json"), record("Abacus", 1)).unwrap();
     fs::write(dir.path().join("b.json"), record("Babbage", 2)).unwrap();
@@ -93,8 +104,12 @@ fn mistakes_have_a_place_and_exit_code_2() {
     assert!(code == 2 && err.contains("50 to 99.99"), "{err}");
     let (_, err, code) = compare(dir.path(), &["iguana"], "");
     assert!(code == 2, "{err}");
-    let bench = r#"{"results":[{"name":"x","unit":"s","samples":[1,2]}]}"#;
-    fs::write(dir.path().join("b.json"), bench).unwrap();
-    let (_, err, code) = compare(dir.path(), &["iguana", "b.json"], "");
+    let hyperfine = r#"{"results":[{"command":"ls","times":[1,2]}]}"#;
+    fs::write(dir.path().join("h.json"), hyperfine).unwrap();
+    let (_, err, code) = compare(dir.path(), &["iguana", "h.json"], "");
     assert!(code == 2 && err.contains("no measurement in common"), "{err}");
+    assert!(err.contains("h.json has ls: time"), "{err}");
+    let (_, err, code) = compare(dir.path(), &["h.json", "h.json", "--metric", "speed"], "");
+    assert!(code == 2 && err.contains("h.json has no metric `speed`"), "{err}");
+    assert!(err.contains("there are: time"), "{err}");
 }

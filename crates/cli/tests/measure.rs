@@ -2,6 +2,7 @@
 
 use assert_cmd::Command;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 fn measure_noise(args: &[&str]) -> (String, String, Option<i32>) {
     let output = Command::new(env!("CARGO_BIN_EXE_overspin"))
@@ -24,11 +25,17 @@ fn the_three_files_tell_of_the_same_gaps() {
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("Gaps by kind") && out.contains("[host.noise]"), "{out}");
     let record: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
-    assert_eq!(record["schema"], "overspin-measure-noise/1");
-    let cpus = record["cpus"].as_array().unwrap();
-    assert!(!cpus.is_empty());
+    assert_eq!(
+        (&record["schema"], &record["kind"]),
+        (&"overspin-record/1".into(), &"noise".into())
+    );
+    let value = |place: &str, metric: &str| {
+        let samples = record["samples"].as_array().unwrap();
+        let found = samples.iter().find(|s| s["where"] == place && s["metric"] == metric);
+        found.unwrap_or_else(|| panic!("{place}: {metric}"))["value"].as_f64().unwrap()
+    };
     let toml = std::fs::read_to_string(toml).unwrap();
-    assert_eq!(record["toml"], toml.as_str());
+    assert_eq!(record["noise"]["toml"], toml.as_str());
     assert!(toml.contains("\nplacement = \"") && toml.lines().next().unwrap().starts_with('#'));
     // What was written is a table of a scenario as it stands.
     let scenario = dir.path().join("host.toml");
@@ -41,19 +48,20 @@ fn the_three_files_tell_of_the_same_gaps() {
         .unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let raw = std::fs::read_to_string(raw).unwrap();
+    let cpus: BTreeSet<&str> = raw.lines().skip(1).filter_map(|l| l.split(',').next()).collect();
+    assert!(!cpus.is_empty());
     for cpu in cpus {
-        let name = cpu["cpu"].to_string();
-        let number = |v: &Value| v.as_u64().unwrap();
         // A block of quanta may be late by as long as somebody else has the CPU, but none is missing.
-        assert!(number(&cpu["watched_ns"]) > 0 && number(&cpu["quanta"]) > 0, "{cpu}");
+        let place = format!("cpu-{cpu}");
+        assert!(value(&place, "watched") > 0.0 && value(&place, "quanta") > 0.0, "{cpu}");
         for kind in ["thread", "taken", "short"] {
             let counted: u64 = raw
                 .lines()
                 .map(|l| l.split(',').collect::<Vec<_>>())
-                .filter(|l| l[0] == name && l[1] == kind)
+                .filter(|l| l[0] == cpu && l[1] == kind)
                 .map(|l| l[4].parse::<u64>().unwrap())
                 .sum();
-            assert_eq!(counted, number(&cpu[kind]["count"]), "{kind}");
+            assert_eq!(counted as f64, value(&format!("{place}.{kind}"), "gaps"), "{kind}");
         }
     }
 }

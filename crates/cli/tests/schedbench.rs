@@ -60,12 +60,21 @@ fn plan_run_report_and_resume() {
     let (out, ..) = run(dir, &["schedbench", "report", file, "-v", "2", "--csv", "w.csv"]);
     assert!(out.contains("workerid") && out.contains("  1:1 "), "{out}");
     let csv = fs::read_to_string(dir.join("w.csv")).unwrap();
-    // Nine windows of each worker of the three runs.
-    assert_eq!(csv.lines().count(), 1 + 9 * (1 + 1 + 4));
+    // Nine reports of each worker of the three runs, with four numbers each; and four of each set.
+    assert_eq!(csv.lines().count(), 1 + 4 * 9 * (1 + 1 + 4) + 4 * (1 + 1 + 2));
+    assert!(csv.starts_with("run,seed,where,metric,unit,value\n"), "{csv}");
     let (json, ..) = run(dir, &["schedbench", "report", file, "--json", "-"]);
-    let sums: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(sums["runs"][2]["sets"][1]["workers"].as_array().unwrap().len(), 2);
-    assert_eq!(sums["runs"][2]["origin"]["Machine"]["Name"], "2016-schedbench");
+    let record: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(record["runs"][2]["where"], "A 2 + B 2 credit2");
+    assert_eq!(record["machine"], "2016-schedbench");
+    // The file itself is read wherever a record is.
+    let (out, err, code) = run(dir, &["compare", file, file]);
+    assert!(code == 0 && out.contains("A 2 + B 2 credit2.1:0: throughput [kops/s]"), "{out}{err}");
+    let (out, _, code) = run(dir, &["explain", file]);
+    assert!(code == 0 && out.contains("Its workers take no lock"), "{out}");
+    let (_, err, code) = run(dir, &["schedbench", "run", file, "--quiet", "--json", "again.json"]);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(fs::read_to_string(dir.join("again.json")).unwrap(), json);
 }
 
 /// A file is filled by several commands. Which run is of which machine is in the file, and the report

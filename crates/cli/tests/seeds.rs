@@ -52,26 +52,28 @@ fn record(dir: &Path, scenario: &str, args: &[&str]) -> Value {
 fn all_samples_are_kept_with_their_seeds() {
     let dir = tempfile::tempdir().unwrap();
     let over = record(dir.path(), SCENARIO, &["--seed=5", "--seeds=3"]);
-    assert_eq!(over["schema"], "overspin-seeds/1");
-    let result = |over: &Value, name: &str| {
-        over["results"].as_array().unwrap().iter().find(|r| r["name"] == name).unwrap().clone()
+    assert_eq!((&over["schema"], &over["kind"]), (&"overspin-record/1".into(), &"seeds".into()));
+    let of_section = |part: &str| -> Vec<Value> {
+        let rate = |s: &&Value| s["where"] == "guest/section" && s["metric"] == "acquisitions";
+        over[part].as_array().unwrap().iter().filter(rate).cloned().collect()
     };
-    let rate = result(&over, "guest/section: acquisitions");
+    let rate = of_section("over_seeds").remove(0);
     assert_eq!(rate["seeds"], serde_json::json!([5, 6, 7]));
     let samples: Vec<f64> =
-        rate["samples"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+        of_section("samples").iter().map(|s| s["value"].as_f64().unwrap()).collect();
+    assert_eq!(samples.len(), 3);
     let mean = rate["mean"].as_f64().unwrap();
     assert!((samples.iter().sum::<f64>() / 3.0 - mean).abs() < 1e-6 * mean);
     assert!(rate["interval"]["low"].as_f64().unwrap() <= mean);
     // The run with one of these seeds is the same run.
     let one = record(dir.path(), SCENARIO, &["--seed=6"]);
-    assert_eq!(one["outcome"]["trace_hash"], over["runs"][1]["trace_hash"]);
+    assert_eq!(one["runs"][0]["trace_hash"], over["runs"][1]["trace_hash"]);
     // A file that varies the seed, and only that, is the same thing.
     let varied = record(dir.path(), &format!("{SCENARIO}{VARY}"), &[]);
-    assert_eq!((&varied["runs"], &varied["results"]), (&over["runs"], &over["results"]));
+    assert_eq!((&varied["runs"], &varied["samples"]), (&over["runs"], &over["samples"]));
     // --seed alone asks for one run of it.
     let alone = record(dir.path(), &format!("{SCENARIO}{VARY}"), &["--seed=6"]);
-    assert_eq!(alone["outcome"], one["outcome"]);
+    assert_eq!(alone["runs"], one["runs"]);
 }
 
 #[test]
@@ -106,11 +108,12 @@ fn means_are_printed_and_can_be_compared() {
 fn maps_have_means_and_keep_each_run() {
     let dir = tempfile::tempdir().unwrap();
     let map = record(dir.path(), &format!("{SCENARIO}{LOCKS}"), &["--seed=5", "--seeds=3"]);
-    assert_eq!(map["cells"].as_array().unwrap().len(), 6);
-    assert_eq!(map["over_seeds"].as_array().unwrap().len(), 2);
-    assert_eq!(map["over_seeds"][1]["seeds"], serde_json::json!([5, 6, 7]));
+    assert_eq!(map["runs"].as_array().unwrap().len(), 6);
+    // Four metrics of each of two points.
+    assert_eq!(map["over_seeds"].as_array().unwrap().len(), 2 * 4);
+    assert_eq!(map["over_seeds"][7]["seeds"], serde_json::json!([5, 6, 7]));
     let varied = record(dir.path(), &format!("{SCENARIO}{LOCKS}{VARY}"), &[]);
-    for part in ["axes", "cells", "over_seeds"] {
+    for part in ["axes", "points", "runs", "samples", "over_seeds"] {
         assert_eq!(map[part], varied[part], "the seed is no axis");
     }
     let (out, ..) = run(dir.path(), &format!("{SCENARIO}{VARY}{LOCKS}"), &[]);

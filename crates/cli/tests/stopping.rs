@@ -72,8 +72,11 @@ fn record(dir: &Path) -> Value {
 fn kept(dir: &Path, output: &Output, by: &str) {
     assert_eq!(names(dir), ["endless.toml", "map.toml", "r.json", "t.pftrace"]);
     let record = record(dir);
-    assert_eq!(record["outcome"]["ending"]["by"], by);
-    assert!(record["outcome"]["domains"][0]["locks"][0]["acquisitions"].as_u64() > Some(1000));
+    assert_eq!(record["runs"][0]["ending"]["by"], by);
+    assert!(
+        record["runs"][0]["outcome"]["domains"][0]["locks"][0]["acquisitions"].as_u64()
+            > Some(1000)
+    );
     assert!(text(&output.stdout).contains("STOPPED BEFORE THE END"), "{}", text(&output.stdout));
 }
 

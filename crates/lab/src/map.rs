@@ -1,13 +1,13 @@
 //! Maps: every combination of a scenario file's `[[vary]]` tables, run and measured alike.
 
 use crate::names;
+use crate::record::Run;
 use crate::scenario_file::{Axis, MOST_RUNS, Map, Point};
 use crate::seeds::{Spread, seeds_from};
 use crate::until::Until;
 use overspin_host::Refused;
 use overspin_scenario::{DomainOutcome, Ending, LockOutcome, Outcome, Picos, SEC};
 use rayon::prelude::*;
-use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How to run.
@@ -24,19 +24,12 @@ pub struct Settings {
 }
 
 /// One run of a map, measured.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Cell {
     /// Its value on each axis.
     pub at: Vec<String>,
-    /// `--set` arguments that run it alone.
-    pub set: Vec<String>,
-    /// Its seed.
-    pub seed: u64,
-    /// How it ended.
-    pub ending: Ending,
-    /// Hash of its scheduling and lock events.
-    #[serde(with = "overspin_scenario::hash_text")]
-    pub trace_hash: u64,
+    /// Its seed, how it ended, and what its waits were spent on.
+    pub run: Run,
     /// Acquisitions of the workload's locks in a simulated second.
     pub throughput: f64,
     /// The longest time that 99.9 % of the acquisitions waited, of the worst of these locks.
@@ -48,13 +41,25 @@ pub struct Cell {
     pub fairness: f64,
 }
 
+impl Cell {
+    /// How it ended; every cell has an ending.
+    #[must_use]
+    pub fn ending(&self) -> Option<&Ending> {
+        self.run.ending.as_ref()
+    }
+
+    /// Whether it ran as far as it was to.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.ending().is_some_and(Ending::is_sound)
+    }
+}
+
 /// The runs of a point over seeds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct PointOverSeeds {
     /// Its value on each axis.
     pub at: Vec<String>,
-    /// `--set` arguments that run it alone.
-    pub set: Vec<String>,
     /// Its seeds; those of runs that deadlocked or were stopped are not among them.
     pub seeds: Vec<u64>,
     /// Over these seeds; `None` if there are none.
@@ -70,19 +75,15 @@ pub struct PointOverSeeds {
 impl PointOverSeeds {
     /// Of the runs of one point.
     fn of(cells: &[Cell]) -> Self {
-        let (mut at, mut set) = (Vec::new(), Vec::new());
-        if let Some(first) = cells.first() {
-            (at, set) = (first.at.clone(), first.set.clone());
-        }
-        let sound: Vec<&Cell> = cells.iter().filter(|c| c.ending.is_sound()).collect();
-        let seeds: Vec<u64> = sound.iter().map(|c| c.seed).collect();
+        let at = cells.first().map_or_else(Vec::new, |first| first.at.clone());
+        let sound: Vec<&Cell> = cells.iter().filter(|c| c.is_sound()).collect();
+        let seeds: Vec<u64> = sound.iter().filter_map(|c| c.run.seed).collect();
         let spread = |of: fn(&Cell) -> f64| {
             let samples: Vec<f64> = sound.iter().map(|c| of(c)).collect();
             Spread::of(&seeds, &samples)
         };
         Self {
             at,
-            set,
             throughput: spread(|c| c.throughput),
             wait_p999: spread(|c| c.wait_p999 as f64),
             burned: spread(|c| c.burned),
@@ -92,13 +93,9 @@ impl PointOverSeeds {
     }
 }
 
-/// All runs of a map.
-#[derive(Clone, Debug, Serialize)]
+/// All runs of a map. [`record::map`](crate::record::map) is how it is written.
+#[derive(Clone, Debug)]
 pub struct Measured {
-    /// Layout of this record.
-    pub schema: &'static str,
-    /// Program version.
-    pub version: &'static str,
     /// Name of the scenario.
     pub name: String,
     /// The question.
@@ -108,7 +105,6 @@ pub struct Measured {
     /// Runs, the last axis fastest; those of one point with different seeds are neighbours.
     pub cells: Vec<Cell>,
     /// Points over their seeds; empty if there is one seed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub over_seeds: Vec<PointOverSeeds>,
 }
 
@@ -175,8 +171,6 @@ pub fn run(
     let over_seeds =
         if each > 1 { cells.chunks(each).map(PointOverSeeds::of).collect() } else { Vec::new() };
     Ok(Measured {
-        schema: "overspin-map/2",
-        version: env!("CARGO_PKG_VERSION"),
         name: map.name.clone(),
         description: map.description.clone(),
         axes: map.axes.iter().map(|a| (a.name.clone(), a.values.clone())).collect(),
@@ -226,10 +220,7 @@ fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
     let part = |a: u64, of: u64| if of == 0 { 0.0 } else { a as f64 / of as f64 };
     Cell {
         at: axes.iter().zip(&point.at).map(|(a, i)| a.values[*i].clone()).collect(),
-        set: point.sets.clone(),
-        seed: outcome.seed,
-        ending: outcome.ending.clone(),
-        trace_hash: outcome.trace_hash,
+        run: Run::of(outcome),
         throughput: domains().map(rate).sum(),
         wait_p999: locks().map(|l| l.wait_p999).max().unwrap_or(0),
         // The hypervisor counts whole nanoseconds, the waits are counted in full.
@@ -283,18 +274,16 @@ to = ["2/2", "2/1"]
 
     #[test]
     fn every_combination_is_the_run_that_its_set_arguments_describe() {
-        let measured = run(
-            &map(TWO_BY_TWO).unwrap(),
-            Settings { threads: 2, ..Settings::default() },
-            &|_, _| {},
-        )
-        .unwrap();
+        let map = map(TWO_BY_TWO).unwrap();
+        let measured =
+            run(&map, Settings { threads: 2, ..Settings::default() }, &|_, _| {}).unwrap();
         let at: Vec<String> = measured.cells.iter().map(|c| c.at.join(" ")).collect();
         assert_eq!(at, ["ticket 2/2", "ticket 2/1", "lock-byte 2/2", "lock-byte 2/1"]);
-        for cell in &measured.cells {
-            let alone = scenario_file::parse("t", "t", TWO_BY_TWO, &cell.set).unwrap();
-            let outcome = overspin_sim::run(&alone, cell.seed).unwrap();
-            assert_eq!(outcome.trace_hash, cell.trace_hash, "{:?}", cell.set);
+        for (cell, point) in measured.cells.iter().zip(&map.points) {
+            let alone = scenario_file::parse("t", "t", TWO_BY_TWO, &point.sets).unwrap();
+            let seed = cell.run.seed.unwrap();
+            let outcome = overspin_sim::run(&alone, seed).unwrap();
+            assert_eq!(Some(outcome.trace_hash), cell.run.trace_hash, "{:?}", point.sets);
             assert!(cell.throughput > 0.0 && (0.0..=1.0).contains(&cell.burned));
         }
         // Nobody is descheduled while each vCPU has a pCPU.
@@ -312,7 +301,7 @@ to = ["2/2", "2/1"]
                 .unwrap()
         };
         let named = measure(&with_seeds, None, None);
-        let seeds: Vec<u64> = named.cells.iter().map(|c| c.seed).collect();
+        let seeds: Vec<u64> = named.cells.iter().filter_map(|c| c.run.seed).collect();
         assert_eq!(seeds, [3, 5, 4].repeat(4));
         assert_eq!(named.over_seeds.len(), 4);
         for (point, cells) in named.over_seeds.iter().zip(named.cells.chunks(3)) {
@@ -324,9 +313,9 @@ to = ["2/2", "2/1"]
         // The options win over the file, and do the same without it.
         let asked = measure(&with_seeds, Some(3), Some(3));
         let plain = measure(&map(TWO_BY_TWO).unwrap(), Some(3), Some(3));
-        let hashes = |m: &Measured| m.cells.iter().map(|c| c.trace_hash).collect::<Vec<_>>();
+        let hashes = |m: &Measured| m.cells.iter().map(|c| c.run.trace_hash).collect::<Vec<_>>();
         assert_eq!(hashes(&asked), hashes(&plain));
-        assert_eq!(asked.cells[0].trace_hash, named.cells[0].trace_hash);
+        assert_eq!(asked.cells[0].run.trace_hash, named.cells[0].run.trace_hash);
         let alone = measure(&with_seeds, Some(4), None);
         assert_eq!((alone.cells.len(), alone.over_seeds.len()), (4, 0));
         let text = crate::report::text(&crate::report::map(&named));

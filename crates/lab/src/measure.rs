@@ -4,9 +4,6 @@ use crate::report::{Block, Grid, MOST_LINES, short};
 use overspin_native::measure::{Histogram, LONG_NS, Noise, Noted, SHORTEST_NS, Steal};
 use std::fmt::Write;
 
-/// Layout of the record of noise.
-pub const NOISE_SCHEMA: &str = "overspin-measure-noise/1";
-
 /// Part of the CPU time beyond which another thread is load and no noise.
 const BUSY: f64 = 0.05;
 /// Gaps of threads below which their rate and length are rough: the standard error of the rate is a tenth.

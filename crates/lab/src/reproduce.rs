@@ -2,13 +2,14 @@
 
 use crate::catalog::catalog;
 use crate::experiment::{Claim, Experiment, Head, Parameter, Role};
+use crate::record::Sample;
 use crate::report::Block;
 use crate::scenario_file::ScenarioError;
 use crate::stats::Summary;
 use overspin_host::Refused;
 use overspin_scenario::{Outcome, Scenario};
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How to run.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +52,7 @@ pub enum ReproduceError {
 }
 
 /// How near a simulated figure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
     /// Within 10 %.
@@ -63,7 +64,7 @@ pub enum Grade {
 }
 
 /// A published figure and the simulated one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
     /// What was measured, with its unit.
     pub metric: String,
@@ -89,7 +90,7 @@ pub struct Compared {
 }
 
 /// A claim and whether it holds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// Number.
     pub id: u32,
@@ -112,17 +113,17 @@ pub struct Found {
     pub claims: Vec<Judged>,
     /// Every run.
     pub runs: Vec<serde_json::Value>,
+    /// Every number of the runs, in long form: `run` is an index of `runs`, and places do not begin with the
+    /// experiment. While it is empty, records take the numbers of `runs`.
+    pub samples: Vec<Sample>,
     /// What the benchmark itself prints.
     pub details: Vec<Block>,
 }
 
-/// Everything that came out of an experiment.
-#[derive(Clone, Debug, Default, Serialize)]
+/// Everything that came out of an experiment. [`record::reproductions`](crate::record::reproductions) is
+/// how it is written.
+#[derive(Clone, Debug, Default)]
 pub struct Reproduction {
-    /// Layout of this record.
-    pub schema: &'static str,
-    /// Program version.
-    pub version: &'static str,
     /// Experiment.
     pub experiment: String,
     /// Its title.
@@ -143,8 +144,9 @@ pub struct Reproduction {
     pub parameters: Vec<Parameter>,
     /// Every run.
     pub runs: Vec<serde_json::Value>,
+    /// See [`Found::samples`].
+    pub samples: Vec<Sample>,
     /// What the benchmark itself prints.
-    #[serde(skip)]
     pub details: Vec<Block>,
 }
 
@@ -164,30 +166,10 @@ impl Reproduction {
     }
 }
 
-/// Everything that came out of several experiments.
-#[derive(Clone, Debug, Serialize)]
-pub struct Reproductions {
-    /// Layout of this record.
-    pub schema: &'static str,
-    /// Program version.
-    pub version: &'static str,
-    /// What came out of each.
-    pub experiments: Vec<Reproduction>,
-}
-
-impl Reproductions {
-    /// Of these experiments.
-    #[must_use]
-    pub fn new(experiments: Vec<Reproduction>) -> Self {
-        let version = env!("CARGO_PKG_VERSION");
-        Self { schema: "overspin-reproductions/2", version, experiments }
-    }
-
-    /// Whether all claims of all experiments hold.
-    #[must_use]
-    pub fn verdict(&self) -> Option<bool> {
-        verdict(self.experiments.iter().flat_map(|e| &e.claims))
-    }
+/// Whether all claims of several experiments hold.
+#[must_use]
+pub fn verdict_of_all(results: &[Reproduction]) -> Option<bool> {
+    verdict(results.iter().flat_map(|e| &e.claims))
 }
 
 /// `Some(true)`: all claims hold; `Some(false)`: one does not; `None`: undecided.
@@ -216,8 +198,6 @@ pub fn reproduce(
     let head = experiment.head();
     let found = experiment.run(settings, progress)?;
     Ok(Reproduction {
-        schema: "overspin-reproduction/2",
-        version: env!("CARGO_PKG_VERSION"),
         experiment: head.id.clone(),
         title: head.title.clone(),
         source: head.source.clone(),
@@ -228,6 +208,7 @@ pub fn reproduce(
         claims: found.claims,
         parameters: head.parameters.clone(),
         runs: found.runs,
+        samples: found.samples,
         details: found.details,
     })
 }

@@ -1,9 +1,9 @@
 //! Summary of a few samples.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What is said about a set of samples. The samples themselves are kept beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Number of samples.
     pub n: usize,

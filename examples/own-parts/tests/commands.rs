@@ -35,7 +35,8 @@ fn a_scenario_names_them() {
 
 #[test]
 fn a_map_has_them_among_all() {
-    let vary = "\n[[vary]]\nname = \"lock\"\nset = \"domain.light.lock\"\nto = [\"deli\", \"ticket\"]\n";
+    let vary =
+        "\n[[vary]]\nname = \"lock\"\nset = \"domain.light.lock\"\nto = [\"deli\", \"ticket\"]\n";
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/meeting.toml"));
     let map = std::env::temp_dir().join(format!("own-parts-{}.toml", std::process::id()));
     std::fs::write(&map, text.expect("it lies here") + vary).expect("a place to write to");

@@ -8,10 +8,9 @@ pub use sched::sched;
 pub use sim::sim;
 
 use crate::report::{Grid, short};
-use serde::Serialize;
 
 /// One measured speed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BenchResult {
     /// What was measured.
     pub name: String,

@@ -1,14 +1,18 @@
 //! Comparison of results, as ministat does it and with what it lacks: unequal spreads, ranks, an
 //! interval of the ratio, effect sizes, and a correction for many comparisons.
 
+mod choose;
 pub mod difference;
 mod origin;
 mod read;
 mod report;
+mod rows;
 
-pub use origin::{Origin, differences, origin};
-pub use read::read;
+pub use choose::{Choice, NothingChosen, choose, common};
+pub use origin::{Origin, differences};
+pub use read::{Input, read};
 pub use report::report;
+pub use rows::csv;
 
 use crate::stats::Summary;
 use difference::{Interval, Means};
@@ -21,20 +25,38 @@ const FAR_OUT: f64 = 3.0;
 /// Seed of the bootstrap: the same samples give the same interval.
 const SEED: u64 = 1;
 
-/// A set of samples.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A set of samples, of one metric in one place.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
+    /// Where; empty for a plain column.
+    pub place: String,
     /// What was measured; empty for a plain column.
-    pub name: String,
+    pub metric: String,
     /// Its unit, if known.
     pub unit: String,
     /// The samples, in their order.
     pub values: Vec<f64>,
 }
 
+impl Samples {
+    /// Where and what, in words.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match (self.place.as_str(), self.metric.as_str()) {
+            ("", metric) => metric.to_owned(),
+            (place, "") => place.to_owned(),
+            (place, metric) => format!("{place}: {metric}"),
+        }
+    }
+
+    /// Whether both are of the same metric in the same place.
+    fn same(&self, other: &Self) -> bool {
+        (&self.place, &self.metric) == (&other.place, &other.metric)
+    }
+}
+
 /// Which direction is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Times.
     Lower,
@@ -58,11 +80,16 @@ pub enum Finding {
     Regressed,
 }
 
-/// A set of samples against the first one of the same name.
+/// A set of samples against the first file's of the same metric in the same place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What was measured.
+    /// Where and what, in words.
     pub name: String,
+    /// Where.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// What was measured.
+    pub metric: String,
     /// Its unit.
     pub unit: String,
     /// File of the first set, and of the second.
@@ -97,15 +124,15 @@ pub struct Comparison {
 /// samples; measurements that only one of them has are left out.
 #[must_use]
 pub fn compare(
-    files: &[(String, Vec<Samples>)],
+    files: &[(String, Input)],
     confidence: f64,
     better: Option<Better>,
 ) -> Vec<Comparison> {
     let Some(((first, base), others)) = files.split_first() else { return Vec::new() };
     let mut all = Vec::new();
-    for (file, sets) in others {
-        for b in sets {
-            let of_base = base.iter().find(|a| a.name == b.name);
+    for (file, other) in others {
+        for b in &other.samples {
+            let of_base = base.samples.iter().find(|a| a.same(b));
             all.extend(of_base.and_then(|a| one([first, file], a, b, confidence)));
         }
     }
@@ -142,7 +169,9 @@ fn one(files: [&String; 2], a: &Samples, b: &Samples, confidence: f64) -> Option
         }
     }
     Some(Comparison {
-        name: b.name.clone(),
+        name: b.name(),
+        place: b.place.clone(),
+        metric: b.metric.clone(),
         unit: b.unit.clone(),
         files: files.map(Clone::clone),
         samples: [a.values.clone(), b.values.clone()],
@@ -180,8 +209,12 @@ fn strong_outliers(values: &[f64]) -> usize {
 mod tests {
     use super::*;
 
-    fn set(values: &[f64]) -> Vec<Samples> {
-        vec![Samples { name: String::new(), unit: "s".into(), values: values.to_vec() }]
+    fn set(values: &[f64]) -> Input {
+        Input::plain(vec![Samples {
+            unit: "s".into(),
+            values: values.to_vec(),
+            ..Samples::default()
+        }])
     }
 
     fn findings(sets: &[&[f64]], better: Option<Better>) -> Vec<Finding> {

@@ -1,25 +1,27 @@
 //! Where two records come from, and whether that may be what makes them differ.
 
 use crate::environment::Environment;
-use serde::Deserialize;
+use crate::record::Record;
 
 /// What a record says of its making; columns of numbers and other tools' files say nothing.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Origin {
-    schema: String,
     version: Option<String>,
     model_version: Option<u32>,
     environment: Option<Environment>,
 }
 
-/// The origin that the text of a file tells, if any.
-#[must_use]
-pub fn origin(text: &str) -> Origin {
-    let origin: Origin = serde_json::from_str(text).unwrap_or_default();
-    // What is compared of these is simulated time, which no machine changes.
-    let simulated = origin.schema.starts_with("overspin-reproduction");
-    Origin { environment: origin.environment.filter(|_| !simulated), ..origin }
+impl Origin {
+    /// What a record says.
+    #[must_use]
+    pub fn of(record: &Record) -> Self {
+        Self {
+            version: Some(record.version.clone()),
+            model_version: Some(record.model_version),
+            // What is compared of simulated runs is simulated time, which no machine changes.
+            environment: record.environment.clone().filter(|_| !record.kind.is_simulated()),
+        }
+    }
 }
 
 /// In words, each way in which `other` was not made as `first` was, as far as both say.
@@ -61,10 +63,10 @@ mod tests {
     fn only_what_differs_is_said_and_only_if_both_say_it() {
         let here = Environment::here();
         let other = Environment { cpu: Some("another".into()), ..here.clone() };
-        let record = |model: u32, e: &Environment| {
-            let text =
-                serde_json::json!({ "version": "1", "model_version": model, "environment": e });
-            origin(&text.to_string())
+        let record = |model: u32, e: &Environment| Origin {
+            version: Some("1".into()),
+            model_version: Some(model),
+            environment: Some(e.clone()),
         };
         let (a, b) = (record(1, &here), record(2, &other));
         assert_eq!(differences(("a", &a), ("b", &a)), [""; 0]);
@@ -73,6 +75,6 @@ mod tests {
             said.len() == 2 && said[0].contains("another") && said[1].contains("1 and 2"),
             "{said:?}"
         );
-        assert_eq!(differences(("a", &a), ("b", &origin("1\n2\n"))), [""; 0]);
+        assert_eq!(differences(("a", &a), ("b", &Origin::default())), [""; 0]);
     }
 }

@@ -66,13 +66,19 @@ fn words(c: &Comparison, confidence: f64) -> String {
     };
     for (test, result) in [("Welch", c.welch), ("Student, as ministat", c.student)] {
         let Some(m) = result else { continue };
+        // Nothing is a part of nothing.
+        let base = c.summaries[0].mean;
+        let parts = if base == 0.0 {
+            String::new()
+        } else {
+            let part = |of: f64| 100.0 * of / base.abs();
+            format!("{:.3}% +/- {:.3}%; ", part(m.difference), part(m.margin))
+        };
         let _ = writeln!(
             out,
-            "  {} +/- {}  ({:.3}% +/- {:.3}%; {test}: t = {:.3}, df = {:.1}, p = {:.5})",
+            "  {} +/- {}  ({parts}{test}: t = {:.3}, df = {:.1}, p = {:.5})",
             short(m.difference),
             short(m.margin),
-            100.0 * m.difference / c.summaries[0].mean,
-            100.0 * m.margin / c.summaries[0].mean.abs(),
             m.t,
             m.df,
             m.p
@@ -88,7 +94,8 @@ fn words(c: &Comparison, confidence: f64) -> String {
         Some(i) => {
             writeln!(out, "  B is {:.4} x A, {:.4} to {:.4} (bootstrap)", c.ratio, i.low, i.high)
         }
-        None => writeln!(out, "  B is {:.4} x A", c.ratio),
+        None if c.ratio.is_finite() => writeln!(out, "  B is {:.4} x A", c.ratio),
+        None => Ok(()),
     };
     if let Some((g, delta)) = c.hedges_g.zip(c.cliffs_delta) {
         let _ =

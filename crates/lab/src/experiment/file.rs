@@ -19,7 +19,7 @@ pub enum Role {
 }
 
 /// A parameter that was set to make the `fit` figures come out.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
     /// Its key in the scenario.

@@ -2,10 +2,14 @@
 //! causes, whose vCPUs, and the longest waits with who held, who was descheduled by which decision,
 //! and for how long. `docs/attribution.md` defines the causes and shows how to read this.
 
-mod record;
+mod many;
+mod reproduction;
+mod samples;
 mod waits;
 
-pub use record::{RUN_SCHEMA, Record, ReproducedRun, ReproductionRecord, RunRecord, read};
+pub use many::{Worst, many, worst};
+pub use reproduction::reproduction;
+pub use samples::samples;
 
 use crate::report::causes::{grid, row};
 use crate::report::{Block, Grid, MOST_LINES, percent, seconds, short};
@@ -210,52 +214,6 @@ fn vcpus(domain: &DomainOutcome) -> Grid {
         row(&mut grid, head, &v.wait_causes);
     }
     grid
-}
-
-/// Explains the runs of an experiment: a line for each lock and load.
-#[must_use]
-pub fn reproduction(record: &ReproductionRecord) -> Vec<Block> {
-    let mut rows: Vec<(&str, &str, u64, f64, WaitCauses)> = Vec::new();
-    for run in &record.runs {
-        let time: f64 = run.vcpu_time_s.iter().sum::<f64>() / f64::from(record.scale.max(1));
-        match rows.iter_mut().find(|r| (r.0, r.1) == (run.lock.as_str(), run.load.as_str())) {
-            Some(row) => {
-                row.2 += 1;
-                row.3 += time;
-                row.4 += run.wait_causes;
-            }
-            None => rows.push((&run.lock, &run.load, 1, time, run.wait_causes)),
-        }
-    }
-    let mut grid = grid(&["lock, load", "runs", "vCPU time s", "waited s"]);
-    for (lock, load, runs, time, causes) in &rows {
-        let head = [
-            format!("{lock}, {load}"),
-            runs.to_string(),
-            format!("{time:.3}"),
-            seconds(causes.total()),
-        ];
-        row(&mut grid, head, causes);
-    }
-    let mut blocks = vec![
-        Block::Title(format!("{}: why it waits", record.experiment)),
-        Block::Text(format!(
-            "{}. Seconds are as simulated, of all runs of a kind together, for all locks of the guest; vCPU time \
-             is what its vCPUs had of pCPUs, waits count also while a vCPU had none.",
-            record.title
-        )),
-        Block::Grid(grid),
-    ];
-    for (lock, load, _, _, causes) in &rows {
-        if let Some(main) = main_cause(causes) {
-            blocks.push(Block::Text(format!(
-                "{lock}, {load}: {}. {}",
-                shares(causes),
-                meaning(main)
-            )));
-        }
-    }
-    blocks
 }
 
 #[cfg(test)]

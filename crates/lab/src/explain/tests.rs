@@ -1,8 +1,13 @@
 use super::*;
+use crate::bench::BenchResult;
+use crate::experiment::Role;
+use crate::map;
+use crate::record::{self, Record};
 use crate::report::text;
-use crate::scenario_file;
+use crate::reproduce::{Compared, Judged, Reproduction};
+use crate::scenario_file::{self, Loaded};
+use crate::stats::Summary;
 use overspin_scenario::{Decision, Link, LongWait, MS, US, Why};
-use std::borrow::Cow;
 
 const SCENARIO: &str = r#"
 limit = "300ms"
@@ -114,58 +119,113 @@ fn a_run_without_waits_says_so() {
     assert!(!told.contains("The longest waits"));
 }
 
-#[test]
-fn a_record_comes_back_as_it_was_written() {
-    let (scenario, outcome) = ran(SCENARIO);
-    let record = RunRecord {
-        schema: RUN_SCHEMA.into(),
-        version: "1".into(),
-        seed: 1,
-        set: Cow::Borrowed(&[]),
-        trace: Some("t.pftrace".into()),
-        scenario: Cow::Borrowed(&scenario),
-        outcome: Cow::Borrowed(&outcome),
-    };
-    let text = serde_json::to_string_pretty(&record).unwrap();
-    let Record::Run(back) = read("r.json", &text).unwrap() else { panic!("a run") };
-    assert_eq!((&*back.scenario, &*back.outcome), (&scenario, &outcome));
-    assert_eq!(back.trace.as_deref(), Some("t.pftrace"));
+/// A map of a lock that waits and one vCPU that does not.
+fn of_map() -> Record {
+    let vary = "[[vary]]\nname = \"vCPUs\"\nset = \"domain.guest.vcpus\"\nto = [\"1\", \"4\"]\n";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("{SCENARIO}{vary}")).unwrap();
+    let Loaded::Map(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
+    let measured = map::run(&loaded, map::Settings::default(), &|_, _| {}).unwrap();
+    record::map(&loaded, &measured, &[], None)
 }
 
 #[test]
-fn what_cannot_be_explained_is_refused_with_its_place() {
-    let e = read("r.json", "{\n  \"schema\": 5\n}").unwrap_err();
-    assert_eq!((e.line, &*e.path), (2, "r.json"), "{e}");
-    let e = read("r.json", "{\"schema\": \"overspin-bench/1\"}").unwrap_err();
-    assert!(e.message.contains("overspin-bench/1"), "{e}");
-    let old = "{\"schema\": \"overspin-run/1\", \"version\": \"0\", \"seed\": 1, \"set\": []}";
-    let e = read("r.json", old).unwrap_err();
-    assert!(e.help.contains("write it again"), "{e}");
-    assert!(read("r.json", "{").is_err());
+fn of_many_runs_the_worst_is_named_and_can_be_run_again() {
+    let mut record = of_map();
+    let told = flat(&many(&record));
+    assert!(told.contains("The worst is vCPUs 4, seed 1: "), "{told}");
+    let found = worst(&record).unwrap().unwrap();
+    assert_eq!((found.number, found.scenario.domains[0].vcpus), (1, 4));
+    let outcome = overspin_sim::run(&found.scenario, found.seed).unwrap();
+    assert_eq!(Some(outcome.trace_hash), found.trace_hash);
+    // One that stands still is worse than one that waits.
+    record.runs[0].ending = Some(Ending::Deadlock { waits: Vec::new() });
+    assert_eq!(worst(&record).unwrap().unwrap().number, 0);
+    assert!(flat(&many(&record)).contains("DEADLOCK: nothing could ever happen again in vCPUs 1"));
+    record.runs.remove(1);
+    record.runs[0].ending = Some(Ending::Finished);
+    assert!(worst(&record).unwrap().is_none());
+    assert!(flat(&many(&record)).contains("Nobody waited for a lock in any of them."));
 }
 
-#[test]
-fn runs_of_an_experiment_are_summed_up_by_lock_and_load() {
-    let run = |lock: &str, next| {
+/// An experiment with a claim of each verdict, a missed figure, and runs with waits.
+fn reproduced() -> Record {
+    let run = |lock: &str, load: &str, ending: &str, next| {
         let causes = WaitCauses { next_preempted: next, ..WaitCauses::default() };
-        let causes = serde_json::to_value(causes).unwrap();
         serde_json::json!({
-            "lock": lock, "load": "half", "ending": "finished", "vcpu_time_s": [20.0, 20.0],
-            "wait_causes": causes,
+            "lock": lock, "load": load, "seed": 1, "ending": ending, "simulated_s": 2.0,
+            "vcpu_time_s": [20.0, 20.0], "wait_causes": serde_json::to_value(causes).unwrap(),
         })
     };
-    let record = serde_json::json!({
-        "schema": "overspin-reproduction/1", "experiment": "e", "title": "An experiment.",
-        "scale": 20, "runs": [run("ticket", SEC), run("ticket", 2 * SEC), run("byte", 0)],
-    });
-    let Record::Reproduction(record) = read("r", &record.to_string()).unwrap() else {
-        panic!("a reproduction")
+    let claim = |id, text: &str, holds, evidence: &str| Judged {
+        id,
+        text: text.into(),
+        holds,
+        evidence: evidence.into(),
     };
-    let told = flat(&reproduction(&record));
-    // Two runs with 40 s / 20 of vCPU time each.
-    assert!(told.contains("ticket, half 2 4.000 3.000 0.0 0.0 100.0 0.0 0.0 0.0"), "{told}");
-    assert!(told.contains("ticket, half: 100.0 % next waiter preempted (LWP)."), "{told}");
-    assert!(told.contains("byte, half 1 2.000 0.000 - - - - - -"), "{told}");
+    record::reproductions(&[Reproduction {
+        experiment: "2008-x".into(),
+        title: "An experiment.".into(),
+        scale: 20,
+        limit_s: Some(2.0),
+        seeds: vec![1],
+        claims: vec![
+            claim(1, "At half load byte beats ticket", Some(false), "ticket: 5 s; byte: 6 s"),
+            claim(2, "xen-pv finishes the optimal load", None, "no run finished"),
+            claim(3, "All is well", Some(true), "it is"),
+        ],
+        figures: vec![Compared::of(
+            "elapsed_s".into(),
+            "ticket, half load".into(),
+            (5.0, Role::Predict),
+            Summary::of(&[10.0]),
+            "",
+        )],
+        runs: vec![
+            run("ticket", "half", "finished", SEC),
+            run("ticket", "half", "finished", 3 * SEC),
+            run("lock-byte", "half", "finished", SEC),
+            run("lock-byte", "optimal", "finished", SEC),
+            run("xen-pv", "optimal", "limit", 0),
+        ],
+        ..Reproduction::default()
+    }])
+}
+
+#[test]
+fn a_claim_that_fails_is_told_with_the_waits_of_the_runs_that_it_speaks_of() {
+    let told = flat(&reproduction(&reproduced()));
+    for words in [
+        "Claim 1 does not hold: At half load byte beats ticket. What decides it: ticket: 5 s; byte: 6 s.",
+        // Four of the eight seconds of two vCPUs in two runs.
+        "ticket.half: 50.0 % of the vCPUs' time in waits: 100.0 % next waiter preempted (LWP)",
+        "lock-byte.half: 25.0 %",
+        "Claim 2 is undecided: xen-pv finishes the optimal load.",
+        "It needs runs that finish, and 1 of 1 did not.",
+        "Missed figures",
+        "ticket, half load, elapsed_s: 5.00 published, 10.00 simulated (+100.0 %).",
+        "kept for a waiter that was off its CPU",
+    ] {
+        assert!(told.contains(words), "{words}\n{told}");
+    }
+    let of_first = told.split("Claim 2").next().unwrap();
+    assert!(!of_first.contains("optimal:") && !told.contains("Claim 3"), "{told}");
+}
+
+#[test]
+fn benchmarks_are_told_by_what_they_measured() {
+    let result = |name: &str, value: f64| BenchResult {
+        name: name.into(),
+        value,
+        samples: vec![value, value],
+        unit: "ns".into(),
+        target: Some(10.0),
+        at_most: true,
+    };
+    let told =
+        flat(&samples(&record::speed("sched", &[result("slow", 20.0), result("fast", 5.0)])));
+    assert!(told.contains("1 of 2 targets are not reached: sched.slow: 20.00 ns"), "{told}");
+    assert!(told.contains("sched.fast time ns 2 5.00 5.00 5.00"), "{told}");
 }
 
 #[test]

@@ -80,7 +80,7 @@ pub(super) fn story(number: usize, wait: &LongWait, names: &Names<'_>, blocks: &
         let _ = writeln!(
             lines,
             "  +{:>11} ms {:>11} ms  {}",
-            millis(part.since - wait.since),
+            millis(part.since.saturating_sub(wait.since)),
             millis(part.time),
             link(part, passed == 0, wait, names),
         );

@@ -1,5 +1,162 @@
 //! The record that everything that measures writes, and everything that reads reads.
+//!
+//! One type for all: a run, many seeds, a map, an experiment, a benchmark. What all of them have is
+//! required; what only some have is an optional part, and it is left out of the text where it is empty.
+//! The numbers are in [`Record::samples`], in long form, whatever was measured: a reader that knows
+//! nothing of locks can still compare two records. `docs/json.md` describes the text.
 
+mod again;
+mod changes;
+mod groups;
+mod kind;
+mod of;
+mod parts;
+mod read;
+mod run;
 mod sample;
+mod write;
 
+pub use again::{Again, load};
+pub use changes::Changes;
+pub use groups::Group;
+pub use kind::Kind;
+pub use of::{locks, map, noise, one, reproductions, schedbench, seeds, speed};
+pub use parts::{Experiment, NoiseConditions, OverSeeds, Target};
+pub use read::{json_error, read};
+pub use run::{Point, Run};
+pub(crate) use run::{vcpu_time, wait_causes};
 pub use sample::Sample;
+pub use write::csv;
+pub(crate) use write::rows;
+
+use crate::environment::Environment;
+use crate::scenario_file::Axis;
+use overspin_scenario::Scenario;
+use serde::{Deserialize, Serialize};
+
+/// Layout of [`Record`]. It changes when a reader of the old one could take the new one wrongly.
+pub const SCHEMA: &str = "overspin-record/1";
+
+/// What was measured, and how.
+///
+/// Nothing in it varies from one making to the next for simulated runs, but [`Self::command`] and
+/// [`Self::environment`]; the record of a single run has neither, so that equal runs give equal bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Version of the program that wrote it.
+    pub version: String,
+    /// Version of its model of hosts and guests.
+    pub model_version: u32,
+    /// What kind of measurement it was.
+    pub kind: Kind,
+    /// Name of the scenario, the experiment, the benchmark or the `.bench` file.
+    pub name: String,
+    /// What it asks, or what it is; may be empty.
+    pub description: String,
+    /// `--set` arguments of all runs. `scenario` has them already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
+    /// The seed that was asked for, or the scenario's; null where each run has its own.
+    pub seed: Option<u64>,
+    /// The simulated machine by name: a machine of `overspin list machines`, or what a `.bench` file was
+    /// run on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Name of the trace that was written in the same run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// What makes the figures doubtful, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// The scenario as it ran, with all defaults and `set` in it; of a map, that of its first point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<Box<Scenario>>,
+    /// Axes of a map.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub axes: Vec<Axis>,
+    /// Points of a map, and in what their scenarios differ from `scenario`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<Point>,
+    /// Every run, in the order of its number.
+    pub runs: Vec<Run>,
+    /// What samples come to over seeds, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_seeds: Vec<OverSeeds>,
+    /// Experiments with their figures and claims.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub experiments: Vec<Experiment>,
+    /// What a benchmark should reach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<Target>,
+    /// How noise was measured, and the table that it comes to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseConditions>,
+    /// Every number that was measured.
+    pub samples: Vec<Sample>,
+    /// The command as it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Where it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Environment>,
+}
+
+impl Record {
+    /// An empty one, by this program.
+    fn new(kind: Kind, name: impl Into<String>) -> Self {
+        Self {
+            schema: SCHEMA.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            model_version: overspin_sim::MODEL_VERSION,
+            kind,
+            name: name.into(),
+            description: String::new(),
+            set: Vec::new(),
+            seed: None,
+            machine: None,
+            trace: None,
+            warnings: Vec::new(),
+            scenario: None,
+            axes: Vec::new(),
+            points: Vec::new(),
+            runs: Vec::new(),
+            over_seeds: Vec::new(),
+            experiments: Vec::new(),
+            targets: Vec::new(),
+            noise: None,
+            samples: Vec::new(),
+            command: None,
+            environment: None,
+        }
+    }
+
+    /// The same, made by this command on the machine at hand.
+    #[must_use]
+    pub fn made_here(self, command: String) -> Self {
+        Self { command: Some(command), environment: Some(Environment::here()), ..self }
+    }
+
+    /// Adds a number, unless it is none: what could not be measured has no sample.
+    fn push(&mut self, run: u32, place: &str, metric: &str, unit: &str, value: f64) {
+        if value.is_finite() {
+            self.samples.push(Sample {
+                run,
+                place: place.into(),
+                metric: metric.into(),
+                unit: unit.into(),
+                value,
+            });
+        }
+    }
+}
+
+/// The number of the next of `runs`.
+fn next_number(runs: &[Run]) -> u32 {
+    // No record has so many runs that their number does not fit.
+    u32::try_from(runs.len()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

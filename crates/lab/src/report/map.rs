@@ -68,7 +68,7 @@ struct Entry<'a> {
 impl Entry<'_> {
     /// How the first run that deadlocked or was stopped ended, if one did.
     fn unsound(&self) -> Option<&Ending> {
-        self.cells.iter().map(|c| &c.ending).find(|e| !e.is_sound())
+        self.cells.iter().filter_map(Cell::ending).find(|e| !e.is_sound())
     }
 
     /// The value, or its mean over seeds.
@@ -122,7 +122,7 @@ pub fn map(measured: &Measured) -> Vec<Block> {
         if across.is_empty() { "one".to_owned() } else { across.join(", ") },
     );
     if seeds > 1 {
-        let list: Vec<u64> = measured.cells[..seeds].iter().map(|c| c.seed).collect();
+        let list: Vec<u64> = measured.cells[..seeds].iter().filter_map(|c| c.run.seed).collect();
         head += &format!(
             "Each figure is the mean over seeds {}, ± half its 95 % interval; !: the seeds fall into two \
              groups. ",

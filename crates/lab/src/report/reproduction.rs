@@ -3,7 +3,7 @@
 
 use super::{Block, Grid, short};
 use crate::experiment::Role;
-use crate::reproduce::{Compared, Grade, Judged, Reproduction, Reproductions};
+use crate::reproduce::{Compared, Grade, Judged, Reproduction};
 use std::fmt::Write;
 
 /// Report of `result`.
@@ -31,9 +31,9 @@ pub fn reproduction(result: &Reproduction) -> Vec<Block> {
 
 /// Report of several experiments: the claims of each, and a table last.
 #[must_use]
-pub fn reproductions(all: &Reproductions) -> Vec<Block> {
+pub fn reproductions(all: &[Reproduction]) -> Vec<Block> {
     let mut blocks = Vec::new();
-    for result in &all.experiments {
+    for result in all {
         blocks.push(Block::Heading(format!("{}: {}", result.experiment, result.title)));
         blocks.push(Block::Lines(claims(&result.claims)));
     }
@@ -43,7 +43,7 @@ pub fn reproductions(all: &Reproductions) -> Vec<Block> {
          were fitted; those that were computed again follow from other published ones in every digit."
             .into(),
     ));
-    blocks.push(Block::Grid(summary(&all.experiments)));
+    blocks.push(Block::Grid(summary(all)));
     blocks
 }
 
@@ -187,6 +187,7 @@ fn parameters(result: &Reproduction) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reproduce::verdict_of_all;
 
     fn figure(role: Role, grade: Grade) -> Compared {
         Compared {
@@ -221,19 +222,19 @@ mod tests {
             figure(Role::Fit, Missed),
         ];
         let second = vec![figure(Role::Recompute, Good), figure(Role::Recompute, Missed)];
-        let all = Reproductions::new(vec![
+        let all = [
             result("one", first, vec![claim(Some(true)), claim(None)]),
             result("two", second, vec![claim(Some(false))]),
-        ]);
-        assert_eq!(all.verdict(), Some(false));
-        let grid = summary(&all.experiments);
+        ];
+        assert_eq!(verdict_of_all(&all), Some(false));
+        let grid = summary(&all);
         let rows: Vec<String> = grid.rows.iter().map(|r| r.join(" ")).collect();
         assert_eq!(rows, ["one 1 1 1 1 0 1 0 1", "two 0 0 0 0 1 0 1 0", "all 1 1 1 1 1 1 1 1"]);
         let text = super::super::text(&reproductions(&all));
         assert!(text.contains("(1) DOES NOT HOLD: t") && text.contains("computed again"), "{text}");
-        let undecided = Reproductions::new(vec![result("one", Vec::new(), vec![claim(None)])]);
-        assert_eq!(undecided.verdict(), None);
-        assert_eq!(Reproductions::new(Vec::new()).verdict(), Some(true));
+        let undecided = [result("one", Vec::new(), vec![claim(None)])];
+        assert_eq!(verdict_of_all(&undecided), None);
+        assert_eq!(verdict_of_all(&[]), Some(true));
     }
 
     #[test]

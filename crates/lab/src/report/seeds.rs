@@ -16,8 +16,8 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
     if !scenario.description.is_empty() {
         blocks.push(Block::Text(scenario.description.clone()));
     }
-    let seeds: Vec<u64> = over.runs.iter().map(|r| r.seed).collect();
-    let longest = over.runs.iter().map(|r| r.elapsed).max().unwrap_or(0);
+    let seeds: Vec<u64> = over.runs.iter().filter_map(|(run, _)| run.seed).collect();
+    let longest = over.runs.iter().filter_map(|(run, _)| run.elapsed).max().unwrap_or(0);
     blocks.push(Block::Text(format!(
         "{} runs of at most {} simulated seconds, with seeds {}. Scheduler {}, {} pCPUs. Overspin {}.",
         seeds.len(),
@@ -25,13 +25,13 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
         seeds_in_words(&seeds),
         scenario.host.scheduler,
         scenario.host.pcpus(),
-        over.version,
+        env!("CARGO_PKG_VERSION"),
     )));
     let stuck: Vec<u64> = over
         .runs
         .iter()
-        .filter(|r| matches!(r.ending, Ending::Deadlock { .. }))
-        .map(|r| r.seed)
+        .filter(|(run, _)| matches!(run.ending, Some(Ending::Deadlock { .. })))
+        .filter_map(|(run, _)| run.seed)
         .collect();
     if !stuck.is_empty() {
         blocks.push(Block::Text(format!(

@@ -117,13 +117,13 @@ pub enum LoadError {
     Invalid(#[from] Box<ScenarioError>),
 }
 
-/// No scenario is longer than this; a device or a wrong file might be.
-const LONGEST_FILE: u64 = 16 << 20;
+/// No scenario and no record is longer than this; a device or a wrong file might be.
+const LONGEST_FILE: u64 = 512 << 20;
 
 /// Reads the text of `path`, or of standard input for `-`.
 ///
 /// # Errors
-/// If it cannot be read, is not UTF-8 or is longer than 16 MiB.
+/// If it cannot be read, is not UTF-8 or is longer than 512 MiB.
 pub fn read_text(path: &Path) -> Result<String, LoadError> {
     let name = path.display().to_string();
     let error = |cause| LoadError::Read { path: name.clone(), cause };
@@ -137,7 +137,7 @@ pub fn read_text(path: &Path) -> Result<String, LoadError> {
     if input.read(&mut [0]).map_err(error)? != 0 {
         return Err(error(std::io::Error::new(
             std::io::ErrorKind::FileTooLarge,
-            "longer than 16 MiB, which no scenario is",
+            "longer than 512 MiB, which no scenario and no record is",
         )));
     }
     Ok(text)

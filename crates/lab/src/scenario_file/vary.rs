@@ -10,9 +10,10 @@ use super::tree::{Document, Value};
 use crate::machine::MACHINES;
 use crate::names::{self, own_name};
 use overspin_scenario::Scenario;
+use serde::{Deserialize, Serialize};
 
 /// One axis.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Axis {
     /// Its name.
     pub name: String,

@@ -2,6 +2,7 @@
 //! schedbench keeps them. Keys that we do not know stay as they are.
 
 use super::{Origin, WorkerArgs};
+use crate::record::json_error;
 use crate::scenario_file::ScenarioError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -204,16 +205,9 @@ impl BenchFile {
     /// # Errors
     /// If it is not JSON, or something in it has the wrong type or an absurd value.
     pub fn parse(path: &str, text: &str) -> Result<Self, ScenarioError> {
-        let located = |e: &serde_json::Error| {
-            let line = text.lines().nth(e.line().saturating_sub(1)).unwrap_or("");
-            let before: usize = text.split_inclusive('\n').take(e.line() - 1).map(str::len).sum();
-            let at = before + e.column().saturating_sub(1).min(line.len());
-            let message = e.to_string();
-            let message = message.rsplit_once(" at line").map_or(&*message, |(cause, _)| cause);
-            let help = "docs/schedbench.md describes the file; `overspin schedbench plan` fills in \
-                        its runs";
-            ScenarioError::at(path, text, at..at + 1, "", message, help)
-        };
+        let help =
+            "docs/schedbench.md describes the file; `overspin schedbench plan` fills in its runs";
+        let located = |e: &serde_json::Error| json_error(path, text, e, help);
         let all: Value = serde_json::from_str(text).map_err(|e| located(&e))?;
         let known: Known = serde_json::from_str(text).map_err(|e| located(&e))?;
         let mut config = known.run_config;

@@ -12,6 +12,6 @@ mod summary;
 pub use file::{BenchFile, Report, Run, RunConfig, WorkerId, WorkerSet};
 pub use origin::{MachineRecord, Origin};
 pub use overspin_workload::{WorkerArgs, WorkerError};
-pub use report::{csv, report};
+pub use report::report;
 pub use run::{Machine, RunError, scenario, simulate, simulate_until};
 pub use summary::{Fairness, RunSummary, SetSummary, Window, WorkerSummary, fairness, summarize};

@@ -110,33 +110,3 @@ fn workers(out: &mut String, summary: &RunSummary) {
         out.push('\n');
     }
 }
-
-/// Every window of every worker as CSV, to plot.
-#[must_use]
-pub fn csv(file: &BenchFile) -> String {
-    let mut out = String::from(
-        "run,scheduler,set,worker,time_s,throughput_kops_per_s,utilization,max_delta_ms,machine,seed,\
-         model_version\n",
-    );
-    for run in file.runs.iter().filter_map(summarize) {
-        let label = run.label.replace('"', "\"\"");
-        let scheduler = run.scheduler.as_deref().unwrap_or("");
-        let origin = run.origin.as_ref().map_or_else(
-            || ",,".to_owned(),
-            |o| {
-                let machine = o.machine.name.replace('"', "\"\"");
-                format!("\"{machine}\",{},{}", o.seed, o.model_version)
-            },
-        );
-        for w in run.sets.iter().flat_map(|s| &s.workers) {
-            for x in &w.windows {
-                let _ = writeln!(
-                    out,
-                    "\"{label}\",{scheduler},{},{},{:.6},{:.3},{:.6},{:.6},{origin}",
-                    w.set, w.id, x.at_s, x.throughput, x.utilization, x.max_delta_ms
-                );
-            }
-        }
-    }
-    out
-}

@@ -7,49 +7,36 @@ pub use groups::{FALSE_ALARMS, FEWEST};
 pub use spread::{CONFIDENCE, Finding, Spread, seeds_in_words};
 
 use crate::map::{MapError, in_parallel, jain};
+use crate::record::Run;
 use crate::until::Until;
 use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, SEC, Scenario, US};
-use serde::Serialize;
-
-/// Layout of [`OverSeeds`].
-pub const SEEDS_SCHEMA: &str = "overspin-seeds/1";
-
-/// How the run of one seed ended.
-#[derive(Clone, Debug, Serialize)]
-pub struct Run {
-    /// The seed.
-    pub seed: u64,
-    /// How it ended.
-    pub ending: Ending,
-    /// Simulated time at the end.
-    pub elapsed: Picos,
-    /// Hash of its scheduling and lock events.
-    #[serde(with = "overspin_scenario::hash_text")]
-    pub trace_hash: u64,
-}
 
 /// A figure of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// Whose: `host`, a domain, or a lock as `domain/lock`.
     pub of: String,
-    /// What.
+    /// What, in words.
     pub what: &'static str,
+    /// The metric of its samples in records.
+    pub metric: &'static str,
     /// Its unit.
     pub unit: &'static str,
     /// The figure.
     pub value: f64,
 }
 
-/// A figure over seeds. `name`, `unit` and `samples` are where `overspin compare` looks for them.
-#[derive(Clone, Debug, Serialize)]
+/// A figure over seeds.
+#[derive(Clone, Debug)]
 pub struct Metric {
     /// Whose and what: `of: what`.
     pub name: String,
     /// Whose, see [`Figure::of`].
     pub of: String,
-    /// What.
+    /// What, in words.
     pub what: &'static str,
+    /// The metric of its samples in records.
+    pub metric: &'static str,
     /// Its unit.
     pub unit: &'static str,
     /// Seeds whose runs have it: those that deadlocked or were stopped have none, and only those that finished have a time
@@ -58,25 +45,25 @@ pub struct Metric {
     /// Its value with each of these seeds.
     pub samples: Vec<f64>,
     /// What is known of them.
-    #[serde(flatten)]
     pub spread: Spread,
 }
 
-/// A scenario over seeds.
-#[derive(Clone, Debug, Serialize)]
+/// A scenario over seeds. [`record::seeds`](crate::record::seeds) is how it is written.
+#[derive(Clone, Debug)]
 pub struct OverSeeds {
-    /// [`SEEDS_SCHEMA`].
-    pub schema: &'static str,
-    /// Program version.
-    pub version: &'static str,
-    /// `--set` arguments.
-    pub set: Vec<String>,
     /// What was run.
     pub scenario: Scenario,
-    /// How the run of each seed ended.
-    pub runs: Vec<Run>,
+    /// The run of each seed, and its figures.
+    pub runs: Vec<(Run, Vec<Figure>)>,
     /// Figures over seeds.
     pub results: Vec<Metric>,
+}
+
+impl OverSeeds {
+    /// How each run ended.
+    pub fn endings(&self) -> impl Iterator<Item = &Ending> {
+        self.runs.iter().filter_map(|(run, _)| run.ending.as_ref())
+    }
 }
 
 /// The seeds of `count` runs from `first` on. Past the largest seed they go on from 0.
@@ -86,14 +73,13 @@ pub fn seeds_from(first: u64, count: u32) -> Vec<u64> {
 }
 
 /// Runs `scenario` with each of `seeds`, on as many threads as asked for; tells `progress` how many of how
-/// many are done. The result does not depend on the threads. `set` is only recorded.
+/// many are done. The result does not depend on the threads.
 ///
 /// # Errors
 /// If the scenario is refused, or the threads are.
 pub fn run(
     scenario: &Scenario,
     seeds: &[u64],
-    set: &[String],
     (threads, until): (usize, Until),
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<OverSeeds, MapError> {
@@ -101,23 +87,10 @@ pub fn run(
         let outcome = until
             .simulate(scenario, *seed, &mut (), &|_| {})
             .map_err(|cause| MapError::Sim { set: vec![format!("seed={seed}")], cause })?;
-        let run = Run {
-            seed: *seed,
-            ending: outcome.ending.clone(),
-            elapsed: outcome.elapsed,
-            trace_hash: outcome.trace_hash,
-        };
-        Ok((run, figures(&outcome)))
+        Ok((Run::of(&outcome), figures(&outcome)))
     })?;
     let results = metrics(&runs);
-    Ok(OverSeeds {
-        schema: SEEDS_SCHEMA,
-        version: env!("CARGO_PKG_VERSION"),
-        set: set.to_vec(),
-        scenario: scenario.clone(),
-        runs: runs.into_iter().map(|(run, _)| run).collect(),
-        results,
-    })
+    Ok(OverSeeds { scenario: scenario.clone(), runs, results })
 }
 
 /// The figures of all runs, each over its seeds, in the order of the first run that has it.
@@ -125,13 +98,14 @@ fn metrics(runs: &[(Run, Vec<Figure>)]) -> Vec<Metric> {
     type Samples<'a> = (&'a Figure, Vec<u64>, Vec<f64>);
     let mut all: Vec<Samples<'_>> = Vec::new();
     for (run, figures) in runs {
-        for figure in figures.iter().filter(|_| run.ending.is_sound()) {
+        let sound = run.ending.as_ref().is_some_and(Ending::is_sound);
+        for figure in figures.iter().filter(|_| sound) {
             let same = |(f, ..): &Samples<'_>| f.of == figure.of && f.what == figure.what;
             let at = all.iter().position(same).unwrap_or_else(|| {
                 all.push((figure, Vec::new(), Vec::new()));
                 all.len() - 1
             });
-            all[at].1.push(run.seed);
+            all[at].1.extend(run.seed);
             all[at].2.push(figure.value);
         }
     }
@@ -141,6 +115,7 @@ fn metrics(runs: &[(Run, Vec<Figure>)]) -> Vec<Metric> {
                 name: format!("{}: {}", figure.of, figure.what),
                 of: figure.of.clone(),
                 what: figure.what,
+                metric: figure.metric,
                 unit: figure.unit,
                 spread: Spread::of(&seeds, &samples)?,
                 seeds,
@@ -157,7 +132,7 @@ pub fn figures(outcome: &Outcome) -> Vec<Figure> {
     let busy: u64 = sum(|p| p.busy);
     let whole = busy + sum(|p| p.switching) + sum(|p| p.idle);
     let mut all = Vec::new();
-    push(&mut all, "host", "busy", "%", percent(busy, whole));
+    push(&mut all, "host", ("busy", "busy"), "%", percent(busy, whole));
     let names = labels(outcome.domains.iter().map(|d| d.name.as_str()));
     for (domain, name) in outcome.domains.iter().zip(names) {
         of_domain(&mut all, domain, &name, outcome.elapsed);
@@ -181,38 +156,38 @@ pub(crate) const WAITING: &str = "waiting";
 fn of_domain(all: &mut Vec<Figure>, domain: &DomainOutcome, of: &str, end: Picos) {
     let elapsed = domain.lifetime(end) as f64 / SEC as f64;
     let finished = domain.finished.map(|_| elapsed);
-    push(all, of, "finished after", "s", finished);
+    push(all, of, ("finished after", "elapsed"), "s", finished);
     let items: Vec<f64> = domain.tasks.iter().map(|t| t.items as f64).collect();
     let done: f64 = items.iter().sum();
     let rate = |count: f64| (elapsed > 0.0).then(|| count / elapsed);
-    push(all, of, "items", "1/s", rate(done).filter(|_| done > 0.0));
+    push(all, of, ("items", "items"), "1/s", rate(done).filter(|_| done > 0.0));
     let several = items.len() > 1 && done > 0.0;
-    push(all, of, "fairness (Jain)", "%", several.then(|| 100.0 * jain(&items)));
+    push(all, of, ("fairness (Jain)", "fairness"), "%", several.then(|| 100.0 * jain(&items)));
     let sum = |f: fn(&overspin_scenario::VcpuOutcome) -> u64| domain.vcpus.iter().map(f).sum();
     let (running, runnable): (u64, u64) = (sum(|v| v.running), sum(|v| v.runnable));
-    push(all, of, "steal", "%", percent(runnable, running + runnable));
+    push(all, of, ("steal", "steal"), "%", percent(runnable, running + runnable));
     if domain.locks.is_empty() {
         return;
     }
     let waiting: u64 = sum(|v| v.waiting);
-    push(all, of, "CPU burned", "%", percent(waiting.min(running), running));
+    push(all, of, ("CPU burned", "burned"), "%", percent(waiting.min(running), running));
     let names = labels(domain.locks.iter().map(|l| l.name.as_str()));
     for (lock, name) in domain.locks.iter().zip(names) {
         let of = format!("{of}/{name}");
-        push(all, &of, "acquisitions", "1/s", rate(lock.acquisitions as f64));
-        push(all, &of, WAITING, "s/s", rate(lock.wait_total as f64 / SEC as f64));
-        push(all, &of, "p99.9 wait", "us", Some(lock.wait_p999 as f64 / US as f64));
+        push(all, &of, ("acquisitions", "acquisitions"), "1/s", rate(lock.acquisitions as f64));
+        push(all, &of, (WAITING, "waiting"), "s/s", rate(lock.wait_total as f64 / SEC as f64));
+        push(all, &of, ("p99.9 wait", "wait-p99.9"), "us", Some(lock.wait_p999 as f64 / US as f64));
     }
 }
 
 fn push(
     all: &mut Vec<Figure>,
     of: &str,
-    what: &'static str,
+    (what, metric): (&'static str, &'static str),
     unit: &'static str,
     value: Option<f64>,
 ) {
-    all.extend(value.map(|value| Figure { of: of.to_owned(), what, unit, value }));
+    all.extend(value.map(|value| Figure { of: of.to_owned(), what, metric, unit, value }));
 }
 
 fn percent(part: u64, whole: u64) -> Option<f64> {
@@ -239,8 +214,8 @@ workload = { kind = "lock-loop" }
     fn every_sample_is_of_the_run_with_its_seed() {
         let scenario = scenario_file::parse("t", "t", SCENARIO, &[]).unwrap();
         let seeds = seeds_from(7, 3);
-        let over = run(&scenario, &seeds, &[], (2, Until::default()), &|_, _| {}).unwrap();
-        assert_eq!(over.runs.iter().map(|r| r.seed).collect::<Vec<_>>(), [7, 8, 9]);
+        let over = run(&scenario, &seeds, (2, Until::default()), &|_, _| {}).unwrap();
+        assert_eq!(over.runs.iter().filter_map(|r| r.0.seed).collect::<Vec<_>>(), [7, 8, 9]);
         let find = |name: &str| over.results.iter().find(|m| m.name == name).unwrap();
         let rate = find("guest/section: acquisitions");
         assert_eq!(rate.seeds, seeds);
@@ -261,10 +236,10 @@ workload = { kind = "lock-loop" }
     fn runs_without_a_figure_are_left_out_of_it() {
         let run = |seed, deadlock: bool, value: Option<f64>| {
             let mut figures = Vec::new();
-            push(&mut figures, "guest", "finished after", "s", value);
+            push(&mut figures, "guest", ("finished after", "elapsed"), "s", value);
             let ending =
                 if deadlock { Ending::Deadlock { waits: Vec::new() } } else { Ending::Finished };
-            (Run { seed, ending, elapsed: SEC, trace_hash: 0 }, figures)
+            (Run { seed: Some(seed), ending: Some(ending), ..Run::default() }, figures)
         };
         let runs = [
             run(1, false, Some(2.0)),

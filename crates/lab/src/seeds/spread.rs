@@ -3,7 +3,7 @@
 use super::groups;
 use crate::compare::difference::{Interval, mean_interval};
 use crate::stats::Summary;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Confidence of the interval of the mean.
 pub const CONFIDENCE: f64 = 0.95;
@@ -16,7 +16,7 @@ const FAR: f64 = 2.0;
 const WIDE: f64 = 0.5;
 
 /// What makes a mean over seeds doubtful.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Finding {
     /// The seeds fall into two groups.
@@ -43,7 +43,7 @@ pub enum Finding {
 }
 
 /// A figure over seeds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Arithmetic mean, least, most and so on.
     #[serde(flatten)]

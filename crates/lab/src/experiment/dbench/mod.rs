@@ -145,6 +145,7 @@ fn assemble(experiment: &Dbench, runs: &[Sample]) -> Found {
         figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
         claims: judged(&experiment.head, |id| claims::judge(id, experiment, &measured)),
         runs: raw(runs),
+        samples: Vec::new(),
         details: report::blocks(experiment, &measured),
     }
 }

@@ -167,6 +167,7 @@ fn assemble(experiment: &Kernbench, scale: u32, runs: &[Sample]) -> Found {
         figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
         claims: judged(&experiment.head, |id| claims::judge(&experiment.head.id, id, &measured)),
         runs: raw(runs),
+        samples: Vec::new(),
         details: report::blocks(experiment, &measured),
     }
 }

@@ -1,8 +1,9 @@
 //! What one run gives, and means over the seeds.
 
 use super::{Case, Help, Load, Notification, Test};
+use crate::record::{vcpu_time, wait_causes};
 use crate::stats::Summary;
-use overspin_scenario::{Outcome, Picos, SEC, WindowOutcome};
+use overspin_scenario::{Outcome, Picos, SEC, WaitCauses, WindowOutcome};
 use serde::Serialize;
 
 /// One run.
@@ -30,6 +31,10 @@ pub struct NotificationSample {
     pub holders_preempted: u64,
     /// What became of the windows of the guest's vCPUs.
     pub windows: WindowOutcome,
+    /// What waits for locks were spent on.
+    pub wait_causes: WaitCauses,
+    /// The time of all vCPUs, which these waits are a part of.
+    pub vcpu_time: Picos,
     /// Hash of the run's events: equal for equal runs.
     #[serde(with = "overspin_scenario::hash_text")]
     pub trace_hash: u64,
@@ -66,6 +71,8 @@ impl NotificationSample {
             requests_per_s: answered as f64 / seconds(other.lifetime(outcome.elapsed)),
             holders_preempted: guest.locks.iter().map(|l| l.holder_preempted).sum(),
             windows,
+            wait_causes: wait_causes(outcome),
+            vcpu_time: vcpu_time(outcome),
             trace_hash: outcome.trace_hash,
         }
     }

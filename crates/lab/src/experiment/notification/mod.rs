@@ -276,6 +276,7 @@ fn assemble(experiment: &Notification, runs: &[NotificationSample]) -> Found {
         figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
         claims: judged(&experiment.head, |id| claims::judge(id, &measured)),
         runs: raw(runs),
+        samples: Vec::new(),
         details: report::blocks(&measured),
     }
 }

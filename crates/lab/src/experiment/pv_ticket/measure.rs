@@ -1,8 +1,9 @@
 //! What a simulated run comes to: how fast it worked, and where its vCPUs' time went.
 
 use super::{Load, PvTicket, Variant};
+use crate::record::{vcpu_time, wait_causes};
 use crate::stats::Summary;
-use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, SEC};
+use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, SEC, WaitCauses};
 use serde::Serialize;
 
 /// One simulated run.
@@ -27,6 +28,9 @@ pub(super) struct Sample {
     /// Times that a waiter slept, and that a holder was descheduled; all locks of the kernel.
     pub(super) slow_paths: u64,
     pub(super) holder_preempted: u64,
+    /// What waits for locks were spent on, and the time of all vCPUs that they are a part of.
+    pub(super) wait_causes: WaitCauses,
+    pub(super) vcpu_time: Picos,
     /// Hash of the run's events: equal for equal runs.
     #[serde(with = "overspin_scenario::hash_text")]
     pub(super) trace_hash: u64,
@@ -61,6 +65,8 @@ impl Sample {
             wait_p999_s: seconds(locks().map(|l| l.wait_p999).max().unwrap_or(0)),
             slow_paths: locks().map(|l| l.slow_paths).sum(),
             holder_preempted: locks().map(|l| l.holder_preempted).sum(),
+            wait_causes: wait_causes(outcome),
+            vcpu_time: vcpu_time(outcome),
             trace_hash: outcome.trace_hash,
         }
     }

@@ -221,6 +221,7 @@ fn assemble(experiment: &PvTicket, samples: &[Sample], threads: &PairedReport) -
         figures: experiment.figures.iter().map(|f| published::compare(experiment, f)).collect(),
         claims: judged(&experiment.head, |id| claims::judge(id, &measured, &cost)),
         runs,
+        samples: Vec::new(),
         details: report::blocks(experiment, &measured, threads, &cost),
     }
 }

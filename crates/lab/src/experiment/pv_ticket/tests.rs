@@ -3,6 +3,7 @@ use super::*;
 use crate::experiment;
 use crate::reproduce::{Grade, Judged};
 use overspin_native::bench::PairedPoint;
+use overspin_scenario::WaitCauses;
 
 const TEXT: &str = include_str!("../../../../../experiments/2012-pv-ticketlocks.toml");
 
@@ -93,6 +94,8 @@ fn samples(e: &PvTicket, rate: impl Fn(&Variant, u32) -> f64) -> Vec<Sample> {
                     wait_p999_s: 0.0,
                     slow_paths: 0,
                     holder_preempted: 0,
+                    wait_causes: WaitCauses::default(),
+                    vcpu_time: 0,
                     trace_hash: 0,
                 });
             }

@@ -275,6 +275,7 @@ fn assemble(experiment: &Schedbench, runs: &[BenchSample]) -> Found {
         figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
         claims: judged(&experiment.head, |id| claims::judge(id, &measured)),
         runs: raw(runs),
+        samples: Vec::new(),
         details: report::blocks(experiment, runs),
     }
 }

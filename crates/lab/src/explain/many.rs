@@ -1,0 +1,122 @@
+//! Why several runs of a scenario wait: what each of them waited for, and which is the worst.
+
+use super::{main_cause, meaning, shares};
+use crate::record::{Record, Run};
+use crate::report::causes::{grid, row};
+use crate::report::{Block, MOST_LINES, percent, seconds};
+use overspin_scenario::{Ending, Picos, Scenario};
+use std::cmp::Reverse;
+
+/// The run of a record that waited most, with what is needed to run it again.
+#[derive(Clone, Debug)]
+pub struct Worst {
+    /// Its number.
+    pub number: u32,
+    /// In words.
+    pub name: String,
+    /// What was run.
+    pub scenario: Scenario,
+    /// With this seed.
+    pub seed: u64,
+    /// What the record says its trace hash is.
+    pub trace_hash: Option<u64>,
+}
+
+/// The worst run of a record of several simulated runs: one that stood still, or else the one whose vCPUs
+/// spent the largest part of their time in waiting for locks. `None` if nobody waited in any of them, or
+/// the record has no scenario to run.
+///
+/// # Errors
+/// In words, if a point of a map does not fit its scenario.
+pub fn worst(record: &Record) -> Result<Option<Worst>, String> {
+    let Some(run) = by_wait(record).first().copied().filter(|r| waited(r) > 0 || stuck(r)) else {
+        return Ok(None);
+    };
+    let Some(scenario) = record.scenario_of(run)? else { return Ok(None) };
+    let seed = run.seed.unwrap_or(scenario.seed);
+    Ok(Some(Worst {
+        number: run.number,
+        name: name(record, run),
+        scenario,
+        seed,
+        // One that was stopped from outside goes on when it is run again.
+        trace_hash: run.trace_hash.filter(|_| run.ending.as_ref().is_some_and(Ending::is_sound)),
+    }))
+}
+
+/// What all runs of a record waited for, the worst first.
+#[must_use]
+pub fn many(record: &Record) -> Vec<Block> {
+    let runs = by_wait(record);
+    let mut blocks = vec![
+        Block::Title(format!("{}: why it waits", record.name)),
+        Block::Text(format!(
+            "{} runs. Waits are those of all locks together, in percent of the time of all vCPUs, and what \
+             they were spent on in percent of the waits.",
+            runs.len()
+        )),
+    ];
+    let stuck: Vec<String> = runs.iter().filter(|r| stuck(r)).map(|r| name(record, r)).collect();
+    if !stuck.is_empty() {
+        blocks.push(Block::Text(format!(
+            "DEADLOCK: nothing could ever happen again in {}.",
+            stuck.join("; ")
+        )));
+    }
+    let mut table = grid(&["run", "waited s", "of the time %"]);
+    for run in runs.iter().take(MOST_LINES) {
+        let Some(causes) = &run.wait_causes else { continue };
+        let part = percent(causes.total(), run.vcpu_time.unwrap_or(0));
+        row(&mut table, [name(record, run), seconds(causes.total()), part], causes);
+    }
+    blocks.push(Block::Grid(table));
+    if runs.len() > MOST_LINES {
+        let text = format!("Shown are the {MOST_LINES} that waited most, of {}.", runs.len());
+        blocks.push(Block::Text(text));
+    }
+    match runs.first().and_then(|run| Some((run, run.wait_causes?, main_cause(&run.wait_causes?)?)))
+    {
+        Some((run, causes, main)) => blocks.push(Block::Text(format!(
+            "The worst is {}: {}. {}",
+            name(record, run),
+            shares(&causes),
+            meaning(main)
+        ))),
+        None => blocks.push(Block::Text("Nobody waited for a lock in any of them.".into())),
+    }
+    blocks
+}
+
+/// The runs, the worst first.
+fn by_wait(record: &Record) -> Vec<&Run> {
+    let mut runs: Vec<&Run> = record.runs.iter().collect();
+    runs.sort_by_key(|r| (Reverse(stuck(r)), Reverse(part(r)), r.number));
+    runs
+}
+
+/// Its waits, in millionths of the time of its vCPUs.
+fn part(run: &Run) -> u128 {
+    let of = u128::from(run.vcpu_time.unwrap_or(0)).max(1);
+    u128::from(waited(run)) * 1_000_000 / of
+}
+
+fn waited(run: &Run) -> Picos {
+    run.wait_causes.map_or(0, |causes| causes.total())
+}
+
+fn stuck(run: &Run) -> bool {
+    matches!(run.ending, Some(Ending::Deadlock { .. }))
+}
+
+/// A run in words: where it is on the axes, and its seed.
+fn name(record: &Record, run: &Run) -> String {
+    let point = run.point.and_then(|point| record.points.get(point as usize));
+    let axes = point.map_or_else(Vec::new, |p| {
+        let word = |(axis, value): (&crate::scenario_file::Axis, &String)| {
+            format!("{} {value}", axis.name)
+        };
+        record.axes.iter().zip(&p.at).map(word).collect()
+    });
+    let seed = run.seed.map(|seed| format!("seed {seed}"));
+    axes.into_iter().chain(seed).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,82 @@
+//! What can be said of a record that has no waits for locks: what it measured, and what is amiss.
+
+use crate::record::{Kind, Record};
+use crate::report::{Block, Grid, MOST_LINES, short};
+use crate::stats::Summary;
+
+/// Explains a record by its samples.
+#[must_use]
+pub fn samples(record: &Record) -> Vec<Block> {
+    let mut blocks = vec![
+        Block::Title(format!("{}: what was measured", record.name)),
+        Block::Text(format!("A record of {}. {}", record.kind.words(), why(record.kind))),
+    ];
+    blocks.extend(record.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))));
+    blocks.extend(targets(record));
+    let groups = record.groups();
+    let main = record.kind.main_metrics();
+    let mut shown: Vec<_> =
+        groups.iter().filter(|g| main.is_empty() || main.contains(&g.metric)).collect();
+    if shown.is_empty() {
+        shown = groups.iter().collect();
+    }
+    let header = ["where", "metric", "unit", "N", "min", "median", "max"];
+    let mut grid = Grid::new(3, &header);
+    for group in shown.iter().take(MOST_LINES) {
+        let Some(s) = Summary::of(&group.values) else { continue };
+        grid.row([
+            group.place.to_owned(),
+            group.metric.to_owned(),
+            group.unit.to_owned(),
+            s.n.to_string(),
+            short(s.min),
+            short(s.median),
+            short(s.max),
+        ]);
+    }
+    blocks.push(Block::Grid(grid));
+    let left = groups.len() - shown.len().min(MOST_LINES);
+    if left > 0 {
+        blocks.push(Block::Text(format!("{left} more metrics and places are in the record.")));
+    }
+    blocks
+}
+
+/// Why there are no causes of waits.
+fn why(kind: Kind) -> &'static str {
+    match kind {
+        Kind::BenchLocks => {
+            "Threads of this machine are not watched while they wait: which causes their waits had is not known. \
+             `preempted` and `slept` in it say how often they lost their CPU."
+        }
+        Kind::Schedbench => {
+            "Its workers take no lock: what they wait for is a CPU. How late the latest of a second was is `late`."
+        }
+        Kind::Noise => "What took CPUs away is in it by kind: `thread`, `taken` and `short`.",
+        _ => "It has no waits for locks.",
+    }
+}
+
+/// Targets that were not reached.
+fn targets(record: &Record) -> Vec<Block> {
+    let groups = record.groups();
+    let missed = record.targets.iter().filter_map(|t| {
+        let group = groups.iter().find(|g| g.place == t.place && g.metric == t.metric)?;
+        let median = Summary::of(&group.values)?.median;
+        let reached = if t.at_most { median <= t.value } else { median >= t.value };
+        let bound = if t.at_most { "at most" } else { "at least" };
+        (!reached).then(|| {
+            let (value, target) = (short(median), short(t.value));
+            format!("{}: {value} {}, and should be {bound} {target}.", t.place, group.unit)
+        })
+    });
+    let missed: Vec<String> = missed.collect();
+    match (record.targets.len(), missed.is_empty()) {
+        (0, _) => Vec::new(),
+        (n, true) => vec![Block::Text(format!("All {n} targets are reached."))],
+        (n, false) => vec![
+            Block::Text(format!("{} of {n} targets are not reached:", missed.len())),
+            Block::Lines(missed.join("\n")),
+        ],
+    }
+}

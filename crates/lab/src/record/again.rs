@@ -1,0 +1,175 @@
+//! Records run again: a record of a scenario is read wherever a scenario file is.
+
+use super::{Kind, Point, Record, Run, read};
+use crate::scenario_file::{self, Axis, LoadError, Loaded, Map, Point as MapPoint, ScenarioError};
+use overspin_scenario::Scenario;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A scenario to run, from a file of its own or from a record.
+#[derive(Debug)]
+pub struct Again {
+    /// What to run.
+    pub loaded: Loaded,
+    /// `--set` arguments that are in it: those of the command, or those of the record.
+    pub set: Vec<String>,
+    /// The seed that a map was run with by `--seed`, if it is from a record of one.
+    pub seed: Option<u64>,
+    /// Runs of each point, if it is from a record of a map whose points have seeds of their own.
+    pub seeds: Option<u32>,
+}
+
+/// Loads a scenario file with `sets` applied, or a record of a run, of seeds or of a map.
+///
+/// # Errors
+/// If the file cannot be read, is not a legal scenario, or is a record of something else.
+pub fn load(path: &Path, sets: &[String]) -> Result<Again, LoadError> {
+    let text = scenario_file::read_text(path)?;
+    Ok(load_text(path, &text, sets)?)
+}
+
+fn load_text(path: &Path, text: &str, sets: &[String]) -> Result<Again, Box<ScenarioError>> {
+    // No scenario begins like this, and every record does.
+    if !text.trim_start().starts_with('{') {
+        let loaded = scenario_file::load_text(path, text, sets)?;
+        return Ok(Again { loaded, set: sets.to_vec(), seed: None, seeds: None });
+    }
+    let name = path.display().to_string();
+    let record = read(&name, text)?;
+    let fail = |message: String, help: &str| {
+        Box::new(ScenarioError::at(&name, text, 0..0, "", message, help))
+    };
+    if !sets.is_empty() {
+        let message = "--set changes a scenario file, and this is a record".to_owned();
+        return Err(fail(message, "leave --set out, or run the scenario file that it was made of"));
+    }
+    match record.loaded() {
+        Ok(Some(loaded)) => {
+            let seeds = record.own_seeds();
+            Ok(Again { loaded, set: record.set, seed: record.seed, seeds })
+        }
+        Ok(None) => {
+            let message =
+                format!("this is a record of {}, and has no scenario", record.kind.words());
+            Err(fail(message, &remedy(&record)))
+        }
+        Err(message) => Err(fail(message, "write the record again")),
+    }
+}
+
+/// How what cannot be run as a scenario is run again.
+fn remedy(record: &Record) -> String {
+    match &record.command {
+        Some(command) => format!("run it again with the command that made it: {command}"),
+        None => "records of runs, of seeds and of maps can be run".into(),
+    }
+}
+
+impl Record {
+    /// The seeds of the runs of each point; `None` is the point of a record without points.
+    fn seeds(&self) -> BTreeMap<Option<u32>, Vec<u64>> {
+        let mut seeds = BTreeMap::<_, Vec<u64>>::new();
+        for run in &self.runs {
+            seeds.entry(run.point).or_default().extend(run.seed);
+        }
+        seeds
+    }
+
+    /// Runs of each point of a map, if they do not have the same seeds at all of them: somebody varied the
+    /// seed together with something else.
+    fn own_seeds(&self) -> Option<u32> {
+        let seeds = self.seeds();
+        let first = seeds.values().next()?;
+        let differ = seeds.values().any(|of| of != first);
+        if differ { u32::try_from(first.len()).ok() } else { None }
+    }
+
+    /// What the record's scenario was: one run, runs with several seeds, or a map; `None` if it has none.
+    ///
+    /// # Errors
+    /// In words, if a point of the map does not fit the scenario or the axes.
+    fn loaded(&self) -> Result<Option<Loaded>, String> {
+        let Some(scenario) = &self.scenario else { return Ok(None) };
+        let mut scenario = scenario.clone();
+        Ok(match self.kind {
+            Kind::Run => {
+                scenario.seed = self.seed.unwrap_or(scenario.seed);
+                Some(Loaded::One(scenario))
+            }
+            Kind::Seeds => match self.seeds().remove(&None) {
+                Some(seeds) if !seeds.is_empty() => Some(Loaded::Seeds(scenario, seeds)),
+                _ => return Err("there are no runs with seeds".into()),
+            },
+            Kind::Map => Some(Loaded::Map(self.map(&scenario)?)),
+            _ => None,
+        })
+    }
+
+    fn map(&self, scenario: &Scenario) -> Result<Map, String> {
+        let combinations = self.axes.iter().map(|a| a.values.len()).fold(1, usize::saturating_mul);
+        if self.points.is_empty() || self.points.len() != combinations {
+            let points = self.points.len();
+            return Err(format!("there are {points} points for {combinations} combinations"));
+        }
+        let base = json(Some(scenario));
+        let points = self.points.iter().enumerate().map(|(i, p)| self.point(i, p, &base));
+        let points: Vec<MapPoint> = points.collect::<Result<_, _>>()?;
+        for (number, point) in points.iter().enumerate() {
+            // The last axis is the fastest; reports go by that.
+            let axes = self.axes.iter().zip(&point.at);
+            if axes.fold(0, |place, (axis, at)| place * axis.values.len() + at) != number {
+                return Err(format!("points[{number}] is not in its place"));
+            }
+        }
+        let seeds = match self.own_seeds() {
+            Some(_) => Vec::new(),
+            None => self.seeds().into_values().next().unwrap_or_default(),
+        };
+        Ok(Map {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            axes: self.axes.clone(),
+            points,
+            seeds,
+        })
+    }
+
+    /// The scenario of one of its runs; `None` if the record has none.
+    ///
+    /// # Errors
+    /// As of [`Self::loaded`].
+    pub(crate) fn scenario_of(&self, run: &Run) -> Result<Option<Scenario>, String> {
+        let Some(scenario) = &self.scenario else { return Ok(None) };
+        let point = run.point.map(|number| number as usize);
+        let Some((number, point)) = point.and_then(|n| Some((n, self.points.get(n)?))) else {
+            return Ok(Some((**scenario).clone()));
+        };
+        Ok(Some(self.point(number, point, &json(Some(scenario)))?.scenario))
+    }
+
+    fn point(&self, number: usize, point: &Point, base: &Value) -> Result<MapPoint, String> {
+        if point.at.len() != self.axes.len() {
+            let (values, axes) = (point.at.len(), self.axes.len());
+            return Err(format!("points[{number}].at has {values} values for {axes} axes"));
+        }
+        let index = |(value, axis): (&String, &Axis)| {
+            let found = axis.values.iter().position(|v| v == value);
+            let name = &axis.name;
+            found.ok_or_else(|| format!("points[{number}].at: `{value}` is not on axis `{name}`"))
+        };
+        let at = point.at.iter().zip(&self.axes).map(index).collect::<Result<_, _>>()?;
+        let changed = point.changes.apply(base);
+        let changed = changed
+            .map_err(|place| format!("points[{number}].changes: the scenario has no {place}"))?;
+        let scenario = serde_json::from_value(changed)
+            .map_err(|e| format!("points[{number}].changes: {e}"))?;
+        Ok(MapPoint { at, sets: point.set.clone(), scenario })
+    }
+}
+
+/// A scenario as its record has it.
+pub(super) fn json(scenario: Option<&Scenario>) -> Value {
+    // Numbers, texts, lists and structs: nothing that JSON cannot say.
+    scenario.and_then(|s| serde_json::to_value(s).ok()).unwrap_or_default()
+}

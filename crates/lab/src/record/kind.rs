@@ -1,0 +1,67 @@
+//! Kinds of records: what was measured, and which metrics a reader asks for first.
+
+use serde::{Deserialize, Serialize};
+
+/// What a record is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// One simulated run.
+    Run,
+    /// One scenario with many seeds.
+    Seeds,
+    /// Every combination of a scenario's `[[vary]]` tables.
+    Map,
+    /// Experiments beside what was published.
+    Reproduction,
+    /// The speed of the program itself.
+    Bench,
+    /// Locks on threads.
+    BenchLocks,
+    /// Runs of a `.bench` file.
+    Schedbench,
+    /// What interrupts threads of this machine.
+    Noise,
+}
+
+impl Kind {
+    /// In words, with an article.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Run => "a run",
+            Self::Seeds => "runs with many seeds",
+            Self::Map => "a map",
+            Self::Reproduction => "a reproduction",
+            Self::Bench => "a benchmark of the program",
+            Self::BenchLocks => "a benchmark of locks",
+            Self::Schedbench => "runs of schedbench",
+            Self::Noise => "a measurement of noise",
+        }
+    }
+
+    /// The metrics that two records of this kind are compared by, unless others are asked for: what a
+    /// person who runs such work would call its result. Empty: all of them.
+    #[must_use]
+    pub fn main_metrics(self) -> &'static [&'static str] {
+        match self {
+            Self::Run | Self::Seeds => &["elapsed", "items", "acquisitions", "wait-p99.9"],
+            Self::Map => &["throughput", "wait-p99.9"],
+            // Of each experiment its own: builds and counts, page faults, database, schedbench, pairs on threads.
+            Self::Reproduction => &["elapsed", "faults", "rate", "throughput", "ratio"],
+            Self::Bench => &[],
+            Self::BenchLocks => &["acquisitions"],
+            Self::Schedbench => &["throughput"],
+            Self::Noise => &["gaps", "time"],
+        }
+    }
+
+    /// Whether its numbers are of a simulated world, which no machine changes.
+    #[must_use]
+    pub fn is_simulated(self) -> bool {
+        match self {
+            Self::Run | Self::Seeds | Self::Map | Self::Reproduction | Self::Schedbench => true,
+            Self::Bench | Self::BenchLocks | Self::Noise => false,
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Records of what was measured: one file for each kind.
+
+mod bench;
+mod noise;
+mod reproduction;
+mod run;
+mod schedbench;
+
+pub use bench::{locks, speed};
+pub use noise::noise;
+pub use reproduction::reproductions;
+pub use run::{map, one, seeds};
+pub use schedbench::schedbench;

@@ -1,0 +1,65 @@
+//! Of `overspin measure noise`.
+
+use crate::measure;
+use crate::record::{Kind, NoiseConditions, Record, Run};
+use overspin_native::measure::{Histogram, Noise};
+
+/// All CPUs are measured at once: they are places of one run.
+#[must_use]
+pub fn noise(noise: &Noise) -> Record {
+    let mut record = Record::new(Kind::Noise, "noise");
+    record.warnings = noise.warnings.iter().map(ToString::to_string).collect();
+    record.runs = vec![Run::default()];
+    record.noise = Some(NoiseConditions {
+        clock_source: noise.system.clock_source.clone(),
+        quantum_ns: noise.quantum_ns,
+        duration_ns: noise.duration_ns,
+        steal: steal(noise),
+        toml: measure::noise_table(noise),
+    });
+    record.push(0, "clock", "read", "ns", noise.clock_read_ns);
+    record.push(0, "clock", "step", "ns", noise.clock_step_ns as f64);
+    record.push(0, "clock", "steal-step", "ns", noise.steal_step_ns as f64);
+    for cpu in &noise.cpus {
+        let (place, noted) = (format!("cpu-{}", cpu.cpu), &cpu.noted);
+        let [shortest, longest] = noted.quantum_range_ns;
+        for (metric, unit, value) in [
+            ("watched", "ns", Some(noted.watched_ns as f64)),
+            ("quanta", "", Some(noted.quanta as f64)),
+            ("quantum", "ns", Some(noted.quantum_ns)),
+            ("quantum-min", "ns", Some(shortest as f64)),
+            ("quantum-max", "ns", Some(longest as f64)),
+            ("steal", "ns", cpu.steal_ns.map(|ns| ns as f64)),
+            ("run-delay", "ns", cpu.run_delay_ns.map(|ns| ns as f64)),
+        ] {
+            // What the kernel does not count has no sample.
+            record.push(0, &place, metric, unit, value.unwrap_or(f64::NAN));
+        }
+        for (kind, all) in [
+            ("thread", &noted.thread),
+            ("taken", &noted.taken),
+            ("short", &noted.short),
+            ("interval", &noted.intervals),
+        ] {
+            histogram(&mut record, &format!("{place}.{kind}"), all);
+        }
+    }
+    record
+}
+
+/// What was counted, and each length of it.
+fn histogram(record: &mut Record, place: &str, all: &Histogram) {
+    record.push(0, place, "gaps", "", all.count as f64);
+    record.push(0, place, "time", "ns", all.time_ns as f64);
+    record.push(0, place, "longest", "ns", all.max_ns as f64);
+    for bin in &all.bins {
+        let place = format!("{place}.{}-{}ns", bin.from_ns, bin.to_ns);
+        record.push(0, &place, "bin-gaps", "", bin.count as f64);
+        record.push(0, &place, "bin-time", "ns", bin.time_ns as f64);
+    }
+}
+
+fn steal(noise: &Noise) -> String {
+    let word = serde_json::to_value(noise.steal()).unwrap_or_default();
+    word.as_str().unwrap_or_default().to_owned()
+}

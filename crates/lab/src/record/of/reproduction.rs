@@ -1,0 +1,207 @@
+//! Of experiments. Runs and samples of all of them are in one table: their places begin with the name of
+//! the experiment.
+
+use crate::record::{Experiment, Kind, Record, Run, Sample, next_number};
+use crate::reproduce::Reproduction;
+use overspin_scenario::{Ending, Picos, SEC, WaitCauses};
+use serde_json::{Map, Value};
+
+/// What of a run is in the table of runs, and in no sample.
+const OF_THE_TABLE: [&str; 6] =
+    ["seed", "trace_hash", "ending", "finished", "wait_causes", "vcpu_time"];
+/// Lists whose elements come one after another in time: samples of one place. Elements of all other lists
+/// are places of their own.
+const SERIES: [&str; 3] = ["rows", "windows", "vmstat"];
+/// Ends of keys that say the unit.
+const UNITS: [(&str, &str); 7] = [
+    ("_per_s", "1/s"),
+    ("_s", "s"),
+    ("_ms", "ms"),
+    ("_us", "us"),
+    ("_ns", "ns"),
+    ("_percent", "%"),
+    ("_kib", "KiB"),
+];
+
+/// Of one experiment or of several.
+#[must_use]
+pub fn reproductions(results: &[Reproduction]) -> Record {
+    let mut record = match results {
+        [one] => {
+            let mut record = Record::new(Kind::Reproduction, one.experiment.clone());
+            record.description.clone_from(&one.title);
+            record
+        }
+        _ => Record::new(Kind::Reproduction, "experiments"),
+    };
+    for result in results {
+        add(&mut record, result);
+    }
+    record
+}
+
+fn add(record: &mut Record, result: &Reproduction) {
+    let first = next_number(&record.runs);
+    for run in &result.runs {
+        of_run(record, result, run);
+    }
+    record.samples.extend(result.samples.iter().map(|s| Sample {
+        run: first.saturating_add(s.run),
+        place: dotted(&result.experiment, &s.place),
+        ..s.clone()
+    }));
+    record.experiments.push(Experiment {
+        id: result.experiment.clone(),
+        title: result.title.clone(),
+        source: result.source.clone(),
+        scale: result.scale,
+        limit_s: result.limit_s,
+        seeds: result.seeds.clone(),
+        figures: result.figures.clone(),
+        claims: result.claims.clone(),
+        parameters: result.parameters.clone(),
+    });
+}
+
+/// Adds a run to the table. If the experiment has no samples of its own, they are what numbers the run
+/// has: what stands before its seed says where, what stands behind it what was measured.
+fn of_run(record: &mut Record, result: &Reproduction, run: &Value) {
+    let Value::Object(fields) = run else { return };
+    let conditions = match fields.keys().position(|key| key == "seed") {
+        Some(seed) => seed,
+        None => fields.values().take_while(|v| !v.is_array()).count(),
+    };
+    let words = fields.iter().take(conditions).map(|(key, value)| word(key, value));
+    let place = words.fold(result.experiment.clone(), |place, word| dotted(&place, &word));
+    let number = next_number(&record.runs);
+    let vcpus = |list: Option<&Value>| list.and_then(Value::as_array).map(Vec::len);
+    let vcpus = vcpus(fields.get("vcpu_time_s"))
+        .or_else(|| vcpus(run.pointer("/domain/vcpus")))
+        .unwrap_or(0);
+    let elapsed = elapsed(fields);
+    record.runs.push(Run {
+        number,
+        place: place.clone(),
+        seed: fields.get("seed").and_then(Value::as_u64),
+        ending: ending(fields),
+        elapsed,
+        vcpu_time: fields
+            .get("vcpu_time")
+            .and_then(Value::as_u64)
+            .or_else(|| elapsed.map(|t| t.saturating_mul(vcpus as u64)))
+            .filter(|time| *time > 0),
+        wait_causes: wait_causes(run),
+        trace_hash: fields
+            .get("trace_hash")
+            .and_then(Value::as_str)
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok()),
+        ..Run::default()
+    });
+    if result.samples.is_empty() {
+        for (key, value) in fields.iter().skip(conditions) {
+            numbers(record, number, &place, key, value);
+        }
+    }
+}
+
+/// Adds every number in `value`, which stands behind `key`.
+fn numbers(record: &mut Record, run: u32, place: &str, key: &str, value: &Value) {
+    if OF_THE_TABLE.contains(&key) {
+        return;
+    }
+    match value {
+        Value::Number(number) => {
+            let (metric, unit) = metric(key);
+            record.push(run, place, &metric, unit, number.as_f64().unwrap_or(f64::NAN));
+        }
+        Value::Object(fields) => {
+            let place = dotted(place, key);
+            fields.iter().for_each(|(key, value)| numbers(record, run, &place, key, value));
+        }
+        Value::Array(all) if SERIES.contains(&key) => {
+            let place = dotted(place, key);
+            for (key, value) in all.iter().filter_map(Value::as_object).flatten() {
+                numbers(record, run, &place, key, value);
+            }
+        }
+        Value::Array(all) => all.iter().enumerate().for_each(|(i, part)| match part {
+            Value::Object(fields) => {
+                let name = fields.get("name").and_then(Value::as_str);
+                let name = name.map_or_else(|| i.to_string(), |name| format!("{i}-{name}"));
+                let place = dotted(&dotted(place, key), &name);
+                fields.iter().for_each(|(key, value)| numbers(record, run, &place, key, value));
+            }
+            // Pairs and the like: samples of as many places.
+            Value::Array(parts) => parts.iter().enumerate().for_each(|(j, part)| {
+                numbers(record, run, &dotted(place, &j.to_string()), key, part);
+            }),
+            _ => numbers(record, run, &dotted(place, &i.to_string()), key, part),
+        }),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+fn dotted(place: &str, word: &str) -> String {
+    if place.is_empty() || word.is_empty() {
+        format!("{place}{word}")
+    } else {
+        format!("{place}.{word}")
+    }
+}
+
+/// The word of a place that a condition of a run is.
+fn word(key: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        // The name says what it is, as of a rate of pings.
+        Value::Object(fields) => {
+            let parts: Vec<String> = fields.iter().map(|(key, value)| word(key, value)).collect();
+            parts.join("-")
+        }
+        _ => {
+            let (metric, unit) = metric(key);
+            format!("{metric}-{value}{unit}")
+        }
+    }
+}
+
+/// Name and unit of the metric that a key stands for.
+fn metric(key: &str) -> (String, &'static str) {
+    let (name, unit) = UNITS
+        .iter()
+        .find_map(|(end, unit)| Some((key.strip_suffix(end)?, *unit)))
+        .or_else(|| Some((key.strip_prefix("percent_")?, "%")))
+        .unwrap_or((key, ""));
+    (name.replace("p999", "p99.9").replace('_', "-"), unit)
+}
+
+fn ending(fields: &Map<String, Value>) -> Option<Ending> {
+    let finished = || fields.get("finished").and_then(Value::as_bool);
+    match fields.get("ending").and_then(Value::as_str) {
+        Some("finished") => Some(Ending::Finished),
+        Some("limit") => Some(Ending::Limit),
+        Some("deadlock") => Some(Ending::Deadlock { waits: Vec::new() }),
+        _ => finished().map(|end| if end { Ending::Finished } else { Ending::Limit }),
+    }
+}
+
+/// Simulated time at the end.
+fn elapsed(fields: &Map<String, Value>) -> Option<Picos> {
+    let seconds = || fields.get("simulated_s").and_then(Value::as_f64);
+    let picos = fields.get("elapsed").and_then(Value::as_u64);
+    picos.or_else(|| seconds().map(|s| (s * SEC as f64) as Picos))
+}
+
+/// Of the whole run, or of the locks of its domain.
+fn wait_causes(run: &Value) -> Option<WaitCauses> {
+    let read = |value: &Value| serde_json::from_value::<WaitCauses>(value.clone()).ok();
+    let locks = || run.pointer("/domain/locks").and_then(Value::as_array);
+    match run.get("wait_causes") {
+        Some(causes) => read(causes),
+        None => locks().map(|locks| {
+            let all: Vec<WaitCauses> =
+                locks.iter().filter_map(|lock| read(lock.get("wait_causes")?)).collect();
+            WaitCauses::sum(&all)
+        }),
+    }
+}

@@ -1,0 +1,135 @@
+//! Of simulated scenarios: one run, many seeds, a map.
+
+use crate::map::{Cell, Measured};
+use crate::record::again::json;
+use crate::record::{Changes, Kind, OverSeeds, Point, Record, Run, next_number};
+use crate::scenario_file::Map;
+use crate::seeds::{Figure, OverSeeds as Result, Spread, figures};
+use overspin_scenario::{Outcome, Scenario};
+
+/// Of one run. `set` is what `--set` was given, `trace` the trace that was written beside it.
+#[must_use]
+pub fn one(
+    scenario: &Scenario,
+    set: &[String],
+    trace: Option<String>,
+    outcome: &Outcome,
+) -> Record {
+    let mut record = of_scenario(Kind::Run, scenario, set, Some(outcome.seed));
+    record.trace = trace;
+    // A run that stood still or was cut off has figures of another, shorter run: its outcome has them.
+    if outcome.ending.is_sound() {
+        add(&mut record, 0, &figures(outcome));
+    }
+    record.runs = vec![Run { outcome: Some(Box::new(outcome.clone())), ..Run::of(outcome) }];
+    record
+}
+
+/// Of one scenario with many seeds.
+#[must_use]
+pub fn seeds(over: &Result, set: &[String]) -> Record {
+    let mut record = of_scenario(Kind::Seeds, &over.scenario, set, None);
+    for (run, figures) in &over.runs {
+        let number = next_number(&record.runs);
+        if run.ending.as_ref().is_some_and(overspin_scenario::Ending::is_sound) {
+            add(&mut record, number, figures);
+        }
+        record.runs.push(Run { number, ..run.clone() });
+    }
+    record.over_seeds = over
+        .results
+        .iter()
+        .map(|m| OverSeeds {
+            place: m.of.clone(),
+            metric: m.metric.into(),
+            unit: m.unit.into(),
+            seeds: m.seeds.clone(),
+            spread: m.spread.clone(),
+        })
+        .collect();
+    record
+}
+
+/// Of a map. `seed` is what `--seed` was given.
+#[must_use]
+pub fn map(map: &Map, measured: &Measured, set: &[String], seed: Option<u64>) -> Record {
+    let first = map.points.first().map(|p| &p.scenario);
+    let mut record = match first {
+        Some(scenario) => of_scenario(Kind::Map, scenario, set, seed),
+        None => Record::new(Kind::Map, map.name.clone()),
+    };
+    record.description.clone_from(&map.description);
+    record.axes.clone_from(&map.axes);
+    let base = json(first);
+    let point = |p: &crate::scenario_file::Point| Point {
+        at: p.at.iter().zip(&map.axes).map(|(i, axis)| axis.values[*i].clone()).collect(),
+        set: p.sets.clone(),
+        changes: Changes::between(&base, &json(Some(&p.scenario))),
+    };
+    record.points = map.points.iter().map(point).collect();
+    let each = measured.cells.len() / map.points.len().max(1);
+    for (i, cell) in measured.cells.iter().enumerate() {
+        let number = next_number(&record.runs);
+        let place = place(cell);
+        if cell.run.ending.as_ref().is_some_and(overspin_scenario::Ending::is_sound) {
+            for (metric, unit, value) in measures(cell) {
+                record.push(number, &place, metric, unit, value);
+            }
+        }
+        let point = u32::try_from(i / each.max(1)).ok();
+        record.runs.push(Run { number, place, point, ..cell.run.clone() });
+    }
+    if each > 1 {
+        record.over_seeds = measured.cells.chunks(each).flat_map(over_seeds).collect();
+    }
+    record
+}
+
+/// The words of a map's cell.
+fn place(cell: &Cell) -> String {
+    cell.at.join(".")
+}
+
+/// What is measured of each cell of a map: metric, unit and value.
+fn measures(cell: &Cell) -> [(&'static str, &'static str, f64); 4] {
+    [
+        ("throughput", "1/s", cell.throughput),
+        ("wait-p99.9", "us", cell.wait_p999 as f64 / overspin_scenario::US as f64),
+        ("burned", "%", 100.0 * cell.burned),
+        ("fairness", "%", 100.0 * cell.fairness),
+    ]
+}
+
+/// Of the cells of one point.
+fn over_seeds(cells: &[Cell]) -> Vec<OverSeeds> {
+    let sound: Vec<&Cell> = cells.iter().filter(|c| c.is_sound()).collect();
+    let Some(first) = sound.first() else { return Vec::new() };
+    let seeds: Vec<u64> = sound.iter().filter_map(|c| c.run.seed).collect();
+    let one = |(i, (metric, unit, _)): (usize, (&str, &str, f64))| {
+        let samples: Vec<f64> = sound.iter().map(|c| measures(c)[i].2).collect();
+        Some(OverSeeds {
+            place: place(first),
+            metric: metric.into(),
+            unit: unit.into(),
+            seeds: seeds.clone(),
+            spread: Spread::of(&seeds, &samples)?,
+        })
+    };
+    measures(first).into_iter().enumerate().filter_map(one).collect()
+}
+
+fn of_scenario(kind: Kind, scenario: &Scenario, set: &[String], seed: Option<u64>) -> Record {
+    let mut record = Record::new(kind, scenario.name.clone());
+    record.description.clone_from(&scenario.description);
+    record.set = set.to_vec();
+    record.seed = seed;
+    record.machine = Some(scenario.host.machine.clone());
+    record.scenario = Some(Box::new(scenario.clone()));
+    record
+}
+
+fn add(record: &mut Record, run: u32, figures: &[Figure]) {
+    for figure in figures {
+        record.push(run, &figure.of, figure.metric, figure.unit, figure.value);
+    }
+}

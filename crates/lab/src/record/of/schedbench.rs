@@ -1,0 +1,61 @@
+//! Of a `.bench` file: its complete runs. The file itself stays schedbench's.
+
+use crate::record::{Kind, Record, Run, next_number};
+use crate::schedbench::{BenchFile, Origin, RunSummary, summarize};
+
+/// Of the runs of `file` that are complete; `name` is what the file is called.
+#[must_use]
+pub fn schedbench(file: &BenchFile, name: &str) -> Record {
+    let mut record = Record::new(Kind::Schedbench, name);
+    let all: Vec<RunSummary> = file.runs.iter().filter_map(summarize).collect();
+    let origins: Vec<&Origin> = all.iter().filter_map(|r| r.origin.as_ref()).collect();
+    if let Some(first) = origins.first() {
+        record.version.clone_from(&first.version);
+        record.model_version = first.model_version;
+        if origins.iter().all(|o| o.seed == first.seed) {
+            record.seed = Some(first.seed);
+        }
+        record.machine = Some(first.machine.name.clone());
+        record.command = Some(first.command.clone());
+        record.environment = Some(first.environment.clone());
+        if origins.len() < all.len() || origins.iter().any(|o| !o.comparable(first)) {
+            record.warnings.push("the runs are not all of one machine and one model".into());
+        }
+    }
+    for run in &all {
+        of_run(&mut record, run);
+    }
+    record
+}
+
+/// Places are the run's label, a set of workers, and a worker in it as schedbench numbers them: `A 2 + B
+/// 2.1:0`. The samples of a worker are its reports, in order.
+fn of_run(record: &mut Record, run: &RunSummary) {
+    let number = next_number(&record.runs);
+    record.runs.push(Run {
+        number,
+        place: run.label.clone(),
+        seed: run.origin.as_ref().map(|o| o.seed),
+        ..Run::default()
+    });
+    for (i, set) in run.sets.iter().enumerate() {
+        let place = format!("{}.{i}", run.label);
+        record.push(number, &place, "throughput-total", "kops/s", set.throughput.total);
+        record.push(number, &place, "throughput-stddev", "kops/s", set.throughput.stddev);
+        record.push(number, &place, "utilization-total", "CPUs", set.utilization.total);
+        record.push(number, &place, "late-max", "ms", set.max_delta_ms);
+        for w in &set.workers {
+            let place = format!("{}.{}:{}", run.label, w.set, w.id);
+            if w.deadlines > 0 {
+                record.push(number, &place, "deadlines", "", w.deadlines as f64);
+                record.push(number, &place, "missed", "", w.missed as f64);
+            }
+            for window in &w.windows {
+                record.push(number, &place, "at", "s", window.at_s);
+                record.push(number, &place, "throughput", "kops/s", window.throughput);
+                record.push(number, &place, "utilization", "CPUs", window.utilization);
+                record.push(number, &place, "late", "ms", window.max_delta_ms);
+            }
+        }
+    }
+}

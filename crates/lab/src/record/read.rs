@@ -1,0 +1,82 @@
+//! Records from text: JSON of this layout, or a `.bench` file. Older layouts are refused with what to do.
+
+use super::{Record, SCHEMA, schedbench};
+use crate::scenario_file::ScenarioError;
+use crate::schedbench::BenchFile;
+use serde::Deserialize;
+
+/// Longest cause that is quoted: serde repeats a text that is of the wrong type, however long it is.
+const LONGEST_CAUSE: usize = 200;
+
+/// What tells files apart.
+#[derive(Deserialize)]
+struct Head {
+    schema: Option<String>,
+    #[serde(rename = "Runs")]
+    runs: Option<serde::de::IgnoredAny>,
+    #[serde(rename = "Input")]
+    input: Option<serde::de::IgnoredAny>,
+}
+
+/// Reads a record that messages call `path`, or a `.bench` file as the record of its complete runs.
+///
+/// # Errors
+/// If it is neither, with the place if it is not JSON.
+pub fn read(path: &str, text: &str) -> Result<Record, ScenarioError> {
+    let known = "known are the records that --json writes, and .bench files";
+    let head: Head = serde_json::from_str(text).map_err(|e| json_error(path, text, &e, known))?;
+    let refuse = |message: String, help: &str| {
+        // The first place where the word stands is nearly always that of the key itself.
+        let at = text.find("\"schema\"").unwrap_or(0);
+        Err(ScenarioError::at(path, text, at..at, "schema", message, help))
+    };
+    match head.schema.as_deref() {
+        Some(SCHEMA) => {
+            let help = "write the record again, or undo what changed it; docs/json.md describes it";
+            serde_json::from_str(text).map_err(|e| json_error(path, text, &e, help))
+        }
+        Some("overspin-list/1" | "overspin-check/1" | "overspin-compare/2") => {
+            let schema = head.schema.unwrap_or_default();
+            refuse(format!("`{schema}` is not a measurement: it has no samples"), known)
+        }
+        Some(old) if old.starts_with("overspin-") => refuse(
+            format!(
+                "the layout `{old}` is of another version of the program; this one reads `{SCHEMA}`"
+            ),
+            "write the record again with this version: run the same command once more",
+        ),
+        Some(other) => refuse(format!("the layout `{other}` is not known"), known),
+        None if head.runs.is_some() || head.input.is_some() => {
+            Ok(schedbench(&BenchFile::parse(path, text)?, path))
+        }
+        None => refuse(
+            "this is no record: it has no `schema`".into(),
+            "known are the records that --json writes, and .bench files; a workload of rt-app becomes a scenario by \
+             `overspin import rt-app`",
+        ),
+    }
+}
+
+/// What serde says of a JSON text, with its place.
+#[must_use]
+pub fn json_error(path: &str, text: &str, error: &serde_json::Error, help: &str) -> ScenarioError {
+    // Lines and columns from 1, bytes in the column; 0 if there is no place.
+    let start: usize =
+        text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let at = start + error.column().saturating_sub(1);
+    let cause = error.to_string();
+    let cause = cause.rsplit_once(" at line").map_or(&*cause, |(cause, _)| cause);
+    ScenarioError::at(path, text, at..at + 1, "", shortened(cause), help)
+}
+
+/// The beginning and the end, which says what was expected, of a cause that is too long.
+fn shortened(cause: &str) -> String {
+    let count = cause.chars().count();
+    if count <= LONGEST_CAUSE {
+        return cause.to_owned();
+    }
+    let half = LONGEST_CAUSE / 2;
+    let begin: String = cause.chars().take(half).collect();
+    let end: String = cause.chars().skip(count - half).collect();
+    format!("{begin} ... {end}")
+}

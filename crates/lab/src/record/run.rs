@@ -1,0 +1,95 @@
+//! The table of runs: what is known of a run besides its samples.
+
+use super::Changes;
+use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, WaitCauses};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// One run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its number, from 0; samples name it.
+    pub number: u32,
+    /// Its configuration, as dotted words; empty if there is but one.
+    #[serde(rename = "where", default, skip_serializing_if = "String::is_empty")]
+    pub place: String,
+    /// Its seed, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Its point of the map, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point: Option<u32>,
+    /// How it ended; those that were stopped from outside say so here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+    /// Simulated time at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed: Option<Picos>,
+    /// The time of all vCPUs, on a pCPU or not: what `wait_causes` is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vcpu_time: Option<Picos>,
+    /// What waits for locks were spent on, all locks together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_causes: Option<WaitCauses>,
+    /// Hash of all its scheduling and lock events: equal for equal runs.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_hash")]
+    pub trace_hash: Option<u64>,
+    /// Everything about it; of a single run only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Box<Outcome>>,
+}
+
+impl Run {
+    /// A simulated run that came to `outcome`; the outcome itself is not kept.
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        Self {
+            seed: Some(outcome.seed),
+            ending: Some(outcome.ending.clone()),
+            elapsed: Some(outcome.elapsed),
+            vcpu_time: Some(vcpu_time(outcome)),
+            wait_causes: Some(wait_causes(outcome)),
+            trace_hash: Some(outcome.trace_hash),
+            ..Self::default()
+        }
+    }
+}
+
+/// The waits of all locks of a run.
+pub(crate) fn wait_causes(outcome: &Outcome) -> WaitCauses {
+    let locks = outcome.domains.iter().flat_map(|d| &d.locks);
+    WaitCauses::sum(locks.map(|l| &l.wait_causes))
+}
+
+/// The time of all vCPUs of a run, on a pCPU or not.
+pub(crate) fn vcpu_time(outcome: &Outcome) -> Picos {
+    let of = |d: &DomainOutcome| d.lifetime(outcome.elapsed).saturating_mul(d.vcpus.len() as u64);
+    outcome.domains.iter().map(of).fold(0, Picos::saturating_add)
+}
+
+/// A point of a map.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Its value on each axis.
+    pub at: Vec<String>,
+    /// `--set` arguments that run it alone, besides those of all runs.
+    pub set: Vec<String>,
+    /// In what its scenario differs from the record's.
+    pub changes: Changes,
+}
+
+/// [`overspin_scenario::hash_text`] of a hash that may be missing.
+mod optional_hash {
+    use super::{Deserialize, Deserializer, Serialize, Serializer};
+    use overspin_scenario::hash_text;
+
+    #[derive(Serialize, Deserialize)]
+    struct Hash(#[serde(with = "hash_text")] u64);
+
+    #[expect(clippy::ref_option, reason = "serde asks for it")]
+    pub(super) fn serialize<S: Serializer>(hash: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+        hash.map(Hash).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+        Ok(Option::<Hash>::deserialize(from)?.map(|hash| hash.0))
+    }
+}
