@@ -92,7 +92,7 @@ const CASES: &[Case] = &[
         17,
         1,
         "`jobs` is not a key",
-        "legal keys are: kind, threads",
+        "legal keys are: kind, name, vcpus, threads",
     ),
     ("\"other\"", "\"guest\"", 19, 8, "called `guest` too", "name of its own"),
     ("jobs = 3", "jobs = 0", 22, 41, "out of range", "from 1"),
