@@ -8,3 +8,5 @@ pub const RESCHED: u32 = 2;
 pub const NOTIFY: u32 = 4;
 /// The disk has written something.
 pub const DISK: u32 = 8;
+/// A device has something.
+pub const DEVICE: u32 = 16;

@@ -335,8 +335,28 @@ pub struct TaskOutcome {
     pub items: u64,
     /// When it ended; `None` if it did not.
     pub ended: Option<Picos>,
+    /// How long others waited for its answers; `None` if it gave none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencyOutcome>,
     /// What it told about itself as it ran.
     pub reports: Vec<WorkerReport>,
+}
+
+/// How long others waited for a task's answers: from when a request came to its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyOutcome {
+    /// Answers.
+    pub answers: u64,
+    /// Sum over all of them.
+    pub total: Picos,
+    /// Longest.
+    pub max: Picos,
+    /// Half of them took at most this long (two digits; never more than `max`).
+    pub p50: Picos,
+    /// 99 % of them.
+    pub p99: Picos,
+    /// 99.9 % of them.
+    pub p999: Picos,
 }
 
 /// What a worker has done up to a moment.

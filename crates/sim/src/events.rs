@@ -28,6 +28,8 @@ pub(crate) enum Event {
     Softirq { pcpu: u32, epoch: u32 },
     /// The disk of a guest has written something.
     Disk { guest: u32 },
+    /// A device of a guest has something to report.
+    Device { guest: u32, place: u32 },
     /// A guest's `vmstat` prints a line.
     Vmstat { guest: u32 },
     /// Look how much of each socket is used.
@@ -38,7 +40,7 @@ pub(crate) enum Event {
     Limit,
 }
 
-/// More than there are kinds of events.
+/// As many as there are kinds of events, or more; a power of two.
 pub(crate) const KINDS: u64 = 16;
 
 impl Event {
@@ -57,6 +59,7 @@ impl Event {
             | Event::Boot { .. }
             | Event::Switched { .. }
             | Event::Disk { .. }
+            | Event::Device { .. }
             | Event::Governor => 4,
             Event::Softirq { .. } => 5,
             Event::Watchdog | Event::Vmstat { .. } => 6,
@@ -86,6 +89,7 @@ impl Event {
             Event::Governor => (12, 0),
             Event::Watchdog => (13, 0),
             Event::Limit => (14, 0),
+            Event::Device { guest, place } => (15, two(guest, place)),
         }
     }
 
@@ -109,6 +113,7 @@ impl Event {
             11 => Event::Vmstat { guest: a },
             12 => Event::Governor,
             13 => Event::Watchdog,
+            15 => Event::Device { guest: a, place: b },
             _ => Event::Limit,
         }
     }
@@ -180,6 +185,7 @@ mod tests {
             Event::Switched { pcpu: a },
             Event::Softirq { pcpu: a, epoch: b },
             Event::Disk { guest: a },
+            Event::Device { guest: a, place: b },
             Event::Vmstat { guest: a },
             Event::Governor,
             Event::Watchdog,

@@ -88,6 +88,7 @@ impl Engine {
                     Err(at) => self.push_timer(timer, at),
                 },
                 Event::Disk { guest } => self.guest(guest).disk_event(self),
+                Event::Device { guest, place } => self.guest(guest).device_event(self, place),
                 Event::Vmstat { guest } => self.guest(guest).vmstat_event(self),
                 Event::Governor => self.govern(),
                 Event::Watchdog => {

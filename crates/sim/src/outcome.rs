@@ -109,6 +109,7 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
                 sleeps: t.sleeps.get(),
                 preemptions: t.preemptions.get(),
                 items: t.items.get(),
+                latency: t.latencies.outcome(),
                 reports: t.reports.borrow().clone(),
                 ended: t.ended.get(),
             })

@@ -78,8 +78,13 @@ pub trait Env {
     fn down(&self, semaphore: Semaphore);
     /// Gives one unit and wakes the first sleeper.
     fn up(&self, semaphore: Semaphore);
+    /// In `time` from now a device interrupts the first vCPU that this task may use: the handler works for
+    /// `work` in the kernel, interrupts off, and then gives one unit to `semaphore`.
+    fn interrupt_in(&self, time: Picos, work: Picos, semaphore: Semaphore);
     /// Counts one work item of this task as done.
     fn item_done(&self);
+    /// Counts one work item as done for which somebody has waited since `since`, and keeps how long.
+    fn answered(&self, since: Picos);
     /// Time since the start of the run, by the guest's clock.
     fn now(&self) -> Picos;
     /// CPU time of this task's vCPU since the start of the run, by the hypervisor's account.

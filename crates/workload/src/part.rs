@@ -103,8 +103,16 @@ impl Env for PartEnv<'_> {
         self.env.up(semaphore);
     }
 
+    fn interrupt_in(&self, time: Picos, work: Picos, semaphore: Semaphore) {
+        self.env.interrupt_in(time, work, semaphore);
+    }
+
     fn item_done(&self) {
         self.env.item_done();
+    }
+
+    fn answered(&self, since: Picos) {
+        self.env.answered(since);
     }
 
     fn now(&self) -> Picos {

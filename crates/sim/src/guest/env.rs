@@ -122,23 +122,20 @@ impl Env for TaskEnv<'_> {
     }
 
     fn up(&self, semaphore: Semaphore) {
-        let woken = {
-            let mut all = self.guest.semaphores.borrow_mut();
-            let s = &mut all[semaphore.0];
-            let woken = s.waiters.pop_front();
-            if woken.is_none() {
-                s.count += 1;
-            }
-            woken
-        };
-        if let Some(task) = woken {
-            // A synchronous wake-up: the sleeper comes to the waker's vCPU.
-            self.guest.wake(self.engine, task, self.engine.cpu().index);
-        }
+        self.guest.up(self.engine, semaphore);
+    }
+
+    fn interrupt_in(&self, time: Picos, work: Picos, semaphore: Semaphore) {
+        self.guest.interrupt_in(self.engine, self.task, (time, work, semaphore));
     }
 
     fn item_done(&self) {
         self.task.items.set(self.task.items.get() + 1);
+    }
+
+    fn answered(&self, since: Picos) {
+        self.item_done();
+        self.task.latencies.record(self.engine.now().saturating_sub(since));
     }
 
     fn now(&self) -> Picos {

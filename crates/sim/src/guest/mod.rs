@@ -11,8 +11,10 @@
 
 mod balance;
 mod data;
+mod device;
 mod disk;
 mod env;
+mod latency;
 mod locks;
 mod report;
 mod runqueue;
@@ -22,6 +24,7 @@ mod tick;
 mod vmstat;
 
 use data::KernelData;
+use device::Devices;
 pub(crate) use disk::Drive;
 pub(crate) use env::TaskEnv;
 use locks::LockBank;
@@ -40,7 +43,7 @@ use overspin_host::Refused;
 use overspin_host::{Moment, irq};
 use overspin_locks::Tuning;
 use overspin_scenario::{Domain, Picos, SEC};
-use overspin_workload::{First, Loads, LockUse, Mode, Program, Random};
+use overspin_workload::{First, Loads, LockUse, Mode, Program, Random, Semaphore};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use std::cell::{Cell, RefCell};
@@ -73,6 +76,7 @@ pub(crate) struct Guest {
     /// What lies beside its locks.
     pub data: KernelData,
     pub disk: Option<Drive>,
+    devices: Devices,
     pub vmstat: Vmstat,
     /// Locks of the workload; the runqueue locks follow, one for each vCPU.
     pub named_locks: Vec<String>,
@@ -139,6 +143,7 @@ impl Guest {
             named_locks,
             disk: loads.disk().map(Drive::new),
             loads,
+            devices: Devices::default(),
             vmstat: Vmstat::default(),
             tasks: RefCell::new(Vec::new()),
             idle: (0..domain.vcpus).map(|i| Task::idle(id, format!("idle/{i}"))).collect(),
@@ -188,6 +193,23 @@ impl Guest {
         self.tasks.borrow_mut().push(task);
         self.live.set(self.live.get() + u32::from(awaited));
         task_ref
+    }
+
+    /// Gives a semaphore one unit, and wakes the first that sleeps on it.
+    fn up(&self, engine: &Engine, semaphore: Semaphore) {
+        let woken = {
+            let mut all = self.semaphores.borrow_mut();
+            let s = &mut all[semaphore.0];
+            let woken = s.waiters.pop_front();
+            if woken.is_none() {
+                s.count += 1;
+            }
+            woken
+        };
+        if let Some(task) = woken {
+            // A synchronous wake-up: the sleeper comes to the waker's vCPU.
+            self.wake(engine, task, engine.cpu().index);
+        }
     }
 
     /// 64 random bits for a task and a purpose: one `ChaCha` stream each, whatever the order in
@@ -276,6 +298,9 @@ impl Guest {
             if pending & irq::DISK != 0 {
                 self.disk_interrupt(engine);
             }
+            if pending & irq::DEVICE != 0 {
+                self.device_interrupt(engine);
+            }
             if pending & irq::RESCHED != 0 {
                 self.queue(engine.cpu()).need_resched.set(true);
             }
@@ -313,13 +338,14 @@ impl Guest {
         !self.is_idle(v) && v.lock_wanted.get() == NONE && !v.is_noise
     }
 
-    /// No task of this guest sleeps for a time, or for a disk that is at work; those that make noise do not
-    /// count.
+    /// No task of this guest sleeps for a time, or for a disk or a device that is at work; those that make
+    /// noise do not count.
     pub(crate) fn nobody_sleeps_for_a_time(&self) -> bool {
         if self.is_noise {
             return true;
         }
         self.queues.iter().all(|q| q.sleepers.borrow().is_empty())
             && self.disk.as_ref().is_none_or(|d| !d.is_busy())
+            && !self.devices.is_busy()
     }
 }

@@ -1,5 +1,6 @@
 //! Tasks of a guest: each a stackful coroutine that runs ordinary code.
 
+use super::latency::Latencies;
 use crate::engine::{Engine, Suspend, TaskYielder};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
@@ -60,6 +61,7 @@ pub(crate) struct Task {
     pub name: String,
     pub reports: RefCell<Vec<WorkerReport>>,
     pub ended: Cell<Option<Picos>>,
+    pub latencies: Latencies,
     /// vCPUs that it may use; all if empty.
     pub vcpus: Arc<[u32]>,
     /// Its guest has not ended before it has.
@@ -172,6 +174,7 @@ impl Task {
             items: Cell::new(0),
             reports: RefCell::default(),
             ended: Cell::new(None),
+            latencies: Latencies::default(),
             vcpus: Arc::default(),
             awaited: false,
         })
