@@ -113,13 +113,11 @@ fn a_program_runs_on_the_lock_that_was_chosen() {
         command.args(["exec", "--lock", lock, "--stats", "--", program]).args(work).arg("--json=-");
         let output = command.assert().code(0).get_output().clone();
         let record: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let samples = record["points"][0]["samples"].as_array().unwrap();
-        assert_eq!(samples.len(), 2);
-        let measured: u64 = samples
-            .iter()
-            .flat_map(|sample| sample["acquisitions"].as_array().unwrap())
-            .map(|count| count.as_u64().unwrap())
-            .sum();
+        assert_eq!(record["runs"].as_array().unwrap().len(), 2);
+        // Acquisitions of each thread in each run.
+        let samples = record["samples"].as_array().unwrap();
+        let counts = samples.iter().filter(|sample| sample["metric"] == "share");
+        let measured = counts.map(|sample| sample["value"].as_f64().unwrap()).sum::<f64>() as u64;
         assert!(measured > 0);
         // Every acquisition is counted; the program does not tell of those in its warm-ups.
         let told = String::from_utf8(output.stderr).unwrap();
