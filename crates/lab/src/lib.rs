@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod claims;
 pub mod compare;
 pub mod environment;
 pub mod experiment;
