@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod catalog;
+pub mod claims;
 pub mod compare;
 pub mod environment;
 pub mod experiment;

@@ -1,7 +1,9 @@
 //! Runs an experiment and puts what came out beside what was published.
 
 use crate::catalog::catalog;
-use crate::experiment::{Claim, Experiment, Head, Parameter, Role};
+use crate::claims::Samples;
+use crate::experiment::claim;
+use crate::experiment::{Experiment, Head, Parameter, Role};
 use crate::record::Sample;
 use crate::report::Block;
 use crate::scenario_file::ScenarioError;
@@ -109,13 +111,10 @@ pub struct Found {
     pub limit_s: Option<f64>,
     /// Published figures and simulated ones.
     pub figures: Vec<Compared>,
-    /// Claims.
-    pub claims: Vec<Judged>,
+    /// What was measured, in long form: what claims are about. Runs are numbered as in `runs`.
+    pub samples: Samples,
     /// Every run.
     pub runs: Vec<serde_json::Value>,
-    /// Every number of the runs, in long form: `run` is an index of `runs`, and places do not begin with the
-    /// experiment. While it is empty, records take the numbers of `runs`.
-    pub samples: Vec<Sample>,
     /// What the benchmark itself prints.
     pub details: Vec<Block>,
 }
@@ -144,7 +143,7 @@ pub struct Reproduction {
     pub parameters: Vec<Parameter>,
     /// Every run.
     pub runs: Vec<serde_json::Value>,
-    /// See [`Found::samples`].
+    /// What was measured, in long form. Runs are numbered as in `runs`.
     pub samples: Vec<Sample>,
     /// What the benchmark itself prints.
     pub details: Vec<Block>,
@@ -196,7 +195,8 @@ pub fn reproduce(
     progress: Progress<'_>,
 ) -> Result<Reproduction, ReproduceError> {
     let head = experiment.head();
-    let found = experiment.run(settings, progress)?;
+    let mut found = experiment.run(settings, progress)?;
+    claim::compute(&head.formulas, &found.samples, &mut found.figures);
     Ok(Reproduction {
         experiment: head.id.clone(),
         title: head.title.clone(),
@@ -205,10 +205,10 @@ pub fn reproduce(
         limit_s: found.limit_s,
         seeds: settings.seeds(head),
         figures: found.figures,
-        claims: found.claims,
+        claims: claim::judged(&head.claims, &found.samples),
         parameters: head.parameters.clone(),
         runs: found.runs,
-        samples: found.samples,
+        samples: found.samples.rows,
         details: found.details,
     })
 }
@@ -227,15 +227,6 @@ impl Settings {
         let count = self.seeds.unwrap_or(head.seeds).max(1);
         (0..u64::from(count)).map(|i| head.scenario.seed.wrapping_add(i)).collect()
     }
-}
-
-/// The claims as `judge` finds them: whether each holds, if that can be decided, and why.
-pub(crate) fn judged(head: &Head, judge: impl Fn(u32) -> (Option<bool>, String)) -> Vec<Judged> {
-    let one = |claim: &Claim| {
-        let (holds, evidence) = judge(claim.id);
-        Judged { id: claim.id, text: claim.text.clone(), holds, evidence }
-    };
-    head.claims.iter().map(one).collect()
 }
 
 /// The runs as they are written out.
@@ -285,6 +276,22 @@ pub(crate) fn simulate(
 }
 
 impl Compared {
+    /// A figure of which a mean was published, and that its formula will compute.
+    pub(crate) fn published(metric: String, place: String, published: f64, role: Role) -> Self {
+        let missing = "not computed: the figure does not say how (`simulated`)";
+        Self::of(metric, place, (published, role), None, missing)
+    }
+
+    /// Puts what a formula comes to beside what was published.
+    pub(crate) fn compute(&mut self, computed: Result<Summary, String>) {
+        let error = |s: &Summary| self.published.map(|p| s.mean / p - 1.0);
+        let error = computed.as_ref().ok().and_then(error);
+        let summary = computed.as_ref().ok().copied();
+        (self.simulated, self.simulated_stddev) = (summary.map(|s| s.mean), spread(summary));
+        (self.error, self.grade) = (error, grade(error));
+        self.note = computed.err().map(|why| format!("not computed: {why}"));
+    }
+
     /// A figure of which a mean was published, beside what the runs say of it; if that is nothing,
     /// `missing` tells why.
     pub(crate) fn of(

@@ -1,5 +1,6 @@
 //! Experiment files: what all kinds have, and what of it belongs to a kind.
 
+use crate::claims::{Condition, Formula};
 use crate::scenario_file::tree::{Document, Node, Value};
 use crate::scenario_file::{self, ScenarioError, parse_time};
 use overspin_scenario::Scenario;
@@ -45,6 +46,15 @@ pub struct Claim {
     pub id: u32,
     /// What holds.
     pub text: String,
+    /// When it holds: a condition over what is measured.
+    #[serde(default)]
+    pub holds: Option<String>,
+    /// How the condition reads the words.
+    #[serde(default)]
+    pub note: Option<String>,
+    /// The condition, once it was read.
+    #[serde(skip)]
+    pub condition: Option<Condition>,
 }
 
 /// A file: `S` is what its kind is set up by, `F` a published figure.
@@ -88,6 +98,8 @@ pub struct Head {
     pub parameters: Vec<Parameter>,
     /// Claims.
     pub claims: Vec<Claim>,
+    /// How each figure is computed, if the file says so.
+    pub formulas: Vec<Option<Formula>>,
     /// The scenario at the published length.
     pub scenario: Scenario,
 }
@@ -134,6 +146,7 @@ pub(super) fn read<S: DeserializeOwned, F: DeserializeOwned>(
         scale: file.scale,
         seeds: file.seeds,
         claims: file.claim,
+        formulas: Vec::new(),
         scenario,
     };
     Ok((head, file.setup, file.figures))
@@ -179,7 +192,7 @@ fn fitted(
 }
 
 /// The node at a dotted path; elements of arrays go by number or name.
-fn find<'a>(node: &'a Node, path: &str) -> Option<&'a Node> {
+pub(super) fn find<'a>(node: &'a Node, path: &str) -> Option<&'a Node> {
     path.split('.').try_fold(node, |node, part| match &node.value {
         Value::Table(table) => table.get(part).map(|e| &e.node),
         Value::Array(items) => match part.parse::<usize>() {

@@ -4,6 +4,7 @@
 //! To add an experiment: its file, and a line in `BUILT_IN`. A new kind of experiment is a folder
 //! here with a type that is a [`Kind`], and a line in `KINDS`.
 
+pub(crate) mod claim;
 pub mod dbench;
 mod file;
 pub mod kernbench;
@@ -18,6 +19,7 @@ pub use notification::Notification;
 pub use pv_ticket::PvTicket;
 pub use schedbench::Schedbench;
 
+use crate::claims::Vocabulary;
 use crate::report::Panel;
 use crate::reproduce::{Compared, Found, Progress, ReproduceError, Reproduction, Settings};
 use crate::scenario_file::ScenarioError;
@@ -43,11 +45,21 @@ type Parse = fn(&Document, &str) -> Result<Experiment, ScenarioError>;
 
 /// What a file's `kind` says, and who reads such files.
 const KINDS: [(&str, Parse); 5] = [
-    ("dbench", |document, text| Ok(Box::new(Dbench::parse(document, text)?))),
-    ("notification", |document, text| Ok(Box::new(Notification::parse(document, text)?))),
-    ("kernbench", |document, text| Ok(Box::new(Kernbench::parse(document, text)?))),
-    ("pv-ticket", |document, text| Ok(Box::new(PvTicket::parse(document, text)?))),
-    ("schedbench", |document, text| Ok(Box::new(Schedbench::parse(document, text)?))),
+    ("dbench", |document, text| {
+        Ok(Box::new(claim::read(document, Dbench::parse(document, text)?)?))
+    }),
+    ("notification", |document, text| {
+        Ok(Box::new(claim::read(document, Notification::parse(document, text)?)?))
+    }),
+    ("kernbench", |document, text| {
+        Ok(Box::new(claim::read(document, Kernbench::parse(document, text)?)?))
+    }),
+    ("pv-ticket", |document, text| {
+        Ok(Box::new(claim::read(document, PvTicket::parse(document, text)?)?))
+    }),
+    ("schedbench", |document, text| {
+        Ok(Box::new(claim::read(document, Schedbench::parse(document, text)?)?))
+    }),
 ];
 
 /// An experiment of any kind.
@@ -57,6 +69,12 @@ pub type Experiment = Box<dyn Kind>;
 pub trait Kind: Debug + Send + Sync {
     /// What all kinds have.
     fn head(&self) -> &Head;
+
+    /// The same, to be changed.
+    fn head_mut(&mut self) -> &mut Head;
+
+    /// What it measures where, and what was published of it: the names that claims may use.
+    fn vocabulary(&self) -> Vocabulary;
 
     /// The use of each published figure.
     fn roles(&self) -> Vec<Role>;
@@ -116,19 +134,19 @@ pub fn schedbench_machine() -> Result<Machine, ScenarioError> {
 #[cfg(test)]
 pub(crate) fn aligned_2001() -> Result<Dbench, ScenarioError> {
     let (document, text) = document("2001-aligned-locks").expect("it is built in")?;
-    Dbench::parse(&document, text)
+    claim::read(&document, Dbench::parse(&document, text)?)
 }
 
 /// The 2008 experiment.
 pub(crate) fn kernbench_2008() -> Result<Kernbench, ScenarioError> {
     let (document, text) = document("2008-spinlocks").expect("it is built in")?;
-    Kernbench::parse(&document, text)
+    claim::read(&document, Kernbench::parse(&document, text)?)
 }
 
 /// The 2016 experiment.
 pub(crate) fn schedbench_2016() -> Result<Schedbench, ScenarioError> {
     let (document, text) = document("2016-schedbench").expect("it is built in")?;
-    Schedbench::parse(&document, text)
+    claim::read(&document, Schedbench::parse(&document, text)?)
 }
 
 fn document(name: &str) -> Option<Result<(Document, &'static str), ScenarioError>> {

@@ -39,6 +39,30 @@ fn variants_are_scaled() {
     assert_eq!((part.jobs, part.units), (16, full.units / 20));
 }
 
+/// docs/claims.md lists what each kind measures.
+#[test]
+fn metrics_are_documented_and_have_units() {
+    let page = include_str!("../../../../docs/claims.md");
+    for name in names() {
+        let e = built_in(name).unwrap().unwrap();
+        for (_, m) in e.vocabulary().metrics() {
+            assert!(crate::claims::has_unit(m), "{}", m.unit);
+            let line = format!("| `{}` | {} | {} |", m.name, m.unit, m.meaning);
+            assert!(page.contains(&line.replace("|  |", "| |")), "{name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn claims_of_built_in_experiments_have_conditions() {
+    for name in names() {
+        let e = built_in(name).unwrap().unwrap();
+        for claim in &e.head().claims {
+            assert!(claim.condition.is_some(), "{name} ({})", claim.id);
+        }
+    }
+}
+
 #[test]
 fn faults_have_a_place() {
     let (_, text) = BUILT_IN.iter().find(|(name, _)| *name == "2008-spinlocks").unwrap();
@@ -50,6 +74,7 @@ fn faults_have_a_place() {
         ("kind = \"kernbench\"", "kind = \"kernbend\"", "no kind of experiment `kernbend`"),
         ("vcpus = 4", "vcpu = 4", "not a key"),
         ("\"ticket\", \"lock-byte\"", "\"tiket\", \"lock-byte\"", "no lock `tiket`"),
+        ("max(ticket.optimal", "max(ticket.best", "no `best` at `ticket`"),
     ] {
         let e = parse("e.toml", &text.replacen(from, to, 1)).expect_err(to);
         assert!(e.message.contains(message) && e.line > 1, "{to}: {e}");

@@ -2,7 +2,6 @@
 //! simulated traces go through the same code.
 
 use crate::report::{VmstatRow, vmstat_rows};
-use crate::stats::Summary;
 use overspin_scenario::{DomainOutcome, Outcome, Picos, SEC, Scenario};
 use serde::Serialize;
 
@@ -122,53 +121,4 @@ pub(super) fn of_trace(rows: &[VmstatRow], interval_s: f64, metric: &str) -> Opt
         "most_written_kib" => second.iter().map(|r| r.bo).fold(0.0, f64::max),
         _ => return None,
     })
-}
-
-/// The runs, ready to be asked.
-pub(super) struct Measured<'a> {
-    pub(super) runs: &'a [Sample],
-    /// Name of the first kernel.
-    pub(super) before: &'a str,
-    /// Name of the second.
-    pub(super) after: &'a str,
-}
-
-impl<'a> Measured<'a> {
-    /// Runs of a kernel.
-    pub(super) fn of(&self, kernel: &str) -> impl Iterator<Item = &'a Sample> {
-        self.runs.iter().filter(move |r| r.kernel == kernel)
-    }
-
-    /// A value of each run of a kernel; `None` if there is no run, or one that did not finish.
-    pub(super) fn over_runs(
-        &self,
-        kernel: &str,
-        value: impl Fn(&Sample) -> Option<f64>,
-    ) -> Option<Summary> {
-        let all: Option<Vec<f64>> =
-            self.of(kernel).map(|r| if r.finished { value(r) } else { None }).collect();
-        Summary::of(&all?)
-    }
-
-    /// By how many percent a value changes from the first kernel to the second, for each seed.
-    pub(super) fn change(&self, value: impl Fn(&Sample) -> f64) -> Option<Summary> {
-        let changes: Option<Vec<f64>> = self
-            .of(self.before)
-            .map(|before| {
-                let after = self.of(self.after).find(|r| r.seed == before.seed)?;
-                let usable = before.finished && after.finished && value(before) > 0.0;
-                usable.then(|| 100.0 * (value(after) / value(before) - 1.0))
-            })
-            .collect();
-        Summary::of(&changes?)
-    }
-
-    /// The simulated counterpart of a published figure.
-    pub(super) fn figure(&self, kernel: &str, metric: &str) -> Option<Summary> {
-        match metric {
-            "hold_percent" => self.change(|r| r.hold_us),
-            "spinning_percent" => self.change(|r| r.spinning_percent),
-            _ => self.over_runs(kernel, |r| of_trace(&r.rows, r.interval_s, metric)),
-        }
-    }
 }

@@ -1,18 +1,17 @@
 //! dbench over locks that lie among other data, or in cache lines of their own.
 
-mod claims;
 mod measure;
 mod report;
+mod samples;
 
 use super::file::{self, Head};
 use super::{Kind, Role};
+use crate::claims::Vocabulary;
 use crate::report::VmstatRow;
-use crate::reproduce::{
-    Compared, Found, Progress, ReproduceError, Settings, all, judged, raw, simulate,
-};
+use crate::reproduce::{Compared, Found, Progress, ReproduceError, Settings, all, raw, simulate};
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
-use measure::{Measured, Sample};
+use measure::Sample;
 use overspin_scenario::Scenario;
 use overspin_workload::{Dbench as FileServer, Placement};
 use serde::{Deserialize, Serialize};
@@ -25,6 +24,9 @@ pub struct Figure {
     pub kernel: String,
     /// What was measured, with its unit.
     pub metric: String,
+    /// How it is computed of what is measured.
+    #[serde(default)]
+    pub simulated: Option<String>,
     /// Published value.
     pub mean: f64,
     /// What it may be used for.
@@ -114,6 +116,14 @@ impl Kind for Dbench {
         &self.head
     }
 
+    fn head_mut(&mut self) -> &mut Head {
+        &mut self.head
+    }
+
+    fn vocabulary(&self) -> Vocabulary {
+        samples::vocabulary(self)
+    }
+
     fn roles(&self) -> Vec<Role> {
         self.figures.iter().map(|f| f.role).collect()
     }
@@ -138,26 +148,18 @@ impl Kind for Dbench {
 
 /// Puts the runs beside the published figures.
 fn assemble(experiment: &Dbench, runs: &[Sample]) -> Found {
-    let [before, after] = &experiment.kernels;
-    let measured = Measured { runs, before: &before.name, after: &after.name };
     Found {
         limit_s: None,
-        figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
-        claims: judged(&experiment.head, |id| claims::judge(id, experiment, &measured)),
+        figures: experiment.figures.iter().map(compare).collect(),
+        samples: samples::samples(runs),
         runs: raw(runs),
-        samples: Vec::new(),
-        details: report::blocks(experiment, &measured),
+        details: report::blocks(experiment, runs),
     }
 }
 
-fn compare(figure: &Figure, measured: &Measured<'_>) -> Compared {
-    Compared::of(
-        figure.metric.clone(),
-        figure.kernel.clone(),
-        (figure.mean, figure.role),
-        measured.figure(&figure.kernel, &figure.metric),
-        "not computed: a run is missing or did not finish",
-    )
+fn compare(figure: &Figure) -> Compared {
+    let (metric, place) = (figure.metric.clone(), figure.kernel.clone());
+    Compared::published(metric, place, figure.mean, figure.role)
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! `vmstat` and lockmeter of the first run of each kernel, and its cache lines.
 
-use super::{Dbench, Measured};
+use super::{Dbench, Sample};
 use crate::report::{Block, lines, lockmeter, vmstat};
 
-pub(super) fn blocks(experiment: &Dbench, m: &Measured<'_>) -> Vec<Block> {
+pub(super) fn blocks(experiment: &Dbench, runs: &[Sample]) -> Vec<Block> {
     let mut blocks = Vec::new();
     for kernel in &experiment.kernels {
         let name = &kernel.name;
         blocks.push(Block::Heading(format!("{name}: vmstat 1, as published")));
         blocks.push(Block::Grid(vmstat(&kernel.rows())));
-        let Some(run) = m.of(name).next() else { continue };
+        let Some(run) = runs.iter().find(|r| r.kernel == *name) else { continue };
         blocks.push(Block::Heading(format!("{name}: vmstat 1, simulated, seed {}", run.seed)));
         blocks.push(Block::Grid(vmstat(&run.seconds())));
         blocks.push(Block::Heading(format!("{name}: lockmeter, simulated")));

@@ -1,8 +1,8 @@
 use super::measure::{of_trace, seconds};
 use super::*;
 use crate::experiment::aligned_2001;
-use crate::reproduce::Grade;
-use crate::reproduce::verdict;
+use crate::experiment::claim::{self, judged};
+use crate::reproduce::{Grade, Judged, verdict};
 use overspin_scenario::{DomainOutcome, LineOutcome};
 
 /// A run that prints what was published, with holders that lose their line at so many of 100 accesses.
@@ -32,6 +32,17 @@ fn published(e: &Dbench) -> Vec<Sample> {
     vec![sample(before, 2.0, 1.2, 40.0, 60), sample(after, 1.06, 0.3, 22.0, 10)]
 }
 
+/// With the figures that formulas compute.
+fn assemble(e: &Dbench, runs: &[Sample]) -> Found {
+    let mut found = super::assemble(e, runs);
+    claim::compute(&e.head.formulas, &found.samples, &mut found.figures);
+    found
+}
+
+fn claims(e: &Dbench, found: &Found) -> Vec<Judged> {
+    judged(&e.head.claims, &found.samples)
+}
+
 #[test]
 fn figures_of_a_kernel_follow_from_its_trace() {
     let e = aligned_2001().unwrap();
@@ -46,7 +57,8 @@ fn figures_of_a_kernel_follow_from_its_trace() {
 fn a_perfect_simulator_is_found_perfect() {
     let e = aligned_2001().unwrap();
     let found = assemble(&e, &published(&e));
-    assert_eq!(verdict(&found.claims), Some(true), "{:#?}", found.claims);
+    let claims = claims(&e, &found);
+    assert_eq!(verdict(&claims), Some(true), "{claims:#?}");
     assert!(found.figures.iter().all(|f| f.grade == Grade::Good), "{:#?}", found.figures);
 }
 
@@ -55,8 +67,8 @@ fn a_patch_without_effect_refutes_every_claim() {
     let e = aligned_2001().unwrap();
     let mut runs = published(&e);
     runs[1] = Sample { kernel: runs[1].kernel.clone(), ..runs[0].clone() };
-    let found = assemble(&e, &runs);
-    assert!(found.claims.iter().all(|c| c.holds == Some(false)), "{:#?}", found.claims);
+    let claims = claims(&e, &assemble(&e, &runs));
+    assert!(claims.iter().all(|c| c.holds == Some(false)), "{claims:#?}");
 }
 
 #[test]
@@ -65,7 +77,7 @@ fn a_fall_for_another_reason_refutes_the_cause() {
     let [before, after] = &e.kernels;
     // Holders get at their data as before, and hold for less time nevertheless.
     let runs = [sample(before, 2.0, 1.2, 40.0, 60), sample(after, 1.06, 1.1, 22.0, 10)];
-    assert_eq!(assemble(&e, &runs).claims[3].holds, Some(false));
+    assert_eq!(claims(&e, &assemble(&e, &runs))[3].holds, Some(false));
 }
 
 #[test]
@@ -76,10 +88,17 @@ fn missing_and_unfinished_runs_decide_nothing() {
     for runs in [&runs[..], &runs[..1], &[]] {
         let found = assemble(&e, runs);
         assert_eq!(found.figures.len(), e.figures.len());
-        assert!(found.claims.iter().all(|c| c.holds.is_none()), "{:#?}", found.claims);
+        let claims = claims(&e, &found);
+        assert!(claims.iter().all(|c| c.holds.is_none()), "{claims:#?}");
         let patched = found.figures.iter().filter(|f| f.place != "2.4.10");
         assert!(patched.into_iter().all(|f| f.grade == Grade::Missed && f.note.is_some()));
     }
+}
+
+#[test]
+fn claims_know_every_sample() {
+    let e = aligned_2001().unwrap();
+    claim::assert_known(&e, &assemble(&e, &published(&e)).samples);
 }
 
 #[test]

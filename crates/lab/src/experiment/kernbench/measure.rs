@@ -174,14 +174,6 @@ impl<'a> Measured<'a> {
         (Summary::of(&values), Completion { runs: runs.len(), unfinished })
     }
 
-    /// Mean elapsed time, if all runs finished.
-    pub(crate) fn mean(&self, lock: &str, load: &str, metric: &str) -> Option<f64> {
-        match self.kernbench(lock, load, metric) {
-            (Some(s), Completion { unfinished: 0, .. }) => Some(s.mean),
-            _ => None,
-        }
-    }
-
     /// Time of a vCPU over a kernbench session: warm-up and five runs at the first load, five at
     /// each other.
     pub(crate) fn vcpu_time(&self, lock: &str, vcpu: usize) -> (Option<f64>, Completion) {
@@ -200,15 +192,6 @@ impl<'a> Measured<'a> {
             total = total.zip(Summary::of(&times)).map(|(t, s)| t + times_run * s.mean);
         }
         (total, completion)
-    }
-
-    /// Sum of [`Self::vcpu_time`] over all vCPUs, if all runs finished.
-    pub(crate) fn total_vcpu_time(&self, lock: &str) -> Option<f64> {
-        let vcpus = self.experiment.head.scenario.domains.first().map_or(0, |d| d.vcpus as usize);
-        (0..vcpus).try_fold(0.0, |sum, v| match self.vcpu_time(lock, v) {
-            (Some(time), Completion { unfinished: 0, .. }) => Some(sum + time),
-            _ => None,
-        })
     }
 
     /// The simulated counterpart of a published figure.

@@ -1,14 +1,14 @@
 //! Kernbench under several locks and loads.
 
-mod claims;
 mod measure;
 mod report;
+mod samples;
 
 use super::file::{self, Head};
 use super::{Kind, Role};
+use crate::claims::Vocabulary;
 use crate::reproduce::{
-    Compared, Found, Grade, Progress, ReproduceError, Settings, all, grade, judged, raw, simulate,
-    spread,
+    Compared, Found, Grade, Progress, ReproduceError, Settings, all, grade, raw, simulate, spread,
 };
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
@@ -132,6 +132,14 @@ impl Kind for Kernbench {
         &self.head
     }
 
+    fn head_mut(&mut self) -> &mut Head {
+        &mut self.head
+    }
+
+    fn vocabulary(&self) -> Vocabulary {
+        samples::vocabulary(self)
+    }
+
     fn roles(&self) -> Vec<Role> {
         self.figures.iter().map(|f| f.role).collect()
     }
@@ -165,9 +173,8 @@ fn assemble(experiment: &Kernbench, scale: u32, runs: &[Sample]) -> Found {
     Found {
         limit_s: Some(measure::seconds(experiment.head.scenario.limit) / f64::from(scale)),
         figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
-        claims: judged(&experiment.head, |id| claims::judge(&experiment.head.id, id, &measured)),
+        samples: samples::samples(runs),
         runs: raw(runs),
-        samples: Vec::new(),
         details: report::blocks(experiment, &measured),
     }
 }

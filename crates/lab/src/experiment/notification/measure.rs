@@ -149,13 +149,4 @@ impl<'a> Measured<'a> {
         let host = self.experiment.published_host();
         self.mean((test, host, help, load), |r| Some(r.requests_per_s))
     }
-
-    /// A figure of the line that pft prints: no load, no help.
-    pub(super) fn sample_line(&self, metric: &str) -> Option<Summary> {
-        let host = self.experiment.published_host();
-        self.over_seeds((Test::Pft, host, Help::None, Load::Pings(0)), |r| {
-            let time = if metric == "faults_per_cpu_s" { Some(r.cpu_s) } else { r.elapsed_s };
-            time.map(|t| r.items as f64 / t)
-        })
-    }
 }

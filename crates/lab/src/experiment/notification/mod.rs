@@ -1,15 +1,14 @@
 //! Preemption notification: a guest that counts, and one that faults pages, beside a domain that
 //! answers pings at a rate; with and without windows before preemptions, and under other hosts.
 
-mod claims;
 mod measure;
 mod report;
+mod samples;
 
 use super::file::{self, Head};
 use super::{Kind, Role};
-use crate::reproduce::{
-    Compared, Found, Progress, ReproduceError, Settings, all, judged, raw, simulate,
-};
+use crate::claims::Vocabulary;
+use crate::reproduce::{Compared, Found, Progress, ReproduceError, Settings, all, raw, simulate};
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use measure::{Measured, NotificationSample};
@@ -73,8 +72,11 @@ impl Load {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultFigure {
-    /// `faults_per_cpu_s` or `faults_per_wall_s`.
+    /// What was measured, with its unit.
     pub metric: String,
+    /// How it is computed of what is measured.
+    #[serde(default)]
+    pub simulated: Option<String>,
     /// Published value, faults a second.
     pub mean: f64,
     /// What it may be used for.
@@ -87,10 +89,6 @@ pub struct FaultFigure {
 pub struct Sweep {
     /// Requests a second that are asked for, ascending.
     pub rates: Vec<u32>,
-    /// Up to here a rate counts as low.
-    pub low: u32,
-    /// From `low` to here the published curves have steps.
-    pub high: u32,
     /// Schedulers of the comparison with today's hosts.
     pub hosts: Vec<String>,
     /// Rates of that comparison.
@@ -139,11 +137,9 @@ impl Notification {
             let message = "the host has no `preemption_notification`".into();
             return fail("scenario.host", message, "runs without it leave it out by themselves");
         };
-        if !sweep.rates.is_sorted()
-            || [0, sweep.low, sweep.high].iter().any(|r| !sweep.rates.contains(r))
-        {
-            let message = "`rates` must ascend, and contain 0, `low` and `high`".into();
-            return fail("setup.rates", message, "add what is missing");
+        if !sweep.rates.is_sorted() || !sweep.rates.contains(&0) {
+            let message = "`rates` must ascend, and contain 0".into();
+            return fail("setup.rates", message, "figures are of a guest without pings");
         }
         for (i, host) in sweep.hosts.iter().enumerate() {
             if crate::names::scheduler(host).is_none() {
@@ -151,12 +147,6 @@ impl Notification {
                 let message = format!("there is no scheduler `{host}`");
                 return fail(&key, message, "see `overspin list schedulers`");
             }
-        }
-        let known = ["faults_per_cpu_s", "faults_per_wall_s"];
-        let figures: Vec<FaultFigure> = figures;
-        if let Some(i) = figures.iter().position(|f| !known.contains(&f.metric.as_str())) {
-            let message = format!("there is no metric `{}`", figures[i].metric);
-            return fail(&format!("figures.{i}.metric"), message, &known.join(" or "));
         }
         Ok(Self { head, sweep, figures, windows })
     }
@@ -244,6 +234,14 @@ impl Kind for Notification {
         &self.head
     }
 
+    fn head_mut(&mut self) -> &mut Head {
+        &mut self.head
+    }
+
+    fn vocabulary(&self) -> Vocabulary {
+        samples::vocabulary(self)
+    }
+
     fn roles(&self) -> Vec<Role> {
         self.figures.iter().map(|f| f.role).collect()
     }
@@ -273,22 +271,16 @@ fn assemble(experiment: &Notification, runs: &[NotificationSample]) -> Found {
     let measured = Measured { experiment, runs };
     Found {
         limit_s: None,
-        figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
-        claims: judged(&experiment.head, |id| claims::judge(id, &measured)),
+        figures: experiment.figures.iter().map(compare).collect(),
+        samples: samples::samples(runs),
         runs: raw(runs),
-        samples: Vec::new(),
         details: report::blocks(&measured),
     }
 }
 
-fn compare(figure: &FaultFigure, measured: &Measured<'_>) -> Compared {
-    Compared::of(
-        format!("{} [1/s]", figure.metric),
-        "pft, two processes".into(),
-        (figure.mean, figure.role),
-        measured.sample_line(&figure.metric),
-        "not computed: a run did not finish",
-    )
+fn compare(figure: &FaultFigure) -> Compared {
+    let (metric, place) = (format!("{} [1/s]", figure.metric), "pft, two processes".into());
+    Compared::published(metric, place, figure.mean, figure.role)
 }
 
 #[cfg(test)]

@@ -2,18 +2,46 @@
 
 use overspin_locks::{LockVisitor, RawLock, Tuning, with_lock};
 use overspin_native::Threads;
+use serde::Serialize;
 
-/// The most CPUs, of a number and of one more, that a lock lets its records be made for.
-struct Serves(usize);
+/// More CPUs than any machine has, and few enough that records of all of them fit into memory.
+const MOST: u32 = 1 << 16;
+
+/// What a lock serves.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Capacity {
+    /// The lock.
+    pub(super) lock: String,
+    /// The most CPUs.
+    pub(super) cpus: u32,
+}
+
+/// Whether a lock lets its records be made for so many CPUs.
+struct Serves(u32);
 
 impl LockVisitor<Threads> for Serves {
-    type Output = [bool; 2];
-    fn visit<L: RawLock<Threads> + 'static>(self) -> [bool; 2] {
-        [self.0, self.0 + 1].map(|cpus| L::shared(cpus, Tuning::DEFAULT).is_ok())
+    type Output = bool;
+    fn visit<L: RawLock<Threads> + 'static>(self) -> bool {
+        L::shared(self.0 as usize, Tuning::DEFAULT).is_ok()
     }
 }
 
-/// Whether a lock serves `cpus` CPUs and not one more; `None` if there is no such lock.
-pub(super) fn is(lock: &str, cpus: usize) -> Option<bool> {
-    with_lock(lock, Serves(cpus)).map(|serves| serves == [true, false])
+/// The most CPUs that a lock serves; `None` if it serves as many as there can be, or there is none of
+/// this name.
+pub(super) fn of(lock: &str) -> Option<Capacity> {
+    let serves = |cpus| with_lock(lock, Serves(cpus));
+    // What serves a number serves fewer too.
+    let (mut some, mut too_many) = (0, MOST + 1);
+    if serves(MOST)? {
+        return None;
+    }
+    while too_many - some > 1 {
+        let middle = u32::midpoint(some, too_many);
+        if serves(middle)? {
+            some = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    Some(Capacity { lock: lock.to_owned(), cpus: some })
 }

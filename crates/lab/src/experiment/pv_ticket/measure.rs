@@ -108,12 +108,6 @@ impl<'a> Measured<'a> {
         rates?.into_iter().max_by(f64::total_cmp).filter(|best| *best > 0.0)
     }
 
-    /// Mean rate as a part of the best lock's.
-    pub(super) fn of_best(&self, lock: &Variant, load: &Load, pcpus: u32) -> Option<f64> {
-        let rate = self.summary(lock, load, pcpus, |s| s.rate)?.mean;
-        Some(rate / self.best(load, pcpus)?)
-    }
-
     /// vCPUs of a load's domain for each pCPU.
     pub(super) fn overcommit(&self, load: &Load, pcpus: u32) -> f64 {
         let domains = &self.experiment.head.scenario.domains;

@@ -2,20 +2,22 @@
 //! few CPUs under several locks.
 
 mod capacity;
-mod claims;
 mod measure;
 mod published;
 mod report;
+mod samples;
 mod threads;
 
 use super::file::{self, Head};
 use super::{Kind, Role};
+use crate::claims::Vocabulary;
 use crate::report::Panel;
 use crate::reproduce::{
-    Compared, Found, Progress, ReproduceError, Reproduction, Settings, all, judged, raw, simulate,
+    Compared, Found, Progress, ReproduceError, Reproduction, Settings, all, raw, simulate,
 };
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
+use capacity::Capacity;
 use measure::{Measured, Sample};
 use overspin_native::bench::{PairedReport, Pairs, ticket_against_pv_ticket};
 use overspin_scenario::Scenario;
@@ -60,6 +62,8 @@ struct Setup {
     pcpus: Vec<u32>,
     locks: Vec<Variant>,
     loads: Vec<Load>,
+    #[serde(default)]
+    capacity: Vec<String>,
 }
 
 /// An experiment that varies lock, load and number of pCPUs, and measures locks on threads.
@@ -79,6 +83,8 @@ pub struct PvTicket {
     pub locks: Vec<Variant>,
     /// Loads to compare.
     pub loads: Vec<Load>,
+    /// Locks of which it is found how many CPUs they serve.
+    pub capacity: Vec<String>,
 }
 
 impl PvTicket {
@@ -86,14 +92,14 @@ impl PvTicket {
         let (head, setup, figures): (Head, Setup, Vec<Figure>) = file::read(document, text)?;
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
-        for (i, variant) in setup.locks.iter().enumerate() {
-            if crate::names::lock(&variant.lock).is_none() {
-                let message = format!("there is no lock `{}`", variant.lock);
-                return fail(
-                    &format!("setup.locks.{i}.lock"),
-                    message,
-                    "see `overspin list locks`",
-                );
+        let compared = setup.locks.iter().enumerate();
+        let compared = compared.map(|(i, v)| (format!("setup.locks.{i}.lock"), v.lock.as_str()));
+        let counted = setup.capacity.iter().enumerate();
+        let counted = counted.map(|(i, lock)| (format!("setup.capacity.{i}"), lock.as_str()));
+        for (key, lock) in compared.chain(counted) {
+            if crate::names::lock(lock).is_none() {
+                let message = format!("there is no lock `{lock}`");
+                return fail(&key, message, "see `overspin list locks`");
             }
         }
         for (i, load) in setup.loads.iter().enumerate() {
@@ -138,6 +144,7 @@ impl PvTicket {
             pcpus: setup.pcpus,
             locks: setup.locks,
             loads: setup.loads,
+            capacity: setup.capacity,
         })
     }
 
@@ -161,6 +168,14 @@ impl PvTicket {
 impl Kind for PvTicket {
     fn head(&self) -> &Head {
         &self.head
+    }
+
+    fn head_mut(&mut self) -> &mut Head {
+        &mut self.head
+    }
+
+    fn vocabulary(&self) -> Vocabulary {
+        samples::vocabulary(self)
     }
 
     fn roles(&self) -> Vec<Role> {
@@ -214,14 +229,16 @@ impl Kind for PvTicket {
 fn assemble(experiment: &PvTicket, samples: &[Sample], threads: &PairedReport) -> Found {
     let measured = Measured::new(experiment, samples);
     let cost = threads::cost(threads);
+    let capacities: Vec<Capacity> =
+        experiment.capacity.iter().filter_map(|lock| capacity::of(lock)).collect();
     let mut runs = raw(samples);
     runs.extend(raw(&threads.points));
+    runs.extend(raw(&capacities));
     Found {
         limit_s: None,
         figures: experiment.figures.iter().map(|f| published::compare(experiment, f)).collect(),
-        claims: judged(&experiment.head, |id| claims::judge(id, &measured, &cost)),
+        samples: samples::samples(&measured, samples, threads, &cost, &capacities),
         runs,
-        samples: Vec::new(),
         details: report::blocks(experiment, &measured, threads, &cost),
     }
 }

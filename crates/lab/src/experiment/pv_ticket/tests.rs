@@ -1,6 +1,7 @@
-use super::threads::cost;
+use super::threads::{Cost, cost};
 use super::*;
 use crate::experiment;
+use crate::experiment::claim::{self, judged};
 use crate::reproduce::{Grade, Judged};
 use overspin_native::bench::PairedPoint;
 use overspin_scenario::WaitCauses;
@@ -9,7 +10,8 @@ const TEXT: &str = include_str!("../../../../../experiments/2012-pv-ticketlocks.
 
 fn read(text: &str) -> PvTicket {
     let document = Document::parse("e.toml", text).unwrap();
-    PvTicket::parse(&document, text).unwrap_or_else(|e| panic!("{e}"))
+    let read = PvTicket::parse(&document, text).and_then(|e| claim::read(&document, e));
+    read.unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
@@ -105,7 +107,12 @@ fn samples(e: &PvTicket, rate: impl Fn(&Variant, u32) -> f64) -> Vec<Sample> {
 }
 
 fn judge(e: &PvTicket, samples: &[Sample], id: u32) -> Option<bool> {
-    claims::judge(id, &Measured::new(e, samples), &[]).0
+    judged_with(e, samples, &paired_report(Vec::new()), id).holds
+}
+
+fn judged_with(e: &PvTicket, samples: &[Sample], threads: &PairedReport, id: u32) -> Judged {
+    let found = assemble(e, samples, threads);
+    judged(&e.head.claims, &found.samples).into_iter().find(|c| c.id == id).unwrap()
 }
 
 #[test]
@@ -131,10 +138,24 @@ fn holding_up_is_judged_by_the_worst_overcommitted_cell() {
     assert_eq!(judge(&e, &[], 2), None);
 }
 
-/// A point with pairs of these ratios.
-fn point(ratios: &[f64]) -> PairedPoint {
-    let pairs = ratios.iter().map(|r| [1e6, 1e6 * r]).collect();
-    PairedPoint { threads: 2, section_ns: 100, outside_ns: 200, pairs }
+/// Points with pairs of these ratios, for every situation that claims know: all like the first, but for
+/// the last, which is like the last.
+fn points(first: &[f64], last: &[f64]) -> Vec<PairedPoint> {
+    let plan = Pairs::default();
+    let mut points = Vec::new();
+    for threads in plan.threads {
+        for (section, outside) in &plan.situations {
+            let nanos = |time: &std::time::Duration| time.as_nanos() as u64;
+            let (section_ns, outside_ns) = (nanos(section), nanos(outside));
+            points.push(PairedPoint { threads, section_ns, outside_ns, pairs: pairs(first) });
+        }
+    }
+    points.last_mut().unwrap().pairs = pairs(last);
+    points
+}
+
+fn pairs(ratios: &[f64]) -> Vec<[f64; 2]> {
+    ratios.iter().map(|r| [1e6, 1e6 * r]).collect()
 }
 
 fn paired_report(points: Vec<PairedPoint>) -> PairedReport {
@@ -147,52 +168,59 @@ fn the_cost_is_the_mean_ratio_of_pairs() {
     let even = [1.25, 0.8].repeat(50);
     // 2 % slower, with a spread of 1 %.
     let slower: Vec<f64> = [0.97, 0.98, 0.99].repeat(7);
-    let costs = cost(&paired_report(vec![point(&even), point(&slower)]));
-    let ratios: Vec<f64> = costs.iter().map(|c| c.ratio.unwrap().middle).collect();
-    assert!((ratios[0] - 1.0).abs() < 1e-12 && (ratios[1] - 0.98).abs() < 1e-3, "{ratios:?}");
-    assert!(costs[0].p.unwrap() > 0.99 && costs[1].p.unwrap() < 1e-6);
+    let costs = cost(&paired_report(points(&even, &slower)));
+    let ratio = |cost: &Cost| cost.ratio.unwrap().middle;
+    let (first, last) = (costs.first().unwrap(), costs.last().unwrap());
+    assert!((ratio(first) - 1.0).abs() < 1e-12 && (ratio(last) - 0.98).abs() < 1e-3);
+    assert!(first.p.unwrap() > 0.99 && last.p.unwrap() < 1e-6);
     let e = read(TEXT);
     let none = samples(&e, |_, _| 1.0);
-    let measured = Measured::new(&e, &none);
-    assert_eq!(claims::judge(1, &measured, &costs).0, Some(false));
-    assert_eq!(claims::judge(1, &measured, &costs[..1]).0, Some(true));
-    assert_eq!(claims::judge(1, &measured, &[]).0, None);
+    let judge = |points| judged_with(&e, &none, &paired_report(points), 1).holds;
+    assert_eq!(judge(points(&even, &slower)), Some(false));
+    assert_eq!(judge(points(&even, &even)), Some(true));
+    assert_eq!(judge(Vec::new()), None);
     // The same with so few pairs that a fifth would not be noticed.
-    let few = cost(&paired_report(vec![point(&[1.25, 0.8].repeat(2))]));
-    assert!(few[0].p.unwrap() > 0.99);
-    assert_eq!(claims::judge(1, &measured, &few).0, None);
+    let few = [1.25, 0.8].repeat(2);
+    assert!(cost(&paired_report(points(&few, &few)))[0].p.unwrap() > 0.99);
+    assert_eq!(judge(points(&few, &few)), None);
+    // What differs, differs, whatever is not known elsewhere.
+    assert_eq!(judge(points(&few, &slower)), Some(false));
 }
 
 #[test]
 fn pairs_without_an_acquisition_do_not_decide() {
-    let mut one_in_ten = [1.0, 1.01].repeat(5);
+    let mut one_in_ten = [0.99, 1.01].repeat(5);
     one_in_ten[0] = 0.0;
     let mut two_in_ten = one_in_ten.clone();
     two_in_ten[1] = 0.0;
-    let costs = cost(&paired_report(vec![point(&one_in_ten), point(&two_in_ten)]));
-    assert_eq!((costs[0].void, costs[1].void), (1, 2));
-    assert!(costs[0].ratio.is_some() && costs[1].ratio.is_none());
+    let report = paired_report(points(&one_in_ten, &two_in_ten));
+    let costs = cost(&report);
+    let (first, last) = (costs.first().unwrap(), costs.last().unwrap());
+    assert_eq!((first.void, last.void), (1, 2));
+    assert!(first.ratio.is_some() && last.ratio.is_none());
     let e = read(TEXT);
     let none = samples(&e, |_, _| 1.0);
-    assert_eq!(claims::judge(1, &Measured::new(&e, &none), &costs[1..]).0, None);
+    assert_eq!(judged_with(&e, &none, &report, 1).holds, None);
 }
 
 #[test]
 fn capacities_are_found_by_construction() {
     // One less than there are tickets: 16 bits, and 7 or 15 beside the flag.
-    assert_eq!(capacity::is("ticket", 65_535), Some(true));
-    assert_eq!(capacity::is("pv-ticket-2012", 32_767), Some(true));
-    assert_eq!(capacity::is("pv-ticket-2012", 32_768), Some(false));
-    assert_eq!(capacity::is("pv-ticket-2012", 32_766), Some(false));
-    assert_eq!(capacity::is("pv-ticket-2012-small", 127), Some(true));
-    assert_eq!(capacity::is("pv-ticket-2012-small", 128), Some(false));
-    assert_eq!(capacity::is("no-such-lock", 1), None);
+    let cpus = |lock| capacity::of(lock).map(|c| c.cpus);
+    assert_eq!(cpus("ticket"), Some(65_535));
+    assert_eq!(cpus("pv-ticket-2012"), Some(32_767));
+    assert_eq!(cpus("pv-ticket-2012-small"), Some(127));
+    assert_eq!(cpus("no-such-lock"), None);
     let e = read(TEXT);
-    let (holds, evidence) = claims::judge(3, &Measured::new(&e, &[]), &[]);
-    assert_eq!(holds, Some(true));
-    for words in ["127 CPUs, and 128 are refused", "32767 CPUs, and 32768 are refused"] {
-        assert!(evidence.contains(words), "{evidence}");
+    let claim = judged_with(&e, &[], &paired_report(Vec::new()), 3);
+    assert_eq!(claim.holds, Some(true), "{}", claim.evidence);
+    for words in ["cpus = 127 ==", "cpus = 32767 ==", "one less than announced"] {
+        assert!(claim.evidence.contains(words), "{}", claim.evidence);
     }
+    // A lock that is not counted decides nothing, and is an error before anything runs.
+    let text = TEXT.replace("capacity = [\"pv-ticket-2012-small\", ", "capacity = [");
+    let e = experiment::parse("e.toml", &text).expect_err("it is not counted");
+    assert!(e.message.contains("`pv-ticket-2012-small`"), "{e}");
 }
 
 #[test]
@@ -215,13 +243,18 @@ fn simulated_runs_work_and_the_report_shows_them_all() {
         let most = f64::from(s.pcpus) * 1e6 / 115.0;
         assert!(s.load.starts_with("kernbench") || (0.0..=1.1 * most).contains(&s.rate), "{s:?}");
     }
-    let found = assemble(&e, &samples, &paired_report(vec![point(&[1.0, 1.01, 0.99])]));
-    assert_eq!((found.figures.len(), found.claims.len()), (28, 3));
-    assert_eq!(found.runs.len(), samples.len() + 1);
-    let holds = |c: &Judged| (c.id, c.holds);
-    assert_eq!(found.claims.iter().map(holds).next(), Some((1, Some(true))));
+    let even = [1.0, 1.01, 0.99];
+    let points = points(&even, &even);
+    let situations = points.len();
+    let found = assemble(&e, &samples, &paired_report(points));
+    let claims = judged(&e.head.claims, &found.samples);
+    assert_eq!((found.figures.len(), claims.len()), (28, 3));
+    assert_eq!(found.runs.len(), samples.len() + situations + e.capacity.len());
+    assert_eq!(found.samples.seeds.len(), found.runs.len());
+    claim::assert_known(&e, &found.samples);
+    assert_eq!((claims[0].id, claims[0].holds), (1, Some(true)), "{}", claims[0].evidence);
     let text = crate::report::text(&found.details);
-    for words in ["-3.32422", "pv-ticket, T = 2^11", "pgbench, 8 clients", "kernbench", "0.99"] {
+    for words in ["-3.32422", "pv-ticket, T = 2^11", "pgbench, 8 clients", "kernbench", "0.975"] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }

@@ -161,7 +161,7 @@ pub(super) fn mops(report: &Window) -> f64 {
 }
 
 /// A report's part of a CPU in percent.
-fn percent(report: &Window) -> f64 {
+pub(super) fn percent(report: &Window) -> f64 {
     100.0 * report.utilization
 }
 

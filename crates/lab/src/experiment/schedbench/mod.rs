@@ -1,14 +1,15 @@
 //! schedbench under several schedulers.
 
-mod claims;
 mod measure;
 mod report;
+mod samples;
 
 use super::file::{self, Head};
 use super::{Kind, Role};
+use crate::claims::Vocabulary;
 use crate::report::Panel;
 use crate::reproduce::{
-    Compared, Found, Progress, ReproduceError, Reproduction, Settings, all, judged, raw,
+    Compared, Found, Progress, ReproduceError, Reproduction, Settings, all, raw,
 };
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
@@ -208,6 +209,14 @@ impl Kind for Schedbench {
         &self.head
     }
 
+    fn head_mut(&mut self) -> &mut Head {
+        &mut self.head
+    }
+
+    fn vocabulary(&self) -> Vocabulary {
+        samples::vocabulary(self)
+    }
+
     fn roles(&self) -> Vec<Role> {
         self.figures.iter().map(|f| f.role).collect()
     }
@@ -273,9 +282,8 @@ fn assemble(experiment: &Schedbench, runs: &[BenchSample]) -> Found {
     Found {
         limit_s: None,
         figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
-        claims: judged(&experiment.head, |id| claims::judge(id, &measured)),
+        samples: samples::samples(runs),
         runs: raw(runs),
-        samples: Vec::new(),
         details: report::blocks(experiment, runs),
     }
 }

@@ -1,0 +1,254 @@
+//! What an expression comes to with the samples of an experiment. Conditions are true, false or
+//! undecided, as Kleene has it: what has no value decides nothing, and what is false whatever that value
+//! would be, is false.
+
+use super::ast::{Arithmetic, Call, Expr, Kind, Path};
+use super::check::combinations;
+use super::evidence::{Seen, unit};
+use super::functions::{Make, percentile};
+use super::samples::Index;
+use super::scope::Scope;
+use super::unit::Unit;
+use super::vocabulary::Vocabulary;
+use crate::stats::Summary;
+
+/// A number, or why there is none.
+pub(crate) type Number = Result<f64, String>;
+
+/// Evaluates expressions that were checked.
+pub(crate) struct Eval<'a> {
+    pub(super) vocabulary: &'a Vocabulary,
+    index: &'a Index<'a>,
+    /// Comparisons so far; `None` if nobody asks for them.
+    seen: Option<Vec<Seen>>,
+}
+
+impl<'a> Eval<'a> {
+    /// Without evidence.
+    pub(crate) fn quiet(vocabulary: &'a Vocabulary, index: &'a Index<'a>) -> Self {
+        Self { vocabulary, index, seen: None }
+    }
+
+    /// Whether `expr` holds, and the comparisons that decide it.
+    pub(crate) fn judge(
+        vocabulary: &'a Vocabulary,
+        index: &'a Index<'a>,
+        expr: &Expr,
+    ) -> (Option<bool>, Vec<Seen>) {
+        let mut eval = Self { vocabulary, index, seen: Some(Vec::new()) };
+        let holds = eval.truth(expr, &Scope::default());
+        (holds, eval.seen.unwrap_or_default())
+    }
+
+    /// Does something of which the comparisons are nobody's business.
+    pub(super) fn quietly<T>(&mut self, what: impl FnOnce(&mut Self) -> T) -> T {
+        let seen = self.seen.take();
+        let result = what(self);
+        self.seen = seen;
+        result
+    }
+
+    pub(crate) fn truth(&mut self, expr: &Expr, scope: &Scope) -> Option<bool> {
+        match &expr.kind {
+            Kind::Not(of) => self.truth(of, scope).map(|holds| !holds),
+            Kind::And(a, b) => both([self.truth(a, scope), self.truth(b, scope)], true),
+            Kind::Or(a, b) => both([self.truth(a, scope), self.truth(b, scope)], false),
+            Kind::Call(call) => self.quantifier(call, scope),
+            Kind::Chain(..) | Kind::Within(_) | Kind::Between(_) => {
+                let seen = self.compare(expr, scope);
+                let holds = seen.holds;
+                if let Some(all) = &mut self.seen {
+                    all.push(seen);
+                }
+                holds
+            }
+            // `undecided`; anything else is a number, which was refused.
+            _ => None,
+        }
+    }
+
+    fn quantifier(&mut self, call: &Call, scope: &Scope) -> Option<bool> {
+        let Make::Truth { all } = call.function.make else { return None };
+        let scopes = self.scopes(call, scope).ok()?;
+        let each: Vec<Option<bool>> = scopes
+            .iter()
+            .flat_map(|scope| call.arguments.iter().map(move |a| (a, scope)))
+            .map(|(argument, scope)| self.truth(argument, scope))
+            .collect();
+        both(each, all)
+    }
+
+    pub(crate) fn number(&mut self, expr: &Expr, scope: &Scope) -> Number {
+        let value = match &expr.kind {
+            Kind::Number(number, unit) => unit.to_base(*number),
+            Kind::Variable(name) => {
+                scope.get(name).and_then(|w| w.parse().ok()).ok_or("no number")?
+            }
+            Kind::Reference(path) => {
+                let samples = self.values(path, scope)?;
+                Summary::of(&samples).ok_or("there are no samples")?.mean
+            }
+            Kind::Published(path) => {
+                let found = self.vocabulary.find_published(path, scope).map_err(|f| f.message)?;
+                found.first().ok_or("nothing was published")?.1
+            }
+            Kind::Call(call) => self.function(call, scope)?,
+            Kind::Negative(of) => -self.number(of, scope)?,
+            Kind::Arithmetic(operator, a, b) => {
+                let (a, b) = (self.number(a, scope)?, self.number(b, scope)?);
+                match operator {
+                    Arithmetic::Add => a + b,
+                    Arithmetic::Subtract => a - b,
+                    Arithmetic::Multiply => a * b,
+                    Arithmetic::Divide => a / b,
+                }
+            }
+            // Conditions were refused.
+            _ => return Err("no number".into()),
+        };
+        if value.is_finite() { Ok(value) } else { Err("a division by 0".into()) }
+    }
+
+    /// What an expression comes to, in its unit for people. A reference, or the mean of something, has as
+    /// many samples as there are; anything else is one number.
+    pub(crate) fn summary(&mut self, expr: &Expr) -> Result<Summary, String> {
+        let scope = Scope::default();
+        let samples = match &expr.kind {
+            Kind::Call(call) if call.function.name == "mean" => {
+                let mut all = Vec::new();
+                for scope in self.scopes(call, &scope)? {
+                    for argument in &call.arguments {
+                        all.extend(self.samples(argument, &scope)?);
+                    }
+                }
+                all
+            }
+            _ => self.samples(expr, &scope)?,
+        };
+        let unit = unit(expr, &scope, self.vocabulary).unwrap_or(Unit::plain());
+        let shown: Vec<f64> = samples.iter().map(|value| unit.of_base(*value)).collect();
+        Summary::of(&shown).ok_or_else(|| "a division by 0".into())
+    }
+
+    /// All samples that a reference stands for.
+    fn values(&self, path: &Path, scope: &Scope) -> Result<Vec<f64>, String> {
+        if scope.published {
+            let found = self.vocabulary.find_published(path, scope).map_err(|f| f.message)?;
+            return Ok(found.into_iter().map(|(_, value)| *value).collect());
+        }
+        let names = self.vocabulary.find(path, scope).map_err(|f| f.message)?;
+        let all: Result<Vec<Vec<f64>>, String> =
+            names.into_iter().map(|name| self.index.values(name, scope.seed)).collect();
+        Ok(all?.concat())
+    }
+
+    /// Samples of an argument: all of a reference, or the one number of anything else.
+    fn samples(&mut self, argument: &Expr, scope: &Scope) -> Result<Vec<f64>, String> {
+        match &argument.kind {
+            Kind::Reference(path) => self.values(path, scope),
+            _ => Ok(vec![self.number(argument, scope)?]),
+        }
+    }
+
+    fn function(&mut self, call: &Call, scope: &Scope) -> Number {
+        let scopes = self.scopes(call, scope)?;
+        let name = call.function.name;
+        let few = || format!("too few samples for `{name}`");
+        let mut collect = |argument: &Expr| -> Result<Vec<f64>, String> {
+            let all: Result<Vec<Vec<f64>>, String> =
+                scopes.iter().map(|scope| self.samples(argument, scope)).collect();
+            Ok(all?.concat())
+        };
+        let mut together = || -> Result<Vec<f64>, String> {
+            let all: Result<Vec<Vec<f64>>, String> =
+                call.arguments.iter().map(&mut collect).collect();
+            Ok(all?.concat())
+        };
+        // One number was published, and not how runs differ.
+        if scope.published && !matches!(name, "mean" | "median" | "min" | "max" | "sum" | "abs") {
+            return Err("nothing was published of the runs".into());
+        }
+        match call.function.make {
+            Make::Same(of) | Make::Plain(of) => of(&together()?).ok_or_else(few),
+            Make::Percentile => {
+                let [samples, part] = call.arguments.as_slice() else { return Err(few()) };
+                let all = collect(samples)?;
+                percentile(&all, self.number(part, scope)?.clamp(0.0, 1.0)).ok_or_else(few)
+            }
+            Make::Probability(of) => {
+                let [a, b] = call.arguments.as_slice() else { return Err(few()) };
+                let (a, b) = (collect(a)?, collect(b)?);
+                of(&a, &b).ok_or_else(few)
+            }
+            Make::Count => self.count(call, &scopes),
+            Make::Curve(of) => {
+                let variable = call.loops.first().map_or("", |l| l.variable.as_str());
+                let mut curve = Vec::new();
+                for scope in &scopes {
+                    let x = scope.get(variable).and_then(|w| w.parse::<f64>().ok());
+                    let y = call.arguments.first().map(|a| self.number(a, scope));
+                    curve.extend(x.zip(y.transpose()?));
+                }
+                curve.sort_by(|a, b| a.0.total_cmp(&b.0));
+                of(&curve).ok_or_else(few)
+            }
+            Make::Truth { .. } => Err("no number".into()),
+        }
+    }
+
+    fn count(&mut self, call: &Call, scopes: &[Scope]) -> Number {
+        let mut count = 0;
+        for scope in scopes {
+            for argument in &call.arguments {
+                if let Kind::Reference(path) = &argument.kind {
+                    let names = self.vocabulary.find(path, scope).map_err(|f| f.message)?;
+                    for name in names {
+                        count += self.index.count(name, scope.seed)?;
+                    }
+                } else {
+                    self.number(argument, scope)?;
+                    count += 1;
+                }
+            }
+        }
+        Ok(count as f64)
+    }
+
+    /// A scope for each combination of words, and for each seed of it.
+    fn scopes(&self, call: &Call, scope: &Scope) -> Result<Vec<Scope>, String> {
+        let scopes = combinations(call, scope, self.vocabulary).map_err(|f| f.message)?;
+        if !call.by_seed || scope.published {
+            return Ok(scopes);
+        }
+        let mut of_seeds = Vec::new();
+        for scope in scopes {
+            let mut names = Vec::new();
+            for argument in &call.arguments {
+                argument.each_path(&mut |path, published| {
+                    if !published {
+                        names.extend(self.vocabulary.about(path, &scope));
+                    }
+                });
+            }
+            let seeds = self.index.seeds(names.into_iter());
+            if seeds.is_empty() {
+                return Err("there are no runs with seeds".into());
+            }
+            of_seeds.extend(seeds.iter().map(|s| Scope { seed: Some(*s), ..scope.clone() }));
+        }
+        Ok(of_seeds)
+    }
+}
+
+/// Conditions joined by `and`, if `all`, or by `or`.
+fn both(conditions: impl IntoIterator<Item = Option<bool>>, all: bool) -> Option<bool> {
+    let mut joined = Some(all);
+    for one in conditions {
+        match one {
+            Some(holds) if holds == all => {}
+            Some(_) => return Some(!all),
+            None => joined = None,
+        }
+    }
+    joined
+}

@@ -1,0 +1,114 @@
+//! Claims as data: conditions over what was measured, such as
+//! `byte.half.elapsed / xen-pv.half.elapsed within 10 % of 1.212`.
+//!
+//! A kind of experiment says in a [`Vocabulary`] what it will measure where, so that a wrong name is found
+//! before anything runs, and turns what it ran into [`Samples`]. A [`Condition`] is true, false, or
+//! undecided if samples are missing that it needs; a [`Formula`] is a number, which a figure is computed by.
+//! docs/claims.md has the language.
+
+mod ast;
+mod check;
+mod eval;
+mod evidence;
+mod fault;
+mod functions;
+mod lexer;
+mod parser;
+mod samples;
+mod scope;
+mod unit;
+mod vocabulary;
+
+pub use samples::Samples;
+pub use vocabulary::{Metric, Vocabulary};
+
+pub(crate) use fault::Fault;
+#[cfg(test)]
+pub(crate) use vocabulary::place;
+
+use crate::stats::Summary;
+use ast::Expr;
+use check::{Type, check, no_condition};
+use eval::Eval;
+use samples::Index;
+use scope::Scope;
+use std::sync::Arc;
+
+/// When a claim holds.
+#[derive(Clone, Debug)]
+pub struct Condition(Checked);
+
+/// How a figure is computed.
+#[derive(Clone, Debug)]
+pub struct Formula(Checked);
+
+/// An expression that makes sense with these names.
+#[derive(Clone, Debug)]
+struct Checked {
+    text: String,
+    expr: Expr,
+    vocabulary: Arc<Vocabulary>,
+}
+
+impl Checked {
+    fn parse(text: &str, vocabulary: &Arc<Vocabulary>) -> Result<(Self, Type), Fault> {
+        let expr = parser::parse(text)?;
+        let is = check(&expr, &Scope::default(), vocabulary)?;
+        Ok((Self { text: text.to_owned(), expr, vocabulary: Arc::clone(vocabulary) }, is))
+    }
+}
+
+impl Condition {
+    /// The condition that `text` states about names of `vocabulary`.
+    ///
+    /// # Errors
+    /// If it is no condition, or makes no sense.
+    pub(crate) fn parse(text: &str, vocabulary: &Arc<Vocabulary>) -> Result<Self, Fault> {
+        match Checked::parse(text, vocabulary)? {
+            (checked, Type::Truth) => Ok(Self(checked)),
+            (checked, Type::Number(_)) => Err(no_condition(&checked.expr)),
+        }
+    }
+
+    /// Whether it holds, and the figures that decide it. `None` is undecided.
+    #[must_use]
+    pub fn judge(&self, samples: &Samples) -> (Option<bool>, String) {
+        let index = Index::new(samples);
+        let (holds, seen) = Eval::judge(&self.0.vocabulary, &index, &self.0.expr);
+        (holds, evidence::words(&self.0.text, &seen))
+    }
+}
+
+impl Formula {
+    /// The number that `text` computes of names of `vocabulary`.
+    ///
+    /// # Errors
+    /// If it is no number, or makes no sense.
+    pub(crate) fn parse(text: &str, vocabulary: &Arc<Vocabulary>) -> Result<Self, Fault> {
+        match Checked::parse(text, vocabulary)? {
+            (checked, Type::Number(_)) => Ok(Self(checked)),
+            (checked, Type::Truth) => {
+                let help = "a figure is a number: `ticket.half.elapsed`";
+                Err(Fault::new(checked.expr.span, "a condition where a number belongs", help))
+            }
+        }
+    }
+
+    /// What it comes to, in the unit of its metric: a mean with its spread if it is one of samples.
+    ///
+    /// # Errors
+    /// Why it has no value.
+    pub fn compute(&self, samples: &Samples) -> Result<Summary, String> {
+        let index = Index::new(samples);
+        Eval::quiet(&self.0.vocabulary, &index).summary(&self.0.expr)
+    }
+}
+
+/// Whether the unit of a metric is one.
+#[cfg(test)]
+pub(crate) fn has_unit(metric: &Metric) -> bool {
+    unit::Unit::find(metric.unit).is_some()
+}
+
+#[cfg(test)]
+mod tests;

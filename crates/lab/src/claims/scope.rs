@@ -1,0 +1,50 @@
+//! What the variables of an expression stand for while a part of it is evaluated.
+
+use super::ast::{Path, PathWord};
+use super::fault::Fault;
+
+/// Words of variables, and which samples count.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    /// Variables and their words.
+    pub(crate) bound: Vec<(String, String)>,
+    /// Only samples of this seed.
+    pub(crate) seed: Option<u64>,
+    /// Published figures stand for samples.
+    pub(crate) published: bool,
+}
+
+impl Scope {
+    pub(crate) fn get(&self, variable: &str) -> Option<&str> {
+        self.bound.iter().rev().find(|(name, _)| name == variable).map(|(_, word)| word.as_str())
+    }
+
+    /// The same with more variables.
+    pub(crate) fn with(&self, words: &[(String, String)]) -> Self {
+        Self { bound: [self.bound.as_slice(), words].concat(), ..self.clone() }
+    }
+
+    /// What a word of a path stands for; `Ok(None)` is any.
+    pub(crate) fn word<'a>(&'a self, word: &'a PathWord) -> Result<Option<&'a str>, String> {
+        match word {
+            PathWord::Word(word) => Ok(Some(word)),
+            PathWord::Any => Ok(None),
+            PathWord::Variable(name) => match self.get(name) {
+                Some(word) => Ok(Some(word)),
+                None => Err(format!("`${name}` stands for nothing")),
+            },
+        }
+    }
+
+    /// What all words of a path stand for.
+    pub(crate) fn words<'a>(&'a self, path: &'a Path) -> Result<Vec<Option<&'a str>>, Fault> {
+        let one = |(word, span): &'a (PathWord, _)| {
+            let fault = |message| {
+                let help = "say what it goes over: all(ticket.$load.finished == 1 for $load)";
+                Fault::new(std::ops::Range::clone(span), message, help)
+            };
+            self.word(word).map_err(fault)
+        };
+        path.words.iter().map(one).collect()
+    }
+}

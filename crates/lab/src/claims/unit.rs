@@ -1,0 +1,157 @@
+//! Units of numbers in claims, and which numbers may be added or compared.
+
+use std::fmt;
+
+/// What a number counts: powers of a second and of a KiB. Plain numbers have neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dimension {
+    time: i16,
+    data: i16,
+}
+
+impl Dimension {
+    const fn new(time: i16, data: i16) -> Self {
+        Self { time, data }
+    }
+
+    pub(crate) fn times(self, other: Self) -> Self {
+        // A product of hundreds of times is nonsense, but must not panic.
+        Self::new(self.time.saturating_add(other.time), self.data.saturating_add(other.data))
+    }
+
+    pub(crate) fn over(self, other: Self) -> Self {
+        Self::new(self.time.saturating_sub(other.time), self.data.saturating_sub(other.data))
+    }
+
+    /// The unit in which calculations have this dimension.
+    pub(crate) fn base(self) -> Option<&'static Unit> {
+        UNITS.iter().find(|u| u.dimension == self && (u.factor, u.divisor) == (1.0, 1.0))
+    }
+}
+
+impl fmt::Display for Dimension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.base() {
+            Some(unit) if unit.name.is_empty() => f.write_str("a plain number"),
+            Some(unit) => f.write_str(unit.name),
+            None => write!(f, "s^{} KiB^{}", self.time, self.data),
+        }
+    }
+}
+
+/// A unit. A number of it is, in calculations, `number * factor / divisor`: two numbers and not their
+/// ratio, so that 75 % is exactly 0.75.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Unit {
+    pub(crate) name: &'static str,
+    pub(crate) dimension: Dimension,
+    factor: f64,
+    divisor: f64,
+}
+
+/// Every unit. The first of each dimension with factor and divisor 1 is what calculations have.
+static UNITS: [Unit; 12] = [
+    Unit::new("", Dimension::new(0, 0), 1.0, 1.0),
+    Unit::new("%", Dimension::new(0, 0), 1.0, 100.0),
+    Unit::new("s", Dimension::new(1, 0), 1.0, 1.0),
+    Unit::new("ms", Dimension::new(1, 0), 1.0, 1e3),
+    Unit::new("us", Dimension::new(1, 0), 1.0, 1e6),
+    Unit::new("ns", Dimension::new(1, 0), 1.0, 1e9),
+    Unit::new("min", Dimension::new(1, 0), 60.0, 1.0),
+    Unit::new("h", Dimension::new(1, 0), 3600.0, 1.0),
+    Unit::new("1/s", Dimension::new(-1, 0), 1.0, 1.0),
+    Unit::new("Mops/s", Dimension::new(-1, 0), 1e6, 1.0),
+    Unit::new("KiB", Dimension::new(0, 1), 1.0, 1.0),
+    Unit::new("KiB/s", Dimension::new(-1, 1), 1.0, 1.0),
+];
+
+impl Unit {
+    const fn new(name: &'static str, dimension: Dimension, factor: f64, divisor: f64) -> Self {
+        Self { name, dimension, factor, divisor }
+    }
+
+    /// The unit of this name.
+    pub(crate) fn find(name: &str) -> Option<&'static Self> {
+        UNITS.iter().find(|u| u.name == name)
+    }
+
+    /// Plain numbers.
+    pub(crate) fn plain() -> &'static Self {
+        &UNITS[0]
+    }
+
+    /// Names of all, for messages.
+    pub(crate) fn names() -> String {
+        let names: Vec<&str> = UNITS.iter().map(|u| u.name).filter(|n| !n.is_empty()).collect();
+        names.join(", ")
+    }
+
+    /// A number of this unit, as calculations have it.
+    pub(crate) fn to_base(self, number: f64) -> f64 {
+        number * self.factor / self.divisor
+    }
+
+    /// A number of a calculation, in this unit.
+    pub(crate) fn of_base(self, value: f64) -> f64 {
+        value * self.divisor / self.factor
+    }
+
+    /// The same for people.
+    pub(crate) fn show(self, value: f64) -> String {
+        let number = digits(self.of_base(value));
+        match self.name {
+            "" => number,
+            "1/s" => format!("{number}/s"),
+            name => format!("{number} {name}"),
+        }
+    }
+}
+
+/// A number with four significant digits, or all before the point.
+pub(crate) fn digits(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let size = value.abs().log10().floor();
+    if !(-6.0..15.0).contains(&size) {
+        return format!("{value:.3e}");
+    }
+    let decimals = (3 - size as i32).max(0).unsigned_abs() as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let shown =
+            [0.0, 1.2124, 410.686, 54_069.4, -0.000_123_456, 1e-9, 2.0, 0.99999].map(digits);
+        assert_eq!(shown, ["0", "1.212", "410.7", "54069", "-0.0001235", "1.000e-9", "2", "1"]);
+    }
+
+    #[test]
+    fn percents_are_exact_and_times_are_seconds() {
+        let of = |name| *Unit::find(name).unwrap();
+        assert_eq!(of("%").to_base(75.0), 0.75);
+        assert_eq!(of("h").to_base(6.0), of("min").to_base(360.0));
+        assert_eq!(of("ms").show(0.0045), "4.5 ms");
+        assert_eq!(of("Mops/s").show(of("Mops/s").to_base(300.0)), "300 Mops/s");
+        assert_eq!(of("1/s").show(12.0), "12/s");
+    }
+
+    #[test]
+    fn dimensions_multiply_and_divide() {
+        let of = |name| Unit::find(name).unwrap().dimension;
+        assert_eq!(of("KiB").over(of("ms")), of("KiB/s"));
+        assert_eq!(of("s").times(of("1/s")), Dimension::default());
+        assert_eq!(of("s").times(of("s")).to_string(), "s^2 KiB^0");
+        assert_eq!(of("%").to_string(), "a plain number");
+    }
+}

@@ -1,0 +1,230 @@
+//! What an experiment will measure, and what was published of it: the names that its claims may use. A
+//! kind of experiment knows them from the set-up, before anything runs.
+
+use super::ast::{Path, PathWord};
+use super::fault::Fault;
+use super::scope::Scope;
+use super::unit::Unit;
+use overspin_sched::nearest;
+
+/// So many legal words are listed in a message.
+const LISTED: usize = 24;
+
+/// Something that is measured.
+#[derive(Debug)]
+pub struct Metric {
+    /// Its name, which needs no unit.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// What it is, for people.
+    pub meaning: &'static str,
+}
+
+impl Metric {
+    /// Its unit, for calculations.
+    pub(crate) fn unit(&self) -> &'static Unit {
+        // A test looks all of them up.
+        Unit::find(self.unit).unwrap_or(Unit::plain())
+    }
+}
+
+/// A metric at a place.
+#[derive(Clone, Debug)]
+pub(crate) struct Name {
+    pub(crate) place: Vec<String>,
+    pub(crate) metric: &'static Metric,
+}
+
+impl Name {
+    /// The word at a position; the last is the metric.
+    fn word(&self, at: usize) -> Option<&str> {
+        match self.place.get(at) {
+            Some(word) => Some(word),
+            None => (at == self.place.len()).then_some(self.metric.name),
+        }
+    }
+
+    fn fits(&self, words: &[Option<&str>]) -> bool {
+        words.len() == self.place.len() + 1 && self.begins(words)
+    }
+
+    fn begins(&self, words: &[Option<&str>]) -> bool {
+        words.iter().enumerate().all(|(at, wanted)| match (wanted, self.word(at)) {
+            (Some(wanted), Some(word)) => *wanted == word,
+            (None, word) => word.is_some(),
+            (Some(_), None) => false,
+        })
+    }
+}
+
+/// Every name that claims may use.
+#[derive(Clone, Debug, Default)]
+pub struct Vocabulary {
+    names: Vec<Name>,
+    published: Vec<(Name, f64)>,
+}
+
+impl Vocabulary {
+    /// There will be samples of these metrics at a place.
+    pub(crate) fn measured(&mut self, place: &[&str], metrics: &[&'static Metric]) {
+        let place: Vec<String> = place.iter().map(|w| (*w).to_owned()).collect();
+        self.names.extend(metrics.iter().map(|metric| Name { place: place.clone(), metric }));
+    }
+
+    /// This was published of a metric at a place, in the metric's unit.
+    pub(crate) fn published(&mut self, place: &[&str], metric: &'static Metric, value: f64) {
+        let place = place.iter().map(|w| (*w).to_owned()).collect();
+        self.published.push((Name { place, metric }, metric.unit().to_base(value)));
+    }
+
+    /// What a reference stands for: one name, or several if it has `*`.
+    ///
+    /// # Errors
+    /// If there is no such name; it says which word is wrong, and which are legal.
+    pub(crate) fn find(&self, path: &Path, scope: &Scope) -> Result<Vec<&Name>, Fault> {
+        let words = scope.words(path)?;
+        let found: Vec<&Name> = self.names.iter().filter(|n| n.fits(&words)).collect();
+        if found.is_empty() { Err(unknown(path, &words, &|| self.names.iter())) } else { Ok(found) }
+    }
+
+    /// The published figures that a reference stands for.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn find_published(
+        &self,
+        path: &Path,
+        scope: &Scope,
+    ) -> Result<Vec<&(Name, f64)>, Fault> {
+        let words = scope.words(path)?;
+        let found: Vec<_> = self.published.iter().filter(|(n, _)| n.fits(&words)).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let mut fault = unknown(path, &words, &|| self.published.iter().map(|(n, _)| n));
+        fault.message = format!("{}, among what was published", fault.message);
+        Err(fault)
+    }
+
+    /// The words that names have where a path has `$variable`, if its other words fit.
+    ///
+    /// # Errors
+    /// If these fit no name.
+    pub(crate) fn words_for(
+        &self,
+        path: &Path,
+        published: bool,
+        variable: &str,
+        scope: &Scope,
+    ) -> Result<Vec<&str>, Fault> {
+        let words = known_words(path, scope);
+        let names = || {
+            let names = self.published.iter().map(|(n, _)| n).filter(|_| published);
+            names.chain(self.names.iter().filter(|_| !published))
+        };
+        let mut found: Vec<&str> = Vec::new();
+        for (at, (word, _)) in path.words.iter().enumerate() {
+            if !matches!(word, PathWord::Variable(v) if v == variable) {
+                continue;
+            }
+            for word in names().filter(|n| n.fits(&words)).filter_map(|n| n.word(at)) {
+                if !found.contains(&word) {
+                    found.push(word);
+                }
+            }
+        }
+        if found.is_empty() { Err(unknown(path, &words, &names)) } else { Ok(found) }
+    }
+
+    /// What is measured where a path may lead, whatever variables that stand for nothing yet will be.
+    pub(crate) fn about(&self, path: &Path, scope: &Scope) -> Vec<&Name> {
+        let words = known_words(path, scope);
+        self.names.iter().filter(|n| n.fits(&words)).collect()
+    }
+
+    /// Every metric that is measured, and one place of each.
+    #[cfg(test)]
+    pub(crate) fn metrics(&self) -> impl Iterator<Item = (&[String], &'static Metric)> {
+        self.names.iter().map(|n| (n.place.as_slice(), n.metric))
+    }
+}
+
+/// The words of a path; a variable that stands for nothing yet is any.
+fn known_words<'a>(path: &'a Path, scope: &'a Scope) -> Vec<Option<&'a str>> {
+    path.words.iter().map(|(word, _)| scope.word(word).unwrap_or(None)).collect()
+}
+
+/// Which word of a path is wrong.
+fn unknown<'a, I: Iterator<Item = &'a Name>>(
+    path: &Path,
+    words: &[Option<&str>],
+    names: &dyn Fn() -> I,
+) -> Fault {
+    let legal = |at: usize| {
+        let mut legal: Vec<&str> = Vec::new();
+        for word in names().filter(|n| n.begins(&words[..at])).filter_map(|n| n.word(at)) {
+            if !legal.contains(&word) {
+                legal.push(word);
+            }
+        }
+        legal
+    };
+    for (at, (_, span)) in path.words.iter().enumerate() {
+        if names().any(|n| n.begins(&words[..=at])) {
+            continue;
+        }
+        let word = words[at].unwrap_or("*");
+        let legal = legal(at);
+        let before = place_text(&words[..at]);
+        let message = match (before.is_empty(), legal.is_empty()) {
+            (true, _) => format!("there is no place `{word}`"),
+            (false, true) => format!("`{before}` has nothing below it"),
+            (false, false) => format!("there is no `{word}` at `{before}`"),
+        };
+        return Fault::new(span.clone(), message, list(word, &legal));
+    }
+    let span =
+        path.words.first().map_or(0, |w| w.1.start)..path.words.last().map_or(0, |w| w.1.end);
+    let message = format!("`{}` is a place and no metric", place_text(words));
+    Fault::new(span, message, list("", &legal(words.len())))
+}
+
+fn list(wrong: &str, legal: &[&str]) -> String {
+    let guess = match nearest(wrong, legal.iter().copied()) {
+        Some(near) if !wrong.is_empty() => format!("did you mean `{}`? ", quoted(near)),
+        _ => String::new(),
+    };
+    let mut names: Vec<String> = legal.iter().take(LISTED).map(|w| quoted(w)).collect();
+    if legal.len() > LISTED {
+        names.push(format!("and {} more", legal.len() - LISTED));
+    }
+    if names.is_empty() {
+        return "a reference is a place and a metric: `ticket.half.elapsed`".into();
+    }
+    format!("{guess}it can be: {}", names.join(", "))
+}
+
+fn place_text(words: &[Option<&str>]) -> String {
+    let words: Vec<String> = words.iter().map(|w| w.map_or_else(|| "*".into(), quoted)).collect();
+    words.join(".")
+}
+
+/// A word as expressions and places have it: in quotes if it has other signs than letters, digits, `_`
+/// and `-`, or if it begins like a number and is none.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let number = word.starts_with(|c: char| c.is_ascii_digit());
+    let bare = word.chars().all(plain) && !word.starts_with('-') && !word.ends_with('-');
+    if word.is_empty() || !bare || (number && !word.bytes().all(|b| b.is_ascii_digit())) {
+        let quote = if word.contains('"') { '\'' } else { '"' };
+        return format!("{quote}{word}{quote}");
+    }
+    word.to_owned()
+}
+
+/// A place as samples have it.
+pub(crate) fn place(words: &[impl AsRef<str>]) -> String {
+    let words: Vec<String> = words.iter().map(|w| quoted(w.as_ref())).collect();
+    words.join(".")
+}

@@ -1,0 +1,101 @@
+//! The expressions of a file: conditions of claims and formulas of figures, read, and evaluated by what
+//! was measured.
+
+use super::Kind;
+use super::file::{Claim, find};
+#[cfg(test)]
+use crate::claims::place;
+use crate::claims::{Condition, Fault, Formula, Samples, Vocabulary};
+use crate::reproduce::{Compared, Judged};
+use crate::scenario_file::ScenarioError;
+use crate::scenario_file::tree::{At, Document, Node, Value};
+use std::sync::Arc;
+
+/// Reads the conditions of the claims, which are about what this kind measures.
+pub(super) fn read<K: Kind>(document: &Document, mut kind: K) -> Result<K, ScenarioError> {
+    let vocabulary = Arc::new(kind.vocabulary());
+    kind.head_mut().formulas = formulas(document, kind.roles().len(), &vocabulary)?;
+    for (i, claim) in kind.head_mut().claims.iter_mut().enumerate() {
+        let Some(text) = &claim.holds else { continue };
+        match Condition::parse(text, &vocabulary) {
+            Ok(condition) => claim.condition = Some(condition),
+            Err(fault) => return Err(located(document, &format!("claim.{i}.holds"), fault)),
+        }
+    }
+    Ok(kind)
+}
+
+/// The formulas of as many figures.
+fn formulas(
+    document: &Document,
+    figures: usize,
+    vocabulary: &Arc<Vocabulary>,
+) -> Result<Vec<Option<Formula>>, ScenarioError> {
+    let one = |i: usize| {
+        let key = format!("figures.{i}.simulated");
+        match find(&document.root, &key).map(|node| &node.value) {
+            Some(Value::Text(text)) => Formula::parse(text, vocabulary)
+                .map(Some)
+                .map_err(|fault| located(document, &key, fault)),
+            _ => Ok(None),
+        }
+    };
+    (0..figures).map(one).collect()
+}
+
+/// A fault in the text at `key`, as an error at its place in the file.
+fn located(document: &Document, key: &str, fault: Fault) -> ScenarioError {
+    let node = find(&document.root, key).unwrap_or(&document.root);
+    document.error(&within(document, node, &fault), key, fault.message, fault.help)
+}
+
+/// Where in the file a part of a text stands. In a text with escapes that cannot be told: then it is the
+/// whole text.
+fn within(document: &Document, node: &Node, fault: &Fault) -> At {
+    let mut at = node.at.clone();
+    let Value::Text(text) = &node.value else { return at };
+    let raw = document.sources.get(at.source).and_then(|s| s.text.get(at.span.clone()));
+    if let Some(offset) = raw.and_then(|raw| raw.find(text.as_str())) {
+        let start = at.span.start + offset;
+        at.span = start + fault.span.start..start + fault.span.end;
+    }
+    at
+}
+
+/// Computes the figures that have formulas.
+pub(crate) fn compute(formulas: &[Option<Formula>], samples: &Samples, figures: &mut [Compared]) {
+    for (formula, figure) in formulas.iter().zip(figures) {
+        if let Some(formula) = formula {
+            figure.compute(formula.compute(samples));
+        }
+    }
+}
+
+/// The claims, judged.
+pub(crate) fn judged(claims: &[Claim], samples: &Samples) -> Vec<Judged> {
+    let one = |claim: &Claim| {
+        let (holds, mut evidence) = match &claim.condition {
+            Some(condition) => condition.judge(samples),
+            None => (None, "the file does not say when it holds: add `holds = \"..\"`".into()),
+        };
+        if let Some(note) = &claim.note {
+            evidence = format!("{evidence} ({note})");
+        }
+        Judged { id: claim.id, text: claim.text.clone(), holds, evidence }
+    };
+    claims.iter().map(one).collect()
+}
+
+/// That claims know every sample, and its unit: a kind says twice what it measures.
+#[cfg(test)]
+pub(super) fn assert_known(kind: &dyn Kind, samples: &Samples) {
+    let vocabulary = kind.vocabulary();
+    let names: std::collections::HashSet<(String, &str, &str)> =
+        vocabulary.metrics().map(|(at, m)| (place(at), m.name, m.unit)).collect();
+    assert!(!samples.rows.is_empty());
+    for s in &samples.rows {
+        let name = (s.place.clone(), s.metric.as_str(), s.unit.as_str());
+        assert!(names.contains(&name), "{name:?}");
+        assert!((s.run as usize) < samples.seeds.len(), "{s:?}");
+    }
+}

@@ -1,0 +1,137 @@
+//! What dbench measures, in long form. Places are the names of the kernels.
+
+use super::Dbench;
+use super::measure::{Sample, of_trace};
+use crate::claims::{Metric, Samples, Vocabulary};
+use overspin_scenario::LineOutcome;
+
+static FINISHED: Metric =
+    Metric { name: "finished", unit: "", meaning: "1 if all clients came to their end, else 0" };
+static WRITING: Metric = Metric {
+    name: "writing",
+    unit: "s",
+    meaning: "time in which something is written, by the tenth of a second",
+};
+static HOLD: Metric =
+    Metric { name: "hold", unit: "us", meaning: "mean hold time of the locks that lie among data" };
+static HOLD_DATA: Metric = Metric {
+    name: "hold-data",
+    unit: "us",
+    meaning: "of this, the time in which the holder gets at its data",
+};
+static SPINNING: Metric = Metric {
+    name: "spinning",
+    unit: "%",
+    meaning: "part of the CPU time that went into waiting for locks",
+};
+static LOST: Metric = Metric {
+    name: "lost-lines",
+    unit: "%",
+    meaning: "part of the holders' accesses that were to a line that they had had and lost",
+};
+static SYSTEM_SHARE: Metric = Metric {
+    name: "system-share",
+    unit: "%",
+    meaning: "system time in parts of the CPU time that is not idle",
+};
+
+/// Those that follow from the lines of `vmstat`, with what figures call them.
+static OF_TRACE: [(&str, Metric); 10] = [
+    (
+        "elapsed_s",
+        Metric { name: "elapsed", unit: "s", meaning: "from the beginning of dbench to its end" },
+    ),
+    (
+        "make_s",
+        Metric {
+            name: "make",
+            unit: "s",
+            meaning: "busy time before the first user work: files are made",
+        },
+    ),
+    (
+        "remove_s",
+        Metric {
+            name: "remove",
+            unit: "s",
+            meaning: "busy time after the last user work: files are removed",
+        },
+    ),
+    (
+        "idle_s",
+        Metric {
+            name: "idle",
+            unit: "s",
+            meaning: "idle time between the first and the last line",
+        },
+    ),
+    ("user_cpu_s", Metric { name: "user", unit: "s", meaning: "user time of all CPUs" }),
+    ("system_cpu_s", Metric { name: "system", unit: "s", meaning: "system time of all CPUs" }),
+    (
+        "user_share_percent",
+        Metric {
+            name: "user-share",
+            unit: "%",
+            meaning: "user time in parts of the CPU time that is not idle",
+        },
+    ),
+    (
+        "written_kib",
+        Metric { name: "written", unit: "KiB", meaning: "what is written to the disk" },
+    ),
+    (
+        "writing_s",
+        Metric {
+            name: "writing-seconds",
+            unit: "s",
+            meaning: "whole seconds in which something is written, as published lines tell",
+        },
+    ),
+    (
+        "most_written_kib",
+        Metric { name: "most-written", unit: "KiB", meaning: "most that is written in one second" },
+    ),
+];
+/// And the others.
+static OTHERS: [&Metric; 6] = [&WRITING, &HOLD, &HOLD_DATA, &SPINNING, &LOST, &SYSTEM_SHARE];
+
+pub(super) fn vocabulary(experiment: &Dbench) -> Vocabulary {
+    let mut names = Vocabulary::default();
+    for kernel in &experiment.kernels {
+        names.measured(&[&kernel.name], &[&FINISHED]);
+        names.measured(&[&kernel.name], &OTHERS);
+        for (figure, metric) in &OF_TRACE {
+            names.measured(&[&kernel.name], &[metric]);
+            if let Some(value) = of_trace(&kernel.rows(), 1.0, figure) {
+                names.published(&[&kernel.name], metric, value);
+            }
+        }
+    }
+    names
+}
+
+pub(super) fn samples(runs: &[Sample]) -> Samples {
+    let mut samples = Samples::default();
+    for run in runs {
+        let place = [run.kernel.as_str()];
+        let mut of = samples.run(Some(run.seed));
+        of.add(&place, &FINISHED, f64::from(u8::from(run.finished)));
+        if !run.finished {
+            continue;
+        }
+        let trace = |metric| of_trace(&run.rows, run.interval_s, metric);
+        for (figure, metric) in &OF_TRACE {
+            of.add(&place, metric, trace(figure));
+        }
+        let writing = run.rows.iter().filter(|row| row.bo > 0.0).count() as f64 * run.interval_s;
+        let lines =
+            |count: fn(&LineOutcome) -> u64| run.domain.lines.iter().map(count).sum::<u64>() as f64;
+        of.add(&place, &SYSTEM_SHARE, trace("user_share_percent").map(|user| 100.0 - user))
+            .add(&place, &WRITING, writing)
+            .add(&place, &HOLD, run.hold_us)
+            .add(&place, &HOLD_DATA, run.hold_data_us)
+            .add(&place, &SPINNING, run.spinning_percent)
+            .add(&place, &LOST, 100.0 * lines(|l| l.lost) / lines(|l| l.accesses).max(1.0));
+    }
+    samples
+}

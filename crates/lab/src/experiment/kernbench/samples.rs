@@ -1,0 +1,104 @@
+//! What kernbench measures, in long form. Places are `lock.load`, and `lock.load.v0` of a vCPU.
+
+use super::measure::Sample;
+use super::{Figure, Kernbench};
+use crate::claims::{Metric, Samples, Vocabulary};
+
+static FINISHED: Metric =
+    Metric { name: "finished", unit: "", meaning: "1 if the run came to its end, else 0" };
+static SPINNING: Metric = Metric {
+    name: "spinning",
+    unit: "%",
+    meaning: "part of the vCPUs' running time that went into waiting for locks",
+};
+static HOST_BUSY: Metric =
+    Metric { name: "host-busy", unit: "%", meaning: "part of the pCPUs' time that was not idle" };
+static ELAPSED: Metric = Metric { name: "elapsed", unit: "s", meaning: "elapsed time" };
+static USER: Metric = Metric { name: "user", unit: "s", meaning: "user time that ticks charged" };
+static SYSTEM: Metric =
+    Metric { name: "system", unit: "s", meaning: "system time that ticks charged" };
+static CPU: Metric = Metric {
+    name: "cpu",
+    unit: "%",
+    meaning: "(user + system) / elapsed in whole percent, as time(1) cuts it",
+};
+static SWITCHES: Metric =
+    Metric { name: "context-switches", unit: "", meaning: "involuntary switches" };
+static SLEEPS: Metric = Metric { name: "sleeps", unit: "", meaning: "voluntary switches" };
+static VCPU_TIME: Metric =
+    Metric { name: "vcpu-time", unit: "s", meaning: "running time of the vCPU, or of all" };
+
+/// Metrics of a run, and those of one that finished.
+static ALWAYS: [&Metric; 3] = [&FINISHED, &SPINNING, &HOST_BUSY];
+static FINISHED_ONLY: [&Metric; 7] =
+    [&ELAPSED, &USER, &SYSTEM, &CPU, &SWITCHES, &SLEEPS, &VCPU_TIME];
+
+/// What a figure's metric is called here.
+fn metric(figure: &Figure) -> Option<&'static Metric> {
+    Some(match figure.metric.as_str() {
+        "elapsed_s" => &ELAPSED,
+        "user_s" => &USER,
+        "system_s" => &SYSTEM,
+        "percent_cpu" => &CPU,
+        "context_switches" => &SWITCHES,
+        "sleeps" => &SLEEPS,
+        "vcpu_time_s" => &VCPU_TIME,
+        _ => return None,
+    })
+}
+
+pub(super) fn vocabulary(experiment: &Kernbench) -> Vocabulary {
+    let mut names = Vocabulary::default();
+    let vcpus = experiment.head.scenario.domains.first().map_or(0, |d| d.vcpus);
+    for lock in &experiment.locks {
+        for load in &experiment.loads {
+            names.measured(&[lock, &load.name], &ALWAYS);
+            names.measured(&[lock, &load.name], &FINISHED_ONLY);
+            for vcpu in 0..vcpus {
+                names.measured(&[lock, &load.name, &format!("v{vcpu}")], &[&VCPU_TIME]);
+            }
+        }
+    }
+    let first = experiment.loads.first().map(|l| l.name.as_str());
+    for figure in &experiment.figures {
+        let Some((metric, mean)) = metric(figure).zip(figure.mean) else { continue };
+        match (&figure.load, figure.vcpu) {
+            // kernbench's averages at a later load are over all runs so far, but for the elapsed time.
+            (Some(load), _) if first != Some(load) && figure.metric != "elapsed_s" => {
+                names.published(&[&figure.lock, &format!("up-to-{load}")], metric, mean);
+            }
+            (Some(load), _) => names.published(&[&figure.lock, load], metric, mean),
+            (None, Some(vcpu)) => {
+                names.published(&[&figure.lock, "session", &format!("v{vcpu}")], metric, mean);
+            }
+            (None, None) => {}
+        }
+    }
+    names
+}
+
+pub(super) fn samples(runs: &[Sample]) -> Samples {
+    let mut samples = Samples::default();
+    for run in runs {
+        let place = [run.lock.as_str(), run.load.as_str()];
+        let (lock, load) = (place[0], place[1]);
+        let mut of = samples.run(Some(run.seed));
+        of.add(&place, &FINISHED, f64::from(u8::from(run.elapsed_s.is_some())))
+            .add(&place, &SPINNING, 100.0 * run.spinning)
+            .add(&place, &HOST_BUSY, 100.0 * run.host_busy);
+        if run.elapsed_s.is_none() {
+            continue;
+        }
+        of.add(&place, &ELAPSED, run.elapsed_s)
+            .add(&place, &USER, run.user_s)
+            .add(&place, &SYSTEM, run.system_s)
+            .add(&place, &CPU, run.percent_cpu)
+            .add(&place, &SWITCHES, run.context_switches)
+            .add(&place, &SLEEPS, run.sleeps)
+            .add(&place, &VCPU_TIME, run.vcpu_time_s.iter().sum::<f64>());
+        for (i, time) in run.vcpu_time_s.iter().enumerate() {
+            of.add(&[lock, load, &format!("v{i}")], &VCPU_TIME, *time);
+        }
+    }
+    samples
+}

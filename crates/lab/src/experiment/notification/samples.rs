@@ -1,0 +1,116 @@
+//! What is measured about notification, in long form. Places are `test.host.help.load.rate`, as
+//! `count.bvt.all.pings.1000`, and `pft.cfs.deferral.busy`.
+
+use super::measure::NotificationSample;
+use super::{Case, Help, Load, Notification, Test};
+use crate::claims::{Metric, Samples, Vocabulary};
+
+static FINISHED: Metric = Metric {
+    name: "finished",
+    unit: "",
+    meaning: "1 if the guest was done before the limit, else 0",
+};
+static ELAPSED: Metric =
+    Metric { name: "elapsed", unit: "s", meaning: "time until the guest was done" };
+static CPU: Metric = Metric { name: "cpu", unit: "s", meaning: "CPU time of the guest's tasks" };
+static FAULTS: Metric =
+    Metric { name: "faults", unit: "1/s", meaning: "of pft: page faults in a second of wall time" };
+static FAULTS_CPU: Metric = Metric {
+    name: "faults-cpu",
+    unit: "1/s",
+    meaning: "of pft: page faults in a second of CPU time",
+};
+static REQUESTS: Metric =
+    Metric { name: "requests", unit: "1/s", meaning: "requests that the other domain answers" };
+static HOLDERS: Metric = Metric {
+    name: "holders-preempted",
+    unit: "",
+    meaning: "holds of a lock during which the holder was descheduled",
+};
+static OFFERED: Metric =
+    Metric { name: "windows", unit: "", meaning: "windows that the host offered" };
+static USED: Metric = Metric {
+    name: "windows-used",
+    unit: "",
+    meaning: "windows in which the guest gave the CPU up by itself",
+};
+static EXPIRED: Metric =
+    Metric { name: "windows-expired", unit: "", meaning: "windows that ran out" };
+static EVENTS: Metric = Metric {
+    name: "events",
+    unit: "",
+    meaning: "a number that is equal for runs with the same events: the first 52 bits of their hash",
+};
+
+static ALWAYS: [&Metric; 7] = [&FINISHED, &REQUESTS, &HOLDERS, &OFFERED, &USED, &EXPIRED, &EVENTS];
+
+fn place(test: Test, host: &str, help: Help, load: Load) -> Vec<String> {
+    let test = match test {
+        Test::Count => "count",
+        Test::Pft => "pft",
+    };
+    let help = match help {
+        Help::None => "none",
+        Help::Smp => "smp",
+        Help::All => "all",
+        Help::Deferral => "deferral",
+        Help::DirectedYield => "directed-yield",
+    };
+    let (load, rate) = match load {
+        Load::Pings(rate) => ("pings", Some(rate)),
+        Load::ExactPings(rate) => ("exact-pings", Some(rate)),
+        Load::Busy => ("busy", None),
+    };
+    let mut place = [test, host, help, load].map(str::to_owned).to_vec();
+    place.extend(rate.map(|rate| rate.to_string()));
+    place
+}
+
+pub(super) fn vocabulary(experiment: &Notification) -> Vocabulary {
+    let mut names = Vocabulary::default();
+    for Case { test, host, help, load } in experiment.cases() {
+        let place = place(test, &host, help, load);
+        let place: Vec<&str> = place.iter().map(String::as_str).collect();
+        names.measured(&place, &ALWAYS);
+        names.measured(&place, &[&ELAPSED, &CPU]);
+        if test == Test::Pft {
+            names.measured(&place, &[&FAULTS, &FAULTS_CPU]);
+        }
+    }
+    let published = place(Test::Pft, experiment.published_host(), Help::None, Load::Pings(0));
+    let published: Vec<&str> = published.iter().map(String::as_str).collect();
+    for figure in &experiment.figures {
+        match figure.metric.as_str() {
+            "faults_per_cpu_s" => names.published(&published, &FAULTS_CPU, figure.mean),
+            "faults_per_wall_s" => names.published(&published, &FAULTS, figure.mean),
+            _ => {}
+        }
+    }
+    names
+}
+
+pub(super) fn samples(runs: &[NotificationSample]) -> Samples {
+    let mut samples = Samples::default();
+    for run in runs {
+        let place = place(run.test, &run.host, run.help, run.load);
+        let place: Vec<&str> = place.iter().map(String::as_str).collect();
+        let mut of = samples.run(Some(run.seed));
+        of.add(&place, &FINISHED, f64::from(u8::from(run.elapsed_s.is_some())))
+            .add(&place, &REQUESTS, run.requests_per_s)
+            .add(&place, &HOLDERS, run.holders_preempted as f64)
+            .add(&place, &OFFERED, run.windows.offered as f64)
+            .add(&place, &USED, run.windows.used as f64)
+            .add(&place, &EXPIRED, run.windows.expired as f64)
+            .add(&place, &EVENTS, (run.trace_hash >> 12) as f64);
+        let Some(elapsed) = run.elapsed_s else { continue };
+        of.add(&place, &ELAPSED, elapsed).add(&place, &CPU, run.cpu_s);
+        if run.test == Test::Pft {
+            of.add(&place, &FAULTS, run.items as f64 / elapsed).add(
+                &place,
+                &FAULTS_CPU,
+                run.items as f64 / run.cpu_s,
+            );
+        }
+    }
+    samples
+}

@@ -1,0 +1,152 @@
+//! What this kind measures, in long form. Places are
+//!
+//! - `lock.load.pcpus` of a run in a guest, as `ticket."pgbench, 8 clients".4`;
+//! - `threads.2.100ns-200ns` of the cost on threads of this machine: their number, the length of the
+//!   section and the mean length of the work between two; below that the two locks;
+//! - `capacity.lock` of what locks serve.
+
+use super::measure::{Measured, Sample};
+use super::threads::Cost;
+use super::{Capacity, PvTicket};
+use crate::claims::{Metric, Samples, Vocabulary};
+use overspin_native::bench::{PairedReport, Pairs};
+use std::time::Duration;
+
+static DEADLOCK: Metric =
+    Metric { name: "deadlock", unit: "", meaning: "1 if everything waited for something, else 0" };
+static RATE: Metric = Metric {
+    name: "rate",
+    unit: "1/s",
+    meaning: "transactions, or processes of the compile; on threads: acquisitions",
+};
+static OF_BEST: Metric = Metric {
+    name: "of-best",
+    unit: "%",
+    meaning: "rate in parts of the mean rate of the lock that is best there",
+};
+static OVERCOMMIT: Metric = Metric { name: "overcommit", unit: "", meaning: "vCPUs for each pCPU" };
+static SPINNING: Metric = Metric {
+    name: "spinning",
+    unit: "%",
+    meaning: "part of the vCPUs' running time that went into waiting for locks",
+};
+static WAIT: Metric = Metric {
+    name: "wait-p999",
+    unit: "ms",
+    meaning: "99.9 % of the acquisitions of the worst lock waited at most so long",
+};
+static SLOW_PATHS: Metric =
+    Metric { name: "slow-paths", unit: "", meaning: "times that a waiter slept" };
+static HOLDERS: Metric =
+    Metric { name: "holders-preempted", unit: "", meaning: "times that a holder was descheduled" };
+static IN_GUEST: [&Metric; 6] = [&RATE, &OF_BEST, &SPINNING, &WAIT, &SLOW_PATHS, &HOLDERS];
+
+static RATIO: Metric = Metric {
+    name: "ratio",
+    unit: "",
+    meaning: "throughput of PV ticket over that of ticket: the mean of pairs, by logarithms",
+};
+static LOW: Metric =
+    Metric { name: "ratio-low", unit: "", meaning: "lower end of its 95 % interval" };
+static HIGH: Metric = Metric { name: "ratio-high", unit: "", meaning: "upper end" };
+static RESOLUTION: Metric =
+    Metric { name: "resolution", unit: "%", meaning: "how far the interval goes to either side" };
+static CHANCE: Metric = Metric {
+    name: "chance",
+    unit: "",
+    meaning: "probability of so large a difference if there is none (p), with all situations counted (Holm)",
+};
+static COST: [&Metric; 5] = [&RATIO, &LOW, &HIGH, &RESOLUTION, &CHANCE];
+/// The two locks of a pair.
+const PAIR: [&str; 2] = ["ticket", "pv-ticket"];
+
+static CPUS: Metric =
+    Metric { name: "cpus", unit: "", meaning: "the most CPUs that the lock serves" };
+
+fn situation(section_ns: u128, outside_ns: u128) -> String {
+    format!("{section_ns}ns-{outside_ns}ns")
+}
+
+pub(super) fn vocabulary(experiment: &PvTicket) -> Vocabulary {
+    let mut names = Vocabulary::default();
+    for lock in &experiment.locks {
+        for load in &experiment.loads {
+            for pcpus in &experiment.pcpus {
+                let pcpus = pcpus.to_string();
+                let place = [&lock.label, &load.name, &pcpus].map(String::as_str);
+                names.measured(&place, &[&DEADLOCK, &OVERCOMMIT]);
+                names.measured(&place, &IN_GUEST);
+            }
+        }
+    }
+    let pairs = Pairs::default();
+    let nanos = |time: &Duration| time.as_nanos();
+    for threads in pairs.threads.iter().map(usize::to_string) {
+        for (section, outside) in &pairs.situations {
+            let situation = situation(nanos(section), nanos(outside));
+            let place = ["threads", threads.as_str(), situation.as_str()];
+            names.measured(&place, &COST);
+            for lock in PAIR {
+                names.measured(&[place[0], place[1], place[2], lock], &[&RATE]);
+            }
+        }
+    }
+    for lock in &experiment.capacity {
+        names.measured(&["capacity", lock], &[&CPUS]);
+    }
+    names
+}
+
+pub(super) fn samples(
+    m: &Measured<'_>,
+    runs: &[Sample],
+    report: &PairedReport,
+    cost: &[Cost],
+    capacities: &[Capacity],
+) -> Samples {
+    let mut samples = Samples::default();
+    for run in runs {
+        let pcpus = run.pcpus.to_string();
+        let place = [run.lock.as_str(), run.load.as_str(), pcpus.as_str()];
+        let stuck = run.ending == "deadlock";
+        let mut of = samples.run(Some(run.seed));
+        let load = m.experiment.loads.iter().find(|l| l.name == run.load);
+        of.add(&place, &DEADLOCK, f64::from(u8::from(stuck))).add(
+            &place,
+            &OVERCOMMIT,
+            load.map(|load| m.overcommit(load, run.pcpus)),
+        );
+        if stuck {
+            continue;
+        }
+        let best = load.and_then(|load| m.best(load, run.pcpus));
+        of.add(&place, &RATE, run.rate)
+            .add(&place, &OF_BEST, best.map(|best| 100.0 * (run.rate / best)))
+            .add(&place, &SPINNING, 100.0 * run.spinning)
+            .add(&place, &WAIT, 1e3 * run.wait_p999_s)
+            .add(&place, &SLOW_PATHS, run.slow_paths as f64)
+            .add(&place, &HOLDERS, run.holder_preempted as f64);
+    }
+    for (point, cost) in report.points.iter().zip(cost) {
+        let threads = point.threads.to_string();
+        let situation = situation(point.section_ns.into(), point.outside_ns.into());
+        let place = ["threads", threads.as_str(), situation.as_str()];
+        let mut of = samples.run(None);
+        for pair in &point.pairs {
+            for (lock, rate) in PAIR.iter().zip(pair) {
+                of.add(&[place[0], place[1], place[2], lock], &RATE, *rate);
+            }
+        }
+        of.add(&place, &CHANCE, cost.p);
+        if let Some(ratio) = cost.ratio {
+            of.add(&place, &RATIO, ratio.middle)
+                .add(&place, &LOW, ratio.low)
+                .add(&place, &HIGH, ratio.high)
+                .add(&place, &RESOLUTION, 100.0 * ((ratio.high / ratio.low).sqrt() - 1.0));
+        }
+    }
+    for capacity in capacities {
+        samples.run(None).add(&["capacity", &capacity.lock], &CPUS, f64::from(capacity.cpus));
+    }
+    samples
+}

@@ -1,0 +1,96 @@
+//! What schedbench measures, in long form. Places are `scheduler.run.worker`, as `credit."2a+2b".A`, of
+//! all workers of one name in a run; below that `report`, with a sample for each second of each worker.
+
+use super::measure::{BenchSample, lateness, mops, percent};
+use super::{BenchFigure, Schedbench, Statistic};
+use crate::claims::{Metric, Samples, Vocabulary};
+
+static THROUGHPUT: Metric = Metric {
+    name: "throughput",
+    unit: "Mops/s",
+    meaning: "operations of all workers of the name, or of one in a report",
+};
+static DEVIATION: Metric = Metric {
+    name: "throughput-stddev",
+    unit: "Mops/s",
+    meaning: "standard deviation of the throughput across workers",
+};
+static UTILIZATION: Metric = Metric {
+    name: "utilization",
+    unit: "%",
+    meaning: "part of a CPU that a worker gets: the mean of the workers, or of one in a report",
+};
+static LATE: Metric = Metric {
+    name: "late",
+    unit: "ms",
+    meaning: "how late the latest wake-up of a second was: MaxDelta",
+};
+
+static OF_RUN: [&Metric; 3] = [&THROUGHPUT, &DEVIATION, &UTILIZATION];
+static OF_REPORT: [&Metric; 3] = [&THROUGHPUT, &UTILIZATION, &LATE];
+/// Where the reports of a worker are.
+const REPORT: &str = "report";
+
+/// The metric of a published figure, if claims can name it.
+fn metric(figure: &BenchFigure) -> Option<&'static Metric> {
+    Some(match figure.metric.as_str() {
+        "throughput" | "throughput_total" | "throughput_all" => &THROUGHPUT,
+        "utilization" => &UTILIZATION,
+        "max_delta" => &LATE,
+        _ => return None,
+    })
+}
+
+/// Names of the workers of a run.
+fn workers<'a>(experiment: &'a Schedbench, run: &str) -> Vec<&'a str> {
+    let alone = |name: &str| run.strip_prefix("baseline-") == Some(name.to_lowercase().as_str());
+    let names = || experiment.workers.iter().map(|w| w.name.as_str());
+    match names().find(|name| alone(name)) {
+        Some(name) => vec![name],
+        None => names().collect(),
+    }
+}
+
+pub(super) fn vocabulary(experiment: &Schedbench) -> Vocabulary {
+    let mut names = Vocabulary::default();
+    for policy in &experiment.policies {
+        for run in experiment.run_names() {
+            for worker in workers(experiment, &run) {
+                names.measured(&[&policy.name, &run, worker], &OF_RUN);
+                names.measured(&[&policy.name, &run, worker, REPORT], &OF_REPORT);
+            }
+        }
+    }
+    for figure in &experiment.figures {
+        let Some(metric) = metric(figure) else { continue };
+        let place = [figure.scheduler.as_str(), figure.run.as_str(), figure.worker.as_str()];
+        let below = match figure.statistic {
+            Statistic::Run => None,
+            Statistic::Middle => Some("middle-report"),
+            Statistic::Lowest => Some("lowest-report"),
+            Statistic::Highest => Some("highest-report"),
+        };
+        names.published(&place.into_iter().chain(below).collect::<Vec<_>>(), metric, figure.mean);
+    }
+    names
+}
+
+pub(super) fn samples(runs: &[BenchSample]) -> Samples {
+    let mut samples = Samples::default();
+    for run in runs {
+        let mut of = samples.run(Some(run.seed));
+        for (i, set) in run.summary.sets.iter().enumerate() {
+            let place = [run.scheduler.as_str(), run.run.as_str(), run.set_name(i)];
+            of.add(&place, &THROUGHPUT, set.throughput.total / 1000.0)
+                .add(&place, &DEVIATION, set.throughput.stddev / 1000.0)
+                .add(&place, &UTILIZATION, 100.0 * set.utilization.mean);
+            let place = [place[0], place[1], place[2], REPORT];
+            for report in set.workers.iter().flat_map(|w| &w.windows) {
+                of.add(&place, &THROUGHPUT, mops(report))
+                    .add(&place, &UTILIZATION, percent(report))
+                    .add(&place, &LATE, lateness(report));
+            }
+        }
+    }
+    samples
+}

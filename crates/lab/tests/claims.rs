@@ -1,0 +1,116 @@
+//! Somebody else's experiment: its claims are decided by what its file says, and by no code.
+
+use overspin_lab::experiment;
+use overspin_lab::reproduce::{Reproduction, Settings, reproduce};
+
+/// A small compile under two locks, of which one load does not finish within the limit.
+const MINE: &str = r#"
+id = "my-spinlocks"
+kind = "kernbench"
+title = "Two locks on one CPU"
+source = "me"
+seeds = 3
+parameter = []
+figures = [
+    { lock = "xen-pv", load = "small", metric = "elapsed_s", mean = 0.05, role = "predict" },
+]
+
+[setup]
+locks = ["lock-byte", "xen-pv"]
+loads = [
+    { name = "small", title = "Small load", jobs = 1 },
+    { name = "2 jobs", title = "Two", jobs = 2 },
+]
+
+[scenario]
+name = "my-spinlocks"
+limit = "1s"
+
+[scenario.host]
+cores = 1
+scheduler = "credit"
+
+[[scenario.domain]]
+name = "guest"
+vcpus = 2
+lock = "xen-pv"
+
+[scenario.domain.workload]
+kind = "kernbench"
+jobs = 1
+units = 4
+user = "2ms"
+system = "1ms"
+pipe_sleeps = 1
+
+[[claim]]
+id = 1
+text = "All runs finish, and two jobs do not make one CPU faster"
+holds = '''
+all($lock.$load.finished == 1 by seed for $lock, $load)
+and all($lock."2 jobs".elapsed >= 90 % of $lock.small.elapsed for $lock)
+'''
+
+[[claim]]
+id = 2
+text = "The work takes no time"
+holds = "max(*.*.elapsed) <= 1 us"
+
+[[claim]]
+id = 3
+text = "Nobody can tell"
+holds = "welch(xen-pv.small.elapsed, lock-byte.small.elapsed) > 200 % or undecided"
+note = "a probability is never above 1"
+
+[[claim]]
+id = 4
+text = "A word in prose"
+"#;
+
+fn run(text: &str) -> Reproduction {
+    let experiment = experiment::parse("mine.toml", text).unwrap_or_else(|e| panic!("{e}"));
+    let settings = Settings { seeds: None, full: false, threads: 1 };
+    reproduce(&experiment, settings, &|_, _| {}).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn claims_of_a_file_are_decided_by_the_file() {
+    let result = run(MINE);
+    let holds: Vec<Option<bool>> = result.claims.iter().map(|c| c.holds).collect();
+    assert_eq!(holds, [Some(true), Some(false), None, None], "{:#?}", result.claims);
+    assert_eq!(result.verdict(), Some(false));
+    let evidence: Vec<&str> = result.claims.iter().map(|c| c.evidence.as_str()).collect();
+    assert!(evidence[1].starts_with("max(*.*.elapsed) = ") && evidence[1].ends_with("not <= 1 us"));
+    assert!(evidence[2].ends_with("(a probability is never above 1)"), "{}", evidence[2]);
+    assert!(evidence[3].contains("add `holds"), "{}", evidence[3]);
+    // Two locks, two loads, three seeds.
+    let elapsed = result.samples.iter().filter(|s| s.metric == "elapsed").count();
+    assert_eq!((elapsed, result.runs.len()), (12, 12));
+    assert!(result.samples.iter().any(|s| s.place == "xen-pv.\"2 jobs\""));
+}
+
+#[test]
+fn runs_that_do_not_finish_decide_nothing() {
+    let result = run(&MINE.replace("limit = \"1s\"", "limit = \"1ms\""));
+    let holds: Vec<Option<bool>> = result.claims.iter().map(|c| c.holds).collect();
+    // That they finish is false; how long they take is not known.
+    assert_eq!(holds, [Some(false), None, None, None], "{:#?}", result.claims);
+    assert!(result.claims[1].evidence.contains("3 of 3 runs have no"), "{:#?}", result.claims);
+}
+
+#[test]
+fn a_wrong_name_is_an_error_in_the_file() {
+    let text = MINE.replace("and all($lock.\"2 jobs\".elapsed", "and all($lock.\"3 jobs\".elapsed");
+    let error = experiment::parse("mine.toml", &text).expect_err("there is no such load");
+    let (number, line) =
+        text.lines().enumerate().find(|(_, l)| l.contains("3 jobs")).expect("it is there");
+    assert_eq!((error.line, error.column), (number + 1, line.find("\"3 jobs").unwrap() + 1));
+    assert_eq!(&*error.key, "claim.0.holds");
+    assert!(error.message.contains("no `3 jobs`"), "{error}");
+    assert!(error.help.contains("did you mean `\"2 jobs\"`?"), "{}", error.help);
+    // With escapes in the text the place is that of the whole text.
+    let text = MINE.replace("\"max(*.*.elapsed) <= 1 us\"", "\"max(*.*.\\u0065lapse) <= 1 us\"");
+    let error = experiment::parse("mine.toml", &text).expect_err("there is no such metric");
+    assert!(error.message.contains("no `elapse`"), "{error}");
+    assert!(text.lines().nth(error.line - 1).is_some_and(|l| l.starts_with("holds")));
+}
