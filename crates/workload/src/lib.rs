@@ -7,7 +7,7 @@
 //!
 //! # To add a workload
 //!
-//! A file, and a line in [`WORKLOADS`] (`registry.rs`). `count.rs` is the shortest. The file has
+//! A file with its `mod`, and a line in [`WORKLOADS`] (`registry.rs`). `count.rs` is the shortest. The file has
 //!
 //! 1. its parameters: `parameters!` makes the structure and the table of its keys at once. Names, ranges,
 //!    defaults and sentences stand nowhere else: scenario files are read and checked by them, and
@@ -52,6 +52,7 @@ mod random;
 mod registry;
 mod schedbench;
 mod several;
+mod stream;
 mod threads;
 
 pub use burnwait::{BurnWait, Distribution};
@@ -73,6 +74,7 @@ pub use random::Random;
 pub use registry::{Kinds, WORKLOADS};
 pub use schedbench::{Again, BenchItem, Schedbench, WorkerArgs, WorkerError};
 pub use several::{First, Loads};
+pub use stream::Stream;
 
 use alloc::string::String;
 use alloc::vec::Vec;

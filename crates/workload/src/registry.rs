@@ -16,6 +16,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
     crate::ping::INFO,
     crate::pgbench::INFO,
     crate::dbench::INFO,
+    crate::stream::INFO,
 ];
 
 /// The workloads that somebody knows: those of this crate, and others.

@@ -72,7 +72,7 @@ impl Stream {
         let arrived = env.semaphore(0);
         // When those in flight come or came, in their order, which is that of their answers.
         let mut due = VecDeque::new();
-        let mut request = |due: &mut VecDeque<Picos>, after: Picos| {
+        let request = |due: &mut VecDeque<Picos>, after: Picos| {
             due.push_back(env.now() + after);
             env.interrupt_in(after, self.interrupt, arrived);
         };

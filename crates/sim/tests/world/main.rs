@@ -21,5 +21,7 @@ mod pools;
 mod preemption;
 mod queueing;
 mod random_scenarios;
+mod several;
 mod shares;
+mod stream;
 mod ticks;
