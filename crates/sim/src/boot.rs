@@ -1,4 +1,4 @@
-//! From a scenario to a engine that is about to begin.
+//! From a scenario to an engine that is about to begin.
 
 use crate::Simulator;
 use crate::asking::Asking;
@@ -91,7 +91,7 @@ pub(crate) fn start(
         guests.push(Guest::new(engine, id as u32, first, domain, loads, simulator)?);
         first += domain.vcpus;
     }
-    engine.guests.set(guests).expect("a engine starts once");
+    engine.guests.set(guests).expect("an engine starts once");
     let guests = engine.guests.get().expect("just set");
     engine.hypervisor(0, |h, _, out| admin::start(scenario, &simulator.schedulers, h, out))?;
     for guest in guests {

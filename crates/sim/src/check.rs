@@ -1,4 +1,4 @@
-//! What a scenario must satisfy before a engine is built from it: whatever passes here runs without
+//! What a scenario must satisfy before an engine is built from it: whatever passes here runs without
 //! a panic and without standing still. Locks, schedulers and affinities check what is theirs.
 
 use crate::Simulator;

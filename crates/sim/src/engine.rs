@@ -90,7 +90,7 @@ pub(crate) fn engine<'a>() -> &'a Engine {
     unsafe { &*engine }
 }
 
-/// Makes a engine the current one until dropped.
+/// Makes an engine the current one until dropped.
 #[derive(Debug)]
 pub(crate) struct Entered;
 
