@@ -150,6 +150,9 @@ pub(crate) struct RunArgs {
     /// Stop after so much real time, for example 90s or 10min, with what there is until then
     #[arg(long, value_name = "TIME", value_parser = wall)]
     pub(crate) max_wall: Option<Duration>,
+    /// World to run in
+    #[arg(long, value_name = "NAME", default_value = "sim")]
+    pub(crate) world: String,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -286,6 +289,9 @@ pub(crate) struct SchedbenchRunArgs {
     /// Stop after so much real time, for example 90s or 10min; runs that are complete stay
     #[arg(long, value_name = "TIME", value_parser = wall)]
     pub(crate) max_wall: Option<Duration>,
+    /// World to run in
+    #[arg(long, value_name = "NAME", default_value = "sim")]
+    pub(crate) world: String,
 }
 
 #[derive(Debug, ClapArgs)]

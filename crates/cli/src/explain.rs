@@ -8,7 +8,7 @@ use overspin_lab::map::{self, Settings};
 use overspin_lab::record::{self, Kind, Record};
 use overspin_lab::report::{self, Block};
 use overspin_lab::scenario_file::{self, Loaded, Map};
-use overspin_lab::until::Until;
+use overspin_lab::way::Way;
 use overspin_scenario::{Outcome, Scenario};
 
 pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -107,7 +107,7 @@ impl What<'_> {
 
     fn run(&self, scenario: &Scenario, seed: u64) -> Result<Outcome, Failure> {
         let meter = Meter::new(self.global, scenario.limit);
-        let result = Until::default().simulate(scenario, seed, &mut (), &|at| meter.at(at));
+        let result = Way::default().run(scenario, seed, &mut (), &|at| meter.at(at));
         meter.end();
         result.map_err(|e| Failure::refused(&self.name, &e))
     }

@@ -9,6 +9,7 @@ use overspin_lab::record::{self, Again};
 use overspin_lab::report::{self, Block};
 use overspin_lab::scenario_file::{Loaded, Map};
 use overspin_lab::seeds;
+use overspin_lab::way::Way;
 use overspin_scenario::{Ending, Scenario, Stopped};
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -16,8 +17,9 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
     let files =
         [wanted.json.as_ref(), wanted.csv.as_ref(), args.trace.as_ref(), args.markdown.as_ref()];
     let outputs = Outputs::new(global, &files)?;
+    let way = show::way(&args.world, args.max_wall)?;
     let again = record::load(&args.scenario, &args.set)?;
-    let what = What { args, global, outputs: &outputs, again: &again };
+    let what = What { args, global, outputs: &outputs, again: &again, way };
     match &again.loaded {
         Loaded::One(scenario) => match args.seeds {
             None => what.one(scenario),
@@ -38,6 +40,7 @@ struct What<'a> {
     global: &'a Global,
     outputs: &'a Outputs,
     again: &'a Again,
+    way: Way,
 }
 
 impl What<'_> {
@@ -59,8 +62,7 @@ impl What<'_> {
             None => None,
         };
         let meter = Meter::new(self.global, scenario.limit);
-        let result =
-            show::until(args.max_wall).simulate(scenario, seed, &mut sink, &|at| meter.at(at));
+        let result = self.way.run(scenario, seed, &mut sink, &|at| meter.at(at));
         meter.end();
         let outcome = result.map_err(|e| Failure::refused(&name(args), &e))?;
         if let Some(sink) = sink {
@@ -85,8 +87,7 @@ impl What<'_> {
             bar.set_length(total as u64);
             bar.set_position(done as u64);
         };
-        let until = show::until(args.max_wall);
-        let result = seeds::run(scenario, &seeds, (args.threads, until), &tell);
+        let result = seeds::run(scenario, &seeds, (args.threads, self.way), &tell);
         bar.finish_and_clear();
         let over = result.map_err(|e| map_failure(args, &e))?;
         files.write(|| record::seeds(&over, &self.again.set).made_here(show::command()))?;
@@ -108,7 +109,7 @@ impl What<'_> {
             seed: args.seed,
             seeds: args.seeds.or(self.again.seeds.filter(|_| args.seed.is_none())),
             threads: args.threads,
-            until: show::until(args.max_wall),
+            way: self.way,
         };
         let result = map::run(map, settings, &tell);
         bar.finish_and_clear();

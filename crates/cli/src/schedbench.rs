@@ -10,7 +10,7 @@ use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::record;
 use overspin_lab::scenario_file::{self, Loaded};
 use overspin_lab::schedbench::{self, BenchFile, Machine, Origin, RunError};
-use overspin_lab::until::Until;
+use overspin_lab::way::Way;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn schedbench(args: &SchedbenchArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -116,7 +116,7 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
         show::bytes(list.as_bytes())?;
         return Ok(Verdict::Fine);
     }
-    let (until, command) = (show::until(args.max_wall), show::command());
+    let (way, command) = (show::way(&args.world, args.max_wall)?, show::command());
     let bar = show::progress(
         global,
         todo.len() as u64,
@@ -126,15 +126,15 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
     for i in todo {
         let run = &file.runs[i];
         let done = match &args.trace {
-            Some(trace) => traced(&file, i, &machine, args, trace, until)?,
+            Some(trace) => traced(&file, i, &machine, args, trace, way)?,
             None => {
-                schedbench::simulate_until(&file, run, &machine, args.seed, None, until)
+                schedbench::run_in(&file, run, &machine, args.seed, None, way)
                     .map_err(|e| refused(path, e))?
                     .0
             }
         };
         if !done.completed {
-            stopped = until.over();
+            stopped = way.until.over();
             break;
         }
         let origin = Some(Origin::now(&machine, args.seed, &command));
@@ -154,7 +154,7 @@ fn traced(
     machine: &Machine,
     args: &SchedbenchRunArgs,
     trace: &Path,
-    until: Until,
+    way: Way,
 ) -> Result<schedbench::Run, Failure> {
     let (path, seed) = (&args.file, args.seed);
     let run = &file.runs[run];
@@ -165,9 +165,8 @@ fn traced(
     };
     let mut sink = PerfettoSink::new(&scenario, Output::create(trace)?).map_err(error)?;
     let sink_ref: &mut dyn Observer = &mut sink;
-    let (done, _, outcome) =
-        schedbench::simulate_until(file, run, machine, seed, Some(sink_ref), until)
-            .map_err(|e| refused(path, e))?;
+    let (done, _, outcome) = schedbench::run_in(file, run, machine, seed, Some(sink_ref), way)
+        .map_err(|e| refused(path, e))?;
     sink.finish(outcome.elapsed).map_err(error)?.commit()?;
     Ok(done)
 }

@@ -4,11 +4,12 @@ use crate::args::{Global, RecordArgs};
 use crate::failure::{Failure, Verdict};
 use crate::signals;
 use indicatif::{ProgressBar, ProgressStyle};
+use overspin_lab::catalog::catalog;
 use overspin_lab::environment::Environment;
 use overspin_lab::output::Output;
 use overspin_lab::record::{Record, csv};
 use overspin_lab::report::two_digits;
-use overspin_lab::until::Until;
+use overspin_lab::way::{Until, Way};
 use overspin_scenario::{MS, Picos, SEC, Stopped};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -228,12 +229,19 @@ fn length(seconds: f64) -> String {
     }
 }
 
-/// When a command is to stop that keeps what it has: at the first Ctrl-C, or after this long.
-pub(crate) fn until(max_wall: Option<Duration>) -> Until {
-    Until {
+/// In which world a command runs, and when it is to stop that keeps what it has: at the first Ctrl-C, or after
+/// this long.
+pub(crate) fn way(world: &str, max_wall: Option<Duration>) -> Result<Way, Failure> {
+    let world = catalog().world(world).ok_or_else(|| {
+        let names: Vec<&str> = catalog().worlds().iter().map(|world| world.name()).collect();
+        let remedy = format!("worlds are: {}", names.join(", "));
+        Failure::usage(format!("there is no world `{world}`"), remedy)
+    })?;
+    let until = Until {
         deadline: max_wall.and_then(|time| Instant::now().checked_add(time)),
         interrupted: Some(signals::first_interrupt()),
-    }
+    };
+    Ok(Way { world, until })
 }
 
 /// Why a command whose results are all of before `until` ends early, if it does.

@@ -170,3 +170,19 @@ fn wrong_usage() {
         assert!(stderr.contains(message), "{args:?}: {stderr}");
     }
 }
+
+#[test]
+fn a_world_that_does_not_exist() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("good.toml"), GOOD).unwrap();
+    let run = |world: &str| {
+        let output = overspin(dir.path()).args(["run", "good.toml", "--world", world]).output();
+        let output = output.unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, stderr) = run("moon");
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("no world `moon`") && stderr.contains("worlds are: sim"), "{stderr}");
+    let (code, stderr) = run("sim");
+    assert_eq!(code, Some(0), "{stderr}");
+}

@@ -61,7 +61,7 @@ impl<F: Fn(Picos) -> Option<Stopped>> Cancel for F {
 }
 
 /// Something that runs scenarios.
-pub trait World {
+pub trait World: core::fmt::Debug {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 

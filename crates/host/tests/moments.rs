@@ -37,6 +37,7 @@ fn scenario() -> Scenario {
 }
 
 /// A world that tells the same moments each time, whatever it is asked to run.
+#[derive(Debug)]
 struct Played(Vec<Timed>);
 
 impl World for Played {

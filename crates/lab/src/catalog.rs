@@ -3,11 +3,15 @@
 //! There is one catalog in a process. It is the built-in one, unless [`Catalog::install`] was called before
 //! anybody looked: names are resolved while files are read, which is long before a world is made.
 
+use overspin_host::World;
 use overspin_locks::{LockFamily, LockInfo, RawLock};
 use overspin_sched::{SchedError, SchedulerInfo, Schedulers};
 use overspin_sim::{SimPlatform, Simulator};
 use overspin_workload::{Kinds, WorkloadInfo};
 use std::sync::OnceLock;
+
+/// A world that runs may share.
+pub type AnyWorld = &'static (dyn World + Sync);
 
 static CATALOG: OnceLock<Catalog> = OnceLock::new();
 
@@ -95,6 +99,18 @@ impl Catalog {
     #[must_use]
     pub fn workloads(&self) -> &Kinds {
         &self.workloads
+    }
+
+    /// The world of this name.
+    #[must_use]
+    pub fn world(&'static self, name: &str) -> Option<AnyWorld> {
+        self.worlds().into_iter().find(|world| world.name() == name)
+    }
+
+    /// Every world that runs scenarios with these parts.
+    #[must_use]
+    pub fn worlds(&'static self) -> Vec<AnyWorld> {
+        vec![&self.simulator]
     }
 
     /// The simulator that knows all of this.

@@ -23,4 +23,4 @@ pub mod scenario_file;
 pub mod schedbench;
 pub mod seeds;
 pub mod stats;
-pub mod until;
+pub mod way;

@@ -4,7 +4,7 @@ use crate::names;
 use crate::record::Run;
 use crate::scenario_file::{Axis, MOST_RUNS, Map, Point};
 use crate::seeds::{Spread, seeds_from};
-use crate::until::Until;
+use crate::way::Way;
 use overspin_host::Refused;
 use overspin_scenario::{DomainOutcome, Ending, LockOutcome, Outcome, Picos, SEC};
 use rayon::prelude::*;
@@ -19,8 +19,8 @@ pub struct Settings {
     pub seeds: Option<u32>,
     /// Threads; 0 is one for each CPU.
     pub threads: usize,
-    /// When to stop: what has not ended by then ends as [`Ending::Stopped`].
-    pub until: Until,
+    /// Where, and when to stop: what has not ended by then ends as [`Ending::Stopped`].
+    pub way: Way,
 }
 
 /// One run of a map, measured.
@@ -163,8 +163,8 @@ pub fn run(
         map.points.iter().flat_map(|p| seeds_of(p).into_iter().map(move |s| (p, s))).collect();
     let cells = in_parallel(settings.threads, &jobs, progress, |(point, seed)| {
         let outcome = settings
-            .until
-            .simulate(&point.scenario, *seed, &mut (), &|_| {})
+            .way
+            .run(&point.scenario, *seed, &mut (), &|_| {})
             .map_err(|cause| MapError::Sim { set: point.sets.clone(), cause })?;
         Ok(cell(&map.axes, point, &outcome))
     })?;

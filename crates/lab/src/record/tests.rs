@@ -3,7 +3,7 @@ use crate::map::{self as maps, Settings};
 use crate::reproduce::Reproduction;
 use crate::scenario_file::{self, Loaded};
 use crate::seeds as over;
-use crate::until::Until;
+use crate::way::Way;
 use overspin_scenario::{Ending, SEC, WaitCauses};
 use proptest::collection::vec;
 use proptest::prelude::{Just, any, prop_oneof, proptest};
@@ -46,7 +46,7 @@ fn of_run() -> Record {
 fn of_seeds() -> Record {
     let scenario = scenario_file::parse("t", "t", SCENARIO, &[]).unwrap();
     let seeds_of = over::seeds_from(5, 3);
-    let result = over::run(&scenario, &seeds_of, (2, Until::default()), &|_, _| {}).unwrap();
+    let result = over::run(&scenario, &seeds_of, (2, Way::default()), &|_, _| {}).unwrap();
     seeds(&result, &[])
 }
 
@@ -87,7 +87,7 @@ fn records_of_scenarios_run_again_to_the_digit() {
     let first = of_seeds();
     let Again { loaded: Loaded::Seeds(scenario, numbers), .. } = again(&first) else { panic!() };
     assert_eq!(numbers, [5, 6, 7]);
-    let result = over::run(&scenario, &numbers, (2, Until::default()), &|_, _| {}).unwrap();
+    let result = over::run(&scenario, &numbers, (2, Way::default()), &|_, _| {}).unwrap();
     assert_eq!(seeds(&result, &[]), first);
 
     let first = of_map();

@@ -3,7 +3,7 @@
 use super::file::{BenchFile, Report, Run, WorkerId};
 use crate::catalog::catalog;
 use crate::scenario_file::ScenarioError;
-use crate::until::Until;
+use crate::way::Way;
 use overspin_host::Observer;
 use overspin_host::Refused;
 use overspin_scenario::{
@@ -131,24 +131,24 @@ pub fn simulate(
     seed: u64,
     trace: Option<&mut dyn Observer>,
 ) -> Result<(Run, Scenario, Outcome), RunError> {
-    simulate_until(file, run, machine, seed, trace, Until::default())
+    run_in(file, run, machine, seed, trace, Way::default())
 }
 
-/// As [`simulate`], but not for longer than said; a run that was stopped is not complete.
+/// As [`simulate`], but in this way; a run that was stopped is not complete.
 ///
 /// # Errors
 /// If the run cannot take place.
-pub fn simulate_until(
+pub fn run_in(
     file: &BenchFile,
     run: &Run,
     machine: &Machine,
     seed: u64,
     mut trace: Option<&mut dyn Observer>,
-    until: Until,
+    way: Way,
 ) -> Result<(Run, Scenario, Outcome), RunError> {
     let scenario = scenario(file, run, machine).map_err(Box::new)?;
-    let outcome = until
-        .simulate(&scenario, seed, &mut trace, &|_| {})
+    let outcome = way
+        .run(&scenario, seed, &mut trace, &|_| {})
         .map_err(|cause| RunError::Sim { label: run.label.clone(), cause })?;
     let mut done = run.clone();
     done.results.raw = Some(reports(run, &outcome));

@@ -8,7 +8,7 @@ pub use spread::{CONFIDENCE, Finding, Spread, seeds_in_words};
 
 use crate::map::{MapError, in_parallel, jain};
 use crate::record::Run;
-use crate::until::Until;
+use crate::way::Way;
 use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, SEC, Scenario, US};
 
 /// A figure of a run.
@@ -80,12 +80,12 @@ pub fn seeds_from(first: u64, count: u32) -> Vec<u64> {
 pub fn run(
     scenario: &Scenario,
     seeds: &[u64],
-    (threads, until): (usize, Until),
+    (threads, way): (usize, Way),
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<OverSeeds, MapError> {
     let runs = in_parallel(threads, seeds, progress, |seed| {
-        let outcome = until
-            .simulate(scenario, *seed, &mut (), &|_| {})
+        let outcome = way
+            .run(scenario, *seed, &mut (), &|_| {})
             .map_err(|cause| MapError::Sim { set: vec![format!("seed={seed}")], cause })?;
         Ok((Run::of(&outcome), figures(&outcome)))
     })?;
@@ -214,7 +214,7 @@ workload = { kind = "lock-loop" }
     fn every_sample_is_of_the_run_with_its_seed() {
         let scenario = scenario_file::parse("t", "t", SCENARIO, &[]).unwrap();
         let seeds = seeds_from(7, 3);
-        let over = run(&scenario, &seeds, (2, Until::default()), &|_, _| {}).unwrap();
+        let over = run(&scenario, &seeds, (2, Way::default()), &|_, _| {}).unwrap();
         assert_eq!(over.runs.iter().filter_map(|r| r.0.seed).collect::<Vec<_>>(), [7, 8, 9]);
         let find = |name: &str| over.results.iter().find(|m| m.name == name).unwrap();
         let rate = find("guest/section: acquisitions");

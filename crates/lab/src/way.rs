@@ -1,6 +1,7 @@
-//! When to stop a run before its end: after so much real time, or when a signal has come.
+//! How runs are made: in which world, and when one stops before its end: after so much real time, or when a
+//! signal has come.
 
-use crate::catalog::catalog;
+use crate::catalog::{AnyWorld, catalog};
 use overspin_host::{Observer, Refused};
 use overspin_scenario::{Ending, Outcome, Picos, Scenario, Stopped};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,29 +29,46 @@ impl Until {
             None
         }
     }
+}
 
-    /// Runs a scenario until then; tells `progress` the simulated time now and then. A run that would only
-    /// begin afterwards is one of no time at all.
+/// Where runs take place, and until when.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Where.
+    pub world: AnyWorld,
+    /// Until when.
+    pub until: Until,
+}
+
+impl Default for Way {
+    /// In the simulator, to the end.
+    fn default() -> Self {
+        Self { world: catalog().simulator(), until: Until::default() }
+    }
+}
+
+impl Way {
+    /// Runs a scenario this way; tells `progress` the world's time now and then. A run that would only
+    /// begin when it is to stop is one of no time at all.
     ///
     /// # Errors
-    /// If the simulator refuses the scenario.
-    pub fn simulate(
+    /// If the world refuses the scenario.
+    pub fn run(
         self,
         scenario: &Scenario,
         seed: u64,
         observer: &mut dyn Observer,
         progress: &dyn Fn(Picos),
     ) -> Result<Outcome, Refused> {
-        let world = catalog().simulator();
-        if let Some(by) = self.over() {
+        if let Some(by) = self.until.over() {
             let nothing = Scenario { limit: 0, ..scenario.clone() };
-            let outcome = overspin_host::run(world, &nothing, seed, &mut (), &())?;
+            let outcome = overspin_host::run(self.world, &nothing, seed, &mut (), &())?;
             return Ok(Outcome { ending: Ending::Stopped { by }, ..outcome });
         }
         let cancel = |at| {
             progress(at);
-            self.over()
+            self.until.over()
         };
-        overspin_host::run(world, scenario, seed, observer, &cancel)
+        overspin_host::run(self.world, scenario, seed, observer, &cancel)
     }
 }
