@@ -6,12 +6,6 @@ use crate::reproduce::Reproduction;
 use overspin_scenario::{Ending, Picos, SEC, WaitCauses};
 use serde_json::{Map, Value};
 
-/// What of a run is in the table of runs, and in no sample.
-const OF_THE_TABLE: [&str; 6] =
-    ["seed", "trace_hash", "ending", "finished", "wait_causes", "vcpu_time"];
-/// Lists whose elements come one after another in time: samples of one place. Elements of all other lists
-/// are places of their own.
-const SERIES: [&str; 3] = ["rows", "windows", "vmstat"];
 /// Ends of keys that say the unit.
 const UNITS: [(&str, &str); 7] = [
     ("_per_s", "1/s"),
@@ -63,8 +57,7 @@ fn add(record: &mut Record, result: &Reproduction) {
     });
 }
 
-/// Adds a run to the table. If the experiment has no samples of its own, they are what numbers the run
-/// has: what stands before its seed says where, what stands behind it what was measured.
+/// Adds a run to the table. What stands before its seed says where it is.
 fn of_run(record: &mut Record, result: &Reproduction, run: &Value) {
     let Value::Object(fields) = run else { return };
     let conditions = match fields.keys().position(|key| key == "seed") {
@@ -81,7 +74,7 @@ fn of_run(record: &mut Record, result: &Reproduction, run: &Value) {
     let elapsed = elapsed(fields);
     record.runs.push(Run {
         number,
-        place: place.clone(),
+        place,
         seed: fields.get("seed").and_then(Value::as_u64),
         ending: ending(fields),
         elapsed,
@@ -97,48 +90,6 @@ fn of_run(record: &mut Record, result: &Reproduction, run: &Value) {
             .and_then(|digits| u64::from_str_radix(digits, 16).ok()),
         ..Run::default()
     });
-    if result.samples.is_empty() {
-        for (key, value) in fields.iter().skip(conditions) {
-            numbers(record, number, &place, key, value);
-        }
-    }
-}
-
-/// Adds every number in `value`, which stands behind `key`.
-fn numbers(record: &mut Record, run: u32, place: &str, key: &str, value: &Value) {
-    if OF_THE_TABLE.contains(&key) {
-        return;
-    }
-    match value {
-        Value::Number(number) => {
-            let (metric, unit) = metric(key);
-            record.push(run, place, &metric, unit, number.as_f64().unwrap_or(f64::NAN));
-        }
-        Value::Object(fields) => {
-            let place = dotted(place, key);
-            fields.iter().for_each(|(key, value)| numbers(record, run, &place, key, value));
-        }
-        Value::Array(all) if SERIES.contains(&key) => {
-            let place = dotted(place, key);
-            for (key, value) in all.iter().filter_map(Value::as_object).flatten() {
-                numbers(record, run, &place, key, value);
-            }
-        }
-        Value::Array(all) => all.iter().enumerate().for_each(|(i, part)| match part {
-            Value::Object(fields) => {
-                let name = fields.get("name").and_then(Value::as_str);
-                let name = name.map_or_else(|| i.to_string(), |name| format!("{i}-{name}"));
-                let place = dotted(&dotted(place, key), &name);
-                fields.iter().for_each(|(key, value)| numbers(record, run, &place, key, value));
-            }
-            // Pairs and the like: samples of as many places.
-            Value::Array(parts) => parts.iter().enumerate().for_each(|(j, part)| {
-                numbers(record, run, &dotted(place, &j.to_string()), key, part);
-            }),
-            _ => numbers(record, run, &dotted(place, &i.to_string()), key, part),
-        }),
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
-    }
 }
 
 fn dotted(place: &str, word: &str) -> String {
