@@ -59,6 +59,7 @@ impl Catalog {
         self.named = self.named.with_lock::<F>();
         let measured = OwnLock::of::<F::On<Threads>>();
         let info = measured.info;
+        self.parts.measured.retain(|own| own.info.name != info.name);
         self.parts.measured.push(measured);
         let checks = own_checks::<
             F::On<LoomPlatform>,
@@ -66,6 +67,7 @@ impl Catalog {
             F::On<StdPlatform>,
             F::On<Away>,
         >;
+        self.parts.checked.retain(|own| own.info.name != info.name);
         self.parts.checked.push(Checked { info, checks });
         self
     }
@@ -121,6 +123,6 @@ impl Parts {
     }
 
     fn checked(&self, name: &str) -> Option<&Checked> {
-        self.checked.iter().rev().find(|own| own.info.name == name)
+        self.checked.iter().find(|own| own.info.name == name)
     }
 }

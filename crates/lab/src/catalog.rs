@@ -4,7 +4,7 @@
 //! anybody looked: names are resolved while files are read, which is long before a world is made.
 
 use overspin_host::World;
-use overspin_locks::{LockFamily, LockInfo, RawLock};
+use overspin_locks::{LockFamily, LockInfo};
 use overspin_sched::{SchedError, SchedulerInfo, Schedulers};
 use overspin_sim::{SimPlatform, Simulator};
 use overspin_workload::{Kinds, WorkloadInfo};
@@ -15,12 +15,9 @@ pub type AnyWorld = &'static (dyn World + Sync);
 
 static CATALOG: OnceLock<Catalog> = OnceLock::new();
 
-/// See the [module](self).
+/// See the [module](self). The simulator knows all parts; the other worlds take theirs from it.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    locks: Vec<LockInfo>,
-    schedulers: Schedulers,
-    workloads: Kinds,
     simulator: Simulator,
 }
 
@@ -38,30 +35,24 @@ impl Catalog {
 
     /// And this lock; it replaces one of the same name.
     #[must_use]
-    pub fn with_lock<F: LockFamily>(mut self) -> Self {
-        let info = <F::On<SimPlatform> as RawLock<SimPlatform>>::INFO;
-        self.locks.retain(|own| own.name != info.name);
-        self.locks.push(info);
-        self.simulator = self.simulator.with_lock::<F::On<SimPlatform>>();
-        self
+    pub fn with_lock<F: LockFamily>(self) -> Self {
+        Self { simulator: self.simulator.with_lock::<F::On<SimPlatform>>() }
     }
 
     /// And this scheduler.
     ///
     /// # Errors
     /// If one of its names stands for another scheduler already.
-    pub fn with_scheduler(mut self, scheduler: SchedulerInfo) -> Result<Self, SchedError> {
-        self.schedulers = self.schedulers.with(scheduler)?;
-        self.simulator = self.simulator.with_schedulers(self.schedulers.clone());
-        Ok(self)
+    pub fn with_scheduler(self, scheduler: SchedulerInfo) -> Result<Self, SchedError> {
+        let schedulers = self.schedulers().clone().with(scheduler)?;
+        Ok(Self { simulator: self.simulator.with_schedulers(schedulers) })
     }
 
     /// And this workload; it replaces one of the same name.
     #[must_use]
-    pub fn with_workload(mut self, workload: WorkloadInfo) -> Self {
-        self.workloads = self.workloads.with(workload);
-        self.simulator = self.simulator.with_workloads(self.workloads.clone());
-        self
+    pub fn with_workload(self, workload: WorkloadInfo) -> Self {
+        let workloads = self.workloads().clone().with(workload);
+        Self { simulator: self.simulator.with_workloads(workloads) }
     }
 
     /// Makes it the catalog of this process.
@@ -73,32 +64,26 @@ impl Catalog {
     }
 
     /// Every lock with the other names by which it is found.
-    pub fn locks<'a>(
-        &'a self,
-    ) -> impl Iterator<Item = (&'a LockInfo, &'static [&'static str])> + 'a {
-        let own = |name: &str| self.locks.iter().any(|own| own.name == name);
-        let registered = overspin_locks::infos_and_aliases().filter(move |(l, _)| !own(l.name));
-        let registered = registered.map(|(info, aliases)| -> (&'a LockInfo, _) { (info, aliases) });
-        registered.chain(self.locks.iter().map(|own| (own, [].as_slice())))
+    pub fn locks(&self) -> impl Iterator<Item = (&LockInfo, &'static [&'static str])> {
+        self.simulator.locks()
     }
 
     /// The lock of this name or alias.
     #[must_use]
     pub fn lock(&self, name: &str) -> Option<&LockInfo> {
-        let own = self.locks.iter().find(|own| own.name == name);
-        own.or_else(|| overspin_locks::find(name))
+        self.simulator.lock(name)
     }
 
     /// All schedulers.
     #[must_use]
     pub fn schedulers(&self) -> &Schedulers {
-        &self.schedulers
+        self.simulator.schedulers()
     }
 
     /// All workloads.
     #[must_use]
     pub fn workloads(&self) -> &Kinds {
-        &self.workloads
+        self.simulator.workloads()
     }
 
     /// The world of this name.

@@ -21,13 +21,13 @@ pub fn locks_and_aliases() -> impl Iterator<Item = (&'static LockInfo, &'static 
 /// Properties of the lock of this name; an alias is none.
 #[must_use]
 pub fn lock(name: &str) -> Option<LockInfo> {
-    locks().into_iter().find(|l| l.name == name)
+    catalog().lock(name).filter(|info| info.name == name).copied()
 }
 
 /// The scheduler of this name; an alias is none.
 #[must_use]
 pub fn scheduler(name: &str) -> Option<SchedulerInfo> {
-    schedulers().into_iter().find(|s| s.name == name)
+    catalog().schedulers().iter().find(|info| info.name == name).copied()
 }
 
 /// The name that `value` stands for, if the key `key` takes a lock or a scheduler and `value` is an alias of one;

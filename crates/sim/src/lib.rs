@@ -42,7 +42,7 @@ pub use cell::{SimCell, SimPlatform, SimSlots};
 use engine::Entered;
 use guest::{Made, MakeBank};
 use overspin_host::{Cancel, Observer, Refused, Unhonoured, World};
-use overspin_locks::{LockVisitor, RawLock};
+use overspin_locks::{LockInfo, LockVisitor, RawLock};
 use overspin_scenario::{Outcome, Scenario};
 use overspin_sched::Schedulers;
 use overspin_workload::{Kinds, with_noise};
@@ -53,7 +53,7 @@ pub const MODEL_VERSION: u32 = 2;
 /// A kind of lock from outside the registry.
 #[derive(Clone, Debug)]
 struct OwnLock {
-    name: &'static str,
+    info: LockInfo,
     make: fn(MakeBank<'_>) -> Made,
 }
 
@@ -86,7 +86,7 @@ impl Simulator {
     }
 
     /// With a lock of your own: domains whose lock is `L::INFO.name` use `L`, whether or not the registry
-    /// has a lock of that name.
+    /// has a lock of that name, and in place of one of that name that was given before.
     ///
     /// Write the lock against [`Platform`](overspin_locks::Platform), as those in `overspin-locks` are.
     /// A lock that loses a wake-up or forgets a waiter shows as
@@ -94,7 +94,9 @@ impl Simulator {
     /// more than 2 KiB of shared memory a vCPU.
     #[must_use]
     pub fn with_lock<L: RawLock<SimPlatform> + 'static>(mut self) -> Self {
-        self.locks.push(OwnLock { name: L::INFO.name, make: |make| make.visit::<L>() });
+        let info = L::INFO;
+        self.locks.retain(|own| own.info.name != info.name);
+        self.locks.push(OwnLock { info, make: |make| make.visit::<L>() });
         self
     }
 
@@ -112,15 +114,47 @@ impl Simulator {
         self
     }
 
+    /// Every lock, with the other names by which it is found: those of the registry that no lock of yours
+    /// replaces, then yours.
+    pub fn locks<'a>(
+        &'a self,
+    ) -> impl Iterator<Item = (&'a LockInfo, &'static [&'static str])> + 'a {
+        let registered = overspin_locks::infos_and_aliases();
+        let registered = registered.filter(|(info, _)| self.own(info.name).is_none());
+        let registered = registered.map(|(info, aliases)| -> (&'a LockInfo, _) { (info, aliases) });
+        registered.chain(self.locks.iter().map(|own| (&own.info, [].as_slice())))
+    }
+
+    /// The lock of this name or alias.
+    #[must_use]
+    pub fn lock(&self, name: &str) -> Option<&LockInfo> {
+        self.own(name).map(|own| &own.info).or_else(|| overspin_locks::find(name))
+    }
+
+    /// All schedulers.
+    #[must_use]
+    pub fn schedulers(&self) -> &Schedulers {
+        &self.schedulers
+    }
+
+    /// All workloads.
+    #[must_use]
+    pub fn workloads(&self) -> &Kinds {
+        &self.workloads
+    }
+
+    fn own(&self, name: &str) -> Option<&OwnLock> {
+        self.locks.iter().find(|own| own.info.name == name)
+    }
+
     /// Names of all locks, for messages.
     fn lock_names(&self) -> String {
-        let registered = overspin_locks::infos().iter().map(|info| info.name);
-        registered.chain(self.locks.iter().map(|l| l.name)).collect::<Vec<_>>().join(", ")
+        self.locks().map(|(info, _)| info.name).collect::<Vec<_>>().join(", ")
     }
 
     /// Makes the locks of a guest; `None` if there are none of this name.
     fn make(&self, name: &str, make: MakeBank<'_>) -> Option<Made> {
-        match self.locks.iter().find(|own| own.name == name) {
+        match self.own(name) {
             Some(own) => Some((own.make)(make)),
             None => overspin_locks::with_lock::<SimPlatform, _>(name, make),
         }

@@ -304,6 +304,22 @@ fn a_lock_given_by_type_runs_as_the_one_in_the_registry() {
     assert!(!moments.is_empty());
 }
 
+/// Of two locks of one's own with one name the later one counts.
+#[test]
+fn a_lock_of_the_same_name_takes_the_place_of_the_one_before() {
+    let mut scenario = once_each("xen-pv", 10 * US);
+    scenario.domains[0].lock = OWN.name.into();
+    let run = |simulator: Simulator| overspin_host::run(&simulator, &scenario, 1, &mut (), &());
+    let [first, second] = [
+        run(Simulator::new().with_lock::<NoRecheck>()).unwrap(),
+        run(Simulator::new().with_lock::<NeverServed>()).unwrap(),
+    ];
+    assert_ne!(first, second);
+    let both = Simulator::new().with_lock::<NeverServed>().with_lock::<NoRecheck>();
+    assert_eq!(both.locks().filter(|(info, _)| info.name == OWN.name).count(), 1);
+    assert_eq!(run(both).unwrap(), first);
+}
+
 #[test]
 fn a_vcpu_that_never_gets_a_pcpu_is_named() {
     // `null` gives a vCPU a pCPU for good, and here is one for two domains.
