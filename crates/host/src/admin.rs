@@ -65,7 +65,10 @@ pub fn start(
         let id = h.create_pool(0, scheduler.map_err(named)?, out);
         for pcpu in &pool.cpus {
             if h.pcpus_of(PoolId(0)).all(|p| p.0 != *pcpu) {
-                let what = format!("pool `{}`: pCPU {pcpu} is not there to be had", pool.name);
+                let what = format!(
+                    "pool `{}`: pCPU {pcpu} is not free: pool 0 does not own it",
+                    pool.name
+                );
                 return Err(Refused::Invalid(what));
             }
             h.move_pcpu(0, PcpuId(*pcpu), id, out).map_err(named)?;

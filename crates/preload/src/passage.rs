@@ -30,11 +30,11 @@ use crate::shadow::{self, Holder, Shadow};
 use crate::system::{KeepErrno, pause};
 use crate::{real, stats};
 
-/// How long a releaser keeps the lock when it is the turn of who sleeps on the mutex: about the time that
+/// How long a releaser keeps the lock when a thread that sleeps on the mutex is next: about the time that
 /// a sleeper takes to wake up on a CPU that is free.
 const TURN: Duration = Duration::from_micros(50);
 
-/// For who has just acquired the mutex.
+/// Counts an acquisition, for the thread that has just made it.
 #[inline]
 fn count(shadow: &Shadow, contended: bool) {
     if stats::are_on() {
@@ -286,7 +286,8 @@ pub(crate) unsafe fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
     result
 }
 
-/// Releases the lock before a wait that releases the mutex. Who gets it waits for the mutex, a moment.
+/// Releases the lock before a wait that releases the mutex. The thread that gets the lock waits a moment for
+/// the mutex.
 ///
 /// # Safety
 /// `mutex` is a mutex.

@@ -23,8 +23,7 @@ impl Engine {
     }
 
     fn somebody_wants(&self, pcpu: u32) -> bool {
-        let wants = |h: &_, v| halt_polling::wants(h, v, PcpuId(pcpu));
-        self.vcpus.iter().any(|v| self.look_at(v.id, wants))
+        self.any_vcpu(|h, v| halt_polling::wants(h, v, PcpuId(pcpu)))
     }
 
     fn end_poll(&self, v: &Vcpu, found: bool) {

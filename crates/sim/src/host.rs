@@ -165,6 +165,11 @@ impl Engine {
         self.look_at(v, Hypervisor::runstate)
     }
 
+    /// Whether `that` is true of some vCPU. O(vCPUs).
+    pub(crate) fn any_vcpu(&self, that: impl Fn(&Hypervisor, VcpuId) -> bool) -> bool {
+        self.vcpus.iter().any(|v| self.look_at(v.id, &that))
+    }
+
     /// One scheduling pass of a pCPU.
     pub(crate) fn schedule(&self, pcpu: u32) {
         let p = &self.pcpus[pcpu as usize];

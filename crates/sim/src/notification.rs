@@ -47,8 +47,7 @@ impl Engine {
 
     /// Whether a vCPU waits that may run on `pcpu`. O(vCPUs).
     fn is_wanted(&self, pcpu: u32) -> bool {
-        let wants = |h: &_, v| notification::wants(h, v, PcpuId(pcpu));
-        self.vcpus.iter().any(|v| self.look_at(v.id, wants))
+        self.any_vcpu(|h, v| notification::wants(h, v, PcpuId(pcpu)))
     }
 
     /// The current vCPU has got a lock: its guest counts that, by an increment here and a decrement

@@ -2,10 +2,10 @@ use super::functions::FUNCTIONS;
 use super::*;
 use proptest::prelude::*;
 
-static ELAPSED: Metric = Metric { name: "elapsed", unit: "s", meaning: "time" };
-static FINISHED: Metric = Metric { name: "finished", unit: "", meaning: "1 or 0" };
-static LATE: Metric = Metric { name: "late", unit: "ms", meaning: "time" };
-static SHARE: Metric = Metric { name: "share", unit: "%", meaning: "part" };
+static ELAPSED: Metric = Metric::new("elapsed", "s", "time");
+static FINISHED: Metric = Metric::new("finished", "", "1 or 0");
+static LATE: Metric = Metric::new("late", "ms", "time");
+static SHARE: Metric = Metric::new("share", "%", "part");
 
 fn vocabulary() -> Arc<Vocabulary> {
     let mut names = Vocabulary::default();

@@ -22,6 +22,11 @@ pub struct Metric {
 }
 
 impl Metric {
+    /// What is called `name`, has this unit, and means that.
+    pub const fn new(name: &'static str, unit: &'static str, meaning: &'static str) -> Self {
+        Self { name, unit, meaning }
+    }
+
     /// Its unit, for calculations.
     pub(crate) fn unit(&self) -> &'static Unit {
         // A test looks all of them up.

@@ -91,7 +91,7 @@ fn object(path: &str, text: &str) -> Result<Input, ScenarioError> {
         command: String,
         times: Vec<f64>,
     }
-    // What is neither is told of by who reads records, which are most of what is compared.
+    // Anything else goes to the reader of records, which says what is wrong with it.
     if let Ok(Hyperfine { schema: None, results: Some(results) }) = serde_json::from_str(text) {
         let of = |timed: Timed| Samples {
             place: timed.command,

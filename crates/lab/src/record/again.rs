@@ -14,9 +14,9 @@ pub struct Again {
     pub loaded: Loaded,
     /// `--set` arguments that are in it: those of the command, or those of the record.
     pub set: Vec<String>,
-    /// The seed that a map was run with by `--seed`, if it is from a record of one.
+    /// The seed that the record was made with, if this comes from one: a map may have had `--seed`.
     pub seed: Option<u64>,
-    /// Runs of each point, if it is from a record of a map whose points have seeds of their own.
+    /// Runs of each point, if this comes from the record of a map whose points have seeds of their own.
     pub seeds: Option<u32>,
 }
 

@@ -11,13 +11,13 @@ use crate::memory::NONE;
 use overspin_host::irq;
 use overspin_scenario::Picos;
 use overspin_workload::Semaphore;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// Something that a device will report.
 #[derive(Clone, Copy, Debug)]
 struct Report {
-    /// Who takes the interrupt: a vCPU of the guest.
+    /// The vCPU of the guest that takes the interrupt.
     vcpu: u32,
     work: Picos,
     semaphore: Semaphore,
@@ -31,18 +31,15 @@ pub(crate) struct Devices {
     free: RefCell<Vec<u32>>,
     /// What has come and is not handled yet.
     here: RefCell<VecDeque<Report>>,
-    /// How many are in `coming`.
-    number: Cell<u32>,
 }
 
 impl Devices {
     /// Something is on its way.
     pub(super) fn is_busy(&self) -> bool {
-        self.number.get() > 0
+        self.coming.borrow().len() > self.free.borrow().len()
     }
 
     fn send(&self, report: Report) -> u32 {
-        self.number.set(self.number.get() + 1);
         let mut coming = self.coming.borrow_mut();
         match self.free.borrow_mut().pop() {
             Some(place) => {
@@ -59,7 +56,6 @@ impl Devices {
     fn arrive(&self, place: u32) -> Option<Report> {
         let report = self.coming.borrow_mut()[place as usize].take()?;
         self.free.borrow_mut().push(place);
-        self.number.set(self.number.get() - 1);
         self.here.borrow_mut().push_back(report);
         Some(report)
     }

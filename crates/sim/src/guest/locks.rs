@@ -1,16 +1,16 @@
 //! The kernel's locks: real lock objects of one kind in simulated memory, with statistics.
 
 use super::data::KernelData;
+use super::spread::Spread;
 use crate::cell::{SimCell, SimPlatform};
 use crate::engine::Engine;
 use crate::foresight::touch;
 use crate::memory::{Memory, NONE};
-use hdrhistogram::Histogram;
 use overspin_host::Moment;
 use overspin_locks::{CapacityError, LockVisitor, RawLock, Tuning};
-use overspin_scenario::{LockOutcome, NS, Picos, WaitCauses};
+use overspin_scenario::{LockOutcome, Picos, WaitCauses};
 use overspin_workload::{LayoutOf, Loads, LockUse};
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell};
 use std::fmt::Debug;
 
 /// All locks of one guest, whatever their kind.
@@ -47,7 +47,7 @@ pub(crate) struct Counters {
     wait_total: Cell<Picos>,
     wait_max: Cell<Picos>,
     /// Waits in nanoseconds, made with the first: most locks of a large host are never contended.
-    waits: OnceCell<Box<RefCell<Histogram<u32>>>>,
+    waits: OnceCell<Box<Spread>>,
     pub slow_paths: Cell<u64>,
     pub kicks: Cell<u64>,
     holder_preempted: Cell<u64>,
@@ -58,11 +58,7 @@ impl Counters {
         add(&self.contended, 1);
         add(&self.wait_total, time);
         self.wait_max.set(self.wait_max.get().max(time));
-        let waits = self.waits.get_or_init(|| {
-            Box::new(RefCell::new(Histogram::new(2).expect("two digits are within the range")))
-        });
-        // It grows as needed, up to what 64 bits hold.
-        waits.borrow_mut().record(time / NS).expect("the histogram resizes itself");
+        self.waits.get_or_init(|| Box::new(Spread::new())).record(time);
     }
 
     /// The wait that 99.9 % of all acquisitions did not exceed; an uncontended one waits for 0.
@@ -71,10 +67,8 @@ impl Counters {
         let beyond = acquisitions / 1000;
         match self.waits.get() {
             Some(waits) if self.contended.get() > beyond => {
-                let waits = waits.borrow();
                 let quantile = 1.0 - beyond as f64 / self.contended.get() as f64;
-                // The histogram gives the upper end of a bucket, which the longest wait need not reach.
-                (waits.value_at_quantile(quantile) * NS).min(self.wait_max.get())
+                waits.at(quantile, self.wait_max.get())
             }
             _ => 0,
         }

@@ -147,9 +147,9 @@ fn what_would_leave_a_domain_without_a_pcpu_is_refused() {
     let start = |host: Host| refused(&scenario(host, domains(), SEC));
     assert!(start(other(&[])).contains("pool 1 has no pCPU"));
     assert!(start(other(&[0])).contains("pCPU 0, the boot pCPU, stays in pool 0"));
-    assert!(start(other(&[9])).contains("pCPU 9 is not there to be had"));
+    assert!(start(other(&[9])).contains("pCPU 9 is not free: pool 0 does not own it"));
     let twice = split(3, vec![pool("a", &[1], "credit"), pool("b", &[1], "credit")]);
-    assert!(start(twice).contains("pool `b`: pCPU 1 is not there to be had"));
+    assert!(start(twice).contains("pool `b`: pCPU 1 is not free: pool 0 does not own it"));
     assert!(start(split(3, vec![])).contains("there is no pool 1"));
 }
 

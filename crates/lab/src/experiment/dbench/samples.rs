@@ -5,92 +5,47 @@ use super::measure::{Sample, of_trace};
 use crate::claims::{Metric, Samples, Vocabulary};
 use overspin_scenario::LineOutcome;
 
-static FINISHED: Metric =
-    Metric { name: "finished", unit: "", meaning: "1 if all clients came to their end, else 0" };
-static WRITING: Metric = Metric {
-    name: "writing",
-    unit: "s",
-    meaning: "time in which something is written, by the tenth of a second",
-};
-static HOLD: Metric =
-    Metric { name: "hold", unit: "us", meaning: "mean hold time of the locks that lie among data" };
-static HOLD_DATA: Metric = Metric {
-    name: "hold-data",
-    unit: "us",
-    meaning: "of this, the time in which the holder gets at its data",
-};
-static SPINNING: Metric = Metric {
-    name: "spinning",
-    unit: "%",
-    meaning: "part of the CPU time that went into waiting for locks",
-};
-static LOST: Metric = Metric {
-    name: "lost-lines",
-    unit: "%",
-    meaning: "part of the holders' accesses that were to a line that they had had and lost",
-};
-static SYSTEM_SHARE: Metric = Metric {
-    name: "system-share",
-    unit: "%",
-    meaning: "system time in parts of the CPU time that is not idle",
-};
+static FINISHED: Metric = Metric::new("finished", "", "1 if all clients came to their end, else 0");
+static WRITING: Metric =
+    Metric::new("writing", "s", "time in which something is written, by the tenth of a second");
+static HOLD: Metric = Metric::new("hold", "us", "mean hold time of the locks that lie among data");
+static HOLD_DATA: Metric =
+    Metric::new("hold-data", "us", "of this, the time in which the holder gets at its data");
+static SPINNING: Metric =
+    Metric::new("spinning", "%", "part of the CPU time that went into waiting for locks");
+static LOST: Metric = Metric::new(
+    "lost-lines",
+    "%",
+    "part of the holders' accesses that were to a line that they had had and lost",
+);
+static SYSTEM_SHARE: Metric =
+    Metric::new("system-share", "%", "system time in parts of the CPU time that is not idle");
 
 /// Those that follow from the lines of `vmstat`, with what figures call them.
 static OF_TRACE: [(&str, Metric); 10] = [
-    (
-        "elapsed_s",
-        Metric { name: "elapsed", unit: "s", meaning: "from the beginning of dbench to its end" },
-    ),
-    (
-        "make_s",
-        Metric {
-            name: "make",
-            unit: "s",
-            meaning: "busy time before the first user work: files are made",
-        },
-    ),
+    ("elapsed_s", Metric::new("elapsed", "s", "from the beginning of dbench to its end")),
+    ("make_s", Metric::new("make", "s", "busy time before the first user work: files are made")),
     (
         "remove_s",
-        Metric {
-            name: "remove",
-            unit: "s",
-            meaning: "busy time after the last user work: files are removed",
-        },
+        Metric::new("remove", "s", "busy time after the last user work: files are removed"),
     ),
-    (
-        "idle_s",
-        Metric {
-            name: "idle",
-            unit: "s",
-            meaning: "idle time between the first and the last line",
-        },
-    ),
-    ("user_cpu_s", Metric { name: "user", unit: "s", meaning: "user time of all CPUs" }),
-    ("system_cpu_s", Metric { name: "system", unit: "s", meaning: "system time of all CPUs" }),
+    ("idle_s", Metric::new("idle", "s", "idle time between the first and the last line")),
+    ("user_cpu_s", Metric::new("user", "s", "user time of all CPUs")),
+    ("system_cpu_s", Metric::new("system", "s", "system time of all CPUs")),
     (
         "user_share_percent",
-        Metric {
-            name: "user-share",
-            unit: "%",
-            meaning: "user time in parts of the CPU time that is not idle",
-        },
+        Metric::new("user-share", "%", "user time in parts of the CPU time that is not idle"),
     ),
-    (
-        "written_kib",
-        Metric { name: "written", unit: "KiB", meaning: "what is written to the disk" },
-    ),
+    ("written_kib", Metric::new("written", "KiB", "what is written to the disk")),
     (
         "writing_s",
-        Metric {
-            name: "writing-seconds",
-            unit: "s",
-            meaning: "whole seconds in which something is written, as published lines tell",
-        },
+        Metric::new(
+            "writing-seconds",
+            "s",
+            "whole seconds in which something is written, as published lines tell",
+        ),
     ),
-    (
-        "most_written_kib",
-        Metric { name: "most-written", unit: "KiB", meaning: "most that is written in one second" },
-    ),
+    ("most_written_kib", Metric::new("most-written", "KiB", "most that is written in one second")),
 ];
 /// And the others.
 static OTHERS: [&Metric; 6] = [&WRITING, &HOLD, &HOLD_DATA, &SPINNING, &LOST, &SYSTEM_SHARE];

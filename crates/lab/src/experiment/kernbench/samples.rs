@@ -4,29 +4,22 @@ use super::measure::Sample;
 use super::{Figure, Kernbench};
 use crate::claims::{Metric, Samples, Vocabulary};
 
-static FINISHED: Metric =
-    Metric { name: "finished", unit: "", meaning: "1 if the run came to its end, else 0" };
-static SPINNING: Metric = Metric {
-    name: "spinning",
-    unit: "%",
-    meaning: "part of the vCPUs' running time that went into waiting for locks",
-};
+static FINISHED: Metric = Metric::new("finished", "", "1 if the run came to its end, else 0");
+static SPINNING: Metric = Metric::new(
+    "spinning",
+    "%",
+    "part of the vCPUs' running time that went into waiting for locks",
+);
 static HOST_BUSY: Metric =
-    Metric { name: "host-busy", unit: "%", meaning: "part of the pCPUs' time that was not idle" };
-static ELAPSED: Metric = Metric { name: "elapsed", unit: "s", meaning: "elapsed time" };
-static USER: Metric = Metric { name: "user", unit: "s", meaning: "user time that ticks charged" };
-static SYSTEM: Metric =
-    Metric { name: "system", unit: "s", meaning: "system time that ticks charged" };
-static CPU: Metric = Metric {
-    name: "cpu",
-    unit: "%",
-    meaning: "(user + system) / elapsed in whole percent, as time(1) cuts it",
-};
-static SWITCHES: Metric =
-    Metric { name: "context-switches", unit: "", meaning: "involuntary switches" };
-static SLEEPS: Metric = Metric { name: "sleeps", unit: "", meaning: "voluntary switches" };
-static VCPU_TIME: Metric =
-    Metric { name: "vcpu-time", unit: "s", meaning: "running time of the vCPU, or of all" };
+    Metric::new("host-busy", "%", "part of the pCPUs' time that was not idle");
+static ELAPSED: Metric = Metric::new("elapsed", "s", "elapsed time");
+static USER: Metric = Metric::new("user", "s", "user time that ticks charged");
+static SYSTEM: Metric = Metric::new("system", "s", "system time that ticks charged");
+static CPU: Metric =
+    Metric::new("cpu", "%", "(user + system) / elapsed in whole percent, as time(1) cuts it");
+static SWITCHES: Metric = Metric::new("context-switches", "", "involuntary switches");
+static SLEEPS: Metric = Metric::new("sleeps", "", "voluntary switches");
+static VCPU_TIME: Metric = Metric::new("vcpu-time", "s", "running time of the vCPU, or of all");
 
 /// Metrics of a run, and those of one that finished.
 static ALWAYS: [&Metric; 3] = [&FINISHED, &SPINNING, &HOST_BUSY];

@@ -5,42 +5,26 @@ use super::measure::NotificationSample;
 use super::{Case, Help, Load, Notification, Test};
 use crate::claims::{Metric, Samples, Vocabulary};
 
-static FINISHED: Metric = Metric {
-    name: "finished",
-    unit: "",
-    meaning: "1 if the guest was done before the limit, else 0",
-};
-static ELAPSED: Metric =
-    Metric { name: "elapsed", unit: "s", meaning: "time until the guest was done" };
-static CPU: Metric = Metric { name: "cpu", unit: "s", meaning: "CPU time of the guest's tasks" };
+static FINISHED: Metric =
+    Metric::new("finished", "", "1 if the guest was done before the limit, else 0");
+static ELAPSED: Metric = Metric::new("elapsed", "s", "time until the guest was done");
+static CPU: Metric = Metric::new("cpu", "s", "CPU time of the guest's tasks");
 static FAULTS: Metric =
-    Metric { name: "faults", unit: "1/s", meaning: "of pft: page faults in a second of wall time" };
-static FAULTS_CPU: Metric = Metric {
-    name: "faults-cpu",
-    unit: "1/s",
-    meaning: "of pft: page faults in a second of CPU time",
-};
-static REQUESTS: Metric =
-    Metric { name: "requests", unit: "1/s", meaning: "requests that the other domain answers" };
-static HOLDERS: Metric = Metric {
-    name: "holders-preempted",
-    unit: "",
-    meaning: "holds of a lock during which the holder was descheduled",
-};
-static OFFERED: Metric =
-    Metric { name: "windows", unit: "", meaning: "windows that the host offered" };
-static USED: Metric = Metric {
-    name: "windows-used",
-    unit: "",
-    meaning: "windows in which the guest gave the CPU up by itself",
-};
-static EXPIRED: Metric =
-    Metric { name: "windows-expired", unit: "", meaning: "windows that ran out" };
-static EVENTS: Metric = Metric {
-    name: "events",
-    unit: "",
-    meaning: "a number that is equal for runs with the same events: the first 52 bits of their hash",
-};
+    Metric::new("faults", "1/s", "of pft: page faults in a second of wall time");
+static FAULTS_CPU: Metric =
+    Metric::new("faults-cpu", "1/s", "of pft: page faults in a second of CPU time");
+static REQUESTS: Metric = Metric::new("requests", "1/s", "requests that the other domain answers");
+static HOLDERS: Metric =
+    Metric::new("holders-preempted", "", "holds of a lock during which the holder was descheduled");
+static OFFERED: Metric = Metric::new("windows", "", "windows that the host offered");
+static USED: Metric =
+    Metric::new("windows-used", "", "windows in which the guest gave the CPU up by itself");
+static EXPIRED: Metric = Metric::new("windows-expired", "", "windows that ran out");
+static EVENTS: Metric = Metric::new(
+    "events",
+    "",
+    "a number that is equal for runs with the same events: the first 52 bits of their hash",
+);
 
 static ALWAYS: [&Metric; 7] = [&FINISHED, &REQUESTS, &HOLDERS, &OFFERED, &USED, &EXPIRED, &EVENTS];
 

@@ -13,55 +13,49 @@ use overspin_native::bench::{PairedReport, Pairs};
 use std::time::Duration;
 
 static DEADLOCK: Metric =
-    Metric { name: "deadlock", unit: "", meaning: "1 if everything waited for something, else 0" };
-static RATE: Metric = Metric {
-    name: "rate",
-    unit: "1/s",
-    meaning: "transactions, or processes of the compile; on threads: acquisitions",
-};
-static OF_BEST: Metric = Metric {
-    name: "of-best",
-    unit: "%",
-    meaning: "rate in parts of the mean rate of the lock that is best there",
-};
-static OVERCOMMIT: Metric = Metric { name: "overcommit", unit: "", meaning: "vCPUs for each pCPU" };
-static SPINNING: Metric = Metric {
-    name: "spinning",
-    unit: "%",
-    meaning: "part of the vCPUs' running time that went into waiting for locks",
-};
-static WAIT: Metric = Metric {
-    name: "wait-p999",
-    unit: "ms",
-    meaning: "99.9 % of the acquisitions of the worst lock waited at most so long",
-};
-static SLOW_PATHS: Metric =
-    Metric { name: "slow-paths", unit: "", meaning: "times that a waiter slept" };
+    Metric::new("deadlock", "", "1 if everything waited for something, else 0");
+static RATE: Metric = Metric::new(
+    "rate",
+    "1/s",
+    "transactions, or processes of the compile; on threads: acquisitions",
+);
+static OF_BEST: Metric =
+    Metric::new("of-best", "%", "rate in parts of the mean rate of the lock that is best there");
+static OVERCOMMIT: Metric = Metric::new("overcommit", "", "vCPUs for each pCPU");
+static SPINNING: Metric = Metric::new(
+    "spinning",
+    "%",
+    "part of the vCPUs' running time that went into waiting for locks",
+);
+static WAIT: Metric = Metric::new(
+    "wait-p999",
+    "ms",
+    "99.9 % of the acquisitions of the worst lock waited at most so long",
+);
+static SLOW_PATHS: Metric = Metric::new("slow-paths", "", "times that a waiter slept");
 static HOLDERS: Metric =
-    Metric { name: "holders-preempted", unit: "", meaning: "times that a holder was descheduled" };
+    Metric::new("holders-preempted", "", "times that a holder was descheduled");
 static IN_GUEST: [&Metric; 6] = [&RATE, &OF_BEST, &SPINNING, &WAIT, &SLOW_PATHS, &HOLDERS];
 
-static RATIO: Metric = Metric {
-    name: "ratio",
-    unit: "",
-    meaning: "throughput of PV ticket over that of ticket: the mean of pairs, by logarithms",
-};
-static LOW: Metric =
-    Metric { name: "ratio-low", unit: "", meaning: "lower end of its 95 % interval" };
-static HIGH: Metric = Metric { name: "ratio-high", unit: "", meaning: "upper end" };
+static RATIO: Metric = Metric::new(
+    "ratio",
+    "",
+    "throughput of PV ticket over that of ticket: the mean of pairs, by logarithms",
+);
+static LOW: Metric = Metric::new("ratio-low", "", "lower end of its 95 % interval");
+static HIGH: Metric = Metric::new("ratio-high", "", "upper end");
 static RESOLUTION: Metric =
-    Metric { name: "resolution", unit: "%", meaning: "how far the interval goes to either side" };
-static CHANCE: Metric = Metric {
-    name: "chance",
-    unit: "",
-    meaning: "probability of so large a difference if there is none (p), with all situations counted (Holm)",
-};
+    Metric::new("resolution", "%", "how far the interval goes to either side");
+static CHANCE: Metric = Metric::new(
+    "chance",
+    "",
+    "probability of so large a difference if there is none (p), with all situations counted (Holm)",
+);
 static COST: [&Metric; 5] = [&RATIO, &LOW, &HIGH, &RESOLUTION, &CHANCE];
 /// The two locks of a pair.
 const PAIR: [&str; 2] = ["ticket", "pv-ticket"];
 
-static CPUS: Metric =
-    Metric { name: "cpus", unit: "", meaning: "the most CPUs that the lock serves" };
+static CPUS: Metric = Metric::new("cpus", "", "the most CPUs that the lock serves");
 
 fn situation(section_ns: u128, outside_ns: u128) -> String {
     format!("{section_ns}ns-{outside_ns}ns")

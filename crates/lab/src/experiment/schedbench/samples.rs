@@ -5,26 +5,23 @@ use super::measure::{BenchSample, lateness, mops, percent};
 use super::{BenchFigure, Schedbench, Statistic};
 use crate::claims::{Metric, Samples, Vocabulary};
 
-static THROUGHPUT: Metric = Metric {
-    name: "throughput",
-    unit: "Mops/s",
-    meaning: "operations of all workers of the name, or of one in a report",
-};
-static DEVIATION: Metric = Metric {
-    name: "throughput-stddev",
-    unit: "Mops/s",
-    meaning: "standard deviation of the throughput across workers",
-};
-static UTILIZATION: Metric = Metric {
-    name: "utilization",
-    unit: "%",
-    meaning: "part of a CPU that a worker gets: the mean of the workers, or of one in a report",
-};
-static LATE: Metric = Metric {
-    name: "late",
-    unit: "ms",
-    meaning: "how late the latest wake-up of a second was: MaxDelta",
-};
+static THROUGHPUT: Metric = Metric::new(
+    "throughput",
+    "Mops/s",
+    "operations of all workers of the name, or of one in a report",
+);
+static DEVIATION: Metric = Metric::new(
+    "throughput-stddev",
+    "Mops/s",
+    "standard deviation of the throughput across workers",
+);
+static UTILIZATION: Metric = Metric::new(
+    "utilization",
+    "%",
+    "part of a CPU that a worker gets: the mean of the workers, or of one in a report",
+);
+static LATE: Metric =
+    Metric::new("late", "ms", "how late the latest wake-up of a second was: MaxDelta");
 
 static OF_RUN: [&Metric; 3] = [&THROUGHPUT, &DEVIATION, &UTILIZATION];
 static OF_REPORT: [&Metric; 3] = [&THROUGHPUT, &UTILIZATION, &LATE];

@@ -6,17 +6,6 @@ use crate::reproduce::Reproduction;
 use overspin_scenario::{Ending, Picos, SEC, WaitCauses};
 use serde_json::{Map, Value};
 
-/// Ends of keys that say the unit.
-const UNITS: [(&str, &str); 7] = [
-    ("_per_s", "1/s"),
-    ("_s", "s"),
-    ("_ms", "ms"),
-    ("_us", "us"),
-    ("_ns", "ns"),
-    ("_percent", "%"),
-    ("_kib", "KiB"),
-];
-
 /// Of one experiment or of several.
 #[must_use]
 pub fn reproductions(results: &[Reproduction]) -> Record {
@@ -110,20 +99,10 @@ fn word(key: &str, value: &Value) -> String {
             parts.join("-")
         }
         _ => {
-            let (metric, unit) = metric(key);
-            format!("{metric}-{value}{unit}")
+            let (name, unit) = key.strip_suffix("_ns").map_or((key, ""), |name| (name, "ns"));
+            format!("{}-{value}{unit}", name.replace('_', "-"))
         }
     }
-}
-
-/// Name and unit of the metric that a key stands for.
-fn metric(key: &str) -> (String, &'static str) {
-    let (name, unit) = UNITS
-        .iter()
-        .find_map(|(end, unit)| Some((key.strip_suffix(end)?, *unit)))
-        .or_else(|| Some((key.strip_prefix("percent_")?, "%")))
-        .unwrap_or((key, ""));
-    (name.replace("p999", "p99.9").replace('_', "-"), unit)
 }
 
 fn ending(fields: &Map<String, Value>) -> Option<Ending> {
