@@ -24,7 +24,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
 
 use contestants::{Contestant, Visitor};
 use machine::MachineTime;
@@ -96,7 +95,7 @@ pub enum PlanError {
 }
 
 /// What was measured.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Report {
     /// What makes it doubtful.
     pub warnings: Vec<Warning>,
@@ -105,7 +104,7 @@ pub struct Report {
 }
 
 /// A lock in one situation.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Point {
     /// Name of the lock.
     pub lock: &'static str,
@@ -136,7 +135,7 @@ pub struct Point {
 }
 
 /// Waits, in nanoseconds. Percentiles are exact to 1 %.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Waits {
     /// Median.
     pub p50: u64,
@@ -158,7 +157,7 @@ impl Waits {
 }
 
 /// One run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Sample {
     /// Its place in the order of all runs.
     pub place: usize,
