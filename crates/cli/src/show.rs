@@ -10,7 +10,7 @@ use overspin_lab::output::Output;
 use overspin_lab::record::{Record, csv};
 use overspin_lab::report::two_digits;
 use overspin_lab::way::{Until, Way};
-use overspin_scenario::{MS, Picos, SEC, Stopped};
+use overspin_scenario::{MS, Picos, Stopped};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -203,7 +203,7 @@ impl Meter {
     }
 
     fn words(&self, now: Picos, passed: Duration) -> String {
-        let (done, limit) = (now as f64 / SEC as f64, self.limit as f64 / SEC as f64);
+        let (done, limit) = (now.seconds(), self.limit.seconds());
         let rate = done / passed.as_secs_f64().max(1e-3);
         let left = match rate > 0.0 {
             true => length(((limit - done) / rate).min(1e15)),

@@ -20,9 +20,9 @@ use overspin_sched::{Hypervisor, PcpuId, RunState, VcpuId};
 pub fn next_window(window: Picos, blocked: Picos, polling: &HaltPolling) -> Picos {
     if blocked <= window {
         window
-    } else if window > 0 && blocked > polling.max {
-        let shrunk = window.checked_div(polling.shrink.into()).unwrap_or(0);
-        if shrunk < polling.start { 0 } else { shrunk }
+    } else if window > Picos::ZERO && blocked > polling.max {
+        let shrunk = window.checked_div(polling.shrink.into()).unwrap_or_default();
+        if shrunk < polling.start { Picos::ZERO } else { shrunk }
     } else if window < polling.max && blocked < polling.max {
         window.saturating_mul(polling.grow.into()).clamp(polling.start, polling.max)
     } else {
@@ -44,12 +44,12 @@ mod tests {
     #[test]
     fn a_window_grows_while_it_would_have_helped_and_shrinks_when_it_never_can() {
         let p = HaltPolling { max: 200 * US, start: 10 * US, grow: 2, shrink: 2 };
-        let after = |window: Picos, blocked: Picos| next_window(window * US, blocked * US, &p) / US;
+        let after = |window: u64, blocked: u64| next_window(window * US, blocked * US, &p) / US;
         assert_eq!(after(0, 50), 10, "the first window");
         assert_eq!([after(10, 50), after(160, 190)], [20, 200], "too short: longer, up to max");
         assert_eq!([after(80, 80), after(80, 10)], [80, 80], "long enough");
         assert_eq!([after(80, 300), after(10, 300)], [40, 0], "in vain, and 0 rather than tiny");
         assert_eq!([after(0, 300), after(200, 200)], [0, 200]);
-        assert_eq!(next_window(80 * US, 300 * US, &HaltPolling { shrink: 0, ..p }), 0);
+        assert_eq!(next_window(80 * US, 300 * US, &HaltPolling { shrink: 0, ..p }), Picos::ZERO);
     }
 }

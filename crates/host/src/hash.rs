@@ -31,7 +31,7 @@ impl TraceHash {
 
     #[inline(always)]
     fn mix(&mut self, at: Picos, what: u64) {
-        let h = (self.0 ^ at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let h = (self.0 ^ at.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = (h.rotate_left(23) ^ what).wrapping_mul(0xd6e8_feb8_6659_fd93);
     }
 

@@ -25,6 +25,7 @@ mod moment;
 pub mod notification;
 pub mod pause_loop;
 mod why;
+mod windows;
 mod world;
 
 pub use attribution::Attribution;

@@ -1,6 +1,6 @@
 //! Preemption notification: before a host preempts a vCPU in favour of another, it opens a window in which
 //! the guest may finish what it does under locks (locks specification §24.1 to §24.3). The bounds of a
-//! window are those of [`Windows`]; this file says which vCPUs are asked, and when a window opens.
+//! window are those of `windows.rs`; this file says which vCPUs are asked, and when a window opens.
 //!
 //! ```text
 //!   host: is to schedule, another vCPU waits ── upcall, or count of held locks > 0 ──▶ window
@@ -16,10 +16,10 @@
 //! was for nothing, which its counts show as `used` or `expired` without a switch.
 
 use crate::moment::WindowEnd;
+use crate::windows::{Verdict, Windows};
 use overspin_scenario::{
     NotificationProtocol, NotifiedGuests, Picos, PreemptionNotification, WindowOutcome,
 };
-use overspin_sched::notification::{Terms, Verdict, Windows};
 use overspin_sched::{Hypervisor, PcpuId, RunState, VcpuId};
 
 /// What host and guest keep of a vCPU that may get windows.
@@ -77,11 +77,9 @@ impl Notified {
             self.windows.close(now);
             return (Pass::Now, was_open.then_some(WindowEnd::Left));
         }
-        let terms =
-            Terms { window: options.window, strikes: options.strikes, back_off: options.back_off };
         let upcall = options.protocol == NotificationProtocol::Upcall;
         let worth = upcall || self.held > 0;
-        match self.windows.preempt(now, &terms, worth) {
+        match self.windows.preempt(now, options, worth) {
             Verdict::Preempt => (Pass::Now, was_open.then_some(WindowEnd::Expired)),
             Verdict::Opened(until) => (Pass::PutOff { until, opened: true, upcall }, None),
             Verdict::Wait(until) => (Pass::PutOff { until, opened: false, upcall: false }, None),
@@ -118,14 +116,6 @@ impl Notified {
     /// What became of its windows up to `now`.
     #[must_use]
     pub fn outcome(&self, now: Picos) -> WindowOutcome {
-        let counts = self.windows.counts(now);
-        WindowOutcome {
-            offered: counts.offered,
-            used: counts.used,
-            expired: counts.expired,
-            left: counts.left,
-            refused: counts.refused,
-            time: counts.time,
-        }
+        self.windows.outcome(now)
     }
 }

@@ -36,9 +36,9 @@ impl Pauses {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            since: Cell::new(0),
-            last: Cell::new(0),
-            window: Cell::new(0),
+            since: Cell::new(Picos::ZERO),
+            last: Cell::new(Picos::ZERO),
+            window: Cell::new(Picos::ZERO),
             exit_at: Cell::new(Picos::MAX),
             in_exit: Cell::new(false),
             passed_over: Cell::new(false),
@@ -47,7 +47,7 @@ impl Pauses {
 
     /// A PAUSE begins at `now`; returns since when they have followed each other.
     fn begin(&self, now: Picos, gap: Picos) -> Picos {
-        if self.last.get() == 0 || now > self.last.get().saturating_add(gap) {
+        if self.last.get() == Picos::ZERO || now > self.last.get().saturating_add(gap) {
             self.since.set(now);
         }
         self.since.get()
@@ -88,7 +88,7 @@ impl Pauses {
     /// The vCPU was put on a pCPU: its window begins anew or shrinks, and it is in no loop.
     pub fn dispatched(&self, ple: &PauseLoopExiting) {
         self.window.set(shrunk(self.window.get(), ple));
-        self.last.set(0);
+        self.last.set(Picos::ZERO);
     }
 
     /// The vCPU exits: its window grows.
@@ -99,7 +99,7 @@ impl Pauses {
 
     /// The vCPU is back in its guest, and in no loop.
     pub fn exit_ends(&self) {
-        self.last.set(0);
+        self.last.set(Picos::ZERO);
         self.in_exit.set(false);
         self.passed_over.set(false);
     }
@@ -116,7 +116,7 @@ fn grown(window: Picos, ple: &PauseLoopExiting) -> Picos {
 }
 
 fn shrunk(window: Picos, ple: &PauseLoopExiting) -> Picos {
-    window.checked_div(ple.shrink.into()).unwrap_or(0).max(ple.window)
+    window.checked_div(ple.shrink.into()).unwrap_or_default().max(ple.window)
 }
 
 #[cfg(test)]
@@ -125,21 +125,22 @@ mod tests {
 
     #[test]
     fn windows_grow_by_a_factor_up_to_the_longest_and_start_anew() {
-        let ple = PauseLoopExiting { window: 100, max: 350, ..PauseLoopExiting::default() };
-        assert_eq!([100, 200, 350].map(|w| grown(w, &ple)), [200, 350, 350]);
-        assert_eq!(shrunk(350, &ple), 100);
+        let ple =
+            PauseLoopExiting { window: Picos(100), max: Picos(350), ..PauseLoopExiting::default() };
+        assert_eq!([100, 200, 350].map(|w| grown(Picos(w), &ple).0), [200, 350, 350]);
+        assert_eq!(shrunk(Picos(350), &ple), Picos(100));
         let ple = PauseLoopExiting { grow: 1, shrink: 3, ..ple };
-        assert_eq!(grown(100, &ple), 100);
-        assert_eq!([350, 200].map(|w| shrunk(w, &ple)), [116, 100]);
+        assert_eq!(grown(Picos(100), &ple), Picos(100));
+        assert_eq!([350, 200].map(|w| shrunk(Picos(w), &ple).0), [116, 100]);
     }
 
     #[test]
     fn a_loop_lasts_as_long_as_its_pauses_are_close() {
         let p = Pauses::new();
-        assert_eq!(p.begin(1000, 64), 1000);
-        p.end(1020);
-        assert_eq!(p.begin(1084, 64), 1000, "just close enough");
-        p.end(1104);
-        assert_eq!(p.begin(1169, 64), 1169, "one too far");
+        assert_eq!(p.begin(Picos(1000), Picos(64)), Picos(1000));
+        p.end(Picos(1020));
+        assert_eq!(p.begin(Picos(1084), Picos(64)), Picos(1000), "just close enough");
+        p.end(Picos(1104));
+        assert_eq!(p.begin(Picos(1169), Picos(64)), Picos(1169), "one too far");
     }
 }

@@ -5,7 +5,7 @@ use overspin_host::{
     VcpuState, World, run,
 };
 use overspin_scenario::{
-    Domain, Ending, Host, Kernel, LockOutcome, Outcome, Scenario, Settings, US, VcpuOutcome,
+    Domain, Ending, Host, Kernel, LockOutcome, Outcome, Picos, Scenario, Settings, US, VcpuOutcome,
     WaitCauses, Why, Workloads,
 };
 
@@ -63,7 +63,7 @@ impl World for Played {
             }
             hash.record(*at, moment);
         }
-        let elapsed = self.0.last().map_or(0, |t| t.at);
+        let elapsed = self.0.last().map_or(Picos::ZERO, |t| t.at);
         let stopped = cancel.asked(elapsed);
         Ok(Outcome {
             seed,
@@ -163,7 +163,7 @@ fn any_world_has_its_outcomes_completed() {
 fn who_does_not_ask_for_the_hash_gets_none() {
     let world = Played(preempted_holder());
     let outcome = World::run(&world, &scenario(), 1, &mut (), &()).unwrap();
-    assert_eq!((outcome.trace_hash, outcome.domains[0].vcpus[1].waiting), (0, 0));
+    assert_eq!((outcome.trace_hash, outcome.domains[0].vcpus[1].waiting), (0, Picos::ZERO));
 }
 
 #[test]

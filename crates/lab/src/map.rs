@@ -6,7 +6,7 @@ use crate::scenario_file::{Axis, MOST_RUNS, Map, Point};
 use crate::seeds::{Spread, seeds_from};
 use crate::way::Way;
 use overspin_host::Refused;
-use overspin_scenario::{DomainOutcome, Ending, LockOutcome, Outcome, Picos, SEC};
+use overspin_scenario::{DomainOutcome, Ending, LockOutcome, Outcome, Picos};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -85,7 +85,7 @@ impl PointOverSeeds {
         Self {
             at,
             throughput: spread(|c| c.throughput),
-            wait_p999: spread(|c| c.wait_p999 as f64),
+            wait_p999: spread(|c| c.wait_p999.0 as f64),
             burned: spread(|c| c.burned),
             fairness: spread(|c| c.fairness),
             seeds,
@@ -210,19 +210,19 @@ fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
     };
     let locks = || domains().flat_map(|(_, locks)| locks);
     let rate = |(domain, locks): (&DomainOutcome, &[LockOutcome])| {
-        let seconds = domain.lifetime(outcome.elapsed) as f64 / SEC as f64;
+        let seconds = domain.lifetime(outcome.elapsed).seconds();
         let acquisitions = locks.iter().map(|l| l.acquisitions as f64).sum::<f64>();
         if seconds > 0.0 { acquisitions / seconds } else { 0.0 }
     };
     let vcpus = || outcome.domains.iter().flat_map(|d| &d.vcpus);
     let items: Vec<f64> =
         outcome.domains.iter().flat_map(|d| &d.tasks).map(|t| t.items as f64).collect();
-    let part = |a: u64, of: u64| if of == 0 { 0.0 } else { a as f64 / of as f64 };
+    let part = |a: Picos, of: Picos| if of == Picos::ZERO { 0.0 } else { a.ratio(of) };
     Cell {
         at: axes.iter().zip(&point.at).map(|(a, i)| a.values[*i].clone()).collect(),
         run: Run::of(outcome),
         throughput: domains().map(rate).sum(),
-        wait_p999: locks().map(|l| l.wait_p999).max().unwrap_or(0),
+        wait_p999: locks().map(|l| l.wait_p999).max().unwrap_or_default(),
         // The hypervisor counts whole nanoseconds, the waits are counted in full.
         burned: part(vcpus().map(|v| v.waiting).sum(), vcpus().map(|v| v.running).sum()).min(1.0),
         fairness: jain(&items),

@@ -61,7 +61,7 @@ impl Way {
         progress: &dyn Fn(Picos),
     ) -> Result<Outcome, Refused> {
         if let Some(by) = self.until.over() {
-            let nothing = Scenario { limit: 0, ..scenario.clone() };
+            let nothing = Scenario { limit: Picos::ZERO, ..scenario.clone() };
             let outcome = overspin_host::run(self.world, &nothing, seed, &mut (), &())?;
             return Ok(Outcome { ending: Ending::Stopped { by }, ..outcome });
         }

@@ -5,7 +5,7 @@
 use overspin_host::{Moment, Observer, Timed, VcpuState};
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::scenario_file;
-use overspin_scenario::{NS, Scenario, US, Why};
+use overspin_scenario::{NS, Picos, Scenario, US, Why};
 use overspin_sim::Simulator;
 use serde_json::Value;
 use std::path::Path;
@@ -60,8 +60,8 @@ fn hand_made_events_add_up() {
     let runs = |vcpu| Runs { vcpu, pcpu: 0 };
     let mut sink = PerfettoSink::new(&scenario(TWO_ON_ONE), Vec::new()).unwrap();
     for (at, event) in [
-        (0, switch(None, VcpuState::Runnable, None, Some(0))),
-        (0, runs(0)),
+        (Picos::ZERO, switch(None, VcpuState::Runnable, None, Some(0))),
+        (Picos::ZERO, runs(0)),
         (US, LockAcquired { vcpu: 0, lock: 0, contended: false }),
         (2 * US, Wake { vcpu: 1, pcpu: Some(0), runnable: true }),
         (3 * US, switch(Some(0), VcpuState::Runnable, Some(Why::Wake), Some(1))),

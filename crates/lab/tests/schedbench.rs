@@ -5,7 +5,7 @@ use overspin_lab::experiment::schedbench_machine;
 use overspin_lab::schedbench::{
     BenchFile, Machine, RunSummary, WorkerSummary, fairness, simulate, summarize,
 };
-use overspin_scenario::{Costs, Governor, MS};
+use overspin_scenario::{Costs, Governor, MS, Picos};
 
 /// The published plan, with keys that we do not know.
 const PLAN: &str = r#"{
@@ -37,11 +37,11 @@ fn ideal(pcpus: u32) -> Machine {
     machine.host.governor = None;
     machine.host.scheduler = "credit2".into();
     let free = Costs {
-        context_switch: 0,
-        hypercall: 0,
-        ipi: 0,
-        interrupt: 0,
-        migration: 0,
+        context_switch: Picos::ZERO,
+        hypercall: Picos::ZERO,
+        ipi: Picos::ZERO,
+        interrupt: Picos::ZERO,
+        migration: Picos::ZERO,
         ..Costs::default()
     };
     machine.host.costs = free;

@@ -122,7 +122,9 @@ impl Section {
                     text.parse::<u64>().ok().map(Value::from)
                 }
                 (Kind::Boolean, Absent::Is(text)) => Some((text == "true").into()),
-                (Kind::Time { .. }, Absent::Is(text)) => parse_time(text).ok().map(Value::from),
+                (Kind::Time { .. }, Absent::Is(text)) => {
+                    parse_time(text).ok().map(|time| time.0.into())
+                }
                 (_, Absent::Is(text)) => Some(text.into()),
                 (Kind::Table(inner), Absent::Means(_)) => Some(inner.defaults().into()),
                 (Kind::Tables(_), Absent::Means(_)) => Some(Value::Array(Vec::new())),
@@ -155,9 +157,9 @@ pub const fn time(min: Picos, max: Picos) -> Kind {
 }
 
 /// Any time, also none.
-pub const ANY: Kind = time(0, LONGEST);
+pub const ANY: Kind = time(Picos::ZERO, LONGEST);
 /// What one operation costs: more than a second is a typing error.
-pub const COST: Kind = time(0, SEC);
+pub const COST: Kind = time(Picos::ZERO, SEC);
 
 /// The type of a key, in words.
 #[must_use]

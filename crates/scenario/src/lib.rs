@@ -18,6 +18,7 @@ mod noise;
 mod outcome;
 mod quantity;
 mod scenario;
+mod time;
 mod workload;
 
 pub use attribution::*;
@@ -27,4 +28,5 @@ pub use outcome::*;
 pub use quantity::*;
 pub use scenario::*;
 pub use serde_json::Value;
+pub use time::*;
 pub use workload::*;

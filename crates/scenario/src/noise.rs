@@ -136,7 +136,7 @@ mod tests {
         }
         let Noise { every, length, .. } = Noise::default();
         let mean = |total_ns: u64, step: Picos| {
-            (total_ns as f64 * NS as f64 / gaps as f64 / step as f64).round() as Picos * step
+            (total_ns as f64 * NS.ratio(step) / gaps as f64).round() as u64 * step
         };
         assert_eq!(gaps, 11_988);
         assert_eq!(every, mean(watched_ns - inside_ns, MS));

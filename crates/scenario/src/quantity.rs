@@ -1,9 +1,10 @@
 //! Times as people write them.
 
-use crate::{Picos, SEC};
+use crate::Picos;
 use alloc::borrow::ToOwned;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
+use core::fmt;
 
 /// Unit suffixes and their picoseconds, longest first where one ends another.
 const UNITS: [(&str, u128); 8] = [
@@ -18,7 +19,7 @@ const UNITS: [(&str, u128); 8] = [
 ];
 
 /// Longest time that a scenario may name: small enough that no sum of a few overflows.
-pub const LONGEST: Picos = 1_000 * 3_600 * SEC;
+pub const LONGEST: Picos = Picos::from_secs(1_000 * 3_600);
 
 /// Parses `30ms`, `1.5s`, `6h`, `0`. All integer arithmetic: the same text is the same time
 /// everywhere.
@@ -28,7 +29,7 @@ pub const LONGEST: Picos = 1_000 * 3_600 * SEC;
 pub fn parse_time(text: &str) -> Result<Picos, String> {
     let text = text.trim();
     if text == "0" {
-        return Ok(0);
+        return Ok(Picos::ZERO);
     }
     if text.starts_with('-') {
         return Err("a time cannot be negative".into());
@@ -68,45 +69,52 @@ pub fn parse_time(text: &str) -> Result<Picos, String> {
         place /= 10;
         picos += value * place;
     }
-    match Picos::try_from(picos) {
-        Ok(p) if p <= LONGEST => Ok(p),
+    match u64::try_from(picos).map(Picos) {
+        Ok(time) if time <= LONGEST => Ok(time),
         _ => Err(too_long()),
     }
 }
 
 /// Writes a time with the largest unit that leaves it whole.
 #[must_use]
-pub fn format_time(picos: Picos) -> String {
-    if picos == 0 {
-        return "0".into();
-    }
-    for unit in ["h", "min", "s", "ms", "us", "ns"] {
-        let scale = UNITS.iter().find(|(name, _)| *name == unit).map_or(1, |(_, s)| *s);
-        if u128::from(picos).is_multiple_of(scale) {
-            return format!("{}{unit}", u128::from(picos) / scale);
+pub fn format_time(time: Picos) -> String {
+    time.to_string()
+}
+
+/// As [`format_time`] writes it.
+impl fmt::Display for Picos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Picos::ZERO {
+            return f.pad("0");
         }
+        let picos = u128::from(self.0);
+        let whole = |unit: &&str| {
+            let scale = UNITS.iter().find(|(name, _)| name == unit).map_or(1, |(_, s)| *s);
+            picos.is_multiple_of(scale).then(|| format!("{}{unit}", picos / scale))
+        };
+        let units = ["h", "min", "s", "ms", "us", "ns", "ps"];
+        f.pad(&units.iter().find_map(whole).unwrap_or_default())
     }
-    format!("{picos}ps")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MS, NS, US};
+    use crate::{MS, NS, SEC, US};
     use proptest::prelude::*;
 
     #[test]
     fn times() {
         for (text, picos) in [
-            ("0", 0),
-            ("0s", 0),
+            ("0", Picos::ZERO),
+            ("0s", Picos::ZERO),
             ("30ms", 30 * MS),
             ("1.5s", 1_500 * MS),
             ("2us", 2 * US),
             ("2 µs", 2 * US),
             ("500ns", 500 * NS),
-            ("0.5ns", 500),
-            ("7ps", 7),
+            ("0.5ns", Picos(500)),
+            ("7ps", Picos(7)),
             ("6h", 6 * 3600 * SEC),
             ("2min", 120 * SEC),
             ("1_000s", 1000 * SEC),
@@ -137,8 +145,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_time_reads_back(picos in 0..=LONGEST) {
-            prop_assert_eq!(parse_time(&format_time(picos)), Ok(picos));
+        fn any_time_reads_back(picos in 0..=LONGEST.0) {
+            let time = Picos(picos);
+            prop_assert_eq!(parse_time(&format_time(time)), Ok(time));
         }
 
         #[test]

@@ -1,22 +1,10 @@
 //! The scenario: hosts, domains, locks, workload, lengths. All times are integer picoseconds.
 
-use crate::{Event, Noise, Workloads};
+use crate::{Event, MS, NS, Noise, Picos, US, Workloads};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-
-/// Picoseconds. Integer, so that no rounding ever decides an order.
-pub type Picos = u64;
-
-/// One nanosecond.
-pub const NS: Picos = 1_000;
-/// One microsecond.
-pub const US: Picos = 1_000 * NS;
-/// One millisecond.
-pub const MS: Picos = 1_000 * US;
-/// One second.
-pub const SEC: Picos = 1_000 * MS;
 
 /// Everything a run depends on besides the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,7 +70,7 @@ pub struct Host {
 
 /// Longer than the time slice of any scheduler here (30 ms of Xen's credit), so that the slices of two
 /// domains may have any phase to each other.
-const STAGGER: Picos = 40 * MS;
+const STAGGER: Picos = Picos::from_millis(40);
 
 impl Default for Host {
     /// One pCPU, the default scheduler, and none of the options; noise and offsets as hosts have them.
@@ -112,7 +100,7 @@ impl Host {
     /// This host without noise and offsets: for closed forms, and to see what they change.
     #[must_use]
     pub fn undisturbed(self) -> Self {
-        Self { noise: None, stagger: 0, ..self }
+        Self { noise: None, stagger: Picos::ZERO, ..self }
     }
 
     /// Number of hardware threads.
@@ -359,7 +347,7 @@ impl Default for Costs {
     /// The machine `generic-2008` (`docs/machines.md`).
     fn default() -> Self {
         Self {
-            cache_hit: 500,
+            cache_hit: Picos(500),
             atomic: 8 * NS,
             same_core: 10 * NS,
             cross_core: 60 * NS,

@@ -56,7 +56,6 @@ mod linux;
 mod list;
 mod machine;
 mod nearest;
-pub mod notification;
 mod null;
 mod params;
 mod pools;

@@ -19,7 +19,7 @@ use overspin_workload::{LayoutOf, Loads, with_noise};
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// Time between two vCPUs that come up, so that a scheduling pass fits in between.
-const BOOT_DISTANCE: Picos = 10 * overspin_scenario::US;
+const BOOT_DISTANCE: Picos = Picos::from_micros(10);
 
 /// The engine, and what the workloads of all domains make them do.
 pub(crate) fn build(
@@ -59,7 +59,7 @@ pub(crate) fn build(
         progress: Cell::new(0),
         scenario: scenario.clone(),
         own_domains,
-        all_up: Cell::new(0),
+        all_up: Cell::new(Picos::ZERO),
         hypervisor: RefCell::new(admin::hypervisor(scenario, &simulator.schedulers)?),
         administrator: RefCell::new(Administrator::new(scenario, own_domains)),
         actions: RefCell::default(),
@@ -128,20 +128,22 @@ pub(crate) fn start(
 /// vCPU as if the host were empty, and pile them up.
 fn boot_times(engine: &Engine, guests: &[Guest]) -> Vec<Picos> {
     let stagger = engine.scenario.host.stagger;
-    let in_a_row = |i: usize| i as Picos * BOOT_DISTANCE;
-    if stagger == 0 {
+    let in_a_row = |i: usize| i as u64 * BOOT_DISTANCE;
+    if stagger == Picos::ZERO {
         return (0..engine.vcpus.len()).map(in_a_row).collect();
     }
     let (own, noise) = guests.split_at(engine.own_domains);
-    let offset = |g: &Guest| g.starting_offset(engine, 0).below(stagger);
-    let first = own.iter().map(offset).min().unwrap_or(0);
+    let offset = |g: &Guest| g.starting_offset(engine, 0).time_below(stagger);
+    let first = own.iter().map(offset).min().unwrap_or_default();
     let times = |g: &Guest| -> Vec<Picos> {
-        let after = |i: u32| if i == 0 { 0 } else { g.starting_offset(engine, i).below(stagger) };
+        let after = |i: u32| {
+            if i == 0 { Picos::ZERO } else { g.starting_offset(engine, i).time_below(stagger) }
+        };
         (0..g.vcpus).map(|i| offset(g) - first + after(i)).collect()
     };
     let mut all: Vec<Picos> = own.iter().flat_map(times).collect();
     // Noise comes last: a scheduler that gives pCPUs away for good gives them to domains.
-    let last = all.iter().max().copied().unwrap_or(0) + BOOT_DISTANCE;
+    let last = all.iter().max().copied().unwrap_or_default() + BOOT_DISTANCE;
     let threads: u32 = noise.iter().map(|g| g.vcpus).sum();
     all.extend((0..threads as usize).map(|i| last + in_a_row(i)));
     all

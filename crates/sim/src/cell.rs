@@ -87,7 +87,7 @@ macro_rules! sim_cell {
             ) -> Result<$int, $int> {
                 let mut time = match budget {
                     Budget::Forever => Picos::MAX,
-                    Budget::Iterations(n) => Picos::from(n).saturating_mul(iteration()),
+                    Budget::Iterations(n) => iteration().saturating_mul(n.into()),
                 };
                 self.spin_for(until, &mut time)
             }
@@ -95,11 +95,11 @@ macro_rules! sim_cell {
             fn spin_until_within(
                 &self, until: impl Fn($int) -> bool + Copy, left: &mut u32,
             ) -> Result<$int, $int> {
-                let mut time = Picos::from(*left).saturating_mul(iteration());
+                let mut time = iteration().saturating_mul((*left).into());
                 let result = self.spin_for(until, &mut time);
                 // Each look costs an iteration, also one that succeeds at once: a lock that is
                 // always free to look at and never to be had must use its budget up.
-                let spent = left.saturating_sub((time / iteration().max(1)) as u32).max(1);
+                let spent = left.saturating_sub((time / iteration().max(Picos(1))) as u32).max(1);
                 *left = if result.is_ok() { left.saturating_sub(spent) } else { 0 };
                 result
             }
@@ -124,7 +124,7 @@ macro_rules! sim_cell {
                 let engine = engine();
                 let watch = Watch::new(&self.0, &until);
                 let line = engine.memory.line_of(&self.0);
-                while *time > 0 {
+                while *time > Picos::ZERO {
                     let hit = engine.spin(line, watch, time);
                     // Interrupts may have run since it was seen: report what is there now.
                     value = self.0.get();

@@ -10,7 +10,7 @@ use overspin_workload::{Loads, Ticks};
 /// Longest cost of one action of the machine or the kernel.
 const LONGEST_COST: Picos = SEC;
 /// Longest window before a preemption: others wait for so long.
-const LONGEST_WINDOW: Picos = 10 * MS;
+const LONGEST_WINDOW: Picos = Picos::from_millis(10);
 /// Tasks that may exist at a time, idle tasks of vCPUs included. Each has a stack of two mappings,
 /// and Linux gives a process 65,530 (`vm.max_map_count`).
 const MOST_TASKS: u64 = 30_000;
@@ -23,9 +23,11 @@ fn bad<T>(what: String) -> Result<T, Refused> {
 
 fn at_most(what: &str, times: &[(&str, Picos)], most: Picos) -> Result<(), Refused> {
     match times.iter().find(|(_, time)| *time > most) {
-        Some((key, time)) => {
-            bad(format!("{what}: {key} is {} s; at most {} s are possible", time / SEC, most / SEC))
-        }
+        Some((key, time)) => bad(format!(
+            "{what}: {key} is {} s; at most {} s are possible",
+            *time / SEC,
+            most / SEC
+        )),
         None => Ok(()),
     }
 }
@@ -140,7 +142,7 @@ fn noise(n: &Noise, pcpus: u32) -> Result<(), Refused> {
 
 fn costs(costs: &Costs) -> Result<(), Refused> {
     // With these at 0 an endless loop would use no time.
-    if costs.cache_hit == 0 || costs.spin_iteration == 0 {
+    if costs.cache_hit == Picos::ZERO || costs.spin_iteration == Picos::ZERO {
         return bad("costs: cache_hit and spin_iteration must be at least 1 ps".into());
     }
     let all = [

@@ -155,14 +155,15 @@ mod tests {
 
     #[test]
     fn the_first_lock_is_held_while_the_second_is_waited_for() {
-        assert_eq!(both_locks(100, 0, 0, 5), 105, "both free");
-        assert_eq!(both_locks(100, 110, 0, 5), 115);
-        assert_eq!(both_locks(100, 110, 120, 5), 125);
+        let ends = |low, high| both_locks(Picos(100), Picos(low), Picos(high), Picos(5)).0;
+        assert_eq!(ends(0, 0), 105, "both free");
+        assert_eq!(ends(110, 0), 115);
+        assert_eq!(ends(110, 120), 125);
         // Three spinners that want the same target from three pCPUs get it one after another.
-        let mut target = 0;
+        let mut target = Picos::ZERO;
         let ends = [0, 1, 2].map(|at| {
-            target = both_locks(at, 0, target, 5);
-            target
+            target = both_locks(Picos(at), Picos::ZERO, target, Picos(5));
+            target.0
         });
         assert_eq!(ends, [5, 10, 15]);
     }

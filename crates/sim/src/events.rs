@@ -200,20 +200,20 @@ mod tests {
     #[test]
     fn a_timer_fires_once_at_the_time_wanted_last() {
         let t = Timer::new();
-        assert_eq!(t.set(30), Some(30));
+        assert_eq!(t.set(Picos(30)), Some(Picos(30)));
         // Later and later: the event at 30 stays, and moves on when it comes.
-        assert_eq!(t.set(40), None);
-        assert_eq!(t.set(50), None);
-        assert_eq!(t.event(30), Err(Some(50)));
+        assert_eq!(t.set(Picos(40)), None);
+        assert_eq!(t.set(Picos(50)), None);
+        assert_eq!(t.event(Picos(30)), Err(Some(Picos(50))));
         // Earlier: a new event; the one at 50 is a leftover.
-        assert_eq!(t.set(45), Some(45));
-        assert_eq!(t.event(45), Ok(()));
-        assert_eq!(t.event(50), Err(None));
+        assert_eq!(t.set(Picos(45)), Some(Picos(45)));
+        assert_eq!(t.event(Picos(45)), Ok(()));
+        assert_eq!(t.event(Picos(50)), Err(None));
         // Stopped before it fires.
-        assert_eq!(t.set(60), Some(60));
+        assert_eq!(t.set(Picos(60)), Some(Picos(60)));
         assert_eq!(t.set(Picos::MAX), None);
-        assert_eq!(t.event(60), Err(None));
-        assert_eq!(t.set(70), Some(70));
-        assert_eq!(t.event(70), Ok(()));
+        assert_eq!(t.event(Picos(60)), Err(None));
+        assert_eq!(t.set(Picos(70)), Some(Picos(70)));
+        assert_eq!(t.event(Picos(70)), Ok(()));
     }
 }

@@ -85,7 +85,7 @@ impl Engine {
         let mut left = work;
         loop {
             let v = self.cpu();
-            if left == 0 && self.nothing_comes_before(v) {
+            if left == Picos::ZERO && self.nothing_comes_before(v) {
                 break;
             }
             self.arm(v, Op::Burn, left);
@@ -184,7 +184,7 @@ impl Engine {
         if let Op::Burn | Op::Step | Op::Spin = v.op.get() {
             self.disarm(v);
             v.hit_armed.set(false);
-            v.look.set((0, 0));
+            v.look.set((Picos::ZERO, 0));
         }
         v.ran.set(v.run_clock(self.now()));
         v.running.set(false);

@@ -6,13 +6,14 @@ use crate::events::Event;
 use crate::vcpu::{Op, Vcpu};
 use overspin_host::block::Block;
 use overspin_host::{Doing, Moment, halt_polling};
+use overspin_scenario::Picos;
 use overspin_sched::PcpuId;
 
 impl Engine {
     /// The current vCPU halts or blocks in `op`: it begins to poll, if it may.
     pub(crate) fn begin_poll(&self, v: &Vcpu, how: Block) -> bool {
         let window = v.poll_window.get();
-        if window == 0 || self.somebody_wants(v.pcpu.get()) {
+        if window == Picos::ZERO || self.somebody_wants(v.pcpu.get()) {
             return false;
         }
         let now = self.now();
@@ -37,7 +38,7 @@ impl Engine {
         self.end_poll(v, true);
         v.doing.set(Doing::Wakes);
         self.tell(Moment::Wake { vcpu: v.id, pcpu: None, runnable: false });
-        self.arm(v, Op::Step, 0);
+        self.arm(v, Op::Step, Picos::ZERO);
     }
 
     /// `v` has polled in vain: it gives its pCPU up.

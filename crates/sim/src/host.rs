@@ -59,7 +59,7 @@ impl Pcpu {
     /// Time that it has not been idle up to `now`.
     pub(crate) fn busy_time(&self, now: Picos) -> Picos {
         let since = self.busy_since.get();
-        self.busy.get() + if since == Picos::MAX { 0 } else { now - since }
+        self.busy.get() + if since == Picos::MAX { Picos::ZERO } else { now - since }
     }
 }
 
@@ -93,11 +93,12 @@ impl Engine {
         for action in actions.drain(..) {
             match action {
                 Action::Resched(p) => {
-                    let delay = if p.0 == from { 0 } else { self.scenario.host.costs.ipi };
+                    let delay =
+                        if p.0 == from { Picos::ZERO } else { self.scenario.host.costs.ipi };
                     self.raise_softirq(p.0, self.now() + delay);
                 }
                 Action::SetTimer { timer, at } => {
-                    let at = (at.max(0) as Picos).saturating_mul(NS).max(self.now());
+                    let at = NS.saturating_mul(at.max(0) as u64).max(self.now());
                     self.push_timer(timer, self.timers[self.timer_slot(timer)].set(at));
                 }
                 Action::StopTimer { timer } => {
@@ -204,7 +205,11 @@ impl Engine {
         p.slice_over.set(false);
         p.switches.set(p.switches.get() + 1);
         // Falling idle saves registers lazily: only a switch to a vCPU costs.
-        let cost = if switch.next.is_some() { self.scenario.host.costs.context_switch } else { 0 };
+        let cost = if switch.next.is_some() {
+            self.scenario.host.costs.context_switch
+        } else {
+            Picos::ZERO
+        };
         p.busy_since.set(if switch.next.is_some() { now } else { Picos::MAX });
         p.switching.set(true);
         self.holds_run_queue(pcpu, cost);

@@ -39,7 +39,7 @@ impl Engine {
         }
         if v.running.get() {
             // It had not left its pCPU yet: the blocking call returns at once.
-            self.arm(v, Op::Step, 0);
+            self.arm(v, Op::Step, Picos::ZERO);
         }
     }
 
@@ -105,7 +105,7 @@ impl Engine {
     /// The scheduling pass of the current vCPU's pCPU is due now: it comes before the next instruction.
     /// A pass comes after all operations of its instant, and before this one, which ends later.
     pub(crate) fn let_the_pass_come(&self) {
-        self.host_until(self.now() + 1);
+        self.host_until(self.now() + Picos(1));
     }
 
     /// `v`, which runs, yields.

@@ -26,7 +26,7 @@ pub(crate) const LINE: usize = 64;
 pub(crate) const NONE: u32 = u32::MAX;
 /// A spinner's re-read of a changed line follows the one before it by this part of a transfer:
 /// requests queue at the line, but their latencies overlap.
-const SERVICE_PART: Picos = 4;
+const SERVICE_PART: u64 = 4;
 
 /// How an operation uses its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Memory {
                 .map(|_| Line {
                     owner: Cell::new(NONE),
                     shared: Cell::new(false),
-                    busy_until: Cell::new(0),
+                    busy_until: Cell::new(Picos::ZERO),
                     spinning: Cell::new(0),
                     list: Cell::new(NONE),
                 })
@@ -210,7 +210,7 @@ impl Memory {
         access: Access,
         now: Picos,
     ) -> Picos {
-        let extra = if access == Access::Atomic { self.atomic } else { 0 };
+        let extra = if access == Access::Atomic { self.atomic } else { Picos::ZERO };
         let Some(line) = line else { return now + self.hit + extra };
         let l = &self.lines[line];
         if l.owner.get() == pcpu && (!l.shared.get() || access == Access::Load) {

@@ -35,7 +35,7 @@ pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
                 let occupied = p.busy_time(now);
                 let running = occupied - p.busy.get();
                 // A switch that the end of the run cuts short counts as far as it came.
-                let cut = if p.switching.get() { running } else { 0 };
+                let cut = if p.switching.get() { running } else { Picos::ZERO };
                 let switching = p.switch_time.get() + cut;
                 PcpuOutcome {
                     busy: occupied - switching,
@@ -74,14 +74,14 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
             .iter()
             .map(|v| {
                 let t = engine.look_at(v.id, |h, local| h.run_times(local, engine.nanos()));
-                let picos = |ns: Nanos| ns.max(0) as Picos * NS;
+                let picos = |ns: Nanos| ns.max(0) as u64 * NS;
                 VcpuOutcome {
                     running: picos(t.running),
                     runnable: picos(t.runnable),
                     blocked: picos(t.blocked),
                     offline: picos(t.offline),
                     spinning: v.spinning.get(),
-                    waiting: 0,
+                    waiting: Picos::ZERO,
                     dispatches: v.dispatches.get(),
                     migrations: v.migrations.get(),
                     ticks: v.ticks.get(),
@@ -91,7 +91,11 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
                     windows: engine.window_outcome(v),
                     // What the end of the run cuts short counts as far as it came.
                     polling: v.polling.get()
-                        + if v.polls() { engine.now() - v.blocked_since.get() } else { 0 },
+                        + if v.polls() {
+                            engine.now() - v.blocked_since.get()
+                        } else {
+                            Picos::ZERO
+                        },
                     wait_causes: WaitCauses::default(),
                 }
             })

@@ -36,7 +36,7 @@ impl Entry {
     /// As one number, so that one comparison decides.
     #[inline(always)]
     fn key(&self) -> u128 {
-        u128::from(self.at) << 64 | u128::from(self.order)
+        u128::from(self.at.0) << 64 | u128::from(self.order)
     }
 
     #[inline(always)]
@@ -50,7 +50,7 @@ impl Entry {
 }
 
 fn day(at: Picos) -> u64 {
-    at >> DAY_SHIFT
+    at.0 >> DAY_SHIFT
 }
 
 /// Four children a node: half the depth of a binary heap, and siblings share cache lines.
@@ -65,7 +65,7 @@ impl Heap {
     fn push(&mut self, entry: Entry) {
         let heap = &mut self.0;
         let mut hole = heap.len();
-        heap.push(Entry { at: 0, order: 0, what: 0 });
+        heap.push(Entry { at: Picos::ZERO, order: 0, what: 0 });
         while hole > 0 {
             let parent = (hole - 1) / ARITY;
             if entry.key() >= heap[parent].key() {
@@ -188,7 +188,7 @@ impl EventQueue {
     /// nobody can tell when it was pushed. For events that are no scheduler timers.
     pub(crate) fn turn(&mut self, event: Event) -> u64 {
         self.inserted += 1;
-        Entry::new(0, self.inserted, event).order
+        Entry::new(Picos::ZERO, self.inserted, event).order
     }
 
     /// Adds an event whose turn was taken earlier. As [`push`](Self::push).
@@ -309,14 +309,15 @@ mod tests {
     fn a_turn_that_was_taken_is_kept() {
         let mut q = EventQueue::default();
         let event = |vcpu| Event::Operation { vcpu, epoch: 0 };
-        q.push(5, event(1));
+        q.push(Picos(5), event(1));
         let turn = q.turn(event(2));
-        q.push(5, event(3));
-        assert!(!q.would_be_next(5, event(4)), "behind those of its instant");
-        assert!(q.would_be_next(5, Event::GuestTimer { vcpu: 0 }), "another class");
-        assert!(q.would_be_next(4, event(4)));
-        q.push_in_turn(5, turn, event(2));
-        let order: Vec<_> = std::iter::from_fn(|| pop(&mut q)).collect();
+        q.push(Picos(5), event(3));
+        assert!(!q.would_be_next(Picos(5), event(4)), "behind those of its instant");
+        assert!(q.would_be_next(Picos(5), Event::GuestTimer { vcpu: 0 }), "another class");
+        assert!(q.would_be_next(Picos(4), event(4)));
+        q.push_in_turn(Picos(5), turn, event(2));
+        let order: Vec<_> =
+            std::iter::from_fn(|| pop(&mut q)).map(|(at, event)| (at.0, event)).collect();
         assert_eq!(order, [(5, event(1)), (5, event(2)), (5, event(3))]);
     }
 
@@ -325,12 +326,13 @@ mod tests {
         let mut q = EventQueue::default();
         let softirq = |pcpu| Event::Softirq { pcpu, epoch: 0 };
         let tick = Event::Scheduler { timer: TimerId::Tick(PcpuId(0)) };
-        q.push(5, softirq(1));
-        q.push(5, softirq(2));
-        q.push(9, Event::Watchdog);
-        q.push(5, tick);
-        q.push(1, Event::Limit);
-        let order: Vec<_> = std::iter::from_fn(|| pop(&mut q)).collect();
+        q.push(Picos(5), softirq(1));
+        q.push(Picos(5), softirq(2));
+        q.push(Picos(9), Event::Watchdog);
+        q.push(Picos(5), tick);
+        q.push(Picos(1), Event::Limit);
+        let order: Vec<_> =
+            std::iter::from_fn(|| pop(&mut q)).map(|(at, event)| (at.0, event)).collect();
         assert_eq!(
             order,
             [(1, Event::Limit), (5, tick), (5, softirq(1)), (5, softirq(2)), (9, Event::Watchdog)]
@@ -343,11 +345,11 @@ mod tests {
     fn the_order_is_that_of_time_and_insertion() {
         let mut q = EventQueue::default();
         let mut model: Vec<(Picos, u32)> = Vec::new();
-        let (mut x, mut now) = (12_345_u64, 0);
+        let (mut x, mut now) = (12_345_u64, Picos::ZERO);
         for i in 0..20_000_u32 {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let distance = (x >> 40) << [0, 4, 12, 16][(x >> 30) as usize % 4];
-            let at = now + if x >> 61 == 0 { 0 } else { distance };
+            let at = now + if x >> 61 == 0 { Picos::ZERO } else { Picos(distance) };
             q.push(at, Event::Boot { vcpu: i });
             model.push((at, i));
             if x >> 63 == 0 || i > 19_000 {

@@ -65,12 +65,12 @@ impl Engine {
         let host = &self.scenario.host;
         let Some(governor) = &host.governor else { return };
         let (now, threads) = (self.now(), host.cores * host.threads);
-        let least = u128::from(governor.interval) * u128::from(governor.busy_permille) / 1000;
+        let least = u128::from(governor.interval.0) * u128::from(governor.busy_permille) / 1000;
         for (i, socket) in self.sockets.iter().enumerate() {
             let first = i as u32 * threads;
             let of_socket = &self.pcpus[first as usize..(first + threads) as usize];
-            let busy = of_socket.iter().map(|p: &Pcpu| p.busy_time(now)).sum();
-            let quiet = u128::from(busy - socket.busy.replace(busy)) < least;
+            let busy = of_socket.iter().map(|p: &Pcpu| p.busy_time(now)).sum::<Picos>();
+            let quiet = u128::from((busy - socket.busy.replace(busy)).0) < least;
             if socket.quiet.replace(quiet) != quiet {
                 (0..host.cores).for_each(|core| self.adjust_core(first + core * host.threads));
             }

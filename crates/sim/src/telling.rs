@@ -14,7 +14,7 @@ use std::cell::Cell;
 /// Moments that are kept: 16 KiB of them, half of a first-level cache.
 const KEPT: usize = 512;
 
-const NOTHING: Timed = Timed { at: 0, moment: Moment::Change { event: 0 } };
+const NOTHING: Timed = Timed { at: Picos::ZERO, moment: Moment::Change { event: 0 } };
 
 /// The observer of a run, and the moments that it has not been told yet.
 pub(crate) struct Telling {

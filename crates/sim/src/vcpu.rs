@@ -129,11 +129,11 @@ impl Vcpu {
             speed: Cell::new(1000),
             epoch: Cell::new(0),
             op: Cell::new(Op::None),
-            op_end: Cell::new(0),
-            op_left: Cell::new(0),
+            op_end: Cell::new(Picos::ZERO),
+            op_left: Cell::new(Picos::ZERO),
             reason: Cell::new(Reason::Done),
             watch: Cell::new(None),
-            look: Cell::new((0, 0)),
+            look: Cell::new((Picos::ZERO, 0)),
             line: Cell::new(NONE),
             hit_armed: Cell::new(false),
             is_noise: false,
@@ -143,9 +143,9 @@ impl Vcpu {
             irqs_pending: Cell::new(0),
             latch: Cell::new(false),
             timer: Timer::new(),
-            ran: Cell::new(0),
-            since: Cell::new(0),
-            spinning: Cell::new(0),
+            ran: Cell::new(Picos::ZERO),
+            since: Cell::new(Picos::ZERO),
+            spinning: Cell::new(Picos::ZERO),
             dispatches: Cell::new(0),
             migrations: Cell::new(0),
             ticks: Cell::new(0),
@@ -153,9 +153,9 @@ impl Vcpu {
             exits: Exits::default(),
             notified: RefCell::default(),
             gives_way: Cell::new(false),
-            blocked_since: Cell::new(0),
-            poll_window: Cell::new(0),
-            polling: Cell::new(0),
+            blocked_since: Cell::new(Picos::ZERO),
+            poll_window: Cell::new(Picos::ZERO),
+            polling: Cell::new(Picos::ZERO),
             wait_since: Cell::new(None),
             lock_wanted: Cell::new(NONE),
             lock_released: Cell::new(NONE),
@@ -184,8 +184,8 @@ impl Vcpu {
         match self.speed.get() {
             1000 => work,
             speed => {
-                let time = u128::from(work) * 1000 / u128::from(speed);
-                Picos::try_from(time).unwrap_or(Picos::MAX)
+                let time = u128::from(work.0) * 1000 / u128::from(speed);
+                u64::try_from(time).map_or(Picos::MAX, Picos)
             }
         }
     }
@@ -194,13 +194,13 @@ impl Vcpu {
     pub(crate) fn shrink(&self, time: Picos) -> Picos {
         match self.speed.get() {
             1000 => time,
-            speed => (u128::from(time) * u128::from(speed) / 1000) as Picos,
+            speed => Picos((u128::from(time.0) * u128::from(speed) / 1000) as u64),
         }
     }
 
     /// Time that it has run so far.
     pub(crate) fn run_clock(&self, now: Picos) -> Picos {
-        self.ran.get() + if self.running.get() { now - self.since.get() } else { 0 }
+        self.ran.get() + if self.running.get() { now - self.since.get() } else { Picos::ZERO }
     }
 
     #[inline]

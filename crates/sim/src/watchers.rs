@@ -124,7 +124,7 @@ impl Engine {
                     return true;
                 }
                 Reason::Done => {
-                    *left = 0;
+                    *left = Picos::ZERO;
                     self.take_interrupts();
                     return false;
                 }
@@ -166,7 +166,7 @@ impl Engine {
 
     fn unwatch(&self, v: &Vcpu) {
         v.hit_armed.set(false);
-        v.look.set((0, 0));
+        v.look.set((Picos::ZERO, 0));
         v.watch.set(None);
         let line = v.line.get();
         if line == NONE {

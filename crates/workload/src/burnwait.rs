@@ -86,8 +86,8 @@ impl BurnWait {
         // memory, the run begins as it goes on. Fixed waits begin anywhere in a cycle.
         env.sleep(match self.wait_distribution {
             Distribution::Exponential => time(self.wait, self.wait_distribution),
-            Distribution::Fixed if self.wait > 0 => env.offset(self.burn + self.wait),
-            Distribution::Fixed => 0,
+            Distribution::Fixed if self.wait > Picos::ZERO => env.offset(self.burn + self.wait),
+            Distribution::Fixed => Picos::ZERO,
         });
         let mut done = 0;
         while self.count == 0 || done < self.count {

@@ -12,7 +12,7 @@ parameters! {
     Count: KEYS at "[domain.workload] with kind = \"count\"",
     "A process that counts from 0, and does nothing else." {
         to: u64 = integer(1, u64::MAX), Is("4294967296"), "Where it ends.";
-        step: Picos = time(1, SEC), Is("5ns"), "CPU time of one iteration.";
+        step: Picos = time(Picos(1), SEC), Is("5ns"), "CPU time of one iteration.";
     }
 }
 
@@ -55,6 +55,6 @@ impl Load for Count {
 
 impl Count {
     fn work(&self) -> Picos {
-        self.to.saturating_mul(self.step)
+        self.step.saturating_mul(self.to)
     }
 }

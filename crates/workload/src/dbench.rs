@@ -277,7 +277,7 @@ impl Client<'_> {
 
     /// A system call ends: other tasks may take over.
     fn back_to_user(&self) {
-        self.env.compute(0, Mode::User);
+        self.env.compute(Picos::ZERO, Mode::User);
     }
 
     fn pages_of(&self, file: u32) -> core::ops::Range<u64> {

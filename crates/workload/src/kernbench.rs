@@ -136,8 +136,8 @@ impl Kernbench {
     /// User and kernel time of one pipe buffer's worth of work.
     fn share(&self, size_ppm: u64, permille: u64) -> (Picos, Picos) {
         let part = |mean: Picos| {
-            let total = u128::from(mean) * u128::from(size_ppm) * u128::from(permille);
-            (total / 1_000_000_000 / u128::from(self.pipe_sleeps.max(1))) as Picos
+            let total = u128::from(mean.0) * u128::from(size_ppm) * u128::from(permille);
+            Picos((total / 1_000_000_000 / u128::from(self.pipe_sleeps.max(1))) as u64)
         };
         (part(self.user), part(self.system))
     }

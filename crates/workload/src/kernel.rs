@@ -6,7 +6,7 @@ use crate::{Env, Fault, LockUse, Mode, Random};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use overspin_scenario::{Picos, SEC, US};
+use overspin_scenario::{Picos, SEC};
 
 parameters! {
     KernelLock: KERNEL_LOCK at "[[domain.workload.locks]]",
@@ -39,7 +39,7 @@ pub(crate) fn distinct(locks: &[KernelLock]) -> Result<(), Fault> {
 }
 
 /// User and kernel time alternate at this grain: a system call or a page fault every so often.
-const GRAIN: Picos = 400 * US;
+const GRAIN: Picos = Picos::from_micros(400);
 
 /// A process that alternates between user and kernel work.
 pub(crate) struct Work<'a> {
@@ -56,7 +56,7 @@ impl<'a> Work<'a> {
     pub(crate) fn new(env: &'a dyn Env, locks: &'a [KernelLock]) -> Self {
         let mut random = env.random(1);
         // Rates add: acquisitions per second of kernel time.
-        let rate: u64 = locks.iter().map(|l| SEC / l.every.max(1)).sum();
+        let rate: u64 = locks.iter().map(|l| SEC / l.every.max(Picos(1))).sum();
         let mean_gap = SEC.checked_div(rate).unwrap_or(Picos::MAX);
         let gap = if rate == 0 { Picos::MAX } else { random.exponential(mean_gap) };
         Self { env, locks, random, gap, mean_gap }
@@ -100,7 +100,7 @@ impl<'a> Work<'a> {
 
     /// A lock, by its share of the acquisitions.
     fn pick(&mut self) -> usize {
-        let rate = |every: Picos| SEC / every.max(1);
+        let rate = |every: Picos| SEC / every.max(Picos(1));
         let total: u64 = self.locks.iter().map(|l| rate(l.every)).sum();
         let mut draw = self.random.below(total);
         for (i, lock) in self.locks.iter().enumerate() {

@@ -64,7 +64,7 @@ impl LockLoop {
             env.section(0, how, self.section);
             env.item_done();
             done += 1;
-            if self.outside > 0 {
+            if self.outside > Picos::ZERO {
                 let outside =
                     if self.fixed { self.outside } else { random.exponential(self.outside) };
                 env.compute(outside, Mode::User);

@@ -158,8 +158,8 @@ impl<'a> Side<'a> {
 
     /// Receives a message, works, and is about to send one.
     fn turn(&mut self) {
-        let user = self.random.around(self.user, SPREAD_PERMILLE);
-        let message = self.random.around(self.message, SPREAD_PERMILLE);
+        let mut around = |mean: Picos| Picos(self.random.around(mean.0, SPREAD_PERMILLE));
+        let (user, message) = (around(self.user), around(self.message));
         self.kernel.kernel(message);
         self.env.compute(user, Mode::User);
         self.kernel.kernel(message);

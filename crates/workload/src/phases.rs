@@ -90,7 +90,7 @@ const KEYS: Section = Section {
         ),
         key(
             "start",
-            time(0, LONGEST),
+            time(Picos::ZERO, LONGEST),
             Absent::Is("0"),
             "Each thread begins so much later; with `align`, each round so long after the tick.",
         ),
@@ -152,7 +152,7 @@ fn phase(text: &str) -> Result<Phase, String> {
         match what {
             "run" => Ok(Step::Run(time)),
             "sleep" => Ok(Step::Sleep(time)),
-            "timer" if time > 0 => Ok(Step::Timer(time)),
+            "timer" if time > Picos::ZERO => Ok(Step::Timer(time)),
             "timer" => Err("a timer needs a period".to_owned()),
             _ => Err(format!("`{what}` is no step; steps are run, sleep, timer, yield")),
         }
@@ -172,8 +172,10 @@ impl Load for Phases {
                 return fault(message, "no time is longer than 1000h");
             }
         }
-        let passes =
-            |step: &Step| matches!(step, Step::Run(1..) | Step::Sleep(1..) | Step::Timer(1..));
+        let passes = |step: &Step| match *step {
+            Step::Run(time) | Step::Sleep(time) | Step::Timer(time) => time > Picos::ZERO,
+            Step::Yield => false,
+        };
         if !steps().any(passes) {
             let message = "no step takes time: time would stand still".into();
             return fault(message, "add a run, a sleep or a timer");

@@ -37,7 +37,10 @@ impl Parameters for Ping {
 
 impl Load for Ping {
     fn check(&self) -> Result<(), Fault> {
-        if self.rate == 0 || self.work > 0 || self.interval().unwrap_or(self.round_trip) > 0 {
+        if self.rate == 0
+            || self.work > Picos::ZERO
+            || self.interval().unwrap_or(self.round_trip) > Picos::ZERO
+        {
             return Ok(());
         }
         let message = "answers take no time: time would stand still";
@@ -67,15 +70,17 @@ impl Ping {
     /// none.
     #[must_use]
     pub fn interval(&self) -> Option<Picos> {
-        let asked = SEC.checked_div(Picos::from(self.rate))?;
-        let cut = asked.checked_rem(self.resolution).unwrap_or(0);
+        let asked = SEC.checked_div(self.rate.into())?;
+        let cut =
+            if self.resolution == Picos::ZERO { Picos::ZERO } else { asked % self.resolution };
         (asked > cut).then(|| asked - cut)
     }
 
     fn run(&self, env: &dyn Env) {
         let interval = self.interval();
         // The other machine's clock has nothing to do with this one's.
-        let mut due = env.now() + env.random(0).below(interval.unwrap_or(self.round_trip).max(1));
+        let mut due =
+            env.now() + env.random(0).time_below(interval.unwrap_or(self.round_trip).max(Picos(1)));
         loop {
             env.sleep(due.saturating_sub(env.now()));
             env.compute(self.work, Mode::Kernel);

@@ -1,6 +1,8 @@
 //! Random numbers and distributions in integer arithmetic, so that they are the same bits on every
 //! machine: no float ever decides an order.
 
+use overspin_scenario::Picos;
+
 /// A SplitMix64 stream (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 /// It is seeded from the world's `ChaCha` stream for (seed, task, purpose); its own period of 2^64
 /// is ample for one task, and a draw costs a nanosecond.
@@ -63,9 +65,14 @@ impl Random {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// An exponentially distributed number with the given mean (table interpolation of the
+    /// A time below `limit`, as uniform as [`Random::below`].
+    pub fn time_below(&mut self, limit: Picos) -> Picos {
+        Picos(self.below(limit.0))
+    }
+
+    /// An exponentially distributed time with the given mean (table interpolation of the
     /// logarithm: relative error of the quantile below 10^-5).
-    pub fn exponential(&mut self, mean: u64) -> u64 {
+    pub fn exponential(&mut self, mean: Picos) -> Picos {
         // u in (0, 1], as u64 / 2^64; -log2 u = leading zeros + (1 - log2 of the mantissa).
         let u = self.bits() | 1;
         let zeros = u.leading_zeros();
@@ -76,7 +83,7 @@ impl Random {
         let log = low + (((LOG2[index + 1] - low) * rest) >> 32);
         let minus_log2 = (u64::from(zeros) << 32) + ((1 << 32) - log);
         let minus_ln = (u128::from(minus_log2) * LN2) >> 32;
-        ((minus_ln * u128::from(mean)) >> 32) as u64
+        Picos(((minus_ln * u128::from(mean.0)) >> 32) as u64)
     }
 
     /// Uniform between `mean - spread` and `mean + spread`, with spread in thousandths of mean.
@@ -94,15 +101,15 @@ mod tests {
     fn exponential_has_the_right_mean_and_tail() {
         let mut r = Random::new(7);
         let n = 200_000_u64;
-        let mut sum = 0_u64;
+        let mut sum = Picos::ZERO;
         let mut beyond_two = 0_u64;
         for _ in 0..n {
-            let x = r.exponential(1_000_000);
+            let x = r.exponential(Picos(1_000_000));
             sum += x;
-            beyond_two += u64::from(x > 2_000_000);
+            beyond_two += u64::from(x > Picos(2_000_000));
         }
         let mean = sum / n;
-        assert!((990_000..1_010_000).contains(&mean), "mean {mean}");
+        assert!((Picos(990_000)..Picos(1_010_000)).contains(&mean), "mean {mean}");
         // P(X > 2 mean) = e^-2 = 0.1353; 200,000 draws have a standard error of 0.0008.
         let tail = beyond_two as f64 / n as f64;
         assert!((tail - 0.1353).abs() < 0.004, "tail {tail}");

@@ -71,7 +71,7 @@ mod tests {
     use crate::{Load, Start};
     use alloc::string::ToString;
     use overspin_scenario::keys::{Absent, Kind, Section, integer, key};
-    use overspin_scenario::{Parameters, Value};
+    use overspin_scenario::{Parameters, Picos, Value};
     use std::collections::BTreeSet;
 
     /// What a reader of files can lower, and what says all that it should.
@@ -113,7 +113,9 @@ mod tests {
             let mut tree = info.keys.defaults();
             for key in info.keys.keys.iter().filter(|k| matches!(k.absent, Absent::Required)) {
                 let value = match key.kind {
-                    Kind::Integer { min, .. } | Kind::Time { min, .. } => Value::from(min.max(1)),
+                    Kind::Integer { min, .. } | Kind::Time { min: Picos(min), .. } => {
+                        Value::from(min.max(1))
+                    }
                     Kind::Texts => Value::from(["run 1ms"].as_slice()),
                     _ => Value::from("burnwait 70 200000"),
                 };

@@ -203,7 +203,7 @@ impl One {
 mod tests {
     use super::*;
     use crate::{BurnWait, Dbench, LockLoop, Pft};
-    use overspin_scenario::{Kernel, Parameters, Settings, Workloads};
+    use overspin_scenario::{Kernel, Parameters, Picos, Settings, Workloads};
     use std::vec;
 
     fn default<P: Parameters>() -> P {
@@ -302,7 +302,7 @@ mod tests {
         let file_server = || Workload::from(default::<Dbench>());
         has(vec![file_server(), file_server()], "workload.1", "two workloads");
         let mut slow = pft();
-        slow.edit(|w: &mut Pft| w.fork = u64::MAX);
+        slow.edit(|w: &mut Pft| w.fork = Picos::MAX);
         has(vec![slow], "workload.fork", "out of range");
     }
 }

@@ -45,7 +45,10 @@ impl Parameters for Stream {
 
 impl Load for Stream {
     fn check(&self) -> Result<(), Fault> {
-        if self.round_trip > 0 || self.interrupt > 0 || self.service > 0 {
+        if self.round_trip > Picos::ZERO
+            || self.interrupt > Picos::ZERO
+            || self.service > Picos::ZERO
+        {
             return Ok(());
         }
         let message = "a request takes no time: time would stand still";
@@ -78,7 +81,7 @@ impl Stream {
         };
         let mut left = if self.count == 0 { u64::MAX } else { self.count };
         // The other machine's clock has nothing to do with this one's.
-        let first = env.random(0).below(self.round_trip);
+        let first = env.random(0).time_below(self.round_trip);
         let window = u64::from(self.window).min(left);
         (0..window).for_each(|_| request(&mut due, first));
         left -= window;

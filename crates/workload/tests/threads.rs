@@ -3,7 +3,7 @@
 //! down, for what counts is that everything comes to its end with all items done.
 
 use overspin_scenario::{
-    Domain, Kernel, Parameters, Picos, Settings, WorkerReport, Workload, Workloads,
+    Domain, Kernel, NS, Parameters, Picos, Settings, WorkerReport, Workload, Workloads,
 };
 use overspin_workload::{
     BurnWait, Dbench, Env, Kernbench, Kinds, Loads, LockId, LockLoop, LockUse, Mode, Pft, Pgbench,
@@ -38,7 +38,7 @@ struct Task {
 }
 
 fn wall(time: Picos) -> Duration {
-    Duration::from_nanos(time / 1000 / SCALE)
+    Duration::from_nanos(time / NS / SCALE)
 }
 
 fn start(world: &Arc<World>, program: Program) {
@@ -117,21 +117,21 @@ impl Env for Task {
         self.world.items.fetch_add(1, SeqCst);
     }
     fn answered(&self, since: Picos) {
-        assert!(since <= self.now() + 1_000_000_000_000);
+        assert!(since <= self.now() + Picos(1_000_000_000_000));
         self.item_done();
     }
     fn now(&self) -> Picos {
-        self.began.elapsed().as_nanos() as Picos * 1000
+        self.began.elapsed().as_nanos() as u64 * NS
     }
     fn cpu_time(&self) -> Picos {
         self.now()
     }
     fn report(&self, _report: WorkerReport) {}
     fn offset(&self, _below: Picos) -> Picos {
-        0
+        Picos::ZERO
     }
     fn all_up(&self) -> Picos {
-        0
+        Picos::ZERO
     }
     fn random(&self, purpose: u32) -> Random {
         Random::new(self.number << 32 | u64::from(purpose))

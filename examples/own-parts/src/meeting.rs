@@ -1,7 +1,7 @@
 //! A workload from outside the tree: threads that compute, meet at a lock, and part again for good.
 
 use overspin_scenario::keys::{Absent, Kind, Section, key};
-use overspin_scenario::{MS, Parameters, Picos, SEC};
+use overspin_scenario::{Parameters, Picos, SEC};
 use overspin_workload::{Load, LockUse, Mode, Program, Start, WorkloadInfo};
 
 /// Its parameters.
@@ -26,10 +26,15 @@ const KEYS: Section = Section {
             Absent::Is("100"),
             "Meetings of each thread.",
         ),
-        key("work", Kind::Time { min: 0, max: SEC }, Absent::Is("1ms"), "CPU time before each."),
+        key(
+            "work",
+            Kind::Time { min: Picos::ZERO, max: SEC },
+            Absent::Is("1ms"),
+            "CPU time before each.",
+        ),
         key(
             "speech",
-            Kind::Time { min: 0, max: 10 * MS },
+            Kind::Time { min: Picos::ZERO, max: Picos::from_millis(10) },
             Absent::Is("10us"),
             "Time with the lock held.",
         ),

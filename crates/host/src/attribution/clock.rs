@@ -75,10 +75,10 @@ impl Clocks {
     /// The time between `then` and these.
     #[inline]
     fn since(&self, then: &Self) -> Times {
-        let mut times = [0; 6];
+        let mut times = [Picos::ZERO; 6];
         if self.moves != then.moves {
             for (time, (now, then)) in times.iter_mut().zip(self.others.iter().zip(&then.others)) {
-                *time = now - then;
+                *time = *now - *then;
             }
         }
         times[Cause::HolderRunning as usize] = self.running - then.running;
@@ -91,7 +91,7 @@ impl Clocks {
         self.running += to.running - from.running;
         self.transfer += to.transfer - from.transfer;
         for (clock, (from, to)) in self.others.iter_mut().zip(from.others.iter().zip(&to.others)) {
-            *clock += to - from;
+            *clock += *to - *from;
         }
         // Equal counts stand for equal clocks, and these are no lock's any more.
         self.moves = u64::MAX;
@@ -178,16 +178,16 @@ impl Waits {
                 outer: NONE,
                 prev: NONE,
                 next: NONE,
-                since: 0,
+                since: Picos::ZERO,
                 begun: false,
                 doing: Doing::Runs,
                 decision: None,
                 base: Clocks::default(),
-                own_preemption: 0,
-                own_wake: 0,
-                left: (0, Clocks::default(), 0),
+                own_preemption: Picos::ZERO,
+                own_wake: Picos::ZERO,
+                left: (Picos::ZERO, Clocks::default(), 0),
                 absences: VecDeque::new(),
-                forgotten_until: 0,
+                forgotten_until: Picos::ZERO,
                 holder: NONE,
                 acquisitions: 0,
             });
@@ -206,7 +206,7 @@ impl Waits {
     /// The wait is over and forgotten: its vCPU runs.
     pub(super) fn remove(&mut self, id: u32) {
         let w = self.at(id);
-        (w.own_preemption, w.own_wake, w.forgotten_until) = (0, 0, 0);
+        (w.own_preemption, w.own_wake, w.forgotten_until) = (Picos::ZERO, Picos::ZERO, Picos::ZERO);
         w.absences.clear();
         self.free.push(id);
     }
@@ -266,7 +266,7 @@ impl LockClock {
         Self {
             first: NONE,
             last: NONE,
-            now: 0,
+            now: Picos::ZERO,
             clocks: Clocks::default(),
             holder: NONE,
             releasing: false,
@@ -275,7 +275,7 @@ impl LockClock {
             log: Vec::new(),
             acquisitions: 0,
             absences: VecDeque::new(),
-            sum: [0; 6],
+            sum: [Picos::ZERO; 6],
         }
     }
 
@@ -487,7 +487,7 @@ impl LockClock {
             *own += at - since;
             if at > since {
                 if w.absences.len() == REMEMBERED {
-                    w.forgotten_until = w.absences.pop_front().map_or(0, |a| a.until);
+                    w.forgotten_until = w.absences.pop_front().map_or(Picos::ZERO, |a| a.until);
                 }
                 w.absences.push_back(Absence {
                     cause,

@@ -80,12 +80,12 @@ impl Vcpu {
             holds_up: 0,
             decision: None,
             running: false,
-            ran: 0,
-            since: 0,
-            waiting: 0,
+            ran: Picos::ZERO,
+            since: Picos::ZERO,
+            waiting: Picos::ZERO,
             waits_since: Picos::MAX,
             waits_for: NONE,
-            waited: [0; 6],
+            waited: [Picos::ZERO; 6],
         }
     }
 
@@ -96,7 +96,7 @@ impl Vcpu {
 
     /// Time that it has run so far.
     fn run_clock(&self, now: Picos) -> Picos {
-        self.ran + if self.running { now - self.since } else { 0 }
+        self.ran + if self.running { now - self.since } else { Picos::ZERO }
     }
 
     /// CPU time of all its waits so far.
@@ -137,7 +137,7 @@ pub struct Attribution {
 
 fn add(sum: &mut Times, times: &Times) {
     for (sum, time) in sum.iter_mut().zip(times) {
-        *sum += time;
+        *sum += *time;
     }
 }
 
@@ -158,7 +158,7 @@ impl Attribution {
             locks: sizes.iter().map(|_| Vec::new()).collect(),
             waits: Waits::default(),
             worst: Vec::new(),
-            longer_than: 0,
+            longer_than: Picos::ZERO,
         }
     }
 
@@ -429,7 +429,7 @@ impl Attribution {
         let mut links = Vec::new();
         let mut from = begin;
         // Of those that are not listed, since the last that is.
-        let mut unlisted = 0;
+        let mut unlisted = Picos::ZERO;
         let between = |from: (Picos, u64), to: (Picos, u64), unlisted| Link {
             since: from.0,
             time: to.0 - from.0,
@@ -460,7 +460,7 @@ impl Attribution {
                     why: d.why,
                 }),
                 acquisitions: a.acquisitions.1 - a.acquisitions.0,
-                unlisted: 0,
+                unlisted: Picos::ZERO,
             });
             from = (a.until, a.acquisitions.1);
         }

@@ -73,7 +73,7 @@ fn lock_operations(o: &Outcome, wall: f64) -> f64 {
 }
 
 fn simulated_seconds(o: &Outcome, wall: f64) -> f64 {
-    o.elapsed as f64 / SEC as f64 / wall
+    o.elapsed.seconds() / wall
 }
 
 /// Peak resident memory of this process so far, in MiB; 0 where the system does not tell.
@@ -137,8 +137,8 @@ fn scenario(
 fn lock_loop(vcpus: u32, count: u64) -> Scenario {
     let workload = Workloads::from(LockLoop {
         threads: 0,
-        section: 0,
-        outside: 0,
+        section: Picos::ZERO,
+        outside: Picos::ZERO,
         fixed: true,
         irqs_off: false,
         count: count / u64::from(vcpus),

@@ -215,5 +215,5 @@ fn shown(node: &Node) -> Option<String> {
 
 /// A time in picoseconds, or a plain number.
 fn number(text: &str) -> Option<f64> {
-    text.parse::<f64>().ok().or_else(|| parse_time(text).ok().map(|p| p as f64))
+    text.parse::<f64>().ok().or_else(|| parse_time(text).ok().map(|time| time.0 as f64))
 }

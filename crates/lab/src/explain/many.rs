@@ -3,7 +3,7 @@
 use super::{main_cause, meaning, shares};
 use crate::record::{Record, Run};
 use crate::report::causes::{grid, row};
-use crate::report::{Block, MOST_LINES, percent, seconds};
+use crate::report::{Block, MOST_LINES, seconds, share};
 use overspin_scenario::{Ending, Picos, Scenario};
 use std::cmp::Reverse;
 
@@ -29,7 +29,9 @@ pub struct Worst {
 /// # Errors
 /// In words, if a point of a map does not fit its scenario.
 pub fn worst(record: &Record) -> Result<Option<Worst>, String> {
-    let Some(run) = by_wait(record).first().copied().filter(|r| waited(r) > 0 || stuck(r)) else {
+    let Some(run) =
+        by_wait(record).first().copied().filter(|r| waited(r) > Picos::ZERO || stuck(r))
+    else {
         return Ok(None);
     };
     let Some(scenario) = record.scenario_of(run)? else { return Ok(None) };
@@ -66,7 +68,7 @@ pub fn many(record: &Record) -> Vec<Block> {
     let mut table = grid(&["run", "waited s", "of the time %"]);
     for run in runs.iter().take(MOST_LINES) {
         let Some(causes) = &run.wait_causes else { continue };
-        let part = percent(causes.total(), run.vcpu_time.unwrap_or(0));
+        let part = share(causes.total(), run.vcpu_time.unwrap_or_default());
         row(&mut table, [name(record, run), seconds(causes.total()), part], causes);
     }
     blocks.push(Block::Grid(table));
@@ -96,12 +98,12 @@ fn by_wait(record: &Record) -> Vec<&Run> {
 
 /// Its waits, in millionths of the time of its vCPUs.
 fn part(run: &Run) -> u128 {
-    let of = u128::from(run.vcpu_time.unwrap_or(0)).max(1);
-    u128::from(waited(run)) * 1_000_000 / of
+    let of = u128::from(run.vcpu_time.unwrap_or_default().0).max(1);
+    u128::from(waited(run).0) * 1_000_000 / of
 }
 
 fn waited(run: &Run) -> Picos {
-    run.wait_causes.map_or(0, |causes| causes.total())
+    run.wait_causes.map_or(Picos::ZERO, |causes| causes.total())
 }
 
 fn stuck(run: &Run) -> bool {

@@ -12,15 +12,15 @@ pub use reproduction::reproduction;
 pub use samples::samples;
 
 use crate::report::causes::{grid, row};
-use crate::report::{Block, Grid, MOST_LINES, percent, seconds, short};
+use crate::report::{Block, Grid, MOST_LINES, seconds, share, short};
 use overspin_scenario::{
-    Cause, DomainOutcome, Ending, Outcome, Picos, SEC, Scenario, VcpuId, WaitCauses,
+    Cause, DomainOutcome, Ending, Outcome, Picos, Scenario, VcpuId, WaitCauses,
 };
 
 /// Locks in a table.
 const TOP_LOCKS: usize = 10;
 /// A cause with this part of the time is worth an explanation.
-const LARGE: Picos = 5;
+const LARGE: u64 = 5;
 
 /// What a cause means for whoever reads this.
 fn meaning(cause: Cause) -> &'static str {
@@ -56,7 +56,7 @@ fn meaning(cause: Cause) -> &'static str {
 
 /// The cause with the most time; `None` if there is none.
 fn main_cause(causes: &WaitCauses) -> Option<Cause> {
-    Cause::ALL.into_iter().filter(|c| causes.of(*c) > 0).max_by_key(|c| causes.of(*c))
+    Cause::ALL.into_iter().filter(|c| causes.of(*c) > Picos::ZERO).max_by_key(|c| causes.of(*c))
 }
 
 /// The causes with shares, the largest first, without those under a hundredth.
@@ -64,9 +64,9 @@ fn shares(causes: &WaitCauses) -> String {
     let total = causes.total();
     let mut all = Cause::ALL.map(|c| (causes.of(c), c));
     all.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
-    let named = all.iter().filter(|(time, _)| *time > 0 && *time >= total / 100);
+    let named = all.iter().filter(|(time, _)| *time > Picos::ZERO && *time >= total / 100);
     named
-        .map(|(t, c)| format!("{} % {}", percent(*t, total), c.words()))
+        .map(|(t, c)| format!("{} % {}", share(*t, total), c.words()))
         .collect::<Vec<_>>()
         .join(", ")
 }
@@ -136,7 +136,7 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
 fn domain_story(domain: &DomainOutcome, elapsed: Picos, blocks: &mut Vec<Block>) {
     let all = WaitCauses::sum(domain.locks.iter().map(|l| &l.wait_causes));
     let vcpu_time = elapsed.saturating_mul(domain.vcpus.len() as u64);
-    if all.total() == 0 {
+    if all.total() == Picos::ZERO {
         blocks.push(Block::Text("Nobody waited for a lock until it got it.".into()));
         return;
     }
@@ -151,7 +151,7 @@ fn domain_story(domain: &DomainOutcome, elapsed: Picos, blocks: &mut Vec<Block>)
         "{contended} of {acquisitions} acquisitions had to wait, {} s in all: {} % of the time of {} vCPUs. \
          They wanted a pCPU and had none for {} s, and burned {} s of their {} s on pCPUs in waiting, {} s of it in spinning.",
         seconds(all.total()),
-        percent(all.total(), vcpu_time),
+        share(all.total(), vcpu_time),
         domain.vcpus.len(),
         seconds(runnable),
         seconds(waiting),
@@ -167,9 +167,9 @@ fn domain_story(domain: &DomainOutcome, elapsed: Picos, blocks: &mut Vec<Block>)
             blocks.push(Block::Text(format!("{}: {}", cause.words(), meaning(cause))));
         }
         let time = all.of(cause);
-        causes.row([cause.words().into(), seconds(time), percent(time, all.total())]);
+        causes.row([cause.words().into(), seconds(time), share(time, all.total())]);
     }
-    causes.row(["all".into(), seconds(all.total()), percent(all.total(), all.total())]);
+    causes.row(["all".into(), seconds(all.total()), share(all.total(), all.total())]);
     blocks.push(Block::Grid(causes));
     blocks.push(Block::Grid(top_locks(domain, all.total())));
     blocks.push(Block::Grid(vcpus(domain)));
@@ -180,13 +180,13 @@ fn top_locks(domain: &DomainOutcome, all: Picos) -> Grid {
     let mut locks: Vec<_> = domain.locks.iter().filter(|l| l.contended > 0).collect();
     locks.sort_by_key(|l| std::cmp::Reverse(l.wait_total));
     for l in locks.iter().take(TOP_LOCKS) {
-        let micros = |time: Picos| short(time as f64 / (SEC / 1_000_000) as f64);
+        let micros = |time: Picos| short(time.micros());
         let head = [
             l.name.clone(),
             l.contended.to_string(),
             seconds(l.wait_total),
-            percent(l.wait_total, all),
-            micros(l.wait_total.checked_div(l.contended).unwrap_or(0)),
+            share(l.wait_total, all),
+            micros(l.wait_total.checked_div(l.contended).unwrap_or_default()),
             micros(l.wait_max),
         ];
         row(&mut grid, head, &l.wait_causes);
@@ -197,7 +197,7 @@ fn top_locks(domain: &DomainOutcome, all: Picos) -> Grid {
             format!("{} others", others.len()),
             others.iter().map(|l| l.contended).sum::<u64>().to_string(),
             seconds(time),
-            percent(time, all),
+            share(time, all),
             String::new(),
             String::new(),
         ];

@@ -63,7 +63,13 @@ fn configurations<'a>(runs: &'a [Run], experiment: &Experiment) -> Vec<Configura
         let Some(place) = run.place.strip_prefix(&*experiment.id) else { continue };
         let place = place.strip_prefix('.').unwrap_or(place);
         let at = all.iter().position(|c| c.place == place).unwrap_or_else(|| {
-            all.push(Configuration { place, runs: 0, unfinished: 0, vcpu_time: 0, causes: None });
+            all.push(Configuration {
+                place,
+                runs: 0,
+                unfinished: 0,
+                vcpu_time: Picos::ZERO,
+                causes: None,
+            });
             all.len() - 1
         });
         let c = &mut all[at];
@@ -73,7 +79,7 @@ fn configurations<'a>(runs: &'a [Run], experiment: &Experiment) -> Vec<Configura
             Some(Ending::Limit) => limited,
             ref ending => ending.as_ref().is_some_and(|e| !e.is_sound()),
         });
-        c.vcpu_time = c.vcpu_time.saturating_add(run.vcpu_time.unwrap_or(0));
+        c.vcpu_time = c.vcpu_time.saturating_add(run.vcpu_time.unwrap_or_default());
         if let Some(causes) = &run.wait_causes {
             *c.causes.get_or_insert_default() += *causes;
         }
@@ -134,12 +140,12 @@ fn of_figure(figure: &Compared, configurations: &[Configuration<'_>], blocks: &m
 fn causes_of(concerned: &[&Configuration<'_>], heading: &str, blocks: &mut Vec<Block>) {
     let mut waiting: Vec<(&Configuration<'_>, WaitCauses)> = concerned
         .iter()
-        .filter_map(|c| Some((*c, c.causes.filter(|all| all.total() > 0)?)))
+        .filter_map(|c| Some((*c, c.causes.filter(|all| all.total() > Picos::ZERO)?)))
         .collect();
     let more = waiting.len().saturating_sub(MOST);
     if more > 0 {
         let part = |(c, causes): &(&Configuration<'_>, WaitCauses)| {
-            u128::from(causes.total()) * 1_000_000 / u128::from(c.vcpu_time).max(1)
+            u128::from(causes.total().0) * 1_000_000 / u128::from(c.vcpu_time.0).max(1)
         };
         waiting.sort_by_key(|with| std::cmp::Reverse(part(with)));
         waiting.truncate(MOST);
@@ -147,8 +153,8 @@ fn causes_of(concerned: &[&Configuration<'_>], heading: &str, blocks: &mut Vec<B
     let mut lines = heading.to_owned();
     for (c, causes) in waiting {
         let part = match c.vcpu_time {
-            0 => String::new(),
-            of => format!("{:.1} % of the vCPUs' time in waits: ", percent(causes.total(), of)),
+            Picos::ZERO => String::new(),
+            of => format!("{:.1} % of the vCPUs' time in waits: ", causes.total().percent(of)),
         };
         lines += &format!("    {}: {part}{}\n", c.place, shares(&causes));
     }
@@ -158,10 +164,6 @@ fn causes_of(concerned: &[&Configuration<'_>], heading: &str, blocks: &mut Vec<B
     if lines != heading {
         blocks.push(Block::Lines(lines));
     }
-}
-
-fn percent(part: Picos, of: Picos) -> f64 {
-    100.0 * part as f64 / of as f64
 }
 
 /// The configurations that a text speaks of: those with the most words of their places in it. A text names

@@ -7,7 +7,7 @@ use crate::report::text;
 use crate::reproduce::{Compared, Judged, Reproduction};
 use crate::scenario_file::{self, Loaded};
 use crate::stats::Summary;
-use overspin_scenario::{Decision, Link, LongWait, MS, US, Why};
+use overspin_scenario::{Decision, Link, LongWait, MS, NS, SEC, US, Why};
 
 const SCENARIO: &str = r#"
 limit = "300ms"
@@ -46,10 +46,10 @@ fn an_overcommitted_ticket_lock_waits_for_next_waiters() {
     }
     for (i, wait) in (1..).zip(&outcome.worst_waits) {
         let began = format!("{i}. guest/v{} waited {:.3} ms for section", wait.vcpu, {
-            wait.time as f64 / MS as f64
+            wait.time.millis()
         });
         assert!(told.contains(&began), "{began}: {told}");
-        let place = format!("ts {}, dur {}", wait.since / 1000, wait.time / 1000);
+        let place = format!("ts {}, dur {}", wait.since / NS, wait.time / NS);
         assert!(told.contains(&place), "{place}");
     }
     assert!(told.contains("those of t.pftrace"));
@@ -66,7 +66,7 @@ fn a_chain_names_who_was_away_and_why() {
         vcpu,
         decision: why.map(|why| Decision { at: since, pcpu: 1, by, why }),
         acquisitions,
-        unlisted: 0,
+        unlisted: Picos::ZERO,
     };
     let mut chain = vec![
         link(MS, 10 * US, None, None, None, 0),
@@ -186,7 +186,7 @@ fn reproduced() -> Record {
             run("ticket", "half", "finished", 3 * SEC),
             run("lock-byte", "half", "finished", SEC),
             run("lock-byte", "optimal", "finished", SEC),
-            run("xen-pv", "optimal", "limit", 0),
+            run("xen-pv", "optimal", "limit", Picos::ZERO),
         ],
         ..Reproduction::default()
     }])
@@ -235,7 +235,7 @@ fn the_example_of_the_documentation_waits_for_waiters_that_are_away() {
     let all = WaitCauses::sum(domain.locks.iter().map(|l| &l.wait_causes));
     // All four vCPUs want one lock nearly all the time, and two of them have a pCPU at any time: half
     // of the waiting is own preemption. What is left is for a lock that is free and kept.
-    let of = |time: Picos| time as f64 / all.total() as f64;
+    let of = |time: Picos| time.ratio(all.total());
     assert!((0.45..0.60).contains(&of(all.own_preemption)), "{all:?}");
     assert!(of(all.next_preempted) > 0.40, "{all:?}");
     assert!(domain.finished.is_none());

@@ -2,12 +2,12 @@
 
 use super::{Names, shares};
 use crate::report::Block;
-use overspin_scenario::{Cause, Decision, Link, LongWait, MS, NS, Picos, VcpuId, Why};
+use overspin_scenario::{Cause, Decision, Link, LongWait, NS, Picos, VcpuId, Why};
 use std::fmt::Write;
 
 /// Milliseconds with a microsecond's digits.
 fn millis(time: Picos) -> String {
-    format!("{:.3}", time as f64 / MS as f64)
+    format!("{:.3}", time.millis())
 }
 
 /// The decision that took `who` off its pCPU.
@@ -40,7 +40,7 @@ fn link(link: &Link, first: bool, wait: &LongWait, names: &Names<'_>) -> String 
             (n, _) => format!("the lock goes through {n} hands"),
         };
         return match link.unlisted {
-            0 => text,
+            Picos::ZERO => text,
             away => format!("shorter absences of {} ms in all; but for them, {text}", millis(away)),
         };
     };

@@ -142,7 +142,7 @@ impl Value {
             Unit::Nanos => amount * 1e3,
             Unit::Permille => return None,
         };
-        Some(ps.round() as Picos)
+        Some(Picos(ps.round() as u64))
     }
 }
 
@@ -162,7 +162,7 @@ impl Machine {
     /// What `key` of `[host.costs]` costs here; 0 if no machine has it, which a test excludes.
     #[must_use]
     pub fn cost(&self, key: &str) -> Picos {
-        self.value(key).and_then(|(v, of)| v.time(v.amount, of.mhz)).unwrap_or(0)
+        self.value(key).and_then(|(v, of)| v.time(v.amount, of.mhz)).unwrap_or_default()
     }
 
     /// Speed of a thread while its sibling runs too, in thousandths of full speed.

@@ -58,10 +58,10 @@ fn what_a_scenario_gets_without_a_machine_is_as_before() {
 #[test]
 fn cycles_become_time_by_the_clock() {
     let spin = |name| machine(name).unwrap().cost("spin_iteration");
-    assert_eq!(spin("xeon-x5570"), 4_091);
+    assert_eq!(spin("xeon-x5570"), Picos(4_091));
     assert_eq!(spin("xeon-x5570") * (1 << 15) / overspin_scenario::US, 134);
-    assert_eq!(spin("skylake-sp"), 47_333);
-    assert_eq!(machine("xeon-x5570").unwrap().cost("cross_core"), 28_300);
+    assert_eq!(spin("skylake-sp"), Picos(47_333));
+    assert_eq!(machine("xeon-x5570").unwrap().cost("cross_core"), Picos(28_300));
     // What a machine leaves out is the default machine's, at that one's clock.
     assert_eq!(machine("skylake-sp").unwrap().cost("migration"), DEFAULT.cost("migration"));
     assert!(machine("vax").is_none());

@@ -276,7 +276,7 @@ impl<W: Write> PerfettoSink<W> {
         let Some(track) = self.tracks.end(vcpu, Lane::Wait(lock)) else { return };
         let debug_annotations = (1..)
             .zip(Cause::ALL)
-            .filter(|(_, cause)| causes.of(*cause) > 0)
+            .filter(|(_, cause)| causes.of(*cause) > Picos::ZERO)
             .map(|(i, cause)| DebugAnnotation {
                 name_iid: Some(i),
                 uint_value: Some(causes.of(cause) / NS),

@@ -47,7 +47,7 @@ fn every_slice_that_ends_has_begun_on_its_track() {
     use Moment::{Kick, Wake};
     let packets = trace(
         &[
-            (0, switch(None, VcpuState::Runnable, Some(0))),
+            (Picos::ZERO, switch(None, VcpuState::Runnable, Some(0))),
             (US, got(0, 0, false)),
             (2 * US, got(0, 1, false)),
             // Not in the order of acquisition.
@@ -141,8 +141,8 @@ fn a_wait_ends_with_what_it_was_spent_on() {
     let preempted = Moment::Switch { pcpu: 0, prev, prev_state, why: Some(Why::Slice), next: None };
     let packets = trace(
         &[
-            (0, switch(None, VcpuState::Runnable, Some(1))),
-            (0, Moment::Runs { vcpu: 1, pcpu: 0 }),
+            (Picos::ZERO, switch(None, VcpuState::Runnable, Some(1))),
+            (Picos::ZERO, Moment::Runs { vcpu: 1, pcpu: 0 }),
             (US, waits(1, 0)),
             // Off its pCPU for two microseconds, while nobody has the lock.
             (2 * US, preempted),

@@ -62,7 +62,7 @@ pub(crate) fn wait_causes(outcome: &Outcome) -> WaitCauses {
 /// The time of all vCPUs of a run, on a pCPU or not.
 pub(crate) fn vcpu_time(outcome: &Outcome) -> Picos {
     let of = |d: &DomainOutcome| d.lifetime(outcome.elapsed).saturating_mul(d.vcpus.len() as u64);
-    outcome.domains.iter().map(of).fold(0, Picos::saturating_add)
+    outcome.domains.iter().map(of).fold(Picos::ZERO, Picos::saturating_add)
 }
 
 /// A point of a map.

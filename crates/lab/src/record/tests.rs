@@ -4,7 +4,7 @@ use crate::reproduce::Reproduction;
 use crate::scenario_file::{self, Loaded};
 use crate::seeds as over;
 use crate::way::Way;
-use overspin_scenario::{Ending, SEC, WaitCauses};
+use overspin_scenario::{Ending, Picos, SEC, WaitCauses};
 use proptest::collection::vec;
 use proptest::prelude::{Just, any, prop_oneof, proptest};
 use proptest::sample::Index;
@@ -226,7 +226,7 @@ fn a_benchmark_cannot_be_run_as_a_scenario() {
 
 /// An experiment with runs as kernbench, notification and the pairs on threads write them.
 fn of_experiment(samples: Vec<Sample>) -> Reproduction {
-    let causes = WaitCauses { own_preemption: 7, ..WaitCauses::default() };
+    let causes = WaitCauses { own_preemption: Picos(7), ..WaitCauses::default() };
     Reproduction {
         experiment: "e".into(),
         title: "An experiment".into(),
@@ -258,7 +258,7 @@ fn runs_of_an_experiment_have_their_conditions_as_places() {
     let run = &record.runs[0];
     assert_eq!((run.seed, run.ending.as_ref()), (Some(4), Some(&Ending::Limit)));
     assert_eq!((run.trace_hash, run.vcpu_time), (Some(255), Some(4 * SEC)));
-    assert_eq!(run.wait_causes.map(|c| c.own_preemption), Some(7));
+    assert_eq!(run.wait_causes.map(|c| c.own_preemption), Some(Picos(7)));
 }
 
 #[test]

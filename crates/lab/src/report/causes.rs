@@ -1,6 +1,6 @@
 //! Tables with what waits for locks were spent on.
 
-use super::{Grid, percent, seconds};
+use super::{Grid, seconds, share};
 use overspin_scenario::{Cause, DomainOutcome, WaitCauses};
 
 /// Short headings, in the order of [`Cause::ALL`].
@@ -20,7 +20,7 @@ pub(crate) fn grid(header: &[&str]) -> Grid {
 
 /// Adds a row to such a table.
 pub(crate) fn row<const N: usize>(grid: &mut Grid, head: [String; N], causes: &WaitCauses) {
-    let shares = Cause::ALL.map(|c| percent(causes.of(c), causes.total()));
+    let shares = Cause::ALL.map(|c| share(causes.of(c), causes.total()));
     grid.rows.push(head.into_iter().chain(shares).collect());
 }
 

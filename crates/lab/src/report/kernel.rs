@@ -2,7 +2,7 @@
 //! could see, the cache lines.
 
 use super::Grid;
-use super::run::{mean, micros, percent};
+use super::run::{mean, micros, percent, share};
 use overspin_scenario::{DomainOutcome, LockOutcome, Picos, VmstatLine};
 
 /// Bytes of a page in the units of `vmstat`, 1 KiB.
@@ -30,8 +30,8 @@ impl VmstatRow {
     /// what is missing of it is idle.
     #[must_use]
     pub fn new(line: &VmstatLine, interval: Picos, vcpus: usize) -> Self {
-        let whole = interval as f64 * vcpus as f64;
-        let (us, sy) = (100.0 * line.user as f64 / whole, 100.0 * line.system as f64 / whole);
+        let whole = interval.0 as f64 * vcpus as f64;
+        let (us, sy) = (100.0 * line.user.0 as f64 / whole, 100.0 * line.system.0 as f64 / whole);
         Self {
             r: f64::from(line.running),
             b: f64::from(line.blocked),
@@ -91,7 +91,7 @@ pub(crate) fn lockmeter(domain: &DomainOutcome, elapsed: Picos) -> Grid {
             micros(l.hold_max),
             micros(mean(l.wait_total, l.contended)),
             micros(l.wait_max),
-            percent(l.wait_total, elapsed * cpus),
+            share(l.wait_total, elapsed * cpus),
             l.acquisitions.to_string(),
             percent(l.acquisitions - l.contended, l.acquisitions),
             spin,
@@ -110,7 +110,7 @@ pub(crate) fn lockmeter(domain: &DomainOutcome, elapsed: Picos) -> Grid {
     }
     line(&total, String::new());
     for l in &domain.locks {
-        line(l, percent(l.hold_total, elapsed));
+        line(l, share(l.hold_total, elapsed));
     }
     grid
 }

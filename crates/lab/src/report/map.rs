@@ -33,9 +33,9 @@ const OTHERS: [Measure; 3] = [
         title: "p99.9 wait",
         note: "Microseconds that 99.9 % of the acquisitions did not exceed.",
         unit: "us",
-        of: |c| c.wait_p999 as f64,
+        of: |c| c.wait_p999.0 as f64,
         over: |p| p.wait_p999.as_ref(),
-        scale: 1.0 / US as f64,
+        scale: 1.0 / US.0 as f64,
         show: short_integer,
     },
     Measure {

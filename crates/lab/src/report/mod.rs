@@ -14,7 +14,7 @@ pub(crate) use kernel::{lines, lockmeter, vmstat};
 pub use map::map;
 pub use reproduction::{reproduction, reproductions};
 pub use run::run;
-pub(crate) use run::{MOST_LINES, percent, seconds};
+pub(crate) use run::{MOST_LINES, seconds, share};
 pub use seeds::seeds;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};

@@ -1,7 +1,7 @@
 //! The report of one run: where the time of the host, its vCPUs, locks and tasks went.
 
 use super::{Block, Grid, causes, kernel, short};
-use overspin_scenario::{DomainOutcome, Ending, NS, Outcome, Picos, SEC, Scenario, TaskOutcome};
+use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, Scenario, TaskOutcome};
 use std::collections::BTreeMap;
 
 /// Report of `outcome`, which `scenario` gave.
@@ -40,7 +40,7 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
              {} s for a pCPU.",
             noise.wakes,
             seconds(noise.running),
-            percent(noise.running, capacity),
+            share(noise.running, capacity),
             seconds(noise.runnable),
         )));
     }
@@ -56,7 +56,7 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
             None => "Did not finish".into(),
         };
         blocks.push(Block::Text(match domain.started {
-            0 => format!("{end}."),
+            Picos::ZERO => format!("{end}."),
             at => format!("{end}; started at {} s.", seconds(at)),
         }));
         blocks.push(Block::Grid(vcpus(domain)));
@@ -91,20 +91,26 @@ fn changes(scenario: &Scenario, outcome: &Outcome) -> Grid {
 
 /// Seconds with a millisecond's digits.
 pub(crate) fn seconds(picos: Picos) -> String {
-    format!("{:.3}", picos as f64 / SEC as f64)
+    format!("{:.3}", picos.seconds())
 }
 
 /// Microseconds, for locks.
 pub(super) fn micros(picos: Picos) -> String {
-    short(picos as f64 / (1000 * NS) as f64)
+    short(picos.micros())
 }
 
 pub(super) fn mean(total: Picos, count: u64) -> Picos {
-    total.checked_div(count).unwrap_or(0)
+    total.checked_div(count).unwrap_or_default()
 }
 
+/// Per cent of a number of things.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".into() } else { super::tenths(100.0 * part as f64 / whole as f64) }
+}
+
+/// Per cent of a time.
+pub(crate) fn share(part: Picos, whole: Picos) -> String {
+    percent(part.0, whole.0)
 }
 
 /// Long lists are cut to their sum and the first lines: a thousand pCPUs are no report.
@@ -112,15 +118,16 @@ pub(crate) const MOST_LINES: usize = 64;
 
 fn host(outcome: &Outcome) -> Grid {
     let mut grid = Grid::new(1, &["pCPU", "busy s", "switching s", "idle s", "busy %", "switches"]);
-    let sum =
-        |f: fn(&overspin_scenario::PcpuOutcome) -> u64| outcome.pcpus.iter().map(f).sum::<u64>();
-    let mut line = |name: String, busy: u64, switching: u64, idle: u64, switches: u64| {
+    let sum = |f: fn(&overspin_scenario::PcpuOutcome) -> Picos| {
+        outcome.pcpus.iter().map(f).sum::<Picos>()
+    };
+    let mut line = |name: String, busy: Picos, switching: Picos, idle: Picos, switches: u64| {
         grid.row([
             name,
             seconds(busy),
             seconds(switching),
             seconds(idle),
-            percent(busy, busy + switching + idle),
+            share(busy, busy + switching + idle),
             switches.to_string(),
         ]);
     };
@@ -129,7 +136,8 @@ fn host(outcome: &Outcome) -> Grid {
             line(i.to_string(), p.busy, p.switching, p.idle, p.switches);
         }
     }
-    line("all".into(), sum(|p| p.busy), sum(|p| p.switching), sum(|p| p.idle), sum(|p| p.switches));
+    let switches = outcome.pcpus.iter().map(|p| p.switches).sum();
+    line("all".into(), sum(|p| p.busy), sum(|p| p.switching), sum(|p| p.idle), switches);
     grid
 }
 
@@ -171,7 +179,7 @@ fn vcpus(domain: &DomainOutcome) -> Grid {
             seconds(v.offline),
             seconds(v.spinning),
             seconds(v.waiting),
-            percent(v.runnable, v.running + v.runnable),
+            share(v.runnable, v.running + v.runnable),
             v.dispatches.to_string(),
             v.migrations.to_string(),
             v.ticks.to_string(),
@@ -288,7 +296,7 @@ fn tasks(domain: &DomainOutcome) -> Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use overspin_scenario::{LockOutcome, VcpuOutcome};
+    use overspin_scenario::{LockOutcome, SEC, VcpuOutcome};
 
     #[test]
     fn tasks_of_one_name_share_a_line_and_nothing_divides_by_zero() {

@@ -17,7 +17,7 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
         blocks.push(Block::Text(scenario.description.clone()));
     }
     let seeds: Vec<u64> = over.runs.iter().filter_map(|(run, _)| run.seed).collect();
-    let longest = over.runs.iter().filter_map(|(run, _)| run.elapsed).max().unwrap_or(0);
+    let longest = over.runs.iter().filter_map(|(run, _)| run.elapsed).max().unwrap_or_default();
     blocks.push(Block::Text(format!(
         "{} runs of at most {} simulated seconds, with seeds {}. Scheduler {}, {} pCPUs. Overspin {}.",
         seeds.len(),

@@ -42,7 +42,7 @@ static SECTIONS: LazyLock<Vec<Sections>> = LazyLock::new(|| {
 
 /// Nanoseconds of a scheduler as the times of a scenario.
 fn picos(ns: i64) -> Picos {
-    Picos::try_from(ns).unwrap_or(0).saturating_mul(NS).min(LONGEST)
+    NS.saturating_mul(ns.max(0) as u64).min(LONGEST)
 }
 
 fn key(info: &ParamInfo) -> Key {

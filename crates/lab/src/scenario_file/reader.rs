@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
                 Ok(picos) => picos,
                 Err(reason) => return fail(reason),
             },
-            Value::Integer(Some(0)) => 0,
+            Value::Integer(Some(0)) => Picos::ZERO,
             Value::Integer(Some(i)) if *i < 0 => return fail("a time cannot be negative".into()),
             Value::Integer(_) | Value::Float => return fail("the unit is missing".into()),
             _ => return Err(self.wrong_type(name, node)),

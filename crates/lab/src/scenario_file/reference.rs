@@ -4,7 +4,7 @@ use super::keys::{
     Absent, DOMAIN, HOST, Key, Kind, ROOT, SECTIONS, Section, WORKLOAD, Whose, legal,
 };
 use super::params;
-use overspin_scenario::format_time;
+use overspin_scenario::{Picos, format_time};
 use overspin_workload::WORKLOADS;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -85,7 +85,7 @@ fn property(key: &Key) -> Value {
         Kind::Time { min, .. } => {
             let text = json!({ "type": "string", "pattern": TIME_PATTERN });
             // A bare 0 is a time without a unit; anything else needs one.
-            if min == 0 { json!({ "anyOf": [text, { "const": 0 }] }) } else { text }
+            if min == Picos::ZERO { json!({ "anyOf": [text, { "const": 0 }] }) } else { text }
         }
         Kind::Texts => {
             json!({ "type": "array", "minItems": 1, "items": { "type": "string" } })

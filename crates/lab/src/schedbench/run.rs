@@ -7,7 +7,7 @@ use crate::way::Way;
 use overspin_host::Observer;
 use overspin_host::Refused;
 use overspin_scenario::{
-    Domain, Ending, Host, Kernel, NS, Outcome, SEC, Scenario, Settings, TaskOutcome,
+    Domain, Ending, Host, Kernel, NS, Outcome, Picos, SEC, Scenario, Settings, TaskOutcome,
 };
 use overspin_sched::nearest;
 use overspin_workload::Schedbench;
@@ -31,7 +31,8 @@ impl Machine {
         let worker = scenario.domains.iter().find_map(|d| d.workload.get::<Schedbench>())?;
         let item = worker.items.first()?;
         // Thousands of operations in so many picoseconds: millions of operations a second.
-        let rate = u128::from(item.kops) * u128::from(SEC) / 1000 / u128::from(item.burn.max(1));
+        let rate =
+            u128::from(item.kops) * u128::from(SEC.0) / 1000 / u128::from(item.burn.0.max(1));
         let name = scenario.name.clone();
         Some(Self { name, host: scenario.host.clone(), rate: u32::try_from(rate).ok()?.max(1) })
     }
@@ -117,7 +118,7 @@ pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenar
 /// Workers are unikernels: next to no kernel, and a tick only to spread threads over vCPUs.
 fn kernel(vcpus: u32) -> Kernel {
     let hz = if vcpus > 1 { 1000 } else { 0 };
-    Kernel { hz, task_switch: 0, tick_work: 0, ..Kernel::default() }
+    Kernel { hz, task_switch: Picos::ZERO, tick_work: Picos::ZERO, ..Kernel::default() }
 }
 
 /// Runs a run, and returns it with its results.

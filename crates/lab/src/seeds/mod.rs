@@ -9,7 +9,7 @@ pub use spread::{CONFIDENCE, Finding, Spread, seeds_in_words};
 use crate::map::{MapError, in_parallel, jain};
 use crate::record::Run;
 use crate::way::Way;
-use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, SEC, Scenario, US};
+use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, Scenario};
 
 /// A figure of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,8 +128,8 @@ fn metrics(runs: &[(Run, Vec<Figure>)]) -> Vec<Metric> {
 /// The main figures of a run.
 #[must_use]
 pub fn figures(outcome: &Outcome) -> Vec<Figure> {
-    let sum = |f: fn(&overspin_scenario::PcpuOutcome) -> u64| outcome.pcpus.iter().map(f).sum();
-    let busy: u64 = sum(|p| p.busy);
+    let sum = |f: fn(&overspin_scenario::PcpuOutcome) -> Picos| outcome.pcpus.iter().map(f).sum();
+    let busy: Picos = sum(|p| p.busy);
     let whole = busy + sum(|p| p.switching) + sum(|p| p.idle);
     let mut all = Vec::new();
     push(&mut all, "host", ("busy", "busy"), "%", percent(busy, whole));
@@ -154,7 +154,7 @@ fn labels<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
 pub(crate) const WAITING: &str = "waiting";
 
 fn of_domain(all: &mut Vec<Figure>, domain: &DomainOutcome, of: &str, end: Picos) {
-    let elapsed = domain.lifetime(end) as f64 / SEC as f64;
+    let elapsed = domain.lifetime(end).seconds();
     let finished = domain.finished.map(|_| elapsed);
     push(all, of, ("finished after", "elapsed"), "s", finished);
     let items: Vec<f64> = domain.tasks.iter().map(|t| t.items as f64).collect();
@@ -163,20 +163,20 @@ fn of_domain(all: &mut Vec<Figure>, domain: &DomainOutcome, of: &str, end: Picos
     push(all, of, ("items", "items"), "1/s", rate(done).filter(|_| done > 0.0));
     let several = items.len() > 1 && done > 0.0;
     push(all, of, ("fairness (Jain)", "fairness"), "%", several.then(|| 100.0 * jain(&items)));
-    let sum = |f: fn(&overspin_scenario::VcpuOutcome) -> u64| domain.vcpus.iter().map(f).sum();
-    let (running, runnable): (u64, u64) = (sum(|v| v.running), sum(|v| v.runnable));
+    let sum = |f: fn(&overspin_scenario::VcpuOutcome) -> Picos| domain.vcpus.iter().map(f).sum();
+    let (running, runnable): (Picos, Picos) = (sum(|v| v.running), sum(|v| v.runnable));
     push(all, of, ("steal", "steal"), "%", percent(runnable, running + runnable));
     if domain.locks.is_empty() {
         return;
     }
-    let waiting: u64 = sum(|v| v.waiting);
+    let waiting: Picos = sum(|v| v.waiting);
     push(all, of, ("CPU burned", "burned"), "%", percent(waiting.min(running), running));
     let names = labels(domain.locks.iter().map(|l| l.name.as_str()));
     for (lock, name) in domain.locks.iter().zip(names) {
         let of = format!("{of}/{name}");
         push(all, &of, ("acquisitions", "acquisitions"), "1/s", rate(lock.acquisitions as f64));
-        push(all, &of, (WAITING, "waiting"), "s/s", rate(lock.wait_total as f64 / SEC as f64));
-        push(all, &of, ("p99.9 wait", "wait-p99.9"), "us", Some(lock.wait_p999 as f64 / US as f64));
+        push(all, &of, (WAITING, "waiting"), "s/s", rate(lock.wait_total.seconds()));
+        push(all, &of, ("p99.9 wait", "wait-p99.9"), "us", Some(lock.wait_p999.micros()));
     }
 }
 
@@ -190,8 +190,8 @@ fn push(
     all.extend(value.map(|value| Figure { of: of.to_owned(), what, metric, unit, value }));
 }
 
-fn percent(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
+fn percent(part: Picos, whole: Picos) -> Option<f64> {
+    (whole > Picos::ZERO).then(|| part.percent(whole))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use overspin_host::block::Block;
 use overspin_scenario::Picos;
 
 /// A task that slept is owed at most so many slices (the scheduling latency over four tasks).
-const SLEEPER_SLICES: Picos = 4;
+const SLEEPER_SLICES: u64 = 4;
 
 impl Guest {
     /// Tasks on a vCPU, the running one included.

@@ -65,7 +65,7 @@ impl KernelData {
             lost: Cell::new(0),
             section: Cell::new(0),
             own: Cell::new(false),
-            stalled: Cell::new(0),
+            stalled: Cell::new(Picos::ZERO),
         };
         let word = |(_, offset): &(_, usize)| Word {
             cell: region.put(*offset, SimCell::new(0)),

@@ -91,7 +91,7 @@ impl Guest {
     /// Handles what devices have to report to the current vCPU, interrupts off.
     pub(super) fn device_interrupt(&self, engine: &Engine) {
         while let Some(report) = self.devices.take(engine.cpu().index) {
-            if report.work > 0 {
+            if report.work > Picos::ZERO {
                 engine.burn(report.work);
             }
             self.up(engine, report.semaphore);

@@ -78,12 +78,12 @@ impl Drive {
             q.writing.push(batch);
             end += 1;
         }
-        let seek = if first == q.head { 0 } else { self.disk.seek };
+        let seek = if first == q.head { Picos::ZERO } else { self.disk.seek };
         let time = seek + (end - first) * self.disk.page;
         q.head = end;
         q.done.pages += end - first;
         q.done.requests += 1;
-        q.done.seeks += u64::from(seek > 0);
+        q.done.seeks += u64::from(seek > Picos::ZERO);
         q.done.busy += time;
         Some(time)
     }

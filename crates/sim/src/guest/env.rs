@@ -34,14 +34,14 @@ impl Env for TaskEnv<'_> {
             self.guest.schedule_if_needed(self.engine);
         }
         self.task.mode.set(mode);
-        if work > 0 {
+        if work > Picos::ZERO {
             self.engine.burn(work);
         }
         self.task.mode.set(Mode::Kernel);
     }
 
     fn sleep(&self, time: Picos) {
-        if time == 0 {
+        if time == Picos::ZERO {
             return;
         }
         let until = self.engine.now() + time;
@@ -145,7 +145,7 @@ impl Env for TaskEnv<'_> {
     fn cpu_time(&self) -> Picos {
         let now = self.engine.nanos();
         let times = self.engine.look_at(self.engine.cpu().id, |h, v| h.run_times(v, now));
-        times.running.max(0) as Picos * NS
+        times.running.max(0) as u64 * NS
     }
 
     fn report(&self, report: WorkerReport) {
@@ -153,7 +153,11 @@ impl Env for TaskEnv<'_> {
     }
 
     fn offset(&self, below: Picos) -> Picos {
-        if self.engine.scenario.host.stagger == 0 { 0 } else { self.random(OFFSET).below(below) }
+        if self.engine.scenario.host.stagger == Picos::ZERO {
+            Picos::ZERO
+        } else {
+            self.random(OFFSET).time_below(below)
+        }
     }
 
     fn all_up(&self) -> Picos {

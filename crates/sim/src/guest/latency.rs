@@ -18,7 +18,11 @@ struct Kept {
 impl Latencies {
     pub(super) fn record(&self, time: Picos) {
         let kept = self.0.get_or_init(|| {
-            Box::new(Kept { total: Cell::new(0), max: Cell::new(0), all: Spread::new() })
+            Box::new(Kept {
+                total: Cell::new(Picos::ZERO),
+                max: Cell::new(Picos::ZERO),
+                all: Spread::new(),
+            })
         });
         kept.total.set(kept.total.get() + time);
         kept.max.set(kept.max.get().max(time));

@@ -12,6 +12,7 @@ use overspin_scenario::{LockOutcome, Picos, WaitCauses};
 use overspin_workload::{LayoutOf, Loads, LockUse};
 use std::cell::{Cell, OnceCell};
 use std::fmt::Debug;
+use std::ops::Add;
 
 /// All locks of one guest, whatever their kind.
 pub(crate) trait LockBank: Debug {
@@ -70,12 +71,12 @@ impl Counters {
                 let quantile = 1.0 - beyond as f64 / self.contended.get() as f64;
                 waits.at(quantile, self.wait_max.get())
             }
-            _ => 0,
+            _ => Picos::ZERO,
         }
     }
 }
 
-fn add(counter: &Cell<u64>, n: u64) {
+fn add<T: Copy + Add<Output = T>>(counter: &Cell<T>, n: T) {
     counter.set(counter.get() + n);
 }
 
@@ -138,7 +139,7 @@ impl LockVisitor<SimPlatform> for MakeBank<'_> {
                 lock: place(i),
                 token: Cell::new(None),
                 irqs: Cell::new(None),
-                since: Cell::new(0),
+                since: Cell::new(Picos::ZERO),
                 dispatches: Cell::new(0),
                 counters: Counters::default(),
                 holder: Cell::new(NONE),
@@ -224,7 +225,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
 
     fn section(&self, engine: &Engine, i: usize, how: LockUse, work: Picos) {
         self.acquire(engine, i, how);
-        if work > 0 {
+        if work > Picos::ZERO {
             engine.burn(work);
         }
         self.release(engine, i);

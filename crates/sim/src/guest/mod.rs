@@ -150,9 +150,9 @@ impl Guest {
             queues: (0..domain.vcpus).map(|_| RunQueue::default()).collect(),
             semaphores: RefCell::new(Vec::new()),
             sleepers: RefCell::default(),
-            period: SEC.checked_div(Picos::from(domain.kernel.hz)).unwrap_or(Picos::MAX),
+            period: SEC.checked_div(domain.kernel.hz.into()).unwrap_or(Picos::MAX),
             live: Cell::new(0),
-            started: Cell::new(0),
+            started: Cell::new(Picos::ZERO),
             finished: Cell::new(None),
             is_noise: id as usize >= engine.own_domains,
             last_boosted: Cell::new(0),
@@ -166,14 +166,14 @@ impl Guest {
             v.task.set(TaskRef::new(idle));
             idle.on_cpu.set(true);
             // Each vCPU's ticks have a phase of their own.
-            let phase = self.random_bits(engine, TICKING, i as u32) % self.period.min(SEC);
+            let phase = Picos(self.random_bits(engine, TICKING, i as u32)) % self.period.min(SEC);
             self.queues[i].phase.set(phase);
         }
         for First { start, vcpus, awaited } in self.loads.start(self.vcpus) {
             let vcpu = start.vcpu.or(vcpus.first().copied()).unwrap_or(0);
             let task = self.new_task(engine, start.name, start.program, (vcpus, awaited));
             let queue = &self.queues[vcpu as usize];
-            queue.place(vcpu, task, &self.queues, 0);
+            queue.place(vcpu, task, &self.queues, Picos::ZERO);
             queue.insert(task);
         }
         self.start_vmstat(engine);

@@ -34,7 +34,7 @@ impl Guest {
     /// The vCPU has work: ticks from the next instant on.
     pub(super) fn start_tick(&self, engine: &Engine, v: &Vcpu) {
         let queue = self.queue(v);
-        if queue.next_tick.get() == Picos::MAX || queue.next_tick.get() == 0 {
+        if queue.next_tick.get() == Picos::MAX || queue.next_tick.get() == Picos::ZERO {
             queue.next_tick.set(self.tick_after(v, engine.now()));
         }
         self.program_timer(engine, v);

@@ -41,7 +41,7 @@ fn changes(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, D
                 }
                 if let Some(v) = next {
                     on[v as usize] = true;
-                    changes.push((at + scenario.host.costs.context_switch, v, Doing::Runs));
+                    changes.push((*at + scenario.host.costs.context_switch, v, Doing::Runs));
                 }
             }
             Moment::Wake { vcpu, runnable: true, .. } => {
@@ -79,7 +79,7 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
     let mut holders: HashMap<Lock, (u32, bool)> = HashMap::new();
     // In order of arrival.
     let mut waits: HashMap<Lock, Vec<(u32, [Picos; 6])>> = HashMap::new();
-    let mut last = 0;
+    let mut last = Picos::ZERO;
     let mut checked = 0;
     for ((at, event), waited) in trace.iter().zip(all_waited.iter().copied()) {
         loop {
@@ -120,7 +120,7 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
             Moment::LockWait { vcpu, lock, .. } => {
                 let lock = (domain_of[vcpu as usize], lock);
                 takers.entry(lock).or_default();
-                waits.entry(lock).or_default().push((vcpu, [0; 6]));
+                waits.entry(lock).or_default().push((vcpu, [Picos::ZERO; 6]));
             }
             Moment::LockAcquired { vcpu, lock, .. } => {
                 let lock = (domain_of[vcpu as usize], lock);
@@ -166,7 +166,10 @@ pub fn check_outcome(outcome: &Outcome) {
         let end = w.chain.iter().fold(w.since, |at, link| {
             assert_eq!(link.since, at, "a chain has no gaps: {w:?}");
             assert_eq!(link.cause.is_some(), link.vcpu.is_some());
-            assert!(link.unlisted <= link.time && (link.unlisted == 0 || link.cause.is_none()));
+            assert!(
+                link.unlisted <= link.time
+                    && (link.unlisted == Picos::ZERO || link.cause.is_none())
+            );
             at + link.time
         });
         assert_eq!(end, w.since + w.time);
@@ -219,7 +222,7 @@ fn causes_are_those_that_the_trace_tells_of_a_kernel() {
 
 /// vCPUs that want nothing but one ticket lock, a pCPU for each, no ticks; sections of `section`.
 fn queue(vcpus: u32, section: Picos, events: Vec<Event>) -> Scenario {
-    let work = LockLoop { fixed: true, ..lock_loop(section, 0) };
+    let work = LockLoop { fixed: true, ..lock_loop(section, Picos::ZERO) };
     let guest = tickless(vcpus, "ticket", work);
     Scenario { events, ..scenario(host(vcpus, "null"), vec![guest], 60 * MS) }
 }
@@ -314,9 +317,9 @@ fn paused(whom: impl Fn(&[u32]) -> u32) -> (Outcome, Vec<(Picos, Moment)>, [u32;
 
 /// The paused vCPU leaves an interprocessor interrupt (1 us) after the pause, and runs an interrupt and
 /// a switch (2 us) after its end.
-const AWAY: Picos = 10 * MS + 2 * US;
-const PAUSED_AT: Picos = 20 * MS + 500 * US;
-const LEAVES: Picos = PAUSED_AT + US;
+const AWAY: Picos = Picos::from_micros(10_002);
+const PAUSED_AT: Picos = Picos::from_micros(20_500);
+const LEAVES: Picos = Picos::from_micros(20_501);
 
 /// The waits that were under way when the vCPU left.
 fn under_way(trace: &[(Picos, Moment)]) -> Vec<Told> {
@@ -333,7 +336,7 @@ fn who_waits_for_a_paused_holder_waits_for_just_that_long() {
         assert_eq!(w.causes.holder_preempted, AWAY);
         assert_eq!(
             (w.causes.next_preempted, w.causes.own_preemption, w.causes.kick_wake),
-            (0, 0, 0)
+            (Picos::ZERO, Picos::ZERO, Picos::ZERO)
         );
     }
     // The chain: it ran, it was away by that decision, it went on.
@@ -356,10 +359,16 @@ fn who_waits_behind_a_paused_waiter_waits_from_the_release_on() {
     let of = |vcpu| waits.iter().find(|w| w.vcpu == vcpu).unwrap();
     // The free lock waits for it.
     assert_eq!(of(last).causes.next_preempted, LEAVES + AWAY - released.0);
-    assert_eq!((of(last).causes.own_preemption, of(last).causes.holder_preempted), (0, 0));
+    assert_eq!(
+        (of(last).causes.own_preemption, of(last).causes.holder_preempted),
+        (Picos::ZERO, Picos::ZERO)
+    );
     // For itself it does not matter whether the lock is free.
     assert_eq!(of(next).causes.own_preemption, AWAY);
-    assert_eq!((of(next).causes.next_preempted, of(next).causes.holder_preempted), (0, 0));
+    assert_eq!(
+        (of(next).causes.next_preempted, of(next).causes.holder_preempted),
+        (Picos::ZERO, Picos::ZERO)
+    );
     assert!(outcome.worst_waits.iter().any(|w| {
         let link = |l: &overspin_scenario::Link| {
             (l.cause, l.vcpu) == (Some(Cause::NextPreempted), Some(next)) && l.acquisitions == 0
@@ -430,7 +439,7 @@ fn a_sleeping_waiter_waits_from_the_release_to_its_dispatch_for_the_kick() {
 #[test]
 fn the_end_of_a_slice_is_told_with_who_came() {
     // Two vCPUs share a pCPU in turn; whoever waits has not run since the other one came.
-    let work = LockLoop { fixed: true, ..lock_loop(2 * MS, 0) };
+    let work = LockLoop { fixed: true, ..lock_loop(2 * MS, Picos::ZERO) };
     let guest = tickless(2, "ticket", work);
     let outcome = run(&scenario(host(1, "rr"), vec![guest], 2000 * MS), 1);
     check_outcome(&outcome);

@@ -31,11 +31,14 @@ fn all_are(distances: &[Picos], expected: Picos) {
 fn uncontended_cycle_of_each_old_lock() {
     let work = 3 * US + 7 * US;
     // Draw a ticket and serve the next: two atomic operations on a line of one's own.
-    all_are(&distances("ticket", 1, 3 * US, 7 * US), work + 2 * 8_500);
+    all_are(&distances("ticket", 1, 3 * US, 7 * US), work + Picos(2 * 8_500));
     // An exchange, and a store that hits.
-    all_are(&distances("lock-byte", 1, 3 * US, 7 * US), work + 8_500 + 500);
+    all_are(&distances("lock-byte", 1, 3 * US, 7 * US), work + Picos(8_500) + Picos(500));
     // An exchange; a store, a fence, and a load that hits.
-    all_are(&distances("xen-pv", 1, 3 * US, 7 * US), work + 8_500 + 500 + 8_000 + 500);
+    all_are(
+        &distances("xen-pv", 1, 3 * US, 7 * US),
+        work + Picos(8_500) + Picos(500) + Picos(8_000) + Picos(500),
+    );
 }
 
 #[test]
@@ -43,7 +46,7 @@ fn a_ticket_lock_hands_over_in_two_transfers_and_an_atomic() {
     // Two vCPUs on two cores that want nothing but the lock. Serving the next needs the line, which
     // the waiter drew its ticket on: one transfer and the atomic's 8 ns. The waiter, who spins on
     // the line, reads it again: one transfer. The old holder draws its ticket during the section.
-    all_are(&distances("ticket", 2, 5 * US, 0), 5 * US + (60 + 8 + 60) * NS);
+    all_are(&distances("ticket", 2, 5 * US, Picos::ZERO), 5 * US + (60 + 8 + 60) * NS);
 }
 
 #[test]
@@ -51,7 +54,7 @@ fn a_ticket_lock_serves_spinners_as_the_line_reaches_them() {
     // With three vCPUs one more spins on the line and reads it again too: requests are served
     // every quarter of a transfer, in the order in which they began to spin, and the next to be
     // served began first. So it is the same hand-over as with two.
-    all_are(&distances("ticket", 3, 5 * US, 0), 5 * US + (60 + 8 + 60) * NS);
+    all_are(&distances("ticket", 3, 5 * US, Picos::ZERO), 5 * US + (60 + 8 + 60) * NS);
 }
 
 #[test]
@@ -60,7 +63,7 @@ fn a_line_that_spinners_have_read_again_is_dear_to_its_owner() {
     // above, 68 ns. The spinners then read the line again, one transfer and a quarter for each, and
     // the next ticket is drawn after that: it takes the line back from them, a transfer and 8 ns.
     for (vcpus, spinners) in [(2, 1), (3, 2)] {
-        let work = LockLoop { fixed: true, ..lock_loop(5 * US, 0) };
+        let work = LockLoop { fixed: true, ..lock_loop(5 * US, Picos::ZERO) };
         let guest = tickless(vcpus, "ticket", work);
         let (_, trace) = traced(&scenario(host(vcpus, "null"), vec![guest], 10 * MS), 1);
         let mut released = vec![None; vcpus as usize];
@@ -81,7 +84,7 @@ fn a_line_that_spinners_have_read_again_is_dear_to_its_owner() {
 
 #[test]
 fn an_uncontended_lock_costs_the_same_at_any_rate() {
-    for outside in [0, US, 50 * US] {
-        all_are(&distances("ticket", 1, US, outside), US + outside + 2 * 8_500);
+    for outside in [Picos::ZERO, US, 50 * US] {
+        all_are(&distances("ticket", 1, US, outside), US + outside + Picos(2 * 8_500));
     }
 }

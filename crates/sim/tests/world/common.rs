@@ -66,7 +66,13 @@ pub fn lock_loop(section: Picos, outside: Picos) -> LockLoop {
 
 /// Threads that compute without end, in items of a millisecond; one on each vCPU.
 pub fn hog() -> Workloads {
-    Workloads::from(BurnWait { threads: 0, burn: MS, wait: 0, count: 0, ..BurnWait::default() })
+    Workloads::from(BurnWait {
+        threads: 0,
+        burn: MS,
+        wait: Picos::ZERO,
+        count: 0,
+        ..BurnWait::default()
+    })
 }
 
 /// A small parallel compile with two kernel locks.

@@ -28,7 +28,7 @@ pub fn check_times(outcome: &Outcome) {
     // The hypervisor's clock counts whole nanoseconds, so that a vCPU's time running is off by up to
     // one for each dispatch.
     let elapsed = outcome.elapsed / NS * NS;
-    let mut running = outcome.noise.map_or(0, |noise| noise.running);
+    let mut running = outcome.noise.map_or(Picos::ZERO, |noise| noise.running);
     for v in outcome.domains.iter().flat_map(|d| &d.vcpus) {
         assert_eq!(v.running + v.runnable + v.blocked + v.offline, elapsed);
         assert!(v.spinning <= v.running + NS * v.dispatches, "spins only while it runs: {v:?}");
@@ -38,7 +38,7 @@ pub fn check_times(outcome: &Outcome) {
     for l in outcome.domains.iter().flat_map(|d| &d.locks) {
         assert!(l.wait_p999 <= l.wait_max, "a part is not more than the whole: {l:?}");
     }
-    let mut occupied = 0;
+    let mut occupied = Picos::ZERO;
     for p in &outcome.pcpus {
         assert_eq!(p.busy + p.switching + p.idle, outcome.elapsed);
         occupied += p.busy + p.switching;
@@ -77,7 +77,7 @@ pub fn check_scheduling(outcome: &Outcome, trace: &[(Picos, Moment)]) {
     let vcpus: Vec<_> = outcome.domains.iter().flat_map(|d| &d.vcpus).collect();
     // The host's noise is vCPUs too, at most one for each pCPU or six in each pool, after the others.
     let all = vcpus.len() + outcome.pcpus.len() + 24;
-    let mut state = vec![(0, VcpuState::Offline); all];
+    let mut state = vec![(Picos::ZERO, VcpuState::Offline); all];
     let mut seen: Vec<Seen> = (0..all).map(|_| Seen::default()).collect();
     let mut on = vec![None; outcome.pcpus.len()];
     let mut switches = vec![0; outcome.pcpus.len()];
@@ -160,12 +160,12 @@ pub fn check_locks(scenario: &Scenario, outcome: &Outcome, trace: &[(Picos, Mome
                 let t = told.entry(id).or_default();
                 t.acquisitions += 1;
                 let since = waits.remove(&(vcpu, lock));
-                assert_eq!(since.map(|since| at - since), waited.map(|causes| causes.total()));
+                assert_eq!(since.map(|since| *at - *since), waited.map(|causes| causes.total()));
                 if let Some(since) = since {
-                    all_waits.entry(id).or_default().push(at - since);
+                    all_waits.entry(id).or_default().push(*at - *since);
                     t.contended += 1;
-                    t.wait_total += at - since;
-                    t.wait_max = t.wait_max.max(at - since);
+                    t.wait_total += *at - *since;
+                    t.wait_max = t.wait_max.max(*at - *since);
                 }
             }
             Moment::LockReleased { vcpu, lock, .. } => {
@@ -173,8 +173,8 @@ pub fn check_locks(scenario: &Scenario, outcome: &Outcome, trace: &[(Picos, Mome
                 let (holder, since) = holds.remove(&id).expect("released by its holder");
                 assert_eq!(holder, vcpu);
                 let t = told.entry(id).or_default();
-                t.hold_total += at - since;
-                t.hold_max = t.hold_max.max(at - since);
+                t.hold_total += *at - *since;
+                t.hold_max = t.hold_max.max(*at - *since);
             }
             _ => {}
         }
@@ -196,7 +196,7 @@ pub fn check_locks(scenario: &Scenario, outcome: &Outcome, trace: &[(Picos, Mome
             // that has two digits, and counts whole nanoseconds.
             let mut waits = all_waits.remove(&(i, lock as u32)).unwrap_or_default();
             waits.sort_unstable_by(|a, b| b.cmp(a));
-            let exact = waits.get((l.acquisitions / 1000) as usize).copied().unwrap_or(0);
+            let exact = waits.get((l.acquisitions / 1000) as usize).copied().unwrap_or_default();
             assert!((exact / NS * NS..=exact + exact / 100 + NS).contains(&l.wait_p999), "{l:?}");
         }
     }
@@ -225,7 +225,10 @@ fn vcpus_wait_as_long_as_locks_are_waited_for() {
         match lock {
             "ticket" => assert_eq!(spinning, waiting),
             "lock-byte" => {
-                assert!(0 < spinning && 10 * spinning < 9 * waiting, "{spinning}, {waiting}")
+                assert!(
+                    Picos::ZERO < spinning && 10 * spinning < 9 * waiting,
+                    "{spinning}, {waiting}"
+                )
             }
             _ => {}
         }

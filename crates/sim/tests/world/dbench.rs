@@ -2,7 +2,8 @@
 
 use crate::common::{domain, host, run, scenario};
 use overspin_scenario::{
-    DiskOutcome, DomainOutcome, Ending, Kernel, LineOutcome, MS, NS, Outcome, SEC, Scenario, US,
+    DiskOutcome, DomainOutcome, Ending, Kernel, LineOutcome, MS, NS, Outcome, Picos, SEC, Scenario,
+    US,
 };
 use overspin_workload::{Dbench, Disk, Placement, Sections};
 
@@ -23,7 +24,7 @@ pub fn small(clients: u32) -> Dbench {
 
 fn of(vcpus: u32, work: Dbench) -> Scenario {
     let mut host = host(vcpus, "null");
-    (host.costs.context_switch, host.costs.hypercall) = (0, 0);
+    (host.costs.context_switch, host.costs.hypercall) = (Picos::ZERO, Picos::ZERO);
     let kernel = Kernel { vmstat: Some(MS), ..Kernel::default() };
     let guest = domain(vcpus, "qspinlock-tas", work);
     let guest = overspin_scenario::Domain { kernel, ..guest };
@@ -78,10 +79,10 @@ fn what_is_written_went_out() {
         let made = u64::from(clients * work.files * work.pages);
         assert!(disk.pages <= made && made - disk.pages <= u64::from(limit), "{disk:?} of {made}");
         // What vmstat charged is what the tasks were charged, and nobody is left.
-        let charged = |of: fn(&overspin_scenario::TaskOutcome) -> u64| -> u64 {
+        let charged = |of: fn(&overspin_scenario::TaskOutcome) -> Picos| -> Picos {
             domain.tasks.iter().map(of).sum()
         };
-        let lines = |of: fn(&overspin_scenario::VmstatLine) -> u64| -> u64 {
+        let lines = |of: fn(&overspin_scenario::VmstatLine) -> Picos| -> Picos {
             domain.vmstat.iter().map(of).sum()
         };
         assert_eq!(lines(|l| l.user), charged(|t| t.user_ticks));
@@ -114,7 +115,8 @@ fn every_section_is_counted_once() {
 
 fn on(vcpus: u32, placement: Placement) -> Outcome {
     // Lines that are far and no work outside of locks: waiters are always there, if there are others.
-    let mut s = of(vcpus, Dbench { placement, user: 0, copy: 0, ..small(2 * vcpus) });
+    let mut s =
+        of(vcpus, Dbench { placement, user: Picos::ZERO, copy: Picos::ZERO, ..small(2 * vcpus) });
     (s.host.costs.cross_core, s.host.costs.cross_socket) = (300 * NS, 300 * NS);
     run(&s, 1)
 }
@@ -145,8 +147,8 @@ fn waiters_take_the_line_of_the_lock_away_and_what_else_is_in_it() {
     let lost = |o: &Outcome| used(o).map(|l| l.lost).sum::<u64>();
     assert_eq!(lost(&aligned), 0);
     assert!(lost(&linked) > accesses(&linked) / 10);
-    let hold = |o: &Outcome| o.domains[0].locks[..5].iter().map(|l| l.hold_total).sum::<u64>();
-    let stalled = |o: &Outcome| used(o).map(|l| l.stalled).sum::<u64>();
+    let hold = |o: &Outcome| o.domains[0].locks[..5].iter().map(|l| l.hold_total).sum::<Picos>();
+    let stalled = |o: &Outcome| used(o).map(|l| l.stalled).sum::<Picos>();
     let saved = stalled(&linked) - stalled(&aligned);
     assert!(stalled(&linked) > stalled(&aligned));
     // The sections compute for the same times; all that differs is the data and interrupts.

@@ -63,7 +63,7 @@ fn impossible_windows_before_preemptions() {
         })
     };
     let legal = "preemption_notification: window must be 1 us to 10 ms, and strikes at least 1";
-    assert_eq!(with(|n| n.window = 0), legal);
+    assert_eq!(with(|n| n.window = Picos::ZERO), legal);
     assert_eq!(with(|n| n.window = 11 * MS), legal);
     assert_eq!(with(|n| n.strikes = 0), legal);
     assert!(with(|n| n.back_off = Picos::MAX).contains("back_off"));
@@ -72,8 +72,8 @@ fn impossible_windows_before_preemptions() {
 #[test]
 fn impossible_costs() {
     let zero = "costs: cache_hit and spin_iteration must be at least 1 ps";
-    assert_eq!(message(|s| s.host.costs.cache_hit = 0), zero);
-    assert_eq!(message(|s| s.host.costs.spin_iteration = 0), zero);
+    assert_eq!(message(|s| s.host.costs.cache_hit = Picos::ZERO), zero);
+    assert_eq!(message(|s| s.host.costs.spin_iteration = Picos::ZERO), zero);
     assert_eq!(
         message(|s| s.host.costs.migration = 2 * SEC),
         "costs: migration is 2 s; at most 1 s are possible"
@@ -124,12 +124,17 @@ fn impossible_workloads() {
         let expected = format!("domain `guest`: `workload.{wrong} is out of range; a ");
         assert!(refused.starts_with(&expected), "{refused}");
     };
-    range(BurnWait { burn: 0, ..BurnWait::default() }.into(), "burn`: 0");
-    range(lock_loop(Picos::MAX, 0).into(), "section`: 18446744073709551615ps");
+    range(BurnWait { burn: Picos::ZERO, ..BurnWait::default() }.into(), "burn`: 0");
+    range(lock_loop(Picos::MAX, Picos::ZERO).into(), "section`: 18446744073709551615ps");
     range(LockLoop { threads: u32::MAX, ..lock_loop(US, US) }.into(), "threads`: 4294967295");
     let mut always = kernbench(1, 1);
     always.edit(|k: &mut Kernbench| {
-        k.locks.push(KernelLock { name: "hot".into(), hold: 0, every: 0, irqs_off: false });
+        k.locks.push(KernelLock {
+            name: "hot".into(),
+            hold: Picos::ZERO,
+            every: Picos::ZERO,
+            irqs_off: false,
+        });
     });
     range(always, "locks.2.every`: 0");
     range(Pgbench { clients: 0, ..pgbench(1, 1) }.into(), "clients`: 0");
@@ -208,8 +213,9 @@ fn the_largest_legal_values_do_not_overflow() {
 
 #[test]
 fn a_limit_of_nothing_is_a_run_of_nothing() {
-    let outcome = run(&scenario(host(1, "credit"), vec![domain(1, "ticket", hog())], 0), 1);
-    assert_eq!((outcome.ending, outcome.elapsed), (Ending::Limit, 0));
+    let outcome =
+        run(&scenario(host(1, "credit"), vec![domain(1, "ticket", hog())], Picos::ZERO), 1);
+    assert_eq!((outcome.ending, outcome.elapsed), (Ending::Limit, Picos::ZERO));
 }
 
 /// A caller may stop a run; its times then add up to the moment when it did. Steps of a nanosecond, which

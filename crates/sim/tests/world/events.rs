@@ -22,7 +22,7 @@ fn two_hogs(scheduler: &str, events: Vec<Event>) -> Scenario {
 }
 
 /// As in `shares.rs`: what a credit scheduler may be off at any time, once for each regime.
-const SLACK: Picos = 2 * 90 * MS;
+const SLACK: Picos = Picos::from_millis(2 * 90);
 
 #[test]
 fn a_new_weight_gives_new_shares() {
@@ -178,5 +178,5 @@ fn a_move_under_way_is_reported_as_such() {
     let reason = outcome.changes[1].refused.as_deref().unwrap_or_default();
     assert!(reason.contains("on its way"), "{reason}");
     near(outcome.pcpus[1].busy, SEC, MS);
-    assert_eq!(outcome.pcpus[2].busy, 0);
+    assert_eq!(outcome.pcpus[2].busy, Picos::ZERO);
 }

@@ -10,7 +10,7 @@ fn burn_wait(threads: u32, burn: Picos, wait: Picos, count: u64) -> Workloads {
 
 #[test]
 fn tasks_of_one_vcpu_share_it_to_within_a_slice() {
-    let guest = domain(1, "ticket", burn_wait(3, MS, 0, 0));
+    let guest = domain(1, "ticket", burn_wait(3, MS, Picos::ZERO, 0));
     let slice = guest.kernel.slice;
     let outcome = run(&scenario(host(1, "null"), vec![guest], 3 * SEC), 1);
     let cpu: Vec<Picos> = outcome.domains[0].tasks.iter().map(|t| t.cpu).collect();
@@ -30,7 +30,7 @@ fn tasks_of_one_vcpu_share_it_to_within_a_slice() {
 fn an_idle_vcpu_pulls_a_task_that_waits_elsewhere() {
     // Three tasks of 100 ms, two of them on the first vCPU. When the one of the second ends, after
     // 100 ms, that pulls one of the others: 50 ms are left of each, give or take half a slice.
-    let guest = domain(2, "ticket", burn_wait(3, MS, 0, 100));
+    let guest = domain(2, "ticket", burn_wait(3, MS, Picos::ZERO, 100));
     let outcome = run(&scenario(host(2, "null"), vec![guest], SEC), 1);
     assert_eq!(outcome.ending, Ending::Finished);
     assert!((150 * MS..160 * MS).contains(&outcome.elapsed), "{}", outcome.elapsed);
@@ -42,7 +42,7 @@ fn a_moved_vcpu_loses_the_work_of_its_cold_caches() {
     host.costs.migration = 3 * MS;
     let guests = vec![tickless(1, "ticket", hog()); 3];
     let outcome = run(&scenario(host, guests, SEC), 1);
-    let (mut running, mut items, mut moves, mut dispatches) = (0, 0, 0, 0);
+    let (mut running, mut items, mut moves, mut dispatches) = (Picos::ZERO, 0, 0, 0);
     for d in &outcome.domains {
         running += d.vcpus[0].running;
         items += d.tasks[0].items;
@@ -62,7 +62,7 @@ fn a_sibling_that_comes_and_goes_slows_only_while_it_is_there() {
     // speed, and sleeps for 10: so the first does 20 ms of work every 30, and takes five rounds.
     let host = Host { cores: 1, threads: 2, smt_permille: 500, ..host(1, "null") };
     let guests = vec![
-        tickless(1, "ticket", burn_wait(1, 100 * MS, 0, 1)),
+        tickless(1, "ticket", burn_wait(1, 100 * MS, Picos::ZERO, 1)),
         tickless(1, "ticket", burn_wait(1, 10 * MS, 10 * MS, 0)),
     ];
     let outcome = run(&scenario(host, guests, SEC), 1);

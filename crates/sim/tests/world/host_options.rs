@@ -92,7 +92,7 @@ fn windows_double_at_each_exit() {
     let exits_with = |grow, max| {
         let ple = PauseLoopExiting { grow, max, ..PauseLoopExiting::default() };
         let options = Host { pause_loop_exiting: Some(ple), ..host(2, "null") };
-        let work = LockLoop { fixed: true, count: 1, ..lock_loop(SEC, 0) };
+        let work = LockLoop { fixed: true, count: 1, ..lock_loop(SEC, Picos::ZERO) };
         let guest = tickless(2, "ticket", work);
         exits(&run(&scenario(options, vec![guest], 3 * SEC), 1))
     };
@@ -124,13 +124,13 @@ fn out_of_step(ple: PauseLoopExiting, costs: Costs) -> Scenario {
     scenario(options, vec![guest(), guest(), noise], 200 * MS)
 }
 
-fn totals(outcome: &Outcome) -> [u64; 3] {
+fn totals(outcome: &Outcome) -> (u64, u64, Picos) {
     let vcpus = || outcome.domains.iter().flat_map(|d| &d.vcpus);
-    [
+    (
         vcpus().map(|v| v.spin_exits).sum(),
         vcpus().map(|v| v.directed_yields).sum(),
         vcpus().map(|v| v.exiting).sum(),
-    ]
+    )
 }
 
 /// On a pCPU of its own a vCPU that spins finds nobody to yield to: each exit takes its cost, and
@@ -141,10 +141,10 @@ fn an_exit_costs_what_the_host_says() {
     let costs = Costs { pause_loop_exit: 900 * NS, ..Costs::default() };
     let options =
         Host { pause_loop_exiting: Some(ple), directed_yield: true, costs, ..host(4, "cfs") };
-    let work = LockLoop { fixed: true, ..lock_loop(50 * US, 0) };
+    let work = LockLoop { fixed: true, ..lock_loop(50 * US, Picos::ZERO) };
     let guest = tickless(4, "ticket", work);
     let outcome = run(&scenario(options, vec![guest], 20 * MS), 1);
-    let [exits, directed, exiting] = totals(&outcome);
+    let (exits, directed, exiting) = totals(&outcome);
     // Three of four spin all the time: an exit every 2.948 us. Those that the hand-over cuts short are
     // one in 17.
     assert!(exits > 3 * 20 * MS / (2948 * NS) * 15 / 17, "{exits} exits");
@@ -164,7 +164,7 @@ fn a_directed_yield_waits_for_the_locks_of_two_run_queues() {
         let ple = PauseLoopExiting { rules, grow: 1, ..PauseLoopExiting::default() };
         let costs = Costs { yield_to: US, ..Costs::default() };
         let outcome = run(&out_of_step(ple, costs), 1);
-        let [exits, directed, exiting] = totals(&outcome);
+        let (exits, directed, exiting) = totals(&outcome);
         assert!(directed > 0 && directed <= exits, "{rules:?}: {directed} of {exits}");
         // Those under way at the end count as exits, and not yet as time: one a vCPU.
         let least = (exits - 8) * 620 * NS + directed * US;
@@ -182,19 +182,19 @@ fn spinners_off_their_pcpu_are_passed_over() {
     };
     let (any, eligible) = (by(DirectedYieldRules::Y2011), by(DirectedYieldRules::Y2012));
     assert_ne!(any.trace_hash, eligible.trace_hash);
-    let per_exit = |o: &Outcome| 1000 * totals(o)[1] / totals(o)[0];
+    let per_exit = |o: &Outcome| 1000 * totals(o).1 / totals(o).0;
     assert!(per_exit(&any) > per_exit(&eligible), "{any:?} {eligible:?}");
 }
 
 #[test]
 fn runs_with_directed_yields_are_deterministic_and_cause_no_storm() {
     for rules in DirectedYieldRules::ALL {
-        for yield_to in [0, 500 * NS, 20 * US] {
+        for yield_to in [Picos::ZERO, 500 * NS, 20 * US] {
             let ple = PauseLoopExiting { rules, ..PauseLoopExiting::default() };
             let s = out_of_step(ple, Costs { yield_to, ..Costs::default() });
             let outcome = run(&s, 7);
             assert_eq!(outcome, run(&s, 7), "{rules:?}");
-            let exits = totals(&outcome)[0];
+            let exits = totals(&outcome).0;
             let vcpus = || outcome.domains.iter().flat_map(|d| &d.vcpus);
             let dispatches: u64 = vcpus().map(|v| v.dispatches).sum();
             let sections: u64 = outcome.domains.iter().map(|d| d.locks[0].acquisitions).sum();
@@ -217,7 +217,7 @@ fn costs_of_exits_change_nothing_without_exits() {
             let options = Host { directed_yield: true, costs, ..host(2, scheduler) };
             run(&queue_on(options), 1)
         };
-        assert_eq!(with(620 * NS, 500 * NS), with(MS, 0), "{scheduler}");
+        assert_eq!(with(620 * NS, 500 * NS), with(MS, Picos::ZERO), "{scheduler}");
     }
 }
 
@@ -258,7 +258,7 @@ fn halt_polling_saves_the_wakeup_and_costs_cpu_time() {
     // Six sleeps until the window is long enough, and the accounting of `credit`, every 30 ms of the
     // 400, makes the pCPU schedule, which ends a poll.
     assert!(vcpu.dispatches <= 6 + 14, "{} dispatches", vcpu.dispatches);
-    assert_eq!(without.domains[0].vcpus[0].polling, 0);
+    assert_eq!(without.domains[0].vcpus[0].polling, Picos::ZERO);
     // The sleeps, 200 ms in all, are time of the host now; the window has to grow to 100 us first.
     near(vcpu.polling, 200 * MS, 20 * MS);
     near(with.pcpus[0].busy - without.pcpus[0].busy, 200 * MS, 20 * MS);
@@ -268,7 +268,7 @@ fn halt_polling_saves_the_wakeup_and_costs_cpu_time() {
 #[test]
 fn sleeps_longer_than_the_longest_window_are_not_polled() {
     let outcome = sleeper(Some(HaltPolling::default()), MS);
-    assert_eq!(outcome.domains[0].vcpus[0].polling, 0);
+    assert_eq!(outcome.domains[0].vcpus[0].polling, Picos::ZERO);
     assert_eq!(outcome, sleeper(None, MS), "all is as without polling");
 }
 
@@ -287,7 +287,7 @@ fn nobody_polls_while_another_wants_the_pcpu() {
         let options = Host { halt_polling: Some(HaltPolling::default()), ..host(1, scheduler) };
         let domains = vec![sleeper, domain(1, "ticket", hog())];
         let outcome = run(&scenario(options, domains, SEC), 1);
-        assert_eq!(outcome.domains[0].vcpus[0].polling, 0, "{scheduler}");
+        assert_eq!(outcome.domains[0].vcpus[0].polling, Picos::ZERO, "{scheduler}");
     }
 }
 

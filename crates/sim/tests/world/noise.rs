@@ -77,7 +77,7 @@ fn domains_begin_at_offsets_of_their_own_the_first_at_zero() {
     assert_ne!(one, other, "the seed decides");
     assert_eq!(one, starts(1));
     for starts in [&one, &other] {
-        assert_eq!(starts.iter().min(), Some(&0));
+        assert_eq!(starts.iter().min(), Some(&Picos::ZERO));
         assert!(starts.iter().all(|at| *at < 40 * MS));
         assert_ne!(starts[0], starts[1]);
         assert_ne!(starts[1], starts[2]);
@@ -101,12 +101,12 @@ fn periodic_tasks_begin_anywhere_in_their_period() {
         (0..4).map(second).collect()
     };
     // All together a period after they began, only as far apart as the vCPUs came up.
-    for at in after_a_sleep(0) {
+    for at in after_a_sleep(Picos::ZERO) {
         near(at, 10 * MS, 200 * US);
     }
     let apart = after_a_sleep(40 * MS);
     assert!(apart.iter().all(|at| *at < 11 * MS), "{apart:?}");
-    let spread = apart.iter().max().unwrap() - apart.iter().min().unwrap();
+    let spread = *apart.iter().max().unwrap() - *apart.iter().min().unwrap();
     assert!(spread > MS, "{apart:?}");
 }
 

@@ -14,7 +14,7 @@ const UPCALL: PreemptionNotification = PreemptionNotification {
     protocol: NotificationProtocol::Upcall,
     window: MS,
     strikes: 3,
-    back_off: 100 * MS,
+    back_off: Picos::from_millis(100),
 };
 const DEFERRAL: PreemptionNotification =
     PreemptionNotification { protocol: NotificationProtocol::Deferral, ..UPCALL };
@@ -22,20 +22,20 @@ const DEFERRAL: PreemptionNotification =
 /// All that costs is what a test adds up: an interrupt to a pCPU, one to a guest, a hypercall.
 fn costs() -> Costs {
     Costs {
-        cache_hit: 1,
-        atomic: 0,
-        same_core: 0,
-        cross_core: 0,
-        cross_socket: 0,
+        cache_hit: Picos(1),
+        atomic: Picos::ZERO,
+        same_core: Picos::ZERO,
+        cross_core: Picos::ZERO,
+        cross_socket: Picos::ZERO,
         spin_iteration: 10 * NS,
-        fence: 0,
-        context_switch: 0,
+        fence: Picos::ZERO,
+        context_switch: Picos::ZERO,
         hypercall: 500 * NS,
         pause_loop_exit: 500 * NS,
-        yield_to: 0,
+        yield_to: Picos::ZERO,
         ipi: 3 * US,
         interrupt: 7 * US,
-        migration: 0,
+        migration: Picos::ZERO,
     }
 }
 
@@ -46,7 +46,7 @@ fn one_pcpu(notification: Option<PreemptionNotification>) -> Host {
 
 /// Answers to pings that come every `interval` and take 100 us each.
 fn pings(rate: u32) -> Domain {
-    let work = Ping { rate, resolution: 0, round_trip: 0, work: 100 * US };
+    let work = Ping { rate, resolution: Picos::ZERO, round_trip: Picos::ZERO, work: 100 * US };
     Domain { name: "dom0".into(), ..tickless(1, "ticket", work) }
 }
 
@@ -78,7 +78,7 @@ fn waits(trace: &[(Picos, Moment)]) -> Vec<Picos> {
             Moment::Wake { vcpu: 1, runnable: true, .. } => woken = Some(at),
             Moment::Switch { prev: Some(0), next: Some(1), .. } => {
                 // When it comes up at the beginning, nobody wakes it.
-                waits.extend(woken.take().map(|woken| at - woken));
+                waits.extend(woken.take().map(|woken| *at - *woken));
             }
             _ => {}
         }
@@ -143,13 +143,13 @@ fn a_holder_is_preempted_after_its_release() {
         let windows = windows(&outcome);
         assert_eq!((windows.expired, windows.refused), (0, 0));
         // From a release to the switch: 1 ps for the store that frees the lock, and the hypercall.
-        let mut released = 0;
+        let mut released = Picos::ZERO;
         let mut after_release = 0;
         for (at, event) in &trace {
             match event {
                 Moment::LockReleased { vcpu: 0, .. } => released = *at,
                 Moment::Switch { prev: Some(0), next: Some(1), .. } => {
-                    after_release += u64::from(at - released == 1 + 500 * NS);
+                    after_release += u64::from(*at - released == Picos(1) + 500 * NS);
                 }
                 _ => {}
             }

@@ -2,7 +2,7 @@
 //! must give.
 
 use crate::common::{domain, host, near, pgbench, run, scenario, tickless};
-use overspin_scenario::{Ending, Outcome, Picos, SEC, US};
+use overspin_scenario::{Ending, Outcome, SEC, US};
 use overspin_workload::Pgbench;
 
 fn transactions(outcome: &Outcome) -> u64 {
@@ -50,8 +50,8 @@ fn many_clients_keep_all_vcpus_busy_with_their_work() {
     assert_eq!(outcome.ending, Ending::Limit);
     // 2 s of CPU time in pieces of 100 us; at least, without the switches, and at most with a
     // switch of 2 us and 1 us for locks on each side of every one.
-    let most: Picos = 2 * SEC / (100 * US);
-    let least: Picos = 2 * SEC / (106 * US);
+    let most = 2 * SEC / (100 * US);
+    let least = 2 * SEC / (106 * US);
     let done = transactions(&outcome);
     assert!((least * 98 / 100..=most).contains(&done), "{done} of {least} to {most}");
     // 40 us in the kernel each, an acquisition in 20 us and the 1 us that it holds: the gaps do not

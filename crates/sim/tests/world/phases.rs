@@ -7,7 +7,7 @@ use overspin_workload::{Align, Phase, Phases, Step};
 
 fn phases(steps: &[Step]) -> Phases {
     let phases = vec![Phase { times: 1, steps: steps.to_vec() }];
-    Phases { threads: 1, phases, count: 0, start: 0, align: Align::None }
+    Phases { threads: 1, phases, count: 0, start: Picos::ZERO, align: Align::None }
 }
 
 fn alone(guest: Domain) -> Outcome {
@@ -32,7 +32,7 @@ fn thief(scheduler: &str, burn: Picos, seed: u64) -> Outcome {
 /// 10 ms. So it gets (b + c) / 10 ms, whatever its weight earns; c is under 20 us as in `shares`.
 #[test]
 fn a_guest_that_sleeps_at_ticks_is_never_charged_in_2008() {
-    let mut last = 0;
+    let mut last = Picos::ZERO;
     for burn in [1_000, 2_500, 5_000, 7_500, 9_000, 9_300, 9_500, 9_700, 9_900] {
         let outcome = thief("credit-2008", burn * US, burn);
         let d = &outcome.domains[0];
@@ -89,7 +89,7 @@ fn a_timer_counts_from_the_threads_start() {
     {
         let work = Phases { count: 10, ..phases(&steps) };
         let outcome = alone(tickless(1, "ticket", work));
-        let last = if steps[0] == Step::Run(6 * MS) { 0 } else { 6 * MS };
+        let last = if steps[0] == Step::Run(6 * MS) { Picos::ZERO } else { 6 * MS };
         near(outcome.elapsed, 100 * MS + last, 40 * US);
     }
 }
@@ -109,7 +109,7 @@ fn a_program_can_hide_from_its_own_kernels_tick() {
     };
     let (used, charged) = guest(Align::GuestTick);
     near(used, SEC * 8 / 10, 20 * MS);
-    assert_eq!(charged, 0);
+    assert_eq!(charged, Picos::ZERO);
     // 8 of 8.5 ms, by some 94 samples that march through its period: each is off by one at most.
     let (used, charged) = guest(Align::None);
     near(used, SEC * 80 / 85, 20 * MS);

@@ -5,7 +5,7 @@ use crate::common::{domain, host, lock_loop, scenario};
 use overspin_locks::{
     AtomicCell, Budget, CapacityError, LockInfo, Platform, RawLock, Tuning, lock_byte,
 };
-use overspin_scenario::{Ending, Outcome, SEC};
+use overspin_scenario::{Ending, Outcome, Picos, SEC};
 use overspin_sim::{SimPlatform as P, Simulator};
 use overspin_workload::LockLoop;
 use std::cell::Cell;
@@ -66,7 +66,7 @@ impl RawLock<P> for Probe {
 /// Runs `code` once on each of two vCPUs with ticks at 1000 Hz and a pCPU each.
 fn on_two_vcpus(code: fn(&Probe)) -> Outcome {
     CODE.set(code);
-    let work = LockLoop { irqs_off: false, count: 1, ..lock_loop(0, 0) };
+    let work = LockLoop { irqs_off: false, count: 1, ..lock_loop(Picos::ZERO, Picos::ZERO) };
     let guest = domain(2, Probe::INFO.name, work);
     let scenario = scenario(host(2, "null"), vec![guest], 60 * SEC);
     let outcome =
@@ -116,7 +116,7 @@ fn with_interrupts_off_only_a_kick_ends_a_poll() {
     });
     // It slept on end: its ten ticks waited, and one was taken.
     let v = &outcome.domains[0].vcpus[0];
-    assert!(v.blocked > 9 * 1000 * MS && v.ticks <= 3, "{v:?}");
+    assert!(v.blocked > Picos::from_millis(9) && v.ticks <= 3, "{v:?}");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_wait_sleeps_only_while_the_cell_holds_the_value() {
             P::wake_one(&raw const probe.flag);
         }
     });
-    assert!(outcome.domains[0].vcpus[0].blocked > 9 * 1000 * MS);
+    assert!(outcome.domains[0].vcpus[0].blocked > Picos::from_millis(9));
 }
 
 #[test]

@@ -20,13 +20,13 @@ struct Harm {
 fn harm(trace: &[(Picos, Moment)]) -> Harm {
     let (mut running, mut waiting) = (HashSet::new(), HashSet::new());
     let mut holder = None;
-    let mut last = 0;
+    let mut last = Picos::ZERO;
     let mut harm = Harm::default();
     for (at, event) in trace {
         if !waiting.is_disjoint(&running) {
             match holder {
-                None => harm.by_grant += at - last,
-                Some(v) if !running.contains(&v) => harm.by_holder += at - last,
+                None => harm.by_grant += *at - last,
+                Some(v) if !running.contains(&v) => harm.by_holder += *at - last,
                 Some(_) => {}
             }
         }
@@ -72,7 +72,7 @@ fn with_a_pcpu_for_each_vcpu_nobody_is_preempted() {
         for (outcome, harm) in runs(name, 4) {
             let l = lock(&outcome);
             assert_eq!(l.holder_preempted, 0, "{name}");
-            assert_eq!(harm.by_holder, 0, "{name}");
+            assert_eq!(harm.by_holder, Picos::ZERO, "{name}");
             // Handing over takes two transfers of the line and an atomic operation, 128 ns; where
             // waiters race for it, each loser's attempt delays the winner by one more: under 500 ns.
             assert!(harm.by_grant <= l.contended * 500 * NS, "{name} {harm:?}");
@@ -88,12 +88,11 @@ fn with_a_pcpu_for_each_vcpu_nobody_is_preempted() {
 
 #[test]
 fn with_two_vcpus_a_pcpu_ticket_loses_most_and_xen_pv_least() {
-    let total = |name: &str, of: fn(&Outcome) -> u64| -> u64 {
-        runs(name, 2).iter().map(|(outcome, _)| of(outcome)).sum()
-    };
     let [ticket, byte, pv] = ["ticket", "lock-byte", "xen-pv"].map(|name| {
-        let acquisitions = total(name, |o| lock(o).acquisitions);
-        let burned = total(name, |o| o.domains[0].vcpus.iter().map(|v| v.spinning).sum());
+        let runs = runs(name, 2);
+        let acquisitions: u64 = runs.iter().map(|(o, _)| lock(o).acquisitions).sum();
+        let vcpus = runs.iter().flat_map(|(o, _)| &o.domains[0].vcpus);
+        let burned: Picos = vcpus.map(|v| v.spinning).sum();
         (acquisitions, burned)
     });
     assert!(ticket.0 < byte.0 && byte.0 < pv.0, "acquisitions: {ticket:?} {byte:?} {pv:?}");
@@ -103,9 +102,8 @@ fn with_two_vcpus_a_pcpu_ticket_loses_most_and_xen_pv_least() {
 #[test]
 fn overcommit_makes_a_ticket_lock_wait_out_of_all_proportion() {
     let mean_wait = |runs: &[(Outcome, Harm)]| {
-        let sum =
-            |of: fn(&LockOutcome) -> u64| -> u64 { runs.iter().map(|r| of(lock(&r.0))).sum() };
-        sum(|l| l.wait_total) / sum(|l| l.acquisitions)
+        let waited: Picos = runs.iter().map(|r| lock(&r.0).wait_total).sum();
+        waited / runs.iter().map(|r| lock(&r.0).acquisitions).sum::<u64>()
     };
     let (alone, crowded) = (runs("ticket", 4), runs("ticket", 2));
     // Half as many vCPUs run at a time, so that undisturbed waits would be shorter than alone.

@@ -20,12 +20,12 @@ const SERVICE: Picos = MS;
 /// nanosecond each, are a millionth of an item.
 fn free() -> Costs {
     Costs {
-        context_switch: 0,
-        hypercall: 0,
-        ipi: 0,
-        interrupt: 0,
-        migration: 0,
-        atomic: 0,
+        context_switch: Picos::ZERO,
+        hypercall: Picos::ZERO,
+        ipi: Picos::ZERO,
+        interrupt: Picos::ZERO,
+        migration: Picos::ZERO,
+        atomic: Picos::ZERO,
         ..Costs::default()
     }
 }
@@ -41,7 +41,8 @@ fn wait(runs: u64, quantum: Picos, service: Distribution, permille: u64) -> (f64
         burn_distribution: service,
         wait_distribution: Distribution::Exponential,
     };
-    let kernel = Kernel { hz: 0, task_switch: 0, tick_work: 0, ..Kernel::default() };
+    let kernel =
+        Kernel { hz: 0, task_switch: Picos::ZERO, tick_work: Picos::ZERO, ..Kernel::default() };
     let guest = Domain { kernel, ..tickless(1, "ticket", work) };
     let params = [("quantum".to_owned(), Setting::Time(quantum))].into();
     let host = Host { costs: free(), params, ..host(1, "rr") };
@@ -56,7 +57,7 @@ fn mean_wait(outcome: &Outcome) -> f64 {
     let items: u64 = outcome.domains.iter().flat_map(|d| &d.tasks).map(|t| t.items).sum();
     let waited: Picos = outcome.domains.iter().flat_map(|d| &d.vcpus).map(|v| v.runnable).sum();
     assert!(items > 1000);
-    waited as f64 / items as f64 / SERVICE as f64
+    waited.ratio(SERVICE) / items as f64
 }
 
 /// Mean wait in M/M/1//N, in service times, for a think time of `think` service times. With `p(k)`
@@ -88,7 +89,7 @@ fn agrees((measured, error): (f64, f64), expected: f64, bias: f64) {
 }
 
 /// Longer than any item: first come, first served.
-const FIFO: Picos = 10 * SEC;
+const FIFO: Picos = Picos::from_secs(10);
 
 #[test]
 fn exponential_service_first_come_first_served_is_m_m_1() {
@@ -131,7 +132,7 @@ fn short_quanta_are_processor_sharing() {
 /// How far from its promise a vCPU's time may be after 100 s. `credit`: see `shares.rs`, 90 ms.
 /// `credit2`: a slice and a reset of credits, 10 ms each. `cfs` and `eevdf`: slice and tick, 4 to 6 ms
 /// each; a cap is a quota for each 100 ms.
-const SLACK: Picos = 90 * MS;
+const SLACK: Picos = Picos::from_millis(90);
 
 fn running(scheduler: &str, domains: impl IntoIterator<Item = Domain>) -> Vec<Picos> {
     let domains = domains.into_iter().collect();

@@ -6,32 +6,42 @@ use crate::conservation::{check_locks, check_scheduling, check_times};
 use overspin_host::Refused;
 use overspin_scenario::{
     Change, Costs, DirectedYieldRules, Domain, Ending, Event, HaltPolling, Host, Kernel, MS, NS,
-    Noise, NoisePlacement, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Pool,
+    Noise, NoisePlacement, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, Pool,
     PreemptionNotification, Scenario, Settings, US, Workloads,
 };
 use overspin_workload::{BurnWait, Distribution, LockLoop};
 use proptest::prelude::*;
+use std::ops::Range;
+
+fn times(within: Range<Picos>) -> impl Strategy<Value = Picos> {
+    (within.start.0..within.end.0).prop_map(Picos)
+}
+
+fn upto(most: Picos) -> impl Strategy<Value = Picos> {
+    times(Picos::ZERO..most)
+}
 
 fn distribution() -> impl Strategy<Value = Distribution> {
     prop::sample::select(vec![Distribution::Fixed, Distribution::Exponential])
 }
 
 fn workload() -> impl Strategy<Value = Workloads> {
-    let loops = (0..6_u32, 0..20 * US, 0..100 * US, any::<bool>(), any::<bool>(), 0..40_u64)
+    let loops = (0..6_u32, upto(20 * US), upto(100 * US), any::<bool>(), any::<bool>(), 0..40_u64)
         .prop_map(|(threads, section, outside, fixed, irqs_off, count)| {
             Workloads::from(LockLoop { threads, section, outside, fixed, irqs_off, count })
         });
-    let burns = (0..6_u32, NS..3 * MS, 0..3 * MS, 0..10_u64, distribution(), distribution())
-        .prop_map(|(threads, burn, wait, count, burn_distribution, wait_distribution)| {
-            Workloads::from(BurnWait {
-                threads,
-                burn,
-                wait,
-                count,
-                burn_distribution,
-                wait_distribution,
-            })
-        });
+    let burns =
+        (0..6_u32, times(NS..3 * MS), upto(3 * MS), 0..10_u64, distribution(), distribution())
+            .prop_map(|(threads, burn, wait, count, burn_distribution, wait_distribution)| {
+                Workloads::from(BurnWait {
+                    threads,
+                    burn,
+                    wait,
+                    count,
+                    burn_distribution,
+                    wait_distribution,
+                })
+            });
     prop_oneof![3 => loops, 2 => burns, 1 => (1..4_u32, 1..3_u32).prop_map(|(j, u)| kernbench(j, u))]
 }
 
@@ -53,10 +63,14 @@ fn guest() -> impl Strategy<Value = Domain> {
 
 /// Costs, some of them nothing at all.
 fn costs() -> impl Strategy<Value = Costs> {
-    let small = || prop_oneof![Just(0), NS..3 * US];
-    ((100..NS, NS..100 * NS), (small(), small(), small(), small()), (small(), small(), small()))
-        .prop_map(|((cache_hit, spin_iteration), (line, switch, call, ipi), (fence, irq, cold))| {
-            Costs {
+    let small = || prop_oneof![Just(Picos::ZERO), times(NS..3 * US)];
+    (
+        (times(Picos(100)..NS), times(NS..100 * NS)),
+        (small(), small(), small(), small()),
+        (small(), small(), small()),
+    )
+        .prop_map(
+            |((cache_hit, spin_iteration), (line, switch, call, ipi), (fence, irq, cold))| Costs {
                 cache_hit,
                 atomic: fence,
                 same_core: line / 4,
@@ -71,15 +85,15 @@ fn costs() -> impl Strategy<Value = Costs> {
                 ipi,
                 interrupt: irq,
                 migration: cold * 10,
-            }
-        })
+            },
+        )
 }
 
 fn notification() -> impl Strategy<Value = PreemptionNotification> {
     let guests = prop_oneof![Just(NotifiedGuests::Smp), Just(NotifiedGuests::All)];
     let protocol =
         prop_oneof![Just(NotificationProtocol::Upcall), Just(NotificationProtocol::Deferral)];
-    (guests, protocol, US..MS, 1..5_u32, 0..10 * MS).prop_map(
+    (guests, protocol, times(US..MS), 1..5_u32, upto(10 * MS)).prop_map(
         |(guests, protocol, window, strikes, back_off)| PreemptionNotification {
             guests,
             protocol,
@@ -100,7 +114,7 @@ fn exits() -> impl Strategy<Value = Option<PauseLoopExiting>> {
 
 fn noise() -> impl Strategy<Value = Noise> {
     let placement = prop_oneof![Just(NoisePlacement::PerCpu), Just(NoisePlacement::Anywhere)];
-    (placement, US..5 * MS, NS..MS, 0..6_u32, 1..1000_u32).prop_map(
+    (placement, times(US..5 * MS), times(NS..MS), 0..6_u32, 1..1000_u32).prop_map(
         |(placement, every, length, vcpus, weight)| Noise {
             placement,
             every,
@@ -119,7 +133,7 @@ fn any_host() -> impl Strategy<Value = Host> {
         prop::sample::select(schedulers),
         prop_oneof![Just(Costs::default()), costs()],
         (exits(), any::<bool>(), any::<bool>(), prop::option::of(notification())),
-        (prop::option::of(noise()), prop_oneof![Just(0), Just(40 * MS)]),
+        (prop::option::of(noise()), prop_oneof![Just(Picos::ZERO), Just(40 * MS)]),
     )
         .prop_map(
             |((sockets, cores, threads, smt_permille), scheduler, costs, options, disturbed)| {
@@ -143,8 +157,8 @@ fn any_host() -> impl Strategy<Value = Host> {
 }
 
 fn any_scenario() -> impl Strategy<Value = Scenario> {
-    (any_host(), prop::collection::vec((guest(), any::<bool>()), 1..4), US..30 * MS).prop_map(
-        |(host, guests, limit)| {
+    (any_host(), prop::collection::vec((guest(), any::<bool>()), 1..4), times(US..30 * MS))
+        .prop_map(|(host, guests, limit)| {
             let pcpus = host.pcpus();
             let guests = guests.into_iter().enumerate().map(|(d, (guest, pinned))| {
                 // vCPUs of pinned guests share pCPUs where they can, and have one each.
@@ -153,8 +167,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
                 Domain { affinity, ..guest }
             });
             scenario(host, guests.collect(), limit)
-        },
-    )
+        })
 }
 
 /// A change of one of three domains, of up to four vCPUs, among up to three pools.
@@ -182,7 +195,7 @@ fn any_change() -> impl Strategy<Value = Change> {
 fn any_changing_scenario() -> impl Strategy<Value = Scenario> {
     let schedulers: Vec<_> = overspin_sched::schedulers().iter().map(|s| s.name).collect();
     let pools = prop::collection::vec(prop::sample::select(schedulers), 0..3);
-    let events = prop::collection::vec((0..30 * MS, any_change()), 1..20);
+    let events = prop::collection::vec((upto(30 * MS), any_change()), 1..20);
     (any_scenario(), pools, events).prop_map(|(mut scenario, pools, events)| {
         let pcpus = scenario.host.pcpus();
         for (i, scheduler) in (0..).zip(pools) {

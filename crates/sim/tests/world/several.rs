@@ -57,7 +57,7 @@ fn so_do_the_tasks_that_they_start_and_wake() {
     assert_eq!(outcome.ending, Ending::Finished);
     let d = &outcome.domains[0];
     for (of, vcpu) in [("pft", 2), ("pgbench", 1), ("stream", 3)] {
-        assert!(cpu(d, of) > 0 && cpu(d, of) <= d.vcpus[vcpu].running, "{of}");
+        assert!(cpu(d, of) > Picos::ZERO && cpu(d, of) <= d.vcpus[vcpu].running, "{of}");
     }
     assert!(d.vcpus[0].running < SEC / 100);
     assert!(d.tasks.iter().any(|t| t.name == "pft/touch3"));

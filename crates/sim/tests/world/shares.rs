@@ -9,7 +9,7 @@ const CREDIT: [&str; 3] = ["credit", "credit-2013", "credit-2008"];
 /// How far a vCPU's time can be from its share under a credit scheduler, at any time: credit stays
 /// within plus and minus 300, one credit is 100 us, so what was earned and what was burned differ by
 /// 600 credits or 60 ms at most; and a slice of 30 ms may be under way that is not charged yet.
-const CREDIT_SLACK: Picos = 90 * MS;
+const CREDIT_SLACK: Picos = Picos::from_millis(90);
 
 /// The first vCPU comes up at 0 and its pCPU learns of that by an interprocessor interrupt, 1 us.
 const FIRST_DISPATCH: Picos = US;
@@ -52,13 +52,19 @@ fn a_cap_of_half_a_pcpu_gives_half_a_pcpu_to_one_who_is_alone() {
         near(running(&outcome)[0], 5 * SEC, CREDIT_SLACK);
         // It is kept from running while it wants to: that is neither idle nor steal.
         near(outcome.pcpus[0].idle, 5 * SEC, CREDIT_SLACK);
-        assert_eq!(outcome.domains[0].vcpus[0].blocked, 0, "{name}");
+        assert_eq!(outcome.domains[0].vcpus[0].blocked, Picos::ZERO, "{name}");
     }
 }
 
 #[test]
 fn a_busy_sibling_slows_a_hardware_thread_by_the_stated_factor() {
-    let work = BurnWait { threads: 0, burn: 600 * US, wait: 0, count: 100, ..BurnWait::default() };
+    let work = BurnWait {
+        threads: 0,
+        burn: 600 * US,
+        wait: Picos::ZERO,
+        count: 100,
+        ..BurnWait::default()
+    };
     let one = || tickless(1, "ticket", work.clone());
     let core = Host { cores: 1, threads: 2, smt_permille: 600, ..host(1, "null") };
     let alone = run(&scenario(core.clone(), vec![one()], SEC), 1);
@@ -74,7 +80,7 @@ fn a_busy_sibling_slows_a_hardware_thread_by_the_stated_factor() {
 /// whether another event comes before its end either: with two vCPUs, one mostly does.
 #[test]
 fn a_busy_sibling_does_not_slow_memory_operations() {
-    let work = Workloads::from(LockLoop { fixed: true, ..lock_loop(0, 0) });
+    let work = Workloads::from(LockLoop { fixed: true, ..lock_loop(Picos::ZERO, Picos::ZERO) });
     let core = Host { cores: 1, threads: 2, smt_permille: 500, ..host(1, "null") };
     let domains = vec![tickless(1, "ticket", work.clone()), tickless(1, "ticket", work)];
     let outcome = run(&scenario(core, domains, 10 * MS), 1);
@@ -87,7 +93,13 @@ fn a_busy_sibling_does_not_slow_memory_operations() {
 
 #[test]
 fn other_cores_do_not_slow_each_other() {
-    let work = BurnWait { threads: 0, burn: 600 * US, wait: 0, count: 100, ..BurnWait::default() };
+    let work = BurnWait {
+        threads: 0,
+        burn: 600 * US,
+        wait: Picos::ZERO,
+        count: 100,
+        ..BurnWait::default()
+    };
     let two = tickless(2, "ticket", work);
     let outcome = run(&scenario(Host { smt_permille: 600, ..host(2, "null") }, vec![two], SEC), 1);
     near(outcome.elapsed, 60 * MS, 40 * US);
@@ -129,7 +141,7 @@ fn sleeper_and_hog(scheduler: &str) -> Outcome {
 
 /// Costs of the host and the kernel around each of the 100 items: two vCPU switches of 2 us and what
 /// the kernel does, 6 us as above and an interrupt: under 20 us.
-const OVERHEAD: Picos = 100 * 20 * US;
+const OVERHEAD: Picos = Picos::from_micros(100 * 20);
 
 #[test]
 fn a_wakeup_waits_for_the_rest_of_the_quantum_under_round_robin() {
@@ -146,6 +158,6 @@ fn a_wakeup_is_boosted_past_the_hog_under_credit() {
     let outcome = sleeper_and_hog("credit-2008");
     // It is entitled to half of the pCPU and uses a tenth: it has credit, and every wake-up of it
     // preempts the hog, but while its first credits have not come: within two slices.
-    near(outcome.domains[0].vcpus[0].runnable, 0, OVERHEAD + 60 * MS);
+    near(outcome.domains[0].vcpus[0].runnable, Picos::ZERO, OVERHEAD + 60 * MS);
     near(outcome.elapsed, 100 * 10 * MS, OVERHEAD + 60 * MS);
 }

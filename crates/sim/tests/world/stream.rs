@@ -10,12 +10,12 @@ use overspin_workload::{BurnWait, Stream};
 /// runqueue locks, of some nanoseconds each.
 fn free(pcpus: u32) -> Host {
     let costs = Costs {
-        atomic: 0,
-        fence: 0,
-        context_switch: 0,
-        hypercall: 0,
-        ipi: 0,
-        interrupt: 0,
+        atomic: Picos::ZERO,
+        fence: Picos::ZERO,
+        context_switch: Picos::ZERO,
+        hypercall: Picos::ZERO,
+        ipi: Picos::ZERO,
+        interrupt: Picos::ZERO,
         ..Costs::default()
     };
     Host { costs, ..host(pcpus, "credit") }
@@ -23,7 +23,7 @@ fn free(pcpus: u32) -> Host {
 
 fn serving(work: Stream) -> Scenario {
     let mut guest = tickless(1, "ticket", work);
-    guest.kernel = Kernel { task_switch: 0, ..guest.kernel };
+    guest.kernel = Kernel { task_switch: Picos::ZERO, ..guest.kernel };
     scenario(free(1), vec![guest], SEC)
 }
 

@@ -115,9 +115,9 @@ impl WorkerArgs {
     #[must_use]
     pub fn workload(&self, rate: u32) -> Schedbench {
         let burn = |kops: u64| {
-            let time =
-                u128::from(kops) * 1_000 * u128::from(SEC) / (u128::from(rate.max(1)) * 1_000_000);
-            Picos::try_from(time).unwrap_or(Picos::MAX).max(1)
+            let time = u128::from(kops) * 1_000 * u128::from(SEC.0)
+                / (u128::from(rate.max(1)) * 1_000_000);
+            u64::try_from(time).map_or(Picos::MAX, Picos).max(Picos(1))
         };
         let item = |&(kops, again): &(u64, Again)| BenchItem { kops, burn: burn(kops), again };
         Schedbench {
@@ -151,7 +151,7 @@ mod tests {
     fn deadlines_and_intervals() {
         let w = parse("report_interval 250 deadline 10 1000000 burnwait 5 0").unwrap();
         assert_eq!(w.report_interval, 250 * MS);
-        assert_eq!(w.items, [(10, Again::Every(MS)), (5, Again::After(0))]);
+        assert_eq!(w.items, [(10, Again::Every(MS)), (5, Again::After(Picos::ZERO))]);
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Load for Schedbench {
             }
             // A deadline in the past would have the item due for ever without a sleep, which
             // is a hog; without work as well, time would stand still.
-            if item.burn == 0 {
+            if item.burn == Picos::ZERO {
                 let message = "an item burns nothing: time would stand still".into();
                 return fault(message, "give each item some work");
             }
@@ -134,7 +134,7 @@ impl Load for Schedbench {
 const START_WITHIN: Picos = MS;
 
 fn serve(w: &Schedbench, env: &dyn Env) {
-    let told = env.all_up() + env.random(0).below(START_WITHIN);
+    let told = env.all_up() + env.random(0).time_below(START_WITHIN);
     env.sleep(told.saturating_sub(env.now()));
     let start = env.now();
     // Few items: a scan is as fast as a heap, and equal times are served in order of the list.
@@ -148,7 +148,7 @@ fn serve(w: &Schedbench, env: &dyn Env) {
         so_far.max_delta = so_far.max_delta.max(now.saturating_sub(due[first]));
         if now >= next_report {
             env.report(WorkerReport { at: now, cpu_time: env.cpu_time(), ..so_far });
-            so_far.max_delta = 0;
+            so_far.max_delta = Picos::ZERO;
             next_report += w.report_interval;
         }
         env.compute(item.burn, Mode::User);

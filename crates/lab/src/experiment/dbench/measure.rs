@@ -53,17 +53,17 @@ impl Sample {
         let named = domain.locks.len() - domain.vcpus.len();
         let (five, cpus) = (&domain.locks[..named], domain.vcpus.len() as u64);
         let taken = five.iter().map(|l| l.acquisitions).sum::<u64>().max(1) as f64;
-        let micros = |total: Picos| total as f64 / 1e6 / taken;
+        let micros = |total: Picos| total.micros() / taken;
         let waited: Picos = domain.locks.iter().map(|l| l.wait_total).sum();
         Self {
             kernel: kernel.into(),
             seed: outcome.seed,
             finished: domain.finished.is_some(),
-            interval_s: interval as f64 / SEC as f64 * f64::from(scale),
+            interval_s: interval.seconds() * f64::from(scale),
             rows,
             hold_us: micros(five.iter().map(|l| l.hold_total).sum()),
             hold_data_us: micros(domain.lines.iter().map(|l| l.stalled).sum()),
-            spinning_percent: 100.0 * waited as f64 / (outcome.elapsed * cpus) as f64,
+            spinning_percent: waited.percent(outcome.elapsed * cpus),
             elapsed: outcome.elapsed,
             trace_hash: outcome.trace_hash,
             domain,

@@ -3,7 +3,7 @@ use super::*;
 use crate::experiment::aligned_2001;
 use crate::experiment::claim::{self, judged};
 use crate::reproduce::{Grade, Judged, verdict};
-use overspin_scenario::{DomainOutcome, LineOutcome};
+use overspin_scenario::{DomainOutcome, LineOutcome, Picos};
 
 /// A run that prints what was published, with holders that lose their line at so many of 100 accesses.
 fn sample(kernel: &Kernel, hold_us: f64, hold_data_us: f64, spinning: f64, away: u64) -> Sample {
@@ -16,10 +16,10 @@ fn sample(kernel: &Kernel, hold_us: f64, hold_data_us: f64, spinning: f64, away:
         hold_us,
         hold_data_us,
         spinning_percent: spinning,
-        elapsed: 1,
+        elapsed: Picos(1),
         domain: DomainOutcome {
             name: "server".into(),
-            finished: Some(1),
+            finished: Some(Picos(1)),
             lines: vec![LineOutcome { accesses: 100, lost: away, ..LineOutcome::default() }],
             ..DomainOutcome::default()
         },

@@ -2,7 +2,7 @@
 
 use super::{Figure, Kernbench};
 use crate::stats::Summary;
-use overspin_scenario::{Ending, Outcome, Picos, SEC, WaitCauses};
+use overspin_scenario::{Ending, Outcome, Picos, WaitCauses};
 use serde::Serialize;
 
 /// Runs at half load in a kernbench session, with the warm-up run.
@@ -12,7 +12,7 @@ const SESSION_OTHER_LOADS: f64 = 5.0;
 
 /// Simulated time in seconds.
 pub(crate) fn seconds(picos: Picos) -> f64 {
-    picos as f64 / SEC as f64
+    picos.seconds()
 }
 
 /// One run. Times and counts are multiplied up to the published length, except `simulated_s`.
@@ -65,7 +65,7 @@ impl Sample {
         let user = seconds(tasks.iter().map(|t| t.user_ticks).sum());
         let system = seconds(tasks.iter().map(|t| t.system_ticks).sum());
         let ratio =
-            |part: Picos, whole: Picos| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+            |part: Picos, whole: Picos| if whole == Picos::ZERO { 0.0 } else { part.ratio(whole) };
         let busy: Picos = outcome.pcpus.iter().map(|p| p.busy + p.switching).sum();
         let idle: Picos = outcome.pcpus.iter().map(|p| p.idle).sum();
         Self {

@@ -18,7 +18,7 @@ fn outcome(
     vcpu: f64,
     spinning: f64,
 ) -> Outcome {
-    let picos = |s: f64| (s / 20.0 * SEC as f64) as Picos;
+    let picos = |s: f64| Picos((s / 20.0 * SEC.0 as f64) as u64);
     let end = picos(elapsed.unwrap_or(21_600.0));
     Outcome {
         seed,
@@ -34,7 +34,7 @@ fn outcome(
             vcpus: vec![
                 VcpuOutcome {
                     running: picos(vcpu),
-                    spinning: (picos(vcpu) as f64 * spinning) as Picos,
+                    spinning: Picos((picos(vcpu).0 as f64 * spinning) as u64),
                     ..VcpuOutcome::default()
                 };
                 4

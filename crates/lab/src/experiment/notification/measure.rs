@@ -3,7 +3,7 @@
 use super::{Case, Help, Load, Notification, Test};
 use crate::record::{vcpu_time, wait_causes};
 use crate::stats::Summary;
-use overspin_scenario::{Outcome, Picos, SEC, WaitCauses, WindowOutcome};
+use overspin_scenario::{Outcome, Picos, WaitCauses, WindowOutcome};
 use serde::Serialize;
 
 /// One run.
@@ -41,7 +41,7 @@ pub struct NotificationSample {
 }
 
 fn seconds(time: Picos) -> f64 {
-    time as f64 / SEC as f64
+    time.seconds()
 }
 
 impl NotificationSample {

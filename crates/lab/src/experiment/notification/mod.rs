@@ -13,7 +13,7 @@ use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use measure::{Measured, NotificationSample};
 use overspin_scenario::{
-    Domain, NotificationProtocol, NotifiedGuests, PauseLoopExiting, PreemptionNotification,
+    Domain, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, PreemptionNotification,
     Scenario,
 };
 use overspin_workload::{BurnWait, Count, Pft, Ping};
@@ -204,7 +204,7 @@ impl Notification {
             d.workload.edit(|count: &mut Count| count.to /= u64::from(scale));
             let is_ping = d.workload.edit(|ping: &mut Ping| match case.load {
                 Load::Pings(rate) => ping.rate = rate,
-                Load::ExactPings(rate) => (ping.rate, ping.resolution) = (rate, 0),
+                Load::ExactPings(rate) => (ping.rate, ping.resolution) = (rate, Picos::ZERO),
                 Load::Busy => {}
             });
             if is_ping && case.load == Load::Busy {

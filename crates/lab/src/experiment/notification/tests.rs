@@ -19,11 +19,11 @@ fn a_case_has_one_guest_and_what_preempts_it() {
     let [guest, dom0] = s.domains.as_slice() else { panic!("{:?}", s.domains) };
     assert_eq!(guest.workload.get::<Count>().map(|c| c.to), Some((1 << 32) / 20));
     let ping = dom0.workload.get::<Ping>();
-    assert!(ping.is_some_and(|p| p.rate == 500 && p.resolution > 0));
+    assert!(ping.is_some_and(|p| p.rate == 500 && p.resolution > Picos::ZERO));
     let windows = s.host.preemption_notification.expect("it is asked for");
     assert_eq!(windows.guests, NotifiedGuests::All);
     let s = e.scenario(&case(Test::Pft, Help::DirectedYield, Load::ExactPings(500)), 20);
-    assert_eq!(s.domains[1].workload.get::<Ping>().map(|p| p.resolution), Some(0));
+    assert_eq!(s.domains[1].workload.get::<Ping>().map(|p| p.resolution), Some(Picos::ZERO));
     assert!(s.host.preemption_notification.is_none() && s.host.directed_yield);
     let s = e.scenario(&case(Test::Pft, Help::Deferral, Load::Busy), 20);
     assert!(s.domains[1].workload.get::<BurnWait>().is_some());
@@ -66,11 +66,11 @@ fn runs(change: impl Fn(&Case, u32) -> f64) -> Vec<NotificationSample> {
 }
 
 fn outcome(seed: u64) -> Outcome {
-    let domain = DomainOutcome { finished: Some(1), ..DomainOutcome::default() };
+    let domain = DomainOutcome { finished: Some(Picos(1)), ..DomainOutcome::default() };
     Outcome {
         seed,
         ending: Ending::Finished,
-        elapsed: 1,
+        elapsed: Picos(1),
         events: 1,
         run_ahead: 0,
         trace_hash: seed << 60,

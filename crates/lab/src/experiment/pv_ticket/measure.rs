@@ -3,7 +3,7 @@
 use super::{Load, PvTicket, Variant};
 use crate::record::{vcpu_time, wait_causes};
 use crate::stats::Summary;
-use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, SEC, WaitCauses};
+use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, WaitCauses};
 use serde::Serialize;
 
 /// One simulated run.
@@ -39,7 +39,7 @@ pub(super) struct Sample {
 impl Sample {
     pub(super) fn new(lock: &str, load: &str, pcpus: u32, outcome: &Outcome) -> Self {
         let domains = || outcome.domains.iter();
-        let seconds = |time: Picos| time as f64 / SEC as f64;
+        let seconds = Picos::seconds;
         let sum = |of: fn(&overspin_scenario::VcpuOutcome) -> Picos| -> f64 {
             seconds(domains().flat_map(|d| &d.vcpus).map(of).sum())
         };
@@ -62,7 +62,7 @@ impl Sample {
             },
             rate: domains().map(rate).sum(),
             spinning: part(sum(|v| v.spinning), running),
-            wait_p999_s: seconds(locks().map(|l| l.wait_p999).max().unwrap_or(0)),
+            wait_p999_s: seconds(locks().map(|l| l.wait_p999).max().unwrap_or_default()),
             slow_paths: locks().map(|l| l.slow_paths).sum(),
             holder_preempted: locks().map(|l| l.holder_preempted).sum(),
             wait_causes: wait_causes(outcome),

@@ -4,7 +4,7 @@ use crate::experiment;
 use crate::experiment::claim::{self, judged};
 use crate::reproduce::{Grade, Judged};
 use overspin_native::bench::PairedPoint;
-use overspin_scenario::WaitCauses;
+use overspin_scenario::{Picos, WaitCauses};
 
 const TEXT: &str = include_str!("../../../../../experiments/2012-pv-ticketlocks.toml");
 
@@ -97,7 +97,7 @@ fn samples(e: &PvTicket, rate: impl Fn(&Variant, u32) -> f64) -> Vec<Sample> {
                     slow_paths: 0,
                     holder_preempted: 0,
                     wait_causes: WaitCauses::default(),
-                    vcpu_time: 0,
+                    vcpu_time: Picos::ZERO,
                     trace_hash: 0,
                 });
             }

@@ -70,8 +70,9 @@ fn of_run(record: &mut Record, result: &Reproduction, run: &Value) {
         vcpu_time: fields
             .get("vcpu_time")
             .and_then(Value::as_u64)
+            .map(Picos)
             .or_else(|| elapsed.map(|t| t.saturating_mul(vcpus as u64)))
-            .filter(|time| *time > 0),
+            .filter(|time| *time > Picos::ZERO),
         wait_causes: wait_causes(run),
         trace_hash: fields
             .get("trace_hash")
@@ -119,7 +120,8 @@ fn ending(fields: &Map<String, Value>) -> Option<Ending> {
 fn elapsed(fields: &Map<String, Value>) -> Option<Picos> {
     let seconds = || fields.get("simulated_s").and_then(Value::as_f64);
     let picos = fields.get("elapsed").and_then(Value::as_u64);
-    picos.or_else(|| seconds().map(|s| (s * SEC as f64) as Picos))
+    let picos = picos.or_else(|| seconds().map(|s| (s * SEC.0 as f64) as u64));
+    picos.map(Picos)
 }
 
 /// Of the whole run, or of the locks of its domain.

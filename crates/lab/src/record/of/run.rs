@@ -94,7 +94,7 @@ fn place(cell: &Cell) -> String {
 fn measures(cell: &Cell) -> [(&'static str, &'static str, f64); 4] {
     [
         ("throughput", "1/s", cell.throughput),
-        ("wait-p99.9", "us", cell.wait_p999 as f64 / overspin_scenario::US as f64),
+        ("wait-p99.9", "us", cell.wait_p999.micros()),
         ("burned", "%", 100.0 * cell.burned),
         ("fairness", "%", 100.0 * cell.fairness),
     ]

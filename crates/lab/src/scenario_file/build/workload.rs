@@ -56,7 +56,7 @@ fn value(r: &Reader<'_>, key: &Key) -> Result<Option<Value>> {
             Some(r.name(key.name, words)?.into())
         }
         Kind::Integer { .. } => r.integer(key.name)?.map(Value::from),
-        Kind::Time { .. } => r.time(key.name)?.map(Value::from),
+        Kind::Time { .. } => r.time(key.name)?.map(|time| time.0.into()),
         Kind::Boolean if is_there || !matches!(key.absent, Absent::Means(_)) => {
             Some(r.boolean(key.name)?.into())
         }

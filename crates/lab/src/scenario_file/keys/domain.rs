@@ -3,7 +3,7 @@
 use super::Absent::{Is, Means, Required};
 use super::Kind::{self, Boolean, Cpus, Lock, Params, Table, Text, Workloads};
 use super::{CAP, COST, Section, WEIGHT, Whose, integer, key, time};
-use overspin_scenario::{LONGEST, MS, SEC, US};
+use overspin_scenario::{LONGEST, MS, Picos};
 
 pub(crate) const DOMAIN: Section = Section {
     heading: "[[domain]]",
@@ -66,16 +66,21 @@ pub(crate) const KERNEL: Section = Section {
             "Timer ticks a second on a busy vCPU; 0 is tickless.",
         ),
         key("task_switch", COST, Is("2us"), "Switch from one task to another."),
-        key("tick_work", time(0, 100 * US), Is("2us"), "Time that a tick handler works."),
+        key(
+            "tick_work",
+            time(Picos::ZERO, Picos::from_micros(100)),
+            Is("2us"),
+            "Time that a tick handler works.",
+        ),
         key(
             "wakeup_granularity",
-            time(0, 10 * SEC),
+            time(Picos::ZERO, Picos::from_secs(10)),
             Is("30ms"),
             "A waking task preempts one that is ahead of it by more than this.",
         ),
         key(
             "slice",
-            time(0, 10 * SEC),
+            time(Picos::ZERO, Picos::from_secs(10)),
             Is("15ms"),
             "A tick preempts a task that is ahead of a waiting one by more than this.",
         ),

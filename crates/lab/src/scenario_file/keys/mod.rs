@@ -11,7 +11,7 @@ pub(crate) use overspin_scenario::keys::{
 
 use Absent::{Is, Means, Required};
 use Kind::{Choice, Cpus, Params, Scheduler, Table, Tables, Text, Texts};
-use overspin_scenario::{LONGEST, MS, NS, SEC, US};
+use overspin_scenario::{LONGEST, NS, Picos, SEC, US};
 use overspin_sched::DomainParams;
 
 /// Schedulers say what weights and caps are legal.
@@ -181,10 +181,15 @@ pub(crate) const NOISE: Section = Section {
             "`per-cpu`: a thread on each pCPU, which stays there. `anywhere`: the vCPUs of a control \
              domain, which may run on any pCPU of their pool. `none`: no noise.",
         ),
-        key("every", time(US, LONGEST / 45), Is("59ms"), "Mean sleep of a thread (exponential)."),
+        key(
+            "every",
+            time(US, Picos(LONGEST.0 / 45)),
+            Is("59ms"),
+            "Mean sleep of a thread (exponential).",
+        ),
         key(
             "length",
-            time(NS, LONGEST / 45),
+            time(NS, Picos(LONGEST.0 / 45)),
             Is("350us"),
             "Mean CPU time of a thread each time that it wakes (exponential).",
         ),
@@ -204,7 +209,7 @@ pub(crate) const GOVERNOR: Section = Section {
     doc: "A socket that is little used slows down: lower clock, and idle states that take time to \
           leave.",
     keys: &[
-        key("interval", time(100 * US, SEC), Is("10ms"), "Time between two looks."),
+        key("interval", time(Picos::from_micros(100), SEC), Is("10ms"), "Time between two looks."),
         key(
             "busy_permille",
             integer(0, 4_000_000),
@@ -296,7 +301,12 @@ pub(crate) const PAUSE_LOOP_EXITING: Section = Section {
             Is("2048ns"),
             "How long a loop of PAUSEs may last on a vCPU that was just put on a pCPU.",
         ),
-        key("gap", time(0, SEC), Is("64ns"), "PAUSEs further apart than this are no loop."),
+        key(
+            "gap",
+            time(Picos::ZERO, SEC),
+            Is("64ns"),
+            "PAUSEs further apart than this are no loop.",
+        ),
         key(
             "grow",
             integer(1, 1000),
@@ -310,7 +320,7 @@ pub(crate) const PAUSE_LOOP_EXITING: Section = Section {
             Is("0"),
             "It is divided by this when the vCPU is put on a pCPU; 0 sets it back to `window`.",
         ),
-        key("max", time(NS, 10 * SEC), Is("2147ms"), "Longest window."),
+        key("max", time(NS, Picos::from_secs(10)), Is("2147ms"), "Longest window."),
         key(
             "rules",
             Choice(RULES),
@@ -377,7 +387,7 @@ pub(crate) const PREEMPTION_NOTIFICATION: Section = Section {
         ),
         key(
             "window",
-            time(US, 10 * MS),
+            time(US, Picos::from_millis(10)),
             Is("1ms"),
             "Longest window; after it the vCPU is preempted by force.",
         ),
@@ -396,7 +406,12 @@ pub(crate) const COSTS: Section = Section {
     doc: "What things cost. The defaults are those of `host.machine`, here `generic-2008`; what stands \
           here wins.",
     keys: &[
-        key("cache_hit", time(1, SEC), Is("500ps"), "Load or store that hits this core's cache."),
+        key(
+            "cache_hit",
+            time(Picos(1), SEC),
+            Is("500ps"),
+            "Load or store that hits this core's cache.",
+        ),
         key(
             "atomic",
             COST,
@@ -413,7 +428,7 @@ pub(crate) const COSTS: Section = Section {
         key("cross_socket", COST, Is("120ns"), "A line comes from another socket."),
         key(
             "spin_iteration",
-            time(1, SEC),
+            time(Picos(1), SEC),
             Is("20ns"),
             "One iteration of a spin loop: load, compare, pause.",
         ),
