@@ -19,7 +19,7 @@ const UNITS: [(&str, u128); 8] = [
 ];
 
 /// Longest time that a scenario may name: small enough that no sum of a few overflows.
-pub const LONGEST: Picos = Picos::from_secs(1_000 * 3_600);
+pub const LONGEST: Picos = Picos::sec(1_000 * 3_600);
 
 /// Parses `30ms`, `1.5s`, `6h`, `0`. All integer arithmetic: the same text is the same time
 /// everywhere.

@@ -70,7 +70,7 @@ pub struct Host {
 
 /// Longer than the time slice of any scheduler here (30 ms of Xen's credit), so that the slices of two
 /// domains may have any phase to each other.
-const STAGGER: Picos = Picos::from_millis(40);
+const STAGGER: Picos = Picos::ms(40);
 
 impl Default for Host {
     /// One pCPU, the default scheduler, and none of the options; noise and offsets as hosts have them.

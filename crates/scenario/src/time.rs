@@ -37,19 +37,19 @@ impl Picos {
 
     /// A whole number of microseconds, for a constant; elsewhere `n * US` reads better.
     #[must_use]
-    pub const fn from_micros(n: u64) -> Self {
+    pub const fn us(n: u64) -> Self {
         Self(n * US.0)
     }
 
     /// A whole number of milliseconds.
     #[must_use]
-    pub const fn from_millis(n: u64) -> Self {
+    pub const fn ms(n: u64) -> Self {
         Self(n * MS.0)
     }
 
     /// A whole number of seconds.
     #[must_use]
-    pub const fn from_secs(n: u64) -> Self {
+    pub const fn sec(n: u64) -> Self {
         Self(n * SEC.0)
     }
 

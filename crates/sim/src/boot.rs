@@ -19,7 +19,7 @@ use overspin_workload::{LayoutOf, Loads, with_noise};
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// Time between two vCPUs that come up, so that a scheduling pass fits in between.
-const BOOT_DISTANCE: Picos = Picos::from_micros(10);
+const BOOT_DISTANCE: Picos = Picos::us(10);
 
 /// The engine, and what the workloads of all domains make them do.
 pub(crate) fn build(
@@ -53,7 +53,7 @@ pub(crate) fn build(
     let foresight = Foresight::new(vcpus.len());
     let engine = Engine {
         time: Timeline::default(),
-        current: Cell::new(0),
+        current: Cell::new(vcpus.as_ptr()),
         yielder: Cell::new(std::ptr::null()),
         memory: Memory::new(host, lines),
         progress: Cell::new(0),

@@ -10,7 +10,7 @@ use overspin_workload::{Loads, Ticks};
 /// Longest cost of one action of the machine or the kernel.
 const LONGEST_COST: Picos = SEC;
 /// Longest window before a preemption: others wait for so long.
-const LONGEST_WINDOW: Picos = Picos::from_millis(10);
+const LONGEST_WINDOW: Picos = Picos::ms(10);
 /// Tasks that may exist at a time, idle tasks of vCPUs included. Each has a stack of two mappings,
 /// and Linux gives a process 65,530 (`vm.max_map_count`).
 const MOST_TASKS: u64 = 30_000;

@@ -36,8 +36,9 @@ pub(crate) type TaskYielder = Yielder<(), Suspend>;
 /// Everything in one simulated host. See the module documentation.
 pub(crate) struct Engine {
     pub time: Timeline,
-    /// The vCPU whose code runs.
-    pub current: Cell<u32>,
+    /// The vCPU whose code runs: one of `vcpus`, which stays where it is. A pointer, because guest code
+    /// asks for it several times in each operation.
+    pub current: Cell<*const Vcpu>,
     pub yielder: Cell<*const TaskYielder>,
     pub memory: Memory,
     /// Grows whenever a task gets anywhere; the watchdog looks at it.
@@ -112,11 +113,13 @@ impl Engine {
     /// The vCPU whose code runs.
     #[inline]
     pub(crate) fn cpu(&self) -> &Vcpu {
-        &self.vcpus[self.current.get() as usize]
+        // SAFETY: it is the first of `self.vcpus` or the one that `set_cpu` was given; they stay where they are
+        // as long as the engine is there, and only vCPUs run code.
+        unsafe { &*self.current.get() }
     }
 
     #[inline]
-    pub(crate) fn set_cpu(&self, vcpu: u32) {
+    pub(crate) fn set_cpu(&self, vcpu: &Vcpu) {
         self.current.set(vcpu);
     }
 

@@ -195,7 +195,7 @@ impl Engine {
     #[inline(always)]
     fn resume(&self, v: &Vcpu) {
         v.op.set(Op::None);
-        self.set_cpu(v.id);
+        self.set_cpu(v);
         loop {
             if v.task.get().run(self) == Suspend::Operation {
                 return;

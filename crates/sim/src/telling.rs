@@ -113,8 +113,10 @@ impl Telling {
         self.keep(Timed { at, moment }, yielder);
     }
 
-    /// Not where the moment happens, which would make that code three times as long.
-    #[inline(never)]
+    /// Where the moment happens, so that its parts are written where they belong, one by one. A call would have
+    /// them written to the stack and read from there as a whole, for which the processor has to wait until all
+    /// of them have left its store buffer: a tenth of the time of a contended lock operation.
+    #[inline(always)]
     fn keep(&self, timed: Timed, yielder: &Cell<*const TaskYielder>) {
         let count = self.count.get();
         self.kept[count].set(timed);

@@ -39,7 +39,7 @@ pub(crate) fn distinct(locks: &[KernelLock]) -> Result<(), Fault> {
 }
 
 /// User and kernel time alternate at this grain: a system call or a page fault every so often.
-const GRAIN: Picos = Picos::from_micros(400);
+const GRAIN: Picos = Picos::us(400);
 
 /// A process that alternates between user and kernel work.
 pub(crate) struct Work<'a> {

@@ -34,7 +34,7 @@ const KEYS: Section = Section {
         ),
         key(
             "speech",
-            Kind::Time { min: Picos::ZERO, max: Picos::from_millis(10) },
+            Kind::Time { min: Picos::ZERO, max: Picos::ms(10) },
             Absent::Is("10us"),
             "Time with the lock held.",
         ),

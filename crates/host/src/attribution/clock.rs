@@ -376,9 +376,8 @@ impl LockClock {
 
     #[inline(never)]
     fn replay(&mut self, waits: &mut Waits, next: u32) {
-        let mut log = core::mem::take(&mut self.log);
-        for moment in log.drain(..) {
-            match moment {
+        for i in 0..self.log.len() {
+            match self.log[i] {
                 Logged::Begins { at, wait } => {
                     self.advance(waits, at, next);
                     let w = waits.at(wait);
@@ -398,8 +397,7 @@ impl LockClock {
                 }
             }
         }
-        // Keep the allocation for the next time.
-        self.log = log;
+        self.log.clear();
     }
 
     /// The wait `id` is over, just after [`acquire`](Self::acquire). Returns what it was spent on.

@@ -282,33 +282,32 @@ impl Attribution {
             self.vcpus[before as usize].holds_up -= 1;
         }
         let v = &mut self.vcpus[vcpu as usize];
-        let contention = lock_of(&mut self.locks, v.domain, lock);
+        let (domain, id) = (v.domain, v.wait);
+        let mut contention = lock_of(&mut self.locks, domain, lock);
         let clock = contention.clock();
-        let id = v.wait;
         let waited = id != NONE && self.waits.get(id).lock == lock;
         clock.acquire(&mut self.waits, at, vcpu, if waited { id } else { NONE });
         let mut causes = None;
         if waited {
             let times = clock.end(&mut self.waits, id);
-            let time = at - self.waits.get(id).since;
-            debug_assert_eq!(times.iter().sum::<Picos>(), time, "{:?}", self.waits.get(id));
+            let wait = self.waits.get(id);
+            let time = at - wait.since;
+            debug_assert_eq!(times.iter().sum::<Picos>(), time, "{wait:?}");
             add(&mut clock.sum, &times);
             add(&mut v.waited, &times);
+            v.wait = wait.outer;
             causes = TELL.then(|| times.into());
             if time > self.longer_than {
                 self.keep(at, id, times.into(), true);
+                contention = lock_of(&mut self.locks, domain, lock);
             }
-            let outer = self.waits.get(id).outer;
-            self.vcpus[vcpu as usize].wait = outer;
             self.waits.remove(id);
         }
-        let v = &mut self.vcpus[vcpu as usize];
-        let contention = lock_of(&mut self.locks, v.domain, lock);
         let clock = contention.clock();
         clock.acquisitions += 1;
         let contended = clock.somebody_waits();
         if contended {
-            v.holds_up += 1;
+            self.vcpus[vcpu as usize].holds_up += 1;
         } else {
             clock.forget();
         }

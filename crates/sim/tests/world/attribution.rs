@@ -317,9 +317,9 @@ fn paused(whom: impl Fn(&[u32]) -> u32) -> (Outcome, Vec<(Picos, Moment)>, [u32;
 
 /// The paused vCPU leaves an interprocessor interrupt (1 us) after the pause, and runs an interrupt and
 /// a switch (2 us) after its end.
-const AWAY: Picos = Picos::from_micros(10_002);
-const PAUSED_AT: Picos = Picos::from_micros(20_500);
-const LEAVES: Picos = Picos::from_micros(20_501);
+const AWAY: Picos = Picos::us(10_002);
+const PAUSED_AT: Picos = Picos::us(20_500);
+const LEAVES: Picos = Picos::us(20_501);
 
 /// The waits that were under way when the vCPU left.
 fn under_way(trace: &[(Picos, Moment)]) -> Vec<Told> {

@@ -22,7 +22,7 @@ fn two_hogs(scheduler: &str, events: Vec<Event>) -> Scenario {
 }
 
 /// As in `shares.rs`: what a credit scheduler may be off at any time, once for each regime.
-const SLACK: Picos = Picos::from_millis(2 * 90);
+const SLACK: Picos = Picos::ms(2 * 90);
 
 #[test]
 fn a_new_weight_gives_new_shares() {

@@ -14,7 +14,7 @@ const UPCALL: PreemptionNotification = PreemptionNotification {
     protocol: NotificationProtocol::Upcall,
     window: MS,
     strikes: 3,
-    back_off: Picos::from_millis(100),
+    back_off: Picos::ms(100),
 };
 const DEFERRAL: PreemptionNotification =
     PreemptionNotification { protocol: NotificationProtocol::Deferral, ..UPCALL };

@@ -116,7 +116,7 @@ fn with_interrupts_off_only_a_kick_ends_a_poll() {
     });
     // It slept on end: its ten ticks waited, and one was taken.
     let v = &outcome.domains[0].vcpus[0];
-    assert!(v.blocked > Picos::from_millis(9) && v.ticks <= 3, "{v:?}");
+    assert!(v.blocked > Picos::ms(9) && v.ticks <= 3, "{v:?}");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_wait_sleeps_only_while_the_cell_holds_the_value() {
             P::wake_one(&raw const probe.flag);
         }
     });
-    assert!(outcome.domains[0].vcpus[0].blocked > Picos::from_millis(9));
+    assert!(outcome.domains[0].vcpus[0].blocked > Picos::ms(9));
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn agrees((measured, error): (f64, f64), expected: f64, bias: f64) {
 }
 
 /// Longer than any item: first come, first served.
-const FIFO: Picos = Picos::from_secs(10);
+const FIFO: Picos = Picos::sec(10);
 
 #[test]
 fn exponential_service_first_come_first_served_is_m_m_1() {
@@ -132,7 +132,7 @@ fn short_quanta_are_processor_sharing() {
 /// How far from its promise a vCPU's time may be after 100 s. `credit`: see `shares.rs`, 90 ms.
 /// `credit2`: a slice and a reset of credits, 10 ms each. `cfs` and `eevdf`: slice and tick, 4 to 6 ms
 /// each; a cap is a quota for each 100 ms.
-const SLACK: Picos = Picos::from_millis(90);
+const SLACK: Picos = Picos::ms(90);
 
 fn running(scheduler: &str, domains: impl IntoIterator<Item = Domain>) -> Vec<Picos> {
     let domains = domains.into_iter().collect();

@@ -9,7 +9,7 @@ const CREDIT: [&str; 3] = ["credit", "credit-2013", "credit-2008"];
 /// How far a vCPU's time can be from its share under a credit scheduler, at any time: credit stays
 /// within plus and minus 300, one credit is 100 us, so what was earned and what was burned differ by
 /// 600 credits or 60 ms at most; and a slice of 30 ms may be under way that is not charged yet.
-const CREDIT_SLACK: Picos = Picos::from_millis(90);
+const CREDIT_SLACK: Picos = Picos::ms(90);
 
 /// The first vCPU comes up at 0 and its pCPU learns of that by an interprocessor interrupt, 1 us.
 const FIRST_DISPATCH: Picos = US;
@@ -141,7 +141,7 @@ fn sleeper_and_hog(scheduler: &str) -> Outcome {
 
 /// Costs of the host and the kernel around each of the 100 items: two vCPU switches of 2 us and what
 /// the kernel does, 6 us as above and an interrupt: under 20 us.
-const OVERHEAD: Picos = Picos::from_micros(100 * 20);
+const OVERHEAD: Picos = Picos::us(100 * 20);
 
 #[test]
 fn a_wakeup_waits_for_the_rest_of_the_quantum_under_round_robin() {

@@ -68,19 +68,19 @@ pub(crate) const KERNEL: Section = Section {
         key("task_switch", COST, Is("2us"), "Switch from one task to another."),
         key(
             "tick_work",
-            time(Picos::ZERO, Picos::from_micros(100)),
+            time(Picos::ZERO, Picos::us(100)),
             Is("2us"),
             "Time that a tick handler works.",
         ),
         key(
             "wakeup_granularity",
-            time(Picos::ZERO, Picos::from_secs(10)),
+            time(Picos::ZERO, Picos::sec(10)),
             Is("30ms"),
             "A waking task preempts one that is ahead of it by more than this.",
         ),
         key(
             "slice",
-            time(Picos::ZERO, Picos::from_secs(10)),
+            time(Picos::ZERO, Picos::sec(10)),
             Is("15ms"),
             "A tick preempts a task that is ahead of a waiting one by more than this.",
         ),

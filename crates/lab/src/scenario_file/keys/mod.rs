@@ -209,7 +209,7 @@ pub(crate) const GOVERNOR: Section = Section {
     doc: "A socket that is little used slows down: lower clock, and idle states that take time to \
           leave.",
     keys: &[
-        key("interval", time(Picos::from_micros(100), SEC), Is("10ms"), "Time between two looks."),
+        key("interval", time(Picos::us(100), SEC), Is("10ms"), "Time between two looks."),
         key(
             "busy_permille",
             integer(0, 4_000_000),
@@ -320,7 +320,7 @@ pub(crate) const PAUSE_LOOP_EXITING: Section = Section {
             Is("0"),
             "It is divided by this when the vCPU is put on a pCPU; 0 sets it back to `window`.",
         ),
-        key("max", time(NS, Picos::from_secs(10)), Is("2147ms"), "Longest window."),
+        key("max", time(NS, Picos::sec(10)), Is("2147ms"), "Longest window."),
         key(
             "rules",
             Choice(RULES),
@@ -387,7 +387,7 @@ pub(crate) const PREEMPTION_NOTIFICATION: Section = Section {
         ),
         key(
             "window",
-            time(US, Picos::from_millis(10)),
+            time(US, Picos::ms(10)),
             Is("1ms"),
             "Longest window; after it the vCPU is preempted by force.",
         ),
