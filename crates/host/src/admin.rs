@@ -6,20 +6,17 @@
 //! running machine an event can be refused for one more reason: something that it concerns is still
 //! on its way to another pool. That is reported in the outcome.
 
+use crate::time::nanos;
 use crate::world::Refused;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use overspin_scenario::{Change, ChangeOutcome, Domain, NS, Picos, Scenario, Setting, Settings};
+use overspin_scenario::{Change, ChangeOutcome, Domain, Picos, Scenario, Setting, Settings};
 use overspin_sched::{
     Action, Affinity, DomainId, DomainParams, Nanos, ParamValue, Params, PcpuId, PoolId, Pools,
     SchedError, Schedulers, Topology, VcpuId, Whose,
 };
-
-fn nanos(time: Picos) -> Nanos {
-    Nanos::try_from(time / NS).unwrap_or(Nanos::MAX)
-}
 
 /// Parameters of a scenario as a scheduler takes them: times in whole nanoseconds.
 #[must_use]
@@ -58,11 +55,11 @@ pub fn start(
     h: &mut Pools,
     out: &mut Vec<Action>,
 ) -> Result<(), Refused> {
-    h.start(0, out);
+    h.start(Nanos::ZERO, out);
     for pool in &scenario.host.pools {
         let named = |e: SchedError| Refused::Invalid(format!("pool `{}`: {e}", pool.name));
         let scheduler = schedulers.make(&pool.scheduler, &scheduler_params(&pool.params));
-        let id = h.create_pool(0, scheduler.map_err(named)?, out);
+        let id = h.create_pool(Nanos::ZERO, scheduler.map_err(named)?, out);
         for pcpu in &pool.cpus {
             if h.pcpus_of(PoolId(0)).all(|p| p.0 != *pcpu) {
                 let what = format!(
@@ -71,7 +68,7 @@ pub fn start(
                 );
                 return Err(Refused::Invalid(what));
             }
-            h.move_pcpu(0, PcpuId(*pcpu), id, out).map_err(named)?;
+            h.move_pcpu(Nanos::ZERO, PcpuId(*pcpu), id, out).map_err(named)?;
         }
     }
     Ok(())
@@ -94,10 +91,11 @@ pub fn create(h: &mut Pools, domain: &Domain, out: &mut Vec<Action>) -> Result<(
     }
     let id = h.create_domain(pool, params).map_err(named)?;
     let own = scheduler_params(&domain.params);
-    h.on_domain(id, out, |h, d, out| h.configure(0, Whose::Domain(d), &own, out)).map_err(named)?;
+    h.on_domain(id, out, |h, d, out| h.configure(Nanos::ZERO, Whose::Domain(d), &own, out))
+        .map_err(named)?;
     for i in 0..domain.vcpus {
         let affinity = affinity_of(domain.affinity.get(i as usize));
-        h.create_vcpu(0, id, affinity, out).map_err(named)?;
+        h.create_vcpu(Nanos::ZERO, id, affinity, out).map_err(named)?;
     }
     // Only now the number of vCPUs is known, which limits the cap.
     params.check(Some(domain.vcpus)).map_err(named)

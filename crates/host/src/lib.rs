@@ -8,6 +8,7 @@
 //! - [`notification`]: windows in which a vCPU may finish what it does before it is preempted.
 //! - [`admin`]: what an administrator does.
 //! - [`why`]: why a vCPU left its pCPU.
+//! - [`nanos`] and [`picos`]: times of the hypervisor and of scenarios.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ pub mod irq;
 mod moment;
 pub mod notification;
 pub mod pause_loop;
+mod time;
 mod why;
 mod windows;
 mod world;
@@ -31,5 +33,6 @@ mod world;
 pub use attribution::Attribution;
 pub use hash::TraceHash;
 pub use moment::{Interest, Moment, Observer, Timed, VcpuState, WindowEnd};
+pub use time::{nanos, picos};
 pub use why::{Doing, Leaving, why};
 pub use world::{Cancel, Refused, Unhonoured, World, run};

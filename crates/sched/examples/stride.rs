@@ -13,7 +13,7 @@ use stride::{QUANTUM, STRIDE, Stride};
 
 fn main() -> Result<(), Box<dyn Error>> {
     for seed in 0..20 {
-        let suite = Suite { idles_at_most: Some(0), ..Suite::new(seed) };
+        let suite = Suite { idles_at_most: Some(Nanos::ZERO), ..Suite::new(seed) };
         suite.run(|| Box::new(Stride::new(&Params::default())))?;
     }
     let schedulers = Schedulers::builtin().with(STRIDE)?;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let params = Params::default().with("quantum", ParamValue::Time(QUANTUM));
     let mut h = Hypervisor::new(Topology::flat(1), schedulers.make("stride", &params)?);
-    let (mut now, mut actions) = (0, Vec::new());
+    let (mut now, mut actions) = (Nanos::ZERO, Vec::new());
     h.start(now, &mut actions);
     let vcpus = [256, 768].map(|weight| {
         let d = h.create_domain(DomainParams { weight, cap: 0 }).expect("a legal weight");
@@ -32,13 +32,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         h.up(now, v, &mut actions);
         v
     });
-    while now < 1_000_000_000 {
+    while now < Nanos::SEC {
         // One pCPU, no timers but slices: each pass lasts a quantum.
         h.schedule(now, PcpuId(0), &mut actions);
         h.context_saved(now, PcpuId(0), &mut actions);
         now += QUANTUM;
     }
-    let ran = vcpus.map(|v| h.run_times(v, now).running / 1_000_000);
+    let ran = vcpus.map(|v| h.run_times(v, now).running / Nanos::MS);
     println!("in a second, weights 256 and 768 ran {} and {} ms", ran[0], ran[1]);
     Ok(())
 }

@@ -1,12 +1,6 @@
 //! Names of things: pCPUs, vCPUs, domains, timers; and what a world is asked to do.
 
-/// Time or duration in nanoseconds, signed as in the originals.
-pub type Nanos = i64;
-
-/// ns in a microsecond, a millisecond and a second.
-pub(crate) const US: Nanos = 1_000;
-pub(crate) const MS: Nanos = 1_000_000;
-pub(crate) const SEC: Nanos = 1_000_000_000;
+use crate::time::Nanos;
 
 /// A physical CPU: one hardware thread. Dense from 0; see [`Topology`](crate::Topology).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

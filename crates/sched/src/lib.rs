@@ -6,16 +6,17 @@
 //! The same object therefore runs in virtual time and on real processors.
 //!
 //! ```
-//! use overspin_sched::{Affinity, DomainParams, Hypervisor, Params, PcpuId, Topology, make};
+//! use overspin_sched::{Affinity, DomainParams, Hypervisor, Nanos, Params, PcpuId, Topology, make};
 //!
 //! let topology = Topology { sockets: 1, cores_per_socket: 1, threads_per_core: 1 };
 //! let mut hypervisor = Hypervisor::new(topology, make("credit", &Params::default())?);
 //! let mut actions = Vec::new();
-//! hypervisor.start(0, &mut actions);
+//! let now = Nanos::ZERO;
+//! hypervisor.start(now, &mut actions);
 //! let domain = hypervisor.create_domain(DomainParams { weight: 256, cap: 0 })?;
-//! let vcpu = hypervisor.create_vcpu(0, domain, Affinity::any(), &mut actions)?;
-//! hypervisor.up(0, vcpu, &mut actions); // asks pCPU 0 to schedule
-//! let switch = hypervisor.schedule(0, PcpuId(0), &mut actions);
+//! let vcpu = hypervisor.create_vcpu(now, domain, Affinity::any(), &mut actions)?;
+//! hypervisor.up(now, vcpu, &mut actions); // asks pCPU 0 to schedule
+//! let switch = hypervisor.schedule(now, PcpuId(0), &mut actions);
 //! assert_eq!(switch.next, Some(vcpu));
 //! # Ok::<(), overspin_sched::SchedError>(())
 //! ```
@@ -64,6 +65,7 @@ mod round_robin;
 mod rtds;
 mod scheduler;
 mod sedf;
+mod time;
 mod topology;
 
 pub use affinity::{Affinity, AffinityMask};
@@ -72,11 +74,12 @@ pub use credit::Credit;
 pub use credit2::Credit2;
 pub use error::SchedError;
 pub use hypervisor::{Change, Hypervisor, Switch};
-pub use ids::{Action, DomainId, Nanos, PcpuId, PoolId, TimerId, VcpuId};
+pub use ids::{Action, DomainId, PcpuId, PoolId, TimerId, VcpuId};
 pub use machine::{Machine, RunState, RunTimes};
 pub use nearest::nearest;
 pub use params::{ParamInfo, ParamKind, ParamValue, Params};
 pub use pools::Pools;
 pub use registry::{MakeScheduler, SchedulerInfo, Schedulers, find, make, schedulers};
 pub use scheduler::{Context, Decision, Detail, DomainParams, Opaque, Scheduler, Whose};
+pub use time::Nanos;
 pub use topology::Topology;

@@ -3,7 +3,8 @@
 
 use crate::affinity::{Affinity, AffinityMask};
 use crate::cpuset::CpuSet;
-use crate::ids::{DomainId, Nanos, PcpuId, VcpuId};
+use crate::ids::{DomainId, PcpuId, VcpuId};
+use crate::time::Nanos;
 use crate::topology::Topology;
 use alloc::format;
 use alloc::string::String;
@@ -211,7 +212,7 @@ impl Machine {
     pub fn run_times(&self, v: VcpuId, now: Nanos) -> RunTimes {
         let r = self.vcpu(v);
         let mut times = r.times;
-        *times.of(r.state) += (now - r.state_entry).max(0);
+        *times.of(r.state) += (now - r.state_entry).max(Nanos::ZERO);
         times
     }
 
@@ -303,8 +304,9 @@ impl Machine {
             let total = self.run_times(v, now).total();
             if total != now - r.created {
                 return Err(format!(
-                    "I2: {v:?} has runstates of {total} ns in {}",
-                    now - r.created
+                    "I2: {v:?} has runstates of {} ns in {}",
+                    total.0,
+                    (now - r.created).0
                 ));
             }
         }

@@ -2,7 +2,7 @@
 //! scheduler, and lists and documents can be made of them.
 
 use crate::error::SchedError;
-use crate::ids::Nanos;
+use crate::time::Nanos;
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -73,25 +73,11 @@ impl fmt::Display for ParamKind {
     /// The legal values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Time { min, max } => {
-                time(f, *min)?;
-                f.write_str(" to ")?;
-                time(f, *max)
-            }
+            Self::Time { min, max } => write!(f, "{min} to {max}"),
             Self::Number { min, max } => write!(f, "{min}..={max}"),
             Self::Flag => write!(f, "true or false"),
             Self::Word(words) => write!(f, "{}", words.join(", ")),
         }
-    }
-}
-
-/// A time in the largest unit that divides it.
-fn time(f: &mut fmt::Formatter<'_>, ns: Nanos) -> fmt::Result {
-    const UNITS: [(Nanos, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    match UNITS.iter().find(|(unit, _)| ns % unit == 0) {
-        _ if ns == 0 => f.write_str("0"),
-        Some((unit, name)) => write!(f, "{} {name}", ns / unit),
-        None => write!(f, "{ns} ns"),
     }
 }
 
@@ -111,7 +97,7 @@ pub enum ParamValue {
 impl fmt::Display for ParamValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Time(ns) => time(f, *ns),
+            Self::Time(time) => write!(f, "{time}"),
             Self::Number(n) => write!(f, "{n}"),
             Self::Flag(on) => write!(f, "{on}"),
             Self::Word(word) => write!(f, "{word}"),
@@ -232,7 +218,7 @@ mod tests {
     const KNOWN: &[ParamInfo] = &[
         ParamInfo {
             key: "slice",
-            kind: ParamKind::Time { min: 1, max: 10 },
+            kind: ParamKind::Time { min: Nanos(1), max: Nanos(10) },
             default: "5 ns",
             doc: "",
         },
@@ -242,11 +228,11 @@ mod tests {
     #[test]
     fn what_is_legal_passes_and_reads_back() {
         let params = Params::default()
-            .with("slice", ParamValue::Time(3))
+            .with("slice", ParamValue::Time(Nanos(3)))
             .with("mode", ParamValue::Word("b".into()))
-            .with("slice", ParamValue::Time(10));
+            .with("slice", ParamValue::Time(Nanos(10)));
         assert_eq!(params.check("x", KNOWN), Ok(()));
-        assert_eq!((params.time("slice"), params.word("mode")), (Some(10), Some("b")));
+        assert_eq!((params.time("slice"), params.word("mode")), (Some(Nanos(10)), Some("b")));
         assert_eq!((params.number("slice"), params.flag("other")), (None, None));
     }
 
@@ -257,7 +243,7 @@ mod tests {
             params.check("x", KNOWN).unwrap_err().to_string()
         };
         assert_eq!(
-            error("slice", ParamValue::Time(11)),
+            error("slice", ParamValue::Time(Nanos(11))),
             "slice = 11 ns is not legal; legal values: 1 ns to 10 ns"
         );
         assert_eq!(
@@ -265,7 +251,7 @@ mod tests {
             "mode = 1 is not legal; legal values: a, b"
         );
         assert_eq!(
-            error("slize", ParamValue::Time(1)),
+            error("slize", ParamValue::Time(Nanos(1))),
             "`x` has no parameter `slize`; it has: slice, mode"
         );
     }

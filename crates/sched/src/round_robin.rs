@@ -14,12 +14,13 @@
 //! queues in the pass that takes it off, but others take it only when its registers are saved.
 
 use crate::cpuset::CpuSet;
-use crate::ids::{DomainId, MS, Nanos, PcpuId, SEC, TimerId, US, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::list::{Links, List};
 use crate::machine::Machine;
 use crate::params::ParamInfo;
 use crate::registry::SchedulerInfo;
 use crate::scheduler::{Context, Decision, DomainParams, Scheduler};
+use crate::time::Nanos;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -36,12 +37,12 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     ticks: false,
     params: &[ParamInfo::time(
         "quantum",
-        (US, 10 * SEC),
+        (Nanos::US, Nanos::sec(10)),
         "10 ms",
         "What runs gives way after this long, if another vCPU waits.",
     )],
     domain_params: &[],
-    make: |params| Ok(Box::new(RoundRobin::new(params.time("quantum").unwrap_or(10 * MS)))),
+    make: |params| Ok(Box::new(RoundRobin::new(params.time("quantum").unwrap_or(Nanos::ms(10))))),
 };
 
 #[derive(Clone, Debug)]
@@ -106,7 +107,7 @@ impl Scheduler for RoundRobin {
 
     fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         self.links.grow();
-        self.vcpus.push(Vcpu { picked: 0, yields: false });
+        self.vcpus.push(Vcpu { picked: Nanos::ZERO, yields: false });
         let home = self.pick(cx, v);
         cx.set_home(v, home);
         if cx.is_runnable(v) {
@@ -149,7 +150,7 @@ impl Scheduler for RoundRobin {
             let yields = core::mem::take(&mut vcpu.yields);
             let left = self.quantum - (now - vcpu.picked);
             if cx.is_runnable(v) {
-                if left > 0 && !yields {
+                if left > Nanos::ZERO && !yields {
                     return Decision { next: Some(v), slice: Some(left) };
                 }
                 self.links.insert_before(&mut self.queue, v.0, None);

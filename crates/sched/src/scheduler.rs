@@ -1,9 +1,10 @@
 //! The boundary between the generic layer and a scheduler (schedulers specification §1.1).
 
 use crate::error::SchedError;
-use crate::ids::{Action, DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{Action, DomainId, PcpuId, TimerId, VcpuId};
 use crate::machine::{Machine, flags};
 use crate::params::Params;
+use crate::time::Nanos;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -308,7 +309,7 @@ pub trait Scheduler: Debug + Send {
     /// For how long `v` was held back up to `now` although it was ready and a pCPU may have been
     /// free (co-stopped: its guest sees steal), in ns. O(1).
     fn costop(&self, _v: VcpuId, _now: Nanos) -> Nanos {
-        0
+        Nanos::ZERO
     }
 
     /// Checks its own invariants against the machine. May take time in all vCPUs and pCPUs.

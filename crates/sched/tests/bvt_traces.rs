@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Driver, MS, US};
+use common::Driver;
 use overspin_sched::*;
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn ran(d: &mut Driver) -> Vec<(Nanos, Nanos, u32)> {
 fn b1_as_is_a_lead_is_taken_for_ns() {
     let (mut d, v) = vcpus(true, &[10, 5]);
     v.iter().for_each(|v| d.up(*v));
-    d.run_to(35_000_156);
+    d.run_to(Nanos(35_000_156));
     let expected = [
         (0, 5_000_000, 1),
         (5_000_000, 10_000_025, 0),
@@ -43,7 +43,7 @@ fn b1_as_is_a_lead_is_taken_for_ns() {
         // Twice again, with 1015 against 1020 at 30,000,155.
         (25_000_103, 35_000_156, 1),
     ];
-    assert_eq!(ran(&mut d), expected);
+    assert_eq!(ran(&mut d), expected.map(|(from, to, v)| (Nanos(from), Nanos(to), v)));
     d.settle();
     assert_eq!((d.credit(v[0]), d.credit(v[1])), (1020, 1270));
 }
@@ -52,7 +52,7 @@ fn b1_as_is_a_lead_is_taken_for_ns() {
 fn b2_as_meant_a_lead_is_made_up_in_real_time() {
     let (mut d, v) = vcpus(false, &[10, 5]);
     v.iter().for_each(|v| d.up(*v));
-    d.run_to(57 * MS + 500 * US);
+    d.run_to(Nanos::ms(57) + Nanos::us(500));
     let expected = [
         (0., 5., 1),
         (5., 12.5, 0),
@@ -70,28 +70,28 @@ fn b3(as_is: bool) -> (Driver, VcpuId, Nanos) {
     let (mut d, v) = vcpus(as_is, &[10, 5]);
     let pause = |d: &mut Driver, v| d.call(|h, now, out| h.pause(now, v, out));
     d.up(v[1]);
-    d.run_to(28 * MS);
+    d.run_to(Nanos::ms(28));
     pause(&mut d, v[1]);
     d.up(v[0]);
     // 100 MCU later A is at 1000, and a pass notes it.
-    d.run_to(38 * MS);
+    d.run_to(Nanos::ms(38));
     d.yield_now(v[0]);
     d.settle();
     assert_eq!((d.credit(v[0]), d.credit(v[1])), (1000, 1400));
-    (d, v[1], 38 * MS)
+    (d, v[1], Nanos::ms(38))
 }
 
 #[test]
 fn b3_without_warp_a_wake_up_shortens_the_slice() {
     // 170 / 10 = 17 MCU, or 17 ns, and 5 ms.
-    for (as_is, after) in [(false, 6_700_000), (true, 5_000_017)] {
+    for (as_is, after) in [(false, Nanos(6_700_000)), (true, Nanos(5_000_017))] {
         let (mut d, b, start) = b3(as_is);
-        d.run_to(start + 2_300 * US);
+        d.run_to(start + Nanos::us(2_300));
         d.call(|h, now, out| h.unpause(now, b, out));
-        d.run_to(start + 7 * MS);
+        d.run_to(start + Nanos::ms(7));
         assert_eq!(
             ran(&mut d)[1..],
-            [(28 * MS, start + after, 0), (start + after, start + 7 * MS, 1)]
+            [(Nanos::ms(28), start + after, 0), (start + after, start + Nanos::ms(7), 1)]
         );
     }
 }
@@ -99,14 +99,14 @@ fn b3_without_warp_a_wake_up_shortens_the_slice() {
 #[test]
 fn b3_with_warp_a_wake_up_preempts() {
     // 130 / 5 = 26 MCU, or 26 ns, and 5 ms.
-    for (as_is, slice) in [(false, 7_600_000), (true, 5_000_026)] {
+    for (as_is, slice) in [(false, Nanos(7_600_000)), (true, Nanos(5_000_026))] {
         let (mut d, b, start) = b3(as_is);
         set(&mut d, b, &number("warp_value", 300).with("warpback", ParamValue::Flag(true)));
-        let woken = start + 2_300 * US;
+        let woken = start + Nanos::us(2_300);
         d.run_to(woken);
         d.call(|h, now, out| h.unpause(now, b, out));
-        d.run_to(woken + slice + 1);
-        let expected = [(28 * MS, woken, 0), (woken, woken + slice, 1)];
+        d.run_to(woken + slice + Nanos(1));
+        let expected = [(Nanos::ms(28), woken, 0), (woken, woken + slice, 1)];
         assert_eq!(ran(&mut d)[1..3], expected);
     }
 }
@@ -125,28 +125,28 @@ fn warped(limit: Nanos, unwarp: Nanos) -> (Driver, Vec<VcpuId>) {
 
 #[test]
 fn a_warp_without_limit_starves_others_for_all_of_its_value() {
-    let (mut d, v) = warped(0, 0);
-    d.run_to(10_000 * MS);
+    let (mut d, v) = warped(Nanos::ZERO, Nanos::ZERO);
+    d.run_to(Nanos::ms(10_000));
     d.settle();
-    assert_eq!(d.running(v[0]), 0);
-    d.run_to(20_000 * MS);
+    assert_eq!(d.running(v[0]), Nanos::ZERO);
+    d.run_to(Nanos::ms(20_000));
     d.settle();
     // From then on both get half, B staying ahead.
-    assert!((d.running(v[0]) - 5_000 * MS).abs() <= 10 * MS, "{}", d.running(v[0]));
+    assert!((d.running(v[0]) - Nanos::ms(5_000)).abs() <= Nanos::ms(10), "{}", d.running(v[0]));
 }
 
 #[test]
 fn a_limit_ends_a_warp_for_a_while_or_for_ever() {
     // The limit counts from each pass that chooses the vCPU, as in the original. Alone, a slice is
     // 50 ms, longer than the limit.
-    for (unwarp, class) in [(1_000 * MS, "warped"), (0, "unwarped")] {
-        let (mut d, v) = warped(20 * MS, unwarp);
+    for (unwarp, class) in [(Nanos::ms(1_000), "warped"), (Nanos::ZERO, "unwarped")] {
+        let (mut d, v) = warped(Nanos::ms(20), unwarp);
         d.call(|h, now, out| h.pause(now, v[0], out));
-        d.run_to(19 * MS);
+        d.run_to(Nanos::ms(19));
         assert_eq!(d.class(v[1]), "warped");
-        d.run_to(21 * MS);
+        d.run_to(Nanos::ms(21));
         assert_eq!(d.class(v[1]), "unwarped");
-        d.run_to(1_021 * MS);
+        d.run_to(Nanos::ms(1_021));
         d.settle();
         assert_eq!(d.class(v[1]), class);
     }
@@ -157,31 +157,31 @@ fn as_is_virtual_times_survive_their_reset() {
     let (mut d, v) = vcpus(true, &[65_535, 65_535]);
     v.iter().for_each(|v| d.up(*v));
     // SVT reaches 0xf0000000 after 61,441 MCU of each, 12.3 s.
-    d.run_to(12_000 * MS);
+    d.run_to(Nanos::ms(12_000));
     assert!(d.credit(v[0]) > 0xe000_0000);
-    d.run_to(13_000 * MS);
+    d.run_to(Nanos::ms(13_000));
     assert!(d.credit(v[0]) < 0x4000_0000);
-    d.run_to(60_000 * MS);
+    d.run_to(Nanos::ms(60_000));
     d.settle();
-    assert!((d.running(v[0]) - 30_000 * MS).abs() <= 10 * MS, "{}", d.running(v[0]));
+    assert!((d.running(v[0]) - Nanos::ms(30_000)).abs() <= Nanos::ms(10), "{}", d.running(v[0]));
 }
 
 #[test]
 fn a_sleeper_saves_nothing_up() {
     let (mut d, v) = vcpus(false, &[10, 10]);
     v.iter().for_each(|v| d.up(*v));
-    d.run_to(100 * MS);
+    d.run_to(Nanos::ms(100));
     let sleeper = d.h.current(PcpuId(0)).unwrap();
     d.block(sleeper);
-    d.run_to(10_000 * MS);
+    d.run_to(Nanos::ms(10_000));
     let other = v.iter().copied().find(|v| *v != sleeper).unwrap();
     let before = (d.running(sleeper), d.running(other));
     d.unblock(sleeper);
-    d.run_to(11_000 * MS);
+    d.run_to(Nanos::ms(11_000));
     d.settle();
     let ran = (d.running(sleeper) - before.0, d.running(other) - before.1);
     // SVT lags by the slice of one that is alone, 50 ms, at most.
-    assert!((ran.0 - ran.1).abs() <= 70 * MS, "{ran:?}");
+    assert!((ran.0 - ran.1).abs() <= Nanos::ms(70), "{ran:?}");
 }
 
 proptest! {
@@ -198,7 +198,7 @@ proptest! {
         v.iter().for_each(|v| d.up(*v));
         let most = advances.iter().max().unwrap();
         for t in 1..=400 {
-            d.run_to(t * 50 * MS);
+            d.run_to(t * Nanos::ms(50));
             d.settle();
             let avt: Vec<_> = v.iter().map(|v| d.credit(*v)).collect();
             let spread = avt.iter().max().unwrap() - avt.iter().min().unwrap();
@@ -208,7 +208,7 @@ proptest! {
         }
         let sum: f64 = advances.iter().map(|a| 1.0 / *a as f64).sum();
         for (v, advance) in v.iter().zip(&advances) {
-            let got = d.running(*v) as f64 / d.now as f64;
+            let got = d.running(*v).0 as f64 / d.now.0 as f64;
             let fair = 1.0 / *advance as f64 / sum;
             prop_assert!((got - fair).abs() < 0.02, "{got} of {fair}: {advances:?}");
         }

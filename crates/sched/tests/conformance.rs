@@ -3,19 +3,17 @@
 use overspin_sched::conformance::{Failure, Report, Suite};
 use overspin_sched::*;
 
-const MS: Nanos = 1_000_000;
-
 /// What the ends of runs may ask of a scheduler: the time within which every vCPU that computes
 /// runs, and for how long a pCPU may idle beside work. With 20 vCPUs at most on one pCPU.
 fn promises(name: &str) -> (Option<Nanos>, Option<Nanos>) {
     match name {
         // 20 slices of 30 ms, and half as much again for debts; idle pCPUs look only when told.
-        "credit" | "credit-2016" | "credit-2013" | "credit-2008" => (Some(1_000 * MS), None),
+        "credit" | "credit-2016" | "credit-2013" | "credit-2008" => (Some(Nanos::ms(1_000)), None),
         // An epoch is 10 ms of credit for each; a vCPU may wait for the end of two. A pCPU has work
         // only for its runqueue, until load is balanced.
-        "credit2" => (Some(600 * MS), None),
+        "credit2" => (Some(Nanos::ms(600)), None),
         // A quantum of 10 ms for each.
-        "rr" => (Some(250 * MS), Some(0)),
+        "rr" => (Some(Nanos::ms(250)), Some(Nanos::ZERO)),
         _ => (None, None),
     }
 }
@@ -57,7 +55,7 @@ fn credit2_keeps_the_contract_with_any_parameters() {
             .with("smt_power_savings", ParamValue::Flag(i % 2 == 1));
         for seed in 100..130 {
             // One runqueue for all pCPUs lets none idle beside work.
-            let idles_at_most = (*word == "all").then_some(0);
+            let idles_at_most = (*word == "all").then_some(Nanos::ZERO);
             let suite = Suite { idles_at_most, ..Suite::new(seed) };
             let result = suite.run(|| make("credit2", &params).unwrap());
             result.unwrap_or_else(|failure| panic!("{word}: {failure}"));
@@ -160,9 +158,10 @@ impl Scheduler for Fifo {
             cx.resched(p);
         }
         if self.bug == Bug::SetsSlices {
-            cx.set_timer(TimerId::Slice(p), cx.now() + MS);
+            cx.set_timer(TimerId::Slice(p), cx.now() + Nanos::MS);
         }
-        let quantum = if self.bug == Bug::Drifts { 10 * MS + self.drift } else { 10 * MS };
+        let quantum =
+            if self.bug == Bug::Drifts { Nanos::ms(10) + self.drift } else { Nanos::ms(10) };
         Decision { next, slice: next.map(|_| quantum) }
     }
 
@@ -185,11 +184,14 @@ fn first_failure(bug: Bug) -> Result<Report, Failure> {
     let made = std::cell::Cell::new(0);
     let mut last = Report { calls: 0, switches: 0, digest: 0 };
     for seed in 0..20 {
-        let suite =
-            Suite { runs_within: Some(400 * MS), idles_at_most: Some(0), ..Suite::new(seed) };
+        let suite = Suite {
+            runs_within: Some(Nanos::ms(400)),
+            idles_at_most: Some(Nanos::ZERO),
+            ..Suite::new(seed)
+        };
         last = suite.run(|| {
             made.set(made.get() + 1);
-            Box::new(Fifo { bug, queue: Vec::new(), drift: made.get() })
+            Box::new(Fifo { bug, queue: Vec::new(), drift: Nanos(made.get()) })
         })?;
     }
     Ok(last)

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Driver, MS, US};
+use common::Driver;
 use overspin_sched::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -41,7 +41,7 @@ proptest! {
         vcpus.iter().for_each(|v| d.up(*v));
         let mut moves = 0;
         for t in 1..400 {
-            d.run_to(t * 250 * US);
+            d.run_to(t * Nanos::us(250));
             for (v, (run, nap)) in vcpus.iter().zip(&naps) {
                 let asleep = (t * 250) % (run + nap) >= *run;
                 if asleep && d.h.runstate(*v) == RunState::Running {
@@ -74,12 +74,12 @@ proptest! {
             d.up(*v);
             d.settle();
         }
-        let budget = 10 * MS * Nanos::from(cap) / 100;
-        let mut last = 0;
+        let budget = Nanos::ms(10) * i64::from(cap) / 100;
+        let mut last = Nanos::ZERO;
         for period in 1..=200 {
-            d.run_to(period * 10 * MS);
+            d.run_to(period * Nanos::ms(10));
             let ran: Nanos = capped.iter().map(|v| d.running(*v)).sum();
-            let overrun = MS * Nanos::from(vcpus);
+            let overrun = Nanos::MS * i64::from(vcpus);
             prop_assert!(ran - last <= 2 * budget + overrun, "period {period}: {}", ran - last);
             prop_assert!(ran <= period * budget + overrun, "{ran} after {period} periods");
             last = ran;
@@ -101,17 +101,17 @@ proptest! {
             d.settle();
         }
         for _ in 0..20 {
-            d.run_to(d.now + nap * MS + 130 * US);
+            d.run_to(d.now + nap * Nanos::MS + Nanos::us(130));
             d.settle();
             d.unblock(sleeper);
             d.settle();
             let woken = d.now;
             while d.h.runstate(sleeper) != RunState::Running {
-                d.run_to(d.now + 10 * US);
+                d.run_to(d.now + Nanos::us(10));
                 d.settle();
-                prop_assert!(d.now - woken <= 10 * MS, "it waits for {} us", (d.now - woken) / US);
+                prop_assert!(d.now - woken <= Nanos::ms(10), "it waits for {} us", (d.now - woken) / Nanos::US);
             }
-            d.run_to(d.now + 200 * US);
+            d.run_to(d.now + Nanos::us(200));
             d.block(sleeper);
             d.settle();
         }
@@ -125,8 +125,8 @@ proptest! {
         hogs.iter().for_each(|v| d.up(*v));
         // An epoch lasts 10 ms for each at most; a light one may pay for a slice it overran with its
         // whole credit, and at the clamp it waits for a third epoch.
-        let bound = 3 * 10 * MS * hogs.len() as Nanos;
-        let mut before = vec![0; hogs.len()];
+        let bound = 3 * Nanos::ms(10) * hogs.len() as i64;
+        let mut before = vec![Nanos::ZERO; hogs.len()];
         for round in 1..20 {
             d.run_to(round * bound);
             for (v, before) in hogs.iter().zip(&mut before) {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Driver, MS, US, ms};
+use common::{Driver, ms};
 use overspin_sched::*;
 
 /// The pieces of a trace on pCPU 0, from (start, vCPU) pairs and the end of the last, in ms.
@@ -24,7 +24,7 @@ const B: u32 = 1;
 fn d1_two_hogs_with_weights_one_to_two() {
     let mut d = Driver::flat("credit2", 1);
     let h = hogs(&mut d, &[256, 512]);
-    d.run_to(ms(15.0) - 1);
+    d.run_to(ms(15.0) - Nanos(1));
     assert!(d.credit(h[0]) <= 0);
     d.run_to(ms(15.0));
     d.settle();
@@ -47,7 +47,11 @@ fn d1_two_hogs_with_weights_one_to_two() {
     ];
     assert_eq!(d.ran(0), pieces(&starts, 19.5));
     d.run_to(ms(300.0));
-    assert_eq!((d.running(h[0]), d.running(h[1])), (100 * MS, 200 * MS), "5 : 10 in 15 ms");
+    assert_eq!(
+        (d.running(h[0]), d.running(h[1])),
+        (Nanos::ms(100), Nanos::ms(200)),
+        "5 : 10 in 15 ms"
+    );
 }
 
 #[test]
@@ -64,7 +68,7 @@ fn d2_two_hogs_of_equal_weight() {
 
 #[test]
 fn d2_without_ratelimit_slices_are_shorter() {
-    let params = Params::default().with("ratelimit", ParamValue::Time(0));
+    let params = Params::default().with("ratelimit", ParamValue::Time(Nanos::ZERO));
     let mut d = Driver::new("credit2", &params, Topology::flat(1));
     hogs(&mut d, &[256, 512]);
     d.run_to(ms(5.5));
@@ -272,14 +276,15 @@ fn migration_is_resisted_and_compensated() {
     assert_eq!(homes, [0, 1, 1]);
     d.run_to(ms(4000.0));
     let ran: Vec<_> = [a, b, c].iter().map(|v| d.running(*v)).collect();
-    assert_eq!(ran.iter().sum::<Nanos>(), 8000 * MS);
+    assert_eq!(ran.iter().copied().sum::<Nanos>(), Nanos::ms(8000));
     // Equal shares but for the gifts: each piece of B's may begin with one of 50 us. One epoch of
     // credit more or less, for where the count stops.
     let pieces =
         (0..2).map(|p| d.ran(p).iter().filter(|(_, _, v)| *v == b.0).count()).sum::<usize>();
-    let (third, gifts) = (8000 * MS / 3, pieces as Nanos * 50 * US);
+    let (third, gifts) = (Nanos::ms(8000) / 3, pieces as i64 * Nanos::us(50));
     assert!(ran[1] > ran[0] && ran[1] > ran[2], "{ran:?}: B moves and is paid for it");
-    ran.iter().for_each(|r| assert!((r - third).abs() < gifts + 10 * MS, "{ran:?}, {gifts}"));
+    ran.iter()
+        .for_each(|r| assert!((*r - third).abs() < gifts + Nanos::ms(10), "{ran:?}, {gifts}"));
 }
 
 /// At the end of an epoch, load moves between runqueues until they differ by less than one vCPU.
@@ -302,7 +307,7 @@ fn runqueues_are_balanced() {
     let before: Vec<_> = all.iter().map(|v| d.running(*v)).collect();
     d.run_to(ms(5000.0));
     for (v, before) in all.iter().zip(before) {
-        let share = (d.running(*v) - before) as f64 / (2000 * MS) as f64;
+        let share = (d.running(*v) - before).0 as f64 / Nanos::ms(2000).0 as f64;
         assert!((share - 0.5).abs() < 0.05, "{v:?}: {share}");
     }
 }
@@ -313,14 +318,14 @@ fn parameters_are_checked() {
         make("credit2", &Params::default().with(key, value)).unwrap_err().to_string()
     };
     assert_eq!(
-        error("ratelimit", ParamValue::Time(99 * US)),
+        error("ratelimit", ParamValue::Time(Nanos::us(99))),
         "ratelimit = 99 us is not legal; legal values: 0 (off), or 100 us to 500 ms"
     );
     assert_eq!(
         error("runqueue", ParamValue::Word("host".into())),
         "runqueue = host is not legal; legal values: cpu, core, socket, node, all"
     );
-    let cap = Params::default().with("cap_period", ParamValue::Time(5 * MS));
+    let cap = Params::default().with("cap_period", ParamValue::Time(Nanos::ms(5)));
     assert!(make("credit2", &cap).is_ok());
     assert!(make("credit2-2013", &cap).is_err(), "there were no caps");
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Driver, MS, ms};
+use common::{Driver, ms};
 use overspin_sched::*;
 
 #[test]
@@ -11,25 +11,26 @@ fn g1_runstates_sum_to_elapsed_time() {
     let mut h = Hypervisor::new(Topology::flat(1), make("credit", &params).unwrap());
     let out = &mut Vec::new();
     let p = PcpuId(0);
-    h.start(0, out);
+    h.start(Nanos(0), out);
     let d = h.create_domain(DomainParams::default()).unwrap();
-    let v = h.create_vcpu(0, d, Affinity::any(), out).unwrap();
-    let pass = |h: &mut Hypervisor, at: Nanos| {
+    let v = h.create_vcpu(Nanos(0), d, Affinity::any(), out).unwrap();
+    let pass = |h: &mut Hypervisor, at: i64| {
+        let at = Nanos(at);
         let switch = h.schedule(at, p, &mut Vec::new());
         h.context_saved(at, p, &mut Vec::new());
         switch.next
     };
-    h.up(2, v, out);
+    h.up(Nanos(2), v, out);
     assert_eq!(pass(&mut h, 5), Some(v));
-    h.block(9, v, out);
+    h.block(Nanos(9), v, out);
     assert_eq!(pass(&mut h, 9), None);
-    assert!(h.unblock(20, v, out));
+    assert!(h.unblock(Nanos(20), v, out));
     assert_eq!(pass(&mut h, 21), Some(v));
-    h.pause(24, v, out);
+    h.pause(Nanos(24), v, out);
     assert_eq!(pass(&mut h, 24), None);
-    let t = h.run_times(v, 30);
-    assert_eq!((t.running, t.runnable, t.blocked, t.offline), (7, 4, 11, 8));
-    assert_eq!(t.total(), 30);
+    let t = h.run_times(v, Nanos(30));
+    assert_eq!([t.running, t.runnable, t.blocked, t.offline], [7, 4, 11, 8].map(Nanos));
+    assert_eq!(t.total(), Nanos(30));
 }
 
 #[test]
@@ -38,7 +39,7 @@ fn c1_two_hogs_with_weights_one_to_two() {
     let (a, b) = (d.domain(256, 0, 1)[0], d.domain(512, 0, 1)[0]);
     d.up(a);
     d.up(b);
-    d.run_to(300 * MS);
+    d.run_to(Nanos::ms(300));
     let expected = [
         (0., 30., 0),
         (30., 60., 1),
@@ -65,11 +66,11 @@ fn c2_a_cap_of_half_a_pcpu() {
         (150, -150, "over"),
         (180, -300, "parked"),
     ] {
-        d.run_to(t * MS);
+        d.run_to(t * Nanos::MS);
         d.settle();
         assert_eq!((d.credit(v), d.class(v)), (credit, class), "at {t} ms");
     }
-    d.run_to(300 * MS);
+    d.run_to(Nanos::ms(300));
     assert_eq!(d.ran(0), [(0., 60., 0), (120., 180., 0), (240., 300., 0)]);
 }
 
@@ -89,36 +90,36 @@ fn hog_and_sleeper(profile: &str) -> (Driver, VcpuId, VcpuId) {
 #[test]
 fn c3a_a_boosted_vcpu_keeps_its_boost_until_a_tick_finds_it() {
     let (mut d, _, b) = hog_and_sleeper("credit");
-    d.run_to(12 * MS);
+    d.run_to(Nanos::ms(12));
     assert_eq!(d.class(b), "under");
     d.unblock(b);
     assert_eq!(d.class(b), "boost");
-    d.run_to(15 * MS);
+    d.run_to(Nanos::ms(15));
     d.block(b);
     d.settle();
     assert_eq!((d.credit(b), d.class(b)), (-30, "boost"));
-    d.run_to(19 * MS);
+    d.run_to(Nanos::ms(19));
     d.unblock(b);
-    d.run_to(20 * MS);
+    d.run_to(Nanos::ms(20));
     d.settle();
     assert_eq!(d.class(b), "under");
-    d.run_to(21 * MS);
+    d.run_to(Nanos::ms(21));
     assert_eq!(d.ran(0), [(0., 12., 0), (12., 15., 1), (15., 19., 0), (19., 21., 1)]);
 }
 
 #[test]
 fn c3b_accounting_does_not_preempt() {
     let (mut d, a, b) = hog_and_sleeper("credit");
-    d.run_to(12 * MS);
+    d.run_to(Nanos::ms(12));
     d.unblock(b);
-    d.run_to(20 * MS);
+    d.run_to(Nanos::ms(20));
     d.settle();
     assert_eq!((d.credit(b), d.class(b)), (-80, "under"));
-    d.run_to(30 * MS);
+    d.run_to(Nanos::ms(30));
     d.settle();
     assert_eq!((d.credit(b), d.class(b)), (-30, "over"));
     assert_eq!((d.credit(a), d.class(a)), (30, "under"));
-    d.run_to(50 * MS);
+    d.run_to(Nanos::ms(50));
     assert_eq!(d.ran(0), [(0., 12., 0), (12., 42., 1), (42., 50., 0)]);
 }
 
@@ -127,7 +128,7 @@ fn c3b_accounting_does_not_preempt() {
 fn c3c_the_ratelimit_delays_a_preemption() {
     for (profile, at) in [("credit", 13.5), ("credit-2013", 13.9)] {
         let (mut d, _, b) = hog_and_sleeper(profile);
-        d.run_to(12 * MS);
+        d.run_to(Nanos::ms(12));
         d.unblock(b);
         d.run_to(ms(12.5));
         d.block(b);
@@ -135,7 +136,7 @@ fn c3c_the_ratelimit_delays_a_preemption() {
         // all of one.
         d.run_to(ms(12.9));
         d.unblock(b);
-        d.run_to(15 * MS);
+        d.run_to(Nanos::ms(15));
         let expected = [(0., 12., 0), (12., 12.5, 1), (12.5, at, 0), (at, 15., 1)];
         assert_eq!(d.ran(0), expected, "{profile}");
     }
@@ -150,11 +151,11 @@ fn c4_stealing_evens_out_three_hogs_on_two_pcpus() {
     let c = d.domain(256, 0, 1)[0];
     [a, b, c].into_iter().for_each(|v| d.up(v));
     for (t, credits) in [(60, [200, -100, -100]), (90, [100, -200, 100]), (120, [0, 0, 0])] {
-        d.run_to(t * MS);
+        d.run_to(t * Nanos::MS);
         d.settle();
         assert_eq!([d.credit(a), d.credit(b), d.credit(c)], credits, "at {t} ms");
     }
-    d.run_to(180 * MS);
+    d.run_to(Nanos::ms(180));
     let (a, b, c) = (a.0, b.0, c.0);
     let p0 = [(0., 30., a), (30., 60., c), (60., 90., a), (90., 150., c), (150., 180., a)];
     assert_eq!(d.ran(0), p0);
@@ -175,13 +176,13 @@ fn boosted_sleepers_starve_a_hog() {
         d.up(hog);
         // Each tick finds the hog: the thief runs from 0.1 ms after one tick to 0.1 ms before the next.
         for tick in 0..300 {
-            d.run_to(tick * 10 * MS + ms(0.1));
+            d.run_to(tick * Nanos::ms(10) + ms(0.1));
             d.unblock(thief);
-            d.run_to(tick * 10 * MS + ms(9.9));
+            d.run_to(tick * Nanos::ms(10) + ms(9.9));
             d.block(thief);
         }
-        d.run_to(3000 * MS);
-        let share = d.running(thief) as f64 / d.now as f64;
+        d.run_to(Nanos::ms(3000));
+        let share = d.running(thief).0 as f64 / d.now.0 as f64;
         assert!(share > 0.85, "{profile}: the thief got {share} of a pCPU shared with a hog");
         assert!(!d.h.scheduler().detail(thief).unwrap().active);
     }
@@ -191,17 +192,17 @@ fn boosted_sleepers_starve_a_hog() {
 fn sampled_accounting_charges_whoever_a_tick_finds() {
     let mut d = Driver::flat("credit-2008", 1);
     let v = d.domain(256, 0, 1)[0];
-    d.run_to(9 * MS);
+    d.run_to(Nanos::ms(9));
     d.up(v);
-    d.run_to(11 * MS);
+    d.run_to(Nanos::ms(11));
     assert_eq!(d.credit(v), -100, "1 ms before the tick cost 100 credits");
     d.block(v);
-    d.run_to(19 * MS);
+    d.run_to(Nanos::ms(19));
     d.unblock(v);
-    d.run_to(21 * MS);
+    d.run_to(Nanos::ms(21));
     assert_eq!(d.credit(v), -200);
     d.block(v);
-    d.run_to(29 * MS);
+    d.run_to(Nanos::ms(29));
     assert_eq!(d.credit(v), -200, "and nothing between ticks");
 }
 
@@ -212,8 +213,8 @@ fn a_domain_weighs_by_its_vcpus_today_and_as_a_whole_in_2008() {
         let one = d.domain(256, 0, 1);
         let three = d.domain(256, 0, 3);
         one.iter().chain(&three).for_each(|v| d.up(*v));
-        d.run_to(30_000 * MS);
-        let sum = |vs: &[VcpuId]| vs.iter().map(|v| d.running(*v)).sum::<Nanos>() as f64;
+        d.run_to(Nanos::ms(30_000));
+        let sum = |vs: &[VcpuId]| vs.iter().map(|v| d.running(*v)).sum::<Nanos>().0 as f64;
         let got = sum(&three) / sum(&one);
         assert!((got / ratio - 1.0).abs() < 0.05, "{profile}: {got}");
     }
@@ -251,10 +252,10 @@ fn soft_affinity_is_tried_first_by_a_wake_up() {
     d.block(v);
     d.settle();
     d.up(hog);
-    d.run_to(5 * MS);
+    d.run_to(Nanos::ms(5));
     d.call(|h, now, out| h.set_affinity(now, v, Affinity::soft([3]), out)).unwrap();
     d.unblock(v);
-    d.run_to(6 * MS);
+    d.run_to(Nanos::ms(6));
     d.settle();
     assert_eq!(d.h.current(PcpuId(3)), Some(v));
 }
@@ -272,7 +273,7 @@ fn a_preempted_vcpu_that_could_run_elsewhere_is_sent_there_unless_as_is() {
         d.block(b);
         d.settle();
         d.up(a);
-        d.run_to(5 * MS);
+        d.run_to(Nanos::ms(5));
         assert_eq!(d.h.current(PcpuId(0)), Some(a));
         d.unblock(b);
         d.settle();
@@ -321,17 +322,17 @@ fn a_futile_kick_boosts_a_hog_until_2015() {
         ("credit-2016", false, "under", 14.),
     ] {
         let (mut d, a, b) = pinned_hog_and_sleeper(profile, kick_always);
-        d.run_to(12 * MS);
+        d.run_to(Nanos::ms(12));
         d.unblock(b);
-        d.run_to(13 * MS);
+        d.run_to(Nanos::ms(13));
         d.block(b);
         d.settle();
         assert_eq!(d.class(a), class, "{profile}, kick_always = {kick_always}");
-        d.run_to(14 * MS);
+        d.run_to(Nanos::ms(14));
         d.unblock(b);
-        d.run_to(ms(at) + MS);
+        d.run_to(ms(at) + Nanos::MS);
         d.block(b);
-        d.run_to(ms(at) + 2 * MS);
+        d.run_to(ms(at) + Nanos::ms(2));
         d.settle();
         let expected =
             [(0., 12., 0), (12., 13., 1), (13., at, 0), (at, at + 1., 1), (at + 1., at + 2., 0)];
@@ -353,7 +354,7 @@ fn a_futile_kick_goes_round_the_ratelimit_until_2015() {
         d.block(b);
         d.run_to(ms(20.1));
         d.unblock(b);
-        d.run_to(22 * MS);
+        d.run_to(Nanos::ms(22));
         let expected = [(0., 19.2, 0), (19.2, 19.6, 1), (19.6, at, 0), (at, 22., 1)];
         assert_eq!(d.ran(0), expected, "kick_always = {kick_always}");
     }
@@ -370,7 +371,7 @@ fn nobody_is_kicked_away_in_2008() {
     d.block(b);
     d.settle();
     d.up(a);
-    d.run_to(12 * MS);
+    d.run_to(Nanos::ms(12));
     assert_eq!(d.h.current(PcpuId(0)), Some(a));
     d.unblock(b);
     d.settle();

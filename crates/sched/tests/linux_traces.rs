@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Driver, MS, US, ms};
+use common::{Driver, ms};
 use overspin_sched::*;
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn params(times: &[(&str, Nanos)]) -> Params {
 
 /// One pCPU with a tick of 1 ms and two vCPUs of these weights, which are down.
 fn pair(name: &str, more: &[(&str, Nanos)], weights: [u32; 2]) -> (Driver, VcpuId, VcpuId) {
-    let params = params(&[more, &[("tick", MS)]].concat());
+    let params = params(&[more, &[("tick", Nanos::MS)]].concat());
     let mut d = Driver::new(name, &params, Topology::flat(1));
     let [a, b] = weights.map(|w| d.domain(w, 0, 1)[0]);
     (d, a, b)
@@ -29,7 +29,7 @@ fn unpause(d: &mut Driver, v: VcpuId) {
 
 /// What pCPU 0 ran from `start` on, in ms after that.
 fn ran_since(d: &mut Driver, start: Nanos) -> Vec<(f64, f64, u32)> {
-    let start = start as f64 / 1e6;
+    let start = start.0 as f64 / 1e6;
     let after = |t: f64| ((t - start) * 1e3).round() / 1e3;
     let all = d.ran(0).into_iter().filter(|t| t.1 > start);
     all.map(|(from, to, v)| (after(from.max(start)), after(to), v)).collect()
@@ -40,14 +40,14 @@ fn ran_since(d: &mut Driver, start: Nanos) -> Vec<(f64, f64, u32)> {
 ///
 /// A new vCPU starts ahead, so `a` runs first until it has passed `b`; then `b` wakes half a latency
 /// (3 ms) behind and runs alone until it has made that up.
-fn level(d: &mut Driver, a: VcpuId, b: VcpuId, weight_of_b: Nanos) -> Nanos {
+fn level(d: &mut Driver, a: VcpuId, b: VcpuId, weight_of_b: i64) -> Nanos {
     d.up(b);
     pause(d, b);
     d.up(a);
-    d.run_to(40 * MS);
+    d.run_to(Nanos::ms(40));
     pause(d, a);
     unpause(d, b);
-    d.run_to(40 * MS + 3 * MS * weight_of_b / 256);
+    d.run_to(Nanos::ms(40) + Nanos::ms(3) * weight_of_b / 256);
     pause(d, b);
     d.settle();
     assert_eq!(d.credit(a), d.credit(b), "level");
@@ -60,7 +60,7 @@ fn level(d: &mut Driver, a: VcpuId, b: VcpuId, weight_of_b: Nanos) -> Nanos {
 fn l1_cfs_gives_equals_a_slice_and_a_tick() {
     let (mut d, a, b) = pair("cfs", &[], [256, 256]);
     let start = level(&mut d, a, b, 256);
-    d.run_to(start + 12 * MS);
+    d.run_to(start + Nanos::ms(12));
     assert_eq!(ran_since(&mut d, start), [(0., 4., 0), (4., 8., 1), (8., 12., 0)]);
 }
 
@@ -68,7 +68,7 @@ fn l1_cfs_gives_equals_a_slice_and_a_tick() {
 fn l2_cfs_gives_twice_the_weight_twice_the_time() {
     let (mut d, a, b) = pair("cfs", &[], [256, 512]);
     let start = level(&mut d, a, b, 512);
-    d.run_to(start + 45 * MS);
+    d.run_to(start + Nanos::ms(45));
     let expected = [
         (0., 3., 0),
         (3., 13., 1),
@@ -95,8 +95,8 @@ fn l3_cfs_wakes_half_a_latency_behind_and_preempts() {
     d.run_to(ms(10.2));
     unpause(&mut d, b);
     d.settle();
-    assert_eq!(d.credit(a) - d.credit(b), 3 * MS);
-    d.run_to(15 * MS);
+    assert_eq!(d.credit(a) - d.credit(b), 3_000_000);
+    d.run_to(Nanos::ms(15));
     assert_eq!(d.ran(0), [(0., 10.2, 0), (10.2, 14., 1), (14., 15., 0)]);
 }
 
@@ -104,11 +104,11 @@ fn l3_cfs_wakes_half_a_latency_behind_and_preempts() {
 fn cfs_does_not_preempt_for_less_than_the_wakeup_granularity() {
     let (mut d, a, b) = pair("cfs", &[], [256, 256]);
     let start = level(&mut d, a, b, 256);
-    d.run_to(start + MS / 2);
+    d.run_to(start + Nanos::MS / 2);
     // A is 0.5 ms ahead of B, which sleeps for an instant: that is less than 1 ms.
     pause(&mut d, b);
     unpause(&mut d, b);
-    d.run_to(start + 5 * MS);
+    d.run_to(start + Nanos::ms(5));
     assert_eq!(ran_since(&mut d, start), [(0., 4., 0), (4., 5., 1)]);
 }
 
@@ -119,14 +119,14 @@ fn cfs_yields_to_the_next_only_if_that_is_fair() {
     d.run_to(start + ms(0.5));
     d.yield_now(a);
     // B has run 1.5 ms and A 0.5 ms: A is first anyway.
-    d.run_to(start + 2 * MS);
+    d.run_to(start + Nanos::ms(2));
     d.yield_now(b);
     // A has run 0.75 ms: it is first, but B is only 0.75 ms ahead and gets its turn.
     d.run_to(start + ms(2.25));
     d.yield_now(a);
     d.run_to(start + ms(2.5));
     d.yield_now(b);
-    d.run_to(start + 3 * MS);
+    d.run_to(start + Nanos::ms(3));
     let expected = [(0., 0.5, 0), (0.5, 2., 1), (2., 2.25, 0), (2.25, 2.5, 1), (2.5, 3., 0)];
     assert_eq!(ran_since(&mut d, start), expected);
     // A has run 1.25 ms and B runs to 3.25 ms: A preempts it when it wakes, and as B is more than
@@ -150,13 +150,13 @@ fn even(d: &mut Driver, a: VcpuId, b: VcpuId) {
     unpause(d, b);
 }
 
-const R3: &[(&str, Nanos)] = &[("base_slice", 3 * MS)];
+const R3: &[(&str, Nanos)] = &[("base_slice", Nanos::ms(3))];
 
 #[test]
 fn l4_eevdf_runs_the_earliest_eligible_deadline() {
     let (mut d, a, b) = pair("eevdf", R3, [256, 512]);
     even(&mut d, a, b);
-    d.run_to(24 * MS);
+    d.run_to(Nanos::ms(24));
     let expected =
         [(0., 3., 1), (3., 6., 0), (6., 12., 1), (12., 15., 0), (15., 21., 1), (21., 24., 0)];
     assert_eq!(d.ran(0), expected);
@@ -172,7 +172,7 @@ fn l5_eevdf_wakes_without_lag_and_waits_for_the_end_of_the_request() {
     // 2, and the next requests end at 5, 8, 11, 14.
     d.run_to(ms(11.5));
     unpause(&mut d, b);
-    d.run_to(15 * MS);
+    d.run_to(Nanos::ms(15));
     assert_eq!(d.ran(0), [(0., 14., 0), (14., 15., 1)]);
 }
 
@@ -181,14 +181,14 @@ fn l5_eevdf_with_lag_preempts_what_is_not_eligible() {
     let (mut d, a, b) = pair("eevdf", R3, [256, 256]);
     even(&mut d, a, b);
     // While A runs 2 ms, V comes to 1 and B at 0 is owed 1.
-    d.run_to(2 * MS);
+    d.run_to(Nanos::ms(2));
     pause(&mut d, b);
-    d.run_to(10 * MS);
+    d.run_to(Nanos::ms(10));
     unpause(&mut d, b);
     d.settle();
-    assert_eq!((d.credit(a), d.credit(b)), (10 * MS, 8 * MS), "V is 9: A is not eligible");
+    assert_eq!((d.credit(a), d.credit(b)), (10_000_000, 8_000_000), "V is 9: A is not eligible");
     // B's request ends at 13 (v 11, V 10.5); A, at 10, is eligible then.
-    d.run_to(14 * MS);
+    d.run_to(Nanos::ms(14));
     assert_eq!(d.ran(0), [(0., 10., 0), (10., 13., 1), (13., 14., 0)]);
 }
 
@@ -200,9 +200,9 @@ fn a_yield_of_one_ahead_of_its_share() {
     for (name, second) in [("eevdf", 9.), ("eevdf-6.18", 6.)] {
         let (mut d, a, b) = pair(name, R3, [256, 256]);
         even(&mut d, a, b);
-        d.run_to(MS);
+        d.run_to(Nanos::MS);
         d.yield_now(a);
-        d.run_to(ms(second) + MS);
+        d.run_to(ms(second) + Nanos::MS);
         let expected = [(0., 1., 0), (1., 4., 1), (4., second, 0), (second, second + 1., 1)];
         assert_eq!(d.ran(0), expected, "{name}");
     }
@@ -225,7 +225,7 @@ fn a_yield_of_the_only_eligible_one_forfeits_its_request_in_6_18() {
                 d.settle();
             }
         }
-        d.run_to(37 * MS);
+        d.run_to(Nanos::ms(37));
         d.ran(0)
     };
     assert_eq!(run("eevdf"), [(0., 3., 0), (3., 21., 1), (21., 36., 0), (36., 37., 1)]);
@@ -256,7 +256,7 @@ fn a_directed_yield_is_honoured_by_cfs_and_by_eevdf_with_buddies() {
         ("eevdf-6.18", None, true),
         ("eevdf-6.18", Some(("pick_buddy", false)), false),
     ] {
-        let mut params = params(&[("tick", MS)]);
+        let mut params = params(&[("tick", Nanos::MS)]);
         if let Some((key, on)) = feature {
             params = params.with(key, ParamValue::Flag(on));
         }
@@ -275,10 +275,10 @@ fn a_directed_yield_is_honoured_by_cfs_and_by_eevdf_with_buddies() {
 /// too, V is 2, and C (at 0) runs.
 #[test]
 fn a_directed_yield_does_not_make_its_target_eligible() {
-    let (mut d, v) = three_even("eevdf-6.18", &params(&[R3, &[("tick", MS)]].concat()));
+    let (mut d, v) = three_even("eevdf-6.18", &params(&[R3, &[("tick", Nanos::MS)]].concat()));
     d.run_to(ms(3.5));
     assert!(d.call(|h, now, out| h.yield_to(now, v[1], v[0], out)));
-    d.run_to(4 * MS);
+    d.run_to(Nanos::ms(4));
     assert_eq!(d.ran(0), [(0., 3., 0), (3., 3.5, 1), (3.5, 4., 2)]);
 }
 
@@ -291,7 +291,7 @@ fn a_directed_yield_fails_where_nobody_waits() {
             d.up(*v);
             d.settle();
         }
-        d.run_to(MS);
+        d.run_to(Nanos::MS);
         assert!(!d.call(|h, now, out| h.yield_to(now, v[0], v[1], out)), "it runs");
         d.block(v[1]);
         d.settle();
@@ -309,7 +309,7 @@ fn bs1_balance_scheduling_separates_siblings() {
         // All at one instant, the two of a VM after each other.
         mine.iter().chain(&yours).for_each(|v| d.up(*v));
         for t in 1..100 {
-            d.run_to(t * 7 * MS);
+            d.run_to(t * Nanos::ms(7));
             d.settle();
             for [a, b] in [[mine[0], mine[1]], [yours[0], yours[1]]] {
                 let machine = d.h.machine();
@@ -335,9 +335,9 @@ fn bs2_a_sibling_too_many_goes_where_it_would_without_balance_scheduling() {
     d.settle();
     let homes = v.iter().map(|v| d.h.machine().home(*v).0).collect::<Vec<_>>();
     assert_eq!(homes[..2], [0, 1]);
-    d.run_to(300 * MS);
+    d.run_to(Nanos::ms(300));
     let total: Nanos = v.iter().map(|v| d.running(*v)).sum();
-    assert_eq!(total, 600 * MS, "nobody is kept from running");
+    assert_eq!(total, Nanos::ms(600), "nobody is kept from running");
 }
 
 #[test]
@@ -354,13 +354,13 @@ fn quota_is_spent_early(name: &str) {
     })
     .unwrap();
     d.up(b);
-    d.run_to(150 * MS);
+    d.run_to(Nanos::ms(150));
     // 30 ms of each 100 ms, from the start of the refill timer.
     assert_eq!(d.ran(0), [(0., 30., 1), (100., 130., 1)]);
     assert_eq!((d.class(b), d.h.runstate(b)), ("throttled", RunState::Runnable));
     d.up(a);
-    d.run_to(200 * MS);
-    assert_eq!(d.running(a), 50 * MS, "others have what it may not use");
+    d.run_to(Nanos::ms(200));
+    assert_eq!(d.running(a), Nanos::ms(50), "others have what it may not use");
 }
 
 /// B1, A and B2 wait with the same virtual time; the domain of the Bs has 2 ms in 100. The tick at 2
@@ -371,7 +371,8 @@ fn quota_is_spent_early(name: &str) {
 #[test]
 fn a_vcpu_without_quota_is_stopped_when_it_is_picked_in_6_18() {
     for (name, between) in [("eevdf", "throttled"), ("eevdf-6.18", "fair")] {
-        let mut d = Driver::new(name, &params(&[R3, &[("tick", MS)]].concat()), Topology::flat(1));
+        let mut d =
+            Driver::new(name, &params(&[R3, &[("tick", Nanos::MS)]].concat()), Topology::flat(1));
         let b = d.domain(256, 2, 2);
         let a = d.domain(256, 0, 1)[0];
         let order = [b[0], a, b[1]];
@@ -380,23 +381,23 @@ fn a_vcpu_without_quota_is_stopped_when_it_is_picked_in_6_18() {
             pause(&mut d, v);
         }
         order.into_iter().for_each(|v| unpause(&mut d, v));
-        d.run_to(2 * MS);
+        d.run_to(Nanos::ms(2));
         d.settle();
         assert_eq!([d.class(b[0]), d.class(b[1])], [between; 2], "{name} at 2");
-        d.run_to(5 * MS);
+        d.run_to(Nanos::ms(5));
         d.settle();
         assert_eq!([d.class(b[0]), d.class(b[1])], ["throttled"; 2], "{name} at 5");
-        d.run_to(50 * MS);
+        d.run_to(Nanos::ms(50));
         pause(&mut d, b[0]);
-        d.run_to(60 * MS);
+        d.run_to(Nanos::ms(60));
         unpause(&mut d, b[0]);
         assert_eq!(d.class(b[0]), between, "{name}: it wakes");
         d.settle();
         assert_eq!(d.class(b[0]), "throttled", "{name}: a pass has picked it");
-        d.run_to(99 * MS);
+        d.run_to(Nanos::ms(99));
         assert_eq!(d.ran(0), [(0., 2., b[0].0), (2., 99., a.0)], "{name}");
-        d.run_to(150 * MS);
-        assert_eq!(d.running(a), 146 * MS, "{name}: the Bs had 2 ms of each period");
+        d.run_to(Nanos::ms(150));
+        assert_eq!(d.running(a), Nanos::ms(146), "{name}: the Bs had 2 ms of each period");
     }
 }
 
@@ -409,10 +410,10 @@ fn group_shares_divide_a_weight_among_the_runnable_vcpus() {
             let three = d.domain(256, 0, 3);
             let one = d.domain(256, 0, 1);
             three.iter().chain(&one).for_each(|v| d.up(*v));
-            d.run_to(2_000 * MS);
+            d.run_to(Nanos::ms(2_000));
             d.settle();
             let ran: Nanos = three.iter().map(|v| d.running(*v)).sum();
-            let got = ran as f64 / d.now as f64;
+            let got = ran.0 as f64 / d.now.0 as f64;
             assert!((got - share).abs() < 0.02, "{name}, {group_shares}: {got}");
         }
     }
@@ -428,12 +429,12 @@ fn an_idle_pcpu_pulls_what_waits_elsewhere() {
         );
         let v = d.domain(256, 0, 8);
         v.iter().for_each(|v| d.up(*v));
-        d.run_to(20 * MS);
+        d.run_to(Nanos::ms(20));
         // Two a pCPU; those of p0 leave.
         let leave: Vec<_> = v.iter().filter(|v| d.h.machine().home(**v).0 == 0).copied().collect();
         leave.iter().for_each(|v| pause(&mut d, *v));
         let from = d.now;
-        d.run_to(from + 10 * MS);
+        d.run_to(from + Nanos::ms(10));
         d.settle();
         let busy = (0..4).filter(|p| d.h.current(PcpuId(*p)).is_some()).count();
         assert_eq!(busy, 4, "{name}: {:?}", d.h.machine());
@@ -454,26 +455,26 @@ proptest! {
         let mut d = Driver::flat(name, 1);
         let v: Vec<_> = weights.iter().map(|w| d.domain(*w, 0, 1)[0]).collect();
         v.iter().for_each(|v| d.up(*v));
-        d.run_to(1_000 * MS);
+        d.run_to(Nanos::ms(1_000));
         // Charged up to the last pass or tick.
-        let tick = 4 * MS;
+        let tick = Nanos::ms(4);
         for t in 0..200 {
-            d.run_to(1_000 * MS + t * 3_700 * US);
+            d.run_to(Nanos::ms(1_000) + t * Nanos::us(3_700));
             let at_nice_0 = |v: &VcpuId| d.credit(*v);
             let (min, max) = (v.iter().map(at_nice_0).min(), v.iter().map(at_nice_0).max());
             let spread = max.unwrap() - min.unwrap();
-            let lightest = Nanos::from(*weights.iter().min().unwrap());
+            let lightest = i64::from(*weights.iter().min().unwrap());
             // Virtual time that a vCPU of the least weight covers in a tick.
             let tick = tick * 256 / lightest;
             let bound = if name == "cfs" {
                 // A slice is the same virtual time for all: the period by the sum of weights.
-                let n = weights.len() as Nanos;
-                let period = if n <= 8 { 6 * MS } else { n * 750 * US };
-                period * 256 / Nanos::from(weights.iter().sum::<u32>()) + tick
+                let n = weights.len() as i64;
+                let period = if n <= 8 { Nanos::ms(6) } else { n * Nanos::us(750) };
+                period * 256 / i64::from(weights.iter().sum::<u32>()) + tick
             } else {
-                2 * (750 * US * 256 / lightest + tick)
+                2 * (Nanos::us(750) * 256 / lightest + tick)
             };
-            prop_assert!(spread <= bound, "{spread} > {bound} at {t}: {weights:?}");
+            prop_assert!(spread <= bound.0, "{spread} > {bound} at {t}: {weights:?}");
         }
     }
 
@@ -491,7 +492,7 @@ proptest! {
         v.iter().for_each(|v| d.up(*v));
         let mut waits_for = vec![0; v.len()];
         for t in 1..2_000u32 {
-            d.run_to(i64::from(t) * 500 * US);
+            d.run_to(i64::from(t) * Nanos::us(500));
             for (v, (run, nap)) in v.iter().zip(&naps) {
                 let asleep = t % (run + nap) >= *run;
                 if asleep && d.h.runstate(*v) == RunState::Running {
@@ -511,7 +512,7 @@ proptest! {
             }
         }
         for v in &v {
-            prop_assert!(d.running(*v) > 0, "{v:?} starves");
+            prop_assert!(d.running(*v) > Nanos::ZERO, "{v:?} starves");
         }
     }
 }

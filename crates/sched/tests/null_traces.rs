@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Driver, MS};
+use common::Driver;
 use overspin_sched::*;
 
 fn classes(d: &Driver, vcpus: &[VcpuId]) -> Vec<&'static str> {
@@ -22,16 +22,16 @@ fn three_on_two() -> (Driver, Vec<VcpuId>) {
 fn n1_a_blocked_vcpu_keeps_its_pcpu_and_a_removed_one_frees_it() {
     let (mut d, v) = three_on_two();
     assert_eq!(classes(&d, &v), ["assigned", "assigned", "waiting"]);
-    d.run_to(5 * MS);
+    d.run_to(Nanos::ms(5));
     d.block(v[1]);
-    d.run_to(9 * MS);
+    d.run_to(Nanos::ms(9));
     assert_eq!(d.h.runstate(v[2]), RunState::Runnable, "c waits while p1 idles");
     d.unblock(v[1]);
-    d.run_to(12 * MS);
+    d.run_to(Nanos::ms(12));
     d.call(|h, now, out| h.down(now, v[1], out));
     d.settle();
     d.call(|h, now, out| h.remove_vcpu(now, v[1], out)).unwrap();
-    d.run_to(15 * MS);
+    d.run_to(Nanos::ms(15));
     assert_eq!(d.ran(0), [(0., 15., 0)]);
     assert_eq!(d.ran(1), [(0., 5., 1), (9., 12., 1), (12., 15., 2)]);
 }
@@ -39,9 +39,9 @@ fn n1_a_blocked_vcpu_keeps_its_pcpu_and_a_removed_one_frees_it() {
 #[test]
 fn n2_a_yield_changes_nothing() {
     let (mut d, v) = three_on_two();
-    d.run_to(3 * MS);
+    d.run_to(Nanos::ms(3));
     d.yield_now(v[1]);
-    d.run_to(6 * MS);
+    d.run_to(Nanos::ms(6));
     assert_eq!(d.ran(1), [(0., 6., 1)]);
 }
 
@@ -49,7 +49,7 @@ fn n2_a_yield_changes_nothing() {
 fn an_assigned_vcpu_never_waits() {
     let (mut d, v) = three_on_two();
     for t in 1..20 {
-        d.run_to(t * MS);
+        d.run_to(t * Nanos::MS);
         let v = v[t as usize % 2];
         if !d.unblock(v) {
             d.block(v);
@@ -57,7 +57,7 @@ fn an_assigned_vcpu_never_waits() {
     }
     d.settle();
     for v in &v[..2] {
-        assert_eq!(d.h.run_times(*v, d.now).runnable, 0, "no steal");
+        assert_eq!(d.h.run_times(*v, d.now).runnable, Nanos::ZERO, "no steal");
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod common;
 
-use common::{MS, US};
 use overspin_sched::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +28,7 @@ impl World {
     fn new(topology: Topology, names: &[&str]) -> Self {
         let mut world = Self {
             pools: Pools::new(topology, scheduler(names[0])),
-            now: 0,
+            now: Nanos::ZERO,
             timers: BTreeMap::new(),
             resched: BTreeSet::new(),
             switching: BTreeSet::new(),
@@ -156,8 +155,8 @@ fn a_pcpu_and_a_domain_move_while_they_run() {
     for info in schedulers() {
         let mut w = World::new(Topology::flat(3), &["credit", info.name]);
         let (a, b) = (w.domain(PoolId(0), 1), w.domain(PoolId(0), 2));
-        w.run_to(20 * MS);
-        assert_eq!(w.running(w.vcpus[0]), 20 * MS, "three vCPUs on three pCPUs");
+        w.run_to(Nanos::ms(20));
+        assert_eq!(w.running(w.vcpus[0]), Nanos::ms(20), "three vCPUs on three pCPUs");
         w.move_pcpu(2, PoolId(1)).unwrap();
         assert_eq!(w.pools.pool_of(PcpuId(2)), (PoolId(0), Some(PoolId(1))), "it runs a vCPU");
         w.settle();
@@ -166,15 +165,15 @@ fn a_pcpu_and_a_domain_move_while_they_run() {
         w.settle();
         assert_eq!(w.pools.pool_of_domain(a), (PoolId(1), None));
         assert_eq!(w.pools.local(w.vcpus[0]).0, PoolId(1));
-        w.run_to(40 * MS);
+        w.run_to(Nanos::ms(40));
         let before: Vec<_> = w.vcpus.clone().iter().map(|v| w.running(*v)).collect();
-        w.run_to(1040 * MS);
+        w.run_to(Nanos::ms(1040));
         for (v, before) in w.vcpus.clone().iter().zip(before) {
             assert_eq!(w.pools.local(*v).0 == PoolId(1), *v == w.vcpus[0]);
             let ran = w.running(*v) - before;
             // Reservations give what they give; all others give a lone vCPU all of its pCPU.
             if info.work_conserving || *v != w.vcpus[0] {
-                assert_eq!(ran, 1000 * MS, "{}: {v:?} has a pCPU of its own", info.name);
+                assert_eq!(ran, Nanos::ms(1000), "{}: {v:?} has a pCPU of its own", info.name);
             }
         }
         assert_eq!(w.pools.pool_of_domain(b), (PoolId(0), None));
@@ -188,11 +187,11 @@ fn load_in_one_pool_never_touches_another() {
     w.settle();
     let quiet = w.domain(PoolId(1), 1);
     w.domain(PoolId(0), 12);
-    w.run_to(3000 * MS);
+    w.run_to(Nanos::ms(3000));
     assert_eq!(w.pools.pool_of_domain(quiet).0, PoolId(1));
-    assert_eq!(w.running(w.vcpus[0]), 3000 * MS);
+    assert_eq!(w.running(w.vcpus[0]), Nanos::ms(3000));
     let others: Nanos = w.vcpus[1..].iter().map(|v| w.running(*v)).sum();
-    assert_eq!(others, 3 * 3000 * MS, "12 hogs fill their three pCPUs");
+    assert_eq!(others, 3 * Nanos::ms(3000), "12 hogs fill their three pCPUs");
 }
 
 #[test]
@@ -248,8 +247,11 @@ fn what_cannot_be_is_refused_with_the_reason() {
     }
     destroy(&mut w, 1).unwrap();
     assert_eq!(text(w.move_pcpu(2, PoolId(1))), "there is no pool 1");
-    w.run_to(100 * MS);
-    assert!(w.running(w.vcpus[0]) > 50 * MS && w.running(w.vcpus[1]) > 50 * MS, "they run on");
+    w.run_to(Nanos::ms(100));
+    assert!(
+        w.running(w.vcpus[0]) > Nanos::ms(50) && w.running(w.vcpus[1]) > Nanos::ms(50),
+        "they run on"
+    );
 }
 
 /// Runstates and pauses go along.
@@ -260,22 +262,22 @@ fn a_moved_vcpu_keeps_its_times_and_pauses() {
     w.settle();
     let d = w.domain(PoolId(0), 2);
     let (a, b) = (w.vcpus[0], w.vcpus[1]);
-    w.run_to(5 * MS);
+    w.run_to(Nanos::ms(5));
     w.on(a, |h, now, v, out| h.pause(now, v, out));
     w.settle();
-    w.run_to(10 * MS);
+    w.run_to(Nanos::ms(10));
     let before = [w.running(a), w.running(b)];
     w.move_domain(d, PoolId(1)).unwrap();
     w.settle();
     assert_eq!([w.running(a), w.running(b)], before);
-    w.run_to(20 * MS);
-    assert_eq!([w.running(a), w.running(b)], [before[0], before[1] + 10 * MS], "A is paused");
+    w.run_to(Nanos::ms(20));
+    assert_eq!([w.running(a), w.running(b)], [before[0], before[1] + Nanos::ms(10)], "A is paused");
     let (pool, local) = w.pools.local(a);
     let times = w.pools.hypervisor(pool).unwrap().run_times(local, w.now);
-    assert_eq!(times.total(), 20 * MS, "I2 over both pools");
+    assert_eq!(times.total(), Nanos::ms(20), "I2 over both pools");
     w.on(a, |h, now, v, out| h.unpause(now, v, out));
-    w.run_to(100 * MS);
-    assert_eq!(w.running(a) + w.running(b), before[0] + before[1] + 90 * MS);
+    w.run_to(Nanos::ms(100));
+    assert_eq!(w.running(a) + w.running(b), before[0] + before[1] + Nanos::ms(90));
 }
 
 /// One thing that a world or an administrator may do. Indices are taken modulo what exists.
@@ -358,7 +360,7 @@ impl World {
             }
             Op::Time(us) => {
                 let next = self.timers.values().copied().min().unwrap_or(Nanos::MAX);
-                self.now = (self.now + Nanos::from(us) * US).min(next.max(self.now));
+                self.now = (self.now + i64::from(us) * Nanos::US).min(next.max(self.now));
                 self.due();
             }
             Op::Affinity(i, mask) => {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Driver, MS, US};
+use common::Driver;
 use overspin_sched::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -99,7 +99,7 @@ fn legal_value(kind: ParamKind, by: u64) -> ParamValue {
         min.wrapping_add_unsigned(by % span)
     };
     match kind {
-        ParamKind::Time { min, max } => ParamValue::Time(within(min, max)),
+        ParamKind::Time { min, max } => ParamValue::Time(Nanos(within(min.0, max.0))),
         ParamKind::Number { min, max } => ParamValue::Number(within(min, max)),
         ParamKind::Flag => ParamValue::Flag(by % 2 == 1),
         ParamKind::Word(words) => ParamValue::Word(words[by as usize % words.len()].to_owned()),
@@ -130,7 +130,7 @@ impl Chaos {
     fn new(name: &str, topology: Topology) -> Self {
         let mut chaos = Self {
             h: Hypervisor::new(topology, make(name, &Params::default()).unwrap()),
-            now: 0,
+            now: Nanos::ZERO,
             timers: BTreeMap::new(),
             resched: BTreeSet::new(),
             switching: BTreeSet::new(),
@@ -257,7 +257,7 @@ impl Chaos {
                     self.call(|h, now, out| h.context_saved(now, p, out));
                 }
             }
-            Op::Time(us) => self.pass_time(Nanos::from(us) * US),
+            Op::Time(us) => self.pass_time(i64::from(us) * Nanos::US),
             Op::Weight(i, weight) => self.set(i, |p| p.weight = weight),
             Op::Cap(i, cap) => self.set(i, |p| p.cap = cap),
             Op::Affinity(i, hard, soft) => {
@@ -395,20 +395,20 @@ proptest! {
     ) {
         let mut d = Driver::flat(name, 1);
         let hogs: Vec<_> = weights.iter().map(|w| d.domain(*w, 0, 1)[0]).collect();
-        d.run_to(3700 * US);
+        d.run_to(Nanos::us(3700));
         hogs.iter().for_each(|v| d.up(*v));
-        let (start, periods) = (60 * 30 * MS, 400);
+        let (start, periods) = (60 * Nanos::ms(30), 400);
         d.run_to(start);
         let before: Vec<_> = hogs.iter().map(|v| d.running(*v)).collect();
-        d.run_to(start + periods * 30 * MS);
+        d.run_to(start + periods * Nanos::ms(30));
         let ran: Vec<_> = hogs.iter().zip(before).map(|(v, b)| d.running(*v) - b).collect();
-        let total: Nanos = ran.iter().sum();
-        prop_assert_eq!(total, periods * 30 * MS, "T1");
+        let total: Nanos = ran.iter().copied().sum();
+        prop_assert_eq!(total, periods * Nanos::ms(30), "T1");
         let sum: u32 = weights.iter().sum();
         let tolerance = if name == "credit-2008" { 0.10 } else { 0.025 };
         for (weight, ran) in weights.iter().zip(&ran) {
             let fair = f64::from(*weight) / f64::from(sum);
-            let got = *ran as f64 / total as f64;
+            let got = ran.0 as f64 / total.0 as f64;
             prop_assert!((got - fair).abs() < tolerance, "{got} of {fair}: {weights:?} {ran:?}");
         }
     }
@@ -424,11 +424,11 @@ proptest! {
             d.up(*v);
             d.settle();
         }
-        d.run_to(12_000 * MS);
+        d.run_to(Nanos::ms(12_000));
         let ran: Nanos = capped.iter().map(|v| d.running(*v)).sum();
-        let limit = d.now / 100 * Nanos::from(cap) + 2 * 30 * MS * Nanos::from(vcpus);
+        let limit = d.now / 100 * i64::from(cap) + 2 * Nanos::ms(30) * i64::from(vcpus);
         prop_assert!(ran <= limit, "{ran} > {limit}");
-        prop_assert!(ran as f64 > 0.85 * d.now as f64 * f64::from(cap) / 100.0, "{ran}: too little");
+        prop_assert!(ran.0 as f64 > 0.85 * d.now.0 as f64 * f64::from(cap) / 100.0, "{ran}: too little");
     }
 
     /// I2 and T1 on several pCPUs with sleepers: run times and idle times fill the machine.
@@ -443,7 +443,7 @@ proptest! {
         vcpus.iter().for_each(|v| d.up(*v));
         // Sleepers run for the first of their two times and then sleep for the second, all in us.
         for t in 1..400 {
-            d.run_to(t * 500 * US);
+            d.run_to(t * Nanos::us(500));
             for (v, (run, nap)) in vcpus.iter().zip(&naps) {
                 let asleep = (t * 500) % (run + nap) >= *run;
                 if asleep && d.h.runstate(*v) == RunState::Running {
@@ -459,7 +459,7 @@ proptest! {
             .flat_map(|p| d.ran(p))
             .map(|(from, to, _)| to - from)
             .sum();
-        prop_assert!((traced * 1e6 - ran as f64).abs() < 10.0);
+        prop_assert!((traced * 1e6 - ran.0 as f64).abs() < 10.0);
         for v in &vcpus {
             prop_assert_eq!(d.h.run_times(*v, d.now).total(), d.now);
         }
@@ -473,10 +473,10 @@ fn a_heavy_weight_among_many_is_cut() {
     let mut d = Driver::flat("credit", 1);
     let weights = [1054, 358, 675, 4029, 1713, 171, 2544, 1485];
     let hogs: Vec<_> = weights.iter().map(|w| d.domain(*w, 0, 1)[0]).collect();
-    d.run_to(3700 * US);
+    d.run_to(Nanos::us(3700));
     hogs.iter().for_each(|v| d.up(*v));
-    d.run_to(12_000 * MS);
-    let share = d.running(hogs[3]) as f64 / d.now as f64;
+    d.run_to(Nanos::ms(12_000));
+    let share = d.running(hogs[3]).0 as f64 / d.now.0 as f64;
     let fair = 4029.0 / f64::from(weights.iter().sum::<u32>());
     assert!(share < fair - 0.05, "{share} of {fair}");
     assert!(share > 1.5 / 8.0, "{share}: still more than an equal share");
@@ -490,7 +490,7 @@ fn time_may_jump_and_stand_still() {
         (0..6).for_each(|i| chaos.step(&Op::Up(i)));
         for round in 0..200u32 {
             if round % 50 == 49 {
-                chaos.now += 10_000_000 * MS;
+                chaos.now += Nanos::ms(10_000_000);
             }
             chaos.step(&Op::Time(if round % 3 == 0 { 0 } else { 20_000 }));
             for i in 0..4 {
@@ -514,7 +514,7 @@ fn serves_a_large_machine(name: &str) {
         d.domain(256, 0, 10).iter().for_each(|v| d.up(*v));
         d.settle();
     }
-    d.run_to(5 * MS);
+    d.run_to(Nanos::ms(5));
     let busy = (0..1_000).filter(|p| d.h.current(PcpuId(*p)).is_some()).count();
     assert!(busy > 900, "{busy} pCPUs are busy");
     let mut calls = 0;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Driver, MS, US};
+use common::Driver;
 use overspin_sched::*;
 use proptest::prelude::*;
 
@@ -27,11 +27,11 @@ fn vcpu(d: &mut Driver, server: &Params) -> VcpuId {
 fn two_hogs(
     name: &str,
     params: &Params,
-    servers: [(Nanos, Nanos); 2],
+    servers: [(i64, i64); 2],
     extratime: Option<bool>,
 ) -> Driver {
     let mut d = Driver::new(name, params, Topology::flat(1));
-    let v = servers.map(|(p, b)| vcpu(&mut d, &server(p * MS, b * MS, extratime)));
+    let v = servers.map(|(p, b)| vcpu(&mut d, &server(p * Nanos::MS, b * Nanos::MS, extratime)));
     v.iter().for_each(|v| d.up(*v));
     d
 }
@@ -39,7 +39,7 @@ fn two_hogs(
 #[test]
 fn r1_budgets_and_deadlines() {
     let mut d = two_hogs("rtds", &Params::default(), [(10, 4), (20, 10)], Some(false));
-    d.run_to(40 * MS);
+    d.run_to(Nanos::ms(40));
     // At 10 the new deadline of V1 equals V2's: no preemption. Idle from 18 to 20.
     let expected = [(0., 4., 0), (4., 14., 1), (14., 18., 0)];
     let again = expected.map(|(from, to, v)| (from + 20., to + 20., v));
@@ -52,7 +52,7 @@ const R2: [(f64, f64, u32); 5] =
 #[test]
 fn r2_a_replenished_vcpu_preempts_a_later_deadline() {
     let mut d = two_hogs("rtds", &Params::default(), [(10, 4), (30, 12)], Some(false));
-    d.run_to(60 * MS);
+    d.run_to(Nanos::ms(60));
     let again = R2.map(|(from, to, v)| (from + 30., to + 30., v));
     assert_eq!(d.ran(0), [R2, again].concat());
 }
@@ -60,7 +60,7 @@ fn r2_a_replenished_vcpu_preempts_a_later_deadline() {
 #[test]
 fn r3_extra_time_fills_the_gaps() {
     let mut d = two_hogs("rtds", &Params::default(), [(10, 4), (20, 10)], Some(true));
-    d.run_to(20 * MS);
+    d.run_to(Nanos::ms(20));
     // At 18 both are on level 1 with deadline 20: the queue wins the tie.
     assert_eq!(d.ran(0), [(0., 4., 0), (4., 14., 1), (14., 18., 0), (18., 20., 1)]);
 }
@@ -70,7 +70,7 @@ fn r4_replenished_extra_time_preempts_as_meant_but_not_as_is() {
     let run = |as_is| {
         let params = Params::default().with("as_is", ParamValue::Flag(as_is));
         let mut d = two_hogs("rtds", &params, [(10, 4), (30, 12)], Some(true));
-        d.run_to(24 * MS);
+        d.run_to(Nanos::ms(24));
         d.ran(0)
     };
     assert_eq!(run(false), R2);
@@ -81,9 +81,9 @@ fn r4_replenished_extra_time_preempts_as_meant_but_not_as_is() {
 fn the_polling_profile_finds_deadlines_up_to_1_ms_late() {
     // Idle from 3 on: the passes of the idle pCPU come each ms after that.
     let mut d = Driver::flat("rtds-4.5", 1);
-    let v = vcpu(&mut d, &server(5 * MS + 500 * US, 3 * MS, None));
+    let v = vcpu(&mut d, &server(Nanos::ms(5) + Nanos::us(500), Nanos::ms(3), None));
     d.up(v);
-    d.run_to(18 * MS);
+    d.run_to(Nanos::ms(18));
     // Deadlines at 5.5, 11, 16.5.
     assert_eq!(d.ran(0), [(0., 3., 0), (6., 9., 0), (11., 14., 0), (17., 18., 0)]);
 }
@@ -91,34 +91,34 @@ fn the_polling_profile_finds_deadlines_up_to_1_ms_late() {
 #[test]
 fn a_budget_is_kept_while_blocked_and_lost_at_the_deadline() {
     let mut d = Driver::flat("rtds", 1);
-    let v = vcpu(&mut d, &server(10 * MS, 4 * MS, Some(false)));
+    let v = vcpu(&mut d, &server(Nanos::ms(10), Nanos::ms(4), Some(false)));
     d.up(v);
-    d.run_to(MS);
+    d.run_to(Nanos::MS);
     d.block(v);
-    d.run_to(8 * MS);
+    d.run_to(Nanos::ms(8));
     d.unblock(v);
     // 3 ms are left: 2 until the deadline; then 4 new ones, and not 5.
-    d.run_to(20 * MS);
+    d.run_to(Nanos::ms(20));
     assert_eq!(d.ran(0), [(0., 1., 0), (8., 14., 0)]);
 }
 
 #[test]
 fn parameters_count_from_the_next_period_and_extra_time_at_once() {
     let mut d = Driver::flat("rtds", 1);
-    let v = vcpu(&mut d, &server(10 * MS, 4 * MS, Some(false)));
+    let v = vcpu(&mut d, &server(Nanos::ms(10), Nanos::ms(4), Some(false)));
     d.up(v);
     let set = |d: &mut Driver, params: &Params| {
         d.call(|h, now, out| h.configure(now, Whose::Vcpu(v), params, out))
     };
-    d.run_to(MS);
-    set(&mut d, &server(20 * MS, 6 * MS, Some(false))).unwrap();
-    d.run_to(35 * MS);
+    d.run_to(Nanos::MS);
+    set(&mut d, &server(Nanos::ms(20), Nanos::ms(6), Some(false))).unwrap();
+    d.run_to(Nanos::ms(35));
     assert_eq!(d.ran(0), [(0., 4., 0), (10., 16., 0), (30., 35., 0)]);
-    d.run_to(40 * MS);
+    d.run_to(Nanos::ms(40));
     set(&mut d, &Params::default().with("extratime", ParamValue::Flag(true))).unwrap();
-    d.run_to(45 * MS);
+    d.run_to(Nanos::ms(45));
     assert_eq!(d.ran(0)[2..], [(30., 36., 0), (40., 45., 0)]);
-    let error = set(&mut d, &Params::default().with("budget", ParamValue::Time(21 * MS)));
+    let error = set(&mut d, &Params::default().with("budget", ParamValue::Time(Nanos::ms(21))));
     let message = error.unwrap_err().to_string();
     assert_eq!(message, "budget = 21 ms is not legal; legal values: 10 us to the period, 20 ms");
 }
@@ -126,7 +126,7 @@ fn parameters_count_from_the_next_period_and_extra_time_at_once() {
 /// Periods of 5 to 30 ms, budgets of up to their half, in steps of 100 us.
 fn servers(most: usize) -> impl Strategy<Value = Vec<(Nanos, Nanos)>> {
     let one = (50..300i64, 1..=50i64).prop_map(|(period, percent)| {
-        (period * 100 * US, (period * percent / 100).max(1) * 100 * US)
+        (period * Nanos::us(100), (period * percent / 100).max(1) * Nanos::us(100))
     });
     proptest::collection::vec(one, 1..=most)
 }
@@ -146,13 +146,13 @@ proptest! {
         let v: Vec<_> =
             servers.iter().map(|(p, b)| vcpu(&mut d, &server(*p, *b, Some(false)))).collect();
         v.iter().for_each(|v| d.up(*v));
-        let load: f64 = servers.iter().map(|(p, b)| *b as f64 / *p as f64).sum();
+        let load: f64 = servers.iter().map(|(p, b)| b.0 as f64 / p.0 as f64).sum();
         let guaranteed = pcpus == 1 && load <= 1.0 && !sleeps;
-        let mut at_begin = vec![0; v.len()];
+        let mut at_begin = vec![Nanos::ZERO; v.len()];
         for t in 1..3_000i64 {
-            d.run_to(t * 100 * US);
+            d.run_to(t * Nanos::us(100));
             for (i, (period, budget)) in servers.iter().enumerate() {
-                if (t * 100 * US) % period == 0 {
+                if (t * Nanos::us(100)) % *period == Nanos::ZERO {
                     let ran = d.running(v[i]) - at_begin[i];
                     prop_assert!(ran <= *budget, "{ran} > {budget} in the period up to {t}");
                     prop_assert!(!guaranteed || ran == *budget, "{ran} < {budget} up to {t}");
@@ -181,7 +181,7 @@ proptest! {
             servers.iter().map(|(p, b)| vcpu(&mut d, &server(*p, *b, Some(extratime)))).collect();
         v.iter().for_each(|v| d.up(*v));
         for t in 1..2_000i64 {
-            d.run_to(t * 100 * US);
+            d.run_to(t * Nanos::us(100));
             d.settle();
             // Deadlines are at the multiples of the period.
             let priority = |i: usize| {

@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::{Driver, MS, US, ms};
+use common::{Driver, ms};
 use overspin_sched::*;
 use proptest::prelude::*;
 
 /// When everything wakes.
-const START: Nanos = 1_000 * MS;
+const START: Nanos = Nanos::ms(1_000);
 
 /// A period and a slice, ns, without extra time.
 fn guaranteed(period: Nanos, slice: Nanos) -> Params {
@@ -42,8 +42,8 @@ fn ran(d: &mut Driver) -> Vec<(f64, f64, u32)> {
 
 #[test]
 fn s1_extra_time_fills_what_the_slices_leave() {
-    let (mut d, _) = hogs(&[guaranteed(20 * MS, 15 * MS), Params::default()]);
-    d.run_to(START + 75 * MS);
+    let (mut d, _) = hogs(&[guaranteed(Nanos::ms(20), Nanos::ms(15)), Params::default()]);
+    d.run_to(START + Nanos::ms(75));
     let expected =
         [(0., 15., 1), (15., 30., 0), (30., 35., 1), (35., 50., 0), (50., 55., 1), (55., 70., 0)];
     assert_eq!(ran(&mut d)[..6], expected);
@@ -69,8 +69,9 @@ fn s2_extra_time_by_weight() {
 
 #[test]
 fn s3_earliest_deadline_first() {
-    let (mut d, _) = hogs(&[guaranteed(20 * MS, 5 * MS), guaranteed(30 * MS, 10 * MS)]);
-    d.run_to(START + 80 * MS);
+    let (mut d, _) =
+        hogs(&[guaranteed(Nanos::ms(20), Nanos::ms(5)), guaranteed(Nanos::ms(30), Nanos::ms(10))]);
+    d.run_to(START + Nanos::ms(80));
     // At 40 the time of R is cut at 45, where P's period begins; P's deadline is the earlier one.
     let expected = [
         (5., 10., 0),
@@ -87,14 +88,14 @@ fn s3_earliest_deadline_first() {
 
 #[test]
 fn what_a_short_block_loses_is_given_back_from_extra_time() {
-    let (mut d, v) = hogs(&[guaranteed(20 * MS, 10 * MS), Params::default()]);
-    d.run_to(START + 14 * MS);
+    let (mut d, v) = hogs(&[guaranteed(Nanos::ms(20), Nanos::ms(10)), Params::default()]);
+    d.run_to(START + Nanos::ms(14));
     d.block(v[0]);
-    d.run_to(START + 16 * MS);
+    d.run_to(START + Nanos::ms(16));
     d.unblock(v[0]);
     d.settle();
     assert_eq!(d.class(v[0]), "penalty");
-    d.run_to(START + 50 * MS);
+    d.run_to(START + Nanos::ms(50));
     // It had 4 of 10 ms when it blocked; the period that the block was in is over for it, and the
     // next begins at 30. The 6 ms that it lost go before the extra time of the other.
     let expected = [
@@ -111,12 +112,12 @@ fn what_a_short_block_loses_is_given_back_from_extra_time() {
 
 #[test]
 fn a_long_block_begins_a_new_period() {
-    let (mut d, v) = hogs(&[guaranteed(20 * MS, 10 * MS), Params::default()]);
-    d.run_to(START + 14 * MS);
+    let (mut d, v) = hogs(&[guaranteed(Nanos::ms(20), Nanos::ms(10)), Params::default()]);
+    d.run_to(START + Nanos::ms(14));
     d.block(v[0]);
-    d.run_to(START + 47 * MS);
+    d.run_to(START + Nanos::ms(47));
     d.unblock(v[0]);
-    d.run_to(START + 80 * MS);
+    d.run_to(START + Nanos::ms(80));
     // Its period began at once, but what runs in extra time ends its quantum; then every 20 ms.
     let expected =
         [(10., 14., 0), (14., 47., 1), (47., 57., 0), (57., 67., 1), (67., 77., 0), (77., 80., 1)];
@@ -125,15 +126,16 @@ fn a_long_block_begins_a_new_period() {
 
 #[test]
 fn weights_share_what_the_others_leave() {
-    let (mut d, v) = hogs(&[guaranteed(20 * MS, 5 * MS), number("weight", 1), number("weight", 2)]);
+    let (mut d, v) =
+        hogs(&[guaranteed(Nanos::ms(20), Nanos::ms(5)), number("weight", 1), number("weight", 2)]);
     for v in &v[1..] {
         set(&mut d, *v, &Params::default().with("extratime", ParamValue::Flag(false))).unwrap();
     }
-    d.run_to(START + 1_000 * MS);
+    d.run_to(START + Nanos::ms(1_000));
     let before: Vec<_> = v.iter().map(|v| d.running(*v)).collect();
-    d.run_to(START + 11_000 * MS);
+    d.run_to(START + Nanos::ms(11_000));
     d.settle();
-    let ran: Vec<_> = v.iter().zip(before).map(|(v, b)| (d.running(*v) - b) / MS).collect();
+    let ran: Vec<_> = v.iter().zip(before).map(|(v, b)| (d.running(*v) - b) / Nanos::MS).collect();
     // 95 % less 25 %, one to two; to the ms, over 100 periods.
     assert_eq!(ran[0], 2_500);
     assert!((ran[1] - 2_333).abs() <= 24 && (ran[2] - 4_666).abs() <= 47, "{ran:?}");
@@ -141,21 +143,24 @@ fn weights_share_what_the_others_leave() {
 
 #[test]
 fn illegal_shares_are_refused_and_change_nothing() {
-    let (mut d, v) = hogs(&[guaranteed(20 * MS, 10 * MS)]);
+    let (mut d, v) = hogs(&[guaranteed(Nanos::ms(20), Nanos::ms(10))]);
     let message = |d: &mut Driver, params: &Params| set(d, v[0], params).unwrap_err().to_string();
     let legal = "legal values: 5 us to the period, 20 ms; with extratime also 0";
     let time = |t| Params::default().with("slice", ParamValue::Time(t));
-    assert_eq!(message(&mut d, &time(21 * MS)), format!("slice = 21 ms is not legal; {legal}"));
-    assert_eq!(message(&mut d, &time(0)), format!("slice = 0 is not legal; {legal}"));
-    let both = time(5 * MS).with("weight", ParamValue::Number(3));
+    assert_eq!(
+        message(&mut d, &time(Nanos::ms(21))),
+        format!("slice = 21 ms is not legal; {legal}")
+    );
+    assert_eq!(message(&mut d, &time(Nanos::ZERO)), format!("slice = 0 is not legal; {legal}"));
+    let both = time(Nanos::ms(5)).with("weight", ParamValue::Number(3));
     assert_eq!(
         message(&mut d, &both),
         "weight = 3 is not legal; legal values: none together with period or slice, which it \
          computes"
     );
-    d.run_to(START + 100 * MS);
+    d.run_to(START + Nanos::ms(100));
     d.settle();
-    assert_eq!(d.running(v[0]), 50 * MS, "begins at 10, 30, 50, 70, 90");
+    assert_eq!(d.running(v[0]), Nanos::ms(50), "begins at 10, 30, 50, 70, 90");
 }
 
 proptest! {
@@ -170,18 +175,18 @@ proptest! {
     ) {
         let servers: Vec<_> = servers
             .iter()
-            .map(|(p, percent)| (p * 100 * US, (p * percent / 100).max(1) * 100 * US))
+            .map(|(p, percent)| (*p * Nanos::us(100), (p * percent / 100).max(1) * Nanos::us(100)))
             .collect();
-        let load: f64 = servers.iter().map(|(p, s)| *s as f64 / *p as f64).sum();
+        let load: f64 = servers.iter().map(|(p, s)| s.0 as f64 / p.0 as f64).sum();
         let params: Vec<_> = servers.iter().map(|(p, s)| guaranteed(*p, *s)).collect();
         let (mut d, v) = hogs(&params);
-        let mut at_begin = vec![0; v.len()];
+        let mut at_begin = vec![Nanos::ZERO; v.len()];
         for t in 1..3_000i64 {
-            d.run_to(START + t * 100 * US);
+            d.run_to(START + t * Nanos::us(100));
             for (i, (period, slice)) in servers.iter().enumerate() {
                 // The first period begins one slice after the first wake-up.
-                let since = t * 100 * US - slice;
-                if since > 0 && since % period == 0 {
+                let since = t * Nanos::us(100) - *slice;
+                if since > Nanos::ZERO && since % *period == Nanos::ZERO {
                     let ran = d.running(v[i]) - at_begin[i];
                     prop_assert!(load > 1.0 || ran == *slice, "{ran} of {slice} up to {t}");
                     prop_assert!(ran <= 2 * *slice, "{ran} > 2 × {slice} up to {t}");
@@ -196,11 +201,11 @@ proptest! {
     fn extra_time_goes_by_extra_weight(weights in proptest::collection::vec(1..=16i64, 2..8)) {
         let params: Vec<_> = weights.iter().map(|w| number("extraweight", *w)).collect();
         let (mut d, v) = hogs(&params);
-        d.run_to(START + 10_000 * MS);
+        d.run_to(START + Nanos::ms(10_000));
         d.settle();
         let sum: i64 = weights.iter().sum();
         for (v, weight) in v.iter().zip(&weights) {
-            let got = d.running(*v) as f64 / (10_000 * MS) as f64;
+            let got = d.running(*v).0 as f64 / Nanos::ms(10_000).0 as f64;
             let fair = *weight as f64 / sum as f64;
             prop_assert!((got - fair).abs() < 0.01, "{got} of {fair}: {weights:?}");
         }

@@ -13,9 +13,9 @@ use crate::engine::Engine;
 use crate::events::Event;
 use crate::memory::NONE;
 use crate::vcpu::{Op, Vcpu};
-use overspin_host::{Doing, Leaving, Moment, VcpuState, why};
-use overspin_scenario::{NS, Picos, Why};
-use overspin_sched::{Action, Hypervisor, PcpuId, Pools, RunState, Switch, TimerId, VcpuId};
+use overspin_host::{Doing, Leaving, Moment, VcpuState, nanos, picos, why};
+use overspin_scenario::{Picos, Why};
+use overspin_sched::{Action, Hypervisor, Nanos, PcpuId, Pools, RunState, Switch, TimerId, VcpuId};
 use std::cell::Cell;
 
 /// A physical CPU (hardware thread).
@@ -73,9 +73,9 @@ fn state(of: RunState) -> VcpuState {
 }
 
 impl Engine {
-    /// The hypervisor's clock: nanoseconds.
-    pub(crate) fn nanos(&self) -> i64 {
-        (self.now() / NS) as i64
+    /// The hypervisor's clock.
+    pub(crate) fn nanos(&self) -> Nanos {
+        nanos(self.now())
     }
 
     pub(crate) fn timer_slot(&self, timer: TimerId) -> usize {
@@ -98,7 +98,7 @@ impl Engine {
                     self.raise_softirq(p.0, self.now() + delay);
                 }
                 Action::SetTimer { timer, at } => {
-                    let at = NS.saturating_mul(at.max(0) as u64).max(self.now());
+                    let at = picos(at).max(self.now());
                     self.push_timer(timer, self.timers[self.timer_slot(timer)].set(at));
                 }
                 Action::StopTimer { timer } => {
@@ -130,7 +130,7 @@ impl Engine {
     pub(crate) fn hypervisor<R>(
         &self,
         from: u32,
-        call: impl FnOnce(&mut Pools, i64, &mut Vec<Action>) -> R,
+        call: impl FnOnce(&mut Pools, Nanos, &mut Vec<Action>) -> R,
     ) -> R {
         let result = {
             let mut hypervisor = self.hypervisor.borrow_mut();
@@ -148,7 +148,7 @@ impl Engine {
         &self,
         from: u32,
         v: u32,
-        call: impl FnOnce(&mut Hypervisor, i64, VcpuId, &mut Vec<Action>) -> R,
+        call: impl FnOnce(&mut Hypervisor, Nanos, VcpuId, &mut Vec<Action>) -> R,
     ) -> R {
         self.hypervisor(from, |h, now, out| {
             h.on_vcpu(VcpuId(v), out, |h, v, out| call(h, now, v, out))

@@ -3,11 +3,11 @@
 use crate::engine::Engine;
 use crate::guest::{Drive, Guest};
 use crate::main_loop::Stop;
+use overspin_host::picos;
 use overspin_scenario::{
-    DomainOutcome, Ending, NS, NoiseOutcome, Outcome, PcpuOutcome, Picos, TaskOutcome, VcpuOutcome,
+    DomainOutcome, Ending, NoiseOutcome, Outcome, PcpuOutcome, Picos, TaskOutcome, VcpuOutcome,
     WaitCauses,
 };
-use overspin_sched::Nanos;
 
 /// The outcome, but for what only observers know (see `overspin_host::run`).
 pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
@@ -74,7 +74,6 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
             .iter()
             .map(|v| {
                 let t = engine.look_at(v.id, |h, local| h.run_times(local, engine.nanos()));
-                let picos = |ns: Nanos| ns.max(0) as u64 * NS;
                 VcpuOutcome {
                     running: picos(t.running),
                     runnable: picos(t.runnable),

@@ -10,7 +10,7 @@ use overspin_sched::{
 };
 
 /// How long a vCPU runs at most, unless the parameter `quantum` says otherwise.
-pub const QUANTUM: Nanos = 5_000_000;
+pub const QUANTUM: Nanos = Nanos::ms(5);
 
 /// What the registry says of it: all that lists, scenarios and worlds need to know.
 pub const STRIDE: SchedulerInfo =
@@ -22,7 +22,7 @@ pub const STRIDE: SchedulerInfo =
         .weights(true)
         .params(&[ParamInfo {
             key: "quantum",
-            kind: ParamKind::Time { min: 100_000, max: 1_000_000_000 },
+            kind: ParamKind::Time { min: Nanos::us(100), max: Nanos::SEC },
             default: "5 ms",
             doc: "What runs gives way after this long.",
         }]);
@@ -58,7 +58,7 @@ impl Stride {
     }
 
     fn charge(&mut self, cx: &Context<'_>, v: VcpuId) {
-        let ran = (cx.now() - self.charged[i(v)]).max(0) as u64;
+        let ran = (cx.now() - self.charged[i(v)]).max(Nanos::ZERO).0 as u64;
         let weight = self.weights[cx.domain_of(v).0 as usize];
         self.pass[i(v)] += (ran << 16) / u64::from(weight);
         self.charged[i(v)] = cx.now();

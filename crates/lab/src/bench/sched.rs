@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_millis(100);
 /// Nanoseconds that a decision of credit and credit2 may take at the small size.
 const MOST: f64 = 150.0;
 /// Time between two decisions of a pCPU.
-const STEP: Nanos = 250_000;
+const STEP: Nanos = Nanos::us(250);
 /// Seconds that a 16a+16b run of 10 s may take.
 const RUN: f64 = 0.2;
 
@@ -44,13 +44,13 @@ impl Driver {
         let mut driver = Self {
             hypervisor: Hypervisor::new(topology, make(scheduler, &Params::default())?),
             pcpus,
-            now: 0,
+            now: Nanos::ZERO,
             timers: vec![Nanos::MAX; 2 * pcpus as usize + 1],
             asleep: VecDeque::new(),
             may_sleep: vcpus as usize / 8,
             out: Vec::new(),
         };
-        driver.hypervisor.start(0, &mut driver.out);
+        driver.hypervisor.start(Nanos::ZERO, &mut driver.out);
         for _ in 0..vcpus / 4 {
             let domain = driver.hypervisor.create_domain(DomainParams { weight: 256, cap: 0 })?;
             for _ in 0..4 {
@@ -101,7 +101,7 @@ impl Driver {
 
     fn decide(&mut self, i: u32) {
         let p = PcpuId(i % self.pcpus);
-        self.now += (STEP / Nanos::from(self.pcpus)).max(1);
+        self.now += (STEP / i64::from(self.pcpus)).max(Nanos(1));
         self.hypervisor.set_executing(p);
         self.fire(TimerId::Accounting);
         self.fire(TimerId::Tick(p));

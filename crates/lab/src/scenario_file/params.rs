@@ -5,8 +5,9 @@ use super::ScenarioError;
 use super::keys::{Absent, Key, Kind, Section, Whose};
 use super::reader::Reader;
 use crate::catalog::catalog;
-use overspin_scenario::{LONGEST, NS, Picos, Setting, Settings};
-use overspin_sched::{ParamInfo, ParamKind, SchedError};
+use overspin_host::picos;
+use overspin_scenario::{LONGEST, Picos, Setting, Settings};
+use overspin_sched::{Nanos, ParamInfo, ParamKind, SchedError};
 use std::sync::LazyLock;
 
 /// The sections of one scheduler.
@@ -40,14 +41,14 @@ static SECTIONS: LazyLock<Vec<Sections>> = LazyLock::new(|| {
     catalog().schedulers().iter().map(one).collect()
 });
 
-/// Nanoseconds of a scheduler as the times of a scenario.
-fn picos(ns: i64) -> Picos {
-    NS.saturating_mul(ns.max(0) as u64).min(LONGEST)
+/// A time of a scheduler as one that a scenario may have.
+fn legal(time: Nanos) -> Picos {
+    picos(time).min(LONGEST)
 }
 
 fn key(info: &ParamInfo) -> Key {
     let kind = match info.kind {
-        ParamKind::Time { min, max } => Kind::Time { min: picos(min), max: picos(max) },
+        ParamKind::Time { min, max } => Kind::Time { min: legal(min), max: legal(max) },
         // No scheduler has a parameter below zero.
         ParamKind::Number { min, max } => {
             Kind::Integer { min: min.max(0).unsigned_abs(), max: max.max(0).unsigned_abs() }

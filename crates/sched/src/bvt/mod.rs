@@ -41,11 +41,12 @@ pub(crate) use params::INFO;
 
 use crate::error::SchedError;
 use crate::homes::Homes;
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::list::{Links, List};
 use crate::machine::Machine;
 use crate::params::Params;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
+use crate::time::Nanos;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec;
@@ -116,7 +117,7 @@ impl Scheduler for Bvt {
     }
 
     fn start(&mut self, cx: &mut Context<'_>) {
-        let pcpu = Pcpu { queue: List::EMPTY, svt: 0, slice_end: 0 };
+        let pcpu = Pcpu { queue: List::EMPTY, svt: 0, slice_end: Nanos::ZERO };
         self.pcpus = vec![pcpu; cx.pcpus() as usize];
         self.homes = Homes::new(cx.pcpus());
     }
@@ -160,7 +161,7 @@ impl Scheduler for Bvt {
             share,
             avt: self.pcpus[home.index()].svt,
             warped: share.warpback,
-            charged: 0,
+            charged: Nanos::ZERO,
             moved: false,
             alarm: None,
         });
@@ -264,7 +265,7 @@ impl Scheduler for Bvt {
             self.links.remove(&mut queue, v.0);
             let vcpu = &mut self.vcpus[v.index()];
             vcpu.charged = now;
-            if vcpu.warped && vcpu.share.warp_limit > 0 {
+            if vcpu.warped && vcpu.share.warp_limit > Nanos::ZERO {
                 let at = now + vcpu.share.warp_limit;
                 self.set_alarm(v, Some(at));
             }

@@ -1,9 +1,9 @@
 //! Name and parameters.
 
 use super::Bvt;
-use crate::ids::{MS, SEC, US};
 use crate::params::ParamInfo;
 use crate::registry::SchedulerInfo;
+use crate::time::Nanos;
 use alloc::boxed::Box;
 
 pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
@@ -18,7 +18,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     params: &[
         ParamInfo::time(
             "allowance",
-            (10 * US, SEC),
+            (Nanos::us(10), Nanos::SEC),
             "5 ms",
             "Context switch allowance: what runs may get this far ahead of its turn.",
         ),
@@ -31,7 +31,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     domain_params: DOMAIN_PARAMS,
     make: |params| {
         let as_is = params.flag("as_is").unwrap_or(false);
-        Ok(Box::new(Bvt::new(params.time("allowance").unwrap_or(5 * MS), as_is)))
+        Ok(Box::new(Bvt::new(params.time("allowance").unwrap_or(Nanos::ms(5)), as_is)))
     },
 };
 
@@ -51,13 +51,13 @@ const DOMAIN_PARAMS: &[ParamInfo] = &[
     ),
     ParamInfo::time(
         "warp_limit",
-        (0, 100 * SEC),
+        (Nanos::ZERO, Nanos::sec(100)),
         "2 s",
         "For how long it may run warped at a stretch; 0 is without limit.",
     ),
     ParamInfo::time(
         "unwarp_time",
-        (0, 100 * SEC),
+        (Nanos::ZERO, Nanos::sec(100)),
         "1 s",
         "For how long it must do without warp after that; 0 is for ever.",
     ),

@@ -1,11 +1,12 @@
 //! Virtual times: what running costs, who is ahead by how much, and what that is in real time.
 
 use super::Bvt;
-use crate::ids::{Nanos, PcpuId, US, VcpuId};
+use crate::ids::{PcpuId, VcpuId};
 use crate::scheduler::Context;
+use crate::time::Nanos;
 
 /// Minimum charging unit.
-const MCU: Nanos = 100 * US;
+const MCU: Nanos = Nanos::us(100);
 /// As-is, when SVT gets this far, all virtual times of the pCPU go down by `RESET_BY`.
 const RESET_AT: i64 = 0xf000_0000;
 const RESET_BY: i64 = 0xe000_0000;
@@ -24,14 +25,14 @@ impl Bvt {
     /// The `avt` that `v`, which runs, has reached.
     pub(super) fn avt_at(&self, now: Nanos, v: VcpuId) -> i64 {
         let vcpu = &self.vcpus[v.index()];
-        let units = (now - vcpu.charged + MCU - 1) / MCU;
+        let units = (now - vcpu.charged + MCU - Nanos(1)) / MCU;
         self.wrap(vcpu.avt + units * vcpu.share.advance)
     }
 
     /// For how long a vCPU with this advance may run until it has made up `lag`, and the allowance.
     pub(super) fn stretch(&self, lag: i64, advance: i64) -> Nanos {
         let units = lag / advance;
-        self.allowance + if self.as_is { units } else { units * MCU }
+        self.allowance + if self.as_is { Nanos(units) } else { units * MCU }
     }
 
     /// As-is, takes the virtual times of the pCPU back before they overflow. O(vCPUs), but rare.

@@ -1,9 +1,10 @@
 //! What a domain is told to get, and warps with their limits.
 
 use super::Bvt;
-use crate::ids::{MS, Nanos, TimerId, VcpuId};
+use crate::ids::{TimerId, VcpuId};
 use crate::params::Params;
 use crate::scheduler::Context;
+use crate::time::Nanos;
 
 /// What a vCPU gets. Virtual times are in units of the scheduler, limits in ns of real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +25,8 @@ impl Share {
             advance: ((2560 * scale + weight / 2) / weight).max(1),
             warpback: false,
             warp_value: 0,
-            warp_limit: 2000 * MS,
-            unwarp_time: 1000 * MS,
+            warp_limit: Nanos::ms(2000),
+            unwarp_time: Nanos::ms(1000),
         }
     }
 
@@ -73,7 +74,7 @@ impl Bvt {
         vcpu.share = share;
         vcpu.warped = share.warpback;
         self.set_alarm(v, None);
-        if cx.is_current(v) && share.warpback && share.warp_limit > 0 {
+        if cx.is_current(v) && share.warpback && share.warp_limit > Nanos::ZERO {
             self.set_alarm(v, Some(cx.now() + share.warp_limit));
         }
         self.arm(cx);
@@ -88,7 +89,7 @@ impl Bvt {
             self.set_alarm(v, None);
             let vcpu = &mut self.vcpus[v.index()];
             vcpu.warped = !vcpu.warped;
-            let back = (!vcpu.warped && vcpu.share.unwarp_time > 0)
+            let back = (!vcpu.warped && vcpu.share.unwarp_time > Nanos::ZERO)
                 .then(|| cx.now() + vcpu.share.unwarp_time);
             self.set_alarm(v, back);
             // The original lets a vCPU whose warp ends for a while run to the end of its slice.

@@ -2,8 +2,9 @@
 
 use super::world::World;
 use crate::affinity::Affinity;
-use crate::ids::{Nanos, PcpuId, SEC, US};
+use crate::ids::PcpuId;
 use crate::scheduler::DomainParams;
+use crate::time::Nanos;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -36,10 +37,10 @@ impl World {
             28..44 => {
                 // Up to the next timer, at most; rarely a jump over many.
                 let jump = self.random.below(40) == 0;
-                let most = Nanos::from(self.random.below(20_000)) * US;
+                let most = i64::from(self.random.below(20_000)) * Nanos::US;
                 let next = self.timers.values().copied().min().unwrap_or(Nanos::MAX);
                 self.now = if jump {
-                    self.now + 10 * SEC
+                    self.now + Nanos::sec(10)
                 } else {
                     (self.now + most).min(next.max(self.now))
                 };

@@ -1,9 +1,10 @@
 //! The end of a run of the suite: all vCPUs compute, and somebody looks.
 
 use super::world::World;
-use crate::ids::{MS, Nanos, PcpuId, VcpuId};
+use crate::ids::{PcpuId, VcpuId};
 use crate::machine::RunState;
 use crate::scheduler::DomainParams;
+use crate::time::Nanos;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -51,15 +52,15 @@ impl World {
         while self.now < end {
             let next = self.timers.values().copied().min().unwrap_or(end);
             // At least once a ms, to look.
-            self.now = next.clamp(self.now, self.now + MS).min(end);
+            self.now = next.clamp(self.now, self.now + Nanos::MS).min(end);
             self.deliver();
             self.settle()?;
             for v in &self.vcpus {
                 let since = last_ran.entry(*v).or_insert(start);
                 if self.h.runstate(*v) == RunState::Running {
                     *since = self.now;
-                } else if runs.is_some_and(|most| self.now - *since > most) {
-                    return Err(format!("T6: {v:?} computes and has not run for {runs:?} ns"));
+                } else if let Some(most) = runs.filter(|most| self.now - *since > *most) {
+                    return Err(format!("T6: {v:?} computes and has not run for {most}"));
                 }
             }
             for p in (0..self.h.machine().pcpus()).map(PcpuId) {
@@ -73,8 +74,8 @@ impl World {
                     continue;
                 };
                 let since = *idle_since.entry(p).or_insert(self.now);
-                if idles.is_some_and(|most| self.now - since > most) {
-                    return Err(format!("T2: {p:?} idles for more than {idles:?} ns, {v:?} waits"));
+                if let Some(most) = idles.filter(|most| self.now - since > *most) {
+                    return Err(format!("T2: {p:?} idles for more than {most}, {v:?} waits"));
                 }
             }
         }

@@ -32,8 +32,8 @@ mod end;
 mod watched;
 mod world;
 
-use crate::ids::{MS, Nanos};
 use crate::scheduler::Scheduler;
+use crate::time::Nanos;
 use crate::topology::Topology;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -129,7 +129,7 @@ impl Suite {
     /// All vCPUs compute: does each run, and does no pCPU idle beside work?
     fn end(&self, world: &mut World) -> Result<(), String> {
         world.wake_all()?;
-        let longest = self.runs_within.max(self.idles_at_most).unwrap_or(100 * MS);
-        world.watch(longest + MS, self.runs_within, self.idles_at_most)
+        let longest = self.runs_within.max(self.idles_at_most).unwrap_or(Nanos::ms(100));
+        world.watch(longest + Nanos::MS, self.runs_within, self.idles_at_most)
     }
 }

@@ -5,6 +5,7 @@ use crate::ids::{Action, DomainId, PcpuId, TimerId, VcpuId};
 use crate::machine::Machine;
 use crate::params::Params;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
+use crate::time::Nanos;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -131,7 +132,7 @@ impl Scheduler for Watched {
             format!("a pass of {p:?} set its slice timer: the decision says that")
         });
         if let Some(slice) = decision.slice {
-            self.ensure(slice >= 0, || format!("{p:?} got a slice of {slice} ns"));
+            self.ensure(slice >= Nanos::ZERO, || format!("{p:?} got a slice of {} ns", slice.0));
         }
         let Some(v) = decision.next else { return decision };
         self.ensure_allowed(cx, "a pass", v, p);

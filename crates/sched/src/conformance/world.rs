@@ -3,8 +3,9 @@
 use super::watched::Watched;
 use super::{Report, Suite};
 use crate::hypervisor::Hypervisor;
-use crate::ids::{Action, DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{Action, DomainId, PcpuId, TimerId, VcpuId};
 use crate::scheduler::{DomainParams, Scheduler};
+use crate::time::Nanos;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
@@ -65,7 +66,7 @@ impl World {
         let mut world = Self {
             h: Hypervisor::new(suite.topology, Box::new(Watched::new(scheduler))),
             random: Random::new(suite.seed),
-            now: 0,
+            now: Nanos::ZERO,
             timers: BTreeMap::new(),
             resched: BTreeSet::new(),
             switching: BTreeSet::new(),
@@ -107,7 +108,7 @@ impl World {
     ) -> R {
         let mut actions = Vec::new();
         let result = call(&mut self.h, self.now, &mut actions);
-        let line = format!("{} ns: {name} -> {actions:?}", self.now);
+        let line = format!("{} ns: {name} -> {actions:?}", self.now.0);
         self.digest(&line);
         if self.calls.len() == SHOWN {
             self.calls.pop_front();

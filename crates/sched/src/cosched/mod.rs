@@ -44,9 +44,10 @@ mod strict;
 pub(crate) use params::{RELAXED_VCPU, RELAXED_VM, STRICT};
 
 use crate::cpuset::CpuSet;
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::machine::Machine;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use crate::time::Nanos;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec;
@@ -67,7 +68,7 @@ struct Relaxed {
     per_vm: bool,
     domains: Vec<Domain>,
     vcpus: Vec<Vcpu>,
-    ready: BTreeSet<(Nanos, VcpuId)>,
+    ready: BTreeSet<(i64, VcpuId)>,
     /// Domains to look at in a sample: with two vCPUs at least, and one that waits or a counter.
     uneven: BTreeSet<DomainId>,
     /// `cosched-vm`: domains that are stopped, and the pCPUs that they won.
@@ -114,7 +115,7 @@ impl Scheduler for Relaxed {
             weight: params.weight.into(),
             members: Vec::new(),
             waiting: 0,
-            counter: 0,
+            counter: Nanos::ZERO,
             stopped: None,
             lagging: Vec::new(),
         });
@@ -132,17 +133,17 @@ impl Scheduler for Relaxed {
 
     fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         let domain = cx.domain_of(v);
-        let slowest = self.slowest(cx.now(), domain).unwrap_or(0);
+        let slowest = self.slowest(cx.now(), domain).unwrap_or(Nanos::ZERO);
         self.domains[domain.index()].members.push(v);
         self.vcpus.push(Vcpu {
             domain,
             vt: 0,
-            charged: 0,
-            picked: 0,
+            charged: Nanos::ZERO,
+            picked: Nanos::ZERO,
             yields: false,
             ready: None,
             stopped: None,
-            costop: 0,
+            costop: Nanos::ZERO,
             waits: None,
             waited: slowest,
             seat: None,
@@ -209,7 +210,7 @@ impl Scheduler for Relaxed {
             let left = quantum - (now - vcpu.picked);
             candidate = current.filter(|v| cx.is_runnable(*v));
             candidate = candidate.filter(|_| vcpu.stopped.is_none());
-            if candidate.is_some() && seated.is_none() && left > 0 && !yields {
+            if candidate.is_some() && seated.is_none() && left > Nanos::ZERO && !yields {
                 return Decision { next: current, slice: Some(left) };
             }
         }
@@ -302,7 +303,7 @@ impl Scheduler for Relaxed {
 
     fn costop(&self, v: VcpuId, now: Nanos) -> Nanos {
         let vcpu = &self.vcpus[v.index()];
-        vcpu.costop + vcpu.stopped.map_or(0, |since| now - since)
+        vcpu.costop + vcpu.stopped.map_or(Nanos::ZERO, |since| now - since)
     }
 
     fn is_valid(&self, machine: &Machine) -> Result<(), String> {

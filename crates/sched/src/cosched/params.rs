@@ -2,9 +2,9 @@
 
 use super::{Relaxed, strict::Strict};
 use crate::error::SchedError;
-use crate::ids::{MS, Nanos, US};
 use crate::params::{ParamInfo, ParamValue, Params};
 use crate::registry::SchedulerInfo;
+use crate::time::Nanos;
 use alloc::boxed::Box;
 use alloc::format;
 
@@ -21,9 +21,9 @@ impl Tunables {
     fn new(params: &Params) -> Result<Self, SchedError> {
         let tunables = Self {
             quantum: quantum(params),
-            sample: params.time("sample").unwrap_or(MS),
-            stop: params.time("stop").unwrap_or(3 * MS),
-            start: params.time("start").unwrap_or(MS),
+            sample: params.time("sample").unwrap_or(Nanos::MS),
+            stop: params.time("stop").unwrap_or(Nanos::ms(3)),
+            start: params.time("start").unwrap_or(Nanos::MS),
         };
         if tunables.start >= tunables.stop {
             let legal = format!("less than stop, {}", ParamValue::Time(tunables.stop));
@@ -34,28 +34,33 @@ impl Tunables {
 }
 
 fn quantum(params: &Params) -> Nanos {
-    params.time("quantum").unwrap_or(50 * MS)
+    params.time("quantum").unwrap_or(Nanos::ms(50))
 }
 
 const QUANTUM: ParamInfo = ParamInfo::time(
     "quantum",
-    (100 * US, 1000 * MS),
+    (Nanos::us(100), Nanos::ms(1000)),
     "50 ms",
     "What runs gives way after this long, if another is behind it.",
 );
 
 const RELAXED_PARAMS: &[ParamInfo] = &[
     QUANTUM,
-    ParamInfo::time("sample", (100 * US, 100 * MS), "1 ms", "How often skews are looked at."),
+    ParamInfo::time(
+        "sample",
+        (Nanos::us(100), Nanos::ms(100)),
+        "1 ms",
+        "How often skews are looked at.",
+    ),
     ParamInfo::time(
         "stop",
-        (100 * US, 1000 * MS),
+        (Nanos::us(100), Nanos::ms(1000)),
         "3 ms",
         "Above this skew a vCPU (or its whole VM) is co-stopped.",
     ),
     ParamInfo::time(
         "start",
-        (0, 1000 * MS),
+        (Nanos::ZERO, Nanos::ms(1000)),
         "1 ms",
         "At this skew a co-stopped vCPU may run again; less than stop.",
     ),

@@ -1,21 +1,22 @@
 //! The queue: virtual times, who waits and who is ready, who is told.
 
 use super::{Relaxed, WEIGHT};
-use crate::ids::{DomainId, Nanos, PcpuId, VcpuId};
+use crate::ids::{DomainId, PcpuId, VcpuId};
 use crate::scheduler::Context;
+use crate::time::Nanos;
 use alloc::vec::Vec;
 
 #[derive(Clone, Debug)]
 pub(super) struct Vcpu {
     pub domain: DomainId,
-    /// Virtual time, ns; charged up to `charged` while it runs.
-    pub vt: Nanos,
+    /// Virtual time: run time in ns at [`WEIGHT`]; charged up to `charged` while it runs.
+    pub vt: i64,
     pub charged: Nanos,
     /// When its quantum began.
     pub picked: Nanos,
     pub yields: bool,
     /// Its virtual time when it was queued.
-    pub ready: Option<Nanos>,
+    pub ready: Option<i64>,
     /// Since when it is co-stopped.
     pub stopped: Option<Nanos>,
     /// Time co-stopped until `stopped`.
@@ -41,10 +42,10 @@ pub(super) struct Domain {
 }
 
 impl Relaxed {
-    pub(super) fn vt_at(&self, now: Nanos, v: VcpuId) -> Nanos {
+    pub(super) fn vt_at(&self, now: Nanos, v: VcpuId) -> i64 {
         let vcpu = &self.vcpus[v.index()];
         let weight = self.domains[vcpu.domain.index()].weight;
-        vcpu.vt + (now - vcpu.charged) * WEIGHT / weight
+        vcpu.vt + (now - vcpu.charged).0 * WEIGHT / weight
     }
 
     pub(super) fn charge(&mut self, now: Nanos, v: VcpuId) {
@@ -53,7 +54,7 @@ impl Relaxed {
     }
 
     /// The least virtual time of what runs or is ready. O(pCPUs).
-    pub(super) fn least(&self, cx: &Context<'_>) -> Option<Nanos> {
+    pub(super) fn least(&self, cx: &Context<'_>) -> Option<i64> {
         let running = (0..cx.pcpus()).filter_map(|p| cx.current(PcpuId(p)));
         let running = running.map(|v| self.vt_at(cx.now(), v));
         running.chain(self.ready.first().map(|(vt, _)| *vt)).min()

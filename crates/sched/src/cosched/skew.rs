@@ -1,14 +1,15 @@
 //! Who gets too far ahead, and what is done about it.
 
 use super::Relaxed;
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::scheduler::Context;
+use crate::time::Nanos;
 use alloc::vec::Vec;
 
 impl Relaxed {
     fn waited_at(&self, now: Nanos, v: VcpuId) -> Nanos {
         let vcpu = &self.vcpus[v.index()];
-        vcpu.waited + vcpu.waits.map_or(0, |since| now - since)
+        vcpu.waited + vcpu.waits.map_or(Nanos::ZERO, |since| now - since)
     }
 
     /// How long the slowest vCPU of `d` has waited. O(members).
@@ -19,7 +20,8 @@ impl Relaxed {
     /// Keeps `uneven` right for `d`, and the sample timer running while there is anything to see.
     pub(super) fn note_uneven(&mut self, cx: &mut Context<'_>, d: DomainId) {
         let domain = &self.domains[d.index()];
-        let watched = domain.members.len() > 1 && (domain.waiting > 0 || domain.counter > 0);
+        let watched =
+            domain.members.len() > 1 && (domain.waiting > 0 || domain.counter > Nanos::ZERO);
         if watched {
             self.uneven.insert(d);
         } else {
@@ -107,7 +109,7 @@ impl Relaxed {
         let counter = match (domain.waiting > 0, runs) {
             (true, true) => domain.counter + self.tunables.sample,
             (true, false) => domain.counter,
-            (false, _) => (domain.counter - self.tunables.sample).max(0),
+            (false, _) => (domain.counter - self.tunables.sample).max(Nanos::ZERO),
         };
         self.domains[d.index()].counter = counter;
         self.note_uneven(cx, d);
@@ -143,7 +145,7 @@ impl Relaxed {
         &self,
         cx: &Context<'_>,
         p: PcpuId,
-        other: Option<Nanos>,
+        other: Option<i64>,
     ) -> Option<DomainId> {
         let vt = |v: VcpuId| self.vcpus[v.index()].vt;
         let least = |d: &DomainId| {
@@ -184,7 +186,7 @@ impl Relaxed {
         self.stopped.remove(&d);
         let domain = &mut self.domains[d.index()];
         domain.stopped = None;
-        domain.counter = 0;
+        domain.counter = Nanos::ZERO;
         domain.lagging.clear();
         for i in 0..self.won.len() {
             if self.won[i] == Some(d) {

@@ -5,10 +5,10 @@
 
 use super::profile::CREDITS_PER_MS;
 use super::{Credit, Priority};
-use crate::ids::MS;
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::list::List;
 use crate::scheduler::Context;
+use crate::time::Nanos;
 
 /// Quotient rounded up; for a ≥ 0 and b > 0.
 fn div_ceil(a: i64, b: i64) -> i64 {
@@ -20,15 +20,15 @@ impl Credit {
     pub(super) fn burn(&mut self, now: Nanos, v: VcpuId) {
         let vcpu = &mut self.vcpus[v.index()];
         let ran = now - vcpu.start;
-        if ran <= 0 || self.profile.sampled {
+        if ran <= Nanos::ZERO || self.profile.sampled {
             return;
         }
-        let due = ran * CREDITS_PER_MS + vcpu.residual;
-        let credits = due / MS;
-        vcpu.residual = due % MS;
+        let due = ran.0 * CREDITS_PER_MS + vcpu.residual;
+        let credits = due / Nanos::MS.0;
+        vcpu.residual = due % Nanos::MS.0;
         vcpu.credit -= credits;
         // The charged time only: its rounding error and the residual keep each other in check.
-        vcpu.start += credits * (MS / CREDITS_PER_MS);
+        vcpu.start += credits * (Nanos::MS / CREDITS_PER_MS);
     }
 
     /// Starts the tick of `p` at the next multiple of its period, unless it runs.

@@ -34,11 +34,11 @@ pub(crate) use profile::{Profile, TODAY_PARAMS, Y2008_PARAMS, Y2013_PARAMS, Y201
 
 use crate::cpuset::CpuSet;
 use crate::error::SchedError;
-use crate::ids::US;
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::list::{Links, List};
 use crate::machine::Machine;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Opaque, Scheduler};
+use crate::time::Nanos;
 use alloc::string::String;
 use alloc::vec::Vec;
 use profile::{Params, Yields};
@@ -179,9 +179,9 @@ impl Credit {
             limit
         } else if self.params.as_is {
             // The original compares its lower bound of 100 us with ns.
-            if ran < 100 { 100 } else { limit - ran }
+            if ran < Nanos(100) { Nanos(100) } else { limit - ran }
         } else {
-            (limit - ran).max(100 * US)
+            (limit - ran).max(Nanos::us(100))
         })
     }
 
@@ -211,7 +211,7 @@ impl Scheduler for Credit {
             ticking: false,
             ticks: 0,
             idle_bias: PcpuId(pcpus - 1),
-            last_balance: 0,
+            last_balance: Nanos::ZERO,
             last_tickled: PcpuId(0),
         };
         self.pcpus = alloc::vec![pcpu; pcpus as usize];
@@ -258,8 +258,8 @@ impl Scheduler for Credit {
             priority: Priority::Under,
             credit: 0,
             residual: 0,
-            start: 0,
-            last_pass: 0,
+            start: Nanos::ZERO,
+            last_pass: Nanos::ZERO,
             active: false,
             parked: false,
             yields: false,

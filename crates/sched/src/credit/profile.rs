@@ -4,34 +4,34 @@
 //! field. Source: schedulers specification §2 and §3.1.
 
 use crate::error::SchedError;
-use crate::ids::{MS, Nanos, US};
 use crate::params::{self, ParamInfo, ParamKind, ParamValue};
+use crate::time::Nanos;
 
 /// Credits that a running vCPU burns in a millisecond.
 pub(crate) const CREDITS_PER_MS: i64 = 10;
 
 const TSLICE: ParamInfo = ParamInfo {
     key: "tslice",
-    kind: ParamKind::Time { min: MS, max: 1000 * MS },
+    kind: ParamKind::Time { min: Nanos::MS, max: Nanos::ms(1000) },
     default: "30 ms",
     doc: "Time slice, and period of the accounting; whole ms.",
 };
 const RATELIMIT: ParamInfo = ParamInfo {
     key: "ratelimit",
-    kind: ParamKind::Time { min: 0, max: 500 * MS },
+    kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::ms(500) },
     default: "1 ms",
     doc: "A vCPU that was dispatched less than this ago is not preempted; 0 is off, else at least \
           100 us and at most the time slice.",
 };
 const MIGRATION_DELAY: ParamInfo = ParamInfo {
     key: "migration_delay",
-    kind: ParamKind::Time { min: 0, max: 100 * MS },
+    kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::ms(100) },
     default: "0",
     doc: "A vCPU that ran less than this ago is not stolen by another pCPU; 0 is off.",
 };
 const BALANCE_RATELIMIT: ParamInfo = ParamInfo {
     key: "balance_ratelimit",
-    kind: ParamKind::Time { min: 0, max: 1000 * MS },
+    kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::ms(1000) },
     default: "1 ms",
     doc: "A pCPU looks for work elsewhere at most this often; 0 is off.",
 };
@@ -147,10 +147,10 @@ impl Profile {
         brief: "proportional share by credits, boost of waking vCPUs, caps, work stealing",
         source: "Xen 4.18 and later, credit",
         sampled: false,
-        ratelimit: Some(MS),
+        ratelimit: Some(Nanos::MS),
         ratelimit_remainder: true,
-        migration_delay: Some(0),
-        balance_ratelimit: Some(MS),
+        migration_delay: Some(Nanos::ZERO),
+        balance_ratelimit: Some(Nanos::MS),
         yields: Yields::AtOnce,
         boost_after_migration: false,
         boost_unparked: false,
@@ -235,33 +235,34 @@ impl Params {
     /// The profile's parameters with `over` in their place. `over` was checked against the list of
     /// the profile's parameters; what remains are rules that ranges cannot say.
     pub(crate) fn new(profile: &Profile, over: &params::Params) -> Result<Self, SchedError> {
-        let tslice = over.time("tslice").unwrap_or(30 * MS);
-        if tslice % MS != 0 {
+        let tslice = over.time("tslice").unwrap_or(Nanos::ms(30));
+        if tslice % Nanos::MS != Nanos::ZERO {
             let value = ParamValue::Time(tslice);
             return Err(SchedError::illegal("tslice", &value, &"1..=1000 ms in whole ms"));
         }
         let given = over.time("ratelimit");
         // The profile's own gives way to a slice that is shorter.
-        let ratelimit = given.or(profile.ratelimit.map(|r| r.min(tslice))).unwrap_or(0);
-        if ratelimit != 0 && !(100 * US..=tslice).contains(&ratelimit) {
+        let ratelimit = given.or(profile.ratelimit.map(|r| r.min(tslice))).unwrap_or(Nanos::ZERO);
+        if ratelimit != Nanos::ZERO && !(Nanos::us(100)..=tslice).contains(&ratelimit) {
             let value = ParamValue::Time(ratelimit);
             let legal = "0 (off), or 100 us to 500 ms and at most tslice";
             return Err(SchedError::illegal("ratelimit", &value, &legal));
         }
-        let migration_delay = over.time("migration_delay").or(profile.migration_delay).unwrap_or(0);
+        let migration_delay =
+            over.time("migration_delay").or(profile.migration_delay).unwrap_or(Nanos::ZERO);
         let balance_ratelimit = over.time("balance_ratelimit").or(profile.balance_ratelimit);
         // Three ticks to a slice; one to a slice too short for that.
-        let ticks_per_tslice = if tslice < 3 * MS { 1 } else { 3 };
-        let tick = tslice / Nanos::from(ticks_per_tslice) / US * US;
+        let ticks_per_tslice = if tslice < Nanos::ms(3) { 1 } else { 3 };
+        let tick = tslice / i64::from(ticks_per_tslice) / Nanos::US * Nanos::US;
         Ok(Self {
             tslice,
             tick,
             ticks_per_tslice,
-            credits_per_tslice: tslice / MS * CREDITS_PER_MS,
-            credits_per_tick: tslice / MS * CREDITS_PER_MS / i64::from(ticks_per_tslice),
+            credits_per_tslice: tslice / Nanos::MS * CREDITS_PER_MS,
+            credits_per_tick: tslice / Nanos::MS * CREDITS_PER_MS / i64::from(ticks_per_tslice),
             ratelimit,
             migration_delay,
-            balance_ratelimit: balance_ratelimit.filter(|b| *b > 0),
+            balance_ratelimit: balance_ratelimit.filter(|b| *b > Nanos::ZERO),
             tickle_one_idle: over.flag("tickle_one_idle").unwrap_or(profile.tickle_choice),
             kick_always: over.flag("kick_always").unwrap_or(profile.kick_always),
             smt_power_savings: over.flag("smt_power_savings").unwrap_or(false),
@@ -295,24 +296,31 @@ mod tests {
 
     #[test]
     fn ranges_are_checked_and_errors_name_the_key_and_what_is_legal() {
-        for tslice in [0, MS - 1, MS + 1, 1001 * MS, Nanos::MIN, Nanos::MAX] {
+        for tslice in [
+            Nanos::ZERO,
+            Nanos::MS - Nanos(1),
+            Nanos::MS + Nanos(1),
+            Nanos::ms(1001),
+            Nanos::MIN,
+            Nanos::MAX,
+        ] {
             let message = error(&time("tslice", tslice));
             assert!(
                 message.starts_with("tslice = ") && message.contains("legal values"),
                 "{message}"
             );
         }
-        for ratelimit in [-1, 99 * US, 31 * MS, 501 * MS] {
+        for ratelimit in [Nanos(-1), Nanos::us(99), Nanos::ms(31), Nanos::ms(501)] {
             let message = error(&time("ratelimit", ratelimit));
             assert!(message.starts_with("ratelimit = "), "{message}");
         }
-        assert!(error(&time("migration_delay", 101 * MS)).starts_with("migration_delay = "));
-        assert!(error(&time("balance_ratelimit", -1)).starts_with("balance_ratelimit = "));
+        assert!(error(&time("migration_delay", Nanos::ms(101))).starts_with("migration_delay = "));
+        assert!(error(&time("balance_ratelimit", Nanos(-1))).starts_with("balance_ratelimit = "));
     }
 
     #[test]
     fn a_profile_refuses_what_its_version_did_not_have() {
-        let message = time("ratelimit", MS).check("credit-2008", Y2008_PARAMS).unwrap_err();
+        let message = time("ratelimit", Nanos::MS).check("credit-2008", Y2008_PARAMS).unwrap_err();
         assert_eq!(
             message.to_string(),
             "`credit-2008` has no parameter `ratelimit`; it has: tslice, smt_power_savings"
@@ -321,10 +329,10 @@ mod tests {
 
     #[test]
     fn a_short_slice_has_one_tick() {
-        let params = |ms| Params::new(&Profile::TODAY, &time("tslice", ms * MS)).unwrap();
-        assert_eq!((params(30).tick, params(30).credits_per_tslice), (10 * MS, 300));
-        assert_eq!((params(2).tick, params(2).ticks_per_tslice), (2 * MS, 1));
-        assert_eq!(params(5).tick, 1_666 * US);
-        assert_eq!(params(1).ratelimit, MS);
+        let params = |ms| Params::new(&Profile::TODAY, &time("tslice", Nanos::ms(ms))).unwrap();
+        assert_eq!((params(30).tick, params(30).credits_per_tslice), (Nanos::ms(10), 300));
+        assert_eq!((params(2).tick, params(2).ticks_per_tslice), (Nanos::ms(2), 1));
+        assert_eq!(params(5).tick, Nanos::us(1_666));
+        assert_eq!(params(1).ratelimit, Nanos::MS);
     }
 }

@@ -74,6 +74,7 @@ mod tests {
     use super::super::Profile;
     use super::*;
     use crate::params::Params;
+    use crate::time::Nanos;
     use crate::{Context, DomainId, DomainParams, Hypervisor, Machine, Scheduler, Topology};
     use alloc::boxed::Box;
     use alloc::vec::Vec;
@@ -87,16 +88,20 @@ mod tests {
         let topology = Topology::flat(1);
         let mut layer = Hypervisor::new(topology, Box::new(new()));
         let mut actions = Vec::new();
-        layer.start(0, &mut actions);
+        layer.start(Nanos::ZERO, &mut actions);
         let params = DomainParams::default();
         let d = layer.create_domain(params).unwrap();
         for _ in classes {
-            layer.create_vcpu(0, d, crate::Affinity::any(), &mut actions).unwrap();
+            layer.create_vcpu(Nanos::ZERO, d, crate::Affinity::any(), &mut actions).unwrap();
         }
         let mut machine: Machine = layer.machine().clone();
         let mut credit = new();
-        let cx =
-            &mut Context { now: 0, executing: P, machine: &mut machine, actions: &mut actions };
+        let cx = &mut Context {
+            now: Nanos::ZERO,
+            executing: P,
+            machine: &mut machine,
+            actions: &mut actions,
+        };
         credit.start(cx);
         credit.create_domain(DomainId(0), params);
         for (i, class) in classes.into_iter().enumerate() {

@@ -14,9 +14,10 @@
 
 use super::Credit2;
 use super::profile::MIN_TIMER;
-use crate::ids::{DomainId, Nanos, TimerId, VcpuId};
+use crate::ids::{DomainId, TimerId, VcpuId};
 use crate::list::List;
 use crate::scheduler::Context;
+use crate::time::Nanos;
 
 /// What a capped domain may spend.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ pub(super) struct Cap {
 impl Credit2 {
     /// Budget of a period for a cap of `percent`.
     fn total(&self, percent: u32) -> Nanos {
-        self.params.cap_period * Nanos::from(percent) / 100
+        self.params.cap_period * i64::from(percent) / 100
     }
 
     /// Sets, changes or lifts (0) the cap of `d`, in percent of a pCPU.
@@ -53,7 +54,7 @@ impl Credit2 {
                         self.burn(cx.now(), v);
                         self.tell(cx, self.vcpus[v.index()].queue, cx.home(v));
                     }
-                    self.vcpus[v.index()].budget = Some(0);
+                    self.vcpus[v.index()].budget = Some(Nanos::ZERO);
                 }
                 self.arm(cx);
             }
@@ -76,14 +77,14 @@ impl Credit2 {
         let vcpu = &mut self.vcpus[v.index()];
         let domain = &mut self.domains[vcpu.domain.index()];
         let (Some(budget), Some(cap)) = (&mut vcpu.budget, &mut domain.cap) else { return true };
-        if *budget > 0 {
+        if *budget > Nanos::ZERO {
             return true;
         }
         // Repays an overrun.
         cap.pool += *budget;
-        *budget = 0;
-        if cap.pool > 0 {
-            let quota = (cap.total / domain.vcpus.len() as Nanos).max(MIN_TIMER);
+        *budget = Nanos::ZERO;
+        if cap.pool > Nanos::ZERO {
+            let quota = (cap.total / domain.vcpus.len() as i64).max(MIN_TIMER);
             *budget = quota.min(cap.pool);
             cap.pool -= *budget;
             return true;
@@ -106,11 +107,11 @@ impl Credit2 {
         let vcpu = &mut self.vcpus[v.index()];
         let d = vcpu.domain;
         let (budget, cap) = (vcpu.budget.as_mut()?, self.domains[d.index()].cap.as_mut()?);
-        if *budget <= 0 {
+        if *budget <= Nanos::ZERO {
             return None;
         }
         cap.pool += core::mem::take(budget);
-        (cap.pool > 0).then_some(d)
+        (cap.pool > Nanos::ZERO).then_some(d)
     }
 
     /// The replenishment timer: fills the pools that are due, in the order of domains.
@@ -126,7 +127,7 @@ impl Credit2 {
             cap.next += missed * period;
             // More than this cannot be of use: a pool holds one period's budget at most.
             cap.pool = cap.pool.saturating_add(cap.total.saturating_mul(missed)).min(cap.total);
-            if cap.pool > 0 {
+            if cap.pool > Nanos::ZERO {
                 self.unpark_all(cx, d);
             }
         }

@@ -3,6 +3,7 @@
 use super::Credit2;
 use crate::ids::{PcpuId, VcpuId};
 use crate::machine::Machine;
+use crate::time::Nanos;
 use alloc::format;
 use alloc::string::String;
 
@@ -73,7 +74,7 @@ impl Credit2 {
         ensure(vcpu.parked == self.parked_links.is_linked(v.0), || format!("{v:?}: parked list"))?;
         let capped = self.domains[vcpu.domain.index()].cap.is_some();
         ensure(!vcpu.assigned || vcpu.budget.is_some() == capped, || format!("{v:?}: {vcpu:?}"))?;
-        let hoards = !running && vcpu.budget.is_some_and(|b| b > 0);
+        let hoards = !running && vcpu.budget.is_some_and(|b| b > Nanos::ZERO);
         ensure(!hoards, || format!("{v:?} keeps budget off its pCPU: {vcpu:?}"))
     }
 }

@@ -7,8 +7,9 @@
 
 use super::Credit2;
 use super::profile::{CARRYOVER, CREDIT_INIT, CREDIT_MIN, MIN_TIMER};
-use crate::ids::{Nanos, VcpuId};
+use crate::ids::VcpuId;
 use crate::scheduler::Context;
+use crate::time::Nanos;
 
 impl Credit2 {
     /// Charges `v`, which is current, for the time since its last charge; also its budget.
@@ -16,12 +17,12 @@ impl Credit2 {
         let heaviest = self.queues[self.vcpus[v.index()].queue].max_weight;
         let vcpu = &mut self.vcpus[v.index()];
         let ran = now - vcpu.start;
-        if ran <= 0 {
+        if ran <= Nanos::ZERO {
             return;
         }
         let weight = self.domains[vcpu.domain.index()].weight;
         // Saturates after centuries of credit.
-        let due = ran.saturating_mul(heaviest).saturating_add(vcpu.residual);
+        let due = ran.0.saturating_mul(heaviest).saturating_add(vcpu.residual);
         vcpu.credit = vcpu.credit.saturating_sub(due / weight).max(self.params.clamp);
         vcpu.residual = due % weight;
         if let Some(budget) = &mut vcpu.budget {
@@ -52,7 +53,7 @@ impl Credit2 {
             let v = VcpuId(x);
             if !self.profile.early && cx.is_current(v) {
                 self.burn(cx.now(), v);
-                if self.vcpus[v.index()].budget.is_some_and(|b| b <= 0) {
+                if self.vcpus[v.index()].budget.is_some_and(|b| b <= Nanos::ZERO) {
                     self.tell(cx, q, cx.home(v));
                 }
             }
@@ -75,7 +76,9 @@ impl Credit2 {
     ) -> Nanos {
         let vcpu = &self.vcpus[next.index()];
         let limit = self.params.ratelimit;
-        let least = MIN_TIMER.max(if limit > 0 { limit - ran.unwrap_or(0) } else { 0 });
+        let protected =
+            if limit > Nanos::ZERO { limit - ran.unwrap_or(Nanos::ZERO) } else { limit };
+        let least = MIN_TIMER.max(protected);
         let head = self.queues[q].queue.head().map_or(0, |x| self.vcpus[x as usize].credit);
         let leaving = match inflight {
             Some(v) if !self.profile.early => self.vcpus[v.index()].credit,
@@ -84,7 +87,7 @@ impl Credit2 {
         let credit = vcpu.credit - head.max(leaving).max(0);
         let weight = self.domains[vcpu.domain.index()].weight;
         let lasts = credit.max(0).saturating_mul(weight) / self.queues[q].max_weight;
-        let lasts = lasts.min(vcpu.budget.unwrap_or(Nanos::MAX));
+        let lasts = Nanos(lasts).min(vcpu.budget.unwrap_or(Nanos::MAX));
         lasts.min(self.params.max_timer).max(least)
     }
 }

@@ -7,8 +7,9 @@
 //! schedulers specification §4.7.
 
 use super::Credit2;
-use crate::ids::{Nanos, VcpuId};
+use crate::ids::VcpuId;
 use crate::machine::Machine;
+use crate::time::Nanos;
 
 /// Granularity of load time: 2^10 ns.
 const GRANULARITY: u32 = 10;
@@ -24,7 +25,7 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn units(now: Nanos) -> i64 {
-        now >> GRANULARITY
+        now.0 >> GRANULARITY
     }
 
     /// What a vCPU counts that is runnable half of the time: the guess for a new one.

@@ -37,10 +37,11 @@ pub(crate) use profile::{TODAY, Y2013, Y2016};
 
 use crate::cpuset::CpuSet;
 use crate::error::SchedError;
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::list::{Links, List};
 use crate::machine::Machine;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use crate::time::Nanos;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -184,7 +185,7 @@ impl Scheduler for Credit2 {
             domain: d,
             credit: CREDIT_INIT,
             residual: 0,
-            start: 0,
+            start: Nanos::ZERO,
             queue: 0,
             assigned: false,
             delayed_add: false,
@@ -194,7 +195,7 @@ impl Scheduler for Credit2 {
             tickled_by: None,
             average: self.params.window.half(),
             average_at: Window::units(cx.now()),
-            budget: domain.cap.is_some().then_some(0),
+            budget: domain.cap.is_some().then_some(Nanos::ZERO),
         });
         let home = self.place(cx, v);
         cx.set_home(v, home);

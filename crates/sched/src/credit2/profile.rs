@@ -5,9 +5,9 @@
 use super::Credit2;
 use super::load::Window;
 use crate::error::SchedError;
-use crate::ids::{MS, Nanos, US};
 use crate::params::{self, ParamInfo, ParamKind, ParamValue};
 use crate::registry::SchedulerInfo;
+use crate::time::Nanos;
 use alloc::boxed::Box;
 
 /// Credit of a new vCPU, and what a reset adds: that many ns for the heaviest vCPU.
@@ -19,20 +19,20 @@ pub(super) const MIGRATE_COMPENSATION: i64 = 50_000;
 /// Least credit today: one epoch of debt.
 pub(super) const CREDIT_MIN: i64 = -CREDIT_INIT;
 /// Least slice.
-pub(super) const MIN_TIMER: Nanos = 500 * US;
+pub(super) const MIN_TIMER: Nanos = Nanos::us(500);
 /// A ratelimit that ends within this does not stop a wake-up from telling the pCPU.
-pub(super) const TICKLE_TOLERANCE: Nanos = 50 * US;
+pub(super) const TICKLE_TOLERANCE: Nanos = Nanos::us(50);
 
 const RATELIMIT: ParamInfo = ParamInfo::time(
     "ratelimit",
-    (0, 500 * MS),
+    (Nanos::ZERO, Nanos::ms(500)),
     "1 ms",
     "A vCPU that was dispatched less than this ago is not preempted; 0 is off, else at least \
      100 us.",
 );
 const MIGRATE_RESIST: ParamInfo = ParamInfo::time(
     "migrate_resist",
-    (0, 100 * MS),
+    (Nanos::ZERO, Nanos::ms(100)),
     "500 us",
     "A pCPU takes a vCPU that lives on another one only if it has this much more credit (1 credit \
      is 1 ns of the heaviest vCPU).",
@@ -58,7 +58,7 @@ const BALANCE_OVER: ParamInfo = ParamInfo::number(
 );
 const CAP_PERIOD: ParamInfo = ParamInfo::time(
     "cap_period",
-    (MIN_TIMER, 1000 * MS),
+    (MIN_TIMER, Nanos::ms(1000)),
     "10 ms",
     "Period in which a capped domain gets its budget.",
 );
@@ -88,7 +88,7 @@ const AS_IS: ParamInfo = ParamInfo::flag(
 const fn window(default: &'static str) -> ParamInfo {
     ParamInfo::time(
         "load_window",
-        (2 * US, 17_000 * MS),
+        (Nanos::us(2), Nanos::ms(17_000)),
         default,
         "Time over which load is averaged; rounded down to 1.024 us times a power of two.",
     )
@@ -198,25 +198,26 @@ impl Params {
     /// the profile's parameters; what remains are rules that ranges cannot say.
     pub(super) fn new(profile: &Profile, over: &params::Params) -> Result<Self, SchedError> {
         let early = profile.early;
-        let ratelimit = over.time("ratelimit").unwrap_or(if early { 0 } else { MS });
-        if ratelimit != 0 && ratelimit < 100 * US {
+        let ratelimit =
+            over.time("ratelimit").unwrap_or(if early { Nanos::ZERO } else { Nanos::MS });
+        if ratelimit != Nanos::ZERO && ratelimit < Nanos::us(100) {
             let value = ParamValue::Time(ratelimit);
             return Err(SchedError::illegal("ratelimit", &value, &"0 (off), or 100 us to 500 ms"));
         }
         let precision = over.number("load_precision_shift").unwrap_or(18);
         let threshold = |key, default| (over.number(key).unwrap_or(default) << precision) / 1000;
-        let window = over.time("load_window").map(|ns| ((ns >> 10).max(1)).ilog2());
+        let window = over.time("load_window").map(|time| ((time.0 >> 10).max(1)).ilog2());
         let window = window.unwrap_or(if early { 18 } else { 20 });
         Ok(Self {
             ratelimit,
-            migrate_resist: over.time("migrate_resist").unwrap_or(500 * US),
-            max_timer: if early { 2 * MS } else { 10 * MS },
+            migrate_resist: over.time("migrate_resist").unwrap_or(Nanos::us(500)).0,
+            max_timer: if early { Nanos::ms(2) } else { Nanos::ms(10) },
             idle_credit: if early { i64::MIN } else { CREDIT_MIN - 1 },
             clamp: if early { i64::MIN } else { CREDIT_MIN },
             window: Window { shift: window, precision: precision as u32 },
             under: threshold("balance_under", 1000),
             over: threshold("balance_over", 125),
-            cap_period: over.time("cap_period").unwrap_or(10 * MS),
+            cap_period: over.time("cap_period").unwrap_or(Nanos::ms(10)),
             arrangement: match over.word("runqueue") {
                 Some("cpu") => Arrangement::Cpu,
                 Some("core") => Arrangement::Core,

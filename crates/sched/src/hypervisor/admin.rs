@@ -3,10 +3,11 @@
 use super::{Change, DomainRecord, Hypervisor};
 use crate::affinity::Affinity;
 use crate::error::SchedError;
-use crate::ids::{Action, DomainId, Nanos, PcpuId, VcpuId};
+use crate::ids::{Action, DomainId, PcpuId, VcpuId};
 use crate::machine::{RunState, RunTimes, VcpuRecord, flags};
 use crate::params::Params;
 use crate::scheduler::{Context, DomainParams, Whose};
+use crate::time::Nanos;
 use alloc::vec::Vec;
 
 impl Hypervisor {

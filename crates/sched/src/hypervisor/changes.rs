@@ -1,8 +1,9 @@
 //! A record of what an administrator changed, for traces and for consoles.
 
 use super::Hypervisor;
-use crate::ids::{DomainId, Nanos, PcpuId, VcpuId};
+use crate::ids::{DomainId, PcpuId, VcpuId};
 use crate::scheduler::{DomainParams, Whose};
+use crate::time::Nanos;
 use alloc::vec::Vec;
 
 /// An operation of an administrator that was carried out. Refused ones are not reported.

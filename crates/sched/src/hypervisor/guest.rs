@@ -1,9 +1,10 @@
 //! What vCPUs do (block, yield) and what is done to them (up and down, pauses, wake-ups).
 
 use super::{Change, Hypervisor};
-use crate::ids::{Action, DomainId, Nanos, VcpuId};
+use crate::ids::{Action, DomainId, VcpuId};
 use crate::machine::{RunState, flags};
 use crate::scheduler::Context;
+use crate::time::Nanos;
 use alloc::vec::Vec;
 
 impl Hypervisor {

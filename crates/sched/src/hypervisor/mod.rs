@@ -18,9 +18,10 @@
 //! administrator changed).
 
 use crate::cpuset::CpuSet;
-use crate::ids::{Action, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{Action, PcpuId, TimerId, VcpuId};
 use crate::machine::{Machine, RunState, RunTimes, flags};
 use crate::scheduler::{Context, Opaque, Scheduler};
+use crate::time::Nanos;
 use crate::topology::Topology;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -243,7 +244,7 @@ impl Hypervisor {
 
     /// Notes the time of a call.
     fn tell(&mut self, now: Nanos) {
-        debug_assert!(now >= self.clock, "time runs forward: {now} after {}", self.clock);
+        debug_assert!(now >= self.clock, "time runs forward: {} after {}", now.0, self.clock.0);
         self.clock = now;
     }
 

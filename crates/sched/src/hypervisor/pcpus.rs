@@ -15,9 +15,10 @@
 use super::{Change, Hypervisor};
 use crate::affinity::Affinity;
 use crate::error::SchedError;
-use crate::ids::{Action, DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{Action, DomainId, PcpuId, TimerId, VcpuId};
 use crate::machine::{VcpuRecord, flags};
 use crate::scheduler::Context;
+use crate::time::Nanos;
 use alloc::vec::Vec;
 
 /// A vCPU between two pools, with its runstates and pauses.

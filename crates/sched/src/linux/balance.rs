@@ -6,14 +6,15 @@
 use super::Host;
 use super::class::{Arrival, Class};
 use crate::cpuset::CpuSet;
-use crate::ids::{Nanos, PcpuId, VcpuId};
+use crate::ids::{PcpuId, VcpuId};
 use crate::machine::Machine;
 use crate::scheduler::Context;
+use crate::time::Nanos;
 use crate::topology::Topology;
 use core::ops::Range;
 
 /// A pCPU looks for work in its smallest domain this often, in the next twice as rarely, and so on.
-const INTERVAL: Nanos = 4_000_000;
+const INTERVAL: Nanos = Nanos::ms(4);
 
 /// The scheduling domains of `p`: their pCPUs, and the load in percent of one's own from which on
 /// another pCPU is too busy. At most three.
@@ -183,7 +184,7 @@ impl<C: Class> Host<C> {
             if cx.now() < *due {
                 continue;
             }
-            *due = cx.now() + (INTERVAL << level);
+            *due = cx.now() + INTERVAL * (1 << level);
             let own = self.queues[p.index()].load;
             if let Some(v) = self.find_work(cx, p, range, own * percent / 100)
                 && self.pull(cx, p, v)

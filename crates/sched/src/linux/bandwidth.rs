@@ -19,13 +19,14 @@
 
 use super::Host;
 use super::class::{Arrival, Class};
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::scheduler::Context;
+use crate::time::Nanos;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// What a local pool takes at once.
-const CHUNK: Nanos = 5_000_000;
+const CHUNK: Nanos = Nanos::ms(5);
 
 /// The quota of a domain, and what is left of it. Times in ns.
 #[derive(Clone, Debug)]
@@ -44,18 +45,18 @@ impl Quota {
 
     /// Whether there is nothing left for `p`.
     pub(super) fn is_used_up(&self, p: PcpuId) -> bool {
-        self.local[p.index()] <= 0 && self.pool == 0
+        self.local[p.index()] <= Nanos::ZERO && self.pool == Nanos::ZERO
     }
 
     /// Gets a chunk for `p` if it has nothing left. Returns whether it may run.
     pub(super) fn admit(&mut self, p: PcpuId) -> bool {
         let local = &mut self.local[p.index()];
-        if *local <= 0 {
+        if *local <= Nanos::ZERO {
             let grant = (CHUNK - *local).min(self.pool);
             self.pool -= grant;
             *local += grant;
         }
-        *local > 0
+        *local > Nanos::ZERO
     }
 }
 
@@ -63,13 +64,13 @@ impl<C: Class> Host<C> {
     /// Sets the cap of `d`, in percent of a pCPU; 0 is none. What is left of a period's quota
     /// changes at the next refill.
     pub(super) fn set_quota(&mut self, d: DomainId, cap: u32) {
-        let each_period = self.tunables.bandwidth_period * Nanos::from(cap) / 100;
+        let each_period = self.tunables.bandwidth_period * i64::from(cap) / 100;
         let quota = &mut self.domains[d.index()].quota;
         match quota {
             _ if cap == 0 => *quota = None,
             Some(quota) => quota.each_period = each_period,
             None => {
-                let local = vec![0; self.queues.len()];
+                let local = vec![Nanos::ZERO; self.queues.len()];
                 *quota = Some(Quota { each_period, pool: each_period, local });
             }
         }

@@ -11,8 +11,9 @@
 //! preempts is the next buddy, and what it preempts the last buddy if the queue has at least as many
 //! vCPUs as the latency is made for (8); a yield counts until its vCPU is picked or leaves.
 
-use super::class::{self, Arrival, Class, Entity, NICE_0, RunQueue};
-use crate::ids::{Nanos, VcpuId};
+use super::class::{self, Arrival, Class, Entity, RunQueue};
+use crate::ids::VcpuId;
+use crate::time::Nanos;
 use alloc::format;
 use alloc::string::String;
 
@@ -30,7 +31,7 @@ pub(super) struct Cfs {
 /// What it keeps for each pCPU. Buddies are on the queue.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    min_vruntime: Nanos,
+    min_vruntime: i64,
     /// Yielded.
     skip: Option<VcpuId>,
     /// Was preempted by a wake-up.
@@ -57,8 +58,8 @@ impl Cfs {
         period * weight / load
     }
 
-    fn granularity(&self, entity: &Entity) -> Nanos {
-        self.wakeup_granularity * NICE_0 / entity.weight
+    fn granularity(&self, entity: &Entity) -> i64 {
+        entity.virtual_time(self.wakeup_granularity)
     }
 
     /// Moves `min_vruntime` up to the least virtual runtime there is.
@@ -85,18 +86,18 @@ impl Class for Cfs {
         self.wakeup_granularity *= factor;
     }
 
-    fn key(&self, entity: &Entity) -> Nanos {
+    fn key(&self, entity: &Entity) -> i64 {
         entity.vruntime
     }
 
-    fn base(&self, queue: &RunQueue<Queue>) -> Nanos {
+    fn base(&self, queue: &RunQueue<Queue>) -> i64 {
         queue.class.min_vruntime
     }
 
     fn charge(&self, queue: &mut RunQueue<Queue>, entities: &mut [Entity], time: Nanos) -> bool {
         if let Some(v) = queue.current {
             let entity = &mut entities[v.index()];
-            entity.vruntime += time * NICE_0 / entity.weight;
+            entity.vruntime += entity.virtual_time(time);
             entity.ran += time;
             Self::advance(queue, entities);
         }
@@ -116,9 +117,9 @@ impl Class for Cfs {
             Arrival::New => {
                 let load = queue.load + entity.weight;
                 let slice = self.slice(queue.count() + 1, load, entity.weight);
-                entity.vruntime = min + slice * NICE_0 / entity.weight;
+                entity.vruntime = min + entity.virtual_time(slice);
             }
-            Arrival::Woken => entity.vruntime = entity.vruntime.max(min - self.latency / 2),
+            Arrival::Woken => entity.vruntime = entity.vruntime.max(min - (self.latency / 2).0),
             Arrival::Moved => {}
         }
     }
@@ -178,7 +179,7 @@ impl Class for Cfs {
         let entity = &entities[current.index()];
         let slice = self.slice(queue.count(), queue.load, entity.weight);
         let lead = entity.vruntime - entities[first.index()].vruntime;
-        entity.ran > slice || entity.ran >= self.min_granularity && lead > slice
+        entity.ran > slice || entity.ran >= self.min_granularity && lead > slice.0
     }
 
     fn preempts(

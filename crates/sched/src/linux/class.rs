@@ -1,7 +1,8 @@
 //! What the two classes share: what is known of a vCPU, the queue of a pCPU, and the rules that a
 //! class decides.
 
-use crate::ids::{Nanos, VcpuId};
+use crate::ids::VcpuId;
+use crate::time::Nanos;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use core::fmt::Debug;
@@ -11,20 +12,27 @@ pub(super) const NICE_0: i64 = 1024;
 /// Weight of a domain that stands for nice 0.
 pub(super) const DOMAIN_WEIGHT: i64 = 256;
 
-/// What a class knows about a vCPU. Virtual times are ns at nice 0.
+/// What a class knows about a vCPU. Virtual times, which are integers, are ns at nice 0.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entity {
     pub weight: i64,
-    pub vruntime: Nanos,
+    pub vruntime: i64,
     /// Run time since it was picked.
     pub ran: Nanos,
     /// Its virtual deadline, and that with which it was picked (`eevdf`).
-    pub deadline: Nanos,
-    pub picked: Nanos,
+    pub deadline: i64,
+    pub picked: i64,
     /// What it was owed when it left the queue (`eevdf`).
-    pub lag: Nanos,
+    pub lag: i64,
     /// Where it is queued: its key, and the order of arrival among equals.
-    pub key: Option<(Nanos, u64)>,
+    pub key: Option<(i64, u64)>,
+}
+
+impl Entity {
+    /// How far `time` of running takes it in virtual time.
+    pub fn virtual_time(&self, time: Nanos) -> i64 {
+        time.0 * NICE_0 / self.weight
+    }
 }
 
 /// How a vCPU comes to a queue.
@@ -38,7 +46,7 @@ pub(super) enum Arrival {
 /// The queue of a pCPU. What runs there counts, but is not in the tree.
 #[derive(Debug, Default)]
 pub(super) struct RunQueue<S> {
-    pub tree: BTreeSet<((Nanos, u64), VcpuId)>,
+    pub tree: BTreeSet<((i64, u64), VcpuId)>,
     pub arrivals: u64,
     pub current: Option<VcpuId>,
     /// Up to when `current` is charged.
@@ -59,7 +67,7 @@ impl<S> RunQueue<S> {
     }
 
     /// Puts `v` into the tree, behind its equals. O(log n).
-    pub fn link(&mut self, entity: &mut Entity, v: VcpuId, key: Nanos) {
+    pub fn link(&mut self, entity: &mut Entity, v: VcpuId, key: i64) {
         self.arrivals += 1;
         entity.key = Some((key, self.arrivals));
         self.tree.insert(((key, self.arrivals), v));
@@ -83,10 +91,10 @@ pub(super) trait Class: Debug + Send {
     fn start(&mut self, pcpus: u32);
 
     /// What the tree is ordered by.
-    fn key(&self, entity: &Entity) -> Nanos;
+    fn key(&self, entity: &Entity) -> i64;
 
     /// What virtual times of this queue are relative to when they are taken to another.
-    fn base(&self, queue: &RunQueue<Self::Queue>) -> Nanos;
+    fn base(&self, queue: &RunQueue<Self::Queue>) -> i64;
 
     /// `queue.current` ran for `time`. Returns whether it must give way.
     fn charge(

@@ -31,8 +31,9 @@
 //! stays until it has made up for it: here it keeps the lag while it sleeps) and requests of tasks' own
 //! (with them preemption for the sake of short ones, and shorter protection).
 
-use super::class::{self, Arrival, Class, Entity, NICE_0, RunQueue};
-use crate::ids::{Nanos, VcpuId};
+use super::class::{self, Arrival, Class, Entity, RunQueue};
+use crate::ids::VcpuId;
+use crate::time::Nanos;
 use alloc::format;
 use alloc::string::String;
 
@@ -58,7 +59,7 @@ pub(super) struct Queue {
     /// Σ weight × vruntime of all on the queue, the running one included.
     weighted: i128,
     /// V when the queue was last left empty.
-    last_average: Nanos,
+    last_average: i64,
     /// Was yielded to; is on the queue.
     next: Option<VcpuId>,
 }
@@ -72,11 +73,11 @@ impl Queue {
 }
 
 /// V: the average virtual runtime by weight, rounded down.
-fn average(queue: &RunQueue<Queue>) -> Nanos {
+fn average(queue: &RunQueue<Queue>) -> i64 {
     if queue.load == 0 {
         return queue.class.last_average;
     }
-    queue.class.weighted.div_euclid(queue.load.into()) as Nanos
+    queue.class.weighted.div_euclid(queue.load.into()) as i64
 }
 
 fn is_eligible(queue: &RunQueue<Queue>, entity: &Entity) -> bool {
@@ -89,8 +90,8 @@ fn weighted(entity: &Entity) -> i128 {
 
 impl Eevdf {
     /// How far a request takes a vCPU in virtual time.
-    fn request(&self, entity: &Entity) -> Nanos {
-        self.base_slice * NICE_0 / entity.weight
+    fn request(&self, entity: &Entity) -> i64 {
+        entity.virtual_time(self.base_slice)
     }
 
     /// Chooses among the tree and `candidate` without regard to the buddy.
@@ -130,11 +131,11 @@ impl Class for Eevdf {
         self.base_slice *= class::scale(pcpus);
     }
 
-    fn key(&self, entity: &Entity) -> Nanos {
+    fn key(&self, entity: &Entity) -> i64 {
         entity.deadline
     }
 
-    fn base(&self, _queue: &RunQueue<Queue>) -> Nanos {
+    fn base(&self, _queue: &RunQueue<Queue>) -> i64 {
         // Lags, not virtual times, are taken along.
         0
     }
@@ -143,7 +144,7 @@ impl Class for Eevdf {
         let Some(v) = queue.current else { return false };
         let entity = &mut entities[v.index()];
         queue.class.weighted -= weighted(entity);
-        entity.vruntime += time * NICE_0 / entity.weight;
+        entity.vruntime += entity.virtual_time(time);
         queue.class.weighted += weighted(entity);
         entity.ran += time;
         if entity.vruntime < entity.deadline {
@@ -165,7 +166,7 @@ impl Class for Eevdf {
         let (there, weight) = (i128::from(queue.load), i128::from(entity.weight));
         // Its coming moves V: without this factor it would be owed less than it was.
         let lag = if there > 0 { i128::from(entity.lag) * (there + weight) / there } else { 0 };
-        entity.vruntime = average(queue) - lag as Nanos;
+        entity.vruntime = average(queue) - lag as i64;
         let request = self.request(entity);
         let ahead = match arrival {
             Arrival::New => request / 2,
@@ -180,8 +181,8 @@ impl Class for Eevdf {
         let entity = &mut entities[v.index()];
         // `load` is without it already; V is that of before.
         let load = i128::from(queue.load + entity.weight);
-        let average = queue.class.weighted.div_euclid(load) as Nanos;
-        let most = (2 * self.base_slice).max(self.tick) * NICE_0 / entity.weight;
+        let average = queue.class.weighted.div_euclid(load) as i64;
+        let most = entity.virtual_time((2 * self.base_slice).max(self.tick));
         entity.lag = (average - entity.vruntime).clamp(-most, most);
         queue.class.weighted -= weighted(entity);
         queue.class.last_average = average;
@@ -200,7 +201,7 @@ impl Class for Eevdf {
         let v_average = average(queue);
         let entity = &mut entities[v.index()];
         let scale =
-            |t: Nanos| (i128::from(t) * i128::from(entity.weight) / i128::from(weight)) as Nanos;
+            |t: i64| (i128::from(t) * i128::from(entity.weight) / i128::from(weight)) as i64;
         let vruntime = v_average - scale(v_average - entity.vruntime);
         let deadline = vruntime + scale(entity.deadline - entity.vruntime);
         queue.class.weighted -= weighted(entity);
@@ -288,12 +289,12 @@ mod tests {
         ] {
             let class = Eevdf {
                 name: "test",
-                base_slice: 3_000_000,
+                base_slice: Nanos::ms(3),
                 run_to_parity: true,
                 pick_buddy: true,
                 yield_forfeits: true,
                 deadline_moves,
-                tick: 1_000_000,
+                tick: Nanos::MS,
             };
             let mut queue = RunQueue::<Queue>::default();
             queue.class.last_average = 10_000_000;

@@ -51,9 +51,10 @@ mod queueing;
 pub(crate) use params::{CFS, EEVDF, EEVDF_6_18};
 
 use crate::cpuset::CpuSet;
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::machine::Machine;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use crate::time::Nanos;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec;
@@ -123,7 +124,7 @@ impl<C: Class> Scheduler for Host<C> {
         let pcpus = cx.pcpus();
         self.class.start(pcpus);
         self.queues = (0..pcpus).map(|_| RunQueue::default()).collect();
-        self.balance_at = vec![[0; 3]; pcpus as usize];
+        self.balance_at = vec![[Nanos::ZERO; 3]; pcpus as usize];
         self.idle = CpuSet::all(pcpus);
         self.waiting = CpuSet::empty(pcpus);
         self.ticking = CpuSet::empty(pcpus);
@@ -262,7 +263,7 @@ impl<C: Class> Scheduler for Host<C> {
         if let Some(v) = next {
             let entity = &mut self.entities[v.index()];
             queue.unlink(entity, v);
-            entity.ran = 0;
+            entity.ran = Nanos::ZERO;
             entity.picked = entity.deadline;
             self.class.picked(queue, v);
         }

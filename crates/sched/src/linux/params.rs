@@ -1,9 +1,9 @@
 //! Names and parameters of `cfs`, `eevdf` and `eevdf-6.18`.
 
 use super::{Cfs, Eevdf, Host};
-use crate::ids::{MS, Nanos, US};
 use crate::params::{ParamInfo, Params};
 use crate::registry::SchedulerInfo;
+use crate::time::Nanos;
 use alloc::boxed::Box;
 
 /// Parameters that both classes have. Times in ns.
@@ -22,9 +22,9 @@ pub(super) struct Tunables {
 impl Tunables {
     fn new(params: &Params) -> Self {
         Self {
-            tick: params.time("tick").unwrap_or(4 * MS),
-            migration_cost: params.time("migration_cost").unwrap_or(500 * US),
-            bandwidth_period: params.time("bandwidth_period").unwrap_or(100 * MS),
+            tick: params.time("tick").unwrap_or(Nanos::ms(4)),
+            migration_cost: params.time("migration_cost").unwrap_or(Nanos::us(500)),
+            bandwidth_period: params.time("bandwidth_period").unwrap_or(Nanos::ms(100)),
             group_shares: params.flag("group_shares").unwrap_or(false),
             balance: params.flag("balance").unwrap_or(false),
             throttles_on_return: false,
@@ -32,17 +32,21 @@ impl Tunables {
     }
 }
 
-const TICK: ParamInfo =
-    ParamInfo::time("tick", (100 * US, 10 * MS), "4 ms", "Period of the tick (4 ms is 250 Hz).");
+const TICK: ParamInfo = ParamInfo::time(
+    "tick",
+    (Nanos::us(100), Nanos::ms(10)),
+    "4 ms",
+    "Period of the tick (4 ms is 250 Hz).",
+);
 const MIGRATION_COST: ParamInfo = ParamInfo::time(
     "migration_cost",
-    (0, 100 * MS),
+    (Nanos::ZERO, Nanos::ms(100)),
     "500 us",
     "A vCPU that ran less than this ago is not pulled to another pCPU.",
 );
 const BANDWIDTH_PERIOD: ParamInfo = ParamInfo::time(
     "bandwidth_period",
-    (MS, 1000 * MS),
+    (Nanos::MS, Nanos::ms(1000)),
     "100 ms",
     "Period in which a domain gets its cap as a quota.",
 );
@@ -75,19 +79,19 @@ pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
     params: &[
         ParamInfo::time(
             "latency",
-            (100 * US, 1000 * MS),
+            (Nanos::us(100), Nanos::ms(1000)),
             "6 ms, times 1 + log2(pCPUs), at most 4",
             "Time in which each of up to 8 vCPUs of a pCPU should run once; on one pCPU.",
         ),
         ParamInfo::time(
             "min_granularity",
-            (100 * US, 1000 * MS),
+            (Nanos::us(100), Nanos::ms(1000)),
             "750 us, times 1 + log2(pCPUs), at most 4",
             "Share of each vCPU where more than 8 wait; on one pCPU.",
         ),
         ParamInfo::time(
             "wakeup_granularity",
-            (0, 1000 * MS),
+            (Nanos::ZERO, Nanos::ms(1000)),
             "1 ms, times 1 + log2(pCPUs), at most 4",
             "By how much a waking vCPU must be behind to preempt; on one pCPU.",
         ),
@@ -100,9 +104,9 @@ pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
     domain_params: &[],
     make: |params| {
         let class = Cfs {
-            latency: params.time("latency").unwrap_or(6 * MS),
-            min_granularity: params.time("min_granularity").unwrap_or(750 * US),
-            wakeup_granularity: params.time("wakeup_granularity").unwrap_or(MS),
+            latency: params.time("latency").unwrap_or(Nanos::ms(6)),
+            min_granularity: params.time("min_granularity").unwrap_or(Nanos::us(750)),
+            wakeup_granularity: params.time("wakeup_granularity").unwrap_or(Nanos::MS),
         };
         Ok(Box::new(Host::new(class, Tunables::new(params))))
     },
@@ -120,7 +124,7 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
     params: &[
         ParamInfo::time(
             "base_slice",
-            (100 * US, 100 * MS),
+            (Nanos::us(100), Nanos::ms(100)),
             "750 us, times 1 + log2(pCPUs), at most 4",
             "Run time of one request; on one pCPU.",
         ),
@@ -141,7 +145,7 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
         let tunables = Tunables::new(params);
         let class = Eevdf {
             name: EEVDF.name,
-            base_slice: params.time("base_slice").unwrap_or(750 * US),
+            base_slice: params.time("base_slice").unwrap_or(Nanos::us(750)),
             run_to_parity: params.flag("run_to_parity").unwrap_or(true),
             pick_buddy: params.flag("next_buddy").unwrap_or(false),
             yield_forfeits: false,
@@ -159,7 +163,7 @@ pub(crate) const EEVDF_6_18: SchedulerInfo = SchedulerInfo {
     params: &[
         ParamInfo::time(
             "base_slice",
-            (100 * US, 100 * MS),
+            (Nanos::us(100), Nanos::ms(100)),
             "700 us, times 1 + log2(pCPUs), at most 4",
             "Run time of one request; on one pCPU.",
         ),
@@ -179,7 +183,7 @@ pub(crate) const EEVDF_6_18: SchedulerInfo = SchedulerInfo {
         let tunables = Tunables { throttles_on_return: true, ..Tunables::new(params) };
         let class = Eevdf {
             name: EEVDF_6_18.name,
-            base_slice: params.time("base_slice").unwrap_or(700 * US),
+            base_slice: params.time("base_slice").unwrap_or(Nanos::us(700)),
             run_to_parity: params.flag("run_to_parity").unwrap_or(true),
             pick_buddy: params.flag("pick_buddy").unwrap_or(true),
             yield_forfeits: true,

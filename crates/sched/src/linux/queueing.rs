@@ -3,9 +3,10 @@
 use super::Host;
 use super::bandwidth::Quota;
 use super::class::{Arrival, Class};
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::machine::Machine;
 use crate::scheduler::Context;
+use crate::time::Nanos;
 use alloc::vec::Vec;
 
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ impl<C: Class> Host<C> {
     pub(super) fn charge(&mut self, now: Nanos, p: PcpuId) -> bool {
         let queue = &mut self.queues[p.index()];
         let time = now - queue.charged;
-        let Some(v) = queue.current.filter(|_| time > 0) else { return false };
+        let Some(v) = queue.current.filter(|_| time > Nanos::ZERO) else { return false };
         queue.charged = now;
         let gives_way = self.class.charge(queue, &mut self.entities, time);
         let domain = &mut self.domains[self.vcpus[v.index()].domain.index()];

@@ -13,8 +13,9 @@
 use crate::affinity::Affinity;
 use crate::error::SchedError;
 use crate::hypervisor::{Hypervisor, Switch};
-use crate::ids::{Action, DomainId, Nanos, PcpuId, PoolId, TimerId, VcpuId};
+use crate::ids::{Action, DomainId, PcpuId, PoolId, TimerId, VcpuId};
 use crate::scheduler::{DomainParams, Scheduler};
+use crate::time::Nanos;
 use crate::topology::Topology;
 use alloc::boxed::Box;
 use alloc::format;

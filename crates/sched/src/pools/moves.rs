@@ -4,8 +4,9 @@ use super::{Place, Pool, Pools, Seat};
 use crate::cpuset::CpuSet;
 use crate::error::SchedError;
 use crate::hypervisor::Hypervisor;
-use crate::ids::{Action, DomainId, Nanos, PcpuId, PoolId, VcpuId};
+use crate::ids::{Action, DomainId, PcpuId, PoolId, VcpuId};
 use crate::scheduler::{DomainParams, Scheduler};
+use crate::time::Nanos;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 

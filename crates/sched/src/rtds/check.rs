@@ -3,6 +3,7 @@
 use super::Rtds;
 use crate::ids::VcpuId;
 use crate::machine::Machine;
+use crate::time::Nanos;
 use alloc::format;
 use alloc::string::String;
 
@@ -17,13 +18,13 @@ impl Rtds {
             if listed != waits {
                 return fail("is lost or queued wrongly");
             }
-            if vcpu.queued.is_some() == (listed && vcpu.left == 0) && listed {
+            if vcpu.queued.is_some() == (listed && vcpu.left == Nanos::ZERO) && listed {
                 return fail("is on the wrong list for its budget");
             }
-            if current && vcpu.left == 0 {
+            if current && vcpu.left == Nanos::ZERO {
                 return fail("runs without budget");
             }
-            if vcpu.left < 0 {
+            if vcpu.left < Nanos::ZERO {
                 return fail("is below zero");
             }
             let stale = vcpu.queued.is_some_and(|(l, d, _)| (l, d) != vcpu.priority());

@@ -45,17 +45,18 @@ pub(crate) use params::{TODAY, V4_5};
 
 use crate::cpuset::CpuSet;
 use crate::error::SchedError;
-use crate::ids::{DomainId, MS, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::machine::Machine;
 use crate::params::Params;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
+use crate::time::Nanos;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use server::{Key, Server, Vcpu};
 
 /// The longest slice of `rtds-4.5`.
-const POLL: Nanos = MS;
+const POLL: Nanos = Nanos::MS;
 
 /// A version of the scheduler, and how closely to follow it.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +112,7 @@ impl Rtds {
     fn set_server(&mut self, cx: &mut Context<'_>, v: VcpuId, server: Server) {
         let vcpu = &mut self.vcpus[v.index()];
         vcpu.server = server;
-        if server.extratime && vcpu.left == 0 {
+        if server.extratime && vcpu.left == Nanos::ZERO {
             vcpu.level = vcpu.level.saturating_add(1);
             vcpu.left = server.budget;
             if self.dequeue(v) {
@@ -222,7 +223,9 @@ impl Scheduler for Rtds {
         let keep = current.filter(|v| {
             let vcpu = &self.vcpus[v.index()];
             let first = first.map(|f| self.vcpus[f.index()].priority());
-            cx.is_runnable(*v) && vcpu.left > 0 && first.is_none_or(|first| vcpu.priority() < first)
+            cx.is_runnable(*v)
+                && vcpu.left > Nanos::ZERO
+                && first.is_none_or(|first| vcpu.priority() < first)
         });
         let next = keep.or(first);
         self.idle.set(p, next.is_none());
@@ -273,11 +276,11 @@ impl Scheduler for Rtds {
     fn detail(&self, v: VcpuId) -> Option<Detail> {
         let vcpu = self.vcpus.get(v.index())?;
         let class = match vcpu.level {
-            _ if vcpu.left == 0 => "depleted",
+            _ if vcpu.left == Nanos::ZERO => "depleted",
             0 => "budget",
             _ => "extratime",
         };
-        Some(Detail { class, credit: vcpu.left, active: vcpu.left > 0 })
+        Some(Detail { class, credit: vcpu.left.0, active: vcpu.left > Nanos::ZERO })
     }
 
     fn is_valid(&self, machine: &Machine) -> Result<(), String> {

@@ -1,20 +1,20 @@
 //! Names and parameters.
 
 use super::{Profile, Rtds, Server};
-use crate::ids::{SEC, US};
 use crate::params::ParamInfo;
 use crate::registry::SchedulerInfo;
+use crate::time::Nanos;
 use alloc::boxed::Box;
 
 const PERIOD: ParamInfo = ParamInfo::time(
     "period",
-    (10 * US, 3600 * SEC),
+    (Nanos::us(10), Nanos::sec(3600)),
     "10 ms",
     "Period in which a vCPU gets its budget; its deadlines are at the ends.",
 );
 const BUDGET: ParamInfo = ParamInfo::time(
     "budget",
-    (10 * US, 3600 * SEC),
+    (Nanos::us(10), Nanos::sec(3600)),
     "4 ms",
     "Run time of a vCPU in each period; at most the period.",
 );

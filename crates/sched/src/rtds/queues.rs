@@ -2,8 +2,9 @@
 //! about a newcomer.
 
 use super::Rtds;
-use crate::ids::{Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{PcpuId, TimerId, VcpuId};
 use crate::scheduler::Context;
+use crate::time::Nanos;
 
 impl Rtds {
     fn arrival(&mut self) -> u64 {
@@ -15,7 +16,7 @@ impl Rtds {
     pub(super) fn enqueue(&mut self, v: VcpuId) {
         let arrival = self.arrival();
         let vcpu = &mut self.vcpus[v.index()];
-        if vcpu.left > 0 {
+        if vcpu.left > Nanos::ZERO {
             let key = (vcpu.level, vcpu.deadline, arrival);
             vcpu.queued = Some(key);
             self.run_queue.insert((key, v));

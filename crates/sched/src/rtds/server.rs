@@ -1,8 +1,8 @@
 //! What a vCPU may use, and what it has left of it.
 
 use crate::error::SchedError;
-use crate::ids::{MS, Nanos};
 use crate::params::{ParamValue, Params};
+use crate::time::Nanos;
 use alloc::format;
 
 /// What a vCPU may use: `budget` ns of each `period` ns.
@@ -14,7 +14,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub const DEFAULT: Self = Self { period: 10 * MS, budget: 4 * MS, extratime: true };
+    pub const DEFAULT: Self = Self { period: Nanos::ms(10), budget: Nanos::ms(4), extratime: true };
 
     /// The same with what is set in `params`.
     pub fn with(self, params: &Params) -> Result<Self, SchedError> {
@@ -55,9 +55,9 @@ impl Vcpu {
         Self {
             server,
             level: 0,
-            deadline: 0,
-            left: 0,
-            burned: 0,
+            deadline: Nanos::ZERO,
+            left: Nanos::ZERO,
+            burned: Nanos::ZERO,
             queued: None,
             depleted: false,
             replenishes: None,
@@ -86,8 +86,8 @@ impl Vcpu {
     pub fn burn(&mut self, now: Nanos) {
         self.left -= now - self.burned;
         self.burned = now;
-        if self.left <= 0 {
-            self.left = 0;
+        if self.left <= Nanos::ZERO {
+            self.left = Nanos::ZERO;
             if self.server.extratime {
                 self.level = self.level.saturating_add(1);
                 self.left = self.server.budget;

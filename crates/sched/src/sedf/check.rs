@@ -4,6 +4,7 @@ use super::{PENALTY, Sedf, UTILISATION};
 use crate::ids::VcpuId;
 use crate::list::List;
 use crate::machine::Machine;
+use crate::time::Nanos;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -23,7 +24,7 @@ impl Sedf {
             if !listed && (extra[PENALTY] || extra[UTILISATION]) {
                 return Err(format!("{v:?} sleeps and is queued for extra time: {vcpu:?}"));
             }
-            if vcpu.share.slice > vcpu.share.period || vcpu.used < 0 {
+            if vcpu.share.slice > vcpu.share.period || vcpu.used < Nanos::ZERO {
                 return Err(format!("{v:?} has impossible times: {vcpu:?}"));
             }
         }

@@ -42,11 +42,12 @@ pub(crate) use params::INFO;
 
 use crate::error::SchedError;
 use crate::homes::Homes;
-use crate::ids::{DomainId, Nanos, PcpuId, SEC, TimerId, US, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::list::{Links, List};
 use crate::machine::Machine;
 use crate::params::Params;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
+use crate::time::Nanos;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -54,9 +55,9 @@ use queues::{Pcpu, Vcpu};
 use share::Share;
 
 /// What runs in extra time runs for this long.
-const QUANTUM: Nanos = 500 * US;
+const QUANTUM: Nanos = Nanos::us(500);
 /// How long a pCPU without any vCPU idles at a stretch.
-const IDLE: Nanos = SEC;
+const IDLE: Nanos = Nanos::SEC;
 /// The queues of extra time.
 const PENALTY: usize = 0;
 const UTILISATION: usize = 1;
@@ -97,8 +98,12 @@ impl Scheduler for Sedf {
     }
 
     fn start(&mut self, cx: &mut Context<'_>) {
-        let pcpu =
-            Pcpu { run: List::EMPTY, wait: List::EMPTY, extra: [List::EMPTY; 2], slice_end: 0 };
+        let pcpu = Pcpu {
+            run: List::EMPTY,
+            wait: List::EMPTY,
+            extra: [List::EMPTY; 2],
+            slice_end: Nanos::ZERO,
+        };
         self.pcpus = vec![pcpu; cx.pcpus() as usize];
         self.homes = Homes::new(cx.pcpus());
     }
@@ -136,11 +141,11 @@ impl Scheduler for Sedf {
         self.extra_links.iter_mut().for_each(Links::grow);
         self.vcpus.push(Vcpu {
             share: self.domains[cx.domain_of(v).index()],
-            deadline: 0,
-            used: 0,
-            started: 0,
+            deadline: Nanos::ZERO,
+            used: Nanos::ZERO,
+            started: Nanos::ZERO,
             has_blocked: false,
-            lost: 0,
+            lost: Nanos::ZERO,
             score: [0; 2],
             extra: None,
             waits: false,
@@ -164,7 +169,7 @@ impl Scheduler for Sedf {
         let (now, home) = (cx.now(), cx.home(v));
         let vcpu = &mut self.vcpus[v.index()];
         let share = vcpu.share;
-        if vcpu.deadline == 0 {
+        if vcpu.deadline == Nanos::ZERO {
             vcpu.deadline = now + share.slice;
         }
         if now < vcpu.begin() {
@@ -173,20 +178,20 @@ impl Scheduler for Sedf {
             // A short block: no more guaranteed time in this period.
             vcpu.deadline += share.period;
             if vcpu.has_blocked {
-                vcpu.lost = (share.slice - vcpu.used).max(0);
-                if vcpu.lost > 0 {
-                    vcpu.score[PENALTY] = (share.period << 10) / vcpu.lost;
+                vcpu.lost = (share.slice - vcpu.used).max(Nanos::ZERO);
+                if vcpu.lost > Nanos::ZERO {
+                    vcpu.score[PENALTY] = (share.period.0 << 10) / vcpu.lost.0;
                 }
             }
-            vcpu.used = 0;
+            vcpu.used = Nanos::ZERO;
         } else {
             // A long block: a new period begins now.
             vcpu.deadline = now + share.period;
-            vcpu.used = 0;
+            vcpu.used = Nanos::ZERO;
         }
         let vcpu = &self.vcpus[v.index()];
         let (begin, lost, score) = (vcpu.begin(), vcpu.lost, vcpu.score[PENALTY]);
-        if lost > 0 {
+        if lost > Nanos::ZERO {
             self.enqueue_extra(home, PENALTY, v, 0);
         }
         if share.extratime {
@@ -198,8 +203,8 @@ impl Scheduler for Sedf {
                 let current = &self.vcpus[current.index()];
                 match current.extra {
                     None => false,
-                    Some(PENALTY) => lost > 0 && score < current.score[PENALTY],
-                    Some(_) => lost > 0,
+                    Some(PENALTY) => lost > Nanos::ZERO && score < current.score[PENALTY],
+                    Some(_) => lost > Nanos::ZERO,
                 }
             });
         if preempts {
@@ -274,7 +279,7 @@ impl Scheduler for Sedf {
             None => "guaranteed",
         };
         let left = vcpu.share.slice - vcpu.used;
-        Some(Detail { class, credit: left, active: left > 0 })
+        Some(Detail { class, credit: left.0, active: left > Nanos::ZERO })
     }
 
     fn is_valid(&self, machine: &Machine) -> Result<(), String> {

@@ -1,9 +1,9 @@
 //! Name and parameters.
 
 use super::{Sedf, share::Share};
-use crate::ids::{SEC, US};
 use crate::params::ParamInfo;
 use crate::registry::SchedulerInfo;
+use crate::time::Nanos;
 use alloc::boxed::Box;
 
 pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
@@ -23,13 +23,13 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
 const PARAMS: &[ParamInfo] = &[
     ParamInfo::time(
         "period",
-        (10 * US, 10 * SEC),
+        (Nanos::us(10), Nanos::sec(10)),
         "100 ms",
         "Period in which a vCPU gets its slice.",
     ),
     ParamInfo::time(
         "slice",
-        (0, 10 * SEC),
+        (Nanos::ZERO, Nanos::sec(10)),
         "0",
         "Guaranteed run time in each period: at least 5 us, or 0 with extra time; at most the period.",
     ),

@@ -2,8 +2,9 @@
 
 use super::share::Share;
 use super::{PENALTY, Sedf, UTILISATION};
-use crate::ids::{Nanos, PcpuId, VcpuId};
+use crate::ids::{PcpuId, VcpuId};
 use crate::list::List;
+use crate::time::Nanos;
 
 #[derive(Clone, Debug)]
 pub(super) struct Vcpu {
@@ -101,7 +102,7 @@ impl Sedf {
         }
         while let Some(v) = self.pcpus[p.index()].run.head().map(VcpuId) {
             let vcpu = &self.vcpus[v.index()];
-            let empty = vcpu.share.slice == 0;
+            let empty = vcpu.share.slice == Nanos::ZERO;
             // As much as the slice can only be used after that was made smaller.
             if !empty && vcpu.deadline >= now && vcpu.used < vcpu.share.slice {
                 break;
@@ -111,12 +112,12 @@ impl Sedf {
             let period = vcpu.share.period;
             vcpu.deadline += period;
             // In the future, on a border of its periods; with an empty slice the begin as well.
-            let late = if empty { now + 1 - vcpu.begin() } else { now - vcpu.deadline };
-            if late > 0 {
-                vcpu.deadline += (late + period - 1) / period * period;
+            let late = if empty { now + Nanos(1) - vcpu.begin() } else { now - vcpu.deadline };
+            if late > Nanos::ZERO {
+                vcpu.deadline += (late + period - Nanos(1)) / period * period;
             }
             if !empty {
-                vcpu.used = 0;
+                vcpu.used = Nanos::ZERO;
             }
             self.enqueue(now, p, v);
         }

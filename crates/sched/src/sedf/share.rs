@@ -2,20 +2,21 @@
 
 use super::{Sedf, UTILISATION};
 use crate::error::SchedError;
-use crate::ids::{MS, Nanos, US, VcpuId};
+use crate::ids::VcpuId;
 use crate::machine::Machine;
 use crate::params::{ParamValue, Params};
 use crate::scheduler::Context;
+use crate::time::Nanos;
 use alloc::format;
 use alloc::vec;
 
 /// Period of vCPUs that have a weight, or only extra time.
-const WEIGHT_PERIOD: Nanos = 100 * MS;
+const WEIGHT_PERIOD: Nanos = Nanos::ms(100);
 /// What the weights leave of each [`WEIGHT_PERIOD`].
-const WEIGHT_SAFETY: Nanos = 5 * MS;
+const WEIGHT_SAFETY: Nanos = Nanos::ms(5);
 
 /// The shortest slice that can be set.
-const SLICE_MIN: Nanos = 5 * US;
+const SLICE_MIN: Nanos = Nanos::us(5);
 
 /// What a vCPU gets: `slice` ns of each `period` ns, and extra time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +34,13 @@ pub(super) struct Share {
 
 impl Share {
     /// Extra time only.
-    pub const BEST_EFFORT: Self =
-        Self { period: WEIGHT_PERIOD, slice: 0, extratime: true, extraweight: 1, weight: 0 };
+    pub const BEST_EFFORT: Self = Self {
+        period: WEIGHT_PERIOD,
+        slice: Nanos::ZERO,
+        extratime: true,
+        extraweight: 1,
+        weight: 0,
+    };
 
     /// The same with what is set in `params`. A period or a slice ends the computation of both, and
     /// a weight begins it; an extra weight alone asks for extra time only.
@@ -56,8 +62,8 @@ impl Share {
         share.slice = slice.unwrap_or(share.slice);
         share.extratime = params.flag("extratime").unwrap_or(share.extratime);
         share.extraweight = extraweight.unwrap_or(share.extraweight);
-        let least = if share.extratime || share.weight > 0 { 0 } else { SLICE_MIN };
-        let short = share.slice < least || (1..SLICE_MIN).contains(&share.slice);
+        let least = if share.extratime || share.weight > 0 { Nanos::ZERO } else { SLICE_MIN };
+        let short = share.slice < least || (Nanos(1)..SLICE_MIN).contains(&share.slice);
         if share.weight == 0 && (short || share.slice > share.period) {
             let period = ParamValue::Time(share.period);
             let legal = format!("5 us to the period, {period}; with extratime also 0");
@@ -81,17 +87,17 @@ impl Sedf {
             let share = &vcpu.share;
             weights[home(i)] += share.weight;
             if share.weight == 0 {
-                taken[home(i)] +=
-                    i128::from(WEIGHT_PERIOD) * i128::from(share.slice) / i128::from(share.period);
+                taken[home(i)] += i128::from(WEIGHT_PERIOD.0) * i128::from(share.slice.0)
+                    / i128::from(share.period.0);
             }
         }
         for (i, vcpu) in self.vcpus.iter_mut().enumerate() {
             let share = &mut vcpu.share;
             if share.weight > 0 {
-                let left = i128::from(WEIGHT_PERIOD - WEIGHT_SAFETY) - taken[home(i)];
+                let left = i128::from((WEIGHT_PERIOD - WEIGHT_SAFETY).0) - taken[home(i)];
                 let slice = i128::from(share.weight) * left / i128::from(weights[home(i)]);
                 share.period = WEIGHT_PERIOD;
-                share.slice = slice.max(0) as Nanos;
+                share.slice = Nanos(slice.max(0) as i64);
             }
         }
     }

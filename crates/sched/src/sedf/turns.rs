@@ -3,6 +3,7 @@
 use super::{PENALTY, Sedf};
 use crate::ids::{PcpuId, VcpuId};
 use crate::scheduler::Context;
+use crate::time::Nanos;
 
 impl Sedf {
     /// The end of a turn of `v` in extra time from queue `q`.
@@ -10,23 +11,23 @@ impl Sedf {
         self.dequeue_extra(p, q, v);
         let vcpu = &mut self.vcpus[v.index()];
         vcpu.extra = None;
-        vcpu.used = 0;
+        vcpu.used = Nanos::ZERO;
         let ran = cx.now() - vcpu.started;
         let mut paid = 0;
         let again = if q == PENALTY {
-            vcpu.lost = (vcpu.lost - ran).max(0);
-            if vcpu.lost > 0 {
+            vcpu.lost = (vcpu.lost - ran).max(Nanos::ZERO);
+            if vcpu.lost > Nanos::ZERO {
                 // Counts what is still lost: no price on top.
-                vcpu.score[q] = (vcpu.share.period << 10) / vcpu.lost;
+                vcpu.score[q] = (vcpu.share.period.0 << 10) / vcpu.lost.0;
             }
-            vcpu.lost > 0
+            vcpu.lost > Nanos::ZERO
         } else {
             paid = vcpu.score[q];
             let share = &vcpu.share;
             vcpu.score[q] = match share.extraweight {
                 // Without a slice either, it has the score of the least weight.
-                0 if share.slice == 0 => 1 << 17,
-                0 => (share.period << 10) / share.slice,
+                0 if share.slice == Nanos::ZERO => 1 << 17,
+                0 => (share.period.0 << 10) / share.slice.0,
                 weight => (1 << 17) / weight,
             };
             share.extratime

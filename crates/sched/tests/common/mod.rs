@@ -8,12 +8,9 @@
 use overspin_sched::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub const US: Nanos = 1_000;
-pub const MS: Nanos = 1_000_000;
-
 /// A time in ms, which may have a fraction of up to three digits.
 pub fn ms(t: f64) -> Nanos {
-    (t * 1e3).round() as Nanos * US
+    (t * 1e3).round() as i64 * Nanos::US
 }
 
 #[derive(Debug)]
@@ -33,12 +30,12 @@ impl Driver {
         let pcpus = topology.pcpus() as usize;
         let mut driver = Self {
             h: Hypervisor::new(topology, make(name, params).unwrap()),
-            now: 0,
+            now: Nanos::ZERO,
             timers: BTreeMap::new(),
             resched: BTreeSet::new(),
             actions: Vec::new(),
             trace: vec![Vec::new(); pcpus],
-            since: vec![0; pcpus],
+            since: vec![Nanos::ZERO; pcpus],
         };
         driver.call(|h, now, out| h.start(now, out));
         driver
@@ -164,7 +161,7 @@ impl Driver {
     pub fn ran(&mut self, p: u32) -> Vec<(f64, f64, u32)> {
         self.settle();
         self.record(PcpuId(p), self.h.current(PcpuId(p)));
-        let ms = |t: Nanos| t as f64 / 1e6;
+        let ms = |t: Nanos| t.0 as f64 / 1e6;
         self.trace[p as usize].iter().map(|(a, b, v)| (ms(*a), ms(*b), *v)).collect()
     }
 }

@@ -3,7 +3,8 @@
 use super::data::Section;
 use super::{Guest, SemaphoreState, TaskRef, TaskState};
 use crate::engine::Engine;
-use overspin_scenario::{NS, Picos, WorkerReport};
+use overspin_host::picos;
+use overspin_scenario::{Picos, WorkerReport};
 use overspin_sched::{PcpuId, TimerId};
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Ticks, WordId};
 use std::cell::Cell;
@@ -145,7 +146,7 @@ impl Env for TaskEnv<'_> {
     fn cpu_time(&self) -> Picos {
         let now = self.engine.nanos();
         let times = self.engine.look_at(self.engine.cpu().id, |h, v| h.run_times(v, now));
-        times.running.max(0) as u64 * NS
+        picos(times.running)
     }
 
     fn report(&self, report: WorkerReport) {

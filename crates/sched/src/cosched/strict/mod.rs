@@ -18,9 +18,10 @@ mod check;
 mod placing;
 
 use crate::cpuset::CpuSet;
-use crate::ids::{DomainId, Nanos, PcpuId, TimerId, VcpuId};
+use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::machine::Machine;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use crate::time::Nanos;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec;
@@ -42,7 +43,8 @@ struct Vcpu {
 struct Domain {
     weight: i64,
     members: Vec<VcpuId>,
-    vt: Nanos,
+    /// Virtual time: time placed, in ns at [`WEIGHT`].
+    vt: i64,
     awake: u32,
     /// Since when it is placed.
     placed: Option<Nanos>,
@@ -105,7 +107,13 @@ impl Scheduler for Strict {
     fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         let domain = cx.domain_of(v);
         self.domains[domain.index()].members.push(v);
-        self.vcpus.push(Vcpu { domain, slot: None, ran: 0, charged: 0, awake: false });
+        self.vcpus.push(Vcpu {
+            domain,
+            slot: None,
+            ran: Nanos::ZERO,
+            charged: Nanos::ZERO,
+            awake: false,
+        });
         let home = self.pick(cx, v);
         cx.set_home(v, home);
         if cx.is_runnable(v) {

@@ -50,7 +50,7 @@ impl Strict {
         let now = cx.now();
         for domain in &mut self.domains {
             if let Some(since) = domain.placed.take() {
-                domain.vt += (now - since) * WEIGHT / domain.weight;
+                domain.vt += (now - since).0 * WEIGHT / domain.weight;
             }
         }
         let before = core::mem::replace(&mut self.slots, vec![None; cx.pcpus() as usize]);
