@@ -213,7 +213,8 @@ fn experiments() -> Result<(Grid, Value), Failure> {
     for name in experiment::names() {
         let Some(found) = experiment::built_in(name) else { continue };
         let e = found.map_err(|e| Failure::Scenario(Box::new(e)))?;
-        let (head, figures) = (e.head(), e.roles().len());
+        let head = e.head();
+        let figures = head.figures.len();
         let claims = head.claims.len();
         values.push(json!({
             "name": head.id, "title": head.title, "source": head.source,

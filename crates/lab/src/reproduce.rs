@@ -2,12 +2,11 @@
 
 use crate::catalog::catalog;
 use crate::claims::Samples;
-use crate::experiment::claim;
 use crate::experiment::{Experiment, Head, Parameter, Role};
+use crate::experiment::{claim, figure};
 use crate::record::Sample;
 use crate::report::Block;
 use crate::scenario_file::ScenarioError;
-use crate::stats::Summary;
 use overspin_host::Refused;
 use overspin_scenario::{Outcome, Scenario};
 use rayon::prelude::*;
@@ -109,9 +108,7 @@ pub struct Judged {
 pub struct Found {
     /// Simulated seconds after which a run counted as not finished, if some may not finish.
     pub limit_s: Option<f64>,
-    /// Published figures and simulated ones.
-    pub figures: Vec<Compared>,
-    /// What was measured, in long form: what claims are about. Runs are numbered as in `runs`.
+    /// What was measured, in long form: what figures and claims are about. Runs are numbered as in `runs`.
     pub samples: Samples,
     /// Every run.
     pub runs: Vec<serde_json::Value>,
@@ -195,8 +192,7 @@ pub fn reproduce(
     progress: Progress<'_>,
 ) -> Result<Reproduction, ReproduceError> {
     let head = experiment.head();
-    let mut found = experiment.run(settings, progress)?;
-    claim::compute(&head.formulas, &found.samples, &mut found.figures);
+    let found = experiment.run(settings, progress)?;
     Ok(Reproduction {
         experiment: head.id.clone(),
         title: head.title.clone(),
@@ -204,7 +200,7 @@ pub fn reproduce(
         scale: settings.scale(head),
         limit_s: found.limit_s,
         seeds: settings.seeds(head),
-        figures: found.figures,
+        figures: figure::compared(&head.figures, &found.samples),
         claims: claim::judged(&head.claims, &found.samples),
         parameters: head.parameters.clone(),
         runs: found.runs,
@@ -275,58 +271,13 @@ pub(crate) fn simulate(
         .map_err(|cause| ReproduceError::Sim { run: run(), cause })
 }
 
-impl Compared {
-    /// A figure of which a mean was published, and that its formula will compute.
-    pub(crate) fn published(metric: String, place: String, published: f64, role: Role) -> Self {
-        let missing = "not computed: the figure does not say how (`simulated`)";
-        Self::of(metric, place, (published, role), None, missing)
-    }
-
-    /// Puts what a formula comes to beside what was published.
-    pub(crate) fn compute(&mut self, computed: Result<Summary, String>) {
-        let error = |s: &Summary| self.published.map(|p| s.mean / p - 1.0);
-        let error = computed.as_ref().ok().and_then(error);
-        let summary = computed.as_ref().ok().copied();
-        (self.simulated, self.simulated_stddev) = (summary.map(|s| s.mean), spread(summary));
-        (self.error, self.grade) = (error, grade(error));
-        self.note = computed.err().map(|why| format!("not computed: {why}"));
-    }
-
-    /// A figure of which a mean was published, beside what the runs say of it; if that is nothing,
-    /// `missing` tells why.
-    pub(crate) fn of(
-        metric: String,
-        place: String,
-        (published, role): (f64, Role),
-        summary: Option<Summary>,
-        missing: &str,
-    ) -> Self {
-        let error = summary.map(|s| s.mean / published - 1.0);
-        Self {
-            metric,
-            place,
-            published: Some(published),
-            published_stddev: None,
-            simulated: summary.map(|s| s.mean),
-            simulated_stddev: spread(summary),
-            error,
-            role,
-            grade: grade(error),
-            note: summary.is_none().then(|| missing.into()),
+impl Grade {
+    /// Of a figure that came out with this error.
+    pub(crate) fn of(error: Option<f64>) -> Self {
+        match error {
+            Some(e) if e.abs() <= 0.10 => Self::Good,
+            Some(e) if e.abs() <= 0.25 => Self::Fair,
+            _ => Self::Missed,
         }
     }
-}
-
-/// The grade of a figure that came out with this error.
-pub(crate) fn grade(error: Option<f64>) -> Grade {
-    match error {
-        Some(e) if e.abs() <= 0.10 => Grade::Good,
-        Some(e) if e.abs() <= 0.25 => Grade::Fair,
-        _ => Grade::Missed,
-    }
-}
-
-/// The spread of a summary, if it is of several runs.
-pub(crate) fn spread(summary: Option<Summary>) -> Option<f64> {
-    summary.filter(|s| s.n > 1).map(|s| s.stddev)
 }

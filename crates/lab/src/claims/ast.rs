@@ -1,6 +1,6 @@
 //! An expression as a tree.
 
-use super::functions::Function;
+use super::functions::{Function, Make};
 use super::unit::Unit;
 use std::ops::Range;
 
@@ -167,6 +167,23 @@ impl Expr {
             Kind::Published(path) => visit(path, true),
             _ => {}
         });
+    }
+
+    /// Whether its parts are references, sums of them, and functions that keep the unit. If these references
+    /// have one unit, all of it has.
+    pub(crate) fn keeps_units(&self) -> bool {
+        let mut keeps = true;
+        self.each(&mut |part| {
+            keeps &= match &part.kind {
+                Kind::Reference(_) | Kind::Negative(_) => true,
+                Kind::Arithmetic(operator, ..) => {
+                    matches!(operator, Arithmetic::Add | Arithmetic::Subtract)
+                }
+                Kind::Call(call) => matches!(call.function.make, Make::Same(_)),
+                _ => false,
+            }
+        });
+        keeps
     }
 
     /// Whether it has no references in it.

@@ -9,7 +9,7 @@ use super::functions::{Make, percentile};
 use super::samples::Index;
 use super::scope::Scope;
 use super::unit::Unit;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{Name, Vocabulary};
 use crate::stats::Summary;
 
 /// A number, or why there is none.
@@ -21,12 +21,15 @@ pub(crate) struct Eval<'a> {
     index: &'a Index<'a>,
     /// Comparisons so far; `None` if nobody asks for them.
     seen: Option<Vec<Seen>>,
+    /// Numbers stay in the unit in which they were measured, as all have the same: one that is converted
+    /// there and back may differ in its last digit.
+    as_measured: bool,
 }
 
 impl<'a> Eval<'a> {
     /// Without evidence.
     pub(crate) fn quiet(vocabulary: &'a Vocabulary, index: &'a Index<'a>) -> Self {
-        Self { vocabulary, index, seen: None }
+        Self { vocabulary, index, seen: None, as_measured: false }
     }
 
     /// Whether `expr` holds, and the comparisons that decide it.
@@ -35,7 +38,7 @@ impl<'a> Eval<'a> {
         index: &'a Index<'a>,
         expr: &Expr,
     ) -> (Option<bool>, Vec<Seen>) {
-        let mut eval = Self { vocabulary, index, seen: Some(Vec::new()) };
+        let mut eval = Self { seen: Some(Vec::new()), ..Self::quiet(vocabulary, index) };
         let holds = eval.truth(expr, &Scope::default());
         (holds, eval.seen.unwrap_or_default())
     }
@@ -90,7 +93,8 @@ impl<'a> Eval<'a> {
             }
             Kind::Published(path) => {
                 let found = self.vocabulary.find_published(path, scope).map_err(|f| f.message)?;
-                found.first().ok_or("nothing was published")?.1
+                let (name, value) = found.first().ok_or("nothing was published")?;
+                self.converted(name, *value)
             }
             Kind::Call(call) => self.function(call, scope)?,
             Kind::Negative(of) => -self.number(of, scope)?,
@@ -113,6 +117,12 @@ impl<'a> Eval<'a> {
     /// many samples as there are; anything else is one number.
     pub(crate) fn summary(&mut self, expr: &Expr) -> Result<Summary, String> {
         let scope = Scope::default();
+        let unit = unit(expr, &scope, self.vocabulary).unwrap_or(Unit::plain());
+        self.as_measured = expr.keeps_units();
+        expr.each_path(&mut |path, _| {
+            let names = self.vocabulary.about(path, &scope);
+            self.as_measured &= names.iter().all(|name| name.metric.unit() == unit);
+        });
         let samples = match &expr.kind {
             Kind::Call(call) if call.function.name == "mean" => {
                 let mut all = Vec::new();
@@ -125,8 +135,8 @@ impl<'a> Eval<'a> {
             }
             _ => self.samples(expr, &scope)?,
         };
-        let unit = unit(expr, &scope, self.vocabulary).unwrap_or(Unit::plain());
-        let shown: Vec<f64> = samples.iter().map(|value| unit.of_base(*value)).collect();
+        let show = |value: &f64| if self.as_measured { *value } else { unit.of_base(*value) };
+        let shown: Vec<f64> = samples.iter().map(show).collect();
         Summary::of(&shown).ok_or_else(|| "a division by 0".into())
     }
 
@@ -134,12 +144,23 @@ impl<'a> Eval<'a> {
     fn values(&self, path: &Path, scope: &Scope) -> Result<Vec<f64>, String> {
         if scope.published {
             let found = self.vocabulary.find_published(path, scope).map_err(|f| f.message)?;
-            return Ok(found.into_iter().map(|(_, value)| *value).collect());
+            return Ok(found
+                .into_iter()
+                .map(|(name, value)| self.converted(name, *value))
+                .collect());
         }
         let names = self.vocabulary.find(path, scope).map_err(|f| f.message)?;
-        let all: Result<Vec<Vec<f64>>, String> =
-            names.into_iter().map(|name| self.index.values(name, scope.seed)).collect();
-        Ok(all?.concat())
+        let mut all = Vec::new();
+        for name in names {
+            let values = self.index.values(name, scope.seed)?;
+            all.extend(values.into_iter().map(|value| self.converted(name, value)));
+        }
+        Ok(all)
+    }
+
+    /// A number that has the unit of a metric, as the calculation needs it.
+    fn converted(&self, name: &Name, value: f64) -> f64 {
+        if self.as_measured { value } else { name.metric.unit().to_base(value) }
     }
 
     /// Samples of an argument: all of a reference, or the one number of anything else.

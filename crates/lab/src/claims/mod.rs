@@ -19,7 +19,7 @@ mod scope;
 mod unit;
 mod vocabulary;
 
-pub use samples::Samples;
+pub use samples::{Index, Samples};
 pub use vocabulary::{Metric, Vocabulary};
 
 pub(crate) use fault::Fault;
@@ -30,7 +30,6 @@ use crate::stats::Summary;
 use ast::Expr;
 use check::{Type, check, no_condition};
 use eval::Eval;
-use samples::Index;
 use scope::Scope;
 use std::sync::Arc;
 
@@ -72,9 +71,8 @@ impl Condition {
 
     /// Whether it holds, and the figures that decide it. `None` is undecided.
     #[must_use]
-    pub fn judge(&self, samples: &Samples) -> (Option<bool>, String) {
-        let index = Index::new(samples);
-        let (holds, seen) = Eval::judge(&self.0.vocabulary, &index, &self.0.expr);
+    pub fn judge(&self, index: &Index<'_>) -> (Option<bool>, String) {
+        let (holds, seen) = Eval::judge(&self.0.vocabulary, index, &self.0.expr);
         (holds, evidence::words(&self.0.text, &seen))
     }
 }
@@ -98,9 +96,22 @@ impl Formula {
     ///
     /// # Errors
     /// Why it has no value.
-    pub fn compute(&self, samples: &Samples) -> Result<Summary, String> {
-        let index = Index::new(samples);
-        Eval::quiet(&self.0.vocabulary, &index).summary(&self.0.expr)
+    pub fn compute(&self, index: &Index<'_>) -> Result<Summary, String> {
+        Eval::quiet(&self.0.vocabulary, index).summary(&self.0.expr)
+    }
+
+    /// How many runs have what it refers to, and how many there are.
+    pub(crate) fn runs(&self, index: &Index<'_>) -> (usize, usize) {
+        let mut runs = (0, 0);
+        self.0.expr.each_path(&mut |path, published| {
+            for name in
+                self.0.vocabulary.about(path, &Scope::default()).iter().filter(|_| !published)
+            {
+                let (with, all) = index.runs(name);
+                runs = (runs.0 + with, runs.1 + all);
+            }
+        });
+        runs
     }
 }
 

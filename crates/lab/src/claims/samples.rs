@@ -50,7 +50,8 @@ impl Run<'_> {
 }
 
 /// Samples by name.
-pub(crate) struct Index<'a> {
+#[derive(Debug)]
+pub struct Index<'a> {
     /// Runs and values of each metric of a place.
     values: BTreeMap<(&'a str, &'a str), Vec<(u32, f64)>>,
     /// Runs that have a sample at a place.
@@ -59,7 +60,9 @@ pub(crate) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub(crate) fn new(samples: &'a Samples) -> Self {
+    /// Of these samples.
+    #[must_use]
+    pub fn new(samples: &'a Samples) -> Self {
         let (mut values, mut runs) = (BTreeMap::new(), BTreeMap::new());
         for s in &samples.rows {
             let name = (s.place.as_str(), s.metric.as_str());
@@ -81,7 +84,7 @@ impl<'a> Index<'a> {
         all.filter(|run| seed.is_none() || self.seed(*run) == seed).collect()
     }
 
-    /// Values of a metric in base units, one or more for each run.
+    /// Values of a metric in its unit, one or more for each run.
     ///
     /// # Errors
     /// If there is no run, or one of them has no value: its mean would be that of the lucky ones.
@@ -99,6 +102,11 @@ impl<'a> Index<'a> {
         Ok(values)
     }
 
+    /// How many runs have a value, and how many there are.
+    pub(crate) fn runs(&self, name: &Name) -> (usize, usize) {
+        (self.present(name, None).1.len(), self.runs_at(&name.place, None).len())
+    }
+
     /// How many values there are; runs without one count as none.
     pub(crate) fn count(&self, name: &Name, seed: Option<u64>) -> Result<usize, String> {
         if self.runs_at(&name.place, seed).is_empty() {
@@ -111,8 +119,7 @@ impl<'a> Index<'a> {
         let text = place(&name.place);
         let all = self.values.get(&(text.as_str(), name.metric.name)).map_or(&[][..], |v| v);
         let of_seed = all.iter().filter(|(run, _)| seed.is_none() || self.seed(*run) == seed);
-        let unit = name.metric.unit();
-        of_seed.map(|(run, value)| (unit.to_base(*value), *run)).unzip()
+        of_seed.map(|(run, value)| (*value, *run)).unzip()
     }
 
     /// Seeds of the runs of these places.

@@ -48,7 +48,7 @@ fn samples() -> Samples {
 
 fn judge(text: &str) -> (Option<bool>, String) {
     match Condition::parse(text, &vocabulary()) {
-        Ok(condition) => condition.judge(&samples()),
+        Ok(condition) => condition.judge(&Index::new(&samples())),
         Err(fault) => panic!("{text}: {fault:?}"),
     }
 }
@@ -306,7 +306,7 @@ proptest! {
         let text = words.join(" ");
         match Condition::parse(&text, &vocabulary()) {
             Ok(condition) => {
-                let _ = condition.judge(&samples());
+                let _ = condition.judge(&Index::new(&samples()));
             }
             Err(fault) => {
                 prop_assert!(fault.span.end <= text.len() && text.get(fault.span.clone()).is_some());

@@ -1,8 +1,9 @@
 //! What an experiment will measure, and what was published of it: the names that its claims may use. A
 //! kind of experiment knows them from the set-up, before anything runs.
 
-use super::ast::{Path, PathWord};
+use super::ast::{Expr, Kind, Path, PathWord};
 use super::fault::Fault;
+use super::parser::parse;
 use super::scope::Scope;
 use super::unit::Unit;
 use overspin_sched::nearest;
@@ -77,10 +78,20 @@ impl Vocabulary {
         self.names.extend(metrics.iter().map(|metric| Name { place: place.clone(), metric }));
     }
 
-    /// This was published of a metric at a place, in the metric's unit.
+    /// This was published of a metric at a place, in the metric's unit, and is no figure.
     pub(crate) fn published(&mut self, place: &[&str], metric: &'static Metric, value: f64) {
         let place = place.iter().map(|w| (*w).to_owned()).collect();
-        self.published.push((Name { place, metric }, metric.unit().to_base(value)));
+        self.published.push((Name { place, metric }, value));
+    }
+
+    /// This was published of a figure. What one reference computes is what `published` of it stands for.
+    pub(crate) fn figure(&mut self, simulated: &str, value: f64) {
+        // What is wrong with the text is told when it is read as a formula.
+        let Ok(Expr { kind: Kind::Reference(path), .. }) = parse(simulated) else { return };
+        if let Ok([name]) = self.find(&path, &Scope::default()).as_deref() {
+            let name = (*name).clone();
+            self.published.push((name, value));
+        }
     }
 
     /// What a reference stands for: one name, or several if it has `*`.

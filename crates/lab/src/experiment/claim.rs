@@ -1,46 +1,40 @@
-//! The expressions of a file: conditions of claims and formulas of figures, read, and evaluated by what
-//! was measured.
+//! The expressions of a file, conditions of claims and formulas of figures, are read; and claims are judged
+//! by what was measured.
 
 use super::Kind;
 use super::file::{Claim, find};
 #[cfg(test)]
 use crate::claims::place;
-use crate::claims::{Condition, Fault, Formula, Samples, Vocabulary};
-use crate::reproduce::{Compared, Judged};
+use crate::claims::{Condition, Fault, Formula, Index, Samples};
+use crate::reproduce::Judged;
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::{At, Document, Node, Value};
 use std::sync::Arc;
 
-/// Reads the conditions of the claims, which are about what this kind measures.
+/// Reads the formulas of the figures and the conditions of the claims, which are about what this kind
+/// measures.
 pub(super) fn read<K: Kind>(document: &Document, mut kind: K) -> Result<K, ScenarioError> {
-    let vocabulary = Arc::new(kind.vocabulary());
-    kind.head_mut().formulas = formulas(document, kind.roles().len(), &vocabulary)?;
-    for (i, claim) in kind.head_mut().claims.iter_mut().enumerate() {
-        let Some(text) = &claim.holds else { continue };
-        match Condition::parse(text, &vocabulary) {
-            Ok(condition) => claim.condition = Some(condition),
-            Err(fault) => return Err(located(document, &format!("claim.{i}.holds"), fault)),
+    let mut vocabulary = kind.vocabulary();
+    let head = kind.head_mut();
+    for figure in &head.figures {
+        if let Some((simulated, value)) = figure.simulated.as_ref().zip(figure.published()) {
+            vocabulary.figure(simulated, value);
         }
     }
+    let vocabulary = Arc::new(vocabulary);
+    for (i, figure) in head.figures.iter_mut().enumerate() {
+        let formula = figure.simulated.as_ref().map(|text| Formula::parse(text, &vocabulary));
+        figure.formula = formula
+            .transpose()
+            .map_err(|fault| located(document, &format!("figures.{i}.simulated"), fault))?;
+    }
+    for (i, claim) in head.claims.iter_mut().enumerate() {
+        let condition = claim.holds.as_ref().map(|text| Condition::parse(text, &vocabulary));
+        claim.condition = condition
+            .transpose()
+            .map_err(|fault| located(document, &format!("claim.{i}.holds"), fault))?;
+    }
     Ok(kind)
-}
-
-/// The formulas of as many figures.
-fn formulas(
-    document: &Document,
-    figures: usize,
-    vocabulary: &Arc<Vocabulary>,
-) -> Result<Vec<Option<Formula>>, ScenarioError> {
-    let one = |i: usize| {
-        let key = format!("figures.{i}.simulated");
-        match find(&document.root, &key).map(|node| &node.value) {
-            Some(Value::Text(text)) => Formula::parse(text, vocabulary)
-                .map(Some)
-                .map_err(|fault| located(document, &key, fault)),
-            _ => Ok(None),
-        }
-    };
-    (0..figures).map(one).collect()
 }
 
 /// A fault in the text at `key`, as an error at its place in the file.
@@ -62,20 +56,12 @@ fn within(document: &Document, node: &Node, fault: &Fault) -> At {
     at
 }
 
-/// Computes the figures that have formulas.
-pub(crate) fn compute(formulas: &[Option<Formula>], samples: &Samples, figures: &mut [Compared]) {
-    for (formula, figure) in formulas.iter().zip(figures) {
-        if let Some(formula) = formula {
-            figure.compute(formula.compute(samples));
-        }
-    }
-}
-
 /// The claims, judged.
 pub(crate) fn judged(claims: &[Claim], samples: &Samples) -> Vec<Judged> {
+    let index = Index::new(samples);
     let one = |claim: &Claim| {
         let (holds, mut evidence) = match &claim.condition {
-            Some(condition) => condition.judge(samples),
+            Some(condition) => condition.judge(&index),
             None => (None, "the file does not say when it holds: add `holds = \"..\"`".into()),
         };
         if let Some(note) = &claim.note {

@@ -1,6 +1,7 @@
 //! Experiment files: what all kinds have, and what of it belongs to a kind.
 
-use crate::claims::{Condition, Formula};
+use super::figure::Figure;
+use crate::claims::Condition;
 use crate::scenario_file::tree::{Document, Node, Value};
 use crate::scenario_file::{self, ScenarioError, parse_time};
 use overspin_scenario::Scenario;
@@ -57,10 +58,10 @@ pub struct Claim {
     pub condition: Option<Condition>,
 }
 
-/// A file: `S` is what its kind is set up by, `F` a published figure.
+/// A file: `S` is what its kind is set up by.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File<S, F> {
+struct File<S> {
     id: String,
     #[serde(rename = "kind")]
     _kind: String,
@@ -70,7 +71,7 @@ struct File<S, F> {
     scale: u32,
     seeds: u32,
     setup: S,
-    figures: Vec<F>,
+    figures: Vec<Figure>,
     parameter: Vec<Parameter>,
     claim: Vec<Claim>,
     #[serde(rename = "scenario")]
@@ -98,8 +99,8 @@ pub struct Head {
     pub parameters: Vec<Parameter>,
     /// Claims.
     pub claims: Vec<Claim>,
-    /// How each figure is computed, if the file says so.
-    pub formulas: Vec<Option<Formula>>,
+    /// Published figures.
+    pub figures: Vec<Figure>,
     /// The scenario at the published length.
     pub scenario: Scenario,
 }
@@ -116,12 +117,12 @@ pub(super) fn kind(document: &Document) -> Result<&str, ScenarioError> {
     }
 }
 
-/// What all kinds have, the set-up and the figures.
-pub(super) fn read<S: DeserializeOwned, F: DeserializeOwned>(
+/// What all kinds have, and the set-up.
+pub(super) fn read<S: DeserializeOwned>(
     document: &Document,
     text: &str,
-) -> Result<(Head, S, Vec<F>), ScenarioError> {
-    let file: File<S, F> = match toml::from_str(text) {
+) -> Result<(Head, S), ScenarioError> {
+    let file: File<S> = match toml::from_str(text) {
         Ok(file) => file,
         Err(e) => {
             let mut at = document.root.at.clone();
@@ -133,6 +134,9 @@ pub(super) fn read<S: DeserializeOwned, F: DeserializeOwned>(
     if file.scale == 0 {
         let help = "1 is the published length, 20 a twentieth of it";
         return fail(document, "scale", "`scale` is 0".into(), help);
+    }
+    for (i, figure) in file.figures.iter().enumerate() {
+        figure.check(document, i)?;
     }
     let Some(node) = find(&document.root, "scenario") else {
         return fail(document, "", "`scenario` is missing".into(), "add a [scenario] table");
@@ -146,10 +150,10 @@ pub(super) fn read<S: DeserializeOwned, F: DeserializeOwned>(
         scale: file.scale,
         seeds: file.seeds,
         claims: file.claim,
-        formulas: Vec::new(),
+        figures: file.figures,
         scenario,
     };
-    Ok((head, file.setup, file.figures))
+    Ok((head, file.setup))
 }
 
 /// An error about a key of the file.

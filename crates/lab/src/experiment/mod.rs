@@ -6,6 +6,7 @@
 
 pub(crate) mod claim;
 pub mod dbench;
+pub(crate) mod figure;
 mod file;
 pub mod kernbench;
 pub mod notification;
@@ -13,6 +14,7 @@ pub mod pv_ticket;
 pub mod schedbench;
 
 pub use dbench::Dbench;
+pub use figure::Figure;
 pub use file::{Claim, Head, Parameter, Role};
 pub use kernbench::Kernbench;
 pub use notification::Notification;
@@ -73,11 +75,8 @@ pub trait Kind: Debug + Send + Sync {
     /// The same, to be changed.
     fn head_mut(&mut self) -> &mut Head;
 
-    /// What it measures where, and what was published of it: the names that claims may use.
+    /// What it measures where, and what its set-up says was published: names that expressions may use.
     fn vocabulary(&self) -> Vocabulary;
-
-    /// The use of each published figure.
-    fn roles(&self) -> Vec<Role>;
 
     /// The metric that its picture shows, and what to call it there.
     fn picture(&self) -> (&'static str, &'static str);

@@ -6,9 +6,9 @@ use overspin_workload::Kernbench;
 fn the_experiments_that_come_along_are_legal() {
     for name in names() {
         let e = built_in(name).unwrap().unwrap_or_else(|e| panic!("{e}"));
-        let (head, roles) = (e.head(), e.roles());
+        let head = e.head();
         assert_eq!(head.id, name);
-        let fit = roles.iter().filter(|r| **r == Role::Fit).count();
+        let fit = head.figures.iter().filter(|f| f.role == Role::Fit).count();
         let parameters = &head.parameters;
         assert!(
             parameters.len() < fit || fit + parameters.len() == 0,
@@ -22,10 +22,11 @@ fn the_experiments_that_come_along_are_legal() {
 
 #[test]
 fn all_published_rows_of_2008_are_there() {
-    let e = kernbench_2008().unwrap();
-    assert_eq!(e.figures.len(), 31 + 8);
-    assert!(e.figures.iter().all(|f| f.never != f.mean.is_some()));
-    let byte = e.figures.iter().find(|f| f.lock == "lock-byte" && f.metric == "elapsed_s").unwrap();
+    let figures = kernbench_2008().unwrap().head.figures;
+    assert_eq!(figures.len(), 31 + 8);
+    assert_eq!(figures.iter().filter(|f| f.never).count(), 1);
+    let is = |f: &&Figure| f.place == "lock-byte, half load" && f.metric == "elapsed_s";
+    let byte = figures.iter().find(is).unwrap();
     assert_eq!((byte.mean, byte.stddev, byte.role), (Some(410.686), Some(2.49314), Role::Fit));
 }
 
@@ -54,11 +55,14 @@ fn metrics_are_documented_and_have_units() {
 }
 
 #[test]
-fn claims_of_built_in_experiments_have_conditions() {
+fn claims_and_figures_of_built_in_experiments_have_expressions() {
     for name in names() {
         let e = built_in(name).unwrap().unwrap();
         for claim in &e.head().claims {
             assert!(claim.condition.is_some(), "{name} ({})", claim.id);
+        }
+        for figure in &e.head().figures {
+            assert!(figure.formula.is_some(), "{name}: {}, {}", figure.place, figure.metric);
         }
     }
 }
@@ -75,6 +79,11 @@ fn faults_have_a_place() {
         ("vcpus = 4", "vcpu = 4", "not a key"),
         ("\"ticket\", \"lock-byte\"", "\"tiket\", \"lock-byte\"", "no lock `tiket`"),
         ("max(ticket.optimal", "max(ticket.best", "no `best` at `ticket`"),
+        ("\"ticket.half.user\"", "\"ticket.haf.user\"", "no `haf` at `ticket`"),
+        ("never = true", "never = false", "has a `mean`, or"),
+        ("never = true", "never = true, mean = 1.0", "has a `mean`, or"),
+        ("never = true", "printed = \"1.0\"", "has a `mean`, or"),
+        ("never = true, role = \"predict\"", "role = \"recompute\"", "to recompute has `printed`"),
     ] {
         let e = parse("e.toml", &text.replacen(from, to, 1)).expect_err(to);
         assert!(e.message.contains(message) && e.line > 1, "{to}: {e}");

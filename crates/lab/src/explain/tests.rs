@@ -4,9 +4,8 @@ use crate::experiment::Role;
 use crate::map;
 use crate::record::{self, Record};
 use crate::report::text;
-use crate::reproduce::{Compared, Judged, Reproduction};
+use crate::reproduce::{Compared, Grade, Judged, Reproduction};
 use crate::scenario_file::{self, Loaded};
-use crate::stats::Summary;
 use overspin_scenario::{Decision, Link, LongWait, MS, NS, SEC, US, Why};
 
 const SCENARIO: &str = r#"
@@ -174,13 +173,18 @@ fn reproduced() -> Record {
             claim(2, "xen-pv finishes the optimal load", None, "no run finished"),
             claim(3, "All is well", Some(true), "it is"),
         ],
-        figures: vec![Compared::of(
-            "elapsed_s".into(),
-            "ticket, half load".into(),
-            (5.0, Role::Predict),
-            Summary::of(&[10.0]),
-            "",
-        )],
+        figures: vec![Compared {
+            metric: "elapsed_s".into(),
+            place: "ticket, half load".into(),
+            published: Some(5.0),
+            published_stddev: None,
+            simulated: Some(10.0),
+            simulated_stddev: None,
+            error: Some(1.0),
+            role: Role::Predict,
+            grade: Grade::Missed,
+            note: None,
+        }],
         runs: vec![
             run("ticket", "half", "finished", SEC),
             run("ticket", "half", "finished", 3 * SEC),

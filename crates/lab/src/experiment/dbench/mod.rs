@@ -4,34 +4,17 @@ mod measure;
 mod report;
 mod samples;
 
+use super::Kind;
 use super::file::{self, Head};
-use super::{Kind, Role};
 use crate::claims::Vocabulary;
 use crate::report::VmstatRow;
-use crate::reproduce::{Compared, Found, Progress, ReproduceError, Settings, all, raw, simulate};
+use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, raw, simulate};
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use measure::Sample;
 use overspin_scenario::Scenario;
 use overspin_workload::{Dbench as FileServer, Placement};
 use serde::{Deserialize, Serialize};
-
-/// A published figure.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Figure {
-    /// Kernel, or `change` from the first to the second.
-    pub kernel: String,
-    /// What was measured, with its unit.
-    pub metric: String,
-    /// How it is computed of what is measured.
-    #[serde(default)]
-    pub simulated: Option<String>,
-    /// Published value.
-    pub mean: f64,
-    /// What it may be used for.
-    pub role: Role,
-}
 
 /// A kernel, as it is called in figures, and its trace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,13 +50,11 @@ pub struct Dbench {
     pub head: Head,
     /// The kernels to compare: before and after.
     pub kernels: [Kernel; 2],
-    /// Published figures.
-    pub figures: Vec<Figure>,
 }
 
 impl Dbench {
     pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
-        let (head, setup, figures): (Head, Setup, _) = file::read(document, text)?;
+        let (head, setup): (Head, Setup) = file::read(document, text)?;
         let first = head.scenario.domains.first();
         let Some(domain) = first.filter(|d| d.workload.get::<FileServer>().is_some()) else {
             let message = "the first domain does not run dbench".into();
@@ -85,7 +66,7 @@ impl Dbench {
             let help = "the figures are those of vmstat; set `vmstat = \"100ms\"`";
             return file::fail(document, "scenario.domain.0", message, help);
         }
-        Ok(Self { head, kernels: setup.kernels, figures })
+        Ok(Self { head, kernels: setup.kernels })
     }
 
     /// The scenario of a kernel, at 1/scale of the length. All that is done is done 1/scale times,
@@ -124,10 +105,6 @@ impl Kind for Dbench {
         samples::vocabulary(self)
     }
 
-    fn roles(&self) -> Vec<Role> {
-        self.figures.iter().map(|f| f.role).collect()
-    }
-
     fn picture(&self) -> (&'static str, &'static str) {
         ("elapsed_s", "elapsed time [s]")
     }
@@ -146,20 +123,14 @@ impl Kind for Dbench {
     }
 }
 
-/// Puts the runs beside the published figures.
+/// Puts together what was measured.
 fn assemble(experiment: &Dbench, runs: &[Sample]) -> Found {
     Found {
         limit_s: None,
-        figures: experiment.figures.iter().map(compare).collect(),
         samples: samples::samples(runs),
         runs: raw(runs),
         details: report::blocks(experiment, runs),
     }
-}
-
-fn compare(figure: &Figure) -> Compared {
-    let (metric, place) = (figure.metric.clone(), figure.kernel.clone());
-    Compared::published(metric, place, figure.mean, figure.role)
 }
 
 #[cfg(test)]

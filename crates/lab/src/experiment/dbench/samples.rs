@@ -21,7 +21,7 @@ static LOST: Metric = Metric::new(
 static SYSTEM_SHARE: Metric =
     Metric::new("system-share", "%", "system time in parts of the CPU time that is not idle");
 
-/// Those that follow from the lines of `vmstat`, with what figures call them.
+/// Those that follow from the lines of `vmstat`, with what `of_trace` calls them.
 static OF_TRACE: [(&str, Metric); 10] = [
     ("elapsed_s", Metric::new("elapsed", "s", "from the beginning of dbench to its end")),
     ("make_s", Metric::new("make", "s", "busy time before the first user work: files are made")),
@@ -55,11 +55,8 @@ pub(super) fn vocabulary(experiment: &Dbench) -> Vocabulary {
     for kernel in &experiment.kernels {
         names.measured(&[&kernel.name], &[&FINISHED]);
         names.measured(&[&kernel.name], &OTHERS);
-        for (figure, metric) in &OF_TRACE {
+        for (_, metric) in &OF_TRACE {
             names.measured(&[&kernel.name], &[metric]);
-            if let Some(value) = of_trace(&kernel.rows(), 1.0, figure) {
-                names.published(&[&kernel.name], metric, value);
-            }
         }
     }
     names

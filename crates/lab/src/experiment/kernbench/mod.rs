@@ -4,58 +4,17 @@ mod measure;
 mod report;
 mod samples;
 
+use super::Kind;
 use super::file::{self, Head};
-use super::{Kind, Role};
 use crate::claims::Vocabulary;
-use crate::reproduce::{
-    Compared, Found, Grade, Progress, ReproduceError, Settings, all, grade, raw, simulate, spread,
-};
+use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, raw, simulate};
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
-use crate::stats::Summary;
-use measure::{Measured, Sample};
+use measure::Sample;
 use overspin_scenario::Scenario;
 use overspin_workload::Kernbench as Compile;
+use report::Session;
 use serde::{Deserialize, Serialize};
-
-/// A published figure.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Figure {
-    /// Lock.
-    pub lock: String,
-    /// Load, for figures of a load.
-    #[serde(default)]
-    pub load: Option<String>,
-    /// vCPU, for figures of a vCPU.
-    #[serde(default)]
-    pub vcpu: Option<usize>,
-    /// What was measured, with its unit.
-    pub metric: String,
-    /// Published mean.
-    #[serde(default)]
-    pub mean: Option<f64>,
-    /// Published standard deviation.
-    #[serde(default)]
-    pub stddev: Option<f64>,
-    /// It was published that this never ended.
-    #[serde(default)]
-    pub never: bool,
-    /// What it may be used for.
-    pub role: Role,
-}
-
-impl Figure {
-    /// Where it was measured, in words.
-    #[must_use]
-    pub fn place(&self) -> String {
-        match (&self.load, self.vcpu) {
-            (Some(load), _) => format!("{}, {load} load", self.lock),
-            (None, Some(vcpu)) => format!("{}, vcpu {vcpu}", self.lock),
-            (None, None) => self.lock.clone(),
-        }
-    }
-}
 
 /// A load of the workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -86,13 +45,11 @@ pub struct Kernbench {
     pub locks: Vec<String>,
     /// Loads to compare, in the order in which they were run.
     pub loads: Vec<Load>,
-    /// Published figures.
-    pub figures: Vec<Figure>,
 }
 
 impl Kernbench {
     pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
-        let (head, setup, figures): (Head, Setup, _) = file::read(document, text)?;
+        let (head, setup): (Head, Setup) = file::read(document, text)?;
         if !head.scenario.domains.iter().any(|d| d.workload.get::<Compile>().is_some()) {
             let message = "no domain runs kernbench".into();
             let help = "this experiment varies the jobs of a kernbench domain";
@@ -105,7 +62,7 @@ impl Kernbench {
                 return file::fail(document, &format!("setup.locks.{i}"), message, help);
             }
         }
-        Ok(Self { head, locks: setup.locks, loads: setup.loads, figures })
+        Ok(Self { head, locks: setup.locks, loads: setup.loads })
     }
 
     /// The scenario of one run: this lock, this load, 1/scale of the length.
@@ -140,10 +97,6 @@ impl Kind for Kernbench {
         samples::vocabulary(self)
     }
 
-    fn roles(&self) -> Vec<Role> {
-        self.figures.iter().map(|f| f.role).collect()
-    }
-
     fn picture(&self) -> (&'static str, &'static str) {
         ("elapsed_s", "elapsed time [s]")
     }
@@ -167,48 +120,13 @@ impl Kind for Kernbench {
     }
 }
 
-/// Puts the runs beside the published figures.
+/// Puts together what was measured.
 fn assemble(experiment: &Kernbench, scale: u32, runs: &[Sample]) -> Found {
-    let measured = Measured::new(experiment, runs);
     Found {
         limit_s: Some(measure::seconds(experiment.head.scenario.limit) / f64::from(scale)),
-        figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
         samples: samples::samples(runs),
         runs: raw(runs),
-        details: report::blocks(experiment, &measured),
-    }
-}
-
-fn compare(figure: &Figure, measured: &Measured<'_>) -> Compared {
-    let (summary, unfinished) = measured.figure(figure);
-    let mut note = unfinished.note();
-    let error = figure.mean.zip(summary).map(|(published, s)| s.mean / published - 1.0);
-    let grade = if figure.never {
-        note = Some(format!(
-            "{} of {} runs finished",
-            unfinished.runs - unfinished.unfinished,
-            unfinished.runs
-        ));
-        if unfinished.runs > 0 && unfinished.unfinished == unfinished.runs {
-            Grade::Good
-        } else {
-            Grade::Missed
-        }
-    } else {
-        // The runs that finished may be the lucky ones.
-        grade(error.filter(|_| unfinished.unfinished == 0))
-    };
-    Compared {
-        metric: figure.metric.clone(),
-        place: figure.place(),
-        published: figure.mean,
-        published_stddev: figure.stddev,
-        simulated: summary.map(|s: Summary| s.mean),
-        simulated_stddev: spread(summary),
-        error,
-        role: figure.role,
-        grade,
-        note,
+        details: report::blocks(&Session { experiment, runs }),
     }
 }
 

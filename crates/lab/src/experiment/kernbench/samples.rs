@@ -1,7 +1,7 @@
 //! What kernbench measures, in long form. Places are `lock.load`, and `lock.load.v0` of a vCPU.
 
+use super::Kernbench;
 use super::measure::Sample;
-use super::{Figure, Kernbench};
 use crate::claims::{Metric, Samples, Vocabulary};
 
 static FINISHED: Metric = Metric::new("finished", "", "1 if the run came to its end, else 0");
@@ -26,20 +26,6 @@ static ALWAYS: [&Metric; 3] = [&FINISHED, &SPINNING, &HOST_BUSY];
 static FINISHED_ONLY: [&Metric; 7] =
     [&ELAPSED, &USER, &SYSTEM, &CPU, &SWITCHES, &SLEEPS, &VCPU_TIME];
 
-/// What a figure's metric is called here.
-fn metric(figure: &Figure) -> Option<&'static Metric> {
-    Some(match figure.metric.as_str() {
-        "elapsed_s" => &ELAPSED,
-        "user_s" => &USER,
-        "system_s" => &SYSTEM,
-        "percent_cpu" => &CPU,
-        "context_switches" => &SWITCHES,
-        "sleeps" => &SLEEPS,
-        "vcpu_time_s" => &VCPU_TIME,
-        _ => return None,
-    })
-}
-
 pub(super) fn vocabulary(experiment: &Kernbench) -> Vocabulary {
     let mut names = Vocabulary::default();
     let vcpus = experiment.head.scenario.domains.first().map_or(0, |d| d.vcpus);
@@ -50,21 +36,6 @@ pub(super) fn vocabulary(experiment: &Kernbench) -> Vocabulary {
             for vcpu in 0..vcpus {
                 names.measured(&[lock, &load.name, &format!("v{vcpu}")], &[&VCPU_TIME]);
             }
-        }
-    }
-    let first = experiment.loads.first().map(|l| l.name.as_str());
-    for figure in &experiment.figures {
-        let Some((metric, mean)) = metric(figure).zip(figure.mean) else { continue };
-        match (&figure.load, figure.vcpu) {
-            // kernbench's averages at a later load are over all runs so far, but for the elapsed time.
-            (Some(load), _) if first != Some(load) && figure.metric != "elapsed_s" => {
-                names.published(&[&figure.lock, &format!("up-to-{load}")], metric, mean);
-            }
-            (Some(load), _) => names.published(&[&figure.lock, load], metric, mean),
-            (None, Some(vcpu)) => {
-                names.published(&[&figure.lock, "session", &format!("v{vcpu}")], metric, mean);
-            }
-            (None, None) => {}
         }
     }
     names

@@ -1,6 +1,7 @@
 use super::*;
 use crate::experiment::claim::{self, judged};
-use crate::reproduce::{Judged, verdict};
+use crate::experiment::figure::compared;
+use crate::reproduce::{Compared, Grade, Judged, verdict};
 use overspin_scenario::{
     DomainOutcome, Ending, Outcome, PcpuOutcome, Picos, SEC, TaskOutcome, VcpuOutcome,
 };
@@ -79,17 +80,20 @@ fn claims(found: &Found) -> Vec<Judged> {
     judged(&experiment().head.claims, &found.samples)
 }
 
-fn find<'a>(r: &'a Found, place: &str, metric: &str) -> &'a Compared {
-    r.figures.iter().find(|f| f.place == place && f.metric == metric).unwrap()
+fn figures(found: &Found) -> Vec<Compared> {
+    compared(&experiment().head.figures, &found.samples)
+}
+
+fn find(r: &Found, place: &str, metric: &str) -> Compared {
+    figures(r).into_iter().find(|f| f.place == place && f.metric == metric).unwrap()
 }
 
 #[test]
 fn a_perfect_simulator_is_found_perfect() {
     let r = found(&published());
     assert_eq!(verdict(&claims(&r)), Some(true), "{:#?}", claims(&r));
-    let missed: Vec<_> = r
-        .figures
-        .iter()
+    let missed: Vec<_> = figures(&r)
+        .into_iter()
         .filter(|f| {
             f.grade != Grade::Good && !["context_switches", "sleeps"].contains(&f.metric.as_str())
         })
@@ -128,8 +132,12 @@ fn runs_that_did_not_finish_are_shown_and_never_averaged_away() {
     (slow.elapsed_s, slow.ending) = (None, "limit");
     let r = found(&runs);
     let elapsed = find(&r, "lock-byte, half load", "elapsed_s");
-    assert_eq!(elapsed.grade, Grade::Missed);
-    assert_eq!(elapsed.note.as_deref(), Some("1 of 5 runs did not finish"));
+    assert_eq!((elapsed.grade, elapsed.simulated), (Grade::Missed, None));
+    let note = "not computed: 1 of 5 runs have no lock-byte.half.elapsed";
+    assert_eq!(elapsed.note.as_deref(), Some(note));
+    let ended = |r| find(r, "ticket, optimal load", "elapsed_s");
+    assert_eq!(ended(&r).note.as_deref(), Some("0 of 5 runs finished"));
+    assert_eq!((ended(&r).grade, ended(&r).published), (Grade::Good, None));
     assert_eq!(claims(&r)[1].holds, None, "an ordering with a missing run is undecided");
     assert_eq!(verdict(&claims(&r)), None);
 }
@@ -150,7 +158,7 @@ fn a_ticket_lock_that_survives_refutes_the_claim() {
 fn no_figure_is_dropped_when_nothing_ran() {
     let e = experiment();
     let r = assemble(&e, 20, &[]);
-    assert_eq!(r.figures.len(), e.figures.len());
-    assert!(r.figures.iter().all(|f| f.grade == Grade::Missed && f.note.is_some()));
+    assert_eq!(figures(&r).len(), e.head.figures.len());
+    assert!(figures(&r).iter().all(|f| f.grade == Grade::Missed && f.note.is_some()));
     assert!(claims(&r).iter().all(|c| c.holds.is_none()));
 }

@@ -5,10 +5,10 @@ mod measure;
 mod report;
 mod samples;
 
+use super::Kind;
 use super::file::{self, Head};
-use super::{Kind, Role};
 use crate::claims::Vocabulary;
-use crate::reproduce::{Compared, Found, Progress, ReproduceError, Settings, all, raw, simulate};
+use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, raw, simulate};
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use measure::{Measured, NotificationSample};
@@ -68,21 +68,6 @@ impl Load {
     }
 }
 
-/// A published figure.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FaultFigure {
-    /// What was measured, with its unit.
-    pub metric: String,
-    /// How it is computed of what is measured.
-    #[serde(default)]
-    pub simulated: Option<String>,
-    /// Published value, faults a second.
-    pub mean: f64,
-    /// What it may be used for.
-    pub role: Role,
-}
-
 /// What is varied.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -112,14 +97,12 @@ pub struct Notification {
     pub head: Head,
     /// What is varied.
     pub sweep: Sweep,
-    /// Published figures.
-    pub figures: Vec<FaultFigure>,
     windows: PreemptionNotification,
 }
 
 impl Notification {
     pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
-        let (head, sweep, figures): (Head, Sweep, _) = file::read(document, text)?;
+        let (head, sweep): (Head, Sweep) = file::read(document, text)?;
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
         for name in ["count", "pft", "ping"] {
@@ -148,7 +131,7 @@ impl Notification {
                 return fail(&key, message, "see `overspin list schedulers`");
             }
         }
-        Ok(Self { head, sweep, figures, windows })
+        Ok(Self { head, sweep, windows })
     }
 
     /// The scheduler of the published runs.
@@ -242,10 +225,6 @@ impl Kind for Notification {
         samples::vocabulary(self)
     }
 
-    fn roles(&self) -> Vec<Role> {
-        self.figures.iter().map(|f| f.role).collect()
-    }
-
     fn picture(&self) -> (&'static str, &'static str) {
         ("faults_per_wall_s [1/s]", "faults a wall second")
     }
@@ -266,21 +245,15 @@ impl Kind for Notification {
     }
 }
 
-/// Puts the runs beside what was published.
+/// Puts together what was measured.
 fn assemble(experiment: &Notification, runs: &[NotificationSample]) -> Found {
     let measured = Measured { experiment, runs };
     Found {
         limit_s: None,
-        figures: experiment.figures.iter().map(compare).collect(),
         samples: samples::samples(runs),
         runs: raw(runs),
         details: report::blocks(&measured),
     }
-}
-
-fn compare(figure: &FaultFigure) -> Compared {
-    let (metric, place) = (format!("{} [1/s]", figure.metric), "pft, two processes".into());
-    Compared::published(metric, place, figure.mean, figure.role)
 }
 
 #[cfg(test)]

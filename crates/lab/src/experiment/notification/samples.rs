@@ -61,15 +61,6 @@ pub(super) fn vocabulary(experiment: &Notification) -> Vocabulary {
             names.measured(&place, &[&FAULTS, &FAULTS_CPU]);
         }
     }
-    let published = place(Test::Pft, experiment.published_host(), Help::None, Load::Pings(0));
-    let published: Vec<&str> = published.iter().map(String::as_str).collect();
-    for figure in &experiment.figures {
-        match figure.metric.as_str() {
-            "faults_per_cpu_s" => names.published(&published, &FAULTS_CPU, figure.mean),
-            "faults_per_wall_s" => names.published(&published, &FAULTS, figure.mean),
-            _ => {}
-        }
-    }
     names
 }
 

@@ -8,8 +8,8 @@ mod report;
 mod samples;
 mod threads;
 
+use super::Kind;
 use super::file::{self, Head};
-use super::{Kind, Role};
 use crate::claims::Vocabulary;
 use crate::report::Panel;
 use crate::reproduce::{
@@ -22,7 +22,7 @@ use measure::{Measured, Sample};
 use overspin_native::bench::{PairedReport, Pairs, ticket_against_pv_ticket};
 use overspin_scenario::Scenario;
 use overspin_workload::{Kernbench, Pgbench};
-use published::{Average, Figure};
+use published::Average;
 use serde::{Deserialize, Serialize};
 
 /// Pairs of runs on threads at the published length.
@@ -75,8 +75,6 @@ pub struct PvTicket {
     pub base: String,
     /// Published averages.
     pub averages: Vec<Average>,
-    /// Published improvements, which follow from the averages.
-    pub figures: Vec<Figure>,
     /// Numbers of pCPUs.
     pub pcpus: Vec<u32>,
     /// Locks to compare.
@@ -89,7 +87,7 @@ pub struct PvTicket {
 
 impl PvTicket {
     pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
-        let (head, setup, figures): (Head, Setup, Vec<Figure>) = file::read(document, text)?;
+        let (head, setup): (Head, Setup) = file::read(document, text)?;
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
         let compared = setup.locks.iter().enumerate();
@@ -121,26 +119,16 @@ impl PvTicket {
             let help = "guests need at least one pCPU";
             return fail(&format!("setup.pcpus.{i}"), "0 is no number of pCPUs".into(), help);
         }
-        for (i, figure) in figures.iter().enumerate() {
-            let key = format!("figures.{i}");
-            if published::rows(&setup.averages, &setup.base, figure).is_none() {
-                let message = format!("there are no averages for {}", figure.place());
-                return fail(
-                    &key,
-                    message,
-                    "setup.averages needs a row for it, and one for `base`",
-                );
-            }
-            if figure.percent.parse::<f64>().is_err() {
-                let message = format!("`{}` is no number", figure.percent);
-                return fail(&format!("{key}.percent"), message, "for example \"-3.32422\"");
-            }
+        let based = |a: &&Average| published::base(&setup.averages, &setup.base, a).is_some();
+        if let Some(alone) = setup.averages.iter().find(|a| !based(a)) {
+            let message = format!("`{}` has no averages beside {}", setup.base, alone.place());
+            let help = "setup.averages needs a row of `base` for each scale and number of clients";
+            return fail("setup.base", message, help);
         }
         Ok(Self {
             head,
             base: setup.base,
             averages: setup.averages,
-            figures,
             pcpus: setup.pcpus,
             locks: setup.locks,
             loads: setup.loads,
@@ -178,12 +166,8 @@ impl Kind for PvTicket {
         samples::vocabulary(self)
     }
 
-    fn roles(&self) -> Vec<Role> {
-        self.figures.iter().map(|f| f.role).collect()
-    }
-
     fn picture(&self) -> (&'static str, &'static str) {
-        (published::METRIC, "improvement over the base kernel, without a hypervisor [%]")
+        ("improvement_percent", "improvement over the base kernel, without a hypervisor [%]")
     }
 
     fn panels(&self, result: &Reproduction) -> Vec<Panel> {
@@ -234,12 +218,12 @@ fn assemble(experiment: &PvTicket, samples: &[Sample], threads: &PairedReport) -
     let mut runs = raw(samples);
     runs.extend(raw(&threads.points));
     runs.extend(raw(&capacities));
+    let samples = samples::samples(&measured, samples, threads, &cost, &capacities);
     Found {
         limit_s: None,
-        figures: experiment.figures.iter().map(|f| published::compare(experiment, f)).collect(),
-        samples: samples::samples(&measured, samples, threads, &cost, &capacities),
+        details: report::blocks(&samples, &measured, threads, &cost),
+        samples,
         runs,
-        details: report::blocks(experiment, &measured, threads, &cost),
     }
 }
 

@@ -1,24 +1,26 @@
 //! The blocks of this kind: the published table, the cost on threads, rates and waits in guests.
 
 use super::measure::{Measured, Sample};
-use super::published;
-use super::threads::{CONFIDENCE, Cost};
+use super::published::{self, Average};
+use super::threads::Cost;
 use super::{Load, PvTicket};
+use crate::claims::Samples;
 use crate::report::{Bar, Block, Grid, Panel, Row, short};
 use crate::stats::Summary;
 use overspin_native::bench::PairedReport;
 use serde_json::Value;
 
 pub(super) fn blocks(
-    experiment: &PvTicket,
+    samples: &Samples,
     measured: &Measured<'_>,
     threads: &PairedReport,
     cost: &[Cost],
 ) -> Vec<Block> {
+    let experiment = measured.experiment;
     let mut blocks = vec![
         Block::Heading("Published: pgbench under three kernels, without a hypervisor".into()),
         Block::Text(significance(experiment)),
-        Block::Grid(improvements(experiment)),
+        Block::Grid(improvements(experiment, samples)),
         Block::Heading("On threads of this machine: what the branch costs that is off".into()),
         Block::Text(conditions(threads)),
         Block::Grid(costs(cost)),
@@ -89,13 +91,19 @@ pub(super) fn overcommit(experiment: &PvTicket, runs: &[Value]) -> Panel {
     }
 }
 
+/// Averages that are compared with the base kernel's.
+fn compared(experiment: &PvTicket) -> impl Iterator<Item = &Average> {
+    experiment.averages.iter().filter(|a| a.kernel != experiment.base)
+}
+
 fn significance(experiment: &PvTicket) -> String {
-    let tests = experiment.figures.iter().filter_map(|f| published::again(experiment, f)?.test);
     let [mut better, mut worse, mut all] = [0, 0, 0];
-    for test in tests {
+    for test in compared(experiment).filter_map(|a| published::test(experiment, a)) {
         all += 1;
-        if test.p < 1.0 - CONFIDENCE {
-            *(if test.difference > 0.0 { &mut better } else { &mut worse }) += 1;
+        match test.sign() {
+            "+" => better += 1,
+            "-" => worse += 1,
+            _ => {}
         }
     }
     format!(
@@ -105,15 +113,15 @@ fn significance(experiment: &PvTicket) -> String {
     )
 }
 
-fn improvements(experiment: &PvTicket) -> Grid {
+fn improvements(experiment: &PvTicket, samples: &Samples) -> Grid {
     let mut kernels: Vec<&str> = Vec::new();
     let mut points: Vec<(u32, u32)> = Vec::new();
-    for f in &experiment.figures {
-        if !kernels.contains(&f.kernel.as_str()) {
-            kernels.push(&f.kernel);
+    for a in compared(experiment) {
+        if !kernels.contains(&a.kernel.as_str()) {
+            kernels.push(&a.kernel);
         }
-        if !points.contains(&(f.scale, f.clients)) {
-            points.push((f.scale, f.clients));
+        if !points.contains(&(a.scale, a.clients)) {
+            points.push((a.scale, a.clients));
         }
     }
     let mut header = vec!["scale", "clients"];
@@ -121,19 +129,19 @@ fn improvements(experiment: &PvTicket) -> Grid {
         header.extend([*kernel, "+/-", ""]);
     }
     let mut grid = Grid::new(0, &header);
-    for (scale, clients) in points {
-        let mut row = vec![scale.to_string(), clients.to_string()];
+    for point in points {
+        let mut row = vec![point.0.to_string(), point.1.to_string()];
         for kernel in &kernels {
-            let figure = experiment
-                .figures
-                .iter()
-                .find(|f| f.kernel == *kernel && (f.scale, f.clients) == (scale, clients));
-            let again = figure.and_then(|f| published::again(experiment, f));
-            row.push(again.as_ref().map_or_else(String::new, |a| a.text.clone()));
-            let margin = again.as_ref().and_then(|a| a.margin);
-            row.push(margin.map_or_else(String::new, |m| format!("{m:.2}")));
-            let test = again.and_then(|a| a.test).filter(|t| t.p < 1.0 - CONFIDENCE);
-            row.push(test.map_or("", |t| if t.difference > 0.0 { "+" } else { "-" }).into());
+            let mut here = compared(experiment).filter(|a| (a.scale, a.clients) == point);
+            let average = here.find(|a| a.kernel == *kernel);
+            let figure = average.and_then(|a| {
+                let place = a.place();
+                experiment.head.figures.iter().find(|f| f.place == place)
+            });
+            let test = average.and_then(|a| published::test(experiment, a));
+            row.push(figure.and_then(|f| f.again(samples)).unwrap_or_default());
+            row.push(test.map_or_else(String::new, |t| format!("{:.2}", t.margin)));
+            row.push(test.map_or("", |t| t.sign()).into());
         }
         grid.rows.push(row);
     }

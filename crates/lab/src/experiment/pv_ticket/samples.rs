@@ -3,7 +3,8 @@
 //! - `lock.load.pcpus` of a run in a guest, as `ticket."pgbench, 8 clients".4`;
 //! - `threads.2.100ns-200ns` of the cost on threads of this machine: their number, the length of the
 //!   section and the mean length of the work between two; below that the two locks;
-//! - `capacity.lock` of what locks serve.
+//! - `capacity.lock` of what locks serve;
+//! - `kernel.scale.clients` of published averages, as `base.500.16`.
 
 use super::measure::{Measured, Sample};
 use super::threads::Cost;
@@ -84,6 +85,10 @@ pub(super) fn vocabulary(experiment: &PvTicket) -> Vocabulary {
                 names.measured(&[place[0], place[1], place[2], lock], &[&RATE]);
             }
         }
+    }
+    for average in &experiment.averages {
+        let place = [&average.kernel, &average.scale.to_string(), &average.clients.to_string()];
+        names.published(&place.map(String::as_str), &RATE, average.avg);
     }
     for lock in &experiment.capacity {
         names.measured(&["capacity", lock], &[&CPUS]);

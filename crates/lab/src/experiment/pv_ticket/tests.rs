@@ -1,7 +1,9 @@
 use super::threads::{Cost, cost};
 use super::*;
+use crate::claims::Samples;
 use crate::experiment;
 use crate::experiment::claim::{self, judged};
+use crate::experiment::figure::compared;
 use crate::reproduce::{Grade, Judged};
 use overspin_native::bench::PairedPoint;
 use overspin_scenario::{Picos, WaitCauses};
@@ -17,15 +19,16 @@ fn read(text: &str) -> PvTicket {
 #[test]
 fn all_published_percentages_follow_from_the_averages() {
     let e = read(TEXT);
-    assert_eq!((e.averages.len(), e.figures.len()), (3 * 14, 2 * 14));
-    for figure in &e.figures {
-        let compared = published::compare(&e, figure);
-        assert_eq!(compared.grade, Grade::Good, "{compared:?}");
+    assert_eq!((e.averages.len(), e.head.figures.len()), (3 * 14, 2 * 14));
+    let figures = |e: &PvTicket| compared(&e.head.figures, &Samples::default());
+    for figure in figures(&e) {
+        assert_eq!(figure.grade, Grade::Good, "{figure:?}");
     }
     // One digit of one average less, and one percentage does not follow any more.
     let e = read(&TEXT.replace("avg = 3784.4072,", "avg = 3784.407,"));
-    let bad = e.figures.iter().filter(|f| published::compare(&e, f).grade != Grade::Good).count();
-    assert_eq!(bad, 1);
+    let bad: Vec<_> =
+        figures(&e).into_iter().filter(|f| f.grade != Grade::Good).filter_map(|f| f.note).collect();
+    assert_eq!(bad, ["printed -3.32422, follows -3.32423"]);
 }
 
 #[test]
@@ -34,10 +37,11 @@ fn significance_of_a_published_difference_by_hand() {
     // error of sqrt((202.70556^2 + 180.51304^2) / 10) = 85.83; t of 18 degrees of freedom at 95 % is
     // 2.1009: -0.19375 % +/- 0.15982 % of 112830.09, significant.
     let e = read(TEXT);
-    let figure = e.figures.iter().find(|f| f.percent == "-0.193752").unwrap();
-    let again = published::again(&e, figure).unwrap();
-    assert!((again.margin.unwrap() - 0.15982).abs() < 1e-5, "{again:?}");
-    assert!(again.test.unwrap().p < 0.05);
+    let average =
+        e.averages.iter().find(|a| a.place() == "patched-paravirt-y, scale 1, 32 clients");
+    let test = published::test(&e, average.unwrap()).unwrap();
+    assert!((test.margin - 0.15982).abs() < 1e-5, "{test:?}");
+    assert!(test.means.p < 0.05 && test.sign() == "-");
 }
 
 #[test]
@@ -71,8 +75,13 @@ fn faults_have_a_place() {
         ("domain = \"compile\"", "domain = \"compiler\"", "no domain `compiler`"),
         ("tasks = 8", "tasks = 0", "`tasks` is 0"),
         ("pcpus = [8,", "pcpus = [0,", "0 is no number"),
-        ("base = \"base\"", "base = \"bass\"", "no averages for patched-paravirt-n, scale 1, 1 "),
-        ("percent = \"-3.32422\"", "percent = \"less\"", "`less` is no number"),
+        ("base = \"base\"", "base = \"bass\"", "`bass` has no averages beside base, scale 1, 1 "),
+        ("printed = \"-3.32422\"", "printed = \"less\"", "`less` is no number"),
+        (
+            "published(base.1.1",
+            "published(base.1.3",
+            "no `3` at `base.1`, among what was published",
+        ),
     ] {
         let e = experiment::parse("e.toml", &TEXT.replacen(from, to, 1)).expect_err(to);
         assert!(e.message.contains(message) && e.line > 1, "{to}: {e}");
@@ -248,7 +257,7 @@ fn simulated_runs_work_and_the_report_shows_them_all() {
     let situations = points.len();
     let found = assemble(&e, &samples, &paired_report(points));
     let claims = judged(&e.head.claims, &found.samples);
-    assert_eq!((found.figures.len(), claims.len()), (28, 3));
+    assert_eq!(claims.len(), 3);
     assert_eq!(found.runs.len(), samples.len() + situations + e.capacity.len());
     assert_eq!(found.samples.seeds.len(), found.runs.len());
     claim::assert_known(&e, &found.samples);

@@ -4,8 +4,8 @@ mod measure;
 mod report;
 mod samples;
 
+use super::Kind;
 use super::file::{self, Head};
-use super::{Kind, Role};
 use crate::claims::Vocabulary;
 use crate::report::Panel;
 use crate::reproduce::{
@@ -15,7 +15,7 @@ use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use crate::schedbench::{self, BenchFile, Machine, RunError, summarize};
 use crate::stats::Summary;
-use measure::{BenchSample, Measured};
+use measure::BenchSample;
 use serde::{Deserialize, Serialize};
 
 /// A scheduler, as it is called in figures, and the profile that stands for it.
@@ -38,65 +38,6 @@ pub struct Worker {
     pub args: String,
 }
 
-/// Which value of a run a published figure is. A report is what one worker says of one second; the
-/// reports of a run are those of all workers of one name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Statistic {
-    /// The value of the whole run.
-    Run,
-    /// The median of the reports.
-    Middle,
-    /// The lowest of the reports.
-    Lowest,
-    /// The highest of the reports.
-    Highest,
-}
-
-impl Statistic {
-    /// What a figure's name says of it.
-    fn words(self) -> &'static str {
-        match self {
-            Self::Run => "",
-            Self::Middle => ", middle report",
-            Self::Lowest => ", lowest report",
-            Self::Highest => ", highest report",
-        }
-    }
-}
-
-/// A published figure.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BenchFigure {
-    /// Run: `baseline`, `1a+1b` and so on, `overcommitted`.
-    pub run: String,
-    /// Scheduler, or `any`.
-    pub scheduler: String,
-    /// Worker.
-    pub worker: String,
-    /// What was measured.
-    pub metric: String,
-    /// Which value of a run it is.
-    pub statistic: Statistic,
-    /// The published words that say so.
-    pub words: String,
-    /// Published value.
-    pub mean: f64,
-    /// Its unit.
-    pub unit: String,
-    /// What it may be used for.
-    pub role: Role,
-}
-
-impl BenchFigure {
-    /// Where it was measured, in words.
-    #[must_use]
-    pub fn place(&self) -> String {
-        format!("{}, {}, {}", self.run, self.scheduler, self.worker)
-    }
-}
-
 /// What is run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,8 +58,6 @@ pub struct Schedbench {
     pub workers: Vec<Worker>,
     /// How many of each run together.
     pub counts: Vec<u32>,
-    /// Published figures.
-    pub figures: Vec<BenchFigure>,
     /// The machine.
     pub machine: Machine,
     /// All runs, planned: for each scheduler each worker alone, then together.
@@ -127,7 +66,7 @@ pub struct Schedbench {
 
 impl Schedbench {
     pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
-        let (head, plan, figures): (Head, Plan, _) = file::read(document, text)?;
+        let (head, plan): (Head, Plan) = file::read(document, text)?;
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
         let Some(machine) = Machine::of(&head.scenario) else {
@@ -172,7 +111,6 @@ impl Schedbench {
             policies: plan.schedulers,
             workers: plan.workers,
             counts: plan.counts,
-            figures,
             machine,
             plan: bench,
         })
@@ -215,10 +153,6 @@ impl Kind for Schedbench {
 
     fn vocabulary(&self) -> Vocabulary {
         samples::vocabulary(self)
-    }
-
-    fn roles(&self) -> Vec<Role> {
-        self.figures.iter().map(|f| f.role).collect()
     }
 
     fn picture(&self) -> (&'static str, &'static str) {
@@ -276,24 +210,15 @@ impl Kind for Schedbench {
     }
 }
 
-/// Puts the runs beside the published figures.
+/// Puts together what was measured.
 fn assemble(experiment: &Schedbench, runs: &[BenchSample]) -> Found {
-    let measured = Measured { runs };
     Found {
         limit_s: None,
-        figures: experiment.figures.iter().map(|f| compare(f, &measured)).collect(),
         samples: samples::samples(runs),
         runs: raw(runs),
         details: report::blocks(experiment, runs),
     }
 }
 
-fn compare(figure: &BenchFigure, measured: &Measured<'_>) -> Compared {
-    Compared::of(
-        format!("{}{} [{}]", figure.metric, figure.statistic.words(), figure.unit),
-        figure.place(),
-        (figure.mean, figure.role),
-        measured.figure(figure),
-        "not computed: no run gives this figure",
-    )
-}
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,6 @@
 //! schedbench's columns, over the seeds.
 
-use super::measure::{Measured, lateness};
-use super::{BenchSample, Schedbench, Statistic};
+use super::{BenchSample, Schedbench};
 use crate::report::{Block, Grid};
 use crate::stats::Summary;
 
@@ -18,7 +17,6 @@ pub(super) fn blocks(experiment: &Schedbench, runs: &[BenchSample]) -> Vec<Block
         "highest report [ms]",
         "of alone",
     ];
-    let measured = Measured { runs };
     let mut grid = Grid::new(3, &header);
     for run in experiment.run_names() {
         for policy in &experiment.policies {
@@ -32,10 +30,12 @@ pub(super) fn blocks(experiment: &Schedbench, runs: &[BenchSample]) -> Vec<Block
                 };
                 let count = of[0].summary.sets[set].workers.len().max(1) as f64;
                 let alone = experiment.alone(runs, &policy.name, set);
-                let late = |statistic| {
-                    let name = of[0].set_name(set);
-                    let of = measured.statistic(&run, &policy.name, name, lateness, statistic);
-                    of.map_or_else(|| "-".into(), |s| format!("{:.2}", s.mean))
+                // Runs are kept apart: extremes over all seeds together would lie further out.
+                let late = |of_reports: fn(Summary) -> f64| {
+                    let reports = |r: &&BenchSample| Summary::of(&r.lateness(set)).map(of_reports);
+                    let each: Option<Vec<f64>> = of.iter().map(reports).collect();
+                    let all = each.and_then(|each| Summary::of(&each));
+                    all.map_or_else(|| "-".into(), |s| format!("{:.2}", s.mean))
                 };
                 let throughput = mean(&|r| r.summary.sets[set].throughput.total / 1000.0);
                 grid.row([
@@ -45,8 +45,8 @@ pub(super) fn blocks(experiment: &Schedbench, runs: &[BenchSample]) -> Vec<Block
                     format!("{throughput:.1}"),
                     format!("{:.2}", mean(&|r| r.summary.sets[set].throughput.stddev / 1000.0)),
                     format!("{:.1}", mean(&|r| 100.0 * r.summary.sets[set].utilization.mean)),
-                    late(Statistic::Middle),
-                    late(Statistic::Highest),
+                    late(|reports| reports.median),
+                    late(|reports| reports.max),
                     alone.map_or_else(
                         || "-".into(),
                         |alone| format!("{:.2}", throughput / count / alone),

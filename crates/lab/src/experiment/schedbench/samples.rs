@@ -1,8 +1,8 @@
 //! What schedbench measures, in long form. Places are `scheduler.run.worker`, as `credit."2a+2b".A`, of
 //! all workers of one name in a run; below that `report`, with a sample for each second of each worker.
 
+use super::Schedbench;
 use super::measure::{BenchSample, lateness, mops, percent};
-use super::{BenchFigure, Schedbench, Statistic};
 use crate::claims::{Metric, Samples, Vocabulary};
 
 static THROUGHPUT: Metric = Metric::new(
@@ -28,16 +28,6 @@ static OF_REPORT: [&Metric; 3] = [&THROUGHPUT, &UTILIZATION, &LATE];
 /// Where the reports of a worker are.
 const REPORT: &str = "report";
 
-/// The metric of a published figure, if claims can name it.
-fn metric(figure: &BenchFigure) -> Option<&'static Metric> {
-    Some(match figure.metric.as_str() {
-        "throughput" | "throughput_total" | "throughput_all" => &THROUGHPUT,
-        "utilization" => &UTILIZATION,
-        "max_delta" => &LATE,
-        _ => return None,
-    })
-}
-
 /// Names of the workers of a run.
 fn workers<'a>(experiment: &'a Schedbench, run: &str) -> Vec<&'a str> {
     let alone = |name: &str| run.strip_prefix("baseline-") == Some(name.to_lowercase().as_str());
@@ -57,17 +47,6 @@ pub(super) fn vocabulary(experiment: &Schedbench) -> Vocabulary {
                 names.measured(&[&policy.name, &run, worker, REPORT], &OF_REPORT);
             }
         }
-    }
-    for figure in &experiment.figures {
-        let Some(metric) = metric(figure) else { continue };
-        let place = [figure.scheduler.as_str(), figure.run.as_str(), figure.worker.as_str()];
-        let below = match figure.statistic {
-            Statistic::Run => None,
-            Statistic::Middle => Some("middle-report"),
-            Statistic::Lowest => Some("lowest-report"),
-            Statistic::Highest => Some("highest-report"),
-        };
-        names.published(&place.into_iter().chain(below).collect::<Vec<_>>(), metric, figure.mean);
     }
     names
 }
