@@ -64,18 +64,18 @@ impl Engine {
     /// Asks the caller whether to stop, if it is time to. Returns whether that stops the run.
     #[inline(always)]
     pub(crate) fn ask_now_and_then(&self) -> bool {
-        self.steps() >= self.asking.next.get() && self.ask()
+        self.steps() >= self.end.asking.next.get() && self.ask()
     }
 
     #[cold]
     #[inline(never)]
     fn ask(&self) -> bool {
-        self.asking.next.set(self.steps() + ASK_EVERY);
-        self.telling.on_callers_stack(&self.yielder, || {
+        self.end.asking.next.set(self.steps() + ASK_EVERY);
+        self.telling.on_callers_stack(&self.code.yielder, || {
             self.telling.flush();
-            self.asking.ask(self.now());
+            self.end.asking.ask(self.now());
         });
-        self.asking.stopped().is_some()
+        self.end.asking.stopped().is_some()
     }
 
     /// An operation of the current vCPU that ends at `end` is to wait for the next event. Returns whether it

@@ -2,7 +2,7 @@
 
 use crate::Simulator;
 use crate::asking::Asking;
-use crate::engine::Engine;
+use crate::engine::{Code, End, Engine, HypervisorState, Machine};
 use crate::events;
 use crate::foresight::Foresight;
 use crate::guest::Guest;
@@ -52,26 +52,30 @@ pub(crate) fn build(
     let lines = 4096 + 2 * named + data + 32 * vcpus.len();
     let foresight = Foresight::new(vcpus.len());
     let engine = Engine {
-        time: Timeline::default(),
-        current: Cell::new(vcpus.as_ptr()),
-        yielder: Cell::new(std::ptr::null()),
-        memory: Memory::new(host, lines),
-        progress: Cell::new(0),
+        seed,
         scenario: scenario.clone(),
         own_domains,
         all_up: Cell::new(Picos::ZERO),
-        hypervisor: RefCell::new(admin::hypervisor(scenario, &simulator.schedulers)?),
-        administrator: RefCell::new(Administrator::new(scenario, own_domains)),
-        actions: RefCell::default(),
-        timers: (0..=2 * pcpus).map(|_| events::Timer::new()).collect(),
-        pcpus: (0..pcpus).map(|_| Pcpu::new()).collect(),
-        sockets: (0..host.sockets).map(|_| Socket::default()).collect(),
+        time: Timeline::default(),
+        machine: Machine {
+            pcpus: (0..pcpus).map(|_| Pcpu::new()).collect(),
+            sockets: (0..host.sockets).map(|_| Socket::default()).collect(),
+            memory: Memory::new(host, lines),
+        },
+        hypervisor: HypervisorState {
+            pools: RefCell::new(admin::hypervisor(scenario, &simulator.schedulers)?),
+            administrator: RefCell::new(Administrator::new(scenario, own_domains)),
+            actions: RefCell::default(),
+            timers: (0..=2 * pcpus).map(|_| events::Timer::new()).collect(),
+        },
+        code: Code {
+            current: Cell::new(vcpus.as_ptr()),
+            yielder: Cell::new(std::ptr::null()),
+            stacks: RefCell::default(),
+        },
         vcpus,
         guests: OnceCell::new(),
-        stacks: RefCell::default(),
-        seed,
-        unfinished: Cell::new(0),
-        asking: Asking::new(),
+        end: End { unfinished: Cell::new(0), progress: Cell::new(0), asking: Asking::new() },
         telling: Telling::new(seed),
         foresight,
     };
@@ -100,7 +104,11 @@ pub(crate) fn start(
     }
     let finite = guests.iter().filter(|g| !g.loads.is_endless()).count() as u32;
     // With nothing that ends, the run goes to its limit.
-    engine.unfinished.set(if finite == 0 { 1 } else { finite + u32::from(scenario.to_the_limit) });
+    engine.end.unfinished.set(if finite == 0 {
+        1
+    } else {
+        finite + u32::from(scenario.to_the_limit)
+    });
     engine.push(scenario.limit, events::Event::Limit);
     for (v, at) in engine.vcpus.iter().zip(boot_times(engine, guests)) {
         if v.index == 0 {

@@ -123,7 +123,7 @@ macro_rules! sim_cell {
                 }
                 let engine = engine();
                 let watch = Watch::new(&self.0, &until);
-                let line = engine.memory.line_of(&self.0);
+                let line = engine.machine.memory.line_of(&self.0);
                 while *time > Picos::ZERO {
                     let hit = engine.spin(line, watch, time);
                     // Interrupts may have run since it was seen: report what is there now.
@@ -160,7 +160,7 @@ impl Platform for SimPlatform {
         len: usize,
         init: impl FnMut(usize) -> T,
     ) -> SimSlots<T> {
-        SimSlots(engine().memory.place_array(len, init))
+        SimSlots(engine().machine.memory.place_array(len, init))
     }
     fn cpu_id() -> CpuId {
         engine().cpu().index as usize
@@ -173,7 +173,7 @@ impl Platform for SimPlatform {
         engine.burn(engine.scenario.host.costs.fence);
     }
     fn irq_save() -> bool {
-        engine().cpu().irqs_on.replace(false)
+        engine().cpu().irqs.on.replace(false)
     }
     fn irq_restore(state: bool) {
         engine().set_irqs(state);
@@ -182,13 +182,13 @@ impl Platform for SimPlatform {
         state
     }
     fn latch_clear() {
-        engine().cpu().latch.set(false);
+        engine().cpu().irqs.latch.set(false);
     }
     fn latch_set() {
-        engine().cpu().latch.set(true);
+        engine().cpu().irqs.latch.set(true);
     }
     fn latch_test() -> bool {
-        engine().cpu().latch.get()
+        engine().cpu().irqs.latch.get()
     }
     fn poll() {
         let engine = engine();
@@ -218,12 +218,12 @@ impl Platform for SimPlatform {
         guest.wake_at(engine, address as usize);
     }
     fn ctx_level() -> usize {
-        engine().cpu().nesting.get()
+        engine().cpu().irqs.nesting.get()
     }
     fn numa_node() -> usize {
         let engine = engine();
         let host = &engine.scenario.host;
-        (engine.cpu().pcpu.get() / (host.threads * host.cores)) as usize
+        (engine.cpu().run.pcpu.get() / (host.threads * host.cores)) as usize
     }
     /// The host keeps a byte per vCPU that guests read, as KVM's steal-time record does.
     fn preempted(cpu: CpuId) -> bool {
@@ -236,7 +236,7 @@ impl Platform for SimPlatform {
     fn time_to_preempt() -> Option<u64> {
         let engine = engine();
         engine.burn(engine.scenario.host.costs.cache_hit);
-        let end = engine.slice_end(engine.cpu().pcpu.get());
+        let end = engine.slice_end(engine.cpu().run.pcpu.get());
         (end != Picos::MAX).then(|| end.saturating_sub(engine.now()) / NS)
     }
     fn yield_now() {

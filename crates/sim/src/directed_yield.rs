@@ -49,10 +49,10 @@ impl Engine {
     fn known(&self, v: &Vcpu) -> Known {
         Known {
             state: self.runstate(v.id),
-            in_exit: v.pauses.in_exit(),
-            preempted: matches!(v.op.get(), Op::Burn | Op::Step | Op::Spin),
+            in_exit: v.spin.pauses.in_exit(),
+            preempted: matches!(v.op.kind.get(), Op::Burn | Op::Step | Op::Spin),
             in_kernel: in_kernel(v),
-            interrupt: v.irqs_pending.get() != 0,
+            interrupt: v.irqs.pending.get() != 0,
         }
     }
 
@@ -66,7 +66,7 @@ impl Engine {
             in_kernel(me),
             (siblings.len(), me.index as usize, guest.last_boosted.get() as usize),
             |i| self.known(&siblings[i]),
-            |i| siblings[i].pauses.eligible(),
+            |i| siblings[i].spin.pauses.eligible(),
             |i| self.yield_to(me, &siblings[i]),
         );
         if let Some(boosted) = boosted {
@@ -81,19 +81,19 @@ impl Engine {
         let queue_of = |v: &Vcpu| self.look_at(v.id, |h, local| h.machine().home(local).0);
         loop {
             let queue = queue_of(to);
-            self.host_until(self.lock_run_queues(me.pcpu.get(), queue));
+            self.host_until(self.lock_run_queues(me.run.pcpu.get(), queue));
             if queue_of(to) != queue {
                 continue;
             }
             // A domain is in one pool.
             let local = self.look_at(to.id, |_, local| local);
-            let taken =
-                self.on_vcpu(me.pcpu.get(), me.id, |h, now, v, out| h.yield_to(now, v, local, out));
+            let taken = self
+                .on_vcpu(me.run.pcpu.get(), me.id, |h, now, v, out| h.yield_to(now, v, local, out));
             if taken {
                 self.tell(Moment::DirectedYield { from: me.id, to: to.id });
-                me.gives_way.set(true);
-                self.host_until(self.pcpus[me.pcpu.get() as usize].run_queue.get());
-                me.yielded.set((self.now(), Why::PauseLoop));
+                me.leave.by_itself.set(true);
+                self.host_until(self.machine.pcpus[me.run.pcpu.get() as usize].run_queue.get());
+                me.leave.yielded.set((self.now(), Why::PauseLoop));
             }
             return taken;
         }
@@ -101,7 +101,7 @@ impl Engine {
 
     /// Takes the locks of two run queues for a directed yield; returns when it is over.
     fn lock_run_queues(&self, a: u32, b: u32) -> Picos {
-        let queue = |p: u32| &self.pcpus[p as usize].run_queue;
+        let queue = |p: u32| &self.machine.pcpus[p as usize].run_queue;
         let (low, high) = (queue(a.min(b)), queue(a.max(b)));
         let work = self.scenario.host.costs.yield_to;
         let until = both_locks(self.now(), low.get(), high.get(), work);
@@ -113,7 +113,7 @@ impl Engine {
     /// Whether the lock of the run queue of `pcpu`, which is to pass, is taken by somebody who asked
     /// earlier: then the pass comes when it is its turn.
     pub(crate) fn awaits_run_queue(&self, pcpu: u32) -> bool {
-        let (p, now) = (&self.pcpus[pcpu as usize], self.now());
+        let (p, now) = (&self.machine.pcpus[pcpu as usize], self.now());
         if p.run_queue.get() <= now || p.turn.get() == now {
             return false;
         }
@@ -128,7 +128,7 @@ impl Engine {
     /// `pcpu` switches, which takes `cost`, with the lock of its run queue held.
     pub(crate) fn holds_run_queue(&self, pcpu: u32, cost: Picos) {
         if self.locks_run_queues() {
-            let queue = &self.pcpus[pcpu as usize].run_queue;
+            let queue = &self.machine.pcpus[pcpu as usize].run_queue;
             queue.set(queue.get().max(self.now()).saturating_add(cost));
         }
     }
@@ -142,7 +142,7 @@ impl Engine {
             if self.time.is_free_until(end) || self.lengthen_leash(end) {
                 self.step_until(end);
             } else {
-                self.arm(v, Op::Step, v.shrink(left));
+                self.arm(v, Op::Step, v.run.shrink(left));
                 self.suspend(crate::engine::Suspend::Operation);
             }
         }

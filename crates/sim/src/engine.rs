@@ -33,36 +33,59 @@ pub(crate) enum Suspend {
 
 pub(crate) type TaskYielder = Yielder<(), Suspend>;
 
-/// Everything in one simulated host. See the module documentation.
-pub(crate) struct Engine {
-    pub time: Timeline,
-    /// The vCPU whose code runs: one of `vcpus`, which stays where it is. A pointer, because guest code
-    /// asks for it several times in each operation.
+/// Guest code: coroutines, and whose code runs.
+pub(crate) struct Code {
+    /// The vCPU whose code runs: one of the engine's, which stay where they are. A pointer, because guest
+    /// code asks for it several times in each operation.
     pub current: Cell<*const Vcpu>,
+    /// What its coroutine suspends with.
     pub yielder: Cell<*const TaskYielder>,
+    /// Stacks of tasks that have ended.
+    pub stacks: RefCell<Vec<DefaultStack>>,
+}
+
+/// The hypervisor, and what it has asked for.
+pub(crate) struct HypervisorState {
+    pub pools: RefCell<Pools>,
+    pub administrator: RefCell<Administrator>,
+    /// What the operation under way asks for; empty in between.
+    pub actions: RefCell<Vec<Action>>,
+    /// The scheduler's timers.
+    pub timers: Vec<Timer>,
+}
+
+/// The hardware.
+pub(crate) struct Machine {
+    pub pcpus: Vec<Pcpu>,
+    pub sockets: Vec<Socket>,
     pub memory: Memory,
+}
+
+/// What decides when the run ends.
+pub(crate) struct End {
+    /// Domains whose workload has an end and which have not reached it.
+    pub unfinished: Cell<u32>,
     /// Grows whenever a task gets anywhere; the watchdog looks at it.
     pub progress: Cell<u64>,
+    pub asking: Asking,
+}
+
+/// Everything in one simulated host. See the module documentation.
+pub(crate) struct Engine {
+    pub seed: u64,
     /// With the domains of the host's noise after its own.
     pub scenario: Scenario,
     /// Domains that make no noise.
     pub own_domains: usize,
     /// When the last vCPU of these domains comes up.
     pub all_up: Cell<Picos>,
-    pub hypervisor: RefCell<Pools>,
-    pub administrator: RefCell<Administrator>,
-    pub actions: RefCell<Vec<Action>>,
-    /// The hypervisor scheduler's timers.
-    pub timers: Vec<Timer>,
-    pub pcpus: Vec<Pcpu>,
-    pub sockets: Vec<Socket>,
+    pub time: Timeline,
+    pub machine: Machine,
+    pub hypervisor: HypervisorState,
     pub vcpus: Vec<Vcpu>,
     pub guests: OnceCell<Vec<Guest>>,
-    pub stacks: RefCell<Vec<DefaultStack>>,
-    pub seed: u64,
-    /// Domains whose workload has an end and which have not reached it.
-    pub unfinished: Cell<u32>,
-    pub asking: Asking,
+    pub code: Code,
+    pub end: End,
     /// The observer, and what it has not been told yet.
     pub telling: Telling,
     pub foresight: Option<Foresight>,
@@ -115,12 +138,12 @@ impl Engine {
     pub(crate) fn cpu(&self) -> &Vcpu {
         // SAFETY: it is the first of `self.vcpus` or the one that `set_cpu` was given; they stay where they are
         // as long as the engine is there, and only vCPUs run code.
-        unsafe { &*self.current.get() }
+        unsafe { &*self.code.current.get() }
     }
 
     #[inline]
     pub(crate) fn set_cpu(&self, vcpu: &Vcpu) {
-        self.current.set(vcpu);
+        self.code.current.set(vcpu);
     }
 
     pub(crate) fn guest(&self, guest: u32) -> &Guest {
@@ -131,8 +154,8 @@ impl Engine {
     /// noise go on in a deadlock.
     pub(crate) fn advanced(&self) {
         let v = self.cpu();
-        if v.nesting.get() == 0 && !v.is_noise {
-            self.progress.set(self.progress.get() + 1);
+        if v.irqs.nesting.get() == 0 && !v.is_noise {
+            self.end.progress.set(self.end.progress.get() + 1);
         }
     }
 
@@ -149,6 +172,6 @@ impl Engine {
     /// Tells the observer, if there is one, what happens now.
     #[inline(always)]
     pub(crate) fn tell(&self, moment: Moment) {
-        self.telling.tell(self.now(), moment, &self.yielder);
+        self.telling.tell(self.now(), moment, &self.code.yielder);
     }
 }

@@ -26,14 +26,14 @@ impl Engine {
     /// Arms the operation of `vcpu` to end after `work` (at full speed) from now.
     #[inline]
     pub(crate) fn arm(&self, v: &Vcpu, op: Op, work: Picos) {
-        self.arm_until(v, op, self.now().saturating_add(v.stretch(work)));
+        self.arm_until(v, op, self.now().saturating_add(v.run.stretch(work)));
     }
 
     /// Arms the operation of `v` to end at `end`.
     #[inline(always)]
     fn arm_until(&self, v: &Vcpu, op: Op, end: Picos) {
-        v.op.set(op);
-        v.op_end.set(end);
+        v.op.kind.set(op);
+        v.op.end.set(end);
         if end != Picos::MAX {
             self.push_operation(v, end);
         }
@@ -42,15 +42,15 @@ impl Engine {
     /// The operation that `v` is in ends at `at`, or has it look up then.
     #[inline(always)]
     pub(crate) fn push_operation(&self, v: &Vcpu, at: Picos) {
-        let event = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
+        let event = Event::Operation { vcpu: v.id, epoch: v.op.epoch.get() };
         self.time.push_operation(at, event);
     }
 
     /// Takes an armed operation back; what remains of it is kept.
     pub(crate) fn disarm(&self, v: &Vcpu) {
-        v.epoch.set(v.epoch.get().wrapping_add(1));
-        let left = v.op_end.get().saturating_sub(self.now());
-        v.op_left.set(if v.op_end.get() == Picos::MAX { Picos::MAX } else { v.shrink(left) });
+        v.op.cancel();
+        let left = v.op.end.get().saturating_sub(self.now());
+        v.op.left.set(if v.op.end.get() == Picos::MAX { Picos::MAX } else { v.run.shrink(left) });
     }
 
     /// Suspends the running coroutine. Comes back when its vCPU may go on; that vCPU may be
@@ -61,13 +61,13 @@ impl Engine {
         self.cpu().task.get().stack.set(&raw const top);
         // SAFETY: the pointer was set by `resume` to the yielder of the coroutine that runs now,
         // which is alive on that coroutine's stack.
-        unsafe { (*self.yielder.get()).suspend(why) };
+        unsafe { (*self.code.yielder.get()).suspend(why) };
     }
 
     /// Uses `work` of CPU time; interrupts may be taken on the way.
     #[inline(always)]
     pub(crate) fn burn(&self, work: Picos) {
-        let end = self.now().saturating_add(self.cpu().stretch(work));
+        let end = self.now().saturating_add(self.cpu().run.stretch(work));
         if self.time.is_free_until(end) {
             self.time.run_ahead_to(end);
         } else {
@@ -77,7 +77,7 @@ impl Engine {
 
     #[inline(never)]
     fn burn_slow(&self, work: Picos) {
-        let end = self.now().saturating_add(self.cpu().stretch(work));
+        let end = self.now().saturating_add(self.cpu().run.stretch(work));
         if self.lengthen_leash(end) {
             self.time.run_ahead_to(end);
             return;
@@ -91,10 +91,10 @@ impl Engine {
             self.arm(v, Op::Burn, left);
             self.suspend(Suspend::Operation);
             let v = self.cpu();
-            if v.reason.get() == Reason::Done {
+            if v.op.reason.get() == Reason::Done {
                 break;
             }
-            left = v.op_left.get();
+            left = v.op.left.get();
             self.take_interrupts();
         }
         let v = self.cpu();
@@ -106,7 +106,7 @@ impl Engine {
 
     /// Whether an operation of `v` that takes no time would end before anything else happens.
     fn nothing_comes_before(&self, v: &Vcpu) -> bool {
-        let end = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
+        let end = Event::Operation { vcpu: v.id, epoch: v.op.epoch.get() };
         self.time.would_be_next(end)
     }
 
@@ -126,54 +126,54 @@ impl Engine {
     /// An armed operation's event has come: decide whether the coroutine goes on, and why.
     #[inline(always)]
     pub(crate) fn operation_event(&self, v: &Vcpu) {
-        if let Op::HaltPoll(how) = v.op.get() {
+        if let Op::HaltPoll(how) = v.op.kind.get() {
             self.poll_fails(v, how);
             return;
         }
-        if v.op.get() != Op::Spin {
-            v.reason.set(Reason::Done);
+        if v.op.kind.get() != Op::Spin {
+            v.op.reason.set(Reason::Done);
         } else if self.holds(v) {
-            v.reason.set(Reason::Hit);
-        } else if self.now() >= v.op_end.get() {
-            v.reason.set(Reason::Done);
-        } else if v.pauses.exit_due(self.now()) {
+            v.op.reason.set(Reason::Hit);
+        } else if self.now() >= v.op.end.get() {
+            v.op.reason.set(Reason::Done);
+        } else if v.spin.pauses.exit_due(self.now()) {
             self.disarm(v);
-            v.reason.set(Reason::PauseLoop);
+            v.op.reason.set(Reason::PauseLoop);
         } else {
             // What it saw change has changed back (somebody else took the lock): spin on.
-            v.hit_armed.set(false);
+            v.spin.armed.set(false);
             return;
         }
-        v.epoch.set(v.epoch.get().wrapping_add(1));
+        v.op.cancel();
         self.resume(v);
     }
 
     /// Interrupts what `v` does, if that can be interrupted and an interrupt is pending and on.
     pub(crate) fn interrupt(&self, v: &Vcpu) {
-        if !v.running.get() || !v.interruptible() {
+        if !v.run.is_on() || !v.irqs.can_be_taken() {
             return;
         }
-        if let Op::Burn | Op::Spin = v.op.get() {
+        if let Op::Burn | Op::Spin = v.op.kind.get() {
             self.disarm(v);
-            v.reason.set(Reason::Interrupted);
+            v.op.reason.set(Reason::Interrupted);
             self.resume(v);
         }
     }
 
     /// `v` has just been put on a pCPU: it goes on with what it was doing.
     pub(crate) fn continue_on(&self, v: &Vcpu) {
-        match v.op.get() {
+        match v.op.kind.get() {
             Op::None | Op::Blocked(_) | Op::HaltPoll(_) => {
-                v.reason.set(Reason::Done);
+                v.op.reason.set(Reason::Done);
                 self.resume(v);
             }
-            Op::Burn | Op::Spin if v.interruptible() => {
-                v.reason.set(Reason::Interrupted);
+            Op::Burn | Op::Spin if v.irqs.can_be_taken() => {
+                v.op.reason.set(Reason::Interrupted);
                 self.resume(v);
             }
-            Op::Burn | Op::Step => self.arm(v, v.op.get(), v.op_left.get()),
+            Op::Burn | Op::Step => self.arm(v, v.op.kind.get(), v.op.left.get()),
             Op::Spin => {
-                self.arm_spin(v, v.op_left.get());
+                self.arm_spin(v, v.op.left.get());
                 self.look_again(v);
             }
         }
@@ -181,20 +181,18 @@ impl Engine {
 
     /// `v` leaves its pCPU: its operation is kept for later.
     pub(crate) fn stop(&self, v: &Vcpu) {
-        if let Op::Burn | Op::Step | Op::Spin = v.op.get() {
+        if let Op::Burn | Op::Step | Op::Spin = v.op.kind.get() {
             self.disarm(v);
-            v.hit_armed.set(false);
-            v.look.set((Picos::ZERO, 0));
+            v.spin.forget_look();
         }
-        v.ran.set(v.run_clock(self.now()));
-        v.running.set(false);
+        v.run.end(self.now());
         self.discount_spinner(v);
     }
 
     /// Runs the code on `v` until it suspends in an operation.
     #[inline(always)]
     fn resume(&self, v: &Vcpu) {
-        v.op.set(Op::None);
+        v.op.kind.set(Op::None);
         self.set_cpu(v);
         loop {
             if v.task.get().run(self) == Suspend::Operation {
@@ -207,7 +205,7 @@ impl Engine {
     #[inline]
     pub(crate) fn take_interrupts(&self) {
         let v = self.cpu();
-        if v.interruptible() {
+        if v.irqs.can_be_taken() {
             self.guest(v.guest).interrupts(self);
         }
     }
@@ -215,7 +213,7 @@ impl Engine {
     /// Switches interrupts on (taking what is pending) or off.
     #[inline]
     pub(crate) fn set_irqs(&self, on: bool) {
-        self.cpu().irqs_on.set(on);
+        self.cpu().irqs.on.set(on);
         if on {
             self.take_interrupts();
         }

@@ -92,7 +92,7 @@ fn fetch(engine: &Engine, v: &Vcpu, stage: usize) {
     let guest = engine.guest(v.guest);
     // Who is to be woken by the interrupt that the vCPU takes first.
     let sleeper =
-        || (v.irqs_pending.get() & irq::TIMER != 0).then(|| guest.next_sleeper(v)).flatten();
+        || (v.irqs.pending.get() & irq::TIMER != 0).then(|| guest.next_sleeper(v)).flatten();
     match stage {
         1 => {
             guest.fetch();

@@ -12,14 +12,14 @@ use overspin_sched::PcpuId;
 impl Engine {
     /// The current vCPU halts or blocks in `op`: it begins to poll, if it may.
     pub(crate) fn begin_poll(&self, v: &Vcpu, how: Block) -> bool {
-        let window = v.poll_window.get();
-        if window == Picos::ZERO || self.somebody_wants(v.pcpu.get()) {
+        let window = v.halt.window.get();
+        if window == Picos::ZERO || self.somebody_wants(v.run.pcpu.get()) {
             return false;
         }
         let now = self.now();
-        v.op.set(Op::HaltPoll(how));
+        v.op.kind.set(Op::HaltPoll(how));
         self.tell(Moment::PollBegins { vcpu: v.id, until: now + window });
-        self.push(now + window, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
+        self.push(now + window, Event::Operation { vcpu: v.id, epoch: v.op.epoch.get() });
         true
     }
 
@@ -29,14 +29,14 @@ impl Engine {
 
     fn end_poll(&self, v: &Vcpu, found: bool) {
         self.tell(Moment::PollEnds { vcpu: v.id, found });
-        v.epoch.set(v.epoch.get().wrapping_add(1));
-        v.polling.set(v.polling.get() + self.now() - v.blocked_since.get());
+        v.op.cancel();
+        v.halt.polled.set(v.halt.polled.get() + self.now() - v.halt.since.get());
     }
 
     /// Something has come for `v`, which polls: it goes on at once.
     pub(crate) fn poll_succeeds(&self, v: &Vcpu) {
         self.end_poll(v, true);
-        v.doing.set(Doing::Wakes);
+        v.lock.doing.set(Doing::Wakes);
         self.tell(Moment::Wake { vcpu: v.id, pcpu: None, runnable: false });
         self.arm(v, Op::Step, Picos::ZERO);
     }
@@ -44,15 +44,15 @@ impl Engine {
     /// `v` has polled in vain: it gives its pCPU up.
     pub(crate) fn poll_fails(&self, v: &Vcpu, how: Block) {
         self.end_poll(v, false);
-        v.op.set(Op::Blocked(how));
-        self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.block(now, v, out));
+        v.op.kind.set(Op::Blocked(how));
+        self.on_vcpu(v.run.pcpu.get(), v.id, |h, now, v, out| h.block(now, v, out));
     }
 
     /// `pcpu` is about to enter its scheduler: what polls there does so no more.
     pub(crate) fn poll_yields(&self, pcpu: u32) {
         if self.scenario.host.halt_polling.is_some()
             && let Some(v) = self.current_on(pcpu)
-            && let Op::HaltPoll(how) = v.op.get()
+            && let Op::HaltPoll(how) = v.op.kind.get()
         {
             self.poll_fails(v, how);
         }
@@ -70,11 +70,11 @@ impl Engine {
 
     /// `v`, which is the current vCPU, goes on after a halt.
     pub(crate) fn unblocked(&self, v: &Vcpu) {
-        v.doing.set(Doing::Runs);
+        v.lock.doing.set(Doing::Runs);
         self.tell(Moment::Returns { vcpu: v.id });
         if let Some(polling) = &self.scenario.host.halt_polling {
-            let blocked = self.now() - v.blocked_since.get();
-            v.poll_window.set(halt_polling::next_window(v.poll_window.get(), blocked, polling));
+            let blocked = self.now() - v.halt.since.get();
+            v.halt.window.set(halt_polling::next_window(v.halt.window.get(), blocked, polling));
         }
     }
 }

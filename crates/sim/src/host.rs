@@ -81,15 +81,15 @@ impl Engine {
     pub(crate) fn timer_slot(&self, timer: TimerId) -> usize {
         match timer {
             TimerId::Tick(p) => p.0 as usize,
-            TimerId::Slice(p) => self.pcpus.len() + p.0 as usize,
-            TimerId::Accounting => 2 * self.pcpus.len(),
+            TimerId::Slice(p) => self.machine.pcpus.len() + p.0 as usize,
+            TimerId::Accounting => 2 * self.machine.pcpus.len(),
         }
     }
 
     /// Carries out what the scheduler asked for. `from` is the pCPU that asked, which needs no
     /// interprocessor interrupt to reach itself.
     pub(crate) fn act(&self, from: u32) {
-        let mut actions = self.actions.take();
+        let mut actions = self.hypervisor.actions.take();
         for action in actions.drain(..) {
             match action {
                 Action::Resched(p) => {
@@ -99,15 +99,18 @@ impl Engine {
                 }
                 Action::SetTimer { timer, at } => {
                     let at = picos(at).max(self.now());
-                    self.push_timer(timer, self.timers[self.timer_slot(timer)].set(at));
+                    self.push_timer(timer, self.hypervisor.timers[self.timer_slot(timer)].set(at));
                 }
                 Action::StopTimer { timer } => {
-                    self.push_timer(timer, self.timers[self.timer_slot(timer)].set(Picos::MAX));
+                    self.push_timer(
+                        timer,
+                        self.hypervisor.timers[self.timer_slot(timer)].set(Picos::MAX),
+                    );
                 }
             }
         }
         // Keep the allocation for the next time.
-        self.actions.replace(actions);
+        self.hypervisor.actions.replace(actions);
     }
 
     pub(crate) fn push_timer(&self, timer: TimerId, at: Option<Picos>) {
@@ -117,7 +120,7 @@ impl Engine {
     }
 
     pub(crate) fn raise_softirq(&self, pcpu: u32, at: Picos) {
-        let p = &self.pcpus[pcpu as usize];
+        let p = &self.machine.pcpus[pcpu as usize];
         if p.softirq_at.get() <= at {
             return;
         }
@@ -133,11 +136,11 @@ impl Engine {
         call: impl FnOnce(&mut Pools, Nanos, &mut Vec<Action>) -> R,
     ) -> R {
         let result = {
-            let mut hypervisor = self.hypervisor.borrow_mut();
+            let mut pools = self.hypervisor.pools.borrow_mut();
             if from != NONE {
-                hypervisor.set_executing(PcpuId(from));
+                pools.set_executing(PcpuId(from));
             }
-            call(&mut hypervisor, self.nanos(), &mut self.actions.borrow_mut())
+            call(&mut pools, self.nanos(), &mut self.hypervisor.actions.borrow_mut())
         };
         self.act(from);
         result
@@ -157,7 +160,7 @@ impl Engine {
 
     /// Looks at vCPU `v` in the hypervisor layer of its pool.
     pub(crate) fn look_at<R>(&self, v: u32, look: impl FnOnce(&Hypervisor, VcpuId) -> R) -> R {
-        let pools = self.hypervisor.borrow();
+        let pools = self.hypervisor.pools.borrow();
         let (pool, local) = pools.local(VcpuId(v));
         look(pools.hypervisor(pool).expect("no pool is ever destroyed"), local)
     }
@@ -173,7 +176,7 @@ impl Engine {
 
     /// One scheduling pass of a pCPU.
     pub(crate) fn schedule(&self, pcpu: u32) {
-        let p = &self.pcpus[pcpu as usize];
+        let p = &self.machine.pcpus[pcpu as usize];
         p.softirq_at.set(Picos::MAX);
         if p.switching.get() {
             p.again.set(true);
@@ -224,9 +227,9 @@ impl Engine {
         let mut why = None;
         if let Some(v) = prev.map(|v| &self.vcpus[v as usize])
             // One that sleeps, or was woken before it had left, has not been descheduled.
-            && v.doing.get() == Doing::Runs
+            && v.lock.doing.get() == Doing::Runs
         {
-            v.doing.set(Doing::Wants);
+            v.lock.doing.set(Doing::Wants);
             why = self.telling.of_scheduling().then(|| self.why(v, pcpu, next));
         }
         let prev_state = state(switch.prev_state);
@@ -235,22 +238,22 @@ impl Engine {
 
     fn why(&self, v: &Vcpu, pcpu: u32, next: Option<u32>) -> Why {
         // The pass that a yield asks for comes at the same instant.
-        let (at, yielded) = v.yielded.get();
+        let (at, yielded) = v.leave.yielded.get();
         let leaving = Leaving {
             yielded: (at == self.now()).then_some(yielded),
-            slice_over: self.pcpus[pcpu as usize].slice_over.get(),
-            next: next.map(|next| self.vcpus[next as usize].doing.get()),
+            slice_over: self.machine.pcpus[pcpu as usize].slice_over.get(),
+            next: next.map(|next| self.vcpus[next as usize].lock.doing.get()),
         };
         self.look_at(v.id, |h, local| why(h, local, leaving))
     }
 
     /// What `pcpu` runs or is switching to, as of its last pass.
     pub(crate) fn current_on(&self, pcpu: u32) -> Option<&Vcpu> {
-        self.pcpus[pcpu as usize].current.get().map(|v| &self.vcpus[v as usize])
+        self.machine.pcpus[pcpu as usize].current.get().map(|v| &self.vcpus[v as usize])
     }
 
     pub(crate) fn switched(&self, pcpu: u32) {
-        let p = &self.pcpus[pcpu as usize];
+        let p = &self.machine.pcpus[pcpu as usize];
         p.switching.set(false);
         self.hypervisor(pcpu, |h, now, out| h.context_saved(now, PcpuId(pcpu), out));
         if p.again.take() {
@@ -258,23 +261,22 @@ impl Engine {
         }
         let Some(v) = self.current_on(pcpu) else { return };
         p.switch_time.set(p.switch_time.get() + self.scenario.host.costs.context_switch);
-        let from = v.pcpu.replace(pcpu);
-        v.dispatches.set(v.dispatches.get() + 1);
+        let from = v.run.pcpu.replace(pcpu);
+        v.run.dispatches.set(v.run.dispatches.get() + 1);
         if from != pcpu && from != NONE {
-            v.migrations.set(v.migrations.get() + 1);
-            if v.op.get() == Op::Burn {
+            v.run.migrations.set(v.run.migrations.get() + 1);
+            if v.op.kind.get() == Op::Burn {
                 // Work lost to cold caches.
                 let cold = self.scenario.host.costs.migration;
-                v.op_left.set(v.op_left.get().saturating_add(cold));
+                v.op.left.set(v.op.left.get().saturating_add(cold));
             }
         }
         self.reset_window(v);
-        v.running.set(true);
+        v.run.begin(self.now());
         self.count_spinner(v);
-        v.since.set(self.now());
         // One that slept finds out for itself, in `block`.
-        if v.doing.get() == Doing::Wants {
-            v.doing.set(Doing::Runs);
+        if v.lock.doing.get() == Doing::Wants {
+            v.lock.doing.set(Doing::Runs);
         }
         self.tell(Moment::Runs { vcpu: v.id, pcpu });
         self.continue_on(v);

@@ -12,8 +12,8 @@ use overspin_sched::{PcpuId, TimerId};
 impl Engine {
     /// A virtual interrupt for `v`. Called when it arrives; `from` is the pCPU it comes from.
     pub(crate) fn deliver(&self, v: &Vcpu, interrupt: u32, from: u32) {
-        v.irqs_pending.set(v.irqs_pending.get() | interrupt);
-        self.react(v, block::on_interrupt(v.place(), v.irqs_on.get()), from);
+        v.irqs.pending.set(v.irqs.pending.get() | interrupt);
+        self.react(v, block::on_interrupt(v.place(), v.irqs.on.get()), from);
     }
 
     /// Does with `v`, for which something came from pCPU `from`, what is to be done.
@@ -29,15 +29,15 @@ impl Engine {
     /// Wakes a vCPU that halts or polls.
     fn unblock(&self, v: &Vcpu, from: u32) {
         let woken = self.on_vcpu(from, v.id, |h, now, v, out| h.unblock(now, v, out));
-        if v.doing.get() == Doing::Sleeps {
-            v.doing.set(Doing::Wakes);
+        if v.lock.doing.get() == Doing::Sleeps {
+            v.lock.doing.set(Doing::Wakes);
         }
         let pcpu = (from != NONE).then_some(from);
         self.tell(Moment::Wake { vcpu: v.id, pcpu, runnable: woken });
         if woken {
             self.end_poll_for(v);
         }
-        if v.running.get() {
+        if v.run.is_on() {
             // It had not left its pCPU yet: the blocking call returns at once.
             self.arm(v, Op::Step, Picos::ZERO);
         }
@@ -46,20 +46,20 @@ impl Engine {
     /// Sends a rescheduling interrupt from the current vCPU to another of its guest.
     pub(crate) fn send_resched(&self, to: &Vcpu) {
         self.burn(self.scenario.host.costs.hypercall);
-        if to.running.get() {
+        if to.run.is_on() {
             self.push(self.now() + self.scenario.host.costs.ipi, Event::Interrupt { vcpu: to.id });
         } else {
-            self.deliver(to, irq::RESCHED, self.cpu().pcpu.get());
+            self.deliver(to, irq::RESCHED, self.cpu().run.pcpu.get());
         }
     }
 
     /// Kicks `to`: sets its latch and wakes it if it polls.
     pub(crate) fn kick(&self, to: &Vcpu) {
         self.burn(self.scenario.host.costs.hypercall);
-        to.latch.set(true);
+        to.irqs.latch.set(true);
         let from = self.cpu();
         self.tell(Moment::Kick { from: from.id, to: to.id });
-        self.react(to, block::on_kick(to.place()), from.pcpu.get());
+        self.react(to, block::on_kick(to.place()), from.run.pcpu.get());
     }
 
     /// Blocks the current vCPU in the hypervisor; returns after a wake-up (maybe a spurious one).
@@ -77,16 +77,16 @@ impl Engine {
         self.burn(self.scenario.host.costs.hypercall);
         let v = self.cpu();
         // All in one instant: no wake-up comes in between.
-        let pending = v.irqs_pending.get();
-        if block::must_return(how, v.latch.get(), pending, v.irqs_on.get()) {
+        let pending = v.irqs.pending.get();
+        if block::must_return(how, v.irqs.latch.get(), pending, v.irqs.on.get()) {
             return false;
         }
-        v.blocked_since.set(self.now());
-        v.doing.set(Doing::Sleeps);
+        v.halt.since.set(self.now());
+        v.lock.doing.set(Doing::Sleeps);
         self.tell(Moment::Sleeps { vcpu: v.id });
         if !self.begin_poll(v, how) {
-            v.op.set(Op::Blocked(how));
-            self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.block(now, v, out));
+            v.op.kind.set(Op::Blocked(how));
+            self.on_vcpu(v.run.pcpu.get(), v.id, |h, now, v, out| h.block(now, v, out));
         }
         true
     }
@@ -95,7 +95,7 @@ impl Engine {
     pub(crate) fn yield_now(&self) {
         self.burn(self.scenario.host.costs.hypercall);
         let v = self.cpu();
-        v.yielded.set((self.now(), Why::Yield));
+        v.leave.yielded.set((self.now(), Why::Yield));
         self.tell(Moment::Yield { vcpu: v.id });
         self.give_way(v);
         self.let_the_pass_come();
@@ -110,19 +110,19 @@ impl Engine {
 
     /// `v`, which runs, yields.
     pub(crate) fn give_way(&self, v: &Vcpu) {
-        v.gives_way.set(true);
-        self.on_vcpu(v.pcpu.get(), v.id, |h, now, v, out| h.yield_now(now, v, out));
+        v.leave.by_itself.set(true);
+        self.on_vcpu(v.run.pcpu.get(), v.id, |h, now, v, out| h.yield_now(now, v, out));
     }
 
     /// When the slice of what `pcpu` runs ends; `Picos::MAX` if it has no end.
     pub(crate) fn slice_end(&self, pcpu: u32) -> Picos {
-        self.timers[self.timer_slot(TimerId::Slice(PcpuId(pcpu)))].due()
+        self.hypervisor.timers[self.timer_slot(TimerId::Slice(PcpuId(pcpu)))].due()
     }
 
     /// Sets the one-shot timer of a vCPU; `Picos::MAX` cancels it.
     pub(crate) fn set_guest_timer(&self, v: &Vcpu, at: Picos) {
         let at = if at == Picos::MAX { at } else { at.max(self.now()) };
-        if let Some(at) = v.timer.set(at) {
+        if let Some(at) = v.irqs.timer.set(at) {
             self.push(at, Event::GuestTimer { vcpu: v.id });
         }
     }

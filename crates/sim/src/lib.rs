@@ -182,7 +182,7 @@ impl World for Simulator {
         // SAFETY: `observer` is borrowed for this whole call, and the engine ends before it returns.
         unsafe { engine.telling.begin(observer) };
         // SAFETY: as for `observer`.
-        unsafe { engine.asking.begin(cancel) };
+        unsafe { engine.end.asking.begin(cancel) };
         let _entered = Entered::new(&engine);
         boot::start(&engine, self, loads)?;
         let stop = engine.run();

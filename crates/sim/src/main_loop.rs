@@ -30,14 +30,14 @@ impl Engine {
         self.push(WATCHDOG, Event::Watchdog);
         self.start_governor();
         loop {
-            if let Some(by) = self.asking.stopped() {
+            if let Some(by) = self.end.asking.stopped() {
                 return Stop::Asked(by);
             }
             self.time.push_postponed(|event| {
                 let Event::Operation { vcpu, epoch } = event else {
                     unreachable!("no other kinds")
                 };
-                self.vcpus[vcpu as usize].epoch.get() == epoch
+                self.vcpus[vcpu as usize].op.epoch.get() == epoch
             });
             if let Some(foresight) = &self.foresight {
                 foresight.look(self);
@@ -49,13 +49,13 @@ impl Engine {
             match event {
                 Event::Operation { vcpu, epoch } => {
                     let v = &self.vcpus[vcpu as usize];
-                    if v.epoch.get() == epoch {
+                    if v.op.epoch.get() == epoch {
                         self.operation_event(v);
                     }
                 }
                 Event::GuestTimer { vcpu } => {
                     let v = &self.vcpus[vcpu as usize];
-                    match v.timer.event(at) {
+                    match v.irqs.timer.event(at) {
                         Ok(()) => self.deliver(v, irq::TIMER, NONE),
                         Err(Some(at)) => self.push(at, event),
                         Err(None) => {}
@@ -65,7 +65,7 @@ impl Engine {
                     self.deliver(&self.vcpus[vcpu as usize], irq::RESCHED, NONE);
                 }
                 Event::Softirq { pcpu, epoch } => {
-                    if self.pcpus[pcpu as usize].softirq_epoch.get() == epoch {
+                    if self.machine.pcpus[pcpu as usize].softirq_epoch.get() == epoch {
                         self.schedule(pcpu);
                     }
                 }
@@ -74,27 +74,29 @@ impl Engine {
                     self.on_vcpu(NONE, vcpu, |h, now, v, out| h.up(now, v, out));
                 }
                 Event::Change { index } => self.change(index as usize),
-                Event::Scheduler { timer } => match self.timers[self.timer_slot(timer)].event(at) {
-                    Ok(()) => {
-                        if let TimerId::Slice(p) = timer {
-                            self.pcpus[p.0 as usize].slice_over.set(true);
+                Event::Scheduler { timer } => {
+                    match self.hypervisor.timers[self.timer_slot(timer)].event(at) {
+                        Ok(()) => {
+                            if let TimerId::Slice(p) = timer {
+                                self.machine.pcpus[p.0 as usize].slice_over.set(true);
+                            }
+                            let from = match timer {
+                                TimerId::Tick(p) | TimerId::Slice(p) => p.0,
+                                TimerId::Accounting => NONE,
+                            };
+                            self.hypervisor(from, |h, now, out| h.timer(now, timer, out));
                         }
-                        let from = match timer {
-                            TimerId::Tick(p) | TimerId::Slice(p) => p.0,
-                            TimerId::Accounting => NONE,
-                        };
-                        self.hypervisor(from, |h, now, out| h.timer(now, timer, out));
+                        Err(at) => self.push_timer(timer, at),
                     }
-                    Err(at) => self.push_timer(timer, at),
-                },
+                }
                 Event::Disk { guest } => self.guest(guest).disk_event(self),
                 Event::Device { guest, place } => self.guest(guest).device_event(self, place),
                 Event::Vmstat { guest } => self.guest(guest).vmstat_event(self),
                 Event::Governor => self.govern(),
                 Event::Watchdog => {
-                    let stuck = progress_seen == self.progress.get() && self.stuck();
+                    let stuck = progress_seen == self.end.progress.get() && self.stuck();
                     looks = if stuck { looks + 1 } else { 0 };
-                    progress_seen = self.progress.get();
+                    progress_seen = self.end.progress.get();
                     if looks >= WATCHDOG_LOOKS {
                         return Stop::Deadlock;
                     }
@@ -102,7 +104,7 @@ impl Engine {
                 }
                 Event::Limit => return Stop::Limit,
             }
-            if self.unfinished.get() == 0 {
+            if self.end.unfinished.get() == 0 {
                 return Stop::Finished;
             }
         }
@@ -111,7 +113,7 @@ impl Engine {
     /// The administrator carries out an event of the scenario.
     fn change(&self, index: usize) {
         self.tell(Moment::Change { event: index as u32 });
-        let mut administrator = self.administrator.borrow_mut();
+        let mut administrator = self.hypervisor.administrator.borrow_mut();
         let at = self.now();
         self.hypervisor(NONE, |h, _, out| {
             administrator.carry_out(&self.scenario, index, h, at, out);
@@ -120,14 +122,14 @@ impl Engine {
 
     /// Whether the administrator has not done everything yet.
     fn changes_to_come(&self) -> bool {
-        self.administrator.borrow().done().len() < self.scenario.events.len()
+        self.hypervisor.administrator.borrow().done().len() < self.scenario.events.len()
     }
 
     /// Whether nobody will get anywhere unless something that is not there happens: every vCPU
     /// spins, polls or halts, and no task sleeps for a time.
     fn stuck(&self) -> bool {
         !self.changes_to_come()
-            && self.vcpus.iter().all(|v| match v.op.get() {
+            && self.vcpus.iter().all(|v| match v.op.kind.get() {
                 Op::Burn | Op::Step => !self.guest(v.guest).works_for_a_task(v),
                 Op::Spin => !self.holds(v),
                 Op::Blocked(_) | Op::HaltPoll(_) | Op::None => true,

@@ -27,10 +27,10 @@ impl Engine {
     fn opens_a_window(&self, pcpu: u32) -> bool {
         let Some(v) = self.current_on(pcpu) else { return false };
         let Some(options) = self.notification(v) else { return false };
-        let gives_way = v.gives_way.replace(false);
+        let gives_way = v.leave.by_itself.replace(false);
         let preempts =
             !gives_way && self.look_at(v.id, |h, v| h.is_runnable(v)) && self.is_wanted(pcpu);
-        let (pass, ended) = v.notified.borrow_mut().pass(self.now(), options, preempts);
+        let (pass, ended) = v.leave.notified.borrow_mut().pass(self.now(), options, preempts);
         if let Some(end) = ended {
             self.tell(Moment::WindowCloses { vcpu: v.id, end });
         }
@@ -62,7 +62,7 @@ impl Engine {
     fn counts_a_lock(&self) {
         let v = self.cpu();
         if self.notification(v).is_some() {
-            v.notified.borrow_mut().holds_one_more();
+            v.leave.notified.borrow_mut().holds_one_more();
             self.burn(2 * self.scenario.host.costs.cache_hit);
         }
     }
@@ -73,7 +73,7 @@ impl Engine {
         if self.scenario.host.preemption_notification.is_some() {
             let v = self.cpu();
             if self.notification(v).is_some() {
-                v.notified.borrow_mut().holds_one_less();
+                v.leave.notified.borrow_mut().holds_one_less();
                 self.asked_to_give_up();
             }
         }
@@ -83,7 +83,7 @@ impl Engine {
     /// last lock will.
     pub(crate) fn asked_to_give_up(&self) {
         let gives_up = {
-            let notified = self.cpu().notified.borrow();
+            let notified = self.cpu().leave.notified.borrow();
             notified.is_asked() && !notified.holds_locks()
         };
         if !gives_up {
@@ -92,10 +92,10 @@ impl Engine {
         self.burn(self.scenario.host.costs.hypercall);
         // It may have been preempted by force before the hypervisor heard it.
         let v = self.cpu();
-        let heard = v.notified.borrow_mut().give_up(self.now());
+        let heard = v.leave.notified.borrow_mut().give_up(self.now());
         if heard {
             self.tell(Moment::WindowCloses { vcpu: v.id, end: WindowEnd::Used });
-            self.raise_softirq(v.pcpu.get(), self.now());
+            self.raise_softirq(v.run.pcpu.get(), self.now());
             self.let_the_pass_come();
             self.take_interrupts();
         }
@@ -104,6 +104,6 @@ impl Engine {
     /// What became of the windows of `v`.
     pub(crate) fn window_outcome(&self, v: &Vcpu) -> Option<WindowOutcome> {
         self.notification(v)?;
-        Some(v.notified.borrow().outcome(self.now()))
+        Some(v.leave.notified.borrow().outcome(self.now()))
     }
 }

@@ -29,6 +29,7 @@ pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
         run_ahead: engine.time.run_ahead(),
         trace_hash: engine.telling.hash(),
         pcpus: engine
+            .machine
             .pcpus
             .iter()
             .map(|p| {
@@ -47,7 +48,7 @@ pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
             .collect(),
         domains: guests.iter().filter(|g| !g.is_noise).map(|g| domain_outcome(engine, g)).collect(),
         noise: noise_outcome(engine, guests),
-        changes: engine.administrator.borrow().done().to_vec(),
+        changes: engine.hypervisor.administrator.borrow().done().to_vec(),
         worst_waits: Vec::new(),
     }
 }
@@ -79,22 +80,18 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
                     runnable: picos(t.runnable),
                     blocked: picos(t.blocked),
                     offline: picos(t.offline),
-                    spinning: v.spinning.get(),
+                    spinning: v.spin.time.get(),
                     waiting: Picos::ZERO,
-                    dispatches: v.dispatches.get(),
-                    migrations: v.migrations.get(),
-                    ticks: v.ticks.get(),
-                    spin_exits: v.exits.count.get(),
-                    exiting: v.exits.time.get(),
-                    directed_yields: v.exits.directed.get(),
+                    dispatches: v.run.dispatches.get(),
+                    migrations: v.run.migrations.get(),
+                    ticks: v.irqs.ticks.get(),
+                    spin_exits: v.spin.exits.count.get(),
+                    exiting: v.spin.exits.time.get(),
+                    directed_yields: v.spin.exits.directed.get(),
                     windows: engine.window_outcome(v),
                     // What the end of the run cuts short counts as far as it came.
-                    polling: v.polling.get()
-                        + if v.polls() {
-                            engine.now() - v.blocked_since.get()
-                        } else {
-                            Picos::ZERO
-                        },
+                    polling: v.halt.polled.get()
+                        + if v.polls() { engine.now() - v.halt.since.get() } else { Picos::ZERO },
                     wait_causes: WaitCauses::default(),
                 }
             })

@@ -32,7 +32,7 @@ impl Engine {
     /// `v` was put on a pCPU.
     pub(crate) fn reset_window(&self, v: &Vcpu) {
         if let Some(ple) = &self.scenario.host.pause_loop_exiting {
-            v.pauses.dispatched(ple);
+            v.spin.pauses.dispatched(ple);
         }
     }
 
@@ -40,8 +40,8 @@ impl Engine {
     pub(crate) fn arm_spin(&self, v: &Vcpu, left: Picos) {
         self.arm(v, Op::Spin, left);
         if let Some(ple) = self.pause_loop_exiting() {
-            let at = v.pauses.arm(self.now(), ple);
-            if at < v.op_end.get() {
+            let at = v.spin.pauses.arm(self.now(), ple);
+            if at < v.op.end.get() {
                 self.push_operation(v, at);
             }
         }
@@ -52,7 +52,7 @@ impl Engine {
         let began = self.now();
         self.burn(self.scenario.host.costs.spin_iteration);
         if let Some(ple) = self.pause_loop_exiting()
-            && self.cpu().pauses.paused(began, self.now(), ple)
+            && self.cpu().spin.pauses.paused(began, self.now(), ple)
         {
             self.pause_loop_exit();
             self.take_interrupts();
@@ -63,31 +63,31 @@ impl Engine {
     pub(crate) fn pause_loop_exit(&self) {
         let Some(ple) = self.pause_loop_exiting() else { return };
         let (me, rules) = (self.cpu(), ple.rules);
-        let began = me.run_clock(self.now());
-        me.exits.count.set(me.exits.count.get() + 1);
+        let began = me.run.clock(self.now());
+        me.spin.exits.count.set(me.spin.exits.count.get() + 1);
         self.tell(Moment::PauseLoopExit { vcpu: me.id });
-        me.pauses.exit_begins(ple);
-        let exit = me.stretch(self.scenario.host.costs.pause_loop_exit);
+        me.spin.pauses.exit_begins(ple);
+        let exit = me.run.stretch(self.scenario.host.costs.pause_loop_exit);
         self.host_until(self.now().saturating_add(exit));
         let directs = || self.look_at(me.id, |h, _| h.scheduler().directs_yields());
         let gives_way = if self.scenario.host.directed_yield && directs() {
             let boosted = self.boost_a_sibling(me, rules);
-            me.exits.directed.set(me.exits.directed.get() + u64::from(boosted));
+            me.spin.exits.directed.set(me.spin.exits.directed.get() + u64::from(boosted));
             boosted
         } else {
-            me.yielded.set((self.now(), Why::PauseLoop));
+            me.leave.yielded.set((self.now(), Why::PauseLoop));
             self.give_way(me);
             true
         };
         if gives_way {
             self.let_the_pass_come();
         }
-        me.pauses.exit_ends();
-        let took = me.run_clock(self.now()) - began;
-        me.exits.time.set(me.exits.time.get() + took);
+        me.spin.pauses.exit_ends();
+        let took = me.run.clock(self.now()) - began;
+        me.spin.exits.time.set(me.spin.exits.time.get() + took);
     }
 }
 
 pub(crate) fn in_kernel(v: &Vcpu) -> bool {
-    v.nesting.get() > 0 || v.task.get().mode.get() == Mode::Kernel
+    v.irqs.nesting.get() > 0 || v.task.get().mode.get() == Mode::Kernel
 }

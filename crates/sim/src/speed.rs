@@ -27,8 +27,8 @@ impl Engine {
         }
         let first = pcpu / threads * threads;
         let core = first..first + threads;
-        let busy = core.clone().filter(|p| self.pcpus[*p as usize].is_busy()).count();
-        let quiet = self.sockets[(pcpu / (host.cores * threads)) as usize].quiet.get();
+        let busy = core.clone().filter(|p| self.machine.pcpus[*p as usize].is_busy()).count();
+        let quiet = self.machine.sockets[(pcpu / (host.cores * threads)) as usize].quiet.get();
         let of_socket = match &host.governor {
             Some(governor) if quiet => governor.quiet_permille,
             _ => 1000,
@@ -37,14 +37,14 @@ impl Engine {
         let speed = (of_core * of_socket / 1000).max(1);
         for p in core {
             let Some(v) = self.current_on(p) else { continue };
-            if v.speed.get() == speed {
+            if v.run.speed.get() == speed {
                 continue;
             }
-            let armed = v.running.get() && matches!(v.op.get(), Op::Burn | Op::Step | Op::Spin);
+            let armed = v.run.is_on() && matches!(v.op.kind.get(), Op::Burn | Op::Step | Op::Spin);
             if armed {
                 self.disarm(v);
             }
-            v.speed.set(speed);
+            v.run.speed.set(speed);
             if armed {
                 self.continue_on(v);
             }
@@ -55,7 +55,7 @@ impl Engine {
     pub(crate) fn start_governor(&self) {
         if let Some(governor) = &self.scenario.host.governor {
             // Nothing has run yet.
-            self.sockets.iter().for_each(|s| s.quiet.set(true));
+            self.machine.sockets.iter().for_each(|s| s.quiet.set(true));
             self.push(self.now() + governor.interval, Event::Governor);
         }
     }
@@ -66,9 +66,9 @@ impl Engine {
         let Some(governor) = &host.governor else { return };
         let (now, threads) = (self.now(), host.cores * host.threads);
         let least = u128::from(governor.interval.0) * u128::from(governor.busy_permille) / 1000;
-        for (i, socket) in self.sockets.iter().enumerate() {
+        for (i, socket) in self.machine.sockets.iter().enumerate() {
             let first = i as u32 * threads;
-            let of_socket = &self.pcpus[first as usize..(first + threads) as usize];
+            let of_socket = &self.machine.pcpus[first as usize..(first + threads) as usize];
             let busy = of_socket.iter().map(|p: &Pcpu| p.busy_time(now)).sum::<Picos>();
             let quiet = u128::from((busy - socket.busy.replace(busy)).0) < least;
             if socket.quiet.replace(quiet) != quiet {

@@ -42,143 +42,69 @@ pub(crate) enum Reason {
     PauseLoop,
 }
 
-/// A virtual CPU.
-///
-/// In this order, on cache lines of its own: a host of thousands pays for each line that an event
-/// touches. The first two are what every event needs, the third what spinning and halting need.
+/// The operation that the code of a vCPU is in.
 #[derive(Debug)]
-#[repr(C, align(64))]
-pub(crate) struct Vcpu {
-    pub id: u32,
-    pub guest: u32,
-    /// Number within its guest.
-    pub index: u32,
+#[repr(C)]
+pub(crate) struct Operation {
+    pub kind: Cell<Op>,
+    /// Why the code goes on, once it does.
+    pub reason: Cell<Reason>,
+    /// Counts the operations; an event of an earlier one is void.
+    pub epoch: Cell<u32>,
+    /// When it ends, if armed (`Picos::MAX`: an endless spin).
+    pub end: Cell<Picos>,
+    /// Work left, if not armed.
+    pub left: Cell<Picos>,
+}
+
+impl Operation {
+    /// Makes the event of the operation void.
+    pub(crate) fn cancel(&self) {
+        self.epoch.set(self.epoch.get().wrapping_add(1));
+    }
+}
+
+/// Where a vCPU runs, how fast, and for how long it has run.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Run {
     /// Where it runs, or ran last.
     pub pcpu: Cell<u32>,
     /// Thousandths of full speed.
     pub speed: Cell<u32>,
-    pub epoch: Cell<u32>,
-    /// It executes guest code on `pcpu` (not while the hypervisor is still switching to it).
-    pub running: Cell<bool>,
-    pub op: Cell<Op>,
-    pub reason: Cell<Reason>,
-    pub irqs_on: Cell<bool>,
-    /// Latched kick (event channel pending bit).
-    pub latch: Cell<bool>,
-    /// A look at a changed line is already armed.
-    pub hit_armed: Cell<bool>,
-    /// It is part of the host's noise.
-    pub is_noise: bool,
-    /// What it does, as far as waits for locks care.
-    pub doing: Cell<Doing>,
-    pub irqs_pending: Cell<u32>,
-    /// Lock that the code on this vCPU waits for (for statistics), `NONE` if none.
-    pub lock_wanted: Cell<u32>,
-    /// Interrupt handlers on the stack of what runs.
-    pub nesting: Cell<usize>,
-    pub task: Cell<TaskRef>,
-    /// When the operation ends, if armed (`Picos::MAX`: an endless spin).
-    pub op_end: Cell<Picos>,
-
-    /// Work left, if not armed.
-    pub op_left: Cell<Picos>,
-    /// The guest's one-shot timer.
-    pub timer: Timer,
     /// Time on a pCPU up to `since`, and since when it runs.
-    pub ran: Cell<Picos>,
-    pub since: Cell<Picos>,
-    /// When the lock operation that runs on it first had to wait.
-    pub wait_since: Cell<Option<Picos>>,
-    /// Lock that the code on this vCPU releases, as `lock_wanted`.
-    pub lock_released: Cell<u32>,
-
-    /// Line that it spins on, in whose list it is; `NONE` if it is in none.
-    pub line: Cell<u32>,
-    pub watch: Cell<Option<Watch>>,
+    ran: Cell<Picos>,
+    since: Cell<Picos>,
     pub dispatches: Cell<u64>,
-    /// When it halted or blocked last.
-    pub blocked_since: Cell<Picos>,
-    /// How long it polls when it halts.
-    pub poll_window: Cell<Picos>,
-
-    /// When it looks again at the line, and that event's turn, unless it is armed: see `look_again`.
-    pub look: Cell<(Picos, u64)>,
-    pub spinning: Cell<Picos>,
-    pub pauses: Pauses,
-    pub exits: Exits,
-    pub notified: RefCell<Notified>,
-    /// It gives its pCPU up by itself; the next pass is no preemption.
-    pub gives_way: Cell<bool>,
-    /// Time that it has polled on its pCPU.
-    pub polling: Cell<Picos>,
+    /// It executes guest code on `pcpu` (not while the hypervisor is still switching to it).
+    on: Cell<bool>,
     pub migrations: Cell<u64>,
-    pub ticks: Cell<u64>,
-
-    /// When it last yielded, and whether that was its own will or the host's.
-    pub yielded: Cell<(Picos, Why)>,
 }
 
-impl Vcpu {
-    pub(crate) fn new(id: u32, guest: u32, index: u32) -> Self {
-        Self {
-            id,
-            guest,
-            index,
-            pcpu: Cell::new(NONE),
-            running: Cell::new(false),
-            speed: Cell::new(1000),
-            epoch: Cell::new(0),
-            op: Cell::new(Op::None),
-            op_end: Cell::new(Picos::ZERO),
-            op_left: Cell::new(Picos::ZERO),
-            reason: Cell::new(Reason::Done),
-            watch: Cell::new(None),
-            look: Cell::new((Picos::ZERO, 0)),
-            line: Cell::new(NONE),
-            hit_armed: Cell::new(false),
-            is_noise: false,
-            task: Cell::new(TaskRef::dangling()),
-            irqs_on: Cell::new(true),
-            nesting: Cell::new(0),
-            irqs_pending: Cell::new(0),
-            latch: Cell::new(false),
-            timer: Timer::new(),
-            ran: Cell::new(Picos::ZERO),
-            since: Cell::new(Picos::ZERO),
-            spinning: Cell::new(Picos::ZERO),
-            dispatches: Cell::new(0),
-            migrations: Cell::new(0),
-            ticks: Cell::new(0),
-            pauses: Pauses::new(),
-            exits: Exits::default(),
-            notified: RefCell::default(),
-            gives_way: Cell::new(false),
-            blocked_since: Cell::new(Picos::ZERO),
-            poll_window: Cell::new(Picos::ZERO),
-            polling: Cell::new(Picos::ZERO),
-            wait_since: Cell::new(None),
-            lock_wanted: Cell::new(NONE),
-            lock_released: Cell::new(NONE),
-            doing: Cell::new(Doing::Wants),
-            yielded: Cell::new((Picos::MAX, Why::Yield)),
-        }
+impl Run {
+    #[inline(always)]
+    pub(crate) fn is_on(&self) -> bool {
+        self.on.get()
     }
 
-    /// Where it is, for what comes for it.
-    pub(crate) fn place(&self) -> Place {
-        match self.op.get() {
-            Op::Blocked(how) => Place::Blocked(how),
-            Op::HaltPoll(how) => Place::HaltPolls(how),
-            Op::None | Op::Burn | Op::Step | Op::Spin => Place::Guest,
-        }
+    /// It executes guest code from now on.
+    pub(crate) fn begin(&self, now: Picos) {
+        self.on.set(true);
+        self.since.set(now);
     }
 
-    /// Whether it polls on its pCPU before it blocks.
-    pub(crate) fn polls(&self) -> bool {
-        matches!(self.op.get(), Op::HaltPoll(_))
+    /// It leaves its pCPU.
+    pub(crate) fn end(&self, now: Picos) {
+        self.ran.set(self.clock(now));
+        self.on.set(false);
     }
 
-    /// Wall time that `work` takes on this vCPU.
+    /// Time that it has run so far.
+    pub(crate) fn clock(&self, now: Picos) -> Picos {
+        self.ran.get() + if self.on.get() { now - self.since.get() } else { Picos::ZERO }
+    }
+
+    /// Wall time that `work` takes here.
     #[inline]
     pub(crate) fn stretch(&self, work: Picos) -> Picos {
         match self.speed.get() {
@@ -190,21 +116,193 @@ impl Vcpu {
         }
     }
 
-    /// Work done in `time`: the inverse of [`Vcpu::stretch`].
+    /// Work done in `time`: the inverse of [`Run::stretch`].
     pub(crate) fn shrink(&self, time: Picos) -> Picos {
         match self.speed.get() {
             1000 => time,
             speed => Picos((u128::from(time.0) * u128::from(speed) / 1000) as u64),
         }
     }
+}
 
-    /// Time that it has run so far.
-    pub(crate) fn run_clock(&self, now: Picos) -> Picos {
-        self.ran.get() + if self.running.get() { now - self.since.get() } else { Picos::ZERO }
+/// What interrupts a vCPU, or wakes it.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Interrupts {
+    pub on: Cell<bool>,
+    /// Latched kick (event channel pending bit).
+    pub latch: Cell<bool>,
+    pub pending: Cell<u32>,
+    /// Interrupt handlers on the stack of what runs.
+    pub nesting: Cell<usize>,
+    /// The guest's one-shot timer.
+    pub timer: Timer,
+    /// Ticks that were taken.
+    pub ticks: Cell<u64>,
+}
+
+impl Interrupts {
+    /// Whether one can be taken now.
+    #[inline]
+    pub(crate) fn can_be_taken(&self) -> bool {
+        self.on.get() && self.pending.get() != 0
+    }
+}
+
+/// The lock operation of the code on a vCPU, for statistics and observers.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct LockOperation {
+    /// When it first had to wait.
+    pub waits_since: Cell<Option<Picos>>,
+    /// The lock that it waits for, `NONE` if none.
+    pub wants: Cell<u32>,
+    /// The lock that it releases, `NONE` if none.
+    pub releases: Cell<u32>,
+    /// What its vCPU does, as far as waits for locks care.
+    pub doing: Cell<Doing>,
+}
+
+/// How a vCPU spins.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Spin {
+    /// Line that it spins on, in whose list it is; `NONE` if it is in none.
+    pub line: Cell<u32>,
+    /// A look at a changed line is already armed.
+    pub armed: Cell<bool>,
+    pub watch: Cell<Option<Watch>>,
+    /// When it looks again at the line, and that event's turn, unless it is armed: see `look_again`.
+    pub look: Cell<(Picos, u64)>,
+    /// Time that it has spun.
+    pub time: Cell<Picos>,
+    pub pauses: Pauses,
+    pub exits: Exits,
+}
+
+impl Spin {
+    /// It has no look to come.
+    pub(crate) fn forget_look(&self) {
+        self.armed.set(false);
+        self.look.set((Picos::ZERO, 0));
+    }
+}
+
+/// How a vCPU halts.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Halt {
+    /// When it halted or blocked last.
+    pub since: Cell<Picos>,
+    /// How long it polls when it halts.
+    pub window: Cell<Picos>,
+    /// Time that it has polled on its pCPU.
+    pub polled: Cell<Picos>,
+}
+
+/// How a vCPU leaves its pCPU.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Leave {
+    /// It gives its pCPU up by itself; the next pass is no preemption.
+    pub by_itself: Cell<bool>,
+    /// Windows before preemptions.
+    pub notified: RefCell<Notified>,
+    /// When it last yielded, and whether that was its own will or the host's.
+    pub yielded: Cell<(Picos, Why)>,
+}
+
+/// A virtual CPU.
+///
+/// In this order: a host of thousands pays for each cache line that an event touches. What every event
+/// needs is on the first two lines, what timers, locks and spinning need on the next two.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Vcpu {
+    pub id: u32,
+    pub guest: u32,
+    /// Number within its guest.
+    pub index: u32,
+    /// It is part of the host's noise.
+    pub is_noise: bool,
+    pub task: Cell<TaskRef>,
+    pub op: Operation,
+    pub run: Run,
+    pub irqs: Interrupts,
+    pub lock: LockOperation,
+    pub spin: Spin,
+    pub halt: Halt,
+    pub leave: Leave,
+}
+
+impl Vcpu {
+    pub(crate) fn new(id: u32, guest: u32, index: u32) -> Self {
+        let never = || Cell::new(Picos::ZERO);
+        Self {
+            id,
+            guest,
+            index,
+            is_noise: false,
+            task: Cell::new(TaskRef::dangling()),
+            op: Operation {
+                kind: Cell::new(Op::None),
+                reason: Cell::new(Reason::Done),
+                epoch: Cell::new(0),
+                end: never(),
+                left: never(),
+            },
+            run: Run {
+                pcpu: Cell::new(NONE),
+                speed: Cell::new(1000),
+                ran: never(),
+                since: never(),
+                dispatches: Cell::new(0),
+                on: Cell::new(false),
+                migrations: Cell::new(0),
+            },
+            irqs: Interrupts {
+                on: Cell::new(true),
+                latch: Cell::new(false),
+                pending: Cell::new(0),
+                nesting: Cell::new(0),
+                timer: Timer::new(),
+                ticks: Cell::new(0),
+            },
+            lock: LockOperation {
+                waits_since: Cell::new(None),
+                wants: Cell::new(NONE),
+                releases: Cell::new(NONE),
+                doing: Cell::new(Doing::Wants),
+            },
+            spin: Spin {
+                line: Cell::new(NONE),
+                armed: Cell::new(false),
+                watch: Cell::new(None),
+                look: Cell::new((Picos::ZERO, 0)),
+                time: never(),
+                pauses: Pauses::new(),
+                exits: Exits::default(),
+            },
+            halt: Halt { since: never(), window: never(), polled: never() },
+            leave: Leave {
+                by_itself: Cell::new(false),
+                notified: RefCell::default(),
+                yielded: Cell::new((Picos::MAX, Why::Yield)),
+            },
+        }
     }
 
-    #[inline]
-    pub(crate) fn interruptible(&self) -> bool {
-        self.irqs_on.get() && self.irqs_pending.get() != 0
+    /// Where it is, for what comes for it.
+    pub(crate) fn place(&self) -> Place {
+        match self.op.kind.get() {
+            Op::Blocked(how) => Place::Blocked(how),
+            Op::HaltPoll(how) => Place::HaltPolls(how),
+            Op::None | Op::Burn | Op::Step | Op::Spin => Place::Guest,
+        }
+    }
+
+    /// Whether it polls on its pCPU before it blocks.
+    pub(crate) fn polls(&self) -> bool {
+        matches!(self.op.kind.get(), Op::HaltPoll(_))
     }
 }

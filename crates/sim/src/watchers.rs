@@ -20,13 +20,13 @@ impl Engine {
     /// completes, and lets those who spin on the line know.
     #[inline(always)]
     pub(crate) fn access<C, R>(&self, cell: &C, access: Access, apply: impl FnOnce(&C) -> R) -> R {
-        let line = self.memory.line_of(cell);
-        let end = self.memory.access(line, self.cpu().pcpu.get(), access, self.now());
+        let line = self.machine.memory.line_of(cell);
+        let end = self.machine.memory.access(line, self.cpu().run.pcpu.get(), access, self.now());
         let suspended = self.step_until(end);
         let result = apply(cell);
         if access != Access::Load
             && let Some(line) = line
-            && self.memory.spinning(line).get() > 0
+            && self.machine.memory.spinning(line).get() > 0
         {
             self.notify(line, suspended);
         }
@@ -40,26 +40,26 @@ impl Engine {
     /// after the line has reached them, one after another. The others read it again too, and go on
     /// spinning.
     fn notify(&self, line: usize, suspended: bool) {
-        let watchers = &*self.memory.watchers(line);
+        let watchers = &*self.machine.memory.watchers(line);
         // Those that run of the first `counted` in the list.
         let (mut position, mut counted) = (0, 0);
         for at in held(watchers) {
             let v = &self.vcpus[watchers[at].vcpu as usize];
-            if !v.running.get() || v.hit_armed.replace(true) {
+            if !v.run.is_on() || v.spin.armed.replace(true) {
                 continue;
             }
-            let (look, turn) = v.look.get();
+            let (look, turn) = v.spin.look.get();
             if look > self.now() || look == self.now() && suspended && turn > self.time.turn() {
                 self.arm_look(v);
                 continue;
             }
             position += self.running(&watchers[counted..at]);
             counted = at;
-            let sees = self.memory.served(line, v.pcpu.get(), position, self.now());
-            self.push(sees, Event::Operation { vcpu: v.id, epoch: v.epoch.get() });
+            let sees = self.machine.memory.served(line, v.run.pcpu.get(), position, self.now());
+            self.push(sees, Event::Operation { vcpu: v.id, epoch: v.op.epoch.get() });
         }
-        let spinning = self.memory.spinning(line).get();
-        self.memory.refetch(line, spinning.into(), self.now());
+        let spinning = self.machine.memory.spinning(line).get();
+        self.machine.memory.refetch(line, spinning.into(), self.now());
     }
 
     /// `v` goes on with a spin after it was off its pCPU: it reads the line again, and looks when it
@@ -71,32 +71,32 @@ impl Engine {
     /// effect, since the spin ends or exits by then, is an event at once, and so is one at a cell of
     /// which no write is told.
     pub(crate) fn look_again(&self, v: &Vcpu) {
-        let line = (v.line.get() != NONE).then_some(v.line.get() as usize);
-        let sees = self.memory.access(line, v.pcpu.get(), Access::Load, self.now());
-        let event = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
-        v.look.set((sees, self.time.take_turn(event)));
-        let ends = sees >= v.op_end.get() || v.pauses.exit_due(sees);
+        let line = (v.spin.line.get() != NONE).then_some(v.spin.line.get() as usize);
+        let sees = self.machine.memory.access(line, v.run.pcpu.get(), Access::Load, self.now());
+        let event = Event::Operation { vcpu: v.id, epoch: v.op.epoch.get() };
+        v.spin.look.set((sees, self.time.take_turn(event)));
+        let ends = sees >= v.op.end.get() || v.spin.pauses.exit_due(sees);
         let is_event = ends || line.is_none() || self.holds(v);
-        v.hit_armed.set(is_event);
+        v.spin.armed.set(is_event);
         if is_event {
             self.arm_look(v);
         }
     }
 
     fn arm_look(&self, v: &Vcpu) {
-        let (at, turn) = v.look.get();
-        let event = Event::Operation { vcpu: v.id, epoch: v.epoch.get() };
+        let (at, turn) = v.spin.look.get();
+        let event = Event::Operation { vcpu: v.id, epoch: v.op.epoch.get() };
         self.time.push_in_turn(at, turn, event);
     }
 
     /// How many of these spin on a pCPU.
     fn running(&self, watchers: &[Watch]) -> u64 {
-        watchers.iter().filter(|w| self.vcpus[w.vcpu as usize].running.get()).count() as u64
+        watchers.iter().filter(|w| self.vcpus[w.vcpu as usize].run.is_on()).count() as u64
     }
 
     /// Whether what `v` spins on satisfies its condition now.
     pub(crate) fn holds(&self, v: &Vcpu) -> bool {
-        v.watch.get().expect("a spinning vCPU watches something").holds()
+        v.spin.watch.get().expect("a spinning vCPU watches something").holds()
     }
 
     /// Spins on `line` until the watch's condition holds or `left` of CPU time is gone, and takes
@@ -107,18 +107,18 @@ impl Engine {
         loop {
             let v = self.cpu();
             self.watch(v, watch, line);
-            let spun_since = v.run_clock(self.now());
+            let spun_since = v.run.clock(self.now());
             self.arm_spin(v, *left);
             self.suspend(Suspend::Operation);
             // Interrupted or not, the wait was on the vCPU that is current now.
             let v = self.cpu();
             self.unwatch(v);
-            v.pauses.end(self.now());
-            v.spinning.set(v.spinning.get() + v.run_clock(self.now()) - spun_since);
-            match v.reason.get() {
+            v.spin.pauses.end(self.now());
+            v.spin.time.set(v.spin.time.get() + v.run.clock(self.now()) - spun_since);
+            match v.op.reason.get() {
                 Reason::Hit => {
-                    if v.op_end.get() != Picos::MAX {
-                        *left = v.shrink(v.op_end.get().saturating_sub(self.now()));
+                    if v.op.end.get() != Picos::MAX {
+                        *left = v.run.shrink(v.op.end.get().saturating_sub(self.now()));
                     }
                     self.take_interrupts();
                     return true;
@@ -129,7 +129,7 @@ impl Engine {
                     return false;
                 }
                 reason @ (Reason::Interrupted | Reason::PauseLoop) => {
-                    *left = v.op_left.get();
+                    *left = v.op.left.get();
                     if reason == Reason::PauseLoop {
                         self.pause_loop_exit();
                     }
@@ -146,9 +146,9 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn begin_wait(&self) {
         let v = self.cpu();
-        if v.wait_since.get().is_none() {
-            v.wait_since.set(Some(self.now()));
-            let lock = v.lock_wanted.get();
+        if v.lock.waits_since.get().is_none() {
+            v.lock.waits_since.set(Some(self.now()));
+            let lock = v.lock.wants.get();
             if lock != NONE {
                 self.guest(v.guest).waits_for(self, v, lock);
             }
@@ -157,40 +157,39 @@ impl Engine {
 
     fn watch(&self, v: &Vcpu, watch: Watch, line: Option<usize>) {
         let watch = Watch { vcpu: v.id, ..watch };
-        v.watch.set(Some(watch));
+        v.spin.watch.set(Some(watch));
         let Some(line) = line else { return };
-        v.line.set(line as u32);
-        self.memory.watchers(line).push(watch);
+        v.spin.line.set(line as u32);
+        self.machine.memory.watchers(line).push(watch);
         self.count_spinner(v);
     }
 
     fn unwatch(&self, v: &Vcpu) {
-        v.hit_armed.set(false);
-        v.look.set((Picos::ZERO, 0));
-        v.watch.set(None);
-        let line = v.line.get();
+        v.spin.forget_look();
+        v.spin.watch.set(None);
+        let line = v.spin.line.get();
         if line == NONE {
             return;
         }
         self.discount_spinner(v);
-        v.line.set(NONE);
-        let mut watchers = self.memory.watchers(line as usize);
+        v.spin.line.set(NONE);
+        let mut watchers = self.machine.memory.watchers(line as usize);
         let at = watchers.iter().position(|w| w.vcpu == v.id).expect("it is in the list");
         watchers.remove(at);
     }
 
     /// `v` spins on a line from now on, or goes on with that.
     pub(crate) fn count_spinner(&self, v: &Vcpu) {
-        if v.line.get() != NONE {
-            let spinning = self.memory.spinning(v.line.get() as usize);
+        if v.spin.line.get() != NONE {
+            let spinning = self.machine.memory.spinning(v.spin.line.get() as usize);
             spinning.set(spinning.get() + 1);
         }
     }
 
     /// `v`, if it spins on a line, does so no more, or leaves its pCPU.
     pub(crate) fn discount_spinner(&self, v: &Vcpu) {
-        if v.line.get() != NONE {
-            let spinning = self.memory.spinning(v.line.get() as usize);
+        if v.spin.line.get() != NONE {
+            let spinning = self.machine.memory.spinning(v.spin.line.get() as usize);
             spinning.set(spinning.get() - 1);
         }
     }

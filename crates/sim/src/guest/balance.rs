@@ -38,7 +38,7 @@ impl Guest {
         }
         task.state.set(TaskState::Runnable);
         if !self.is_noise {
-            engine.progress.set(engine.progress.get() + 1);
+            engine.end.progress.set(engine.end.progress.get() + 1);
         }
         if task.on_cpu.get() {
             // It has not left its vCPU yet: it will find itself runnable and go on.
@@ -124,7 +124,7 @@ impl Guest {
             }
             // Interrupts stay off from the last look at the queue to the halt, which switches them
             // on: a wake-up that comes in between is pending then, and the halt returns at once.
-            v.irqs_on.set(false);
+            v.irqs.on.set(false);
             self.stop_tick(engine, v);
             if queue.len() == 0 {
                 queue.need_resched.set(false);

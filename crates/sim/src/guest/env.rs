@@ -61,8 +61,8 @@ impl Env for TaskEnv<'_> {
         let at = match of {
             Ticks::Guest => self.guest.tick_after(v, engine.now()),
             Ticks::Host => {
-                let tick = TimerId::Tick(PcpuId(v.pcpu.get()));
-                engine.timers[engine.timer_slot(tick)].due()
+                let tick = TimerId::Tick(PcpuId(v.run.pcpu.get()));
+                engine.hypervisor.timers[engine.timer_slot(tick)].due()
             }
         };
         (at != Picos::MAX).then_some(at)

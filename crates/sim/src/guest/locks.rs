@@ -125,7 +125,7 @@ pub(crate) type Made = Result<(Box<dyn LockBank>, KernelData), CapacityError>;
 impl LockVisitor<SimPlatform> for MakeBank<'_> {
     type Output = Made;
     fn visit<L: RawLock<SimPlatform> + 'static>(self) -> Self::Output {
-        let memory = &self.engine.memory;
+        let memory = &self.engine.machine.memory;
         let layout = self.loads.layout(LayoutOf::types::<L, SimCell<usize>>());
         let region = layout.as_ref().map(|l| (l, memory.region(l.size, l.align)));
         let place = |i: usize| match &region {
@@ -156,8 +156,8 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
     fn acquire(&self, engine: &Engine, i: usize, how: LockUse) {
         let entry = &self.entries[i];
         let v = engine.cpu();
-        let outer = v.lock_wanted.replace(i as u32);
-        let outer_wait = v.wait_since.replace(None);
+        let outer = v.lock.wants.replace(i as u32);
+        let outer_wait = v.lock.waits_since.replace(None);
         let (token, irqs) = match how {
             LockUse::Plain => (entry.lock.lock(&self.shared), None),
             LockUse::IrqSave => {
@@ -165,14 +165,14 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
                 (token, Some(irqs))
             }
         };
-        v.lock_wanted.set(outer);
-        let waited_since = v.wait_since.replace(outer_wait);
+        v.lock.wants.set(outer);
+        let waited_since = v.lock.waits_since.replace(outer_wait);
         entry.token.set(Some(token));
         entry.irqs.set(irqs);
         entry.holder.set(v.id);
         let now = engine.now();
         entry.since.set(now);
-        entry.dispatches.set(v.dispatches.get());
+        entry.dispatches.set(v.run.dispatches.get());
         let c = &entry.counters;
         add(&c.acquisitions, 1);
         engine.advanced();
@@ -195,7 +195,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         let held = engine.now() - entry.since.get();
         add(&c.hold_total, held);
         c.hold_max.set(c.hold_max.get().max(held));
-        if entry.dispatches.get() != v.dispatches.get() {
+        if entry.dispatches.get() != v.run.dispatches.get() {
             add(&c.holder_preempted, 1);
         }
         let token = entry.token.take().expect("only a held lock is released");
@@ -205,9 +205,9 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
             lock: i as u32,
             contended: entry.waiters.get() > 0,
         });
-        let outer = v.lock_released.replace(i as u32);
+        let outer = v.lock.releases.replace(i as u32);
         entry.lock.unlock(&self.shared, token);
-        v.lock_released.set(outer);
+        v.lock.releases.set(outer);
         // Somebody may have taken it by now.
         if entry.holder.get() == v.id {
             entry.holder.set(NONE);

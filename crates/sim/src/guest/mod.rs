@@ -253,7 +253,7 @@ impl Guest {
 
     /// Has the processor fetch the lock of the runqueue of `v`.
     pub(crate) fn fetch_queue_lock(&self, engine: &Engine, v: &Vcpu) {
-        self.bank.fetch_lock(&engine.memory, self.queue_lock(v.index));
+        self.bank.fetch_lock(&engine.machine.memory, self.queue_lock(v.index));
     }
 
     /// The task of `v` that sleeps least long.
@@ -287,9 +287,9 @@ impl Guest {
     pub(crate) fn interrupts(&self, engine: &Engine) {
         loop {
             let v = engine.cpu();
-            v.irqs_on.set(false);
-            v.nesting.set(v.nesting.get() + 1);
-            let pending = v.irqs_pending.replace(0);
+            v.irqs.on.set(false);
+            v.irqs.nesting.set(v.irqs.nesting.get() + 1);
+            let pending = v.irqs.pending.replace(0);
             engine.tell(Moment::Interrupt { vcpu: v.id, pending });
             engine.burn(engine.scenario.host.costs.interrupt);
             if pending & irq::TIMER != 0 {
@@ -308,10 +308,10 @@ impl Guest {
                 engine.asked_to_give_up();
             }
             let v = engine.cpu();
-            v.nesting.set(v.nesting.get() - 1);
+            v.irqs.nesting.set(v.irqs.nesting.get() - 1);
             engine.tell(Moment::InterruptEnds { vcpu: v.id });
-            v.irqs_on.set(true);
-            if v.irqs_pending.get() == 0 {
+            v.irqs.on.set(true);
+            if v.irqs.pending.get() == 0 {
                 break;
             }
         }
@@ -335,7 +335,7 @@ impl Guest {
     /// Whether what `v` does is a task's work, or an interrupt handler's on top of it: not the idle
     /// loop's, nor waiting for a lock.
     pub(crate) fn works_for_a_task(&self, v: &Vcpu) -> bool {
-        !self.is_idle(v) && v.lock_wanted.get() == NONE && !v.is_noise
+        !self.is_idle(v) && v.lock.wants.get() == NONE && !v.is_noise
     }
 
     /// No task of this guest sleeps for a time, or for a disk or a device that is at work; those that make

@@ -10,7 +10,7 @@ use overspin_sched::RunState;
 impl Guest {
     /// Counts a slow path at the lock that the current vCPU waits for.
     pub(crate) fn count_slow_path(&self, engine: &Engine) {
-        let lock = engine.cpu().lock_wanted.get();
+        let lock = engine.cpu().lock.wants.get();
         if lock != NONE {
             let c = &self.bank.counters(lock as usize).slow_paths;
             c.set(c.get() + 1);
@@ -19,7 +19,7 @@ impl Guest {
 
     /// Counts a kick at the lock that the current vCPU releases.
     pub(crate) fn count_kick(&self, engine: &Engine) {
-        let lock = engine.cpu().lock_released.get();
+        let lock = engine.cpu().lock.releases.get();
         if lock != NONE {
             let c = &self.bank.counters(lock as usize).kicks;
             c.set(c.get() + 1);
@@ -29,7 +29,7 @@ impl Guest {
     /// The current vCPU, `v`, begins to wait for a lock.
     pub(crate) fn waits_for(&self, engine: &Engine, v: &Vcpu, lock: u32) {
         let holder = self.bank.waits(lock as usize);
-        let of = |h: u32| engine.vcpus[h as usize].lock_released.get() == lock;
+        let of = |h: u32| engine.vcpus[h as usize].lock.releases.get() == lock;
         let (holder, releasing) =
             if holder == NONE { (None, false) } else { (Some(holder), of(holder)) };
         engine.tell(Moment::LockWait { vcpu: v.id, lock, holder, releasing });
@@ -64,11 +64,11 @@ impl Guest {
             if state == RunState::Runnable {
                 lines.push(format!("{} waits for a pCPU, which it never gets", full(v.id)));
             }
-            let lock = v.lock_wanted.get();
+            let lock = v.lock.wants.get();
             if lock == NONE {
                 continue;
             }
-            let how = match v.op.get() {
+            let how = match v.op.kind.get() {
                 Op::Blocked(_) | Op::HaltPoll(_) => "sleeps in the hypervisor waiting for",
                 Op::Spin => "spins on",
                 _ => "is in the slow path of",

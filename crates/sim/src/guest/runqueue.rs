@@ -128,7 +128,7 @@ impl Guest {
     /// Charges the running task for its time since it was put on the vCPU or last charged.
     pub(super) fn charge(&self, engine: &Engine, v: &Vcpu) {
         let task = v.task.get();
-        let clock = v.run_clock(engine.now());
+        let clock = v.run.clock(engine.now());
         let ran = clock - task.clock_in.replace(clock);
         task.cpu.set(task.cpu.get() + ran);
         task.vruntime.set(task.vruntime.get() + ran);
@@ -177,7 +177,7 @@ impl Guest {
     fn switch_to(&self, engine: &Engine, v: &Vcpu, prev: TaskRef, next: TaskRef) {
         prev.on_cpu.set(false);
         next.on_cpu.set(true);
-        next.clock_in.set(v.run_clock(engine.now()));
+        next.clock_in.set(v.run.clock(engine.now()));
         v.task.set(next);
         engine.tell(Moment::Task { vcpu: v.id, task: next.index });
     }
@@ -206,7 +206,7 @@ impl Guest {
         if task.awaited && self.live.get() == 0 {
             self.finished.set(Some(engine.now()));
             if !self.loads.is_endless() {
-                engine.unfinished.set(engine.unfinished.get() - 1);
+                engine.end.unfinished.set(engine.end.unfinished.get() - 1);
             }
         }
         let queue = self.queue(v);

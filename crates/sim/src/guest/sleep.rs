@@ -8,7 +8,7 @@ impl Guest {
     /// The current vCPU sleeps until `address` is woken, or until an interrupt, if `still`.
     pub(crate) fn wait_at(&self, engine: &Engine, address: usize, still: impl FnOnce() -> bool) {
         let v = engine.cpu();
-        v.latch.set(false);
+        v.irqs.latch.set(false);
         // First registered, then looked: a wake between the two sets the latch.
         self.sleepers.borrow_mut().push_back((address, v.id));
         if still() {

@@ -184,13 +184,13 @@ impl Task {
 /// A coroutine that runs `code` for `task`.
 fn body(engine: &Engine, task: TaskRef, code: impl FnOnce(&Engine) -> Suspend + 'static) -> Body {
     // The one given back last: it is the warmest.
-    let stack = engine.stacks.borrow_mut().pop().unwrap_or_else(|| {
+    let stack = engine.code.stacks.borrow_mut().pop().unwrap_or_else(|| {
         DefaultStack::new(STACK).expect("memory for a task's stack (raise vm.max_map_count?)")
     });
     Coroutine::with_stack(stack, move |yielder: &TaskYielder, ()| {
         task.yielder.set(yielder);
         let engine = crate::engine::engine();
-        engine.yielder.set(yielder);
+        engine.code.yielder.set(yielder);
         code(engine)
     })
 }
@@ -199,7 +199,7 @@ impl TaskRef {
     /// Runs the task's code until it suspends or ends; says why.
     #[inline(always)]
     pub(crate) fn run(self, engine: &Engine) -> Suspend {
-        engine.yielder.set(self.yielder.get());
+        engine.code.yielder.set(self.yielder.get());
         // SAFETY: only this function touches the body, and it is not entered twice for one task:
         // a task runs on one vCPU at a time, and a coroutine never calls the engine.
         let slot = unsafe { &mut *self.body.get() };
@@ -214,7 +214,7 @@ impl TaskRef {
             CoroutineResult::Yield(why) => why,
             CoroutineResult::Return(why) => {
                 if let Some(body) = slot.take() {
-                    engine.stacks.borrow_mut().push(body.into_stack());
+                    engine.code.stacks.borrow_mut().push(body.into_stack());
                 }
                 why
             }

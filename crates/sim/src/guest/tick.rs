@@ -25,7 +25,7 @@ impl Guest {
         let queue = self.queue(v);
         let sleeper = queue.sleepers.borrow().peek().map_or(Picos::MAX, |s| s.0.until);
         let at = queue.next_tick.get().min(sleeper);
-        if v.timer.due() != at {
+        if v.irqs.timer.due() != at {
             engine.burn(engine.scenario.host.costs.hypercall);
             engine.set_guest_timer(engine.cpu(), at);
         }
@@ -69,7 +69,7 @@ impl Guest {
     }
 
     fn tick(&self, engine: &Engine, v: &Vcpu) {
-        v.ticks.set(v.ticks.get() + 1);
+        v.irqs.ticks.set(v.irqs.ticks.get() + 1);
         let task = v.task.get();
         if task.index.is_none() {
             engine.burn(self.domain.kernel.tick_work);
@@ -89,7 +89,7 @@ impl Guest {
             queue.need_resched.set(true);
         }
         self.unlock_queue(engine, v.index);
-        if v.ticks.get().is_multiple_of(BALANCE_TICKS) {
+        if v.irqs.ticks.get().is_multiple_of(BALANCE_TICKS) {
             self.kick_an_idle_vcpu(engine, v);
         }
     }
