@@ -98,12 +98,15 @@ impl Event {
     pub(crate) fn unpack(kind: u64, what: u64) -> Self {
         // The halves: truncation is the point.
         let (a, b) = (what as u32, (what >> 32) as u32);
+        if kind == 4 {
+            // Most are: a branch that is predicted, before the one through the table.
+            return Event::Operation { vcpu: a, epoch: b };
+        }
         match kind {
             0 => Event::Scheduler { timer: TimerId::Tick(PcpuId(a)) },
             1 => Event::Scheduler { timer: TimerId::Slice(PcpuId(a)) },
             2 => Event::Scheduler { timer: TimerId::Accounting },
             3 => Event::GuestTimer { vcpu: a },
-            4 => Event::Operation { vcpu: a, epoch: b },
             5 => Event::Interrupt { vcpu: a },
             6 => Event::Change { index: a },
             7 => Event::Boot { vcpu: a },
