@@ -6,6 +6,7 @@
 //! the business of `overspin_workload`. The words in which keys of scenario files are declared
 //! ([`keys`]) are here because the kinds use them as well as the reader of files.
 #![no_std]
+#![forbid(unsafe_code)]
 
 extern crate alloc;
 #[cfg(test)]
