@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const EXIT_CODES: &str = "Exit codes:
-  0  fine
-  1  a claim does not hold, a run deadlocked, a check failed, or something got worse (compare --better)
+  0  it ran to the end
+  1  a check failed, something got worse (compare --better), or with --strict a claim does not hold or a run deadlocked
   2  wrong usage or input
   3  the environment is in the way (output cannot be written, disk full)
-  4  undecided (a claim needs runs that did not finish, a model ran out of time, --max-wall came)
+  4  undecided (a model ran out of time, --max-wall came, or with --strict a claim needs runs that did not finish)
   130  interrupted (Ctrl-C), with what was finished kept
 A benchmark that ran ends with 0, whatever it measured.
 
@@ -109,6 +109,9 @@ pub(crate) struct ReproduceArgs {
     /// Draw figures of one experiment, published beside simulated, as SVG (`-`: standard output)
     #[arg(long, value_name = "FILE", requires = "experiment")]
     pub(crate) svg: Option<PathBuf>,
+    /// End with 1 if a claim does not hold, with 4 if one cannot be decided
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 /// A number of threads that a machine may have.
@@ -153,6 +156,9 @@ pub(crate) struct RunArgs {
     /// World to run in
     #[arg(long, value_name = "NAME", default_value = "sim")]
     pub(crate) world: String,
+    /// End with 1 if a run deadlocked
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 #[derive(Debug, ClapArgs)]

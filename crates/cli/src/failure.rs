@@ -17,7 +17,7 @@ const ENVIRONMENT: u8 = 3;
 pub(crate) enum Verdict {
     /// Nothing to complain about.
     Fine,
-    /// A claim does not hold, or a run deadlocked.
+    /// A check failed, something got worse, or the user is strict and a claim failed or a run deadlocked.
     Finding,
     /// Could not be decided.
     Undecided,

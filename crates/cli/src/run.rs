@@ -72,7 +72,7 @@ impl What<'_> {
         let trace = args.trace.as_ref().map(|_| trace_name);
         files.write(|| record::one(scenario, &self.again.set, trace, &outcome))?;
         print(args, outputs, &report::run(scenario, &outcome))?;
-        Ok(verdict(std::iter::once(&outcome.ending)))
+        Ok(verdict(std::iter::once(&outcome.ending), args.strict))
     }
 
     /// The seeds are those of the command line, or else these of the file.
@@ -92,7 +92,7 @@ impl What<'_> {
         let over = result.map_err(|e| map_failure(args, &e))?;
         files.write(|| record::seeds(&over, &self.again.set).made_here(show::command()))?;
         print(args, self.outputs, &report::seeds(&over))?;
-        Ok(verdict(over.endings()))
+        Ok(verdict(over.endings(), args.strict))
     }
 
     fn many(&self, map: &Map) -> Result<Verdict, Failure> {
@@ -118,17 +118,17 @@ impl What<'_> {
         let record = || record::map(map, &measured, &self.again.set, seed);
         files.write(|| record().made_here(show::command()))?;
         print(args, self.outputs, &report::map(&measured))?;
-        Ok(verdict(measured.cells.iter().filter_map(map::Cell::ending)))
+        Ok(verdict(measured.cells.iter().filter_map(map::Cell::ending), args.strict))
     }
 }
 
-/// How a command ends whose runs ended so.
-fn verdict<'a>(endings: impl Iterator<Item = &'a Ending>) -> Verdict {
+/// How a command ends whose runs ended so. A deadlock is a result like others, unless the user is `strict`.
+fn verdict<'a>(endings: impl Iterator<Item = &'a Ending>, strict: bool) -> Verdict {
     let endings: Vec<&Ending> = endings.collect();
     if let Some(by) = endings.iter().find_map(|ending| stopped(ending)) {
         return show::stopped(by);
     }
-    match endings.iter().any(|ending| matches!(ending, Ending::Deadlock { .. })) {
+    match strict && endings.iter().any(|ending| matches!(ending, Ending::Deadlock { .. })) {
         true => Verdict::Finding,
         false => Verdict::Fine,
     }
@@ -175,4 +175,19 @@ fn print(args: &RunArgs, outputs: &Outputs, blocks: &[Block]) -> Result<(), Fail
 
 fn name(args: &RunArgs) -> String {
     args.scenario.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadlock_decides_the_exit_code_only_of_a_strict_user() {
+        let deadlock = Ending::Deadlock { waits: Vec::new() };
+        let endings = [Ending::Finished, deadlock, Ending::Limit];
+        assert_eq!(verdict(endings.iter(), true), Verdict::Finding);
+        assert_eq!(verdict(endings.iter(), false), Verdict::Fine);
+        let stopped = [Ending::Stopped { by: Stopped::MaxWall }];
+        assert_eq!(verdict(stopped.iter(), false), Verdict::Stopped(Stopped::MaxWall));
+    }
 }

@@ -160,7 +160,8 @@ fn an_experiment_is_read_by_every_command() {
         "r.csv",
     ];
     let output = overspin(dir, &args);
-    assert!(matches!(output.status.code(), Some(0 | 1 | 4)), "{output:?}");
+    // It ran to the end: whatever its claims say, it is not strict.
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
     read_by_all(dir, "r.json", "reproduction", false);
     let record = record(dir, "r.json");
     assert_eq!(record["experiments"][0]["id"], "2016-schedbench");
