@@ -162,8 +162,8 @@ fn c4_stealing_evens_out_three_hogs_on_two_pcpus() {
     assert_eq!(d.ran(1), [(0., 90., b), (90., 120., a), (120., 180., b)]);
 }
 
-/// §3.7: vCPUs that block before every tick are never charged, keep their class, and starve one that
-/// computes.
+/// §3.7: no tick changes the class of vCPUs that block before every tick, so they stay boosted and starve
+/// one that computes.
 #[test]
 fn boosted_sleepers_starve_a_hog() {
     for profile in ["credit", "credit-2013", "credit-2008"] {

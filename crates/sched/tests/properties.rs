@@ -23,7 +23,7 @@ enum Op {
     Yield(u32),
     /// A pass of one of the pCPUs that were asked to pass.
     Pass(u32),
-    /// The second half of a switch that is under way.
+    /// The second half of a switch that has begun.
     Saved(u32),
     /// Time passes up to the next timer, at most this many us; due timers are delivered.
     Time(u32),

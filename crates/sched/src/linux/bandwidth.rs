@@ -6,7 +6,7 @@
 //!
 //! When the pool and the local pool are empty, the domain's vCPUs on that pCPU are *throttled* until the next
 //! refill. Ticks and passes detect that, so a domain may overrun by a tick on each pCPU; the overrun is a debt of
-//! the local pool. A local pool keeps its rest over a refill.
+//! the local pool. A refill leaves the local pools as they are.
 //!
 //! *On return* (Linux 6.18, commit e1fad12dcb66): a pass does not take the domain's vCPUs off the queue, so that no
 //! thread is stopped while it holds locks of the host's kernel. The pass picks as usual. The picked thread stops
@@ -61,8 +61,7 @@ impl Quota {
 }
 
 impl<C: Class> Host<C> {
-    /// Sets the cap of `d`, in percent of a pCPU; 0 is none. The quota of the current period changes at the next
-    /// refill.
+    /// Sets the cap of `d`, in percent of a pCPU; 0 is none. A new cap takes effect at the next refill.
     pub(super) fn set_quota(&mut self, d: DomainId, cap: u32) {
         let each_period = self.tunables.bandwidth_period * i64::from(cap) / 100;
         let quota = &mut self.domains[d.index()].quota;
