@@ -161,7 +161,7 @@ fn document(name: &str, prepare: impl FnOnce(&Path, &str)) {
         let (out, code) = place.run(&command);
         let expected = if shown.output.iter().any(|l| l.starts_with("error: ")) { 2 } else { 0 };
         let at = format!("{name}:{}: {command}", shown.line);
-        // 1 and 4 are answers of a comparison, and 4 says that the wall-clock limit came: no failures.
+        // 1 and 4 are answers of a comparison, and 4 says that the wall-clock limit was reached: no failures.
         let answers = command.starts_with("overspin compare") && matches!(code, 1 | 4);
         let cut = command.contains("--max-wall") && code == 4;
         assert!(code == expected || answers || cut, "{at}: exit code {code}\n{out}");

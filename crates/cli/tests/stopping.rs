@@ -134,5 +134,8 @@ fn a_long_run_says_how_far_it_is_unless_it_is_not_to() {
         "{tells}"
     );
     assert!(!silent.contains("simulated s"), "{silent}");
-    assert!(silent.contains("stopped before the end: the wall-clock limit came"), "{silent}");
+    assert!(
+        silent.contains("stopped before the end: the wall-clock limit was reached"),
+        "{silent}"
+    );
 }

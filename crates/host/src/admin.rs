@@ -1,10 +1,10 @@
-//! What an administrator does: pools are made, domains created in them, and the events of the
-//! scenario carried out, all through the hypervisor's own operations.
+//! The actions of an administrator: creating pools and domains, and carrying out the events of the
+//! scenario, all through the hypervisor's own operations.
 //!
-//! Whether an event is possible is found out by carrying all of them out, in order, on a machine on
-//! which nothing runs; so what is refused, and why, is said in one place, the hypervisor's. On the
-//! running machine an event can be refused for one more reason: something that it concerns is still
-//! on its way to another pool. That is reported in the outcome.
+//! To check whether the events are possible, [`rehearse`] carries them out, in order, on a machine on
+//! which nothing runs. So only the hypervisor decides what is refused, and why. On the running machine an
+//! event can be refused for one more reason: an object that it concerns is still moving to another pool.
+//! The outcome reports that.
 
 use crate::time::nanos;
 use crate::world::Refused;
@@ -18,7 +18,7 @@ use overspin_sched::{
     SchedError, Schedulers, Topology, VcpuId, Whose,
 };
 
-/// Parameters of a scenario as a scheduler takes them: times in whole nanoseconds.
+/// Converts the parameters of a scenario for a scheduler: times become whole nanoseconds.
 #[must_use]
 pub fn scheduler_params(settings: &Settings) -> Params {
     settings.iter().fold(Params::default(), |params, (key, setting)| {
@@ -36,7 +36,7 @@ fn invalid(error: SchedError) -> Refused {
     Refused::Invalid(error.to_string())
 }
 
-/// The hypervisor of a scenario; [`start`] makes its other pools.
+/// Creates the hypervisor of a scenario; [`start`] creates its other pools.
 pub fn hypervisor(scenario: &Scenario, schedulers: &Schedulers) -> Result<Pools, Refused> {
     let host = &scenario.host;
     let topology = Topology {
@@ -48,7 +48,7 @@ pub fn hypervisor(scenario: &Scenario, schedulers: &Schedulers) -> Result<Pools,
     Ok(Pools::new(topology, scheduler.map_err(invalid)?))
 }
 
-/// Starts the scheduler of the host, and makes the other pools.
+/// Starts the scheduler of the host, and creates the other pools.
 pub fn start(
     scenario: &Scenario,
     schedulers: &Schedulers,
@@ -97,22 +97,23 @@ pub fn create(h: &mut Pools, domain: &Domain, out: &mut Vec<Action>) -> Result<(
         let affinity = affinity_of(domain.affinity.get(i as usize));
         h.create_vcpu(Nanos::ZERO, id, affinity, out).map_err(named)?;
     }
-    // Only now the number of vCPUs is known, which limits the cap.
+    // The number of vCPUs limits the cap, and is known only now.
     params.check(Some(domain.vcpus)).map_err(named)
 }
 
-/// What the administrator of a running host has done so far.
+/// The administrator of a running host, with a record of what it has done so far.
 #[derive(Clone, Debug)]
 pub struct Administrator {
-    /// Domains from here on are the host's noise.
+    /// Domains from this index on are the host's noise.
     own_domains: usize,
-    /// Weights and caps as they are now: the hypervisor sets both at once.
+    /// Current weights and caps: the hypervisor sets both at once.
     params: Vec<DomainParams>,
     done: Vec<ChangeOutcome>,
 }
 
 impl Administrator {
-    /// Of a host that runs `scenario`, whose domains from `own_domains` on are the host's noise.
+    /// The administrator of a host that runs `scenario`, whose domains from `own_domains` on are the
+    /// host's noise.
     #[must_use]
     pub fn new(scenario: &Scenario, own_domains: usize) -> Self {
         let params = |d: &Domain| DomainParams { weight: d.weight, cap: d.cap };
@@ -120,13 +121,13 @@ impl Administrator {
         Self { own_domains, params, done: Vec::new() }
     }
 
-    /// What he has done, in order.
+    /// The changes made so far, in order.
     #[must_use]
     pub fn done(&self) -> &[ChangeOutcome] {
         &self.done
     }
 
-    /// Carries out an event of the scenario at `at`; what becomes of it is in [`done`](Self::done).
+    /// Carries out an event of the scenario at `at`, and records the result in [`done`](Self::done).
     pub fn carry_out(
         &mut self,
         scenario: &Scenario,
@@ -150,7 +151,7 @@ impl Administrator {
         change: &Change,
         out: &mut Vec<Action>,
     ) -> Result<(), SchedError> {
-        // The vCPUs that are meant, over all domains.
+        // The vCPUs concerned, numbered over all domains.
         let vcpus = |domain: u32, vcpu: Option<u32>| {
             let counts = scenario.domains.iter().map(|d| d.vcpus);
             let first: u32 = counts.clone().take(domain as usize).sum();
@@ -265,8 +266,8 @@ fn free_noise_of(
     Ok(())
 }
 
-/// Finds the first event that is not possible, if pools and domains are. Domains from `own_domains` on are
-/// the host's noise.
+/// Checks pools, domains and events, and reports the first one that is not possible. Domains from
+/// `own_domains` on are the host's noise.
 pub fn rehearse(
     scenario: &Scenario,
     own_domains: usize,
@@ -291,8 +292,7 @@ pub fn rehearse(
     Ok(())
 }
 
-/// Counts pauses; the hypervisor takes an unpause without a pause for nothing, which in a scenario is
-/// a slip.
+/// Counts pauses. The hypervisor ignores an unpause without a pause; in a scenario that is a mistake.
 fn paired(scenario: &Scenario, pauses: &mut [u32], change: &Change) -> Result<(), String> {
     let slot = |domain: u32, vcpu: Option<u32>| {
         let before = scenario.domains.iter().take(domain as usize);
@@ -303,14 +303,14 @@ fn paired(scenario: &Scenario, pauses: &mut [u32], change: &Change) -> Result<()
         Change::Pause { domain, vcpu } => pauses[slot(*domain, *vcpu)] += 1,
         Change::Unpause { domain, vcpu } => {
             let count = &mut pauses[slot(*domain, *vcpu)];
-            *count = count.checked_sub(1).ok_or("it is not paused then")?;
+            *count = count.checked_sub(1).ok_or("it is not paused at that time")?;
         }
         _ => {}
     }
     Ok(())
 }
 
-/// Events by time, those of one time in the order of the scenario.
+/// The events in order of time; events at the same time are in the order of the scenario.
 #[must_use]
 pub fn in_time_order(scenario: &Scenario) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scenario.events.len()).collect();

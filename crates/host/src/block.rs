@@ -1,9 +1,9 @@
-//! When a vCPU that blocks goes on: latches, pending interrupts, and what a kick or an interrupt does.
+//! When a blocked vCPU continues: latches, pending interrupts, and the effects of kicks and interrupts.
 //!
-//! A guest blocks in one of two ways. It *halts* until an interrupt is pending (its idle loop does), or it
-//! *polls* until its latch is set or an interrupt that is on is pending (a waiter for a lock does). The
-//! latch is the pending bit of the event channel that a kick sends on: it stays set until the guest clears
-//! it, so that a kick that comes before the poll makes the poll return at once.
+//! A vCPU blocks in one of two ways. It *halts* until an interrupt is pending (the idle loop does this), or it
+//! *polls* until its latch is set or an enabled interrupt is pending (a waiter for a lock does this). The latch
+//! is the pending bit of the event channel through which kicks are sent. It stays set until the guest clears
+//! it, so a kick that arrives before the poll makes the poll return at once.
 //!
 //! ```text
 //!   guest code --block, unless must_return--> blocked  --interrupt or kick--> woken, dispatched --> guest code
@@ -17,38 +17,38 @@
 pub enum Block {
     /// Until an interrupt is pending.
     Halt,
-    /// Until its latch is set, or an interrupt is pending and on.
+    /// Until its latch is set, or an interrupt is pending and interrupts are on.
     Poll,
 }
 
-/// Where a vCPU is, as far as a kick or an interrupt cares.
+/// The place of a vCPU, as far as it matters to a kick or an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In its guest, or on its way there.
     Guest,
     /// Blocked.
     Blocked(Block),
-    /// On its pCPU, where it polls before it blocks (see [`halt_polling`](crate::halt_polling)).
+    /// Polling on its pCPU before it blocks (see [`halt_polling`](crate::halt_polling)).
     HaltPolls(Block),
 }
 
-/// What a host does with a vCPU for which something came.
+/// What the host does with a vCPU that receives a kick or an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
     /// Nothing.
     None,
-    /// Interrupt what it does, if that can be interrupted.
+    /// Interrupt its current activity, if that can be interrupted.
     Interrupt,
     /// Wake it.
     Unblock,
-    /// End its halt polling: it goes on at once.
+    /// End its halt polling: it continues at once.
     EndPolling,
 }
 
 /// Whether a block returns at once.
 ///
-/// The guest sets the flag that says that it blocks before this is asked, and a sender sets the event
-/// before it looks at the flag: so no wake-up is lost.
+/// No wake-up is lost: the guest sets its "I block" flag before this check, and a sender sets the event before
+/// it reads the flag.
 #[must_use]
 pub fn must_return(block: Block, latch: bool, pending: u32, irqs_on: bool) -> bool {
     match block {
@@ -57,7 +57,7 @@ pub fn must_return(block: Block, latch: bool, pending: u32, irqs_on: bool) -> bo
     }
 }
 
-/// An interrupt has come.
+/// What the host does when an interrupt has come.
 #[inline]
 #[must_use]
 pub fn on_interrupt(place: Place, irqs_on: bool) -> Reaction {
@@ -70,7 +70,7 @@ pub fn on_interrupt(place: Place, irqs_on: bool) -> Reaction {
     }
 }
 
-/// A kick has set the latch.
+/// What the host does when a kick has set the latch.
 #[inline]
 #[must_use]
 pub fn on_kick(place: Place) -> Reaction {

@@ -1,13 +1,14 @@
-//! Directed yields: which vCPU KVM runs instead of one that spins (schedulers specification §9.3).
+//! Directed yields: which vCPU KVM runs instead of a spinning one (schedulers specification §9.3).
 //!
-//! Siblings are looked at in turn, from the one after the last that was boosted. Which of them are
-//! tried has changed over the years ([`DirectedYieldRules`](Rules)). KVM knows no more of a sibling than is in
-//! [`Known`]: not which vCPU holds the lock, nor what the others spin for. So it often boosts the wrong one.
+//! KVM examines the siblings in turn, starting after the last one that it boosted. The rule which of them it
+//! tries has changed over the years ([`DirectedYieldRules`](Rules)). KVM knows of a sibling only what [`Known`]
+//! contains. It does not know which vCPU holds the lock, nor for which locks the others spin, so it often
+//! boosts the wrong one.
 
 use overspin_scenario::DirectedYieldRules as Rules;
 use overspin_sched::RunState;
 
-/// Refused directed yields after which KVM gives up, since [`Rules::Y2013`].
+/// The number of refused directed yields after which KVM gives up, since [`Rules::Y2013`].
 const REFUSALS: u32 = 3;
 
 /// What KVM knows of a sibling.
@@ -19,16 +20,16 @@ pub struct Known {
     pub in_exit: bool,
     /// It was runnable when it last left its pCPU.
     pub preempted: bool,
-    /// Mode of the guest at that time.
+    /// Whether its guest was in kernel mode at that time.
     pub in_kernel: bool,
     /// An interrupt waits for it.
     pub interrupt: bool,
 }
 
-/// Whether a sibling is tried, if it is eligible. The order of years decides.
+/// Whether KVM tries a sibling, if it is eligible. Rules are ordered by year.
 fn may_be_tried(rules: Rules, spinner_in_kernel: bool, sibling: Known) -> bool {
     match sibling.state {
-        // Only that a thread is not in guest mode can be seen, before preemption was recorded.
+        // Before KVM recorded preemption, it could only see that a thread is not in guest mode.
         RunState::Running => return rules < Rules::Y2013 && sibling.in_exit,
         RunState::Runnable => {}
         RunState::Blocked | RunState::Offline => return false,
@@ -42,16 +43,16 @@ fn may_be_tried(rules: Rules, spinner_in_kernel: bool, sibling: Known) -> bool {
     rules < Rules::Y2017 || !useless || rules >= Rules::Y2021 && sibling.interrupt
 }
 
-/// In which order `n` siblings are looked at.
+/// The order in which `n` siblings are examined.
 fn order(rules: Rules, n: usize, last: usize) -> impl Iterator<Item = usize> {
-    // In 2011 vCPU 0 was taken for the last that was boosted and for none: it came first again.
+    // In 2011 the value 0 meant both "vCPU 0 was boosted last" and "none yet", so vCPU 0 came first again.
     let first = if rules == Rules::Y2011 && last == 0 { 0 } else { last + 1 };
     (first..n).chain(0..(last + 1).min(n))
 }
 
-/// Looks for a sibling of a spinner that may run instead, and yields to it with `yield_to`, which says whether
-/// that was taken. `(n, me, last)`: number of vCPUs of the domain, which of them spins, which was boosted last.
-/// Returns which one took it. O(n).
+/// Looks for a sibling that may run instead of a spinner, and yields to it with `yield_to`, which returns
+/// whether the scheduler took the yield. `(n, me, last)`: the number of vCPUs of the domain, the spinner, and
+/// the vCPU that was boosted last. Returns the vCPU that the scheduler boosted. O(n).
 pub fn boost(
     rules: Rules,
     spinner_in_kernel: bool,
@@ -106,16 +107,16 @@ mod tests {
         assert_eq!(years(PREEMPTED), all);
         let asleep = Known { state: RunState::Blocked, ..PREEMPTED };
         assert!(years(asleep).is_empty());
-        // Preempted in user mode: it holds no lock of the kernel.
+        // A vCPU preempted in user mode holds no lock of the kernel.
         let user = Known { in_kernel: false, ..PREEMPTED };
         assert_eq!(years(user), ["2011", "2012", "2013"]);
-        // But it may be waited for, to answer an interrupt.
+        // But a sibling may wait for it to answer an interrupt.
         let asked = Known { interrupt: true, ..user };
         assert_eq!(years(asked), ["2011", "2012", "2013", "2021"]);
-        // Woken: not recorded as preempted, and its mode was not either.
+        // A woken vCPU is not recorded as preempted, and neither is its mode.
         let woken = Known { preempted: false, in_kernel: false, ..PREEMPTED };
         assert_eq!(years(woken), ["2011", "2012", "2019", "2021"]);
-        // In guest mode; in the host, for an exit of its own.
+        // A running vCPU in guest mode, and one in the host because of its own exit.
         let running = Known { state: RunState::Running, ..PREEMPTED };
         assert!(years(running).is_empty());
         assert_eq!(years(Known { in_exit: true, ..running }), ["2011", "2012"]);

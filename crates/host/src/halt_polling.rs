@@ -1,5 +1,5 @@
-//! Halt polling: a vCPU that halts keeps its pCPU for a while, in case something comes at once
-//! (schedulers specification §9.3, after KVM).
+//! Halt polling: a halting vCPU keeps its pCPU for a while, in case an event arrives soon (schedulers
+//! specification §9.3, after KVM).
 //!
 //! ```text
 //!   guest code --halts, window > 0, nobody else wants the pCPU--> polls --interrupt, kick--> guest code
@@ -8,14 +8,14 @@
 //!        +----- woken, dispatched ----- blocked <-------------------+
 //! ```
 //!
-//! Polling is time of the host that hides from the guest: the vCPU runs as far as the scheduler
-//! knows. A vCPU that waits with that pCPU as its home wants the pCPU; with schedulers that have one
-//! queue for many pCPUs, others may wait meanwhile, as they do for any vCPU that runs.
+//! The guest does not see the polling time, which the host spends; for the scheduler, the vCPU runs. A
+//! waiting vCPU wants the pCPU if that is its home. With schedulers that have one queue for many pCPUs,
+//! others may wait meanwhile, as they do for any running vCPU.
 
 use overspin_scenario::{HaltPolling, Picos};
 use overspin_sched::{Hypervisor, PcpuId, RunState, VcpuId};
 
-/// The window of a vCPU after a halt that took `blocked` from its beginning to its end.
+/// The poll window of a vCPU after a halt that took `blocked` in all.
 #[must_use]
 pub fn next_window(window: Picos, blocked: Picos, polling: &HaltPolling) -> Picos {
     if blocked <= window {
@@ -30,7 +30,7 @@ pub fn next_window(window: Picos, blocked: Picos, polling: &HaltPolling) -> Pico
     }
 }
 
-/// Whether vCPU `v` waits for `pcpu`, so that no other may poll there.
+/// Whether vCPU `v` waits for `pcpu`; then no other vCPU may poll there.
 #[must_use]
 pub fn wants(hypervisor: &Hypervisor, v: VcpuId, pcpu: PcpuId) -> bool {
     hypervisor.runstate(v) == RunState::Runnable && hypervisor.machine().home(v) == pcpu

@@ -1,9 +1,9 @@
-//! The trace hash: equal for equal runs, and so a check that a run was the same.
+//! The trace hash: equal for equal runs, so it shows whether two runs were the same.
 
 use crate::moment::Moment;
 use overspin_scenario::Picos;
 
-/// Stands for "nobody" in what is hashed.
+/// Stands for "no vCPU" or "no task" in the hash.
 const NONE: u32 = u32::MAX;
 
 /// Hashes which vCPU and which task ran where, which locks were taken, which vCPUs were woken, which windows
@@ -11,19 +11,19 @@ const NONE: u32 = u32::MAX;
 ///
 /// A world whose observer has [`Interest::HASH`](crate::Interest::HASH) feeds it where the moments happen.
 ///
-/// Other moments are left out, so that a hash of today can be compared with one of an earlier version
-/// that told less.
+/// The hash leaves out other moments, so that it stays comparable with hashes of earlier versions, which had
+/// fewer moments.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceHash(u64);
 
 impl TraceHash {
-    /// Of a run with this seed, in which nothing has happened yet.
+    /// The hash at the start of a run with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The hash of all that it was told.
+    /// The hash of all recorded moments.
     #[must_use]
     pub fn value(&self) -> u64 {
         self.0

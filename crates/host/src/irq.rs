@@ -1,4 +1,4 @@
-//! Virtual interrupts, as bits of a word of pending ones.
+//! Virtual interrupts, as bits of the word of pending interrupts.
 
 /// The guest's one-shot timer.
 pub const TIMER: u32 = 1;
@@ -6,7 +6,7 @@ pub const TIMER: u32 = 1;
 pub const RESCHED: u32 = 2;
 /// The host is about to preempt this vCPU.
 pub const NOTIFY: u32 = 4;
-/// The disk has written something.
+/// The guest's disk has finished a write.
 pub const DISK: u32 = 8;
-/// A device has something.
+/// A device has an event for the guest.
 pub const DEVICE: u32 = 16;

@@ -1,14 +1,16 @@
-//! What a paravirtual host does, whatever runs it, and how what happens is told.
+//! The behaviour of a paravirtual host, independent of the world that runs it, and the stream of
+//! moments that tells what happens.
 //!
-//! - [`World`]: something that runs scenarios; [`run`] has one run and completes its outcome.
-//! - [`Moment`] and [`Observer`]: the one stream of what happens. [`TraceHash`] and [`Attribution`] are
-//!   observers; so are traces and live views.
-//! - [`block`]: when a vCPU that blocks goes on; [`halt_polling`]: when it polls on its pCPU first.
-//! - [`pause_loop`], [`directed_yield`]: when a vCPU that spins exits, and which one runs instead.
-//! - [`notification`]: windows in which a vCPU may finish what it does before it is preempted.
-//! - [`admin`]: what an administrator does.
+//! - [`World`]: something that runs scenarios; [`run`] runs a scenario in a world and completes the
+//!   outcome.
+//! - [`Moment`] and [`Observer`]: the single stream of what happens. [`TraceHash`] and [`Attribution`]
+//!   are observers; so are traces and live views.
+//! - [`block`]: when a blocked vCPU continues; [`halt_polling`]: when it polls on its pCPU first.
+//! - [`pause_loop`], [`directed_yield`]: when a spinning vCPU exits, and which vCPU runs instead.
+//! - [`notification`]: windows in which a vCPU may finish its critical sections before it is preempted.
+//! - [`admin`]: the actions of an administrator.
 //! - [`why`]: why a vCPU left its pCPU.
-//! - [`nanos`] and [`picos`]: times of the hypervisor and of scenarios.
+//! - [`nanos`] and [`picos`]: conversion between times of the hypervisor and of scenarios.
 
 #![no_std]
 #![forbid(unsafe_code)]

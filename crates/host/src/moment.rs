@@ -1,19 +1,19 @@
-//! The one stream of moments: what happens in a world, told once, in order of time.
+//! The single stream of moments: everything that happens in a world, once, in order of time.
 //!
-//! The trace hash, attribution, traces, timelines and live views are [`Observer`]s of it. An
-//! observer says what it is interested in; a world pays a branch for every other moment.
+//! The trace hash, attribution, traces, timelines and live views are [`Observer`]s of this stream. An
+//! observer declares its interests; every other moment costs the world a branch.
 
 use alloc::vec::Vec;
 use overspin_scenario::{Picos, Why};
 
-/// Runstate of a vCPU, as Xen names them.
+/// Runstate of a vCPU, named as in Xen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VcpuState {
     /// On a pCPU.
     Running,
     /// Wants a pCPU.
     Runnable,
-    /// Idle by its own will.
+    /// Blocked voluntarily.
     Blocked,
     /// Any other reason.
     Offline,
@@ -22,167 +22,167 @@ pub enum VcpuState {
 /// How a window before a preemption ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WindowEnd {
-    /// The guest gave its pCPU up.
+    /// The guest gave up its pCPU.
     Used,
-    /// Its time was over: the vCPU is preempted by force.
+    /// Its time was over: the host preempts the vCPU by force.
     Expired,
-    /// The vCPU left by itself, or nobody wants its pCPU any more.
+    /// The vCPU left by itself, or no other vCPU wants its pCPU any more.
     Left,
 }
 
-/// A moment. vCPUs are numbered over all domains in scenario order, those of the host's noise last;
-/// locks and tasks within their domain.
+/// A moment. vCPUs are numbered over all domains in scenario order, with those of the host's noise last;
+/// locks and tasks are numbered within their domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moment {
     /// `pcpu` goes from one vCPU to another (`None`: idle).
     Switch {
-        /// Where.
+        /// The pCPU.
         pcpu: u32,
-        /// The vCPU that leaves.
+        /// The outgoing vCPU.
         prev: Option<u32>,
-        /// What it becomes.
+        /// The state of the outgoing vCPU after the switch.
         prev_state: VcpuState,
-        /// Why it leaves, if that is against its will.
+        /// Why it leaves, if it wanted to run on.
         why: Option<Why>,
-        /// The vCPU that comes.
+        /// The incoming vCPU.
         next: Option<u32>,
     },
-    /// The switch to a vCPU is over: it executes its guest's code from now on.
+    /// The switch to a vCPU is over: it now executes its guest's code.
     Runs {
-        /// Which.
+        /// The vCPU.
         vcpu: u32,
-        /// Where.
+        /// The pCPU.
         pcpu: u32,
     },
-    /// A vCPU that halts or polls gives its pCPU up, or begins to poll on it for a while.
+    /// A vCPU that halts or polls gives up its pCPU, or begins halt polling on it.
     Sleeps {
-        /// Which.
+        /// The vCPU.
         vcpu: u32,
     },
-    /// Something came for a vCPU that sleeps.
+    /// An event has arrived for a sleeping vCPU.
     Wake {
-        /// Which.
+        /// The vCPU.
         vcpu: u32,
         /// The pCPU on which the waker ran, if any.
         pcpu: Option<u32>,
-        /// It became runnable by this. Otherwise it had not left its pCPU yet, or cannot run now.
+        /// Whether this made it runnable. If not, it had not left its pCPU yet, or cannot run now.
         runnable: bool,
     },
     /// The call in which a vCPU slept returns in its guest.
     Returns {
-        /// Which.
+        /// The vCPU.
         vcpu: u32,
     },
-    /// A vCPU that is to sleep polls on its pCPU first (halt polling).
+    /// A vCPU that is about to sleep polls on its pCPU first (halt polling).
     PollBegins {
-        /// Which.
+        /// The vCPU.
         vcpu: u32,
-        /// Until when at most.
+        /// The latest end.
         until: Picos,
     },
-    /// Its halt polling is over.
+    /// The halt polling of a vCPU is over.
     PollEnds {
-        /// Which.
+        /// The vCPU.
         vcpu: u32,
-        /// Something came for it meanwhile.
+        /// Whether an event arrived for it meanwhile.
         found: bool,
     },
-    /// A vCPU yields its pCPU by its own will.
+    /// A vCPU yields its pCPU voluntarily.
     Yield {
-        /// Which.
+        /// The vCPU.
         vcpu: u32,
     },
     /// A vCPU exits to the host because it spins.
     PauseLoopExit {
-        /// Which.
+        /// The vCPU.
         vcpu: u32,
     },
-    /// The host ran another vCPU in favour of one that spins.
+    /// The host runs another vCPU of the domain in place of a spinner.
     DirectedYield {
         /// The spinner.
         from: u32,
-        /// The vCPU that is boosted.
+        /// The boosted vCPU.
         to: u32,
     },
     /// A window opens for a vCPU that is about to be preempted.
     WindowOpens {
-        /// Which.
+        /// The vCPU.
         vcpu: u32,
-        /// Until when at most.
+        /// The latest end.
         until: Picos,
     },
-    /// Its window is over.
+    /// The window of a vCPU is over.
     WindowCloses {
-        /// Which.
+        /// The vCPU.
         vcpu: u32,
-        /// How.
+        /// How it ended.
         end: WindowEnd,
     },
     /// A vCPU takes interrupts.
     Interrupt {
-        /// Which vCPU.
+        /// The vCPU.
         vcpu: u32,
-        /// Which interrupts: bits of [`irq`](crate::irq).
+        /// The interrupts: bits of [`irq`](crate::irq).
         pending: u32,
     },
-    /// Its handlers have returned.
+    /// The interrupt handlers of a vCPU have returned.
     InterruptEnds {
-        /// Which vCPU.
+        /// The vCPU.
         vcpu: u32,
     },
     /// The code on a vCPU starts to wait for a lock.
     LockWait {
-        /// Which vCPU.
+        /// The vCPU.
         vcpu: u32,
-        /// Which lock.
+        /// The lock.
         lock: u32,
         /// The vCPU that holds it or is releasing it.
         holder: Option<u32>,
-        /// That one is releasing it.
+        /// Whether that vCPU is releasing it.
         releasing: bool,
     },
-    /// It has got a lock.
+    /// A vCPU has acquired a lock.
     LockAcquired {
-        /// Which vCPU.
+        /// The vCPU.
         vcpu: u32,
-        /// Which lock.
+        /// The lock.
         lock: u32,
-        /// It had to wait, or others wait.
+        /// Whether it had to wait, or others wait.
         contended: bool,
     },
-    /// It begins to release a lock.
+    /// A vCPU begins to release a lock.
     LockReleased {
-        /// Which vCPU.
+        /// The vCPU.
         vcpu: u32,
-        /// Which lock.
+        /// The lock.
         lock: u32,
-        /// Others wait for it.
+        /// Whether others wait for it.
         contended: bool,
     },
-    /// It is done with releasing a lock, which somebody else may have by now.
+    /// A vCPU has finished releasing a lock, which another vCPU may hold by now.
     LockFreed {
-        /// Which vCPU.
+        /// The vCPU.
         vcpu: u32,
-        /// Which lock.
+        /// The lock.
         lock: u32,
-        /// Others wait for it.
+        /// Whether others wait for it.
         contended: bool,
     },
-    /// A vCPU kicks a waiter that sleeps.
+    /// A vCPU kicks a sleeping waiter.
     Kick {
-        /// The vCPU that kicks.
+        /// The kicking vCPU.
         from: u32,
-        /// The vCPU that is kicked.
+        /// The kicked vCPU.
         to: u32,
     },
-    /// The administrator did something.
+    /// The administrator carried out an event.
     Change {
         /// Index of the event in the scenario.
         event: u32,
     },
     /// A task starts to run on a vCPU (`None`: the guest's idle task).
     Task {
-        /// Where.
+        /// The vCPU.
         vcpu: u32,
         /// Index in the domain's tasks.
         task: Option<u32>,
@@ -190,7 +190,7 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// The interests that want to know of it.
+    /// The interests to which this moment belongs.
     #[inline(always)]
     #[must_use]
     pub fn concerns(&self) -> Interest {
@@ -224,46 +224,47 @@ impl Moment {
     }
 }
 
-/// Which moments an observer wants to be told: a world pays for those only.
+/// The moments that an observer wants to receive: a world pays for those only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest(u8);
 
 impl Interest {
-    /// In none.
+    /// No moments.
     pub const NOTHING: Self = Self(0);
-    /// Which vCPU runs where, sleeps, is woken; windows that open; what the administrator does.
+    /// Where vCPUs run, when they sleep and wake; windows that open; actions of the administrator.
     pub const SCHEDULING: Self = Self(1);
-    /// What happens at locks for which somebody waits.
+    /// Events at contended locks.
     pub const WAITS: Self = Self(2);
-    /// Everything that happens at locks.
+    /// All events at locks.
     pub const LOCKS: Self = Self(4);
     /// Which task runs on which vCPU.
     pub const TASKS: Self = Self(8);
-    /// All the rest: interrupts, kicks, exits, polls, how windows end.
+    /// All other moments: interrupts, kicks, exits, polls, ends of windows.
     pub const DETAILS: Self = Self(16);
-    /// In every moment.
+    /// Every moment.
     pub const ALL: Self = Self(31);
-    /// Not in moments, but in the [trace hash](crate::TraceHash) of the run: the world has it in its outcome.
+    /// Not a moment, but the [trace hash](crate::TraceHash) of the run, which the world puts into its
+    /// outcome.
     ///
-    /// A hash is a chain of multiplications. Where a moment happens, the processor does them beside the
+    /// A hash is a chain of multiplications. Where a moment happens, the processor overlaps them with the
     /// simulation; in an observer they would take a tenth of the time of an uncontended lock.
     pub const HASH: Self = Self(32);
 
-    /// In these and in those.
+    /// The union of both interests.
     #[inline(always)]
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// In these, but not in those.
+    /// These interests without those of `other`.
     #[inline(always)]
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Whether there is anything that both are about.
+    /// Whether the two interests overlap.
     #[inline(always)]
     #[must_use]
     pub const fn meets(self, other: Self) -> bool {
@@ -274,25 +275,25 @@ impl Interest {
 /// A moment and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed {
-    /// When, since the beginning of the run.
+    /// The time since the beginning of the run.
     pub at: Picos,
-    /// What.
+    /// The moment.
     pub moment: Moment,
 }
 
-/// Is told the moments of a run, in order of time.
+/// Receives the moments of a run, in order of time.
 pub trait Observer {
-    /// What it wants to be told; it may be told more. A world asks once, before the run.
+    /// The moments that it wants; it may receive more. A world asks once, before the run.
     fn interest(&self) -> Interest {
         Interest::ALL
     }
 
-    /// These happened, after all that it was told before. A world tells many at once, at the latest when
-    /// it looks whether it is to stop, and the rest at the end.
+    /// Receives moments that happened after all earlier ones. A world delivers them in batches: at the latest
+    /// when it checks whether to stop, and the rest at the end.
     fn observe(&mut self, moments: &[Timed]);
 }
 
-/// Nobody: the world need not tell anything.
+/// No observer: the world need not deliver anything.
 impl Observer for () {
     fn interest(&self) -> Interest {
         Interest::NOTHING
@@ -301,7 +302,7 @@ impl Observer for () {
     fn observe(&mut self, _: &[Timed]) {}
 }
 
-/// Keeps them all.
+/// Keeps all moments.
 impl Observer for Vec<Timed> {
     fn observe(&mut self, moments: &[Timed]) {
         self.extend_from_slice(moments);
@@ -330,7 +331,7 @@ impl<O: Observer> Observer for Option<O> {
     }
 }
 
-/// Both, one after the other.
+/// Two observers, called one after the other.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     fn interest(&self) -> Interest {
         self.0.interest().and(self.1.interest())

@@ -1,6 +1,6 @@
 //! Preemption notification: before a host preempts a vCPU in favour of another, it opens a window in which
-//! the guest may finish what it does under locks (locks specification §24.1 to §24.3). The bounds of a
-//! window are those of `windows.rs`; this file says which vCPUs are asked, and when a window opens.
+//! the guest may finish its critical sections (locks specification §24.1 to §24.3). `windows.rs` has the
+//! bounds of a window; this file decides which vCPUs are asked, and when a window opens.
 //!
 //! ```text
 //!   host: is to schedule, another vCPU waits ── upcall, or count of held locks > 0 ──▶ window
@@ -8,12 +8,12 @@
 //!   host: end of the window ──▶ the same, by force
 //! ```
 //!
-//! The guest counts the locks that each vCPU *holds*. One that spins for a lock is not counted: it
-//! would waste a window at each preemption, and delay the holder of the lock.
+//! The guest counts the locks that each vCPU *holds*. It does not count locks for which a vCPU spins: a
+//! spinner would waste a window at each preemption, and delay the holder of the lock.
 //!
-//! Whether somebody waits is seen as the scheduler could see it at most: a vCPU that is runnable and
-//! may run on this pCPU. The scheduler may decide otherwise in the pass that follows; then a window
-//! was for nothing, which its counts show as `used` or `expired` without a switch.
+//! A vCPU counts as waiting if it is runnable and may run on this pCPU. The scheduler may decide otherwise
+//! in the pass that follows; then the window was unnecessary, which the counts show as `used` or `expired`
+//! without a switch.
 
 use crate::moment::WindowEnd;
 use crate::windows::{Verdict, Windows};
@@ -22,31 +22,31 @@ use overspin_scenario::{
 };
 use overspin_sched::{Hypervisor, PcpuId, RunState, VcpuId};
 
-/// What host and guest keep of a vCPU that may get windows.
+/// The state that host and guest keep for a vCPU that may get windows.
 #[derive(Clone, Debug, Default)]
 pub struct Notified {
     windows: Windows,
-    /// Locks that it holds: the word in the page that guest and host share.
+    /// Number of locks that it holds: the word in the page shared by guest and host.
     held: u32,
 }
 
-/// What becomes of a scheduling pass.
+/// Whether a scheduling pass takes place now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
     /// It takes place.
     Now,
-    /// It is put off until this time, or until the guest gives up.
+    /// It is postponed until this time, or until the guest gives up its pCPU.
     PutOff {
-        /// When it takes place at the latest.
+        /// The latest time at which it takes place.
         until: Picos,
-        /// A window has just been opened.
+        /// Whether a window has just been opened.
         opened: bool,
-        /// The guest is to get an upcall.
+        /// Whether the guest gets an upcall.
         upcall: bool,
     },
 }
 
-/// Whether the vCPUs of a guest with so many are asked.
+/// Whether the host asks the vCPUs of a guest with this number of vCPUs.
 #[must_use]
 pub fn asks(options: &PreemptionNotification, vcpus: u32) -> bool {
     match options.guests {
@@ -63,9 +63,9 @@ pub fn wants(hypervisor: &Hypervisor, v: VcpuId, pcpu: PcpuId) -> bool {
 }
 
 impl Notified {
-    /// The pCPU on which this vCPU runs is to schedule. `preempts`: that would take the pCPU away from a
-    /// vCPU that could go on, for another that wants it. Returns what becomes of the pass, and how a window
-    /// that was open has ended.
+    /// Decides about a pending scheduling pass of the pCPU on which this vCPU runs. `preempts`: the vCPU
+    /// could go on, and another wants the pCPU. Returns whether the pass takes place, and how an open
+    /// window has ended.
     pub fn pass(
         &mut self,
         now: Picos,
@@ -86,34 +86,35 @@ impl Notified {
         }
     }
 
-    /// It has got a lock.
+    /// Records that the vCPU has acquired a lock.
     pub fn holds_one_more(&mut self) {
         self.held += 1;
     }
 
-    /// It has released a lock.
+    /// Records that the vCPU has released a lock.
     pub fn holds_one_less(&mut self) {
         self.held -= 1;
     }
 
-    /// Whether it holds a lock.
+    /// Whether the vCPU holds a lock.
     #[must_use]
     pub fn holds_locks(&self) -> bool {
         self.held > 0
     }
 
-    /// Whether it is asked to give up.
+    /// Whether the vCPU is currently asked to give up its pCPU.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         self.windows.is_open()
     }
 
-    /// It gives up. Returns whether it was still asked to: then its pCPU schedules now.
+    /// Records that the vCPU gives up. Returns whether it was still asked to; if so, its pCPU schedules
+    /// now.
     pub fn give_up(&mut self, now: Picos) -> bool {
         self.windows.give_up(now)
     }
 
-    /// What became of its windows up to `now`.
+    /// The counts of its windows up to `now`.
     #[must_use]
     pub fn outcome(&self, now: Picos) -> WindowOutcome {
         self.windows.outcome(now)

@@ -1,27 +1,28 @@
-//! Pause-loop exits: when a guest that spins leaves for the hypervisor (schedulers specification §9.3).
+//! Pause-loop exits: when a spinning guest exits to the hypervisor (schedulers specification §9.3).
 //!
-//! The processor notices PAUSE instructions that follow each other closely, and exits to the
-//! hypervisor when that has gone on for longer than the vCPU's window. An interrupt or a new dispatch ends
-//! a loop, since it takes far longer than the gap.
+//! The processor detects PAUSE instructions in close succession, and exits to the hypervisor when they
+//! have gone on for longer than the vCPU's window. An interrupt or a new dispatch ends a loop, since it
+//! takes far longer than the gap.
 //!
-//! The host then lets others run: by a plain yield, as Xen does, or with a directed yield as KVM does
-//! ([`directed_yield`](crate::directed_yield)). If KVM finds nobody, the guest spins on.
+//! The host then lets other vCPUs run: by a plain yield, as Xen does, or by a directed yield, as KVM does
+//! ([`directed_yield`](crate::directed_yield)). If KVM finds no vCPU to run, the guest spins on.
 
 use core::cell::Cell;
 use overspin_scenario::{PauseLoopExiting, Picos};
 
-/// What the processor and the host keep of a vCPU that spins.
+/// The state that the processor and the host keep for a spinning vCPU.
 #[derive(Clone, Debug)]
 pub struct Pauses {
-    /// Since when PAUSEs have followed each other, and when the last was over; 0 if there was none.
+    /// The start of the current PAUSE loop, and the end of its last PAUSE; 0 if there was none.
     since: Cell<Picos>,
     last: Cell<Picos>,
     window: Cell<Picos>,
-    /// When the spin under way exits; `Picos::MAX` if it does not.
+    /// When the current spin exits; `Picos::MAX` if it does not.
     exit_at: Cell<Picos>,
-    /// The host is looking for somebody to run instead, or has found and not come back yet.
+    /// The vCPU is in an exit: the host looks for another vCPU to run, or has found one and not returned
+    /// yet.
     in_exit: Cell<bool>,
-    /// A spinner that was passed over is eligible the next time.
+    /// It was passed over as a spinner, and is eligible the next time.
     passed_over: Cell<bool>,
 }
 
@@ -32,7 +33,7 @@ impl Default for Pauses {
 }
 
 impl Pauses {
-    /// Of a vCPU that has not spun yet.
+    /// The state of a vCPU that has not spun yet.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -45,7 +46,7 @@ impl Pauses {
         }
     }
 
-    /// A PAUSE begins at `now`; returns since when they have followed each other.
+    /// Begins a PAUSE at `now`; returns the start of its loop.
     fn begin(&self, now: Picos, gap: Picos) -> Picos {
         if self.last.get() == Picos::ZERO || now > self.last.get().saturating_add(gap) {
             self.since.set(now);
@@ -53,39 +54,40 @@ impl Pauses {
         self.since.get()
     }
 
-    /// Whether the spin under way is to exit at `now`.
+    /// Whether the current spin exits at `now`.
     #[must_use]
     pub fn exit_due(&self, now: Picos) -> bool {
         now >= self.exit_at.get()
     }
 
-    /// The loop was left or interrupted at `now`.
+    /// Ends the loop, which was left or interrupted at `now`.
     pub fn end(&self, now: Picos) {
         self.last.set(now);
         self.exit_at.set(Picos::MAX);
     }
 
-    /// Whether it may be boosted: not a spinner, or one that was passed over the last time.
+    /// Whether the vCPU may be boosted: it is not in an exit, or was passed over the last time. Calls
+    /// alternate while it is in an exit.
     #[must_use]
     pub fn eligible(&self) -> bool {
         !self.in_exit.get() || self.passed_over.replace(!self.passed_over.get())
     }
 
-    /// When the spin under way exits, from a PAUSE that begins at `now` on.
+    /// Computes when the current spin, with a PAUSE that begins at `now`, exits.
     pub fn arm(&self, now: Picos, ple: &PauseLoopExiting) -> Picos {
         let at = self.begin(now, ple.gap).saturating_add(self.window.get()).max(now);
         self.exit_at.set(at);
         at
     }
 
-    /// A PAUSE took from `began` to `now`. Returns whether the vCPU is to exit.
+    /// Records a PAUSE from `began` to `now`. Returns whether the vCPU exits.
     pub fn paused(&self, began: Picos, now: Picos, ple: &PauseLoopExiting) -> bool {
         let since = self.begin(began, ple.gap);
         self.end(now);
         now.saturating_sub(since) > self.window.get()
     }
 
-    /// The vCPU was put on a pCPU: its window begins anew or shrinks, and it is in no loop.
+    /// The vCPU was put on a pCPU: its window shrinks or is reset, and it is in no loop.
     pub fn dispatched(&self, ple: &PauseLoopExiting) {
         self.window.set(shrunk(self.window.get(), ple));
         self.last.set(Picos::ZERO);
@@ -104,7 +106,7 @@ impl Pauses {
         self.passed_over.set(false);
     }
 
-    /// It is in an exit, or was when it was descheduled.
+    /// Whether the vCPU is in an exit, or was when it was descheduled.
     #[must_use]
     pub fn in_exit(&self) -> bool {
         self.in_exit.get()

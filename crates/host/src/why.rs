@@ -1,36 +1,36 @@
 //! Why a vCPU that wanted to run left its pCPU.
 //!
-//! Schedulers answer which vCPU runs next, not why. The reason is read off what the host knows at that
-//! moment; the first that applies, in the order of [`why`].
+//! Schedulers decide which vCPU runs next, but do not say why. The host derives the reason from its
+//! own state at that moment: the first that applies, in the order of [`why`].
 
 use overspin_scenario::Why;
 use overspin_sched::{Hypervisor, RunState, VcpuId};
 
-/// What a vCPU does, as far as a host and those that wait for the vCPU care.
+/// What a vCPU does, as far as it matters to the host and to vCPUs that wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// It executes code of its guest, an interrupt handler's maybe.
+    /// It executes code of its guest, possibly an interrupt handler.
     Runs,
-    /// It sleeps by its own will.
+    /// It sleeps voluntarily.
     Sleeps,
-    /// It was woken, and does not run yet.
+    /// It was woken and does not run yet.
     Wakes,
     /// It was descheduled and wants to run.
     Wants,
 }
 
-/// What a host knows, besides the state of the vCPU, when a vCPU that ran leaves its pCPU.
+/// What the host knows, besides the state of the vCPU, when a running vCPU leaves its pCPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaving {
-    /// It has just yielded, by its own will or the host's.
+    /// It has just yielded, or the host has yielded for it.
     pub yielded: Option<Why>,
     /// Its slice has ended since the last scheduling pass.
     pub slice_over: bool,
-    /// What the vCPU that comes did until now.
+    /// What the incoming vCPU did until now.
     pub next: Option<Doing>,
 }
 
-/// Why vCPU `v` of `hypervisor` leaves its pCPU against its will. O(1).
+/// Why vCPU `v` of `hypervisor` has to leave its pCPU. O(1).
 #[must_use]
 pub fn why(hypervisor: &Hypervisor, v: VcpuId, leaving: Leaving) -> Why {
     let machine = hypervisor.machine();

@@ -1,8 +1,8 @@
 //! Preemption notification: a vCPU that is about to be preempted gets a *window* in which its guest
-//! may finish what it does under locks, and then gives the pCPU up itself.
+//! may finish its critical sections and then give up the pCPU itself.
 //!
-//! This is the host's side of the protocol for one vCPU, as a state machine that a world drives; it
-//! knows no clock, no interrupts and no shared pages.
+//! This is the host's side of the protocol for one vCPU, as a state machine that a world drives. It
+//! has no clock, no interrupts and no shared pages.
 //!
 //! ```text
 //!            preempt: worth asking, not barred            give_up
@@ -13,26 +13,28 @@
 //!     └──────────────────────────────────────────┴─────── preempt ────────┘
 //! ```
 //!
-//! Bounds against abuse. The guest is not trusted: nothing that it says makes a window longer.
-//! - A window ends after `window` of the [`PreemptionNotification`], used or not, and is followed by a
-//!   scheduling pass: so there is at most one for each decision of the scheduler.
-//! - A vCPU that is in its window runs, as far as the scheduler knows, and is charged for that time
-//!   as for any other: what it overruns is missing from its share afterwards.
-//! - After `strikes` windows in a row that expired it gets none for `back_off`. So a guest that never
-//!   gives up delays others by at most `strikes` windows in that time. One that gives up just before
-//!   the end delays each preemption, by less than a window.
+//! The bounds prevent abuse. The host does not trust the guest, and the guest cannot make a window
+//! longer:
+//! - A window ends after `window` of the [`PreemptionNotification`], used or not, and a scheduling
+//!   pass follows. So there is at most one window for each decision of the scheduler.
+//! - For the scheduler, a vCPU in its window runs, and is charged for that time as for any other. It
+//!   pays for an overrun with its later share.
+//! - After `strikes` expired windows in a row, the vCPU gets none for `back_off`. So a guest that
+//!   never gives up delays others by at most `strikes` windows in that time. A guest that gives up
+//!   just before the end delays each preemption by less than a window.
 //!
-//! Source: locks specification §24.1 to §24.3, after Uhlig et al., VM 2004, and IBM's patch for Xen
-//! of May 2005, of which only the report is known.
+//! Source: locks specification §24.1 to §24.3, after Uhlig et al., VM 2004, and IBM's patch for Xen of
+//! May 2005, of which only the report is available.
 
 use overspin_scenario::{Picos, PreemptionNotification, WindowOutcome};
 
-/// What the host does with a vCPU that it is about to preempt.
+/// The host's decision about a vCPU that it is about to preempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Preempt it now.
     Preempt,
-    /// A window was opened: tell the guest, and come back at this time or when it has given up.
+    /// A window was opened: tell the guest, and call again at this time or when the guest has given
+    /// up.
     Opened(Picos),
     /// Its window is open until this time.
     Wait(Picos),
@@ -53,15 +55,16 @@ enum State {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Windows {
     state: State,
-    /// Windows in a row that expired; below the strikes of the terms.
+    /// Expired windows in a row; always below the strikes of the terms.
     strikes: u32,
     barred_until: Picos,
     outcome: WindowOutcome,
 }
 
 impl Windows {
-    /// The scheduler is about to run on the pCPU of this vCPU, which could go on, and another wants
-    /// that pCPU. `worth`: the guest may have something to finish first.
+    /// Decides about a preemption: the scheduler is about to run on the pCPU of this vCPU, which could
+    /// go on, and another vCPU wants the pCPU. `worth`: the guest may have a critical section to
+    /// finish first.
     pub(crate) fn preempt(
         &mut self,
         now: Picos,
@@ -93,8 +96,8 @@ impl Windows {
         Verdict::Preempt
     }
 
-    /// The guest says that it is ready to be preempted. Returns whether it was asked: then the host
-    /// runs its scheduler now. Otherwise the window has ended meanwhile, and nothing is to be done.
+    /// The guest is ready to be preempted. Returns whether it was asked; if so, the host runs its
+    /// scheduler now. If not, the window has ended meanwhile, and there is nothing to do.
     pub(crate) fn give_up(&mut self, now: Picos) -> bool {
         let State::Open { since, .. } = self.state else { return false };
         self.state = State::Answered;
@@ -104,7 +107,8 @@ impl Windows {
         true
     }
 
-    /// There is nothing to preempt: the vCPU gives way by itself, or nobody wants its pCPU.
+    /// Closes the window because there is nothing to preempt: the vCPU gives way by itself, or no
+    /// other vCPU wants its pCPU.
     pub(crate) fn close(&mut self, now: Picos) {
         if let State::Open { since, .. } = self.state {
             self.outcome.left += 1;
@@ -113,12 +117,12 @@ impl Windows {
         self.state = State::Closed;
     }
 
-    /// Whether the guest is asked to give up.
+    /// Whether the guest is currently asked to give up its pCPU.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state, State::Open { .. })
     }
 
-    /// What became of its windows up to `now`; one that is open counts as far as it came.
+    /// The counts of its windows up to `now`; an open window counts with its time so far.
     pub(crate) fn outcome(&self, now: Picos) -> WindowOutcome {
         let open = match self.state {
             State::Open { since, .. } => now - since,
@@ -142,7 +146,7 @@ mod tests {
         back_off: Picos(1000),
     };
 
-    /// Windows in plain numbers.
+    /// `preempt` with a time in plain numbers.
     fn preempt(w: &mut Windows, now: u64, worth: bool) -> Verdict {
         w.preempt(Picos(now), &TERMS, worth)
     }
@@ -151,7 +155,7 @@ mod tests {
     fn a_guest_that_gives_up_is_preempted_then_and_not_asked_again_before() {
         let mut w = Windows::default();
         assert_eq!(preempt(&mut w, 10, true), Verdict::Opened(Picos(110)));
-        // Another reason to schedule comes meanwhile.
+        // Another reason to schedule arrives meanwhile.
         assert_eq!(preempt(&mut w, 50, true), Verdict::Wait(Picos(110)));
         assert!(w.give_up(Picos(60)));
         assert!(!w.give_up(Picos(61)), "once is enough");
@@ -191,7 +195,8 @@ mod tests {
         assert_eq!(w.outcome(Picos(now + 1000)), expected);
     }
 
-    /// Two windows out of three expire, for ever: it is never barred. A third would do it.
+    /// Two windows out of three expire, for ever: the vCPU is never barred. A third in a row would bar
+    /// it.
     #[test]
     fn only_windows_in_a_row_count() {
         let mut w = Windows::default();
@@ -208,8 +213,8 @@ mod tests {
         assert_eq!(w.outcome(Picos(10_000)).refused, 0);
     }
 
-    /// The worst that a guest can do, whatever it does: no stretch of the back-off time has more than
-    /// `strikes` windows that expire, and no window is longer than the terms.
+    /// Whatever a guest does, no window is longer than the terms, and `strikes` + 1 expired windows
+    /// take at least the time of `strikes` windows.
     #[test]
     fn forced_windows_are_limited_in_each_period() {
         let mut x = 1_u64;
@@ -240,7 +245,7 @@ mod tests {
             }
         }
         assert!(expiries.len() > 20, "{} expiries", expiries.len());
-        // A window that expires right before the bar, then the bar, then the next three.
+        // Windows do not overlap.
         for four in expiries.windows(TERMS.strikes as usize + 1) {
             let took = four[TERMS.strikes as usize] - four[0];
             assert!(took >= WINDOW * u64::from(TERMS.strikes), "{four:?}");

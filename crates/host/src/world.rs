@@ -1,4 +1,4 @@
-//! A world: something that runs scenarios. The simulator is one; threads and micro-hypervisors are others.
+//! Worlds: things that run scenarios, such as the simulator, threads and micro-hypervisors.
 
 use crate::attribution::Attribution;
 use crate::moment::{Interest, Observer, Timed};
@@ -12,42 +12,43 @@ pub enum Refused {
     /// The lock does not exist.
     #[error("domain `{domain}`: no lock is called `{lock}`; locks are: {known}")]
     UnknownLock {
-        /// Domain.
+        /// Name of the domain.
         domain: String,
-        /// Asked for.
+        /// The requested lock.
         lock: String,
-        /// What there is.
+        /// The names of all locks.
         known: String,
     },
-    /// An event of the scenario is not possible.
+    /// An event of the scenario cannot be carried out.
     #[error("event {index}: {cause}")]
     Event {
         /// Its index in the scenario.
         index: usize,
-        /// Why.
+        /// The cause.
         cause: String,
     },
-    /// Anything else that a scenario asks for and cannot have.
+    /// Any other request of the scenario that cannot be met.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// A key of a scenario that a world cannot honour, and runs without.
+/// A key of a scenario that a world cannot honour and ignores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unhonoured {
     /// The key, as scenario files write it.
     pub key: String,
-    /// Why not.
+    /// Why the world cannot honour it.
     pub reason: String,
 }
 
-/// Whether a run is to stop before its end. A world asks at least every 100 ms of real time.
+/// Decides whether a run stops before its end. A world asks at least every 100 ms of real time.
 pub trait Cancel {
-    /// What stops the run, if it is to stop; `now` is how far the run has come, in the world's time.
+    /// Returns the reason to stop, if the run should stop. `now` is the progress of the run in the world's
+    /// time.
     fn asked(&self, now: Picos) -> Option<Stopped>;
 }
 
-/// Never: the run goes to its end.
+/// Never stops the run.
 impl Cancel for () {
     fn asked(&self, _: Picos) -> Option<Stopped> {
         None
@@ -65,7 +66,7 @@ pub trait World: core::fmt::Debug {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// Whether it can run `scenario`: the keys that it cannot honour, if what is left can be run.
+    /// Checks whether it can run `scenario`. Returns the keys that it cannot honour and would ignore.
     ///
     /// # Errors
     /// If the scenario asks for what does not exist or cannot be.
@@ -73,8 +74,8 @@ pub trait World: core::fmt::Debug {
 
     /// Runs a scenario to its end or its limit, or until it is cancelled.
     ///
-    /// What only observers know is missing in the outcome, and 0 or empty there: what waits were spent on,
-    /// and, if nobody has [`Interest::HASH`], the trace hash. [`run`] has both.
+    /// The outcome lacks what only observers know, and has 0 or empty values there: the causes of waits,
+    /// and, if no observer has [`Interest::HASH`], the trace hash. [`run`] provides both.
     ///
     /// # Errors
     /// If the scenario asks for what does not exist or cannot be.
@@ -87,11 +88,11 @@ pub trait World: core::fmt::Debug {
     ) -> Result<Outcome, Refused>;
 }
 
-/// What [`run`] listens with: attribution, and a wish for the hash.
+/// The observer of [`run`]: attribution, and an interest in the hash.
 #[derive(Debug)]
 struct Complete<'a> {
     scenario: &'a Scenario,
-    /// Made with the first moments: by then the world has found that the scenario is not absurd.
+    /// Created with the first moments: by then the world has accepted the scenario.
     attribution: Option<Attribution>,
 }
 
@@ -111,11 +112,11 @@ impl Observer for Complete<'_> {
     }
 }
 
-/// Runs a scenario in `world`, with all that an outcome tells; `observer` is told the moments, too. Equal
-/// arguments give equal outcomes, bit for bit, in a world that is deterministic.
+/// Runs a scenario in `world` and returns a complete outcome; `observer` also receives the moments. In a
+/// deterministic world, equal arguments give equal outcomes, bit for bit.
 ///
 /// # Errors
-/// As [`World::run`].
+/// The errors of [`World::run`].
 pub fn run(
     world: &dyn World,
     scenario: &Scenario,

@@ -1,4 +1,4 @@
-//! Observers, alone and together, and what attribution makes of moments that a person wrote down.
+//! Observers, alone and together, and attribution of hand-written moments.
 
 use overspin_host::{
     Attribution, Cancel, Interest, Moment, Observer, Refused, Timed, TraceHash, Unhonoured,
@@ -36,7 +36,7 @@ fn scenario() -> Scenario {
     }
 }
 
-/// A world that tells the same moments each time, whatever it is asked to run.
+/// A world that delivers the same moments each time, whatever the scenario.
 #[derive(Debug)]
 struct Played(Vec<Timed>);
 
@@ -89,7 +89,8 @@ impl World for Played {
     }
 }
 
-/// vCPU 0 has the lock and is preempted by vCPU 1, which waits for it; then they change places.
+/// vCPU 0 has the lock and is preempted by vCPU 1, which waits for the lock; then they change
+/// places.
 fn preempted_holder() -> Vec<Timed> {
     let switch = |prev, why, next| Moment::Switch {
         pcpu: 0,
@@ -113,9 +114,10 @@ fn preempted_holder() -> Vec<Timed> {
         (9, Moment::LockReleased { vcpu: 0, lock, contended }),
         (10, Moment::LockFreed { vcpu: 0, lock, contended }),
         (11, switch(Some(0), Some(Why::Yield), 1)),
-        // Five during which the waiter was off its own: that comes before what the lock did.
+        // Five during which the waiter was off its own pCPU, which takes precedence over the state
+        // of the lock.
         (12, runs(1)),
-        // Two until it saw that the lock is free.
+        // Two until it saw that the lock was free.
         (14, Moment::LockAcquired { vcpu: 1, lock, contended }),
         (15, Moment::LockReleased { vcpu: 1, lock, contended: false }),
         (15, Moment::LockFreed { vcpu: 1, lock, contended: false }),
@@ -150,7 +152,7 @@ fn any_world_has_its_outcomes_completed() {
         [domain.vcpus[0].wait_causes, domain.vcpus[1].wait_causes],
         [WaitCauses::default(), causes()]
     );
-    // Of the ten microseconds it was on its pCPU for five.
+    // It was on its pCPU for five of the ten microseconds.
     assert_eq!(domain.vcpus[1].waiting, 5 * US);
     let [worst] = outcome.worst_waits.as_slice() else { panic!("{:?}", outcome.worst_waits) };
     assert_eq!((worst.vcpu, worst.holder, worst.time), (1, Some(0), 10 * US));
@@ -179,7 +181,7 @@ fn two_observers_are_told_the_same_and_nobody_is_told_nothing() {
     assert_eq!(None::<Vec<Timed>>.interest(), Interest::NOTHING);
 }
 
-/// What attribution does not want to be told makes no difference to it.
+/// Moments outside its interest make no difference to attribution.
 #[test]
 fn attribution_needs_only_what_it_is_interested_in() {
     let moments = preempted_holder();

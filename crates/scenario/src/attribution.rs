@@ -1,28 +1,29 @@
-//! What waits for locks were spent on. `docs/attribution.md` defines the causes.
+//! The causes of waits for locks. `docs/attribution.md` defines the causes.
 
 use crate::Picos;
 use alloc::vec::Vec;
 use core::ops::AddAssign;
 use serde::{Deserialize, Serialize};
 
-/// What a moment of a wait for a lock is spent on. If several apply: the waiter's own absence
-/// ([`Cause::OwnPreemption`], or [`Cause::KickWake`] when it has been woken) comes before the lock's
-/// state.
+/// The cause of a moment of a wait for a lock. If several apply, the waiter's own absence
+/// ([`Cause::OwnPreemption`], or [`Cause::KickWake`] when it has been woken) takes precedence over
+/// the state of the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// The lock is held, and its holder's vCPU runs, or sleeps by its own will.
+    /// The lock is held, and its holder's vCPU runs, or sleeps voluntarily.
     HolderRunning,
-    /// The lock is held or being released, and the vCPU that does so wants a pCPU and has none (LHP).
+    /// The lock is held or being released, and the vCPU of the holder wants a pCPU and has none
+    /// (LHP).
     HolderPreempted,
-    /// The lock is free, and the vCPU that is next wants a pCPU and has none (LWP).
+    /// The lock is free, and the vCPU of the next holder wants a pCPU and has none (LWP).
     NextPreempted,
-    /// The waiter, or whoever is next for the free lock, sleeps or has been woken and does not run
+    /// The waiter, or the next holder of the free lock, sleeps, or has been woken and does not run
     /// yet.
     KickWake,
-    /// The waiter itself wants a pCPU and has none, other than after it slept.
+    /// The waiter itself wants a pCPU and has none, except after it slept.
     OwnPreemption,
-    /// The lock is free, and the vCPU that is next runs: it has not seen that yet.
+    /// The lock is free, and the vCPU of the next holder runs, but has not seen that yet.
     LineTransfer,
 }
 
@@ -37,7 +38,7 @@ impl Cause {
         Cause::LineTransfer,
     ];
 
-    /// In words, with the abbreviations of the literature.
+    /// The cause in words, with the abbreviations of the literature.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -82,7 +83,7 @@ impl WaitCauses {
         }
     }
 
-    /// The sum of several.
+    /// The sum of several waits.
     #[must_use]
     pub fn sum<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
         all.into_iter().fold(Self::default(), |mut sum, causes| {
@@ -126,13 +127,13 @@ impl AddAssign for WaitCauses {
     }
 }
 
-/// Why a vCPU that wanted to run had to leave its pCPU, as far as it shows.
+/// Why a vCPU that wanted to run had to leave its pCPU, as far as the host can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// Its slice was over.
     Slice,
-    /// What came had been woken.
+    /// The incoming vCPU had been woken.
     Wake,
     /// It yielded.
     Yield,
@@ -140,11 +141,11 @@ pub enum Why {
     PauseLoop,
     /// Its cap or budget was used up.
     Parked,
-    /// It is to run on another pCPU.
+    /// It must run on another pCPU.
     Migration,
-    /// An administrator paused it, or moves its domain.
+    /// An administrator paused it, or is moving its domain.
     Paused,
-    /// None of these: the scheduler thought again, at a tick or when it did accounting or balancing.
+    /// None of these: the scheduler decided anew, at a tick, or during accounting or balancing.
     Scheduler,
 }
 
@@ -160,13 +161,13 @@ pub struct VcpuId {
 /// A scheduler's decision that took a vCPU off its pCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Decision {
-    /// When.
+    /// Its time.
     pub at: Picos,
-    /// Where.
+    /// The pCPU.
     pub pcpu: u32,
-    /// Who came instead; nobody if the pCPU fell idle.
+    /// The vCPU that replaced it; `None` if the pCPU became idle.
     pub by: Option<VcpuId>,
-    /// Why.
+    /// The reason.
     pub why: Why,
 }
 
@@ -177,16 +178,16 @@ pub struct Link {
     pub since: Picos,
     /// How long it lasts.
     pub time: Picos,
-    /// What it was spent on; `None`: nobody was away for long enough to be listed, and the lock was
-    /// held by one who ran, or went from one to the next.
+    /// Its cause. `None`: no vCPU was absent for long enough to be listed, and the lock was held by a
+    /// running vCPU, or was handed over.
     pub cause: Option<Cause>,
-    /// Whose doing, or not doing, it was: a vCPU of the same domain.
+    /// The vCPU of the same domain that was absent.
     pub vcpu: Option<u32>,
-    /// The decision that took it off its pCPU.
+    /// The decision that took that vCPU off its pCPU.
     pub decision: Option<Decision>,
-    /// How often others got the lock in that time.
+    /// How often others acquired the lock in that time.
     pub acquisitions: u64,
-    /// Time in it during which somebody was away all the same, as far as is known.
+    /// Time of absences in it that were too short to be listed, as far as is known.
     pub unlisted: Picos,
 }
 
@@ -195,9 +196,9 @@ pub struct Link {
 pub struct LongWait {
     /// Index of the domain.
     pub domain: u32,
-    /// Who waited: number of the vCPU in the domain.
+    /// The waiter: number of the vCPU in the domain.
     pub vcpu: u32,
-    /// For what: index in the domain's locks.
+    /// The lock: index in the domain's locks.
     pub lock: u32,
     /// When it began.
     pub since: Picos,
@@ -207,10 +208,10 @@ pub struct LongWait {
     pub finished: bool,
     /// The vCPU of the domain that held the lock when the wait began.
     pub holder: Option<u32>,
-    /// How often others got the lock meanwhile.
+    /// How often others acquired the lock meanwhile.
     pub acquisitions: u64,
-    /// What the time was spent on; the sum is `time`.
+    /// The time by cause; the sum is `time`.
     pub causes: WaitCauses,
-    /// The wait piece by piece, without gaps.
+    /// The pieces of the wait, without gaps.
     pub chain: Vec<Link>,
 }

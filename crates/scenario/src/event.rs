@@ -1,4 +1,4 @@
-//! What an administrator does while the guests run.
+//! Actions of an administrator while the guests run.
 
 use crate::{Picos, Scenario};
 use alloc::borrow::ToOwned;
@@ -7,86 +7,87 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Something that an administrator does at a simulated time.
+/// An action of an administrator at a simulated time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// When.
+    /// The time of the action.
     pub at: Picos,
-    /// What.
+    /// The action.
     pub change: Change,
 }
 
-/// A change of a domain, of a vCPU, or of what a pool has. Domains are numbered as in the scenario,
-/// vCPUs within their domain; pool 0 is the host's own, pool `k` the `k`-th of `Host::pools`.
+/// A change of a domain, of a vCPU, or of the contents of a pool. Domains are numbered as in the
+/// scenario, vCPUs within their domain; pool 0 is the host's own, pool `k` the `k`-th of
+/// `Host::pools`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub enum Change {
     /// A new weight.
     Weight {
-        /// Whose.
+        /// The domain.
         domain: u32,
-        /// 1 to 65535.
+        /// The weight, 1 to 65535.
         weight: u32,
     },
     /// A new cap.
     Cap {
-        /// Whose.
+        /// The domain.
         domain: u32,
-        /// In percent of one pCPU; 0 is no cap.
+        /// The cap, in percent of one pCPU; 0 is no cap.
         cap: u32,
     },
-    /// vCPUs may run elsewhere.
+    /// A new affinity of vCPUs.
     Affinity {
-        /// Whose.
+        /// The domain.
         domain: u32,
-        /// Only this vCPU; else all of them.
+        /// Only this vCPU; `None`: all of them.
         vcpu: Option<u32>,
         /// A list of pCPUs for each of these vCPUs.
         affinity: Vec<Vec<u32>>,
     },
-    /// Nothing of it runs until it is unpaused. Pauses nest.
+    /// The domain or vCPU does not run until it is unpaused. Pauses nest.
     Pause {
-        /// What.
+        /// The domain.
         domain: u32,
-        /// Only this vCPU.
+        /// Only this vCPU; `None`: the whole domain.
         vcpu: Option<u32>,
     },
     /// Ends one pause.
     Unpause {
-        /// What.
+        /// The domain.
         domain: u32,
-        /// Only this vCPU.
+        /// Only this vCPU; `None`: the whole domain.
         vcpu: Option<u32>,
     },
-    /// The domain goes to another pool.
+    /// The domain moves to another pool.
     MoveDomain {
-        /// Which.
+        /// The domain.
         domain: u32,
-        /// Where to.
+        /// The new pool.
         pool: u32,
     },
-    /// A pCPU goes to another pool.
+    /// A pCPU moves to another pool.
     MovePcpu {
-        /// Which.
+        /// The pCPU.
         pcpu: u32,
-        /// Where to.
+        /// The new pool.
         pool: u32,
     },
 }
 
-/// What became of an [`Event`].
+/// The result of an [`Event`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeOutcome {
     /// When it took place.
     pub at: Picos,
     /// What it was.
     pub change: Change,
-    /// Why it did not take place, if so.
+    /// Why it was refused; `None` if it took place.
     pub refused: Option<String>,
 }
 
 impl Change {
-    /// In words, for reports.
+    /// Describes the change in words, for reports.
     #[must_use]
     pub fn describe(&self, scenario: &Scenario) -> String {
         let domain = |d: u32| match scenario.domains.get(d as usize) {

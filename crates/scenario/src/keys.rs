@@ -1,5 +1,5 @@
-//! The words in which keys of a scenario file are declared: name, type, default, legal values, meaning.
-//! The reader of files, the reference, the JSON Schema and the validation of workloads go by such tables.
+//! Declarations of the keys of a scenario file: name, type, default, legal values, meaning. The reader of
+//! files, the reference, the JSON Schema and the validation of workloads use these tables.
 
 use crate::{LONGEST, Picos, SEC, Tree, format_time, parse_time};
 use alloc::borrow::ToOwned;
@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde_json::Value;
 
-/// What a key takes.
+/// The type of the value of a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// Any text.
@@ -51,8 +51,7 @@ pub enum Kind {
     Tables(&'static Section),
     /// A table whose keys depend on its `kind`, or an array of them: workloads.
     Workloads,
-    /// A table whose keys are the parameters that the host's scheduler has, for itself or for a
-    /// domain.
+    /// A table whose keys are the parameters of the host's scheduler, for itself or for a domain.
     Params(Whose),
 }
 
@@ -65,14 +64,14 @@ pub enum Whose {
     Domain,
 }
 
-/// What a key is when it is absent.
+/// The meaning of an absent key.
 #[derive(Clone, Copy, Debug)]
 pub enum Absent {
     /// An error.
     Required,
-    /// As if this text stood there.
+    /// The same as if this text stood there.
     Is(&'static str),
-    /// Something that the documentation puts into words.
+    /// A meaning that the documentation describes with this text.
     Means(&'static str),
 }
 
@@ -81,20 +80,20 @@ pub enum Absent {
 pub struct Key {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// The type of its value.
     pub kind: Kind,
-    /// What it is when it is absent.
+    /// Its meaning when it is absent.
     pub absent: Absent,
-    /// What it means, in a sentence.
+    /// Its meaning, in a sentence.
     pub doc: &'static str,
 }
 
 /// The keys of one table.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
-    /// Where it stands, as a reader writes it.
+    /// Its place, as the author of a file writes it.
     pub heading: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub doc: &'static str,
     /// Its keys.
     pub keys: &'static [Key],
@@ -112,7 +111,7 @@ impl Section {
         self.keys.iter().find(|k| k.name == name)
     }
 
-    /// What the keys are that are absent from an empty table; those without a default are left out.
+    /// The default values of the keys, as in an empty table; keys without a default are left out.
     #[must_use]
     pub fn defaults(&self) -> Tree {
         let mut tree = Tree::new();
@@ -138,27 +137,27 @@ impl Section {
     }
 }
 
-/// A key of a table of keys.
+/// Declares a key of a table.
 #[must_use]
 pub const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) -> Key {
     Key { name, kind, absent, doc }
 }
 
-/// Whole numbers.
+/// The type of whole numbers from `min` to `max`.
 #[must_use]
 pub const fn integer(min: u64, max: u64) -> Kind {
     Kind::Integer { min, max }
 }
 
-/// Times.
+/// The type of times from `min` to `max`.
 #[must_use]
 pub const fn time(min: Picos, max: Picos) -> Kind {
     Kind::Time { min, max }
 }
 
-/// Any time, also none.
+/// Any time, including 0.
 pub const ANY: Kind = time(Picos::ZERO, LONGEST);
-/// What one operation costs: more than a second is a typing error.
+/// The cost of one operation: more than a second is a typing error.
 pub const COST: Kind = time(Picos::ZERO, SEC);
 
 /// The type of a key, in words.

@@ -1,10 +1,10 @@
-//! What to run and what came out, as plain data. Every world reads a [`Scenario`] and writes an
-//! [`Outcome`]; neither knows how the other end uses it.
+//! The input and the result of a run, as plain data. Every world reads a [`Scenario`] and writes an
+//! [`Outcome`]; neither depends on how the other is used.
 //!
-//! This crate knows no world, no lock, no scheduler and no workload; those know it. So a workload is
-//! here the name of its kind with its parameters ([`Workload`]), and what a kind makes of them is
-//! the business of `overspin_workload`. The words in which keys of scenario files are declared
-//! ([`keys`]) are here because the kinds use them as well as the reader of files.
+//! This crate knows no world, no lock, no scheduler and no workload; they depend on it. A workload
+//! here is therefore the name of its kind with parameters ([`Workload`]); `overspin_workload` gives
+//! them their meaning. The declarations of the keys of scenario files ([`keys`]) are here because
+//! both the kinds and the reader of files use them.
 #![no_std]
 #![forbid(unsafe_code)]
 

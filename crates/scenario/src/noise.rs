@@ -1,4 +1,4 @@
-//! What else a host does: threads of its own, or a control domain, that wake at random for a moment.
+//! Noise of a host: threads of its own, or a control domain, that wake at random for a moment.
 
 use crate::{Host, MS, Picos, Scenario, US};
 use alloc::format;
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 /// schedules them as it does vCPUs: a thread that wakes preempts a guest, takes its turn, or waits, by
 /// the scheduler's own rules.
 ///
-/// A host without any is a special case: equal guests that begin together stay in step for ever, and
-/// rare accidents last, since nothing ever disturbs them.
+/// A host without noise is a special case: equal guests that begin together stay in step for ever, and
+/// rare coincidences persist, since nothing disturbs them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Noise {
     /// Where the threads may run.
     pub placement: NoisePlacement,
     /// Mean time that a thread sleeps (exponential).
     pub every: Picos,
-    /// Mean CPU time of a thread each time that it wakes (exponential).
+    /// Mean CPU time of a thread for each wake-up (exponential).
     pub length: Picos,
-    /// Threads of each pool, for [`NoisePlacement::Anywhere`]; 0 is as many as there are pCPUs.
+    /// Threads of each pool, for [`NoisePlacement::Anywhere`]; 0 means as many as there are pCPUs.
     pub vcpus: u32,
     /// Only on these pCPUs; on all if empty.
     pub cpus: Vec<u32>,
@@ -33,16 +33,16 @@ pub struct Noise {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoisePlacement {
-    /// One on each pCPU, and only there, as a kernel's threads for each CPU. Each is a domain of its own
-    /// to the scheduler.
+    /// One on each pCPU, and only there, like per-CPU threads of a kernel. To the scheduler, each is a
+    /// domain of its own.
     PerCpu,
-    /// On all pCPUs of a pool, as the vCPUs of a control domain. They are one domain to the scheduler.
+    /// On all pCPUs of a pool, like the vCPUs of a control domain. To the scheduler, they are one domain.
     Anywhere,
 }
 
 impl Default for Noise {
-    /// As `overspin measure noise` found it in three runs on a quiet machine (`docs/measure.md`); their
-    /// histograms are in `data/`.
+    /// The noise that `overspin measure noise` found in three runs on a quiet machine
+    /// (`docs/measure.md`); the histograms are in `data/`.
     fn default() -> Self {
         Self {
             placement: NoisePlacement::PerCpu,
@@ -55,7 +55,7 @@ impl Default for Noise {
     }
 }
 
-/// Threads of a host's noise that are one domain to its scheduler.
+/// Threads of a host's noise that form one domain to its scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoiseGroup {
     /// Name.
@@ -67,7 +67,7 @@ pub struct NoiseGroup {
 }
 
 impl Noise {
-    /// The groups of threads that make the noise of `host`: for each pool those of its pCPUs.
+    /// The groups of threads that make up the noise of `host`, pool by pool.
     #[must_use]
     pub fn groups(&self, host: &Host) -> Vec<NoiseGroup> {
         let chosen = |p: &u32| self.cpus.is_empty() || self.cpus.contains(p);
@@ -96,7 +96,7 @@ impl Noise {
 }
 
 impl Scenario {
-    /// vCPUs of each domain, with the groups of the host's noise after the domains.
+    /// The number of vCPUs of each domain, followed by that of each group of the host's noise.
     #[must_use]
     pub fn domain_sizes(&self) -> Vec<u32> {
         let own = self.domains.iter().map(|d| d.vcpus);
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::NS;
 
-    /// The default is the mean of the committed histograms, to two digits, and not a figure of anybody's.
+    /// The default is the mean of the committed histograms, rounded to two digits.
     #[test]
     fn the_default_is_what_was_measured() {
         let runs = [

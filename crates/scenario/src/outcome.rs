@@ -1,4 +1,4 @@
-//! The outcome of one run: what every vCPU, lock and task did. All times are picoseconds.
+//! The outcome of one run: what every vCPU, lock and task did. All times are in picoseconds.
 
 use crate::{ChangeOutcome, LongWait, Picos, WaitCauses};
 use alloc::string::String;
@@ -13,42 +13,42 @@ pub enum Ending {
     Finished,
     /// The simulated-time limit came first.
     Limit,
-    /// Nothing can ever happen again although tasks are left.
+    /// Tasks are left, but nothing can happen any more.
     Deadlock {
-        /// Who waits for what, a line each.
+        /// One line for each waiter, which says what it waits for.
         waits: Vec<String>,
     },
-    /// It was stopped from outside before any of these; the outcome is that of the time until then.
+    /// It was stopped from outside before any of these; the outcome covers the time until then.
     Stopped {
-        /// By what.
+        /// What stopped it.
         by: Stopped,
     },
 }
 
-/// What stopped a run from outside. When it happened depends on the speed of the machine: the
-/// outcome of such a run is not the same again.
+/// What stopped a run from outside. The moment depends on the speed of the machine, so the outcome of such
+/// a run cannot be reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
-    /// It had used up the real time that it was given.
+    /// It had used up its limit of real time.
     MaxWall,
     /// A signal.
     Interrupted,
 }
 
 impl Stopped {
-    /// In words.
+    /// The reason in words.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Self::MaxWall => "the wall-clock limit came",
+            Self::MaxWall => "the wall-clock limit was reached",
             Self::Interrupted => "it was interrupted",
         }
     }
 }
 
-/// A hash in JSON: 16 hexadecimal digits. As a number it would not survive readers that take numbers
-/// for doubles, which keep 53 bits. Older records have numbers, which are still read.
+/// A hash in JSON: 16 hexadecimal digits. Readers that treat numbers as doubles, with 53 bits, would damage
+/// a number. Older records contain numbers, which are still read.
 pub mod hash_text {
     use alloc::format;
     use alloc::string::String;
@@ -57,7 +57,7 @@ pub mod hash_text {
     /// Writes the digits.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// The errors of the serializer.
     pub fn serialize<S: Serializer>(hash: &u64, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(&format_args!("{hash:016x}"))
     }
@@ -65,7 +65,7 @@ pub mod hash_text {
     /// Reads digits, or a number.
     ///
     /// # Errors
-    /// If it is neither.
+    /// If the value is neither.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
@@ -82,8 +82,8 @@ pub mod hash_text {
 }
 
 impl Ending {
-    /// It ran as far as it was to: neither a deadlock nor stopped from outside, after which its figures are
-    /// those of another, shorter run.
+    /// Whether the run went as far as intended: it neither deadlocked nor was stopped from outside.
+    /// Otherwise its figures are those of another, shorter run.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         matches!(self, Ending::Finished | Ending::Limit)
@@ -95,7 +95,7 @@ impl Ending {
 pub struct Outcome {
     /// Seed of the run.
     pub seed: u64,
-    /// How it ended.
+    /// How the run ended.
     pub ending: Ending,
     /// Simulated time at the end.
     pub elapsed: Picos,
@@ -103,7 +103,7 @@ pub struct Outcome {
     pub events: u64,
     /// Simulated memory operations applied without a switch to the engine.
     pub run_ahead: u64,
-    /// Hash over all scheduling and lock events, equal for equal runs.
+    /// Hash over scheduling and lock events; equal for equal runs.
     #[serde(with = "hash_text")]
     pub trace_hash: u64,
     /// Idle time of each pCPU.
@@ -112,7 +112,7 @@ pub struct Outcome {
     pub domains: Vec<DomainOutcome>,
     /// What the administrator did, in the order in which it took place.
     pub changes: Vec<ChangeOutcome>,
-    /// The longest waits for locks, the longest first; ten at most. A decision's domain beyond
+    /// The longest waits for locks, at most ten, the longest first. In a decision, a domain beyond
     /// `domains` is the host's noise.
     pub worst_waits: Vec<LongWait>,
     /// What the host's noise did; `None` if it has none.
@@ -120,27 +120,27 @@ pub struct Outcome {
     pub noise: Option<NoiseOutcome>,
 }
 
-/// What the host's noise did, all threads together.
+/// What all threads of the host's noise did together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoiseOutcome {
-    /// On a pCPU.
+    /// Time on a pCPU.
     pub running: Picos,
-    /// Wanted a pCPU and had none.
+    /// Time in which threads wanted a pCPU and had none.
     pub runnable: Picos,
-    /// Times that a thread did its work.
+    /// How often a thread woke and did its work.
     pub wakes: u64,
 }
 
 /// What a pCPU did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PcpuOutcome {
-    /// Running some vCPU.
+    /// Time in which it ran a vCPU.
     pub busy: Picos,
-    /// Switching between vCPUs.
+    /// Time in which it switched between vCPUs.
     pub switching: Picos,
-    /// Nothing to run.
+    /// Time in which it had nothing to run.
     pub idle: Picos,
-    /// Switches between vCPUs.
+    /// Number of switches between vCPUs.
     pub switches: u64,
 }
 
@@ -160,56 +160,56 @@ pub struct DomainOutcome {
     pub locks: Vec<LockOutcome>,
     /// Tasks.
     pub tasks: Vec<TaskOutcome>,
-    /// Cache lines with locks among other data, and what holders met there; empty if every lock has a
-    /// line of its own by the workload's nature.
+    /// Cache lines that hold locks together with other data, and the accesses of holders there; empty if
+    /// the workload gives every lock a line of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LineOutcome>,
     /// What `vmstat` printed, if it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vmstat: Vec<VmstatLine>,
-    /// What its disk did, if it has one.
+    /// What its disk did; `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskOutcome>,
 }
 
 impl DomainOutcome {
-    /// From its start to its end, or to the end of the run, which `elapsed` tells.
+    /// Time from its start to its end, or to the end of the run, which is `elapsed`.
     #[must_use]
     pub fn lifetime(&self, elapsed: Picos) -> Picos {
         self.finished.unwrap_or(elapsed).saturating_sub(self.started)
     }
 }
 
-/// What the holders of locks met at a cache line of the kernel's data, when they worked on data in it.
+/// Accesses of lock holders to a cache line of the kernel's data, when they worked on data in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LineOutcome {
-    /// What lies in it, in order of addresses.
+    /// The names of its contents, in order of addresses.
     pub names: Vec<String>,
     /// Accesses by holders.
     pub accesses: u64,
     /// Accesses that took longer than a hit: the line was elsewhere, or shared when it was written.
     pub misses: u64,
-    /// Those of them to a line that the holder had had since it took the lock: somebody who does not hold
-    /// the lock has taken it away.
+    /// Misses on a line that the holder had already accessed under the lock: a vCPU that does not hold the
+    /// lock has taken the line away.
     pub lost: u64,
-    /// Time that all accesses took.
+    /// Total time of all accesses.
     pub stalled: Picos,
 }
 
-/// A line of `vmstat`. The times are as the kernel's ticks charged them, summed over all vCPUs.
+/// A line of `vmstat`. The times are those charged by the kernel's ticks, summed over all vCPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmstatLine {
     /// When it was printed.
     pub at: Picos,
-    /// Tasks that run or could, at that moment.
+    /// Tasks that run or could run at that moment.
     pub running: u32,
-    /// Tasks that sleep for the disk, at that moment.
+    /// Tasks that wait for the disk at that moment.
     pub blocked: u32,
-    /// Pages that went to the disk since the line before.
+    /// Pages written to the disk since the previous line.
     pub pages_out: u64,
-    /// User time since then.
+    /// User time since the previous line.
     pub user: Picos,
-    /// Kernel time since then.
+    /// Kernel time since the previous line.
     pub system: Picos,
 }
 
@@ -218,71 +218,71 @@ pub struct VmstatLine {
 pub struct DiskOutcome {
     /// Pages written.
     pub pages: u64,
-    /// Times that it went for something.
+    /// Number of requests.
     pub requests: u64,
-    /// Requests that began elsewhere than the last one ended.
+    /// Requests that did not begin where the last one ended.
     pub seeks: u64,
-    /// Time that it was busy.
+    /// Busy time.
     pub busy: Picos,
 }
 
 /// What a vCPU did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VcpuOutcome {
-    /// On a pCPU.
+    /// Time on a pCPU.
     pub running: Picos,
-    /// Wanted a pCPU and had none (steal).
+    /// Time in which it wanted a pCPU and had none (steal).
     pub runnable: Picos,
-    /// Idle by its own will.
+    /// Time in which it was blocked voluntarily.
     pub blocked: Picos,
-    /// Any other reason.
+    /// Time in which it was off its pCPU for any other reason.
     pub offline: Picos,
-    /// Part of `running` that it spun: looked again and again whether a lock is to be had (or, to release
-    /// some queue locks, whether the next waiter is ready).
+    /// Part of `running` in which it spun: it checked repeatedly whether a lock was free (or, to release
+    /// some queue locks, whether the next waiter was ready).
     pub spinning: Picos,
-    /// Part of `running` from the first look at a lock that was not to be had until it had the lock:
-    /// what lockmeter and lock_stat call waiting, less the time off the pCPU. More than `spinning` by
-    /// the time stalled on the lock's own lines, and by interrupts taken meanwhile.
+    /// Part of `running` from the first failed attempt at a lock to its acquisition: what lockmeter and
+    /// lock_stat call waiting, without the time off the pCPU. It exceeds `spinning` by stalls on the lock's
+    /// own lines, and by interrupts taken meanwhile.
     #[serde(default)]
     pub waiting: Picos,
     /// Dispatches.
     pub dispatches: u64,
-    /// Dispatches on another pCPU than the last one.
+    /// Dispatches on a pCPU other than the last one.
     pub migrations: u64,
     /// Ticks that its kernel took.
     pub ticks: u64,
-    /// Times that it was interrupted because it spun (pause-loop exits).
+    /// How often it was interrupted because it spun (pause-loop exits).
     pub spin_exits: u64,
-    /// Part of `running` that the host spent on those: the exits, and its directed yields with their
-    /// waits for locks of run queues.
+    /// Part of `running` that the host spent on pause-loop exits: the exits themselves, and directed yields
+    /// with their waits for locks of run queues.
     #[serde(default)]
     pub exiting: Picos,
-    /// How many of them ended with a directed yield that the scheduler took.
+    /// Number of pause-loop exits that ended with a directed yield that the scheduler took.
     #[serde(default)]
     pub directed_yields: u64,
-    /// Part of `running` that it held its pCPU although it had halted (halt polling).
+    /// Part of `running` in which it kept its pCPU although it had halted (halt polling).
     pub polling: Picos,
-    /// What its waits for locks were spent on, those that it got.
+    /// Causes of its waits for locks that it acquired.
     pub wait_causes: WaitCauses,
-    /// What became of the windows that it got before preemptions; `None` if it gets none.
+    /// The windows that it got before preemptions; `None` if it gets none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<WindowOutcome>,
 }
 
-/// Windows of a vCPU before preemptions. What is not used, expired or left was open at the end.
+/// Windows of a vCPU before preemptions. A window that is not used, expired or left was open at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowOutcome {
-    /// Windows.
+    /// Windows opened.
     pub offered: u64,
-    /// Those in which the guest gave the pCPU up itself.
+    /// Windows in which the guest gave up the pCPU itself.
     pub used: u64,
-    /// Those at whose end it was preempted by force.
+    /// Windows at whose end the host preempted it by force.
     pub expired: u64,
-    /// Those in which the vCPU blocked, or whoever wanted the pCPU went elsewhere.
+    /// Windows in which the vCPU blocked, or no other vCPU wanted the pCPU any more.
     pub left: u64,
     /// Preemptions without a window, because too many had expired.
     pub refused: u64,
-    /// Time from when a window was opened until it was closed.
+    /// Total time for which windows were open.
     pub time: Picos,
 }
 
@@ -299,18 +299,18 @@ pub struct LockOutcome {
     pub wait_total: Picos,
     /// Longest wait.
     pub wait_max: Picos,
-    /// What `wait_total` was spent on; the sum is the same.
+    /// `wait_total` by cause; the sum is the same.
     pub wait_causes: WaitCauses,
-    /// 99.9 % of all acquisitions, contended or not, waited for at most this long (two
-    /// digits; never more than `wait_max`).
+    /// 99.9 % of all acquisitions, contended or not, waited for at most this long (to two digits; never
+    /// more than `wait_max`).
     pub wait_p999: Picos,
     /// Total time from acquisition to release.
     pub hold_total: Picos,
     /// Longest hold.
     pub hold_max: Picos,
-    /// Times that a waiter went to sleep (slow path).
+    /// How often a waiter went to sleep (slow path).
     pub slow_paths: u64,
-    /// Kicks sent at its release.
+    /// Kicks sent at its releases.
     pub kicks: u64,
     /// Holds during which the holder's vCPU was descheduled.
     pub holder_preempted: u64,
@@ -323,9 +323,9 @@ pub struct TaskOutcome {
     pub name: String,
     /// True CPU time.
     pub cpu: Picos,
-    /// User time as the kernel's ticks charged it.
+    /// User time charged by the kernel's ticks.
     pub user_ticks: Picos,
-    /// System time as the kernel's ticks charged it.
+    /// System time charged by the kernel's ticks.
     pub system_ticks: Picos,
     /// Voluntary switches (sleeps).
     pub sleeps: u64,
@@ -333,45 +333,45 @@ pub struct TaskOutcome {
     pub preemptions: u64,
     /// Work items done, as the workload counts them.
     pub items: u64,
-    /// When it ended; `None` if it did not.
+    /// When it ended; `None` if it did not end.
     pub ended: Option<Picos>,
     /// How long others waited for its answers; `None` if it gave none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyOutcome>,
-    /// What it told about itself as it ran.
+    /// Its reports about itself during the run.
     pub reports: Vec<WorkerReport>,
 }
 
-/// How long others waited for a task's answers: from when a request came to its answer.
+/// How long others waited for a task's answers: from the arrival of a request to its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyOutcome {
     /// Answers.
     pub answers: u64,
-    /// Sum over all of them.
+    /// Sum over all answers.
     pub total: Picos,
-    /// Longest.
+    /// The longest wait.
     pub max: Picos,
-    /// Half of them took at most this long (two digits; never more than `max`).
+    /// Half of them took at most this long (to two digits; never more than `max`).
     pub p50: Picos,
-    /// 99 % of them.
+    /// 99 % of them took at most this long.
     pub p99: Picos,
-    /// 99.9 % of them.
+    /// 99.9 % of them took at most this long.
     pub p999: Picos,
 }
 
-/// What a worker has done up to a moment.
+/// The work that a worker has done up to a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerReport {
     /// The moment.
     pub at: Picos,
     /// Work done since the start, in thousands of operations.
     pub kops: u64,
-    /// Most that an item was late since the last report: from when it was due to when it began.
+    /// Greatest delay of an item since the last report: from when it was due to when it began.
     pub max_delta: Picos,
-    /// CPU time of its vCPU since the start, by the hypervisor's account.
+    /// CPU time of its vCPU since the start, as accounted by the hypervisor.
     pub cpu_time: Picos,
-    /// Items with a deadline that were done since the start.
+    /// Items with a deadline that were completed since the start.
     pub deadlines: u64,
-    /// Those of them that were done too late.
+    /// Items with a deadline that were completed too late.
     pub missed: u64,
 }

@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 
-/// Unit suffixes and their picoseconds, longest first where one ends another.
+/// Unit suffixes and their length in picoseconds.
 const UNITS: [(&str, u128); 8] = [
     ("ps", 1),
     ("ns", 1_000),
@@ -18,14 +18,14 @@ const UNITS: [(&str, u128); 8] = [
     ("s", 1_000_000_000_000),
 ];
 
-/// Longest time that a scenario may name: small enough that no sum of a few overflows.
+/// Longest time that a scenario may contain: small enough that a sum of a few does not overflow.
 pub const LONGEST: Picos = Picos::sec(1_000 * 3_600);
 
-/// Parses `30ms`, `1.5s`, `6h`, `0`. All integer arithmetic: the same text is the same time
+/// Parses `30ms`, `1.5s`, `6h`, `0`. It uses integer arithmetic only, so a text means the same time
 /// everywhere.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// Says in words what is wrong with the text.
 pub fn parse_time(text: &str) -> Result<Picos, String> {
     let text = text.trim();
     if text == "0" {
@@ -81,7 +81,7 @@ pub fn format_time(time: Picos) -> String {
     time.to_string()
 }
 
-/// As [`format_time`] writes it.
+/// Writes a time with the largest unit that leaves it whole, as [`format_time`] does.
 impl fmt::Display for Picos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Picos::ZERO {

@@ -1,4 +1,4 @@
-//! The scenario: hosts, domains, locks, workload, lengths. All times are integer picoseconds.
+//! The scenario: host, domains, locks, workloads, lengths. All times are integer picoseconds.
 
 use crate::{Event, MS, NS, Noise, Picos, US, Workloads};
 use alloc::collections::BTreeMap;
@@ -17,11 +17,11 @@ pub struct Scenario {
     pub host: Host,
     /// The virtual machines.
     pub domains: Vec<Domain>,
-    /// What the administrator does meanwhile.
+    /// The actions of the administrator during the run.
     pub events: Vec<Event>,
     /// Stop at this simulated time, finished or not.
     pub limit: Picos,
-    /// Go on until then although all that ends has ended.
+    /// Run up to the limit even if all tasks that end have ended.
     pub to_the_limit: bool,
     /// Default seed.
     pub seed: u64,
@@ -30,7 +30,8 @@ pub struct Scenario {
 /// The machine and its hypervisor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// The machine whose costs it has, where `costs` and `smt_permille` do not differ from them.
+    /// The machine from which the host takes its costs, where `costs` and `smt_permille` do not override
+    /// them.
     pub machine: String,
     /// Sockets.
     pub sockets: u32,
@@ -38,42 +39,42 @@ pub struct Host {
     pub cores: u32,
     /// Hardware threads in a core.
     pub threads: u32,
-    /// How fast a thread runs while its sibling runs too, in thousandths of full speed.
+    /// Speed of a thread while its sibling runs too, in thousandths of full speed.
     pub smt_permille: u32,
     /// How the package saves power; `None`: it always runs at full speed.
     pub governor: Option<Governor>,
-    /// Scheduler or profile, as `overspin list schedulers` names it.
+    /// Scheduler or profile, named as in `overspin list schedulers`.
     pub scheduler: String,
     /// Scheduler parameters that differ from the profile's.
     pub params: Settings,
-    /// What things cost.
+    /// The costs of operations.
     pub costs: Costs,
-    /// Guests that spin for long are interrupted (Intel's pause-loop exiting, AMD's pause filter);
-    /// `None`: they spin on.
+    /// Interrupts guests that spin for long (Intel's pause-loop exiting, AMD's pause filter); `None`: they
+    /// spin on.
     pub pause_loop_exiting: Option<PauseLoopExiting>,
-    /// A vCPU that exits yields in favour of a preempted one of its domain, and spins on if there is
-    /// none; whether that one runs next is up to the scheduler.
+    /// Whether a vCPU in a pause-loop exit yields to a preempted vCPU of its domain (it spins on if there
+    /// is none). The scheduler decides whether that vCPU runs next.
     pub directed_yield: bool,
-    /// A vCPU that halts keeps its pCPU for a while; `None`: it gives it up at once.
+    /// Lets a halting vCPU keep its pCPU for a while; `None`: it gives up the pCPU at once.
     pub halt_polling: Option<HaltPolling>,
-    /// vCPUs that are about to be preempted may finish their critical sections first; `None`: they
-    /// are preempted at once.
+    /// Lets vCPUs that are about to be preempted finish their critical sections first; `None`: they are
+    /// preempted at once.
     pub preemption_notification: Option<PreemptionNotification>,
-    /// Pools besides the host's own, which has all pCPUs that are in none of these.
+    /// Pools besides the host's own pool, which has all pCPUs that are in none of these.
     pub pools: Vec<Pool>,
-    /// What else the host does; `None`: nothing, ever.
+    /// Noise of the host; `None`: the host does nothing else.
     pub noise: Option<Noise>,
-    /// Domains begin at random offsets below this, and the vCPUs of each at random offsets after its first;
-    /// what tasks do periodically begins anywhere in its period. 0: everything begins at once.
+    /// Domains begin at random offsets below this, and the vCPUs of a domain at random offsets after its
+    /// first. Periodic work of tasks begins anywhere in its period. 0: everything begins at once.
     pub stagger: Picos,
 }
 
-/// Longer than the time slice of any scheduler here (30 ms of Xen's credit), so that the slices of two
-/// domains may have any phase to each other.
+/// Longer than the time slice of Xen's credit (30 ms), so that the slices of two domains may have any phase
+/// to each other.
 const STAGGER: Picos = Picos::ms(40);
 
 impl Default for Host {
-    /// One pCPU, the default scheduler, and none of the options; noise and offsets as hosts have them.
+    /// One pCPU, the default scheduler, and none of the options, but with realistic noise and offsets.
     fn default() -> Self {
         Self {
             machine: "generic-2008".into(),
@@ -97,7 +98,8 @@ impl Default for Host {
 }
 
 impl Host {
-    /// This host without noise and offsets: for closed forms, and to see what they change.
+    /// This host without noise and offsets: for comparison with closed forms, and to see the effect of
+    /// noise and offsets.
     #[must_use]
     pub fn undisturbed(self) -> Self {
         Self { noise: None, stagger: Picos::ZERO, ..self }
@@ -110,16 +112,16 @@ impl Host {
     }
 }
 
-/// A package that runs slower while little of it is used: a lower clock, and idle states that take
-/// time to leave. Looked at once an interval, for each socket by itself.
+/// A package that runs more slowly while little of it is used: a lower clock, and idle states that take
+/// time to leave. It is checked once per interval, for each socket separately.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Governor {
-    /// Time between two looks.
+    /// Time between two checks.
     pub interval: Picos,
-    /// It is quiet if its threads were busy for less than this in sum since the last look, in
+    /// A socket is quiet if its threads together were busy for less than this since the last check, in
     /// thousandths of one thread's time.
     pub busy_permille: u32,
-    /// Speed while it is quiet, in thousandths of full speed.
+    /// Speed of a quiet socket, in thousandths of full speed.
     pub quiet_permille: u32,
 }
 
@@ -136,26 +138,26 @@ pub struct Pool {
     pub params: Settings,
 }
 
-/// When a guest that spins exits to the hypervisor: once PAUSE instructions no more than `gap` apart
-/// have gone on for longer than the vCPU's window.
+/// When a spinning guest exits to the hypervisor: once PAUSE instructions no more than `gap` apart have
+/// gone on for longer than the vCPU's window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PauseLoopExiting {
-    /// The window of a vCPU that has just been put on a pCPU, and its least.
+    /// The shortest window, and by default that of a vCPU that has just been put on a pCPU.
     pub window: Picos,
-    /// PAUSEs further apart than this are no loop.
+    /// PAUSEs further apart than this do not form a loop.
     pub gap: Picos,
-    /// The window is multiplied by this at each exit; 1 leaves it.
+    /// Each exit multiplies the window by this; 1 leaves it unchanged.
     pub grow: u32,
-    /// The window is divided by this when the vCPU is put on a pCPU; 0 sets it back to `window`.
+    /// Each dispatch of the vCPU divides the window by this; 0 sets it back to `window`.
     pub shrink: u32,
     /// Longest window.
     pub max: Picos,
-    /// Whom the host tries in directed yields.
+    /// Which siblings the host tries in directed yields.
     pub rules: DirectedYieldRules,
 }
 
 impl Default for PauseLoopExiting {
-    /// KVM on Intel today, on a clock of 2 GHz: 4096 and 128 cycles, and 2^32 at most.
+    /// The values of KVM on Intel today, at a clock of 2 GHz: 4096 and 128 cycles, and 2^32 cycles at most.
     fn default() -> Self {
         Self {
             window: 2048 * NS,
@@ -168,7 +170,7 @@ impl Default for PauseLoopExiting {
     }
 }
 
-/// Whom KVM tries in a directed yield, by the year in which the rule came. Each adds to the one
+/// Which siblings KVM tries in a directed yield, by the year of the rule. Each rule builds on the one
 /// before.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -178,23 +180,22 @@ pub enum DirectedYieldRules {
     /// asleep, in turn, until one takes it.
     #[serde(rename = "2011")]
     Y2011,
-    /// Linux 3.6 to 3.8 (06e48c510aa3): siblings that are in a pause-loop exit themselves are passed
-    /// over every other time.
+    /// Linux 3.6 to 3.8 (06e48c510aa3): KVM passes over siblings that are in a pause-loop exit themselves,
+    /// every other time.
     #[serde(rename = "2012")]
     Y2012,
-    /// Linux 3.9 (c45c528899c4: at most three refusals) and 3.10 (7bc7ae25b143: only those that were
-    /// preempted), to 4.13.
+    /// Linux 3.9 (c45c528899c4: at most three refusals) and 3.10 (7bc7ae25b143: only preempted siblings),
+    /// to 4.13.
     #[serde(rename = "2013")]
     Y2013,
-    /// Linux 4.14 to 5.2 (199b5763d329, de63ad4cf497): if the spinner is in its kernel, only those
-    /// that were preempted in theirs.
+    /// Linux 4.14 to 5.2 (199b5763d329, de63ad4cf497): if the spinner is in its kernel, only siblings that
+    /// were preempted in their kernel.
     #[serde(rename = "2017")]
     Y2017,
-    /// Linux 5.3 to 5.12 (d73eb57b80b9, 046ddeed0461): those also that were woken and have not run
-    /// yet.
+    /// Linux 5.3 to 5.12 (d73eb57b80b9, 046ddeed0461): also siblings that were woken and have not run yet.
     #[serde(rename = "2019")]
     Y2019,
-    /// Linux 5.13 (52acd22faa1a) and later: those also that were preempted in user mode and have an
+    /// Linux 5.13 (52acd22faa1a) and later: also siblings that were preempted in user mode and have an
     /// interrupt pending.
     #[default]
     #[serde(rename = "2021")]
@@ -202,7 +203,7 @@ pub enum DirectedYieldRules {
 }
 
 impl DirectedYieldRules {
-    /// All, from the oldest.
+    /// All rules, from the oldest.
     pub const ALL: [Self; 6] =
         [Self::Y2011, Self::Y2012, Self::Y2013, Self::Y2017, Self::Y2019, Self::Y2021];
 
@@ -220,46 +221,46 @@ impl DirectedYieldRules {
     }
 }
 
-/// How long a vCPU that halts waits on its pCPU for something to do, before it gives the pCPU up.
-/// The time, its *poll window*, adapts: it is 0 at first, and then 0 or from `start` to `max`.
+/// How long a halting vCPU waits on its pCPU for an event before it gives up the pCPU. This time, its *poll
+/// window*, adapts: it is 0 at first, and then 0 or from `start` to `max`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HaltPolling {
-    /// Longest window. Halts that took longer in all make the window shrink.
+    /// Longest window. A halt that took longer than this in all makes the window shrink.
     pub max: Picos,
     /// First window.
     pub start: Picos,
-    /// A window that was too short for a halt of less than `max` is multiplied by this.
+    /// A window grows by this factor if it was too short for a halt of less than `max`.
     pub grow: u32,
-    /// A window is divided by this when it shrinks; 0 makes it 0.
+    /// A window shrinks by this divisor; 0 sets it to 0.
     pub shrink: u32,
 }
 
 impl Default for HaltPolling {
-    /// KVM on x86 today.
+    /// The values of KVM on x86 today.
     fn default() -> Self {
         Self { max: 200 * US, start: 10 * US, grow: 2, shrink: 2 }
     }
 }
 
-/// What the hypervisor does before it preempts a vCPU in favour of another: it opens a *window* in
-/// which the guest may finish what it does under locks and then give the pCPU up itself.
+/// What the hypervisor does before it preempts a vCPU in favour of another: it opens a *window* in which
+/// the guest may finish its critical sections and then give up the pCPU itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PreemptionNotification {
-    /// Whose vCPUs get windows.
+    /// Which guests' vCPUs get windows.
     pub guests: NotifiedGuests,
     /// How the guest learns of it.
     pub protocol: NotificationProtocol,
-    /// Longest window: who has not given up by then is preempted by force.
+    /// Longest window: a vCPU that has not given up by then is preempted by force.
     pub window: Picos,
-    /// Windows in a row that end by force after which a vCPU gets none for `back_off`.
+    /// Number of windows in a row that end by force, after which a vCPU gets none for `back_off`.
     pub strikes: u32,
-    /// For how long it gets none.
+    /// How long such a vCPU gets no window.
     pub back_off: Picos,
 }
 
 impl Default for PreemptionNotification {
-    /// The protocol of 2005 with the bounds that it needs: kernels hold locks for tens of
-    /// microseconds, so that a millisecond is ample.
+    /// The protocol of 2005 with the necessary bounds: kernels hold locks for tens of microseconds, so a
+    /// millisecond is ample.
     fn default() -> Self {
         Self {
             guests: NotifiedGuests::Smp,
@@ -271,13 +272,13 @@ impl Default for PreemptionNotification {
     }
 }
 
-/// Whose vCPUs are asked before they are preempted.
+/// Which guests' vCPUs the host asks before it preempts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotifiedGuests {
-    /// Those of guests with several vCPUs: nobody waits for the lock of a lone one.
+    /// Guests with several vCPUs: a lone vCPU has no sibling that waits for its locks.
     Smp,
-    /// Everybody's.
+    /// All guests.
     All,
 }
 
@@ -285,14 +286,14 @@ pub enum NotifiedGuests {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotificationProtocol {
-    /// By an interrupt, whatever it does; its handler gives up at once if no lock is held.
+    /// By an interrupt, in any case; the handler gives up at once if no lock is held.
     Upcall,
-    /// The hypervisor looks at the count of held locks, which the guest keeps in a shared page. It
-    /// preempts at once if that is 0, otherwise sets a flag that the last unlock looks at.
+    /// The hypervisor reads the count of held locks, which the guest keeps in a shared page. If it is 0,
+    /// the hypervisor preempts at once; otherwise it sets a flag that the last unlock checks.
     Deferral,
 }
 
-/// Parameters of a scheduler by name. Which there are depends on the scheduler.
+/// Parameters of a scheduler by name; the names depend on the scheduler.
 pub type Settings = BTreeMap<String, Setting>;
 
 /// The value of a parameter.
@@ -309,35 +310,35 @@ pub enum Setting {
     Word(String),
 }
 
-/// What things cost on this machine.
+/// The costs of operations on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// Load or store that hits this core's cache.
     pub cache_hit: Picos,
     /// Extra cost of an atomic read-modify-write on a line that this core owns.
     pub atomic: Picos,
-    /// Line comes from the sibling thread's or the own core's shared cache level.
+    /// A line comes from the sibling thread, or from the cache level that the threads of the core share.
     pub same_core: Picos,
-    /// Line comes from another core of the socket.
+    /// A line comes from another core of the socket.
     pub cross_core: Picos,
-    /// Line comes from another socket.
+    /// A line comes from another socket.
     pub cross_socket: Picos,
     /// One iteration of a spin loop (load, compare, pause).
     pub spin_iteration: Picos,
     /// Memory fence.
     pub fence: Picos,
-    /// Hypervisor switches from one vCPU to another.
+    /// The hypervisor switches from one vCPU to another.
     pub context_switch: Picos,
-    /// Guest enters and leaves the hypervisor.
+    /// A guest enters and leaves the hypervisor.
     pub hypercall: Picos,
-    /// Guest leaves the hypervisor and comes back because it spins (pause-loop exit), without what
-    /// the host does then.
+    /// A guest enters the hypervisor because it spins (pause-loop exit) and returns, without the host's
+    /// work in between.
     pub pause_loop_exit: Picos,
-    /// The host tries a directed yield, from when it has the locks of both run queues.
+    /// The host tries a directed yield; counted from when it has the locks of both run queues.
     pub yield_to: Picos,
     /// From sending an interprocessor interrupt to its arrival.
     pub ipi: Picos,
-    /// Guest takes an interrupt (entry and exit).
+    /// A guest takes an interrupt (entry and exit).
     pub interrupt: Picos,
     /// Work lost to cold caches after a vCPU moved to another core.
     pub migration: Picos,
@@ -370,11 +371,11 @@ impl Default for Costs {
 pub struct Domain {
     /// Name.
     pub name: String,
-    /// How many vCPUs.
+    /// Number of vCPUs.
     pub vcpus: u32,
     /// Scheduler weight.
     pub weight: u32,
-    /// Most CPU time, in percent of one pCPU; 0 is no cap.
+    /// Maximum CPU time, in percent of one pCPU; 0 is no cap.
     pub cap: u32,
     /// Parameters that the host's scheduler has for domains, besides weight and cap.
     pub params: Settings,
@@ -382,31 +383,31 @@ pub struct Domain {
     pub pool: u32,
     /// vCPU k may run on `affinity[k]` (all pCPUs if the list is empty).
     pub affinity: Vec<Vec<u32>>,
-    /// Lock algorithm of its kernel, as `overspin list locks` names it.
+    /// Lock algorithm of its kernel, named as in `overspin list locks`.
     pub lock: String,
-    /// Wait-loop iterations before a blocking lock's slow path.
+    /// Wait-loop iterations before the slow path of a blocking lock.
     pub spin_budget: Option<u32>,
-    /// Paravirtual locks behave as on bare hardware.
+    /// Whether paravirtual locks behave as on bare hardware.
     pub nopvspin: bool,
     /// Its kernel.
     pub kernel: Kernel,
-    /// What it does.
+    /// Its workloads.
     pub workload: Workloads,
 }
 
 /// The guest kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// Timer ticks a second on a busy vCPU; 0 is tickless.
+    /// Timer ticks per second on a busy vCPU; 0 is tickless.
     pub hz: u32,
     /// Switch from one task to another.
     pub task_switch: Picos,
-    /// Time a tick handler works.
+    /// Run time of a tick handler.
     pub tick_work: Picos,
     /// A waking task preempts one that is ahead by more than this.
     pub wakeup_granularity: Picos,
-    /// A tick preempts a task that is ahead of the first waiting one by more than this. A task
-    /// that slept is owed at most four slices.
+    /// A tick preempts a task that is ahead of the first waiting one by more than this. A task that slept
+    /// gets a credit of at most four slices.
     pub slice: Picos,
     /// Time between two lines of `vmstat`; `None`: it does not run.
     pub vmstat: Option<Picos>,

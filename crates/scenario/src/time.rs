@@ -1,4 +1,4 @@
-//! The type of times.
+//! The type of times in scenarios, worlds and outcomes.
 
 use core::iter::Sum;
 use core::ops::{Add, AddAssign, Div, DivAssign, Mul, Rem, Sub, SubAssign};
@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 /// A time or a length of time in picoseconds: the unit of scenarios, worlds and outcomes.
 ///
 /// It is an integer, so that no rounding ever decides an order, and unsigned: instants count from the
-/// start of the run. 64 bits last for 213 days. `Picos::MAX` stands for "never" where a place says so.
+/// start of the run. 64 bits last for 213 days. `Picos::MAX` means "never" where the documentation
+/// says so.
 ///
-/// Schedulers count in nanoseconds and have a type of their own. Neither turns into the other by
-/// itself: `overspin-host` has the two functions that convert.
+/// Schedulers count in nanoseconds and have a type of their own. There is no implicit conversion;
+/// `overspin-host` has the two functions that convert.
 ///
-/// Operators overflow as those of `u64` do.
+/// Operators overflow like those of `u64`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -53,37 +54,37 @@ impl Picos {
         Self(n * SEC.0)
     }
 
-    /// In seconds, for reports and for statistics.
+    /// The time in seconds, for reports and for statistics.
     #[must_use]
     pub fn seconds(self) -> f64 {
         self.ratio(SEC)
     }
 
-    /// In milliseconds, for reports and for statistics.
+    /// The time in milliseconds, for reports and for statistics.
     #[must_use]
     pub fn millis(self) -> f64 {
         self.ratio(MS)
     }
 
-    /// In microseconds, for reports and for statistics.
+    /// The time in microseconds, for reports and for statistics.
     #[must_use]
     pub fn micros(self) -> f64 {
         self.ratio(US)
     }
 
-    /// In nanoseconds, for reports and for statistics.
+    /// The time in nanoseconds, for reports and for statistics.
     #[must_use]
     pub fn nanos(self) -> f64 {
         self.ratio(NS)
     }
 
-    /// How many times `whole` it is. Of nothing it is not a number, or infinite.
+    /// The time divided by `whole`. If `whole` is zero, the result is not a number, or infinite.
     #[must_use]
     pub fn ratio(self, whole: Self) -> f64 {
         self.0 as f64 / whole.0 as f64
     }
 
-    /// How many per cent of `whole` it is, with the same exceptions.
+    /// The time in per cent of `whole`, with the exceptions of [`ratio`](Self::ratio).
     #[must_use]
     pub fn percent(self, whole: Self) -> f64 {
         100.0 * self.0 as f64 / whole.0 as f64
@@ -95,31 +96,31 @@ impl Picos {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference, or nothing where `other` is longer.
+    /// The difference, or zero if `other` is longer.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// `times` of it, or [`Picos::MAX`].
+    /// The product, or [`Picos::MAX`].
     #[must_use]
     pub const fn saturating_mul(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))
     }
 
-    /// One of `parts` equal parts, rounded down; `None` of no parts.
+    /// One of `parts` equal parts, rounded down; `None` if `parts` is 0.
     #[must_use]
     pub fn checked_div(self, parts: u64) -> Option<Self> {
         self.0.checked_div(parts).map(Self)
     }
 
-    /// How many pieces of at most `piece` make it up.
+    /// The number of pieces of at most `piece` that make up the time.
     #[must_use]
     pub fn div_ceil(self, piece: Self) -> u64 {
         self.0.div_ceil(piece.0)
     }
 
-    /// The time between two instants, in whichever order they come.
+    /// The time between two instants, in any order.
     #[must_use]
     pub const fn abs_diff(self, other: Self) -> Self {
         Self(self.0.abs_diff(other.0))
@@ -192,7 +193,7 @@ impl DivAssign<u64> for Picos {
     }
 }
 
-/// How often `other` fits in.
+/// How often `other` fits into the time.
 impl Div for Picos {
     type Output = u64;
 
@@ -202,7 +203,7 @@ impl Div for Picos {
     }
 }
 
-/// What is left over after the last whole `other`.
+/// The remainder after the last whole `other`.
 impl Rem for Picos {
     type Output = Self;
 

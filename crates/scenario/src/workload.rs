@@ -1,8 +1,8 @@
-//! What the tasks of a domain do, as data: the kind of the workload, and its parameters under their names.
+//! Workloads of the tasks of a domain, as data: the kind of the workload, and its parameters by name.
 //!
-//! Which kinds there are, and what each makes of its parameters, is not known here: a kind is one file of
-//! `overspin_workload`, or of somebody else. So a scenario can be read, compared and written by those
-//! who do not know the kind. Those who do have the parameters as a type: see [`Workload::get`].
+//! This crate does not know which kinds exist, nor the meaning of their parameters: a kind is one file of
+//! `overspin_workload`, or of another crate. So a program can read, compare and write a scenario without
+//! knowing the kind. A program that knows the kind gets the parameters as a type: see [`Workload::get`].
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// Values under their names, in the order in which they were written where that is kept.
+/// Values by name, in the order in which they were written if that is kept.
 pub type Tree = Map<String, Value>;
 
 /// The parameters of a kind of workload as a type.
@@ -26,10 +26,10 @@ pub trait Parameters: Serialize + DeserializeOwned {
 pub struct Workload {
     /// Name of its kind.
     pub kind: String,
-    /// What it is called among the workloads of its domain; `None`: as its kind.
+    /// Its name among the workloads of its domain; `None`: the name of its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// vCPUs that its tasks may use, without repetitions; all if there are none.
+    /// vCPUs that its tasks may use, without repetitions; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vcpus: Vec<u32>,
     /// Its parameters.
@@ -38,7 +38,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Its parameters, if it is of this kind and they are those of this kind.
+    /// Its parameters as a type, if it is of this kind and the parameters fit.
     #[must_use]
     pub fn get<P: Parameters>(&self) -> Option<P> {
         if self.kind != P::KIND {
@@ -47,7 +47,7 @@ impl Workload {
         serde_json::from_value(Value::Object(self.parameters.clone())).ok()
     }
 
-    /// Changes its parameters, if it is of this kind; says whether it is.
+    /// Changes its parameters, if it is of this kind; returns whether it is.
     pub fn edit<P: Parameters>(&mut self, change: impl FnOnce(&mut P)) -> bool {
         let Some(mut parameters) = self.get::<P>() else { return false };
         change(&mut parameters);
@@ -59,7 +59,8 @@ impl Workload {
 fn tree<P: Parameters>(parameters: &P) -> Tree {
     match serde_json::to_value(parameters) {
         Ok(Value::Object(tree)) => tree,
-        // A kind whose parameters are not a structure of plain data is refused when a world looks for them.
+        // If the parameters of a kind are not a structure of plain data, a world refuses the workload when
+        // it reads them.
         _ => Tree::new(),
     }
 }
@@ -71,8 +72,8 @@ impl<P: Parameters> From<P> for Workload {
     }
 }
 
-/// What the tasks of a domain do: one workload, or several side by side. As data one stands by itself,
-/// several are a list.
+/// The workloads of a domain: one, or several side by side. As data, one stands by itself, and several are
+/// a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workloads(pub Vec<Workload>);
 
@@ -83,7 +84,7 @@ impl Workloads {
         self.0.iter().find_map(Workload::get)
     }
 
-    /// Changes the parameters of each workload of this kind; says whether there is one.
+    /// Changes the parameters of each workload of this kind; returns whether there is one.
     pub fn edit<P: Parameters>(&mut self, mut change: impl FnMut(&mut P)) -> bool {
         let mut any = false;
         for workload in &mut self.0 {

@@ -14,7 +14,7 @@ fn set(d: &mut Driver, v: VcpuId, params: &Params) {
     d.call(|h, now, out| h.configure(now, Whose::Vcpu(v), params, out)).unwrap();
 }
 
-/// A pCPU with a vCPU for each of these advances; down.
+/// A pCPU with one vCPU for each of these advances; all are down.
 fn vcpus(as_is: bool, advances: &[i64]) -> (Driver, Vec<VcpuId>) {
     let params = Params::default().with("as_is", ParamValue::Flag(as_is));
     let mut d = Driver::new("bvt", &params, Topology::flat(1));
@@ -23,7 +23,7 @@ fn vcpus(as_is: bool, advances: &[i64]) -> (Driver, Vec<VcpuId>) {
     (d, v)
 }
 
-/// What pCPU 0 ran up to now, in ns.
+/// The vCPUs that pCPU 0 ran up to now, in ns.
 fn ran(d: &mut Driver) -> Vec<(Nanos, Nanos, u32)> {
     d.ran(0);
     d.trace[0].clone()
@@ -65,7 +65,7 @@ fn b2_as_meant_a_lead_is_made_up_in_real_time() {
     assert_eq!((d.credit(v[0]), d.credit(v[1])), (2250, 1750));
 }
 
-/// A runs from the time returned on, with avt 1000 = SVT; B, at 1400, sleeps.
+/// From the returned time on, A runs with avt 1000 = SVT, and B sleeps at 1400.
 fn b3(as_is: bool) -> (Driver, VcpuId, Nanos) {
     let (mut d, v) = vcpus(as_is, &[10, 5]);
     let pause = |d: &mut Driver, v| d.call(|h, now, out| h.pause(now, v, out));
@@ -73,7 +73,7 @@ fn b3(as_is: bool) -> (Driver, VcpuId, Nanos) {
     d.run_to(Nanos::ms(28));
     pause(&mut d, v[1]);
     d.up(v[0]);
-    // 100 MCU later A is at 1000, and a pass notes it.
+    // 100 MCU later A is at 1000, and a pass records it.
     d.run_to(Nanos::ms(38));
     d.yield_now(v[0]);
     d.settle();
@@ -131,14 +131,14 @@ fn a_warp_without_limit_starves_others_for_all_of_its_value() {
     assert_eq!(d.running(v[0]), Nanos::ZERO);
     d.run_to(Nanos::ms(20_000));
     d.settle();
-    // From then on both get half, B staying ahead.
+    // From then on each gets half, and B stays ahead.
     assert!((d.running(v[0]) - Nanos::ms(5_000)).abs() <= Nanos::ms(10), "{}", d.running(v[0]));
 }
 
 #[test]
 fn a_limit_ends_a_warp_for_a_while_or_for_ever() {
-    // The limit counts from each pass that chooses the vCPU, as in the original. Alone, a slice is
-    // 50 ms, longer than the limit.
+    // The limit counts from each pass that chooses the vCPU, as in the original. The slice of a
+    // lone vCPU is 50 ms, which is longer than the limit.
     for (unwarp, class) in [(Nanos::ms(1_000), "warped"), (Nanos::ZERO, "unwarped")] {
         let (mut d, v) = warped(Nanos::ms(20), unwarp);
         d.call(|h, now, out| h.pause(now, v[0], out));
@@ -156,7 +156,7 @@ fn a_limit_ends_a_warp_for_a_while_or_for_ever() {
 fn as_is_virtual_times_survive_their_reset() {
     let (mut d, v) = vcpus(true, &[65_535, 65_535]);
     v.iter().for_each(|v| d.up(*v));
-    // SVT reaches 0xf0000000 after 61,441 MCU of each, 12.3 s.
+    // SVT reaches 0xf0000000 after 61,441 MCU of each, which takes 12.3 s.
     d.run_to(Nanos::ms(12_000));
     assert!(d.credit(v[0]) > 0xe000_0000);
     d.run_to(Nanos::ms(13_000));
@@ -180,15 +180,16 @@ fn a_sleeper_saves_nothing_up() {
     d.run_to(Nanos::ms(11_000));
     d.settle();
     let ran = (d.running(sleeper) - before.0, d.running(other) - before.1);
-    // SVT lags by the slice of one that is alone, 50 ms, at most.
+    // SVT lags by at most 50 ms, the slice of a lone vCPU.
     assert!((ran.0 - ran.1).abs() <= Nanos::ms(70), "{ran:?}");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// T3 and the bound on virtual times: shares go by the inverse of the advance, and nobody is
-    /// ahead of another by more than the allowance at the greatest advance, and a lead.
+    /// T3 and the bound on virtual times: shares are proportional to the inverse of the advance,
+    /// and no vCPU is ahead of another by more than the allowance at the greatest advance, and a
+    /// lead.
     #[test]
     fn shares_go_by_the_inverse_of_the_advance(
         advances in proptest::collection::vec(1..=40i64, 2..=6),
@@ -202,7 +203,8 @@ proptest! {
             d.settle();
             let avt: Vec<_> = v.iter().map(|v| d.credit(*v)).collect();
             let spread = avt.iter().max().unwrap() - avt.iter().min().unwrap();
-            // A slice is C (50 MCU) and the lead of the second; each may be that far from the next.
+            // A slice is C (50 MCU) plus the lead of the second; each vCPU may be that far from the
+            // next.
             let n = advances.len() as i64;
             prop_assert!(spread <= (50 + 1) * most * n, "{avt:?}: {advances:?}");
         }

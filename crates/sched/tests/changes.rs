@@ -24,7 +24,7 @@ fn operations_are_reported_in_order() {
     d.call(|h, now, out| h.set_affinity(now, v, Affinity::hard([0]), out)).unwrap();
     assert!(d.call(|h, now, out| h.set_affinity(now, v, Affinity::hard([]), out)).is_err());
     d.run_to(Nanos::ms(3));
-    // Hot-plug, and out again.
+    // Hot-plugs a vCPU, and removes it again.
     let w = d.call(|h, now, out| h.create_vcpu(now, domain, Affinity::any(), out)).unwrap();
     d.call(|h, now, out| h.up(now, w, out));
     d.settle();

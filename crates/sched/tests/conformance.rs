@@ -3,14 +3,15 @@
 use overspin_sched::conformance::{Failure, Report, Suite};
 use overspin_sched::*;
 
-/// What the ends of runs may ask of a scheduler: the time within which every vCPU that computes
-/// runs, and for how long a pCPU may idle beside work. With 20 vCPUs at most on one pCPU.
+/// The bounds that the suite checks at the end of a run: the time within which every computing vCPU
+/// runs, and how long a pCPU may idle beside work. For at most 20 vCPUs on one pCPU.
 fn promises(name: &str) -> (Option<Nanos>, Option<Nanos>) {
     match name {
-        // 20 slices of 30 ms, and half as much again for debts; idle pCPUs look only when told.
+        // 20 slices of 30 ms, and half as much again for debts; an idle pCPU looks for work only
+        // when told.
         "credit" | "credit-2016" | "credit-2013" | "credit-2008" => (Some(Nanos::ms(1_000)), None),
-        // An epoch is 10 ms of credit for each; a vCPU may wait for the end of two. A pCPU has work
-        // only for its runqueue, until load is balanced.
+        // An epoch is 10 ms of credit for each; a vCPU may wait for the end of two. A pCPU takes
+        // work only from its own runqueue until the load is balanced.
         "credit2" => (Some(Nanos::ms(600)), None),
         // A quantum of 10 ms for each.
         "rr" => (Some(Nanos::ms(250)), Some(Nanos::ZERO)),
@@ -44,7 +45,7 @@ fn every_scheduler_keeps_the_contract() {
     }
 }
 
-/// The arrangements of runqueues of credit2, and its version as it is.
+/// All arrangements of runqueues of credit2, with and without `as_is`.
 #[test]
 fn credit2_keeps_the_contract_with_any_parameters() {
     for (i, word) in ["cpu", "core", "socket", "node", "all"].iter().enumerate() {
@@ -79,12 +80,12 @@ enum Bug {
     SetsSlices,
 }
 
-/// First come, first served, with a quantum; correct but for its bug.
+/// First come, first served, with a quantum; correct except for its bug.
 #[derive(Debug)]
 struct Fifo {
     bug: Bug,
     queue: Vec<VcpuId>,
-    /// What only `Bug::Drifts` looks at: a state that outlives the object.
+    /// Only `Bug::Drifts` uses this: a state that outlives the object.
     drift: Nanos,
 }
 
@@ -179,7 +180,7 @@ impl Scheduler for Fifo {
     }
 }
 
-/// The first failure in some seeds, or how the last run went.
+/// The first failure among some seeds, or else the report of the last run.
 fn first_failure(bug: Bug) -> Result<Report, Failure> {
     let made = std::cell::Cell::new(0);
     let mut last = Report { calls: 0, switches: 0, digest: 0 };
@@ -214,7 +215,7 @@ fn seeded_bugs_are_found() {
     ] {
         let failure = first_failure(bug).expect_err(&format!("{bug:?} went unnoticed"));
         let text = failure.to_string();
-        // A vCPU that is lost starves or leaves a pCPU idle, whichever is seen first.
+        // A lost vCPU starves or leaves a pCPU idle; the suite reports what it sees first.
         let lost = bug == Bug::LosesWhatLeaves || bug == Bug::NeverTells;
         let found = text.contains(rule) || lost && (text.contains("T2: ") || text.contains("T6: "));
         assert!(found, "{bug:?}: {text}");

@@ -6,7 +6,7 @@ use common::Driver;
 use overspin_sched::*;
 use proptest::prelude::*;
 
-/// A machine with a quantum of 10 ms and a VM of hogs for each number of vCPUs.
+/// A machine with a quantum of 10 ms, and for each number in `vms` a VM with that many hogs.
 fn hogs(name: &str, pcpus: u32, vms: &[u32]) -> (Driver, Vec<Vec<VcpuId>>) {
     let params = Params::default().with("quantum", ParamValue::Time(Nanos::ms(10)));
     let mut d = Driver::new(name, &params, Topology::flat(pcpus));
@@ -51,7 +51,7 @@ fn strict_keeps_the_pcpu_of_a_vcpu_that_blocks_until_the_quantum_is_over() {
     d.unblock(vms[0][1]);
     d.run_to(Nanos::ms(10));
     assert_eq!(d.ran(1), [(0., 2., 1), (6., 10., 1)]);
-    // What blocks over a boundary takes no pCPU there: both VMs fit.
+    // A vCPU that is blocked at a boundary takes no pCPU there, so both VMs fit.
     d.run_to(Nanos::ms(21));
     d.block(vms[0][1]);
     d.run_to(Nanos::ms(35));
@@ -90,9 +90,9 @@ fn k2_leaders_stop_until_the_others_have_caught_up() {
 fn a_vm_that_is_stopped_as_a_whole_starts_with_those_that_lag() {
     let (mut d, vms) = hogs("cosched-vm", 2, &[2, 1]);
     d.run_to(Nanos::ms(38));
-    // From 10 on x has p0, and one of a and b waits: after 4 samples the VM stops, wins p1, which is
-    // enough for the one that lags, and starts with it at once. At 30, p0 is won as x (20) is behind
-    // a (18): then both run, until b's quantum, from 26, is over.
+    // From 10 on, x has p0 and one of a and b waits. After 4 samples the VM stops. It wins p1, which
+    // is enough for the one that lags, and that one starts there at once. At 30 the VM also wins p0,
+    // since x (20) is behind a (18). Then both run until the end of b's quantum, which began at 26.
     assert_eq!(d.ran(0), [(0., 10., 0), (10., 30., 2), (30., 38., 0)]);
     let expected =
         [(0., 14., 1), (14., 18., 0), (18., 22., 1), (22., 26., 0), (26., 36., 1), (36., 38., 2)];
@@ -140,7 +140,7 @@ proptest! {
             d.run_to(t * Nanos::us(500));
             d.settle();
             for vm in &vms {
-                // All time is progress but that spent waiting for a pCPU.
+                // All time is progress except time spent waiting for a pCPU.
                 let waited = |v: &VcpuId| d.h.run_times(*v, d.now).runnable;
                 let (least, most) = (vm.iter().map(waited).min(), vm.iter().map(waited).max());
                 let skew = most.unwrap() - least.unwrap();
@@ -149,7 +149,7 @@ proptest! {
         }
     }
 
-    /// Strict: all vCPUs of a VM of hogs run, or none.
+    /// Strict: all vCPUs of a VM of hogs run, or none does.
     #[test]
     fn strict_runs_all_or_none(
         pcpus in 1..=4u32,
@@ -160,7 +160,7 @@ proptest! {
         let vms: Vec<_> =
             vms.iter().map(|(n, w)| d.domain(256 * w, 0, (*n).min(pcpus))).collect();
         vms.iter().flatten().for_each(|v| d.up(*v));
-        // The first boundary sees what woke since: until then VMs may have started in part.
+        // VMs may have started in part until the first boundary, which sees all vCPUs that woke.
         d.run_to(Nanos::ms(5));
         for t in 1..1_000 {
             d.run_to((5 + t) * Nanos::MS);
@@ -172,7 +172,7 @@ proptest! {
         }
     }
 
-    /// T6: every hog runs within a bound, whatever is stopped.
+    /// T6: every hog runs within a bound, whichever vCPUs are stopped.
     #[test]
     fn nobody_starves(
         name in proptest::sample::select(vec!["cosched", "cosched-vm", "cosched-strict"]),

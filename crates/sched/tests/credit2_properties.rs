@@ -1,4 +1,4 @@
-//! What credit2 promises (specification §4.9 and T2 to T6 of §12), on random hosts and loads.
+//! The guarantees of credit2 (specification §4.9 and T2 to T6 of §12), on random hosts and loads.
 
 mod common;
 
@@ -7,7 +7,7 @@ use overspin_sched::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// Least and most credit of any vCPU, without what moves add: a clip of half a ms above 10 ms.
+/// Least and most credit of any vCPU, without the gifts for moves. The clip is half a ms above 10 ms.
 const CREDIT: std::ops::RangeInclusive<i64> = -10_000_000..=10_500_000;
 
 fn topology() -> impl Strategy<Value = Topology> {
@@ -54,8 +54,8 @@ proptest! {
             let waiting = vcpus.iter().filter(|v| d.h.runstate(**v) == RunState::Runnable).count();
             let idle = (0..topology.pcpus()).filter(|p| d.h.current(PcpuId(*p)).is_none()).count();
             prop_assert!(waiting == 0 || idle == 0, "{waiting} wait, {idle} pCPUs idle");
-            // Two changes of pCPU at most in a step, if there is another: at a wake-up, and at the
-            // end of a slice, each of which lasts longer than a step.
+            // If there is another pCPU, a vCPU changes it at most twice in a step: at a wake-up, and
+            // at the end of a slice. Each slice lasts longer than a step.
             moves += 2 * i64::from(topology.pcpus() > 1);
             for v in &vcpus {
                 let most = CREDIT.end() + 50_000 * moves;
@@ -64,8 +64,9 @@ proptest! {
         }
     }
 
-    /// T4: over any number of periods a capped domain uses its budgets, the one that its vCPUs
-    /// hold at the start, and an overrun of a least slice (the ratelimit) of each; and not much less.
+    /// T4: over any number of periods, a capped domain uses no more than its budgets, the budget that
+    /// its vCPUs hold at the start, and for each vCPU an overrun of a least slice (the ratelimit);
+    /// and not much less.
     #[test]
     fn caps_hold_from_period_to_period(cap in 5..=300u32, vcpus in 3..=4u32) {
         let mut d = Driver::flat("credit2", 4);
@@ -87,7 +88,7 @@ proptest! {
         prop_assert!(last >= 199 * budget * 98 / 100, "{last}: too little");
     }
 
-    /// T5: one that slept has more credit than any hog, and runs within the longest slice.
+    /// T5: a sleeper has more credit than any hog when it wakes, and runs within the longest slice.
     #[test]
     fn a_sleeper_runs_within_a_slice(hogs in 1..8u32, pcpus in 1..4u32, nap in 30..60i64) {
         let mut d = Driver::flat("credit2", pcpus);
@@ -117,14 +118,14 @@ proptest! {
         }
     }
 
-    /// T6: with any weights, everybody runs before the second end of an epoch after it queued.
+    /// T6: with any weights, each vCPU runs before the second end of an epoch after it was queued.
     #[test]
     fn nobody_starves(weights in proptest::collection::vec(1..=4096u32, 2..=8)) {
         let mut d = Driver::flat("credit2", 1);
         let hogs: Vec<_> = weights.iter().map(|w| d.domain(*w, 0, 1)[0]).collect();
         hogs.iter().for_each(|v| d.up(*v));
-        // An epoch lasts 10 ms for each at most; a light one may pay for a slice it overran with its
-        // whole credit, and at the clamp it waits for a third epoch.
+        // An epoch lasts at most 10 ms for each hog. A light hog may pay its whole credit for an
+        // overrun of its slice; at the clamp it waits for a third epoch.
         let bound = 3 * Nanos::ms(10) * hogs.len() as i64;
         let mut before = vec![Nanos::ZERO; hogs.len()];
         for round in 1..20 {

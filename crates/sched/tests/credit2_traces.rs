@@ -1,4 +1,4 @@
-//! The worked examples of the specification for credit2 (§4.10), and what its rules imply.
+//! The worked examples of the specification for credit2 (§4.10), and consequences of its rules.
 
 mod common;
 
@@ -97,14 +97,15 @@ fn d3_a_waker_with_more_credit_preempts() {
     d.unblock(b);
     assert_eq!(d.credit(a), 7_700_000, "charged by the wake-up");
     d.run_to(ms(20.0));
-    // B's slice ends at 15.1, where both have 7.7: A has not more, so that B keeps the least slice.
+    // B's slice ends at 15.1, where both have 7.7. A does not have more, so B goes on for the least
+    // slice.
     assert_eq!(d.ran(0)[..2], [(0., 12.3, A), (12.3, 15.6, B)]);
 }
 
 #[test]
 fn d3_a_waker_waits_for_a_fresh_vcpu() {
     let (mut d, a, b) = hog_and_sleeper();
-    // A leaves and comes back: it is fresh.
+    // A leaves and comes back, so it is fresh.
     d.run_to(ms(11.0));
     d.block(a);
     d.settle();
@@ -170,7 +171,7 @@ fn d7_as_of_2013() {
     assert_eq!(d.ran(0), pieces(&starts, 32.5));
 }
 
-/// Caps come, change and go while vCPUs run.
+/// A cap can be set and lifted while a vCPU runs.
 #[test]
 fn a_cap_can_be_set_and_lifted() {
     let mut d = Driver::flat("credit2", 1);
@@ -183,14 +184,14 @@ fn a_cap_can_be_set_and_lifted() {
     d.up(v);
     d.run_to(ms(3.0));
     set(&mut d, 20);
-    // What ran before is not charged: 2 ms from 3 on, then again from 13.
+    // Run time before the cap is not charged: 2 ms from 3 on, then again from 13.
     d.run_to(ms(16.0));
     set(&mut d, 0);
     d.run_to(ms(20.0));
     assert_eq!(d.ran(0), [(0., 5., 0), (13., 15., 0), (16., 20., 0)]);
 }
 
-/// A yielder gives way even to one with less credit.
+/// A yielding vCPU gives way even to one with less credit.
 #[test]
 fn a_yield_bypasses_credit_and_ratelimit() {
     let mut d = Driver::flat("credit2", 1);
@@ -205,7 +206,7 @@ fn a_yield_bypasses_credit_and_ratelimit() {
     assert_eq!(d.h.current(PcpuId(0)), Some(h[0]));
 }
 
-/// Before 4.8 yields had no effect.
+/// Before Xen 4.8 yields had no effect.
 #[test]
 fn a_yield_had_no_effect_in_2013() {
     let mut d = Driver::flat("credit2-2013", 1);
@@ -217,7 +218,7 @@ fn a_yield_had_no_effect_in_2013() {
     assert_eq!((d.credit(h[1]), d.h.current(PcpuId(0))), (9_800_000, Some(h[1])));
 }
 
-/// Where pCPUs of one core are busy and another core idles, a waker goes to the idle core.
+/// If a pCPU of one core is busy and another core idles, a waking vCPU goes to the idle core.
 #[test]
 fn a_waker_prefers_an_idle_core() {
     let topology = Topology { sockets: 1, cores_per_socket: 2, threads_per_core: 2 };
@@ -239,7 +240,7 @@ fn a_waker_prefers_an_idle_core() {
     assert_eq!(place(&savings), PcpuId(1));
 }
 
-/// A vCPU on a pCPU that it does not prefer leaves it for an idle one that it prefers.
+/// A vCPU on a pCPU that it does not prefer moves to an idle one that it prefers.
 #[test]
 fn soft_affinity_is_followed_when_there_is_room() {
     let mut d = Driver::flat("credit2", 2);
@@ -256,7 +257,8 @@ fn soft_affinity_is_followed_when_there_is_room() {
     assert_eq!(d.h.current(PcpuId(1)), Some(a));
 }
 
-/// A vCPU that changes pCPU within a runqueue needs half a millisecond more credit, and is paid 50 us.
+/// A vCPU needs half a millisecond more credit to change its pCPU within a runqueue, and is paid 50
+/// us.
 #[test]
 fn migration_is_resisted_and_compensated() {
     let mut d = Driver::flat("credit2", 2);
@@ -271,14 +273,14 @@ fn migration_is_resisted_and_compensated() {
     d.up(c);
     d.run_to(ms(2.0));
     d.settle();
-    // C had all its credit when B had 1 ms less.
+    // C had its full credit when B had 1 ms less.
     let homes: Vec<_> = [a, b, c].iter().map(|v| d.h.machine().home(*v).0).collect();
     assert_eq!(homes, [0, 1, 1]);
     d.run_to(ms(4000.0));
     let ran: Vec<_> = [a, b, c].iter().map(|v| d.running(*v)).collect();
     assert_eq!(ran.iter().copied().sum::<Nanos>(), Nanos::ms(8000));
-    // Equal shares but for the gifts: each piece of B's may begin with one of 50 us. One epoch of
-    // credit more or less, for where the count stops.
+    // Shares are equal except for the gifts: each piece of B may begin with one of 50 us. Allow one
+    // epoch of credit more or less, which depends on where the count stops.
     let pieces =
         (0..2).map(|p| d.ran(p).iter().filter(|(_, _, v)| *v == b.0).count()).sum::<usize>();
     let (third, gifts) = (Nanos::ms(8000) / 3, pieces as i64 * Nanos::us(50));
@@ -297,7 +299,8 @@ fn runqueues_are_balanced() {
     d.run_to(ms(50.0));
     for v in &all {
         let any = Affinity::any();
-        // Only the mask changes hands: what is placed anew goes to the emptier runqueue.
+        // Changes the mask of waiting vCPUs only: a vCPU that is placed anew goes to the emptier
+        // runqueue.
         if d.h.runstate(*v) != RunState::Running {
             d.call(|h, now, out| h.set_affinity(now, *v, any, out)).unwrap();
         }

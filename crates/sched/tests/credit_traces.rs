@@ -1,4 +1,4 @@
-//! The worked examples of the specification (§1.13 and §3.8), and what they imply.
+//! The worked examples of the specification (§1.13 and §3.8), and consequences of its rules.
 
 mod common;
 
@@ -74,7 +74,7 @@ fn c2_a_cap_of_half_a_pcpu() {
     assert_eq!(d.ran(0), [(0., 60., 0), (120., 180., 0), (240., 300., 0)]);
 }
 
-/// A runs from 0 and B, which has been up and is blocked, waits to be woken.
+/// A runs from 0. B has been up, and is blocked until it is woken.
 fn hog_and_sleeper(profile: &str) -> (Driver, VcpuId, VcpuId) {
     let mut d = Driver::flat(profile, 1);
     let (a, b) = (d.domain(256, 0, 1)[0], d.domain(256, 0, 1)[0]);
@@ -123,7 +123,7 @@ fn c3b_accounting_does_not_preempt() {
     assert_eq!(d.ran(0), [(0., 12., 0), (12., 42., 1), (42., 50., 0)]);
 }
 
-/// In `credit-2013` a first wake-up boosts, so A must have lost its boost to a tick before.
+/// In `credit-2013` a first wake-up boosts, so a tick must have taken A's boost before.
 #[test]
 fn c3c_the_ratelimit_delays_a_preemption() {
     for (profile, at) in [("credit", 13.5), ("credit-2013", 13.9)] {
@@ -132,8 +132,8 @@ fn c3c_the_ratelimit_delays_a_preemption() {
         d.unblock(b);
         d.run_to(ms(12.5));
         d.block(b);
-        // A is dispatched at 12.5; a pass at 12.9 keeps it for the rest of its ratelimit, or for
-        // all of one.
+        // A is dispatched at 12.5. A pass at 12.9 keeps it for the rest of its ratelimit, or (2013) for a
+        // whole one.
         d.run_to(ms(12.9));
         d.unblock(b);
         d.run_to(Nanos::ms(15));
@@ -146,7 +146,7 @@ fn c3c_the_ratelimit_delays_a_preemption() {
 fn c4_stealing_evens_out_three_hogs_on_two_pcpus() {
     let mut d = Driver::flat("credit", 2);
     let a = d.domain(256, 0, 1)[0];
-    // The first vCPU of this domain never runs: it is there to put the second on pCPU 1.
+    // The first vCPU of this domain never runs; it only causes the second to be placed on pCPU 1.
     let b = d.domain(256, 0, 2)[1];
     let c = d.domain(256, 0, 1)[0];
     [a, b, c].into_iter().for_each(|v| d.up(v));
@@ -162,7 +162,8 @@ fn c4_stealing_evens_out_three_hogs_on_two_pcpus() {
     assert_eq!(d.ran(1), [(0., 90., b), (90., 120., a), (120., 180., b)]);
 }
 
-/// §3.7: vCPUs that block before every tick are never charged a class and starve one that computes.
+/// §3.7: no tick changes the class of vCPUs that block before every tick, so they stay boosted and starve
+/// one that computes.
 #[test]
 fn boosted_sleepers_starve_a_hog() {
     for profile in ["credit", "credit-2013", "credit-2008"] {
@@ -174,7 +175,8 @@ fn boosted_sleepers_starve_a_hog() {
         d.block(thief);
         d.settle();
         d.up(hog);
-        // Each tick finds the hog: the thief runs from 0.1 ms after one tick to 0.1 ms before the next.
+        // Each tick finds the hog, because the thief runs from 0.1 ms after one tick to 0.1 ms before the
+        // next.
         for tick in 0..300 {
             d.run_to(tick * Nanos::ms(10) + ms(0.1));
             d.unblock(thief);
@@ -220,8 +222,8 @@ fn a_domain_weighs_by_its_vcpus_today_and_as_a_whole_in_2008() {
     }
 }
 
-/// The first vCPU of each domain stays at home, pCPU 0: with an empty queue a home counts as idle,
-/// whatever it runs. The second starts from pCPU 1.
+/// The first vCPU of each domain stays at its home, pCPU 0: a home with an empty queue counts as idle,
+/// whatever it runs. The second vCPU starts from pCPU 1.
 #[test]
 fn placement_prefers_idle_cores_and_another_socket_only_if_twice_as_idle() {
     let topology = Topology { sockets: 2, cores_per_socket: 2, threads_per_core: 2 };
@@ -236,9 +238,9 @@ fn placement_prefers_idle_cores_and_another_socket_only_if_twice_as_idle() {
         d.h.machine().home(v).0
     };
     assert_eq!(second(&[0]), 2, "its sibling is busy: an idle core of the same socket");
-    // Two idle threads here (its home and pCPU 3) against four there: not more than twice.
+    // Two idle threads here (its home and pCPU 3) against four there: not more than twice as many.
     assert_eq!(second(&[2]), 1);
-    // One against four: the first vCPU goes to pCPU 4 already, the second starts after it.
+    // One against four: already the first vCPU goes to pCPU 4, and the second starts after it.
     assert_eq!(second(&[1, 3]), 5);
 }
 
@@ -265,7 +267,7 @@ fn a_preempted_vcpu_that_could_run_elsewhere_is_sent_there_unless_as_is() {
     for as_is in [false, true] {
         let params = Params::default().with("as_is", ParamValue::Flag(as_is));
         let mut d = Driver::new("credit", &params, Topology::flat(2));
-        // B may run on pCPU 0 only and sleeps; A runs there, and pCPU 1 is idle.
+        // B may run on pCPU 0 only, and sleeps. A runs there, and pCPU 1 is idle.
         let a = d.domain(256, 0, 1)[0];
         let b = d.domain_on(256, 0, [Affinity::hard([0])])[0];
         d.up(b);
@@ -293,8 +295,8 @@ fn a_first_wake_up_boosts_until_2013_only() {
     }
 }
 
-/// A hog and a sleeper that may run on pCPU 0 only, beside an idle pCPU 1. The hog loses its first
-/// boost to the tick at 10 ms.
+/// A hog and a sleeper that may run on pCPU 0 only, beside an idle pCPU 1. The tick at 10 ms takes the
+/// hog's first boost.
 fn pinned_hog_and_sleeper(profile: &str, kick_always: bool) -> (Driver, VcpuId, VcpuId) {
     let params = Params::default().with("kick_always", ParamValue::Flag(kick_always));
     let mut d = Driver::new(profile, &params, Topology::flat(2));
@@ -309,10 +311,10 @@ fn pinned_hog_and_sleeper(profile: &str, kick_always: bool) -> (Driver, VcpuId, 
 }
 
 /// B wakes at 12 and 14 ms, for 1 ms each. Before f02a5760c7 the wake-up at 12 takes A off its pCPU to
-/// place it anew; it comes back to the same one and, as that counts as a wake-up, boosted. So B, boosted
-/// too, does not preempt at 14; the tick at 20 ends A's boost but preempts nobody; B runs when A's slice
-/// of 30 ms, which began at 13, ends. Either mend, f02a5760c7 or 66c7449a4d, is enough to let B preempt at
-/// 14, where A has just had its ratelimit of 1 ms.
+/// place it anew. A returns to the same pCPU, and since that counts as a wake-up, it returns boosted. So
+/// B, boosted too, does not preempt at 14. The tick at 20 ends A's boost but preempts nothing; B runs when
+/// A's slice of 30 ms, which began at 13, ends. Either fix, f02a5760c7 or 66c7449a4d, is enough to let B
+/// preempt at 14, where A has just had its ratelimit of 1 ms.
 #[test]
 fn a_futile_kick_boosts_a_hog_until_2015() {
     for (profile, kick_always, class, at) in [
@@ -341,9 +343,9 @@ fn a_futile_kick_boosts_a_hog_until_2015() {
     }
 }
 
-/// The second harm that f02a5760c7 names: what is not runnable is not protected. A, back at 19.6 and no
-/// longer boosted after the tick at 20, has run for 0.5 ms when B wakes at 20.1; its ratelimit of 1 ms
-/// ought to keep it (in this version the pass at 20.1 grants it a whole one again).
+/// The second harm that f02a5760c7 names: the ratelimit does not protect a vCPU that is not runnable. A is
+/// back at 19.6 and loses its boost at the tick at 20. It has run for 0.5 ms when B wakes at 20.1. Its
+/// ratelimit of 1 ms should keep it (in this version the pass at 20.1 grants it a whole one again).
 #[test]
 fn a_futile_kick_goes_round_the_ratelimit_until_2015() {
     for (kick_always, at) in [(true, 20.1), (false, 21.1)] {
@@ -360,7 +362,7 @@ fn a_futile_kick_goes_round_the_ratelimit_until_2015() {
     }
 }
 
-/// The version of 2008 tells the home of the one that wakes and sends nobody away.
+/// The version of 2008 tells the home of the waking vCPU, and does not send the running one away.
 #[test]
 fn nobody_is_kicked_away_in_2008() {
     let mut d = Driver::flat("credit-2008", 2);
@@ -378,12 +380,12 @@ fn nobody_is_kicked_away_in_2008() {
     assert_eq!((d.h.current(PcpuId(0)), d.h.current(PcpuId(1))), (Some(b), None));
 }
 
-/// In 2008 a yield is a scheduling pass and nothing more, so it does not serve those who want to be gone
-/// when a tick comes: one who yields goes behind its equals, and those get a slice of 30 ms; one who is
-/// boosted has no equals and goes on. (Who sleeps instead is boosted when it wakes: see
-/// `boosted_sleepers_starve_a_hog`.) A and B wake at 0, both boosted, A first. At 9.5 A yields; B, which
-/// the tick at 10 finds, has its slice. A, still boosted, runs from 39.5, yields in vain at 39.6, is found
-/// at 40, and yields to its equal at 49.5.
+/// In 2008 a yield is only a scheduling pass, so a vCPU cannot use it to be off its pCPU when a tick
+/// comes. A yielding vCPU goes behind its equals, and those get a slice of 30 ms; a boosted one has no
+/// equals and goes on. (A vCPU that sleeps instead is boosted when it wakes: see
+/// `boosted_sleepers_starve_a_hog`.) A and B wake at 0, both boosted, A first. At 9.5 A yields; the tick
+/// at 10 finds B, which has its slice. A, still boosted, runs from 39.5 and yields at 39.6 without effect;
+/// the tick at 40 finds it, and it yields to its equal at 49.5.
 #[test]
 fn a_yield_does_not_dodge_the_tick_in_2008() {
     let mut d = Driver::flat("credit-2008", 1);

@@ -1,5 +1,5 @@
-//! The worked examples of the specification (§9.5, §11) for `cfs` and `eevdf`, what `eevdf-6.18` does
-//! otherwise, and the bounds that all promise.
+//! The worked examples of the specification (§9.5, §11) for `cfs` and `eevdf`, the differences of `eevdf-6.18`, and
+//! the bounds that all of them promise.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn unpause(d: &mut Driver, v: VcpuId) {
     d.call(|h, now, out| h.unpause(now, v, out));
 }
 
-/// What pCPU 0 ran from `start` on, in ms after that.
+/// The vCPUs that pCPU 0 ran from `start` on, in ms after `start`.
 fn ran_since(d: &mut Driver, start: Nanos) -> Vec<(f64, f64, u32)> {
     let start = start.0 as f64 / 1e6;
     let after = |t: f64| ((t - start) * 1e3).round() / 1e3;
@@ -38,8 +38,8 @@ fn ran_since(d: &mut Driver, start: Nanos) -> Vec<(f64, f64, u32)> {
 /// Brings two vCPUs of `cfs` to the same virtual runtime and queues them, `a` first. Returns the time
 /// at which both wait.
 ///
-/// A new vCPU starts ahead, so `a` runs first until it has passed `b`; then `b` wakes half a latency
-/// (3 ms) behind and runs alone until it has made that up.
+/// A new vCPU starts ahead, so `a` runs first until it has passed `b`; then `b` wakes half a latency (3 ms) behind
+/// and runs alone until it has caught up.
 fn level(d: &mut Driver, a: VcpuId, b: VcpuId, weight_of_b: i64) -> Nanos {
     d.up(b);
     pause(d, b);
@@ -105,7 +105,7 @@ fn cfs_does_not_preempt_for_less_than_the_wakeup_granularity() {
     let (mut d, a, b) = pair("cfs", &[], [256, 256]);
     let start = level(&mut d, a, b, 256);
     d.run_to(start + Nanos::MS / 2);
-    // A is 0.5 ms ahead of B, which sleeps for an instant: that is less than 1 ms.
+    // A is 0.5 ms ahead of B, which sleeps for an instant; that is less than the granularity of 1 ms.
     pause(&mut d, b);
     unpause(&mut d, b);
     d.run_to(start + Nanos::ms(5));
@@ -129,8 +129,8 @@ fn cfs_yields_to_the_next_only_if_that_is_fair() {
     d.run_to(start + Nanos::ms(3));
     let expected = [(0., 0.5, 0), (0.5, 2., 1), (2., 2.25, 0), (2.25, 2.5, 1), (2.5, 3., 0)];
     assert_eq!(ran_since(&mut d, start), expected);
-    // A has run 1.25 ms and B runs to 3.25 ms: A preempts it when it wakes, and as B is more than
-    // the wakeup granularity (1 ms) ahead, a yield of A has no effect.
+    // A has run 1.25 ms and B runs up to 3.25 ms. A preempts B when it wakes. Since B is more than the wakeup
+    // granularity (1 ms) ahead, a yield of A has no effect.
     pause(&mut d, a);
     d.run_to(start + ms(4.5));
     unpause(&mut d, a);
@@ -140,7 +140,7 @@ fn cfs_yields_to_the_next_only_if_that_is_fair() {
     assert_eq!(ran_since(&mut d, start)[5..], [(3., 4.5, 1), (4.5, 4.7, 0)]);
 }
 
-/// Both wake with the same virtual time and nothing owed, `a` first, and wait.
+/// Wakes both with the same virtual time and no lag, `a` first, so that both wait.
 fn even(d: &mut Driver, a: VcpuId, b: VcpuId) {
     for v in [a, b] {
         d.up(v);
@@ -168,8 +168,8 @@ fn l5_eevdf_wakes_without_lag_and_waits_for_the_end_of_the_request() {
     d.up(b);
     pause(&mut d, b);
     d.up(a);
-    // A new vCPU asks for half a request first, which ends between ticks: it is found by the tick at
-    // 2, and the next requests end at 5, 8, 11, 14.
+    // A new vCPU first asks for half a request, which ends between ticks. The tick at 2 finds that, and the next
+    // requests end at 5, 8, 11, 14.
     d.run_to(ms(11.5));
     unpause(&mut d, b);
     d.run_to(Nanos::ms(15));
@@ -180,7 +180,7 @@ fn l5_eevdf_wakes_without_lag_and_waits_for_the_end_of_the_request() {
 fn l5_eevdf_with_lag_preempts_what_is_not_eligible() {
     let (mut d, a, b) = pair("eevdf", R3, [256, 256]);
     even(&mut d, a, b);
-    // While A runs 2 ms, V comes to 1 and B at 0 is owed 1.
+    // While A runs for 2 ms, V rises to 1, and B, at 0, is owed 1.
     d.run_to(Nanos::ms(2));
     pause(&mut d, b);
     d.run_to(Nanos::ms(10));
@@ -192,9 +192,9 @@ fn l5_eevdf_with_lag_preempts_what_is_not_eligible() {
     assert_eq!(d.ran(0), [(0., 10., 0), (10., 13., 1), (13., 14., 0)]);
 }
 
-/// Yields of a vCPU that has had more than its share (A at 1, V at 0.5) only let the others run. In 6.6 the
-/// deadline moves on, so A's next turn is longer by that: its request, begun at 0, now ends at 6. In
-/// 6.18 nothing changes for it: it has 2 ms left of its 3.
+/// A yield of a vCPU that has had more than its share (A at 1, V at 0.5) only lets the others run. In 6.6 the
+/// deadline moves on, which lengthens A's next turn: its request, begun at 0, now ends at 6. In 6.18 nothing
+/// changes for A: 2 of its 3 ms are left.
 #[test]
 fn a_yield_of_one_ahead_of_its_share() {
     for (name, second) in [("eevdf", 9.), ("eevdf-6.18", 6.)] {
@@ -208,11 +208,11 @@ fn a_yield_of_one_ahead_of_its_share() {
     }
 }
 
-/// Yields of the only eligible vCPU (B at 0.5, A at 3, V at 1.75): in 6.6 it is picked again, each yield adds
-/// a request of 3 to its deadline, and five make it 18; it runs until it gets there, and A then until it
-/// has caught up. That is what commit 79104becf42b mends: with it the first yield forfeits the 2.5 ms
-/// that were left, B is level with A at 3, and A, which came first, has its turn. Its request ends at 6.5, which
-/// the tick at 7 finds; B, then half a ms behind, has two requests.
+/// Yields of the only eligible vCPU (B at 0.5, A at 3, V at 1.75). In 6.6 it is picked again each time, and each
+/// yield adds a request of 3 to its deadline; five make it 18. B runs until it gets there, and then A runs until it
+/// has caught up. Commit 79104becf42b fixes that: the first yield forfeits the remaining 2.5 ms, B is level with A
+/// at 3, and A, which came first, has its turn. A's request ends at 6.5, which the tick at 7 finds; B, then half a
+/// ms behind, has two requests.
 #[test]
 fn a_yield_of_the_only_eligible_one_forfeits_its_request_in_6_18() {
     let run = |name: &str| {
@@ -233,7 +233,7 @@ fn a_yield_of_the_only_eligible_one_forfeits_its_request_in_6_18() {
     assert_eq!(with[..4], [(0., 3., 0), (3., 3.5, 1), (3.5, 7., 0), (7., 13., 1)]);
 }
 
-/// Three vCPUs of a domain that all wait with the same virtual time, the first of them picked first.
+/// Three vCPUs of a domain that all wait with the same virtual time; the first is picked first.
 fn three_even(name: &str, params: &Params) -> (Driver, Vec<VcpuId>) {
     let mut d = Driver::new(name, params, Topology::flat(1));
     let v = d.domain(256, 0, 3);
@@ -245,8 +245,8 @@ fn three_even(name: &str, params: &Params) -> (Driver, Vec<VcpuId>) {
     (d, v)
 }
 
-/// Two vCPUs wait; the second of them is yielded to. `eevdf` takes that for a plain yield, as kernels from
-/// 6.6 to 6.13 do with their features as they are by default, and says nevertheless that it was done.
+/// Two vCPUs wait, and the running one yields to the second of them. `eevdf` treats that as a plain yield, as
+/// kernels 6.6 to 6.13 do with their default features, but still reports success.
 #[test]
 fn a_directed_yield_is_honoured_by_cfs_and_by_eevdf_with_buddies() {
     for (name, feature, honoured) in [
@@ -271,8 +271,8 @@ fn a_directed_yield_is_honoured_by_cfs_and_by_eevdf_with_buddies() {
     }
 }
 
-/// A (at 3) has had more than its share when B (at 0.5) yields to it: B forfeits its request and is at 3,
-/// too, V is 2, and C (at 0) runs.
+/// A (at 3) has had more than its share when B (at 0.5) yields to it. B forfeits its request and is then also at 3,
+/// V is 2, and C (at 0) runs.
 #[test]
 fn a_directed_yield_does_not_make_its_target_eligible() {
     let (mut d, v) = three_even("eevdf-6.18", &params(&[R3, &[("tick", Nanos::MS)]].concat()));
@@ -306,7 +306,7 @@ fn bs1_balance_scheduling_separates_siblings() {
         let mut d = Driver::new(name, &params, Topology::flat(2));
         let mine = d.domain(256, 0, 2);
         let yours = d.domain(256, 0, 2);
-        // All at one instant, the two of a VM after each other.
+        // All wake at one instant, the two of a VM one after the other.
         mine.iter().chain(&yours).for_each(|v| d.up(*v));
         for t in 1..100 {
             d.run_to(t * Nanos::ms(7));
@@ -317,7 +317,7 @@ fn bs1_balance_scheduling_separates_siblings() {
                 let both = [a, b].iter().all(|v| machine.is_runnable(*v));
                 assert!(apart || !both, "{name} at {t}: {machine:?}");
             }
-            // Sleeps, so that wake-ups choose too.
+            // Lets vCPUs sleep, so that wake-ups choose a pCPU too.
             let v = if t % 2 == 0 { mine[t as usize / 2 % 2] } else { yours[t as usize / 2 % 2] };
             if !d.unblock(v) && d.h.runstate(v) == RunState::Running {
                 d.block(v);
@@ -355,7 +355,7 @@ fn quota_is_spent_early(name: &str) {
     .unwrap();
     d.up(b);
     d.run_to(Nanos::ms(150));
-    // 30 ms of each 100 ms, from the start of the refill timer.
+    // 30 ms of each 100 ms, counted from the start of the refill timer.
     assert_eq!(d.ran(0), [(0., 30., 1), (100., 130., 1)]);
     assert_eq!((d.class(b), d.h.runstate(b)), ("throttled", RunState::Runnable));
     d.up(a);
@@ -363,11 +363,11 @@ fn quota_is_spent_early(name: &str) {
     assert_eq!(d.running(a), Nanos::ms(50), "others have what it may not use");
 }
 
-/// B1, A and B2 wait with the same virtual time; the domain of the Bs has 2 ms in 100. The tick at 2
-/// finds them used up. Until 6.17 both Bs leave the queue at once. In 6.18 B1, at 2 and ahead of V, is preempted as ever, and
-/// both stay until they are picked: that is at 5, when A's request ends, and they do not run then. A wake-up
-/// without quota is queued in 6.18, preempts A, which is not eligible beside a vCPU that is owed
-/// something, and is stopped by the pass that picks it.
+/// B1, A and B2 wait with the same virtual time; the domain of the Bs has 2 ms in 100. The tick at 2 finds this
+/// quota used up. Until 6.17 both Bs leave the queue at once. In 6.18 B1, at 2 and ahead of V, is preempted as
+/// usual, and both stay queued until they are picked: at 5, when A's request ends; they do not run then. In 6.18 a
+/// vCPU that wakes without quota is queued and preempts A, which is not eligible beside a vCPU with positive lag;
+/// the pass that picks it stops it.
 #[test]
 fn a_vcpu_without_quota_is_stopped_when_it_is_picked_in_6_18() {
     for (name, between) in [("eevdf", "throttled"), ("eevdf-6.18", "fair")] {
@@ -430,7 +430,7 @@ fn an_idle_pcpu_pulls_what_waits_elsewhere() {
         let v = d.domain(256, 0, 8);
         v.iter().for_each(|v| d.up(*v));
         d.run_to(Nanos::ms(20));
-        // Two a pCPU; those of p0 leave.
+        // Two vCPUs per pCPU; those of p0 leave.
         let leave: Vec<_> = v.iter().filter(|v| d.h.machine().home(**v).0 == 0).copied().collect();
         leave.iter().for_each(|v| pause(&mut d, *v));
         let from = d.now;
@@ -444,9 +444,8 @@ fn an_idle_pcpu_pulls_what_waits_elsewhere() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Virtual runtimes of always-runnable vCPUs of one pCPU stay together: within a slice and a
-    /// tick with cfs; with eevdf lags stay within a request and a tick, so that virtual runtimes
-    /// are within twice that.
+    /// Virtual runtimes of always-runnable vCPUs of one pCPU stay together. With cfs they stay within a slice and a
+    /// tick. With eevdf lags stay within a request and a tick, so virtual runtimes stay within twice that.
     #[test]
     fn virtual_runtimes_stay_together(
         name in proptest::sample::select(vec!["cfs", "eevdf", "eevdf-6.18"]),
@@ -478,7 +477,7 @@ proptest! {
         }
     }
 
-    /// T2: an idle pCPU finds what waits within a tick of any other; T6: nobody starves.
+    /// T2: an idle pCPU gets a waiting vCPU within a tick of another pCPU. T6: no vCPU starves.
     #[test]
     fn no_pcpu_idles_for_long_while_a_vcpu_waits(
         name in proptest::sample::select(vec!["cfs", "eevdf", "eevdf-6.18"]),
@@ -506,8 +505,7 @@ proptest! {
             for (v, waits_for) in v.iter().zip(&mut waits_for) {
                 let waits = idle && d.h.runstate(*v) == RunState::Runnable;
                 *waits_for = if waits { *waits_for + 1 } else { 0 };
-                // A tick finds it, 4 ms later; the next one if it had just run at the first, so that
-                // it was hot in its cache.
+                // A tick finds it within 4 ms; or the next tick, if it had just run at the first and was cache-hot.
                 prop_assert!(*waits_for <= 17, "{v:?} at {t}: {:?}", d.h.machine());
             }
         }

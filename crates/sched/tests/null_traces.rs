@@ -65,7 +65,7 @@ fn an_assigned_vcpu_never_waits() {
 fn a_freed_pcpu_goes_to_the_first_that_prefers_it_then_to_the_first_that_may() {
     let mut d = Driver::flat("null", 2);
     let held = d.domain(256, 0, 2);
-    // All want p1; only the last of them says that it prefers it.
+    // The last two may run on p1; only the last prefers it.
     let wanting = d.domain_on(
         256,
         0,
@@ -81,7 +81,7 @@ fn a_freed_pcpu_goes_to_the_first_that_prefers_it_then_to_the_first_that_may() {
     assert_eq!(classes(&d, &wanting), ["waiting", "waiting", "assigned"]);
     down(&mut d, wanting[2]);
     assert_eq!(classes(&d, &wanting), ["waiting", "assigned", "offline"]);
-    // Waiting, it gets what it may use when that is free, though others came before.
+    // p0 goes to the first waiting vCPU that may use it; the last one queued behind that.
     d.up(wanting[2]);
     down(&mut d, held[0]);
     assert_eq!(classes(&d, &wanting), ["assigned", "assigned", "waiting"]);

@@ -1,4 +1,5 @@
-//! Pools: pCPUs and domains that move between schedulers while they run, and what is refused.
+//! Pools: pCPUs and domains that move between schedulers while they run, and moves that are
+//! refused.
 
 mod common;
 
@@ -6,7 +7,7 @@ use overspin_sched::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A world around pools whose passes and switches happen when the test says so.
+/// A world around pools in which the test decides when passes and switches happen.
 struct World {
     pools: Pools,
     now: Nanos,
@@ -24,7 +25,7 @@ fn scheduler(name: &str) -> Box<dyn Scheduler> {
 }
 
 impl World {
-    /// Pool 0 with all pCPUs, and pools without any.
+    /// Creates pool 0 with all pCPUs, and further pools without any.
     fn new(topology: Topology, names: &[&str]) -> Self {
         let mut world = Self {
             pools: Pools::new(topology, scheduler(names[0])),
@@ -102,7 +103,7 @@ impl World {
         self.call(|pools, now, out| pools.context_saved(now, p, out));
     }
 
-    /// All passes and switches that are due.
+    /// Makes all passes and finishes all switches that are due.
     fn settle(&mut self) {
         for _ in 0..10_000 {
             while let Some(p) = self.switching.first().copied() {
@@ -171,7 +172,7 @@ fn a_pcpu_and_a_domain_move_while_they_run() {
         for (v, before) in w.vcpus.clone().iter().zip(before) {
             assert_eq!(w.pools.local(*v).0 == PoolId(1), *v == w.vcpus[0]);
             let ran = w.running(*v) - before;
-            // Reservations give what they give; all others give a lone vCPU all of its pCPU.
+            // A reservation limits run time; all other schedulers give a lone vCPU all of its pCPU.
             if info.work_conserving || *v != w.vcpus[0] {
                 assert_eq!(ran, Nanos::ms(1000), "{}: {v:?} has a pCPU of its own", info.name);
             }
@@ -218,7 +219,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
         text(destroy(&mut w, 1)),
         "pool 1 has or gets 1 pCPUs and 1 domains; move them first"
     );
-    // An affinity to no pCPU of the pool, and one that a pCPU cannot leave behind.
+    // An affinity to no pCPU of the pool, and one that keeps a pCPU from leaving.
     let v = w.vcpus[0];
     let set = |w: &mut World, pcpus: Vec<u32>| {
         let affinity = Affinity::hard(pcpus);
@@ -238,7 +239,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
     let cap =
         w.call(|p, now, out| p.on_domain(d, out, |h, d, out| h.set_domain(now, d, params, out)));
     assert!(text(cap).starts_with("cap = 201 is not legal"));
-    // Emptied, it can go.
+    // An empty pool can be destroyed.
     w.move_domain(d, PoolId(0)).unwrap();
     w.settle();
     for p in [1, 2] {
@@ -254,7 +255,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
     );
 }
 
-/// Runstates and pauses go along.
+/// Runstates and pauses move with the vCPU.
 #[test]
 fn a_moved_vcpu_keeps_its_times_and_pauses() {
     let mut w = World::new(Topology::flat(2), &["credit", "rr"]);
@@ -280,7 +281,8 @@ fn a_moved_vcpu_keeps_its_times_and_pauses() {
     assert_eq!(w.running(a) + w.running(b), before[0] + before[1] + Nanos::ms(90));
 }
 
-/// One thing that a world or an administrator may do. Indices are taken modulo what exists.
+/// A call that the world or an administrator may make. Indices are taken modulo the number of
+/// existing items.
 #[derive(Clone, Debug)]
 enum Op {
     Block(usize),
@@ -409,8 +411,8 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// T8 and T9: whatever moves when, each pool keeps its invariants, nobody runs on a pCPU of
-    /// another pool, and nothing that was asked for is left undone once all passes are through.
+    /// T8 and T9: whatever moves, and whenever, each pool keeps its invariants, no vCPU runs on a
+    /// pCPU of another pool, and every requested move is complete once all passes are made.
     #[test]
     fn random_moves_keep_every_invariant_and_repeat_exactly(
         names in proptest::collection::vec(

@@ -1,5 +1,4 @@
-//! Properties of every scheduler of the registry under random calls, and of the shares that come
-//! out of long runs.
+//! Properties of every scheduler of the registry under random calls, and of the shares in long runs.
 
 mod common;
 
@@ -9,7 +8,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One thing that a world or an administrator may do. Indices are taken modulo what exists.
+/// A call that the world or an administrator may make. Indices are taken modulo the number of
+/// existing items.
 #[derive(Clone, Debug)]
 enum Op {
     Up(u32),
@@ -21,9 +21,9 @@ enum Op {
     PauseDomain(u32),
     UnpauseDomain(u32),
     Yield(u32),
-    /// A pass of one of the pCPUs that were asked for one.
+    /// A pass of one of the pCPUs that were asked to pass.
     Pass(u32),
-    /// The second half of a switch that is under way.
+    /// The second half of a switch that has begun.
     Saved(u32),
     /// Time passes up to the next timer, at most this many us; due timers are delivered.
     Time(u32),
@@ -77,13 +77,14 @@ fn any_scheduler() -> impl Strategy<Value = &'static str> {
     scheduler(|_| true)
 }
 
-/// The name of a scheduler of which this is true. The environment variable `OVERSPIN_SCHEDULER`
-/// limits that to names that begin so.
+/// The name of a scheduler for which `which` is true. The environment variable `OVERSPIN_SCHEDULER`
+/// limits the choice to names that begin with its value.
 fn scheduler(which: fn(&SchedulerInfo) -> bool) -> impl Strategy<Value = &'static str> {
     let only = std::env::var("OVERSPIN_SCHEDULER").unwrap_or_default();
     let names: Vec<_> = schedulers().iter().filter(|s| which(s)).map(|s| s.name).collect();
     let chosen: Vec<_> = names.iter().copied().filter(|n| n.starts_with(&only)).collect();
-    // One without the trait in question tests nothing that it should not: all others stand in.
+    // If the limit leaves no scheduler with the trait in question, all schedulers with the trait
+    // stand in.
     proptest::sample::select(if chosen.is_empty() { names } else { chosen })
 }
 
@@ -92,7 +93,7 @@ fn is_credit(name: &str) -> bool {
     ["credit", "credit-2016", "credit-2013", "credit-2008"].contains(&name)
 }
 
-/// A legal value of a parameter, chosen by a number.
+/// A legal value of a parameter, chosen by the number `by`.
 fn legal_value(kind: ParamKind, by: u64) -> ParamValue {
     let within = |min: i64, max: i64| {
         let span = max.abs_diff(min).saturating_add(1);
@@ -111,7 +112,7 @@ fn pcpus(mask: u32, n: u32) -> Vec<u32> {
     if list.is_empty() { (0..n).collect() } else { list }
 }
 
-/// A world whose passes and switches happen when the random calls say so.
+/// A world in which the random calls decide when passes and switches happen.
 struct Chaos {
     h: Hypervisor,
     now: Nanos,
@@ -336,7 +337,7 @@ impl Chaos {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// I1 to I6, lost vCPUs, order of lists, sums of weights: after every single call. T8, T9.
+    /// After every call: I1 to I6, no lost vCPU, order of lists, sums of weights. T8, T9.
     #[test]
     fn random_calls_keep_every_invariant_and_repeat_exactly(
         name in any_scheduler(),
@@ -351,7 +352,7 @@ proptest! {
         prop_assert_eq!(run(), run());
     }
 
-    /// T7: waking what is awake, sleeping what sleeps, and unblocking twice change nothing.
+    /// T7: waking or unblocking a vCPU a second time changes nothing.
     #[test]
     fn a_second_wake_changes_nothing(
         name in any_scheduler(),
@@ -384,10 +385,10 @@ proptest! {
 
     /// T3: hogs on one pCPU share it by weight, over 400 periods. T1: nothing is lost.
     ///
-    /// Weights are at most 3 to 1: one that earns more than 300 credits while it waits loses half
-    /// of what it has (all of it in 2008), so that extreme weights are not honoured; see
-    /// `a_heavy_weight_among_many_is_cut`. The hogs start between ticks: in phase with them, each
-    /// pass would find its queue not yet repaired after the accounting of that instant.
+    /// Weights are at most 3 to 1: a vCPU that earns more than 300 credits while it waits loses half
+    /// of them (all of them in 2008), so extreme weights are not honoured; see
+    /// `a_heavy_weight_among_many_is_cut`. The hogs start between ticks: in phase with the ticks,
+    /// each pass would find its queue not yet repaired after the accounting of that instant.
     #[test]
     fn hogs_share_a_pcpu_by_weight(
         name in scheduler(|s| s.weights),
@@ -413,7 +414,7 @@ proptest! {
         }
     }
 
-    /// T4: a capped domain gets its cap, and no more.
+    /// T4: a capped domain gets its cap and no more.
     #[test]
     fn caps_hold(name in scheduler(|s| s.caps), cap in 5..=190u32, vcpus in 2..=3u32, rivals in 0..=2u32) {
         let mut d = Driver::flat(name, 4);
@@ -441,7 +442,7 @@ proptest! {
         let mut d = Driver::new(name, &Params::default(), topology);
         let vcpus = d.domain(256, 0, naps.len() as u32);
         vcpus.iter().for_each(|v| d.up(*v));
-        // Sleepers run for the first of their two times and then sleep for the second, all in us.
+        // A sleeper runs for the first of its two times and then sleeps for the second, in us.
         for t in 1..400 {
             d.run_to(t * Nanos::us(500));
             for (v, (run, nap)) in vcpus.iter().zip(&naps) {
@@ -466,8 +467,9 @@ proptest! {
     }
 }
 
-/// Who earns more than a period can use while it waits loses some of it: with a long queue and 30 ms
-/// slices, a heavy vCPU gets less than its weight says. A weakness of the algorithm, kept.
+/// A vCPU that earns more credit while it waits than it can use in a period loses some of it. With a
+/// long queue and 30 ms slices, a heavy vCPU thus gets less than its weight says. This weakness of
+/// the algorithm is kept.
 #[test]
 fn a_heavy_weight_among_many_is_cut() {
     let mut d = Driver::flat("credit", 1);
@@ -482,7 +484,7 @@ fn a_heavy_weight_among_many_is_cut() {
     assert!(share > 1.5 / 8.0, "{share}: still more than an equal share");
 }
 
-/// T10: a clock that jumps by hours, and one that stands still.
+/// T10: the clock may jump by hours, and may stand still.
 #[test]
 fn time_may_jump_and_stand_still() {
     for info in schedulers() {
@@ -501,7 +503,7 @@ fn time_may_jump_and_stand_still() {
     }
 }
 
-/// 10,000 vCPUs on 1,000 pCPUs. What a call costs there is `overspin bench sched`'s to say.
+/// 10,000 vCPUs on 1,000 pCPUs. `overspin bench sched` measures the cost of a call there.
 #[test]
 fn a_large_machine_is_served() {
     schedulers().iter().for_each(|s| serves_a_large_machine(s.name));

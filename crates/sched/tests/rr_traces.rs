@@ -61,7 +61,7 @@ fn a_wake_up_takes_an_idle_pcpu_and_never_preempts() {
     d.run_to(Nanos::ms(3));
     d.unblock(v[0]);
     d.run_to(ms(10.5));
-    // C took p0 when A left it; A waits for the end of B's quantum, which began first.
+    // C took p0 when A left it. A waits for the end of B's quantum, which began before C's.
     assert_eq!(d.ran(0), [(0., 2., 0), (2., 10.5, 2)]);
     assert_eq!(d.ran(1), [(0., 10., 1), (10., 10.5, 0)]);
 }
@@ -69,8 +69,8 @@ fn a_wake_up_takes_an_idle_pcpu_and_never_preempts() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// n hogs on m pCPUs: shares differ by a quantum at most, no pCPU idles, and nobody waits for
-    /// longer than ceil(n/m) quanta.
+    /// n hogs on m pCPUs: run times differ by at most two quanta, no pCPU idles, and no hog waits
+    /// for longer than ceil(n/m) quanta.
     #[test]
     fn hogs_have_equal_shares_and_bounded_waits(
         pcpus in 1..5u32,

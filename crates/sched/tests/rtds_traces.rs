@@ -16,14 +16,14 @@ fn server(period: Nanos, budget: Nanos, extratime: Option<bool>) -> Params {
     }
 }
 
-/// A vCPU in a domain of its own; down.
+/// Creates a vCPU in a domain of its own; it is down.
 fn vcpu(d: &mut Driver, server: &Params) -> VcpuId {
     let domain = d.h.create_domain(DomainParams::default()).unwrap();
     d.call(|h, now, out| h.configure(now, Whose::Domain(domain), server, out)).unwrap();
     d.call(|h, now, out| h.create_vcpu(now, domain, Affinity::any(), out)).unwrap()
 }
 
-/// Two hogs on a pCPU; periods and budgets in ms.
+/// Two hogs on one pCPU; periods and budgets in ms.
 fn two_hogs(
     name: &str,
     params: &Params,
@@ -61,7 +61,7 @@ fn r2_a_replenished_vcpu_preempts_a_later_deadline() {
 fn r3_extra_time_fills_the_gaps() {
     let mut d = two_hogs("rtds", &Params::default(), [(10, 4), (20, 10)], Some(true));
     d.run_to(Nanos::ms(20));
-    // At 18 both are on level 1 with deadline 20: the queue wins the tie.
+    // At 18 both are on level 1 with deadline 20: the queued vCPU wins the tie.
     assert_eq!(d.ran(0), [(0., 4., 0), (4., 14., 1), (14., 18., 0), (18., 20., 1)]);
 }
 
@@ -79,7 +79,7 @@ fn r4_replenished_extra_time_preempts_as_meant_but_not_as_is() {
 
 #[test]
 fn the_polling_profile_finds_deadlines_up_to_1_ms_late() {
-    // Idle from 3 on: the passes of the idle pCPU come each ms after that.
+    // The pCPU idles from 3 on and then passes every ms.
     let mut d = Driver::flat("rtds-4.5", 1);
     let v = vcpu(&mut d, &server(Nanos::ms(5) + Nanos::us(500), Nanos::ms(3), None));
     d.up(v);
@@ -97,7 +97,7 @@ fn a_budget_is_kept_while_blocked_and_lost_at_the_deadline() {
     d.block(v);
     d.run_to(Nanos::ms(8));
     d.unblock(v);
-    // 3 ms are left: 2 until the deadline; then 4 new ones, and not 5.
+    // 3 ms are left, and 2 of them run until the deadline; the new budget is 4 ms, not 5.
     d.run_to(Nanos::ms(20));
     assert_eq!(d.ran(0), [(0., 1., 0), (8., 14., 0)]);
 }
@@ -123,7 +123,7 @@ fn parameters_count_from_the_next_period_and_extra_time_at_once() {
     assert_eq!(message, "budget = 21 ms is not legal; legal values: 10 us to the period, 20 ms");
 }
 
-/// Periods of 5 to 30 ms, budgets of up to their half, in steps of 100 us.
+/// Periods of 5 to 30 ms and budgets of up to half a period, in steps of 100 us.
 fn servers(most: usize) -> impl Strategy<Value = Vec<(Nanos, Nanos)>> {
     let one = (50..300i64, 1..=50i64).prop_map(|(period, percent)| {
         (period * Nanos::us(100), (period * percent / 100).max(1) * Nanos::us(100))
@@ -134,8 +134,9 @@ fn servers(most: usize) -> impl Strategy<Value = Vec<(Nanos, Nanos)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Without extra time no vCPU runs longer than its budget in any of its periods, sleeping or
-    /// not; and on one pCPU that is not overbooked a hog gets all of it in each.
+    /// Without extra time no vCPU runs longer than its budget in any of its periods, whether it
+    /// sleeps or not. On one pCPU that is not overbooked, a hog gets its full budget in each
+    /// period.
     #[test]
     fn budgets_are_limits_and_guarantees(
         pcpus in 1..=3u32,
@@ -168,8 +169,8 @@ proptest! {
         }
     }
 
-    /// Global EDF: what runs has no later deadline than what waits with budget, at any instant; and
-    /// extra time is given only where no guaranteed time is asked for.
+    /// Global EDF: at any instant, no running vCPU has a later deadline than a waiting one with
+    /// budget. Extra time is given only while no vCPU asks for guaranteed time.
     #[test]
     fn the_highest_priorities_run(
         pcpus in 1..=3u32,

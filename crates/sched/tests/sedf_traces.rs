@@ -6,10 +6,10 @@ use common::{Driver, ms};
 use overspin_sched::*;
 use proptest::prelude::*;
 
-/// When everything wakes.
+/// The time at which all vCPUs wake.
 const START: Nanos = Nanos::ms(1_000);
 
-/// A period and a slice, ns, without extra time.
+/// A period and a slice, in ns, without extra time.
 fn guaranteed(period: Nanos, slice: Nanos) -> Params {
     Params::default()
         .with("period", ParamValue::Time(period))
@@ -25,7 +25,7 @@ fn set(d: &mut Driver, v: VcpuId, params: &Params) -> Result<(), SchedError> {
     d.call(|h, now, out| h.configure(now, Whose::Vcpu(v), params, out))
 }
 
-/// A pCPU with a vCPU for each of these; all wake at `START`.
+/// A pCPU with one vCPU for each of `params`; all wake at `START`.
 fn hogs(params: &[Params]) -> (Driver, Vec<VcpuId>) {
     let mut d = Driver::flat("sedf", 1);
     let v: Vec<_> = params.iter().map(|_| d.domain(256, 0, 1)[0]).collect();
@@ -35,7 +35,7 @@ fn hogs(params: &[Params]) -> (Driver, Vec<VcpuId>) {
     (d, v)
 }
 
-/// What pCPU 0 ran, in ms after `START`.
+/// The vCPUs that pCPU 0 ran, in ms after `START`.
 fn ran(d: &mut Driver) -> Vec<(f64, f64, u32)> {
     d.ran(0).into_iter().map(|(from, to, v)| (from - 1e3, to - 1e3, v)).collect()
 }
@@ -53,7 +53,8 @@ fn s1_extra_time_fills_what_the_slices_leave() {
 fn s2_extra_time_by_weight() {
     let (mut d, _) = hogs(&[number("extraweight", 1), number("extraweight", 3)]);
     d.run_to(START + ms(8.5));
-    // By quanta of 0.5 ms: V2 and four of V3, as all scores begin at 0; then V2 and three of V3.
+    // In quanta of 0.5 ms: one of V2 and four of V3, since all scores begin at 0; then one of V2
+    // and three of V3, and so on.
     let expected = [
         (0., 0.5, 0),
         (0.5, 2.5, 1),
@@ -72,7 +73,7 @@ fn s3_earliest_deadline_first() {
     let (mut d, _) =
         hogs(&[guaranteed(Nanos::ms(20), Nanos::ms(5)), guaranteed(Nanos::ms(30), Nanos::ms(10))]);
     d.run_to(START + Nanos::ms(80));
-    // At 40 the time of R is cut at 45, where P's period begins; P's deadline is the earlier one.
+    // From 40 R runs only until 45, where a period of P begins, whose deadline is earlier.
     let expected = [
         (5., 10., 0),
         (10., 20., 1),
@@ -96,8 +97,8 @@ fn what_a_short_block_loses_is_given_back_from_extra_time() {
     d.settle();
     assert_eq!(d.class(v[0]), "penalty");
     d.run_to(START + Nanos::ms(50));
-    // It had 4 of 10 ms when it blocked; the period that the block was in is over for it, and the
-    // next begins at 30. The 6 ms that it lost go before the extra time of the other.
+    // It had run 4 of 10 ms when it blocked. The period of the block is over for it, and the next
+    // begins at 30. The 6 ms that it lost take precedence over the other's extra time.
     let expected = [
         (0., 10., 1),
         (10., 14., 0),
@@ -118,7 +119,7 @@ fn a_long_block_begins_a_new_period() {
     d.run_to(START + Nanos::ms(47));
     d.unblock(v[0]);
     d.run_to(START + Nanos::ms(80));
-    // Its period began at once, but what runs in extra time ends its quantum; then every 20 ms.
+    // A new period begins at once, at 47, and then every 20 ms.
     let expected =
         [(10., 14., 0), (14., 47., 1), (47., 57., 0), (57., 67., 1), (67., 77., 0), (77., 80., 1)];
     assert_eq!(ran(&mut d)[1..], expected);
@@ -136,7 +137,7 @@ fn weights_share_what_the_others_leave() {
     d.run_to(START + Nanos::ms(11_000));
     d.settle();
     let ran: Vec<_> = v.iter().zip(before).map(|(v, b)| (d.running(*v) - b) / Nanos::MS).collect();
-    // 95 % less 25 %, one to two; to the ms, over 100 periods.
+    // 95 % minus 25 % is divided one to two. The sum over 100 periods may be off by one slice.
     assert_eq!(ran[0], 2_500);
     assert!((ran[1] - 2_333).abs() <= 24 && (ran[2] - 4_666).abs() <= 47, "{ran:?}");
 }
@@ -167,8 +168,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Without extra time, on a pCPU that is not overbooked, hogs run for exactly a slice in each
-    /// period. Overbooked, a turn that began late belongs to the period before, so that two slices
-    /// may fall into one.
+    /// period. On an overbooked pCPU, a turn that began late belongs to the period before, so two
+    /// slices may fall into one period.
     #[test]
     fn slices_are_limits_and_guarantees(
         servers in proptest::collection::vec((50..300i64, 1..=50i64), 1..6),
@@ -196,7 +197,7 @@ proptest! {
         }
     }
 
-    /// T3: extra time is shared by extra weight.
+    /// T3: vCPUs share extra time by extra weight.
     #[test]
     fn extra_time_goes_by_extra_weight(weights in proptest::collection::vec(1..=16i64, 2..8)) {
         let params: Vec<_> = weights.iter().map(|w| number("extraweight", *w)).collect();

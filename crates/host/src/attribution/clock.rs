@@ -1,29 +1,30 @@
-//! The clocks of one lock: how much of the time since somebody first waited went into which cause.
+//! The clocks of one lock: how much of the time with waiters went into each cause.
 //!
-//! While anybody waits, each moment belongs to one cause, by the lock's state:
+//! While there is a waiter, each moment belongs to one cause, by the state of the lock:
 //!
-//! | lock | vCPU that matters | it runs | it sleeps | woken, does not run yet | wants a pCPU |
+//! | lock | deciding vCPU | it runs | it sleeps | woken, does not run yet | wants a pCPU |
 //! |---|---|---|---|---|---|
 //! | held | the holder | holder running | holder running | holder preempted | holder preempted |
-//! | free | who is next | line transfer | kick and wake-up | kick and wake-up | next preempted |
+//! | free | the next holder | line transfer | kick and wake-up | kick and wake-up | next preempted |
 //!
-//! A release is not done at once: it writes the lock, and may have somebody to wake. From its beginning
-//! to its end the lock counts as free while the one that releases it runs, and as held while that one
-//! is off its pCPU, unless somebody has taken it by then.
+//! A release takes time: it writes the lock, and may have to wake a waiter. During a release the lock
+//! counts as free while the releasing vCPU runs, and as held while that vCPU is off its pCPU, unless
+//! another vCPU has taken the lock by then.
 //!
-//! The clocks advance where that state changes. A waiter's time is the difference of the clocks between
-//! the ends of its wait, but for its own absences: from when it was descheduled until it runs again
-//! (own preemption), and from when it was woken until it runs (kick and wake-up). All of it are sums
+//! The clocks advance when that state changes. A waiter's time is the difference of the clocks between
+//! the ends of its wait, except for its own absences: from when it was descheduled until it runs again
+//! (own preemption), and from when it was woken until it runs (kick and wake-up). All of these are sums
 //! and differences of integers, so the causes of a wait add up to its length exactly.
 //!
-//! **Who is next** is whoever takes the lock next. No lock algorithm has to be known for that, but it
-//! shows only when it has happened. What changes while a lock is free is therefore kept in a log, and
-//! replayed when somebody has taken it. While that one does not wait yet, the one that waits for
-//! longest counts as next: if it runs and does not take the lock, the lock is on its way to it.
+//! **The next holder** is the vCPU that takes the lock next. This definition needs no knowledge of the
+//! lock algorithm, but the next holder is known only afterwards. A log therefore keeps the changes
+//! while a lock is free, and is replayed once a vCPU has taken it. While that vCPU does not wait yet,
+//! the longest waiter counts as next: if it runs and does not take the lock, the lock is on its way to
+//! it.
 //!
 //! Cost: O(1) for the begin and the end of a wait and for each change of a waiter, amortised over the
 //! replay; O(locks of the guest) for a change of a vCPU that holds a contended lock; nothing for a lock
-//! for which nobody waits.
+//! without waiters.
 
 use crate::why::Doing;
 use alloc::collections::VecDeque;
@@ -37,19 +38,20 @@ pub(super) const NONE: u32 = u32::MAX;
 /// Times by cause, in the order of [`Cause::ALL`].
 pub(super) type Times = [Picos; 6];
 
-/// The clocks of a lock. The two that move while everybody runs are by themselves, apart, and the
-/// others have a count of their moves: most waits need no more than a look at three numbers. (All six
-/// as an array, one written and all read at once, would make the processor wait for its own store.)
+/// The clocks of a lock. The two that move while all vCPUs run are separate fields, kept apart; the
+/// others share a count of their moves. Most waits thus need to read only three numbers. (With one
+/// array of all six, written one at a time and read at once, the processor would wait for its own
+/// store.)
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct Clocks {
     /// Holder running.
     running: Picos,
-    /// The others; these two stay 0 here.
+    /// The other clocks; the entries of the two separate ones stay 0.
     others: Times,
     /// Line transfer.
     transfer: Picos,
-    /// How often one of `others` has moved.
+    /// How often any of `others` has moved.
     moves: u64,
 }
 
@@ -66,13 +68,14 @@ impl Clocks {
         }
     }
 
-    /// A copy. Not `*self`, which would read what has just been written together with what has not.
+    /// A copy. Not `*self`, which would read freshly written fields together with older ones in one
+    /// load.
     #[inline]
     fn stamp(&self) -> Self {
         Self { running: black_box(self.running), transfer: black_box(self.transfer), ..*self }
     }
 
-    /// The time between `then` and these.
+    /// The time between `then` and now, by cause.
     #[inline]
     fn since(&self, then: &Self) -> Times {
         let mut times = [Picos::ZERO; 6];
@@ -86,29 +89,29 @@ impl Clocks {
         times
     }
 
-    /// Goes forward by the time between `from` and `to`.
+    /// Moves the clocks forward by the time between `from` and `to`.
     fn skip(&mut self, from: &Self, to: &Self) {
         self.running += to.running - from.running;
         self.transfer += to.transfer - from.transfer;
         for (clock, (from, to)) in self.others.iter_mut().zip(from.others.iter().zip(&to.others)) {
             *clock += *to - *from;
         }
-        // Equal counts stand for equal clocks, and these are no lock's any more.
+        // Equal counts mean equal clocks, and these clocks no longer belong to a lock.
         self.moves = u64::MAX;
     }
 }
 
-/// Why a vCPU is off its pCPU. vCPUs are numbered over the whole host.
+/// Why a vCPU is off its pCPU. vCPU numbers are those of the whole host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descheduled {
     pub at: Picos,
     pub pcpu: u32,
-    /// Who came, `NONE` if nobody.
+    /// The vCPU that replaced it, `NONE` if the pCPU became idle.
     pub by: u32,
     pub why: Why,
 }
 
-/// A time during which somebody was not there whose turn it was.
+/// A time during which a vCPU was absent although it was its turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Absence {
     pub cause: Cause,
@@ -133,27 +136,27 @@ pub(super) struct Wait {
     pub vcpu: u32,
     /// Index in its guest.
     pub lock: u32,
-    /// The wait that an interrupt handler's wait is on top of, on the same vCPU.
+    /// The interrupted wait on the same vCPU, if this is the wait of an interrupt handler.
     pub outer: u32,
-    /// Neighbours in the lock's list, which is in order of arrival.
+    /// Neighbours in the list of the lock, which is in order of arrival.
     prev: u32,
     next: u32,
     pub since: Picos,
-    /// Its beginning is not in the log any more.
+    /// Its beginning is no longer in the log.
     begun: bool,
     doing: Doing,
     decision: Option<Descheduled>,
-    /// The lock's clocks at its beginning, moved forward over its own absences.
+    /// The clocks of the lock at its beginning, moved forward over its own absences.
     base: Clocks,
-    /// Its own absences: preempted, and woken.
+    /// Time of its own absences: preempted, and woken but not yet running.
     own_preemption: Picos,
     own_wake: Picos,
-    /// The lock's time, clocks and acquisitions when its absence began, if it is absent.
+    /// If it is absent: the time, and the clocks and acquisitions of the lock, when the absence began.
     left: (Picos, Clocks, u64),
-    /// Its last absences, and when the last of those that are forgotten ended.
+    /// Its last absences, and the end of the last absence that was dropped.
     pub absences: VecDeque<Absence>,
     pub forgotten_until: Picos,
-    /// The vCPU that held the lock at the beginning, `NONE` if nobody did.
+    /// The vCPU that held the lock at the beginning, `NONE` if the lock was free.
     pub holder: u32,
     /// Acquisitions of the lock up to its beginning.
     pub acquisitions: u64,
@@ -164,12 +167,12 @@ pub(super) struct Wait {
 pub(super) struct Waits {
     all: Vec<Wait>,
     free: Vec<u32>,
-    /// Absences of others that are shorter are counted, but not kept to be listed.
+    /// Shorter absences of others are counted, but not kept for the lists.
     pub worth_a_line: Picos,
 }
 
 impl Waits {
-    /// A number for a wait of a vCPU that runs; the rest of it is to be filled in.
+    /// A number for a new wait of a running vCPU; the caller fills in the rest.
     fn add(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.all.push(Wait {
@@ -203,7 +206,7 @@ impl Waits {
         &mut self.all[id as usize]
     }
 
-    /// The wait is over and forgotten: its vCPU runs.
+    /// Removes a wait that is over; its vCPU runs.
     pub(super) fn remove(&mut self, id: u32) {
         let w = self.at(id);
         (w.own_preemption, w.own_wake, w.forgotten_until) = (Picos::ZERO, Picos::ZERO, Picos::ZERO);
@@ -212,7 +215,7 @@ impl Waits {
     }
 }
 
-/// Something that happened while the lock was free.
+/// An event while the lock was free.
 #[derive(Clone, Copy, Debug)]
 enum Logged {
     Begins {
@@ -225,7 +228,7 @@ enum Logged {
         doing: Doing,
         decision: Option<Descheduled>,
     },
-    /// Of the one that is releasing it.
+    /// A change of the vCPU that is releasing it.
     HolderChanges {
         at: Picos,
         doing: Doing,
@@ -236,28 +239,29 @@ enum Logged {
     },
 }
 
-/// Absences that a lock remembers for the chains of those who wait, and each of them of its own.
+/// Number of absences that a lock remembers for the chains of its waiters, and that each waiter
+/// remembers of its own.
 const REMEMBERED: usize = 256;
 
-/// See the [module](self).
+/// The clocks of one lock; see the [module](self).
 #[derive(Debug)]
 pub(super) struct LockClock {
-    /// Who waits, in order of arrival.
+    /// The first and the last wait, in order of arrival.
     first: u32,
     last: u32,
-    /// Up to when the clocks have advanced.
+    /// The time up to which the clocks have advanced.
     now: Picos,
     clocks: Clocks,
-    /// vCPU that holds it or is releasing it, `NONE` if it is free; what that does.
+    /// The vCPU that holds it or is releasing it (`NONE` if it is free), and what that vCPU does.
     holder: u32,
     releasing: bool,
     holder_doing: Doing,
     holder_decision: Option<Descheduled>,
     log: Vec<Logged>,
-    /// Acquisitions while somebody waited.
+    /// Acquisitions while there was a waiter.
     pub acquisitions: u64,
     pub absences: VecDeque<Absence>,
-    /// Time of all waits that are over.
+    /// Time of all finished waits.
     pub sum: Times,
 }
 
@@ -284,8 +288,8 @@ impl LockClock {
         self.first != NONE
     }
 
-    /// Who holds the lock or is releasing it (`NONE`: nobody). Before the first
-    /// [`begin`](Self::begin), while nobody waits.
+    /// Sets the vCPU that holds the lock or is releasing it (`NONE`: the lock is free). Called before
+    /// the first [`begin`](Self::begin), while there is no waiter.
     pub(super) fn held_by(
         &mut self,
         holder: u32,
@@ -297,13 +301,13 @@ impl LockClock {
         (self.holder_doing, self.holder_decision) = (doing, decision);
     }
 
-    /// Whether it is held, and nobody is releasing it.
+    /// Whether it is held and not being released.
     #[inline]
     fn is_held(&self) -> bool {
         self.holder != NONE && !self.releasing
     }
 
-    /// `vcpu`, which runs, waits for lock `lock` from now on, on top of its wait `outer`.
+    /// The running `vcpu` starts to wait for `lock`, inside its wait `outer` (`NONE`: none).
     #[inline]
     pub(super) fn begin(
         &mut self,
@@ -335,29 +339,29 @@ impl LockClock {
         id
     }
 
-    /// The holder begins to release it; somebody waits.
+    /// The holder begins to release the lock, which has a waiter.
     #[inline]
     pub(super) fn release(&mut self, waits: &Waits, at: Picos) {
         self.advance(waits, at, NONE);
         self.releasing = true;
     }
 
-    /// The release is complete, and nobody has taken the lock yet; somebody waits.
+    /// The release is complete, the lock is not taken yet, and there is a waiter.
     #[inline]
     pub(super) fn released(&mut self, waits: &Waits, at: Picos) {
         if !self.releasing {
-            // The first waiter came while it was being released, and that did not show.
+            // The first waiter came during the release, which was not visible.
             self.advance(waits, at, NONE);
             self.holder = NONE;
         } else if self.log.is_empty() {
-            // Who released it ran all the time.
+            // The releasing vCPU ran all the time.
             self.holder = NONE;
         } else {
             self.log.push(Logged::Released { at });
         }
     }
 
-    /// `vcpu` has the lock, for which somebody waits, with its wait number `id` or (`NONE`) without
+    /// `vcpu` has acquired the lock, which has or had a waiter: with its wait `id`, or (`NONE`) without
     /// having waited.
     #[inline]
     pub(super) fn acquire(&mut self, waits: &mut Waits, at: Picos, vcpu: u32, id: u32) {
@@ -365,8 +369,7 @@ impl LockClock {
         self.held_by(vcpu, false, Doing::Runs, None);
     }
 
-    /// Brings the clocks of a free lock to `at`, when it is known whose wait (`NONE`: nobody's) comes
-    /// to an end then.
+    /// Brings the clocks of a free lock to `at`, once it is known which wait (`NONE`: none) ends then.
     pub(super) fn settle(&mut self, waits: &mut Waits, at: Picos, next: u32) {
         if !self.log.is_empty() {
             self.replay(waits, next);
@@ -400,7 +403,7 @@ impl LockClock {
         self.log.clear();
     }
 
-    /// The wait `id` is over, just after [`acquire`](Self::acquire). Returns what it was spent on.
+    /// Ends the wait `id`, just after [`acquire`](Self::acquire). Returns its time by cause.
     #[inline]
     pub(super) fn end(&mut self, waits: &mut Waits, id: u32) -> Times {
         let Wait { prev, next, .. } = *waits.get(id);
@@ -419,19 +422,19 @@ impl LockClock {
         times
     }
 
-    /// The wait `id` is cut short by the end of the run. Returns what it was spent on so far.
+    /// Ends the wait `id` at the end of the run. Returns its time by cause so far.
     pub(super) fn cut(&mut self, waits: &mut Waits, at: Picos, id: u32) -> Times {
         self.settle(waits, at, NONE);
         self.apply(waits, at, id, Doing::Runs, None);
         self.end(waits, id)
     }
 
-    /// Nobody waits any more.
+    /// Called when there is no waiter any more.
     pub(super) fn forget(&mut self) {
         self.absences.clear();
     }
 
-    /// What the one that holds or releases the lock does has changed; somebody waits.
+    /// Records a change of the vCPU that holds or releases the lock, which has a waiter.
     pub(super) fn holder_changes(
         &mut self,
         waits: &Waits,
@@ -447,7 +450,7 @@ impl LockClock {
         }
     }
 
-    /// What a waiter does has changed.
+    /// Records a change of a waiter.
     pub(super) fn waiter_changes(
         &mut self,
         waits: &mut Waits,
@@ -464,7 +467,7 @@ impl LockClock {
         }
     }
 
-    /// A waiter's change, with the clocks at its time.
+    /// Applies a change of a waiter; the clocks are at its time.
     fn apply(
         &self,
         waits: &mut Waits,
@@ -503,7 +506,8 @@ impl LockClock {
         (w.doing, w.decision) = (doing, decision);
     }
 
-    /// Advances the clocks to `at`. `next` is the wait that takes the lock next, if that is known.
+    /// Advances the clocks to `at`. `next` is the wait that takes the lock next, `NONE` if that is not
+    /// known.
     #[inline]
     fn advance(&mut self, waits: &Waits, at: Picos, next: u32) {
         let since = core::mem::replace(&mut self.now, at);
@@ -518,7 +522,7 @@ impl LockClock {
             let id = if next != NONE && waits.get(next).begun { next } else { self.first };
             let w = waits.get(id);
             if !w.begun {
-                // Nobody waited then: whoever waits now is in the log still.
+                // There was no waiter then: the beginnings of all current waits are still in the log.
                 return;
             }
             let cause = match w.doing {

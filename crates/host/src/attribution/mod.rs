@@ -1,8 +1,8 @@
-//! What waits for locks are spent on: for each lock and each vCPU, and the longest waits of the run
-//! with their chains. An observer: it knows of the world only what the moments tell.
+//! The causes of waits for locks: for each lock and each vCPU, and the longest waits of the run with their
+//! chains. Attribution is an observer: it knows only the moments, not the world.
 //!
-//! `clock.rs` has the definitions and the arithmetic, `chain.rs` the pieces of one wait; this file
-//! follows the moments. Of a lock for which nobody waits it need not be told anything.
+//! `clock.rs` has the definitions and the arithmetic, `chain.rs` the pieces of one wait; this file follows
+//! the moments. It needs no moments of locks without waiters.
 
 mod chain;
 mod clock;
@@ -16,55 +16,55 @@ use overspin_scenario::{
     Decision, Link, LongWait, Outcome, Picos, Scenario, VcpuId, VcpuOutcome, WaitCauses,
 };
 
-/// Waits that an outcome tells in full.
+/// Number of waits that an outcome describes in full.
 const WORST: usize = 10;
 
-/// What is kept of a lock.
+/// The state of a lock.
 #[derive(Debug)]
 struct Lock {
-    /// Somebody waits.
+    /// Whether there is a waiter.
     contended: bool,
-    /// If so: the vCPU that holds it or is releasing it, `NONE` if it is free.
+    /// If there is a waiter: the vCPU that holds it or is releasing it, `NONE` if it is free.
     holder: u32,
-    /// Made with the first wait: most locks of a large host are never contended.
+    /// Created with the first wait: most locks of a large host are never contended.
     clock: Option<Box<LockClock>>,
 }
 
 impl Lock {
     const FREE: Self = Self { holder: NONE, contended: false, clock: None };
 
-    /// The clock of a lock for which somebody waits or waited.
+    /// The clock of a lock that has or had a waiter.
     fn clock(&mut self) -> &mut LockClock {
         self.clock.get_or_insert_with(|| Box::new(LockClock::new()))
     }
 }
 
-/// What is kept of a vCPU.
+/// The state of a vCPU.
 #[derive(Debug)]
 struct Vcpu {
     domain: u32,
     /// Number in its domain.
     index: u32,
-    /// It is part of the host's noise.
+    /// Whether it is part of the host's noise.
     is_noise: bool,
     doing: Doing,
-    /// Its innermost wait for a lock, `NONE` if it waits for none.
+    /// Its innermost wait for a lock, `NONE` if it does not wait.
     wait: u32,
-    /// How many locks of its guest it holds or is releasing for which others wait.
+    /// Number of contended locks of its guest that it holds or is releasing.
     holds_up: u32,
     /// The last decision that took it off its pCPU against its will.
     decision: Option<Descheduled>,
-    /// It executes its guest's code.
+    /// Whether it executes its guest's code.
     running: bool,
-    /// Time on a pCPU up to `since`, and since when it runs.
+    /// Time on a pCPU up to `since`, and the time since which it runs.
     ran: Picos,
     since: Picos,
-    /// CPU time of waits that are over; since when, by its run clock, the outermost of now lasts
-    /// (`Picos::MAX`: there is none), and for which lock it is.
+    /// CPU time of finished waits; the start of its outermost current wait, by its run clock (`Picos::MAX`:
+    /// there is none); and the lock of that wait.
     waiting: Picos,
     waits_since: Picos,
     waits_for: u32,
-    /// What its waits were spent on, those that are over.
+    /// Time of its finished waits by cause.
     waited: Times,
 }
 
@@ -89,12 +89,12 @@ impl Vcpu {
         }
     }
 
-    /// Why it is off its pCPU, if that is against its will.
+    /// Why it is off its pCPU, if it did not want to leave.
     fn descheduled(&self) -> Option<Descheduled> {
         self.decision.filter(|_| self.doing == Doing::Wants)
     }
 
-    /// Time that it has run so far.
+    /// Its run time so far.
     fn run_clock(&self, now: Picos) -> Picos {
         self.ran + if self.running { now - self.since } else { Picos::ZERO }
     }
@@ -104,8 +104,8 @@ impl Vcpu {
         self.waiting + self.run_clock(now).saturating_sub(self.waits_since)
     }
 
-    /// A wait for `lock` begins. That of an interrupt handler may be inside another one, and is part of
-    /// it then.
+    /// Begins a wait for `lock`. The wait of an interrupt handler may be inside another one, and then counts
+    /// as part of it.
     fn starts_to_wait(&mut self, lock: u32, now: Picos) {
         if self.waits_since == Picos::MAX {
             self.waits_since = self.run_clock(now);
@@ -113,7 +113,7 @@ impl Vcpu {
         }
     }
 
-    /// The wait for `lock` is over.
+    /// Ends the wait for `lock`.
     fn stops_to_wait(&mut self, lock: u32, now: Picos) {
         if self.waits_for == lock {
             self.waiting = self.waiting_time(now);
@@ -127,11 +127,11 @@ impl Vcpu {
 #[derive(Debug)]
 pub struct Attribution {
     vcpus: Vec<Vcpu>,
-    /// By domain and lock; as many as have been used.
+    /// By domain and lock, up to the highest lock number seen.
     locks: Vec<Vec<Lock>>,
     waits: Waits,
     worst: Vec<LongWait>,
-    /// A wait must be longer to be among the worst.
+    /// A wait must be longer than this to be among the worst.
     longer_than: Picos,
 }
 
@@ -142,10 +142,10 @@ fn add(sum: &mut Times, times: &Times) {
 }
 
 impl Attribution {
-    /// What it wants to be told.
+    /// The moments that it needs.
     pub const INTEREST: Interest = Interest::SCHEDULING.and(Interest::WAITS);
 
-    /// Of a run of `scenario`.
+    /// Attribution of a run of `scenario`.
     #[must_use]
     pub fn new(scenario: &Scenario) -> Self {
         let own = scenario.domains.len();
@@ -162,13 +162,13 @@ impl Attribution {
         }
     }
 
-    /// Takes one moment. When a wait is over, returns what it was spent on.
+    /// Takes one moment. If it ends a wait, returns the causes of that wait.
     pub fn record(&mut self, at: Picos, moment: &Moment) -> Option<WaitCauses> {
         self.follow::<true>(at, moment)
     }
 
-    /// As [`record`](Self::record); returns nothing unless it is to `TELL`, which takes longer than one
-    /// thinks: the processor waits for the stores of what is returned.
+    /// Like [`record`](Self::record), but returns causes only with `TELL`. Returning them is slow, since the
+    /// processor waits for the stores of the result.
     #[inline]
     fn follow<const TELL: bool>(&mut self, at: Picos, moment: &Moment) -> Option<WaitCauses> {
         match *moment {
@@ -185,7 +185,7 @@ impl Attribution {
             Moment::LockFreed { vcpu, lock, contended: true } => {
                 let v = &mut self.vcpus[vcpu as usize];
                 let lock = lock_of(&mut self.locks, v.domain, lock);
-                // Somebody may have taken it by now.
+                // Another vCPU may have taken it by now.
                 if lock.contended && lock.holder == vcpu {
                     lock.holder = NONE;
                     v.holds_up -= 1;
@@ -209,7 +209,7 @@ impl Attribution {
             Moment::Runs { vcpu, .. } => {
                 let v = &mut self.vcpus[vcpu as usize];
                 (v.running, v.since) = (true, at);
-                // One that slept finds out for itself, when it returns from where it did.
+                // A vCPU that slept counts as running only from `Returns` on.
                 if v.doing == Doing::Wants {
                     self.does(at, vcpu, Doing::Runs);
                 }
@@ -240,7 +240,7 @@ impl Attribution {
         None
     }
 
-    /// The code on `vcpu` has found that it has to wait for `lock` of its guest.
+    /// The code on `vcpu` starts to wait for `lock` of its guest.
     fn wait_begins(&mut self, at: Picos, vcpu: u32, lock: u32, (holder, releasing): (u32, bool)) {
         let v = &mut self.vcpus[vcpu as usize];
         v.starts_to_wait(lock, at);
@@ -261,8 +261,7 @@ impl Attribution {
         self.vcpus[vcpu as usize].wait = id;
     }
 
-    /// `vcpu` has got a lock for which somebody waits, or it did itself. Returns what its own wait was spent
-    /// on.
+    /// `vcpu` has acquired a lock for which it or another vCPU waited. Returns the causes of its own wait.
     fn acquired<const TELL: bool>(
         &mut self,
         at: Picos,
@@ -273,7 +272,7 @@ impl Attribution {
         v.stops_to_wait(lock, at);
         let contention = lock_of(&mut self.locks, v.domain, lock);
         if !contention.contended {
-            // The world says that somebody waits, and has not told of a wait.
+            // The world says that the lock is contended, but has not reported a wait.
             return None;
         }
         // The vCPU that is still releasing it.
@@ -315,7 +314,7 @@ impl Attribution {
         causes
     }
 
-    /// What a vCPU does has changed.
+    /// Records a change of what a vCPU does.
     #[inline]
     fn does(&mut self, at: Picos, vcpu: u32, doing: Doing) {
         let v = &mut self.vcpus[vcpu as usize];
@@ -343,8 +342,8 @@ impl Attribution {
         }
     }
 
-    /// Completes the outcome of the run: waits by cause, CPU time of waits, and the longest waits, with
-    /// those that the end of the run cuts short. Once, at the end.
+    /// Completes the outcome of the run: waits by cause, CPU time of waits, and the longest waits, including
+    /// those that the end of the run cuts short. Call it once, at the end.
     pub fn complete(&mut self, outcome: &mut Outcome) {
         let now = outcome.elapsed;
         for vcpu in 0..self.vcpus.len() {
@@ -381,7 +380,7 @@ impl Attribution {
         outcome.worst_waits = core::mem::take(&mut self.worst);
     }
 
-    /// Keeps a wait that ends now as one of the longest, unless it is the noise's own.
+    /// Keeps a wait that ends now as one of the longest, unless it is a wait of the host's noise.
     fn keep(&mut self, now: Picos, id: u32, causes: WaitCauses, finished: bool) {
         let wait = self.waits.get(id);
         let v = &self.vcpus[wait.vcpu as usize];
@@ -407,7 +406,7 @@ impl Attribution {
                 (now, clock.acquisitions),
             ),
         };
-        // Of equal ones the first stays in front.
+        // Among equally long waits, the earlier one stays in front.
         let at = self.worst.partition_point(|w| w.time >= kept.time);
         self.worst.insert(at, kept);
         self.worst.truncate(WORST);
@@ -417,7 +416,7 @@ impl Attribution {
         }
     }
 
-    /// Absences and what was between them, as an outcome tells it. The ends are times, with the
+    /// The links of an outcome: absences, and the pieces between them. `begin` and `end` are times, with the
     /// acquisitions of the lock up to then.
     fn links(
         &self,
@@ -427,7 +426,7 @@ impl Attribution {
     ) -> Vec<Link> {
         let mut links = Vec::new();
         let mut from = begin;
-        // Of those that are not listed, since the last that is.
+        // Time of unlisted absences since the last listed one.
         let mut unlisted = Picos::ZERO;
         let between = |from: (Picos, u64), to: (Picos, u64), unlisted| Link {
             since: from.0,
@@ -475,7 +474,7 @@ impl Attribution {
     }
 }
 
-/// A lock of a domain; there are as many as were ever named.
+/// A lock of a domain; adds locks up to this number if needed.
 #[inline]
 fn lock_of(locks: &mut [Vec<Lock>], domain: u32, lock: u32) -> &mut Lock {
     let locks = &mut locks[domain as usize];

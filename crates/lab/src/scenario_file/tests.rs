@@ -260,7 +260,7 @@ fn impossible_events_and_pools_are_errors_with_a_place() {
         ("cap = 20", 1, "`domain` is missing"),
         ("domain = \"web\"", 1, "does nothing"),
         ("domain = \"web\"\npause = false", 4, "does nothing"),
-        ("domain = \"web\"\nunpause = true", 4, "it is not paused then"),
+        ("domain = \"web\"\nunpause = true", 4, "it is not paused at that time"),
         ("domain = \"web\"\ncap = 20\nweight = 9", 4, "are two changes"),
         ("pcpu = 1\ndomain = \"web\"\npool = \"batch\"", 4, "do not go together"),
         ("pcpu = 1\ncap = 3", 4, "do not go together"),

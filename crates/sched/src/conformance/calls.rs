@@ -1,4 +1,4 @@
-//! Random calls of the suite: what guests do, what an administrator does, and time that passes.
+//! Random calls of the suite: those of guests, those of an administrator, and the passing of time.
 
 use super::world::World;
 use crate::affinity::Affinity;
@@ -35,7 +35,7 @@ impl World {
                 }
             }
             28..44 => {
-                // Up to the next timer, at most; rarely a jump over many.
+                // Usually at most up to the next timer; rarely a jump over many timers.
                 let jump = self.random.below(40) == 0;
                 let most = i64::from(self.random.below(20_000)) * Nanos::US;
                 let next = self.timers.values().copied().min().unwrap_or(Nanos::MAX);
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// Half of the time anything, else a random part of the machine.
+    /// Half of the time no restriction, otherwise random parts of the machine.
     fn affinity(&mut self) -> Affinity {
         let mut some = || {
             let mask = self.random.next();
@@ -132,14 +132,14 @@ impl World {
         }
     }
 
-    /// Takes a pCPU out of the pool, or gives one back that has left.
+    /// Takes a pCPU out of the pool, or gives back one that has left.
     fn move_a_pcpu(&mut self, choice: u32) {
         let left = self.out.iter().copied().filter(|p| self.h.has_left(*p));
         let left: Vec<_> = left.filter(|p| !self.switching.contains(p)).collect();
         if choice == 72 {
             let p = PcpuId(self.random.below(self.h.machine().pcpus()));
             let name = format!("take {p:?}");
-            // Refused if it is gone already, or if a vCPU cannot do without it.
+            // Refused if the pCPU is out already, or if a vCPU may run nowhere else.
             if self.call(&name, |h, now, out| h.take_pcpu(now, p, out)).is_ok() {
                 self.out.insert(p);
             }

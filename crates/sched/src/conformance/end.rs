@@ -1,4 +1,4 @@
-//! The end of a run of the suite: all vCPUs compute, and somebody looks.
+//! The end of a run of the suite: all vCPUs compute, and the suite looks for starvation and idling.
 
 use super::world::World;
 use crate::ids::{PcpuId, VcpuId};
@@ -10,7 +10,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 impl World {
-    /// Gives back all pCPUs, and makes all vCPUs compute for ever, one after the other.
+    /// Gives back all pCPUs, lifts pauses and caps, and starts all vCPUs, which then compute for
+    /// ever.
     pub(super) fn wake_all(&mut self) -> Result<(), String> {
         self.settle()?;
         for p in core::mem::take(&mut self.out) {
@@ -37,8 +38,8 @@ impl World {
         Ok(())
     }
 
-    /// Lets `time` pass, and sees that every vCPU runs within `runs`, and that no pCPU idles longer
-    /// than `idles` beside a vCPU that may run there and waits.
+    /// Lets `time` pass, and checks that every vCPU runs within `runs`, and that no pCPU idles
+    /// longer than `idles` while a vCPU that may run there waits.
     pub(super) fn watch(
         &mut self,
         time: Nanos,
@@ -51,7 +52,7 @@ impl World {
         let start = self.now;
         while self.now < end {
             let next = self.timers.values().copied().min().unwrap_or(end);
-            // At least once a ms, to look.
+            // Looks at least once per millisecond.
             self.now = next.clamp(self.now, self.now + Nanos::MS).min(end);
             self.deliver();
             self.settle()?;

@@ -1,5 +1,5 @@
-//! A suite through which a person runs a scheduler of their own: random calls from a seed, and the
-//! contract of [`Scheduler`] checked after each.
+//! A test suite for schedulers of your own. It makes random calls from a seed, and checks the
+//! contract of [`Scheduler`] after each.
 //!
 //! ```
 //! use overspin_sched::{conformance::Suite, make, Params};
@@ -11,21 +11,22 @@
 //! # Ok::<(), overspin_sched::conformance::Failure>(())
 //! ```
 //!
-//! Checked, with the names of the schedulers specification where it has one:
+//! The suite checks (names in parentheses are those of the schedulers specification, where it has
+//! one):
 //!
 //! - after each call: [`Scheduler::is_valid`], and the layer's invariants (I1 a vCPU is on one pCPU,
-//!   I2 runstates sum to elapsed time, I3 nobody runs outside its affinity or pool);
-//! - at each pass: what is chosen is runnable, runs nowhere else, may run there, and has its home
+//!   I2 runstates sum to elapsed time, I3 no vCPU runs outside its affinity or pool);
+//! - at each pass: the chosen vCPU is runnable, runs nowhere else, may run there, and has its home
 //!   there; the slice is not negative;
 //! - at each wake-up: a second one changes nothing (I6, T7);
-//! - at each placement: it is within the affinity (T8); pCPUs leave the pool and come back meanwhile;
-//! - at each action: it is about a pCPU that exists; no pass sets the timer of its own slice;
-//! - in the end: nobody is lost, pCPUs do not idle beside work, if the suite is told to ask for that
-//!   (T2, T6), passes at one instant come to an end, and a second run from the same seed makes the
-//!   same decisions (T9). Time stands still and jumps meanwhile (T10).
+//! - at each placement: it is within the affinity (T8), while pCPUs leave the pool and come back;
+//! - at each action: its pCPU exists; no pass sets the timer of its own slice;
+//! - at the end: every vCPU runs and no pCPU idles beside work, if the suite is asked to check that
+//!   (T6, T2); passes at one instant come to an end; a second run from the same seed makes the same
+//!   decisions (T9). During the run, time stands still and jumps (T10).
 //!
-//! A failure names the seed and the last calls. It says nothing about shares, which depend on what a
-//! scheduler promises.
+//! A failure names the seed and the last calls. The suite does not check shares, which depend on what
+//! a scheduler promises.
 
 mod calls;
 mod end;
@@ -41,42 +42,42 @@ use alloc::vec::Vec;
 use core::fmt;
 use world::World;
 
-/// What to run. All fields may be changed; [`Suite::new`] has good values.
+/// What to run. You may change all fields; [`Suite::new`] sets usable values.
 #[derive(Clone, Debug)]
 pub struct Suite {
-    /// What all random choices come from.
+    /// The seed of all random choices.
     pub seed: u64,
     /// The machine; by default chosen by the seed, up to 3 sockets of 3 cores of 2 threads.
     pub topology: Topology,
     /// Number of random calls.
     pub calls: u32,
-    /// At the end all vCPUs compute. Each must then run within this time, in ns; None if the
+    /// At the end all vCPUs compute, and each must then run within this time, in ns. None if the
     /// scheduler lets some starve.
     pub runs_within: Option<Nanos>,
     /// At the end no pCPU may idle for longer than this, in ns, while a vCPU that may run there
-    /// waits; None if the scheduler is not work-conserving.
+    /// waits. None if the scheduler is not work-conserving.
     pub idles_at_most: Option<Nanos>,
 }
 
-/// What a run that found nothing wrong did.
+/// What a run without a failure did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Calls of the layer.
+    /// Number of calls of the layer.
     pub calls: u64,
-    /// Passes after which a pCPU ran something else.
+    /// Number of passes after which a pCPU ran something else.
     pub switches: u64,
     /// A digest of all actions and decisions.
     pub digest: u64,
 }
 
-/// What is wrong, and how to see it again.
+/// A broken rule, and how to reproduce it.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The seed of the run.
     pub seed: u64,
-    /// The rule that is broken, in words.
+    /// The broken rule, in words.
     pub broken: String,
-    /// The last calls before, oldest first.
+    /// The last calls before the failure, oldest first.
     pub calls: Vec<String>,
 }
 
@@ -91,7 +92,7 @@ impl fmt::Display for Failure {
 impl core::error::Error for Failure {}
 
 impl Suite {
-    /// 2,000 calls on a machine that the seed chooses, without the two questions of the end.
+    /// 2,000 calls on a machine that the seed chooses, without the two checks at the end.
     pub fn new(seed: u64) -> Self {
         let mut random = world::Random::new(seed);
         let topology = Topology {
@@ -102,7 +103,8 @@ impl Suite {
         Self { seed, topology, calls: 2_000, runs_within: None, idles_at_most: None }
     }
 
-    /// Runs the suite on schedulers that `make` makes; each must be new. Takes tens of milliseconds.
+    /// Runs the suite twice, on schedulers from `make`, which must return a new one each time. Takes
+    /// tens of milliseconds.
     ///
     /// # Errors
     /// The first rule that was broken.
@@ -126,7 +128,7 @@ impl Suite {
         Ok(world.report())
     }
 
-    /// All vCPUs compute: does each run, and does no pCPU idle beside work?
+    /// Makes all vCPUs compute; checks that each runs and that no pCPU idles beside work.
     fn end(&self, world: &mut World) -> Result<(), String> {
         world.wake_all()?;
         let longest = self.runs_within.max(self.idles_at_most).unwrap_or(Nanos::ms(100));

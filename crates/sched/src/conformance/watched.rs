@@ -1,4 +1,4 @@
-//! A scheduler around another one, which checks what that one answers before the layer acts on it.
+//! A wrapper around a scheduler that checks its answers before the layer acts on them.
 
 use crate::error::SchedError;
 use crate::ids::{Action, DomainId, PcpuId, TimerId, VcpuId};
@@ -10,7 +10,8 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 
-/// Forwards everything; remembers the first broken rule, which [`Scheduler::is_valid`] then reports.
+/// Forwards every call and remembers the first broken rule, which [`Scheduler::is_valid`] then
+/// reports.
 #[derive(Debug)]
 pub(super) struct Watched {
     inner: Box<dyn Scheduler>,

@@ -1,4 +1,4 @@
-//! The world of the suite: what is due, and a record of what was called.
+//! The world of the suite: pending timers, passes and switches, and a record of the calls.
 
 use super::watched::Watched;
 use super::{Report, Suite};
@@ -12,9 +12,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Calls that a failure shows.
+/// Number of calls that a failure shows.
 const SHOWN: usize = 20;
-/// More passes at one instant than any honest scheduler asks for.
+/// More passes at one instant than a correct scheduler asks for.
 const TOO_MANY: u32 = 10_000;
 
 /// A stream of numbers from a seed: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
@@ -33,7 +33,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`, which is not 0.
+    /// A number below `n`; `n` must not be 0.
     pub(super) fn below(&mut self, n: u32) -> u32 {
         (((self.next() >> 32) * u64::from(n)) >> 32) as u32
     }
@@ -52,7 +52,7 @@ pub(super) struct World {
     pub(super) timers: BTreeMap<TimerId, Nanos>,
     pub(super) resched: BTreeSet<PcpuId>,
     pub(super) switching: BTreeSet<PcpuId>,
-    /// Those that were not removed.
+    /// vCPUs that were not removed.
     pub(super) vcpus: Vec<VcpuId>,
     pub(super) domains: Vec<DomainId>,
     /// pCPUs that were taken out of the pool.
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// All passes and switches that are due.
+    /// Makes all passes and finishes all switches that are due.
     pub(super) fn settle(&mut self) -> Result<(), String> {
         for _ in 0..TOO_MANY {
             if let Some(p) = self.switching.first().copied() {

@@ -1,4 +1,4 @@
-//! What must be true of relaxed co-scheduling between any two calls.
+//! Invariants of relaxed co-scheduling, which hold between any two calls.
 
 use super::Relaxed;
 use crate::ids::{PcpuId, VcpuId};

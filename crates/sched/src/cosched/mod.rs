@@ -1,8 +1,8 @@
-//! Relaxed co-scheduling, as VMware ESX does since 3.x: the vCPUs of a VM may run at different times
-//! as long as none falls too far behind.
+//! Relaxed co-scheduling, as in VMware ESX since 3.x: the vCPUs of a VM may run at different times as long as none
+//! falls too far behind.
 //!
-//! Underneath, one queue for all pCPUs, ordered by virtual time (run time by shares), and a quantum.
-//! Nothing is preempted but at the end of its quantum, and when it is co-stopped:
+//! All pCPUs share one queue, ordered by virtual time (run time divided by shares). A vCPU runs until the end of
+//! its quantum, or until it is co-stopped; nothing else preempts it:
 //!
 //! ```text
 //!            least virtual time
@@ -13,27 +13,26 @@
 //!             └──────────── co-stopped
 //! ```
 //!
-//! | Name | What is watched, every sample | Who is stopped, and until when |
+//! | Name | Measured at each sample | Stopped vCPUs, and until when |
 //! |---|---|---|
-//! | `cosched` (ESX 4 and later) | *skew* of a vCPU: its progress less that of its slowest sibling; it progresses while it runs or blocks | those with skew > stop; until skew ≤ start |
-//! | `cosched-vm` (ESX 3.x) | one counter for the VM: up while some sibling runs and another is ready, down while all that want to run do | all, above stop; until there are pCPUs for all that lagged, which then start at one instant |
+//! | `cosched` (ESX 4 and later) | *skew* of a vCPU: its progress minus that of its slowest sibling; it progresses while it runs or blocks | vCPUs with skew > stop; until skew ≤ start |
+//! | `cosched-vm` (ESX 3.x) | one counter for the VM: it rises while one sibling runs and another is ready, and falls while none is ready | all, when the counter is above stop; until there are pCPUs for all that lagged, which then start at one instant |
 //!
-//! A co-stopped vCPU is runnable to its guest; [`Scheduler::costop`] says for how long it was held.
+//! To its guest, a co-stopped vCPU is runnable. [`Scheduler::costop`] returns how long it was held.
 //!
-//! Invariants: no skew above stop + sample; no starvation (least virtual time first). Not
-//! work-conserving: pCPUs idle while vCPUs are co-stopped. No caps, no effect of yields but that the
-//! pCPU chooses again. A domain's weight 256 stands for the 1000 shares of a vCPU.
+//! Invariants: no skew above stop + sample; no starvation (least virtual time first). Not work-conserving: pCPUs
+//! idle while vCPUs are co-stopped. There are no caps; a yield only makes the pCPU choose again. A domain's weight
+//! 256 stands for the 1000 shares of a vCPU.
 //!
-//! Source: schedulers specification §10. ESX is closed: the rules are published, the constants and
-//! the queue are that document's model. Decisions where it is silent: progress is exact, not by whole
-//! samples (all time but that spent waiting); a blocked vCPU is never ahead by more than stop, so
-//! that a long sleep is not paid for with a long stop; one that is added starts level with the
-//! slowest. `cosched-vm`: a pCPU whose best choice, by virtual time, is a stopped VM is *won* by it
-//! and idles for it; after a quantum a stopped VM is let go in any case, since affinities may make
-//! its start impossible.
+//! Source: schedulers specification §10. ESX is closed source: its rules are published; the constants and the queue
+//! are the specification's model. Decisions where it is silent: progress is exact, not in whole samples (all time
+//! except waiting counts). A blocked vCPU is never ahead by more than stop, so that a long sleep does not cause a
+//! long stop. An added vCPU starts level with the slowest. `cosched-vm`: if the best choice of a pCPU, by virtual
+//! time, is a stopped VM, that VM *wins* the pCPU, which idles for it. After a quantum a stopped VM is released in
+//! any case, since affinities may make its start impossible.
 //!
-//! Files: `mod` (events and passes), `queue` (virtual times, who waits), `skew` (both rules),
-//! `params`, `check` (invariants), `strict` (another scheduler: all at once, or none).
+//! Files: `mod` (events and passes), `queue` (virtual times, waiting vCPUs), `skew` (both rules), `params`, `check`
+//! (invariants), `strict` (another scheduler: all vCPUs at once, or none).
 
 mod check;
 mod params;
@@ -60,8 +59,8 @@ const WEIGHT: i64 = 256;
 
 /// The relaxed co-scheduler. Made by name with [`make`](crate::make).
 ///
-/// Costs, for n ready vCPUs: a pass is O(log n), or O(n) with affinities in the way; a wake-up is
-/// O(log n + pCPUs); a sample is O(vCPUs of the VMs in which somebody waits).
+/// Costs, for n ready vCPUs: a pass is O(log n), or O(n) with affinities in the way; a wake-up is O(log n + pCPUs);
+/// a sample is O(vCPUs of the VMs in which a vCPU waits).
 #[derive(Debug)]
 struct Relaxed {
     tunables: Tunables,
@@ -69,15 +68,15 @@ struct Relaxed {
     domains: Vec<Domain>,
     vcpus: Vec<Vcpu>,
     ready: BTreeSet<(i64, VcpuId)>,
-    /// Domains to look at in a sample: with two vCPUs at least, and one that waits or a counter.
+    /// Domains that a sample examines: those with at least two vCPUs, and a waiting vCPU or a counter above 0.
     uneven: BTreeSet<DomainId>,
     /// `cosched-vm`: domains that are stopped, and the pCPUs that they won.
     stopped: BTreeSet<DomainId>,
     won: Vec<Option<DomainId>>,
-    /// Who starts on each pCPU together with its siblings.
+    /// The vCPU that starts on each pCPU together with its siblings.
     seated: Vec<Option<VcpuId>>,
     sampling: bool,
-    /// pCPUs that run their idle vCPU, were not told to look for work since, and are not won.
+    /// pCPUs that run their idle vCPU, have not been told since to look for work, and are not won.
     idle: CpuSet,
 }
 
@@ -221,7 +220,7 @@ impl Scheduler for Relaxed {
         let first = seated.or(first);
         let vt = first.map(|(vt, _)| vt).or(own);
         let mut next = first.map(|(_, v)| v).or(candidate);
-        // Not by another VM while one of a VM that was released has its seat here.
+        // No VM wins this pCPU while a vCPU of a released VM has its seat here.
         let held = self.seated[p.index()].is_some();
         self.won[p.index()] = if held { None } else { self.winner(cx, p, vt) };
         if self.won[p.index()].is_some() {
@@ -246,13 +245,13 @@ impl Scheduler for Relaxed {
             (vcpu.charged, vcpu.picked) = (now, now);
         }
         self.idle.set(p, next.is_none() && self.won[p.index()].is_none());
-        // The pCPU told for what was taken here may be unable to run what waits in its place.
+        // An idle pCPU was told about the vCPU taken here, but may be unable to run the one that waits now.
         if !self.idle.is_empty() {
             let waiting = self
                 .ready
                 .iter()
                 .map(|(_, v)| *v)
-                // One with a seat waits for that pCPU alone, which was told.
+                // A vCPU with a seat waits for that pCPU only, which was told.
                 .filter(|v| self.vcpus[v.index()].seat.is_none() && !cx.is_running(*v))
                 .find(|v| self.idle.intersects(cx.affinity(*v).hard()));
             if let Some(v) = waiting {

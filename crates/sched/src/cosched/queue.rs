@@ -1,4 +1,4 @@
-//! The queue: virtual times, who waits and who is ready, who is told.
+//! The queue: virtual times, waiting and ready vCPUs, and which pCPU is told.
 
 use super::{Relaxed, WEIGHT};
 use crate::ids::{DomainId, PcpuId, VcpuId};
@@ -9,13 +9,13 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug)]
 pub(super) struct Vcpu {
     pub domain: DomainId,
-    /// Virtual time: run time in ns at [`WEIGHT`]; charged up to `charged` while it runs.
+    /// Virtual time: run time in ns at [`WEIGHT`]; while the vCPU runs, charged up to `charged`.
     pub vt: i64,
     pub charged: Nanos,
     /// When its quantum began.
     pub picked: Nanos,
     pub yields: bool,
-    /// Its virtual time when it was queued.
+    /// Its virtual time when it was queued; None if it is not ready.
     pub ready: Option<i64>,
     /// Since when it is co-stopped.
     pub stopped: Option<Nanos>,
@@ -23,9 +23,9 @@ pub(super) struct Vcpu {
     pub costop: Nanos,
     /// Since when it waits: ready, or co-stopped and off its pCPU.
     pub waits: Option<Nanos>,
-    /// Time waited until `waits`. Less is more progress.
+    /// Time waited until `waits`. Less waiting means more progress.
     pub waited: Nanos,
-    /// Where it starts together with its siblings.
+    /// The pCPU on which it starts together with its siblings.
     pub seat: Option<PcpuId>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Domain {
     pub members: Vec<VcpuId>,
     /// Members that wait.
     pub waiting: u32,
-    /// `cosched-vm`: the counter, since when all are stopped, and who lagged then.
+    /// `cosched-vm`: the counter; since when all members are stopped; the members that lagged then.
     pub counter: Nanos,
     pub stopped: Option<Nanos>,
     pub lagging: Vec<VcpuId>,
@@ -53,15 +53,14 @@ impl Relaxed {
         self.vcpus[v.index()].charged = now;
     }
 
-    /// The least virtual time of what runs or is ready. O(pCPUs).
+    /// The least virtual time of all running and ready vCPUs. O(pCPUs).
     pub(super) fn least(&self, cx: &Context<'_>) -> Option<i64> {
         let running = (0..cx.pcpus()).filter_map(|p| cx.current(PcpuId(p)));
         let running = running.map(|v| self.vt_at(cx.now(), v));
         running.chain(self.ready.first().map(|(vt, _)| *vt)).min()
     }
 
-    /// Tells an idle pCPU to look for `v`, unless `v` has not left its pCPU yet. Returns whether it
-    /// told one.
+    /// Tells an idle pCPU to look for `v`, if `v` has left its pCPU. Returns whether it told one.
     pub(super) fn tell(&mut self, cx: &mut Context<'_>, v: VcpuId) -> bool {
         if cx.is_running(v) {
             return false;
@@ -72,7 +71,7 @@ impl Relaxed {
         true
     }
 
-    /// `v` waits from now on.
+    /// Records that `v` waits from now on.
     pub(super) fn begin_wait(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         let vcpu = &mut self.vcpus[v.index()];
         vcpu.waits = Some(cx.now());
@@ -104,7 +103,7 @@ impl Relaxed {
         }
     }
 
-    /// `v` does not want to run any more, and is off its pCPU.
+    /// Removes `v`, which no longer wants to run and is off its pCPU, from the queue and its seat.
     pub(super) fn leave(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         self.unready(v);
         self.end_stop(cx.now(), v);

@@ -1,4 +1,4 @@
-//! Who gets too far ahead, and what is done about it.
+//! Both skew rules: which vCPUs are too far ahead, when they stop, and when they start again.
 
 use super::Relaxed;
 use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
@@ -17,7 +17,8 @@ impl Relaxed {
         self.domains[d.index()].members.iter().map(|v| self.waited_at(now, *v)).max()
     }
 
-    /// Keeps `uneven` right for `d`, and the sample timer running while there is anything to see.
+    /// Updates `uneven` for `d`, and keeps the sample timer running while there is a domain to
+    /// examine.
     pub(super) fn note_uneven(&mut self, cx: &mut Context<'_>, d: DomainId) {
         let domain = &self.domains[d.index()];
         let watched =
@@ -64,7 +65,7 @@ impl Relaxed {
                 if cx.is_runnable(v) {
                     self.stop(cx, v);
                 } else {
-                    // Being blocked counts as progress, but not as a lead to be paid for later.
+                    // Blocked time counts as progress, but does not add a lead beyond `stop`.
                     self.vcpus[v.index()].waited += skew - self.tunables.stop;
                 }
             }
@@ -88,7 +89,7 @@ impl Relaxed {
         }
     }
 
-    /// `v` is not co-stopped any more; if it has left its pCPU, it is ready again.
+    /// Makes `v`, which is no longer co-stopped, ready again if it has left its pCPU.
     fn return_to_ready(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         if self.vcpus[v.index()].waits.is_some() {
             self.make_ready(v);
@@ -133,14 +134,14 @@ impl Relaxed {
         self.try_release(cx);
     }
 
-    /// Those of the laggards of `d` that still want to run.
+    /// The laggards of `d` that still want to run.
     fn laggards(&self, d: DomainId) -> impl Iterator<Item = VcpuId> + '_ {
         let lagging = self.domains[d.index()].lagging.iter().copied();
         lagging.filter(|v| self.vcpus[v.index()].stopped.is_some())
     }
 
-    /// The stopped VM that `p` is won by: the one with the least virtual time, if a laggard of it
-    /// may run here and goes before what else `p` could run, at virtual time `other`.
+    /// The stopped VM that wins `p`: the one with the least virtual time among its laggards that
+    /// may run here, if that is less than `other`, the virtual time of what else `p` could run.
     pub(super) fn winner(
         &self,
         cx: &Context<'_>,
@@ -156,7 +157,7 @@ impl Relaxed {
         other.is_none_or(|other| vt < other).then_some(d)
     }
 
-    /// Releases the stopped VMs for whose laggards there are pCPUs now, won or idle.
+    /// Releases the stopped VMs whose laggards can all have a pCPU now, won or idle.
     pub(super) fn try_release(&mut self, cx: &mut Context<'_>) {
         let mut next = self.stopped.first().copied();
         while let Some(d) = next {
@@ -167,7 +168,7 @@ impl Relaxed {
         }
     }
 
-    /// A pCPU for each laggard of `d`, if there are enough.
+    /// Finds a pCPU for each laggard of `d`, if there are enough.
     fn find_seats(&self, cx: &Context<'_>, d: DomainId) -> Option<Vec<(VcpuId, PcpuId)>> {
         let mut seats: Vec<(VcpuId, PcpuId)> = Vec::new();
         for v in self.laggards(d) {
@@ -181,7 +182,7 @@ impl Relaxed {
         Some(seats)
     }
 
-    /// Ends the stop of `d`: those with a seat start there, the others are ready.
+    /// Ends the stop of `d`: vCPUs with a seat start there, the others are ready.
     fn release(&mut self, cx: &mut Context<'_>, d: DomainId, seats: &[(VcpuId, PcpuId)]) {
         self.stopped.remove(&d);
         let domain = &mut self.domains[d.index()];

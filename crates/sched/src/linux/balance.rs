@@ -1,7 +1,7 @@
-//! Who runs where: placement of what wakes, and pulling of what waits.
+//! Placement of waking vCPUs, and pulling of queued ones.
 //!
-//! Three nested scheduling domains, as far as each is larger than the one before: the threads of a
-//! core, the pCPUs of a socket (which share a cache), the machine.
+//! There are up to three nested scheduling domains: the threads of a core, the pCPUs of a socket (which
+//! share a cache), the machine. One that is no larger than the one inside it is left out.
 
 use super::Host;
 use super::class::{Arrival, Class};
@@ -13,11 +13,11 @@ use crate::time::Nanos;
 use crate::topology::Topology;
 use core::ops::Range;
 
-/// A pCPU looks for work in its smallest domain this often, in the next twice as rarely, and so on.
+/// How often a pCPU looks for work in its smallest domain; the interval doubles with each larger one.
 const INTERVAL: Nanos = Nanos::ms(4);
 
-/// The scheduling domains of `p`: their pCPUs, and the load in percent of one's own from which on
-/// another pCPU is too busy. At most three.
+/// The scheduling domains of `p`, at most three: their pCPUs, and the load, in percent of its own, above
+/// which `p` considers another pCPU too busy.
 fn domains(t: &Topology, p: PcpuId) -> impl Iterator<Item = (Range<u32>, i64)> {
     let core = t.siblings(p);
     let socket = t.socket_mates(p);
@@ -39,8 +39,8 @@ impl<C: Class> Host<C> {
         others.any(|m| self.vcpus[m.index()].queued && machine.home(*m) == p)
     }
 
-    /// Fills `candidates` with where `v` may be queued: its affinity, without the places of its
-    /// siblings if balance scheduling is on and anything is left then.
+    /// Fills `candidates` with the pCPUs on which `v` may be queued: its affinity. With balance
+    /// scheduling the pCPUs of its siblings are left out, if any others remain.
     fn gather_candidates(&mut self, machine: &Machine, v: VcpuId) {
         let hard = machine.affinity(v).hard();
         self.candidates.copy_from(hard);
@@ -58,7 +58,8 @@ impl<C: Class> Host<C> {
         }
     }
 
-    /// An idle pCPU among the candidates in `range`, from `near` on: of an idle core if there is one.
+    /// Finds an idle pCPU among the candidates in `range`, from `near` on; one of an idle core if
+    /// possible.
     fn find_idle(&self, machine: &Machine, near: PcpuId, range: Range<u32>) -> Option<PcpuId> {
         let mates = |p| machine.topology().siblings(p);
         let whole = |p: PcpuId| self.idle.count_range(mates(p)) == mates(p).len() as u32;
@@ -73,9 +74,9 @@ impl<C: Class> Host<C> {
         Some(p)
     }
 
-    /// Where `v`, which wakes, is queued: its home if that idles, else an idle pCPU that shares a
-    /// cache with its home or with the pCPU that wakes it, else its home. A new one goes to any idle
-    /// pCPU, else to the least loaded.
+    /// Chooses the pCPU on which the waking `v` is queued: its home if that idles, else an idle pCPU
+    /// that shares a cache with its home or with the pCPU that wakes it, else its home. A new vCPU goes
+    /// to any idle pCPU, else to the least loaded.
     pub(super) fn select(&mut self, cx: &Context<'_>, v: VcpuId, new: bool) -> PcpuId {
         self.gather_candidates(cx, v);
         let home = cx.home(v);
@@ -103,8 +104,8 @@ impl<C: Class> Host<C> {
         self.candidates.iter().min_by_key(|p| (load(p), around(p))).unwrap_or(home)
     }
 
-    /// The first in the queue of `from` that may go where `place` sends it: it has left its pCPU,
-    /// is not hot in its cache, no heavier than `most`, and not about to be throttled.
+    /// The first vCPU in the queue of `from` that may move to the pCPU that `place` chooses: it has left
+    /// its pCPU, is not cache-hot, is no heavier than `most`, and is not about to be throttled.
     fn movable(
         &self,
         cx: &Context<'_>,
@@ -127,8 +128,8 @@ impl<C: Class> Host<C> {
         })
     }
 
-    /// The vCPU to pull to `p` from the most loaded pCPU of `range` that has more than `load` and
-    /// anything to give; moving it must not make `p` the more loaded one.
+    /// The vCPU to pull to `p`, from the most loaded pCPU of `range` that has more than `load` and a
+    /// vCPU that may move. The move must not make `p` the more loaded one.
     fn find_work(
         &self,
         cx: &Context<'_>,
@@ -155,8 +156,8 @@ impl<C: Class> Host<C> {
         found
     }
 
-    /// Moves `v`, which is queued elsewhere, to the queue of `p`. Returns whether it is there: the
-    /// quota of its domain may be used up on `p`.
+    /// Moves `v`, which is queued elsewhere, to the queue of `p`. Returns whether it is queued there;
+    /// the quota of its domain may be used up on `p`.
     fn pull(&mut self, cx: &mut Context<'_>, p: PcpuId, v: VcpuId) -> bool {
         self.update(cx, cx.home(v));
         self.dequeue(cx, v);
@@ -164,7 +165,7 @@ impl<C: Class> Host<C> {
         self.enqueue(cx, v, Arrival::Moved)
     }
 
-    /// `p` has nothing to run: it takes what waits on the nearest of its domains.
+    /// For a `p` with nothing to run: pulls a vCPU from the nearest of its domains that has one waiting.
     pub(super) fn pull_for_idle(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Option<VcpuId> {
         if self.waiting.is_empty() {
             return None;
@@ -174,9 +175,9 @@ impl<C: Class> Host<C> {
         self.pull(cx, p, v).then_some(v)
     }
 
-    /// The part of a tick of `p` that balances: pulls from who is much busier, and moves what waits here
-    /// to idle pCPUs. (Were that only told to look, what it finds might have just run here, and be
-    /// hot each time.)
+    /// Balances in a tick of `p`: pulls from a pCPU that is much busier, and moves vCPUs that wait here
+    /// to idle pCPUs. (If it only told an idle pCPU to look, that pCPU might find only vCPUs that just
+    /// ran here and are cache-hot, each time.)
     pub(super) fn balance(&mut self, cx: &mut Context<'_>, p: PcpuId) {
         let topology = *cx.topology();
         for (level, (range, percent)) in domains(&topology, p).enumerate() {
@@ -197,7 +198,7 @@ impl<C: Class> Host<C> {
                 self.movable(cx, p, |hard| self.idle.cycle_and(p, hard), i64::MAX)
             && self.pull(cx, idle, v)
         {
-            // An idle pCPU is always asked to pass, and not idle any more.
+            // This asks the idle pCPU to pass and takes it out of `idle`, so the loop ends.
             self.check_preemption(cx, v);
         }
     }

@@ -1,21 +1,21 @@
-//! Bandwidth control: a quota of run time in each period for a domain.
+//! Bandwidth control: a quota of run time for a domain in each period.
 //!
 //! ```text
 //!  period timer ── quota ──▶ pool ── chunks of 5 ms ──▶ local pools, one per pCPU ── run time
 //! ```
 //!
-//! When the pool and the local one are empty, the domain's vCPUs on that pCPU are *throttled* until
-//! the next refill. Ticks and passes find that out, so a domain may overrun by a tick on each pCPU;
-//! what it overruns is a debt of the local pool. What a local pool has left is kept there.
+//! When the pool and the local pool are empty, the domain's vCPUs on that pCPU are *throttled* until the next
+//! refill. Ticks and passes detect that, so a domain may overrun by a tick on each pCPU; the overrun is a debt of
+//! the local pool. A refill leaves the local pools as they are.
 //!
-//! *On return* (Linux 6.18, commit e1fad12dcb66): so that no thread is stopped while
-//! it holds locks of the host's kernel, a pass does not take the domain's vCPUs off the queue. It picks as if
-//! nothing had happened; the thread picked is stopped by itself, by work that it does before it goes back to user
-//! mode or, a vCPU, to its guest. Until then it competes: it counts in the load and in the average
-//! virtual runtime, and its wake-up may preempt. It is not moved to another pCPU if the quota is used up here or
-//! there. It leaves as a sleeper does, and comes back as one that wakes. A state machine sees no kernel
-//! mode, so here a pass puts aside what it picks and picks again: the switch to a vCPU that is stopped at once, and
-//! host kernel time that it may have had left to do, are left out.
+//! *On return* (Linux 6.18, commit e1fad12dcb66): a pass does not take the domain's vCPUs off the queue, so that no
+//! thread is stopped while it holds locks of the host's kernel. The pass picks as usual. The picked thread stops
+//! itself, by work that it does before it returns to user mode or, if it is a vCPU, to its guest. Until then it
+//! competes: it counts in the load and in the average virtual runtime, and its wake-up may preempt. It does not
+//! move to another pCPU if the quota is used up here or there. It leaves as a sleeper does, and returns like a
+//! waking vCPU. A state machine has no kernel mode, so here a pass puts aside the vCPU that it picks and picks
+//! again. This leaves out the switch to a vCPU that is stopped at once, and kernel time of the host that it may
+//! still have had to run.
 
 use super::Host;
 use super::class::{Arrival, Class};
@@ -25,10 +25,10 @@ use crate::time::Nanos;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// What a local pool takes at once.
+/// The run time that a local pool takes from the pool at once.
 const CHUNK: Nanos = Nanos::ms(5);
 
-/// The quota of a domain, and what is left of it. Times in ns.
+/// The quota of a domain, and the rest of it. Times are in ns.
 #[derive(Clone, Debug)]
 pub(super) struct Quota {
     each_period: Nanos,
@@ -37,13 +37,13 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// Takes run time on `p` off. Returns whether there is more.
+    /// Charges run time on `p`. Returns whether the domain may run on there.
     pub(super) fn charge(&mut self, p: PcpuId, time: Nanos) -> bool {
         self.local[p.index()] -= time;
         self.admit(p)
     }
 
-    /// Whether there is nothing left for `p`.
+    /// Whether no quota is left for `p`.
     pub(super) fn is_used_up(&self, p: PcpuId) -> bool {
         self.local[p.index()] <= Nanos::ZERO && self.pool == Nanos::ZERO
     }
@@ -61,8 +61,7 @@ impl Quota {
 }
 
 impl<C: Class> Host<C> {
-    /// Sets the cap of `d`, in percent of a pCPU; 0 is none. What is left of a period's quota
-    /// changes at the next refill.
+    /// Sets the cap of `d`, in percent of a pCPU; 0 is none. A new cap takes effect at the next refill.
     pub(super) fn set_quota(&mut self, d: DomainId, cap: u32) {
         let each_period = self.tunables.bandwidth_period * i64::from(cap) / 100;
         let quota = &mut self.domains[d.index()].quota;
@@ -81,7 +80,7 @@ impl<C: Class> Host<C> {
         };
     }
 
-    /// Sets the refill timer if there is anything to refill and it is not set.
+    /// Sets the refill timer, unless it is set already or no domain has a quota.
     pub(super) fn arm_refill(&mut self, cx: &mut Context<'_>) {
         if !self.quotas.is_empty() && !core::mem::replace(&mut self.refills, true) {
             cx.set_timer(TimerId::Accounting, cx.now() + self.tunables.bandwidth_period);
@@ -98,8 +97,8 @@ impl<C: Class> Host<C> {
         }
     }
 
-    /// What was picked for `p`, if it has quota; else that is stopped, and so on with whatever is picked then.
-    /// Out of line: the profiles that do without should not pay for it in each pass.
+    /// Returns the vCPU picked for `p` if it has quota; otherwise stops it, picks another, and checks again. Out of
+    /// line, so that other profiles do not pay for it in each pass.
     #[cold]
     #[inline(never)]
     pub(super) fn enter_guest(
@@ -120,7 +119,7 @@ impl<C: Class> Host<C> {
         picked
     }
 
-    /// Whether the domain of `v` has nothing left on one of `places`.
+    /// Whether the domain of `v` has no quota left on one of `places`.
     pub(super) fn is_used_up(&self, v: VcpuId, places: [PcpuId; 2]) -> bool {
         let quota = &self.domains[self.vcpus[v.index()].domain.index()].quota;
         quota.as_ref().is_some_and(|q| places.into_iter().any(|p| q.is_used_up(p)))
@@ -139,7 +138,7 @@ impl<C: Class> Host<C> {
             if !core::mem::take(&mut self.vcpus[v.index()].throttled) {
                 continue;
             }
-            // One that has not left its pCPU yet may go on there.
+            // A vCPU that has not left its pCPU yet may go on there.
             let on_return = self.tunables.throttles_on_return;
             let arrival = if on_return { Arrival::Woken } else { Arrival::Moved };
             if self.enqueue(cx, v, arrival) {
@@ -148,7 +147,7 @@ impl<C: Class> Host<C> {
         }
     }
 
-    /// The period timer. O(members of domains with a quota).
+    /// Handles the period timer. O(members of domains with a quota).
     pub(super) fn refill(&mut self, cx: &mut Context<'_>) {
         self.refills = false;
         self.arm_refill(cx);

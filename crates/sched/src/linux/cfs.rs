@@ -1,15 +1,15 @@
 //! The completely fair class: the least virtual runtime runs (Linux 2.6.23 to 6.5).
 //!
-//! Virtual runtime grows with run time, slower for greater weights. `min_vruntime` of a queue never
-//! goes back; a vCPU that wakes is placed at most half a latency before it, so that sleeping earns a
-//! little and no more. Within a latency everybody should run once: what ran for its share of that is
-//! preempted by the next tick.
+//! Virtual runtime grows with run time, slower for greater weights. The `min_vruntime` of a queue
+//! never decreases. A waking vCPU is placed at most half a latency before it, so that sleeping earns
+//! a small, bounded advantage. Within a latency every vCPU should run once: the next tick preempts a
+//! vCPU that has run for its share of the latency.
 //!
 //! Invariants: always-runnable vCPUs of one pCPU differ by at most a slice and a tick in virtual
 //! runtime; no starvation. Source: schedulers specification §9.1. Decisions where it is silent: a
-//! buddy may be ahead of the first by the wakeup granularity at the *first's* weight; a vCPU that
-//! preempts is the next buddy, and what it preempts the last buddy if the queue has at least as many
-//! vCPUs as the latency is made for (8); a yield counts until its vCPU is picked or leaves.
+//! buddy may be ahead of the first by the wakeup granularity at the *first's* weight; a preempting
+//! vCPU becomes the next buddy, and the preempted one the last buddy if the queue has at least as
+//! many vCPUs as the latency is made for (8); a yield counts until its vCPU is picked or leaves.
 
 use super::class::{self, Arrival, Class, Entity, RunQueue};
 use crate::ids::VcpuId;
@@ -17,10 +17,11 @@ use crate::time::Nanos;
 use alloc::format;
 use alloc::string::String;
 
-/// For so many vCPUs the latency is enough; more get the minimum granularity each.
+/// Up to this many vCPUs share the latency; with more, each gets the minimum granularity.
 const LATENCY_COUNT: i64 = 8;
 
-/// The class. Times in ns, on one pCPU: they grow with the logarithm of the number of pCPUs.
+/// The cfs class. Times are in ns, for one pCPU; they grow with the logarithm of the number of
+/// pCPUs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cfs {
     pub latency: Nanos,
@@ -28,15 +29,15 @@ pub(super) struct Cfs {
     pub wakeup_granularity: Nanos,
 }
 
-/// What it keeps for each pCPU. Buddies are on the queue.
+/// The state of the class for each pCPU. Buddies are on the queue.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     min_vruntime: i64,
-    /// Yielded.
+    /// The vCPU that yielded.
     skip: Option<VcpuId>,
-    /// Was preempted by a wake-up.
+    /// The vCPU that a wake-up preempted.
     last: Option<VcpuId>,
-    /// Was yielded to, or preempted by its wake-up.
+    /// The vCPU that another yielded to, or that preempted by its wake-up.
     next: Option<VcpuId>,
 }
 
@@ -51,7 +52,7 @@ impl Queue {
 }
 
 impl Cfs {
-    /// The share of the latency that `weight` is due on a queue of `count` vCPUs.
+    /// The share of the latency for `weight`, on a queue of `count` vCPUs.
     fn slice(&self, count: i64, load: i64, weight: i64) -> Nanos {
         let enough = count <= LATENCY_COUNT;
         let period = if enough { self.latency } else { count * self.min_granularity };
@@ -62,7 +63,7 @@ impl Cfs {
         entity.virtual_time(self.wakeup_granularity)
     }
 
-    /// Moves `min_vruntime` up to the least virtual runtime there is.
+    /// Moves `min_vruntime` up to the least virtual runtime on the queue.
     fn advance(queue: &mut RunQueue<Queue>, entities: &[Entity]) {
         let vruntime = |v: VcpuId| entities[v.index()].vruntime;
         let least = queue.current.into_iter().chain(queue.first()).map(vruntime).min();

@@ -1,4 +1,4 @@
-//! What must be true of a Linux host between any two calls.
+//! Invariants of a Linux host, which hold between any two calls.
 
 use super::Host;
 use super::class::Class;

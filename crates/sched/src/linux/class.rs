@@ -1,5 +1,5 @@
-//! What the two classes share: what is known of a vCPU, the queue of a pCPU, and the rules that a
-//! class decides.
+//! The common parts of the two classes: the state of a vCPU, the queue of a pCPU, and the decisions
+//! of a class.
 
 use crate::ids::VcpuId;
 use crate::time::Nanos;
@@ -9,33 +9,34 @@ use core::fmt::Debug;
 
 /// Weight of a thread of nice 0.
 pub(super) const NICE_0: i64 = 1024;
-/// Weight of a domain that stands for nice 0.
+/// The domain weight that corresponds to nice 0.
 pub(super) const DOMAIN_WEIGHT: i64 = 256;
 
-/// What a class knows about a vCPU. Virtual times, which are integers, are ns at nice 0.
+/// The state of a vCPU in its class. Virtual times are integers, in ns at nice 0.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entity {
     pub weight: i64,
     pub vruntime: i64,
     /// Run time since it was picked.
     pub ran: Nanos,
-    /// Its virtual deadline, and that with which it was picked (`eevdf`).
+    /// Its virtual deadline, and the virtual deadline with which it was picked (`eevdf`).
     pub deadline: i64,
     pub picked: i64,
-    /// What it was owed when it left the queue (`eevdf`).
+    /// Its lag, the time owed to it, when it left the queue (`eevdf`).
     pub lag: i64,
-    /// Where it is queued: its key, and the order of arrival among equals.
+    /// Its place in the tree: its key, and the order of arrival among equals. None if it is not in
+    /// it.
     pub key: Option<(i64, u64)>,
 }
 
 impl Entity {
-    /// How far `time` of running takes it in virtual time.
+    /// The virtual time that corresponds to `time` of running.
     pub fn virtual_time(&self, time: Nanos) -> i64 {
         time.0 * NICE_0 / self.weight
     }
 }
 
-/// How a vCPU comes to a queue.
+/// How a vCPU arrives at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     New,
@@ -43,13 +44,13 @@ pub(super) enum Arrival {
     Moved,
 }
 
-/// The queue of a pCPU. What runs there counts, but is not in the tree.
+/// The queue of a pCPU. The running vCPU belongs to it, but is not in the tree.
 #[derive(Debug, Default)]
 pub(super) struct RunQueue<S> {
     pub tree: BTreeSet<((i64, u64), VcpuId)>,
     pub arrivals: u64,
     pub current: Option<VcpuId>,
-    /// Up to when `current` is charged.
+    /// The time up to which `current` is charged.
     pub charged: Nanos,
     /// Sum of the weights.
     pub load: i64,
@@ -57,7 +58,7 @@ pub(super) struct RunQueue<S> {
 }
 
 impl<S> RunQueue<S> {
-    /// Number of vCPUs, the running one included.
+    /// Number of vCPUs, including the running one.
     pub fn count(&self) -> i64 {
         self.tree.len() as i64 + i64::from(self.current.is_some())
     }
@@ -82,7 +83,7 @@ impl<S> RunQueue<S> {
 
 /// A way to order the vCPUs of one pCPU.
 pub(super) trait Class: Debug + Send {
-    /// What it keeps for each pCPU.
+    /// The state of the class for each pCPU.
     type Queue: Debug + Default + Send;
 
     fn name(&self) -> &'static str;
@@ -90,13 +91,13 @@ pub(super) trait Class: Debug + Send {
     /// Called once with the number of pCPUs, on which time constants depend.
     fn start(&mut self, pcpus: u32);
 
-    /// What the tree is ordered by.
+    /// The key by which the tree is ordered.
     fn key(&self, entity: &Entity) -> i64;
 
-    /// What virtual times of this queue are relative to when they are taken to another.
+    /// The origin of this queue's virtual times, for a vCPU that moves to another queue.
     fn base(&self, queue: &RunQueue<Self::Queue>) -> i64;
 
-    /// `queue.current` ran for `time`. Returns whether it must give way.
+    /// Charges `queue.current` for `time`. Returns whether it must give way.
     fn charge(
         &self,
         queue: &mut RunQueue<Self::Queue>,
@@ -104,7 +105,7 @@ pub(super) trait Class: Debug + Send {
         time: Nanos,
     ) -> bool;
 
-    /// Gives `v`, which joins the queue and is not in its sums yet, its virtual times there.
+    /// Sets the virtual times of `v`, which joins the queue and is not in its sums yet.
     fn place(
         &self,
         queue: &mut RunQueue<Self::Queue>,
@@ -113,10 +114,10 @@ pub(super) trait Class: Debug + Send {
         arrival: Arrival,
     );
 
-    /// `v` is not in the sums or the tree of the queue any more from here on.
+    /// Removes `v`, which has left the tree and the load of the queue, from the state of the class.
     fn left(&self, queue: &mut RunQueue<Self::Queue>, entities: &mut [Entity], v: VcpuId);
 
-    /// Changes the weight of `v`, which is on the queue; its sums follow, but for `load`.
+    /// Changes the weight of `v`, which is on the queue, and the sums of the queue except `load`.
     fn reweigh(
         &self,
         queue: &mut RunQueue<Self::Queue>,
@@ -133,10 +134,10 @@ pub(super) trait Class: Debug + Send {
         candidate: Option<VcpuId>,
     ) -> Option<VcpuId>;
 
-    /// `v` was picked.
+    /// Called when `v` was picked.
     fn picked(&self, queue: &mut RunQueue<Self::Queue>, v: VcpuId);
 
-    /// Whether a tick, which has charged, ends the turn of `current`.
+    /// Whether a tick ends the turn of `current`, which is charged up to now.
     fn tick(&self, queue: &RunQueue<Self::Queue>, entities: &[Entity], current: VcpuId) -> bool;
 
     /// Whether `new`, which woke and is queued, preempts `current`.
@@ -148,7 +149,7 @@ pub(super) trait Class: Debug + Send {
         new: VcpuId,
     ) -> bool;
 
-    /// `current` gives way.
+    /// Makes `current` give way.
     fn yield_now(
         &self,
         queue: &mut RunQueue<Self::Queue>,
@@ -156,14 +157,14 @@ pub(super) trait Class: Debug + Send {
         current: VcpuId,
     );
 
-    /// `v`, which is queued, should be picked next if that is not unfair.
+    /// Asks that `v`, which is queued, be picked next if that is not unfair.
     fn favour(&self, queue: &mut RunQueue<Self::Queue>, v: VcpuId);
 
     /// Checks the state of one queue.
     fn check(&self, queue: &RunQueue<Self::Queue>, entities: &[Entity]) -> Result<(), String>;
 }
 
-/// By how much time constants grow with the number of pCPUs.
+/// The factor by which time constants grow with the number of pCPUs.
 pub(super) fn scale(pcpus: u32) -> i64 {
     1 + i64::from(pcpus.min(8).ilog2())
 }

@@ -1,35 +1,37 @@
 //! The earliest eligible virtual deadline class (Linux 6.6 and 6.18).
 //!
-//! Each vCPU asks for one *request* r after the other. It is eligible while it has had no more than
-//! its share: while its virtual runtime v is not after V, the average of all, by weight. Of the
-//! eligible the one with the earliest virtual deadline (where r ends at its rate) runs. What it was
-//! owed when it left (its lag, V - v) it is owed again when it comes back.
+//! Each vCPU makes one *request* r after another. It is eligible while it has had no more than its
+//! share: while its virtual runtime v is not after V, the average of all, by weight. Of the eligible
+//! vCPUs, the one with the earliest virtual deadline runs; the deadline is where r ends at the vCPU's
+//! rate. A vCPU that leaves keeps its lag, V - v, which is the time owed to it, and gets it back when it
+//! returns.
 //!
-//! V is never computed to test this: v ≤ V ⇔ Σ w·v_j ≥ v·Σ w. The sums are exact, in 128 bits.
+//! The test does not compute V: v ≤ V ⇔ Σ w·v_j ≥ v·Σ w. The sums are exact, in 128 bits.
 //!
-//! With run to parity (the default) what runs goes on until it has had its request or is not
-//! eligible any more; a wake-up preempts only then.
+//! With run to parity (the default) the running vCPU goes on until it has had its request or is no
+//! longer eligible; a wake-up preempts only then.
 //!
-//! A directed yield is two things: the target becomes the *buddy* of its queue, and whoever asked
-//! yields. Kernels of 6.6 to 6.13 look at the buddy only with the feature NEXT_BUDDY, which is off by
-//! default: what is left is the yield. Since 6.14 (commit 2a77e4be12cb) the feature PICK_BUDDY, on by
-//! default, has an eligible buddy picked before all others. Neither makes a target eligible that has had
-//! more than its share.
+//! A directed yield has two effects: the target becomes the *buddy* of its queue, and the caller yields.
+//! Kernels 6.6 to 6.13 consider the buddy only with the feature NEXT_BUDDY, which is off by default;
+//! only the yield remains. Since 6.14 (commit 2a77e4be12cb) the feature PICK_BUDDY, on by default, makes
+//! the pick prefer an eligible buddy. Neither makes a target eligible that has had more than its share.
 //!
-//! A yield moves the deadline by a request. In 6.6 that is all: a vCPU that is the only eligible one is
-//! picked again at once, and its deadline runs away if it goes on yielding. Since commit 79104becf42b
-//! (6.19, and 6.18.2) an eligible vCPU also forfeits what its request had left: its virtual runtime
-//! becomes the old deadline. One that is not eligible loses nothing, not even its deadline.
+//! A yield moves the deadline by a request. In 6.6 that is all: if the caller is the only eligible vCPU,
+//! it is picked again at once, and its deadline runs away while it keeps yielding. Since commit
+//! 79104becf42b (6.19, and 6.18.2) an eligible vCPU also forfeits the rest of its request: its virtual
+//! runtime becomes the old deadline. For a vCPU that is not eligible, a yield changes nothing, not even
+//! the deadline.
 //!
-//! What moves to another pCPU asks anew in 6.6; since 6.12 it keeps how far its deadline is off
-//! (PLACE_REL_DEADLINE).
+//! A vCPU that moves to another pCPU makes a new request in 6.6; since 6.12 it keeps the distance to its
+//! deadline (PLACE_REL_DEADLINE).
 //!
 //! Invariants: some vCPU is always eligible; the lag of always-runnable vCPUs that do not yield stays
-//! within a request and a tick. Source: schedulers specification §9.2, where it is silent the kernel (a
-//! yield without anybody else on the queue has no effect). Not built: that enabled NEXT_BUDDY makes each
-//! wake-up a nomination, too; and of kernels after 6.6 the delayed dequeue (a sleeper with negative lag
-//! stays until it has made up for it: here it keeps the lag while it sleeps) and requests of tasks' own
-//! (with them preemption for the sake of short ones, and shorter protection).
+//! within a request and a tick. Source: schedulers specification §9.2; where it is silent, the kernel (a
+//! yield has no effect if no other vCPU is on the queue). Not built: an enabled NEXT_BUDDY also
+//! nominates each waking vCPU. Of kernels after 6.6 two things are not built: the delayed dequeue (a
+//! sleeper with negative lag stays queued until it has made up for it; here it keeps the lag while it
+//! sleeps), and requests that tasks set for themselves (with preemption in favour of short requests, and
+//! shorter protection).
 
 use super::class::{self, Arrival, Class, Entity, RunQueue};
 use crate::ids::VcpuId;
@@ -37,30 +39,31 @@ use crate::time::Nanos;
 use alloc::format;
 use alloc::string::String;
 
-/// The class. `base_slice` in ns, on one pCPU: it grows with the logarithm of their number.
+/// The eevdf class. `base_slice` is in ns, for one pCPU; it grows with the logarithm of the number of
+/// pCPUs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Eevdf {
     pub name: &'static str,
     pub base_slice: Nanos,
     pub run_to_parity: bool,
-    /// An eligible buddy is picked first: NEXT_BUDDY, later PICK_BUDDY.
+    /// Whether an eligible buddy is picked first: NEXT_BUDDY, later PICK_BUDDY.
     pub pick_buddy: bool,
-    /// A yield forfeits the rest of the request.
+    /// Whether a yield forfeits the rest of the request.
     pub yield_forfeits: bool,
-    /// What moves keeps how far its deadline is off.
+    /// Whether a vCPU that moves keeps the distance to its deadline.
     pub deadline_moves: bool,
-    /// The tick, ns: a lag cannot be meant to be smaller.
+    /// The tick, in ns: the limit of the lag is never smaller.
     pub tick: Nanos,
 }
 
-/// What it keeps for each pCPU.
+/// The state of the class for each pCPU.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Σ weight × vruntime of all on the queue, the running one included.
+    /// Σ weight × vruntime of all vCPUs on the queue, including the running one.
     weighted: i128,
-    /// V when the queue was last left empty.
+    /// V before the last vCPU left the queue; used while the queue is empty.
     last_average: i64,
-    /// Was yielded to; is on the queue.
+    /// The vCPU that another yielded to; it is on the queue.
     next: Option<VcpuId>,
 }
 
@@ -72,7 +75,7 @@ impl Queue {
     }
 }
 
-/// V: the average virtual runtime by weight, rounded down.
+/// V: the weighted average virtual runtime, rounded down.
 fn average(queue: &RunQueue<Queue>) -> i64 {
     if queue.load == 0 {
         return queue.class.last_average;
@@ -89,7 +92,7 @@ fn weighted(entity: &Entity) -> i128 {
 }
 
 impl Eevdf {
-    /// How far a request takes a vCPU in virtual time.
+    /// The length of a request of this vCPU in virtual time.
     fn request(&self, entity: &Entity) -> i64 {
         entity.virtual_time(self.base_slice)
     }
@@ -136,7 +139,7 @@ impl Class for Eevdf {
     }
 
     fn base(&self, _queue: &RunQueue<Queue>) -> i64 {
-        // Lags, not virtual times, are taken along.
+        // A vCPU takes its lag along, not its virtual time.
         0
     }
 
@@ -164,7 +167,7 @@ impl Class for Eevdf {
         let entity = &mut entities[v.index()];
         let off = entity.deadline - entity.vruntime;
         let (there, weight) = (i128::from(queue.load), i128::from(entity.weight));
-        // Its coming moves V: without this factor it would be owed less than it was.
+        // The arrival moves V: without this factor the vCPU would be owed less than before.
         let lag = if there > 0 { i128::from(entity.lag) * (there + weight) / there } else { 0 };
         entity.vruntime = average(queue) - lag as i64;
         let request = self.request(entity);
@@ -179,7 +182,7 @@ impl Class for Eevdf {
 
     fn left(&self, queue: &mut RunQueue<Queue>, entities: &mut [Entity], v: VcpuId) {
         let entity = &mut entities[v.index()];
-        // `load` is without it already; V is that of before.
+        // `load` excludes it already; V still includes it.
         let load = i128::from(queue.load + entity.weight);
         let average = queue.class.weighted.div_euclid(load) as i64;
         let most = entity.virtual_time((2 * self.base_slice).max(self.tick));
@@ -196,8 +199,8 @@ impl Class for Eevdf {
         v: VcpuId,
         weight: i64,
     ) {
-        // Keeps what it is owed in run time, and how far it is in its request: both are virtual
-        // times, and run slower for a greater weight.
+        // Keeps the run time owed to it and its progress in its request. Both are virtual times, which
+        // pass more slowly at a greater weight.
         let v_average = average(queue);
         let entity = &mut entities[v.index()];
         let scale =
@@ -228,7 +231,7 @@ impl Class for Eevdf {
     }
 
     fn tick(&self, _queue: &RunQueue<Queue>, _entities: &[Entity], _current: VcpuId) -> bool {
-        // A request that is over ends the turn when it is charged.
+        // `charge` ends the turn when a request is over.
         false
     }
 
@@ -278,7 +281,7 @@ impl Class for Eevdf {
 mod tests {
     use super::*;
 
-    /// A vCPU that has 1 ms left of its request of 3 goes to an empty queue at 10.
+    /// A vCPU with 1 ms left of its 3 ms request moves to an empty queue whose V is at 10 ms.
     #[test]
     fn what_moves_keeps_its_deadline_since_6_12() {
         for (deadline_moves, arrival, left) in [

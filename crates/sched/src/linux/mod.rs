@@ -1,7 +1,7 @@
 //! cfs, eevdf and eevdf-6.18: a Linux host that runs vCPUs as threads, as KVM does.
 //!
-//! Each pCPU has a queue of its own, ordered by the scheduling [`Class`]: `cfs` by virtual runtime
-//! (2.6.23 to 6.5), `eevdf` and `eevdf-6.18` by virtual deadline. What both share is here: ticks, wake-ups,
+//! Each pCPU has a queue of its own, ordered by the scheduling [`Class`]: `cfs` by virtual runtime (2.6.23
+//! to 6.5), `eevdf` and `eevdf-6.18` by virtual deadline. Their common parts are here: ticks, wake-ups,
 //! balancing, bandwidth control.
 //!
 //! ```text
@@ -12,32 +12,32 @@
 //!              └───────────────── throttled ◀───────────┘
 //! ```
 //!
-//! Until 6.17 all vCPUs of a domain on that pCPU are throttled at once, by the pass that finds the
-//! quota used up. Since 6.18 each is as it goes to its guest: the pass that picks it finds that out, puts it
-//! aside and picks again (`bandwidth`).
+//! Until 6.17 the pass that finds the quota used up throttles all vCPUs of the domain on that pCPU at once.
+//! Since 6.18 each is throttled as it enters its guest: the pass that picks it finds the quota used up, puts
+//! the vCPU aside and picks again (`bandwidth`).
 //!
-//! Charging is by time stamps, decisions are by ticks: what runs is preempted by a tick that finds
-//! it to have run its share, or by a wake-up that deserves the pCPU more. There are no slice timers.
-//! An idle pCPU does not tick.
+//! Charging uses time stamps, decisions use ticks. A tick preempts a vCPU that has run its share; a wake-up
+//! preempts if the waking vCPU deserves the pCPU more. There are no slice timers. An idle pCPU does not
+//! tick.
 //!
-//! Weights: a domain's weight 256 is that of a thread of nice 0 (1024), and each of its vCPUs has it;
-//! with `group_shares` it is that of the domain, divided by its runnable vCPUs on the whole machine
-//! (the specification's flat model of group scheduling). A domain's cap is the quota of its
+//! Weights: a domain's weight of 256 corresponds to a thread of nice 0 (1024), and each of its vCPUs has
+//! that weight. With `group_shares` the domain's weight is divided by its runnable vCPUs on the whole
+//! machine (the specification's flat model of group scheduling). A domain's cap is the quota of its
 //! bandwidth control: a throttled vCPU stays runnable, so its guest sees steal.
 //!
 //! `balance` turns on balance scheduling (Sukwong & Kim, EuroSys 2011; specification §11): a vCPU is
 //! queued only where no sibling is queued or runs, if there is such a place.
 //!
-//! Source: schedulers specification §9.1, §9.2 and §11, after Linux kernel/sched/fair.c of 5.x and
-//! 6.6. Balancing is the sketch given there. Decisions where it is silent: the first wake-up of a
-//! vCPU is placed as a new thread, on the least loaded pCPU of the machine; a pCPU that ticks with
-//! somebody queued moves that to an idle pCPU (the kernel balances on behalf of idle ones); a vCPU that
-//! wakes before its registers are saved stays on its pCPU, also under `balance`. Pause-loop exiting,
-//! directed yields by the host and halt polling belong to the world (§9.3).
+//! Source: schedulers specification §9.1, §9.2 and §11, after Linux kernel/sched/fair.c of 5.x and 6.6.
+//! Balancing follows the sketch given there. Decisions where it is silent: the first wake-up of a vCPU
+//! places it like a new thread, on the least loaded pCPU of the machine. A pCPU that ticks with a vCPU
+//! queued moves that vCPU to an idle pCPU (the kernel balances on behalf of idle ones). A vCPU that wakes
+//! before its registers are saved stays on its pCPU, also under `balance`. Pause-loop exiting, the host's
+//! directed yields and halt polling belong to the world (§9.3).
 //!
-//! Files: `mod` (events and passes), `queueing` (on and off the queues), `class` (what the classes
-//! share), `cfs`, `eevdf` (the classes), `balance` (who runs where), `bandwidth` (quotas), `params`,
-//! `check` (invariants).
+//! Files: `mod` (events and passes), `queueing` (on and off the queues), `class` (the interface of a class),
+//! `cfs`, `eevdf` (the classes), `balance` (placement and pulling), `bandwidth` (quotas), `params`, `check`
+//! (invariants).
 
 mod balance;
 mod bandwidth;
@@ -67,11 +67,10 @@ use queueing::{Domain, Vcpu};
 
 /// A Linux host. Made by name with [`make`](crate::make) (`cfs`, `eevdf`, `eevdf-6.18`).
 ///
-/// Costs, for n vCPUs on a queue: a pass, a wake-up and a tick are O(log n), plus O(pCPUs of a
-/// socket) where a wake-up looks for an idle one and O(pCPUs + vCPUs queued) at worst where a pCPU
-/// looks for work. A pick of `eevdf` is O(1 + queued vCPUs with an earlier deadline that are not
-/// eligible). With `group_shares` or `balance` a wake-up and a sleep are O(vCPUs of the domain)
-/// more.
+/// Costs, for n vCPUs on a queue: a pass, a wake-up and a tick are O(log n), plus O(pCPUs of a socket) where
+/// a wake-up looks for an idle pCPU, and O(pCPUs + queued vCPUs) at worst where a pCPU looks for work. A
+/// pick of `eevdf` is O(1 + queued vCPUs with an earlier deadline that are not eligible). `group_shares` and
+/// `balance` add O(vCPUs of the domain) to a wake-up and a sleep.
 #[derive(Debug)]
 struct Host<C: Class> {
     class: C,
@@ -82,14 +81,14 @@ struct Host<C: Class> {
     queues: Vec<RunQueue<C::Queue>>,
     /// When each pCPU next looks for work in each of its scheduling domains.
     balance_at: Vec<[Nanos; 3]>,
-    /// pCPUs that run their idle vCPU and were not told to look for work since.
+    /// pCPUs that run their idle vCPU and have not been told since to look for work.
     idle: CpuSet,
-    /// pCPUs with somebody in the tree.
+    /// pCPUs with a vCPU in the tree.
     waiting: CpuSet,
     ticking: CpuSet,
     /// Domains with a quota.
     quotas: BTreeSet<DomainId>,
-    /// The refill timer is set.
+    /// Whether the refill timer is set.
     refills: bool,
     /// Working space of placements.
     candidates: CpuSet,
@@ -179,7 +178,7 @@ impl<C: Class> Scheduler for Host<C> {
         let arrival = if new { Arrival::New } else { Arrival::Woken };
         if !cx.is_running(v) {
             let p = self.select(cx, v, new);
-            // A sleeper's times follow the queue that it leaves up to now.
+            // A sleeper's virtual times follow the queue that it leaves; bring both queues up to date.
             let home = cx.home(v);
             self.update(cx, home);
             self.update(cx, p);
@@ -212,10 +211,10 @@ impl<C: Class> Scheduler for Host<C> {
         self.class.yield_now(&mut self.queues[p.index()], &mut self.entities, v);
     }
 
-    /// As the host's `yield_to`: fails if `to` is not queued, or if both have their pCPU for
-    /// themselves. Otherwise `to` becomes the buddy of its queue, `v` yields, and both pCPUs choose
-    /// anew: that is what true means, as in the kernel. Whether the buddy runs next is up to the
-    /// class; `eevdf` does not look at it.
+    /// Like the host's `yield_to`: fails if `to` is not queued, or if both are alone on their pCPUs.
+    /// Otherwise `to` becomes the buddy of its queue, `v` yields, and both pCPUs choose again. As in the
+    /// kernel, true means just that. The class decides whether the buddy runs next; `eevdf` ignores it by
+    /// default.
     fn yield_to(&mut self, cx: &mut Context<'_>, v: VcpuId, to: VcpuId) -> bool {
         let (from, there) = (cx.home(v), cx.home(to));
         let alone = |p: PcpuId| self.queues[p.index()].count() == 1;

@@ -10,12 +10,12 @@ use alloc::boxed::Box;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tunables {
     pub tick: Nanos,
-    /// What ran less than this ago is not pulled to another pCPU.
+    /// A vCPU that ran less than this ago is not pulled to another pCPU.
     pub migration_cost: Nanos,
     pub bandwidth_period: Nanos,
     pub group_shares: bool,
     pub balance: bool,
-    /// A vCPU whose domain has no quota left is stopped when it is picked, not before.
+    /// Whether a vCPU whose domain has no quota left is stopped only when it is picked.
     pub throttles_on_return: bool,
 }
 

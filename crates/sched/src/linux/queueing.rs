@@ -1,4 +1,4 @@
-//! On and off the queues: charging, weights, ticks.
+//! Putting vCPUs on the queues and taking them off; charging, weights, ticks.
 
 use super::Host;
 use super::bandwidth::Quota;
@@ -16,9 +16,9 @@ pub(super) struct Vcpu {
     pub queued: bool,
     /// Runnable, and kept off the queues by its domain's quota.
     pub throttled: bool,
-    /// Has never woken.
+    /// It has never woken.
     pub new: bool,
-    /// When it left a pCPU last.
+    /// When it last left a pCPU.
     pub last_ran: Nanos,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Domain {
 }
 
 impl<C: Class> Host<C> {
-    /// Charges what runs on `p`. Returns whether it must give way.
+    /// Charges the running vCPU of `p`. Returns whether it must give way.
     pub(super) fn charge(&mut self, now: Nanos, p: PcpuId) -> bool {
         let queue = &mut self.queues[p.index()];
         let time = now - queue.charged;
@@ -44,7 +44,7 @@ impl<C: Class> Host<C> {
         gives_way || !in_quota
     }
 
-    /// Charges what runs on `p` and asks it to pass if that must give way.
+    /// Charges the running vCPU of `p`, and asks `p` to pass if that vCPU must give way.
     pub(super) fn update(&mut self, cx: &mut Context<'_>, p: PcpuId) {
         if self.charge(cx.now(), p) {
             cx.resched(p);
@@ -87,7 +87,7 @@ impl<C: Class> Host<C> {
         self.vcpus[v.index()].queued = false;
     }
 
-    /// After `v` was queued: its home passes if it idles or if `v` preempts.
+    /// To be called after `v` was queued: asks its home to pass if it idles or if `v` preempts.
     pub(super) fn check_preemption(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         let p = cx.home(v);
         let queue = &mut self.queues[p.index()];
@@ -101,7 +101,8 @@ impl<C: Class> Host<C> {
         }
     }
 
-    /// One more or one less member of `d` is runnable: its weight may be divided anew.
+    /// Counts `by` more runnable members of `d`, and divides its weight anew if `group_shares` is
+    /// on.
     pub(super) fn runnable_changed(&mut self, cx: &mut Context<'_>, d: DomainId, by: i64) {
         self.domains[d.index()].runnable += by;
         if self.tunables.group_shares {
@@ -109,7 +110,7 @@ impl<C: Class> Host<C> {
         }
     }
 
-    /// Gives all members of `d` the weight that they should have. O(members).
+    /// Updates the weights of all members of `d`. O(members).
     pub(super) fn reweigh(&mut self, cx: &mut Context<'_>, d: DomainId) {
         let domain = &self.domains[d.index()];
         let by = if self.tunables.group_shares { domain.runnable.max(1) } else { 1 };
@@ -157,7 +158,7 @@ impl<C: Class> Host<C> {
         }
     }
 
-    /// What ran on `p` leaves the queue if it may not go on; returns it if it may.
+    /// Returns the vCPU that ran on `p` if it may go on; otherwise takes it off the queue.
     pub(super) fn put_current(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Option<VcpuId> {
         let v = self.queues[p.index()].current?;
         self.vcpus[v.index()].last_ran = cx.now();

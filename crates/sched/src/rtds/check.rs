@@ -1,4 +1,4 @@
-//! What must be true between any two calls.
+//! Invariants, which hold between any two calls.
 
 use super::Rtds;
 use crate::ids::VcpuId;

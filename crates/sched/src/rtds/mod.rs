@@ -1,11 +1,11 @@
 //! rtds: global earliest deadline first over deferrable servers. Each vCPU gets its *budget* in each
-//! of its *periods*, whenever in the period it asks for it.
+//! of its *periods*, at whatever time in the period it asks for it.
 //!
-//! Priority is the level, then the deadline (the end of the period); a smaller one goes first. The
-//! budget is burned by running, kept while blocked, and refilled (what is left is lost) when the
-//! deadline passes. A vCPU out of budget waits for that on the depleted list, unless it has
-//! *extratime*: then it gets its budget again at once, one level down, below all that still have
-//! theirs.
+//! Priority is the level, then the deadline (the end of the period); a smaller one goes first.
+//! Running burns the budget, blocking keeps it, and the scheduler refills it when the deadline passes
+//! (the rest is lost). A vCPU without budget waits on the depleted list until then. If it has
+//! *extratime*, it gets its budget again at once instead, one level down, below all vCPUs that still
+//! have theirs.
 //!
 //! ```text
 //!            first, or first of equals           blocks
@@ -16,25 +16,25 @@
 //!            └────────────────── depleted (not with extratime)
 //! ```
 //!
-//! Every runnable or running vCPU is also in the replenishment queue, by deadline; the one timer of
-//! the scheduler is that of its head.
+//! Every runnable or running vCPU is also in the replenishment queue, by deadline; the scheduler's
+//! only timer is set for its head.
 //!
 //! Invariants: without extratime a vCPU never runs longer than its budget in one of its periods; one
 //! pCPU with Σ budget/period ≤ 1 gives each always-runnable vCPU its full budget before each
-//! deadline; nothing runs with an empty budget. Nothing checks admission. Not work-conserving
-//! without extratime. Weights, caps and yields have no effect (a pass chooses by deadline again; on
-//! a tie the queue wins over what runs).
+//! deadline; nothing runs with an empty budget. There is no admission control. Not work-conserving
+//! without extratime. Weights, caps and yields have no effect (after a yield, the pass chooses by
+//! deadline again; on a tie a queued vCPU wins over the running one).
 //!
 //! Source: schedulers specification §5, after Xen's rt.c (4.7 and later; profile `rtds-4.5`: 4.5 and
-//! 4.6, which look for due deadlines in passes at most 1 ms apart instead of by a timer, and know no
-//! extratime). `as_is` follows the original where a replenished vCPU with extratime preempts nobody,
-//! and where replenishment goes by level before deadline. Deviations: the replenishment queue keeps
-//! the level that a vCPU had when it was put there, where the original compares with what the others
-//! have become since; a wake-up of a depleted vCPU tells nobody, as nothing can come of it; an idle
-//! pCPU of `rtds-4.5` looks every 1 ms, as a busy one does.
+//! 4.6, which look for due deadlines in passes at most 1 ms apart instead of using a timer, and have
+//! no extratime). `as_is` follows the original in two points: a replenished vCPU with extratime
+//! preempts no other, and replenishment goes by level before deadline. Deviations: the replenishment
+//! queue keeps the level that a vCPU had when it was queued, where the original compares with the
+//! others' current levels; a wake-up of a depleted vCPU tells no pCPU, since it would have no effect;
+//! an idle pCPU of `rtds-4.5` looks every 1 ms, as a busy one does.
 //!
-//! Files: `mod` (the passes and events), `server` (budgets and deadlines), `queues` (who waits where,
-//! who is told), `params`, `check` (invariants).
+//! Files: `mod` (the passes and events), `server` (budgets and deadlines), `queues` (waiting vCPUs,
+//! and which pCPU is told), `params`, `check` (invariants).
 
 mod check;
 mod params;
@@ -58,11 +58,11 @@ use server::{Key, Server, Vcpu};
 /// The longest slice of `rtds-4.5`.
 const POLL: Nanos = Nanos::MS;
 
-/// A version of the scheduler, and how closely to follow it.
+/// A version of the original, and whether to follow it exactly.
 #[derive(Clone, Copy, Debug)]
 struct Profile {
     pub name: &'static str,
-    /// Looks for due deadlines in passes at most [`POLL`] apart instead of by a timer.
+    /// Looks for due deadlines in passes at most [`POLL`] apart instead of using a timer.
     pub polls: bool,
     pub as_is: bool,
 }
@@ -70,8 +70,8 @@ struct Profile {
 /// The rtds scheduler. Made by name with [`make`](crate::make).
 ///
 /// Costs, for n runnable vCPUs: a pass is O(log n), or O(n log n) with affinities in the way; a
-/// wake-up is O(log n) if it finds an idle pCPU, else O(pCPUs); the timer the same for each vCPU that
-/// it replenishes. Queues allocate as they grow.
+/// wake-up is O(log n) if it finds an idle pCPU, else O(pCPUs); the timer costs the same for each
+/// vCPU that it replenishes. Queues allocate as they grow.
 #[derive(Debug)]
 pub struct Rtds {
     profile: Profile,
@@ -81,13 +81,13 @@ pub struct Rtds {
     run_queue: BTreeSet<(Key, VcpuId)>,
     replenishments: BTreeSet<(Key, VcpuId)>,
     arrivals: u64,
-    /// What the timer is set to.
+    /// The time to which the timer is set.
     timer: Option<Nanos>,
-    /// pCPUs that run their idle vCPU and were not told to look for work since.
+    /// pCPUs that run their idle vCPU and have not been told since to look for work.
     idle: CpuSet,
-    /// pCPUs that were told to and have not passed since.
+    /// pCPUs that were told to look for work and have not passed since.
     told: CpuSet,
-    /// Working space of the timer: what it replenished, and whether that was depleted.
+    /// Working space of the timer: each vCPU that it replenished, and whether it was depleted.
     replenished: Vec<(VcpuId, bool)>,
 }
 
@@ -108,7 +108,7 @@ impl Rtds {
         }
     }
 
-    /// Changes what `v` may use, from its next period on; extratime at once.
+    /// Changes the server of `v`. Period and budget apply from its next period on, extratime at once.
     fn set_server(&mut self, cx: &mut Context<'_>, v: VcpuId, server: Server) {
         let vcpu = &mut self.vcpus[v.index()];
         vcpu.server = server;
@@ -177,7 +177,7 @@ impl Scheduler for Rtds {
         }
         let updated = self.vcpus[v.index()].update(cx.now());
         if cx.is_running(v) {
-            // It queues when its registers are saved.
+            // `v` is queued when its registers are saved.
             if updated {
                 self.await_deadline(v);
             }

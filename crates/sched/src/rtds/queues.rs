@@ -1,5 +1,5 @@
-//! The run queue, the depleted list, the replenishment queue and its timer; and which pCPU is told
-//! about a newcomer.
+//! The run queue, the depleted list, the replenishment queue and its timer; and the choice of the
+//! pCPU that is told about a newcomer.
 
 use super::Rtds;
 use crate::ids::{PcpuId, TimerId, VcpuId};
@@ -12,7 +12,8 @@ impl Rtds {
         self.arrivals
     }
 
-    /// Puts `v` behind all of its priority in the run queue, or on the depleted list.
+    /// Puts `v` into the run queue behind all vCPUs of its priority, or on the depleted list if it
+    /// has no budget.
     pub(super) fn enqueue(&mut self, v: VcpuId) {
         let arrival = self.arrival();
         let vcpu = &mut self.vcpus[v.index()];
@@ -34,7 +35,7 @@ impl Rtds {
         core::mem::take(&mut vcpu.depleted)
     }
 
-    /// Puts `v` into the replenishment queue, anew if it is there.
+    /// Puts `v` into the replenishment queue, at its new place if it is there already.
     pub(super) fn await_deadline(&mut self, v: VcpuId) {
         self.forget_deadline(v);
         let arrival = self.arrival();
@@ -64,8 +65,9 @@ impl Rtds {
         }
     }
 
-    /// Asks the pCPU to pass that `new` should run on: an idle one, or the one with the lowest
-    /// priority if that is below that of `new`. From home on; those told already are left alone.
+    /// Asks a pCPU on which `new` should run to pass: an idle one, or the one with the lowest
+    /// priority if that is below the priority of `new`. Searches from the home on, and skips pCPUs
+    /// that were told already.
     pub(super) fn tell(&mut self, cx: &mut Context<'_>, new: VcpuId) {
         let (home, hard) = (cx.home(new), cx.affinity(new).hard());
         let found = self.idle.toc_and(home, hard).or_else(|| {
@@ -88,7 +90,8 @@ impl Rtds {
         }
     }
 
-    /// Replenishes all whose deadline has passed. Fills `replenished`, in order of deadlines.
+    /// Replenishes all vCPUs whose deadline has passed, and fills `replenished` in the order of
+    /// deadlines.
     pub(super) fn replenish(&mut self, now: Nanos) {
         while let Some(&((_, deadline, _), v)) = self.replenishments.first()
             && deadline <= now

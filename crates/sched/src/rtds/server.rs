@@ -1,4 +1,4 @@
-//! What a vCPU may use, and what it has left of it.
+//! Servers: how much run time a vCPU may use, and how much of it is left.
 
 use crate::error::SchedError;
 use crate::params::{ParamValue, Params};
@@ -16,7 +16,7 @@ pub(super) struct Server {
 impl Server {
     pub const DEFAULT: Self = Self { period: Nanos::ms(10), budget: Nanos::ms(4), extratime: true };
 
-    /// The same with what is set in `params`.
+    /// Returns `self` with the values that `params` sets.
     pub fn with(self, params: &Params) -> Result<Self, SchedError> {
         let server = Self {
             period: params.time("period").unwrap_or(self.period),
@@ -40,9 +40,9 @@ pub(super) struct Vcpu {
     pub server: Server,
     pub level: u32,
     pub deadline: Nanos,
-    /// What is left of the budget.
+    /// The remaining budget.
     pub left: Nanos,
-    /// Up to when the budget is burned, while it runs.
+    /// While the vCPU runs: the time up to which its run time is taken off the budget.
     pub burned: Nanos,
     pub queued: Option<Key>,
     /// On the depleted list.
@@ -64,7 +64,7 @@ impl Vcpu {
         }
     }
 
-    /// Smaller goes first.
+    /// A smaller priority goes first.
     pub fn priority(&self) -> (u32, Nanos) {
         (self.level, self.deadline)
     }
@@ -82,7 +82,7 @@ impl Vcpu {
         true
     }
 
-    /// Takes the time since it was burned last, all of it spent running, off the budget.
+    /// Takes the time since `burned` off the budget; the vCPU ran for all of it.
     pub fn burn(&mut self, now: Nanos) {
         self.left -= now - self.burned;
         self.burned = now;

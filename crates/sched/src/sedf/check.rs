@@ -1,4 +1,4 @@
-//! What must be true between any two calls.
+//! Invariants, which hold between any two calls.
 
 use super::{PENALTY, Sedf, UTILISATION};
 use crate::ids::VcpuId;
@@ -16,7 +16,7 @@ impl Sedf {
             let current = machine.is_current(v);
             let listed = self.links.is_linked(v.0);
             let runnable = machine.is_runnable(v);
-            // One that stops being runnable stays on its queues until the pass.
+            // A current vCPU that stops being runnable stays on its queues until the next pass.
             if listed != runnable && !(listed && current) {
                 return Err(format!("{v:?} is lost or queued wrongly: {vcpu:?}"));
             }

@@ -1,36 +1,39 @@
-//! sedf: simple earliest deadline first. Each vCPU is guaranteed a *slice* of each *period*; what is
-//! left over is *extra time*, shared by weight. Xen's default scheduler from July 2005 to June 2006.
+//! sedf: simple earliest deadline first. Each vCPU is guaranteed a *slice* of each *period*; the
+//! remaining time is *extra time*, shared by weight. It was Xen's default scheduler from July 2005 to
+//! June 2006.
 //!
 //! One set of queues per pCPU, and no balancing:
 //!
-//! | Queue | Who | Order |
+//! | Queue | vCPUs | Order |
 //! |---|---|---|
-//! | run queue | its period has begun, its slice is not used up | deadline |
-//! | wait queue | its period begins later | begin of the period |
-//! | penalty queue | lost slice by blocking for a short time | lost time for its period |
-//! | utilisation queue | all with extra time | score: run by turns, by weight |
+//! | run queue | period begun, slice not used up | deadline |
+//! | wait queue | period begins later | begin of the period |
+//! | penalty queue | lost part of the slice by blocking for a short time | period divided by lost time |
+//! | utilisation queue | all with extra time | score: turns by weight |
 //!
-//! A runnable vCPU is on one of the first two, running or not, and may be on the others as well. A
-//! pass takes the head of the run queue, which may use up its slice until the next period of a
-//! waiting one begins. With an empty run queue the head of the penalty queue, else of the utilisation
-//! queue, runs for a quantum of 500 us, if a quantum is left until the next period begins.
+//! A runnable vCPU, running or not, is on one of the first two, and may be on the others as well. A
+//! pass takes the head of the run queue, which may use up its slice, but runs no longer than until
+//! the next period of a waiting vCPU begins. If the run queue is empty, the head of the penalty
+//! queue, else of the utilisation queue, runs for a quantum of 500 us, if that fits before the next
+//! period begins.
 //!
 //! A vCPU that blocks and wakes within its period loses the rest of its slice of that period; the
-//! penalty queue compensates it from extra time.
+//! penalty queue compensates it with extra time.
 //!
 //! Invariants: one pCPU with Σ slice/period ≤ 1 meets every deadline of always-runnable vCPUs, and
-//! without extra time they run for exactly a slice in each period (plus the lateness of timers,
-//! carried over; overbooked, a late turn counts for the period that it was due in). Extra time is
-//! given only when no guaranteed time is asked for. Work-conserving only through extra time, with
-//! gaps below 500 us. Domain weights and caps have no effect (`weight` and `extraweight` do).
+//! without extra time they run for exactly a slice in each period (plus the lateness of timers, which
+//! is carried over; on an overbooked pCPU, a late turn counts for the period in which it was due).
+//! The scheduler gives extra time only while no vCPU asks for guaranteed time. Work-conserving only
+//! through extra time, with gaps below 500 us. Domain weights and caps have no effect (`weight` and
+//! `extraweight` do).
 //!
 //! Source: schedulers specification §8, after Xen's sched_sedf.c of May 2005. Deviations: no domain
 //! is special (the original gives domain 0 a slice of 15 ms in 20 ms and no extra time); a vCPU with
-//! an empty slice whose periods were all missed is moved past now at once, not one period in each
-//! pass. The latency hint has no use in that version and is left out.
+//! an empty slice whose periods were all missed is moved to a future period at once, not by one
+//! period in each pass. The latency hint has no effect in that version and is left out.
 //!
-//! Files: `mod` (events and passes), `share` (who gets what), `queues`, `turns` (what a turn cost),
-//! `params`, `check` (invariants).
+//! Files: `mod` (events and passes), `share` (slices, periods and weights), `queues`, `turns`
+//! (charging at the end of a turn), `params`, `check` (invariants).
 
 mod check;
 mod params;
@@ -54,7 +57,7 @@ use alloc::vec::Vec;
 use queues::{Pcpu, Vcpu};
 use share::Share;
 
-/// What runs in extra time runs for this long.
+/// How long a vCPU runs in extra time at a stretch.
 const QUANTUM: Nanos = Nanos::us(500);
 /// How long a pCPU without any vCPU idles at a stretch.
 const IDLE: Nanos = Nanos::SEC;
@@ -65,7 +68,7 @@ const UTILISATION: usize = 1;
 /// The sedf scheduler. Made by name with [`make`](crate::make).
 ///
 /// Costs: passes, wake-ups and sleeps are O(vCPUs of the pCPU), a new vCPU O(pCPUs). Setting a
-/// weight, and coming and going while one is set, is O(vCPUs).
+/// weight, and adding or removing a vCPU while one is set, is O(vCPUs).
 #[derive(Debug)]
 pub struct Sedf {
     default: Share,
@@ -173,7 +176,7 @@ impl Scheduler for Sedf {
             vcpu.deadline = now + share.slice;
         }
         if now < vcpu.begin() {
-            // It blocked in extra time; its guaranteed time is still to come.
+            // It blocked in extra time; its next guaranteed time is still ahead.
         } else if now < vcpu.deadline {
             // A short block: no more guaranteed time in this period.
             vcpu.deadline += share.period;

@@ -9,9 +9,9 @@ use crate::time::Nanos;
 #[derive(Clone, Debug)]
 pub(super) struct Vcpu {
     pub share: Share,
-    /// End of its period; 0 if it never woke.
+    /// End of its period; 0 if it has never woken.
     pub deadline: Nanos,
-    /// What it used of its slice in this period.
+    /// Used part of its slice in this period.
     pub used: Nanos,
     /// When it was dispatched last.
     pub started: Nanos,
@@ -19,9 +19,9 @@ pub(super) struct Vcpu {
     /// Slice lost by blocking, to be compensated; 0 if none.
     pub lost: Nanos,
     pub score: [i64; 2],
-    /// The queue it runs from, if it runs in extra time.
+    /// The queue from which it runs, if it runs in extra time.
     pub extra: Option<usize>,
-    /// Whether it is on the wait queue, if on that or the run queue.
+    /// Whether it is on the wait queue rather than the run queue; meaningless if on neither.
     pub waits: bool,
 }
 
@@ -36,13 +36,13 @@ pub(super) struct Pcpu {
     pub run: List,
     pub wait: List,
     pub extra: [List; 2],
-    /// When the pass under way is to be followed by the next.
+    /// When the slice of the latest pass ends.
     pub slice_end: Nanos,
 }
 
 impl Sedf {
-    /// Queues `v` where its period says: behind its equals on the wait queue of `p` if that begins
-    /// later than now, else on the run queue.
+    /// Queues `v`, behind its equals: on the wait queue of `p` if its period begins later than now,
+    /// else on the run queue.
     pub(super) fn enqueue(&mut self, now: Nanos, p: PcpuId, v: VcpuId) {
         let waits = self.vcpus[v.index()].begin() > now;
         self.vcpus[v.index()].waits = waits;
@@ -62,8 +62,8 @@ impl Sedf {
         self.links.remove(if waits { &mut pcpu.wait } else { &mut pcpu.run }, v.0);
     }
 
-    /// Queues `v` for extra time by its score, behind its equals; all others there first get
-    /// `discount` off theirs, which is what `v` has just paid for its turn.
+    /// Queues `v` for extra time by its score, behind its equals. First lowers the scores of all
+    /// others there by `discount`, the price that `v` has just paid for its turn.
     pub(super) fn enqueue_extra(&mut self, p: PcpuId, q: usize, v: VcpuId, discount: i64) {
         if self.extra_links[q].is_linked(v.0) {
             return;
@@ -92,7 +92,8 @@ impl Sedf {
         self.dequeue_extra(p, UTILISATION, v);
     }
 
-    /// Moves whose period has begun to the run queue, and on from there who has nothing to run.
+    /// Moves vCPUs whose period has begun to the run queue. Heads of the run queue that have no
+    /// slice left, or missed their deadline, move to a later period.
     pub(super) fn update_queues(&mut self, now: Nanos, p: PcpuId) {
         while let Some(v) = self.pcpus[p.index()].wait.head().map(VcpuId)
             && self.vcpus[v.index()].begin() <= now
@@ -103,7 +104,7 @@ impl Sedf {
         while let Some(v) = self.pcpus[p.index()].run.head().map(VcpuId) {
             let vcpu = &self.vcpus[v.index()];
             let empty = vcpu.share.slice == Nanos::ZERO;
-            // As much as the slice can only be used after that was made smaller.
+            // `used` reaches the slice here only if the slice was made smaller.
             if !empty && vcpu.deadline >= now && vcpu.used < vcpu.share.slice {
                 break;
             }
@@ -111,7 +112,8 @@ impl Sedf {
             let vcpu = &mut self.vcpus[v.index()];
             let period = vcpu.share.period;
             vcpu.deadline += period;
-            // In the future, on a border of its periods; with an empty slice the begin as well.
+            // The new deadline is in the future, at a period boundary; with an empty slice so is
+            // the begin.
             let late = if empty { now + Nanos(1) - vcpu.begin() } else { now - vcpu.deadline };
             if late > Nanos::ZERO {
                 vcpu.deadline += (late + period - Nanos(1)) / period * period;

@@ -1,4 +1,4 @@
-//! What a vCPU gets, and the shares that are computed from weights.
+//! The share of a vCPU, and the shares that are computed from weights.
 
 use super::{Sedf, UTILISATION};
 use crate::error::SchedError;
@@ -10,25 +10,25 @@ use crate::time::Nanos;
 use alloc::format;
 use alloc::vec;
 
-/// Period of vCPUs that have a weight, or only extra time.
+/// Period of vCPUs that have a weight, or extra time only.
 const WEIGHT_PERIOD: Nanos = Nanos::ms(100);
-/// What the weights leave of each [`WEIGHT_PERIOD`].
+/// The part of each [`WEIGHT_PERIOD`] that is not given out by weight.
 const WEIGHT_SAFETY: Nanos = Nanos::ms(5);
 
 /// The shortest slice that can be set.
 const SLICE_MIN: Nanos = Nanos::us(5);
 
-/// What a vCPU gets: `slice` ns of each `period` ns, and extra time.
+/// The share of a vCPU: `slice` ns of each `period` ns, and extra time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub period: Nanos,
     pub slice: Nanos,
     pub extratime: bool,
-    /// Share of the extra time relative to others; 0: the utilisation `slice`/`period` instead, of
-    /// which 100 % count as much as 128.
+    /// Share of the extra time relative to others. 0: by the utilisation `slice`/`period` instead;
+    /// 100 % counts as much as 128.
     pub extraweight: i64,
-    /// If not 0, period and slice are computed: a share, relative to others with a weight, of what
-    /// those without leave of the pCPU.
+    /// If not 0, period and slice are computed. All vCPUs with a weight share by it what the others
+    /// leave of the pCPU.
     pub weight: i64,
 }
 
@@ -42,8 +42,8 @@ impl Share {
         weight: 0,
     };
 
-    /// The same with what is set in `params`. A period or a slice ends the computation of both, and
-    /// a weight begins it; an extra weight alone asks for extra time only.
+    /// Returns `self` with the values that `params` sets. A period or a slice ends the computation
+    /// by weight, and a weight begins it. An extra weight alone asks for extra time only.
     pub fn with(self, params: &Params) -> Result<Self, SchedError> {
         let (period, slice) = (params.time("period"), params.time("slice"));
         let (weight, extraweight) = (params.number("weight"), params.number("extraweight"));
@@ -74,8 +74,8 @@ impl Share {
 }
 
 impl Sedf {
-    /// Computes period and slice of all that have a weight, if any has: what the others leave of
-    /// their pCPU, less a safety margin, by weight.
+    /// Computes period and slice of all vCPUs that have a weight, if there are any. By weight, they
+    /// divide what the others leave of their pCPU, minus a safety margin.
     pub(super) fn share_by_weight(&mut self, machine: &Machine) {
         if self.vcpus.iter().all(|v| v.share.weight == 0) {
             return;
@@ -102,7 +102,8 @@ impl Sedf {
         }
     }
 
-    /// Changes what `v` gets. Its place in the queues follows; what it used of its slice counts on.
+    /// Changes the share of `v` and its place in the queues. The time that it used of its slice
+    /// still counts.
     pub(super) fn set_share(&mut self, cx: &mut Context<'_>, v: VcpuId, share: Share) {
         let home = cx.home(v);
         let queued = self.links.is_linked(v.0);

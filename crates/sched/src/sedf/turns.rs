@@ -1,4 +1,4 @@
-//! What a turn cost, at its end.
+//! The end of a turn: charging, and queueing the vCPU again.
 
 use super::{PENALTY, Sedf};
 use crate::ids::{PcpuId, VcpuId};
@@ -6,7 +6,7 @@ use crate::scheduler::Context;
 use crate::time::Nanos;
 
 impl Sedf {
-    /// The end of a turn of `v` in extra time from queue `q`.
+    /// Ends a turn of `v` in extra time from queue `q`.
     pub(super) fn end_extra(&mut self, cx: &Context<'_>, p: PcpuId, v: VcpuId, q: usize) {
         self.dequeue_extra(p, q, v);
         let vcpu = &mut self.vcpus[v.index()];
@@ -17,7 +17,7 @@ impl Sedf {
         let again = if q == PENALTY {
             vcpu.lost = (vcpu.lost - ran).max(Nanos::ZERO);
             if vcpu.lost > Nanos::ZERO {
-                // Counts what is still lost: no price on top.
+                // The score reflects the time still lost; there is no price on top.
                 vcpu.score[q] = (vcpu.share.period.0 << 10) / vcpu.lost.0;
             }
             vcpu.lost > Nanos::ZERO
@@ -25,7 +25,7 @@ impl Sedf {
             paid = vcpu.score[q];
             let share = &vcpu.share;
             vcpu.score[q] = match share.extraweight {
-                // Without a slice either, it has the score of the least weight.
+                // A vCPU without a slice has the score of the least weight.
                 0 if share.slice == Nanos::ZERO => 1 << 17,
                 0 => (share.period.0 << 10) / share.slice.0,
                 weight => (1 << 17) / weight,
@@ -39,7 +39,7 @@ impl Sedf {
         }
     }
 
-    /// The end of a turn of `v` in guaranteed time.
+    /// Ends a turn of `v` in guaranteed time.
     pub(super) fn end_guaranteed(&mut self, cx: &Context<'_>, p: PcpuId, v: VcpuId) {
         let vcpu = &mut self.vcpus[v.index()];
         vcpu.used += cx.now() - vcpu.started;

@@ -1,14 +1,14 @@
-//! A tiny deterministic world without costs: switches and interrupts take no time.
+//! A small deterministic world without costs: switches and interrupts take no time.
 //!
-//! At each instant: timers in the order of their ids, then what the test does, then the scheduling
-//! passes, in index order, until none is asked for.
+//! The order at each instant: timers by their ids, then the actions of the test, then the requested
+//! scheduling passes by pCPU index, until there are none.
 
-#![allow(dead_code)] // Each test file uses its part.
+#![allow(dead_code)] // Each test file uses a part of it.
 
 use overspin_sched::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A time in ms, which may have a fraction of up to three digits.
+/// A time in ms, with up to three digits of fraction.
 pub fn ms(t: f64) -> Nanos {
     (t * 1e3).round() as i64 * Nanos::US
 }
@@ -20,7 +20,7 @@ pub struct Driver {
     timers: BTreeMap<TimerId, Nanos>,
     resched: BTreeSet<PcpuId>,
     actions: Vec<Action>,
-    /// For each pCPU, what it ran: (from, to, vCPU), adjacent pieces of one vCPU joined.
+    /// The vCPUs that each pCPU ran: (from, to, vCPU), with adjacent pieces of one vCPU joined.
     pub trace: Vec<Vec<(Nanos, Nanos, u32)>>,
     since: Vec<Nanos>,
 }
@@ -45,7 +45,7 @@ impl Driver {
         Self::new(name, &Params::default(), Topology::flat(pcpus))
     }
 
-    /// Calls the layer at the present time and takes its actions.
+    /// Calls the layer at the current time and takes its actions.
     pub fn call<R>(
         &mut self,
         call: impl FnOnce(&mut Hypervisor, Nanos, &mut Vec<Action>) -> R,
@@ -67,7 +67,7 @@ impl Driver {
         result
     }
 
-    /// A domain with vCPUs that may run anywhere; down.
+    /// Creates a domain with vCPUs that may run anywhere and are down.
     pub fn domain(&mut self, weight: u32, cap: u32, vcpus: u32) -> Vec<VcpuId> {
         self.domain_on(weight, cap, (0..vcpus).map(|_| Affinity::any()))
     }
@@ -113,7 +113,7 @@ impl Driver {
         self.h.scheduler().detail(v).unwrap().class
     }
 
-    /// Does the scheduling passes asked for at the present time.
+    /// Makes the scheduling passes requested at the current time.
     pub fn settle(&mut self) {
         while let Some(p) = self.resched.pop_first() {
             let switch = self.call(|h, now, out| h.schedule(now, p, out));
@@ -135,7 +135,8 @@ impl Driver {
         }
     }
 
-    /// Runs until `t`, where timers are delivered but no pass is done yet: the test acts first.
+    /// Runs until `t`. The timers due at `t` are delivered, but no pass is made yet: the test acts
+    /// first.
     pub fn run_to(&mut self, t: Nanos) {
         loop {
             let next = self.timers.values().copied().min().filter(|at| *at <= t);
@@ -157,7 +158,7 @@ impl Driver {
         self.now = t;
     }
 
-    /// What `p` ran up to now, in ms: (from, to, vCPU).
+    /// The vCPUs that `p` ran up to now, in ms: (from, to, vCPU).
     pub fn ran(&mut self, p: u32) -> Vec<(f64, f64, u32)> {
         self.settle();
         self.record(PcpuId(p), self.h.current(PcpuId(p)));

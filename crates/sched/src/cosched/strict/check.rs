@@ -1,4 +1,4 @@
-//! What must be true of strict co-scheduling between any two calls.
+//! Invariants of strict co-scheduling, which hold between any two calls.
 
 use super::Strict;
 use crate::ids::{PcpuId, VcpuId};

@@ -1,18 +1,18 @@
 //! Strict co-scheduling: all vCPUs of a VM run at once, or none (VMware ESX 2).
 //!
-//! At the boundaries of a common quantum, VMs are taken in the order of their virtual time (wall time
-//! on the machine, by shares). One that finds a free pCPU for each of its vCPUs that want to run is
-//! *placed* until the next boundary; one that does not waits. Everything else idles: the rest of the
-//! pCPUs, and the pCPU of a vCPU that blocks, until it wakes. This *fragmentation* is the price; with
-//! `backfill` such pCPUs take single vCPUs of VMs that are not placed.
+//! At the boundaries of a common quantum, the scheduler takes VMs in the order of their virtual time (wall time on
+//! the machine, divided by shares). A VM that finds a free pCPU for each of its vCPUs that want to run is *placed*
+//! until the next boundary; any other VM waits. All else idles: the remaining pCPUs, and the pCPU of a vCPU that
+//! blocks, until that vCPU wakes. This *fragmentation* is the price. With `backfill` such pCPUs take single vCPUs
+//! of VMs that are not placed.
 //!
-//! Invariants (without backfill): at each boundary the vCPUs of a VM that want to run are all on, or
-//! all off. No starvation: the first VM finds all pCPUs free. Not work-conserving.
+//! Invariants (without backfill): at each boundary, of the vCPUs of a VM that want to run, all run or none does. No
+//! starvation: the first VM finds all pCPUs free. Not work-conserving.
 //!
-//! Source: schedulers specification §10. Decisions where it is silent: a quantum begins at once if
-//! nothing is placed; a vCPU that wakes during a quantum takes the pCPU that is kept for it, else, if
-//! its VM is placed, a free one; if its VM is not placed, it is if it fits now; the VM that comes first is placed even if it cannot have a pCPU for
-//! each vCPU, with as many as fit, those that ran least first.
+//! Source: schedulers specification §10. Decisions where it is silent: a quantum begins at once if nothing is
+//! placed. A vCPU that wakes during a quantum takes the pCPU kept for it; without one, it takes a free pCPU if its
+//! VM is placed; a VM that is not placed is placed if it fits now. The first VM in order is placed even if there is
+//! not a pCPU for each of its vCPUs: as many as fit run, those that ran least first.
 
 mod check;
 mod placing;
@@ -30,9 +30,9 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 struct Vcpu {
     domain: DomainId,
-    /// The pCPU that is kept for it until the next boundary.
+    /// The pCPU kept for it until the next boundary.
     slot: Option<PcpuId>,
-    /// Run time in all, charged up to `charged` while it runs.
+    /// Total run time; while the vCPU runs, charged up to `charged`.
     ran: Nanos,
     charged: Nanos,
     /// Wants to run.
@@ -61,11 +61,11 @@ pub(super) struct Strict {
     domains: Vec<Domain>,
     vcpus: Vec<Vcpu>,
     slots: Vec<Option<VcpuId>>,
-    /// pCPUs that are kept for nobody.
+    /// pCPUs that are kept for no vCPU.
     free: CpuSet,
     /// Domains with a vCPU that wants to run.
     awake: BTreeSet<DomainId>,
-    /// When the current quantum began; None between the last one and the next wake-up.
+    /// When the current quantum began; None between the last quantum and the next wake-up.
     began: Option<Nanos>,
 }
 
@@ -100,7 +100,7 @@ impl Scheduler for Strict {
     }
 
     fn set_domain(&mut self, _cx: &mut Context<'_>, d: DomainId, params: DomainParams) {
-        // From the next boundary on, which charges for all of this quantum.
+        // Takes effect at the next boundary, which charges the whole quantum at the new weight.
         self.domains[d.index()].weight = params.weight.into();
     }
 
@@ -132,7 +132,7 @@ impl Scheduler for Strict {
         }
         let d = self.vcpus[v.index()].domain;
         if self.domains[d.index()].awake == 0 {
-            // Sleeping saves nothing up.
+            // A VM gains nothing by having slept.
             let others = self.awake.iter().map(|o| self.domains[o.index()].vt);
             let least = others.min().unwrap_or(0);
             let domain = &mut self.domains[d.index()];
@@ -193,7 +193,7 @@ impl Scheduler for Strict {
     }
 
     fn context_saved(&mut self, cx: &mut Context<'_>, v: VcpuId) {
-        // The pass that should have taken it came too early.
+        // The pass that should have taken `v` came too early, before its registers were saved.
         match self.vcpus[v.index()].slot {
             Some(p) => cx.resched(p),
             None if self.backfill && self.vcpus[v.index()].awake => self.tell_idle(cx, v),
@@ -202,7 +202,7 @@ impl Scheduler for Strict {
     }
 
     fn affinity_changed(&mut self, cx: &mut Context<'_>, v: VcpuId) {
-        // What was kept for it may be out of its reach now.
+        // `v` may no longer be allowed on the pCPU kept for it.
         if self.vcpus[v.index()].slot.is_some_and(|p| !cx.affinity(v).hard().contains(p)) {
             self.unseat(v);
         }

@@ -1,4 +1,4 @@
-//! Who gets which pCPU, at a boundary and within a quantum.
+//! Placement: which vCPU gets which pCPU, at a boundary and within a quantum.
 
 use super::super::WEIGHT;
 use super::Strict;
@@ -10,7 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 impl Strict {
-    /// Keeps a free pCPU for `v`, its home if possible. Returns it.
+    /// Reserves a free pCPU for `v`, its home if possible, and returns it.
     pub(super) fn seat(&mut self, machine: &Machine, v: VcpuId) -> Option<PcpuId> {
         let p = self.free.toc_and(machine.home(v), machine.affinity(v).hard())?;
         self.free.remove(p);
@@ -26,7 +26,8 @@ impl Strict {
         }
     }
 
-    /// Places `d` if there is a pCPU for each of its vCPUs that wants to run, or for some if `any`.
+    /// Places `d` if there is a pCPU for each of its vCPUs that wants to run; if `any`, places it
+    /// with as many as fit.
     pub(super) fn place(&mut self, cx: &Context<'_>, d: DomainId, any: bool) -> bool {
         let vcpus = &self.vcpus;
         let awake = |v: &&VcpuId| vcpus[v.index()].awake;
@@ -45,7 +46,7 @@ impl Strict {
         placed
     }
 
-    /// A boundary: charges what was placed, and places anew.
+    /// Handles a boundary: charges the placed VMs, and places VMs anew.
     pub(super) fn boundary(&mut self, cx: &mut Context<'_>) {
         let now = cx.now();
         for domain in &mut self.domains {
@@ -94,7 +95,7 @@ impl Strict {
         }
     }
 
-    /// With backfill: what `p`, which has nothing to run, takes.
+    /// With backfill: the vCPU that `p`, which has nothing to run, takes.
     pub(super) fn find_filler(&self, cx: &Context<'_>, p: PcpuId) -> Option<VcpuId> {
         let current = cx.current(p);
         let fits = |v: &&VcpuId| {
