@@ -10,10 +10,10 @@ const EXIT_CODES: &str = "Exit codes:
   0  it ran to the end
   1  a check failed, something got worse (compare --better), or with --strict a claim does not hold or a run deadlocked
   2  wrong usage or input
-  3  the environment is in the way (output cannot be written, disk full)
-  4  undecided (a model ran out of time, --max-wall came, or with --strict a claim needs runs that did not finish)
-  130  interrupted (Ctrl-C), with what was finished kept
-A benchmark that ran ends with 0, whatever it measured.
+  3  the environment prevents it (output cannot be written, disk full)
+  4  undecided (a model ran out of time, --max-wall expired, or with --strict a claim needs runs that did not finish)
+  130  interrupted (Ctrl-C); finished results are kept
+A benchmark that ran ends with 0, whatever its figures are.
 
 Environment:
   NO_COLOR  no colours";
@@ -31,18 +31,19 @@ pub(crate) struct Args {
 /// Options of all commands.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Global {
-    /// Print nothing but errors and what was asked for with --json, --trace, --markdown or --svg
+    /// Print only errors and the output of --json, --trace, --markdown or --svg
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// No progress: no bars on terminals, no lines elsewhere about runs that take more than seconds
+    /// Show no progress: neither bars on terminals, nor lines elsewhere about runs that take more than
+    /// seconds
     #[arg(long, global = true)]
     pub(crate) no_progress: bool,
 }
 
-/// Files for what was measured.
+/// Output files for measurements.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct RecordArgs {
-    /// Write the record, with everything that was measured, as JSON (`-`: standard output)
+    /// Write the record, with all measurements, as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Write the samples as CSV, a line for each number (`-`: standard output)
@@ -56,23 +57,23 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// Run a scenario
     Run(RunArgs),
-    /// Tell why a run is slow: which locks, which causes, whose vCPUs, and the longest waits
+    /// Explain why a run is slow: which locks, which causes, whose vCPUs, and the longest waits
     Explain(ExplainArgs),
     /// Plan, run and report schedbench's .bench files
     Schedbench(SchedbenchArgs),
-    /// Make a scenario of another tool's workload
+    /// Convert another tool's workload to a scenario
     Import(ImportArgs),
-    /// Compare results: files of samples, all with the first one
+    /// Compare results: files of samples, each with the first one
     Compare(CompareArgs),
     /// Run a program with a lock in place of its pthread mutexes
     Exec(ExecArgs),
-    /// Show what can be named in scenarios, and the experiments
+    /// Show the names that scenarios can use, and the experiments
     List(ListArgs),
-    /// Check a lock: model checker, random schedules, threads, and bugs put in on purpose
+    /// Check a lock: model checker, random schedules, threads, and bugs inserted on purpose
     Check(CheckArgs),
     /// Measure the speed of overspin itself
     Bench(BenchArgs),
-    /// Measure what this machine does, to make scenarios like it
+    /// Measure this machine, to make scenarios like it
     Measure(MeasureArgs),
     /// Write shell completions to standard output
     Completions {
@@ -81,7 +82,7 @@ pub(crate) enum Command {
     },
     /// Write the manual page to standard output
     Man {
-        /// Page of this command instead of the overview
+        /// Show the page of this command instead of the overview
         command: Option<String>,
     },
 }
@@ -89,8 +90,8 @@ pub(crate) enum Command {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ReproduceArgs {
-    /// Name of an experiment (`overspin list experiments`), or a changed copy of its .toml file; all
-    /// experiments, with a table at the end, if it is left out
+    /// Name of an experiment (`overspin list experiments`), or a changed copy of its .toml file; without it,
+    /// all experiments run, with a table at the end
     pub(crate) experiment: Option<String>,
     /// Run at the published length instead of the experiment's scale
     #[arg(long)]
@@ -98,7 +99,7 @@ pub(crate) struct ReproduceArgs {
     /// Runs of each configuration
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) seeds: Option<u32>,
-    /// Threads; 0 is one for each CPU
+    /// Threads; 0 means one for each CPU
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
     pub(crate) threads: usize,
     #[command(flatten)]
@@ -106,7 +107,7 @@ pub(crate) struct ReproduceArgs {
     /// Write the whole report, of all experiments one after another, as Markdown (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Draw figures of one experiment, published beside simulated, as SVG (`-`: standard output)
+    /// Draw the figures of one experiment, published beside simulated, as SVG (`-`: standard output)
     #[arg(long, value_name = "FILE", requires = "experiment")]
     pub(crate) svg: Option<PathBuf>,
     /// End with 1 if a claim does not hold, with 4 if one cannot be decided
@@ -114,7 +115,7 @@ pub(crate) struct ReproduceArgs {
     pub(crate) strict: bool,
 }
 
-/// A number of threads that a machine may have.
+/// A plausible number of threads.
 fn threads(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(n) if n <= 1024 => Ok(n),
@@ -125,14 +126,14 @@ fn threads(text: &str) -> Result<usize, String> {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct RunArgs {
-    /// Scenario file (`-`: standard input), which docs/scenario.md describes; or the record of a run, of
-    /// seeds or of a map, which is run again
+    /// Scenario file (`-`: standard input), as in docs/scenario.md; or the record of a run, of seeds or of a
+    /// map, which is run again
     pub(crate) scenario: PathBuf,
     /// Seed, instead of the scenario's
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Run with N seeds, one after the other from the seed on, and print means with 95 % intervals; warns
-    /// where the seeds fall into two groups
+    /// Run with N consecutive seeds, and print means with 95 % intervals; warns if the seeds fall into two
+    /// groups
     #[arg(long, value_name = "N", conflicts_with = "trace",
           value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub(crate) seeds: Option<u32>,
@@ -147,10 +148,10 @@ pub(crate) struct RunArgs {
     /// Write the report as Markdown (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Threads for a map or many seeds; 0 is one for each CPU
+    /// Threads for a map or many seeds; 0 means one for each CPU
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
     pub(crate) threads: usize,
-    /// Stop after so much real time, for example 90s or 10min, with what there is until then
+    /// Stop after this much real time, for example 90s or 10min, and keep the results so far
     #[arg(long, value_name = "TIME", value_parser = wall)]
     pub(crate) max_wall: Option<Duration>,
     /// World to run in
@@ -164,7 +165,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ExplainArgs {
-    /// Record that --json wrote, .bench file, or scenario, which is run (`-`: standard input)
+    /// Record that --json wrote, .bench file, or scenario to run (`-`: standard input)
     pub(crate) result: PathBuf,
     /// Write the report as Markdown (`-`: standard output)
     #[arg(long, value_name = "FILE")]
@@ -182,17 +183,17 @@ pub(crate) struct CompareArgs {
     #[arg(long, short = 'C', value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) column: u16,
-    /// Compare this metric, instead of the main ones of the kind of record; several times for several, `all`
-    /// for all
+    /// Compare this metric, instead of the main ones of the kind of record; repeat it for several, `all` for
+    /// all
     #[arg(long, value_name = "NAME")]
     pub(crate) metric: Vec<String>,
-    /// Compare places with this text in their name only; several times for several
+    /// Compare only places whose names contain this text; repeat it for several
     #[arg(long = "where", value_name = "TEXT")]
     pub(crate) places: Vec<String>,
     /// Confidence in percent
     #[arg(long, short, value_name = "PERCENT", default_value_t = 95.0, value_parser = confidence)]
     pub(crate) confidence: f64,
-    /// Which direction is good: a proven change in the other one is exit code 1
+    /// The good direction: a proven change in the other direction gives exit code 1
     #[arg(long)]
     pub(crate) better: Option<Direction>,
     /// Write as JSON (`-`: standard output)
@@ -203,7 +204,7 @@ pub(crate) struct CompareArgs {
     pub(crate) csv: Option<PathBuf>,
 }
 
-/// A confidence that means something.
+/// A meaningful confidence.
 fn confidence(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if (50.0..=99.99).contains(&percent) => Ok(percent),
@@ -214,16 +215,16 @@ fn confidence(text: &str) -> Result<f64, String> {
 /// A direction of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Direction {
-    /// Less is better, as of times
+    /// Less is better, as for times
     Lower,
-    /// More is better, as of rates
+    /// More is better, as for rates
     Higher,
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ImportArgs {
-    /// What the file is for
+    /// The format of the file
     pub(crate) format: Format,
     /// The file
     pub(crate) file: PathBuf,
@@ -256,13 +257,13 @@ pub(crate) enum SchedbenchVerb {
         #[arg(long, short, value_name = "FILE")]
         template: Option<PathBuf>,
     },
-    /// Run what has not been run, on a simulated machine; each run is saved when it is complete
+    /// Run the remaining runs on a simulated machine; each run is saved when it is complete
     Run(SchedbenchRunArgs),
-    /// Print what came out: throughput in kops/s, utilisation in CPUs, lateness
+    /// Print the results: throughput in kops/s, utilisation in CPUs, lateness
     Report {
         /// .bench file
         file: PathBuf,
-        /// 0: a line a set of workers, 1: workers as well, 2: every report as well
+        /// 0: a line for each set of workers, 1: also for each worker, 2: also for each report
         #[arg(long, short, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
         verbosity: u8,
         #[command(flatten)]
@@ -277,22 +278,22 @@ pub(crate) struct SchedbenchRunArgs {
     /// Seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Only the run of this name, again if it has been run
+    /// Only the run of this name, even if it has been run
     #[arg(long, value_name = "LABEL")]
     pub(crate) only: Option<String>,
-    /// Scenario whose host, and rate of its first schedbench worker, are used instead of the 2016
-    /// experiment's
+    /// Scenario that provides the host, and the rate by its first schedbench worker, instead of the 2016
+    /// experiment
     #[arg(long, value_name = "SCENARIO.toml")]
     pub(crate) machine: Option<PathBuf>,
     /// Write a trace for ui.perfetto.dev (with --only)
     #[arg(long, value_name = "FILE.pftrace", requires = "only")]
     pub(crate) trace: Option<PathBuf>,
-    /// Show what would be run, and run nothing
+    /// Show what would run, and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) record: RecordArgs,
-    /// Stop after so much real time, for example 90s or 10min; runs that are complete stay
+    /// Stop after this much real time, for example 90s or 10min; complete runs are kept
     #[arg(long, value_name = "TIME", value_parser = wall)]
     pub(crate) max_wall: Option<Duration>,
     /// World to run in
@@ -302,11 +303,11 @@ pub(crate) struct SchedbenchRunArgs {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "It ends as the program ends, for it becomes the program. If that cannot be started:
+    after_help = "It becomes the program, and so ends as the program ends. If the program cannot be started:
 
 Exit codes:
   2  wrong usage or input, or no such program
-  3  the environment is in the way (no preload library)
+  3  the environment prevents it (no preload library)
 
 Environment:
   OVERSPIN_PRELOAD  the preload library, if it is neither beside this command nor in ../lib"
@@ -315,7 +316,7 @@ pub(crate) struct ExecArgs {
     /// Name of a lock (`overspin list locks`)
     #[arg(long, value_name = "NAME")]
     pub(crate) lock: String,
-    /// When the program ends, print which mutexes were acquired most, on standard error
+    /// When the program ends, print the most acquired mutexes on standard error
     #[arg(long)]
     pub(crate) stats: bool,
     /// The program and its arguments
@@ -323,7 +324,7 @@ pub(crate) struct ExecArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// What there is to list.
+/// Things to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
     /// Lock algorithms
@@ -334,13 +335,13 @@ pub(crate) enum What {
     Workloads,
     /// Published experiments
     Experiments,
-    /// Machines: what things cost there
+    /// Machines and their costs
     Machines,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ListArgs {
-    /// What to list; everything if it is left out
+    /// What to list; without it, everything
     pub(crate) what: Option<What>,
     /// Only the machine of this name, with the source of each cost (after `machines`)
     pub(crate) name: Option<String>,
@@ -358,13 +359,13 @@ pub(crate) struct CheckArgs {
     /// Check all locks
     #[arg(long, conflicts_with = "lock")]
     pub(crate) all: bool,
-    /// CPUs of one model in place of the usual three models
+    /// CPUs of one model, instead of the usual three models
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
     pub(crate) cpus: Option<u8>,
     /// Acquisitions of each CPU in that model
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) pairs: Option<u8>,
-    /// Times that a CPU may be stopped, in one execution of that model, where it could go on
+    /// Most times that, in one execution of that model, a CPU may be stopped although it could go on
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     pub(crate) preemptions: Option<u8>,
     /// Random schedules of each kind for 4 CPUs; fewer for more CPUs
@@ -374,7 +375,7 @@ pub(crate) struct CheckArgs {
     /// Seed of the random schedules
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Seconds that one model may take
+    /// Most seconds that one model may take
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) time_limit: u32,
@@ -390,14 +391,14 @@ pub(crate) struct BenchArgs {
     pub(crate) what: Benchmark,
 }
 
-/// What there is to measure.
+/// Things to measure.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Benchmark {
     /// The simulator
     Sim(BenchSpeedArgs),
     /// The schedulers
     Sched(BenchSpeedArgs),
-    /// Locks on threads: ours, and what others use
+    /// Locks on threads: ours, and others in use
     Locks(BenchLocksArgs),
 }
 
@@ -434,14 +435,14 @@ pub(crate) struct BenchLocksArgs {
     /// Length of one run, after a warm-up of a tenth
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "200ms")]
     pub(crate) time: Duration,
-    /// Runs of each combination, in an order drawn by lot among all
+    /// Runs of each combination, in a random order among all
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: u32,
-    /// CPUs to run on, for example 0,2-3; all if not given
+    /// CPUs to run on, for example 0,2-3; default: all
     #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = cpus)]
     pub(crate) cpus: Vec<RangeInclusive<usize>>,
-    /// Seed of the order of runs and of the draws in them
+    /// Seed of the order of runs and of the random draws in them
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -455,23 +456,23 @@ pub(crate) struct MeasureArgs {
     pub(crate) what: Measurement,
 }
 
-/// What there is to measure of a machine.
+/// Things to measure about a machine.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Measurement {
-    /// How often, for how long and by what threads that only compute are interrupted
+    /// How often, how long and by what threads that only compute are interrupted
     Noise(MeasureNoiseArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct MeasureNoiseArgs {
-    /// How long to measure, all CPUs at once, after a warm-up of a tenth of it
+    /// Time to measure, on all CPUs at once, after a warm-up of a tenth of it
     #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "10s")]
     pub(crate) duration: Duration,
     /// Length of a quantum of work, 1us to 1ms
     #[arg(long, value_name = "TIME", value_parser = quantum, default_value = "15us")]
     pub(crate) quantum: Duration,
-    /// CPUs to measure, for example 0,2-3; all that this process may use if not given
+    /// CPUs to measure, for example 0,2-3; default: all that this process may use
     #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = cpus)]
     pub(crate) cpus: Vec<RangeInclusive<usize>>,
     /// Write the [host.noise] table of a scenario (`-`: standard output)
@@ -492,7 +493,7 @@ fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A quantum that is long beside the clock's cost and short beside what it shall tell apart.
+/// A quantum that is long compared with the clock's cost, and short compared with the gaps to distinguish.
 fn quantum(text: &str) -> Result<Duration, String> {
     let quantum = time(text)?;
     if (Duration::from_micros(1)..=Duration::from_millis(1)).contains(&quantum) {
@@ -509,7 +510,7 @@ fn time(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(split);
     let unit = UNITS.iter().find(|(name, _)| *name == unit);
     match (number.parse::<f64>(), unit) {
-        // An hour: longer than anybody waits for a run.
+        // An hour: nobody waits longer for a run.
         (Ok(number), Some((_, ns))) if (0.0..=3.6e12).contains(&(number * ns)) => {
             Ok(Duration::from_nanos((number * ns) as u64))
         }
@@ -524,7 +525,7 @@ fn wall(text: &str) -> Result<Duration, String> {
     let (number, unit) = text.split_at(split);
     let unit = UNITS.iter().find(|(name, _)| *name == unit);
     match (number.trim().parse::<f64>(), unit) {
-        // A year: longer than anybody waits for a result.
+        // A year: nobody waits longer for a result.
         (Ok(number), Some((_, s))) if (0.0..=3.2e7).contains(&(number * s)) => {
             Ok(Duration::from_secs_f64(number * s))
         }
@@ -532,7 +533,7 @@ fn wall(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A CPU, or from one to another.
+/// A CPU, or a range of CPUs.
 fn cpus(text: &str) -> Result<RangeInclusive<usize>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     match (first.parse(), last.parse()) {

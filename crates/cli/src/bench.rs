@@ -23,7 +23,7 @@ pub(crate) fn bench(args: &BenchArgs, global: &Global, parts: &Parts) -> Result<
 }
 
 fn fault(error: impl std::fmt::Display) -> Failure {
-    Failure::environment(error.to_string(), "this is a fault of the program")
+    Failure::environment(error.to_string(), "this is a fault in overspin")
 }
 
 fn speed(
@@ -44,7 +44,7 @@ fn speed(
     let results = results?;
     files.write(|| record::speed(name, &results).made_here(show::command()))?;
     outputs.print(&text(&[Block::Grid(bench::table(&results))]))?;
-    // A slower machine is no fault: the table says what was not reached.
+    // A slower machine is not a fault: the table shows which targets were missed.
     Ok(Verdict::Fine)
 }
 

@@ -14,16 +14,16 @@ use overspin_sched::{SchedError, SchedulerInfo};
 use overspin_workload::WorkloadInfo;
 
 /// The built-in locks, schedulers and workloads, and yours: in `list`, `run`, `check`, `bench` and maps.
-/// (`overspin exec` has the built-in locks only: its library is another program's.)
+/// (`overspin exec` has only the built-in locks, because its library is a separate program.)
 #[derive(Debug, Default)]
 pub struct Catalog {
     named: Named,
     parts: Parts,
-    /// The first part that could not be taken.
+    /// The first part that was refused.
     refused: Option<SchedError>,
 }
 
-/// What of the parts no scenario names: how a lock is checked and measured.
+/// The aspects of the parts that no scenario names: how to check and to measure a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     checked: Vec<Checked>,
@@ -37,13 +37,13 @@ struct Checked {
 }
 
 impl Catalog {
-    /// What comes with the program.
+    /// The parts that come with the program.
     #[must_use]
     pub fn builtin() -> Self {
         Self::default()
     }
 
-    /// And this lock; it replaces one of the same name.
+    /// Adds this lock; it replaces one of the same name.
     #[must_use]
     pub fn with_lock<F: LockFamily>(mut self) -> Self
     where
@@ -72,7 +72,8 @@ impl Catalog {
         self
     }
 
-    /// And this scheduler. If one of its names stands for another, [`main_with`](crate::main_with) says so and ends.
+    /// Adds this scheduler. If one of its names stands for another scheduler, [`main_with`](crate::main_with)
+    /// reports this and ends.
     #[must_use]
     pub fn with_scheduler(mut self, scheduler: SchedulerInfo) -> Self {
         match self.named.clone().with_scheduler(scheduler) {
@@ -82,7 +83,7 @@ impl Catalog {
         self
     }
 
-    /// And this workload; it replaces one of the same name.
+    /// Adds this workload; it replaces one of the same name.
     #[must_use]
     pub fn with_workload(mut self, workload: WorkloadInfo) -> Self {
         self.named = self.named.with_workload(workload);
@@ -96,15 +97,16 @@ impl Catalog {
         }
         match self.named.install() {
             Ok(()) => Ok(self.parts),
-            Err(error) => {
-                Err(Failure::usage(error.to_string(), "call `main_with` once, and first"))
-            }
+            Err(error) => Err(Failure::usage(
+                error.to_string(),
+                "call `main_with` only once, before anything else",
+            )),
         }
     }
 }
 
 impl Parts {
-    /// The lock's own name, of a name or an alias.
+    /// The lock's own name, for a name or an alias.
     pub(crate) fn lock(&self, name: &str) -> Option<&'static str> {
         self.checked(name).map(|own| own.info.name).or_else(|| name_of(name))
     }
@@ -117,7 +119,7 @@ impl Parts {
         }
     }
 
-    /// Whether a lock is one of yours: nobody has put bugs into it on purpose.
+    /// Whether a lock is one of yours: no bugs were inserted into it on purpose.
     pub(crate) fn is_own(&self, name: &str) -> bool {
         self.checked(name).is_some()
     }

@@ -64,7 +64,7 @@ pub(crate) fn unknown(name: &str) -> Failure {
     Failure::usage(format!("there is no lock `{name}`"), format!("locks are: {}", names.join(", ")))
 }
 
-/// Lines for people, with what is going on below them on terminals.
+/// Lines for people, with the current activity below them on terminals.
 struct Tell {
     bar: ProgressBar,
     outputs: Outputs,
@@ -95,7 +95,7 @@ fn one_lock(
     let mut records = Vec::new();
     for check in checks {
         if verdict == Verdict::Finding && check.world == World::Threads {
-            tell.line("  threads: not run: they tell less, and each may take 10 s to notice that it is stuck")?;
+            tell.line("  threads: not run: they show less, and each may take 10 s to notice that it is stuck")?;
             break;
         }
         tell.bar.set_message(format!("{name}: {}, {}", check.name, check.bound));
@@ -111,12 +111,12 @@ fn one_lock(
         verdict = worse(verdict, meaning);
     }
     tell.line("")?;
-    // A bug that is caught in a lock that fails anyway says nothing.
+    // Catching a bug in a lock that fails anyway proves nothing.
     let none = verdict == Verdict::Finding || parts.is_own(name);
     let bugs = if none { Vec::new() } else { seeded::bugs(name) };
     let mut seeded = Vec::new();
     if !bugs.is_empty() {
-        tell.line("  Bugs put in on purpose")?;
+        tell.line("  Bugs inserted on purpose")?;
     }
     for bug in bugs {
         let bug_name = seeded::name(bug);
@@ -146,7 +146,7 @@ fn row(check: &Check, report: &Report, found: Found) -> String {
     if let (Found::Fails | Found::KnownFlaw, Some(fault)) = (found, &report.fault) {
         row += &format!("\n             {}", first_line(fault));
     } else if found == Found::Fails {
-        row += "\n             a known flaw was not found: the checks have lost their sight";
+        row += "\n             a known flaw was not found: the checks no longer detect it";
     }
     row
 }
@@ -164,7 +164,7 @@ fn seeded_row(bug: &str, caught: Option<&Caught>) -> String {
     }
 }
 
-/// Some faults go on with where they were seen.
+/// The first line of a fault; some faults continue with the place where they were seen.
 fn first_line(text: &str) -> &str {
     text.trim().lines().next().unwrap_or_default()
 }

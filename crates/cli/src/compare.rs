@@ -20,7 +20,7 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
     }
     let choice = Choice { metrics: args.metric.clone(), places: args.places.clone() };
     compare::choose(&choice, &mut files)
-        .map_err(|e| Failure::usage(e.to_string(), format!("there are: {}", e.known)))?;
+        .map_err(|e| Failure::usage(e.to_string(), format!("the file has: {}", e.known)))?;
     let better = args.better.map(|b| match b {
         Direction::Lower => Better::Lower,
         Direction::Higher => Better::Higher,

@@ -13,7 +13,7 @@ use std::process::Command;
 
 const LIBRARY: &str = "liboverspin_preload.so";
 
-/// Becomes the program; returns only if that fails.
+/// Becomes the program; returns only on failure.
 pub(crate) fn exec(args: &ExecArgs) -> Result<Verdict, Failure> {
     let lock = name_of(&args.lock).ok_or_else(|| unknown(&args.lock))?;
     let library = find_library()?;
@@ -37,7 +37,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<Verdict, Failure> {
     })
 }
 
-/// What the program is told to load: the library and whatever else it was told.
+/// The value of LD_PRELOAD: the library, then whatever it had before.
 fn before_others(library: &Path, others: Option<OsString>) -> OsString {
     let mut all = library.as_os_str().to_owned();
     if let Some(others) = others.filter(|others| !others.is_empty()) {
@@ -47,19 +47,19 @@ fn before_others(library: &Path, others: Option<OsString>) -> OsString {
     all
 }
 
-/// The file that `OVERSPIN_PRELOAD` names, or else the library beside this command or in `../lib`.
+/// The file in `OVERSPIN_PRELOAD`, or else the library beside this command or in `../lib`.
 fn find_library() -> Result<PathBuf, Failure> {
     let remedy = format!(
-        "build it with `cargo build --release -p overspin-preload`, and put {LIBRARY} beside this command or into \
-         ../lib from there, or name the file in OVERSPIN_PRELOAD"
+        "build it with `cargo build --release -p overspin-preload`; put {LIBRARY} beside this command or into \
+         ../lib relative to it, or set OVERSPIN_PRELOAD to the file"
     );
     let (found, tried) = match env::var_os("OVERSPIN_PRELOAD") {
         Some(file) => (existing(Path::new(&file)), format!("OVERSPIN_PRELOAD, {}", file.display())),
         None => {
             let command = env::current_exe().and_then(|path| path.canonicalize()).map_err(|e| {
                 Failure::environment(
-                    format!("cannot tell where this command is: {e}"),
-                    format!("name {LIBRARY} in OVERSPIN_PRELOAD"),
+                    format!("cannot find the place of this command: {e}"),
+                    format!("set OVERSPIN_PRELOAD to {LIBRARY}"),
                 )
             })?;
             let beside = command.with_file_name(LIBRARY);
@@ -72,7 +72,7 @@ fn find_library() -> Result<PathBuf, Failure> {
     let Some(library) = found else {
         return Err(Failure::environment(format!("there is no preload library ({tried})"), remedy));
     };
-    // The loader takes both for the end of a name, and has no way to quote them.
+    // The loader takes both for the end of a name, and cannot quote them.
     let splits = |byte: &u8| b": \t\n".contains(byte);
     if OsStr::as_encoded_bytes(library.as_os_str()).iter().any(splits) {
         return Err(Failure::environment(
@@ -80,13 +80,13 @@ fn find_library() -> Result<PathBuf, Failure> {
                 "the path of the preload library has a colon or a space: {}",
                 library.display()
             ),
-            "the loader cannot take that: move it, or name a link to it in OVERSPIN_PRELOAD",
+            "the loader cannot handle this: move the library, or set OVERSPIN_PRELOAD to a link to it",
         ));
     }
     Ok(library)
 }
 
-/// The absolute path of a file that exists: the program may change its folder and start others.
+/// The absolute path of an existing file: the program may change its folder and start others.
 fn existing(file: &Path) -> Option<PathBuf> {
     file.is_file().then(|| std::path::absolute(file).ok())?
 }

@@ -15,7 +15,7 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
     let outputs = Outputs::new(global, &[args.markdown.as_ref()])?;
     let text = scenario_file::read_text(&args.result)?;
     let what = What { name: args.result.display().to_string(), global };
-    // No scenario begins like this, and every record does.
+    // Every record begins like this, and no scenario does.
     let blocks = if text.trim_start().starts_with('{') {
         let record = record::read(&what.name, &text).map_err(|e| Failure::Scenario(Box::new(e)))?;
         what.record(&record)?
@@ -30,7 +30,7 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
     Ok(Verdict::Fine)
 }
 
-/// What is explained.
+/// The input to explain.
 struct What<'a> {
     name: String,
     global: &'a Global,
@@ -58,7 +58,7 @@ impl What<'_> {
         }
     }
 
-    /// What all runs waited for, and the story of the worst one, which is run again.
+    /// The causes in all runs, and the story of the worst run, which is repeated.
     fn many(&self, record: &Record) -> Result<Vec<Block>, Failure> {
         let mut blocks = explain::many(record);
         let worst = explain::worst(record).map_err(|message| {
@@ -68,7 +68,7 @@ impl What<'_> {
             let outcome = self.run(&worst.scenario, worst.seed)?;
             blocks.push(Block::Heading(format!("The worst run: {}", worst.name)));
             blocks.extend(other_run(&worst, &outcome, record));
-            // Its title has been said.
+            // Its title is already printed.
             blocks.extend(explain::run(&worst.scenario, &outcome, None).into_iter().skip(1));
         }
         Ok(blocks)
@@ -77,7 +77,7 @@ impl What<'_> {
     /// Runs a scenario, with its own seed or the first of several, and explains it.
     fn scenario(&self, loaded: Loaded) -> Result<Vec<Block>, Failure> {
         let (scenario, seed) = match loaded {
-            // Of several seeds the first; the report says which it is.
+            // With several seeds, the first is run; the report names it.
             Loaded::Seeds(scenario, seeds) => {
                 let seed = seeds.first().copied().unwrap_or(scenario.seed);
                 (scenario, seed)
@@ -113,12 +113,12 @@ impl What<'_> {
     }
 }
 
-/// A warning, if what was run again is not what the record is of.
+/// A warning, if the repeated run differs from the one in the record.
 fn other_run(worst: &Worst, outcome: &Outcome, record: &Record) -> Option<Block> {
     let same = worst.trace_hash.is_none_or(|hash| hash == outcome.trace_hash);
     (!same && outcome.ending.is_sound()).then(|| {
         Block::Text(format!(
-            "WARNING: run again, it is not the same run: the record was written by version {}, whose model is {}.",
+            "WARNING: the repeated run differs: the record was written by version {}, whose model is {}.",
             record.version, record.model_version
         ))
     })

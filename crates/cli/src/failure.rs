@@ -1,4 +1,4 @@
-//! How commands end: exit codes, and errors as a line of cause and a line of remedy.
+//! How commands end: exit codes, and errors with a line of cause and a line of remedy.
 
 use crate::window::Window;
 use miette::{Diagnostic, LabeledSpan, SourceCode};
@@ -12,16 +12,16 @@ use std::process::ExitCode;
 pub(crate) const USAGE: u8 = 2;
 const ENVIRONMENT: u8 = 3;
 
-/// How a command that did its work ends.
+/// How a command ends that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing to complain about.
+    /// No findings.
     Fine,
     /// A check failed, something got worse, or the user is strict and a claim failed or a run deadlocked.
     Finding,
-    /// Could not be decided.
+    /// No decision was possible.
     Undecided,
-    /// Stopped before the end, with what there was.
+    /// Stopped before the end, with partial results.
     Stopped(Stopped),
 }
 
@@ -31,20 +31,20 @@ impl Verdict {
             Self::Fine => 0,
             Self::Finding => 1,
             Self::Undecided | Self::Stopped(Stopped::MaxWall) => 4,
-            // What shells say of a command that SIGINT ended.
+            // The exit code that shells report for a command that SIGINT ended.
             Self::Stopped(Stopped::Interrupted) => 130,
         })
     }
 }
 
-/// Why a command could not do its work.
+/// The reason why a command could not do its work.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Input that a place in a text can be shown for.
+    /// Faulty input, with a place in a text.
     Scenario(Box<ScenarioError>),
     /// Anything else, with its exit code.
     Plain { code: u8, cause: String, remedy: String },
-    /// Nobody reads our output any more.
+    /// The reader of our output went away.
     BrokenPipe,
 }
 
@@ -53,9 +53,9 @@ impl Failure {
         Self::Plain { code: USAGE, cause: cause.into(), remedy: remedy.into() }
     }
 
-    /// The simulator refused what the scenario reader did not.
+    /// The simulator refused a scenario that the reader accepted.
     pub(crate) fn refused(scenario: &str, cause: &dyn fmt::Display) -> Self {
-        let remedy = "change the scenario; docs/scenario.md says what it can hold";
+        let remedy = "change the scenario; docs/scenario.md lists what it can contain";
         Self::usage(format!("{scenario}: {cause}"), remedy)
     }
 
@@ -67,7 +67,8 @@ impl Failure {
     pub(crate) fn report(self) -> ExitCode {
         match self {
             Self::Scenario(error) => {
-                // Ignored: a hook is set already, which cannot be, and would do as well.
+                // The error is ignored: it means that a hook is set already, which cannot be, and that hook
+                // would do.
                 let _ = miette::set_hook(Box::new(|_| {
                     // Words are never broken, so that names can be searched for and copied.
                     Box::new(miette::MietteHandlerOpts::new().width(110).break_words(false).build())
@@ -113,7 +114,7 @@ impl From<LoadError> for Failure {
     }
 }
 
-/// A scenario error as miette draws it.
+/// A scenario error, for display by miette.
 struct Located {
     error: ScenarioError,
     window: Window,

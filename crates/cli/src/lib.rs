@@ -1,7 +1,6 @@
-//! The `overspin` command: argument parsing and printing. What is printed is computed in
-//! `overspin-lab`.
+//! The `overspin` command: argument parsing and printing. `overspin-lab` computes what it prints.
 //!
-//! A lock, a scheduler or a workload of your own has every command with a `main` of a few lines:
+//! A `main` of a few lines gives all commands to a lock, a scheduler or a workload of your own:
 //!
 //! ```no_run
 //! use overspin_cli::{Catalog, main_with};
@@ -13,7 +12,7 @@
 //! }
 //! ```
 //!
-//! `examples/own-parts` is a whole one.
+//! `examples/own-parts` is a complete example.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -41,15 +40,15 @@ use clap::{CommandFactory, Parser};
 use failure::{Failure, Verdict};
 use std::process::ExitCode;
 
-/// The command `overspin` with the parts of `catalog`: parses the arguments of this process, does what they
-/// say, prints it, and returns the exit code. Once in a process.
+/// The command `overspin` with the parts of `catalog`: parses the arguments of this process, runs the
+/// command, prints the results, and returns the exit code. Call it once in a process.
 #[must_use]
 pub fn main_with(catalog: Catalog) -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            // Also the way that --help and --version take. If nobody reads the message, there is
-            // nobody to tell.
+            // This is also the path of --help and --version. A failure to print is ignored: nobody reads the
+            // message.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
         }

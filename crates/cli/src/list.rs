@@ -51,12 +51,12 @@ pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure>
     Ok(Verdict::Fine)
 }
 
-/// The machines that were asked for.
+/// The machines to list.
 fn machines(args: &ListArgs) -> Result<&'static [Machine], Failure> {
     let Some(name) = &args.name else { return Ok(MACHINES) };
     if args.what != Some(What::Machines) {
         return Err(Failure::usage(
-            format!("`{name}` is one thing too many: only machines are listed by name"),
+            format!("`{name}` is one argument too many: only machines are listed by name"),
             "leave it out, or see `overspin list machines`",
         ));
     }
@@ -101,7 +101,7 @@ fn mark(yes: bool) -> String {
     if yes { "yes" } else { "-" }.into()
 }
 
-/// What it is, and what else it is called.
+/// The description, with the aliases.
 fn brief(brief: &str, aliases: &[&str]) -> String {
     if aliases.is_empty() { brief.into() } else { format!("{brief} (also {})", aliases.join(", ")) }
 }
@@ -158,7 +158,7 @@ fn schedulers_table() -> Grid {
     grid
 }
 
-/// What `[host.scheduler_params]` and `[domain.scheduler_params]` take.
+/// The parameters that `[host.scheduler_params]` and `[domain.scheduler_params]` accept.
 fn parameters_table() -> Grid {
     let mut grid = Grid::new(5, &["scheduler", "table", "parameter", "default", "legal values"]);
     for s in names::schedulers() {

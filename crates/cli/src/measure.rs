@@ -33,7 +33,7 @@ fn of_noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict, Failure
         bar.set_length(whole.as_millis() as u64);
         bar.set_position(passed.as_millis() as u64);
     };
-    // A bar that nobody sees would only make noise.
+    // An invisible bar would only add noise.
     let tell: Option<&mut dyn FnMut(Duration, Duration)> =
         if bar.is_hidden() { None } else { Some(&mut tell) };
     let measured = noise(&plan, tell);
@@ -56,7 +56,7 @@ fn failure(error: &NoiseError) -> Failure {
             let cpus: Vec<u64> = allowed.iter().map(|cpu| *cpu as u64).collect();
             let cpus = overspin_lab::seeds::seeds_in_words(&cpus);
             format!(
-                "choose with --cpus among those that this process may use ({cpus}), or let it use more"
+                "use --cpus to choose CPUs that this process may use ({cpus}), or let it use more"
             )
         }
         NoiseError::Pin { .. } | NoiseError::Cpus(_) => {

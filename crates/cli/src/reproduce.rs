@@ -47,7 +47,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     Ok(verdict(result.verdict(), args.strict))
 }
 
-/// Files that are asked for of one experiment as of all.
+/// Output files that both one experiment and all experiments can have.
 struct Files {
     records: RecordFiles,
     markdown: Option<Output>,
@@ -84,7 +84,7 @@ fn one(
         }
         ReproduceError::Plan(e) => Failure::Scenario(e),
         ReproduceError::Native(_) => {
-            Failure::environment(e.to_string(), "this is a fault of the program")
+            Failure::environment(e.to_string(), "this is a fault in overspin")
         }
         ReproduceError::Threads { .. } => {
             Failure::environment(e.to_string(), "ask for fewer with --threads")
@@ -101,7 +101,7 @@ fn verdict(holds: Option<bool>, strict: bool) -> Verdict {
     }
 }
 
-/// An experiment by name, or from a file that changes one.
+/// An experiment by name, or from a changed copy of its file.
 fn find(name: &str) -> Result<Experiment, Failure> {
     if let Some(experiment) = experiment::built_in(name) {
         return experiment.map_err(|e| Failure::Scenario(Box::new(e)));

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
     }
 }
 
-/// What is run, and what is wanted of it.
+/// The scenario to run, and the wanted outputs.
 struct What<'a> {
     args: &'a RunArgs,
     global: &'a Global,
@@ -68,14 +68,14 @@ impl What<'_> {
         if let Some(sink) = sink {
             sink.finish(outcome.elapsed).map_err(trace_error)?.commit()?;
         }
-        // No command and no machine in it: equal runs give equal bytes.
+        // It contains no command and no machine, so that equal runs give equal bytes.
         let trace = args.trace.as_ref().map(|_| trace_name);
         files.write(|| record::one(scenario, &self.again.set, trace, &outcome))?;
         print(args, outputs, &report::run(scenario, &outcome))?;
         Ok(verdict(std::iter::once(&outcome.ending), args.strict))
     }
 
-    /// The seeds are those of the command line, or else these of the file.
+    /// Runs many seeds: those of the command line, or else these seeds of the file.
     fn over_seeds(&self, scenario: &Scenario, seeds: &[u64]) -> Result<Verdict, Failure> {
         let args = self.args;
         no_trace(args, "of many seeds", "choose one with --seed")?;
@@ -97,7 +97,7 @@ impl What<'_> {
 
     fn many(&self, map: &Map) -> Result<Verdict, Failure> {
         let args = self.args;
-        let remedy = "take the [[vary]] tables out, and use --set for the run that you want to see";
+        let remedy = "remove the [[vary]] tables, and use --set for the run that you want to see";
         no_trace(args, "a map", remedy)?;
         let files = RecordFiles::open(self.outputs, &args.record)?;
         let bar = many_runs(self.global);
@@ -122,7 +122,7 @@ impl What<'_> {
     }
 }
 
-/// How a command ends whose runs ended so. A deadlock is a result like others, unless the user is `strict`.
+/// The exit of a command whose runs ended like this. A deadlock is a result like others, unless the user is `strict`.
 fn verdict<'a>(endings: impl Iterator<Item = &'a Ending>, strict: bool) -> Verdict {
     let endings: Vec<&Ending> = endings.collect();
     if let Some(by) = endings.iter().find_map(|ending| stopped(ending)) {
@@ -134,7 +134,7 @@ fn verdict<'a>(endings: impl Iterator<Item = &'a Ending>, strict: bool) -> Verdi
     }
 }
 
-/// What stopped a run that ended so.
+/// The reason why a run was stopped, if it was.
 fn stopped(ending: &Ending) -> Option<Stopped> {
     match ending {
         Ending::Stopped { by } => Some(*by),
@@ -147,7 +147,7 @@ fn no_trace(args: &RunArgs, what: &str, remedy: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let name = args.scenario.display();
-    Err(Failure::usage(format!("{name}: a trace is of one run, and this is {what}"), remedy))
+    Err(Failure::usage(format!("{name}: a trace is of one run, but this is {what}"), remedy))
 }
 
 fn many_runs(global: &Global) -> indicatif::ProgressBar {

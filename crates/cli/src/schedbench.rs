@@ -47,14 +47,14 @@ fn plan(path: &Path, template: &Path, global: &Global) -> Result<Verdict, Failur
     Ok(Verdict::Fine)
 }
 
-/// The machine that a scenario describes, or the 2016 experiment's.
+/// The machine that a scenario describes, or that of the 2016 experiment.
 fn machine(scenario: Option<&PathBuf>) -> Result<Machine, Failure> {
     let Some(path) = scenario else {
         return experiment::schedbench_machine().map_err(|e| Failure::Scenario(Box::new(e)));
     };
     let no_worker = || {
         Failure::usage(
-            format!("{}: no domain runs schedbench, which would tell the rate", path.display()),
+            format!("{}: no domain runs schedbench, which would define the rate", path.display()),
             "add a domain whose workload has kind = \"schedbench\" and a rate",
         )
     };
@@ -65,7 +65,7 @@ fn machine(scenario: Option<&PathBuf>) -> Result<Machine, Failure> {
         }
         Loaded::Map(_) => Err(Failure::usage(
             format!("{}: this is a map of machines", path.display()),
-            "take the [[vary]] tables out",
+            "remove the [[vary]] tables",
         )),
     }
 }
@@ -106,7 +106,7 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
     } else {
         todo.retain(|i| !file.runs[*i].completed);
     }
-    // All of them are checked before the first costs any time.
+    // All of them are checked before the first one takes any time.
     for i in &todo {
         schedbench::scenario(&file, &file.runs[*i], &machine)
             .map_err(|e| Failure::Scenario(Box::new(e)))?;
@@ -139,7 +139,7 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
         }
         let origin = Some(Origin::now(&machine, args.seed, &command));
         file.runs[i] = schedbench::Run { origin, ..done };
-        // What is complete stays, whatever comes.
+        // Complete runs are kept, whatever happens later.
         save(&file, path)?;
         bar.inc(1);
     }
@@ -171,7 +171,7 @@ fn traced(
     Ok(done)
 }
 
-/// Prints what came out, and writes its record.
+/// Prints the results, and writes their record.
 fn print(
     path: &Path,
     verbosity: u8,

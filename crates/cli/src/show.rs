@@ -18,7 +18,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Writes to standard output. A reader that went away is not an error worth a message.
+/// Writes to standard output. If the reader went away, this is not worth a message.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush()).map_err(|e| match e.kind() {
@@ -30,25 +30,27 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Files that a command writes, opened before its work so that a bad name costs nothing.
+/// Files that a command writes. They are opened before its work, so that a bad name costs nothing.
 pub(crate) struct Outputs {
     quiet: bool,
     to_stdout: bool,
 }
 
 impl Outputs {
-    /// Checks that no two outputs go to one place, where one of them would be lost.
+    /// Checks that no two outputs have the same destination, where one of them would be lost.
     pub(crate) fn new(global: &Global, files: &[Option<&PathBuf>]) -> Result<Self, Failure> {
         let files: Vec<&PathBuf> = files.iter().flatten().copied().collect();
         let mut places = Vec::new();
         for file in &files {
             let place = place(file);
-            // Nothing is lost there that was to be kept.
+            // Nothing of value is lost there.
             if places.contains(&place) && place != Path::new("/dev/null") {
                 return Err(Failure::usage(
                     match file.as_path() == Path::new("-") {
-                        true => "two outputs are both to go to standard output".to_owned(),
-                        false => format!("two outputs are both to go to `{}`", file.display()),
+                        true => "two outputs have the same destination, standard output".to_owned(),
+                        false => {
+                            format!("two outputs have the same destination, `{}`", file.display())
+                        }
                     },
                     "name another file for one of them",
                 ));
@@ -61,18 +63,18 @@ impl Outputs {
         })
     }
 
-    /// Opens a file that was asked for.
+    /// Opens an output file, if asked for.
     pub(crate) fn open(&self, path: Option<&PathBuf>) -> Result<Option<Output>, Failure> {
         Ok(path.map(|p| Output::create(p)).transpose()?)
     }
 
-    /// Prints what is meant for people, unless standard output carries data or nobody wants it.
+    /// Prints text for people, unless standard output carries data or --quiet was given.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
         if self.quiet || self.to_stdout { Ok(()) } else { bytes(text.as_bytes()) }
     }
 }
 
-/// Where a file is or will be, however it is named.
+/// The place of a file, present or future, whatever it is called.
 fn place(file: &Path) -> PathBuf {
     let folder = || {
         let folder = file.parent().filter(|folder| *folder != Path::new(""));
@@ -82,7 +84,7 @@ fn place(file: &Path) -> PathBuf {
     file.canonicalize().ok().or_else(folder).unwrap_or_else(|| file.to_owned())
 }
 
-/// Where a record goes, opened before the work that it is of.
+/// Destinations of a record, opened before the work that it describes.
 pub(crate) struct RecordFiles {
     json: Option<Output>,
     csv: Option<Output>,
@@ -93,7 +95,7 @@ impl RecordFiles {
         Ok(Self { json: outputs.open(args.json.as_ref())?, csv: outputs.open(args.csv.as_ref())? })
     }
 
-    /// Writes the record that `make` makes, if anybody wants it.
+    /// Writes the record that `make` makes, if it is wanted.
     pub(crate) fn write(self, make: impl FnOnce() -> Record) -> Result<(), Failure> {
         if self.json.is_none() && self.csv.is_none() {
             return Ok(());
@@ -113,8 +115,8 @@ fn fault(error: serde_json::Error) -> Failure {
     Failure::environment(format!("cannot write JSON: {error}"), "this is a fault in overspin")
 }
 
-/// Writes what is no measurement as indented JSON, with a newline at the end: lists, checks, comparisons.
-/// What has the program's version gets the model's beside it.
+/// Writes lists, checks and comparisons, which are not measurements, as indented JSON with a newline at the
+/// end. After the program's version it adds the model's.
 pub(crate) fn json<T: Serialize>(output: Output, record: &T) -> Result<(), Failure> {
     let mut value = serde_json::to_value(record).map_err(fault)?;
     if let Value::Object(record) = &mut value
@@ -130,7 +132,7 @@ pub(crate) fn json<T: Serialize>(output: Output, record: &T) -> Result<(), Failu
     Ok(output.finish_with(&(text + "\n"))?)
 }
 
-/// The same, of what depends on the machine: it says where and how it was made.
+/// The same for results that depend on the machine: it adds where and how they were made.
 pub(crate) fn made_here<T: Serialize>(output: Output, record: &T) -> Result<(), Failure> {
     let mut value = serde_json::to_value(record).map_err(fault)?;
     if let Value::Object(record) = &mut value {
@@ -140,7 +142,7 @@ pub(crate) fn made_here<T: Serialize>(output: Output, record: &T) -> Result<(), 
     json(output, &value)
 }
 
-/// The command as it could be given again to a shell.
+/// The command, as it can be given to a shell again.
 pub(crate) fn command() -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
     let word = |word: String| match !word.is_empty() && word.chars().all(plain) {
@@ -163,13 +165,13 @@ pub(crate) fn progress(global: &Global, length: u64, template: &str) -> Progress
     bar
 }
 
-/// How long a run is silent where there is no bar; it speaks again after twice as long, and so on.
+/// How long a run without a bar is silent; then it reports after twice that time, and so on.
 const SILENT: Duration = Duration::from_secs(5);
 
-/// How far a run is, and how long it will take: a bar on terminals, now and then a line elsewhere.
+/// The progress of a run and its remaining time: a bar on terminals, an occasional line elsewhere.
 pub(crate) struct Meter {
     bar: ProgressBar,
-    /// Lines instead of the bar.
+    /// Print lines instead of the bar.
     lines: bool,
     next_line: Cell<Duration>,
     began: Instant,
@@ -177,15 +179,15 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Of a run with this limit of simulated time.
+    /// For a run with this limit of simulated time.
     pub(crate) fn new(global: &Global, limit: Picos) -> Self {
         let lines = !(global.quiet || global.no_progress || std::io::stderr().is_terminal());
-        // Simulated milliseconds: nobody sees more, and a run of a thousand hours still counts.
+        // In simulated milliseconds: nobody sees finer steps, and a run of a thousand hours still fits.
         let bar = progress(global, (limit / MS).max(1), "{bar:40} {msg}");
         Self { bar, lines, next_line: Cell::new(SILENT), began: Instant::now(), limit }
     }
 
-    /// The run is at this simulated time.
+    /// Reports that the run is at this simulated time.
     pub(crate) fn at(&self, now: Picos) {
         let passed = self.began.elapsed();
         if self.lines && passed >= self.next_line.get() {
@@ -197,7 +199,7 @@ impl Meter {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn end(&self) {
         self.bar.finish_and_clear();
     }
@@ -229,8 +231,8 @@ fn length(seconds: f64) -> String {
     }
 }
 
-/// In which world a command runs, and when it is to stop that keeps what it has: at the first Ctrl-C, or after
-/// this long.
+/// The world of a command, and when to stop and keep the results so far: at the first Ctrl-C, or after this
+/// long.
 pub(crate) fn way(world: &str, max_wall: Option<Duration>) -> Result<Way, Failure> {
     let world = catalog().world(world).ok_or_else(|| {
         let names: Vec<&str> = catalog().worlds().iter().map(|world| world.name()).collect();
@@ -244,7 +246,7 @@ pub(crate) fn way(world: &str, max_wall: Option<Duration>) -> Result<Way, Failur
     Ok(Way { world, until })
 }
 
-/// Why a command whose results are all of before `until` ends early, if it does.
+/// Reports that a command ended early, with only results from before `until`.
 pub(crate) fn stopped(by: Stopped) -> Verdict {
     eprintln!("stopped before the end: {}", by.words());
     Verdict::Stopped(by)

@@ -1,5 +1,5 @@
-//! What signals do: no half-written file stays behind, and a run that takes long is ended with what there
-//! is at the first Ctrl-C, and at once at the second.
+//! Handling of signals: no half-written file stays behind. The first Ctrl-C ends a long run and keeps the
+//! results so far; the second ends it at once.
 
 use crate::failure::Failure;
 use overspin_lab::output;
@@ -8,12 +8,12 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Somebody looks at [`INTERRUPTED`].
+/// Whether a command watches [`INTERRUPTED`].
 static LISTENED_TO: AtomicBool = AtomicBool::new(false);
-/// The first SIGINT has come.
+/// Whether the first SIGINT has come.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Takes signals on a thread of its own from now on.
+/// Begins to handle signals on a separate thread.
 pub(crate) fn watch() -> Result<(), Failure> {
     let error = |e: std::io::Error| {
         Failure::environment(format!("cannot take signals: {e}"), "try again with fewer processes")
@@ -21,16 +21,18 @@ pub(crate) fn watch() -> Result<(), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(error)?;
     let work = move || {
         for signal in signals.forever() {
-            // Flags by themselves: no other memory depends on them.
+            // The flags stand alone: no other memory depends on them.
             let gracefully = signal == SIGINT
                 && LISTENED_TO.load(Ordering::Relaxed)
                 && !INTERRUPTED.swap(true, Ordering::Relaxed);
             if gracefully {
-                eprintln!("interrupted: what is finished is kept; once more to stop at once");
+                eprintln!(
+                    "interrupted: finished results are kept; press Ctrl-C again to stop at once"
+                );
                 continue;
             }
             output::discard_all();
-            // Ends the process as the signal would have. It cannot fail for these two.
+            // Ends the process as the signal would have. This cannot fail for these two signals.
             let _ = emulate_default_handler(signal);
         }
     };
@@ -38,7 +40,7 @@ pub(crate) fn watch() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The first SIGINT no longer ends the process, but sets this flag.
+/// From now on, the first SIGINT does not end the process, but sets this flag.
 pub(crate) fn first_interrupt() -> &'static AtomicBool {
     LISTENED_TO.store(true, Ordering::Relaxed);
     &INTERRUPTED

@@ -1,15 +1,15 @@
-//! The part of a text that an error message shows. A record may be one line of megabytes, and what is wrong
-//! with it is one word: long lines are cut to a window around the place.
+//! The part of a text that an error message shows. A record may be one line of megabytes in which one word is
+//! wrong. So long lines are cut to a window around the place.
 
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 use overspin_lab::scenario_file::ScenarioError;
 use std::ops::Range;
 
-/// Characters of a line that are shown, of one that is longer than that.
+/// Most characters that are shown of a line.
 const WIDTH: usize = 100;
-/// Of these, those before the place.
+/// Number of these before the place.
 const BEFORE: usize = 50;
-/// Stands for what is cut away.
+/// Marks a cut.
 const CUT: &str = "...";
 
 /// The line with the place and its neighbours, cut.
@@ -19,8 +19,8 @@ pub(crate) struct Window {
     text: String,
     /// Lines of the whole text before this part.
     lines_before: usize,
-    /// Where the line with the place begins in `text`, and what was cut off its beginning, less what stands
-    /// for it.
+    /// Where the line with the place begins in `text`, and the number of bytes cut off its beginning, less
+    /// the mark.
     own_line: usize,
     cut_before: usize,
     /// The place in `text`.
@@ -28,7 +28,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Around the place of an error.
+    /// A window around the place of an error.
     pub(crate) fn of(error: &ScenarioError) -> Self {
         let whole = &*error.text;
         let start = whole[..error.span.start].rfind('\n').map_or(0, |at| at + 1);
@@ -44,7 +44,7 @@ impl Window {
             text = text + "\n" + &cut_to(line, 0, WIDTH).1;
         }
         let begin = own_line + at - cut;
-        // A table's span may run over many lines; its first line is what to look at.
+        // A table's span may cover many lines; its first line is the one to look at.
         let length = error.span.len().min(line.len() - at.min(line.len()));
         let length = length.min((own_line + shown.len()).saturating_sub(begin));
         Self {
@@ -62,7 +62,7 @@ impl Window {
     }
 }
 
-/// What is shown of a line around byte `at`, and by how many bytes the place moves to the left.
+/// The shown part of a line around byte `at`, and the number of bytes by which the place moves to the left.
 fn around(line: &str, at: usize) -> (usize, String) {
     if line.chars().count() <= WIDTH {
         return (0, line.to_owned());
@@ -71,11 +71,11 @@ fn around(line: &str, at: usize) -> (usize, String) {
     cut_to(line, from, WIDTH)
 }
 
-/// At most `width` characters of a line from byte `from` on, with marks where something is cut away.
+/// At most `width` characters of a line from byte `from`, with marks at the cuts.
 fn cut_to(line: &str, from: usize, width: usize) -> (usize, String) {
     let rest = &line[from..];
     let end = rest.char_indices().nth(width).map_or(rest.len(), |(i, _)| i);
-    // A mark as long as what it stands for would be no gain, and would move the place to the right.
+    // A mark must be shorter than the text that it replaces, or the place would move to the right.
     let (cut, begin) = if from > CUT.len() { (from - CUT.len(), CUT) } else { (0, &line[..from]) };
     let tail = if end < rest.len() { CUT } else { "" };
     (cut, format!("{begin}{}{tail}", &rest[..end]))
@@ -137,7 +137,7 @@ mod tests {
             assert_eq!(&w.text[w.span()], "here");
             let lines: Vec<usize> = w.text.lines().map(|l| l.chars().count()).collect();
             assert!(lines.len() == 3 && lines.iter().all(|n| *n <= 110), "{lines:?}");
-            // What miette calls the column is where the place is in the whole line.
+            // miette's column is the place in the whole line.
             let column = text.find("here").unwrap();
             let shown = w.read_span(&w.span().into(), 0, 0).unwrap();
             assert_eq!((shown.line(), shown.column()), (1, column));

@@ -1,4 +1,4 @@
-//! Every mistake in a scenario gets exit code 2, its place, its key and a remedy.
+//! Every mistake in a scenario yields exit code 2, its place, its key and a remedy.
 
 use assert_cmd::Command;
 use std::fs;
@@ -34,14 +34,14 @@ fn overspin(dir: &Path) -> Command {
     command
 }
 
-/// What to change in the good scenario; line, column; what the message and the remedy must hold.
+/// The change to the good scenario; line and column; what the message and the remedy must contain.
 type Case = (&'static str, &'static str, usize, usize, &'static str, &'static str);
 
 const CASES: &[Case] = &[
     ("cores = 2", "cores = 0", 4, 9, "`host.cores`: 0 is out of range", "from 1 to 4096"),
     ("cores = 2", "cores = -3", 4, 9, "-3 is out of range", "whole number"),
     ("cores = 2", "cores = 99999999999999999999999", 4, 9, "out of range", "from 1 to 4096"),
-    ("cores = 2", "cores = \"2\"", 4, 9, "is a string, and must be an integer", "whole number"),
+    ("cores = 2", "cores = \"2\"", 4, 9, "is a string, but must be an integer", "whole number"),
     ("cores = 2", "cores = 4096\nsockets = 256", 4, 9, "too many", "at most 65536"),
     ("cores = 2", "core = 2", 4, 1, "`core` is not a key of [host]", "did you mean `cores`"),
     (
@@ -63,7 +63,7 @@ const CASES: &[Case] = &[
     ("cores = 2", "cores = 2\nsmt_permille = 1001", 5, 16, "out of range", "1 to 1000"),
     ("cores = 2", "cores = 2\ncores = 3", 5, 1, "not TOML", "once"),
     ("cores = 2", "", 3, 1, "`cores` is missing in [host]", "Cores in a socket"),
-    ("vcpus = 4", "vcpus = 4.5", 9, 9, "a decimal number, and must be an integer", "whole number"),
+    ("vcpus = 4", "vcpus = 4.5", 9, 9, "a decimal number, but must be an integer", "whole number"),
     ("vcpus = 4", "vcpu = 4", 9, 1, "`vcpu` is not a key", "did you mean `vcpus`"),
     ("vcpus = 1", "vcpus = 300", 20, 9, "`ticket-small` serves at most", "another lock"),
     ("\"ticket\"", "\"tiket\"", 10, 8, "no lock `tiket`", "did you mean `ticket`"),
@@ -82,7 +82,7 @@ const CASES: &[Case] = &[
     ("\"1s\"", "0", 2, 9, "out of range", "1ns"),
     ("\"1s\"", "5s", 2, 9, "not TOML", "quotes"),
     ("\"1s\"", "\"99999999999999999999h\"", 2, 9, "longer than", "1000h"),
-    ("\"1s\"", "true", 2, 9, "a boolean, and must be a time", "30ms"),
+    ("\"1s\"", "true", 2, 9, "a boolean, but must be a time", "30ms"),
     ("\"1s\"", "\"5 parsecs\"", 2, 9, "`parsecs` is not a unit", "ms"),
     ("\"30ms\"", "\"1ms\"\nratelimit = \"2ms\"", 7, 13, "2 ms is not legal", "at most tslice"),
     ("\"lock-loop\"", "\"lock-lop\"", 16, 8, "no workload `lock-lop`", "did you mean `lock-loop`"),
@@ -94,10 +94,10 @@ const CASES: &[Case] = &[
         "`jobs` is not a key",
         "legal keys are: kind, name, vcpus, threads",
     ),
-    ("\"other\"", "\"guest\"", 19, 8, "called `guest` too", "name of its own"),
+    ("\"other\"", "\"guest\"", 19, 8, "also called `guest`", "its own name"),
     ("jobs = 3", "jobs = 0", 22, 41, "out of range", "from 1"),
     ("[host]", "[hots]", 3, 2, "`hots` is not a key", "did you mean `host`"),
-    ("name = \"good\"", "name = 3", 1, 8, "an integer, and must be a string", "quotes"),
+    ("name = \"good\"", "name = 3", 1, 8, "an integer, but must be a string", "quotes"),
     ("name = \"good\"", "ünïcode = 3", 1, 1, "not TOML", "quotes"),
 ];
 
@@ -112,7 +112,7 @@ fn mistakes_in_scenarios() {
         assert_eq!(output.status.code(), Some(2), "{to}: {stderr}");
         assert!(output.stdout.is_empty(), "{to}");
         assert!(stderr.contains(&format!("bad.toml:{line}:{column}: ")), "{to}: {stderr}");
-        // The drawing below the first line wraps; the message is also on the first line, whole.
+        // The drawing below the first line wraps; the message is also on the first line, unbroken.
         let flat = stderr.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(message), "{to}: {stderr}");
         assert!(flat.replace("│ ", "").contains(help), "{to}: {stderr}");
@@ -153,7 +153,7 @@ fn wrong_usage() {
         (&["run", "good.toml", "--set", "limit"], "has no `=`"),
         (&["run", "good.toml", "--set", "domain.gest.vcpus=2"], "no element `gest`"),
         (&["run", "good.toml", "--set", "domain.guest.vcpus=0"], "--set:1:20"),
-        (&["run", "good.toml", "--json", "-", "--trace", "-"], "both to go to standard output"),
+        (&["run", "good.toml", "--json", "-", "--trace", "-"], "same destination, standard output"),
         (&["reproduce", "2008-spinlock"], "did you mean `2008-spinlocks`"),
         (&["reproduce", "e.toml"], "e.toml:1:"),
         (&["reproduce", "--seeds", "0"], "--seeds"),

@@ -1,4 +1,4 @@
-//! `overspin bench locks`: what it writes, and its mistakes. How fast the locks are is no test.
+//! `overspin bench locks`: its output, and its mistakes. The speed of the locks is not tested.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -56,7 +56,7 @@ fn every_combination_with_all_its_runs() {
         let waits = ["wait-p50", "wait-p99.9", "wait-max"].map(|metric| of(place, metric)[i].1);
         assert!(waits.is_sorted());
     }
-    // The runs of a point are not neighbours in the order of all.
+    // The runs of a point are not neighbours in the order of all runs.
     let order: Vec<u64> = samples
         .iter()
         .filter(|s| s["metric"] == "acquisitions")

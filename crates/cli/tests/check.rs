@@ -1,4 +1,4 @@
-//! `overspin check`: what it prints, what it writes, how it ends.
+//! `overspin check`: its printed output, its files, and its exit codes.
 
 use assert_cmd::Command;
 
@@ -20,7 +20,7 @@ fn every_world_has_its_lines_and_its_json() {
     for part in ["model", "schedules", "threads", "caught", "NoRelease", "Not covered", "passes"] {
         assert!(out.contains(part), "{part}: {out}");
     }
-    // Progress is for terminals, and the panics of what is caught are told in the table.
+    // Progress is for terminals; the table reports the panics of caught bugs.
     assert_eq!(String::from_utf8_lossy(&assert.get_output().stderr), "");
 
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
@@ -52,7 +52,7 @@ fn json_on_standard_output_is_alone_there() {
 
 #[test]
 fn a_model_out_of_time_is_undecided() {
-    // A million times what fits into a second.
+    // A million times more than fits into a second.
     let args = ["check", "xen-pv", "--cpus=4", "--pairs=4", "--preemptions=16", "--time-limit=1"];
     let out = overspin().args(args).arg("--schedules=1").assert().code(4);
     let out = String::from_utf8(out.get_output().stdout.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! `overspin compare`: what it says, and how it ends.
+//! `overspin compare`: its output, and its exit codes.
 
 use assert_cmd::Command;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn compare(dir: &Path, args: &[&str], input: &str) -> (String, String, i32) {
     (text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
 }
 
-/// ministat's own example, and a set that is surely different.
+/// ministat's own example, and a set that differs for certain.
 fn files() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in [
@@ -33,7 +33,7 @@ fn ministats_example() {
     let (out, _, code) = compare(dir.path(), &["iguana", "chameleon"], "");
     assert_eq!(code, 0);
     assert!(out.contains("No difference proven at 95% confidence."), "{out}");
-    // As the manual page has them: 7 50 750 200 300 238.04761; 5 150 930 500 540 299.08193.
+    // As on the manual page: 7 50 750 200 300 238.04761; 5 150 930 500 540 299.08193.
     assert!(out.contains("238.0") && out.contains("299.1") && out.contains("540.0"), "{out}");
     assert!(out.contains("A |---") && out.contains("M"), "{out}");
     let (out, _, code) = compare(dir.path(), &["iguana", "-"], "150 400 720 500 930");
@@ -60,7 +60,7 @@ fn exit_codes_tell_of_regressions() {
     let record: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(record["comparisons"][0]["finding"], "same");
     let (csv, ..) = of(&["iguana", "chameleon", "--csv", "-"]);
-    // The means that ministat's manual page has.
+    // The means are those of ministat's manual page.
     assert!(csv.starts_with("run,seed,where,metric,unit,value\n0,,,n-a,,7\n"), "{csv}");
     assert!(csv.contains("0,,,mean-a,,300\n0,,,mean-b,,540\n"), "{csv}");
 }
@@ -111,5 +111,5 @@ fn mistakes_have_a_place_and_exit_code_2() {
     assert!(err.contains("h.json has ls: time"), "{err}");
     let (_, err, code) = compare(dir.path(), &["h.json", "h.json", "--metric", "speed"], "");
     assert!(code == 2 && err.contains("h.json has no metric `speed`"), "{err}");
-    assert!(err.contains("there are: time"), "{err}");
+    assert!(err.contains("the file has: time"), "{err}");
 }

@@ -1,12 +1,12 @@
-//! The commands of README and docs/, run as a new user would: those of a document one after another, in one
-//! folder. A command has to end with the exit code that its document lets expect; where output is shown, it
-//! has to come out. Figures are not compared: they change with the model.
+//! The commands of README and docs/, run as a new user would: all commands of a document in order, in one
+//! folder. A command must end with the exit code that its document implies, and must print the output that is
+//! shown. Figures are not compared: they change with the model.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Commands that are not run here, by how they begin, and why.
+/// Commands that are not run here, by their beginnings, with the reason.
 const NOT_RUN: &[(&str, &str)] = &[
     ("cargo ", "builds or tests the workspace, which is what runs this"),
     (
@@ -25,8 +25,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Commands that are made shorter for a debug build, by how they begin: options whose values are left out,
-/// and what is added.
+/// Commands that are shortened for a debug build, by their beginnings: options to leave out with their
+/// values, and options to add.
 const SHORTER: &[(&str, &[&str], &str)] = &[
     ("overspin run examples/lock-map.toml --seeds", &["--seeds"], "--seeds 2 --set limit=100us"),
     ("overspin run examples/lock-map.toml", &[], "--set limit=100us"),
@@ -40,17 +40,17 @@ const SHORTER: &[(&str, &[&str], &str)] = &[
     (
         "overspin bench locks",
         &["--threads", "--section", "--outside", "--time", "--runs"],
-        // Spinning locks on more threads than CPUs take what they take.
+        // Spinning locks on more threads than CPUs take very long.
         "--threads 1,2 --time 1ms --runs 2",
     ),
-    // Ends with 4 if it comes to that.
+    // Ends with 4 if the limit is reached.
     ("overspin schedbench run", &[], "--max-wall 3s"),
 ];
 
-/// What has to be installed for a command besides this program; without it the command is not run.
+/// Programs that a command needs besides this one; without them the command is not run.
 const NEEDED: &[(&str, &str)] = &[("python3", "| python3"), ("less", "| less")];
 
-/// A command, and the output that its document shows for it.
+/// A command, with the output that its document shows for it.
 #[derive(Debug)]
 struct Shown {
     line: usize,
@@ -62,7 +62,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The commands in a document's blocks of `console` and `sh`; those of `bash` are scripts over several lines. In a block with prompts, what has none is output.
+/// The commands in a document's blocks of `console` and `sh`; blocks of `bash` are scripts over several
+/// lines. In a block with prompts, lines without one are output.
 fn commands(text: &str) -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
     let (mut inside, mut prompts, mut continued) = (false, false, false);
@@ -86,14 +87,14 @@ fn commands(text: &str) -> Vec<Shown> {
         }
     }
     for shown in &mut all {
-        // A remark behind the command.
+        // A remark after the command.
         let end = shown.command.find(" #").unwrap_or(shown.command.len());
         shown.command = shown.command[..end].trim().to_owned();
     }
     all
 }
 
-/// The command as it is run, or why it is not.
+/// The command to run, or the reason not to run it.
 fn as_run(command: &str) -> Result<String, &'static str> {
     if let Some((_, why)) = NOT_RUN.iter().find(|(start, _)| command.starts_with(start)) {
         return Err(why);
@@ -118,7 +119,7 @@ fn as_run(command: &str) -> Result<String, &'static str> {
     Ok(shorter + more)
 }
 
-/// A folder in which a new user could be: the examples, and the command in the path.
+/// A folder of a new user: with the examples, and with the command in the path.
 struct Place {
     dir: tempfile::TempDir,
 }
@@ -135,7 +136,7 @@ impl Place {
         Self { dir }
     }
 
-    /// Everything that a command prints, and its exit code.
+    /// The whole output of a command, and its exit code.
     fn run(&self, command: &str) -> (String, i32) {
         let path = std::env::var("PATH").unwrap();
         let path = format!("{}:{path}", self.dir.path().join("bin").display());
@@ -150,7 +151,7 @@ impl Place {
     }
 }
 
-/// Runs the commands of a document; `prepare` makes the files that it says one has.
+/// Runs the commands of a document; `prepare` makes the files that it presupposes.
 fn document(name: &str, prepare: impl FnOnce(&Path, &str)) {
     let text = fs::read_to_string(root().join(name)).unwrap();
     let place = Place::new();
@@ -161,7 +162,8 @@ fn document(name: &str, prepare: impl FnOnce(&Path, &str)) {
         let (out, code) = place.run(&command);
         let expected = if shown.output.iter().any(|l| l.starts_with("error: ")) { 2 } else { 0 };
         let at = format!("{name}:{}: {command}", shown.line);
-        // 1 and 4 are answers of a comparison, and 4 says that the wall-clock limit was reached: no failures.
+        // 1 and 4 are answers of a comparison, and 4 also means that the wall-clock limit was reached: these
+        // are not failures.
         let answers = command.starts_with("overspin compare") && matches!(code, 1 | 4);
         let cut = command.contains("--max-wall") && code == 4;
         assert!(code == expected || answers || cut, "{at}: exit code {code}\n{out}");
@@ -215,8 +217,8 @@ fn measure_and_machines() {
     }
 }
 
-/// Every command of every document is either run by a test above or not run for a reason; and all of this
-/// program, whatever they are, have options that exist.
+/// Every command of every document is run by a test above, or has a reason not to be. All commands of this
+/// program use options that exist.
 #[test]
 fn every_command_is_known_and_parses() {
     let run = [
@@ -244,7 +246,7 @@ fn every_command_is_known_and_parses() {
             if !run.contains(&name.as_str()) {
                 assert!(as_run(&shown.command).is_err(), "{at}: run it, or say why not");
             }
-            // --help is looked at when all before it has been read.
+            // clap handles --help only after it has read everything before it.
             let ours = shown.command.split(" -- ").next().unwrap();
             let ours = ours.split(" | ").next().unwrap();
             let ours = match shown.command.strip_prefix("cargo run --release -- ") {

@@ -1,4 +1,4 @@
-//! `overspin exec`: how it finds the library, what the program gets, how it ends.
+//! `overspin exec`: how it finds the library, what the program receives, and how it ends.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-/// The command with a library that is only a name: the loader warns of it, and the program runs.
+/// The command with a library that is only a name: the loader warns, and the program runs.
 fn overspin(library: Option<&Path>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_overspin"));
     command.env_remove("LD_PRELOAD").env_remove("OVERSPIN_STATS").env_remove("OVERSPIN_PRELOAD");
@@ -32,7 +32,7 @@ fn the_program_gets_the_lock_and_the_library_and_its_exit_code_counts() {
     fs::write(&library, "").unwrap();
     let name = library.display();
     let mut command = overspin(Some(&library));
-    // An alias; the program sees the name.
+    // The argument is an alias; the program sees the name.
     let output = command.args(["exec", "--lock", "byte", "--stats"]).args(SHOW).assert().code(7);
     assert_eq!(output.get_output().stdout, format!("lock-byte 1 {name}\n").as_bytes());
     let mut command = overspin(Some(&library));
@@ -66,11 +66,11 @@ fn what_is_wrong_is_told_before_anything_runs() {
     assert!(message.contains("a colon or a space"), "{message}");
 }
 
-/// Beside the command, or in ../lib from there. The command has another name for that, in a folder of its
-/// own: where it is built there may be the real library.
+/// The library may be beside the command, or in ../lib relative to it. The test gives the command another
+/// name in a separate folder, because the build folder may contain the real library.
 #[test]
 fn the_library_is_looked_for_beside_the_command_and_in_lib() {
-    // On the same file system as the command, which is too large to be copied.
+    // It must be on the same file system as the command, which is too large to copy.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let folder = folder.path().canonicalize().unwrap();
     let bin = folder.join("bin");
@@ -78,7 +78,7 @@ fn the_library_is_looked_for_beside_the_command_and_in_lib() {
     fs::create_dir(folder.join("lib")).unwrap();
     let named = bin.join("overspin");
     fs::hard_link(env!("CARGO_BIN_EXE_overspin"), &named).unwrap();
-    // By a link from elsewhere, as package managers do.
+    // Through a link from elsewhere, as package managers install it.
     let link = folder.join("link");
     symlink(&named, &link).unwrap();
     let run = || {
@@ -101,7 +101,7 @@ fn the_library_is_looked_for_beside_the_command_and_in_lib() {
 }
 
 /// The real library under a real program: this one, whose `bench locks` uses the C library's mutex. Its other
-/// locks are its own, and come out as they are.
+/// locks are its own and are not replaced.
 #[test]
 fn a_program_runs_on_the_lock_that_was_chosen() {
     let library = env::current_exe().unwrap().with_file_name("liboverspin_preload.so");
@@ -119,7 +119,7 @@ fn a_program_runs_on_the_lock_that_was_chosen() {
         let counts = samples.iter().filter(|sample| sample["metric"] == "share");
         let measured = counts.map(|sample| sample["value"].as_f64().unwrap()).sum::<f64>() as u64;
         assert!(measured > 0);
-        // Every acquisition is counted; the program does not tell of those in its warm-ups.
+        // The library counts every acquisition; the program does not report those of its warm-ups.
         let told = String::from_utf8(output.stderr).unwrap();
         let first = told.lines().next().unwrap_or_default();
         assert!(first.starts_with(&format!("overspin: {lock} in process ")), "{told}");

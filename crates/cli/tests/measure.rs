@@ -1,4 +1,4 @@
-//! `overspin measure`: what it writes, and its mistakes. What the machine does is no test.
+//! `overspin measure`: its output, and its mistakes. The machine's behaviour is not tested.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -37,7 +37,7 @@ fn the_three_files_tell_of_the_same_gaps() {
     let toml = std::fs::read_to_string(toml).unwrap();
     assert_eq!(record["noise"]["toml"], toml.as_str());
     assert!(toml.contains("\nplacement = \"") && toml.lines().next().unwrap().starts_with('#'));
-    // What was written is a table of a scenario as it stands.
+    // The output is a valid table of a scenario.
     let scenario = dir.path().join("host.toml");
     let guest = "\n[host]\ncores = 1\n[[domain]]\nname = \"guest\"\nvcpus = 1\nlock = \"ticket\"\nworkload = { kind = \"burn-wait\", burn = \"1ms\", wait = 0 }\n";
     std::fs::write(&scenario, toml + guest).unwrap();
@@ -51,7 +51,7 @@ fn the_three_files_tell_of_the_same_gaps() {
     let cpus: BTreeSet<&str> = raw.lines().skip(1).filter_map(|l| l.split(',').next()).collect();
     assert!(!cpus.is_empty());
     for cpu in cpus {
-        // A block of quanta may be late by as long as somebody else has the CPU, but none is missing.
+        // A block of quanta may be late by as long as another process has the CPU, but none is missing.
         let place = format!("cpu-{cpu}");
         assert!(value(&place, "watched") > 0.0 && value(&place, "quanta") > 0.0, "{cpu}");
         for kind in ["thread", "taken", "short"] {
@@ -70,7 +70,7 @@ fn the_three_files_tell_of_the_same_gaps() {
 fn one_cpu_and_standard_output() {
     let (out, err, code) =
         measure_noise(&["--duration=20ms", "--quantum=50us", "--cpus=0", "--toml=-"]);
-    // A process that may not use CPU 0 is told so.
+    // A process that may not use CPU 0 gets an error.
     if code == Some(0) {
         assert!(out.starts_with("# Measured by overspin") && out.contains("[host.noise]"), "{out}");
         assert!(!out.contains("Gaps by kind"), "{out}");
@@ -86,7 +86,7 @@ fn mistakes() {
         (&["--duration=5"], "a number with ns, us, ms or s", 2),
         (&["--quantum=2ms"], "from 1us to 1ms", 2),
         (&["--cpus=3-2"], "numbers of CPUs", 2),
-        (&["--toml=-", "--raw=-"], "two outputs are both to go to standard output", 2),
+        (&["--toml=-", "--raw=-"], "two outputs have the same destination, standard output", 2),
         (&["--cpus=4095", "--duration=10ms"], "cannot keep a thread to CPU 4095", 3),
         (&["--toml=no/such/n.toml"], "cannot write to", 3),
     ] {

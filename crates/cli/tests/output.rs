@@ -1,4 +1,4 @@
-//! What commands print and write, and what they do when they cannot.
+//! What commands print and write, and what they do if they cannot.
 
 use assert_cmd::Command;
 use std::fs;
@@ -149,7 +149,7 @@ fn two_outputs_to_one_place_are_refused() {
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
         assert!(
-            stderr.contains("two outputs are both to go to") && stderr.contains("help:"),
+            stderr.contains("two outputs have the same destination") && stderr.contains("help:"),
             "{stderr}"
         );
         assert_eq!(names(dir.path()), ["d", "s.toml"]);
@@ -209,7 +209,7 @@ fn a_record_and_its_scenario_are_explained_alike() {
     for words in ["own preemption", "1. guest/v", "10. guest/v", "in the trace: ts "] {
         assert!(of_record.contains(words), "{words}: {of_record}");
     }
-    // All but where the trace is.
+    // Everything except the place of the trace.
     let story = |text: &str| text.split("Times in the trace").next().unwrap().to_owned();
     assert_eq!(story(&of_record), story(&of_scenario));
     assert!(of_record.contains(&trace) && of_scenario.contains("--trace FILE"));

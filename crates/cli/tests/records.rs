@@ -1,4 +1,4 @@
-//! Every record that the program can write, read by every command that reads.
+//! Every record that the program can write, read by every command that reads records.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -58,8 +58,7 @@ fn record(dir: &Path, name: &str) -> Value {
     serde_json::from_slice(&fs::read(dir.join(name)).unwrap()).unwrap()
 }
 
-/// Commands that write records, by the kind of record; how often each place was measured; and whether the
-/// record is a scenario's.
+/// Commands that write records, with the kind of record, and whether the record is of a scenario.
 const WRITERS: &[(&str, &[&str], bool)] = &[
     ("run", &["run", "s.toml"], true),
     ("seeds", &["run", "s.toml", "--seeds", "2"], true),
@@ -85,7 +84,7 @@ const WRITERS: &[(&str, &[&str], bool)] = &[
     ("schedbench", &["schedbench", "report", "p.bench"], false),
 ];
 
-/// Feeds a record to every command that reads.
+/// Feeds a record to every command that reads records.
 fn read_by_all(dir: &Path, file: &str, kind: &str, is_scenario: bool) {
     let written = record(dir, file);
     assert_eq!((&written["schema"], &written["kind"]), (&"overspin-record/1".into(), &kind.into()));
@@ -93,7 +92,7 @@ fn read_by_all(dir: &Path, file: &str, kind: &str, is_scenario: bool) {
         let output = overspin(dir, args);
         let text = String::from_utf8_lossy(&output.stdout);
         let error = String::from_utf8_lossy(&output.stderr);
-        // One sample of each is too few to tell, which is no fault.
+        // One sample each is too few to decide, which is not a fault.
         assert!(matches!(output.status.code(), Some(0 | 4)), "{kind}: {error}");
         assert!(!text.contains("Difference at") && text.contains(" N "), "{kind}: {text}");
     }
@@ -133,7 +132,7 @@ fn every_record_is_read_by_every_command() {
         let samples = record["samples"].as_array().unwrap();
         assert_eq!(csv.lines().count(), 1 + samples.len(), "{kind}");
         assert!(!samples.is_empty(), "{kind}");
-        // Every sample is of a run of the table.
+        // Every sample belongs to a run of the table.
         let runs: Vec<&Value> =
             record["runs"].as_array().unwrap().iter().map(|r| &r["number"]).collect();
         assert!(samples.iter().all(|s| runs.contains(&&s["run"])), "{kind}");
@@ -143,7 +142,7 @@ fn every_record_is_read_by_every_command() {
     fine(dir, &["explain", "p.bench"]);
 }
 
-/// The one that is soonest run.
+/// The experiment that runs fastest.
 #[test]
 fn an_experiment_is_read_by_every_command() {
     let dir = folder();

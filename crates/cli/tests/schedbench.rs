@@ -1,4 +1,4 @@
-//! `overspin schedbench` and `overspin import`: the way through, resuming, and every mistake.
+//! `overspin schedbench` and `overspin import`: a complete session, resuming, and every mistake.
 
 use assert_cmd::Command;
 use std::fs;
@@ -60,14 +60,14 @@ fn plan_run_report_and_resume() {
     let (out, ..) = run(dir, &["schedbench", "report", file, "-v", "2", "--csv", "w.csv"]);
     assert!(out.contains("workerid") && out.contains("  1:1 "), "{out}");
     let csv = fs::read_to_string(dir.join("w.csv")).unwrap();
-    // Nine reports of each worker of the three runs, with four numbers each; and four of each set.
+    // Nine reports of each worker of the three runs, with four numbers each; and four numbers of each set.
     assert_eq!(csv.lines().count(), 1 + 4 * 9 * (1 + 1 + 4) + 4 * (1 + 1 + 2));
     assert!(csv.starts_with("run,seed,where,metric,unit,value\n"), "{csv}");
     let (json, ..) = run(dir, &["schedbench", "report", file, "--json", "-"]);
     let record: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(record["runs"][2]["where"], "A 2 + B 2 credit2");
     assert_eq!(record["machine"], "2016-schedbench");
-    // The file itself is read wherever a record is.
+    // The file itself can be read wherever a record can.
     let (out, err, code) = run(dir, &["compare", file, file]);
     assert!(code == 0 && out.contains("A 2 + B 2 credit2.1:0: throughput [kops/s]"), "{out}{err}");
     let (out, _, code) = run(dir, &["explain", file]);
@@ -77,8 +77,8 @@ fn plan_run_report_and_resume() {
     assert_eq!(fs::read_to_string(dir.join("again.json")).unwrap(), json);
 }
 
-/// A file is filled by several commands. Which run is of which machine is in the file, and the report
-/// says it where it matters.
+/// Several commands may fill one file. The file records the machine of each run, and the report names it if
+/// the machines differ.
 #[test]
 fn runs_of_different_machines_do_not_stand_side_by_side_without_a_word() {
     let dir = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ fn a_run_can_be_traced_and_put_on_another_machine() {
     let (out, err, code) = run(dir, &[&only[..], &more[..]].concat());
     assert_eq!(code, 0, "{err}");
     assert!(fs::metadata(dir.join("t.pftrace")).unwrap().len() > 10_000);
-    // 100 us at 700 million a second and 200 us of wait, less what wake-ups cost.
+    // 100 us at 700 million a second and 200 us of wait, less the cost of wake-ups.
     let line = out.lines().find(|l| l.starts_with("    0 ")).unwrap();
     let throughput: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!((70.0 / 310e-6..70.0 / 300e-6).contains(&throughput), "{throughput}");
@@ -170,7 +170,7 @@ fn mistakes_have_a_place_a_remedy_and_exit_code_2() {
         "{err}"
     );
     let (_, err, code) = run(dir, &["schedbench", "plan", "t.bench"]);
-    assert!(code == 2 && err.contains("has runs already"), "{err}");
+    assert!(code == 2 && err.contains("already has runs"), "{err}");
     let (_, err, code) = run(dir, &["schedbench", "run", "t.bench", "--only", "nothing"]);
     assert!(code == 2 && err.contains("A baseline credit3"), "{err}");
     fs::write(dir.join("empty.bench"), PLAN).unwrap();

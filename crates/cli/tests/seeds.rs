@@ -68,7 +68,7 @@ fn all_samples_are_kept_with_their_seeds() {
     // The run with one of these seeds is the same run.
     let one = record(dir.path(), SCENARIO, &["--seed=6"]);
     assert_eq!(one["runs"][0]["trace_hash"], over["runs"][1]["trace_hash"]);
-    // A file that varies the seed, and only that, is the same thing.
+    // A file that varies only the seed is the same thing.
     let varied = record(dir.path(), &format!("{SCENARIO}{VARY}"), &[]);
     assert_eq!((&varied["runs"], &varied["samples"]), (&over["runs"], &over["samples"]));
     // --seed alone asks for one run of it.
@@ -109,7 +109,7 @@ fn maps_have_means_and_keep_each_run() {
     let dir = tempfile::tempdir().unwrap();
     let map = record(dir.path(), &format!("{SCENARIO}{LOCKS}"), &["--seed=5", "--seeds=3"]);
     assert_eq!(map["runs"].as_array().unwrap().len(), 6);
-    // Four metrics of each of two points.
+    // Four metrics for each of two points.
     assert_eq!(map["over_seeds"].as_array().unwrap().len(), 2 * 4);
     assert_eq!(map["over_seeds"][7]["seeds"], serde_json::json!([5, 6, 7]));
     let varied = record(dir.path(), &format!("{SCENARIO}{LOCKS}{VARY}"), &[]);

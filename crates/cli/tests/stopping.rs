@@ -1,4 +1,4 @@
-//! Runs that seem to have no end: what they say, and what is left when they are stopped.
+//! Runs that seem to have no end: what they print, and what remains when they are stopped.
 
 use serde_json::Value;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Steps of a nanosecond for a simulated day.
+/// Steps of a nanosecond during a simulated day.
 const ENDLESS: &str = r#"
 limit = "86400s"
 [host]
@@ -42,7 +42,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Starts a run with a record and a trace, and waits until it has begun with both.
+/// Starts a run with a record and a trace, and waits until it has begun to write both.
 fn start(dir: &Path) -> Child {
     let args = ["run", "endless.toml", "--json", "r.json", "--trace", "t.pftrace"];
     let child = overspin(dir, &args).spawn().unwrap();

@@ -1,7 +1,7 @@
 //! The parts that scenarios can name: the built-in locks, schedulers and workloads, and yours.
 //!
-//! There is one catalog in a process. It is the built-in one, unless [`Catalog::install`] was called before
-//! anybody looked: names are resolved while files are read, which is long before a world is made.
+//! A process has one catalog. It is the built-in one, unless [`Catalog::install`] was called before its first
+//! use: names are resolved while files are read, which is long before a world is made.
 
 use overspin_host::World;
 use overspin_locks::{LockFamily, LockInfo};
@@ -10,7 +10,7 @@ use overspin_sim::{SimPlatform, Simulator};
 use overspin_workload::{Kinds, WorkloadInfo};
 use std::sync::OnceLock;
 
-/// A world that runs may share.
+/// A world that several runs may share.
 pub type AnyWorld = &'static (dyn World + Sync);
 
 static CATALOG: OnceLock<Catalog> = OnceLock::new();
@@ -21,34 +21,34 @@ pub struct Catalog {
     simulator: Simulator,
 }
 
-/// Somebody has looked at the catalog of this process already, or installed one.
+/// The catalog of this process was already used or installed.
 #[derive(Debug, thiserror::Error)]
-#[error("the catalog is in use already: install yours before anything else")]
+#[error("the catalog is already in use: install yours before anything else")]
 pub struct InUse;
 
 impl Catalog {
-    /// What comes with the program.
+    /// The parts that come with the program.
     #[must_use]
     pub fn builtin() -> Self {
         Self::default()
     }
 
-    /// And this lock; it replaces one of the same name.
+    /// Adds this lock; it replaces one of the same name.
     #[must_use]
     pub fn with_lock<F: LockFamily>(self) -> Self {
         Self { simulator: self.simulator.with_lock::<F::On<SimPlatform>>() }
     }
 
-    /// And this scheduler.
+    /// Adds this scheduler.
     ///
     /// # Errors
-    /// If one of its names stands for another scheduler already.
+    /// If one of its names already stands for another scheduler.
     pub fn with_scheduler(self, scheduler: SchedulerInfo) -> Result<Self, SchedError> {
         let schedulers = self.schedulers().clone().with(scheduler)?;
         Ok(Self { simulator: self.simulator.with_schedulers(schedulers) })
     }
 
-    /// And this workload; it replaces one of the same name.
+    /// Adds this workload; it replaces one of the same name.
     #[must_use]
     pub fn with_workload(self, workload: WorkloadInfo) -> Self {
         let workloads = self.workloads().clone().with(workload);
@@ -58,12 +58,12 @@ impl Catalog {
     /// Makes it the catalog of this process.
     ///
     /// # Errors
-    /// If somebody has looked at that before.
+    /// If the catalog was used before.
     pub fn install(self) -> Result<(), InUse> {
         CATALOG.set(self).map_err(|_| InUse)
     }
 
-    /// Every lock with the other names by which it is found.
+    /// Every lock with its aliases.
     pub fn locks(&self) -> impl Iterator<Item = (&LockInfo, &'static [&'static str])> {
         self.simulator.locks()
     }
@@ -98,7 +98,7 @@ impl Catalog {
         vec![&self.simulator]
     }
 
-    /// The simulator that knows all of this.
+    /// The simulator that knows all of these parts.
     #[must_use]
     pub fn simulator(&self) -> &Simulator {
         &self.simulator

@@ -1,26 +1,26 @@
-//! The machine at hand, as records name it: whoever compares two of them has to know whether they are of
-//! one. Nothing in it identifies a person or a host.
+//! The machine at hand, as records name it. A reader who compares two records must know whether they are of
+//! one machine. Nothing in it identifies a person or a host.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Where a record was made. What cannot be found out is null.
+/// Where a record was made. Unknown facts are null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     /// Version of this program.
     pub overspin: String,
-    /// Version of its model of hosts and guests: it changes with simulated results.
+    /// Version of the program's model of hosts and guests: it changes whenever simulated results change.
     pub model_version: u32,
-    /// Whether it was built without optimisation, which real times show.
+    /// Whether the program was built without optimisation, which affects real times.
     pub debug_build: bool,
     /// The processor's name.
     pub cpu: Option<String>,
-    /// Processors as the kernel counts them, and how many of them this process may use.
+    /// Number of processors that the kernel counts.
     pub cpus: Option<usize>,
-    /// See `cpus`.
+    /// Number of these that this process may use.
     pub usable_cpus: Option<usize>,
-    /// Cores, if the kernel tells.
+    /// Number of cores, if the kernel reports it.
     pub cores: Option<usize>,
     /// The kernel's name and version.
     pub kernel: Option<String>,
@@ -29,7 +29,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Of the machine at hand.
+    /// The environment of the machine at hand.
     #[must_use]
     pub fn here() -> Self {
         let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
@@ -74,7 +74,7 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// What stands behind a key, once for each processor.
+/// The values of a key, one for each processor.
 fn values<'a>(cpuinfo: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     cpuinfo.lines().filter_map(move |line| {
         let (name, value) = line.split_once(':')?;
@@ -84,7 +84,7 @@ fn values<'a>(cpuinfo: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
 
 fn cpu(cpuinfo: &str) -> Option<String> {
     let value = |key| values(cpuinfo, key).next();
-    // AArch64 has numbers in place of a name.
+    // AArch64 has numbers instead of a name.
     let numbers = || {
         let (implementer, part) = (value("CPU implementer")?, value("CPU part")?);
         Some(format!("implementer {implementer}, part {part}"))

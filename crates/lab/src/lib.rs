@@ -1,5 +1,5 @@
-//! What a result is: scenarios from TOML, experiments with their published figures, statistics,
-//! reports and traces. Everything that the `overspin` command prints is computed here.
+//! Results: scenarios from TOML, experiments with their published figures, statistics, reports and traces.
+//! This crate computes everything that the `overspin` command prints.
 #![forbid(unsafe_code)]
 
 pub mod bench;

@@ -1,4 +1,4 @@
-//! Maps: every combination of a scenario file's `[[vary]]` tables, run and measured alike.
+//! Maps: every combination of a scenario file's `[[vary]]` tables, run and measured in the same way.
 
 use crate::names;
 use crate::record::Run;
@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// How to run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// Seed of every run, or the first one; `None` is the map's own.
+    /// Seed of every run, or the first one; `None` means the map's own.
     pub seed: Option<u64>,
-    /// Runs of each point, with one seed after the other; `None` is as many as the map names seeds.
+    /// Runs of each point, with consecutive seeds; `None` means as many as the map names seeds.
     pub seeds: Option<u32>,
-    /// Threads; 0 is one for each CPU.
+    /// Threads; 0 means one for each CPU.
     pub threads: usize,
-    /// Where, and when to stop: what has not ended by then ends as [`Ending::Stopped`].
+    /// The world to run in, and when to stop: an unfinished run then ends as [`Ending::Stopped`].
     pub way: Way,
 }
 
@@ -30,14 +30,14 @@ pub struct Cell {
     pub at: Vec<String>,
     /// Its seed, how it ended, and what its waits were spent on.
     pub run: Run,
-    /// Acquisitions of the workload's locks in a simulated second.
+    /// Acquisitions of the workload's locks per simulated second.
     pub throughput: f64,
-    /// The longest time that 99.9 % of the acquisitions waited, of the worst of these locks.
+    /// The longest time that 99.9 % of the acquisitions waited, for the worst of these locks.
     pub wait_p999: Picos,
-    /// Part of the vCPUs' running time that went into waiting for locks, 0 to 1: spinning, and stalled
-    /// on the locks' own lines.
+    /// Part of the vCPUs' running time spent on waiting for locks, 0 to 1: spinning, and stalls on the locks'
+    /// own cache lines.
     pub burned: f64,
-    /// Jain's index over the tasks' items: 1 if all did the same, 1/n if one did everything.
+    /// Jain's index over the tasks' items: 1 if all did the same, 1/n if one task did everything.
     pub fairness: f64,
 }
 
@@ -48,21 +48,21 @@ impl Cell {
         self.run.ending.as_ref()
     }
 
-    /// Whether it ran as far as it was to.
+    /// Whether it ran to its intended end.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.ending().is_some_and(Ending::is_sound)
     }
 }
 
-/// The runs of a point over seeds.
+/// The runs of a point over its seeds.
 #[derive(Clone, Debug)]
 pub struct PointOverSeeds {
     /// Its value on each axis.
     pub at: Vec<String>,
-    /// Its seeds; those of runs that deadlocked or were stopped are not among them.
+    /// Its seeds, without those of runs that deadlocked or were stopped.
     pub seeds: Vec<u64>,
-    /// Over these seeds; `None` if there are none.
+    /// Throughput over these seeds; `None` if there are none.
     pub throughput: Option<Spread>,
     /// As above.
     pub wait_p999: Option<Spread>,
@@ -73,7 +73,7 @@ pub struct PointOverSeeds {
 }
 
 impl PointOverSeeds {
-    /// Of the runs of one point.
+    /// Over the runs of one point.
     fn of(cells: &[Cell]) -> Self {
         let at = cells.first().map_or_else(Vec::new, |first| first.at.clone());
         let sound: Vec<&Cell> = cells.iter().filter(|c| c.is_sound()).collect();
@@ -93,7 +93,7 @@ impl PointOverSeeds {
     }
 }
 
-/// All runs of a map. [`record::map`](crate::record::map) is how it is written.
+/// All runs of a map. [`record::map`](crate::record::map) writes it.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Name of the scenario.
@@ -102,9 +102,9 @@ pub struct Measured {
     pub description: String,
     /// Axes by name, with their values.
     pub axes: Vec<(String, Vec<String>)>,
-    /// Runs, the last axis fastest; those of one point with different seeds are neighbours.
+    /// Runs, with the last axis fastest; runs of one point with different seeds are neighbours.
     pub cells: Vec<Cell>,
-    /// Points over their seeds; empty if there is one seed.
+    /// Points over their seeds; empty if there is only one seed.
     pub over_seeds: Vec<PointOverSeeds>,
 }
 
@@ -114,14 +114,14 @@ pub enum MapError {
     /// The simulator refused a scenario.
     #[error("with {}: {cause}", .set.join(" "))]
     Sim {
-        /// Of which run.
+        /// The settings of the refused run.
         set: Vec<String>,
-        /// Why.
+        /// The reason.
         #[source]
         cause: Refused,
     },
-    /// More runs than anybody waits for.
-    #[error("these are {runs} runs; a map has at most {MOST_RUNS}")]
+    /// More runs than a map may have.
+    #[error("the map has {runs} runs; at most {MOST_RUNS} are possible")]
     TooMany {
         /// How many.
         runs: usize,
@@ -131,17 +131,17 @@ pub enum MapError {
     Threads {
         /// How many.
         threads: usize,
-        /// Why.
+        /// The reason.
         #[source]
         cause: rayon::ThreadPoolBuildError,
     },
 }
 
-/// Runs all points of `map` with all seeds, on as many threads as asked for; tells `progress` how many of
-/// how many are done. The result does not depend on the threads.
+/// Runs all points of `map` with all seeds, on as many threads as asked for. Calls `progress` with the runs
+/// done and the runs in all. The result does not depend on the threads.
 ///
 /// # Errors
-/// If a scenario is refused, or the threads are, or there are too many runs.
+/// If a scenario is refused, if the threads cannot be started, or if there are too many runs.
 pub fn run(
     map: &Map,
     settings: Settings,
@@ -200,7 +200,7 @@ pub(crate) fn in_parallel<J: Sync, T: Send>(
 }
 
 fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
-    // The guest kernel's own locks follow those of the workload; the map is about the latter.
+    // The guest kernel's own locks follow the workload's; the map covers only the latter.
     let domains = || {
         outcome
             .domains
@@ -223,13 +223,13 @@ fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
         run: Run::of(outcome),
         throughput: domains().map(rate).sum(),
         wait_p999: locks().map(|l| l.wait_p999).max().unwrap_or_default(),
-        // The hypervisor counts whole nanoseconds, the waits are counted in full.
+        // The hypervisor counts in whole nanoseconds, the waits are counted in picoseconds.
         burned: part(vcpus().map(|v| v.waiting).sum(), vcpus().map(|v| v.running).sum()).min(1.0),
         fairness: jain(&items),
     }
 }
 
-/// Jain's fairness index; 1 where nobody did anything.
+/// Jain's fairness index; 1 if no task did anything.
 pub(crate) fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|x| x * x).sum();
@@ -286,7 +286,7 @@ to = ["2/2", "2/1"]
             assert_eq!(Some(outcome.trace_hash), cell.run.trace_hash, "{:?}", point.sets);
             assert!(cell.throughput > 0.0 && (0.0..=1.0).contains(&cell.burned));
         }
-        // Nobody is descheduled while each vCPU has a pCPU.
+        // No vCPU is descheduled while each has a pCPU.
         assert!(measured.cells[0].throughput > measured.cells[1].throughput);
     }
 
@@ -310,7 +310,7 @@ to = ["2/2", "2/1"]
             let spread = point.throughput.as_ref().unwrap();
             assert!((spread.summary.mean - mean).abs() < 1e-9 * mean);
         }
-        // The options win over the file, and do the same without it.
+        // The options win over the file, and do the same without the file's seeds.
         let asked = measure(&with_seeds, Some(3), Some(3));
         let plain = measure(&map(TWO_BY_TWO).unwrap(), Some(3), Some(3));
         let hashes = |m: &Measured| m.cells.iter().map(|c| c.run.trace_hash).collect::<Vec<_>>();
@@ -347,7 +347,7 @@ to = ["2/2", "2/1"]
     fn mistakes_in_seeds_have_their_place() {
         for (from, to, message) in [
             ("\"4\"]", "\"-4\"]", "`-4` is not a seed"),
-            ("\"4\"]", "\"3\"]", "seed 3 is there twice"),
+            ("\"4\"]", "\"3\"]", "seed 3 is listed twice"),
             ("\"4\"]\n", &format!("\"4\"]\n{SEEDS}"), "the seed is varied twice"),
         ] {
             let error = map(&format!("{TWO_BY_TWO}{}", SEEDS.replacen(from, to, 1))).unwrap_err();

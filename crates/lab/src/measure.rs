@@ -1,31 +1,31 @@
-//! What `overspin measure` found: reports, tables for scenarios, and raw counts.
+//! The results of `overspin measure`: reports, tables for scenarios, and raw counts.
 
 use crate::report::{Block, Grid, MOST_LINES, short};
 use overspin_native::measure::{Histogram, LONG_NS, Noise, Noted, SHORTEST_NS, Steal};
 use std::fmt::Write;
 
-/// Part of the CPU time beyond which another thread is load and no noise.
+/// Part of the CPU time above which other threads count as load, not noise.
 const BUSY: f64 = 0.05;
-/// Gaps of threads below which their rate and length are rough: the standard error of the rate is a tenth.
+/// With fewer gaps of threads, their rate and length are rough: the standard error of the rate is a tenth.
 const FEW: u64 = 100;
-/// Part of the quanta with a gap beyond which the quanta differ by themselves.
+/// If a larger part of the quanta has a gap, the quanta themselves vary.
 const RESTLESS: f64 = 0.2;
 
 type Kind = (&'static str, &'static str, fn(&Noted) -> &Histogram);
 
-/// Kinds of gaps: name, what it is, where it is.
+/// Kinds of gaps: name, description, histogram.
 const KINDS: [Kind; 3] = [
     ("thread", "another thread of this kernel ran", |n| &n.thread),
     ("taken", "no switch, 0.1 ms or longer: hypervisor or firmware", |n| &n.taken),
     ("short", "no switch, shorter: ticks, interrupts, exits", |n| &n.short),
 ];
 
-/// The threads of `[host.noise]` that make the gaps which were measured.
+/// The threads of `[host.noise]` that make the measured gaps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Threads {
-    /// Mean time asleep, nanoseconds.
+    /// Mean time asleep, in nanoseconds.
     every_ns: f64,
-    /// Mean CPU time, nanoseconds.
+    /// Mean CPU time, in nanoseconds.
     length_ns: f64,
 }
 
@@ -88,7 +88,7 @@ fn us(ns: f64) -> String {
     short(ns / 1e3)
 }
 
-/// Per cent of the watched time; small parts matter here.
+/// Percent of the watched time; small parts matter here.
 fn share(ns: u64, watched_ns: u64) -> String {
     if watched_ns == 0 {
         "-".into()
@@ -188,7 +188,7 @@ fn by_cpu(noise: &Noise) -> Grid {
     grid
 }
 
-/// What the long gaps without a switch and the kernel's counts say of each other.
+/// Compares the long gaps without a switch with the kernel's count of stolen time.
 fn stolen(noise: &Noise) -> String {
     let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
     let gaps = seconds(noise.all(|n| &n.taken).time_ns);
@@ -202,16 +202,16 @@ fn stolen(noise: &Noise) -> String {
         ),
         Steal::CountsLess => format!(
             "Long gaps without a switch: {gaps}; stolen by the kernel's count: {counted}. They do not agree: the \
-             hypervisor does not tell all that it takes, or the firmware has the CPU, or interrupts take long."
+             hypervisor does not report all that it takes, or the firmware has the CPU, or interrupts take long."
         ),
         Steal::CountsMore => format!(
             "Long gaps without a switch: {gaps}; stolen by the kernel's count: {counted}. They do not agree: time \
-             was also stolen in gaps of the other kinds, which look longer for it."
+             was also stolen in gaps of the other kinds, which makes these look longer."
         ),
     }
 }
 
-/// What makes the table doubtful.
+/// Reasons to doubt the table.
 fn doubts(noise: &Noise) -> Vec<String> {
     let mut doubts = Vec::new();
     let threads = noise.all(|n| &n.thread);
@@ -219,13 +219,13 @@ fn doubts(noise: &Noise) -> Vec<String> {
     let had = threads.time_ns as f64 / watched;
     if had > BUSY {
         doubts.push(format!(
-            "other threads had {:.0} % of the CPUs: that is load and not noise; stop them and measure again",
+            "other threads had {:.0} % of the CPUs: that is load, not noise; stop them and measure again",
             100.0 * had
         ));
     }
     if threads.count < FEW {
         doubts.push(format!(
-            "{} gaps of threads are few to tell a rate and a length by; measure longer with --duration",
+            "{} gaps of threads are too few to estimate a rate and a length; measure longer with --duration",
             threads.count
         ));
     }
@@ -235,14 +235,14 @@ fn doubts(noise: &Noise) -> Vec<String> {
         .fold((0, 0), |(gaps, quanta), c| (gaps + c.noted.short.count, quanta + c.noted.quanta));
     if gaps as f64 > RESTLESS * quanta as f64 {
         doubts.push(
-            "a fifth of the quanta and more have a short gap: the CPUs' speed changes, as when sibling threads \
-             share a core, or interrupts are very many"
+            "more than a fifth of the quanta have a short gap: either the CPUs' speed changes, as when sibling \
+             threads share a core, or interrupts are very frequent"
                 .into(),
         );
     }
     if noise.cpus.len() < noise.system.cpus {
         doubts.push(format!(
-            "{} CPUs were measured of {}; the others may have more or less noise",
+            "{} of {} CPUs were measured; the others may have more or less noise",
             noise.cpus.len(),
             noise.system.cpus
         ));
@@ -250,8 +250,8 @@ fn doubts(noise: &Noise) -> Vec<String> {
     doubts
 }
 
-/// A `[host.noise]` table that makes as many gaps, as long on average, as threads made here. What takes no
-/// thread's place, as interrupts do, does not move a scheduler and is not in it.
+/// A `[host.noise]` table that makes as many gaps, of the same mean length, as threads made here. Gaps that
+/// occupy no thread's place, such as interrupts, do not move a scheduler and are not in it.
 #[must_use]
 pub fn noise_table(noise: &Noise) -> String {
     let mut out = String::new();
@@ -286,7 +286,7 @@ pub fn noise_table(noise: &Noise) -> String {
     out
 }
 
-/// A time with three significant digits, as scenarios have them.
+/// A time with three significant digits, in the format of scenarios.
 fn time(ns: f64) -> String {
     let (scale, unit) = match ns {
         x if x >= 1e9 => (1e9, "s"),
@@ -303,7 +303,7 @@ fn time(ns: f64) -> String {
     format!("{value:.digits$}{unit}")
 }
 
-/// All counts, as CSV: a line for each CPU, kind and length. `watched_ns` is of the CPU.
+/// All counts as CSV: a line for each CPU, kind and length. `watched_ns` is the CPU's.
 #[must_use]
 pub fn noise_csv(noise: &Noise) -> String {
     let mut out = "cpu,kind,from_ns,to_ns,count,time_ns,watched_ns\n".to_owned();
@@ -335,7 +335,7 @@ mod tests {
         h
     }
 
-    /// Two CPUs for a second; on the first a thread took 30 and 50 us, on the second one took 40 us.
+    /// Two CPUs for a second. On the first, a thread took 30 and 50 us; on the second, one took 40 us.
     fn sample() -> Noise {
         let cpu = |cpu, thread: &[u64]| {
             let noted = Noted {
@@ -404,8 +404,8 @@ mod tests {
             "Test. Linux 6.1, in a virtual machine. 2 of 4 CPUs",
             "thread: another thread of this kernel ran",
             "They agree",
-            "3 gaps of threads are few",
-            "2 CPUs were measured of 4",
+            "3 gaps of threads are too few",
+            "2 of 4 CPUs were measured",
             "placement = \"per-cpu\"",
         ] {
             assert!(shown.contains(words), "{words}: {shown}");
@@ -415,10 +415,10 @@ mod tests {
         busy.cpus[0].noted.taken = histogram(&[3_000_000; 100]);
         let shown = text(&noise(&busy)).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            shown.contains("had 30 % of the CPUs: that is load") && !shown.contains("are few"),
+            shown.contains("had 30 % of the CPUs: that is load") && !shown.contains("too few"),
             "{shown}"
         );
-        assert!(shown.contains("They do not agree: the hypervisor does not tell"), "{shown}");
+        assert!(shown.contains("They do not agree: the hypervisor does not report"), "{shown}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What can be named in a scenario: locks, schedulers, workloads.
+//! Names in scenarios: locks, schedulers, workloads.
 
 use crate::catalog::catalog;
 pub use overspin_locks::LockInfo;
@@ -13,24 +13,24 @@ pub fn locks() -> Vec<LockInfo> {
     catalog().locks().map(|(info, _)| *info).collect()
 }
 
-/// All lock algorithms, with the other names that scenarios and options take for them.
+/// All lock algorithms, with the aliases that scenarios and options accept.
 pub fn locks_and_aliases() -> impl Iterator<Item = (&'static LockInfo, &'static [&'static str])> {
     catalog().locks()
 }
 
-/// Properties of the lock of this name; an alias is none.
+/// Properties of the lock of this name; an alias is not found.
 #[must_use]
 pub fn lock(name: &str) -> Option<LockInfo> {
     catalog().lock(name).filter(|info| info.name == name).copied()
 }
 
-/// The scheduler of this name; an alias is none.
+/// The scheduler of this name; an alias is not found.
 #[must_use]
 pub fn scheduler(name: &str) -> Option<SchedulerInfo> {
     catalog().schedulers().iter().find(|info| info.name == name).copied()
 }
 
-/// The name that `value` stands for, if the key `key` takes a lock or a scheduler and `value` is an alias of one;
+/// The name that `value` stands for, if `key` takes a lock or a scheduler and `value` is an alias of one;
 /// otherwise `value` itself.
 pub(crate) fn own_name<'a>(key: &str, value: &'a str) -> &'a str {
     match key.rsplit('.').next() {
@@ -52,8 +52,8 @@ pub fn workloads() -> &'static [WorkloadInfo] {
     catalog().workloads().all()
 }
 
-/// Names of the kernel locks that the workloads of a domain use, in the order of their numbers; none if they
-/// could not run.
+/// Names of the kernel locks that the workloads of a domain use, in the order of their numbers; empty if the
+/// workloads could not run.
 #[must_use]
 pub fn lock_names(domain: &Domain) -> Vec<String> {
     Loads::of(domain, catalog().workloads()).map_or_else(|_| Vec::new(), |loads| loads.lock_names())

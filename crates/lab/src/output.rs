@@ -1,7 +1,7 @@
-//! Files that appear whole or not at all. A result is written to a temporary file beside its
-//! target and renamed when it is complete, so that a full disk or a killed run never leaves half a
-//! result under the name that somebody will read. `-` is standard output. A target that exists and
-//! is not a regular file (a pipe, a device) is written directly: renaming would replace it.
+//! Files that appear whole or not at all. A result is written to a temporary file beside its target and
+//! renamed when it is complete. So a full disk or a killed run never leaves half a result under the target's
+//! name. `-` is standard output. A target that exists and is not a regular file (a pipe, a device) is written
+//! directly: renaming would replace it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -12,19 +12,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static STAGED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn staged() -> MutexGuard<'static, Vec<PathBuf>> {
-    // A list of names is whole whatever panicked.
+    // The list of names is consistent even after a panic.
     STAGED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the temporary files of all outputs that are open, for a process that is about to end by a
-/// signal. No output can be created or committed after it.
+/// Removes the temporary files of all open outputs, for a process that is about to be ended by a signal.
+/// After it, no output can be created or committed.
 pub fn discard_all() {
     let staged = staged();
     for temporary in staged.iter() {
-        // Committed a moment ago, or gone: there is nobody left to tell.
+        // The file was just committed, or is gone: nobody remains to be told.
         let _ = fs::remove_file(temporary);
     }
-    // Kept locked: what is created after it would stay behind.
+    // The lock stays held: a file created later would be left behind.
     std::mem::forget(staged);
 }
 
@@ -36,7 +36,7 @@ pub struct OutputError {
     pub action: &'static str,
     /// The target as the user named it.
     pub path: String,
-    /// What the system said.
+    /// The error of the system.
     #[source]
     pub cause: io::Error,
 }
@@ -58,7 +58,7 @@ impl OutputError {
         }
     }
 
-    /// The reader of standard output went away, as `head` does. Not worth a message.
+    /// The reader of standard output went away, as `head` does. This is not worth a message.
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         self.cause.kind() == io::ErrorKind::BrokenPipe
@@ -72,8 +72,8 @@ enum Target {
     Staged { file: File, temporary: PathBuf, target: PathBuf },
 }
 
-/// Where bytes go. Nothing is visible under the target's name before [`Output::commit`]; dropping
-/// it without a commit removes what was written.
+/// A destination for bytes. Nothing is visible under the target's name before [`Output::commit`]. Dropping it
+/// without a commit removes what was written.
 #[derive(Debug)]
 pub struct Output {
     name: String,
@@ -97,8 +97,8 @@ impl Write for Target {
 }
 
 impl Output {
-    /// Opens `path`, or standard output for `-`. Call it before the work whose result it takes: a
-    /// misspelt directory should not cost an hour of simulation.
+    /// Opens `path`, or standard output for `-`. Call it before the work that makes the result: a misspelt
+    /// directory should not cost an hour of simulation.
     ///
     /// # Errors
     /// If the target cannot be created.
@@ -108,7 +108,7 @@ impl Output {
         let target = if path == Path::new("-") {
             Target::Stdout(io::stdout())
         } else {
-            // A link stays a link: replace what it points to.
+            // A link stays a link: its target is replaced.
             let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
             match fs::metadata(&target) {
                 Ok(m) if m.is_dir() => return Err(error(io::ErrorKind::IsADirectory.into())),
@@ -133,7 +133,7 @@ impl Output {
     /// Makes everything written visible under the target's name.
     ///
     /// # Errors
-    /// If the last bytes cannot be written or the file cannot be renamed; nothing is left then.
+    /// If the last bytes cannot be written or the file cannot be renamed; then nothing is left behind.
     pub fn commit(mut self) -> Result<(), OutputError> {
         let Some(mut writer) = self.target.take() else { return Ok(()) };
         let result = writer.flush().and_then(|()| match writer.get_ref() {
@@ -193,7 +193,7 @@ impl Drop for Output {
 fn stage(target: PathBuf) -> io::Result<Target> {
     let name =
         target.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy().into_owned();
-    // The process id keeps two commands apart, the counter two outputs of one command.
+    // The process id distinguishes two commands, the counter two outputs of one command.
     let mut staged = staged();
     for attempt in 0..100 {
         let temporary =
@@ -210,12 +210,12 @@ fn stage(target: PathBuf) -> io::Result<Target> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Throws away what is buffered and staged.
+/// Discards the buffered and staged bytes.
 fn discard(writer: BufWriter<Target>) {
-    // `into_parts` and not drop: dropping a `BufWriter` would try to write the rest.
+    // `into_parts`, not drop: dropping a `BufWriter` would try to write the rest.
     let (target, _) = writer.into_parts();
     if let Target::Staged { temporary, .. } = target {
-        // There is nobody left to tell, and a leftover is harmless: it has a name of its own.
+        // Errors are ignored: a leftover file is harmless, because its name is unique.
         let mut staged = staged();
         let _ = fs::remove_file(&temporary);
         staged.retain(|name| *name != temporary);

@@ -1,4 +1,4 @@
-//! Runs an experiment and puts what came out beside what was published.
+//! Runs an experiment and puts the results beside the published ones.
 
 use crate::catalog::catalog;
 use crate::claims::Samples;
@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 /// How to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Runs of each configuration; `None` is the experiment's own number.
+    /// Runs of each configuration; `None` means the experiment's own number.
     pub seeds: Option<u32>,
-    /// The published length instead of the experiment's scale.
+    /// Whether to run the published length instead of the experiment's scale.
     pub full: bool,
-    /// Threads; 0 is one for each CPU.
+    /// Threads; 0 means one for each CPU.
     pub threads: usize,
 }
 
@@ -31,7 +31,7 @@ pub enum ReproduceError {
     Sim {
         /// The run, in words.
         run: String,
-        /// Why.
+        /// The reason.
         #[source]
         cause: Refused,
     },
@@ -43,7 +43,7 @@ pub enum ReproduceError {
     Threads {
         /// How many.
         threads: usize,
-        /// Why.
+        /// The reason.
         #[source]
         cause: rayon::ThreadPoolBuildError,
     },
@@ -52,7 +52,7 @@ pub enum ReproduceError {
     Native(#[from] overspin_native::bench::PlanError),
 }
 
-/// How near a simulated figure is.
+/// How near a simulated figure is to the published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
@@ -60,7 +60,7 @@ pub enum Grade {
     Good,
     /// Within 25 %.
     Fair,
-    /// Farther away, or it could not be computed.
+    /// Farther away, or not computable.
     Missed,
 }
 
@@ -69,24 +69,24 @@ pub enum Grade {
 pub struct Compared {
     /// What was measured, with its unit.
     pub metric: String,
-    /// Where.
+    /// The place.
     #[serde(rename = "where")]
     pub place: String,
-    /// Published mean; null if it was published that it never ended.
+    /// Published mean; null if the publication says that it never ended.
     pub published: Option<f64>,
     /// Published standard deviation, if any.
     pub published_stddev: Option<f64>,
-    /// Simulated mean, multiplied up to the published length; null if nothing could be computed.
+    /// Simulated mean, scaled up to the published length; null if it could not be computed.
     pub simulated: Option<f64>,
     /// Simulated standard deviation.
     pub simulated_stddev: Option<f64>,
     /// Simulated / published - 1.
     pub error: Option<f64>,
-    /// What the figure may be used for.
+    /// The permitted use of the figure.
     pub role: Role,
-    /// How near it is.
+    /// How near the simulated figure is.
     pub grade: Grade,
-    /// What else there is to say, for example how many runs did not finish.
+    /// A remark, for example how many runs did not finish.
     pub note: Option<String>,
 }
 
@@ -95,7 +95,7 @@ pub struct Compared {
 pub struct Judged {
     /// Number.
     pub id: u32,
-    /// What was claimed.
+    /// The claim, in words.
     pub text: String,
     /// Whether it holds; null if that could not be decided.
     pub holds: Option<bool>,
@@ -103,21 +103,20 @@ pub struct Judged {
     pub evidence: String,
 }
 
-/// What a kind of experiment finds.
+/// The results of a kind of experiment.
 #[derive(Debug)]
 pub struct Found {
     /// Simulated seconds after which a run counted as not finished, if some may not finish.
     pub limit_s: Option<f64>,
-    /// What was measured, in long form: what figures and claims are about. Runs are numbered as in `runs`.
+    /// The measurements in long form, which figures and claims refer to. Runs are numbered as in `runs`.
     pub samples: Samples,
     /// Every run.
     pub runs: Vec<serde_json::Value>,
-    /// What the benchmark itself prints.
+    /// The output of the benchmark itself.
     pub details: Vec<Block>,
 }
 
-/// Everything that came out of an experiment. [`record::reproductions`](crate::record::reproductions) is
-/// how it is written.
+/// All results of an experiment. [`record::reproductions`](crate::record::reproductions) writes them.
 #[derive(Clone, Debug, Default)]
 pub struct Reproduction {
     /// Experiment.
@@ -140,9 +139,9 @@ pub struct Reproduction {
     pub parameters: Vec<Parameter>,
     /// Every run.
     pub runs: Vec<serde_json::Value>,
-    /// What was measured, in long form. Runs are numbered as in `runs`.
+    /// The measurements in long form. Runs are numbered as in `runs`.
     pub samples: Vec<Sample>,
-    /// What the benchmark itself prints.
+    /// The output of the benchmark itself.
     pub details: Vec<Block>,
 }
 
@@ -181,8 +180,7 @@ pub(crate) fn verdict<'a>(claims: impl IntoIterator<Item = &'a Judged>) -> Optio
     verdict
 }
 
-/// Runs `experiment`; `progress` is called with the number of runs that are done and that there
-/// are.
+/// Runs `experiment`. Calls `progress` with the number of finished runs and the number of all runs.
 ///
 /// # Errors
 /// If the simulator refuses a scenario.
@@ -209,7 +207,7 @@ pub fn reproduce(
     })
 }
 
-/// Called with the number of runs that are done and that there are.
+/// Called with the number of finished runs and the number of all runs.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 impl Settings {
@@ -218,21 +216,21 @@ impl Settings {
         if self.full { 1 } else { head.scale }
     }
 
-    /// As many seeds as wanted, from the scenario's on.
+    /// The seeds: as many as asked for, beginning with the scenario's.
     pub(crate) fn seeds(&self, head: &Head) -> Vec<u64> {
         let count = self.seeds.unwrap_or(head.seeds).max(1);
         (0..u64::from(count)).map(|i| head.scenario.seed.wrapping_add(i)).collect()
     }
 }
 
-/// The runs as they are written out.
+/// The runs, as they are written to records.
 pub(crate) fn raw<R: Serialize>(runs: &[R]) -> Vec<serde_json::Value> {
-    // Numbers, texts, lists and structs: nothing that JSON cannot say.
+    // They have only numbers, texts, lists and structs, which JSON can express.
     runs.iter().map(|run| serde_json::to_value(run).unwrap_or_default()).collect()
 }
 
-/// Does all jobs, on all threads. Results come in the order of the jobs: the record does not depend
-/// on who was faster.
+/// Does all jobs on all threads. Results are in the order of the jobs, so that the record does not depend on
+/// which thread was faster.
 pub(crate) fn all<J: Send, R: Send>(
     jobs: Vec<J>,
     threads: usize,
@@ -252,7 +250,7 @@ pub(crate) fn all<J: Send, R: Send>(
             .with_max_len(1)
             .map(|job| {
                 let result = one(job)?;
-                // Counts for a progress display: no other memory depends on it.
+                // This counter is only for a progress display; no other memory depends on it.
                 let done = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
                 progress(done, total);
                 Ok(result)
@@ -261,7 +259,7 @@ pub(crate) fn all<J: Send, R: Send>(
     })
 }
 
-/// One run of an experiment; `run` says in words which it is.
+/// Makes one run of an experiment; `run` names it in words.
 pub(crate) fn simulate(
     scenario: &Scenario,
     seed: u64,
@@ -272,7 +270,7 @@ pub(crate) fn simulate(
 }
 
 impl Grade {
-    /// Of a figure that came out with this error.
+    /// The grade of a figure with this error.
     pub(crate) fn of(error: Option<f64>) -> Self {
         match error {
             Some(e) if e.abs() <= 0.10 => Self::Good,

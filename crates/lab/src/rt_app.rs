@@ -1,9 +1,9 @@
-//! rt-app's JSON as a scenario: each task becomes a domain of one vCPU, so that the host's scheduler
-//! stands for the one that the tasks would have run under.
+//! Imports rt-app's JSON as a scenario. Each task becomes a domain of one vCPU, so that the host's scheduler
+//! takes the place of the scheduler that would run the tasks.
 //!
-//! Taken: `run`, `runtime`, `sleep`, `timer`, `yield`, `phases`, `loop`, `delay`, `instance`, `priority`
-//! (nice values, as weights), `cpus`, and the duration. What has no counterpart here is listed, and left
-//! out: see [`NOT_TAKEN`]. Everything else is an error with its place.
+//! Imported: `run`, `runtime`, `sleep`, `timer`, `yield`, `phases`, `loop`, `delay`, `instance`, `priority`
+//! (nice values, as weights), `cpus`, and the duration. Features without a counterpart here are listed and
+//! left out: see [`NOT_TAKEN`]. Everything else is an error with its place.
 
 use crate::scenario_file::ScenarioError;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
@@ -57,18 +57,18 @@ const WITHOUT_EFFECT: [&str; 12] = [
     "mem_buffer_size",
 ];
 
-/// Length of a scenario that does not give one, as for ever does.
+/// Length of the scenario if the file gives none, or asks for ever.
 const DURATION: &str = "10s";
-/// Weight of nice 0, and how much less each further nice value gets (Linux).
+/// Weight of nice 0, and the factor between neighbouring nice values (Linux).
 const WEIGHT: f64 = 256.0;
 const PER_NICE: f64 = 1.25;
 
-/// What an import gives.
+/// The result of an import.
 #[derive(Clone, Debug)]
 pub struct Imported {
     /// The scenario, as TOML.
     pub scenario: String,
-    /// What was left out, a line each, with its place.
+    /// The features that were left out, a line each, with their places.
     pub dropped: Vec<String>,
 }
 
@@ -91,7 +91,7 @@ pub fn import(path: &str, text: &str) -> Result<Imported, ScenarioError> {
         return Err(import.error(
             &whole,
             "the file is not an object",
-            "it has `global` and `tasks`",
+            "it needs `global` and `tasks`",
         ));
     };
     let (mut limit, mut domains) = (DURATION.to_owned(), String::new());
@@ -153,12 +153,12 @@ impl Import<'_> {
             _ => None,
         };
         number.filter(|n| (least..=most).contains(n)).ok_or_else(|| {
-            let message = format!("`{}` is not a whole number that it may be", p.name.as_str());
+            let message = format!("`{}` is not a whole number in its range", p.name.as_str());
             self.error(&p.value.range(), message, &format!("{least} to {most}"))
         })
     }
 
-    /// A key that is not taken: listed if rt-app has it, else an error.
+    /// Handles a key that is not imported: lists it if rt-app has it, otherwise returns an error.
     fn other(&mut self, p: &ObjectProp<'_>, known: &[&str]) -> Result<(), ScenarioError> {
         let name = p.name.as_str();
         let range = p.name.range();
@@ -181,7 +181,7 @@ impl Import<'_> {
                 }
                 name if WITHOUT_EFFECT.contains(&name) => {}
                 _ => {
-                    self.other(p, &["duration", "and those about calibration, logs and tracing"])?
+                    self.other(p, &["duration", "and keys about calibration, logs and tracing"])?
                 }
             }
         }
@@ -222,7 +222,7 @@ impl Import<'_> {
             phases.push(steps.join(", "));
         }
         if phases.is_empty() {
-            let message = format!("task `{name}` does nothing that can be taken");
+            let message = format!("task `{name}` does nothing that can be imported");
             return Err(self.error(&object.range, message, "add run, runtime, sleep or timer"));
         }
         if nice > 19 {
@@ -268,7 +268,7 @@ impl Import<'_> {
                 _ => None,
             };
             let Some(cpu) = cpu else {
-                return Err(self.error(&element.range(), "this is no CPU", "0 to 4095"));
+                return Err(self.error(&element.range(), "this is not a CPU", "0 to 4095"));
             };
             self.highest_cpu = self.highest_cpu.max(cpu);
             list.push(cpu.to_string());
@@ -279,7 +279,7 @@ impl Import<'_> {
         Ok(list.join(","))
     }
 
-    /// A phase as a scenario writes it; `None` if nothing in it can be taken.
+    /// A phase in the format of scenarios; `None` if nothing in it can be imported.
     fn phase(&mut self, object: &Object<'_>) -> Result<Option<String>, ScenarioError> {
         let (mut times, mut steps) = (1, Vec::new());
         for p in &object.properties {
@@ -302,7 +302,8 @@ impl Import<'_> {
     fn step(&mut self, p: &ObjectProp<'_>) -> Result<Option<String>, ScenarioError> {
         const HOUR_US: i64 = 3_600_000_000;
         Ok(match base(p.name.as_str()) {
-            // A busy loop of so many us, calibrated, and so many us on the CPU: the same here.
+            // `run` is a calibrated busy loop of this many us, `runtime` is time on the CPU: they are the
+            // same here.
             "run" | "runtime" => Some(format!("run {}us", self.number(p, 0, HOUR_US)?)),
             "sleep" => Some(format!("sleep {}us", self.number(p, 0, HOUR_US)?)),
             "yield" => Some("yield".to_owned()),
@@ -321,7 +322,7 @@ impl Import<'_> {
                     }
                 }
                 let Some(period) = period else {
-                    let help = "a timer has a period in us";
+                    let help = "a timer needs a period in us";
                     return Err(self.error(&p.value.range(), "`period` is missing", help));
                 };
                 Some(format!("timer {period}us"))
@@ -338,7 +339,7 @@ impl Import<'_> {
     }
 }
 
-/// An event's name without what makes it unique: `run0`, `run_b`.
+/// An event's name without the suffix that makes it unique: `run0`, `run_b`.
 fn base(name: &str) -> &str {
     let events = ["runtime", "run", "sleep", "timer", "yield"].into_iter().chain(NOT_TAKEN);
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -394,10 +395,10 @@ mod tests {
         );
         assert!(imported.scenario.contains("# left out: "));
         let outcome = overspin_sim::run(&s, 1).unwrap();
-        // The batch ran for its 50 ms, and what its switches cost.
+        // The batch ran for its 50 ms, plus the cost of its switches.
         let batch = &outcome.domains[2].tasks[0];
         assert!((50 * MS..51 * MS).contains(&batch.cpu), "{}", batch.cpu);
-        // Three periods of 16 ms a round, for 3 s: the rest lies in the next round's first period.
+        // Three periods of 16 ms a round, for 3 s; the remaining time is in the next round's first period.
         let rounds = outcome.domains[0].tasks[0].items;
         assert!((61..=62).contains(&rounds), "{rounds}");
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is said about a set of samples. The samples themselves are kept beside it.
+/// Statistics of a set of samples. The samples themselves are kept beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Number of samples.
@@ -13,14 +13,14 @@ pub struct Summary {
     pub stddev: f64,
     /// Smallest.
     pub min: f64,
-    /// Middle, or mean of the two middle ones.
+    /// Median, or the mean of the two middle samples.
     pub median: f64,
     /// Largest.
     pub max: f64,
 }
 
 impl Summary {
-    /// Summary of `samples`; `None` if there are none or one of them is not a finite number.
+    /// Summary of `samples`; `None` if there are none, or if one is not a finite number.
     #[must_use]
     pub fn of(samples: &[f64]) -> Option<Self> {
         if samples.is_empty() || samples.iter().any(|s| !s.is_finite()) {
@@ -28,8 +28,8 @@ impl Summary {
         }
         let n = samples.len();
         let mean = samples.iter().sum::<f64>() / n as f64;
-        // Two passes: the textbook one-pass formula loses all digits when the spread is small
-        // beside the mean, which is the usual case here.
+        // Two passes: the textbook one-pass formula loses all digits when the spread is small relative to the
+        // mean, which is the usual case here.
         let squares: f64 = samples.iter().map(|s| (s - mean).powi(2)).sum();
         let stddev = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
         let mut sorted = samples.to_vec();

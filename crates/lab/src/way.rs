@@ -1,5 +1,4 @@
-//! How runs are made: in which world, and when one stops before its end: after so much real time, or when a
-//! signal has come.
+//! How to make runs: the world, and when to stop early, after some real time or at a signal.
 
 use crate::catalog::{AnyWorld, catalog};
 use overspin_host::{Observer, Refused};
@@ -7,20 +6,20 @@ use overspin_scenario::{Ending, Outcome, Picos, Scenario, Stopped};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Until when to go on; by default to the end.
+/// When to stop; by default at the end of the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Until {
-    /// The moment after which no run goes on.
+    /// The moment after which no run continues.
     pub deadline: Option<Instant>,
-    /// Set by whoever wants all runs to stop.
+    /// Set by a caller that wants all runs to stop.
     pub interrupted: Option<&'static AtomicBool>,
 }
 
 impl Until {
-    /// Why to stop now, if there is a reason.
+    /// The reason to stop now, if there is one.
     #[must_use]
     pub fn over(&self) -> Option<Stopped> {
-        // A flag by itself: no other memory depends on it.
+        // The flag stands alone: no other memory depends on it.
         if self.interrupted.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             Some(Stopped::Interrupted)
         } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -31,12 +30,12 @@ impl Until {
     }
 }
 
-/// Where runs take place, and until when.
+/// The world of runs, and when to stop them.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
-    /// Where.
+    /// The world.
     pub world: AnyWorld,
-    /// Until when.
+    /// When to stop.
     pub until: Until,
 }
 
@@ -48,8 +47,8 @@ impl Default for Way {
 }
 
 impl Way {
-    /// Runs a scenario this way; tells `progress` the world's time now and then. A run that would only
-    /// begin when it is to stop is one of no time at all.
+    /// Runs a scenario this way; tells `progress` the world's time now and then. If it is already time to
+    /// stop, the run has length zero.
     ///
     /// # Errors
     /// If the world refuses the scenario.

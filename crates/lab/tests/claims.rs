@@ -1,10 +1,9 @@
-//! Somebody else's experiment: its claims are decided, and its figures computed, by what its file says, and
-//! by no code.
+//! An experiment by a user: its file alone, without code, decides its claims and computes its figures.
 
 use overspin_lab::experiment;
 use overspin_lab::reproduce::{Compared, Grade, Reproduction, Settings, reproduce};
 
-/// A small compile under two locks, of which one load does not finish within the limit.
+/// A small compile under two locks; one load does not finish within the limit.
 const MINE: &str = r#"
 id = "my-spinlocks"
 kind = "kernbench"
@@ -118,7 +117,7 @@ fn figures_of_a_file_are_computed_as_the_file_says() {
     assert_eq!((some.simulated, some.grade), (None, Grade::Missed));
     assert!(note(some).contains("does not say how"), "{some:?}");
 
-    // Another expression in a copy, and nothing else.
+    // A copy with only another expression.
     let text = MINE.replace(
         "\"xen-pv.small.elapsed\"",
         "\"max(xen-pv.small.elapsed) + 2 * xen-pv.'2 jobs'.elapsed\"",
@@ -164,7 +163,7 @@ fn runs_that_do_not_finish_decide_nothing() {
     assert_eq!(notes[0], "not computed: 3 of 3 runs have no xen-pv.small.elapsed");
     assert_eq!((notes[1], result.figures[1].grade), ("0 of 6 runs finished", Grade::Good));
     let holds: Vec<Option<bool>> = result.claims.iter().map(|c| c.holds).collect();
-    // That they finish is false; how long they take is not known.
+    // That they finish is false; their times are unknown.
     assert_eq!(holds, [Some(false), None, None, None], "{:#?}", result.claims);
     assert!(result.claims[1].evidence.contains("3 of 3 runs have no"), "{:#?}", result.claims);
 }
@@ -179,7 +178,7 @@ fn a_wrong_name_is_an_error_in_the_file() {
     assert_eq!(&*error.key, "claim.0.holds");
     assert!(error.message.contains("no `3 jobs`"), "{error}");
     assert!(error.help.contains("did you mean `\"2 jobs\"`?"), "{}", error.help);
-    // With escapes in the text the place is that of the whole text.
+    // If the text has escapes, the place is the whole text.
     let text = MINE.replace("\"max(*.*.elapsed) <= 1 us\"", "\"max(*.*.\\u0065lapse) <= 1 us\"");
     let error = experiment::parse("mine.toml", &text).expect_err("there is no such metric");
     assert!(error.message.contains("no `elapse`"), "{error}");

@@ -1,10 +1,11 @@
-//! `examples/io-beside-hog.toml`, whose results docs/io-beside-a-hog.md puts beside the published figures.
+//! Tests of `examples/io-beside-hog.toml`; docs/io-beside-a-hog.md compares its results with the published
+//! figures.
 
 use overspin_lab::scenario_file;
 
-/// Answers a second of the guest that does I/O.
+/// Answers per second of the guest that does I/O.
 fn answers(sets: &[&str]) -> f64 {
-    // The closed form knows of no noise.
+    // The closed form has no noise.
     let quiet = ["host.noise.placement=none", "host.stagger=0"];
     let sets: Vec<String> = sets.iter().chain(&quiet).map(|s| (*s).to_owned()).collect();
     let text = include_str!("../../../examples/io-beside-hog.toml");
@@ -19,11 +20,11 @@ const ALONE: &str = "domain.hog.affinity=1-1";
 
 #[test]
 fn a_futile_kick_leaves_the_guest_two_answers_for_each_slice_of_the_hog() {
-    // Times in ms. A wake-up that preempts boosts the hog, and the next wake-up, one round trip later, finds
-    // it boosted and waits for the end of its slice of 30; the one after that preempts and boosts it again.
-    // That makes two answers in 30 and a round trip. But a tick, every 10, ends the boost: with the probability
-    // p = round trip / 10 it falls between boost and wake-up, and the guest need not wait that time. So a cycle
-    // has on average p / (1 - p) answers more, a round trip each. Every answer takes 0.1 itself.
+    // Times in ms. A wake-up that preempts boosts the hog. The next wake-up, one round trip later, finds it
+    // boosted and waits for the end of its slice of 30; the one after that preempts and boosts it again. That
+    // makes two answers in 30 plus a round trip. But a tick, every 10, ends the boost. With the probability p
+    // = round trip / 10 it falls between boost and wake-up, and the guest need not wait that time. So a cycle
+    // has on average p / (1 - p) more answers, each a round trip long. Every answer itself takes 0.1.
     for round_trip in [0.1, 0.3, 1.0, 3.0] {
         let more = round_trip / 10.0 / (1.0 - round_trip / 10.0);
         let answers_of_cycle = 2.0 + more;
@@ -46,7 +47,7 @@ fn either_mend_gives_the_guest_what_it_has_alone() {
 
 #[test]
 fn a_guest_that_comes_back_within_the_ratelimit_waits_for_it() {
-    // The hog keeps the pCPU for 1 ms from when it was dispatched, and 100 us are the guest's.
+    // The hog keeps the pCPU for 1 ms after it was dispatched; 100 us are the guest's.
     let rate = answers(&[MENDED, "domain.io.workload.round_trip=100us"]);
     assert!((0.85 / 0.0011..=1.0 / 0.0011).contains(&rate), "{rate} a second");
 }

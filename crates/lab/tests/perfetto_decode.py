@@ -32,7 +32,7 @@ def owner(uuid):
 
 
 def unknown(message):
-    """Fields that Perfetto does not know would vanish silently: look at what survives."""
+    """Whether fields would vanish silently because Perfetto does not know them."""
     return message.ByteSize() != type(message).FromString(message.SerializeToString()).ByteSize()
 
 

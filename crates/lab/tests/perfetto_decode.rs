@@ -1,6 +1,6 @@
-//! A trace of ours, decoded with Perfetto's own message definitions (PyPI package `perfetto`),
-//! must add up to the totals of the run. Skipped, with the reason on standard error, where Python
-//! or the package is missing; `OVERSPIN_PYTHON` names a Python that has it.
+//! A trace of ours, decoded with Perfetto's own message definitions (PyPI package `perfetto`), must add up to
+//! the totals of the run. Without Python or the package, the test is skipped, with the reason on standard
+//! error. `OVERSPIN_PYTHON` names a Python that has the package.
 
 use overspin_host::{Moment, Observer, Timed, VcpuState};
 use overspin_lab::perfetto::PerfettoSink;
@@ -66,7 +66,7 @@ fn hand_made_events_add_up() {
         (2 * US, Wake { vcpu: 1, pcpu: Some(0), runnable: true }),
         (3 * US, switch(Some(0), VcpuState::Runnable, Some(Why::Wake), Some(1))),
         (3 * US, runs(1)),
-        // Two microseconds of waiting for a holder that is off the pCPU, and one for it while it runs.
+        // Two microseconds of waiting for a holder that is off the pCPU, and one while it runs.
         (4 * US, LockWait { vcpu: 1, lock: 0, holder: Some(0), releasing: false }),
         (6 * US, Sleeps { vcpu: 1 }),
         (6 * US, switch(Some(1), VcpuState::Blocked, None, Some(0))),
@@ -74,7 +74,7 @@ fn hand_made_events_add_up() {
         (7 * US, LockReleased { vcpu: 0, lock: 0, contended: true }),
         (7 * US, LockFreed { vcpu: 0, lock: 0, contended: true }),
         (7 * US, Kick { from: 0, to: 1 }),
-        // Two until the waiter is back.
+        // Two microseconds until the waiter is back.
         (7 * US, Wake { vcpu: 1, pcpu: Some(0), runnable: true }),
         (8 * US, switch(Some(0), VcpuState::Runnable, Some(Why::Wake), Some(1))),
         (8 * US, runs(1)),
@@ -112,7 +112,7 @@ fn hand_made_events_add_up() {
     );
 }
 
-/// Waits of domain `domain` in the decoded trace: number and nanoseconds.
+/// Waits for `lock` of domain `domain` in the decoded trace: number and nanoseconds.
 fn waits(totals: &Value, domain: &str, lock: &str) -> (u64, u64) {
     let slices = totals["slices"].as_object().unwrap();
     let of_lock = slices.iter().filter(|(name, _)| {
@@ -138,7 +138,7 @@ fn a_simulated_run_adds_up_to_its_outcome() {
         let domain = &outcome.domains[0];
         for (i, vcpu) in domain.vcpus.iter().enumerate() {
             let traced = totals["running_ns"][format!("guest/v{i}")].as_u64().unwrap_or(0);
-            // Each end of each stretch is cut to a nanosecond.
+            // Both ends of each stretch are cut to a nanosecond.
             assert!(
                 traced.abs_diff(vcpu.running / NS) <= vcpu.dispatches + 1,
                 "{lock} v{i}: {traced} {vcpu:?}"

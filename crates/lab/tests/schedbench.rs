@@ -1,5 +1,5 @@
-//! schedbench: plans expand as published, files survive the round trip, and workers do what can be
-//! computed by hand.
+//! schedbench: plans expand as published, files survive the round trip, and workers do what hand calculation
+//! predicts.
 
 use overspin_lab::experiment::schedbench_machine;
 use overspin_lab::schedbench::{
@@ -7,7 +7,7 @@ use overspin_lab::schedbench::{
 };
 use overspin_scenario::{Costs, Governor, MS, Picos};
 
-/// The published plan, with keys that we do not know.
+/// The published plan, with keys that are unknown to us.
 const PLAN: &str = r#"{
   "Input": {
     "WorkerPresets": {
@@ -30,7 +30,7 @@ fn planned(text: &str) -> BenchFile {
     file
 }
 
-/// A machine on which nothing costs anything to speak of: `threads` of one core each.
+/// A machine with negligible costs: `pcpus` cores of one thread each.
 fn ideal(pcpus: u32) -> Machine {
     let mut machine = schedbench_machine().unwrap();
     (machine.host.cores, machine.host.threads) = (pcpus, 1);
@@ -108,7 +108,7 @@ fn files_survive_the_round_trip_with_keys_that_we_do_not_know() {
     for key in ["Id", "Now", "Kops", "MaxDelta", "Cputime"] {
         assert!(!raw[1][key].is_null(), "{key}: {}", raw[1]);
     }
-    // A run under an older name for its configuration keeps the name, and what else is in it.
+    // A run with the older name of its configuration keeps that name, and the other contents.
     let old = r#"{"Runs":[{"Label":"x","Comment":7,"WorkerSets":[{"Params":{"Args":["burnwait","1","1"]},
         "Count":1}],"WorkerConfig":{"Pool":"p"},"RuntimeSeconds":1}]}"#;
     let kept: serde_json::Value =
@@ -119,20 +119,20 @@ fn files_survive_the_round_trip_with_keys_that_we_do_not_know() {
 
 #[test]
 fn a_worker_alone_does_what_its_cycle_allows() {
-    // 70,000 operations at 350 million a second are 200 us, as long as its wait.
+    // 70,000 operations at 350 million a second take 200 us, as long as its wait.
     let run = together(&["burnwait 70 200000"], 1, 1);
     let w = &run.sets[0].workers[0];
     near(w.throughput, 70.0 / 400e-6);
     near(w.utilization, 0.5);
-    // 1 ms in all, of which the wait is none: never idle.
+    // 1 ms of work and no wait: never idle.
     let run = together(&["burnwait 350 0"], 1, 1);
     near(run.sets[0].workers[0].utilization, 1.0);
 }
 
 #[test]
 fn two_timers_of_one_worker_wait_at_the_same_time() {
-    // Each cycle serves both: 100 us and 100 us of work. The first is due again 300 us after its
-    // work was done, when the second's has been done for 200 us: a period of 400 us.
+    // Each cycle serves both: 100 us and 100 us of work. The first is due again 300 us after its work was
+    // done; by then the second's work has been done for 200 us. So the period is 400 us.
     let run = together(&["burnwait 35 300000 35 300000"], 1, 1);
     let w = &run.sets[0].workers[0];
     near(w.throughput, 70.0 / 400e-6);
@@ -146,7 +146,7 @@ fn deadlines_are_met_alone_and_missed_in_a_crowd() {
     let w = &alone.sets[0].workers[0];
     near(w.throughput, 70.0 / 1e-3);
     assert!(w.deadlines > 3_900 && w.missed == 0, "{} of {}", w.missed, w.deadlines);
-    // Ten that want a fifth of a CPU each.
+    // Ten workers that want a fifth of a CPU each.
     let crowd = together(&[periodic; 10], 1, 1);
     let missed: u64 = crowd.sets.iter().flat_map(|s| &s.workers).map(|w| w.missed).sum();
     assert!(missed > 1_000, "{missed}");
@@ -192,11 +192,11 @@ fn fairness_is_against_the_share_that_a_worker_could_have_had() {
     }
     let all: Vec<RunSummary> = file.runs.iter().filter_map(summarize).collect();
     let fair = fairness(&all[2], &all).unwrap();
-    // The light ones want a tenth each; the hogs could share the other eight.
+    // The light workers want a tenth each; the hogs could share the other eight.
     let hogs = fair[0];
     assert!(hogs.objective.min > 0.9 && hogs.objective.max < 1.25, "{hogs:?}");
     assert!(hogs.degradation.max < 0.55, "{hogs:?}");
-    // No baseline of so many pCPUs: nothing is said.
+    // There is no baseline with this number of pCPUs, so there is no result.
     let mut other = all[2].clone();
     other.cpus = Some(2);
     assert_eq!(fairness(&other, &all), None);
@@ -221,7 +221,7 @@ fn faults_have_a_place_and_a_remedy() {
         ("\"Workers\": [\"A\"", "\"Workers\": [\"C\"", "preset `C` is missing"),
         ("{ \"Args\": [\"burnwait\", \"70\", \"200000\"] }", "{}", "preset `A` has no Args"),
         ("\"70\"", "\"seventy\"", "`seventy` is not work in kops"),
-        ("\"burnwait\", \"70\"", "\"burn\", \"70\"", "`burn` is no command"),
+        ("\"burnwait\", \"70\"", "\"burn\", \"70\"", "`burn` is not a command"),
         ("[1, 2, 4, 8, 16]", "[0]", "0 workers"),
         ("[1, 2, 4, 8, 16]", "[9000000000000000000]", "workers"),
     ];
@@ -231,5 +231,5 @@ fn faults_have_a_place_and_a_remedy() {
         assert!(e.message.contains(message) && !e.help.is_empty(), "{to}: {e}");
     }
     let mut twice = planned(PLAN);
-    assert!(twice.plan().unwrap_err().message.contains("has runs already"));
+    assert!(twice.plan().unwrap_err().message.contains("already has runs"));
 }

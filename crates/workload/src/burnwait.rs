@@ -1,4 +1,4 @@
-//! Threads that compute and sleep in turn: hogs, batch jobs, and things that wake like I/O.
+//! Threads that compute and sleep in turn: hogs, batch jobs, and tasks that wake like I/O.
 
 use crate::parameters::{defaults, parameters, words};
 use crate::{Env, Fault, Load, Mode, Program, Start, WorkloadInfo, threads};
@@ -9,7 +9,7 @@ use overspin_scenario::{LONGEST, Parameters, Picos, format_time};
 
 words! {
     Distribution: DISTRIBUTIONS, "How a time varies around its mean." {
-        Fixed = "fixed", "It does not.";
+        Fixed = "fixed", "Not at all.";
         Exponential = "exponential", "Exponentially.";
     }
 }
@@ -17,14 +17,14 @@ words! {
 parameters! {
     BurnWait: KEYS at "[domain.workload] with kind = \"burn-wait\"",
     "Threads that compute and sleep in turn." {
-        threads: u32 = integer(0, 100_000), Is("0"), "Threads; 0 is one on each vCPU.";
+        threads: u32 = integer(0, 100_000), Is("0"), "Threads; 0 means one on each vCPU.";
         burn: Picos = time(NS, LONGEST), Is("10ms"), "CPU time of one item.";
-        wait: Picos = ANY, Is("0"), "Sleep after it; 0 never sleeps.";
-        count: u64 = integer(0, u64::MAX), Is("0"), "Items of each thread; 0 is until the limit.";
+        wait: Picos = ANY, Is("0"), "Sleep after each item; 0 means no sleep.";
+        count: u64 = integer(0, u64::MAX), Is("0"), "Items of each thread; 0 means until the limit.";
         burn_distribution: Distribution = Choice(DISTRIBUTIONS), Is("fixed"),
-            "How `burn`, the mean, varies.";
+            "How the time varies around its mean, `burn`.";
         wait_distribution: Distribution = Choice(DISTRIBUTIONS), Is("fixed"),
-            "How `wait`, the mean, varies. With `exponential` threads begin with a wait.";
+            "How the time varies around its mean, `wait`. With `exponential`, threads begin with a wait.";
     }
 }
 
@@ -82,8 +82,8 @@ impl BurnWait {
             Distribution::Fixed => mean,
             Distribution::Exponential => random.exponential(mean),
         };
-        // Threads that all began with work would queue up first; with a wait, which has no
-        // memory, the run begins as it goes on. Fixed waits begin anywhere in a cycle.
+        // Threads that all began with work would queue up at first. An exponential wait has no memory, so the
+        // run begins in its steady state. Fixed waits begin anywhere in a cycle.
         env.sleep(match self.wait_distribution {
             Distribution::Exponential => time(self.wait, self.wait_distribution),
             Distribution::Fixed if self.wait > Picos::ZERO => env.offset(self.burn + self.wait),

@@ -1,4 +1,4 @@
-//! A process that counts from 0 and does nothing else: what a guest loses when others take its pCPU.
+//! A process that counts from 0 and does nothing else. It shows what a guest loses when others take its pCPU.
 
 use crate::parameters::parameters;
 use crate::{Fault, Load, Mode, Program, Start, WorkloadInfo};
@@ -11,7 +11,7 @@ use overspin_scenario::{LONGEST, Parameters, Picos, format_time};
 parameters! {
     Count: KEYS at "[domain.workload] with kind = \"count\"",
     "A process that counts from 0, and does nothing else." {
-        to: u64 = integer(1, u64::MAX), Is("4294967296"), "Where it ends.";
+        to: u64 = integer(1, u64::MAX), Is("4294967296"), "The number that it counts to.";
         step: Picos = time(Picos(1), SEC), Is("5ns"), "CPU time of one iteration.";
     }
 }
@@ -31,7 +31,7 @@ impl Load for Count {
         if self.work() <= LONGEST {
             return Ok(());
         }
-        let message = format!("so many steps take longer than {}", format_time(LONGEST));
+        let message = format!("these steps take longer than {}", format_time(LONGEST));
         Err(Fault::new("to", message, "make `to` or `step` smaller"))
     }
 

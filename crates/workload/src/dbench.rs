@@ -1,8 +1,8 @@
 //! Clients of a file server, as dbench replays them: each makes its files, reads and writes their pages,
 //! and removes them.
 //!
-//! Under them is the code of a 2.4 kernel in so far as it takes the five hottest locks of that time, and
-//! touches what lies beside them:
+//! Below them, a model of the 2.4 kernel takes the five hottest locks of that time and touches the data
+//! beside them:
 //!
 //! | step | lock | writes |
 //! |---|---|---|
@@ -20,14 +20,14 @@
 //!
 //! Each section computes half of its time before it touches the words, and half after.
 //!
-//! **Write-back.** Who makes more than `dirty_limit` pages dirty takes the oldest of them and
-//! writes them to the disk before it goes on (`balance_dirty`). So writers pay for the writing, and how
-//! much the disk has to choose from depends on how many write at a time. Pages on a client's part of
-//! the disk follow each other in the order in which they were made.
+//! **Write-back.** A client that makes more than `dirty_limit` pages dirty takes the oldest of them and
+//! writes them to the disk before it goes on (`balance_dirty`). So writers pay for the writing, and the
+//! disk's choice depends on how many write at a time. Pages on a client's part of the disk follow each other
+//! in the order in which they were made.
 //!
 //! **Source.** dbench (Tridgell, 2001) for the phases; Linux 2.4.10, `mm/filemap.c`, `fs/buffer.c`,
 //! `mm/highmem.c`, for which lock protects what. Left out: reading from the disk, `bdflush` and `kupdate`,
-//! and the locks of the sixth place and beyond.
+//! and all locks after the fifth.
 
 use crate::disk::{DISK, Disk};
 use crate::layout::{LayoutOf, Word};
@@ -61,17 +61,17 @@ parameters! {
      cache, five global locks and a disk." {
         clients: u32 = integer(1, 10_000), Required, "N of `dbench N`.";
         files: u32 = integer(1, 1_000_000), Is("100"),
-            "Files that each client makes, and removes at the end.";
+            "Files that each client makes, and then removes.";
         pages: u32 = integer(1, 1_000_000), Is("10"), "Pages of each file, 4 KiB each.";
         operations: u32 = integer(0, u32::MAX as u64), Is("10000"),
-            "Reads and writes of each client between, all in the page cache.";
-        user: Picos = COST, Is("10us"), "Mean user time of such an operation (exponential).";
+            "Reads and writes of each client in between, all in the page cache.";
+        user: Picos = COST, Is("10us"), "Mean user time of an operation (exponential).";
         copy: Picos = COST, Is("10us"),
-            "Mean kernel time of an operation on a page outside of locks (exponential).";
+            "Mean kernel time, outside locks, of an operation on a page (exponential).";
         dirty_limit: u32 = integer(0, u32::MAX as u64), Is("10000"),
-            "Pages that may be dirty; who makes more dirty writes some to the disk, and waits.";
+            "Pages that may be dirty; a client that makes more dirty writes some to the disk, and waits.";
         placement: Placement = Choice(PLACEMENTS), Is("linked"),
-            "Where the locks lie among the kernel's data: as linked, or each in a cache line of its own.";
+            "Where the locks lie among the kernel's data: as linked, or each in its own cache line.";
         sections: Sections = Table(&SECTIONS), Means("as below"),
             "Times of critical sections.";
         disk: Disk = Table(&DISK), Means("as below"), "The disk.";
@@ -84,11 +84,11 @@ parameters! {
         directory: Picos = COST, Is("10us"), "`kernel_flag`, to make or remove a file.";
         block: Picos = COST, Is("5us"),
             "`kernel_flag`, to find a place on the disk for a new page.";
-        name: Picos = COST, Is("5us"), "`kernel_flag`, to look a name up.";
+        name: Picos = COST, Is("5us"), "`kernel_flag`, to look up a name.";
         pagecache: Picos = COST, Is("1us"), "`pagecache_lock`, to find, add or remove a page.";
         pagemap_lru: Picos = COST, Is("1us"), "`pagemap_lru_lock`, to move a page between lists.";
         lru_list: Picos = COST, Is("2us"), "`lru_list_lock`, to move a buffer between lists.";
-        kmap: Picos = COST, Is("500ns"), "`kmap_lock`, to map a page or to give the mapping back.";
+        kmap: Picos = COST, Is("500ns"), "`kmap_lock`, to map a page or to unmap it.";
     }
 }
 
@@ -116,28 +116,28 @@ const KMAP: LockId = 4;
 
 /// Pages that a writer takes at a time when too many are dirty (`NRSYNC` of 2.4.10).
 const BATCH: usize = 32;
-/// One operation in so many looks a name up: opens, closes, asks for attributes.
+/// One operation in this many looks up a name: it opens, closes, or asks for attributes.
 const NAME_EVERY: u32 = 8;
-/// One operation in so many writes; the others read.
+/// One operation in this many writes; the others read.
 const WRITE_EVERY: u32 = 2;
 /// Bytes of a page.
 const PAGE: usize = 4096;
 
-/// Pages of all files of a dbench, each of which takes some bytes here.
+/// Most pages that all files of a dbench may have; each takes some bytes here.
 const MOST_PAGES: u64 = 100_000_000;
 
-/// What all clients share: the pages that are dirty. Their number is in the kernel's memory. All of it
-/// is under `lru_list_lock`, so `Relaxed` will do; a world's lock orders the rest.
+/// State that all clients share: the dirty pages. Their number is in the kernel's memory. `lru_list_lock`
+/// protects all of it, so `Relaxed` suffices: the world's lock orders the accesses.
 #[derive(Debug)]
 struct Buffers {
-    /// In the order in which they got dirty; those that were removed since are still in it.
+    /// Pages in the order in which they became dirty, including pages that were removed since.
     oldest: Queue,
-    /// By page.
+    /// Whether each page is dirty.
     is_dirty: Vec<AtomicBool>,
 }
 
 impl Buffers {
-    /// Each page gets dirty once.
+    /// Each page becomes dirty once.
     fn new(pages: usize) -> Self {
         let is_dirty = (0..pages).map(|_| AtomicBool::new(false)).collect();
         Self { oldest: Queue::new(pages), is_dirty }
@@ -275,7 +275,7 @@ impl Client<'_> {
         }
     }
 
-    /// A system call ends: other tasks may take over.
+    /// Ends a system call: other tasks may take over.
     fn back_to_user(&self) {
         self.env.compute(Picos::ZERO, Mode::User);
     }
@@ -315,7 +315,7 @@ impl Client<'_> {
         });
     }
 
-    /// Copies between a page, which has to be mapped for that, and the client.
+    /// Copies between the client and a page, which must be mapped for that.
     fn copy(&mut self) {
         self.section(KMAP, self.w.sections.kmap, |env| {
             add(env, Word::LastMapping, 1);
@@ -325,7 +325,7 @@ impl Client<'_> {
         self.section(KMAP, self.w.sections.kmap, |_| ());
     }
 
-    /// Makes a page dirty; how many are now.
+    /// Makes a page dirty; returns the number of dirty pages.
     fn dirty(&mut self, page: u64) -> usize {
         let buffers = self.buffers;
         let mut dirty = 0;
@@ -357,14 +357,14 @@ impl Client<'_> {
     }
 }
 
-/// The list of dirty buffers got so many more; `lru_list_lock` is held. Returns how many are on it.
+/// Adds `pages` to the list of dirty buffers, with `lru_list_lock` held. Returns the new length of the list.
 fn count_dirty(env: &dyn Env, pages: isize) -> usize {
     add(env, Word::DirtyList, 1);
     add(env, Word::SizeDirty, pages * PAGE as isize);
     add(env, Word::NrDirty, pages)
 }
 
-/// Adds to a word under its lock. Words of lists stand for a pointer that gets a new value.
+/// Adds to a word under its lock. A list's word stands for a pointer that changes.
 fn add(env: &dyn Env, word: Word, change: isize) -> usize {
     let value = env.read(word as WordId).wrapping_add_signed(change);
     env.write(word as WordId, value);

@@ -5,13 +5,13 @@ use overspin_scenario::Picos;
 
 parameters! {
     Disk: DISK at "[domain.workload.disk]",
-    "The disk of a guest: it serves its queue from low to high addresses, pages that follow each \
-     other at one go. The defaults are a SCSI disk of 2001." {
+    "The disk of a guest: it serves its queue from low to high addresses, and writes \
+consecutive pages in one go. The defaults are a SCSI disk of 2001." {
         seek: Picos = COST, Is("8ms"),
-            "To get to a page that does not follow the last one, rotation included.";
-        page: Picos = time(NS, SEC), Is("200us"), "To write a page of 4 KiB.";
+            "Time to reach a page that does not follow the last one, rotation included.";
+        page: Picos = time(NS, SEC), Is("200us"), "Time to write a page of 4 KiB.";
         request: u32 = integer(1, 1_000_000), Is("32"),
-            "Most pages that are written at one go.";
+            "Most pages that it writes in one go.";
     }
 }
 

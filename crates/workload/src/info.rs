@@ -1,4 +1,4 @@
-//! What a workload is: its parameters, what is told about them, and what they make a guest do.
+//! What a workload is: its parameters, their description, and what they make a guest do.
 
 use crate::{Disk, Layout, LayoutOf, Program, Ticks};
 use alloc::boxed::Box;
@@ -13,10 +13,10 @@ use overspin_scenario::{Parameters, Picos, Tree, Value, Workload, format_time};
 
 /// What a workload does with its parameters.
 pub trait Load: fmt::Debug + Send + Sync {
-    /// What the ranges of single keys cannot say.
+    /// Checks what the ranges of single keys cannot say.
     ///
     /// # Errors
-    /// What is wrong, at which key.
+    /// Returns what is wrong and at which key.
     fn check(&self) -> Result<(), Fault> {
         Ok(())
     }
@@ -24,11 +24,11 @@ pub trait Load: fmt::Debug + Send + Sync {
     fn lock_names(&self) -> Vec<String> {
         Vec::new()
     }
-    /// It runs until the limit: it has no end of its own.
+    /// Whether it runs until the limit because it has no end of its own.
     fn is_endless(&self) -> bool;
-    /// Tasks that may exist at a time, if it has so many vCPUs.
+    /// Most tasks that may exist at a time in a guest with `vcpus` vCPUs.
     fn most_tasks(&self, vcpus: u32) -> u64;
-    /// Whose ticks it waits for; a world without them cannot run it.
+    /// The ticks that it waits for; a world without them cannot run it.
     fn ticks(&self) -> Option<Ticks> {
         None
     }
@@ -36,11 +36,11 @@ pub trait Load: fmt::Debug + Send + Sync {
     fn disk(&self) -> Option<&Disk> {
         None
     }
-    /// Where its locks lie among other data of the kernel, if they do.
+    /// Where its locks lie among other kernel data, if they do.
     fn layout(&self, _of: LayoutOf) -> Option<Layout> {
         None
     }
-    /// Its first tasks, in a guest of so many vCPUs.
+    /// Its first tasks, in a guest with `vcpus` vCPUs.
     fn start(&self, vcpus: u32) -> Vec<Start>;
 }
 
@@ -63,7 +63,7 @@ impl fmt::Debug for Start {
 /// What is wrong with a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// At which key: `locks.1.name` is the name of the second lock. Empty: the workload as a whole.
+    /// The key at fault: `locks.1.name` is the name of the second lock. Empty: the workload as a whole.
     pub key: String,
     /// The cause.
     pub message: String,
@@ -81,7 +81,7 @@ impl Fault {
         Self { key: key.into(), message: message.into(), help: help.into() }
     }
 
-    /// The same fault, whose key is within `outer`.
+    /// The same fault, with its key inside `outer`.
     #[must_use]
     pub(crate) fn within(self, outer: &str) -> Self {
         let key = if self.key.is_empty() { outer.into() } else { format!("{outer}.{}", self.key) };
@@ -100,7 +100,7 @@ impl fmt::Display for Fault {
 
 impl core::error::Error for Fault {}
 
-/// A kind of workload: what `overspin list workloads` shows, and how one is made of its parameters.
+/// A kind of workload: what `overspin list workloads` shows, and how to make one from its parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkloadInfo {
     /// Name in scenarios.
@@ -116,7 +116,7 @@ pub struct WorkloadInfo {
 }
 
 impl WorkloadInfo {
-    /// The kind whose parameters are `W`. Its fields are called as its keys; where they are not, see
+    /// The kind whose parameters are `W`. Its fields have the names of its keys. If they do not, see
     /// [`lowered_by`](Self::lowered_by).
     #[must_use]
     pub const fn of<W: Parameters + Load + 'static>(
@@ -127,17 +127,17 @@ impl WorkloadInfo {
         Self { name: W::KIND, brief, source, keys, lower: |_| Ok(()), load: load::<W> }
     }
 
-    /// The same kind, whose keys are turned into the fields of its parameters by `lower`.
+    /// The same kind, with `lower` to turn its keys into the fields of its parameters.
     #[must_use]
     pub const fn lowered_by(self, lower: fn(&mut Tree) -> Result<(), Fault>) -> Self {
         Self { lower, ..self }
     }
 
-    /// The workload that a table of a scenario file states. `tree` has the values of [`keys`](Self::keys):
-    /// numbers, times in picoseconds, texts, tables.
+    /// Makes the workload that a table of a scenario file states. `tree` has the values of
+    /// [`keys`](Self::keys): numbers, times in picoseconds, texts, tables.
     ///
     /// # Errors
-    /// What is wrong, at which key.
+    /// Returns what is wrong and at which key.
     pub fn lower(&self, mut tree: Tree) -> Result<Workload, Fault> {
         (self.lower)(&mut tree)?;
         let workload =
@@ -146,10 +146,10 @@ impl WorkloadInfo {
         Ok(workload)
     }
 
-    /// What the parameters of `workload`, which is of this kind, make a guest do.
+    /// Makes the load of `workload`, which is of this kind, from its parameters.
     ///
     /// # Errors
-    /// What is wrong, at which key.
+    /// Returns what is wrong and at which key.
     pub fn load(&self, workload: &Workload) -> Result<Box<dyn Load>, Fault> {
         in_range(self.keys, &workload.parameters)?;
         let load = (self.load)(workload)?;
@@ -162,14 +162,14 @@ fn load<W: Parameters + Load + 'static>(workload: &Workload) -> Result<Box<dyn L
     match serde_json::from_value::<W>(Value::Object(workload.parameters.clone())) {
         Ok(parameters) => Ok(Box::new(parameters)),
         Err(error) => {
-            let message = format!("these are no parameters of `{}`: {error}", W::KIND);
+            let message = format!("invalid parameters for `{}`: {error}", W::KIND);
             Err(Fault::new("", message, "`overspin schema` lists them all"))
         }
     }
 }
 
-/// Whether numbers and times are within the ranges of their keys, whoever made them: a file was
-/// checked as it was read, other programs were not.
+/// Checks that numbers and times are within the ranges of their keys. A file was checked when it was read;
+/// values from other programs were not.
 fn in_range(section: &Section, tree: &Tree) -> Result<(), Fault> {
     for key in section.keys {
         let fault = |shown: String| {
@@ -196,14 +196,14 @@ fn in_range(section: &Section, tree: &Tree) -> Result<(), Fault> {
                     inside(&format!("{}.{i}", key.name), inner, value)?;
                 }
             }
-            // What has another type than its key is found when the structure is made.
+            // A value whose type differs from its key's is found when the structure is made.
             _ => {}
         }
     }
     Ok(())
 }
 
-/// All keys of a section and of those within it.
+/// All keys of a section and of the sections in it.
 #[cfg(test)]
 pub(crate) fn all_keys(section: &Section) -> Vec<Key> {
     let inner = |key: &Key| match key.kind {

@@ -1,10 +1,10 @@
 //! A parallel compile, `make -jN`, as kernbench runs it.
 //!
-//! `make` keeps `jobs` units going. A unit is a driver that starts a compiler and an assembler
-//! joined by a pipe, as `gcc -pipe` does: the compiler computes, now
-//! and then writes a buffer, and the assembler sleeps until there is one. Each pipe sleep is one voluntary switch; when the woken assembler
-//! displaces the compiler on its vCPU, that is one involuntary switch. This pairing is why
-//! kernbench's two switch counts are so near to each other in the published runs.
+//! `make` keeps `jobs` units going. A unit is a driver that starts a compiler and an assembler joined by a
+//! pipe, as `gcc -pipe` does. The compiler computes and now and then writes a buffer; the assembler sleeps
+//! until there is one. Each pipe sleep is one voluntary switch. When the woken assembler displaces the
+//! compiler on its vCPU, that is one involuntary switch. This pairing is why kernbench's two switch counts
+//! are so close in the published runs.
 //!
 //! Kernel time takes named global locks (see `kernel.rs`).
 
@@ -24,7 +24,7 @@ parameters! {
     "A parallel compile, `make -jN`." {
         jobs: u32 = integer(1, 10_000), Required, "N of `make -jN`.";
         units: u32 = integer(1, 1_000_000), Is("100"),
-            "Compile units: groups of processes that make starts.";
+            "Compile units: groups of processes that `make` starts.";
         user: Picos = time(NS, LONGEST), Is("400ms"), "Mean user CPU time of a unit.";
         system: Picos = ANY, Is("80ms"),
             "Mean kernel CPU time of a unit, without waiting for locks.";
@@ -98,8 +98,8 @@ fn make(env: &dyn Env, w: &Arc<Kernbench>) {
     }
 }
 
-/// The compiler driver: starts compiler and assembler and waits for both. Every process that starts
-/// goes to the idlest vCPU.
+/// The compiler driver: starts compiler and assembler and waits for both. Every new process goes to the
+/// idlest vCPU.
 fn compile(env: &dyn Env, w: &Arc<Kernbench>, unit: u32, size: u64) {
     let data = env.semaphore(0);
     let space = env.semaphore(PIPE_BUFFERS);

@@ -10,7 +10,7 @@ use overspin_scenario::{Picos, SEC};
 
 parameters! {
     KernelLock: KERNEL_LOCK at "[[domain.workload.locks]]",
-    "A lock of the guest kernel, for the workloads that have them." {
+    "A lock of the guest kernel, for workloads that take such locks." {
         name: String = Text, Required, "Name; no two locks of a workload share one.";
         hold: Picos = COST, Is("2us"), "Mean hold time (exponential).";
         every: Picos = time(NS, SEC), Is("100us"),
@@ -25,20 +25,20 @@ pub(crate) fn names(locks: &[KernelLock]) -> Vec<String> {
     locks.iter().map(|lock| lock.name.clone()).collect()
 }
 
-/// Each lock must have a name of its own.
+/// Checks that each lock has its own name.
 pub(crate) fn distinct(locks: &[KernelLock]) -> Result<(), Fault> {
     let again = |(i, lock): &(usize, &KernelLock)| locks[..*i].iter().any(|l| l.name == lock.name);
     match locks.iter().enumerate().find(again) {
         Some((i, lock)) => Err(Fault::new(
             format!("locks.{i}.name"),
-            format!("a lock before this one is called `{}` too", lock.name),
-            "give each lock a name of its own",
+            format!("an earlier lock is also called `{}`", lock.name),
+            "give each lock its own name",
         )),
         None => Ok(()),
     }
 }
 
-/// User and kernel time alternate at this grain: a system call or a page fault every so often.
+/// The grain at which user and kernel time alternate, as system calls and page faults make them.
 const GRAIN: Picos = Picos::us(400);
 
 /// A process that alternates between user and kernel work.
@@ -79,7 +79,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Uses `time` in the kernel, with lock sections on the way. Hold times are part of it.
+    /// Uses `time` in the kernel, including the hold times of the locks that it takes.
     pub(crate) fn kernel(&mut self, mut time: Picos) {
         while self.gap < time {
             self.env.compute(self.gap, Mode::Kernel);
@@ -98,7 +98,7 @@ impl<'a> Work<'a> {
         self.env.compute(time, Mode::Kernel);
     }
 
-    /// A lock, by its share of the acquisitions.
+    /// Picks a lock by its share of the acquisitions.
     fn pick(&mut self) -> usize {
         let rate = |every: Picos| SEC / every.max(Picos(1));
         let total: u64 = self.locks.iter().map(|l| rate(l.every)).sum();

@@ -1,12 +1,12 @@
 //! Where locks and the data beside them lie in a kernel's memory: the offsets of real structs.
 //!
-//! The five locks are those that were moved to cache lines of their own in September 2001, and the
-//! data are what the code under them writes all the time. In the order of linking, `arch/i386/kernel`,
-//! `mm`, `fs`, they come from `smp.c`, `filemap.c` with the lists of `page_alloc.c`, `highmem.c` and
-//! `buffer.c`. The link map of the published kernel is lost, so this is one that could have been.
+//! The five locks are those that moved to their own cache lines in September 2001. The data are the words
+//! that the code under these locks writes all the time. In link order (`arch/i386/kernel`, `mm`, `fs`) they
+//! come from `smp.c`, `filemap.c` with the lists of `page_alloc.c`, `highmem.c` and `buffer.c`. The link map
+//! of the published kernel is lost, so this map is a plausible one.
 //!
-//! A line of a Pentium III has 32 bytes, eight of its words. The simulated one has 64 bytes, eight
-//! words of a `usize` of today; so a word here stands for a word there, and the lines are the same.
+//! A line of a Pentium III has 32 bytes, eight words. The simulated line has 64 bytes, eight words of today's
+//! `usize`. So a word here stands for a word there, and the lines are the same.
 //!
 //! | line as linked | contents |
 //! |---|---|
@@ -39,7 +39,7 @@ pub struct LayoutOf {
 }
 
 impl LayoutOf {
-    /// Those of locks of type `L` and words of type `W`.
+    /// The layout of locks of type `L` and words of type `W`.
     #[must_use]
     pub const fn types<L, W>() -> Self {
         Self { lock: memory::Layout::new::<L>(), word: memory::Layout::new::<W>() }
@@ -54,7 +54,7 @@ const LINE: usize = 64;
 enum Field {
     Lock(&'static str),
     Word(Word),
-    /// A word that nobody uses.
+    /// A word that nothing uses.
     Cold,
 }
 
@@ -94,7 +94,7 @@ macro_rules! words {
             $($word),+
         }
 
-        /// Their names.
+        /// Names of the words.
         const WORDS: &[(Word, &str)] = &[$((Word::$word, $field)),+];
     };
 }
@@ -115,8 +115,8 @@ words! {
 }
 
 impl Layout {
-    /// The kernel's variables, which begin on a line. A lock takes a word, or more if it is larger; `aligned`,
-    /// it takes a whole line. All else is as C lays a structure out.
+    /// The kernel's variables, beginning on a line boundary. A lock takes a word, or more if it is larger;
+    /// with `aligned` it takes a whole line. The rest is laid out as a C structure.
     pub(crate) fn globals(of: LayoutOf, aligned: bool) -> Self {
         let align = if aligned { LINE } else { of.word.align() };
         let fits = "a lock is far smaller than memory";
@@ -173,7 +173,7 @@ mod tests {
         lock: L,
     }
 
-    /// The kernel's variables. `L` is a lock with or without a line around it, and nothing else differs.
+    /// The kernel's variables. `L` is a lock with or without a line around it; nothing else differs.
     #[repr(C)]
     struct Globals<L, W> {
         line: Line,
@@ -197,12 +197,12 @@ mod tests {
         size_dirty: W,
     }
 
-    /// Nothing, at the start of a line.
+    /// An empty structure, aligned to a line.
     #[repr(align(64))]
     struct Line;
 
     impl<L, W> Globals<L, W> {
-        /// What the compiler makes of the structure is what was computed.
+        /// Checks that the compiler lays the structure out as computed.
         fn check(layout: &Layout) {
             assert_eq!((layout.size, layout.align), (size_of::<Self>(), align_of::<Self>()));
             let locks = [
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// What lies in each line, in order of addresses.
+    /// The contents of each line, in order of addresses.
     fn lines(layout: &Layout) -> Vec<Vec<&'static str>> {
         let mut all: Vec<_> = layout.locks.iter().chain(&layout.words).copied().collect();
         all.sort_by_key(|(_, offset)| *offset);
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(lines(&linked).concat(), lines(&aligned).concat());
     }
 
-    /// Whatever the size and the alignment of a lock.
+    /// The offsets hold for any size and alignment of a lock.
     #[test]
     fn the_offsets_are_those_of_structures() {
         fn check<L>() {

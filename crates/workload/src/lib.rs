@@ -1,28 +1,28 @@
 //! What guests do: programs written once against [`Env`], which every world supplies.
 //!
-//! A program is ordinary code. It computes, sleeps, takes named kernel locks, starts other
-//! programs and waits for them; the world decides what that costs and who runs when. Programs know no
-//! operating system and may run on any thread; tasks of one workload share atomics, and semaphores and
-//! locks of their world.
+//! A program is ordinary code. It computes, sleeps, takes named kernel locks, starts other programs and waits
+//! for them. The world decides what that costs and which task runs when. Programs know no operating system
+//! and may run on any thread. Tasks of one workload share atomics, and semaphores and locks of their world.
 //!
 //! # To add a workload
 //!
-//! A file with its `mod`, and a line in [`WORKLOADS`] (`registry.rs`). `count.rs` is the shortest. The file has
+//! Add a file with its `mod`, and a line in [`WORKLOADS`] (`registry.rs`). `count.rs` is the shortest. The
+//! file has
 //!
-//! 1. its parameters: `parameters!` makes the structure and the table of its keys at once. Names, ranges,
-//!    defaults and sentences stand nowhere else: scenario files are read and checked by them, and
-//!    `docs/scenario.md` and its JSON Schema are written from them
-//!    (`OVERSPIN_BLESS=1 cargo test -p overspin-lab published_schema`);
+//! 1. its parameters: `parameters!` makes the structure together with the table of its keys. It is the only
+//!    place of names, ranges, defaults and sentences: they serve to read and check scenario files, and to
+//!    write `docs/scenario.md` and its JSON Schema (`OVERSPIN_BLESS=1 cargo test -p overspin-lab
+//!    published_schema`);
 //! 2. its [`WorkloadInfo`], with a name ([`Parameters::KIND`](overspin_scenario::Parameters::KIND)), a
-//!    sentence, a source, and, if keys are not fields as they stand, a function that turns the ones into the others;
+//!    sentence, a source, and, if the keys differ from the fields, a function that turns keys into fields;
 //! 3. its [`Load`]: what the ranges of single keys cannot say, locks, tasks, and the programs.
 //!
-//! What a scenario holds is not that structure but its values under their names
-//! ([`Workload`](overspin_scenario::Workload)), so that a scenario stays data that anybody can read. A
-//! world makes the programs of a domain of it by [`Loads::of`], which checks all there is to check, and names the
-//! key that is wrong. A workload outside of this tree is one more of the [`Kinds`] that a world is given.
+//! A scenario does not hold that structure but its values under their names
+//! ([`Workload`](overspin_scenario::Workload)), so that a scenario stays readable data. A world makes the
+//! programs of a domain with [`Loads::of`], which checks everything and names the key that is wrong. A
+//! workload from outside this tree is one more of the [`Kinds`] that a world is given.
 //!
-//! Arrows: this crate knows `overspin_scenario`, which does not know it.
+//! Dependencies: this crate knows `overspin_scenario`, which does not know it.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -81,7 +81,7 @@ use alloc::vec::Vec;
 use overspin_scenario::Domain;
 
 /// Names of the kernel locks that the workloads of this crate use in a domain, in the order of their
-/// [`LockId`]; none if it could not run.
+/// [`LockId`]; empty if the domain could not run.
 #[must_use]
 pub fn lock_names(domain: &Domain) -> Vec<String> {
     Loads::of(domain, &Kinds::builtin()).map_or_else(|_| Vec::new(), |loads| loads.lock_names())

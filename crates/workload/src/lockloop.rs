@@ -11,15 +11,15 @@ use overspin_scenario::{Parameters, Picos};
 parameters! {
     LockLoop: KEYS at "[domain.workload] with kind = \"lock-loop\"",
     "Threads that take one lock again and again." {
-        threads: u32 = integer(0, 100_000), Is("0"), "Threads; 0 is one on each vCPU.";
+        threads: u32 = integer(0, 100_000), Is("0"), "Threads; 0 means one on each vCPU.";
         section: Picos = ANY, Is("2us"), "Time in the section.";
         outside: Picos = ANY, Is("10us"), "Mean time between sections.";
         fixed: bool = Boolean, Is("false"),
-            "The time outside is always the same instead of exponential.";
+            "The time outside is fixed instead of exponential.";
         irqs_off: bool = Boolean, Is("true"),
             "Interrupts are off in the section and while waiting for it.";
         count: u64 = integer(0, u64::MAX), Is("0"),
-            "Sections of each thread; 0 is until the limit.";
+            "Sections of each thread; 0 means until the limit.";
     }
 }
 

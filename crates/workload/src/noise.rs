@@ -1,11 +1,11 @@
-//! The domains that make a host's noise: what they do is a workload as any other.
+//! The domains that make a host's noise. Each runs an ordinary workload.
 
 use crate::{BurnWait, Distribution};
 use alloc::vec::Vec;
 use overspin_scenario::{Domain, Host, Kernel, Noise, NoiseGroup, Scenario, Settings};
 
-/// The scenario with the domains that make its host's noise, after its own. A world runs these too; its
-/// outcome tells of them in sum ([`NoiseOutcome`](overspin_scenario::NoiseOutcome)).
+/// The scenario with the domains that make its host's noise, after its own domains. A world runs these too;
+/// its outcome reports their sum ([`NoiseOutcome`](overspin_scenario::NoiseOutcome)).
 #[must_use]
 pub fn with_noise(scenario: &Scenario) -> Scenario {
     let mut all = scenario.clone();
@@ -31,7 +31,7 @@ fn domain(noise: &Noise, group: NoiseGroup) -> Domain {
         params: Settings::new(),
         pool,
         affinity,
-        // Of its locks only those of its runqueues are used, each by one vCPU.
+        // Of its locks, only those of its run queues are used, each by one vCPU.
         lock: "lock-byte".into(),
         spin_budget: None,
         nopvspin: false,

@@ -1,6 +1,6 @@
-//! Parameters of workloads are declared once, in the workload's file: what is the type of a field is at once
-//! a key of scenario files, a row of their reference, a part of their schema, and a range that is checked
-//! whoever made the value.
+//! Parameters of workloads are declared once, in the workload's file. One declaration gives a field, a key of
+//! scenario files, a row of their reference, a part of their schema, and a range that is checked whatever
+//! made the value.
 
 /// A structure and the table of its keys. A row is `field: type = kind of key, what absence means, meaning`.
 macro_rules! parameters {
@@ -27,11 +27,11 @@ macro_rules! parameters {
     };
 }
 
-/// `Default` as the table of keys has it, for a structure whose keys all have a default.
+/// `Default` from the table of keys, for a structure whose keys all have a default.
 macro_rules! defaults {
     ($name:ident: $keys:ident) => {
         impl Default for $name {
-            #[doc = "What the keys are when they are absent."]
+            #[doc = "The values of absent keys."]
             fn default() -> Self {
                 let defaults = serde_json::Value::Object($keys.defaults());
                 serde_json::from_value(defaults).expect("all keys have legal defaults")

@@ -1,6 +1,6 @@
-//! A workload that shares its guest, or uses only some of its vCPUs, does not know: it counts its locks
-//! and its vCPUs from 0. What stands between it and the world translates those numbers. A workload that is
-//! alone and uses all vCPUs has the world's [`Env`] itself.
+//! A workload that shares its guest, or uses only some of its vCPUs, does not know this: it counts its locks
+//! and its vCPUs from 0. A layer between the workload and the world translates those numbers. A workload that
+//! is alone and uses all vCPUs has the world's [`Env`] itself.
 
 use crate::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Start, Ticks, WordId};
 use alloc::boxed::Box;
@@ -9,10 +9,10 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use overspin_scenario::{Picos, WorkerReport};
 
-/// What there is to translate.
+/// What to translate.
 #[derive(Debug)]
 pub(crate) struct Part {
-    /// What its tasks are called after.
+    /// The prefix of its tasks' names.
     pub(crate) label: Option<Box<str>>,
     /// vCPUs that it may use; all if empty.
     pub(crate) vcpus: Arc<[u32]>,
@@ -25,7 +25,7 @@ pub(crate) fn named(label: Option<&str>, name: &str) -> String {
     label.map_or_else(|| name.into(), |label| format!("{label}/{name}"))
 }
 
-/// A task of the part as the world sees it.
+/// A task of the part, as the world sees it.
 pub(crate) fn place(part: &Arc<Part>, start: Start) -> Start {
     let on = |vcpu: u32| match part.vcpus.len() {
         0 => vcpu,
@@ -61,7 +61,7 @@ impl Env for PartEnv<'_> {
         self.env.spawn(name, vcpu, program);
     }
 
-    // The rest is the world's.
+    // The world does the rest.
 
     fn compute(&self, work: Picos, mode: Mode) {
         self.env.compute(work, mode);

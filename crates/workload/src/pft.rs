@@ -1,9 +1,8 @@
-//! A page-fault test: processes that touch their memory page by page, for faults a second.
+//! A page-fault test: processes that touch their memory page by page, to measure faults per second.
 //!
-//! A process starts where its parent runs, as in Linux before 2.6.13, which had balancing when a
-//! process calls `exec`, and none when it forks. It comes to another vCPU when that pulls it.
-//! Processes have memory maps of their own; what they share are the locks of the page allocator and
-//! of the lists of pages.
+//! A process starts where its parent runs, as in Linux before 2.6.13, which balanced when a process called
+//! `exec` but not when it forked. It moves to another vCPU when that vCPU pulls it. Processes have their own
+//! memory maps; they share the locks of the page allocator and of the page lists.
 
 use crate::kernel::{KERNEL_LOCK, KernelLock, Work, distinct, names};
 use crate::parameters::parameters;
@@ -20,11 +19,11 @@ parameters! {
     Pft: KEYS at "[domain.workload] with kind = \"pft\"",
     "A page-fault test: processes, all started on vCPU 0, that touch their memory page by page." {
         processes: u32 = integer(1, 10_000), Is("2"), "Processes.";
-        pages: u64 = integer(1, u64::MAX), Is("32768"), "Pages that each touches.";
+        pages: u64 = integer(1, u64::MAX), Is("32768"), "Pages that each process touches.";
         touch: Picos = COST, Is("100ns"), "User CPU time for a page.";
-        fault: Picos = COST, Is("5us"), "Kernel CPU time of a fault, time under locks included.";
+        fault: Picos = COST, Is("5us"), "Kernel CPU time of a fault, including time under locks.";
         fork: Picos = COST, Is("500us"),
-            "Kernel CPU time to start a process, which its parent spends.";
+            "Kernel CPU time that a parent spends to start a process.";
         locks: Vec<KernelLock> = Tables(&KERNEL_LOCK), Means("no locks"),
             "Kernel locks, one `[[domain.workload.locks]]` each.";
     }

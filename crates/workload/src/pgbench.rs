@@ -1,13 +1,13 @@
-//! Clients of a database that ask one small question after the other, as `pgbench -S` does.
+//! Clients of a database that ask one small question after another, as `pgbench -S` does.
 //!
-//! Each client has a process of the server to itself. A few threads of pgbench serve all clients, each
-//! those that were dealt to it: a thread takes the first answer that has come, and sends that client's
-//! next question; without an answer it sleeps. The server's process sleeps for a question, works, and sends
-//! the answer. So a transaction is a wake-up and mostly a sleep on either side, and a few
-//! acquisitions of global kernel locks: the kernel is entered for every message.
+//! Each client has its own process of the server. A few threads of pgbench serve all clients; each thread
+//! serves the clients that were dealt to it. A thread takes the first answer that has come, and sends that
+//! client's next question; without an answer it sleeps. The server's process sleeps until a question comes,
+//! works, and sends the answer. So a transaction costs a wake-up and mostly a sleep on either side, and a few
+//! acquisitions of global kernel locks, because every message enters the kernel.
 //!
-//! Times of single transactions vary uniformly; kernel time is a quarter for each of the four ends of a
-//! message, with locks as [`Work`](crate::kernel::Work) has them.
+//! Times of single transactions vary uniformly. Each of the four ends of the two messages takes a quarter of
+//! the kernel time, with locks as in [`Work`](crate::kernel::Work).
 //!
 //! Not modelled: the locks of the database itself, which sleep; disks (questions are answered from
 //! memory); network cards (the sockets are local).
@@ -25,14 +25,14 @@ use overspin_scenario::{Parameters, Picos};
 
 parameters! {
     Pgbench: KEYS at "[domain.workload] with kind = \"pgbench\"",
-    "Clients that ask a database, `pgbench -S -cN`: each has a process of the server." {
+    "Clients that ask a database, `pgbench -S -cN`: each has its own process of the server." {
         clients: u32 = integer(1, 10_000), Required, "N of `pgbench -cN`.";
         workers: u32 = integer(1, 10_000), Is("1"),
-            "N of `pgbench -jN`: threads that the clients are dealt to, at most one for each.";
+            "N of `pgbench -jN`: threads that the clients are dealt to, at most one per client.";
         transactions: u64 = integer(0, u64::MAX), Is("0"),
-            "Transactions of each client; 0 is until the limit.";
-        server: Picos = time(NS, LONGEST), Is("60us"), "Mean user CPU time of the server for one.";
-        client: Picos = time(NS, LONGEST), Is("15us"), "Mean user CPU time of pgbench for one.";
+            "Transactions of each client; 0 means until the limit.";
+        server: Picos = time(NS, LONGEST), Is("60us"), "Mean user CPU time of the server for a transaction.";
+        client: Picos = time(NS, LONGEST), Is("15us"), "Mean user CPU time of pgbench for a transaction.";
         system: Picos = ANY, Is("40us"),
             "Mean kernel CPU time of a transaction, both sides, without waiting for locks.";
         locks: Vec<KernelLock> = Tables(&KERNEL_LOCK), Means("no locks"),
@@ -57,7 +57,7 @@ const SPREAD_PERMILLE: u64 = 500;
 struct Worker {
     /// One unit for each client in `answered`.
     answers: Semaphore,
-    /// Clients whose answer has come and who have another question, first come first.
+    /// Clients whose answer has come and that have another question, first come first.
     answered: Queue,
 }
 
@@ -94,7 +94,7 @@ impl Load for Pgbench {
     }
 }
 
-/// Thread `index` of pgbench: connects so many clients, then serves them until each has had its
+/// Thread `index` of pgbench: connects `clients` clients, then serves them until each has had its
 /// transactions.
 fn work(env: &dyn Env, w: &Arc<Pgbench>, index: u32, clients: u32) {
     let worker = Arc::new(Worker {
@@ -106,7 +106,7 @@ fn work(env: &dyn Env, w: &Arc<Pgbench>, index: u32, clients: u32) {
         worker.answered.push(questions.0);
         let (w, worker) = (Arc::clone(w), Arc::clone(&worker));
         let process: Program = Box::new(move |env| serve(env, &w, &worker, questions));
-        // Every process that starts goes to the idlest vCPU.
+        // Every new process goes to the idlest vCPU.
         env.spawn(format!("postgres-{index}-{client}"), None, process);
     }
     let mut side = Side::new(env, w, w.client);
@@ -132,7 +132,7 @@ fn serve(env: &dyn Env, w: &Pgbench, worker: &Worker, questions: Semaphore) {
         env.item_done();
         done += 1;
         if done == w.transactions {
-            // This client has no more questions; the other ones may have some.
+            // This client has no more questions; the others may have some.
             break;
         }
         worker.answered.push(questions.0);
@@ -140,13 +140,13 @@ fn serve(env: &dyn Env, w: &Pgbench, worker: &Worker, questions: Semaphore) {
     }
 }
 
-/// One end of the connections.
+/// One side of the connections.
 struct Side<'a> {
     env: &'a dyn Env,
     kernel: Work<'a>,
     random: Random,
     user: Picos,
-    /// Kernel time of receiving, and of sending.
+    /// Kernel time to receive a message, and to send one.
     message: Picos,
 }
 

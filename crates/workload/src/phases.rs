@@ -1,11 +1,10 @@
 //! Tasks that go through phases: run, sleep, wait for a timer, yield, as rt-app describes them.
 //!
-//! The timers follow rt-app's relative mode: the first period of each begins with the thread (its
-//! `t_first`), not where the thread first meets the timer, so `run 9500us, timer 10ms` and
-//! `timer 10ms, run 9500us` have the same period and phase. A period that is over when its timer is
-//! met begins anew there.
+//! The timers follow rt-app's relative mode: the first period of each begins with the thread (its `t_first`),
+//! not where the thread first meets the timer, so `run 9500us, timer 10ms` and `timer 10ms, run 9500us` have
+//! the same period and phase. If a period is over when the thread meets its timer, a new period begins there.
 //!
-//! Rounds may be aligned to a tick, as programs are that mean to be asleep when one comes.
+//! Rounds may be aligned to a tick, as in programs that want to be asleep when a tick comes.
 
 use crate::parameters::words;
 use crate::{Env, Fault, Load, Mode, Program, Start, Ticks, WorkloadInfo, threads};
@@ -22,29 +21,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phases {
-    /// Threads; 0 is one on each vCPU.
+    /// Threads; 0 means one on each vCPU.
     pub threads: u32,
     /// Phases, in their order.
     pub phases: Vec<Phase>,
-    /// How often each thread goes through all of them; 0 is until the limit.
+    /// How often each thread goes through all of them; 0 means until the limit.
     pub count: u64,
-    /// Each thread begins so long after it could; with `align`, each of its rounds through the phases
-    /// so long after a tick.
+    /// Delay of each thread's start; with `align`, delay of each round through the phases after a tick.
     pub start: Picos,
     /// Which tick each round waits for.
     pub align: Align,
 }
 
 words! {
-    Align: ALIGNMENTS, "A tick that a thread may go by." {
+    Align: ALIGNMENTS, "A tick that a thread may align to." {
         None = "none", "None.";
-        GuestTick = "guest-tick", "That of its vCPU's kernel.";
+        GuestTick = "guest-tick", "The tick of its vCPU's kernel.";
         HostTick = "host-tick",
-            "That of the hypervisor's scheduler, on the pCPU that its vCPU is on.";
+            "The tick of the hypervisor's scheduler, on the pCPU that its vCPU is on.";
     }
 }
 
-/// Steps that are taken a number of times.
+/// Steps that a thread repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// How often.
@@ -57,48 +55,48 @@ pub struct Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// Uses so much CPU time.
+    /// Uses this much CPU time.
     Run(Picos),
-    /// Sleeps for so long.
+    /// Sleeps for this long.
     Sleep(Picos),
-    /// Sleeps until so long after this timer's last time, or not at all if that is over. The first
+    /// Sleeps until this long after the timer's last expiry, or not at all if that time is over. The first
     /// period begins with the thread's first round.
     Timer(Picos),
-    /// The thread's vCPU gives its pCPU up and stays runnable: a yield to the hypervisor.
+    /// A yield to the hypervisor: the thread's vCPU gives up its pCPU and stays runnable.
     Yield,
 }
 
-/// A file has phases as texts.
+/// In a file, phases are texts.
 const KEYS: Section = Section {
     heading: "[domain.workload] with kind = \"phases\"",
     doc: "Threads that run, sleep, wait for timers and yield in phases, as rt-app describes them.",
     keys: &[
-        key("threads", integer(0, 100_000), Absent::Is("0"), "Threads; 0 is one on each vCPU."),
+        key("threads", integer(0, 100_000), Absent::Is("0"), "Threads; 0 means one on each vCPU."),
         key(
             "phases",
             Kind::Texts,
             Absent::Required,
-            "Phases: `run 10ms, sleep 5ms`, `timer 16ms` (until 16 ms after its last time, at first \
-             after the thread's start), `yield` (the vCPU gives its pCPU up and stays runnable), or \
-             with a number of times before them, `5 x run 1ms, timer 10ms`.",
+            "Phases: `run 10ms, sleep 5ms`, `timer 16ms` (until 16 ms after its last expiry, at first \
+             after the thread's start), `yield` (the vCPU gives up its pCPU and stays runnable). A \
+             repeat count may come first: `5 x run 1ms, timer 10ms`.",
         ),
         key(
             "count",
             integer(0, u64::MAX),
             Absent::Is("0"),
-            "How often each thread goes through all phases; 0 is until the limit.",
+            "How often each thread goes through all phases; 0 means until the limit.",
         ),
         key(
             "start",
             time(Picos::ZERO, LONGEST),
             Absent::Is("0"),
-            "Each thread begins so much later; with `align`, each round so long after the tick.",
+            "Delay of each thread's start; with `align`, delay of each round after its tick.",
         ),
         key(
             "align",
             Kind::Choice(ALIGNMENTS),
             Absent::Is("none"),
-            "Before each round through all phases a thread sleeps until the next tick of its kernel, or \
+            "Before each round through all phases, a thread sleeps until the next tick of its kernel, or \
              of the host's scheduler on the pCPU that it is on.",
         ),
     ],
@@ -115,7 +113,7 @@ impl Parameters for Phases {
     const KIND: &'static str = "phases";
 }
 
-/// Texts become phases.
+/// Turns texts into phases.
 fn lower(tree: &mut Tree) -> Result<(), Fault> {
     let Some(Value::Array(texts)) = tree.get("phases") else { return Ok(()) };
     let one = |text: &Value| {
@@ -138,7 +136,7 @@ fn phase(text: &str) -> Result<Phase, String> {
         Some((times, steps)) => {
             let times = times.trim();
             let n = times.parse::<u32>().ok().filter(|n| *n > 0);
-            (n.ok_or(format!("`{times}` is no number of times"))?, steps)
+            (n.ok_or(format!("`{times}` is not a repeat count"))?, steps)
         }
         None => (1, text),
     };
@@ -154,7 +152,7 @@ fn phase(text: &str) -> Result<Phase, String> {
             "sleep" => Ok(Step::Sleep(time)),
             "timer" if time > Picos::ZERO => Ok(Step::Timer(time)),
             "timer" => Err("a timer needs a period".to_owned()),
-            _ => Err(format!("`{what}` is no step; steps are run, sleep, timer, yield")),
+            _ => Err(format!("`{what}` is not a step; steps are run, sleep, timer, yield")),
         }
     };
     Ok(Phase { times, steps: steps.split(',').map(step).collect::<Result<_, _>>()? })
@@ -169,7 +167,7 @@ impl Load for Phases {
                 && time > LONGEST
             {
                 let message = format!("a step takes {}", format_time(time));
-                return fault(message, "no time is longer than 1000h");
+                return fault(message, "a time is at most 1000h");
             }
         }
         let passes = |step: &Step| match *step {
@@ -231,10 +229,10 @@ fn walk(w: &Phases, env: &dyn Env) {
     }
 }
 
-/// Sleeps until the next tick, and for `start` on.
+/// Sleeps until `start` after the next tick.
 fn wait_for_tick(w: &Phases, env: &dyn Env) {
     let Some(ticks) = w.ticks() else { return };
-    // A host's tick may be stopped while its pCPU idles, but then nobody asks.
+    // A host's tick may stop while its pCPU idles, but then no task asks.
     if let Some(tick) = env.next_tick(ticks) {
         env.sleep(tick.saturating_add(w.start).saturating_sub(env.now()));
     }

@@ -1,8 +1,8 @@
-//! Answers to the pings of another machine: an interrupt, and a little work, at a rate.
+//! Answers to the pings of another machine: an interrupt and a little work, at a rate.
 //!
-//! The other machine is not simulated: requests come by its clock, or, if its `ping` has no time left
-//! between two of them, `round_trip` after each answer. So is the device: a request is a timer
-//! interrupt of the guest.
+//! The other machine is not simulated. Its requests come by its clock or, if its `ping` leaves no time
+//! between two requests, `round_trip` after each answer. The device is not simulated either: a request is a
+//! timer interrupt of the guest.
 
 use crate::parameters::parameters;
 use crate::{Env, Fault, Load, Mode, Program, Start, WorkloadInfo};
@@ -15,12 +15,12 @@ parameters! {
     Ping: KEYS at "[domain.workload] with kind = \"ping\"",
     "Answers to the pings of another machine: interrupts at a rate." {
         rate: u32 = integer(0, 10_000_000), Required,
-            "Requests a second that the other machine is told to send; 0 is none.";
+            "Requests a second that the other machine is told to send; 0 means none.";
         resolution: Picos = COST, Is("1ms"),
-            "Its `ping` cuts the time between two down to a multiple of this; 0: it is exact. If 0 \
-             is left, the next request comes `round_trip` after the answer to the last.";
+            "Its `ping` rounds the time between two requests down to a multiple of this; 0 means exact. \
+             If that leaves 0, the next request comes `round_trip` after the answer to the last.";
         round_trip: Picos = COST, Is("100us"),
-            "From an answer to the request that it causes: the network, and the other machine.";
+            "Time from an answer to the next request: the network and the other machine.";
         work: Picos = COST, Is("20us"), "CPU time from interrupt to answer.";
     }
 }
@@ -66,8 +66,8 @@ impl Load for Ping {
 }
 
 impl Ping {
-    /// Time between two requests; `None` if the next one waits for the answer to the last, and if there is
-    /// none.
+    /// Time between two requests; `None` if each request waits for the answer to the last, or if there are no
+    /// requests.
     #[must_use]
     pub fn interval(&self) -> Option<Picos> {
         let asked = SEC.checked_div(self.rate.into())?;
@@ -78,7 +78,7 @@ impl Ping {
 
     fn run(&self, env: &dyn Env) {
         let interval = self.interval();
-        // The other machine's clock has nothing to do with this one's.
+        // The other machine's clock is independent of this one's.
         let mut due =
             env.now() + env.random(0).time_below(interval.unwrap_or(self.round_trip).max(Picos(1)));
         loop {

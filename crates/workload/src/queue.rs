@@ -1,17 +1,16 @@
-//! A queue of numbers, first in, first out, that tasks share whatever they run on: of atomics, since a
-//! program knows neither the threads nor the locks of its world.
+//! A first-in, first-out queue of numbers that tasks share, whatever they run on. It is made of atomics,
+//! because a program knows neither the threads nor the locks of its world.
 //!
-//! It is bounded, and whoever uses it knows that it never overflows. A slot is claimed first (by moving
-//! `first` or `last`) and filled or emptied then; in between another task may have to wait for a store
-//! or a load of somebody else's, which it does in a loop. In the simulated world, where nothing happens
-//! between the two, that never comes to pass.
+//! It is bounded, and its users guarantee that it never overflows. A task first claims a slot (by moving
+//! `first` or `last`) and then fills or empties it. In between, another task may have to wait in a loop for
+//! that store or load. In the simulated world nothing happens between the two steps, so no task ever waits.
 
 use alloc::vec::Vec;
 use core::hint::spin_loop;
 use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// A slot without a number; numbers are kept plus one.
+/// An empty slot; a slot keeps its number plus one.
 const EMPTY: usize = 0;
 
 #[derive(Debug)]
@@ -24,7 +23,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// A queue that never has more than `most` numbers in it.
+    /// A queue for at most `most` numbers.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             slots: (0..most.max(1)).map(|_| AtomicUsize::new(EMPTY)).collect(),
@@ -33,18 +32,18 @@ impl Queue {
         }
     }
 
-    /// Puts a number, not the largest there is, behind the others.
+    /// Puts a number behind the others. `number` must be less than `usize::MAX`.
     pub(crate) fn push(&self, number: usize) {
-        // `Relaxed`: the claim orders nothing; what came before is published with the slot.
+        // `Relaxed`: the claim orders nothing; the slot publishes what came before.
         let at = self.last.fetch_add(1, Relaxed);
         let slot = &self.slots[at % self.slots.len()];
-        // It is empty unless somebody who has claimed its last number has not taken it yet.
+        // The slot is empty unless the task that has claimed its last number has not taken it yet.
         while slot.compare_exchange(EMPTY, number + 1, Release, Relaxed).is_err() {
             spin_loop();
         }
     }
 
-    /// Takes the first number; `None` if none was there.
+    /// Takes the first number; `None` if there is none.
     pub(crate) fn pop(&self) -> Option<usize> {
         let claim = |first| (first != self.last.load(Relaxed)).then_some(first + 1);
         let at = self.first.fetch_update(Relaxed, Relaxed, claim).ok()?;

@@ -1,5 +1,5 @@
-//! Random numbers and distributions in integer arithmetic, so that they are the same bits on every
-//! machine: no float ever decides an order.
+//! Random numbers and distributions in integer arithmetic, so that every machine computes the same bits: no
+//! float ever decides an order.
 
 use overspin_scenario::Picos;
 

@@ -1,4 +1,4 @@
-//! The workloads, a line each.
+//! The workloads, one per line.
 
 use crate::{Fault, WorkloadInfo};
 use alloc::format;
@@ -19,18 +19,18 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
     crate::stream::INFO,
 ];
 
-/// The workloads that somebody knows: those of this crate, and others.
+/// The workloads that a program knows: those of this crate, and others.
 #[derive(Clone, Debug)]
 pub struct Kinds(Vec<WorkloadInfo>);
 
 impl Kinds {
-    /// Those of this crate.
+    /// The workloads of this crate.
     #[must_use]
     pub fn builtin() -> Self {
         Self(WORKLOADS.to_vec())
     }
 
-    /// And this one; it replaces one of the same name.
+    /// Adds this workload; it replaces one of the same name.
     #[must_use]
     pub fn with(mut self, info: WorkloadInfo) -> Self {
         self.0.retain(|known| known.name != info.name);
@@ -38,13 +38,13 @@ impl Kinds {
         self
     }
 
-    /// All of them.
+    /// All known workloads.
     #[must_use]
     pub fn all(&self) -> &[WorkloadInfo] {
         &self.0
     }
 
-    /// The one of this name.
+    /// The workload of this name.
     ///
     /// # Errors
     /// If there is none, at the key `kind`.
@@ -58,7 +58,7 @@ impl Kinds {
 }
 
 impl Default for Kinds {
-    /// Those of this crate.
+    /// The workloads of this crate.
     fn default() -> Self {
         Self::builtin()
     }
@@ -74,7 +74,7 @@ mod tests {
     use overspin_scenario::{Parameters, Picos, Value};
     use std::collections::BTreeSet;
 
-    /// What a reader of files can lower, and what says all that it should.
+    /// Every kind has a full description, and only keys that a file reader can lower.
     #[test]
     fn every_kind_is_told_in_full() {
         let mut names = BTreeSet::new();
@@ -105,8 +105,8 @@ mod tests {
         }
     }
 
-    /// Defaults fit the fields, and their ranges: a table with the required keys alone is a workload, and
-    /// comes back from its type as it was.
+    /// Defaults fit the fields and their ranges: a table with only the required keys is a workload, and
+    /// survives the way through its type unchanged.
     #[test]
     fn defaults_are_legal() {
         for info in WORKLOADS {
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(key, "locks.1.name", "{text}");
         let (key, text) = fault("count", r#"{"too": 7}"#);
         assert_eq!(key, "");
-        assert!(text.contains("no parameters of `count`") && text.contains("too"), "{text}");
+        assert!(text.contains("invalid parameters for `count`") && text.contains("too"), "{text}");
     }
 
     #[derive(Debug, serde::Serialize, serde::Deserialize)]

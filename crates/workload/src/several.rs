@@ -1,6 +1,6 @@
-//! All that the tasks of one domain do: a workload, or several side by side, each with its own tasks,
-//! its own locks, and the vCPUs that its tasks may use. Where several are, tasks and locks are called after their workload: `ping/ping`,
-//! `kernbench/dcache`.
+//! What the tasks of one domain do: one workload, or several side by side. Each workload has its own tasks,
+//! its own locks, and the vCPUs that its tasks may use. If there are several, the names of tasks and locks
+//! begin with their workload: `ping/ping`, `kernbench/dcache`.
 
 use crate::part::{self, Part};
 use crate::{Disk, Fault, Kinds, Layout, LayoutOf, Load, Start, Ticks};
@@ -20,7 +20,7 @@ struct One {
     load: Box<dyn Load>,
     /// vCPUs that its tasks may use; all if empty.
     vcpus: Arc<[u32]>,
-    /// What it is called where there are others.
+    /// Its label, if there are others.
     label: Option<Box<str>>,
     /// The world's number of its first lock.
     first_lock: usize,
@@ -29,19 +29,19 @@ struct One {
 /// A task that a domain begins with.
 #[derive(Debug)]
 pub struct First {
-    /// What it is. A vCPU is one of the domain's.
+    /// The task itself. Its vCPU is one of the domain's.
     pub start: Start,
-    /// vCPUs that it and the tasks that it starts may use; all if empty.
+    /// vCPUs that this task and the tasks that it starts may use; all if empty.
     pub vcpus: Arc<[u32]>,
-    /// The domain has not ended before it and the tasks that it starts have.
+    /// The domain ends only after this task and the tasks that it starts have ended.
     pub awaited: bool,
 }
 
 impl Loads {
-    /// What the workloads of `domain` make it do.
+    /// The loads of `domain`'s workloads.
     ///
     /// # Errors
-    /// What is wrong, at which key of the domain.
+    /// Returns what is wrong and at which key of the domain.
     pub fn of(domain: &Domain, kinds: &Kinds) -> Result<Self, Fault> {
         let all = &domain.workload.0;
         if all.is_empty() {
@@ -64,9 +64,9 @@ impl Loads {
         if let Some(second) = loads.iter().filter(has_data).nth(1) {
             let i = loads.iter().position(|one| core::ptr::eq(one, second)).unwrap_or(0);
             let message = "two workloads of this domain have a disk and data beside their locks";
-            return Err(Fault::new(place(i), message, "a kernel has one; make them two domains"));
+            return Err(Fault::new(place(i), message, "a kernel has only one; use two domains"));
         }
-        // The locks among data come first: a layout counts its own from 0.
+        // Locks among data come first: a layout counts its own locks from 0.
         let mut locks = 0;
         let (among_data, others): (Vec<_>, Vec<_>) =
             loads.iter_mut().partition(|one| has_layout(one));
@@ -89,19 +89,19 @@ impl Loads {
         by_number.into_iter().flat_map(names).collect()
     }
 
-    /// It runs until the limit: no workload has an end of its own.
+    /// Whether it runs until the limit because no workload has an end of its own.
     #[must_use]
     pub fn is_endless(&self) -> bool {
         self.0.iter().all(|one| one.load.is_endless())
     }
 
-    /// Tasks that may exist at a time in a guest of so many vCPUs.
+    /// Most tasks that may exist at a time in a guest with `vcpus` vCPUs.
     #[must_use]
     pub fn most_tasks(&self, vcpus: u32) -> u64 {
         self.0.iter().map(|one| one.load.most_tasks(one.number(vcpus))).sum()
     }
 
-    /// Whose ticks its workloads wait for.
+    /// The ticks that its workloads wait for.
     pub fn ticks(&self) -> impl Iterator<Item = Ticks> {
         self.0.iter().filter_map(|one| one.load.ticks())
     }
@@ -118,7 +118,7 @@ impl Loads {
         self.0.iter().find_map(|one| one.load.layout(of))
     }
 
-    /// The first tasks, in a guest of so many vCPUs.
+    /// The first tasks, in a guest with `vcpus` vCPUs.
     #[must_use]
     pub fn start(&self, vcpus: u32) -> Vec<First> {
         let all_endless = self.is_endless();
@@ -132,7 +132,7 @@ impl Loads {
     }
 }
 
-/// The load of a workload of `domain`.
+/// Makes the load of a workload of `domain`.
 fn one(workload: &Workload, domain: &Domain, kinds: &Kinds) -> Result<Box<dyn Load>, Fault> {
     for (i, vcpu) in workload.vcpus.iter().enumerate() {
         if *vcpu >= domain.vcpus {
@@ -143,16 +143,16 @@ fn one(workload: &Workload, domain: &Domain, kinds: &Kinds) -> Result<Box<dyn Lo
         if workload.vcpus[..i].contains(vcpu) {
             return Err(Fault::new(
                 "vcpus",
-                format!("vCPU {vcpu} stands there twice"),
-                "once will do",
+                format!("vCPU {vcpu} is listed twice"),
+                "list it once",
             ));
         }
     }
     kinds.find(&workload.kind)?.load(workload)
 }
 
-/// What the `i`-th of several workloads is called: its name, or its kind, with a number if others of its
-/// kind come before it.
+/// The label of the `i`-th of several workloads: its name, or its kind with a number if others of its kind
+/// come before it.
 fn label(all: &[Workload], i: usize) -> String {
     let of_the_kind = |w: &&Workload| w.name.is_none() && w.kind == all[i].kind;
     match (&all[i].name, all[..i].iter().filter(of_the_kind).count()) {
@@ -162,21 +162,21 @@ fn label(all: &[Workload], i: usize) -> String {
     }
 }
 
-/// No two workloads of a domain are called the same.
+/// Checks that no two workloads of a domain have the same label.
 fn distinct(all: &[Workload]) -> Result<(), Fault> {
     let labels: Vec<String> = (0..all.len()).map(|i| label(all, i)).collect();
     match (0..all.len()).find(|i| labels[..*i].contains(&labels[*i])) {
         Some(i) => {
             let key = format!("workload.{i}.name");
-            let message = format!("a workload before this one is called `{}` too", labels[i]);
-            Err(Fault::new(key, message, "give each workload a name of its own"))
+            let message = format!("an earlier workload is also called `{}`", labels[i]);
+            Err(Fault::new(key, message, "give each workload its own name"))
         }
         None => Ok(()),
     }
 }
 
 impl One {
-    /// vCPUs that it may use of so many.
+    /// How many of a guest's `vcpus` vCPUs it may use.
     fn number(&self, vcpus: u32) -> u32 {
         if self.vcpus.is_empty() { vcpus } else { self.vcpus.len() as u32 }
     }
@@ -185,7 +185,7 @@ impl One {
         part::named(self.label.as_deref(), name)
     }
 
-    /// Its task as the world sees it.
+    /// Its task, as the world sees it.
     fn place(&self, start: Start) -> Start {
         if self.label.is_none() && self.vcpus.is_empty() {
             return start;
@@ -256,7 +256,7 @@ mod tests {
         let hog = Workload { name: Some("hog".into()), ..BurnWait::default().into() };
         let file_server = default::<Dbench>().into();
         let all = loads(vec![loop_on(&[3, 1]), hog, loop_on(&[]), file_server]).unwrap();
-        // Those among data come first.
+        // Locks among data come first.
         let names = all.lock_names();
         assert_eq!(names.len(), 5 + 2);
         assert_eq!(names[0], "dbench/kernel_flag");
@@ -298,7 +298,7 @@ mod tests {
         has(vec![loop_on(&[0, 4])], "workload.vcpus", "no vCPU 4");
         has(vec![pft(), loop_on(&[2, 2])], "workload.1.vcpus", "twice");
         let named = Workload { name: Some("pft".into()), ..loop_on(&[]) };
-        has(vec![pft(), named], "workload.1.name", "called `pft` too");
+        has(vec![pft(), named], "workload.1.name", "also called `pft`");
         let file_server = || Workload::from(default::<Dbench>());
         has(vec![file_server(), file_server()], "workload.1", "two workloads");
         let mut slow = pft();

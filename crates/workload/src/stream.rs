@@ -1,14 +1,14 @@
-//! Requests of another machine with a window of some in flight, and the guest that answers them: each is an
-//! interrupt, and then the work of a task.
+//! Another machine keeps a window of requests in flight, and the guest answers them. Each request is an
+//! interrupt and then the work of a task.
 //!
-//! The other machine is not simulated, nor is the network. A request comes `round_trip` after the answer that
-//! made room for it in the window, whatever the load; the first ones come together. So a guest that has its
-//! CPU to itself answers in a second the lesser of `window / (round_trip + interrupt + service)` and
-//! `1 / (interrupt + service)`: the first where it waits for requests, the second where requests wait
-//! for it. What a hypervisor adds shows as latency: the time from when a request comes to its answer.
+//! Neither the other machine nor the network is simulated. A request comes `round_trip` after the answer that
+//! made room for it in the window, whatever the load; the first requests come together. So a guest that has
+//! its CPU to itself answers in a second the lesser of `window / (round_trip + interrupt + service)` and `1 /
+//! (interrupt + service)`: the first if it waits for requests, the second if requests wait for it. The effect
+//! of a hypervisor shows as latency: the time from a request's arrival to its answer.
 //!
-//! A window of 1 is netperf's `TCP_RR`; with a window the requests are as those of its burst mode, or
-//! of a stream in which each segment that is acknowledged lets another one go.
+//! A window of 1 is netperf's `TCP_RR`. A larger window resembles its burst mode, or a stream in which each
+//! acknowledged segment lets another one go.
 
 use crate::parameters::{defaults, parameters};
 use crate::{Env, Fault, Load, Mode, Program, Start, WorkloadInfo};
@@ -20,14 +20,14 @@ use overspin_scenario::{Parameters, Picos};
 
 parameters! {
     Stream: KEYS at "[domain.workload] with kind = \"stream\"",
-    "Answers to another machine that keeps a window of requests in flight: each is an interrupt, and then \
-     work of a task." {
+    "Answers to another machine that keeps a window of requests in flight: each is an interrupt and then \
+     the work of a task." {
         window: u32 = integer(1, 100_000), Is("1"), "Requests in flight.";
         round_trip: Picos = COST, Is("100us"),
-            "From an answer to the request that it causes: the network, and the other machine.";
+            "Time from an answer to the next request: the network and the other machine.";
         interrupt: Picos = COST, Is("5us"), "CPU time of the interrupt handler for a request.";
         service: Picos = COST, Is("20us"), "CPU time of the task for a request.";
-        count: u64 = integer(0, u64::MAX), Is("0"), "Requests; 0 is until the limit.";
+        count: u64 = integer(0, u64::MAX), Is("0"), "Requests; 0 means until the limit.";
     }
 }
 
@@ -73,14 +73,14 @@ impl Load for Stream {
 impl Stream {
     fn serve(&self, env: &dyn Env) {
         let arrived = env.semaphore(0);
-        // When those in flight come or came, in their order, which is that of their answers.
+        // When each request in flight comes or came, in the order of the answers.
         let mut due = VecDeque::new();
         let request = |due: &mut VecDeque<Picos>, after: Picos| {
             due.push_back(env.now() + after);
             env.interrupt_in(after, self.interrupt, arrived);
         };
         let mut left = if self.count == 0 { u64::MAX } else { self.count };
-        // The other machine's clock has nothing to do with this one's.
+        // The other machine's clock is independent of this one's.
         let first = env.random(0).time_below(self.round_trip);
         let window = u64::from(self.window).min(left);
         (0..window).for_each(|_| request(&mut due, first));

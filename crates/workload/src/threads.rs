@@ -4,7 +4,7 @@ use crate::{Program, Start};
 use alloc::format;
 use alloc::vec::Vec;
 
-/// How many threads there are on so many vCPUs if `threads` is asked for: 0 is one on each.
+/// The number of threads on `vcpus` vCPUs if `threads` are asked for; 0 means one on each.
 pub(crate) fn number(threads: u32, vcpus: u32) -> u32 {
     if threads == 0 { vcpus } else { threads }
 }

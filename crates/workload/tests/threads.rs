@@ -1,6 +1,6 @@
-//! Workloads on operating system threads: the programs know no world, so a plain one will do. It has a
-//! mutex for each lock, a condition variable for each semaphore, a clock, and no vCPUs; times are scaled
-//! down, for what counts is that everything comes to its end with all items done.
+//! Workloads on operating system threads. The programs know no world, so a plain one suffices. It has a mutex
+//! for each lock, a condition variable for each semaphore, a clock, and no vCPUs. Times are scaled down: the
+//! tests only check that everything ends with all items done.
 
 use overspin_scenario::{
     Domain, Kernel, NS, Parameters, Picos, Settings, WorkerReport, Workload, Workloads,
@@ -15,12 +15,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What threads do in a picosecond they do here in none: a second of a workload takes a millisecond.
+/// The scale of time: a second of a workload takes a millisecond here.
 const SCALE: u64 = 1000;
 
 #[derive(Default)]
 struct World {
-    /// Whether each lock is held, and a word for those who wait.
+    /// Whether each lock is held; waiters sleep on `released`.
     locks: Mutex<Vec<bool>>,
     released: Condvar,
     semaphores: Mutex<Vec<u32>>,
@@ -138,7 +138,7 @@ impl Env for Task {
     }
 }
 
-/// Items that the workloads get done until all of their tasks have ended.
+/// Runs workloads until all of their tasks have ended; returns the items that they have done.
 fn run(workloads: Vec<Workload>) -> u64 {
     let domain = Domain {
         name: "threads".into(),
@@ -164,7 +164,7 @@ fn run(workloads: Vec<Workload>) -> u64 {
         start(&world, first.start.program);
     }
     loop {
-        // Tasks start others: those come before their parents end.
+        // A task adds the tasks that it starts before it ends.
         let thread = world.threads.lock().unwrap().pop();
         match thread {
             Some(thread) => thread.join().unwrap(),
@@ -174,7 +174,7 @@ fn run(workloads: Vec<Workload>) -> u64 {
     world.items.load(SeqCst)
 }
 
-/// Parameters as an empty table has them, but for these.
+/// The parameters of an empty table, with these changes.
 fn with<P: Parameters>(changes: &str) -> Workload {
     let info = *Kinds::builtin().find(P::KIND).unwrap();
     let mut tree = info.keys.defaults();

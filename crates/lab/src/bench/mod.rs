@@ -1,5 +1,5 @@
-//! How fast the program itself is, on the machine where it runs. Measured in wall time of one
-//! thread; never part of a test. The targets are for a server core of about 2.6 GHz.
+//! The speed of the program itself, on the machine where it runs: wall time of one thread, never part of a
+//! test. The targets are for a server core of about 2.6 GHz.
 
 mod sched;
 mod sim;
@@ -20,7 +20,7 @@ pub struct BenchResult {
     pub samples: Vec<f64>,
     /// Unit of `value`.
     pub unit: String,
-    /// What it should reach on a machine of the stated class, if there is such a number.
+    /// The target on a machine of the stated class, if there is one.
     pub target: Option<f64>,
     /// The target is an upper bound, not a lower one.
     pub at_most: bool,
@@ -35,7 +35,7 @@ enum Limit {
 }
 
 impl BenchResult {
-    /// The median of `samples`, of which there is one at least.
+    /// The median of `samples`, which must not be empty.
     fn of(name: String, samples: Vec<f64>, unit: &str, limit: Limit) -> Self {
         let mut sorted = samples.clone();
         sorted.sort_by(f64::total_cmp);
@@ -55,7 +55,7 @@ impl BenchResult {
     }
 }
 
-/// Repetitions of each benchmark; they are interleaved, so that a slow minute hits all alike.
+/// Repetitions of each benchmark; they are interleaved, so that a slow minute affects all alike.
 const REPETITIONS: usize = 5;
 
 /// The results as a table.

@@ -1,5 +1,5 @@
-//! What a scheduling decision costs: every scheduler on a small and on a large host, without the
-//! simulator around it.
+//! The cost of a scheduling decision: every scheduler on a small and on a large host, without the simulator
+//! around it.
 
 use super::{BenchResult, Limit, REPETITIONS};
 use crate::schedbench::{BenchFile, simulate};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// pCPUs and vCPUs.
 const SIZES: [(u32, u32); 2] = [(4, 16), (256, 4_096)];
-/// Decisions of a repetition, if they do not take too long.
+/// Decisions in a repetition, unless they take too long.
 const DECISIONS: u32 = 200_000;
 /// Decisions between two looks at the clock, and how long a repetition may take.
 const BATCH: u32 = 1_000;
@@ -22,11 +22,11 @@ const LONGEST: Duration = Duration::from_millis(100);
 const MOST: f64 = 150.0;
 /// Time between two decisions of a pCPU.
 const STEP: Nanos = Nanos::us(250);
-/// Seconds that a 16a+16b run of 10 s may take.
+/// Seconds that a 10 s run of 16a+16b may take.
 const RUN: f64 = 0.2;
 
-/// A host whose vCPUs run, sleep and wake. pCPUs decide in turn; at every fourth decision the
-/// running vCPU goes to sleep, and when an eighth of them sleep the first one wakes again.
+/// A host whose vCPUs run, sleep and wake. pCPUs decide in turn; at every fourth decision the running vCPU
+/// goes to sleep, and once more than an eighth sleep, the first sleeper wakes.
 struct Driver {
     hypervisor: Hypervisor,
     pcpus: u32,
@@ -71,7 +71,7 @@ impl Driver {
         }
     }
 
-    /// Notes timers. Nobody is interrupted: each pCPU decides when its turn comes.
+    /// Records timers. No pCPU is interrupted: each decides when its turn comes.
     fn act(&mut self) {
         let mut actions = std::mem::take(&mut self.out);
         for action in actions.drain(..) {
@@ -135,11 +135,10 @@ fn repetition(driver: &mut Driver) -> f64 {
     begin.elapsed().as_secs_f64() * 1e9 / f64::from(decided)
 }
 
-/// Benchmarks of the schedulers. `progress` is told the repetitions done and to do.
+/// Benchmarks of the schedulers. `progress` gets the repetitions done and to do.
 ///
 /// # Errors
-/// If a scheduler or the 2016 experiment is not what it should be, which would be a fault of this
-/// program.
+/// If a scheduler or the 2016 experiment is invalid, which would be a fault of this program.
 pub fn sched(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<BenchResult>, Box<dyn std::error::Error>> {
@@ -183,7 +182,7 @@ pub fn sched(
     Ok(results)
 }
 
-/// Wall seconds of the slower one of the 2016 experiment's 16a+16b runs.
+/// Wall seconds of the slower of the 2016 experiment's 16a+16b runs.
 fn schedbench_run() -> Result<f64, Box<dyn std::error::Error>> {
     let e = experiment::schedbench_2016()?;
     let plan: &BenchFile = &e.plan;

@@ -1,4 +1,4 @@
-//! Events, lock operations and simulated seconds of the simulator in a second.
+//! Events, lock operations and simulated seconds that the simulator does in a second.
 
 use super::{BenchResult, Limit, REPETITIONS};
 use crate::experiment;
@@ -12,19 +12,19 @@ use overspin_sim::Simulator;
 use overspin_workload::{BurnWait, LockLoop};
 use std::time::Instant;
 
-/// What the figure of a lock alone on its vCPU is called, but for the lock's name.
+/// The name of the figure of a lock alone on its vCPU, without the lock's name.
 const UNCONTENDED: &str = "uncontended, lock operations: ";
-/// The slowest lock's uncontended operations a second, at least, relative to lock-byte's.
+/// The least rate of the slowest lock's uncontended operations, relative to lock-byte's.
 const SLOWEST_LOCK: f64 = 1.0 / 3.0;
 
-/// A named scenario and what is read off its run.
+/// A named scenario and the figures read from its run.
 struct Case {
     scenario: Scenario,
     figures: Vec<Figure>,
 }
 
 impl Case {
-    /// Takes the figures of a run that began then.
+    /// Takes the figures of a run that began at `begin`.
     fn measured(&mut self, outcome: &Outcome, begin: Instant) {
         let wall = begin.elapsed().as_secs_f64();
         for f in &mut self.figures {
@@ -76,7 +76,7 @@ fn simulated_seconds(o: &Outcome, wall: f64) -> f64 {
     o.elapsed.seconds() / wall
 }
 
-/// Peak resident memory of this process so far, in MiB; 0 where the system does not tell.
+/// Peak resident memory of this process so far, in MiB; 0 where the system does not report it.
 fn peak_memory(_: &Outcome, _: f64) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
@@ -84,7 +84,7 @@ fn peak_memory(_: &Outcome, _: f64) -> f64 {
     kib.unwrap_or(0.0) / 1024.0
 }
 
-/// Without noise: it is the engine that is measured, and figures stay comparable.
+/// Without noise: the benchmark measures the engine, and its figures stay comparable.
 fn host(pcpus: u32) -> Host {
     Host {
         sockets: 1,
@@ -190,9 +190,9 @@ fn contention_observed(how: &str) -> Case {
     case
 }
 
-/// Guests that want four times the pCPUs that there are, and spin for most of that: each spinner exits
-/// to the host every few microseconds, which puts another one in its place (a plain yield), or the
-/// next holder (a directed one).
+/// Guests that want four times the pCPUs that exist, and spin for most of that time. Each spinner exits to
+/// the host every few microseconds. The host replaces it with another spinner (a plain yield) or with the
+/// next holder (a directed yield).
 fn crowded_host(scheduler: &str, directed_yield: bool) -> Case {
     let workload = Workloads::from(LockLoop {
         threads: 0,
@@ -227,13 +227,13 @@ fn large_host() -> Case {
     let mut memory = Figure::new(format!("{name}: peak memory"), "MiB", Some(2048.0), peak_memory);
     memory.at_most = true;
     Case {
-        // Long enough that making 20,000 stacks, a third of a second, does not count for much.
+        // Long enough that making 20,000 stacks, a third of a second, hardly matters.
         scenario: scenario(1000, 2500, 4, 100, 600 * MS, &workload),
         figures: vec![Figure::new(format!("{name}: engine events"), "M/s", None, events), memory],
     }
 }
 
-/// The same load on a thousandth of the host: what the large one is compared with.
+/// The same load on 1/250 of the host, for comparison with the large one.
 fn small_host() -> Case {
     let workload = Workloads::from(BurnWait {
         threads: 0,
@@ -267,7 +267,7 @@ fn kernbench() -> Option<Case> {
     })
 }
 
-/// Takes every event and keeps nothing: what tracing itself costs, without writing.
+/// Takes every event and keeps nothing: the cost of tracing itself, without writing.
 #[derive(Debug, Default)]
 struct Count(u64);
 
@@ -277,7 +277,7 @@ impl Observer for Count {
     }
 }
 
-/// Benchmarks of the simulator. `progress` is told the repetitions done and to do.
+/// Benchmarks of the simulator. `progress` gets the repetitions done and to do.
 ///
 /// # Errors
 /// If a scenario is refused, which would be a fault of this program.
@@ -315,7 +315,7 @@ pub fn sim(progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, R
     Ok(results)
 }
 
-/// A run as `overspin run` makes it: with hash and attribution.
+/// Makes a run as `overspin run` does: with hash and attribution.
 fn measure(case: &mut Case, observer: &mut dyn Observer) -> Result<(), Refused> {
     let begin = Instant::now();
     let outcome = overspin_host::run(&Simulator::new(), &case.scenario, 1, observer, &())?;
@@ -323,7 +323,7 @@ fn measure(case: &mut Case, observer: &mut dyn Observer) -> Result<(), Refused> 
     Ok(())
 }
 
-/// A run with no observer at all.
+/// Makes a run with no observer at all.
 fn measure_alone(case: &mut Case) -> Result<(), Refused> {
     let begin = Instant::now();
     let outcome = Simulator::new().run(&case.scenario, 1, &mut (), &())?;
@@ -348,7 +348,7 @@ fn add_ratio(results: &mut Vec<BenchResult>) {
     results.push(figure.finish());
 }
 
-/// A target for each lock: part of what lock-byte reached here and now.
+/// Sets a target for each lock: part of what lock-byte reached in this run.
 fn set_lock_targets(results: &mut [BenchResult]) {
     let byte = format!("{UNCONTENDED}lock-byte");
     let Some(byte) = results.iter().find(|r| r.name == byte).map(|r| r.value) else { return };

@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Negative(Box<Expr>),
     Not(Box<Expr>),
     Arithmetic(Arithmetic, Box<Expr>, Box<Expr>),
-    /// `a < b <= c`: the first, and each further one with what stands before it.
+    /// `a < b <= c`: the first, and each further one with the operator before it.
     Chain(Box<Expr>, Vec<(Order, Expr)>),
     Within(Box<Within>),
     Between(Box<[Expr; 3]>),
@@ -83,14 +83,14 @@ impl Order {
 #[derive(Clone, Debug)]
 pub(crate) struct Within {
     pub(crate) value: Expr,
-    /// In parts of the centre if its unit is `%`, otherwise a distance.
+    /// Relative to the centre if the unit is `%`, otherwise a distance.
     pub(crate) tolerance: f64,
     pub(crate) unit: &'static Unit,
     pub(crate) centre: Expr,
 }
 
 impl Within {
-    /// Whether the tolerance is in parts of the centre.
+    /// Whether the tolerance is relative to the centre.
     pub(crate) fn relative(&self) -> bool {
         self.unit.name == "%"
     }
@@ -115,7 +115,7 @@ pub(crate) enum PathWord {
 pub(crate) struct Call {
     pub(crate) function: Function,
     pub(crate) arguments: Vec<Expr>,
-    /// The arguments are evaluated for each seed by itself.
+    /// The arguments are evaluated for each seed separately.
     pub(crate) by_seed: bool,
     /// The arguments are evaluated for each combination of words.
     pub(crate) loops: Vec<Loop>,
@@ -160,7 +160,7 @@ impl Expr {
         }
     }
 
-    /// Calls `visit` for every reference in it, and says whether it is one to what was published.
+    /// Calls `visit` for every reference in it, with whether the reference is to a published figure.
     pub(crate) fn each_path<'a>(&'a self, visit: &mut dyn FnMut(&'a Path, bool)) {
         self.each(&mut |part| match &part.kind {
             Kind::Reference(path) => visit(path, false),
@@ -170,7 +170,7 @@ impl Expr {
     }
 
     /// Whether its parts are references, sums of them, and functions that keep the unit. If these references
-    /// have one unit, all of it has.
+    /// share one unit, the whole expression has it.
     pub(crate) fn keeps_units(&self) -> bool {
         let mut keeps = true;
         self.each(&mut |part| {
@@ -186,21 +186,21 @@ impl Expr {
         keeps
     }
 
-    /// Whether it has no references in it.
+    /// Whether it has no references.
     pub(crate) fn is_constant(&self) -> bool {
         let mut constant = true;
         self.each_path(&mut |_, _| constant = false);
         constant
     }
 
-    /// Whether it always has the value that its text says.
+    /// Whether its text alone determines its value.
     pub(crate) fn is_literal(&self) -> bool {
         let mut literal = self.is_constant();
         self.each(&mut |part| literal &= !matches!(part.kind, Kind::Variable(_)));
         literal
     }
 
-    /// Whether it has figures in it that were published.
+    /// Whether it refers to published figures.
     pub(crate) fn names_published(&self) -> bool {
         let mut names = false;
         self.each_path(&mut |_, published| names |= published);

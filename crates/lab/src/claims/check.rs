@@ -1,5 +1,5 @@
-//! Whether an expression makes sense, before anything runs: every name exists, and only what has the same
-//! unit is added or compared.
+//! Whether an expression makes sense, before anything runs: every name exists, and only numbers of the same
+//! unit are added or compared.
 
 use super::ast::{Arithmetic, Call, Expr, Kind, Path, PathWord};
 use super::eval::Eval;
@@ -17,7 +17,7 @@ const MAX_COMBINATIONS: usize = 20_000;
 /// What an expression is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Type {
-    /// A number; `None` is the number 0, which every unit has.
+    /// A number; `None` is the number 0, which fits every unit.
     Number(Option<Dimension>),
     /// A condition.
     Truth,
@@ -50,7 +50,7 @@ pub(crate) fn combinations(
     let mut all = vec![Vec::new()];
     for l in &call.loops {
         if scope.get(&l.variable).is_some() || all.iter().flatten().any(|(v, _)| *v == l.variable) {
-            let message = format!("`${}` stands for something already", l.variable);
+            let message = format!("`${}` already stands for something", l.variable);
             return Err(Fault::new(l.span.clone(), message, "give it another name"));
         }
         let words = match &l.words {
@@ -59,7 +59,7 @@ pub(crate) fn combinations(
         };
         if words.is_empty() {
             let message = format!("`${}` goes over nothing", l.variable);
-            let help = "a reference must have it, where other words are: `ticket.$load.elapsed`";
+            let help = "use it in a reference, in the place of a word: `ticket.$load.elapsed`";
             return Err(Fault::new(l.span.clone(), message, help));
         }
         if all.len().saturating_mul(words.len()) > MAX_COMBINATIONS {
@@ -94,10 +94,10 @@ pub(crate) fn combinations(
 }
 
 fn too_many(span: std::ops::Range<usize>) -> Fault {
-    Fault::new(span, "these are too many combinations", "name the words: `for $x in [a, b]`")
+    Fault::new(span, "there are too many combinations", "name the words: `for $x in [a, b]`")
 }
 
-/// The words that all references of a call have where they have `$variable`.
+/// The words that all references of a call have in the place of `$variable`.
 fn domain(
     call: &Call,
     variable: &str,
@@ -173,7 +173,7 @@ impl Checker<'_> {
                 self.percent(&within.value, &within.centre, scope)?;
                 if !within.relative() && centre.is_some_and(|c| c != within.unit.dimension) {
                     let (is, of) = (within.unit.dimension, centre.unwrap_or_default());
-                    let message = format!("the tolerance is {is}, and what it is of is {of}");
+                    let message = format!("the tolerance is {is}, but its centre is {of}");
                     let help = "write `within 10 % of x`, or a tolerance with the unit of x";
                     return Err(Fault::new(expr.span.clone(), message, help));
                 }
@@ -191,7 +191,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The dimension of what must be a number.
+    /// The dimension of an expression that must be a number.
     fn number(&mut self, expr: &Expr, scope: &Scope) -> Result<Option<Dimension>, Fault> {
         match self.check(expr, scope)? {
             Type::Number(dimension) => Ok(dimension),
@@ -202,7 +202,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What is measured in percent is not compared with a number without a unit: 90 would be 9000 %.
+    /// Refuses to compare a value in percent with a number without a unit: 90 would be 9000 %.
     fn percent(&self, a: &Expr, b: &Expr, scope: &Scope) -> Result<(), Fault> {
         let unit = |e: &Expr| unit(e, scope, self.vocabulary).map_or("", |unit| unit.name);
         let bare = |e: &Expr| match e.kind {
@@ -211,8 +211,8 @@ impl Checker<'_> {
         };
         for (one, other) in [(a, b), (b, a)] {
             if bare(one) && unit(other) == "%" {
-                let message = "a number without a unit, beside one in percent";
-                let help = "write `90 %`: without `%` 1 is all of it";
+                let message = "a number without a unit beside one in percent";
+                let help = "write `90 %`: without `%`, 1 is the whole";
                 return Err(Fault::new(one.span.clone(), message, help));
             }
         }
@@ -231,7 +231,7 @@ impl Checker<'_> {
             Some(Ok(number)) if number.is_finite() => Ok(Type::Number(Some(Dimension::default()))),
             Some(_) => {
                 let word = scope.get(name).unwrap_or_default();
-                let message = format!("`${name}` stands for `{word}`, which is no number");
+                let message = format!("`${name}` stands for `{word}`, which is not a number");
                 let help = "only words that are numbers can be compared";
                 Err(Fault::new(expr.span.clone(), message, help))
             }
@@ -254,13 +254,17 @@ impl Checker<'_> {
         let fail = |message: String, help: &str| Err(Fault::new(expr.span.clone(), message, help));
         if call.by_seed && scope.seed.is_some() {
             let help = "leave one of them out";
-            return fail("`by seed` stands within `by seed`".into(), help);
+            return fail("`by seed` is inside another `by seed`".into(), help);
         }
         if let Some(filter) = &call.filter
             && !filter.is_constant()
         {
             let help = "`where` compares variables with numbers: `where $rate <= 1000`";
-            return Err(Fault::new(filter.span.clone(), "nothing is measured yet", help));
+            return Err(Fault::new(
+                filter.span.clone(),
+                "`where` cannot use measured values",
+                help,
+            ));
         }
         match call.function.make {
             Make::Truth { .. } if !call.by_seed && call.loops.is_empty() => {
@@ -306,7 +310,7 @@ impl Checker<'_> {
         let mut dimension = None;
         for (i, argument) in call.arguments.iter().enumerate() {
             let one = match &argument.kind {
-                // All samples of it, also of several places.
+                // All samples of it, even of several places.
                 Kind::Reference(path) => match self.reference(path, scope)? {
                     Type::Number(dimension) => dimension,
                     Type::Truth => None,
@@ -335,24 +339,24 @@ impl Checker<'_> {
 fn same(a: Option<Dimension>, b: Option<Dimension>, at: &Expr) -> Result<Option<Dimension>, Fault> {
     match (a, b) {
         (Some(a), Some(b)) if a != b => {
-            let message = format!("this is {b}, and what it is put beside is {a}");
-            let help = "numbers that are compared or added have units of one kind: 10 ms, 5 %";
+            let message = format!("this is {b}, but its counterpart is {a}");
+            let help = "only numbers with units of one kind can be compared or added: 10 ms, 5 %";
             Err(Fault::new(at.span.clone(), message, help))
         }
         _ => Ok(a.or(b)),
     }
 }
 
-/// A condition is wanted.
+/// The fault of a number in the place of a condition.
 pub(super) fn no_condition(expr: &Expr) -> Fault {
     let help = "compare it with something: < <= > >= == !=, `within 10 % of`, `between a and b`";
     Fault::new(expr.span.clone(), "a number where a condition belongs", help)
 }
 
-/// As a number, a reference is of one place.
+/// Refuses a reference to several places where one number is needed.
 fn several(path: &Path, expr: &Expr) -> Result<(), Fault> {
     if path.words.iter().any(|(word, _)| *word == PathWord::Any) {
-        let help = "take one number of all, `mean(..)`, or go over them, `all(.. $x .. for $x)`";
+        let help = "make one number of them, `mean(..)`, or go over them, `all(.. $x .. for $x)`";
         return Err(Fault::new(expr.span.clone(), "`*` stands for several places", help));
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! What an expression comes to with the samples of an experiment. Conditions are true, false or
-//! undecided, as Kleene has it: what has no value decides nothing, and what is false whatever that value
-//! would be, is false.
+//! Evaluates expressions with the samples of an experiment. Conditions are true, false or undecided (Kleene
+//! logic): a missing value leaves a condition undecided, unless the condition comes out the same for every
+//! possible value.
 
 use super::ast::{Arithmetic, Call, Expr, Kind, Path};
 use super::check::combinations;
@@ -19,10 +19,10 @@ pub(crate) type Number = Result<f64, String>;
 pub(crate) struct Eval<'a> {
     pub(super) vocabulary: &'a Vocabulary,
     index: &'a Index<'a>,
-    /// Comparisons so far; `None` if nobody asks for them.
+    /// Comparisons so far; `None` if they are not recorded.
     seen: Option<Vec<Seen>>,
-    /// Numbers stay in the unit in which they were measured, as all have the same: one that is converted
-    /// there and back may differ in its last digit.
+    /// Numbers stay in the unit of measurement, because all share it: converting a number there and back may
+    /// change its last digit.
     as_measured: bool,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Eval<'a> {
         (holds, eval.seen.unwrap_or_default())
     }
 
-    /// Does something of which the comparisons are nobody's business.
+    /// Runs `what` without recording its comparisons.
     pub(super) fn quietly<T>(&mut self, what: impl FnOnce(&mut Self) -> T) -> T {
         let seen = self.seen.take();
         let result = what(self);
@@ -65,7 +65,7 @@ impl<'a> Eval<'a> {
                 }
                 holds
             }
-            // `undecided`; anything else is a number, which was refused.
+            // `undecided`; anything else is a number, which the check has refused.
             _ => None,
         }
     }
@@ -85,7 +85,7 @@ impl<'a> Eval<'a> {
         let value = match &expr.kind {
             Kind::Number(number, unit) => unit.to_base(*number),
             Kind::Variable(name) => {
-                scope.get(name).and_then(|w| w.parse().ok()).ok_or("no number")?
+                scope.get(name).and_then(|w| w.parse().ok()).ok_or("not a number")?
             }
             Kind::Reference(path) => {
                 let samples = self.values(path, scope)?;
@@ -107,14 +107,14 @@ impl<'a> Eval<'a> {
                     Arithmetic::Divide => a / b,
                 }
             }
-            // Conditions were refused.
-            _ => return Err("no number".into()),
+            // The check has refused conditions.
+            _ => return Err("not a number".into()),
         };
         if value.is_finite() { Ok(value) } else { Err("a division by 0".into()) }
     }
 
-    /// What an expression comes to, in its unit for people. A reference, or the mean of something, has as
-    /// many samples as there are; anything else is one number.
+    /// The value of an expression, in its unit for people. A reference, or the mean of something, has all its
+    /// samples; anything else is one number.
     pub(crate) fn summary(&mut self, expr: &Expr) -> Result<Summary, String> {
         let scope = Scope::default();
         let unit = unit(expr, &scope, self.vocabulary).unwrap_or(Unit::plain());
@@ -158,12 +158,12 @@ impl<'a> Eval<'a> {
         Ok(all)
     }
 
-    /// A number that has the unit of a metric, as the calculation needs it.
+    /// Converts a number from a metric's unit to what the calculation needs.
     fn converted(&self, name: &Name, value: f64) -> f64 {
         if self.as_measured { value } else { name.metric.unit().to_base(value) }
     }
 
-    /// Samples of an argument: all of a reference, or the one number of anything else.
+    /// Samples of an argument: all samples of a reference, or the one number of anything else.
     fn samples(&mut self, argument: &Expr, scope: &Scope) -> Result<Vec<f64>, String> {
         match &argument.kind {
             Kind::Reference(path) => self.values(path, scope),
@@ -185,9 +185,9 @@ impl<'a> Eval<'a> {
                 call.arguments.iter().map(&mut collect).collect();
             Ok(all?.concat())
         };
-        // One number was published, and not how runs differ.
+        // Publications give one number, and not how runs differ.
         if scope.published && !matches!(name, "mean" | "median" | "min" | "max" | "sum" | "abs") {
-            return Err("nothing was published of the runs".into());
+            return Err("nothing was published about the runs".into());
         }
         match call.function.make {
             Make::Same(of) | Make::Plain(of) => of(&together()?).ok_or_else(few),
@@ -213,7 +213,7 @@ impl<'a> Eval<'a> {
                 curve.sort_by(|a, b| a.0.total_cmp(&b.0));
                 of(&curve).ok_or_else(few)
             }
-            Make::Truth { .. } => Err("no number".into()),
+            Make::Truth { .. } => Err("not a number".into()),
         }
     }
 
@@ -235,7 +235,7 @@ impl<'a> Eval<'a> {
         Ok(count as f64)
     }
 
-    /// A scope for each combination of words, and for each seed of it.
+    /// A scope for each combination of words and, with `by seed`, for each seed of it.
     fn scopes(&self, call: &Call, scope: &Scope) -> Result<Vec<Scope>, String> {
         let scopes = combinations(call, scope, self.vocabulary).map_err(|f| f.message)?;
         if !call.by_seed || scope.published {
@@ -261,7 +261,7 @@ impl<'a> Eval<'a> {
     }
 }
 
-/// Conditions joined by `and`, if `all`, or by `or`.
+/// Joins conditions by `and` if `all`, otherwise by `or`.
 fn both(conditions: impl IntoIterator<Item = Option<bool>>, all: bool) -> Option<bool> {
     let mut joined = Some(all);
     for one in conditions {

@@ -1,4 +1,4 @@
-//! The figures that decide a claim, in words: each comparison, with the values of its sides.
+//! The figures that decide a claim, in words: each comparison with the values of its sides.
 
 use super::ast::{Arithmetic, Expr, Kind, Order};
 use super::check::{Type, check, combinations};
@@ -10,7 +10,7 @@ use super::vocabulary::Vocabulary;
 use std::fmt::Write;
 use std::ops::Range;
 
-/// So many values of one comparison are listed; of more, the extremes.
+/// This many values of one comparison are listed; if there are more, only the extremes.
 const LISTED: usize = 16;
 
 /// A comparison that was made.
@@ -28,7 +28,7 @@ pub(crate) struct Seen {
 struct Side {
     span: Range<usize>,
     value: Number,
-    /// What was published in its stead.
+    /// The figure that was published instead.
     published: Option<f64>,
     constant: bool,
     unit: Option<&'static Unit>,
@@ -38,7 +38,7 @@ struct Side {
 /// How the sides are compared.
 enum Link {
     Chain(Vec<(Order, Option<bool>)>),
-    /// The tolerance, and the least and the largest value that are within it.
+    /// The tolerance, and the least and the largest value within it.
     Within(String, Option<(f64, f64)>),
     Between,
 }
@@ -143,7 +143,7 @@ pub(super) fn unit(expr: &Expr, scope: &Scope, names: &Vocabulary) -> Option<&'s
     }
 }
 
-/// A side whose parts have no unit is shown in that of another side: a ratio beside 5 % in percent.
+/// A side without a unit is shown in the unit of another side: a ratio beside 5 % in percent.
 fn in_one_unit(mut sides: Vec<Side>) -> Vec<Side> {
     let other = sides.iter().filter_map(|s| s.unit).find(|unit| !unit.name.is_empty());
     for side in &mut sides {
@@ -263,7 +263,7 @@ impl Seen {
         }
     }
 
-    /// The values alone, where the text was said once for many.
+    /// The values alone, for a text that was shown once for many comparisons.
     fn values(&self) -> String {
         let shown: Vec<String> =
             self.sides.iter().filter(|s| !s.constant).map(Side::shown).collect();

@@ -6,22 +6,22 @@ use crate::stats::Summary;
 /// Confidence at which the tests compute intervals; their probabilities do not depend on it.
 const CONFIDENCE: f64 = 0.95;
 
-/// What a function makes of its arguments.
+/// What a function computes from its arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Make {
-    /// One number of all samples together; it has their unit.
+    /// One number from all samples together; it has their unit.
     Same(fn(&[f64]) -> Option<f64>),
-    /// The same, a plain number.
+    /// The same, but a plain number.
     Plain(fn(&[f64]) -> Option<f64>),
-    /// The number of samples, whatever runs have none.
+    /// The number of samples; runs may have none.
     Count,
-    /// The sample below which so many of them lie: `percentile(samples, 95 %)`.
+    /// The sample below which this part of them lies: `percentile(samples, 95 %)`.
     Percentile,
-    /// The probability that two sets differ so by chance: `welch(a, b)`.
+    /// The probability that two sets differ this much by chance: `welch(a, b)`.
     Probability(fn(&[f64], &[f64]) -> Option<f64>),
-    /// A number of a curve over the one `$x` of `for`, which stands for numbers.
+    /// A number from a curve over the one `$x` of `for`, which stands for numbers.
     Curve(fn(&[(f64, f64)]) -> Option<f64>),
-    /// Whether conditions hold: all of them, or any.
+    /// Whether conditions hold: all of them, or any of them.
     Truth {
         /// All.
         all: bool,
@@ -68,7 +68,7 @@ impl Function {
         FUNCTIONS.iter().find(|f| f.name == name).copied()
     }
 
-    /// How many arguments it takes; `None` is one or more.
+    /// The number of arguments that it takes; `None` means one or more.
     pub(crate) fn arity(self) -> Option<usize> {
         match self.make {
             Make::Percentile | Make::Probability(_) => Some(2),
@@ -79,7 +79,7 @@ impl Function {
     }
 }
 
-/// The sample at this part of the sorted ones: the nearest, none between two.
+/// The sample at this part of the sorted samples: the nearest one, without interpolation.
 pub(crate) fn percentile(samples: &[f64], part: f64) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -87,15 +87,15 @@ pub(crate) fn percentile(samples: &[f64], part: f64) -> Option<f64> {
     sorted.get((part * last as f64).round() as usize).copied()
 }
 
-/// Half the distance from the fifth to the ninety-fifth percentile, in parts of the median.
+/// Half the distance from the fifth to the ninety-fifth percentile, relative to the median.
 fn spread(samples: &[f64]) -> Option<f64> {
     let at = |part| percentile(samples, part);
     Some((at(0.95)? - at(0.05)?) / 2.0 / at(0.5)?)
 }
 
-/// Of the steps between neighbours of a curve: the largest part that one has of the whole change, from
-/// the first value to the last, and the largest ratio of that part to the step's part of the range.
-/// A curve without a change has no steps.
+/// About the steps between neighbours of a curve: the largest part that one step has of the whole change,
+/// from the first value to the last, and the largest ratio of that part to the step's part of the range. A
+/// curve without a change has no steps.
 fn steps(curve: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (first, last) = (curve.first()?, curve.last()?);
     let (range, change) = (last.0 - first.0, last.1 - first.1);

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// A word of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
-    /// Digits, with a point and an exponent or without.
+    /// Digits, optionally with a point and an exponent.
     Number(f64),
     /// A bare word: letters, digits, `_`, and `-` between two of these.
     Word(String),
@@ -16,7 +16,7 @@ pub(crate) enum Token {
     Variable(String),
     /// Anything else.
     Sign(&'static str),
-    /// After the last.
+    /// The end of the text.
     End,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Spanned {
     pub(crate) span: Range<usize>,
 }
 
-/// Longer ones first.
+/// The signs, longer ones first.
 const SIGNS: [&str; 18] =
     ["<=", ">=", "==", "!=", "<", ">", "(", ")", "[", "]", ",", ".", "+", "-", "*", "/", "%", "="];
 
@@ -62,13 +62,13 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Spanned>, Fault> {
             (Token::Word(word.to_owned()), word.len())
         } else if let Some(sign) = SIGNS.iter().find(|s| rest.starts_with(**s)) {
             if *sign == "=" {
-                let help = "two numbers are compared by `==`";
+                let help = "compare two numbers with `==`";
                 return Err(Fault::new(at..at + 1, "`=` is not an operator", help));
             }
             (Token::Sign(sign), sign.len())
         } else {
             let message = format!("`{c}` has no meaning here");
-            let help = "words with other signs than letters, digits, `-` and `_` stand in quotes";
+            let help = "quote words with other signs than letters, digits, `-` and `_`";
             return Err(Fault::new(at..at + c.len_utf8(), message, help));
         };
         tokens.push(Spanned { token, span: at..at + length });
@@ -78,7 +78,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Spanned>, Fault> {
     Ok(tokens)
 }
 
-/// The word that `text` begins with. A dash belongs to it if something follows: a minus has spaces
+/// The word that `text` begins with. A dash belongs to it if a word character follows: a minus has spaces
 /// around it.
 fn word(text: &str) -> &str {
     let mut chars = text.char_indices().peekable();
@@ -120,7 +120,7 @@ fn number(rest: &str, at: usize) -> Result<(Token, usize), Fault> {
     }
     match rest[..length].replace('_', "").parse::<f64>() {
         Ok(value) if value.is_finite() => Ok((Token::Number(value), length)),
-        _ => Err(Fault::new(at..at + length, "this is no number", "write 1.5, 1_000 or 1e6")),
+        _ => Err(Fault::new(at..at + length, "this is not a number", "write 1.5, 1_000 or 1e6")),
     }
 }
 

@@ -1,10 +1,10 @@
-//! Claims as data: conditions over what was measured, such as
+//! Claims as data: conditions over measurements, such as
 //! `byte.half.elapsed / xen-pv.half.elapsed within 10 % of 1.212`.
 //!
-//! A kind of experiment says in a [`Vocabulary`] what it will measure where, so that a wrong name is found
-//! before anything runs, and turns what it ran into [`Samples`]. A [`Condition`] is true, false, or
-//! undecided if samples are missing that it needs; a [`Formula`] is a number, which a figure is computed by.
-//! docs/claims.md has the language.
+//! A kind of experiment lists in a [`Vocabulary`] what it will measure where, so that a wrong name is found
+//! before anything runs. After its runs, it collects [`Samples`]. A [`Condition`] is true, false, or
+//! undecided if it needs samples that are missing. A [`Formula`] is a number, from which a figure is
+//! computed. docs/claims.md describes the language.
 
 mod ast;
 mod check;
@@ -41,7 +41,7 @@ pub struct Condition(Checked);
 #[derive(Clone, Debug)]
 pub struct Formula(Checked);
 
-/// An expression that makes sense with these names.
+/// An expression that was checked against a vocabulary.
 #[derive(Clone, Debug)]
 struct Checked {
     text: String,
@@ -61,7 +61,7 @@ impl Condition {
     /// The condition that `text` states about names of `vocabulary`.
     ///
     /// # Errors
-    /// If it is no condition, or makes no sense.
+    /// If it is not a condition, or makes no sense.
     pub(crate) fn parse(text: &str, vocabulary: &Arc<Vocabulary>) -> Result<Self, Fault> {
         match Checked::parse(text, vocabulary)? {
             (checked, Type::Truth) => Ok(Self(checked)),
@@ -69,7 +69,7 @@ impl Condition {
         }
     }
 
-    /// Whether it holds, and the figures that decide it. `None` is undecided.
+    /// Whether it holds, and the figures that decide it. `None` means undecided.
     #[must_use]
     pub fn judge(&self, index: &Index<'_>) -> (Option<bool>, String) {
         let (holds, seen) = Eval::judge(&self.0.vocabulary, index, &self.0.expr);
@@ -78,10 +78,10 @@ impl Condition {
 }
 
 impl Formula {
-    /// The number that `text` computes of names of `vocabulary`.
+    /// The number that `text` computes from names of `vocabulary`.
     ///
     /// # Errors
-    /// If it is no number, or makes no sense.
+    /// If it is not a number, or makes no sense.
     pub(crate) fn parse(text: &str, vocabulary: &Arc<Vocabulary>) -> Result<Self, Fault> {
         match Checked::parse(text, vocabulary)? {
             (checked, Type::Number(_)) => Ok(Self(checked)),
@@ -92,15 +92,15 @@ impl Formula {
         }
     }
 
-    /// What it comes to, in the unit of its metric: a mean with its spread if it is one of samples.
+    /// Its value, in the unit of its metric: a mean with its spread if it comes from samples.
     ///
     /// # Errors
-    /// Why it has no value.
+    /// Says why it has no value.
     pub fn compute(&self, index: &Index<'_>) -> Result<Summary, String> {
         Eval::quiet(&self.0.vocabulary, index).summary(&self.0.expr)
     }
 
-    /// How many runs have what it refers to, and how many there are.
+    /// How many runs have what it refers to, and how many runs there are.
     pub(crate) fn runs(&self, index: &Index<'_>) -> (usize, usize) {
         let mut runs = (0, 0);
         self.0.expr.each_path(&mut |path, published| {
@@ -115,7 +115,7 @@ impl Formula {
     }
 }
 
-/// Whether the unit of a metric is one.
+/// Whether the unit of a metric exists.
 #[cfg(test)]
 pub(crate) fn has_unit(metric: &Metric) -> bool {
     unit::Unit::find(metric.unit).is_some()

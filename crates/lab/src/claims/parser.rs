@@ -1,4 +1,5 @@
-//! From words to a tree. From weak to strong: `or`; `and`; `not`; comparisons; `+ -`; `* /`; the sign.
+//! From words to a tree. Operators from weak to strong: `or`; `and`; `not`; comparisons; `+ -`; `* /`; the
+//! sign.
 
 use super::ast::{Arithmetic, Call, Expr, Kind, Loop, Order, Path, PathWord, Within};
 use super::fault::Fault;
@@ -8,11 +9,11 @@ use super::unit::Unit;
 use overspin_sched::nearest;
 use std::ops::Range;
 
-/// Parentheses in parentheses. The parser calls itself for each, and the stack has an end.
+/// Most nested parentheses. The parser calls itself for each, and the stack is limited.
 const MAX_DEPTH: usize = 40;
-/// Operators and operands. A long sum is a deep tree.
+/// Most operators and operands. A long sum is a deep tree.
 const MAX_SIZE: usize = 400;
-/// Words that are not the beginning of a path.
+/// Words that do not begin a path.
 const RESERVED: [&str; 11] =
     ["and", "or", "not", "within", "of", "between", "by", "for", "in", "where", "undecided"];
 
@@ -42,7 +43,7 @@ struct Parser {
 
 impl Parser {
     fn spanned(&self) -> &Spanned {
-        // The last is the end, and is not stepped over.
+        // The last token is the end; the parser never steps past it.
         &self.tokens[self.at.min(self.tokens.len() - 1)]
     }
 
@@ -54,7 +55,7 @@ impl Parser {
         self.spanned().span.start
     }
 
-    /// The end of the last word that was read.
+    /// The end of the last word read.
     fn end(&self) -> usize {
         self.at.checked_sub(1).map_or(0, |i| self.tokens[i].span.end)
     }
@@ -105,14 +106,18 @@ impl Parser {
         if self.sign(sign) {
             return Ok(());
         }
-        Err(self.expected(&format!("`{sign}`"), "each ( and each [ has its end"))
+        Err(self.expected(&format!("`{sign}`"), "close each ( and each ["))
     }
 
     fn node(&mut self, start: usize, kind: Kind) -> Result<Expr, Fault> {
         let span = start..self.end();
         self.size += 1;
         if self.size > MAX_SIZE {
-            return Err(Fault::new(span, "this expression is too long", "make two claims of it"));
+            return Err(Fault::new(
+                span,
+                "this expression is too long",
+                "split it into two claims",
+            ));
         }
         Ok(Expr { kind, span })
     }
@@ -120,7 +125,7 @@ impl Parser {
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
         if self.depth >= MAX_DEPTH {
             let span = self.spanned().span.clone();
-            return Err(Fault::new(span, "this is nested too deeply", "make two claims of it"));
+            return Err(Fault::new(span, "this is nested too deeply", "split it into two claims"));
         }
         self.depth += 1;
         let result = read(self);
@@ -257,7 +262,7 @@ impl Parser {
                 self.step();
                 let inner = self.condition()?;
                 self.close(")")?;
-                // What is shown of it has its parentheses.
+                // The shown text includes the parentheses.
                 Ok(Expr { span: start..self.end(), ..inner })
             }
             Token::Word(word) if word == "undecided" && !self.next_is(".") => {
@@ -324,7 +329,7 @@ impl Parser {
                 Token::Word(w) | Token::Quoted(w) => PathWord::Word(w),
                 Token::Variable(v) => PathWord::Variable(v),
                 Token::Sign("*") => PathWord::Any,
-                _ => return Err(self.expected("a word", "a point stands between two words")),
+                _ => return Err(self.expected("a word", "write a point only between two words")),
             };
             self.step();
             words.push((word, span));
@@ -367,7 +372,7 @@ impl Parser {
         self.close(")")?;
         let call = Call { function, arguments, by_seed, loops, filter };
         if call.function.arity().is_some_and(|n| n != call.arguments.len()) {
-            let message = format!("`{name}` has {} arguments", call.arguments.len());
+            let message = format!("`{name}` got {} arguments", call.arguments.len());
             let help = format!("it takes {}", call.function.arity().unwrap_or(1));
             return Err(Fault::new(start..self.end(), message, help));
         }

@@ -1,20 +1,20 @@
-//! Samples while they are collected, and when claims ask for them.
+//! Samples, while they are collected and when claims ask for them.
 
 use super::vocabulary::{Metric, Name, place};
 use crate::record::Sample;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was measured, in long form, and the seeds of the runs that it was measured in.
+/// Measurements in long form, and the seeds of their runs.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     /// The samples.
     pub rows: Vec<Sample>,
-    /// Seeds by number of run; `None` for what has no seed.
+    /// Seeds by number of run; `None` for a run without a seed.
     pub seeds: Vec<Option<u64>>,
 }
 
 impl Samples {
-    /// The next run.
+    /// Begins the next run.
     pub(crate) fn run(&mut self, seed: Option<u64>) -> Run<'_> {
         let number = u32::try_from(self.seeds.len()).unwrap_or(u32::MAX);
         self.seeds.push(seed);
@@ -22,14 +22,14 @@ impl Samples {
     }
 }
 
-/// A run whose samples are collected.
+/// A run during the collection of its samples.
 pub(crate) struct Run<'a> {
     samples: &'a mut Samples,
     number: u32,
 }
 
 impl Run<'_> {
-    /// A number that was measured at a place. What is no number is no sample.
+    /// Adds a number that was measured at a place. A missing or infinite number is not a sample.
     pub(crate) fn add(
         &mut self,
         at: &[&str],
@@ -60,7 +60,7 @@ pub struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    /// Of these samples.
+    /// An index of these samples.
     #[must_use]
     pub fn new(samples: &'a Samples) -> Self {
         let (mut values, mut runs) = (BTreeMap::new(), BTreeMap::new());
@@ -76,8 +76,8 @@ impl<'a> Index<'a> {
         self.seeds.get(run as usize).copied().flatten()
     }
 
-    /// The runs of a configuration: those that have a sample at the place or at one that it is a part of.
-    /// A run that did not finish has samples there, if only one that says so.
+    /// The runs of a configuration: those with a sample at the place or at a place that contains it. A run
+    /// that did not finish has samples there too, at least one that says so.
     fn runs_at(&self, at: &[String], seed: Option<u64>) -> BTreeSet<u32> {
         let of = (1..=at.len()).filter_map(|n| self.runs.get(place(&at[..n]).as_str()));
         let all = of.flatten().copied();
@@ -87,7 +87,7 @@ impl<'a> Index<'a> {
     /// Values of a metric in its unit, one or more for each run.
     ///
     /// # Errors
-    /// If there is no run, or one of them has no value: its mean would be that of the lucky ones.
+    /// If there is no run, or if a run has no value: the mean would be that of the lucky runs.
     pub(crate) fn values(&self, name: &Name, seed: Option<u64>) -> Result<Vec<f64>, String> {
         let runs = self.runs_at(&name.place, seed);
         if runs.is_empty() {
@@ -102,12 +102,12 @@ impl<'a> Index<'a> {
         Ok(values)
     }
 
-    /// How many runs have a value, and how many there are.
+    /// How many runs have a value, and how many runs there are.
     pub(crate) fn runs(&self, name: &Name) -> (usize, usize) {
         (self.present(name, None).1.len(), self.runs_at(&name.place, None).len())
     }
 
-    /// How many values there are; runs without one count as none.
+    /// The number of values; a run without a value counts as none.
     pub(crate) fn count(&self, name: &Name, seed: Option<u64>) -> Result<usize, String> {
         if self.runs_at(&name.place, seed).is_empty() {
             return Err(format!("there is no run of {}", place(&name.place)));
@@ -122,7 +122,7 @@ impl<'a> Index<'a> {
         of_seed.map(|(run, value)| (*value, *run)).unzip()
     }
 
-    /// Seeds of the runs of these places.
+    /// Seeds of the runs at these places.
     pub(crate) fn seeds<'n>(&self, names: impl Iterator<Item = &'n Name>) -> BTreeSet<u64> {
         let runs = names.flat_map(|name| self.runs_at(&name.place, None));
         runs.filter_map(|run| self.seed(run)).collect()

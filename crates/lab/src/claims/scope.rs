@@ -3,14 +3,14 @@
 use super::ast::{Path, PathWord};
 use super::fault::Fault;
 
-/// Words of variables, and which samples count.
+/// The words of variables, and which samples count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     /// Variables and their words.
     pub(crate) bound: Vec<(String, String)>,
-    /// Only samples of this seed.
+    /// Only samples of this seed count.
     pub(crate) seed: Option<u64>,
-    /// Published figures stand for samples.
+    /// Published figures stand in for samples.
     pub(crate) published: bool,
 }
 
@@ -19,12 +19,12 @@ impl Scope {
         self.bound.iter().rev().find(|(name, _)| name == variable).map(|(_, word)| word.as_str())
     }
 
-    /// The same with more variables.
+    /// The same scope with more variables.
     pub(crate) fn with(&self, words: &[(String, String)]) -> Self {
         Self { bound: [self.bound.as_slice(), words].concat(), ..self.clone() }
     }
 
-    /// What a word of a path stands for; `Ok(None)` is any.
+    /// The word that a word of a path stands for; `Ok(None)` means any.
     pub(crate) fn word<'a>(&'a self, word: &'a PathWord) -> Result<Option<&'a str>, String> {
         match word {
             PathWord::Word(word) => Ok(Some(word)),
@@ -36,7 +36,7 @@ impl Scope {
         }
     }
 
-    /// What all words of a path stand for.
+    /// The words that all words of a path stand for.
     pub(crate) fn words<'a>(&'a self, path: &'a Path) -> Result<Vec<Option<&'a str>>, Fault> {
         let one = |(word, span): &'a (PathWord, _)| {
             let fault = |message| {

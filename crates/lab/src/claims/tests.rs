@@ -23,7 +23,7 @@ fn vocabulary() -> Arc<Vocabulary> {
 }
 
 /// Two runs of byte at each load, seeds 1 and 2: 400 and 420 s. xen-pv's second run did not finish at full
-/// load. Nothing ran of the third lock. Pings are 1, 2, 2 and 8 ms late.
+/// load. The third lock has no runs. Pings are 1, 2, 2 and 8 ms late.
 fn samples() -> Samples {
     let mut samples = Samples::default();
     for (i, seed) in [1, 2].into_iter().enumerate() {
@@ -98,7 +98,7 @@ fn a_reference_is_the_mean_of_its_samples() {
         "percentile(byte.half.elapsed, 95 %) == 420 s",
         "byte.half.share == 75 %",
         "published(byte.half.elapsed) / published(xen-pv.half.elapsed) within 1 % of 1.206",
-        // A reciprocal of each seed, and then the mean.
+        // The reciprocal for each seed, then the mean.
         "mean(1 / byte.half.elapsed by seed) == (1 / 400 s + 1 / 420 s) / 2",
         "mean(byte.half.elapsed - xen-pv.half.elapsed by seed) == 80 s",
         "max(mean($lock.half.elapsed) for $lock in [byte, xen-pv]) == 410 s",
@@ -118,7 +118,7 @@ fn a_reference_is_the_mean_of_its_samples() {
 #[test]
 fn what_has_no_value_decides_nothing() {
     for text in [
-        // No run, and a run that did not finish: those that finished may be the lucky ones.
+        // There is no run, or a run did not finish: the finished ones may be the lucky ones.
         "'2.4 + patch'.half.elapsed < 1 s",
         "xen-pv.full.elapsed < 1 s",
         "max(*.full.elapsed) < 1 s",
@@ -136,7 +136,7 @@ fn what_has_no_value_decides_nothing() {
     ] {
         assert_eq!(holds(text), None, "{text}");
     }
-    // What would be so whatever the missing value is.
+    // Conditions that come out the same for every possible missing value.
     assert_eq!(holds("undecided and 1 > 2"), Some(false));
     assert_eq!(holds("undecided or 1 < 2"), Some(true));
     assert_eq!(holds("all($lock.half.share > 60 % for $lock)"), Some(false));
@@ -210,7 +210,7 @@ fn a_wrong_name_is_found_before_anything_runs() {
         (
             "published(byte.full.elapsed) < 1 s",
             15,
-            "no `full` at `byte`, among what was published",
+            "no `full` at `byte` among what was published",
             "half",
         ),
         (
@@ -239,26 +239,30 @@ fn faults_say_what_belongs_there() {
         ("(1 < 2", 6, "the end where `)`"),
         ("1 < 2 and 3", 10, "a number where a condition"),
         ("(1 < 2) + 1 > 0", 0, "a condition where a number"),
-        ("byte.half.elapsed < 5", 20, "a plain number, and what it is put beside is s"),
+        ("byte.half.elapsed < 5", 20, "a plain number, and its counterpart is s"),
         ("byte.half.elapsed + byte.half.share > 1 s", 20, "this is a plain number"),
         ("byte.*.elapsed < 1 s", 0, "several places"),
         ("mena(byte.half.elapsed) < 1 s", 0, "no function `mena`"),
-        ("abs(1, 2) < 1", 0, "`abs` has 2 arguments"),
+        ("abs(1, 2) < 1", 0, "`abs` got 2 arguments"),
         ("all(1 < 2)", 0, "goes over nothing"),
         ("all(byte.half.elapsed < 1 s for $x)", 32, "`$x` goes over nothing"),
         ("byte.$load.elapsed < 1 s", 5, "`$load` stands for nothing"),
-        ("all(byte.$l.elapsed < 1 s for $l where $l < 3)", 39, "`half`, which is no number"),
+        ("all(byte.$l.elapsed < 1 s for $l where $l < 3)", 39, "`half`, which is not a number"),
         ("all(pings.$r.late < 1 s for $r where $r < 0)", 37, "never true"),
-        ("all(pings.$r.late < 1 s for $r where byte.half.elapsed < 0)", 37, "nothing is measured"),
+        (
+            "all(pings.$r.late < 1 s for $r where byte.half.elapsed < 0)",
+            37,
+            "cannot use measured values",
+        ),
         ("1 within 10 of", 14, "the end where a number"),
         ("1 within x of 2", 9, "`x` where a number"),
         ("1 = 1", 2, "`=` is not an operator"),
-        ("byte.half.share >= 90", 19, "without a unit, beside one in percent"),
-        ("max(byte.*.share) between 10 % and 90", 35, "without a unit, beside one in percent"),
+        ("byte.half.share >= 90", 19, "without a unit beside one in percent"),
+        ("max(byte.*.share) between 10 % and 90", 35, "without a unit beside one in percent"),
         ("byte.half.elapsed within 2 of 400 s", 0, "the tolerance is a plain number"),
         ("5 ms ms < 1 s", 5, "`ms` where an operator"),
-        ("mean(mean(byte.half.elapsed by seed) by seed) > 1 s", 5, "within `by seed`"),
-        ("largest-step(byte.$l.elapsed for $l) > 1", 33, "is no number"),
+        ("mean(mean(byte.half.elapsed by seed) by seed) > 1 s", 5, "inside another `by seed`"),
+        ("largest-step(byte.$l.elapsed for $l) > 1", 33, "is not a number"),
     ] {
         let fault = fault(text);
         assert!(fault.message.contains(message), "{text}: {fault:?}");
@@ -295,7 +299,7 @@ proptest! {
         let _ = Condition::parse(&text, &vocabulary());
     }
 
-    /// Words of the language in any order: some of these texts are expressions.
+    /// Words of the language in any order; some of these texts are expressions.
     #[test]
     fn no_words_panic(words in prop::collection::vec(prop::sample::select(vec![
         "byte.half.elapsed", "xen-pv.*.share", "$x", "pings.$x.late", "1", "10 %", "0", "5 ms", "<", ">=",

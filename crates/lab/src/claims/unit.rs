@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a number counts: powers of a second and of a KiB. Plain numbers have neither.
+/// The kind of quantity: powers of a second and of a KiB. Plain numbers have neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dimension {
     time: i16,
@@ -23,7 +23,7 @@ impl Dimension {
         Self::new(self.time.saturating_sub(other.time), self.data.saturating_sub(other.data))
     }
 
-    /// The unit in which calculations have this dimension.
+    /// The unit that calculations use for this dimension.
     pub(crate) fn base(self) -> Option<&'static Unit> {
         UNITS.iter().find(|u| u.dimension == self && (u.factor, u.divisor) == (1.0, 1.0))
     }
@@ -39,7 +39,7 @@ impl fmt::Display for Dimension {
     }
 }
 
-/// A unit. A number of it is, in calculations, `number * factor / divisor`: two numbers and not their
+/// A unit. In calculations a number of it is `number * factor / divisor`. These are two numbers and not their
 /// ratio, so that 75 % is exactly 0.75.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Unit {
@@ -49,7 +49,7 @@ pub(crate) struct Unit {
     divisor: f64,
 }
 
-/// Every unit. The first of each dimension with factor and divisor 1 is what calculations have.
+/// Every unit. Calculations use the first unit of each dimension with factor and divisor 1.
 static UNITS: [Unit; 12] = [
     Unit::new("", Dimension::new(0, 0), 1.0, 1.0),
     Unit::new("%", Dimension::new(0, 0), 1.0, 100.0),
@@ -75,28 +75,28 @@ impl Unit {
         UNITS.iter().find(|u| u.name == name)
     }
 
-    /// Plain numbers.
+    /// The unit of plain numbers.
     pub(crate) fn plain() -> &'static Self {
         &UNITS[0]
     }
 
-    /// Names of all, for messages.
+    /// Names of all units, for messages.
     pub(crate) fn names() -> String {
         let names: Vec<&str> = UNITS.iter().map(|u| u.name).filter(|n| !n.is_empty()).collect();
         names.join(", ")
     }
 
-    /// A number of this unit, as calculations have it.
+    /// Converts a number of this unit for calculations.
     pub(crate) fn to_base(self, number: f64) -> f64 {
         number * self.factor / self.divisor
     }
 
-    /// A number of a calculation, in this unit.
+    /// Converts a number of a calculation to this unit.
     pub(crate) fn of_base(self, value: f64) -> f64 {
         value * self.divisor / self.factor
     }
 
-    /// The same for people.
+    /// The same, as text for people.
     pub(crate) fn show(self, value: f64) -> String {
         let number = digits(self.of_base(value));
         match self.name {
@@ -107,7 +107,7 @@ impl Unit {
     }
 }
 
-/// A number with four significant digits, or all before the point.
+/// A number with four significant digits, or with all digits before the point.
 pub(crate) fn digits(value: f64) -> String {
     if value == 0.0 {
         return "0".into();

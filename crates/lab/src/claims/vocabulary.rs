@@ -1,5 +1,5 @@
-//! What an experiment will measure, and what was published of it: the names that its claims may use. A
-//! kind of experiment knows them from the set-up, before anything runs.
+//! The names that claims may use: what an experiment will measure, and what was published about it. A kind of
+//! experiment knows them from the set-up, before anything runs.
 
 use super::ast::{Expr, Kind, Path, PathWord};
 use super::fault::Fault;
@@ -8,29 +8,29 @@ use super::scope::Scope;
 use super::unit::Unit;
 use overspin_sched::nearest;
 
-/// So many legal words are listed in a message.
+/// At most this many legal words are listed in a message.
 const LISTED: usize = 24;
 
-/// Something that is measured.
+/// A quantity that is measured.
 #[derive(Debug)]
 pub struct Metric {
-    /// Its name, which needs no unit.
+    /// Its name, without the unit.
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// What it is, for people.
+    /// Its meaning, for people.
     pub meaning: &'static str,
 }
 
 impl Metric {
-    /// What is called `name`, has this unit, and means that.
+    /// A metric with this name, unit and meaning.
     pub const fn new(name: &'static str, unit: &'static str, meaning: &'static str) -> Self {
         Self { name, unit, meaning }
     }
 
     /// Its unit, for calculations.
     pub(crate) fn unit(&self) -> &'static Unit {
-        // A test looks all of them up.
+        // A test checks that all of them exist.
         Unit::find(self.unit).unwrap_or(Unit::plain())
     }
 }
@@ -72,21 +72,22 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// There will be samples of these metrics at a place.
+    /// Announces samples of these metrics at a place.
     pub(crate) fn measured(&mut self, place: &[&str], metrics: &[&'static Metric]) {
         let place: Vec<String> = place.iter().map(|w| (*w).to_owned()).collect();
         self.names.extend(metrics.iter().map(|metric| Name { place: place.clone(), metric }));
     }
 
-    /// This was published of a metric at a place, in the metric's unit, and is no figure.
+    /// Adds a published value of a metric at a place, in the metric's unit, that is not a figure.
     pub(crate) fn published(&mut self, place: &[&str], metric: &'static Metric, value: f64) {
         let place = place.iter().map(|w| (*w).to_owned()).collect();
         self.published.push((Name { place, metric }, value));
     }
 
-    /// This was published of a figure. What one reference computes is what `published` of it stands for.
+    /// Adds the published value of a figure. If the figure's formula is one reference, `published` of that
+    /// reference means this value.
     pub(crate) fn figure(&mut self, simulated: &str, value: f64) {
-        // What is wrong with the text is told when it is read as a formula.
+        // An error in the text is reported when it is read as a formula.
         let Ok(Expr { kind: Kind::Reference(path), .. }) = parse(simulated) else { return };
         if let Ok([name]) = self.find(&path, &Scope::default()).as_deref() {
             let name = (*name).clone();
@@ -94,10 +95,10 @@ impl Vocabulary {
         }
     }
 
-    /// What a reference stands for: one name, or several if it has `*`.
+    /// The names that a reference stands for: one, or several if it has `*`.
     ///
     /// # Errors
-    /// If there is no such name; it says which word is wrong, and which are legal.
+    /// If there is no such name; the fault says which word is wrong and which words are legal.
     pub(crate) fn find(&self, path: &Path, scope: &Scope) -> Result<Vec<&Name>, Fault> {
         let words = scope.words(path)?;
         let found: Vec<&Name> = self.names.iter().filter(|n| n.fits(&words)).collect();
@@ -107,7 +108,7 @@ impl Vocabulary {
     /// The published figures that a reference stands for.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there are none.
     pub(crate) fn find_published(
         &self,
         path: &Path,
@@ -119,14 +120,14 @@ impl Vocabulary {
             return Ok(found);
         }
         let mut fault = unknown(path, &words, &|| self.published.iter().map(|(n, _)| n));
-        fault.message = format!("{}, among what was published", fault.message);
+        fault.message = format!("{} among what was published", fault.message);
         Err(fault)
     }
 
-    /// The words that names have where a path has `$variable`, if its other words fit.
+    /// The words that names have in the place of `$variable` in a path whose other words fit.
     ///
     /// # Errors
-    /// If these fit no name.
+    /// If no name fits them.
     pub(crate) fn words_for(
         &self,
         path: &Path,
@@ -153,25 +154,25 @@ impl Vocabulary {
         if found.is_empty() { Err(unknown(path, &words, &names)) } else { Ok(found) }
     }
 
-    /// What is measured where a path may lead, whatever variables that stand for nothing yet will be.
+    /// The measured names that a path may lead to, whatever its unbound variables will stand for.
     pub(crate) fn about(&self, path: &Path, scope: &Scope) -> Vec<&Name> {
         let words = known_words(path, scope);
         self.names.iter().filter(|n| n.fits(&words)).collect()
     }
 
-    /// Every metric that is measured, and one place of each.
+    /// Every metric that is measured, with each of its places.
     #[cfg(test)]
     pub(crate) fn metrics(&self) -> impl Iterator<Item = (&[String], &'static Metric)> {
         self.names.iter().map(|n| (n.place.as_slice(), n.metric))
     }
 }
 
-/// The words of a path; a variable that stands for nothing yet is any.
+/// The words of a path; an unbound variable is any word.
 fn known_words<'a>(path: &'a Path, scope: &'a Scope) -> Vec<Option<&'a str>> {
     path.words.iter().map(|(word, _)| scope.word(word).unwrap_or(None)).collect()
 }
 
-/// Which word of a path is wrong.
+/// The fault of a path: which of its words is wrong.
 fn unknown<'a, I: Iterator<Item = &'a Name>>(
     path: &Path,
     words: &[Option<&str>],
@@ -202,7 +203,7 @@ fn unknown<'a, I: Iterator<Item = &'a Name>>(
     }
     let span =
         path.words.first().map_or(0, |w| w.1.start)..path.words.last().map_or(0, |w| w.1.end);
-    let message = format!("`{}` is a place and no metric", place_text(words));
+    let message = format!("`{}` is a place, not a metric", place_text(words));
     Fault::new(span, message, list("", &legal(words.len())))
 }
 
@@ -226,8 +227,8 @@ fn place_text(words: &[Option<&str>]) -> String {
     words.join(".")
 }
 
-/// A word as expressions and places have it: in quotes if it has other signs than letters, digits, `_`
-/// and `-`, or if it begins like a number and is none.
+/// A word as in expressions and places: in quotes if it has other signs than letters, digits, `_` and `-`, or
+/// if it begins like a number and is not one.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let number = word.starts_with(|c: char| c.is_ascii_digit());
@@ -239,7 +240,7 @@ pub(crate) fn quoted(word: &str) -> String {
     word.to_owned()
 }
 
-/// A place as samples have it.
+/// A place, as in samples.
 pub(crate) fn place(words: &[impl AsRef<str>]) -> String {
     let words: Vec<String> = words.iter().map(|w| quoted(w.as_ref())).collect();
     words.join(".")

@@ -1,23 +1,23 @@
-//! Which samples are compared: those of the metrics and places that were asked for, or else those of the
+//! Chooses the samples to compare: those of the metrics and places that were asked for, or else those of the
 //! metrics that a person would call the result of such a measurement.
 
 use super::{Input, Samples};
 
-/// Names that a message lists.
+/// Most names that a message lists.
 const MOST_NAMES: usize = 24;
-/// All metrics, as a wish.
+/// Asks for all metrics.
 const ALL: &str = "all";
 
-/// What is asked for.
+/// What the user asks for.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// Metrics by name, or `all`; empty for the main ones of the first file's kind.
+    /// Metrics by name, or `all`; empty means the main ones of the first file's kind.
     pub metrics: Vec<String>,
-    /// Parts of places; empty for all places.
+    /// Parts of places; empty means all places.
     pub places: Vec<String>,
 }
 
-/// A wish that the first file does not have.
+/// The first file does not have what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file} has no {what} `{wish}`")]
 pub struct NothingChosen {
@@ -27,11 +27,11 @@ pub struct NothingChosen {
     pub what: &'static str,
     /// What was asked for.
     pub wish: String,
-    /// What there is, in words.
+    /// What the file has, in words.
     pub known: String,
 }
 
-/// Keeps of all files what is asked for.
+/// Keeps in all files only what is asked for.
 ///
 /// # Errors
 /// If the first file does not have it.
@@ -65,7 +65,7 @@ fn metrics(
     if choice.metrics.is_empty() {
         let main = first.kind.map_or(&[][..], |kind| kind.main_metrics());
         let main: Vec<String> = main.iter().filter(|m| has(m)).map(|m| (*m).to_owned()).collect();
-        // A record without any of them has something else to compare.
+        // A record without a main metric has something else to compare.
         return Ok(Some(main).filter(|m| !m.is_empty()));
     }
     if choice.metrics.iter().any(|wish| wish == ALL) {
@@ -90,7 +90,7 @@ fn nothing<'a>(
     NothingChosen { file: file.into(), what, wish: wish.into(), known }
 }
 
-/// Names in a row, each once, and how many more there are.
+/// Names as a list, each once, with the number of names left out.
 fn listed(names: impl Iterator<Item = String>) -> String {
     let mut known: Vec<String> = Vec::new();
     for name in names {
@@ -108,7 +108,7 @@ fn listed(names: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// What each file has, for a message about files that have nothing in common.
+/// What each file has, for a message about files with nothing in common.
 #[must_use]
 pub fn common(files: &[(String, Input)]) -> String {
     let of = |(file, input): &(String, Input)| {

@@ -12,7 +12,7 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 /// Resamples of the bootstrap.
 const RESAMPLES: usize = 10_000;
 
-/// A difference of means and what is known of it.
+/// A difference of means, with its statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Means {
     /// Second mean minus first.
@@ -23,7 +23,7 @@ pub struct Means {
     pub t: f64,
     /// Degrees of freedom.
     pub df: f64,
-    /// Probability of so large a difference if there is none, two-sided.
+    /// Two-sided probability of a difference at least this large if there is none.
     pub p: f64,
 }
 
@@ -40,7 +40,7 @@ fn means(a: &Summary, b: &Summary, squared_error: f64, df: f64, confidence: f64)
     let difference = b.mean - a.mean;
     let error = squared_error.sqrt();
     let distribution = StudentsT::new(0.0, 1.0, df).ok()?;
-    // Two sets without any spread are as different as their means.
+    // Sets without any spread differ as soon as their means differ.
     let t = if error > 0.0 {
         difference / error
     } else if difference == 0.0 {
@@ -53,7 +53,7 @@ fn means(a: &Summary, b: &Summary, squared_error: f64, df: f64, confidence: f64)
     Some(Means { difference, margin, t, df, p: p.min(1.0) })
 }
 
-/// Welch's test: the sets may spread differently. `None` if one has less than two samples.
+/// Welch's test: the sets may spread differently. `None` if one set has fewer than two samples.
 #[must_use]
 pub fn welch(a: &Summary, b: &Summary, confidence: f64) -> Option<Means> {
     if a.n < 2 || b.n < 2 {
@@ -70,8 +70,8 @@ pub fn welch(a: &Summary, b: &Summary, confidence: f64) -> Option<Means> {
     means(a, b, whole, df, confidence)
 }
 
-/// Student's test, which ministat uses: the sets are taken to spread alike. `None` if one has less
-/// than two samples.
+/// Student's test, which ministat uses: it assumes equal spreads. `None` if one set has fewer than two
+/// samples.
 #[must_use]
 pub fn student(a: &Summary, b: &Summary, confidence: f64) -> Option<Means> {
     if a.n < 2 || b.n < 2 {
@@ -87,7 +87,7 @@ fn pooled_variance(a: &Summary, b: &Summary) -> f64 {
     (squares(a) + squares(b)) / (a.n + b.n - 2) as f64
 }
 
-/// Hedges' g: the difference of means in standard deviations, corrected for few samples.
+/// Hedges' g: the difference of means in standard deviations, corrected for small sets.
 #[must_use]
 pub fn hedges_g(a: &Summary, b: &Summary) -> Option<f64> {
     if a.n < 2 || b.n < 2 {
@@ -132,8 +132,8 @@ pub fn mann_whitney(a: &[f64], b: &[f64]) -> Option<(f64, f64)> {
     Some((u, (2.0 * normal.sf(distance / variance.sqrt())).min(1.0)))
 }
 
-/// Cliff's delta: how much likelier a sample of the second set is larger than one of the first than
-/// smaller, from -1 to 1. `u` is Mann and Whitney's of the first set.
+/// Cliff's delta: the probability that a sample of the second set is larger than one of the first, less the
+/// probability that it is smaller; from -1 to 1. `u` is Mann and Whitney's of the first set.
 #[must_use]
 pub fn cliffs_delta(u: f64, a: usize, b: usize) -> f64 {
     1.0 - 2.0 * u / (a as f64 * b as f64)
@@ -180,20 +180,20 @@ pub struct Paired {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Probability of so large a difference if there is none, two-sided.
+    /// Two-sided probability of a difference at least this large if there is none.
     pub p: f64,
 }
 
 impl Paired {
-    /// The same with another scale, for example ratios for the differences of logarithms.
+    /// The same on another scale, for example ratios for the differences of logarithms.
     #[must_use]
     pub fn map(self, scale: impl Fn(f64) -> f64) -> Self {
         Self { middle: scale(self.middle), low: scale(self.low), high: scale(self.high), ..self }
     }
 }
 
-/// Student's test of differences within pairs: what disturbs both of a pair drops out. `None` if
-/// there are less than two, or one is not finite.
+/// Student's test of differences within pairs: a disturbance common to both of a pair drops out. `None` if
+/// there are fewer than two pairs, or if a difference is not finite.
 #[must_use]
 pub fn paired(differences: &[f64], confidence: f64) -> Option<Paired> {
     let s = Summary::of(differences).filter(|s| s.n > 1)?;
@@ -203,7 +203,7 @@ pub fn paired(differences: &[f64], confidence: f64) -> Option<Paired> {
     Some(Paired { middle: s.mean, low: s.mean - m.margin, high: s.mean + m.margin, p: m.p })
 }
 
-/// Student's confidence interval of the mean of samples. `None` for less than two.
+/// Student's confidence interval of the mean of samples. `None` for fewer than two samples.
 #[must_use]
 pub fn mean_interval(samples: &Summary, confidence: f64) -> Option<Interval> {
     if samples.n < 2 {
@@ -215,7 +215,7 @@ pub fn mean_interval(samples: &Summary, confidence: f64) -> Option<Interval> {
     Some(Interval { low: samples.mean - margin, high: samples.mean + margin })
 }
 
-/// Holm's correction of several probabilities: each as it would have to be for a single test.
+/// Holm's correction of several probabilities: each can then be judged as that of a single test.
 #[must_use]
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
@@ -233,7 +233,7 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Student's sleep data (1908), as R prints its tests of them.
+    /// Student's sleep data (1908); the results are those that R prints.
     const DRUG_1: [f64; 10] = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
     const DRUG_2: [f64; 10] = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
 

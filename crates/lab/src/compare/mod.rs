@@ -1,5 +1,5 @@
-//! Comparison of results, as ministat does it and with what it lacks: unequal spreads, ranks, an
-//! interval of the ratio, effect sizes, and a correction for many comparisons.
+//! Comparison of results, as in ministat, with additions: unequal spreads, ranks, an interval of the ratio,
+//! effect sizes, and a correction for many comparisons.
 
 mod choose;
 pub mod difference;
@@ -18,9 +18,9 @@ use crate::stats::Summary;
 use difference::{Interval, Means};
 use serde::Serialize;
 
-/// Samples below which a comparison says little.
+/// With fewer samples than this, a comparison says little.
 const FEW: usize = 5;
-/// Times the distance between the quartiles beyond which a sample is a strong outlier (Tukey).
+/// A sample farther from the quartiles than this many times their distance is a strong outlier (Tukey).
 const FAR_OUT: f64 = 3.0;
 /// Seed of the bootstrap: the same samples give the same interval.
 const SEED: u64 = 1;
@@ -39,7 +39,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Where and what, in words.
+    /// Place and metric, in words.
     #[must_use]
     pub fn name(&self) -> String {
         match (self.place.as_str(), self.metric.as_str()) {
@@ -49,7 +49,7 @@ impl Samples {
         }
     }
 
-    /// Whether both are of the same metric in the same place.
+    /// Whether both have the same metric and place.
     fn same(&self, other: &Self) -> bool {
         (&self.place, &self.metric) == (&other.place, &other.metric)
     }
@@ -64,15 +64,15 @@ pub enum Better {
     Higher,
 }
 
-/// What a comparison comes to.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
-    /// There are too few samples to tell.
+    /// Too few samples to tell.
     Undecided,
     /// No difference is proven.
     Same,
-    /// Different, and nobody said which direction is good.
+    /// Different, and the caller did not say which direction is good.
     Different,
     /// Different in the good direction.
     Improved,
@@ -80,10 +80,10 @@ pub enum Finding {
     Regressed,
 }
 
-/// A set of samples against the first file's of the same metric in the same place.
+/// A comparison of a set of samples with the first file's set of the same metric in the same place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Where and what, in words.
+    /// Place and metric, in words.
     pub name: String,
     /// Where.
     #[serde(rename = "where")]
@@ -114,14 +114,14 @@ pub struct Comparison {
     pub hedges_g: Option<f64>,
     /// Cliff's delta.
     pub cliffs_delta: Option<f64>,
-    /// What it comes to.
+    /// The result.
     pub finding: Finding,
-    /// What to be careful about.
+    /// Reasons for caution.
     pub warnings: Vec<String>,
 }
 
-/// Compares all files with the first one, measurement by measurement. Files are named sets of
-/// samples; measurements that only one of them has are left out.
+/// Compares all files with the first one, measurement by measurement. Files are named sets of samples.
+/// Measurements that only one of two files has are left out.
 #[must_use]
 pub fn compare(
     files: &[(String, Input)],
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn many_comparisons_prove_less() {
-        // p = 0.03 or so: proven alone, not as one of five.
+        // p is about 0.03: proof alone, but not as one of five.
         let base = [10.0, 10.4, 9.6, 10.2, 9.8, 10.1];
         let other = [10.4, 10.8, 10.0, 10.6, 10.2, 10.5];
         let alone = findings(&[&base, &other], None);

@@ -1,9 +1,9 @@
-//! Where two records come from, and whether that may be what makes them differ.
+//! Where two records come from, and whether their origins may explain their differences.
 
 use crate::environment::Environment;
 use crate::record::Record;
 
-/// What a record says of its making; columns of numbers and other tools' files say nothing.
+/// What a record says about its making. Columns of numbers and other tools' files say nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Origin {
     version: Option<String>,
@@ -12,19 +12,19 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// What a record says.
+    /// What a record says about its making.
     #[must_use]
     pub fn of(record: &Record) -> Self {
         Self {
             version: Some(record.version.clone()),
             model_version: Some(record.model_version),
-            // What is compared of simulated runs is simulated time, which no machine changes.
+            // Simulated runs are compared in simulated time, which does not depend on the machine.
             environment: record.environment.clone().filter(|_| !record.kind.is_simulated()),
         }
     }
 }
 
-/// In words, each way in which `other` was not made as `first` was, as far as both say.
+/// Says in words how the making of `other` differs from that of `first`, as far as both say.
 #[must_use]
 pub fn differences((first, a): (&str, &Origin), (other, b): (&str, &Origin)) -> Vec<String> {
     let mut all = Vec::new();

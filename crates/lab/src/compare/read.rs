@@ -5,30 +5,30 @@ use crate::record::{self, Kind, json_error};
 use crate::scenario_file::ScenarioError;
 use serde::Deserialize;
 
-/// What a file has to compare.
+/// The contents of a file to compare.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// Its samples, a set for each metric in each place.
     pub samples: Vec<Samples>,
-    /// What the record is of; columns of numbers and other tools' files are none.
+    /// The kind of record; `None` for columns of numbers and other tools' files.
     pub kind: Option<Kind>,
-    /// What it says of its making.
+    /// What it says about its making.
     pub origin: Origin,
 }
 
 impl Input {
-    /// Of a file that says nothing of itself.
+    /// The input from a file that says nothing about itself.
     pub(super) fn plain(samples: Vec<Samples>) -> Self {
         Self { samples, kind: None, origin: Origin::default() }
     }
 }
 
-/// Reads the samples of a file that messages call `path`: a column of numbers (the first, or
-/// `column`, from 1; what follows `#` does not count), a record of this program, a `.bench` file,
+/// Reads the samples of a file that messages call `path`. It may be a column of numbers (the first, or
+/// `column`, from 1; text after `#` is ignored), a record of this program, a `.bench` file, the output of
 /// `hyperfine --export-json`, or a JSON array of numbers.
 ///
 /// # Errors
-/// If there are no numbers, or something else stands where one should.
+/// If there are no numbers, or something else is in the place of one.
 pub fn read(path: &str, text: &str, column: usize) -> Result<Input, ScenarioError> {
     let input = match text.trim_start().chars().next() {
         Some('{') => object(path, text)?,
@@ -44,8 +44,8 @@ pub fn read(path: &str, text: &str, column: usize) -> Result<Input, ScenarioErro
     };
     if input.samples.iter().all(|s| s.values.is_empty()) {
         let help = match input.kind {
-            Some(_) => "no run of it came to its end: run it again, or longer",
-            None => "numbers, one a line, or what --json writes",
+            Some(_) => "no run of it finished: run it again, or longer",
+            None => "the file needs numbers, one a line, or the output of --json",
         };
         return Err(ScenarioError::at(path, text, 0..0, "", "there are no samples", help));
     }
@@ -79,7 +79,7 @@ fn numbers(path: &str, text: &str, column: usize) -> Result<Vec<f64>, ScenarioEr
     Ok(values)
 }
 
-/// A record, or what hyperfine writes.
+/// A record, or the output of hyperfine.
 fn object(path: &str, text: &str) -> Result<Input, ScenarioError> {
     #[derive(Deserialize)]
     struct Hyperfine {
@@ -91,7 +91,7 @@ fn object(path: &str, text: &str) -> Result<Input, ScenarioError> {
         command: String,
         times: Vec<f64>,
     }
-    // Anything else goes to the reader of records, which says what is wrong with it.
+    // Anything else goes to the reader of records, which reports its faults.
     if let Ok(Hyperfine { schema: None, results: Some(results) }) = serde_json::from_str(text) {
         let of = |timed: Timed| Samples {
             place: timed.command,

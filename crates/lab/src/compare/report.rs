@@ -28,7 +28,7 @@ pub fn report(all: &[Comparison], confidence: f64) -> Vec<Block> {
     blocks
 }
 
-/// Least, quartiles and most of both sets on one scale: `|---[==M==]---|`.
+/// Minimum, quartiles and maximum of both sets on one scale: `|---[==M==]---|`.
 fn box_plots(c: &Comparison) -> String {
     let least = c.summaries[0].min.min(c.summaries[1].min);
     let most = c.summaries[0].max.max(c.summaries[1].max);
@@ -66,7 +66,7 @@ fn words(c: &Comparison, confidence: f64) -> String {
     };
     for (test, result) in [("Welch", c.welch), ("Student, as ministat", c.student)] {
         let Some(m) = result else { continue };
-        // Nothing is a part of nothing.
+        // A part of zero is undefined.
         let base = c.summaries[0].mean;
         let parts = if base == 0.0 {
             String::new()

@@ -3,8 +3,8 @@
 use super::Comparison;
 use crate::record::{self, Sample};
 
-/// As CSV: `run` is the number of the comparison, and metrics are those of the samples with what is said of
-/// them behind a dot.
+/// The comparisons as CSV. `run` is the number of the comparison. A metric is the samples' metric, then a
+/// dot, then the name of the number.
 #[must_use]
 pub fn csv(all: &[Comparison]) -> String {
     let samples: Vec<Sample> = (0..).zip(all).flat_map(|(number, c)| rows(number, c)).collect();

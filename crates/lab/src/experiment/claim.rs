@@ -1,5 +1,5 @@
-//! The expressions of a file, conditions of claims and formulas of figures, are read; and claims are judged
-//! by what was measured.
+//! Reads the expressions of a file: conditions of claims and formulas of figures. Judges claims by the
+//! measurements.
 
 use super::Kind;
 use super::file::{Claim, find};
@@ -11,7 +11,7 @@ use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::{At, Document, Node, Value};
 use std::sync::Arc;
 
-/// Reads the formulas of the figures and the conditions of the claims, which are about what this kind
+/// Reads the formulas of the figures and the conditions of the claims, which refer to what this kind
 /// measures.
 pub(super) fn read<K: Kind>(document: &Document, mut kind: K) -> Result<K, ScenarioError> {
     let mut vocabulary = kind.vocabulary();
@@ -37,14 +37,13 @@ pub(super) fn read<K: Kind>(document: &Document, mut kind: K) -> Result<K, Scena
     Ok(kind)
 }
 
-/// A fault in the text at `key`, as an error at its place in the file.
+/// Turns a fault in the text at `key` into an error at its place in the file.
 fn located(document: &Document, key: &str, fault: Fault) -> ScenarioError {
     let node = find(&document.root, key).unwrap_or(&document.root);
     document.error(&within(document, node, &fault), key, fault.message, fault.help)
 }
 
-/// Where in the file a part of a text stands. In a text with escapes that cannot be told: then it is the
-/// whole text.
+/// The place in the file of a part of a text. If the text has escapes, this is the whole text.
 fn within(document: &Document, node: &Node, fault: &Fault) -> At {
     let mut at = node.at.clone();
     let Value::Text(text) = &node.value else { return at };
@@ -72,7 +71,7 @@ pub(crate) fn judged(claims: &[Claim], samples: &Samples) -> Vec<Judged> {
     claims.iter().map(one).collect()
 }
 
-/// That claims know every sample, and its unit: a kind says twice what it measures.
+/// Asserts that claims know every sample and its unit: a kind states twice what it measures.
 #[cfg(test)]
 pub(super) fn assert_known(kind: &dyn Kind, samples: &Samples) {
     let vocabulary = kind.vocabulary();

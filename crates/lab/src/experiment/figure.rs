@@ -1,4 +1,4 @@
-//! Published figures: what the file says of each, and the simulated one beside it.
+//! Published figures: what the file says about each, and the simulated figure beside it.
 
 use super::file::{Role, fail};
 use crate::claims::{Formula, Index, Samples};
@@ -16,47 +16,51 @@ pub struct Figure {
     pub place: String,
     /// What was measured, with its unit.
     pub metric: String,
-    /// How it is computed of what is measured and published.
+    /// The formula, in terms of measured and published values.
     #[serde(default)]
     pub simulated: Option<String>,
     /// Published mean.
     #[serde(default)]
     pub mean: Option<f64>,
-    /// The same as it was printed, of a figure that is computed again: the digits count.
+    /// The mean as it was printed, for a figure that is recomputed: the digits count.
     #[serde(default)]
     pub printed: Option<String>,
-    /// It was published that this never ended.
+    /// The publication says that this never ended.
     #[serde(default)]
     pub never: bool,
     /// Published standard deviation.
     #[serde(default)]
     pub stddev: Option<f64>,
-    /// What it may be used for.
+    /// The permitted use.
     pub role: Role,
     /// The published words that `simulated` follows.
     #[serde(default)]
     pub words: Option<String>,
-    /// `simulated`, once it was read.
+    /// `simulated`, once it is read.
     #[serde(skip)]
     pub formula: Option<Formula>,
 }
 
 impl Figure {
-    /// Whether it says in one way what was published.
+    /// Checks that it states in exactly one way what was published.
     pub(super) fn check(&self, document: &Document, number: usize) -> Result<(), ScenarioError> {
         let (below, message, help) = match (self.role, &self.printed, self.mean, self.never) {
             (Role::Recompute, Some(_), None, false) if self.published().is_some() => return Ok(()),
             (Role::Recompute, Some(printed), None, false) => {
-                (".printed", format!("`{printed}` is no number"), "for example \"-3.32422\"")
+                (".printed", format!("`{printed}` is not a number"), "for example \"-3.32422\"")
             }
             (Role::Recompute, ..) => {
-                let message = "a figure to recompute has `printed`, and nothing else";
+                let message = "a figure to recompute needs `printed` and no other value";
                 ("", message.into(), "the digits count: `printed = \"-3.32422\"`")
             }
             (_, None, Some(_), false) | (_, None, None, true) => return Ok(()),
             _ => {
-                let message = "a figure has a `mean`, or was published as `never`";
-                ("", message.into(), "`mean = 1.5` or `never = true`; `printed` is to recompute")
+                let message = "a figure needs either `mean` or `never`";
+                (
+                    "",
+                    message.into(),
+                    "`mean = 1.5` or `never = true`; `printed` is for figures to recompute",
+                )
             }
         };
         fail(document, &format!("figures.{number}{below}"), message, help)
@@ -68,7 +72,7 @@ impl Figure {
         self.mean.or_else(printed)
     }
 
-    /// A value as it would have been printed: with a sign if there is one, and as many digits.
+    /// A value in the format of the printed one: with a sign if that has one, and as many digits.
     fn digits(&self, value: f64) -> Option<String> {
         let printed = self.printed.as_ref()?;
         let digits = printed.split_once('.').map_or(0, |(_, part)| part.len());
@@ -79,13 +83,13 @@ impl Figure {
         })
     }
 
-    /// What follows from other figures, with the printed digits.
+    /// The value that follows from other figures, with the printed number of digits.
     pub(super) fn again(&self, samples: &Samples) -> Option<String> {
         let computed = self.formula.as_ref()?.compute(&Index::new(samples)).ok()?;
         self.digits(computed.mean)
     }
 
-    /// The figure beside what its formula comes to.
+    /// The figure beside the value of its formula.
     fn compared(&self, index: &Index<'_>) -> Compared {
         let computed = match &self.formula {
             Some(formula) => formula.compute(index),
@@ -100,8 +104,8 @@ impl Figure {
         let error = published.zip(simulated).map(|(p, s)| s / p - 1.0);
         let good = |is| if is { Grade::Good } else { Grade::Missed };
         let (grade, note) = if let (true, Some(formula)) = (self.never, &self.formula) {
-            // No number was published, so none can be near it. What can be told is how many runs have
-            // what the formula refers to, and no expression has a value where they have not.
+            // The publication has no number, so none can be near it. But we can count the runs that have what
+            // the formula refers to; where they do not, no expression has a value.
             let (ended, runs) = formula.runs(index);
             (good(ended == 0 && runs > 0), Some(format!("{ended} of {runs} runs finished")))
         } else if let (Some(printed), Some(again)) =
@@ -126,7 +130,7 @@ impl Figure {
     }
 }
 
-/// The figures beside what was measured.
+/// The figures beside the measured values.
 pub(crate) fn compared(figures: &[Figure], samples: &Samples) -> Vec<Compared> {
     let index = Index::new(samples);
     figures.iter().map(|figure| figure.compared(&index)).collect()

@@ -1,4 +1,4 @@
-//! Experiment files: what all kinds have, and what of it belongs to a kind.
+//! Experiment files: the part that all kinds have, and the part of each kind.
 
 use super::figure::Figure;
 use crate::claims::Condition;
@@ -12,53 +12,53 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// To set a parameter.
+    /// Used to set a parameter.
     Fit,
-    /// To judge the model: it must come out by itself.
+    /// Used to judge the model: the model must yield it without being fitted to it.
     Predict,
-    /// To check the arithmetic: it must follow from other published figures, to every digit.
+    /// Used to check the arithmetic: it must follow from other published figures, to every digit.
     Recompute,
 }
 
-/// A parameter that was set to make the `fit` figures come out.
+/// A parameter that was set to match the `fit` figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
     /// Its key in the scenario.
     pub key: String,
-    /// What it is.
+    /// Its meaning.
     pub meaning: String,
     /// Least plausible value.
     pub low: String,
     /// Largest plausible value.
     pub high: String,
-    /// Which figures it was set by.
+    /// The figures by which it was set.
     pub reason: String,
     /// Its value, as the scenario writes it.
     #[serde(default)]
     pub value: String,
 }
 
-/// Something that was found and must be found again.
+/// A published finding that must hold again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// Number.
     pub id: u32,
-    /// What holds.
+    /// The finding, in words.
     pub text: String,
-    /// When it holds: a condition over what is measured.
+    /// The condition, over what is measured, under which it holds.
     #[serde(default)]
     pub holds: Option<String>,
     /// How the condition reads the words.
     #[serde(default)]
     pub note: Option<String>,
-    /// The condition, once it was read.
+    /// The condition, once it is read.
     #[serde(skip)]
     pub condition: Option<Condition>,
 }
 
-/// A file: `S` is what its kind is set up by.
+/// A file: `S` is the set-up of its kind.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File<S> {
@@ -82,12 +82,12 @@ fn published_length() -> u32 {
     1
 }
 
-/// What experiments of all kinds have.
+/// The part that experiments of all kinds have.
 #[derive(Clone, Debug)]
 pub struct Head {
     /// Name on the command line.
     pub id: String,
-    /// One line: what it is.
+    /// Its description in one line.
     pub title: String,
     /// Where it was published.
     pub source: String,
@@ -117,7 +117,7 @@ pub(super) fn kind(document: &Document) -> Result<&str, ScenarioError> {
     }
 }
 
-/// What all kinds have, and the set-up.
+/// The part that all kinds have, and the set-up.
 pub(super) fn read<S: DeserializeOwned>(
     document: &Document,
     text: &str,
@@ -195,7 +195,7 @@ fn fitted(
     Ok(parameters)
 }
 
-/// The node at a dotted path; elements of arrays go by number or name.
+/// The node at a dotted path; array elements are addressed by number or name.
 pub(super) fn find<'a>(node: &'a Node, path: &str) -> Option<&'a Node> {
     path.split('.').try_fold(node, |node, part| match &node.value {
         Value::Table(table) => table.get(part).map(|e| &e.node),

@@ -1,7 +1,7 @@
-//! Experiments: a scenario, what to vary in it, and what was published about it. The files are
-//! compiled in, so that the command needs nothing beside itself; a changed copy can be read too.
+//! Experiments: a scenario, what to vary in it, and what was published about it. The files are compiled in,
+//! so that the program needs no other files. It can also read a changed copy.
 //!
-//! To add an experiment: its file, and a line in `BUILT_IN`. A new kind of experiment is a folder
+//! To add an experiment, add its file and a line in `BUILT_IN`. To add a kind of experiment, add a folder
 //! here with a type that is a [`Kind`], and a line in `KINDS`.
 
 pub(crate) mod claim;
@@ -30,7 +30,7 @@ use crate::schedbench::Machine;
 use overspin_sched::nearest;
 use std::fmt::Debug;
 
-/// Name and text of the experiments that come with the program, oldest first.
+/// Names and texts of the experiments that come with the program, oldest first.
 const BUILT_IN: [(&str, &str); 5] = [
     ("2001-aligned-locks", include_str!("../../../../experiments/2001-aligned-locks.toml")),
     (
@@ -45,7 +45,7 @@ const BUILT_IN: [(&str, &str); 5] = [
 /// Reads the rest of a file of one kind.
 type Parse = fn(&Document, &str) -> Result<Experiment, ScenarioError>;
 
-/// What a file's `kind` says, and who reads such files.
+/// The `kind` of a file, and the function that reads such files.
 const KINDS: [(&str, Parse); 5] = [
     ("dbench", |document, text| {
         Ok(Box::new(claim::read(document, Dbench::parse(document, text)?)?))
@@ -67,28 +67,28 @@ const KINDS: [(&str, Parse); 5] = [
 /// An experiment of any kind.
 pub type Experiment = Box<dyn Kind>;
 
-/// A kind of experiment: what is varied, run and measured.
+/// A kind of experiment: what it varies, runs and measures.
 pub trait Kind: Debug + Send + Sync {
-    /// What all kinds have.
+    /// The part that all kinds have.
     fn head(&self) -> &Head;
 
-    /// The same, to be changed.
+    /// The same, mutable.
     fn head_mut(&mut self) -> &mut Head;
 
-    /// What it measures where, and what its set-up says was published: names that expressions may use.
+    /// The names that expressions may use: what it measures where, and what its set-up says was published.
     fn vocabulary(&self) -> Vocabulary;
 
-    /// The metric that its picture shows, and what to call it there.
+    /// The metric that its picture shows, and its label there.
     fn picture(&self) -> (&'static str, &'static str);
 
-    /// The panels of its picture: published figures of that metric beside simulated ones, or more.
+    /// The panels of its picture: at least the published figures of that metric beside the simulated ones.
     fn panels(&self, result: &Reproduction) -> Vec<Panel> {
         let (metric, words) = self.picture();
         let label = |f: &Compared| (f.metric == metric).then(|| f.place.clone());
         vec![Panel::of_figures(result, words, label)]
     }
 
-    /// Runs it and puts what came out beside what was published.
+    /// Runs it and puts the results beside what was published.
     ///
     /// # Errors
     /// If the simulator refuses a scenario.
@@ -101,7 +101,7 @@ pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
-/// An experiment that comes with the program; `None` if there is none of this name.
+/// The built-in experiment of this name; `None` if there is none.
 #[must_use]
 pub fn built_in(name: &str) -> Option<Result<Experiment, ScenarioError>> {
     document(name).map(|found| found.and_then(|(document, text)| read(&document, text)))
@@ -124,7 +124,7 @@ pub fn parse(path: &str, text: &str) -> Result<Experiment, ScenarioError> {
 /// The machine of the 2016 experiment.
 ///
 /// # Errors
-/// If its file is not legal, which a test excludes.
+/// If its file is not legal, which a test rules out.
 pub fn schedbench_machine() -> Result<Machine, ScenarioError> {
     Ok(schedbench_2016()?.machine)
 }

@@ -40,7 +40,7 @@ fn variants_are_scaled() {
     assert_eq!((part.jobs, part.units), (16, full.units / 20));
 }
 
-/// docs/claims.md lists what each kind measures.
+/// docs/claims.md lists the metrics of each kind.
 #[test]
 fn metrics_are_documented_and_have_units() {
     let page = include_str!("../../../../docs/claims.md");
@@ -80,10 +80,14 @@ fn faults_have_a_place() {
         ("\"ticket\", \"lock-byte\"", "\"tiket\", \"lock-byte\"", "no lock `tiket`"),
         ("max(ticket.optimal", "max(ticket.best", "no `best` at `ticket`"),
         ("\"ticket.half.user\"", "\"ticket.haf.user\"", "no `haf` at `ticket`"),
-        ("never = true", "never = false", "has a `mean`, or"),
-        ("never = true", "never = true, mean = 1.0", "has a `mean`, or"),
-        ("never = true", "printed = \"1.0\"", "has a `mean`, or"),
-        ("never = true, role = \"predict\"", "role = \"recompute\"", "to recompute has `printed`"),
+        ("never = true", "never = false", "needs either `mean` or"),
+        ("never = true", "never = true, mean = 1.0", "needs either `mean` or"),
+        ("never = true", "printed = \"1.0\"", "needs either `mean` or"),
+        (
+            "never = true, role = \"predict\"",
+            "role = \"recompute\"",
+            "to recompute needs `printed`",
+        ),
     ] {
         let e = parse("e.toml", &text.replacen(from, to, 1)).expect_err(to);
         assert!(e.message.contains(message) && e.line > 1, "{to}: {e}");

@@ -1,4 +1,4 @@
-//! Why several runs of a scenario wait: what each of them waited for, and which is the worst.
+//! Why several runs of a scenario wait: the causes in each of them, and the worst run.
 
 use super::{main_cause, meaning, shares};
 use crate::record::{Record, Run};
@@ -7,27 +7,27 @@ use crate::report::{Block, MOST_LINES, seconds, share};
 use overspin_scenario::{Ending, Picos, Scenario};
 use std::cmp::Reverse;
 
-/// The run of a record that waited most, with what is needed to run it again.
+/// The run of a record that waited most, with what is needed to repeat it.
 #[derive(Clone, Debug)]
 pub struct Worst {
     /// Its number.
     pub number: u32,
-    /// In words.
+    /// Its name, in words.
     pub name: String,
-    /// What was run.
+    /// The scenario of the run.
     pub scenario: Scenario,
-    /// With this seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// What the record says its trace hash is.
+    /// The trace hash in the record.
     pub trace_hash: Option<u64>,
 }
 
-/// The worst run of a record of several simulated runs: one that stood still, or else the one whose vCPUs
-/// spent the largest part of their time in waiting for locks. `None` if nobody waited in any of them, or
+/// The worst run of a record of several simulated runs: a run that deadlocked, or else the one whose vCPUs
+/// spent the largest part of their time on waiting for locks. `None` if no vCPU waited in any of them, or if
 /// the record has no scenario to run.
 ///
 /// # Errors
-/// In words, if a point of a map does not fit its scenario.
+/// Says in words that a point of a map does not fit its scenario.
 pub fn worst(record: &Record) -> Result<Option<Worst>, String> {
     let Some(run) =
         by_wait(record).first().copied().filter(|r| waited(r) > Picos::ZERO || stuck(r))
@@ -41,20 +41,20 @@ pub fn worst(record: &Record) -> Result<Option<Worst>, String> {
         name: name(record, run),
         scenario,
         seed,
-        // One that was stopped from outside goes on when it is run again.
+        // A run that was stopped from outside continues further when it is repeated.
         trace_hash: run.trace_hash.filter(|_| run.ending.as_ref().is_some_and(Ending::is_sound)),
     }))
 }
 
-/// What all runs of a record waited for, the worst first.
+/// The causes of the waits of all runs of a record, the worst run first.
 #[must_use]
 pub fn many(record: &Record) -> Vec<Block> {
     let runs = by_wait(record);
     let mut blocks = vec![
         Block::Title(format!("{}: why it waits", record.name)),
         Block::Text(format!(
-            "{} runs. Waits are those of all locks together, in percent of the time of all vCPUs, and what \
-             they were spent on in percent of the waits.",
+            "{} runs. Waits of all locks are added up, in percent of the time of all vCPUs. Causes are in \
+             percent of the waits.",
             runs.len()
         )),
     ];
@@ -84,7 +84,7 @@ pub fn many(record: &Record) -> Vec<Block> {
             shares(&causes),
             meaning(main)
         ))),
-        None => blocks.push(Block::Text("Nobody waited for a lock in any of them.".into())),
+        None => blocks.push(Block::Text("No vCPU waited for a lock in any of them.".into())),
     }
     blocks
 }
@@ -110,7 +110,7 @@ fn stuck(run: &Run) -> bool {
     matches!(run.ending, Some(Ending::Deadlock { .. }))
 }
 
-/// A run in words: where it is on the axes, and its seed.
+/// A run in words: its values on the axes, and its seed.
 fn name(record: &Record, run: &Run) -> String {
     let point = run.point.and_then(|point| record.points.get(point as usize));
     let axes = point.map_or_else(Vec::new, |p| {

@@ -1,6 +1,6 @@
-//! Why is it slow? The story of a run's waits for locks, in words and numbers: which locks, which
-//! causes, whose vCPUs, and the longest waits with who held, who was descheduled by which decision,
-//! and for how long. `docs/attribution.md` defines the causes and shows how to read this.
+//! Why is it slow? The story of a run's waits for locks, in words and numbers: which locks, which causes,
+//! whose vCPUs. For the longest waits, it names the holder, the descheduled vCPUs, the decisions that
+//! descheduled them, and the times. `docs/attribution.md` defines the causes and shows how to read this.
 
 mod many;
 mod reproduction;
@@ -17,39 +17,37 @@ use overspin_scenario::{
     Cause, DomainOutcome, Ending, Outcome, Picos, Scenario, VcpuId, WaitCauses,
 };
 
-/// Locks in a table.
+/// Most locks in a table.
 const TOP_LOCKS: usize = 10;
-/// A cause with this part of the time is worth an explanation.
+/// A cause with at least 1/LARGE of the time is worth an explanation.
 const LARGE: u64 = 5;
 
-/// What a cause means for whoever reads this.
+/// The meaning of a cause, for the reader of the report.
 fn meaning(cause: Cause) -> &'static str {
     match cause {
         Cause::HolderRunning => {
-            "Somebody had the lock and ran: sections are long, or many want them. More CPUs or another \
+            "A holder ran all the time: sections are long, or many vCPUs want them. More CPUs or another \
              lock do not help; shorter sections, or fewer of them, do."
         }
         Cause::HolderPreempted => {
-            "Somebody had the lock and was off its CPU (lock-holder preemption). All who wait wait for \
-             the scheduler; waiters that sleep leave it the CPU."
+            "A holder was off its CPU (lock-holder preemption). All waiters wait for the scheduler; \
+             waiters that sleep leave it the CPU."
         }
         Cause::NextPreempted => {
-            "The lock was free, and kept for a waiter that was off its CPU (lock-waiter preemption): the \
+            "The lock was free, but kept for a waiter that was off its CPU (lock-waiter preemption): the \
              price of first come, first served when vCPUs outnumber CPUs. A lock that others may take, \
-             or whose waiters sleep and are woken in turn, does not pay it."
+             or whose waiters sleep and are woken in turn, does not pay this price."
         }
         Cause::KickWake => {
-            "Whoever was to have the lock slept, and had to be woken and to get a CPU. Waiters that spin \
-             for longer before they sleep do so less often; a scheduler that runs woken vCPUs soon makes \
-             it shorter."
+            "The next holder slept, and had to be woken and to get a CPU. If waiters spin longer before they \
+             sleep, this happens less often; if the scheduler runs woken vCPUs soon, it takes less time."
         }
         Cause::OwnPreemption => {
-            "Those who waited were off their CPUs themselves: they had not got the lock then, whatever \
-             became of it. That is the price of the overcommit, which waiters that spin make higher for \
-             the others."
+            "The waiters themselves were off their CPUs, and could not have taken the lock. This is the price \
+             of the overcommit; waiters that spin raise it for the others."
         }
         Cause::LineTransfer => {
-            "The lock was free, and on its way to somebody who ran: cache lines that move between CPUs."
+            "The lock was free, and on its way to a running vCPU: cache lines moved between CPUs."
         }
     }
 }
@@ -59,7 +57,7 @@ fn main_cause(causes: &WaitCauses) -> Option<Cause> {
     Cause::ALL.into_iter().filter(|c| causes.of(*c) > Picos::ZERO).max_by_key(|c| causes.of(*c))
 }
 
-/// The causes with shares, the largest first, without those under a hundredth.
+/// The causes with their shares, the largest first, without those under one percent.
 fn shares(causes: &WaitCauses) -> String {
     let total = causes.total();
     let mut all = Cause::ALL.map(|c| (causes.of(c), c));
@@ -123,10 +121,10 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
         }
         blocks.push(Block::Text(match trace {
             Some(trace) => format!(
-                "Times in the trace are those of {trace}, in ns, as ui.perfetto.dev and its SQL take them."
+                "Times in the trace are those of {trace}, in ns, as in ui.perfetto.dev and its SQL."
             ),
-            None => "Times in the trace are those of `overspin run --trace FILE` with the same scenario and \
-                     seed, in ns, as ui.perfetto.dev and its SQL take them."
+            None => "Times in the trace are those of `overspin run --trace FILE` with the same scenario and seed, \
+                     in ns, as in ui.perfetto.dev and its SQL."
                 .into(),
         }));
     }
@@ -137,19 +135,20 @@ fn domain_story(domain: &DomainOutcome, elapsed: Picos, blocks: &mut Vec<Block>)
     let all = WaitCauses::sum(domain.locks.iter().map(|l| &l.wait_causes));
     let vcpu_time = elapsed.saturating_mul(domain.vcpus.len() as u64);
     if all.total() == Picos::ZERO {
-        blocks.push(Block::Text("Nobody waited for a lock until it got it.".into()));
+        blocks.push(Block::Text("No vCPU waited for a lock and then got it.".into()));
         return;
     }
     let contended: u64 = domain.locks.iter().map(|l| l.contended).sum();
     let acquisitions: u64 = domain.locks.iter().map(|l| l.acquisitions).sum();
     let spinning: Picos = domain.vcpus.iter().map(|v| v.spinning).sum();
-    // Older records do not say the whole.
+    // Older records have only the spinning part.
     let waiting: Picos = domain.vcpus.iter().map(|v| v.waiting.max(v.spinning)).sum();
     let running: Picos = domain.vcpus.iter().map(|v| v.running).sum();
     let runnable: Picos = domain.vcpus.iter().map(|v| v.runnable).sum();
     blocks.push(Block::Text(format!(
         "{contended} of {acquisitions} acquisitions had to wait, {} s in all: {} % of the time of {} vCPUs. \
-         They wanted a pCPU and had none for {} s, and burned {} s of their {} s on pCPUs in waiting, {} s of it in spinning.",
+         The vCPUs wanted a pCPU but had none for {} s. They burned {} s of their {} s on pCPUs in waiting, \
+         {} s of it in spinning.",
         seconds(all.total()),
         share(all.total(), vcpu_time),
         domain.vcpus.len(),
@@ -158,7 +157,7 @@ fn domain_story(domain: &DomainOutcome, elapsed: Picos, blocks: &mut Vec<Block>)
         seconds(running),
         seconds(spinning),
     )));
-    blocks.push(Block::Text(format!("Of the waiting, {}.", shares(&all))));
+    blocks.push(Block::Text(format!("Causes of the waiting: {}.", shares(&all))));
     let mut causes = Grid::new(1, &["cause", "time s", "share %"]);
     let mut by_time = Cause::ALL;
     by_time.sort_by_key(|c| std::cmp::Reverse(all.of(*c)));

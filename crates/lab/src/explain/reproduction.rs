@@ -1,4 +1,4 @@
-//! Why claims of an experiment do not hold, why figures are missed, and what its runs waited for.
+//! Why claims of an experiment do not hold, why figures are missed, and what the runs waited for.
 
 use super::{main_cause, meaning, shares};
 use crate::record::{Experiment, Record, Run};
@@ -7,17 +7,17 @@ use crate::report::{Block, MOST_LINES, seconds, short};
 use crate::reproduce::{Compared, Grade, Judged};
 use overspin_scenario::{Ending, Picos, WaitCauses};
 
-/// Configurations that are listed under a claim: a claim may speak of all there are.
+/// Most configurations that are listed under a claim: a claim may refer to all of them.
 const MOST: usize = 12;
 
 /// All runs of one configuration.
 struct Configuration<'a> {
-    /// Its words, without the experiment.
+    /// Its place, without the experiment.
     place: &'a str,
     runs: u64,
     unfinished: u64,
     vcpu_time: Picos,
-    /// `None` if its runs say nothing of waits.
+    /// `None` if its runs do not record waits.
     causes: Option<WaitCauses>,
 }
 
@@ -56,7 +56,7 @@ fn one(record: &Record, experiment: &Experiment) -> Vec<Block> {
 
 /// The runs by their places, in the order of the record.
 fn configurations<'a>(runs: &'a [Run], experiment: &Experiment) -> Vec<Configuration<'a>> {
-    // Whether runs were to finish before a limit.
+    // Whether runs had to finish before a limit.
     let limited = experiment.limit_s.is_some();
     let mut all: Vec<Configuration<'a>> = Vec::new();
     for run in runs {
@@ -75,7 +75,7 @@ fn configurations<'a>(runs: &'a [Run], experiment: &Experiment) -> Vec<Configura
         let c = &mut all[at];
         c.runs += 1;
         c.unfinished += u64::from(match run.ending {
-            // Loads without an end end so.
+            // Loads without an end end at the limit.
             Some(Ending::Limit) => limited,
             ref ending => ending.as_ref().is_some_and(|e| !e.is_sound()),
         });
@@ -99,7 +99,7 @@ fn of_claim(
         None => "is undecided",
     };
     blocks.push(Block::Text(format!("Claim {} {verdict}: {}.", claim.id, claim.text)));
-    blocks.push(Block::Text(format!("What decides it: {}.", claim.evidence)));
+    blocks.push(Block::Text(format!("The deciding figures: {}.", claim.evidence)));
     let words = format!("{} {}", claim.text, claim.evidence);
     let concerned = concerned(&words, configurations);
     if claim.holds.is_none() {
@@ -107,14 +107,14 @@ fn of_claim(
         let of: u64 = concerned.iter().map(|c| c.runs).sum();
         blocks.push(Block::Text(match unfinished {
             0 => format!(
-                "It needs figures that these runs do not give: {} seeds at 1/{} of the published length.",
+                "It needs figures that these runs do not have: {} seeds at 1/{} of the published length.",
                 experiment.seeds.len(),
                 experiment.scale
             ),
             n => format!("It needs runs that finish, and {n} of {of} did not."),
         }));
     }
-    causes_of(&concerned, "    Waits of the runs that its words name:\n", blocks);
+    causes_of(&concerned, "    Waits of the runs that it names:\n", blocks);
 }
 
 fn of_figure(figure: &Compared, configurations: &[Configuration<'_>], blocks: &mut Vec<Block>) {
@@ -136,7 +136,7 @@ fn of_figure(figure: &Compared, configurations: &[Configuration<'_>], blocks: &m
     causes_of(&concerned(&figure.place, configurations), "", blocks);
 }
 
-/// What the runs of these configurations waited for, a sentence each.
+/// The causes of the waits of these configurations' runs, in a sentence each.
 fn causes_of(concerned: &[&Configuration<'_>], heading: &str, blocks: &mut Vec<Block>) {
     let mut waiting: Vec<(&Configuration<'_>, WaitCauses)> = concerned
         .iter()
@@ -166,8 +166,8 @@ fn causes_of(concerned: &[&Configuration<'_>], heading: &str, blocks: &mut Vec<B
     }
 }
 
-/// The configurations that a text speaks of: those with the most words of their places in it. A text names
-/// `byte` what a place has as `lock-byte`. A text that names none speaks of all, if they are few.
+/// The configurations that a text refers to: those with the most words of their places in it. A text says
+/// `byte` for a place's `lock-byte`. A text that names none refers to all, if they are few.
 fn concerned<'a, 'b>(text: &str, all: &'b [Configuration<'a>]) -> Vec<&'b Configuration<'a>> {
     if let Some(exactly) = all.iter().find(|c| c.place == text) {
         return vec![exactly];
@@ -175,7 +175,7 @@ fn concerned<'a, 'b>(text: &str, all: &'b [Configuration<'a>]) -> Vec<&'b Config
     let words = text
         .split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '+' | '.')))
         .map(|word| word.trim_end_matches('.'));
-    // A place in the text is all its words.
+    // A place in the text stands for all its words.
     let spoken: Vec<&str> = words
         .flat_map(|word| std::iter::once(word).chain(word.split('.')))
         .filter(|word| !word.is_empty())
@@ -195,12 +195,12 @@ fn concerned<'a, 'b>(text: &str, all: &'b [Configuration<'a>]) -> Vec<&'b Config
     all.iter().filter(|c| count(c) == most).collect()
 }
 
-/// A line for each configuration, and what its main cause means.
+/// A row for each configuration, and the meaning of its main cause.
 fn waits(configurations: &[Configuration<'_>]) -> Vec<Block> {
     let with: Vec<(&Configuration<'_>, WaitCauses)> =
         configurations.iter().filter_map(|c| Some((c, c.causes?))).collect();
     if with.is_empty() {
-        let text = "The runs of this experiment say nothing of waits for locks.";
+        let text = "The runs of this experiment do not record waits for locks.";
         return vec![Block::Text(text.into())];
     }
     let mut grid = grid(&["configuration", "runs", "vCPUs' time s", "waited s"]);
@@ -211,7 +211,7 @@ fn waits(configurations: &[Configuration<'_>]) -> Vec<Block> {
     }
     let mut blocks = vec![
         Block::Text(
-            "Seconds are as simulated, of all runs of a configuration together, for all locks of the guests."
+            "Times are in simulated seconds, summed over all runs of a configuration and all locks of the guests."
                 .into(),
         ),
         Block::Grid(grid),
@@ -220,7 +220,7 @@ fn waits(configurations: &[Configuration<'_>]) -> Vec<Block> {
         let text = format!("Shown are the first {MOST_LINES} of {} configurations.", with.len());
         blocks.push(Block::Text(text));
     }
-    // What a cause means is said once.
+    // The meaning of a cause is explained once.
     let mut said = Vec::new();
     for (_, causes) in &with {
         if let Some(main) = main_cause(causes).filter(|main| !said.contains(main)) {

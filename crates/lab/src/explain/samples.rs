@@ -1,4 +1,4 @@
-//! What can be said of a record that has no waits for locks: what it measured, and what is amiss.
+//! The explanation of a record without waits for locks: its measurements, and what is amiss.
 
 use crate::record::{Kind, Record};
 use crate::report::{Block, Grid, MOST_LINES, short};
@@ -42,17 +42,18 @@ pub fn samples(record: &Record) -> Vec<Block> {
     blocks
 }
 
-/// Why there are no causes of waits.
+/// Says why there are no causes of waits.
 fn why(kind: Kind) -> &'static str {
     match kind {
         Kind::BenchLocks => {
-            "Threads of this machine are not watched while they wait: which causes their waits had is not known. \
-             `preempted` and `slept` in it say how often they lost their CPU."
+            "Threads of this machine are not watched while they wait, so the causes of their waits are not known. \
+             The metrics `preempted` and `slept` say how often they lost their CPU."
         }
         Kind::Schedbench => {
-            "Its workers take no lock: what they wait for is a CPU. How late the latest of a second was is `late`."
+            "Its workers take no lock; they wait for a CPU. The metric `late` is the lateness of the latest \
+             wake-up of a second."
         }
-        Kind::Noise => "What took CPUs away is in it by kind: `thread`, `taken` and `short`.",
+        Kind::Noise => "It lists what took CPUs away, by kind: `thread`, `taken` and `short`.",
         _ => "It has no waits for locks.",
     }
 }
@@ -67,7 +68,7 @@ fn targets(record: &Record) -> Vec<Block> {
         let bound = if t.at_most { "at most" } else { "at least" };
         (!reached).then(|| {
             let (value, target) = (short(median), short(t.value));
-            format!("{}: {value} {}, and should be {bound} {target}.", t.place, group.unit)
+            format!("{}: {value} {}, but should be {bound} {target}.", t.place, group.unit)
         })
     });
     let missed: Vec<String> = missed.collect();

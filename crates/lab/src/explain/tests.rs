@@ -26,7 +26,7 @@ fn ran(text: &str) -> (Scenario, Outcome) {
     (scenario, outcome)
 }
 
-/// Words without line ends, so that it does not matter where a line was broken.
+/// Text without line ends, so that line breaks do not matter.
 fn flat(blocks: &[Block]) -> String {
     text(blocks).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -35,7 +35,7 @@ fn flat(blocks: &[Block]) -> String {
 fn an_overcommitted_ticket_lock_waits_for_next_waiters() {
     let (scenario, outcome) = ran(SCENARIO);
     let told = flat(&run(&scenario, &outcome, Some("t.pftrace")));
-    // Who waits behind a descheduled waiter waits until that is dispatched again: slices of 30 ms.
+    // A waiter behind a descheduled waiter waits until that is dispatched again: slices of 30 ms.
     let causes = outcome.domains[0].locks[0].wait_causes;
     assert!(causes.next_preempted > 20 * MS, "{causes:?}");
     let explained = causes.next_preempted >= causes.total() / LARGE;
@@ -96,10 +96,10 @@ fn a_chain_names_who_was_away_and_why() {
     }];
     let told = flat(&run(&scenario, &outcome, None));
     for words in [
-        "1. guest/v2 waited 6.030 ms for section, and had not got it when the run ended: 49.8 % next waiter preempted (LWP), 33.2 % holder preempted (LHP), 16.6 % own preemption.",
+        "1. guest/v2 waited 6.030 ms for section, but had not got it when the run ended: 49.8 % next waiter preempted (LWP), 33.2 % holder preempted (LHP), 16.6 % own preemption.",
         "+ 0.000 ms 0.010 ms guest/v1 holds the lock and runs",
-        "+ 0.010 ms 2.000 ms guest/v1, which has the lock, is off its pCPU (guest/v3 came on pCPU 1 at 1.010 ms: end of slice)",
-        "+ 2.010 ms 0.020 ms shorter absences of 0.015 ms in all; but for them, the lock goes through 2 hands",
+        "+ 0.010 ms 2.000 ms guest/v1, the holder, is off its pCPU (guest/v3 came on pCPU 1 at 1.010 ms: end of slice)",
+        "+ 2.010 ms 0.020 ms shorter absences of 0.015 ms in all; otherwise, the lock goes through 2 vCPUs",
         "+ 2.030 ms 3.000 ms the lock is free and kept for guest/v0, which is off its pCPU (guest/v3 came on pCPU 1 at 3.030 ms: it had been woken)",
         "+ 5.030 ms 1.000 ms is off its own pCPU (guest/v3 came on pCPU 1 at 6.030 ms: cap or budget used up)",
         "in the trace: ts 1000000, dur 6030000, thread guest/v2",
@@ -114,7 +114,7 @@ fn a_run_without_waits_says_so() {
     let one = SCENARIO.replace("vcpus = 4", "vcpus = 1");
     let (scenario, outcome) = ran(&one);
     let told = flat(&run(&scenario, &outcome, None));
-    assert!(told.contains("Nobody waited for a lock"), "{told}");
+    assert!(told.contains("No vCPU waited for a lock"), "{told}");
     assert!(!told.contains("The longest waits"));
 }
 
@@ -137,14 +137,14 @@ fn of_many_runs_the_worst_is_named_and_can_be_run_again() {
     assert_eq!((found.number, found.scenario.domains[0].vcpus), (1, 4));
     let outcome = overspin_sim::run(&found.scenario, found.seed).unwrap();
     assert_eq!(Some(outcome.trace_hash), found.trace_hash);
-    // One that stands still is worse than one that waits.
+    // A run that deadlocks is worse than one that waits.
     record.runs[0].ending = Some(Ending::Deadlock { waits: Vec::new() });
     assert_eq!(worst(&record).unwrap().unwrap().number, 0);
     assert!(flat(&many(&record)).contains("DEADLOCK: nothing could ever happen again in vCPUs 1"));
     record.runs.remove(1);
     record.runs[0].ending = Some(Ending::Finished);
     assert!(worst(&record).unwrap().is_none());
-    assert!(flat(&many(&record)).contains("Nobody waited for a lock in any of them."));
+    assert!(flat(&many(&record)).contains("No vCPU waited for a lock in any of them."));
 }
 
 /// An experiment with a claim of each verdict, a missed figure, and runs with waits.
@@ -200,7 +200,7 @@ fn reproduced() -> Record {
 fn a_claim_that_fails_is_told_with_the_waits_of_the_runs_that_it_speaks_of() {
     let told = flat(&reproduction(&reproduced()));
     for words in [
-        "Claim 1 does not hold: At half load byte beats ticket. What decides it: ticket: 5 s; byte: 6 s.",
+        "Claim 1 does not hold: At half load byte beats ticket. The deciding figures: ticket: 5 s; byte: 6 s.",
         // Four of the eight seconds of two vCPUs in two runs.
         "ticket.half: 50.0 % of the vCPUs' time in waits: 100.0 % next waiter preempted (LWP)",
         "lock-byte.half: 25.0 %",
@@ -237,8 +237,8 @@ fn the_example_of_the_documentation_waits_for_waiters_that_are_away() {
     let (_, outcome) = ran(include_str!("../../../../examples/ticket-compile.toml"));
     let domain = &outcome.domains[0];
     let all = WaitCauses::sum(domain.locks.iter().map(|l| &l.wait_causes));
-    // All four vCPUs want one lock nearly all the time, and two of them have a pCPU at any time: half
-    // of the waiting is own preemption. What is left is for a lock that is free and kept.
+    // All four vCPUs want one lock nearly all the time, and two of them have a pCPU at any time: half of the
+    // waiting is own preemption. The rest is for a lock that is free and kept.
     let of = |time: Picos| time.ratio(all.total());
     assert!((0.45..0.60).contains(&of(all.own_preemption)), "{all:?}");
     assert!(of(all.next_preempted) > 0.40, "{all:?}");

@@ -5,12 +5,12 @@ use crate::report::Block;
 use overspin_scenario::{Cause, Decision, Link, LongWait, NS, Picos, VcpuId, Why};
 use std::fmt::Write;
 
-/// Milliseconds with a microsecond's digits.
+/// Milliseconds, to the microsecond.
 fn millis(time: Picos) -> String {
     format!("{:.3}", time.millis())
 }
 
-/// The decision that took `who` off its pCPU.
+/// The decision that took a vCPU off its pCPU, in words.
 fn decision(d: &Decision, names: &Names<'_>) -> String {
     let came = match d.by {
         Some(by) => format!("{} came on pCPU {}", names.vcpu(by), d.pcpu),
@@ -29,30 +29,30 @@ fn decision(d: &Decision, names: &Names<'_>) -> String {
     format!("{came} at {} ms: {why}", millis(d.at))
 }
 
-/// A part of the chain in words; `first` if nobody else has had the lock since the beginning.
+/// A part of the chain in words; `first` if no other vCPU has had the lock since the beginning of the wait.
 fn link(link: &Link, first: bool, wait: &LongWait, names: &Names<'_>) -> String {
     let vcpu = |v: u32| names.vcpu(VcpuId { domain: wait.domain, vcpu: v });
     let Some((cause, who)) = link.cause.zip(link.vcpu) else {
         let text = match (link.acquisitions, wait.holder.filter(|_| first)) {
             (0, Some(holder)) => format!("{} holds the lock and runs", vcpu(holder)),
-            (0, _) => "the lock is held by one who runs, or is on its way".into(),
-            (1, _) => "the lock goes on to the next one, which runs".into(),
-            (n, _) => format!("the lock goes through {n} hands"),
+            (0, _) => "the lock is on its way, or its holder runs".into(),
+            (1, _) => "the lock goes on to the next vCPU, which runs".into(),
+            (n, _) => format!("the lock goes through {n} vCPUs"),
         };
         return match link.unlisted {
             Picos::ZERO => text,
-            away => format!("shorter absences of {} ms in all; but for them, {text}", millis(away)),
+            away => format!("shorter absences of {} ms in all; otherwise, {text}", millis(away)),
         };
     };
     let own = who == wait.vcpu;
     let text = match cause {
-        Cause::HolderPreempted => format!("{}, which has the lock, is off its pCPU", vcpu(who)),
+        Cause::HolderPreempted => format!("{}, the holder, is off its pCPU", vcpu(who)),
         Cause::NextPreempted => {
             format!("the lock is free and kept for {}, which is off its pCPU", vcpu(who))
         }
         Cause::OwnPreemption => "is off its own pCPU".into(),
         Cause::KickWake if own => {
-            "sleeps while it could have the lock, or is woken and has no pCPU yet".into()
+            "sleeps although it could have the lock, or is woken and has no pCPU yet".into()
         }
         Cause::KickWake => format!("the lock is free, and {} is still asleep", vcpu(who)),
         Cause::HolderRunning | Cause::LineTransfer => cause.words().into(),
@@ -63,10 +63,10 @@ fn link(link: &Link, first: bool, wait: &LongWait, names: &Names<'_>) -> String 
     }
 }
 
-/// Tells of the wait with this number.
+/// Tells the story of a wait.
 pub(super) fn story(number: usize, wait: &LongWait, names: &Names<'_>, blocks: &mut Vec<Block>) {
     let who = names.vcpu(VcpuId { domain: wait.domain, vcpu: wait.vcpu });
-    let got = if wait.finished { "" } else { ", and had not got it when the run ended" };
+    let got = if wait.finished { "" } else { ", but had not got it when the run ended" };
     blocks.push(Block::Text(format!(
         "{number}. {who} waited {} ms for {}{got}: {}.",
         millis(wait.time),

@@ -1,5 +1,4 @@
-//! The machine of `2008-spinlocks`, of which the post says "a 2 cpu host" and no more: the dual core
-//! of that year.
+//! The machine of `2008-spinlocks`. The post says only "a 2 cpu host", so this is the dual core of that year.
 
 use super::nehalem_ep::{PAUSE, PAUSE_SPIN};
 use super::{Machine, cycles, nanos};

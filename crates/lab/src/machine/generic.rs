@@ -1,4 +1,4 @@
-//! What scenarios cost that name no machine: a server of about 2008 that nobody measured.
+//! The costs of scenarios that name no machine: a typical server of about 2008, which was not measured.
 
 use super::{Machine, cycles, nanos, smt};
 

@@ -15,7 +15,7 @@ pub(super) const INTERRUPT: &str = "Dall et al., ISCA 2016: completing a virtual
     cycles under KVM and 1,464 under Xen on a Xeon E5-2450, which has no virtual APIC; some 500 more \
     for taking it";
 
-/// A half of the round trip of a message by compare-and-swap, median over the pairs of threads.
+/// Half of the round trip of a message by compare-and-swap, median over the pairs of threads.
 macro_rules! core_to_core {
     ($what:literal) => {
         concat!("Viennot, https://github.com/nviennot/core-to-core-latency: ", $what)

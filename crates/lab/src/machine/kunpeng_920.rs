@@ -3,7 +3,7 @@
 use super::haswell_ep::core_to_core;
 use super::{Machine, cycles, nanos};
 
-/// A loop of a kernel or a program that says YIELD.
+/// For a loop of a kernel or a program with a YIELD.
 pub(super) const YIELD: &str = "YIELD does nothing: 0.4 ns on a Neoverse N1 (Pop, \
     https://github.com/rust-lang/rust/pull/84725, 2021); a load of 4 cycles and a branch";
 

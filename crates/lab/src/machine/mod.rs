@@ -1,7 +1,7 @@
-//! Machines by name: what things cost on hardware that existed, each value with its source or
-//! marked as assumed. `host.machine` of a scenario names one; single costs can be overridden there.
+//! Machines by name: costs on real hardware, each value with its source or marked as assumed. `host.machine`
+//! of a scenario names one; single costs can be overridden there.
 //!
-//! To add a machine: a file with its values, and a line in [`MACHINES`].
+//! To add a machine, add a file with its values and a line in [`MACHINES`].
 
 mod core2;
 mod epyc_milan;
@@ -19,7 +19,7 @@ pub use reference::{comparison, tables};
 
 use overspin_scenario::{Costs, Picos};
 
-/// All machines. The first is the one of scenarios that name none, and has what others leave out.
+/// All machines. The first is the default; it has the values that others leave out.
 pub const MACHINES: &[Machine] = &[
     generic::MACHINE,
     pentium_3_xeon::MACHINE,
@@ -34,27 +34,27 @@ pub const MACHINES: &[Machine] = &[
     graviton2::MACHINE,
 ];
 
-/// The machine of scenarios that name none.
+/// The machine of scenarios that name no machine.
 pub const DEFAULT: &Machine = &MACHINES[0];
 
-/// The machine of that name.
+/// The machine of this name.
 #[must_use]
 pub fn machine(name: &str) -> Option<&'static Machine> {
     MACHINES.iter().find(|m| m.name == name)
 }
 
-/// A machine: what things cost there.
+/// A machine, with its costs.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
     /// Name in scenarios.
     pub name: &'static str,
-    /// What it is.
+    /// A short description.
     pub brief: &'static str,
     /// When it was sold.
     pub year: u16,
-    /// Its nominal clock in MHz, by which cycles become time.
+    /// Its nominal clock in MHz, which converts cycles to time.
     pub mhz: u32,
-    /// What differs from [`DEFAULT`], or is better founded.
+    /// The values that differ from [`DEFAULT`], or have a better source.
     pub values: &'static [Value],
 }
 
@@ -63,15 +63,15 @@ pub struct Machine {
 pub struct Value {
     /// The key.
     pub key: &'static str,
-    /// How much, in `unit`.
+    /// The amount, in `unit`.
     pub amount: f64,
-    /// As its source has it.
+    /// The unit of its source.
     pub unit: Unit,
     /// How it is known.
     pub basis: Basis,
 }
 
-/// What a [`Value`] is counted in.
+/// The unit of a [`Value`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Cycles of the machine's clock.
@@ -101,11 +101,11 @@ pub enum Basis {
     Source(&'static str),
     /// Not published, or not for this machine.
     Assumed {
-        /// Least that is plausible, in the unit of the value.
+        /// Least plausible amount, in the unit of the value.
         low: f64,
-        /// Most that is plausible.
+        /// Largest plausible amount.
         high: f64,
-        /// From what it is estimated.
+        /// The basis of the estimate.
         from: &'static str,
     },
 }
@@ -126,16 +126,16 @@ const fn smt(amount: f64, source: &'static str) -> Value {
 }
 
 impl Value {
-    /// The same as an assumption: what was its source is what it is estimated from.
+    /// The same value as an assumption; its source becomes the basis of the estimate.
     const fn assumed(self, low: f64, high: f64) -> Self {
         let (Basis::Source(from) | Basis::Assumed { from, .. }) = self.basis;
         Self { basis: Basis::Assumed { low, high, from }, ..self }
     }
 
-    /// An amount of the value's unit as time on a machine with that clock; `None` for a share.
+    /// An amount of the value's unit as time on a machine with this clock; `None` for a share.
     ///
-    /// One multiplication, one division and one rounding of doubles, which IEEE 754 defines to the
-    /// bit: the same picoseconds everywhere.
+    /// It takes one multiplication, one division and one rounding of doubles. IEEE 754 defines these to the
+    /// bit, so the picoseconds are the same everywhere.
     fn time(&self, amount: f64, mhz: u32) -> Option<Picos> {
         let ps = match self.unit {
             Unit::Cycles => amount * 1e6 / f64::from(mhz),
@@ -147,8 +147,8 @@ impl Value {
 }
 
 impl Machine {
-    /// The value of a key and the machine that has it: this one, or [`DEFAULT`] where this one
-    /// leaves it out; `None` if neither has it.
+    /// The value of a key and the machine that has it: this one, or [`DEFAULT`] if this one leaves it out.
+    /// `None` if neither has it.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<(&Value, &Machine)> {
         let of = |m| Machine::own(m, key).map(|v| (v, m));
@@ -159,7 +159,7 @@ impl Machine {
         self.values.iter().find(|v| v.key == key)
     }
 
-    /// What `key` of `[host.costs]` costs here; 0 if no machine has it, which a test excludes.
+    /// The cost of `key` of `[host.costs]` here; 0 if no machine has it, which a test rules out.
     #[must_use]
     pub fn cost(&self, key: &str) -> Picos {
         self.value(key).and_then(|(v, of)| v.time(v.amount, of.mhz)).unwrap_or_default()

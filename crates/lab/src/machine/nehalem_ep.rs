@@ -1,9 +1,9 @@
-//! Nehalem-EP: the machine of `2012-pv-ticketlocks` ("Intel(R) Xeon(R) x5570 2.93GHz CPU with 8
-//! core"), and that of `2016-schedbench`, whose clock of 2.26 GHz is an E5520's.
+//! Nehalem-EP: the machine of `2012-pv-ticketlocks` ("Intel(R) Xeon(R) x5570 2.93GHz CPU with 8 core"), and
+//! the machine of `2016-schedbench`, whose clock of 2.26 GHz is an E5520's.
 
 use super::{Machine, Value, cycles, nanos, smt};
 
-/// Of Intel's processors before Skylake.
+/// For Intel's processors before Skylake.
 pub(super) const PAUSE: &str = "Intel 64 and IA-32 Architectures Optimization Reference Manual, \
     \"Pause Latency in Skylake Microarchitecture\": \"The latency of the PAUSE instruction in prior \
     generation microarchitectures is about 10 cycles\"; two more for the comparison and the branch, \
@@ -55,7 +55,7 @@ pub(super) const E5520: Machine = Machine {
 
 const UNCORE: &str = "that of the X5570, with a slower L3 cache and slower links between sockets";
 
-/// Those of the core, and the transfers.
+/// The values of the core, with these transfer costs.
 const fn values(cross_core: Value, cross_socket: Value) -> [Value; 12] {
     [
         smt(650.0, "a second thread adds some 30 % to what a core does").assumed(450.0, 750.0),

@@ -8,12 +8,12 @@ use overspin_scenario::US;
 /// Longest line of a source in a table.
 const WIDTH: usize = 70;
 
-/// Keys that a machine has values for, in the order of the documentation.
+/// Keys for which a machine has values, in the order of the documentation.
 pub(super) fn keys() -> impl Iterator<Item = &'static str> {
     std::iter::once("smt_permille").chain(cost_keys())
 }
 
-/// All machines: what they are, and what things cost there.
+/// All machines, with their descriptions and costs.
 #[must_use]
 pub fn comparison() -> Vec<Block> {
     let mut machines = Grid::new(2, &["name", "what it is", "year", "MHz", "values", "sourced"]);
@@ -37,7 +37,7 @@ pub fn comparison() -> Vec<Block> {
     vec![Block::Grid(machines), Block::Grid(costs)]
 }
 
-/// One machine: each value, as it was published, and how it is known.
+/// One machine: each value as published, and how it is known.
 #[must_use]
 pub fn tables(machine: &Machine) -> Vec<Block> {
     let mut grid = Grid::new(1, &["key", "value", "given as", "range", "source"]);
@@ -64,7 +64,7 @@ pub fn tables(machine: &Machine) -> Vec<Block> {
     ]
 }
 
-/// A value as a scenario would state it, to three digits: no cost is known better.
+/// A value as a scenario would state it, to three digits: no cost is known more precisely.
 fn shown(value: &Value, of: &Machine) -> String {
     let Some(time) = value.time(value.amount, of.mhz) else { return value.amount.to_string() };
     let (amount, unit) = if time < US { (time.nanos(), "ns") } else { (time.micros(), "us") };
@@ -80,7 +80,7 @@ fn shown(value: &Value, of: &Machine) -> String {
     format!("{text}{unit}")
 }
 
-/// The range, empty for what was published, and the source.
+/// The range, empty for a published value, and the source.
 fn basis(value: &Value) -> (String, String) {
     match value.basis {
         Basis::Source(source) => (String::new(), source.to_owned()),

@@ -33,7 +33,7 @@ fn each_machine_has_known_keys_once_and_values_within_their_ranges() {
     }
 }
 
-/// A line comes from no nearer than the level before, whichever machine it is.
+/// On every machine, a farther line costs at least as much as a nearer one.
 #[test]
 fn transfers_cost_more_the_farther_they_go() {
     for m in MACHINES {
@@ -62,13 +62,13 @@ fn cycles_become_time_by_the_clock() {
     assert_eq!(spin("xeon-x5570") * (1 << 15) / overspin_scenario::US, 134);
     assert_eq!(spin("skylake-sp"), Picos(47_333));
     assert_eq!(machine("xeon-x5570").unwrap().cost("cross_core"), Picos(28_300));
-    // What a machine leaves out is the default machine's, at that one's clock.
+    // A value that a machine leaves out is the default machine's, at the default machine's clock.
     assert_eq!(machine("skylake-sp").unwrap().cost("migration"), DEFAULT.cost("migration"));
     assert!(machine("vax").is_none());
 }
 
-/// `docs/machines.md` is written from the data. To renew it after a change:
-/// `OVERSPIN_BLESS=1 cargo test -p overspin-lab machine`.
+/// The data generate `docs/machines.md`. To renew it after a change: `OVERSPIN_BLESS=1 cargo test -p
+/// overspin-lab machine`.
 #[test]
 fn published_machines_are_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/machines.md");

@@ -1,6 +1,6 @@
-//! The dozen messages of Perfetto's trace format that we write, with the field numbers of its
-//! public definitions (`protos/perfetto/trace/`). Derived by hand: the full set is a hundred times
-//! larger, and a test decodes our files with the original definitions.
+//! The dozen messages of Perfetto's trace format that we write, with the field numbers of its public
+//! definitions (`protos/perfetto/trace/`). They are derived by hand: the full set is a hundred times larger.
+//! A test decodes our files with the original definitions.
 #![allow(missing_docs, clippy::doc_markdown)]
 
 /// trace_packet.proto

@@ -5,16 +5,16 @@
 //! tables work on virtual CPUs. Each vCPU also has tracks for
 //!
 //! - its runstate, as Xen names them: running, runnable, blocked, offline;
-//! - waiting for locks and holding them, a slice `wait NAME` or `hold NAME` each; a wait has as
-//!   arguments what it was spent on, in ns (`docs/attribution.md`);
+//! - waiting for locks and holding them, as slices `wait NAME` and `hold NAME`; the arguments of a wait are
+//!   its causes, in ns (`docs/attribution.md`);
 //! - kicks, as instants on the vCPU that sent them.
 //!
-//! What the administrator did are instants on a track of their own.
+//! Actions of the administrator are instants on their own track.
 //!
-//! Timestamps are simulated nanoseconds. Slices on one track must nest, and locks need not be
-//! released in the order in which they were taken; so each lock that a vCPU holds at one time has a
-//! track of its own, with the same name: Perfetto draws such tracks as one. A wait or hold that had
-//! not ended when the run did has no end in the trace either.
+//! Timestamps are simulated nanoseconds. Slices on one track must nest, but locks need not be released in the
+//! order in which they were taken. So each lock that a vCPU holds at one time has its own track. These tracks
+//! have the same name, so that Perfetto draws them as one. A wait or hold that had not ended when the run did
+//! has no end in the trace either.
 
 mod messages;
 mod record;
@@ -35,14 +35,14 @@ use tracks::{Lane, Tracks};
 const FIRST_PID: i32 = 100;
 /// Thread ids of vCPUs start here.
 const FIRST_TID: i32 = 1000;
-/// The one sequence that all packets belong to.
+/// The one sequence of all packets.
 const SEQUENCE: u32 = 1;
-/// Scheduling events of one pCPU that share a packet.
+/// Most scheduling events of one pCPU in a packet.
 const BUNDLE: usize = 256;
 /// Priority in scheduling events; Linux' default for an ordinary thread.
 const PRIORITY: i32 = 120;
 
-/// One vCPU, as far as the trace needs to know it.
+/// The data of a vCPU that the trace needs.
 #[derive(Debug)]
 struct Vcpu {
     /// Thread name.
@@ -52,11 +52,11 @@ struct Vcpu {
     state: VcpuState,
 }
 
-/// Writes a trace while the run goes on. Hand it to the run, then call [`PerfettoSink::finish`].
+/// Writes a trace during the run. Hand it to the run, then call [`PerfettoSink::finish`].
 #[derive(Debug)]
 pub struct PerfettoSink<W: Write> {
     out: W,
-    /// The first failure; nothing is written after it.
+    /// The first failure; after it nothing is written.
     failed: Option<io::Error>,
     buffer: Vec<u8>,
     vcpus: Vec<Vcpu>,
@@ -66,7 +66,7 @@ pub struct PerfettoSink<W: Write> {
     changes: Vec<String>,
     /// vCPU on each pCPU.
     current: Vec<Option<u32>>,
-    /// What waits are spent on.
+    /// Attributes waits to causes.
     attribution: Attribution,
     bundles: Vec<Vec<FtraceEvent>>,
     tracks: Tracks,
@@ -117,12 +117,12 @@ impl<W: Write> PerfettoSink<W> {
         }
     }
 
-    /// Ends the trace at `end` and returns what it was written to.
+    /// Ends the trace at `end` and returns the writer.
     ///
     /// vCPUs that are on a pCPU leave it at `end`, so that running times are complete.
     ///
     /// # Errors
-    /// The first error that writing met.
+    /// Returns the first error of writing.
     pub fn finish(mut self, end: Picos) -> io::Result<W> {
         for pcpu in 0..self.current.len() {
             if let Some(vcpu) = self.current[pcpu] {
@@ -271,7 +271,7 @@ impl<W: Write> PerfettoSink<W> {
         }
     }
 
-    /// Ends a wait, with what it was spent on.
+    /// Ends a wait, with its causes.
     fn end_wait(&mut self, at: Picos, vcpu: usize, lock: u32, causes: &WaitCauses) {
         let Some(track) = self.tracks.end(vcpu, Lane::Wait(lock)) else { return };
         let debug_annotations = (1..)

@@ -1,4 +1,4 @@
-//! What becomes of each event of a run.
+//! Writes each event of a run.
 
 use super::messages::{FtraceEvent, SchedSwitch, SchedWaking, TrackEventType};
 use super::tracks::{self, Lane};
@@ -68,7 +68,7 @@ impl<W: Write> PerfettoSink<W> {
                     sched_waking: Some(waking),
                 };
                 self.ftrace(pcpu.unwrap_or(0) as usize, event);
-                // A wake of a vCPU that has not left its pCPU yet does not change its state.
+                // Waking a vCPU that has not left its pCPU yet does not change its state.
                 if self.vcpus[vcpu as usize].state != VcpuState::Running {
                     self.set_state(at, vcpu as usize, VcpuState::Runnable);
                 }
@@ -103,10 +103,10 @@ impl<W: Write> PerfettoSink<W> {
                     self.track_event(at, kind, tracks::ADMINISTRATOR, Some(&what));
                 }
             }
-            // Guest tasks would need a third level of threads; lock slices carry the story, and the end
-            // of a release is so close to its beginning that it would hide more than it shows.
+            // Guest tasks would need a third level of threads, while lock slices tell the story. The end of a
+            // release is so close to its beginning that drawing it would hide more than it shows.
             Moment::Task { .. } | Moment::LockFreed { .. } => {}
-            // What the host and the guest do besides is not drawn.
+            // Other actions of the host and the guest are not drawn.
             Moment::Wake { .. }
             | Moment::Runs { .. }
             | Moment::Sleeps { .. }

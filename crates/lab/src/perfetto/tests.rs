@@ -50,7 +50,7 @@ fn every_slice_that_ends_has_begun_on_its_track() {
             (Picos::ZERO, switch(None, VcpuState::Runnable, Some(0))),
             (US, got(0, 0, false)),
             (2 * US, got(0, 1, false)),
-            // Not in the order of acquisition.
+            // The order of release differs from that of acquisition.
             (3 * US, released(0, 0)),
             (4 * US, released(0, 1)),
             (5 * US, Wake { vcpu: 1, pcpu: Some(0), runnable: true }),
@@ -144,7 +144,7 @@ fn a_wait_ends_with_what_it_was_spent_on() {
             (Picos::ZERO, switch(None, VcpuState::Runnable, Some(1))),
             (Picos::ZERO, Moment::Runs { vcpu: 1, pcpu: 0 }),
             (US, waits(1, 0)),
-            // Off its pCPU for two microseconds, while nobody has the lock.
+            // Off its pCPU for two microseconds, while no vCPU has the lock.
             (2 * US, preempted),
             (4 * US, switch(None, VcpuState::Runnable, Some(1))),
             (4 * US, Moment::Runs { vcpu: 1, pcpu: 0 }),

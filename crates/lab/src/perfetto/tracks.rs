@@ -1,8 +1,8 @@
-//! Which track a slice is drawn on, and which tracks exist already.
+//! The track on which a slice is drawn, and the tracks that exist already.
 
 use super::messages::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
 
-/// What a slice tells.
+/// The subject of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     /// The runstate.
@@ -23,7 +23,7 @@ enum Group {
 }
 
 const GROUPS: u64 = 4;
-/// Track ids set aside for the tracks of one group.
+/// Track ids reserved for the tracks of one group.
 const SLOTS: u64 = 1 << 16;
 /// Ids of processes and threads are below this.
 const FIRST_TRACK: u64 = 1 << 40;
@@ -32,7 +32,7 @@ const FIRST_THREAD: u64 = 1 << 20;
 
 #[derive(Debug, Default)]
 struct Slots {
-    /// What is open on each track of the group.
+    /// The open slice on each track of the group.
     open: Vec<Option<Lane>>,
 }
 
@@ -51,7 +51,7 @@ impl Tracks {
         }
     }
 
-    /// Takes a track for a slice. If the track is new, its descriptor has to be written first.
+    /// Takes a track for a slice. If the track is new, its descriptor must be written first.
     pub(super) fn begin(&mut self, vcpu: usize, lane: Lane) -> (u64, Option<TrackDescriptor>) {
         let group = group(lane);
         let open = &mut self.slots[vcpu][group as usize].open;
@@ -67,7 +67,7 @@ impl Tracks {
         (uuid, fresh.then(|| child(uuid, vcpu, group)))
     }
 
-    /// Gives back the track of an open slice.
+    /// Returns the track of an open slice.
     pub(super) fn end(&mut self, vcpu: usize, lane: Lane) -> Option<u64> {
         let group = group(lane);
         let open = &mut self.slots[vcpu][group as usize].open;
@@ -111,10 +111,10 @@ fn child(uuid: u64, vcpu: usize, group: Group) -> TrackDescriptor {
     }
 }
 
-/// Track for instants of the host.
+/// The track for instants of the host.
 pub(super) const ADMINISTRATOR: u64 = FIRST_TRACK - 1;
 
-/// Track of what the administrator does.
+/// The descriptor of the administrator's track.
 pub(super) fn administrator() -> TrackDescriptor {
     TrackDescriptor {
         uuid: Some(ADMINISTRATOR),
@@ -123,7 +123,7 @@ pub(super) fn administrator() -> TrackDescriptor {
     }
 }
 
-/// Track of a domain.
+/// The descriptor of a domain's track.
 pub(super) fn process(domain: usize, pid: i32, name: String) -> TrackDescriptor {
     let process = ProcessDescriptor { pid: Some(pid), process_name: Some(name) };
     TrackDescriptor {
@@ -133,7 +133,7 @@ pub(super) fn process(domain: usize, pid: i32, name: String) -> TrackDescriptor 
     }
 }
 
-/// Track of a vCPU.
+/// The descriptor of a vCPU's track.
 pub(super) fn thread(vcpu: usize, pid: i32, tid: i32, name: String) -> TrackDescriptor {
     let thread =
         ThreadDescriptor { pid: Some(pid), tid: Some(tid.into()), thread_name: Some(name) };

@@ -1,4 +1,4 @@
-//! Records run again: a record of a scenario is read wherever a scenario file is.
+//! Repeats records: a record of a scenario can be read wherever a scenario file can.
 
 use super::{Kind, Point, Record, Run, read};
 use crate::scenario_file::{self, Axis, LoadError, Loaded, Map, Point as MapPoint, ScenarioError};
@@ -7,16 +7,16 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A scenario to run, from a file of its own or from a record.
+/// A scenario to run, from its own file or from a record.
 #[derive(Debug)]
 pub struct Again {
     /// What to run.
     pub loaded: Loaded,
-    /// `--set` arguments that are in it: those of the command, or those of the record.
+    /// `--set` arguments that it includes: those of the command, or those of the record.
     pub set: Vec<String>,
-    /// The seed that the record was made with, if this comes from one: a map may have had `--seed`.
+    /// The seed of the record, if this comes from one: a map may have been run with `--seed`.
     pub seed: Option<u64>,
-    /// Runs of each point, if this comes from the record of a map whose points have seeds of their own.
+    /// Runs of each point, if this comes from the record of a map whose points have their own seeds.
     pub seeds: Option<u32>,
 }
 
@@ -30,7 +30,7 @@ pub fn load(path: &Path, sets: &[String]) -> Result<Again, LoadError> {
 }
 
 fn load_text(path: &Path, text: &str, sets: &[String]) -> Result<Again, Box<ScenarioError>> {
-    // No scenario begins like this, and every record does.
+    // Every record begins like this, and no scenario does.
     if !text.trim_start().starts_with('{') {
         let loaded = scenario_file::load_text(path, text, sets)?;
         return Ok(Again { loaded, set: sets.to_vec(), seed: None, seeds: None });
@@ -41,8 +41,11 @@ fn load_text(path: &Path, text: &str, sets: &[String]) -> Result<Again, Box<Scen
         Box::new(ScenarioError::at(&name, text, 0..0, "", message, help))
     };
     if !sets.is_empty() {
-        let message = "--set changes a scenario file, and this is a record".to_owned();
-        return Err(fail(message, "leave --set out, or run the scenario file that it was made of"));
+        let message = "--set changes a scenario file, but this is a record".to_owned();
+        return Err(fail(
+            message,
+            "leave --set out, or run the scenario file that it was made from",
+        ));
     }
     match record.loaded() {
         Ok(Some(loaded)) => {
@@ -51,14 +54,14 @@ fn load_text(path: &Path, text: &str, sets: &[String]) -> Result<Again, Box<Scen
         }
         Ok(None) => {
             let message =
-                format!("this is a record of {}, and has no scenario", record.kind.words());
+                format!("this is a record of {}, which has no scenario", record.kind.words());
             Err(fail(message, &remedy(&record)))
         }
         Err(message) => Err(fail(message, "write the record again")),
     }
 }
 
-/// How what cannot be run as a scenario is run again.
+/// Says how to repeat a record that cannot be run as a scenario.
 fn remedy(record: &Record) -> String {
     match &record.command {
         Some(command) => format!("run it again with the command that made it: {command}"),
@@ -67,7 +70,7 @@ fn remedy(record: &Record) -> String {
 }
 
 impl Record {
-    /// The seeds of the runs of each point; `None` is the point of a record without points.
+    /// The seeds of the runs of each point; the key `None` is for a record without points.
     fn seeds(&self) -> BTreeMap<Option<u32>, Vec<u64>> {
         let mut seeds = BTreeMap::<_, Vec<u64>>::new();
         for run in &self.runs {
@@ -76,8 +79,8 @@ impl Record {
         seeds
     }
 
-    /// Runs of each point of a map, if they do not have the same seeds at all of them: somebody varied the
-    /// seed together with something else.
+    /// Runs of each point of a map if the seeds differ between points, because the seed varies together with
+    /// something else; otherwise `None`.
     fn own_seeds(&self) -> Option<u32> {
         let seeds = self.seeds();
         let first = seeds.values().next()?;
@@ -85,10 +88,10 @@ impl Record {
         if differ { u32::try_from(first.len()).ok() } else { None }
     }
 
-    /// What the record's scenario was: one run, runs with several seeds, or a map; `None` if it has none.
+    /// The record's scenario: one run, runs with several seeds, or a map; `None` if it has none.
     ///
     /// # Errors
-    /// In words, if a point of the map does not fit the scenario or the axes.
+    /// Says in words that a point of the map does not fit the scenario or the axes.
     fn loaded(&self) -> Result<Option<Loaded>, String> {
         let Some(scenario) = &self.scenario else { return Ok(None) };
         let mut scenario = scenario.clone();
@@ -116,10 +119,10 @@ impl Record {
         let points = self.points.iter().enumerate().map(|(i, p)| self.point(i, p, &base));
         let points: Vec<MapPoint> = points.collect::<Result<_, _>>()?;
         for (number, point) in points.iter().enumerate() {
-            // The last axis is the fastest; reports go by that.
+            // The last axis is the fastest; reports rely on this.
             let axes = self.axes.iter().zip(&point.at);
             if axes.fold(0, |place, (axis, at)| place * axis.values.len() + at) != number {
-                return Err(format!("points[{number}] is not in its place"));
+                return Err(format!("points[{number}] is out of order"));
             }
         }
         let seeds = match self.own_seeds() {
@@ -138,7 +141,7 @@ impl Record {
     /// The scenario of one of its runs; `None` if the record has none.
     ///
     /// # Errors
-    /// As of [`Self::loaded`].
+    /// As for [`Self::loaded`].
     pub(crate) fn scenario_of(&self, run: &Run) -> Result<Option<Scenario>, String> {
         let Some(scenario) = &self.scenario else { return Ok(None) };
         let point = run.point.map(|number| number as usize);
@@ -168,8 +171,8 @@ impl Record {
     }
 }
 
-/// A scenario as its record has it.
+/// A scenario, as its record stores it.
 pub(super) fn json(scenario: Option<&Scenario>) -> Value {
-    // Numbers, texts, lists and structs: nothing that JSON cannot say.
+    // It has only numbers, texts, lists and structs, which JSON can express.
     scenario.and_then(|s| serde_json::to_value(s).ok()).unwrap_or_default()
 }

@@ -1,17 +1,17 @@
-//! In what one scenario differs from another. A map has up to 100,000 points whose scenarios differ in a
-//! few values: the record has the first one whole, and of each other one what is different there.
+//! The differences between two scenarios. A map has up to 100,000 points whose scenarios differ in a few
+//! values. The record stores the first one whole, and for each other one only the differences.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Values by their place in a scenario's JSON (RFC 6901: `/domains/0/lock`) that replace those there.
+/// Values by their place in a scenario's JSON (RFC 6901: `/domains/0/lock`); they replace the values there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Changes(BTreeMap<String, Value>);
 
 impl Changes {
-    /// What turns `base` into `other`.
+    /// The changes that turn `base` into `other`.
     #[must_use]
     pub fn between(base: &Value, other: &Value) -> Self {
         let mut changes = BTreeMap::new();
@@ -19,10 +19,10 @@ impl Changes {
         Self(changes)
     }
 
-    /// `base` with the changes.
+    /// Applies the changes to `base`.
     ///
     /// # Errors
-    /// With the place that `base` does not have.
+    /// Returns the place that `base` does not have.
     pub fn apply(&self, base: &Value) -> Result<Value, String> {
         let mut changed = base.clone();
         for (place, value) in &self.0 {
@@ -38,8 +38,7 @@ impl Changes {
 fn collect(base: &Value, other: &Value, place: String, changes: &mut BTreeMap<String, Value>) {
     match (base, other) {
         (a, b) if a == b => {}
-        // Where the keys are others too, the whole object is replaced: a place can then neither be
-        // missing nor be left over.
+        // If the keys differ too, the whole object is replaced, so that no place can be missing or left over.
         (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
             for (key, value) in a {
                 let escaped = key.replace('~', "~0").replace('/', "~1");

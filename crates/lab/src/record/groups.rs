@@ -1,4 +1,4 @@
-//! Samples by what they are of. Samples of two places or of two metrics are never of one group.
+//! Samples by place and metric. Samples of two places or of two metrics are never in one group.
 
 use super::Record;
 use std::collections::HashMap;
@@ -6,9 +6,9 @@ use std::collections::HashMap;
 /// The samples of one metric in one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group<'a> {
-    /// Where.
+    /// The place.
     pub place: &'a str,
-    /// What.
+    /// The metric.
     pub metric: &'a str,
     /// Unit.
     pub unit: &'a str,
@@ -17,13 +17,13 @@ pub struct Group<'a> {
 }
 
 impl Record {
-    /// The samples by place and metric, in the order in which the record has the first of each.
+    /// The samples by place and metric, in the order in which each first occurs in the record.
     #[must_use]
     pub fn groups(&self) -> Vec<Group<'_>> {
         let mut groups: Vec<Group<'_>> = Vec::new();
         let mut index = HashMap::new();
         for s in &self.samples {
-            // Numbers of different units are not of one kind, whoever wrote them.
+            // Numbers of different units never belong together, whatever wrote them.
             let at = *index.entry((&s.place, &s.metric, &s.unit)).or_insert_with(|| {
                 groups.push(Group {
                     place: &s.place,

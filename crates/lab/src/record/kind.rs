@@ -1,8 +1,8 @@
-//! Kinds of records: what was measured, and which metrics a reader asks for first.
+//! Kinds of records: what was measured, and the metrics that a reader asks for first.
 
 use serde::{Deserialize, Serialize};
 
-/// What a record is of.
+/// The subject of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -12,7 +12,7 @@ pub enum Kind {
     Seeds,
     /// Every combination of a scenario's `[[vary]]` tables.
     Map,
-    /// Experiments beside what was published.
+    /// Experiments beside the published results.
     Reproduction,
     /// The speed of the program itself.
     Bench,
@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// In words, with an article.
+    /// In words, with an article if possible.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -40,14 +40,15 @@ impl Kind {
         }
     }
 
-    /// The metrics that two records of this kind are compared by, unless others are asked for: what a
-    /// person who runs such work would call its result. Empty: all of them.
+    /// The metrics by which two records of this kind are compared, unless others are asked for: what a person
+    /// would call the result of such work. Empty means all of them.
     #[must_use]
     pub fn main_metrics(self) -> &'static [&'static str] {
         match self {
             Self::Run | Self::Seeds => &["elapsed", "items", "acquisitions", "wait-p99.9"],
             Self::Map => &["throughput", "wait-p99.9"],
-            // Of each experiment its own: builds and counts, page faults, database, schedbench, pairs on threads.
+            // For each experiment its own: builds and counts, page faults, database, schedbench, pairs on
+            // threads.
             Self::Reproduction => &["elapsed", "faults", "rate", "throughput", "ratio"],
             Self::Bench => &[],
             Self::BenchLocks => &["acquisitions"],
@@ -56,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// Whether its numbers are of a simulated world, which no machine changes.
+    /// Whether its numbers are of a simulated world, and so do not depend on the machine.
     #[must_use]
     pub fn is_simulated(self) -> bool {
         match self {

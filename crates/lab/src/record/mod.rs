@@ -1,9 +1,9 @@
-//! The record that everything that measures writes, and everything that reads reads.
+//! The record: every measurement writes it, and every reader reads it.
 //!
-//! One type for all: a run, many seeds, a map, an experiment, a benchmark. What all of them have is
-//! required; what only some have is an optional part, and it is left out of the text where it is empty.
-//! The numbers are in [`Record::samples`], in long form, whatever was measured: a reader that knows
-//! nothing of locks can still compare two records. `docs/json.md` describes the text.
+//! One type serves for all: a run, many seeds, a map, an experiment, a benchmark. Parts that all have are
+//! required. Parts that only some have are optional, and are left out of the text if they are empty. The
+//! numbers are in [`Record::samples`], in long form, whatever was measured. So a reader that knows nothing of
+//! locks can still compare two records. `docs/json.md` describes the text.
 
 mod again;
 mod changes;
@@ -34,13 +34,13 @@ use crate::scenario_file::Axis;
 use overspin_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
-/// Layout of [`Record`]. It changes when a reader of the old one could take the new one wrongly.
+/// Layout of [`Record`]. It changes when a reader of the old layout could misread the new one.
 pub const SCHEMA: &str = "overspin-record/1";
 
 /// What was measured, and how.
 ///
-/// Nothing in it varies from one making to the next for simulated runs, but [`Self::command`] and
-/// [`Self::environment`]; the record of a single run has neither, so that equal runs give equal bytes.
+/// For simulated runs, everything is the same each time the record is made, except [`Self::command`] and
+/// [`Self::environment`]. The record of a single run has neither, so that equal runs give equal bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// [`SCHEMA`].
@@ -49,53 +49,53 @@ pub struct Record {
     pub version: String,
     /// Version of its model of hosts and guests.
     pub model_version: u32,
-    /// What kind of measurement it was.
+    /// Kind of measurement.
     pub kind: Kind,
     /// Name of the scenario, the experiment, the benchmark or the `.bench` file.
     pub name: String,
-    /// What it asks, or what it is; may be empty.
+    /// Its question or its description; may be empty.
     pub description: String,
-    /// `--set` arguments of all runs. `scenario` has them already.
+    /// `--set` arguments of all runs. `scenario` includes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// The seed that was asked for, or the scenario's; null where each run has its own.
+    /// The seed that was asked for, or the scenario's; null if each run has its own.
     pub seed: Option<u64>,
-    /// The simulated machine by name: a machine of `overspin list machines`, or what a `.bench` file was
-    /// run on.
+    /// The simulated machine by name: a machine of `overspin list machines`, or the machine of a `.bench`
+    /// file's runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Name of the trace that was written in the same run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
-    /// What makes the figures doubtful, in words.
+    /// Reasons to doubt the figures, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// The scenario as it ran, with all defaults and `set` in it; of a map, that of its first point.
+    /// The scenario as it ran, including all defaults and `set`; for a map, the scenario of its first point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<Box<Scenario>>,
     /// Axes of a map.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<Axis>,
-    /// Points of a map, and in what their scenarios differ from `scenario`.
+    /// Points of a map, with the differences of their scenarios from `scenario`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<Point>,
     /// Every run, in the order of its number.
     pub runs: Vec<Run>,
-    /// What samples come to over seeds, where there are several.
+    /// Summaries of samples over seeds, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over_seeds: Vec<OverSeeds>,
     /// Experiments with their figures and claims.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<Experiment>,
-    /// What a benchmark should reach.
+    /// Targets of a benchmark.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<Target>,
-    /// How noise was measured, and the table that it comes to.
+    /// How noise was measured, and the resulting table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseConditions>,
     /// Every number that was measured.
     pub samples: Vec<Sample>,
-    /// The command as it was given.
+    /// The command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Where it was made.
@@ -104,7 +104,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// An empty one, by this program.
+    /// An empty record, by this program.
     fn new(kind: Kind, name: impl Into<String>) -> Self {
         Self {
             schema: SCHEMA.into(),
@@ -138,7 +138,7 @@ impl Record {
         Self { command: Some(command), environment: Some(Environment::here()), ..self }
     }
 
-    /// Adds a number, unless it is none: what could not be measured has no sample.
+    /// Adds a number. A number that is not finite could not be measured and gets no sample.
     fn push(&mut self, run: u32, place: &str, metric: &str, unit: &str, value: f64) {
         if value.is_finite() {
             self.samples.push(Sample {
@@ -152,7 +152,7 @@ impl Record {
     }
 }
 
-/// The number of the next of `runs`.
+/// The number of the next run after `runs`.
 fn next_number(runs: &[Run]) -> u32 {
     // No record has so many runs that their number does not fit.
     u32::try_from(runs.len()).unwrap_or(u32::MAX)

@@ -5,24 +5,24 @@ use crate::reproduce::{Compared, Judged};
 use crate::seeds::Spread;
 use serde::{Deserialize, Serialize};
 
-/// What the samples of one metric in one place come to over seeds.
+/// The summary of the samples of one metric in one place over seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OverSeeds {
-    /// Where.
+    /// The place.
     #[serde(rename = "where")]
     pub place: String,
-    /// What.
+    /// The metric.
     pub metric: String,
     /// Its unit.
     pub unit: String,
-    /// Seeds whose runs have it: those that deadlocked or were stopped have none.
+    /// Seeds whose runs have the metric; runs that deadlocked or were stopped do not have it.
     pub seeds: Vec<u64>,
-    /// What is known of the samples.
+    /// Statistics of the samples.
     #[serde(flatten)]
     pub spread: Spread,
 }
 
-/// An experiment: what was published, what came out, and what that says.
+/// An experiment: the published results, the simulated results, and the verdicts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// Name; the places of its runs and samples begin with it.
@@ -45,13 +45,13 @@ pub struct Experiment {
     pub parameters: Vec<Parameter>,
 }
 
-/// What a benchmark should reach on a machine of the stated class.
+/// A benchmark's target on a machine of the stated class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Target {
-    /// Which benchmark.
+    /// The benchmark.
     #[serde(rename = "where")]
     pub place: String,
-    /// Which of its metrics.
+    /// Its metric.
     pub metric: String,
     /// The bound.
     pub value: f64,
@@ -59,18 +59,18 @@ pub struct Target {
     pub at_most: bool,
 }
 
-/// How the noise of a machine was measured, and what it comes to.
+/// How the noise of a machine was measured, and the resulting table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NoiseConditions {
     /// The clock that was read.
     pub clock_source: Option<String>,
-    /// Length of a quantum that was asked for, nanoseconds.
+    /// Requested length of a quantum, in nanoseconds.
     pub quantum_ns: u64,
-    /// How long each CPU was to be measured, nanoseconds.
+    /// Requested time for each CPU, in nanoseconds.
     pub duration_ns: u64,
     /// Whether the kernel's count of stolen time and the gaps agree: `agrees`, `counts-less`,
     /// `counts-more` or `unknown`.
     pub steal: String,
-    /// The `[host.noise]` table, as `--toml` writes it.
+    /// The `[host.noise]` table that `--toml` writes.
     pub toml: String,
 }

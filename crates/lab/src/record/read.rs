@@ -1,14 +1,14 @@
-//! Records from text: JSON of this layout, or a `.bench` file. Older layouts are refused with what to do.
+//! Reads records from text: JSON of this layout, or a `.bench` file. An older layout is refused with advice.
 
 use super::{Record, SCHEMA, schedbench};
 use crate::scenario_file::ScenarioError;
 use crate::schedbench::BenchFile;
 use serde::Deserialize;
 
-/// Longest cause that is quoted: serde repeats a text that is of the wrong type, however long it is.
+/// Longest cause that is quoted: serde repeats a text of the wrong type, however long it is.
 const LONGEST_CAUSE: usize = 200;
 
-/// What tells files apart.
+/// Fields that distinguish the kinds of files.
 #[derive(Deserialize)]
 struct Head {
     schema: Option<String>,
@@ -21,12 +21,12 @@ struct Head {
 /// Reads a record that messages call `path`, or a `.bench` file as the record of its complete runs.
 ///
 /// # Errors
-/// If it is neither, with the place if it is not JSON.
+/// If it is neither; with the place if it is not JSON.
 pub fn read(path: &str, text: &str) -> Result<Record, ScenarioError> {
-    let known = "known are the records that --json writes, and .bench files";
+    let known = "overspin reads records that --json writes, and .bench files";
     let head: Head = serde_json::from_str(text).map_err(|e| json_error(path, text, &e, known))?;
     let refuse = |message: String, help: &str| {
-        // The first place where the word stands is nearly always that of the key itself.
+        // The first occurrence of the word is nearly always the key itself.
         let at = text.find("\"schema\"").unwrap_or(0);
         Err(ScenarioError::at(path, text, at..at, "schema", message, help))
     };
@@ -41,7 +41,7 @@ pub fn read(path: &str, text: &str) -> Result<Record, ScenarioError> {
         }
         Some(old) if old.starts_with("overspin-") => refuse(
             format!(
-                "the layout `{old}` is of another version of the program; this one reads `{SCHEMA}`"
+                "the layout `{old}` is of another version of the program; this version reads `{SCHEMA}`"
             ),
             "write the record again with this version: run the same command once more",
         ),
@@ -50,17 +50,17 @@ pub fn read(path: &str, text: &str) -> Result<Record, ScenarioError> {
             Ok(schedbench(&BenchFile::parse(path, text)?, path))
         }
         None => refuse(
-            "this is no record: it has no `schema`".into(),
-            "known are the records that --json writes, and .bench files; a workload of rt-app becomes a scenario by \
+            "this is not a record: it has no `schema`".into(),
+            "overspin reads records that --json writes, and .bench files; convert a workload of rt-app with \
              `overspin import rt-app`",
         ),
     }
 }
 
-/// What serde says of a JSON text, with its place.
+/// serde's error about a JSON text, with its place.
 #[must_use]
 pub fn json_error(path: &str, text: &str, error: &serde_json::Error, help: &str) -> ScenarioError {
-    // Lines and columns from 1, bytes in the column; 0 if there is no place.
+    // Lines and columns count from 1, and columns are in bytes; 0 means that there is no place.
     let start: usize =
         text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let at = start + error.column().saturating_sub(1);
@@ -69,7 +69,7 @@ pub fn json_error(path: &str, text: &str, error: &serde_json::Error, help: &str)
     ScenarioError::at(path, text, at..at + 1, "", shortened(cause), help)
 }
 
-/// The beginning and the end, which says what was expected, of a cause that is too long.
+/// A cause that is too long, cut to its beginning and its end, which says what was expected.
 fn shortened(cause: &str) -> String {
     let count = cause.chars().count();
     if count <= LONGEST_CAUSE {

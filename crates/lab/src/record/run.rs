@@ -1,4 +1,4 @@
-//! The table of runs: what is known of a run besides its samples.
+//! The table of runs: facts about a run besides its samples.
 
 use super::Changes;
 use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, WaitCauses};
@@ -7,9 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// One run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Its number, from 0; samples name it.
+    /// Its number, from 0; samples refer to it.
     pub number: u32,
-    /// Its configuration, as dotted words; empty if there is but one.
+    /// Its configuration, as dotted words; empty if there is only one.
     #[serde(rename = "where", default, skip_serializing_if = "String::is_empty")]
     pub place: String,
     /// Its seed, if it has one.
@@ -18,13 +18,13 @@ pub struct Run {
     /// Its point of the map, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub point: Option<u32>,
-    /// How it ended; those that were stopped from outside say so here.
+    /// How it ended; a run that was stopped from outside says so here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
     /// Simulated time at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<Picos>,
-    /// The time of all vCPUs, on a pCPU or not: what `wait_causes` is a part of.
+    /// The time of all vCPUs, on a pCPU or not; `wait_causes` is a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vcpu_time: Option<Picos>,
     /// What waits for locks were spent on, all locks together.
@@ -33,13 +33,13 @@ pub struct Run {
     /// Hash of all its scheduling and lock events: equal for equal runs.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_hash")]
     pub trace_hash: Option<u64>,
-    /// Everything about it; of a single run only.
+    /// Everything about it; only for a single run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Box<Outcome>>,
 }
 
 impl Run {
-    /// A simulated run that came to `outcome`; the outcome itself is not kept.
+    /// A simulated run with this outcome; the outcome itself is not kept.
     pub(crate) fn of(outcome: &Outcome) -> Self {
         Self {
             seed: Some(outcome.seed),
@@ -70,9 +70,9 @@ pub(crate) fn vcpu_time(outcome: &Outcome) -> Picos {
 pub struct Point {
     /// Its value on each axis.
     pub at: Vec<String>,
-    /// `--set` arguments that run it alone, besides those of all runs.
+    /// `--set` arguments that run this point alone, besides those of all runs.
     pub set: Vec<String>,
-    /// In what its scenario differs from the record's.
+    /// The differences of its scenario from the record's.
     pub changes: Changes,
 }
 

@@ -202,7 +202,7 @@ fn a_map_that_does_not_fit_together_is_refused() {
     assert!(load_of(&record).contains("points[2].changes: invalid type"));
     let mut record = of_map();
     record.points.swap(0, 1);
-    assert!(load_of(&record).contains("points[0] is not in its place"));
+    assert!(load_of(&record).contains("points[0] is out of order"));
     record.points.clear();
     assert!(load_of(&record).contains("there are 0 points for 4 combinations"));
     let mut record = of_seeds();
@@ -224,7 +224,7 @@ fn a_benchmark_cannot_be_run_as_a_scenario() {
     );
 }
 
-/// An experiment with runs as kernbench, notification and the pairs on threads write them.
+/// An experiment with runs in the format of kernbench, of notification and of the pairs on threads.
 fn of_experiment(samples: Vec<Sample>) -> Reproduction {
     let causes = WaitCauses { own_preemption: Picos(7), ..WaitCauses::default() };
     Reproduction {
@@ -282,7 +282,7 @@ fn samples_of_experiments_are_in_one_table() {
     assert_eq!(record.experiments.len(), 2);
 }
 
-/// What a reader does with a record, whatever stands in it.
+/// Everything that a reader does with a record, whatever it contains.
 fn read_all(text: &str) {
     let Ok(record) = read("r.json", text) else { return };
     let _ = (record.groups(), csv(&record), record.to_json(), crate::explain::samples(&record));
@@ -297,7 +297,7 @@ fn read_all(text: &str) {
     let _ = load(file.path(), &[]).is_ok();
 }
 
-/// Texts of records, to be spoiled.
+/// Texts of records, to be corrupted.
 static TEXTS: LazyLock<[String; 4]> = LazyLock::new(|| {
     let experiment = reproductions(&[of_experiment(Vec::new())]);
     [of_run(), of_seeds(), of_map(), experiment].map(|record| record.to_json())

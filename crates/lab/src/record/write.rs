@@ -5,14 +5,14 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// What stands on one line in JSON, if it is no longer than this: a sample, a run, a short list.
+/// Longest line of JSON for several values: a sample, a run, a short list.
 const LINE: usize = 140;
 
 impl Record {
     /// As JSON, with a newline at the end. Equal records give equal bytes.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Numbers, texts, lists and structs: nothing that JSON cannot say.
+        // It has only numbers, texts, lists and structs, which JSON can express.
         let value = serde_json::to_value(self).unwrap_or_default();
         let mut out = String::new();
         write(&value, 0, &mut out);
@@ -21,7 +21,7 @@ impl Record {
     }
 }
 
-/// Writes a value: on one line if it fits, else a line for each of its parts.
+/// Writes a value: on one line if it fits, otherwise on a line for each part.
 fn write(value: &Value, depth: usize, out: &mut String) {
     let (open, close, parts) = match value {
         Value::Array(all) if !all.is_empty() => {
@@ -63,7 +63,7 @@ fn one_line(value: &Value) -> Option<String> {
     spaced(value, &mut line).then_some(line)
 }
 
-/// Writes a value on one line, with spaces as people put them; stops, with `false`, when it gets too long.
+/// Writes a value on one line with spaces; stops and returns `false` when it gets too long.
 fn spaced(value: &Value, out: &mut String) -> bool {
     let (open, close, parts) = match value {
         Value::Array(all) => ("[", "]", all.iter().map(|v| (None, v)).collect::<Vec<_>>()),
@@ -73,7 +73,7 @@ fn spaced(value: &Value, out: &mut String) -> bool {
             return out.len() <= LINE;
         }
     };
-    // Each part takes two characters at least: no need to write what cannot fit.
+    // Each part takes at least two characters: do not write what cannot fit.
     if out.len() + 2 * parts.len() > LINE {
         return false;
     }
@@ -91,8 +91,7 @@ fn spaced(value: &Value, out: &mut String) -> bool {
     out.len() <= LINE
 }
 
-/// The samples of a record as CSV (RFC 4180, but for the ends of lines): a header, and a line for each
-/// number.
+/// The samples of a record as CSV (RFC 4180, except for the line ends): a header, and a line for each number.
 #[must_use]
 pub fn csv(record: &Record) -> String {
     let seeds: HashMap<u32, u64> =
@@ -100,7 +99,7 @@ pub fn csv(record: &Record) -> String {
     rows(&record.samples, |run| seeds.get(&run).copied().or(record.seed))
 }
 
-/// The same of samples whose runs have these seeds.
+/// The same for samples whose runs have these seeds.
 pub(crate) fn rows(samples: &[Sample], seed: impl Fn(u32) -> Option<u64>) -> String {
     let mut out = "run,seed,where,metric,unit,value\n".to_owned();
     for s in samples {
@@ -111,7 +110,7 @@ pub(crate) fn rows(samples: &[Sample], seed: impl Fn(u32) -> Option<u64>) -> Str
     out
 }
 
-/// A field, in quotes if it has to be.
+/// A field, quoted if necessary.
 fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

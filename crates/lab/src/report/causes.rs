@@ -1,4 +1,4 @@
-//! Tables with what waits for locks were spent on.
+//! Tables of the causes of waits for locks.
 
 use super::{Grid, seconds, share};
 use overspin_scenario::{Cause, DomainOutcome, WaitCauses};
@@ -24,7 +24,7 @@ pub(crate) fn row<const N: usize>(grid: &mut Grid, head: [String; N], causes: &W
     grid.rows.push(head.into_iter().chain(shares).collect());
 }
 
-/// The locks of a domain for which anybody waited; `None` if there are none.
+/// The locks of a domain for which some vCPU waited; `None` if there are none.
 pub(super) fn locks(domain: &DomainOutcome) -> Option<Grid> {
     let mut grid = grid(&["lock", "waittime\ntotal s"]);
     for l in domain.locks.iter().filter(|l| l.contended > 0) {

@@ -1,54 +1,55 @@
-//! Pictures of an experiment: figures of every configuration, published beside simulated, as bars in an SVG
-//! file. A picture is a column of panels; each has rows of bars on a scale of its own.
+//! Pictures of an experiment: the published and the simulated figures of every configuration side by side, as
+//! bars in an SVG file. A picture is a column of panels; each panel has rows of bars on its own scale.
 
 use crate::reproduce::{Compared, Grade, Reproduction};
 use std::fmt::Write;
 
 const LEAST_LABEL: f64 = 190.0;
 const PLOT: f64 = 470.0;
-/// Room on the right for the value of the longest bar.
+/// Space on the right for the value of the longest bar.
 const VALUES: f64 = 150.0;
 const MARGIN: f64 = 16.0;
 const GAP: f64 = 14.0;
-/// Widths of a letter of 13 and of 16 pixels, bold: of the widest sans-serif that browsers take.
+/// Widths of a letter of 13 pixels, and of a bold letter of 16 pixels, in the widest sans-serif font of
+/// browsers.
 const LETTER: f64 = 7.6;
 const BOLD: f64 = 10.4;
 const PUBLISHED: &str = "#9aa5b1";
 const SIMULATED: &str = "#1f6fb2";
-/// Colours of up to six series; told apart also by those who do not see all colours (Okabe and Ito).
+/// Colours of up to six series, distinguishable without full colour vision (Okabe and Ito).
 const COLOURS: [&str; 6] = ["#999999", "#56b4e9", "#0072b2", "#e69f00", "#d55e00", "#009e73"];
-/// Beside a bar that never ends, one this many times the median is broken, too: it must not flatten all
-/// others.
+/// In a panel with a bar that never ends, a bar longer than this many times the median is broken, too.
+/// Otherwise it would flatten all others.
 const CLIP: f64 = 2.0;
-/// Values that are so many times apart are drawn on a logarithmic scale.
+/// If values differ by this factor, the scale is logarithmic.
 const DECADES: f64 = 30.0;
 
 /// A bar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bar {
-    /// As long as its value, with the ends of its whisker, if it has one.
+    /// A bar as long as its value, with the ends of its whisker, if it has one.
     Value(f64, Option<[f64; 2]>),
-    /// Of something that had no end.
+    /// A bar for something that never ended.
     Endless,
-    /// Of something that is not known.
+    /// A bar for an unknown value.
     None,
 }
 
-/// Bars side by side, one of each series.
+/// Bars side by side, one for each series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What they are of.
+    /// The configuration.
     pub label: String,
-    /// In the order of the series.
+    /// The bars, in the order of the series.
     pub bars: Vec<Bar>,
 }
 
 /// Rows on one scale.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What is drawn, with its unit.
+    /// The quantity, with its unit.
     pub title: String,
-    /// What else there is to say, for example what the whiskers are.
+    /// A remark, for example about the whiskers.
     pub note: String,
     /// Names and colours.
     pub series: Vec<(String, &'static str)>,
@@ -57,7 +58,7 @@ pub struct Panel {
 }
 
 impl Panel {
-    /// Of some published figures and the simulated ones, which `label` names.
+    /// A panel of the figures that `label` names, published and simulated.
     #[must_use]
     pub fn of_figures(
         result: &Reproduction,
@@ -89,7 +90,7 @@ impl Panel {
         }
     }
 
-    /// Series of these names, in colours of their own.
+    /// Series of these names, each in its own colour.
     #[must_use]
     pub fn series_of(names: &[String]) -> Vec<(String, &'static str)> {
         names.iter().cloned().zip(COLOURS.into_iter().cycle()).collect()
@@ -105,7 +106,7 @@ impl Panel {
     }
 }
 
-/// Where on a panel a value is.
+/// The position of values on a panel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scale {
     /// Its ends: values, or their decimal logarithms.
@@ -116,7 +117,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// That holds all bars of the panel, and ends at lines of the grid.
+    /// A scale that holds all bars of the panel, and ends at grid lines.
     fn of(panel: &Panel, left: f64) -> Self {
         let mut values: Vec<f64> = panel
             .bars()
@@ -132,7 +133,7 @@ impl Scale {
             && !endless
         {
             let ends = [least.log10().floor(), most.log10().ceil()];
-            // A bar of the least value still has to be seen.
+            // A bar of the least value must be visible.
             let low = if least.log10() - ends[0] < 0.1 { ends[0] - 1.0 } else { ends[0] };
             return Self { ends: [low, ends[1]], step: 1.0, log: true, left };
         }
@@ -154,7 +155,7 @@ impl Scale {
         Self { ends, step, log: false, left }
     }
 
-    /// Within the plot, whatever the value.
+    /// The position of a value, clipped to the plot.
     fn x(&self, value: f64) -> f64 {
         let value = match self.log {
             true if value > 0.0 => value.log10(),
@@ -165,7 +166,7 @@ impl Scale {
         self.left + PLOT * part.clamp(0.0, 1.0)
     }
 
-    /// Where bars begin.
+    /// The position where bars begin.
     fn zero(&self) -> f64 {
         if self.log { self.left } else { self.x(0.0) }
     }
@@ -174,7 +175,7 @@ impl Scale {
         !self.log && value > self.ends[1]
     }
 
-    /// Values of the grid's lines.
+    /// Values of the grid lines.
     fn lines(&self) -> Vec<f64> {
         let count = ((self.ends[1] - self.ends[0]) / self.step).round() as i32;
         let at = |i| self.ends[0] + f64::from(i) * self.step;
@@ -209,7 +210,7 @@ pub fn picture(title: &str, panels: &[Panel]) -> String {
     )
 }
 
-/// Draws a panel below `y`; returns where it ends.
+/// Draws a panel below `y`; returns its lower end.
 fn draw(out: &mut String, panel: &Panel, (left, width): (f64, f64), mut y: f64) -> f64 {
     let scale = Scale::of(panel, left);
     let log = if scale.log { ", logarithmic scale" } else { "" };
@@ -308,7 +309,7 @@ fn text(out: &mut String, (x, y): (f64, f64), style: &str, words: &str) {
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>", escape(words));
 }
 
-/// The text in lines of at most so many letters, broken between words.
+/// The text in lines of at most this many letters, broken between words.
 fn broken(text: &str, letters: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -323,14 +324,14 @@ fn broken(text: &str, letters: usize) -> Vec<String> {
     lines
 }
 
-/// A value at the axis: a multiple of a round number, without what dividing left behind.
+/// A value at the axis: a multiple of a round number, without rounding errors.
 fn tick(value: f64) -> String {
     let rounded = format!("{value:.6}");
     let rounded = rounded.trim_end_matches('0').trim_end_matches('.');
     if rounded == "-0" { "0".into() } else { rounded.to_owned() }
 }
 
-/// The 1, 2 or 5 times a power of ten that is next to `about`.
+/// The smallest 1, 2 or 5 times a power of ten that is at least `about`.
 fn nice(about: f64) -> f64 {
     let power = 10_f64.powf(about.max(f64::MIN_POSITIVE).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|s| s * power);
@@ -362,7 +363,7 @@ mod tests {
         Bar::Value(v, None)
     }
 
-    /// All numbers behind `key` in elements that begin so.
+    /// All values of the attribute `key` in elements that begin like this.
     fn numbers(svg: &str, element: &str, key: &str) -> Vec<f64> {
         svg.lines()
             .filter(|l| l.starts_with(element))
@@ -454,7 +455,7 @@ mod tests {
         assert!(svg.contains("logarithmic scale"), "{svg}");
         let (bars, lines) = plot(&svg);
         assert_eq!(lines.len(), 4, "1, 10, 100 and 1000");
-        // Each tenfold is as far.
+        // Each factor of ten has the same length.
         assert!((bars[1].1 - bars[2].1 - (bars[2].1 - bars[0].1)).abs() < 0.2, "{bars:?}");
     }
 

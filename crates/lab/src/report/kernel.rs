@@ -1,17 +1,17 @@
-//! What the tools of a kernel of 2001 print: `vmstat`, and lockmeter's `lockstat`; and what no tool
-//! could see, the cache lines.
+//! The output of the tools of a kernel of 2001, `vmstat` and lockmeter's `lockstat`; and the cache lines,
+//! which no tool could show.
 
 use super::Grid;
 use super::run::{mean, micros, percent, share};
 use overspin_scenario::{DomainOutcome, LockOutcome, Picos, VmstatLine};
 
-/// Bytes of a page in the units of `vmstat`, 1 KiB.
+/// Size of a page in the unit of `vmstat`, 1 KiB.
 const PAGE_KIB: u64 = 4;
 
 /// A line of `vmstat` in its own units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct VmstatRow {
-    /// Tasks that run or could.
+    /// Tasks that run or are runnable.
     pub r: f64,
     /// Tasks that sleep for the disk.
     pub b: f64,
@@ -26,8 +26,8 @@ pub struct VmstatRow {
 }
 
 impl VmstatRow {
-    /// A line of an interval with so many vCPUs. The last line of a run counts as a whole interval:
-    /// what is missing of it is idle.
+    /// A line of an interval with `vcpus` vCPUs. The last line of a run counts as a whole interval; its
+    /// missing part is idle.
     #[must_use]
     pub fn new(line: &VmstatLine, interval: Picos, vcpus: usize) -> Self {
         let whole = interval.0 as f64 * vcpus as f64;
@@ -38,7 +38,7 @@ impl VmstatRow {
             bo: (line.pages_out * PAGE_KIB) as f64,
             us,
             sy,
-            // Ticks charge whole periods, which may be a little more than there was.
+            // Ticks charge whole periods, so the sum may slightly exceed the interval.
             id: (100.0 - us - sy).max(0.0),
         }
     }
@@ -51,7 +51,7 @@ pub fn vmstat_rows(domain: &DomainOutcome, interval: Picos) -> Vec<VmstatRow> {
     domain.vmstat.iter().map(row).collect()
 }
 
-/// As `vmstat` prints them; `bo` is per interval, which was a second.
+/// The rows as `vmstat` prints them; `bo` is per interval, which was a second.
 pub(crate) fn vmstat(rows: &[VmstatRow]) -> Grid {
     let mut grid = Grid::new(0, &["interval", "r", "b", "bo", "us", "sy", "id"]);
     for (i, row) in rows.iter().enumerate() {
@@ -63,7 +63,7 @@ pub(crate) fn vmstat(rows: &[VmstatRow]) -> Grid {
     grid
 }
 
-/// Lockmeter's columns. No lock is only tried here, so none is rejected.
+/// Lockmeter's columns. No task uses a try-lock here, so there are no rejections.
 pub(crate) fn lockmeter(domain: &DomainOutcome, elapsed: Picos) -> Grid {
     let header = [
         "UTIL",
@@ -115,7 +115,8 @@ pub(crate) fn lockmeter(domain: &DomainOutcome, elapsed: Picos) -> Grid {
     grid
 }
 
-/// What holders met at the cache lines of the kernel's data; a line is lost if they had it before.
+/// Accesses of holders to the cache lines of the kernel's data; a line is lost if the holder's vCPU had it
+/// before.
 pub(crate) fn lines(domain: &DomainOutcome) -> Grid {
     let header = [
         "line",

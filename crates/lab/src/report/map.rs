@@ -6,21 +6,21 @@ use crate::map::{Cell, Measured, PointOverSeeds};
 use crate::seeds::{Finding, Spread, seeds_in_words};
 use overspin_scenario::{Ending, US};
 
-/// A measure: how to take it from a run, and from a point over its seeds, and how it is shown.
+/// A measure: how to read it from a run, and from a point over its seeds, and how to show it.
 struct Measure {
     title: &'static str,
     note: &'static str,
     unit: &'static str,
     of: fn(&Cell) -> f64,
     over: fn(&PointOverSeeds) -> Option<&Spread>,
-    /// What a figure is multiplied by.
+    /// The factor of a figure.
     scale: f64,
     show: fn(f64) -> String,
 }
 
 const THROUGHPUT: Measure = Measure {
     title: "Throughput",
-    note: "Acquisitions a second, in percent of the best of the column.",
+    note: "Acquisitions per second, in percent of the best in the column.",
     unit: "1000/s",
     of: |c| c.throughput,
     over: |p| p.throughput.as_ref(),
@@ -31,7 +31,7 @@ const THROUGHPUT: Measure = Measure {
 const OTHERS: [Measure; 3] = [
     Measure {
         title: "p99.9 wait",
-        note: "Microseconds that 99.9 % of the acquisitions did not exceed.",
+        note: "The wait that 99.9 % of the acquisitions did not exceed, in microseconds.",
         unit: "us",
         of: |c| c.wait_p999.0 as f64,
         over: |p| p.wait_p999.as_ref(),
@@ -40,7 +40,7 @@ const OTHERS: [Measure; 3] = [
     },
     Measure {
         title: "CPU burned",
-        note: "Percent of the vCPUs' running time that went into waiting for locks: spinning, and stalled \
+        note: "Percent of the vCPUs' running time spent on waiting for locks: spinning, and stalls \
                on their cache lines.",
         unit: "%",
         of: |c| c.burned,
@@ -59,14 +59,14 @@ const OTHERS: [Measure; 3] = [
     },
 ];
 
-/// A combination of the axes: its runs, and what they come to.
+/// A combination of the axes: its runs, and their summary.
 struct Entry<'a> {
     cells: &'a [Cell],
     over: Option<&'a PointOverSeeds>,
 }
 
 impl Entry<'_> {
-    /// How the first run that deadlocked or was stopped ended, if one did.
+    /// The ending of the first run that deadlocked or was stopped, if there is one.
     fn unsound(&self) -> Option<&Ending> {
         self.cells.iter().filter_map(Cell::ending).find(|e| !e.is_sound())
     }
@@ -79,7 +79,8 @@ impl Entry<'_> {
         }
     }
 
-    /// The value times `scale`, with half the interval of a mean, and a mark if it falls into two groups.
+    /// The value times `scale`, with half the interval of a mean, and a mark if the seeds fall into two
+    /// groups.
     fn show(&self, measure: &Measure, scale: f64) -> String {
         let mut text = (measure.show)(scale * self.value(measure));
         if let Some(spread) = self.over.and_then(measure.over) {
@@ -159,7 +160,7 @@ pub fn map(measured: &Measured) -> Vec<Block> {
     blocks
 }
 
-/// What hangs on a coincidence. How much a figure spreads is in the tables.
+/// The measures that hang on a coincidence. The tables show how much each figure spreads.
 fn doubts(measured: &Measured, seeds: usize) -> Vec<Block> {
     let mut scaled: Vec<(String, &str, Finding)> = Vec::new();
     for measure in std::iter::once(&THROUGHPUT).chain(&OTHERS) {

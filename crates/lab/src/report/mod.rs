@@ -34,9 +34,9 @@ const WIDTH: usize = 100;
 pub struct Grid {
     /// Column names.
     pub header: Vec<String>,
-    /// How many columns from the left hold words.
+    /// Number of columns from the left that hold words.
     pub words: usize,
-    /// How many columns from the right hold words. Those between hold numbers, set to the right.
+    /// Number of columns from the right that hold words. Columns between hold numbers, aligned to the right.
     pub notes: usize,
     /// Rows.
     pub rows: Vec<Vec<String>>,
@@ -66,7 +66,7 @@ impl Grid {
     fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(STYLE);
-        // The same bytes on a terminal and in a file; width is the reader's to scroll.
+        // The bytes are the same on a terminal and in a file; the reader can scroll.
         table.force_no_tty();
         table.set_header(self.header.clone());
         for row in &self.rows {
@@ -106,7 +106,7 @@ pub enum Block {
     Heading(String),
     /// Running text.
     Text(String),
-    /// Lines that are set as they are.
+    /// Lines that are printed unchanged.
     Lines(String),
     /// A table.
     Grid(Grid),
@@ -138,7 +138,7 @@ pub(crate) fn wrap(text: &str) -> String {
     wrap_to(text, WIDTH)
 }
 
-/// Breaks running text into lines of at most `width` characters, if its words are no longer.
+/// Breaks running text into lines of at most `width` characters, unless a word is longer.
 pub(crate) fn wrap_to(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut column = 0;
@@ -183,17 +183,17 @@ pub(crate) fn program() -> String {
     made_by(env!("CARGO_PKG_VERSION"), overspin_sim::MODEL_VERSION)
 }
 
-/// The same of a record.
+/// The program and model of a record, in the same format.
 pub(crate) fn made_by(version: &str, model: u32) -> String {
     format!("Overspin {version}, model version {model}")
 }
 
-/// A number with one digit behind the point; two significant ones where that would hide it.
+/// A number with one decimal, or with two significant digits if one decimal would hide them.
 pub(crate) fn tenths(value: f64) -> String {
     if value == 0.0 || value.abs() >= 0.0995 { format!("{value:.1}") } else { two_digits(value) }
 }
 
-/// A number of which two significant digits are worth printing; whole from 10 on.
+/// A number with two significant digits, whole from 10 on.
 #[must_use]
 pub fn two_digits(value: f64) -> String {
     if value == 0.0 {
@@ -219,7 +219,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// A number of two or more digits, for narrow columns.
+/// A number for narrow columns, whole from 10 on.
 fn short_integer(value: f64) -> String {
     if value >= 10.0 || value == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }

@@ -1,4 +1,4 @@
-//! The report of an experiment: what the benchmark itself prints, then every published figure beside
+//! The report of an experiment: first the output of the benchmark itself, then every published figure beside
 //! the simulated one, and the claims.
 
 use super::{Block, Grid, short};
@@ -39,8 +39,8 @@ pub fn reproductions(all: &[Reproduction]) -> Vec<Block> {
     }
     blocks.push(Block::Heading("All experiments".into()));
     blocks.push(Block::Text(
-        "Figures that were predicted: good within 10 %, fair within 25 %; parameters were set by those that \
-         were fitted; those that were computed again follow from other published ones in every digit."
+        "Predicted figures are good within 10 % and fair within 25 %. Parameters were set by the fitted \
+         figures. Figures computed again follow from other published figures in every digit."
             .into(),
     ));
     blocks.push(Block::Grid(summary(all)));
@@ -93,7 +93,7 @@ fn conditions(result: &Reproduction) -> String {
     };
     let limit = result.limit_s.map_or_else(String::new, |limit| {
         format!(
-            "A run that had not finished after {} simulated seconds is counted as one that did not \
+            "A run that had not finished after {} simulated seconds counts as one that did not \
              finish. ",
             short(limit)
         )

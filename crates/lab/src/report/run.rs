@@ -4,7 +4,7 @@ use super::{Block, Grid, causes, kernel, short};
 use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, Scenario, TaskOutcome};
 use std::collections::BTreeMap;
 
-/// Report of `outcome`, which `scenario` gave.
+/// The report of `outcome`, the result of `scenario`.
 #[must_use]
 pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
     let mut blocks = vec![Block::Title(scenario.name.clone())];
@@ -28,7 +28,7 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
         super::program(),
     )));
     if let Ending::Deadlock { waits } = &outcome.ending {
-        blocks.push(Block::Heading("Who waits for what".into()));
+        blocks.push(Block::Heading("Waits at the end".into()));
         blocks.push(Block::Lines(waits.join("\n")));
     }
     blocks.push(Block::Heading("Host".into()));
@@ -36,7 +36,7 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
     if let Some(noise) = &outcome.noise {
         let capacity: Picos = outcome.pcpus.iter().map(|p| p.busy + p.switching + p.idle).sum();
         blocks.push(Block::Text(format!(
-            "Noise: {} wake-ups of the host's own threads ran for {} s, {} % of the pCPUs' time, and waited \
+            "Noise: the host's own threads woke up {} times, ran for {} s, {} % of the pCPUs' time, and waited \
              {} s for a pCPU.",
             noise.wakes,
             seconds(noise.running),
@@ -45,7 +45,7 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
         )));
     }
     if !outcome.changes.is_empty() {
-        blocks.push(Block::Heading("What the administrator did".into()));
+        blocks.push(Block::Heading("Actions of the administrator".into()));
         blocks.push(Block::Grid(changes(scenario, outcome)));
     }
     for (i, domain) in outcome.domains.iter().enumerate() {
@@ -89,7 +89,7 @@ fn changes(scenario: &Scenario, outcome: &Outcome) -> Grid {
     grid
 }
 
-/// Seconds with a millisecond's digits.
+/// Seconds, to the millisecond.
 pub(crate) fn seconds(picos: Picos) -> String {
     format!("{:.3}", picos.seconds())
 }
@@ -103,17 +103,17 @@ pub(super) fn mean(total: Picos, count: u64) -> Picos {
     total.checked_div(count).unwrap_or_default()
 }
 
-/// Per cent of a number of things.
+/// Percentage of a count.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".into() } else { super::tenths(100.0 * part as f64 / whole as f64) }
 }
 
-/// Per cent of a time.
+/// Percentage of a time.
 pub(crate) fn share(part: Picos, whole: Picos) -> String {
     percent(part.0, whole.0)
 }
 
-/// Long lists are cut to their sum and the first lines: a thousand pCPUs are no report.
+/// Longer lists are cut to their sum and the first lines: a thousand pCPUs make no readable report.
 pub(crate) const MOST_LINES: usize = 64;
 
 fn host(outcome: &Outcome) -> Grid {
@@ -141,15 +141,15 @@ fn host(outcome: &Outcome) -> Grid {
     grid
 }
 
-/// What the two columns say, where they differ by more than a hundredth.
+/// Explains the two columns if they differ by more than one percent.
 fn waiting_is(domain: &DomainOutcome) -> Option<Block> {
     let sum = |of: fn(&overspin_scenario::VcpuOutcome) -> Picos| domain.vcpus.iter().map(of).sum();
     let (spinning, waiting): (Picos, Picos) = (sum(|v| v.spinning), sum(|v| v.waiting));
     (waiting > spinning + spinning / 100).then(|| {
         Block::Text(
             "Spinning is looking at a lock again and again. Waiting is CPU time from the first look at a lock \
-             that was not to be had until it was had, as lockmeter and lock_stat measure it: with the time stalled \
-             on the lock's own cache lines, and with interrupts in between."
+             that was not free until it was taken, as lockmeter and lock_stat measure it. It includes the time \
+             stalled on the lock's own cache lines, and interrupts in between."
                 .into(),
         )
     })
@@ -204,7 +204,7 @@ fn vcpus(domain: &DomainOutcome) -> Grid {
     grid
 }
 
-/// Columns as Linux' lock_stat has them, where we have the same.
+/// Columns of Linux' lock_stat, where the quantities are the same.
 fn locks(domain: &DomainOutcome) -> Grid {
     let header = [
         "lock",
@@ -249,7 +249,7 @@ struct Family {
     sum: TaskOutcome,
 }
 
-/// Tasks whose names differ only in a number at the end share a line.
+/// Tasks whose names differ only in a number at the end share a row.
 fn tasks(domain: &DomainOutcome) -> Grid {
     let mut families: BTreeMap<&str, Family> = BTreeMap::new();
     for t in &domain.tasks {

@@ -1,11 +1,11 @@
-//! The report of a scenario over seeds, and what is said of figures that hang on a coincidence.
+//! The report of a scenario over seeds, and the warnings about figures that hang on a coincidence.
 
 use super::run::{MOST_LINES, seconds};
 use super::{Block, Grid, short};
 use crate::seeds::{FALSE_ALARMS, FEWEST, Finding, OverSeeds, Spread, WAITING, seeds_in_words};
 use overspin_scenario::Ending;
 
-/// Locks that are shown of a scenario; JSON has all.
+/// Most locks that are shown of a scenario; JSON has all.
 const MOST_LOCKS: usize = 8;
 
 /// Report of `over`.
@@ -35,7 +35,7 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
         .collect();
     if !stuck.is_empty() {
         blocks.push(Block::Text(format!(
-            "DEADLOCK with seeds {}: they are in none of the figures. See who waits for what with --seed {}.",
+            "DEADLOCK with seeds {}: no figure includes them. Use --seed {} to see the waits.",
             seeds_in_words(&stuck),
             stuck[0]
         )));
@@ -70,12 +70,12 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
     let all = over.results.iter().filter(|m| m.what == WAITING).count();
     if all > shown.len() {
         blocks.push(Block::Text(format!(
-            "Shown are the locks that were waited for most, {} of {all}; --json has the others.",
+            "The {} locks with the longest waits are shown, of {all}; --json has the others.",
             shown.len()
         )));
     }
     let found = over.results.iter().filter_map(|m| {
-        // What is waited for in all is the wait of the lock said again.
+        // The total waiting repeats the wait of the lock.
         let finding = m.spread.finding.as_ref().filter(|_| m.what != WAITING)?;
         Some((m.name.clone(), m.unit, finding))
     });
@@ -83,7 +83,7 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
     blocks
 }
 
-/// The locks that are waited for most, `domain/lock`; none that nobody waited for.
+/// The locks with the longest waits, as `domain/lock`, without locks that had no waits.
 fn locks_to_show(over: &OverSeeds) -> Vec<&str> {
     let mut locks: Vec<(&str, f64)> = over
         .results
@@ -96,7 +96,7 @@ fn locks_to_show(over: &OverSeeds) -> Vec<&str> {
     locks.into_iter().map(|(of, _)| of).collect()
 }
 
-/// Figures that a mean does not stand for: name, unit and finding. `seeds` is how many there were.
+/// Figures that a mean does not represent: name, unit and finding. `seeds` is the number of seeds.
 pub(super) fn coincidences(found: Vec<(String, &str, &Finding)>, seeds: usize) -> Vec<Block> {
     let mut blocks = Vec::new();
     let bimodal = found.iter().any(|(.., f)| matches!(f, Finding::Bimodal { .. }));
@@ -112,15 +112,15 @@ pub(super) fn coincidences(found: Vec<(String, &str, &Finding)>, seeds: usize) -
     }
     if bimodal {
         blocks.push(Block::Text(format!(
-            "The seeds fall into two groups, and the mean stands for neither: report both, and see with --seed and \
-             `overspin explain` what they differ in. (Test of Engelman and Hartigan; it takes one group for two \
+            "The seeds fall into two groups, and the mean represents neither: report both, and use --seed and \
+             `overspin explain` to see how they differ. (Test of Engelman and Hartigan; it takes one group for two \
              in at most {:.0} % of cases.)",
             100.0 * FALSE_ALARMS
         )));
     }
     if seeds < FEWEST {
         blocks.push(Block::Text(format!(
-            "With less than {FEWEST} seeds it cannot be told whether the answer hangs on a coincidence."
+            "Fewer than {FEWEST} seeds cannot show whether the answer hangs on a coincidence."
         )));
     }
     blocks

@@ -1,7 +1,7 @@
-//! Scenario files: TOML in, a checked [`Scenario`] or a precise complaint out.
+//! Scenario files: TOML in; a checked [`Scenario`] or a precise error out.
 //!
-//! The way is text → tree with places → [`Scenario`]. The tree keeps a span with every key and
-//! value, so that each rule, however late it is checked, can point at the character that broke it.
+//! A text becomes a tree with places, and the tree becomes a [`Scenario`]. The tree keeps a span with every
+//! key and value, so that each rule, however late it is checked, can point at the character that broke it.
 
 mod build;
 mod keys;
@@ -32,7 +32,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tree::{At, Document, Source};
 
-/// What is wrong with a scenario, and where. Plain data: the command draws it. (`Box<str>` keeps it
+/// An error in a scenario, with its place. It is plain data, which the command displays. (`Box<str>` keeps it
 /// small: it is the error of every function here.)
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{path}:{line}:{column}: {message}")]
@@ -43,9 +43,9 @@ pub struct ScenarioError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// Bytes of `text` that are meant.
+    /// The bytes of `text` at fault.
     pub span: Range<usize>,
-    /// Dotted key, empty if no key is concerned.
+    /// Dotted key; empty if the error is not about a key.
     pub key: Box<str>,
     /// The cause.
     pub message: Box<str>,
@@ -77,7 +77,7 @@ impl ScenarioError {
         help: impl Into<String>,
     ) -> Self {
         let text = &source.text;
-        // Spans come from the parser; being careful costs nothing and a slip must not panic.
+        // Spans come from the parser; this check costs nothing, and a wrong span must not panic.
         let floor = |mut i: usize| {
             i = i.min(text.len());
             while !text.is_char_boundary(i) {
@@ -108,7 +108,7 @@ pub enum LoadError {
     Read {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         cause: std::io::Error,
     },
@@ -117,7 +117,7 @@ pub enum LoadError {
     Invalid(#[from] Box<ScenarioError>),
 }
 
-/// No scenario and no record is longer than this; a device or a wrong file might be.
+/// Longest scenario or record; a device or a wrong file might be longer.
 const LONGEST_FILE: u64 = 512 << 20;
 
 /// Reads the text of `path`, or of standard input for `-`.
@@ -137,20 +137,20 @@ pub fn read_text(path: &Path) -> Result<String, LoadError> {
     if input.read(&mut [0]).map_err(error)? != 0 {
         return Err(error(std::io::Error::new(
             std::io::ErrorKind::FileTooLarge,
-            "longer than 512 MiB, which no scenario and no record is",
+            "longer than 512 MiB, the limit for scenarios and records",
         )));
     }
     Ok(text)
 }
 
-/// What a scenario file asks for.
+/// The contents of a scenario file.
 #[derive(Clone, Debug)]
 pub enum Loaded {
     /// One run.
     One(Box<Scenario>),
     /// A map of runs: it has `[[vary]]` tables.
     Map(Map),
-    /// One scenario with these seeds: all that its `[[vary]]` varies is the seed.
+    /// One scenario with these seeds: its `[[vary]]` varies only the seed.
     Seeds(Box<Scenario>, Vec<u64>),
 }
 
@@ -162,7 +162,7 @@ pub fn load(path: &Path, sets: &[String]) -> Result<Loaded, LoadError> {
     Ok(load_text(path, &read_text(path)?, sets)?)
 }
 
-/// As [`load`], of a file whose text has been read.
+/// Like [`load`], for a file whose text has been read.
 ///
 /// # Errors
 /// If it is not a legal scenario.
@@ -181,8 +181,8 @@ pub fn load_text(path: &Path, text: &str, sets: &[String]) -> Result<Loaded, Box
     })
 }
 
-/// Parses a scenario; its `[[vary]]` tables are not looked at. `path` is what messages call it,
-/// `default_name` its name if it has none.
+/// Parses a scenario and ignores its `[[vary]]` tables. `path` is its name in messages, `default_name` its
+/// name if it has none.
 ///
 /// # Errors
 /// If it is not a legal scenario.

@@ -1,5 +1,5 @@
-//! Keys that a scheduler brings: its own parameters and those of domains under it. The registry of
-//! schedulers says what they take, so a new scheduler needs nothing here.
+//! Keys that a scheduler brings: its own parameters, and those of domains under it. The registry of
+//! schedulers defines them, so a new scheduler needs no code here.
 
 use super::ScenarioError;
 use super::keys::{Absent, Key, Kind, Section, Whose};
@@ -17,7 +17,8 @@ struct Sections {
     domain: &'static Section,
 }
 
-/// Of all schedulers, in the order of the registry. Made once, and leaked: sections are static.
+/// The sections of all schedulers, in the order of the registry. They are made once and leaked: sections are
+/// static.
 static SECTIONS: LazyLock<Vec<Sections>> = LazyLock::new(|| {
     let leak = |heading: String, doc: String, infos: &[ParamInfo]| -> &'static Section {
         Box::leak(Box::new(Section {
@@ -33,7 +34,7 @@ static SECTIONS: LazyLock<Vec<Sections>> = LazyLock::new(|| {
             own: leak(with("[host.scheduler_params]"), info.brief.into(), info.params),
             domain: leak(
                 with("[domain.scheduler_params]"),
-                format!("What `{}` lets a domain have besides weight and cap.", info.name),
+                format!("Parameters of a domain under `{}`, besides weight and cap.", info.name),
                 info.domain_params,
             ),
         }
@@ -41,7 +42,7 @@ static SECTIONS: LazyLock<Vec<Sections>> = LazyLock::new(|| {
     catalog().schedulers().iter().map(one).collect()
 });
 
-/// A time of a scheduler as one that a scenario may have.
+/// Converts a scheduler's time to one that is legal in scenarios.
 fn legal(time: Nanos) -> Picos {
     picos(time).min(LONGEST)
 }
@@ -59,7 +60,7 @@ fn key(info: &ParamInfo) -> Key {
     Key { name: info.key, kind, absent: Absent::Means(info.default), doc: info.doc }
 }
 
-/// The sections that schedulers bring, those without keys left out.
+/// The sections that schedulers bring, without empty ones.
 pub(super) fn sections(whose: Whose) -> impl Iterator<Item = &'static Section> {
     let of = move |s: &Sections| match whose {
         Whose::Scheduler => s.own,
@@ -68,10 +69,10 @@ pub(super) fn sections(whose: Whose) -> impl Iterator<Item = &'static Section> {
     SECTIONS.iter().map(of).filter(|s| !s.keys.is_empty())
 }
 
-/// Parameters of the scheduler of the host that `host` reads.
+/// Reads the parameters of the host's scheduler.
 pub(super) fn of_scheduler(host: &Reader<'_>, scheduler: &str) -> Result<Settings, ScenarioError> {
     let settings = read(host, scheduler, |s| s.own)?;
-    // What one range cannot say, the scheduler itself checks.
+    // The scheduler itself checks what the ranges of single keys cannot say.
     let made =
         catalog().schedulers().make(scheduler, &overspin_host::admin::scheduler_params(&settings));
     match made {
@@ -80,7 +81,7 @@ pub(super) fn of_scheduler(host: &Reader<'_>, scheduler: &str) -> Result<Setting
     }
 }
 
-/// Parameters of the domain that `domain` reads, on a host with this scheduler.
+/// Reads the scheduler's parameters for a domain.
 pub(super) fn of_domain(domain: &Reader<'_>, scheduler: &str) -> Result<Settings, ScenarioError> {
     read(domain, scheduler, |s| s.domain)
 }
@@ -112,7 +113,7 @@ fn read(
     Ok(settings)
 }
 
-/// A complaint of the scheduler, at the key that it names.
+/// An error of the scheduler, at the key that it names.
 fn located(host: &Reader<'_>, error: &SchedError) -> ScenarioError {
     match error {
         SchedError::IllegalParam { key, value, legal } => host.error_in(

@@ -1,4 +1,4 @@
-//! CPU lists as people write them.
+//! CPU lists in the usual notation.
 
 /// Parses a CPU list such as `0-3,6`. Ranges are checked before they are expanded, so that
 /// `0-4000000000` costs nothing.

@@ -1,6 +1,5 @@
-//! Takes typed values out of one table and says precisely what is wrong with those that do not
-//! fit. Opening a table checks its key names first: a misspelt key is the cause, a missing one
-//! only the effect.
+//! Takes typed values out of one table, and reports exactly which values do not fit. Opening a table checks
+//! its key names first: a misspelt key is the cause, a missing key only the effect.
 
 use super::ScenarioError;
 use super::keys::{Absent, Key, Kind, Section, expected, legal};
@@ -12,17 +11,17 @@ use overspin_sched::{SchedulerInfo, nearest};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
-/// One table of a document, with the section that says what may stand in it.
+/// One table of a document, with the section that defines its legal keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
     document: &'a Document,
     table: &'a Table,
-    /// The table itself, for what is missing in it.
+    /// The table itself, for errors about missing keys.
     pub(crate) at: &'a At,
     /// Dotted path of the table, empty at the top.
     path: String,
     section: &'static Section,
-    /// Keys that may stand here besides those of the section.
+    /// Legal keys besides those of the section.
     common: &'static [Key],
 }
 
@@ -39,7 +38,7 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    /// Opens `node` as a table of `section` in which there may be other keys too.
+    /// Opens `node` as a table of `section` that may have other keys, too.
     fn open_loosely(
         document: &'a Document,
         node: &'a Node,
@@ -50,14 +49,14 @@ impl<'a> Reader<'a> {
             return Err(document.error(
                 &node.at,
                 &path,
-                format!("`{path}` is {}, and must be a table", node.value.kind()),
+                format!("`{path}` is {}, but must be a table", node.value.kind()),
                 format!("write it as {}", section.heading),
             ));
         };
         Ok(Self { document, table, at: &node.at, path, section, common: &[] })
     }
 
-    /// Every key of the table is one that may stand in it.
+    /// Checks that every key of the table is legal.
     fn know_all_keys(&self) -> Result<()> {
         match self.table.entries.iter().find(|entry| self.declared(&entry.key).is_none()) {
             Some(entry) => Err(self.unknown_key(&entry.key, &entry.key_at)),
@@ -69,12 +68,12 @@ impl<'a> Reader<'a> {
         self.common.iter().find(|k| k.name == name).or_else(|| self.section.key(name))
     }
 
-    /// The section that says what may stand here.
+    /// The section that defines the legal keys.
     pub(crate) fn section(&self) -> &'static Section {
         self.section
     }
 
-    /// This table once its keys are known: those of `section`, and those that it was opened with.
+    /// This table once its kind is known: legal are the keys of `section`, and those that it was opened with.
     pub(crate) fn as_one_of(&self, section: &'static Section) -> Result<Self> {
         let reader = Self { section, common: self.section.keys, ..self.clone() };
         reader.know_all_keys()?;
@@ -98,7 +97,7 @@ impl<'a> Reader<'a> {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// The value of a key, if it is there.
+    /// The value of a key, if it is present.
     pub(crate) fn node(&self, name: &str) -> Option<&'a Node> {
         self.table.get(name).map(|e| &e.node)
     }
@@ -146,11 +145,11 @@ impl<'a> Reader<'a> {
     pub(crate) fn wrong_type(&self, name: &str, node: &Node) -> ScenarioError {
         let full = self.full(name);
         let message =
-            format!("`{full}` is {}, and must be {}", node.value.kind(), expected(self.key(name)));
+            format!("`{full}` is {}, but must be {}", node.value.kind(), expected(self.key(name)));
         self.document.error(&node.at, &full, message, legal(self.key(name)))
     }
 
-    /// A text, or the default; `None` where absence has a meaning of its own.
+    /// A text, or the default; `None` if absence has its own meaning.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
         let key = self.key(name);
         match self.node(name) {
@@ -197,7 +196,7 @@ impl<'a> Reader<'a> {
         Ok(Some(picos))
     }
 
-    /// A time that is there or has a default.
+    /// A time that is present or has a default.
     pub(crate) fn some_time(&self, name: &str) -> Result<Picos> {
         self.time(name)?.ok_or_else(|| self.missing(self.key(name)))
     }
@@ -225,19 +224,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A whole number that is there or has a default; its range fits 32 bits.
+    /// A whole number that is present or has a default; its range fits 32 bits.
     pub(crate) fn u32(&self, name: &str) -> Result<u32> {
         let value = self.integer(name)?.ok_or_else(|| self.missing(self.key(name)))?;
         u32::try_from(value)
             .map_err(|_| self.error(name, format!("`{name}` is too large"), legal(self.key(name))))
     }
 
-    /// A whole number that is there or has a default.
+    /// A whole number that is present or has a default.
     pub(crate) fn u64(&self, name: &str) -> Result<u64> {
         self.integer(name)?.ok_or_else(|| self.missing(self.key(name)))
     }
 
-    /// A boolean that is there or has a default.
+    /// A boolean that is present or has a default.
     pub(crate) fn boolean(&self, name: &str) -> Result<bool> {
         let key = self.key(name);
         match self.node(name) {
@@ -270,7 +269,7 @@ impl<'a> Reader<'a> {
         items.iter().map(text).collect()
     }
 
-    /// An array of at least one whole number, each of 32 bits.
+    /// An array of at least one whole number of 32 bits.
     pub(crate) fn numbers(&self, name: &str) -> Result<Option<Vec<u32>>> {
         let Some(node) = self.node(name) else { return Ok(None) };
         let number = |item: &Node| match &item.value {
@@ -291,26 +290,26 @@ impl<'a> Reader<'a> {
         self.named(name, known, |text| known.contains(&text).then(|| text.to_owned()))
     }
 
-    /// The lock that `name` names, by its own name or by an alias.
+    /// The lock in the key `name`, by its own name or an alias.
     pub(crate) fn lock(&self, name: &str) -> Result<&'static LockInfo> {
         let known: Vec<&'static str> = catalog().locks().map(|(l, _)| l.name).collect();
         self.named(name, &known, |text| catalog().lock(text))
     }
 
-    /// The scheduler that `name` names, by its own name or by an alias.
+    /// The scheduler in the key `name`, by its own name or an alias.
     pub(crate) fn scheduler(&self, name: &str) -> Result<&'static SchedulerInfo> {
         let known: Vec<&'static str> = catalog().schedulers().iter().map(|s| s.name).collect();
         self.named(name, &known, |text| catalog().schedulers().find(text).ok())
     }
 
-    /// What `find` finds by the text of `name`; `known` are the names that a complaint lists.
+    /// The result of `find` for the text of `name`; an error message lists the names `known`.
     fn named<T>(
         &self,
         name: &str,
         known: &[&'static str],
         find: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T> {
-        // `--set` and `[[vary]]` take a name that is a number for one.
+        // `--set` and `[[vary]]` read a name that looks like a number as a number.
         let text = match self.node(name).map(|node| &node.value) {
             Some(Value::Integer(Some(n))) if known.contains(&n.to_string().as_str()) => {
                 n.to_string()
@@ -338,7 +337,7 @@ impl<'a> Reader<'a> {
         ))
     }
 
-    /// A table within this one; `None` if it is absent and need not be there.
+    /// A table within this one; `None` if it is absent and optional.
     pub(crate) fn table(&self, name: &str) -> Result<Option<Self>> {
         let key = self.key(name);
         let Kind::Table(section) = key.kind else { unreachable!("`{name}` is not a table") };
@@ -349,14 +348,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A table within this one whose keys the caller knows; `None` if it is absent.
+    /// A table within this one, with keys that the caller defines; `None` if it is absent.
     pub(crate) fn table_of(&self, name: &str, section: &'static Section) -> Result<Option<Self>> {
         let open = |node| Reader::open(self.document, node, self.full(name), section);
         self.node(name).map(open).transpose()
     }
 
-    /// An error about the value of `key` in the table `table`, or about the nearest thing that is
-    /// there.
+    /// An error about the value of `key` in the table `table`, or about the nearest present thing.
     pub(crate) fn error_in(
         &self,
         table: &str,
@@ -372,7 +370,7 @@ impl<'a> Reader<'a> {
         self.document.error(at, &format!("{}.{key}", self.full(table)), message, help)
     }
 
-    /// An array of tables within this one; empty if it is absent and need not be there.
+    /// An array of tables within this one; empty if it is absent and optional.
     pub(crate) fn tables(&self, name: &str) -> Result<Vec<Self>> {
         let key = self.key(name);
         let Kind::Tables(section) = key.kind else {
@@ -393,8 +391,8 @@ impl<'a> Reader<'a> {
         nodes.iter().enumerate().map(open).collect()
     }
 
-    /// The tables at `name`, which may be one or several; what may stand in them besides the keys of
-    /// `section` is known later ([`as_one_of`](Self::as_one_of)).
+    /// The tables at `name`, which may be one or several. Their legal keys besides those of `section` become
+    /// known later ([`as_one_of`](Self::as_one_of)).
     pub(crate) fn one_or_more(&self, name: &str, section: &'static Section) -> Result<Vec<Self>> {
         let node = self.node(name).ok_or_else(|| self.missing(self.key(name)))?;
         let full = self.full(name);
@@ -413,8 +411,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An error about the value at a dotted path in this table, or about the nearest thing around it that
-    /// is there. Numbers in the path are those of elements of arrays.
+    /// An error about the value at a dotted path in this table, or about the nearest present thing around it.
+    /// Numbers in the path are indices into arrays.
     pub(crate) fn error_within(
         &self,
         path: &str,

@@ -9,7 +9,7 @@ use overspin_workload::WORKLOADS;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// What a time looks like.
+/// The pattern of a time.
 const TIME_PATTERN: &str = "^\\s*(0|[0-9_]*\\.?[0-9_]*\\s*(ps|ns|us|µs|ms|s|min|h))\\s*$";
 
 /// JSON Schema of a scenario, for editors that check TOML.
@@ -29,7 +29,7 @@ fn section(of: &Section) -> Value {
     object(of, of.keys.iter().map(|key| (key, property(key))))
 }
 
-/// A table of a workload: the keys of all of them, and its own.
+/// A table of a workload: the keys common to all workloads, and its own.
 fn workload(name: &str, own: &Section) -> Value {
     let common = WORKLOAD.keys.iter().map(|key| match key.kind {
         Kind::Workload => (key, json!({ "const": name })),
@@ -106,7 +106,7 @@ fn property(key: &Key) -> Value {
             let one = json!({ "$ref": "#/$defs/workload" });
             json!({ "anyOf": [one, { "type": "array", "minItems": 1, "items": one }] })
         }
-        // Which scheduler it is stands elsewhere, where a schema cannot look.
+        // The scheduler is named elsewhere, where a schema cannot look.
         Kind::Params(whose) => {
             let each: Vec<Value> = params::sections(whose).map(section).collect();
             json!({ "anyOf": each })
@@ -153,7 +153,7 @@ pub fn key_tables() -> String {
     text
 }
 
-/// Adds a section and those within it, each once.
+/// Adds a section and the sections within it, each once.
 fn with_inner(section: &'static Section, all: &mut Vec<&'static Section>) {
     if all.iter().any(|known| known.heading == section.heading) {
         return;

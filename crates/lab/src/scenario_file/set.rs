@@ -1,12 +1,12 @@
-//! `--set key=value`: puts a value at a dotted path of a document. Elements of arrays are named by
-//! their number or by their `name`: `domain.0.lock=ticket`, `domain.guest.lock=ticket`.
+//! `--set key=value` puts a value at a dotted path of a document. Array elements are named by their number or
+//! by their `name`: `domain.0.lock=ticket`, `domain.guest.lock=ticket`.
 
 use super::ScenarioError;
 use super::tree::{At, Document, Entry, Node, Source, Table, Value, convert};
 use toml::de::DeValue;
 
-/// Applies one override. Whether the key exists and the value fits is checked when the document is
-/// read, with places in `argument` for its errors.
+/// Applies one override. Reading the document later checks whether the key exists and the value fits; errors
+/// then point into `argument`.
 pub(crate) fn apply(document: &mut Document, argument: &str) -> Result<(), ScenarioError> {
     let source = document.sources.len();
     document.sources.push(Source { name: "--set".into(), text: argument.into() });
@@ -42,7 +42,7 @@ pub(crate) fn apply(document: &mut Document, argument: &str) -> Result<(), Scena
     result
 }
 
-/// A TOML value if it is one, else the text itself: `--set limit=5s` needs no quotes.
+/// A TOML value if the text is one, otherwise the text itself: `--set limit=5s` needs no quotes.
 fn value(text: &str, source: usize, offset: usize) -> Node {
     match DeValue::parse(text) {
         Ok(parsed) => {
@@ -57,7 +57,7 @@ fn value(text: &str, source: usize, offset: usize) -> Node {
     }
 }
 
-/// Moves the places of a value that was parsed out of a longer text.
+/// Shifts the places of a value that was parsed from a part of a longer text.
 fn shift(node: &mut Node, by: usize) {
     node.at.span = node.at.span.start + by..node.at.span.end + by;
     match &mut node.value {

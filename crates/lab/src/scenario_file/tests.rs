@@ -91,7 +91,7 @@ fn an_alias_is_read_as_the_name_that_it_stands_for() {
     assert_eq!(labelled.points[0].scenario.domains[0].lock, "lock-byte");
 }
 
-/// What a scenario states wins over the machine that it names, and the machine over the default.
+/// The scenario overrides the machine that it names, and the machine overrides the default.
 #[test]
 fn a_machine_sets_the_costs_that_are_not_stated() {
     let skylake = crate::machine::machine("skylake-sp").unwrap();
@@ -101,7 +101,7 @@ fn a_machine_sets_the_costs_that_are_not_stated() {
     assert_ne!(skylake.cost("ipi"), 3 * US);
     let s = good(&["host.machine=pentium-3", "host.smt_permille=700"]).unwrap();
     assert_eq!((s.host.smt_permille, s.host.costs.hypercall), (700, 600 * NS));
-    // Without [host.costs] all of them are the machine's.
+    // Without [host.costs], all costs are the machine's.
     let text = GOOD.replace("[host.costs]\nipi = \"3us\"\n", "");
     let sets = ["host.machine=skylake-sp".to_owned()];
     assert_eq!(parse("good.toml", "good", &text, &sets).unwrap().host.costs, skylake.costs());
@@ -186,7 +186,7 @@ fn the_cause_is_named_before_its_effect() {
     assert!(e.help.contains("did you mean `vcpus`"), "{}", e.help);
 }
 
-/// A host of four pCPUs, two of them in a pool; then the lines of `rest`.
+/// A host of four pCPUs, two of them in a pool, followed by the lines of `rest`.
 fn pooled(rest: &str) -> Result<Scenario, ScenarioError> {
     let text = format!(
         r#"[host]
@@ -255,7 +255,7 @@ fn impossible_events_and_pools_are_errors_with_a_place() {
         ("domain = \"web\"\naffinity = \"4\"", 4, "there is no pCPU 4"),
         ("domain = \"web\"\naffinity = \"\"", 4, "neither a CPU nor a range"),
         ("domain = \"web\"\nvcpu = 2\npause = true", 4, "there is no vCPU 2"),
-        ("domain = \"web\"\nvcpu = 1\ncap = 20", 4, "of a whole domain"),
+        ("domain = \"web\"\nvcpu = 1\ncap = 20", 4, "applies to a whole domain"),
         ("domain = \"wep\"\ncap = 20", 3, "there is no domain `wep`"),
         ("cap = 20", 1, "`domain` is missing"),
         ("domain = \"web\"", 1, "does nothing"),
@@ -273,7 +273,7 @@ fn impossible_events_and_pools_are_errors_with_a_place() {
         assert_eq!(e.line, 18 + line, "{rest}");
         assert!(e.message.contains(message), "{rest}: {}", e.message);
     }
-    // The last pCPU of a pool with a domain: the second move is the one that is refused.
+    // The last pCPU of a pool with a domain: the second move is refused.
     let both = "[[event]]\nat = \"1s\"\npcpu = 2\npool = \"host\"\n\
                 [[event]]\nat = \"2s\"\npcpu = 3\npool = \"host\"";
     let e = pooled(both).unwrap_err();
@@ -282,10 +282,14 @@ fn impossible_events_and_pools_are_errors_with_a_place() {
 
     let more = |rest: &str| pooled(rest).unwrap_err();
     let pool = "[[host.pool]]\nname = \"more\"\n";
-    assert!(more(&format!("{pool}cpus = \"3\"")).message.contains("pCPU 3 is in a pool"));
+    assert!(
+        more(&format!("{pool}cpus = \"3\""))
+            .message
+            .contains("pCPU 3 is already in an earlier pool")
+    );
     assert!(more(&format!("{pool}cpus = \"0-1\"")).message.contains("the boot pCPU"));
     let e = more("[[host.pool]]\nname = \"batch\"");
-    assert!(e.message.contains("called `batch` already"), "{}", e.message);
+    assert!(e.message.contains("already a pool called `batch`"), "{}", e.message);
     let domain = "[[domain]]\nvcpus = 1\nlock = \"ticket\"\nworkload = { kind = \"burn-wait\" }\n";
     let e = more(&format!("{pool}{domain}pool = \"more\""));
     assert!(e.message.contains("has no pCPU at the start"), "{}", e.message);
@@ -295,7 +299,7 @@ fn impossible_events_and_pools_are_errors_with_a_place() {
     assert!(e.message.contains("not a key"), "{}", e.message);
 }
 
-/// A domain of four vCPUs that does what `workloads` say.
+/// A domain of four vCPUs with these workloads.
 fn doing(workloads: &str) -> Result<Scenario, ScenarioError> {
     let text = format!("[host]\ncores = 2\n[[domain]]\nvcpus = 4\nlock = \"ticket\"\n{workloads}");
     parse("x.toml", "x", &text, &[])
@@ -313,10 +317,10 @@ fn a_domain_does_one_thing_or_several() {
     assert_eq!(overspin_workload::lock_names(&s.domains[0]), ["pft/zone"]);
     let hog = &s.domains[0].workload.0[1];
     assert_eq!((hog.name.as_deref(), &*hog.vcpus), (Some("hog"), &[3][..]));
-    // What a record has of it is what was run.
+    // A record has the scenario that was run.
     let text = serde_json::to_string(&s).unwrap();
     assert_eq!(serde_json::from_str::<Scenario>(&text).unwrap(), s);
-    // Each can be reached from the command line, by its number or its name.
+    // `--set` reaches each by its number or its name.
     let text = format!("[host]\ncores = 2\n[[domain]]\nvcpus = 4\nlock = \"ticket\"\n{several}");
     let set = |set: &str| parse("x.toml", "x", &text, &[set.to_owned()]).unwrap();
     assert_eq!(set("domain.0.workload.hog.vcpus=[0]").domains[0].workload.0[1].vcpus, [0]);
@@ -347,14 +351,14 @@ fn what_is_wrong_with_a_workload_has_a_place() {
             "domain.0.workload.vcpus",
             "an array",
         ),
-        (&format!("{pair}name = \"count\""), 10, "domain.0.workload.1.name", "called `count` too"),
+        (&format!("{pair}name = \"count\""), 10, "domain.0.workload.1.name", "also called `count`"),
         (&format!("{pair}vcpus = [1, 1]"), 10, "domain.0.workload.1.vcpus", "twice"),
         (&format!("{pair}to = 0"), 10, "domain.0.workload.1.to", "0 is out of range"),
         (
             "[domain.workload]\nkind = \"pft\"\nlocks = [{ name = \"a\" }, { name = \"a\" }]",
             8,
             "domain.0.workload.locks.1.name",
-            "called `a` too",
+            "also called `a`",
         ),
         (
             "[domain.workload]\nkind = \"phases\"\nphases = [\"yield\"]",
@@ -370,8 +374,8 @@ fn what_is_wrong_with_a_workload_has_a_place() {
     }
 }
 
-/// The published schema and the tables in the documentation are written from the key list. To
-/// renew them after a change: `OVERSPIN_BLESS=1 cargo test -p overspin-lab published`.
+/// The key list generates the published schema and the tables in the documentation. To renew them after a
+/// change: `OVERSPIN_BLESS=1 cargo test -p overspin-lab published`.
 #[test]
 fn published_schema_and_tables_are_current() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -395,7 +399,7 @@ fn published_schema_and_tables_are_current() {
 }
 
 proptest! {
-    /// Damaged files are complained about, with a place that exists; they never panic.
+    /// Damaged files give errors with a place that exists; they never panic.
     #[test]
     fn damage_is_reported(at in 0..GOOD.len(), byte in 0u8..128, cut in proptest::bool::ANY) {
         let mut bytes = GOOD.as_bytes().to_vec();
@@ -421,7 +425,7 @@ fn examples_are_legal_and_named_after_their_files() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        // Plans of schedbench are examples too, and no scenarios.
+        // Plans of schedbench are also examples, but not scenarios.
         if path.extension().is_none_or(|e| e != "toml") {
             continue;
         }

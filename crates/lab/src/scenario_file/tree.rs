@@ -1,5 +1,5 @@
-//! A TOML document as an owned tree that remembers where each key and value stands. `--set`
-//! overrides are further sources of the same tree, so that an error in one points into it.
+//! A TOML document as an owned tree that remembers the place of each key and value. `--set` overrides are
+//! further sources of the same tree, so that an error in one points into it.
 
 use super::ScenarioError;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A text that keys and values come from.
+/// A text that contains keys and values.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) name: String,
@@ -24,7 +24,7 @@ pub(crate) struct At {
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Text(String),
-    /// `None` if it does not even fit 128 bits.
+    /// `None` if it does not fit even 128 bits.
     Integer(Option<i128>),
     Float,
     Boolean(bool),
@@ -34,7 +34,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// The type, as a person would call it.
+    /// The type, in plain words.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a string",
@@ -72,7 +72,7 @@ impl Table {
         self.entries.iter().find(|e| e.key == key)
     }
 
-    /// Takes an entry out.
+    /// Removes and returns an entry.
     pub(crate) fn remove(&mut self, key: &str) -> Option<Entry> {
         let at = self.entries.iter().position(|e| e.key == key)?;
         Some(self.entries.remove(at))
@@ -91,7 +91,7 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// Parses `text`, which is called `name` in messages.
+    /// Parses `text`; messages call it `name`.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
         let sources = vec![Source { name: name.to_owned(), text: text.into() }];
         match DeTable::parse(text) {
@@ -103,8 +103,8 @@ impl Document {
             Err(error) => {
                 let at = At { source: 0, span: error.span().unwrap_or(0..0) };
                 let message = format!("this is not TOML: {}", error.message());
-                let help = "texts and times stand in quotes (limit = \"5s\"), a key stands once in \
-                            its table, and a table opens with [name]";
+                let help = "quote texts and times (limit = \"5s\"), use a key only once in its table, \
+                            and open a table with [name]";
                 Err(ScenarioError::new(&sources[0], &at, "", message, help))
             }
         }
@@ -148,7 +148,7 @@ fn convert_table(table: DeTable<'_>, source: usize) -> Value {
             node: convert(value, source),
         })
         .collect();
-    // The parser sorts by name; a person reads from the top, and so do our messages.
+    // The parser sorts by name; a person reads from the top, and our messages use that order.
     entries.sort_by_key(|e| e.key_at.span.start);
     Value::Table(Table { entries })
 }

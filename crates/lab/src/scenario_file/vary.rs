@@ -1,5 +1,5 @@
-//! `[[vary]]`: one file, many runs. Each table is an axis; every combination of their values is a
-//! scenario of its own, made as `--set` would make it.
+//! `[[vary]]`: many runs from one file. Each table is an axis. Every combination of their values is a
+//! separate scenario, made as `--set` would make it.
 
 use super::ScenarioError;
 use super::build;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub struct Axis {
     /// Its name.
     pub name: String,
-    /// Its values, as they are labelled or written.
+    /// Its values, as labelled or as written.
     pub values: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ pub struct Axis {
 pub struct Point {
     /// Its value on each axis, by index.
     pub at: Vec<usize>,
-    /// What `--set` would have to be to run it alone.
+    /// The `--set` arguments that run it alone.
     pub sets: Vec<String>,
     /// The scenario.
     pub scenario: Scenario,
@@ -43,12 +43,12 @@ pub struct Map {
     pub axes: Vec<Axis>,
     /// All combinations, the last axis fastest.
     pub points: Vec<Point>,
-    /// Seeds that each of them runs with: the values of a `[[vary]]` of the seed, which is no axis. Empty:
-    /// its scenario's.
+    /// Seeds with which each point runs: the values of a `[[vary]]` of the seed, which is not an axis. Empty
+    /// means the scenario's seed.
     pub seeds: Vec<u64>,
 }
 
-/// No map has more runs: it would not be looked at, and it might never end.
+/// Most runs of a map: a larger one might never end, and nobody could read it.
 pub const MOST_RUNS: usize = 100_000;
 
 /// An axis, with the arguments that make each of its values.
@@ -62,12 +62,12 @@ pub(super) fn map(document: &Document, default_name: &str) -> Result<Option<Map>
     let mut dimensions: Vec<Dimension> = Vec::new();
     let (mut points, mut runs) = (1_usize, 1_usize);
     let mut seeds: Vec<u64> = Vec::new();
-    // Without the required tables the reader would complain about those first, and rightly.
+    // If required tables are missing, the reader rightly reports those first.
     for reader in Reader::open(document, &document.root, String::new(), &ROOT)?.tables("vary")? {
         let dimension = dimension(&reader)?;
         runs = runs.saturating_mul(dimension.axis.values.len());
         if runs > MOST_RUNS {
-            let message = format!("these are more than {MOST_RUNS} combinations");
+            let message = format!("there are more than {MOST_RUNS} combinations");
             return Err(reader.error("to", message, "vary less at once"));
         }
         if reader.text("set")?.is_some_and(|key| key.trim() == "seed") {
@@ -110,7 +110,7 @@ fn numbers(reader: &Reader<'_>) -> Result<Vec<u64>, ScenarioError> {
             return Err(reader.error("to", message, "seeds are whole numbers from 0"));
         };
         if seeds.contains(&seed) {
-            let message = format!("seed {seed} is there twice");
+            let message = format!("seed {seed} is listed twice");
             return Err(reader.error("to", message, "the same seed gives the same run"));
         }
         seeds.push(seed);
@@ -143,7 +143,7 @@ fn dimension(reader: &Reader<'_>) -> Result<Dimension, ScenarioError> {
         let pairs = || keys.iter().zip(&parts).map(|(key, part)| (key, own_name(key, part)));
         sets.push(pairs().map(|(key, part)| format!("{key}={part}")).collect());
         if pairs().any(|(_, part)| !parts.contains(&part)) {
-            // An alias: the axis tells the name that it stands for.
+            // An alias: the axis shows the name that it stands for.
             *value = pairs().map(|(_, part)| part).collect::<Vec<_>>().join(" / ");
         }
     }

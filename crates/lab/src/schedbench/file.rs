@@ -1,5 +1,5 @@
-//! The `.bench` file: a plan, the runs that it expands to, and their results, in the shape in which
-//! schedbench keeps them. Keys that we do not know stay as they are.
+//! The `.bench` file: a plan, the runs that it expands to, and their results, in schedbench's format. Unknown
+//! keys are kept unchanged.
 
 use super::{Origin, WorkerArgs};
 use crate::record::json_error;
@@ -9,32 +9,32 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Length of a run that a plan does not give.
+/// Length of a run if the plan gives none.
 const RUNTIME_SECONDS: u64 = 10;
-/// The preset that schedbench has built in.
+/// schedbench's built-in preset.
 const BUILT_IN: (&str, [&str; 3]) = ("P001", ["burnwait", "70", "200000"]);
 /// Most runs of a plan, and workers of a run.
 const MOST_RUNS: usize = 10_000;
 const MOST_WORKERS: u64 = 10_000;
 
-/// Workers and what to combine.
+/// Workers, and the combinations of them to run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Input {
     /// Workers by name.
     #[serde(deserialize_with = "null_is_empty")]
     pub worker_presets: BTreeMap<String, Preset>,
-    /// What to combine.
+    /// The combinations to run.
     pub simple_matrix: Option<SimpleMatrix>,
 }
 
-/// A worker by name.
+/// A named worker.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Preset {
     /// Its command line.
     pub args: Option<Vec<String>>,
-    /// vCPUs, each with the whole queue of items; of our own.
+    /// vCPUs, each with the whole queue of items; our extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vcpus: Option<u32>,
 }
@@ -43,17 +43,17 @@ pub struct Preset {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct SimpleMatrix {
-    /// Schedulers; none is whatever the host has.
+    /// Schedulers; none means the host's own.
     pub schedulers: Option<Vec<String>>,
     /// Workers that run together.
     pub workers: Option<Vec<String>>,
-    /// How many of each.
+    /// The numbers of each.
     pub count: Option<Vec<u64>>,
     /// With and without NUMA awareness.
     pub numa_disable: Option<Vec<bool>>,
 }
 
-/// Where runs take place.
+/// The place of runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct RunConfig {
@@ -71,28 +71,28 @@ pub struct RunConfig {
     pub numa_disable: Option<bool>,
 }
 
-/// What a worker runs.
+/// The program of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct WorkerParams {
     /// Its command line.
     #[serde(deserialize_with = "null_is_empty")]
     pub args: Vec<String>,
-    /// vCPUs; of our own.
+    /// vCPUs; our extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vcpus: Option<u32>,
 }
 
-/// Some equal workers of a run.
+/// Equal workers of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct WorkerSet {
-    /// What they run.
+    /// Their program.
     pub params: WorkerParams,
-    /// Where.
+    /// Their place.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub config: Value,
-    /// How many there are.
+    /// Their number.
     pub count: u64,
 }
 
@@ -110,20 +110,20 @@ pub struct WorkerId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Report {
-    /// Whose.
+    /// The worker.
     pub id: WorkerId,
-    /// When.
+    /// Time of the report.
     pub now: u64,
     /// Work since the start, in thousands of operations.
     pub kops: u64,
-    /// Most that an item was late since the last report.
+    /// Largest lateness of an item since the last report.
     pub max_delta: u64,
     /// CPU time since the start.
     pub cputime: u64,
-    /// Items with a deadline since the start; of our own.
+    /// Items with a deadline since the start; our extension.
     #[serde(skip_serializing_if = "is_zero")]
     pub deadlines: u64,
-    /// Those that were done too late.
+    /// Those of them that finished too late.
     #[serde(skip_serializing_if = "is_zero")]
     pub missed: u64,
 }
@@ -148,7 +148,7 @@ fn is_zero(n: &u64) -> bool {
 pub struct Results {
     /// Reports of all workers, in the order of time.
     pub raw: Option<Vec<Report>>,
-    /// What schedbench keeps for itself.
+    /// Data that schedbench keeps for itself.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub summary: Value,
 }
@@ -159,30 +159,30 @@ pub struct Results {
 pub struct Run {
     /// Name.
     pub label: String,
-    /// Who runs.
+    /// The workers.
     #[serde(deserialize_with = "null_is_empty")]
     pub worker_sets: Vec<WorkerSet>,
-    /// Where.
+    /// The place.
     #[serde(alias = "WorkerConfig")]
     pub run_config: RunConfig,
     /// Length.
     pub runtime_seconds: u64,
-    /// It has been run.
+    /// Whether it has been run.
     pub completed: bool,
-    /// What came out.
+    /// The results.
     pub results: Results,
-    /// What made these results, if this program did; of our own.
+    /// The origin of these results, if this program made them; our extension.
     #[serde(rename = "Overspin", skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }
 
-/// What we use of the file.
+/// The parts of the file that we use.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Known {
     input: Option<Input>,
     run_config: RunConfig,
-    /// Where older files keep it.
+    /// The pool's place in older files.
     pool: Option<String>,
     runs: Option<Vec<Run>>,
 }
@@ -226,7 +226,7 @@ impl BenchFile {
         Ok(file)
     }
 
-    /// An error about `quoted`, which stands somewhere in the text; its last place is shown.
+    /// An error about `quoted`, which occurs in the text; its last occurrence is shown.
     pub(super) fn error(
         &self,
         quoted: &str,
@@ -265,7 +265,7 @@ impl BenchFile {
         Ok(())
     }
 
-    /// A worker's command line, or what is wrong with it.
+    /// Reads a worker's command line.
     pub(super) fn worker(&self, of: &str, args: &[String]) -> Result<WorkerArgs, ScenarioError> {
         WorkerArgs::parse(args).map_err(|e| {
             let quoted = args.get(e.word).map_or(of, String::as_str);
@@ -274,16 +274,15 @@ impl BenchFile {
         })
     }
 
-    /// Expands the plan: each worker alone, then so many of each together; all that for each
-    /// scheduler, and with and without NUMA awareness where the plan says so. Returns how many
-    /// runs there are.
+    /// Expands the plan: each worker alone, then the given numbers of each together; all of these for each
+    /// scheduler, and with and without NUMA awareness if the plan says so. Returns the number of runs.
     ///
     /// # Errors
-    /// If there are runs already, or the plan is not complete.
+    /// If there are runs already, or if the plan is incomplete.
     pub fn plan(&mut self) -> Result<usize, ScenarioError> {
         if !self.runs.is_empty() {
-            let help = "take them out to plan anew, or go on with `overspin schedbench run`";
-            return Err(self.error("Runs", "the file has runs already", help));
+            let help = "remove them to plan again, or continue with `overspin schedbench run`";
+            return Err(self.error("Runs", "the file already has runs", help));
         }
         let Some(input) = &self.input else {
             return Err(self.error("", "`Input` is missing", "add WorkerPresets and SimpleMatrix"));
@@ -379,14 +378,14 @@ impl BenchFile {
         }
     }
 
-    /// The file as JSON: as it was read, with its runs as they are now.
+    /// The file as JSON, as it was read but with the current runs.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut all = self.all.clone();
         if let Value::Object(all) = &mut all {
             let before = all.get("Runs").and_then(Value::as_array).cloned().unwrap_or_default();
             let runs = self.runs.iter().enumerate().map(|(i, run)| {
-                // Keys of a run that we do not know stay, too.
+                // Unknown keys of a run are kept, too.
                 let ours = serde_json::to_value(run).unwrap_or(Value::Null);
                 match (before.get(i).cloned(), ours) {
                     (Some(Value::Object(mut run)), Value::Object(mut ours)) => {

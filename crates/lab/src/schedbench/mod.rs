@@ -1,7 +1,7 @@
 //! schedbench: workers that burn and wait, on a simulated host under each scheduler.
 //!
-//! A plan says which workers to run, alone and together ([`BenchFile`]); [`simulate`] runs what has not
-//! been run; [`summarize`] computes the columns of the report.
+//! A plan states which workers to run, alone and together ([`BenchFile`]). [`simulate`] runs the remaining
+//! runs. [`summarize`] computes the columns of the report.
 
 mod file;
 mod origin;

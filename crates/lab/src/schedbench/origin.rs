@@ -1,5 +1,5 @@
-//! Where a run of a `.bench` file comes from: a file is filled by several commands, and runs of different
-//! machines must not stand side by side in one report without a word.
+//! The origin of a run of a `.bench` file. Several commands may fill one file, and a report must warn if it
+//! shows runs of different machines side by side.
 
 use super::run::Machine;
 use super::summary::RunSummary;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// The simulated machine of a run, before its plan chose scheduler and pCPUs.
+/// The simulated machine of a run, before its plan chooses scheduler and pCPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct MachineRecord {
@@ -21,7 +21,7 @@ pub struct MachineRecord {
     pub host: Value,
 }
 
-/// What made a run; of our own, schedbench knows nothing of it.
+/// The origin of a run; our extension, which schedbench ignores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Origin {
@@ -40,7 +40,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Of a run that this program makes now.
+    /// The origin of a run that this program makes now.
     #[must_use]
     pub fn now(machine: &Machine, seed: u64, command: &str) -> Self {
         let environment = Environment::here();
@@ -52,14 +52,14 @@ impl Origin {
             machine: MachineRecord {
                 name: machine.name.clone(),
                 rate: machine.rate,
-                // Numbers, texts, lists and structs: nothing that JSON cannot say.
+                // It has only numbers, texts, lists and structs, which JSON can express.
                 host: serde_json::to_value(&machine.host).unwrap_or_default(),
             },
             environment,
         }
     }
 
-    /// Whether figures of both may be compared: one machine and one model.
+    /// Whether figures of both may be compared: they have the same machine and model.
     #[must_use]
     pub fn comparable(&self, other: &Self) -> bool {
         let of = |o: &Self| (o.machine.rate, o.machine.host.clone(), o.model_version);
@@ -82,7 +82,7 @@ impl Origin {
     }
 }
 
-/// Runs of one origin, but for the command and the machine that simulated them.
+/// Runs of one origin, apart from the command and the machine that simulated them.
 struct Group<'a> {
     origin: Option<&'a Origin>,
     labels: Vec<&'a str>,
@@ -110,7 +110,7 @@ fn groups(runs: &[RunSummary]) -> Vec<Group<'_>> {
     groups
 }
 
-/// Lines at the head of a report: where its runs come from, and a warning if that is not one place.
+/// Lines at the head of a report: the origin of its runs, and a warning if there are several.
 pub(super) fn head(runs: &[RunSummary]) -> String {
     let groups = groups(runs);
     let words =
@@ -118,7 +118,7 @@ pub(super) fn head(runs: &[RunSummary]) -> String {
     let mut out = String::new();
     match &groups[..] {
         [] => return out,
-        // schedbench's own files, which say nothing of it and need not.
+        // schedbench's own files do not record an origin, and need not.
         [one] if one.origin.is_none() => return out,
         [one] => {
             let _ = writeln!(out, "Runs on {}", words(one));
@@ -143,8 +143,8 @@ pub(super) fn head(runs: &[RunSummary]) -> String {
             }
             let differs = if what.is_empty() { "origins".into() } else { what.join(", ") };
             let warning = format!(
-                "WARNING: the runs of this file are of different {differs}. Figures of different machines or \
-                 models do not belong side by side; fairness is computed within one of them only."
+                "WARNING: the runs of this file are of different {differs}. Do not compare figures of different \
+                 machines or models; fairness is computed only within one of them."
             );
             let _ = writeln!(out, "{}", wrap(&warning));
             for group in several {

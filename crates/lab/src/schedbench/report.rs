@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 /// Name and width of the columns of a set, per figure.
 const SET_COLUMNS: [&str; 7] = ["total", "avgavg", "stdev", "avgmax", "avgmin", "totmax", "totmin"];
 
-/// The report: throughput in kops/s, utilisation in CPUs. At verbosity 0 a line a set of workers, at
-/// 1 one a worker as well, at 2 every report.
+/// The report: throughput in kops/s, utilisation in CPUs. At verbosity 0 it has a line for each set of
+/// workers, at 1 also a line for each worker, at 2 also a line for each report.
 #[must_use]
 pub fn report(file: &BenchFile, verbosity: u8) -> String {
     let summaries: Vec<Option<RunSummary>> = file.runs.iter().map(summarize).collect();

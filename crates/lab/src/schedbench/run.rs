@@ -15,22 +15,22 @@ use overspin_workload::Schedbench;
 /// A machine for workers.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// What describes it: a scenario or an experiment.
+    /// The scenario or experiment that describes it.
     pub name: String,
-    /// Its pCPUs, and its scheduler for runs that do not name one. Its number of cores is changed
-    /// to that of a run's pCPUs.
+    /// Its pCPUs, and its scheduler for runs that do not name one. Each run replaces the number of cores by
+    /// its own pCPUs.
     pub host: Host,
     /// Million operations that a worker does in a second of CPU time at full speed.
     pub rate: u32,
 }
 
 impl Machine {
-    /// The machine of a scenario, as fast as the first worker in it says; `None` if there is none.
+    /// The machine of a scenario, with the rate of its first worker; `None` if it has no worker.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Option<Self> {
         let worker = scenario.domains.iter().find_map(|d| d.workload.get::<Schedbench>())?;
         let item = worker.items.first()?;
-        // Thousands of operations in so many picoseconds: millions of operations a second.
+        // Thousands of operations in a number of picoseconds: converted to millions of operations a second.
         let rate =
             u128::from(item.kops) * u128::from(SEC.0) / 1000 / u128::from(item.burn.0.max(1));
         let name = scenario.name.clone();
@@ -38,18 +38,18 @@ impl Machine {
     }
 }
 
-/// Why a run did not take place.
+/// The reason why a run did not take place.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Something in the file.
+    /// An error in the file.
     #[error(transparent)]
     File(#[from] Box<ScenarioError>),
     /// The simulator refused it.
     #[error("run `{label}`: {cause}")]
     Sim {
-        /// Which run.
+        /// The run.
         label: String,
-        /// Why.
+        /// The reason.
         #[source]
         cause: Refused,
     },
@@ -71,13 +71,13 @@ pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenar
             return Err(file.error(name, message, &help));
         };
         if scheduler.name != host.scheduler {
-            // They are another scheduler's.
+            // The parameters are another scheduler's.
             host.params = Settings::default();
             scheduler.name.clone_into(&mut host.scheduler);
         }
     }
     if let Some(cpus) = &run.run_config.cpus {
-        // A pool takes whole cores, if it can.
+        // A pool takes whole cores if possible.
         let cpus = cpus.len() as u32;
         if !cpus.is_multiple_of(host.threads) {
             host.threads = 1;
@@ -115,13 +115,13 @@ pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenar
     })
 }
 
-/// Workers are unikernels: next to no kernel, and a tick only to spread threads over vCPUs.
+/// Workers are unikernels: almost no kernel, and a tick only to spread threads over vCPUs.
 fn kernel(vcpus: u32) -> Kernel {
     let hz = if vcpus > 1 { 1000 } else { 0 };
     Kernel { hz, task_switch: Picos::ZERO, tick_work: Picos::ZERO, ..Kernel::default() }
 }
 
-/// Runs a run, and returns it with its results.
+/// Makes a run, and returns it with its results.
 ///
 /// # Errors
 /// If the run cannot take place.
@@ -135,7 +135,7 @@ pub fn simulate(
     run_in(file, run, machine, seed, trace, Way::default())
 }
 
-/// As [`simulate`], but in this way; a run that was stopped is not complete.
+/// Like [`simulate`], but with this `way`; a run that was stopped is incomplete.
 ///
 /// # Errors
 /// If the run cannot take place.
@@ -158,7 +158,7 @@ pub fn run_in(
     Ok((done, scenario, outcome))
 }
 
-/// Reports of all workers in the order of time; a worker of several vCPUs reports their sum.
+/// Reports of all workers, in order of time; a worker of several vCPUs reports their sum.
 fn reports(run: &Run, outcome: &Outcome) -> Vec<Report> {
     let ids =
         run.worker_sets.iter().enumerate().flat_map(|(set, workers)| {
@@ -169,7 +169,7 @@ fn reports(run: &Run, outcome: &Outcome) -> Vec<Report> {
         let shortest = domain.tasks.iter().map(|t| t.reports.len()).min().unwrap_or(0);
         all.extend((0..shortest).map(|i| sum(id, &domain.tasks, i)));
     }
-    // Stable: workers that report at once stay in their order.
+    // The sort is stable: workers that report at once keep their order.
     all.sort_by_key(|r: &Report| r.now);
     all
 }

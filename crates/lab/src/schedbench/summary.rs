@@ -1,12 +1,12 @@
-//! What reports add up to: throughput and utilisation of workers and of sets of workers, and how
-//! fair a run was.
+//! Summaries of reports: throughput and utilisation of workers and of sets of workers, and the fairness of a
+//! run.
 
 use super::file::{Report, Run, WorkerId};
 use super::origin::Origin;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What a worker did from one report to the next.
+/// A worker's activity between two reports.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Window {
     /// End, in seconds since the start of the run.
@@ -15,11 +15,11 @@ pub struct Window {
     pub throughput: f64,
     /// CPU time over time; above 1 for several vCPUs.
     pub utilization: f64,
-    /// Most that an item was late, in milliseconds.
+    /// Largest lateness of an item, in milliseconds.
     pub max_delta_ms: f64,
 }
 
-/// What a worker did. Throughput is in kops/s.
+/// A worker's activity. Throughput is in kops/s.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkerSummary {
     /// Its set.
@@ -36,22 +36,22 @@ pub struct WorkerSummary {
     pub throughput: f64,
     /// Mean utilisation.
     pub utilization: f64,
-    /// Most that an item was late, in milliseconds.
+    /// Largest lateness of an item, in milliseconds.
     pub max_delta_ms: f64,
-    /// Items with a deadline, and those of them that were done too late.
+    /// Items with a deadline.
     pub deadlines: u64,
-    /// See `deadlines`.
+    /// Those of them that finished too late.
     pub missed: u64,
-    /// From report to report.
+    /// The windows between its reports.
     pub windows: Vec<Window>,
 }
 
-/// Least and most of some figures.
+/// Minimum and maximum of some figures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Range {
-    /// Least.
+    /// Minimum.
     pub min: f64,
-    /// Most.
+    /// Maximum.
     pub max: f64,
 }
 
@@ -63,18 +63,18 @@ impl Range {
     }
 }
 
-/// Some figure over the workers of a set.
+/// A figure over the workers of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Sum of the workers' means.
     pub total: f64,
     /// Mean of them.
     pub mean: f64,
-    /// Their standard deviation, of them all (divisor n), as schedbench computes it.
+    /// Standard deviation of all of them (divisor n), as schedbench computes it.
     pub stddev: f64,
-    /// Least and most of them.
+    /// Minimum and maximum of them.
     pub means: Range,
-    /// Least and most in any window.
+    /// Minimum and maximum over all windows.
     pub windows: Range,
 }
 
@@ -94,7 +94,7 @@ impl Spread {
     }
 }
 
-/// What a set of workers did.
+/// The activity of a set of workers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SetSummary {
     /// Command line.
@@ -103,13 +103,13 @@ pub struct SetSummary {
     pub throughput: Spread,
     /// Utilisation.
     pub utilization: Spread,
-    /// Most that an item was late, in milliseconds.
+    /// Largest lateness of an item, in milliseconds.
     pub max_delta_ms: f64,
     /// Its workers.
     pub workers: Vec<WorkerSummary>,
 }
 
-/// What a run did.
+/// The summary of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
     /// Name.
@@ -118,7 +118,7 @@ pub struct RunSummary {
     pub scheduler: Option<String>,
     /// pCPUs, if the run names them.
     pub cpus: Option<usize>,
-    /// What made it, if that is recorded.
+    /// The origin of the run, if recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// Sets of workers.
@@ -200,20 +200,20 @@ fn worker(set: usize, id: usize, reports: &[&Report], start: u64) -> WorkerSumma
     }
 }
 
-/// How fair a run was to the workers of a set, against what they did alone.
+/// The fairness of a run to the workers of a set, compared with their runs alone.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Fairness {
-    /// CPU time over the fair share of it: objective. 1 is fair.
+    /// CPU time over its fair share: objective. 1 is fair.
     pub objective: Range,
-    /// Throughput over that when alone: subjective. 1 is as if alone.
+    /// Throughput over throughput when alone: subjective. 1 is as if alone.
     pub degradation: Range,
 }
 
-/// Fairness to each set of `run`, if each of its workers has also been run alone, on the same
-/// number of pCPUs, under the same scheduler or none, and on the same machine by the same model.
+/// Fairness to each set of `run`. It needs a run of each worker alone, on the same number of pCPUs, under the
+/// same scheduler or none, and on the same machine by the same model.
 ///
-/// The fair share is max-min: whoever wants less than an equal share gets that, and the others
-/// share the rest alike. What a worker wants is what it used alone.
+/// The fair share is max-min: a worker that wants less than an equal share gets what it wants, and the others
+/// share the rest equally. A worker wants what it used alone.
 #[must_use]
 pub fn fairness(run: &RunSummary, all: &[RunSummary]) -> Option<Vec<Fairness>> {
     let cpus = run.cpus? as f64;
@@ -243,8 +243,8 @@ pub fn fairness(run: &RunSummary, all: &[RunSummary]) -> Option<Vec<Fairness>> {
     Some(fairness.collect())
 }
 
-/// The share that nobody gets more of, if `capacity` is shared max-min among so many of each who
-/// want so much; infinite if there is enough for all.
+/// The largest share of a max-min division of `capacity`, where `wants` has amounts and the numbers of those
+/// that want them; infinite if there is enough for all.
 fn max_min_level(wants: &[(f64, usize)], capacity: f64) -> f64 {
     let mut wants: Vec<(f64, usize)> = wants.iter().copied().filter(|w| w.1 > 0).collect();
     wants.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn level_by_hand() {
-        // One wants 0.2 of 2, three want 1 each: 1.8 / 3.
+        // One wants 0.2 of 2, and three want 1 each: 1.8 / 3.
         assert!((max_min_level(&[(1.0, 3), (0.2, 1)], 2.0) - 0.6).abs() < 1e-12);
         assert_eq!(max_min_level(&[(0.5, 2)], 2.0), f64::INFINITY);
         assert_eq!(max_min_level(&[], 2.0), f64::INFINITY);

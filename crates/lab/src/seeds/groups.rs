@@ -1,21 +1,23 @@
-//! Two groups, or one? The test for bimodal samples.
+//! The test for bimodal samples: two groups, or one?
 //!
-//! Source: L. Engelman and J. A. Hartigan, Percentage Points of a Test for Clusters, Journal of the
-//! American Statistical Association 64 (1969). The samples are split in two so that the sum of squares
-//! between the groups is largest beside that within them. This ratio is the likelihood ratio of two normal
+//! Source: L. Engelman and J. A. Hartigan, Percentage Points of a Test for Clusters, Journal of the American
+//! Statistical Association 64 (1969). The samples are split in two so that the sum of squares between the
+//! groups is largest relative to that within them. This ratio is the likelihood ratio of two normal
 //! populations of one variance against a single one.
 //!
-//! Two things differ. The percentage points are those of a *uniform* population, not of a normal one: of
-//! populations with one mode it looks most like two groups. And a group has at least two samples, for one
-//! sample far from all others says nothing of a second mode; that is [`outlier`]'s business.
+//! Our test differs in two ways. The percentage points are those of a *uniform* population, not of a normal
+//! one: of the populations with one mode, it looks most like two groups. And a group has at least two
+//! samples, because one sample far from all others does not prove a second mode; [`outlier`] finds such
+//! samples.
 //!
-//! The dip test (Hartigan and Hartigan 1985) assumes less of the populations, but sees little in few samples:
-//! the dip is at most half the share of the smaller group, and its 1 % points are 0.197, 0.160 and 0.121 for
-//! 5, 10 and 20 samples. So two of ten samples, or four of twenty, are never found, however far away.
+//! The dip test (Hartigan and Hartigan 1985) assumes less about the populations, but has little power with
+//! few samples: the dip is at most half the share of the smaller group, and its 1 % points are 0.197, 0.160
+//! and 0.121 for 5, 10 and 20 samples. So two of ten samples, or four of twenty, are never found, however far
+//! away.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Fewest samples that the test is made for.
+/// Fewest samples for the test.
 pub const FEWEST: usize = 5;
 
 /// 99 % points of the ratio for `FEWEST` and more uniform samples, from 400,000 sets each.
@@ -25,13 +27,13 @@ const POINTS: [f64; 36] = [
     6.0, 5.91, 5.87, 5.82, 5.75, 5.7,
 ];
 
-/// Rate of false alarms of both tests, where there is one population: uniform for the groups, normal for
-/// the outlier.
+/// Rate of false alarms of both tests if there is one population: uniform for the groups, normal for the
+/// outlier.
 pub const FALSE_ALARMS: f64 = 0.01;
 
-/// The best split of `sorted` samples into a lower and an upper group of at least two: how many are in the
-/// lower one, and the ratio of the sums of squares between the groups and within them. `None` for less
-/// than four samples.
+/// The best split of `sorted` samples into a lower and an upper group of at least two: the size of the lower
+/// group, and the ratio of the sums of squares between the groups and within them. `None` for fewer than four
+/// samples.
 fn best_split(sorted: &[f64]) -> Option<(usize, f64)> {
     let n = sorted.len();
     let mean = sorted.iter().sum::<f64>() / n as f64;
@@ -41,7 +43,7 @@ fn best_split(sorted: &[f64]) -> Option<(usize, f64)> {
         sum += x - mean;
         let (lower, upper) = (i + 1, n - i - 1);
         if lower >= 2 && upper >= 2 {
-            // The other group's sum is the same with the other sign.
+            // The other group's sum has the same size and the opposite sign.
             let between = sum * sum * (1.0 / lower as f64 + 1.0 / upper as f64);
             if best.is_none_or(|(_, most)| between > most) {
                 best = Some((lower, between));
@@ -51,17 +53,17 @@ fn best_split(sorted: &[f64]) -> Option<(usize, f64)> {
     best.map(|(lower, between)| (lower, between / (total - between).max(0.0)))
 }
 
-/// How many of `sorted` samples are the lower of two groups, if the test finds two.
+/// The size of the lower of two groups of `sorted` samples, if the test finds two.
 #[must_use]
 pub fn two_groups(sorted: &[f64]) -> Option<usize> {
     let row = sorted.len().checked_sub(FEWEST)?;
-    // The points fall with the number of samples: the last one errs on the side of silence.
+    // The points fall with the number of samples, so using the last one is conservative.
     let point = POINTS[row.min(POINTS.len() - 1)];
-    // Equal samples have 0 / 0.
+    // Equal samples give 0 / 0.
     best_split(sorted).filter(|(_, ratio)| *ratio > point).map(|(lower, _)| lower)
 }
 
-/// The first or the last of `sorted` samples, by index, if it is an outlier by Grubbs' test (1950) of
+/// The index of the first or the last of `sorted` samples, if it is an outlier by Grubbs' test (1950) for
 /// normal samples.
 #[must_use]
 pub fn outlier(sorted: &[f64]) -> Option<usize> {
@@ -87,12 +89,12 @@ mod tests {
     use rand_chacha::rand_core::{Rng, SeedableRng};
     use statrs::distribution::Normal;
 
-    /// Evenly from 0 to 1, without the ends.
+    /// Uniform from 0 to 1, without the ends.
     fn uniform(random: &mut ChaCha8Rng) -> f64 {
         (f64::from(random.next_u32()) + 0.5) / 2f64.powi(32)
     }
 
-    /// Per cent of `sets` sets of `n` draws for which `test` says yes.
+    /// Percentage of `sets` sets of `n` draws that pass `test`.
     fn rate(
         n: usize,
         sets: usize,
@@ -120,14 +122,14 @@ mod tests {
 
     #[test]
     fn one_population_is_seldom_taken_for_two() {
-        // 20,000 sets: a rate of 1 % has a standard error of 0.07.
+        // With 20,000 sets, a rate of 1 % has a standard error of 0.07.
         for n in [5, 6, 8, 10, 14, 20, 30, 40, 60] {
             let even = rate(n, 20_000, |r, _| uniform(r), grouped);
             let expected = if n <= 40 { 0.7..1.3 } else { 0.0..0.5 };
             assert!(expected.contains(&even), "{n}: uniform {even}");
             let bell = rate(n, 4_000, |r, _| normal(r), grouped);
             assert!(bell < 0.7, "{n}: normal {bell}");
-            // Skewed: the exponential distribution, most waits are like it.
+            // Skewed: the exponential distribution, which most waits resemble.
             let skewed = rate(n, 4_000, |r, _| -uniform(r).ln(), grouped);
             assert!(skewed < 2.5, "{n}: exponential {skewed}");
         }
@@ -153,7 +155,7 @@ mod tests {
         assert_eq!(two_groups(&[7.0; 10]), None);
         assert_eq!(two_groups(&[1.0, 1.0, 9.0, 9.0]), None, "too few to tell");
         assert_eq!(two_groups(&[]), None);
-        // (1 - 5)^2 + (2 - 5)^2 twice are 50 in all; between are 2 x 2 x 3.5^2 = 49.
+        // (1 - 5)^2 + (2 - 5)^2, twice, are 50 in all; between the groups it is 2 x 2 x 3.5^2 = 49.
         let (lower, ratio) = best_split(&[1.0, 2.0, 8.0, 9.0]).unwrap();
         assert_eq!(lower, 2);
         assert!((ratio - 49.0).abs() < 1e-9, "{ratio}");

@@ -1,4 +1,4 @@
-//! One scenario with many seeds: what of its answer is chance.
+//! One scenario with many seeds: separates chance from the answer.
 
 mod groups;
 mod spread;
@@ -14,9 +14,9 @@ use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, Scenario};
 /// A figure of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Whose: `host`, a domain, or a lock as `domain/lock`.
+    /// The subject: `host`, a domain, or a lock as `domain/lock`.
     pub of: String,
-    /// What, in words.
+    /// The quantity, in words.
     pub what: &'static str,
     /// The metric of its samples in records.
     pub metric: &'static str,
@@ -29,29 +29,29 @@ pub struct Figure {
 /// A figure over seeds.
 #[derive(Clone, Debug)]
 pub struct Metric {
-    /// Whose and what: `of: what`.
+    /// Subject and quantity: `of: what`.
     pub name: String,
-    /// Whose, see [`Figure::of`].
+    /// The subject, see [`Figure::of`].
     pub of: String,
-    /// What, in words.
+    /// The quantity, in words.
     pub what: &'static str,
     /// The metric of its samples in records.
     pub metric: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// Seeds whose runs have it: those that deadlocked or were stopped have none, and only those that finished have a time
-    /// at which they did.
+    /// Seeds whose runs have the figure. Runs that deadlocked or were stopped do not have it, and only runs
+    /// that finished have a time at which they did.
     pub seeds: Vec<u64>,
     /// Its value with each of these seeds.
     pub samples: Vec<f64>,
-    /// What is known of them.
+    /// Statistics of the samples.
     pub spread: Spread,
 }
 
-/// A scenario over seeds. [`record::seeds`](crate::record::seeds) is how it is written.
+/// A scenario over seeds. [`record::seeds`](crate::record::seeds) writes it.
 #[derive(Clone, Debug)]
 pub struct OverSeeds {
-    /// What was run.
+    /// The scenario.
     pub scenario: Scenario,
     /// The run of each seed, and its figures.
     pub runs: Vec<(Run, Vec<Figure>)>,
@@ -66,17 +66,17 @@ impl OverSeeds {
     }
 }
 
-/// The seeds of `count` runs from `first` on. Past the largest seed they go on from 0.
+/// The seeds of `count` runs, beginning with `first`. After the largest seed they continue from 0.
 #[must_use]
 pub fn seeds_from(first: u64, count: u32) -> Vec<u64> {
     (0..u64::from(count)).map(|i| first.wrapping_add(i)).collect()
 }
 
-/// Runs `scenario` with each of `seeds`, on as many threads as asked for; tells `progress` how many of how
-/// many are done. The result does not depend on the threads.
+/// Runs `scenario` with each of `seeds`, on as many threads as asked for. Calls `progress` with the runs done
+/// and the runs in all. The result does not depend on the threads.
 ///
 /// # Errors
-/// If the scenario is refused, or the threads are.
+/// If the scenario is refused, or if the threads cannot be started.
 pub fn run(
     scenario: &Scenario,
     seeds: &[u64],
@@ -93,7 +93,7 @@ pub fn run(
     Ok(OverSeeds { scenario: scenario.clone(), runs, results })
 }
 
-/// The figures of all runs, each over its seeds, in the order of the first run that has it.
+/// The figures of all runs, each over its seeds, ordered by the first run that has the figure.
 fn metrics(runs: &[(Run, Vec<Figure>)]) -> Vec<Metric> {
     type Samples<'a> = (&'a Figure, Vec<u64>, Vec<f64>);
     let mut all: Vec<Samples<'_>> = Vec::new();
@@ -140,7 +140,7 @@ pub fn figures(outcome: &Outcome) -> Vec<Figure> {
     all
 }
 
-/// Names, with their place behind those that there are several of.
+/// Names, followed by their position if several are equal.
 fn labels<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let same = |name: &str| names.clone().filter(|n| *n == name).count();
     let label = |(i, name): (usize, &str)| match same(name) {

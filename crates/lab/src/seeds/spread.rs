@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 /// Confidence of the interval of the mean.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Two groups whose means differ by less, as a part of the larger one, decide no question.
+/// Two groups decide no question if their means differ by less than this part of the larger one.
 const MATTERS: f64 = 0.1;
-/// Times that an outlier differs from the mean of all others before it is worth a line.
+/// An outlier is worth a line if it differs from the mean of all others by this factor.
 const FAR: f64 = 2.0;
-/// Coefficient of variation beyond which a mean says little.
+/// With a larger coefficient of variation, a mean says little.
 const WIDE: f64 = 0.5;
 
-/// What makes a mean over seeds doubtful.
+/// A reason to doubt a mean over seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Finding {
@@ -28,7 +28,7 @@ pub enum Finding {
     },
     /// One seed is far from all others.
     Outlier {
-        /// Which.
+        /// The seed.
         seed: u64,
         /// Its value.
         value: f64,
@@ -45,18 +45,18 @@ pub enum Finding {
 /// A figure over seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Arithmetic mean, least, most and so on.
+    /// Arithmetic mean, minimum, maximum and so on.
     #[serde(flatten)]
     pub summary: Summary,
     /// Student's 95 % interval of the mean; `None` for a single sample.
     pub interval: Option<Interval>,
-    /// What makes the mean doubtful, the gravest only.
+    /// The most serious reason to doubt the mean, if any.
     pub finding: Option<Finding>,
 }
 
 impl Spread {
-    /// What is known of `samples`, of one run with each of `seeds`. `None` if there are none, or one is not a
-    /// finite number.
+    /// Statistics of `samples`, one for each of `seeds`. `None` if there are none, or if one is not a finite
+    /// number.
     #[must_use]
     pub fn of(seeds: &[u64], samples: &[f64]) -> Option<Self> {
         let summary = Summary::of(samples)?;
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn an_interval_as_in_the_book() {
-        // Mean 5, deviation 2.138; t of 7 degrees of freedom is 2.3646: 2.3646 x 2.138 / sqrt(8) = 1.7875.
+        // Mean 5, deviation 2.138; t with 7 degrees of freedom is 2.3646: 2.3646 x 2.138 / sqrt(8) = 1.7875.
         let s = spread(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
         let i = s.interval.unwrap();
         assert!((i.low - 3.2125).abs() < 1e-3 && (i.high - 6.7875).abs() < 1e-3, "{i:?}");
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn groups_are_named_by_their_seeds() {
-        // Acquisitions, in thousands, of equal guests that march in step with some seeds only.
+        // Acquisitions, in thousands, of equal guests that run in step with some seeds only.
         let s = spread(&[152.0, 9.5, 151.0, 12.0, 150.5, 152.0, 8.0, 151.0]);
         let Some(Finding::Bimodal { seeds, means }) = s.finding else { panic!("{s:?}") };
         assert_eq!(seeds, [vec![2, 4, 7], vec![1, 3, 5, 6, 8]]);
@@ -156,7 +156,7 @@ mod tests {
     fn one_seed_apart_and_wide_spreads() {
         let s = spread(&[150.0, 151.0, 149.0, 150.5, 10.0, 152.0, 150.2]);
         assert_eq!(s.finding, Some(Finding::Outlier { seed: 5, value: 10.0, others: 902.7 / 6.0 }));
-        // As far in deviations, but who cares.
+        // As many deviations away, but too near to matter.
         assert_eq!(spread(&[150.0, 150.1, 150.2, 150.1, 151.0, 150.1, 150.2]).finding, None);
         let s = spread(&[1.0, 2.0, 3.5, 5.0, 7.0, 10.0]);
         assert!(matches!(s.finding, Some(Finding::Wide { .. })), "{s:?}");

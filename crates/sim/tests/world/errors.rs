@@ -154,7 +154,7 @@ fn impossible_workloads() {
     let mut other = Workload::from(lock_loop(US, US));
     other.parameters.insert("colour".into(), "red".into());
     let text = refused(other.into());
-    assert!(text.contains("`workload`: these are no parameters of `lock-loop`"), "{text}");
+    assert!(text.contains("`workload`: invalid parameters for `lock-loop`"), "{text}");
     assert_eq!(
         message(|s| s.limit = Picos::MAX),
         "scenario: limit is 18446744 s; at most 3600000 s are possible"

@@ -1,4 +1,4 @@
-//! A worker's command line, as plans hold it.
+//! A worker's command line, as in plans.
 
 use super::{Again, BenchItem, Schedbench};
 use alloc::format;
@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use core::fmt;
 use overspin_scenario::{MS, NS, Picos, SEC};
 
-/// Most thousands of operations of an item: some 1,000 hours of any machine.
+/// Most operations of an item, in thousands: some 1,000 hours on any machine.
 const MOST_KOPS: u64 = 1_000_000_000_000;
 /// Longest wait: 1,000 hours, in nanoseconds.
 const LONGEST_WAIT: u64 = 1_000 * 3_600 * 1_000_000_000;
 
-/// What a worker was told to do.
+/// What a worker's command line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerArgs {
     /// Time between two reports.
@@ -26,7 +26,7 @@ pub struct WorkerArgs {
 pub struct WorkerError {
     /// The cause.
     pub message: String,
-    /// The word that is wrong, as its number, from 0.
+    /// The index of the wrong word, from 0.
     pub word: usize,
 }
 
@@ -38,13 +38,13 @@ impl fmt::Display for WorkerError {
 
 impl core::error::Error for WorkerError {}
 
-/// What may stand where a command is expected.
+/// The legal commands, for messages.
 const COMMANDS: &str = "kHZ N, report_interval MS, burnwait KOPS WAIT_NS ..., \
                         deadline KOPS PERIOD_NS ...";
 
 impl WorkerArgs {
     /// Reads `kHZ N` (the rate of the time stamp counter, which a simulated clock does not need),
-    /// `report_interval MS`, `burnwait KOPS WAIT_NS ...` and, of our own, `deadline KOPS PERIOD_NS
+    /// `report_interval MS`, `burnwait KOPS WAIT_NS ...` and, as our own extension, `deadline KOPS PERIOD_NS
     /// ...`, in any order.
     ///
     /// # Errors
@@ -100,17 +100,23 @@ impl WorkerArgs {
                     }
                 }
                 _ => {
-                    return fail(at, format!("`{command}` is no command; there are {COMMANDS}"));
+                    return fail(
+                        at,
+                        format!("`{command}` is not a command; commands are {COMMANDS}"),
+                    );
                 }
             }
         }
         if worker.items.is_empty() {
-            return fail(args.len(), format!("the worker has nothing to do; there are {COMMANDS}"));
+            return fail(
+                args.len(),
+                format!("the worker has nothing to do; commands are {COMMANDS}"),
+            );
         }
         Ok(worker)
     }
 
-    /// The worker on a machine that does `rate` million operations in a second of CPU time at full
+    /// The worker's load on a machine that does `rate` million operations in a second of CPU time at full
     /// speed.
     #[must_use]
     pub fn workload(&self, rate: u32) -> Schedbench {
@@ -163,7 +169,7 @@ mod tests {
             ("burnwait 0 5", 1, "`0` is not work in kops: a whole number, 1 to"),
             ("burnwait 99999999999999999999 5", 1, "is not work in kops"),
             ("deadline 5 0", 2, "`0` is not a period in ns"),
-            ("spin 5", 0, "`spin` is no command"),
+            ("spin 5", 0, "`spin` is not a command"),
             ("kHZ 5", 2, "nothing to do"),
             ("report_interval 0 burnwait 1 1", 1, "`0` is not a time in ms"),
         ];

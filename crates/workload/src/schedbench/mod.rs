@@ -1,9 +1,9 @@
 //! Schedbench's worker: how much work a vCPU gets done, and how late it wakes.
 //!
-//! A worker serves a queue of items in the order in which they are due. An item burns its
-//! operations, and is queued again: a `burnwait` item some time after its work is done, an item
-//! with a deadline one period after it was due. Several items are thus several independent timers
-//! served by one loop, and an item that is due while another burns is late.
+//! A worker serves a queue of items in the order in which they are due. An item burns its operations and is
+//! queued again: a `burnwait` item some time after its work is done, a `deadline` item one period after it
+//! was due. Several items are thus several independent timers served by one loop, and an item that falls due
+//! while another burns is late.
 
 mod args;
 
@@ -44,13 +44,13 @@ pub struct BenchItem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Again {
-    /// So long after its work is done.
+    /// This long after its work is done.
     After(Picos),
-    /// So long after it was due; by then its work must be done (its deadline).
+    /// This long after it was due; its work must be done by then (its deadline).
     Every(Picos),
 }
 
-/// A file has the worker's command line, as plans have it.
+/// A file has the worker's command line, as in plans.
 const KEYS: Section = Section {
     heading: "[domain.workload] with kind = \"schedbench\"",
     doc: "A schedbench worker on each vCPU: timers that burn and wait.",
@@ -61,7 +61,12 @@ const KEYS: Section = Section {
             Absent::Required,
             "Its items, as in a plan: `burnwait KOPS WAIT_NS ...`, `deadline KOPS PERIOD_NS ...`.",
         ),
-        key("rate", integer(1, 1_000_000), Absent::Is("1000"), "Million operations a CPU second."),
+        key(
+            "rate",
+            integer(1, 1_000_000),
+            Absent::Is("1000"),
+            "Operations in a CPU second, in millions.",
+        ),
         key("report_interval", time(MS, LONGEST), Absent::Is("1s"), "Time between two reports."),
     ],
 };
@@ -77,7 +82,7 @@ impl Parameters for Schedbench {
     const KIND: &'static str = "schedbench";
 }
 
-/// `worker` and `rate` become items.
+/// Turns `worker` and `rate` into items.
 fn lower(tree: &mut Tree) -> Result<(), Fault> {
     let (worker, rate) = (tree.remove("worker"), tree.remove("rate"));
     let text = worker.as_ref().and_then(Value::as_str).unwrap_or_default();
@@ -101,10 +106,10 @@ impl Load for Schedbench {
             let (Again::After(wait) | Again::Every(wait)) = item.again;
             if let Some(time) = [item.burn, wait].into_iter().find(|time| *time > LONGEST) {
                 let message = format!("an item takes {}", format_time(time));
-                return fault(message, "no time is longer than 1000h");
+                return fault(message, "a time is at most 1000h");
             }
-            // A deadline in the past would have the item due for ever without a sleep, which
-            // is a hog; without work as well, time would stand still.
+            // A deadline in the past would make the item due for ever without a sleep: a hog. If it also had
+            // no work, time would stand still.
             if item.burn == Picos::ZERO {
                 let message = "an item burns nothing: time would stand still".into();
                 return fault(message, "give each item some work");
@@ -130,14 +135,14 @@ impl Load for Schedbench {
     }
 }
 
-/// Workers are told to start when all machines are up, one after another, by a tool that is in no hurry.
+/// Once all machines are up, a tool starts their workers one after another, within this time.
 const START_WITHIN: Picos = MS;
 
 fn serve(w: &Schedbench, env: &dyn Env) {
     let told = env.all_up() + env.random(0).time_below(START_WITHIN);
     env.sleep(told.saturating_sub(env.now()));
     let start = env.now();
-    // Few items: a scan is as fast as a heap, and equal times are served in order of the list.
+    // With few items, a scan is as fast as a heap, and it serves equal times in the order of the list.
     let mut due: Vec<Picos> = vec![start; w.items.len()];
     let mut so_far = WorkerReport::default();
     let mut next_report = start;

@@ -1,15 +1,15 @@
-//! What a trace of `vmstat` and the locks' counters say about each published figure. Published and
-//! simulated traces go through the same code.
+//! Computes each published figure from a trace of `vmstat` and the locks' counters. Published and simulated
+//! traces go through the same code.
 
 use crate::report::{VmstatRow, vmstat_rows};
 use overspin_scenario::{DomainOutcome, Outcome, Picos, SEC, Scenario};
 use serde::Serialize;
 
-/// Lines before the first, and after the last, with more user time than this, in percent, are of making
-/// and removing files, which is the kernel's work. Between them the published share is 11 and more,
-/// but while the disk is waited for; before and after it is 7 and less.
+/// Threshold of user time, in percent. Lines before the first and after the last line above it belong to
+/// making and removing files, which is the kernel's work. Between these lines the published share is at least
+/// 11, except during waits for the disk; outside them it is at most 7.
 const USER_WORK: f64 = 8.0;
-/// vCPUs to which the published percents refer.
+/// vCPUs to which the published percentages refer.
 const CPUS: f64 = 8.0;
 
 /// One run.
@@ -19,7 +19,7 @@ pub struct Sample {
     pub kernel: String,
     /// Seed.
     pub seed: u64,
-    /// Whether all clients came to their end.
+    /// Whether all clients finished.
     pub finished: bool,
     /// Seconds of published time between two rows.
     pub interval_s: f64,
@@ -27,9 +27,9 @@ pub struct Sample {
     pub rows: Vec<VmstatRow>,
     /// Mean hold time of the five locks in microseconds.
     pub hold_us: f64,
-    /// Of this, the time in which the holder got at the data that it works on.
+    /// Part of this in which the holder reaches the data that it works on.
     pub hold_data_us: f64,
-    /// Percent of the CPU time that went into waiting for locks.
+    /// Percentage of the CPU time spent on waiting for locks.
     pub spinning_percent: f64,
     /// Simulated time in picoseconds.
     pub elapsed: Picos,
@@ -41,7 +41,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The sample of an outcome, whose scenario was 1/scale as long as published.
+    /// The sample of an outcome whose scenario had 1/scale of the published length.
     pub(super) fn new(kernel: &str, scenario: &Scenario, mut outcome: Outcome, scale: u32) -> Self {
         let domain = outcome.domains.swap_remove(0);
         let interval = scenario.domains[0].kernel.vmstat.unwrap_or(SEC);
@@ -49,7 +49,7 @@ impl Sample {
         for row in &mut rows {
             row.bo *= f64::from(scale);
         }
-        // The named locks come first, the runqueues' after them; only the named lie among data.
+        // The named locks come first, then the run queues' locks; only the named locks lie among data.
         let named = domain.locks.len() - domain.vcpus.len();
         let (five, cpus) = (&domain.locks[..named], domain.vcpus.len() as u64);
         let taken = five.iter().map(|l| l.acquisitions).sum::<u64>().max(1) as f64;
@@ -76,7 +76,7 @@ impl Sample {
     }
 }
 
-/// Adds rows up to rows of a second. What the last is short of is idle.
+/// Adds up rows to rows of one second. If the last second is incomplete, its rest is idle.
 pub(super) fn seconds(rows: &[VmstatRow], interval_s: f64) -> Vec<VmstatRow> {
     let parts = (1.0 / interval_s).round().max(1.0);
     let one = |rows: &[VmstatRow]| {
@@ -95,7 +95,7 @@ pub(super) fn seconds(rows: &[VmstatRow], interval_s: f64) -> Vec<VmstatRow> {
     rows.chunks(parts as usize).map(one).collect()
 }
 
-/// A figure of a trace whose rows are `interval_s` apart; `None` if there is no such figure.
+/// A figure from a trace whose rows are `interval_s` apart; `None` if there is no such figure.
 pub(super) fn of_trace(rows: &[VmstatRow], interval_s: f64, metric: &str) -> Option<f64> {
     let busy = |row: &VmstatRow| ((row.us + row.sy) / 100.0).min(1.0);
     let busy_s = |rows: &[VmstatRow]| rows.iter().map(busy).sum::<f64>() * interval_s;

@@ -1,4 +1,4 @@
-//! dbench over locks that lie among other data, or in cache lines of their own.
+//! dbench with locks that lie among other data, or in their own cache lines.
 
 mod measure;
 mod report;
@@ -16,7 +16,7 @@ use overspin_scenario::Scenario;
 use overspin_workload::{Dbench as FileServer, Placement};
 use serde::{Deserialize, Serialize};
 
-/// A kernel, as it is called in figures, and its trace.
+/// A kernel, by its name in figures, and its trace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kernel {
@@ -46,7 +46,7 @@ struct Setup {
 /// An experiment that varies the placement of the locks in a dbench domain.
 #[derive(Clone, Debug)]
 pub struct Dbench {
-    /// What all kinds have.
+    /// The part that all kinds have.
     pub head: Head,
     /// The kernels to compare: before and after.
     pub kernels: [Kernel; 2],
@@ -62,15 +62,15 @@ impl Dbench {
             return file::fail(document, "scenario.domain", message, help);
         };
         if domain.kernel.vmstat.is_none() {
-            let message = "its kernel has no `vmstat`".into();
-            let help = "the figures are those of vmstat; set `vmstat = \"100ms\"`";
+            let message = "its kernel does not set `vmstat`".into();
+            let help = "the figures come from vmstat; set `vmstat = \"100ms\"`";
             return file::fail(document, "scenario.domain.0", message, help);
         }
         Ok(Self { head, kernels: setup.kernels })
     }
 
-    /// The scenario of a kernel, at 1/scale of the length. All that is done is done 1/scale times,
-    /// and what is written is 1/scale of it; the disk and the sections are as they are.
+    /// The scenario of a kernel at 1/scale of the length. All work is done 1/scale times, and 1/scale of the
+    /// data is written; the disk and the sections stay as they are.
     #[must_use]
     pub fn variant(&self, kernel: &Kernel, scale: u32) -> Scenario {
         let mut scenario = self.head.scenario.clone();
@@ -123,7 +123,7 @@ impl Kind for Dbench {
     }
 }
 
-/// Puts together what was measured.
+/// Assembles the results.
 fn assemble(experiment: &Dbench, runs: &[Sample]) -> Found {
     Found {
         limit_s: None,

@@ -1,4 +1,4 @@
-//! What dbench measures, in long form. Places are the names of the kernels.
+//! The metrics of dbench, in long form. Places are the names of the kernels.
 
 use super::Dbench;
 use super::measure::{Sample, of_trace};
@@ -21,7 +21,7 @@ static LOST: Metric = Metric::new(
 static SYSTEM_SHARE: Metric =
     Metric::new("system-share", "%", "system time in parts of the CPU time that is not idle");
 
-/// Those that follow from the lines of `vmstat`, with what `of_trace` calls them.
+/// Metrics computed from the lines of `vmstat`, with their names in `of_trace`.
 static OF_TRACE: [(&str, Metric); 10] = [
     ("elapsed_s", Metric::new("elapsed", "s", "from the beginning of dbench to its end")),
     ("make_s", Metric::new("make", "s", "busy time before the first user work: files are made")),
@@ -47,7 +47,7 @@ static OF_TRACE: [(&str, Metric); 10] = [
     ),
     ("most_written_kib", Metric::new("most-written", "KiB", "most that is written in one second")),
 ];
-/// And the others.
+/// The other metrics.
 static OTHERS: [&Metric; 6] = [&WRITING, &HOLD, &HOLD_DATA, &SPINNING, &LOST, &SYSTEM_SHARE];
 
 pub(super) fn vocabulary(experiment: &Dbench) -> Vocabulary {

@@ -6,7 +6,7 @@ use crate::experiment::figure::compared;
 use crate::reproduce::{Compared, Grade, Judged, verdict};
 use overspin_scenario::{DomainOutcome, LineOutcome, Picos};
 
-/// A run that prints what was published, with holders that lose their line at so many of 100 accesses.
+/// A run that prints the published trace, with holders that lose their line at `away` of 100 accesses.
 fn sample(kernel: &Kernel, hold_us: f64, hold_data_us: f64, spinning: f64, away: u64) -> Sample {
     Sample {
         kernel: kernel.name.clone(),
@@ -74,7 +74,7 @@ fn a_patch_without_effect_refutes_every_claim() {
 fn a_fall_for_another_reason_refutes_the_cause() {
     let e = aligned_2001().unwrap();
     let [before, after] = &e.kernels;
-    // Holders get at their data as before, and hold for less time nevertheless.
+    // Holders reach their data as before, and yet hold for less time.
     let runs = [sample(before, 2.0, 1.2, 40.0, 60), sample(after, 1.06, 1.1, 22.0, 10)];
     assert_eq!(claims(&e, &assemble(&e, &runs))[3].holds, Some(false));
 }
@@ -115,7 +115,7 @@ fn finer_rows_say_the_same() {
         let (a, b) = (of_trace(&rows, 1.0, metric), of_trace(&fine, 0.25, metric));
         assert!((a.unwrap() - b.unwrap()).abs() < 1e-9, "{metric}: {a:?} {b:?}");
     }
-    // A last second that is not whole is idle for the rest.
+    // The rest of an incomplete last second is idle.
     let short = seconds(&fine[..6], 0.25);
     assert_eq!((short.len(), short[1].id, short[1].sy), (2, 50.0, 49.0));
     assert_eq!(of_trace(&[], 1.0, "elapsed_s"), None);

@@ -1,4 +1,4 @@
-//! What a run comes to, as time(1) and the hypervisor tell it.
+//! The results of a run, as time(1) and the hypervisor report them.
 
 use overspin_scenario::{Ending, Outcome, Picos, WaitCauses};
 use serde::Serialize;
@@ -8,7 +8,7 @@ pub(crate) fn seconds(picos: Picos) -> f64 {
     picos.seconds()
 }
 
-/// One run. Times and counts are multiplied up to the published length, except `simulated_s`.
+/// One run. Times and counts are scaled up to the published length, except `simulated_s`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sample {
     /// Lock.
@@ -19,7 +19,7 @@ pub struct Sample {
     pub seed: u64,
     /// `finished`, `limit` or `deadlock`.
     pub ending: &'static str,
-    /// Simulated seconds at the end, as they were.
+    /// Simulated seconds at the end, unscaled.
     pub simulated_s: f64,
     /// Elapsed time; null if it did not finish.
     pub elapsed_s: Option<f64>,
@@ -27,7 +27,7 @@ pub struct Sample {
     pub user_s: f64,
     /// System time that ticks charged.
     pub system_s: f64,
-    /// (user + system) / elapsed in whole percent, as time(1) cuts it.
+    /// (user + system) / elapsed in whole percent, truncated as by time(1).
     pub percent_cpu: Option<f64>,
     /// Involuntary switches.
     pub context_switches: f64,
@@ -35,9 +35,9 @@ pub struct Sample {
     pub sleeps: f64,
     /// Running time of each vCPU.
     pub vcpu_time_s: Vec<f64>,
-    /// Part of the vCPUs' running time that went into waiting for locks.
+    /// Part of the vCPUs' running time spent on waiting for locks.
     pub spinning: f64,
-    /// What its waits for locks were spent on, as simulated: not multiplied.
+    /// What its waits for locks were spent on, unscaled.
     pub wait_causes: WaitCauses,
     /// Part of the pCPUs' time that was not idle.
     pub host_busy: f64,

@@ -39,7 +39,7 @@ struct Setup {
 /// An experiment that varies the lock and the jobs of a kernbench domain.
 #[derive(Clone, Debug)]
 pub struct Kernbench {
-    /// What all kinds have.
+    /// The part that all kinds have.
     pub head: Head,
     /// Locks to compare.
     pub locks: Vec<String>,
@@ -120,7 +120,7 @@ impl Kind for Kernbench {
     }
 }
 
-/// Puts together what was measured.
+/// Assembles the results.
 fn assemble(experiment: &Kernbench, scale: u32, runs: &[Sample]) -> Found {
     Found {
         limit_s: Some(measure::seconds(experiment.head.scenario.limit) / f64::from(scale)),

@@ -1,12 +1,12 @@
-//! What kernbench and `xm vcpu-list` print, also of runs of which nothing was published. The figures that were
-//! say in the file how they are computed.
+//! The output of kernbench and `xm vcpu-list`, also for runs that were not published. The file states how the
+//! published figures are computed.
 
 use super::{Kernbench, Sample};
 use crate::report::{Block, Grid};
 use crate::stats::Summary;
 use std::fmt::Write;
 
-/// Runs at the first load in a kernbench session, with the warm-up run.
+/// Runs at the first load in a kernbench session, including the warm-up run.
 const FIRST_LOAD: f64 = 6.0;
 /// Runs at each further load.
 const OTHER_LOADS: f64 = 5.0;
@@ -14,8 +14,8 @@ const OTHER_LOADS: f64 = 5.0;
 /// A value of a run that finished.
 type Value = fn(&Sample) -> Option<f64>;
 
-/// kernbench's names of its metrics. The first is averaged over the runs of a load, all others over the
-/// runs of the loads before, too.
+/// kernbench's names of its metrics. The first is averaged over the runs of one load. All others are averaged
+/// over the runs of the earlier loads, too.
 const METRICS: [(&str, Value); 6] = [
     ("Elapsed Time", |r| r.elapsed_s),
     ("User Time", |r| Some(r.user_s)),
@@ -25,7 +25,7 @@ const METRICS: [(&str, Value); 6] = [
     ("Sleeps", |r| Some(r.sleeps)),
 ];
 
-/// The runs of an experiment, ready to be asked.
+/// The runs of an experiment, ready for queries.
 pub(super) struct Session<'a> {
     pub(super) experiment: &'a Kernbench,
     pub(super) runs: &'a [Sample],
@@ -49,7 +49,7 @@ impl<'a> Session<'a> {
 
     fn kernbench(&self, lock: &str) -> String {
         let mut out = format!("{lock}\n");
-        // Those that finished, of all loads so far.
+        // The finished runs of all loads so far.
         let mut so_far: Vec<&Sample> = Vec::new();
         for load in &self.experiment.loads {
             // Writing to a String cannot fail, here and below.
@@ -80,7 +80,7 @@ impl<'a> Session<'a> {
         out
     }
 
-    /// Time of a vCPU over a session: warm-up and five runs at the first load, five at each other. None
+    /// Time of a vCPU over a session: a warm-up and five runs at the first load, five at each other. `None`
     /// if a run did not finish.
     fn vcpu_time(&self, lock: &str, vcpu: usize) -> Option<f64> {
         let mut total = 0.0;
@@ -113,7 +113,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Six significant digits, as awk prints them and kernbench therefore does.
+/// Six significant digits, as awk prints them and therefore also kernbench.
 fn six(value: f64) -> String {
     let digits =
         if value == 0.0 { 0 } else { (5 - value.abs().log10().floor() as i32).clamp(0, 9) };

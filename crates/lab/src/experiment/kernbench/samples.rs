@@ -1,4 +1,4 @@
-//! What kernbench measures, in long form. Places are `lock.load`, and `lock.load.v0` of a vCPU.
+//! The metrics of kernbench, in long form. Places are `lock.load`, and `lock.load.v0` for a vCPU.
 
 use super::Kernbench;
 use super::measure::Sample;
@@ -16,12 +16,12 @@ static ELAPSED: Metric = Metric::new("elapsed", "s", "elapsed time");
 static USER: Metric = Metric::new("user", "s", "user time that ticks charged");
 static SYSTEM: Metric = Metric::new("system", "s", "system time that ticks charged");
 static CPU: Metric =
-    Metric::new("cpu", "%", "(user + system) / elapsed in whole percent, as time(1) cuts it");
+    Metric::new("cpu", "%", "(user + system) / elapsed in whole percent, truncated as by time(1)");
 static SWITCHES: Metric = Metric::new("context-switches", "", "involuntary switches");
 static SLEEPS: Metric = Metric::new("sleeps", "", "voluntary switches");
 static VCPU_TIME: Metric = Metric::new("vcpu-time", "s", "running time of the vCPU, or of all");
 
-/// Metrics of a run, and those of one that finished.
+/// Metrics of every run, and those of a finished run.
 static ALWAYS: [&Metric; 3] = [&FINISHED, &SPINNING, &HOST_BUSY];
 static FINISHED_ONLY: [&Metric; 7] =
     [&ELAPSED, &USER, &SYSTEM, &CPU, &SWITCHES, &SLEEPS, &VCPU_TIME];

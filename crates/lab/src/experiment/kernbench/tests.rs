@@ -10,7 +10,7 @@ fn experiment() -> Kernbench {
     crate::experiment::kernbench_2008().unwrap()
 }
 
-/// An outcome at a twentieth of the length that multiplies up to the given figures.
+/// An outcome at a twentieth of the length that scales up to the given figures.
 fn outcome(
     seed: u64,
     elapsed: Option<f64>,
@@ -56,7 +56,7 @@ fn outcome(
     }
 }
 
-/// The published session: what the program must find if the simulator were perfect.
+/// The published session: the runs of a perfect simulator.
 fn published() -> Vec<Sample> {
     let mut runs = Vec::new();
     for seed in 1..=5 {

@@ -1,4 +1,4 @@
-//! What one run gives, and means over the seeds.
+//! The results of one run, and means over the seeds.
 
 use super::{Case, Help, Load, Notification, Test};
 use crate::record::{vcpu_time, wait_causes};
@@ -9,31 +9,31 @@ use serde::Serialize;
 /// One run.
 #[derive(Clone, Debug, Serialize)]
 pub struct NotificationSample {
-    /// What the guest does.
+    /// The guest's work.
     pub test: Test,
     /// The host's scheduler.
     pub host: String,
-    /// What it does for holders of locks.
+    /// The host's help for lock holders.
     pub help: Help,
-    /// What preempts the guest.
+    /// The load that preempts the guest.
     pub load: Load,
     /// Seed.
     pub seed: u64,
-    /// Time until the guest was done, s, multiplied up to the published length; null if it was not.
+    /// Time until the guest was done, in s, scaled up to the published length; null if it did not finish.
     pub elapsed_s: Option<f64>,
-    /// CPU time of the guest's tasks, s, multiplied up likewise.
+    /// CPU time of the guest's tasks, in s, scaled likewise.
     pub cpu_s: f64,
-    /// Items that the guest's tasks have done: for `pft`, faults.
+    /// Items that the guest's tasks have done; for `pft`, these are faults.
     pub items: u64,
-    /// Requests a second that were answered.
+    /// Requests answered per second.
     pub requests_per_s: f64,
-    /// Holds of a lock of the guest during which its holder was descheduled.
+    /// Holds of a guest lock during which the holder was descheduled.
     pub holders_preempted: u64,
-    /// What became of the windows of the guest's vCPUs.
+    /// The uses of the windows of the guest's vCPUs.
     pub windows: WindowOutcome,
-    /// What waits for locks were spent on.
+    /// What the waits for locks were spent on.
     pub wait_causes: WaitCauses,
-    /// The time of all vCPUs, which these waits are a part of.
+    /// The time of all vCPUs, which includes these waits.
     pub vcpu_time: Picos,
     /// Hash of the run's events: equal for equal runs.
     #[serde(with = "overspin_scenario::hash_text")]
@@ -46,7 +46,7 @@ fn seconds(time: Picos) -> f64 {
 
 impl NotificationSample {
     pub(super) fn of(case: &Case, seed: u64, scale: u32, outcome: &Outcome) -> Self {
-        // The domain that preempts is the last.
+        // The domain that preempts comes last.
         let (guest, other) = (&outcome.domains[0], &outcome.domains[1]);
         let scale = if case.test == Test::Count { f64::from(scale) } else { 1.0 };
         let mut windows = WindowOutcome::default();
@@ -78,14 +78,14 @@ impl NotificationSample {
     }
 }
 
-/// The runs, ready to be asked. Questions that give no scheduler are about the published one's.
+/// The runs, ready for queries. Queries without a scheduler refer to the published one.
 pub(super) struct Measured<'a> {
     pub(super) experiment: &'a Notification,
     pub(super) runs: &'a [NotificationSample],
 }
 
 impl<'a> Measured<'a> {
-    /// Runs of one configuration, a seed each.
+    /// Runs of one configuration, one for each seed.
     pub(super) fn of(
         &self,
         test: Test,
@@ -98,7 +98,7 @@ impl<'a> Measured<'a> {
             .filter(move |r| r.test == test && r.help == help && r.load == load && r.host == host)
     }
 
-    /// A value over the seeds; none if a run has none.
+    /// A value over the seeds; `None` if a run has no value.
     pub(super) fn over_seeds(
         &self,
         (test, host, help, load): (Test, &str, Help, Load),
@@ -122,20 +122,20 @@ impl<'a> Measured<'a> {
         self.mean((Test::Count, host, help, load), |r| r.elapsed_s)
     }
 
-    /// Faults a wall second of `pft` on a host.
+    /// Faults per wall second of `pft` on a host.
     pub(super) fn faults_on(&self, host: &str, help: Help, load: Load) -> Option<Summary> {
         self.over_seeds((Test::Pft, host, help, load), |r| r.elapsed_s.map(|t| r.items as f64 / t))
     }
 
-    /// The same on the published one.
+    /// The same on the published host.
     pub(super) fn faults(&self, help: Help, load: Load) -> Option<f64> {
         self.faults_on(self.experiment.published_host(), help, load).map(|s| s.mean)
     }
 
-    /// By which part `help` changes the faults of a load on a host: the median over the seeds, each
-    /// compared with its own run without help. Ticks have the same phases in both. The mean would
-    /// be that of the few runs in which a process comes to the other vCPU a tick earlier, or the
-    /// other process does, which is several times the change.
+    /// The relative change that `help` makes to the faults of a load on a host: the median over the seeds.
+    /// Each run is compared with the run of the same seed without help; ticks have the same phases in both.
+    /// The mean would be dominated by the few runs in which a process, or the other one, comes to the other
+    /// vCPU a tick earlier, which matters several times as much as the change.
     pub(super) fn change_of_faults(&self, host: &str, help: Help, load: Load) -> Option<f64> {
         let of = |help| self.of(Test::Pft, host, help, load);
         let pairs = of(help).zip(of(Help::None));
@@ -144,7 +144,7 @@ impl<'a> Measured<'a> {
         Summary::of(&changes?).map(|s| s.median)
     }
 
-    /// Requests a second that are answered beside a test.
+    /// Requests answered per second beside a test.
     pub(super) fn requests(&self, test: Test, help: Help, load: Load) -> Option<f64> {
         let host = self.experiment.published_host();
         self.mean((test, host, help, load), |r| Some(r.requests_per_s))

@@ -1,5 +1,5 @@
-//! Preemption notification: a guest that counts, and one that faults pages, beside a domain that
-//! answers pings at a rate; with and without windows before preemptions, and under other hosts.
+//! Preemption notification: a guest that counts, and one that faults pages, beside a domain that answers
+//! pings at a rate. Runs are with and without windows before preemptions, and under other hosts.
 
 mod measure;
 mod report;
@@ -19,7 +19,7 @@ use overspin_scenario::{
 use overspin_workload::{BurnWait, Count, Pft, Ping};
 use serde::{Deserialize, Serialize};
 
-/// What the guest under test does.
+/// The work of the guest under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Test {
@@ -29,7 +29,7 @@ pub enum Test {
     Pft,
 }
 
-/// What the host does for a vCPU that holds a lock.
+/// The host's help for a vCPU that holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Help {
@@ -41,19 +41,19 @@ pub enum Help {
     All,
     /// A window for guests with several vCPUs if they hold a lock.
     Deferral,
-    /// Who spins exits, and the preempted sibling runs; a plain yield under schedulers without
-    /// directed yields.
+    /// A spinning vCPU exits, and its preempted sibling runs; under schedulers without directed yields, this
+    /// is a plain yield.
     DirectedYield,
 }
 
-/// What the domain does that preempts the guest.
+/// The load of the domain that preempts the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
-    /// Answers pings that are asked for at this rate, between which the pinging machine leaves whole
-    /// units of its resolution.
+    /// Answers pings requested at this rate; the pinging machine leaves whole units of its resolution between
+    /// them.
     Pings(u32),
-    /// The same from a machine that keeps the rate.
+    /// Answers pings from a machine that keeps the rate exactly.
     ExactPings(u32),
     /// Computes all the time.
     Busy,
@@ -68,13 +68,13 @@ impl Load {
     }
 }
 
-/// What is varied.
+/// The parameters that the experiment varies.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// Requests a second that are asked for, ascending.
+    /// Requested rates per second, ascending.
     pub rates: Vec<u32>,
-    /// Schedulers of the comparison with today's hosts.
+    /// Schedulers in the comparison with today's hosts.
     pub hosts: Vec<String>,
     /// Rates of that comparison.
     pub host_rates: Vec<u32>,
@@ -89,13 +89,13 @@ struct Case {
     load: Load,
 }
 
-/// An experiment on what windows before preemptions cost and save.
+/// An experiment on the costs and savings of windows before preemptions.
 #[derive(Clone, Debug)]
 pub struct Notification {
-    /// What all kinds have. Its scenario has three domains: one runs `count`, one `pft`, one `ping`;
+    /// The part that all kinds have. Its scenario has three domains: one each runs `count`, `pft` and `ping`;
     /// a run has one of the first two. Its host grants the windows of 2005.
     pub head: Head,
-    /// What is varied.
+    /// The parameters that the experiment varies.
     pub sweep: Sweep,
     windows: PreemptionNotification,
 }
@@ -108,21 +108,25 @@ impl Notification {
         for name in ["count", "pft", "ping"] {
             let runs = |d: &&Domain| d.workload.0.iter().any(|w| w.kind == name);
             if head.scenario.domains.iter().filter(runs).count() != 1 {
-                let message = format!("not one domain runs `{name}`");
+                let message = format!("`{name}` must run in exactly one domain");
                 return fail(
                     "scenario.domain",
                     message,
-                    "it needs one of count, pft and ping each",
+                    "use one domain for each of count, pft and ping",
                 );
             }
         }
         let Some(windows) = head.scenario.host.preemption_notification.clone() else {
             let message = "the host has no `preemption_notification`".into();
-            return fail("scenario.host", message, "runs without it leave it out by themselves");
+            return fail(
+                "scenario.host",
+                message,
+                "set it: runs without notification drop it themselves",
+            );
         };
         if !sweep.rates.is_sorted() || !sweep.rates.contains(&0) {
             let message = "`rates` must ascend, and contain 0".into();
-            return fail("setup.rates", message, "figures are of a guest without pings");
+            return fail("setup.rates", message, "the figures compare with a guest without pings");
         }
         for (i, host) in sweep.hosts.iter().enumerate() {
             if crate::names::scheduler(host).is_none() {
@@ -176,7 +180,7 @@ impl Notification {
         low_and_high.chain([Load::Busy])
     }
 
-    /// The scenario of a case, at 1/scale of the length of `count`; `pft` always has its own.
+    /// The scenario of a case, at 1/scale of the length of `count`; `pft` always has its full length.
     fn scenario(&self, case: &Case, scale: u32) -> Scenario {
         let mut s = self.head.scenario.clone();
         s.domains.retain(|d| {
@@ -245,7 +249,7 @@ impl Kind for Notification {
     }
 }
 
-/// Puts together what was measured.
+/// Assembles the results.
 fn assemble(experiment: &Notification, runs: &[NotificationSample]) -> Found {
     let measured = Measured { experiment, runs };
     Found {

@@ -1,11 +1,11 @@
-//! The curves, as tables.
+//! The curves as tables.
 
 use super::measure::Measured;
 use super::{Help, Load, Test};
 use crate::report::{Block, Grid};
 use crate::stats::Summary;
 
-/// What hosts are compared with.
+/// The kinds of help that are compared on each host.
 pub(super) const HELPS: [Help; 4] = [Help::None, Help::Smp, Help::Deferral, Help::DirectedYield];
 
 pub(super) fn blocks(m: &Measured<'_>) -> Vec<Block> {

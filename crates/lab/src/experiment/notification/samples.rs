@@ -1,5 +1,5 @@
-//! What is measured about notification, in long form. Places are `test.host.help.load.rate`, as
-//! `count.bvt.all.pings.1000`, and `pft.cfs.deferral.busy`.
+//! The metrics of notification, in long form. Places are `test.host.help.load.rate`, such as
+//! `count.bvt.all.pings.1000` and `pft.cfs.deferral.busy`.
 
 use super::measure::NotificationSample;
 use super::{Case, Help, Load, Notification, Test};

@@ -29,7 +29,7 @@ fn a_case_has_one_guest_and_what_preempts_it() {
     assert!(s.domains[1].workload.get::<BurnWait>().is_some());
 }
 
-/// Whoever asks for a table finds the runs for it.
+/// Every table of the report finds its runs.
 #[test]
 fn no_configuration_is_run_twice_and_none_is_missing() {
     let e = experiment();
@@ -49,7 +49,7 @@ fn no_configuration_is_run_twice_and_none_is_missing() {
     }
 }
 
-/// Runs that come out as published: what a notification costs and saves at each rate.
+/// Runs that match the published results, with the cost and savings of notification at each rate.
 fn runs(change: impl Fn(&Case, u32) -> f64) -> Vec<NotificationSample> {
     let e = experiment();
     let mut runs = Vec::new();
@@ -89,7 +89,7 @@ fn verdicts(runs: &[NotificationSample]) -> Vec<Option<bool>> {
     claim::judged(&e.head.claims, &found.samples).iter().map(|c| c.holds).collect()
 }
 
-/// Times in parts of that without notification: the claims as the document has them.
+/// Times relative to that without notification: the claims as the document has them.
 fn published(case: &Case, rate: u32) -> f64 {
     let stair = |low: f64, high: f64| match case.load {
         Load::Pings(_) if rate <= 1000 => low,
@@ -106,7 +106,7 @@ fn published(case: &Case, rate: u32) -> f64 {
 
 #[test]
 fn claims_are_judged_at_every_rate() {
-    // Faults of the stair go up: then pft gains at high rates and not at low ones.
+    // Faults follow the stair upwards: pft gains at high rates and not at low ones.
     let as_published = verdicts(&runs(published));
     assert_eq!(as_published, [Some(true), Some(true), Some(false), Some(true)]);
     let mirrored = |case: &Case, rate| match (case.test, case.help) {
@@ -114,7 +114,7 @@ fn claims_are_judged_at_every_rate() {
         _ => published(case, rate),
     };
     assert_eq!(verdicts(&runs(mirrored))[2], Some(true));
-    // One rate of one curve, and the claim is false.
+    // One wrong rate of one curve makes the claim false.
     let dear = |case: &Case, rate| published(case, rate) + if rate == 500 { 0.02 } else { 0.0 };
     assert_eq!(
         verdicts(&runs(|case, rate| match case.help {

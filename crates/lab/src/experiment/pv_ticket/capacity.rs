@@ -1,13 +1,13 @@
-//! How many CPUs the locks serve: by making their records.
+//! Finds how many CPUs the locks serve, by making their records.
 
 use overspin_locks::{LockVisitor, RawLock, Tuning, with_lock};
 use overspin_native::Threads;
 use serde::Serialize;
 
-/// More CPUs than any machine has, and few enough that records of all of them fit into memory.
+/// More CPUs than any machine has, yet few enough that the records of all fit into memory.
 const MOST: u32 = 1 << 16;
 
-/// What a lock serves.
+/// The capacity of a lock.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Capacity {
     /// The lock.
@@ -16,7 +16,7 @@ pub(super) struct Capacity {
     pub(super) cpus: u32,
 }
 
-/// Whether a lock lets its records be made for so many CPUs.
+/// Asks a lock whether its records can be made for this many CPUs.
 struct Serves(u32);
 
 impl LockVisitor<Threads> for Serves {
@@ -26,11 +26,11 @@ impl LockVisitor<Threads> for Serves {
     }
 }
 
-/// The most CPUs that a lock serves; `None` if it serves as many as there can be, or there is none of
-/// this name.
+/// The most CPUs that a lock serves; `None` if the lock has no such limit, or if there is no lock of this
+/// name.
 pub(super) fn of(lock: &str) -> Option<Capacity> {
     let serves = |cpus| with_lock(lock, Serves(cpus));
-    // What serves a number serves fewer too.
+    // A lock that serves a number of CPUs serves fewer, too.
     let (mut some, mut too_many) = (0, MOST + 1);
     if serves(MOST)? {
         return None;

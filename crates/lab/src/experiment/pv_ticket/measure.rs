@@ -1,4 +1,4 @@
-//! What a simulated run comes to: how fast it worked, and where its vCPUs' time went.
+//! The results of a simulated run: how fast it worked, and where its vCPUs' time went.
 
 use super::{Load, PvTicket, Variant};
 use crate::record::{vcpu_time, wait_causes};
@@ -21,14 +21,14 @@ pub(super) struct Sample {
     pub(super) ending: &'static str,
     /// Transactions, or processes of the compile, in a simulated second.
     pub(super) rate: f64,
-    /// Part of the vCPUs' running time that went into waiting for locks.
+    /// Part of the vCPUs' running time spent on waiting for locks.
     pub(super) spinning: f64,
     /// 99.9 % of the acquisitions of the worst lock waited at most this long, in seconds.
     pub(super) wait_p999_s: f64,
-    /// Times that a waiter slept, and that a holder was descheduled; all locks of the kernel.
+    /// How often a waiter slept, and how often a holder was descheduled, for all locks of the kernel.
     pub(super) slow_paths: u64,
     pub(super) holder_preempted: u64,
-    /// What waits for locks were spent on, and the time of all vCPUs that they are a part of.
+    /// What the waits for locks were spent on, and the time of all vCPUs, which includes these waits.
     pub(super) wait_causes: WaitCauses,
     pub(super) vcpu_time: Picos,
     /// Hash of the run's events: equal for equal runs.
@@ -72,7 +72,7 @@ impl Sample {
     }
 }
 
-/// The runs of an experiment, ready to be asked.
+/// The runs of an experiment, ready for queries.
 #[derive(Debug)]
 pub(super) struct Measured<'a> {
     pub(super) experiment: &'a PvTicket,
@@ -84,7 +84,7 @@ impl<'a> Measured<'a> {
         Self { experiment, samples }
     }
 
-    /// A metric over the runs of a configuration; `None` without runs, or if one of them deadlocked.
+    /// A metric over the runs of a configuration; `None` if there are no runs, or if one of them deadlocked.
     pub(super) fn summary(
         &self,
         lock: &Variant,

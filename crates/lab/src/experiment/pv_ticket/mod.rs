@@ -1,4 +1,4 @@
-//! Paravirtual ticket locks: published statistics computed again, the cost on threads, and guests on too
+//! Paravirtual ticket locks: published statistics computed again, the cost on threads, and guests with too
 //! few CPUs under several locks.
 
 mod capacity;
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 /// Pairs of runs on threads at the published length.
 const FULL_PAIRS: usize = 300;
 
-/// A lock, and how long its waiters spin.
+/// A lock, with the time that its waiters spin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
@@ -36,20 +36,20 @@ pub struct Variant {
     pub label: String,
     /// Lock algorithm.
     pub lock: String,
-    /// Wait-loop iterations before a lock that blocks does so; the lock's own without.
+    /// Wait-loop iterations before a blocking lock blocks; the default is the lock's own number.
     #[serde(default)]
     pub spin_budget: Option<u32>,
 }
 
-/// A domain with so much to do.
+/// A domain with an amount of work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
     /// Name in reports.
     pub name: String,
-    /// Domain of the scenario, which is run alone.
+    /// Domain of the scenario, which runs alone.
     pub domain: String,
-    /// Clients of pgbench, jobs of kernbench.
+    /// Clients of pgbench, or jobs of kernbench.
     pub tasks: u32,
 }
 
@@ -69,9 +69,9 @@ struct Setup {
 /// An experiment that varies lock, load and number of pCPUs, and measures locks on threads.
 #[derive(Clone, Debug)]
 pub struct PvTicket {
-    /// What all kinds have.
+    /// The part that all kinds have.
     pub head: Head,
-    /// The kernel that the others are compared with.
+    /// The kernel with which the others are compared.
     pub base: String,
     /// Published averages.
     pub averages: Vec<Average>,
@@ -81,7 +81,7 @@ pub struct PvTicket {
     pub locks: Vec<Variant>,
     /// Loads to compare.
     pub loads: Vec<Load>,
-    /// Locks of which it is found how many CPUs they serve.
+    /// Locks whose capacity in CPUs is determined.
     pub capacity: Vec<String>,
 }
 
@@ -112,12 +112,16 @@ impl PvTicket {
             }
             if load.tasks == 0 {
                 let message = "`tasks` is 0".into();
-                return fail(&format!("setup.loads.{i}.tasks"), message, "there is nothing to do");
+                return fail(
+                    &format!("setup.loads.{i}.tasks"),
+                    message,
+                    "a load needs at least one task",
+                );
             }
         }
         if let Some(i) = setup.pcpus.iter().position(|n| *n == 0) {
             let help = "guests need at least one pCPU";
-            return fail(&format!("setup.pcpus.{i}"), "0 is no number of pCPUs".into(), help);
+            return fail(&format!("setup.pcpus.{i}"), "the number of pCPUs is 0".into(), help);
         }
         let based = |a: &&Average| published::base(&setup.averages, &setup.base, a).is_some();
         if let Some(alone) = setup.averages.iter().find(|a| !based(a)) {
@@ -136,7 +140,7 @@ impl PvTicket {
         })
     }
 
-    /// The scenario of one run: the load's domain alone, on so many pCPUs.
+    /// The scenario of one run: the load's domain alone, on `pcpus` pCPUs.
     #[must_use]
     pub fn variant(&self, lock: &Variant, load: &Load, pcpus: u32, scale: u32) -> Scenario {
         let mut scenario = self.head.scenario.clone();
@@ -174,7 +178,7 @@ impl Kind for PvTicket {
         let (metric, words) = self.picture();
         let label = |f: &Compared| (f.metric == metric).then(|| f.place.clone());
         let mut improvements = Panel::of_figures(result, words, label);
-        // From other published figures: nothing of it is simulated.
+        // These follow from other published figures; nothing here is simulated.
         improvements.series[1].0 = "computed again".into();
         vec![report::overcommit(self, &result.runs), improvements]
     }
@@ -202,14 +206,14 @@ impl Kind for PvTicket {
             Ok(Sample::new(&lock.label, &load.name, pcpus, &outcome))
         };
         let samples = all(jobs, settings.threads, &|done, _| progress(done, total), one)?;
-        // After the simulations, which use all CPUs.
+        // Threads run after the simulations, which use all CPUs.
         let mut tell = |done: usize, _: usize| progress(runs + done, total);
         let threads = ticket_against_pv_ticket(&pairs, &mut tell)?;
         Ok(assemble(self, &samples, &threads))
     }
 }
 
-/// Puts together what was computed, simulated and measured.
+/// Assembles the computed, simulated and measured results.
 fn assemble(experiment: &PvTicket, samples: &[Sample], threads: &PairedReport) -> Found {
     let measured = Measured::new(experiment, samples);
     let cost = threads::cost(threads);

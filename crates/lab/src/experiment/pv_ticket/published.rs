@@ -1,4 +1,4 @@
-//! The published averages of pgbench under three kernels, and which of their differences are significant.
+//! The published averages of pgbench under three kernels, and the significance of their differences.
 
 use super::PvTicket;
 use super::threads::CONFIDENCE;
@@ -6,7 +6,7 @@ use crate::compare::difference::{Means, student};
 use crate::stats::Summary;
 use serde::{Deserialize, Serialize};
 
-/// Transactions a second of so many clients under a kernel.
+/// Transactions per second of `clients` clients under a kernel.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Average {
@@ -18,11 +18,11 @@ pub struct Average {
     pub clients: u32,
     /// Runs.
     pub runs: usize,
-    /// Least of the runs.
+    /// Minimum of the runs.
     pub min: f64,
-    /// Most.
+    /// Maximum.
     pub max: f64,
-    /// Middle.
+    /// Median.
     pub median: f64,
     /// Mean.
     pub avg: f64,
@@ -31,7 +31,7 @@ pub struct Average {
 }
 
 impl Average {
-    /// Where it was measured, in words: as the figure is called that follows from it.
+    /// The place of the measurement in words: that of the figure that follows from it.
     pub(super) fn place(&self) -> String {
         format!("{}, scale {}, {} clients", self.kernel, self.scale, self.clients)
     }
@@ -48,10 +48,10 @@ impl Average {
     }
 }
 
-/// Student's test of two averages, as ministat makes it.
+/// Student's test of two averages, as in ministat.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Test {
-    /// New minus base, and whether that is more than chance.
+    /// New minus base, and whether the difference is more than chance.
     pub(super) means: Means,
     /// Half the width of the confidence interval, in percent of the base.
     pub(super) margin: f64,
@@ -68,12 +68,12 @@ impl Test {
     }
 }
 
-/// The averages of the base kernel where another has this one.
+/// The base kernel's average that corresponds to this average.
 pub(super) fn base<'a>(averages: &'a [Average], base: &str, of: &Average) -> Option<&'a Average> {
     averages.iter().find(|a| a.kernel == base && (a.scale, a.clients) == (of.scale, of.clients))
 }
 
-/// An average against that of the base kernel; none if one of them is of a single run.
+/// The test of an average against the base kernel's; `None` if one of them is of a single run.
 pub(super) fn test(experiment: &PvTicket, new: &Average) -> Option<Test> {
     let base = base(&experiment.averages, &experiment.base, new)?;
     let means = student(&base.summary(), &new.summary(), CONFIDENCE)?;

@@ -21,12 +21,12 @@ pub(super) fn blocks(
         Block::Heading("Published: pgbench under three kernels, without a hypervisor".into()),
         Block::Text(significance(experiment)),
         Block::Grid(improvements(experiment, samples)),
-        Block::Heading("On threads of this machine: what the branch costs that is off".into()),
+        Block::Heading("On threads of this machine: the cost of the branch when it is off".into()),
         Block::Text(conditions(threads)),
         Block::Grid(costs(cost)),
         Block::Heading("In a guest: rate of work".into()),
         Block::Text(
-            "Transactions, or processes of the compile, a second: in percent of the best lock of the \
+            "Transactions, or processes of the compile, per second, in percent of the best lock of the \
              row, mean of the seeds, with the worst and the best seed."
                 .into(),
         ),
@@ -39,20 +39,19 @@ pub(super) fn blocks(
     ];
     blocks.push(Block::Heading("In a guest: CPU time burned".into()));
     blocks.push(Block::Text(
-        "Percent of the vCPUs' running time that went into spinning on locks, mean of the seeds."
-            .into(),
+        "Percent of the vCPUs' running time spent on spinning on locks, mean of the seeds.".into(),
     ));
     blocks.push(Block::Grid(guests(measured, &mean(|s| 100.0 * s.spinning))));
     blocks.push(Block::Heading("In a guest: p99.9 wait".into()));
     blocks.push(Block::Text(
-        "Milliseconds that 99.9 % of the acquisitions of the worst lock did not exceed, mean of the seeds."
+        "The wait that 99.9 % of the acquisitions of the worst lock did not exceed, in ms, mean of the seeds."
             .into(),
     ));
     blocks.push(Block::Grid(guests(measured, &mean(|s| 1e3 * s.wait_p999_s))));
     blocks
 }
 
-/// The rate of work in guests by lock, from the records of the runs: what was published without figures.
+/// The rate of work in guests by lock, from the records of the runs; it was published without figures.
 pub(super) fn overcommit(experiment: &PvTicket, runs: &[Value]) -> Panel {
     let labels: Vec<String> = experiment.locks.iter().map(|lock| lock.label.clone()).collect();
     let rates = |lock: &str, load: &str, pcpus: u32| -> Option<Summary> {
@@ -91,7 +90,7 @@ pub(super) fn overcommit(experiment: &PvTicket, runs: &[Value]) -> Panel {
     }
 }
 
-/// Averages that are compared with the base kernel's.
+/// Averages to compare with the base kernel's.
 fn compared(experiment: &PvTicket) -> impl Iterator<Item = &Average> {
     experiment.averages.iter().filter(|a| a.kernel != experiment.base)
 }
@@ -108,7 +107,7 @@ fn significance(experiment: &PvTicket) -> String {
     }
     format!(
         "Improvement over the base kernel in percent, computed from the averages, +/- half the 95 % \
-         confidence interval by Student's t as ministat has it. Of {all} differences {better} are \
+         confidence interval by Student's t as in ministat. Of {all} differences, {better} are \
          significant improvements (+), {worse} significant losses (-), each by itself."
     )
 }
@@ -155,9 +154,9 @@ fn conditions(threads: &PairedReport) -> String {
         "a flag that the release reads (a build with the feature `static-branch` patches the code instead)"
     };
     let mut text = format!(
-        "This part depends on the machine and comes out differently each time. Ticket lock against PV \
+        "This part depends on the machine and differs from run to run. Ticket lock against PV \
          ticket lock whose waiters never sleep, in pairs of runs; the branch is {branch}. Throughput of PV \
-         ticket over that of ticket with its 95 % confidence interval, by Student's t of the logarithms; p \
+         ticket over that of ticket, with its 95 % confidence interval, by Student's t of the logarithms; p \
          counts all situations (Holm)."
     );
     for warning in &threads.warnings {
@@ -206,7 +205,7 @@ fn mean(
     move |m, lock, load, pcpus| Some(short(m.summary(lock, load, pcpus, metric)?.mean))
 }
 
-/// A row for each load and number of pCPUs, a column for each lock.
+/// A row for each load and number of pCPUs, with a column for each lock.
 fn guests(measured: &Measured<'_>, cell: &Cell<'_>) -> Grid {
     let experiment = measured.experiment;
     let mut header = vec!["load", "vCPUs per CPU"];
@@ -217,7 +216,7 @@ fn guests(measured: &Measured<'_>, cell: &Cell<'_>) -> Grid {
             let mut row =
                 vec![load.name.clone(), format!("{:.0}", measured.overcommit(load, pcpus))];
             row.extend(experiment.locks.iter().map(|lock| {
-                // No run, or one that deadlocked, or nothing was done by any lock.
+                // There is no run, or one deadlocked, or no lock got any work done.
                 cell(measured, lock, load, pcpus).unwrap_or_else(|| "none".into())
             }));
             grid.rows.push(row);

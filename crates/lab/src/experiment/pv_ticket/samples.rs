@@ -1,10 +1,10 @@
-//! What this kind measures, in long form. Places are
+//! The metrics of this kind, in long form. Places are
 //!
-//! - `lock.load.pcpus` of a run in a guest, as `ticket."pgbench, 8 clients".4`;
-//! - `threads.2.100ns-200ns` of the cost on threads of this machine: their number, the length of the
-//!   section and the mean length of the work between two; below that the two locks;
-//! - `capacity.lock` of what locks serve;
-//! - `kernel.scale.clients` of published averages, as `base.500.16`.
+//! - `lock.load.pcpus` for a run in a guest, such as `ticket."pgbench, 8 clients".4`;
+//! - `threads.2.100ns-200ns` for the cost on threads of this machine: the number of threads, the length of
+//!   the section and the mean length of the work between sections; below it, the two locks;
+//! - `capacity.lock` for the capacity of locks;
+//! - `kernel.scale.clients` for published averages, such as `base.500.16`.
 
 use super::measure::{Measured, Sample};
 use super::threads::Cost;

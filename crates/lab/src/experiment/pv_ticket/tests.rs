@@ -24,7 +24,7 @@ fn all_published_percentages_follow_from_the_averages() {
     for figure in figures(&e) {
         assert_eq!(figure.grade, Grade::Good, "{figure:?}");
     }
-    // One digit of one average less, and one percentage does not follow any more.
+    // One average loses one digit, and one percentage no longer follows.
     let e = read(&TEXT.replace("avg = 3784.4072,", "avg = 3784.407,"));
     let bad: Vec<_> =
         figures(&e).into_iter().filter(|f| f.grade != Grade::Good).filter_map(|f| f.note).collect();
@@ -33,9 +33,9 @@ fn all_published_percentages_follow_from_the_averages() {
 
 #[test]
 fn significance_of_a_published_difference_by_hand() {
-    // Base and PARAVIRT=y, scale 1, 32 clients, ten runs each: a difference of -218.61 with a standard
-    // error of sqrt((202.70556^2 + 180.51304^2) / 10) = 85.83; t of 18 degrees of freedom at 95 % is
-    // 2.1009: -0.19375 % +/- 0.15982 % of 112830.09, significant.
+    // Base and PARAVIRT=y, scale 1, 32 clients, ten runs each: a difference of -218.61 with a standard error
+    // of sqrt((202.70556^2 + 180.51304^2) / 10) = 85.83; t of 18 degrees of freedom at 95 % is 2.1009. So:
+    // -0.19375 % +/- 0.15982 % of 112830.09, significant.
     let e = read(TEXT);
     let average =
         e.averages.iter().find(|a| a.place() == "patched-paravirt-y, scale 1, 32 clients");
@@ -74,14 +74,10 @@ fn faults_have_a_place() {
         ("lock = \"lock-byte\"", "lock = \"lock-bite\"", "no lock `lock-bite`"),
         ("domain = \"compile\"", "domain = \"compiler\"", "no domain `compiler`"),
         ("tasks = 8", "tasks = 0", "`tasks` is 0"),
-        ("pcpus = [8,", "pcpus = [0,", "0 is no number"),
+        ("pcpus = [8,", "pcpus = [0,", "the number of pCPUs is 0"),
         ("base = \"base\"", "base = \"bass\"", "`bass` has no averages beside base, scale 1, 1 "),
-        ("printed = \"-3.32422\"", "printed = \"less\"", "`less` is no number"),
-        (
-            "published(base.1.1",
-            "published(base.1.3",
-            "no `3` at `base.1`, among what was published",
-        ),
+        ("printed = \"-3.32422\"", "printed = \"less\"", "`less` is not a number"),
+        ("published(base.1.1", "published(base.1.3", "no `3` at `base.1` among what was published"),
     ] {
         let e = experiment::parse("e.toml", &TEXT.replacen(from, to, 1)).expect_err(to);
         assert!(e.message.contains(message) && e.line > 1, "{to}: {e}");
@@ -130,7 +126,7 @@ fn holding_up_is_judged_by_the_worst_overcommitted_cell() {
     let published = |v: &Variant| v.spin_budget == Some(2048);
     let rate = |pv: f64, ticket: f64| {
         samples(&e, |v, pcpus| match (v.lock.as_str(), pcpus) {
-            // Without overcommit nothing counts.
+            // Rates without overcommit do not count.
             (_, 8) => 100.0,
             ("ticket", _) => ticket,
             _ if published(v) => pv,
@@ -147,8 +143,8 @@ fn holding_up_is_judged_by_the_worst_overcommitted_cell() {
     assert_eq!(judge(&e, &[], 2), None);
 }
 
-/// Points with pairs of these ratios, for every situation that claims know: all like the first, but for
-/// the last, which is like the last.
+/// Points with pairs of these ratios for every situation that claims know. All points have the ratios `first`
+/// except the last point, which has the ratios `last`.
 fn points(first: &[f64], last: &[f64]) -> Vec<PairedPoint> {
     let plan = Pairs::default();
     let mut points = Vec::new();
@@ -173,7 +169,7 @@ fn paired_report(points: Vec<PairedPoint>) -> PairedReport {
 
 #[test]
 fn the_cost_is_the_mean_ratio_of_pairs() {
-    // Faster as often as slower by the same factor: no difference, by logarithms.
+    // As often faster as slower by the same factor: in logarithms, no difference.
     let even = [1.25, 0.8].repeat(50);
     // 2 % slower, with a spread of 1 %.
     let slower: Vec<f64> = [0.97, 0.98, 0.99].repeat(7);
@@ -188,11 +184,11 @@ fn the_cost_is_the_mean_ratio_of_pairs() {
     assert_eq!(judge(points(&even, &slower)), Some(false));
     assert_eq!(judge(points(&even, &even)), Some(true));
     assert_eq!(judge(Vec::new()), None);
-    // The same with so few pairs that a fifth would not be noticed.
+    // The same with so few pairs that a difference of a fifth would go unnoticed.
     let few = [1.25, 0.8].repeat(2);
     assert!(cost(&paired_report(points(&few, &few)))[0].p.unwrap() > 0.99);
     assert_eq!(judge(points(&few, &few)), None);
-    // What differs, differs, whatever is not known elsewhere.
+    // A proven difference counts, whatever is unknown elsewhere.
     assert_eq!(judge(points(&few, &slower)), Some(false));
 }
 
@@ -214,7 +210,7 @@ fn pairs_without_an_acquisition_do_not_decide() {
 
 #[test]
 fn capacities_are_found_by_construction() {
-    // One less than there are tickets: 16 bits, and 7 or 15 beside the flag.
+    // One fewer than there are tickets: 16 bits, and 7 or 15 beside the flag.
     let cpus = |lock| capacity::of(lock).map(|c| c.cpus);
     assert_eq!(cpus("ticket"), Some(65_535));
     assert_eq!(cpus("pv-ticket-2012"), Some(32_767));
@@ -226,7 +222,7 @@ fn capacities_are_found_by_construction() {
     for words in ["cpus = 127 ==", "cpus = 32767 ==", "one less than announced"] {
         assert!(claim.evidence.contains(words), "{}", claim.evidence);
     }
-    // A lock that is not counted decides nothing, and is an error before anything runs.
+    // A claim about a lock without a capacity is an error before anything runs.
     let text = TEXT.replace("capacity = [\"pv-ticket-2012-small\", ", "capacity = [");
     let e = experiment::parse("e.toml", &text).expect_err("it is not counted");
     assert!(e.message.contains("`pv-ticket-2012-small`"), "{e}");
@@ -234,7 +230,7 @@ fn capacities_are_found_by_construction() {
 
 #[test]
 fn simulated_runs_work_and_the_report_shows_them_all() {
-    // A hundredth of the default length: 50 ms each, a seed. No process of the compile ends in that time.
+    // A hundredth of the default length: 50 ms each, one seed. No process of the compile ends in that time.
     let e = read(&TEXT.replace("limit = \"60s\"", "limit = \"600ms\""));
     let mut samples = Vec::new();
     for lock in &e.locks {
@@ -248,7 +244,7 @@ fn simulated_runs_work_and_the_report_shows_them_all() {
     }
     for s in &samples {
         assert_eq!(s.ending, "limit", "{s:?}");
-        // 115 us of work a transaction, which no lock makes less.
+        // A transaction needs 115 us of work with any lock.
         let most = f64::from(s.pcpus) * 1e6 / 115.0;
         assert!(s.load.starts_with("kernbench") || (0.0..=1.1 * most).contains(&s.rate), "{s:?}");
     }

@@ -1,11 +1,11 @@
-//! What the pairs of runs on threads say.
+//! The results of the pairs of runs on threads.
 
 use crate::compare::difference::{Paired, holm, paired};
 use overspin_native::bench::{PairedPoint, PairedReport};
 
 /// Confidence of the intervals, and of the claim.
 pub(super) const CONFIDENCE: f64 = 0.95;
-/// At most this part of the pairs may be without an acquisition in one of the runs.
+/// At most this part of the pairs may have a run without an acquisition.
 const FEW: f64 = 0.1;
 
 /// The cost in one situation.
@@ -13,18 +13,18 @@ const FEW: f64 = 0.1;
 pub(super) struct Cost {
     /// Threads.
     pub(super) threads: usize,
-    /// Length of the section and mean length of the work between two, nanoseconds.
+    /// Length of the section and mean length of the work between sections, in nanoseconds.
     pub(super) section_ns: u64,
     pub(super) outside_ns: u64,
-    /// Pairs, and those that give no ratio: a thread was kept from its CPU for a whole run, with the lock or
-    /// next in line.
+    /// Pairs, and the number of them without a ratio: a thread with the lock, or next in line, was kept from
+    /// its CPU for a whole run.
     pub(super) pairs: usize,
     pub(super) void: usize,
     /// Mean acquisitions per second of the ticket lock.
     pub(super) rate: f64,
     /// Throughput of the PV ticket lock over that of the ticket lock; `None` if there are too few pairs.
     pub(super) ratio: Option<Paired>,
-    /// Probability of so large a difference if there is none, with all situations counted (Holm).
+    /// Probability of a difference at least this large if there is none, with all situations counted (Holm).
     pub(super) p: Option<f64>,
 }
 
@@ -55,7 +55,7 @@ fn one(point: &PairedPoint) -> Cost {
         pairs,
         void,
         rate: point.pairs.iter().map(|[ticket, _]| ticket).sum::<f64>() / pairs.max(1) as f64,
-        // Logarithms: a ratio and its inverse are the same difference, up or down.
+        // Logarithms make a ratio and its inverse equal differences, up or down.
         ratio: if enough { paired(&logs, CONFIDENCE).map(|p| p.map(f64::exp)) } else { None },
         p: None,
     }

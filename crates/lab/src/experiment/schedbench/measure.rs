@@ -1,4 +1,4 @@
-//! What a run comes to.
+//! The results of a run.
 
 use crate::schedbench::{RunSummary, Window};
 use serde::Serialize;
@@ -6,15 +6,15 @@ use serde::Serialize;
 /// One run.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchSample {
-    /// Which run: `baseline-a`, .., `2a+2b`.
+    /// The run: `baseline-a`, .., `2a+2b`.
     pub run: String,
-    /// Scheduler, as figures call it.
+    /// Scheduler, by its name in figures.
     pub scheduler: String,
     /// Seed.
     pub seed: u64,
-    /// Names of the workers, a set each.
+    /// Names of the workers, one for each set.
     pub workers: Vec<String>,
-    /// What came out.
+    /// The results.
     pub summary: RunSummary,
     /// Hash of the run's events: equal for equal runs.
     #[serde(with = "overspin_scenario::hash_text")]
@@ -28,7 +28,7 @@ impl BenchSample {
         self.workers.get(set).map_or("", String::as_str)
     }
 
-    /// How late the wake-ups of a set were, report by report, those of all its workers.
+    /// The lateness of a set's wake-ups, in every report of all its workers.
     pub(super) fn lateness(&self, set: usize) -> Vec<f64> {
         let workers = self.summary.sets.get(set).map_or(&[][..], |set| &set.workers);
         workers.iter().flat_map(|w| &w.windows).map(lateness).collect()
@@ -45,7 +45,7 @@ pub(super) fn percent(report: &Window) -> f64 {
     100.0 * report.utilization
 }
 
-/// How late the latest wake-up of a report was, in ms: schedbench's `MaxDelta`.
+/// Lateness of the latest wake-up of a report, in ms: schedbench's `MaxDelta`.
 pub(super) fn lateness(report: &Window) -> f64 {
     report.max_delta_ms
 }

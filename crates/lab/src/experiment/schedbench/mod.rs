@@ -18,7 +18,7 @@ use crate::stats::Summary;
 use measure::BenchSample;
 use serde::{Deserialize, Serialize};
 
-/// A scheduler, as it is called in figures, and the profile that stands for it.
+/// A scheduler, by its name in figures, and the profile that stands for it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
@@ -38,7 +38,7 @@ pub struct Worker {
     pub args: String,
 }
 
-/// What is run.
+/// What to run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plan {
@@ -50,17 +50,17 @@ struct Plan {
 /// An experiment that runs workers alone and together under several schedulers.
 #[derive(Clone, Debug)]
 pub struct Schedbench {
-    /// What all kinds have. Its scenario is the machine with a worker on it.
+    /// The part that all kinds have. Its scenario is the machine with a worker on it.
     pub head: Head,
     /// Schedulers to compare.
     pub policies: Vec<Policy>,
     /// Workers.
     pub workers: Vec<Worker>,
-    /// How many of each run together.
+    /// The numbers of each worker that run together.
     pub counts: Vec<u32>,
     /// The machine.
     pub machine: Machine,
-    /// All runs, planned: for each scheduler each worker alone, then together.
+    /// All planned runs: for each scheduler, each worker alone and then together.
     pub plan: BenchFile,
 }
 
@@ -70,7 +70,7 @@ impl Schedbench {
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
         let Some(machine) = Machine::of(&head.scenario) else {
-            let help = "the rate of a schedbench worker is the machine's";
+            let help = "the rate of a schedbench worker sets the machine's rate";
             return fail("scenario.domain", "no domain runs schedbench".into(), help);
         };
         for (i, policy) in plan.schedulers.iter().enumerate() {
@@ -159,7 +159,7 @@ impl Kind for Schedbench {
         ("throughput_total [Mops/s]", "throughput [Mops/s]")
     }
 
-    /// Throughput, and how late items begin, which is what set the two schedulers apart.
+    /// Throughput, and how late items begin: these set the two schedulers apart.
     fn panels(&self, result: &Reproduction) -> Vec<Panel> {
         let (metric, words) = self.picture();
         let throughput = |f: &Compared| (f.metric == metric).then(|| f.place.clone());
@@ -210,7 +210,7 @@ impl Kind for Schedbench {
     }
 }
 
-/// Puts together what was measured.
+/// Assembles the results.
 fn assemble(experiment: &Schedbench, runs: &[BenchSample]) -> Found {
     Found {
         limit_s: None,

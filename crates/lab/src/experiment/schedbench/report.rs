@@ -4,7 +4,7 @@ use super::{BenchSample, Schedbench};
 use crate::report::{Block, Grid};
 use crate::stats::Summary;
 
-/// A line for each run, scheduler and set of workers.
+/// A row for each run, scheduler and set of workers.
 pub(super) fn blocks(experiment: &Schedbench, runs: &[BenchSample]) -> Vec<Block> {
     let header = [
         "run",
@@ -30,7 +30,7 @@ pub(super) fn blocks(experiment: &Schedbench, runs: &[BenchSample]) -> Vec<Block
                 };
                 let count = of[0].summary.sets[set].workers.len().max(1) as f64;
                 let alone = experiment.alone(runs, &policy.name, set);
-                // Runs are kept apart: extremes over all seeds together would lie further out.
+                // Each run counts separately: extremes over all seeds together would lie further out.
                 let late = |of_reports: fn(Summary) -> f64| {
                     let reports = |r: &&BenchSample| Summary::of(&r.lateness(set)).map(of_reports);
                     let each: Option<Vec<f64>> = of.iter().map(reports).collect();

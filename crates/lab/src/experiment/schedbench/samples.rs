@@ -1,5 +1,5 @@
-//! What schedbench measures, in long form. Places are `scheduler.run.worker`, as `credit."2a+2b".A`, of
-//! all workers of one name in a run; below that `report`, with a sample for each second of each worker.
+//! The metrics of schedbench, in long form. Places are `scheduler.run.worker`, such as `credit."2a+2b".A`,
+//! for all workers of one name in a run; below it is `report`, with a sample for each second of each worker.
 
 use super::Schedbench;
 use super::measure::{BenchSample, lateness, mops, percent};
@@ -25,7 +25,7 @@ static LATE: Metric =
 
 static OF_RUN: [&Metric; 3] = [&THROUGHPUT, &DEVIATION, &UTILIZATION];
 static OF_REPORT: [&Metric; 3] = [&THROUGHPUT, &UTILIZATION, &LATE];
-/// Where the reports of a worker are.
+/// The word of the place of a worker's reports.
 const REPORT: &str = "report";
 
 /// Names of the workers of a run.

@@ -8,7 +8,7 @@ fn run_of(seed: u64, late: [[u64; 2]; 2]) -> BenchSample {
     let raw: Vec<_> = (0..3_usize)
         .flat_map(|second| (0..2).map(move |id| (second, id)))
         .map(|(second, id)| {
-            // What a worker says at its start is of no second, and must not count.
+            // A worker's report at its start belongs to no second and must not count.
             let late = if second == 0 { 99 } else { late[id][second - 1] };
             serde_json::json!({
                 "Id": { "Set": 0, "Id": id }, "Now": second as u64 * 1_000_000_000,

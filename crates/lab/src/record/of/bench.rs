@@ -1,11 +1,11 @@
-//! Of benchmarks: the program's speed, and locks on threads.
+//! Records of benchmarks: the program's speed, and locks on threads.
 
 use crate::bench::BenchResult;
 use crate::map::jain;
 use crate::record::{Kind, Record, Run, Target};
 use overspin_native::bench::{Point, Report};
 
-/// Of `overspin bench sim` or `sched`: each result is a place, and each repetition a run.
+/// The record of `overspin bench sim` or `sched`: each result is a place, and each repetition a run.
 #[must_use]
 pub fn speed(bench: &str, results: &[BenchResult]) -> Record {
     let mut record = Record::new(Kind::Bench, bench);
@@ -13,7 +13,7 @@ pub fn speed(bench: &str, results: &[BenchResult]) -> Record {
     record.runs = (0..).take(repetitions).map(|number| Run { number, ..Run::default() }).collect();
     for result in results {
         let place = format!("{bench}.{}", result.name);
-        // Times have a plain unit, rates one of something over time.
+        // Times have a plain unit; rates are something over time.
         let metric = if result.unit.contains('/') { "rate" } else { "time" };
         for (run, sample) in (0..).zip(&result.samples) {
             record.push(run, &place, metric, &result.unit, *sample);
@@ -28,7 +28,7 @@ pub fn speed(bench: &str, results: &[BenchResult]) -> Record {
     record
 }
 
-/// Of `overspin bench locks`. A run has the number of its place in the order in which all were done.
+/// The record of `overspin bench locks`. A run is numbered by its place in the order of all runs.
 #[must_use]
 pub fn locks(report: &Report, seed: u64) -> Record {
     let mut record = Record::new(Kind::BenchLocks, "locks");

@@ -1,4 +1,4 @@
-//! Records of what was measured: one file for each kind.
+//! Records of measurements: one file for each kind.
 
 mod bench;
 mod noise;

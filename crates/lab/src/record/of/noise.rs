@@ -1,10 +1,10 @@
-//! Of `overspin measure noise`.
+//! Records of `overspin measure noise`.
 
 use crate::measure;
 use crate::record::{Kind, NoiseConditions, Record, Run};
 use overspin_native::measure::{Histogram, Noise};
 
-/// All CPUs are measured at once: they are places of one run.
+/// The record of a measurement. All CPUs are measured at once, so they are places of one run.
 #[must_use]
 pub fn noise(noise: &Noise) -> Record {
     let mut record = Record::new(Kind::Noise, "noise");
@@ -32,7 +32,7 @@ pub fn noise(noise: &Noise) -> Record {
             ("steal", "ns", cpu.steal_ns.map(|ns| ns as f64)),
             ("run-delay", "ns", cpu.run_delay_ns.map(|ns| ns as f64)),
         ] {
-            // What the kernel does not count has no sample.
+            // A value that the kernel does not count has no sample.
             record.push(0, &place, metric, unit, value.unwrap_or(f64::NAN));
         }
         for (kind, all) in [
@@ -47,7 +47,7 @@ pub fn noise(noise: &Noise) -> Record {
     record
 }
 
-/// What was counted, and each length of it.
+/// Adds the counts, and the count of each length.
 fn histogram(record: &mut Record, place: &str, all: &Histogram) {
     record.push(0, place, "gaps", "", all.count as f64);
     record.push(0, place, "time", "ns", all.time_ns as f64);

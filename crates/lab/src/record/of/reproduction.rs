@@ -1,12 +1,12 @@
-//! Of experiments. Runs and samples of all of them are in one table: their places begin with the name of
-//! the experiment.
+//! Records of experiments. Runs and samples of all experiments are in one table: their places begin with the
+//! name of the experiment.
 
 use crate::record::{Experiment, Kind, Record, Run, Sample, next_number};
 use crate::reproduce::Reproduction;
 use overspin_scenario::{Ending, Picos, SEC, WaitCauses};
 use serde_json::{Map, Value};
 
-/// Of one experiment or of several.
+/// The record of one experiment or of several.
 #[must_use]
 pub fn reproductions(results: &[Reproduction]) -> Record {
     let mut record = match results {
@@ -46,7 +46,7 @@ fn add(record: &mut Record, result: &Reproduction) {
     });
 }
 
-/// Adds a run to the table. What stands before its seed says where it is.
+/// Adds a run to the table. The fields before its seed are its place.
 fn of_run(record: &mut Record, result: &Reproduction, run: &Value) {
     let Value::Object(fields) = run else { return };
     let conditions = match fields.keys().position(|key| key == "seed") {
@@ -90,11 +90,11 @@ fn dotted(place: &str, word: &str) -> String {
     }
 }
 
-/// The word of a place that a condition of a run is.
+/// A condition of a run, as a word of a place.
 fn word(key: &str, value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        // The name says what it is, as of a rate of pings.
+        // The name of the field says what it is, for example a rate of pings.
         Value::Object(fields) => {
             let parts: Vec<String> = fields.iter().map(|(key, value)| word(key, value)).collect();
             parts.join("-")
@@ -124,7 +124,7 @@ fn elapsed(fields: &Map<String, Value>) -> Option<Picos> {
     picos.map(Picos)
 }
 
-/// Of the whole run, or of the locks of its domain.
+/// The causes for the whole run, or for the locks of its domain.
 fn wait_causes(run: &Value) -> Option<WaitCauses> {
     let read = |value: &Value| serde_json::from_value::<WaitCauses>(value.clone()).ok();
     let locks = || run.pointer("/domain/locks").and_then(Value::as_array);

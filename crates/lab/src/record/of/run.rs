@@ -1,4 +1,4 @@
-//! Of simulated scenarios: one run, many seeds, a map.
+//! Records of simulated scenarios: one run, many seeds, a map.
 
 use crate::map::{Cell, Measured};
 use crate::record::again::json;
@@ -7,7 +7,8 @@ use crate::scenario_file::Map;
 use crate::seeds::{Figure, OverSeeds as Result, Spread, figures};
 use overspin_scenario::{Outcome, Scenario};
 
-/// Of one run. `set` is what `--set` was given, `trace` the trace that was written beside it.
+/// The record of one run. `set` has the arguments of `--set`, `trace` names the trace that was written beside
+/// it.
 #[must_use]
 pub fn one(
     scenario: &Scenario,
@@ -17,7 +18,7 @@ pub fn one(
 ) -> Record {
     let mut record = of_scenario(Kind::Run, scenario, set, Some(outcome.seed));
     record.trace = trace;
-    // A run that stood still or was cut off has figures of another, shorter run: its outcome has them.
+    // A run that deadlocked or was cut off has the figures of a shorter run; they are in its outcome only.
     if outcome.ending.is_sound() {
         add(&mut record, 0, &figures(outcome));
     }
@@ -25,7 +26,7 @@ pub fn one(
     record
 }
 
-/// Of one scenario with many seeds.
+/// The record of one scenario with many seeds.
 #[must_use]
 pub fn seeds(over: &Result, set: &[String]) -> Record {
     let mut record = of_scenario(Kind::Seeds, &over.scenario, set, None);
@@ -50,7 +51,7 @@ pub fn seeds(over: &Result, set: &[String]) -> Record {
     record
 }
 
-/// Of a map. `seed` is what `--seed` was given.
+/// The record of a map. `seed` is the argument of `--seed`.
 #[must_use]
 pub fn map(map: &Map, measured: &Measured, set: &[String], seed: Option<u64>) -> Record {
     let first = map.points.first().map(|p| &p.scenario);
@@ -90,7 +91,7 @@ fn place(cell: &Cell) -> String {
     cell.at.join(".")
 }
 
-/// What is measured of each cell of a map: metric, unit and value.
+/// The measures of each cell of a map: metric, unit and value.
 fn measures(cell: &Cell) -> [(&'static str, &'static str, f64); 4] {
     [
         ("throughput", "1/s", cell.throughput),
@@ -100,7 +101,7 @@ fn measures(cell: &Cell) -> [(&'static str, &'static str, f64); 4] {
     ]
 }
 
-/// Of the cells of one point.
+/// The summaries over the cells of one point.
 fn over_seeds(cells: &[Cell]) -> Vec<OverSeeds> {
     let sound: Vec<&Cell> = cells.iter().filter(|c| c.is_sound()).collect();
     let Some(first) = sound.first() else { return Vec::new() };

@@ -1,9 +1,9 @@
-//! Of a `.bench` file: its complete runs. The file itself stays schedbench's.
+//! Records of a `.bench` file's complete runs. The file itself keeps schedbench's format.
 
 use crate::record::{Kind, Record, Run, next_number};
 use crate::schedbench::{BenchFile, Origin, RunSummary, summarize};
 
-/// Of the runs of `file` that are complete; `name` is what the file is called.
+/// The record of the complete runs of `file`; `name` is the file's name.
 #[must_use]
 pub fn schedbench(file: &BenchFile, name: &str) -> Record {
     let mut record = Record::new(Kind::Schedbench, name);
@@ -28,7 +28,7 @@ pub fn schedbench(file: &BenchFile, name: &str) -> Record {
     record
 }
 
-/// Places are the run's label, a set of workers, and a worker in it as schedbench numbers them: `A 2 + B
+/// A place is the run's label, then a set of workers, then a worker in schedbench's numbering: `A 2 + B
 /// 2.1:0`. The samples of a worker are its reports, in order.
 fn of_run(record: &mut Record, run: &RunSummary) {
     let number = next_number(&record.runs);

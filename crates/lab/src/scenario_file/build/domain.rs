@@ -23,7 +23,7 @@ pub(super) fn domain(r: &Reader<'_>, index: usize, host: &Host) -> Result<Domain
         ));
     }
     let (weight, cap) = (r.u32("weight")?, r.u32("cap")?);
-    // Its range depends on the number of vCPUs, so that the list of keys does not have all of it.
+    // The range depends on the number of vCPUs, so the list of keys does not have all of it.
     if let Err(SchedError::Param { legal, .. }) = (DomainParams { weight, cap }).check(Some(vcpus))
     {
         return Err(r.error(
@@ -61,7 +61,7 @@ pub(super) fn domain(r: &Reader<'_>, index: usize, host: &Host) -> Result<Domain
     Ok(domain)
 }
 
-/// The list of pCPUs that `node`, in the value of `key`, is.
+/// Reads the list of pCPUs in `node`, which is in the value of `key`.
 pub(super) fn cpu_list(r: &Reader<'_>, key: &str, node: &Node, pcpus: u32) -> Result<Vec<u32>> {
     let (full, last) = (r.full(key), pcpus - 1);
     let bad = |at, reason: String| {
@@ -88,7 +88,7 @@ pub(super) fn cpu_list(r: &Reader<'_>, key: &str, node: &Node, pcpus: u32) -> Re
     }
 }
 
-/// The affinities of so many vCPUs; empty if `r` says nothing about them.
+/// The affinities of `vcpus` vCPUs; empty if `r` does not state any.
 pub(super) fn affinity(r: &Reader<'_>, vcpus: u32, pcpus: u32) -> Result<Vec<Vec<u32>>> {
     let Some(node) = r.node("affinity") else { return Ok(Vec::new()) };
     let one = |node: &Node| cpu_list(r, "affinity", node, pcpus);

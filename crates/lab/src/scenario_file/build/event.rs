@@ -9,10 +9,10 @@ use overspin_host::{Refused, World};
 use overspin_scenario::{Change, Domain, Event, Host, Scenario};
 use overspin_sched::nearest;
 
-/// Keys that say what is done; an event has one of them.
+/// Keys of actions; an event has exactly one of them.
 const ACTIONS: [&str; 6] = ["weight", "cap", "affinity", "pause", "unpause", "pool"];
 
-/// One event on this host with these domains.
+/// Reads one event on this host with these domains.
 pub(super) fn event(r: &Reader<'_>, host: &Host, domains: &[Domain]) -> Result<Event> {
     Ok(Event { at: r.some_time("at")?, change: change(r, host, domains)? })
 }
@@ -37,7 +37,7 @@ fn change(r: &Reader<'_>, host: &Host, domains: &[Domain]) -> Result<Change> {
         Some(v) if matches!(action, "weight" | "cap" | "pool") => {
             return Err(r.error(
                 "vcpu",
-                format!("`{action}` is of a whole domain, not of vCPU {v}"),
+                format!("`{action}` applies to a whole domain, not to vCPU {v}"),
                 "leave `vcpu` out",
             ));
         }
@@ -64,7 +64,7 @@ fn change(r: &Reader<'_>, host: &Host, domains: &[Domain]) -> Result<Change> {
     })
 }
 
-/// The one key that says what is done.
+/// The one action of the event.
 fn action(r: &Reader<'_>) -> Result<&'static str> {
     let mut given = ACTIONS.into_iter().filter(|key| r.node(key).is_some());
     let Some(action) = given.next() else {
@@ -75,7 +75,7 @@ fn action(r: &Reader<'_>) -> Result<&'static str> {
         return Err(r.error(
             second,
             format!("`{second}` and `{action}` are two changes"),
-            "give each change an [[event]] of its own; they may have the same time",
+            "give each change its own [[event]]; they may have the same time",
         ));
     }
     if let "pause" | "unpause" = action
@@ -104,9 +104,9 @@ fn domain(r: &Reader<'_>, domains: &[Domain]) -> Result<u32> {
     Err(r.error("domain", message, guess + &known()))
 }
 
-/// The hypervisor would carry out all events; `readers` are theirs.
+/// Checks that the hypervisor would carry out all events; `readers` are theirs.
 pub(super) fn are_possible(scenario: &Scenario, readers: &[Reader<'_>]) -> Result<()> {
-    // What else is wrong with the scenario is said elsewhere.
+    // Other faults of the scenario are reported elsewhere.
     let Err(Refused::Event { index, cause }) = catalog().simulator().supports(scenario) else {
         return Ok(());
     };

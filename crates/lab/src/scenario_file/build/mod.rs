@@ -23,10 +23,10 @@ use std::collections::BTreeSet;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
-/// Most vCPUs of a scenario, so that sums of them fit 32 bits in all worlds. Each world may have a lower limit.
+/// Most vCPUs of a scenario, so that their sums fit 32 bits in all worlds. A world may have a lower limit.
 const MOST_VCPUS: u64 = 65_536;
 
-/// Reads the scenario at `node`, whose keys are called `path…` in messages.
+/// Reads the scenario at `node`; messages call its keys `path…`.
 pub(crate) fn scenario(
     document: &Document,
     node: &Node,
@@ -47,15 +47,15 @@ pub(crate) fn scenario(
         if !names.insert(domain.name.clone()) {
             return Err(reader.error(
                 "name",
-                format!("a domain before this one is called `{}` too", domain.name),
-                "give each domain a name of its own",
+                format!("an earlier domain is also called `{}`", domain.name),
+                "give each domain its own name",
             ));
         }
         vcpus += u64::from(domain.vcpus);
         if vcpus > MOST_VCPUS {
             return Err(reader.error(
                 "vcpus",
-                format!("the domains have more than {MOST_VCPUS} vCPUs together"),
+                format!("the domains together have more than {MOST_VCPUS} vCPUs"),
                 "use fewer or smaller domains",
             ));
         }
@@ -79,7 +79,7 @@ pub(crate) fn scenario(
 fn host(r: &Reader<'_>) -> Result<Host> {
     let (sockets, cores, threads) = (r.u32("sockets")?, r.u32("cores")?, r.u32("threads")?);
     let topology = Topology { sockets, cores_per_socket: cores, threads_per_core: threads };
-    // The list of keys has the ranges of the three, and so it is their product that is too large.
+    // The list of keys limits each of the three, so only their product can be too large.
     if topology.check().is_err() {
         let pcpus = u64::from(sockets) * u64::from(cores) * u64::from(threads);
         return Err(r.error(
@@ -125,7 +125,7 @@ fn host(r: &Reader<'_>) -> Result<Host> {
     })
 }
 
-/// What else the host does; nothing with the placement `none`.
+/// The host's own activity; none with the placement `none`.
 fn noise(r: &Reader<'_>, pcpus: u32) -> Result<Option<Noise>> {
     let placement = match r.name("placement", NOISE_PLACEMENTS)?.as_str() {
         "per-cpu" => Some(NoisePlacement::PerCpu),
@@ -151,7 +151,7 @@ fn pause_loop(r: &Reader<'_>) -> Result<PauseLoopExiting> {
     let name = r.name("rules", RULES)?;
     let rules = DirectedYieldRules::ALL.into_iter().find(|rules| rules.name() == name);
     let rules = rules.expect("all names are years of rules");
-    // Windows grow since 2014 (Linux 3.18, commit b4a2d31da812).
+    // Windows have grown since 2014 (Linux 3.18, commit b4a2d31da812).
     let grow = match r.node("grow").is_some() {
         true => r.u32("grow")?,
         false if rules <= DirectedYieldRules::Y2013 => 1,
@@ -167,7 +167,7 @@ fn halt_polling(r: &Reader<'_>) -> Result<HaltPolling> {
     Ok(HaltPolling { max, start, grow: r.u32("grow")?, shrink: r.u32("shrink")? })
 }
 
-/// The windows; none with the protocol `none`.
+/// The windows; `None` with the protocol `none`.
 fn preemption_notification(r: &Reader<'_>) -> Result<Option<PreemptionNotification>> {
     let protocol = match r.name("protocol", PROTOCOLS)?.as_str() {
         "upcall" => Some(NotificationProtocol::Upcall),
@@ -189,7 +189,7 @@ fn preemption_notification(r: &Reader<'_>) -> Result<Option<PreemptionNotificati
     }))
 }
 
-/// The least of a window is no longer than its `max`.
+/// Checks that the shortest window is no longer than `max`.
 fn in_order(r: &Reader<'_>, (least, time): (&str, Picos), max: Picos) -> Result<()> {
     if time <= max {
         return Ok(());
@@ -211,7 +211,7 @@ fn governor(r: &Reader<'_>) -> Result<Governor> {
     })
 }
 
-/// The machine's costs, but for those that `[host.costs]` states.
+/// The machine's costs, except those that `[host.costs]` states.
 fn costs(r: Option<&Reader<'_>>, machine: &Machine) -> Result<Costs> {
     let time = |key| match r {
         Some(r) if r.node(key).is_some() => r.some_time(key),
@@ -245,14 +245,14 @@ mod tests {
     use super::*;
     use overspin_scenario::Kernel;
 
-    /// Defaults stand in words in the key list and in code in the types: they must be the same.
+    /// Defaults are in words in the key list and in code in the types: they must agree.
     #[test]
     fn documented_defaults_are_the_types_defaults() {
         let document = Document::parse("defaults", "").unwrap();
         let open =
             |section| Reader::open(&document, &document.root, String::new(), section).unwrap();
         assert_eq!(costs(Some(&open(&COSTS)), machine::DEFAULT).unwrap(), Costs::default());
-        // The reader takes what a file leaves out from the machine; the list says the same.
+        // The reader takes absent costs from the machine; the list says the same.
         for key in COSTS.keys {
             let listed = open(&COSTS).some_time(key.name).unwrap();
             assert_eq!(listed, machine::DEFAULT.cost(key.name), "{}", key.name);

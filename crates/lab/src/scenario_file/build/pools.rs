@@ -1,4 +1,4 @@
-//! Pools: pCPUs with a scheduler of their own, and who is in them.
+//! Pools: pCPUs with their own scheduler, and the domains in them.
 
 use super::Result;
 use super::domain::cpu_list;
@@ -7,10 +7,10 @@ use crate::scenario_file::reader::Reader;
 use overspin_scenario::{Host, Pool};
 use overspin_sched::nearest;
 
-/// What the pool of the host itself is called.
+/// The name of the host's own pool.
 const OWN: &str = "host";
 
-/// The pools that `host` reads, of a host with so many pCPUs.
+/// Reads the pools of a host with `pcpus` pCPUs.
 pub(super) fn pools(host: &Reader<'_>, pcpus: u32) -> Result<Vec<Pool>> {
     let mut pools: Vec<Pool> = Vec::new();
     for r in host.tables("pool")? {
@@ -18,16 +18,16 @@ pub(super) fn pools(host: &Reader<'_>, pcpus: u32) -> Result<Vec<Pool>> {
         if pool.name == OWN || pools.iter().any(|p| p.name == pool.name) {
             return Err(r.error(
                 "name",
-                format!("there is a pool called `{}` already", pool.name),
-                format!("give each pool a name of its own; `{OWN}` is the one of the host itself"),
+                format!("there is already a pool called `{}`", pool.name),
+                format!("give each pool its own name; `{OWN}` is the host's own pool"),
             ));
         }
         let taken = |cpu: &&u32| pools.iter().any(|p| p.cpus.contains(cpu));
         if let Some(cpu) = pool.cpus.iter().find(taken) {
             return Err(r.error(
                 "cpus",
-                format!("pCPU {cpu} is in a pool before this one"),
-                "a pCPU is in one pool",
+                format!("pCPU {cpu} is already in an earlier pool"),
+                "a pCPU can be in only one pool",
             ));
         }
         pools.push(pool);
@@ -42,7 +42,7 @@ fn pool(r: &Reader<'_>, pcpus: u32) -> Result<Pool> {
         return Err(r.error(
             "cpus",
             "pCPU 0, the boot pCPU, stays in the host's own pool",
-            "leave it out; the host's own pool has all pCPUs that are in no other",
+            "leave it out; the host's own pool has all pCPUs that are in no other pool",
         ));
     }
     let scheduler = r.scheduler("scheduler")?.name;
@@ -51,7 +51,7 @@ fn pool(r: &Reader<'_>, pcpus: u32) -> Result<Pool> {
     Ok(Pool { name, cpus, scheduler: scheduler.into(), params })
 }
 
-/// The pool that `r` names by its key `pool`, the host's own if it names none.
+/// The pool that the key `pool` of `r` names; the host's own if it names none.
 pub(super) fn pool_of(r: &Reader<'_>, host: &Host) -> Result<u32> {
     let Some(name) = r.text("pool")?.filter(|name| name != OWN) else { return Ok(0) };
     if let Some(i) = host.pools.iter().position(|p| p.name == name) {
@@ -70,7 +70,7 @@ pub(super) fn pool_of(r: &Reader<'_>, host: &Host) -> Result<u32> {
     ))
 }
 
-/// The scheduler of pool `pool`.
+/// The scheduler of pool number `pool`.
 pub(super) fn scheduler_of(host: &Host, pool: u32) -> &str {
     match pool.checked_sub(1) {
         Some(i) => &host.pools[i as usize].scheduler,
@@ -86,13 +86,13 @@ fn contains(host: &Host, pool: u32, cpu: u32) -> bool {
     }
 }
 
-/// Every vCPU of a domain with this affinity can run somewhere in its pool.
+/// Checks that every vCPU of a domain with this affinity can run somewhere in its pool.
 pub(super) fn can_run(r: &Reader<'_>, host: &Host, pool: u32, affinity: &[Vec<u32>]) -> Result<()> {
     if !(0..host.pcpus()).any(|cpu| contains(host, pool, cpu)) {
         return Err(r.error(
             "pool",
             format!("`{}`: this pool has no pCPU at the start", r.full("pool")),
-            "give it one, or let the domain start elsewhere and move it with an [[event]]",
+            "give it a pCPU, or let the domain start elsewhere and move it with an [[event]]",
         ));
     }
     let nowhere = |list: &&Vec<u32>| !list.iter().any(|cpu| contains(host, pool, *cpu));
@@ -100,7 +100,7 @@ pub(super) fn can_run(r: &Reader<'_>, host: &Host, pool: u32, affinity: &[Vec<u3
         Some(v) => Err(r.error(
             "affinity",
             format!("`{}`: vCPU {v} may run on no pCPU of its pool", r.full("affinity")),
-            "an affinity needs at least one pCPU of the pool that the domain is in",
+            "an affinity needs at least one pCPU of the domain's pool",
         )),
         None => Ok(()),
     }

@@ -1,5 +1,5 @@
-//! The workloads of a domain. Which keys a kind has, and what they become, stands in its own file: what is
-//! here is the same for all of them.
+//! The workloads of a domain. Each kind's keys, and what they become, are in the kind's own file. This file
+//! has what all kinds share.
 
 use super::Result;
 use crate::catalog::catalog;
@@ -9,13 +9,13 @@ use crate::scenario_file::reader::Reader;
 use overspin_scenario::{Domain, Tree, Value, Workload, Workloads};
 use overspin_workload::{Fault, Loads};
 
-/// What the domain that `domain` reads does.
+/// Reads the workloads of a domain.
 pub(super) fn workloads(domain: &Reader<'_>) -> Result<Workloads> {
     let tables = domain.one_or_more("workload", &WORKLOAD)?;
     tables.iter().map(workload).collect::<Result<_>>().map(Workloads)
 }
 
-/// What the ranges of single keys cannot say.
+/// Checks what the ranges of single keys cannot say.
 pub(super) fn check(reader: &Reader<'_>, domain: &Domain) -> Result<()> {
     match Loads::of(domain, catalog().workloads()) {
         Ok(_) => Ok(()),
@@ -38,7 +38,7 @@ fn workload(r: &Reader<'_>) -> Result<Workload> {
     })
 }
 
-/// The values of all keys of a table, and of what it leaves out where that has a default.
+/// The values of all keys of a table, with the defaults of absent keys.
 fn tree(r: &Reader<'_>) -> Result<Tree> {
     let mut tree = Tree::new();
     for key in r.section().keys {
@@ -72,7 +72,7 @@ fn value(r: &Reader<'_>, key: &Key) -> Result<Option<Value>> {
             Some(each.iter().map(|t| tree(t).map(Value::from)).collect::<Result<_>>()?)
         }
         Kind::Choice(_) | Kind::Boolean | Kind::Texts => None,
-        // Names are checked by whoever knows them; the rest is for other tables than those of workloads.
+        // The part that knows the names checks them. Other kinds of keys occur only outside workload tables.
         _ => r.text(key.name)?.map(Value::from),
     })
 }

@@ -16,13 +16,13 @@ pub(crate) const DOMAIN: Section = Section {
             "cap",
             CAP,
             Is("0"),
-            "Most CPU time in percent of one pCPU, at most 100 x vcpus; 0 is no cap.",
+            "Most CPU time in percent of one pCPU, at most 100 x vcpus; 0 means no cap.",
         ),
         key(
             "scheduler_params",
             Params(Whose::Domain),
             Means("the scheduler's"),
-            "Parameters that the host's scheduler has for domains.",
+            "Parameters of the host's scheduler for domains.",
         ),
         key(
             "pool",
@@ -42,7 +42,7 @@ pub(crate) const DOMAIN: Section = Section {
             "spin_budget",
             integer(0, u32::MAX as u64),
             Means("the lock's own"),
-            "Wait-loop iterations before a lock that blocks does so.",
+            "Wait-loop iterations before a blocking lock blocks.",
         ),
         key(
             "nopvspin",
@@ -63,14 +63,14 @@ pub(crate) const KERNEL: Section = Section {
             "hz",
             integer(0, 10_000),
             Is("1000"),
-            "Timer ticks a second on a busy vCPU; 0 is tickless.",
+            "Timer ticks a second on a busy vCPU; 0 means tickless.",
         ),
         key("task_switch", COST, Is("2us"), "Switch from one task to another."),
         key(
             "tick_work",
             time(Picos::ZERO, Picos::us(100)),
             Is("2us"),
-            "Time that a tick handler works.",
+            "Time that a tick handler takes.",
         ),
         key(
             "wakeup_granularity",
@@ -96,23 +96,23 @@ pub(crate) const KERNEL: Section = Section {
 /// The keys of every workload, besides those of its kind.
 pub(crate) const WORKLOAD: Section = Section {
     heading: "[domain.workload]",
-    doc: "What the tasks of the domain do. With `[[domain.workload]]` tables, it does several things side by \
-          side, each with its own tasks and locks, which are then called after their workload: \
-          `ping/ping`, `kernbench/dcache`. Further keys depend on the kind.",
+    doc: "What the tasks of the domain do. With `[[domain.workload]]` tables, the domain does several things \
+          side by side, each with its own tasks and locks. The names of these then begin with their \
+          workload: `ping/ping`, `kernbench/dcache`. Further keys depend on the kind.",
     keys: &[
-        key("kind", Kind::Workload, Required, "Which workload."),
+        key("kind", Kind::Workload, Required, "The kind of workload."),
         key(
             "name",
             Text,
             Means("its kind"),
-            "What it is called among several; no two workloads of a domain share a name.",
+            "Its name among several; no two workloads of a domain share a name.",
         ),
         key(
             "vcpus",
             Kind::Numbers,
             Means("all"),
-            "vCPUs that its tasks may use, such as [0, 1]. It has one of its own threads on each of \
-             these where it has one on each vCPU.",
+            "vCPUs that its tasks may use, such as [0, 1]. A workload with a thread on each vCPU then has \
+             one on each of these.",
         ),
     ],
 };
