@@ -80,7 +80,7 @@ impl Engine {
     }
 
     /// Lengthens the leash for an operation of the current vCPU that ends at `end`. Returns `true` if only
-    /// the leash kept it from running ahead, and `false` if it must wait for an event.
+    /// the leash kept it from running ahead, and `false` if it must wait for an event or the run must stop.
     #[inline(never)]
     pub(crate) fn lengthen_leash(&self, end: Picos) -> bool {
         if !self.time.is_on_the_leash(end) || self.ask_now_and_then() {
