@@ -7,8 +7,8 @@
 //! event, and the coroutine suspends to the engine loop.
 //!
 //! # Cancellation by epoch
-//! Each vCPU has an epoch, which every cancellation of an operation increments. A preemption so makes
-//! the vCPU's pending event void. The engine keeps the remaining work of the operation and arms it
+//! Each vCPU has an epoch, which increments when an operation ends or is taken back. A preemption so
+//! makes the vCPU's pending event void. The engine keeps the remaining work of the operation and arms it
 //! again at the next dispatch. So preemption can hit between any two memory operations, as on hardware.
 //!
 //! # Inlining
