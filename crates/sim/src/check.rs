@@ -23,11 +23,9 @@ fn bad<T>(what: String) -> Result<T, Refused> {
 
 fn at_most(what: &str, times: &[(&str, Picos)], most: Picos) -> Result<(), Refused> {
     match times.iter().find(|(_, time)| *time > most) {
-        Some((key, time)) => bad(format!(
-            "{what}: {key} is {} s; the maximum is {} s",
-            *time / SEC,
-            most / SEC
-        )),
+        Some((key, time)) => {
+            bad(format!("{what}: {key} is {} s; the maximum is {} s", *time / SEC, most / SEC))
+        }
         None => Ok(()),
     }
 }
@@ -202,9 +200,7 @@ fn domain(d: &Domain, host: &Host, simulator: &Simulator) -> Result<Loads, Refus
     let work = [("task_switch", kernel.task_switch), ("tick_work", kernel.tick_work)];
     at_most(&name, &work, LONGEST_COST)?;
     if kernel.vmstat.is_some_and(|interval| !(MS..=LONGEST).contains(&interval)) {
-        return bad(format!(
-            "{name}: the interval of vmstat must be 1 ms to 1000 h"
-        ));
+        return bad(format!("{name}: the interval of vmstat must be 1 ms to 1000 h"));
     }
     let limits = [("wakeup_granularity", kernel.wakeup_granularity), ("slice", kernel.slice)];
     at_most(&name, &limits, 10 * SEC)?;

@@ -63,7 +63,7 @@ pub(crate) struct Machine {
 
 /// The state that decides when the run ends.
 pub(crate) struct End {
-    /// Number of domains whose workload has an end that they have not reached. One more keeps the run going
+    /// Number of domains whose workload has an end that they have not reached. One extra keeps the run going
     /// to its limit.
     pub unfinished: Cell<u32>,
     /// Grows whenever a task makes progress; the watchdog looks at it.

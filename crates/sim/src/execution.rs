@@ -7,13 +7,13 @@
 //! event, and the coroutine suspends to the engine loop.
 //!
 //! # Cancellation by epoch
-//! Each vCPU has an epoch, which increments when an operation ends or is taken back. A preemption so
+//! Each vCPU has an epoch, which increments when an operation ends or is taken back. A preemption thus
 //! makes the vCPU's pending event void. The engine keeps the remaining work of the operation and arms it
 //! again at the next dispatch. So preemption can hit between any two memory operations, as on hardware.
 //!
 //! # Inlining
 //! After a switch between coroutines, the processor's return predictor still holds the other
-//! coroutine's callers. It so mispredicts each `ret` that follows, one for each frame between the
+//! coroutine's callers. It therefore mispredicts each `ret` that follows, one for each frame between the
 //! suspension and the workload's loop. Measured, that was a third of the time of a contended lock
 //! operation. Everything from a lock's memory operation down to the suspension is therefore
 //! `inline(always)`.

@@ -167,8 +167,8 @@ impl EventQueue {
         self.near.0.first().map_or(self.later, |e| e.at)
     }
 
-    /// Adds an event. Takes constant time for a day within the calendar, else logarithmic time in the
-    /// number of events in the heap.
+    /// Adds an event. Takes constant time for a day of the calendar, else logarithmic time in the number of
+    /// events in its heap.
     #[inline(always)]
     pub(crate) fn push(&mut self, at: Picos, event: Event) {
         // Scheduler timers due at one instant come in the order of their pCPUs.

@@ -2,10 +2,10 @@
 //!
 //! # Run-ahead
 //! The *horizon* is the time of the next pending event. Nothing can interfere with an operation that ends
-//! before the horizon: the clock moves, and no event is needed. Guest code on a single vCPU may so run ahead
+//! before the horizon: the clock moves, and no event is needed. Guest code on a single vCPU may thus run ahead
 //! for a second of simulated time, which may be many seconds of real time. So it runs on a leash: the horizon
-//! is never farther away than [`LEASH`]. When an operation reaches the leash's end, the engine asks whether
-//! the run is to stop (`asking.rs`). The leash does not change the order of events.
+//! is never farther away than [`LEASH`]. When an operation reaches the leash's end, the engine checks
+//! whether the run is to stop (`asking.rs`). The leash does not change the order of events.
 //!
 //! # Postponed operations
 //! A vCPU that yields or exits asks for a scheduling pass at the same instant. The pass will most likely take
@@ -19,7 +19,7 @@ use crate::queue::EventQueue;
 use overspin_scenario::{MS, Picos};
 use std::cell::{Cell, RefCell};
 
-/// Simulated time for which guest code runs ahead before the engine asks whether the run is to stop.
+/// Simulated time for which guest code runs ahead before the engine checks whether the run is to stop.
 const LEASH: Picos = MS;
 
 /// An operation's event that is not in the queue yet.

@@ -72,9 +72,9 @@ pub(crate) struct Run {
     pub pcpu: Cell<u32>,
     /// Its speed in thousandths of full speed.
     pub speed: Cell<u32>,
-    /// Total time on a pCPU before the current dispatch.
+    /// Total time on a pCPU, without the current stay.
     ran: Cell<Picos>,
-    /// When it began to run after the last dispatch.
+    /// When the current stay began.
     since: Cell<Picos>,
     pub dispatches: Cell<u64>,
     /// It executes guest code on `pcpu` (not while the hypervisor is still switching to it).

@@ -109,7 +109,7 @@ impl Engine {
             let spun_since = v.run.clock(self.now());
             self.arm_spin(v, *left);
             self.suspend(Suspend::Operation);
-            // The task may have moved since the interrupt? No: the wait was on the vCPU that is current now.
+            // Interrupted or not, the vCPU that spun is the current one.
             let v = self.cpu();
             self.unwatch(v);
             v.spin.pauses.end(self.now());
