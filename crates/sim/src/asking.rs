@@ -1,21 +1,22 @@
-//! Whether the run is to stop: asked after so many steps, in the main loop and where guest code runs ahead.
+//! Asks the caller whether the run should stop: every [`ASK_EVERY`] steps, in the main loop and where guest
+//! code runs ahead.
 //!
-//! See `timeline.rs` for the leash on which that runs.
+//! `timeline.rs` describes the leash, which limits how far guest code runs ahead.
 
 use crate::engine::Engine;
 use overspin_host::Cancel;
 use overspin_scenario::{Picos, Stopped};
 use std::cell::Cell;
 
-/// Events, and operations that needed none, after which the caller is asked: short operations that run
-/// ahead take their time, too. Some milliseconds of real time.
+/// Steps between two questions to the caller: some milliseconds of real time. A step is an event, or an
+/// operation that ran ahead without one, because these take real time too.
 const ASK_EVERY: u64 = 1 << 16;
 
 /// The caller's wish to stop.
 pub(crate) struct Asking {
-    /// Raw, because the caller's lives longer than the engine, but not for `'static`.
+    /// A raw pointer, because the caller's `Cancel` outlives the engine but is not `'static`.
     cancel: Cell<Option<*const dyn Cancel>>,
-    /// Number of steps after which the caller is asked again.
+    /// The number of steps, from the start of the run, at which the caller is asked next.
     next: Cell<u64>,
     stopped: Cell<Option<Stopped>>,
 }
@@ -31,18 +32,18 @@ impl Asking {
         Self { cancel: Cell::new(None), next: Cell::new(ASK_EVERY), stopped: Cell::new(None) }
     }
 
-    /// From now on `cancel` is asked.
+    /// Asks `cancel` from now on.
     ///
     /// # Safety
-    /// It must last as long as this.
+    /// `cancel` must live as long as `self`.
     pub(crate) unsafe fn begin(&self, cancel: &dyn Cancel) {
         let cancel: *const (dyn Cancel + '_) = cancel;
-        // SAFETY: only the lifetime changes; the caller promises that it lasts.
+        // SAFETY: only the lifetime changes; the caller promises that `cancel` lives long enough.
         let cancel: *const (dyn Cancel + 'static) = unsafe { std::mem::transmute(cancel) };
         self.cancel.set(Some(cancel));
     }
 
-    /// What has stopped the run.
+    /// The reason why the caller has stopped the run, if it has.
     #[inline(always)]
     pub(crate) fn stopped(&self) -> Option<Stopped> {
         self.stopped.get()
@@ -50,7 +51,7 @@ impl Asking {
 
     fn ask(&self, now: Picos) {
         let Some(cancel) = self.cancel.get() else { return };
-        // SAFETY: `begin` was promised that it lasts.
+        // SAFETY: the caller of `begin` promised that `cancel` lives as long as `self`.
         self.stopped.set(unsafe { &*cancel }.asked(now));
     }
 }
@@ -61,7 +62,7 @@ impl Engine {
         self.time.processed() + self.time.run_ahead()
     }
 
-    /// Asks the caller whether to stop, if it is time to. Returns whether that stops the run.
+    /// Asks the caller whether to stop, if enough steps have passed. Returns whether that stops the run.
     #[inline(always)]
     pub(crate) fn ask_now_and_then(&self) -> bool {
         self.steps() >= self.end.asking.next.get() && self.ask()
@@ -78,8 +79,8 @@ impl Engine {
         self.end.asking.stopped().is_some()
     }
 
-    /// An operation of the current vCPU that ends at `end` is to wait for the next event. Returns whether it
-    /// need not, since it was only the leash that was too short.
+    /// Lengthens the leash for an operation of the current vCPU that ends at `end`. Returns `true` if only
+    /// the leash kept it from running ahead, and `false` if it must wait for an event or the run must stop.
     #[inline(never)]
     pub(crate) fn lengthen_leash(&self, end: Picos) -> bool {
         if !self.time.is_on_the_leash(end) || self.ask_now_and_then() {

@@ -1,4 +1,4 @@
-//! From a scenario to an engine that is about to begin.
+//! Builds an engine from a scenario, up to the point where the run begins.
 
 use crate::Simulator;
 use crate::asking::Asking;
@@ -18,10 +18,10 @@ use overspin_scenario::{Picos, Scenario};
 use overspin_workload::{LayoutOf, Loads, with_noise};
 use std::cell::{Cell, OnceCell, RefCell};
 
-/// Time between two vCPUs that come up, so that a scheduling pass fits in between.
+/// Time between the boots of two vCPUs, so that a scheduling pass fits in between.
 const BOOT_DISTANCE: Picos = Picos::us(10);
 
-/// The engine, and what the workloads of all domains make them do.
+/// Builds the engine, and the loads that the workloads of all domains place on them.
 pub(crate) fn build(
     scenario: &Scenario,
     seed: u64,
@@ -103,7 +103,7 @@ pub(crate) fn start(
         guest.boot(engine);
     }
     let finite = guests.iter().filter(|g| !g.loads.is_endless()).count() as u32;
-    // With nothing that ends, the run goes to its limit.
+    // If no workload ends, the run goes to its limit.
     engine.end.unfinished.set(if finite == 0 {
         1
     } else {
@@ -127,13 +127,13 @@ pub(crate) fn start(
 
 /// When each vCPU comes up.
 ///
-/// Domains begin at offsets of their own, since nothing makes the users of two machines start them
-/// at the same moment; the first one begins at 0. A domain's boot vCPU comes first, the others at offsets after
-/// it: what matters is not how long a kernel takes to boot, but that the time slices of two vCPUs may have any
-/// phase to each other, as they have on a host that has been up for long.
+/// Each domain begins at a random offset, since the users of two machines do not start them at the same
+/// moment; the first domain begins at 0. A domain's boot vCPU comes up first, the others at random offsets
+/// after it. The offsets do not model how long a kernel boots. They let the time slices of two vCPUs have any
+/// phase relative to each other, as on a host that has been up for long.
 ///
-/// Without offsets they come one after another: all at one instant, the scheduler would place every
-/// vCPU as if the host were empty, and pile them up.
+/// Without offsets (a `stagger` of 0) the vCPUs come up one after another, [`BOOT_DISTANCE`] apart. If all
+/// came up at one instant, the scheduler would place each as if the host were empty, and pile them up.
 fn boot_times(engine: &Engine, guests: &[Guest]) -> Vec<Picos> {
     let stagger = engine.scenario.host.stagger;
     let in_a_row = |i: usize| i as u64 * BOOT_DISTANCE;
@@ -150,7 +150,7 @@ fn boot_times(engine: &Engine, guests: &[Guest]) -> Vec<Picos> {
         (0..g.vcpus).map(|i| offset(g) - first + after(i)).collect()
     };
     let mut all: Vec<Picos> = own.iter().flat_map(times).collect();
-    // Noise comes last: a scheduler that gives pCPUs away for good gives them to domains.
+    // Noise comes last, so that a scheduler that assigns pCPUs for good assigns them to domains.
     let last = all.iter().max().copied().unwrap_or_default() + BOOT_DISTANCE;
     let threads: u32 = noise.iter().map(|g| g.vcpus).sum();
     all.extend((0..threads as usize).map(|i| last + in_a_row(i)));

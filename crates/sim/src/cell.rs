@@ -1,4 +1,4 @@
-//! The simulated [`Platform`]: cells that cost time, and the CPU operations of a guest.
+//! The simulated [`Platform`]: cells whose operations cost time, and the CPU operations of a guest.
 
 use crate::engine::engine;
 use crate::memory::Access;
@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
-/// A cell in simulated memory. Same size and alignment as its value. Every operation is
+/// A cell in simulated memory. It has the size and alignment of its value. Every operation is
 /// sequentially consistent: the simulator explores timing, the model checker explores orderings.
 #[repr(transparent)]
 pub struct SimCell<T>(Cell<T>);
@@ -97,8 +97,8 @@ macro_rules! sim_cell {
             ) -> Result<$int, $int> {
                 let mut time = iteration().saturating_mul((*left).into());
                 let result = self.spin_for(until, &mut time);
-                // Each look costs an iteration, also one that succeeds at once: a lock that is
-                // always free to look at and never to be had must use its budget up.
+                // Each look costs at least one iteration, even one that succeeds at once. Otherwise
+                // a lock that always looks free but is never obtained would never use its budget up.
                 let spent = left.saturating_sub((time / iteration().max(Picos(1))) as u32).max(1);
                 *left = if result.is_ok() { left.saturating_sub(spent) } else { 0 };
                 result
@@ -106,14 +106,14 @@ macro_rules! sim_cell {
         }
 
         impl SimCell<$int> {
-            /// Spins until the condition holds or `time` of CPU time is gone; takes what it used
-            /// off `time`.
+            /// Spins until the condition holds or `time` of CPU time is used up; subtracts the time
+            /// used from `time`.
             #[inline(always)]
             fn spin_for(
                 &self, until: impl Fn($int) -> bool + Copy, time: &mut Picos,
             ) -> Result<$int, $int> {
-                // If the condition does not hold, the first look is part of the watching, which
-                // the line's next writer pays for; only a look that ends the wait is charged here.
+                // Only a look that ends the wait is charged here. If the condition does not hold, the
+                // first look is part of the watching, which the line's next writer pays for.
                 let mut value = self.0.get();
                 if until(value) {
                     value = self.load(Ordering::Acquire);
@@ -126,7 +126,7 @@ macro_rules! sim_cell {
                 let line = engine.machine.memory.line_of(&self.0);
                 while *time > Picos::ZERO {
                     let hit = engine.spin(line, watch, time);
-                    // Interrupts may have run since it was seen: report what is there now.
+                    // Interrupts may have run since the hit: report the value that is there now.
                     value = self.0.get();
                     if until(value) {
                         return Ok(value);
@@ -141,7 +141,7 @@ macro_rules! sim_cell {
     )*};
 }
 
-/// Time of one iteration of a spin loop.
+/// The time of one iteration of a spin loop.
 fn iteration() -> Picos {
     engine().scenario.host.costs.spin_iteration
 }
@@ -225,14 +225,14 @@ impl Platform for SimPlatform {
         let host = &engine.scenario.host;
         (engine.cpu().run.pcpu.get() / (host.threads * host.cores)) as usize
     }
-    /// The host keeps a byte per vCPU that guests read, as KVM's steal-time record does.
+    /// The host keeps a byte per vCPU that guests read, like the one in KVM's steal-time record.
     fn preempted(cpu: CpuId) -> bool {
         let engine = engine();
         engine.burn(engine.scenario.host.costs.cache_hit);
         let v = engine.guest(engine.cpu().guest).first + cpu as u32;
         engine.runstate(v) == RunState::Runnable
     }
-    /// The host exports the end of the slice at each dispatch, as the I-spinlock needs it.
+    /// The host exports the end of the slice at each dispatch, for the I-spinlock.
     fn time_to_preempt() -> Option<u64> {
         let engine = engine();
         engine.burn(engine.scenario.host.costs.cache_hit);

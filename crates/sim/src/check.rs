@@ -1,5 +1,5 @@
-//! What a scenario must satisfy before an engine is built from it: whatever passes here runs without
-//! a panic and without standing still. Locks, schedulers and affinities check what is theirs.
+//! Checks a scenario before an engine is built from it. A scenario that passes runs without a panic and
+//! without standing still. Locks, schedulers and affinities do their own checks elsewhere.
 
 use crate::Simulator;
 use overspin_host::Refused;
@@ -7,14 +7,14 @@ use overspin_scenario::{Costs, Domain, Host, LONGEST, MS, NS, Noise, Picos, SEC,
 use overspin_sched::{DomainParams, Schedulers, Topology};
 use overspin_workload::{Loads, Ticks};
 
-/// Longest cost of one action of the machine or the kernel.
+/// The longest cost of one action of the machine or the kernel.
 const LONGEST_COST: Picos = SEC;
-/// Longest window before a preemption: others wait for so long.
+/// The longest window before a preemption; other vCPUs wait during the window.
 const LONGEST_WINDOW: Picos = Picos::ms(10);
-/// Tasks that may exist at a time, idle tasks of vCPUs included. Each has a stack of two mappings,
-/// and Linux gives a process 65,530 (`vm.max_map_count`).
+/// The maximum number of tasks at a time, including the idle tasks of vCPUs. Each has a stack of two
+/// mappings, and Linux allows a process 65,530 mappings (`vm.max_map_count`).
 const MOST_TASKS: u64 = 30_000;
-/// Most ticks a second.
+/// The maximum number of ticks per second.
 const MOST_HZ: u32 = 10_000;
 
 fn bad<T>(what: String) -> Result<T, Refused> {
@@ -23,17 +23,15 @@ fn bad<T>(what: String) -> Result<T, Refused> {
 
 fn at_most(what: &str, times: &[(&str, Picos)], most: Picos) -> Result<(), Refused> {
     match times.iter().find(|(_, time)| *time > most) {
-        Some((key, time)) => bad(format!(
-            "{what}: {key} is {} s; at most {} s are possible",
-            *time / SEC,
-            most / SEC
-        )),
+        Some((key, time)) => {
+            bad(format!("{what}: {key} is {} s; the maximum is {} s", *time / SEC, most / SEC))
+        }
         None => Ok(()),
     }
 }
 
-/// Checks a scenario; `all` is the same with the domains of its host's noise. Returns what the
-/// workloads of all domains make them do.
+/// Checks a scenario; `all` is the same scenario with the domains of its host's noise added. Returns the
+/// loads that the workloads of all domains place on them.
 pub(crate) fn check(
     scenario: &Scenario,
     all: &Scenario,
@@ -65,11 +63,11 @@ pub(crate) fn check(
         return bad("there is no domain".into());
     }
     if let Some(e) = scenario.events.iter().find(|e| e.at > LONGEST) {
-        return bad(format!("an event comes after {} s; too late", e.at / SEC));
+        return bad(format!("an event is at {} s; the maximum is {} s", e.at / SEC, LONGEST / SEC));
     }
     let loads = all.domains.iter().map(|d| domain(d, host, simulator));
     let loads: Vec<Loads> = loads.collect::<Result<_, _>>()?;
-    // The idle task of each vCPU is one too.
+    // The idle task of each vCPU counts too.
     let tasks: Vec<u64> = all
         .domains
         .iter()
@@ -84,15 +82,15 @@ pub(crate) fn check(
             String::new()
         } else {
             format!(
-                "; {noise} of them are the host's noise, which can be on fewer pCPUs or on none"
+                "; {noise} of them are the host's noise: put it on fewer pCPUs, or leave it out"
             )
         };
         return bad(format!(
-            "{} vCPUs and tasks are too many: at most {MOST_TASKS}{of_noise}",
+            "there are {} vCPUs and tasks; the maximum is {MOST_TASKS}{of_noise}",
             own + noise
         ));
     }
-    // Otherwise the run itself creates what would be created, and says what is wrong.
+    // Without events a rehearsal is not needed: the run itself creates pools and domains, and reports errors.
     if !scenario.events.is_empty() {
         overspin_host::admin::rehearse(all, own_domains, &simulator.schedulers)?;
     }
@@ -141,7 +139,7 @@ fn noise(n: &Noise, pcpus: u32) -> Result<(), Refused> {
 }
 
 fn costs(costs: &Costs) -> Result<(), Refused> {
-    // With these at 0 an endless loop would use no time.
+    // With these costs at 0, an endless loop would use no simulated time.
     if costs.cache_hit == Picos::ZERO || costs.spin_iteration == Picos::ZERO {
         return bad("costs: cache_hit and spin_iteration must be at least 1 ps".into());
     }
@@ -164,7 +162,7 @@ fn costs(costs: &Costs) -> Result<(), Refused> {
     at_most("costs", &all, LONGEST_COST)
 }
 
-/// Whether the ticks that a workload waits for exist.
+/// Checks that the ticks that a workload waits for exist.
 fn ticks(
     name: &str,
     of: Ticks,
@@ -174,16 +172,16 @@ fn ticks(
 ) -> Result<(), Refused> {
     if of == Ticks::Guest && d.kernel.hz == 0 {
         return bad(format!(
-            "{name}: its workload waits for ticks of its kernel, which does not tick: set kernel.hz"
+            "{name}: its workload waits for kernel ticks, but its kernel does not tick: set kernel.hz"
         ));
     }
     let pool = (d.pool as usize).checked_sub(1).and_then(|i| host.pools.get(i));
     let scheduler = pool.map_or(&host.scheduler, |pool| &pool.scheduler);
-    // A scheduler that does not exist is complained about where it is made.
+    // The code that makes the scheduler reports one that does not exist.
     if of == Ticks::Host && schedulers.find(scheduler).is_ok_and(|s| !s.ticks) {
         let with: Vec<_> = schedulers.iter().filter(|s| s.ticks).map(|s| s.name).collect();
         return bad(format!(
-            "{name}: its workload waits for the host's ticks, and scheduler `{scheduler}` does not tick; these do: {}",
+            "{name}: its workload waits for host ticks, but scheduler `{scheduler}` does not tick; these do: {}",
             with.join(", ")
         ));
     }
@@ -197,14 +195,12 @@ fn domain(d: &Domain, host: &Host, simulator: &Simulator) -> Result<Loads, Refus
     }
     let kernel = &d.kernel;
     if kernel.hz > MOST_HZ {
-        return bad(format!("{name}: hz is {}; at most {MOST_HZ} are possible", kernel.hz));
+        return bad(format!("{name}: hz is {}; the maximum is {MOST_HZ}", kernel.hz));
     }
     let work = [("task_switch", kernel.task_switch), ("tick_work", kernel.tick_work)];
     at_most(&name, &work, LONGEST_COST)?;
     if kernel.vmstat.is_some_and(|interval| !(MS..=LONGEST).contains(&interval)) {
-        return bad(format!(
-            "{name}: vmstat may print at most once in 1 ms, and must once in 1000 h"
-        ));
+        return bad(format!("{name}: the interval of vmstat must be 1 ms to 1000 h"));
     }
     let limits = [("wakeup_granularity", kernel.wakeup_granularity), ("slice", kernel.slice)];
     at_most(&name, &limits, 10 * SEC)?;

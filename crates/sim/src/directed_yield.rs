@@ -1,10 +1,10 @@
-//! Directed yields in the simulator: what the try to run another vCPU instead of one that spins costs.
-//! `overspin_host::directed_yield` has the rules by which KVM chooses.
+//! Directed yields in the simulator: a spinning vCPU tries to let a sibling run instead, at a cost.
+//! `overspin_host::directed_yield` has the rules by which KVM chooses the sibling.
 //!
 //! # What it costs
-//! `yield_to` of Linux takes the locks of two run queues, that of the spinner's pCPU and that of the
-//! target's, the lower pCPU's first, and holds both while it works. A lock is a time until which it is
-//! taken; those who want it get it in the order in which they ask:
+//! Linux's `yield_to` takes the run-queue locks of the spinner's pCPU and of the target's pCPU, the lower
+//! pCPU's first, and holds both while it works. The model stores a lock as the time at which it becomes
+//! free; requesters get it in the order in which they ask:
 //!
 //! ```text
 //!   spinner A  |- waits for q2 -|== holds q2, q5 ==|
@@ -12,19 +12,20 @@
 //!   pass of p3            |- put off until q3 is free ----------------|
 //! ```
 //!
-//! All that is time of the host on the spinner's thread: it runs, spins no more, and takes no
-//! interrupts. A target that has moved to another queue meanwhile is tried again there. After a yield
-//! that was taken the spinner's own pass waits for its queue anew. A scheduling pass waits for the
-//! lock of its pCPU, and one that switches holds it until the switch is over (in Linux the next thread
-//! releases it).
+//! All this is host time on the spinner's thread: the thread runs, does not spin, and takes no
+//! interrupts. If the target has meanwhile moved to another queue, the spinner tries again there. After
+//! a successful yield, the spinner's own pass waits for its queue anew. A scheduling pass waits for the
+//! lock of its pCPU. A pass that switches holds the lock until the switch is over (in Linux the next
+//! thread releases it).
 //!
-//! Left out: wake-ups, ticks and balancing, which take these locks too, neither wait nor hold; a pCPU
-//! whose pass is put off goes on running its guest, where a real one would spin in the host; locks get
-//! no slower by their number of waiters; looking at siblings is free.
+//! The model leaves out four things. Wake-ups, ticks and balancing take these locks in Linux; here they
+//! neither wait for them nor hold them. A pCPU whose pass is put off goes on running its guest; a real one
+//! would spin in the host. Locks do not get slower with the number of waiters. Looking at siblings is free.
 //!
 //! # What the scheduler makes of it
-//! The target becomes the next buddy of its own queue, and its pCPU passes; the spinner's pCPU passes
-//! too. A buddy is a hint: who has run for longer than is fair is not picked (`crates/sched`, `linux`).
+//! The target becomes the next buddy of its own queue. Its pCPU makes a scheduling pass, and so does the
+//! spinner's. A buddy is only a hint: the scheduler does not pick a buddy that has run for longer than is
+//! fair (`crates/sched`, `linux`).
 
 use crate::engine::Engine;
 use crate::pause_loop::in_kernel;
@@ -33,15 +34,15 @@ use overspin_host::Moment;
 use overspin_host::directed_yield::{Known, boost};
 use overspin_scenario::{DirectedYieldRules as Rules, Picos, Why};
 
-/// When the locks of two queues, taken until `low` and `high`, are released by someone who asks for
-/// them at `now`, in this order, and needs them for `work`.
+/// When a requester releases the locks of two queues. It asks for them at `now`, in this order, and holds
+/// both for `work`; other holders keep them until `low` and `high`.
 fn both_locks(now: Picos, low: Picos, high: Picos, work: Picos) -> Picos {
-    // The first is held while the second is waited for.
+    // The requester holds the first while it waits for the second.
     now.max(low).max(high).saturating_add(work)
 }
 
 impl Engine {
-    /// Whether run queues have locks: there is somebody to contend for them.
+    /// Whether run queues have locks. They do only if directed yields can contend for them.
     fn locks_run_queues(&self) -> bool {
         self.scenario.host.directed_yield && self.scenario.host.pause_loop_exiting.is_some()
     }
@@ -57,7 +58,7 @@ impl Engine {
     }
 
     /// Looks for a sibling of `me`, the current vCPU, that may run instead, and yields to it. Returns
-    /// whether one took it. O(its siblings).
+    /// whether the scheduler accepted such a yield. O(vCPUs of the domain).
     pub(crate) fn boost_a_sibling(&self, me: &Vcpu, rules: Rules) -> bool {
         let guest = self.guest(me.guest);
         let siblings = &self.vcpus[guest.first as usize..(guest.first + guest.vcpus) as usize];
@@ -75,8 +76,8 @@ impl Engine {
         boosted.is_some()
     }
 
-    /// `me`, the current vCPU, yields to `to`. Returns whether the scheduler took it; then the pass of
-    /// its pCPU is due.
+    /// Makes `me`, the current vCPU, yield to `to`. Returns whether the scheduler accepted; if so, the
+    /// scheduling pass of `me`'s pCPU is due.
     fn yield_to(&self, me: &Vcpu, to: &Vcpu) -> bool {
         let queue_of = |v: &Vcpu| self.look_at(v.id, |h, local| h.machine().home(local).0);
         loop {
@@ -99,7 +100,7 @@ impl Engine {
         }
     }
 
-    /// Takes the locks of two run queues for a directed yield; returns when it is over.
+    /// Takes the locks of two run queues for a directed yield; returns when the yield is over.
     fn lock_run_queues(&self, a: u32, b: u32) -> Picos {
         let queue = |p: u32| &self.machine.pcpus[p as usize].run_queue;
         let (low, high) = (queue(a.min(b)), queue(a.max(b)));
@@ -110,14 +111,14 @@ impl Engine {
         until
     }
 
-    /// Whether the lock of the run queue of `pcpu`, which is to pass, is taken by somebody who asked
-    /// earlier: then the pass comes when it is its turn.
+    /// Whether the scheduling pass of `pcpu` must wait for its run queue's lock, which an earlier requester
+    /// holds. If so, arranges the pass for when the lock becomes free.
     pub(crate) fn awaits_run_queue(&self, pcpu: u32) -> bool {
         let (p, now) = (&self.machine.pcpus[pcpu as usize], self.now());
         if p.run_queue.get() <= now || p.turn.get() == now {
             return false;
         }
-        // Who asks later does not come before it.
+        // The turn is kept: later requesters do not come before the pass.
         if p.turn.get() < now {
             p.turn.set(p.run_queue.get());
         }
@@ -125,7 +126,7 @@ impl Engine {
         true
     }
 
-    /// `pcpu` switches, which takes `cost`, with the lock of its run queue held.
+    /// Holds the run queue's lock of `pcpu` while it switches, which takes `cost`.
     pub(crate) fn holds_run_queue(&self, pcpu: u32, cost: Picos) {
         if self.locks_run_queues() {
             let queue = &self.machine.pcpus[pcpu as usize].run_queue;
@@ -133,11 +134,11 @@ impl Engine {
         }
     }
 
-    /// The thread of the current vCPU is in the host until `end`: no interrupt is taken.
+    /// Keeps the thread of the current vCPU in the host until `end`, where it takes no interrupt.
     pub(crate) fn host_until(&self, end: Picos) {
         let now = self.now();
         if end > now {
-            // Not as work, which a sibling thread would stretch: the end is known.
+            // The end is a fixed time. As work, it would be stretched by a busy sibling thread.
             let (v, left) = (self.cpu(), end - now);
             if self.time.is_free_until(end) || self.lengthen_leash(end) {
                 self.step_until(end);
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!(ends(0, 0), 105, "both free");
         assert_eq!(ends(110, 0), 115);
         assert_eq!(ends(110, 120), 125);
-        // Three spinners that want the same target from three pCPUs get it one after another.
+        // Three spinners on three pCPUs that want the same target's lock get it one after another.
         let mut target = Picos::ZERO;
         let ends = [0, 1, 2].map(|at| {
             target = both_locks(Picos(at), Picos::ZERO, target, Picos(5));

@@ -1,8 +1,8 @@
-//! The engine: everything in one simulated host, and the way to it from a coroutine.
+//! The engine: everything in one simulated host, and how a coroutine reaches it.
 //!
 //! # Borrow rule
-//! Everything is reached through `&Engine`. No `RefCell` borrow is held across a suspension or a
-//! resume, since the other side needs the same cells.
+//! All code reaches the state through `&Engine`. No code holds a `RefCell` borrow across a suspension or
+//! a resume, since the other side needs the same cells.
 
 use crate::asking::Asking;
 use crate::events::{Event, Timer};
@@ -22,33 +22,33 @@ use overspin_scenario::{Picos, Scenario};
 use overspin_sched::{Action, Pools};
 use std::cell::{Cell, OnceCell, RefCell};
 
-/// What a coroutine wants when it suspends.
+/// Why a coroutine suspends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suspend {
-    /// Its vCPU is in an operation, which is armed.
+    /// Its vCPU is in an operation; the operation is armed.
     Operation,
-    /// Its vCPU goes on with another task, already set.
+    /// Its vCPU goes on with another task, which is already set.
     SwitchTask,
 }
 
 pub(crate) type TaskYielder = Yielder<(), Suspend>;
 
-/// Guest code: coroutines, and whose code runs.
+/// Guest code: coroutines, and the vCPU whose code runs.
 pub(crate) struct Code {
-    /// The vCPU whose code runs: one of the engine's, which stay where they are. A pointer, because guest
-    /// code asks for it several times in each operation.
+    /// The vCPU whose code runs: one of the engine's vCPUs, which never move in memory. It is a pointer for
+    /// speed: guest code asks for it several times in each operation.
     pub current: Cell<*const Vcpu>,
-    /// What its coroutine suspends with.
+    /// The yielder with which its coroutine suspends.
     pub yielder: Cell<*const TaskYielder>,
     /// Stacks of tasks that have ended.
     pub stacks: RefCell<Vec<DefaultStack>>,
 }
 
-/// The hypervisor, and what it has asked for.
+/// The hypervisor, and the actions that it has asked for.
 pub(crate) struct HypervisorState {
     pub pools: RefCell<Pools>,
     pub administrator: RefCell<Administrator>,
-    /// What the operation under way asks for; empty in between.
+    /// The actions that the current hypervisor call asks for; empty between calls.
     pub actions: RefCell<Vec<Action>>,
     /// The scheduler's timers.
     pub timers: Vec<Timer>,
@@ -61,11 +61,12 @@ pub(crate) struct Machine {
     pub memory: Memory,
 }
 
-/// What decides when the run ends.
+/// The state that decides when the run ends.
 pub(crate) struct End {
-    /// Domains whose workload has an end and which have not reached it.
+    /// Number of domains whose workload has an end that they have not reached. One extra keeps the run going
+    /// to its limit.
     pub unfinished: Cell<u32>,
-    /// Grows whenever a task gets anywhere; the watchdog looks at it.
+    /// Grows whenever a task makes progress; the watchdog looks at it.
     pub progress: Cell<u64>,
     pub asking: Asking,
 }
@@ -73,11 +74,11 @@ pub(crate) struct End {
 /// Everything in one simulated host. See the module documentation.
 pub(crate) struct Engine {
     pub seed: u64,
-    /// With the domains of the host's noise after its own.
+    /// The scenario, with the domains of the host's noise after its own.
     pub scenario: Scenario,
-    /// Domains that make no noise.
+    /// Number of the scenario's own domains, without noise.
     pub own_domains: usize,
-    /// When the last vCPU of these domains comes up.
+    /// When the last vCPU of the scenario's own domains comes up.
     pub all_up: Cell<Picos>,
     pub time: Timeline,
     pub machine: Machine,
@@ -86,7 +87,7 @@ pub(crate) struct Engine {
     pub guests: OnceCell<Vec<Guest>>,
     pub code: Code,
     pub end: End,
-    /// The observer, and what it has not been told yet.
+    /// The observer, and the moments that it has not been told yet.
     pub telling: Telling,
     pub foresight: Option<Foresight>,
 }
@@ -104,13 +105,13 @@ thread_local! {
 /// The engine of the run on this thread.
 ///
 /// # Panics
-/// Outside of a run.
+/// If no run is under way on this thread.
 #[inline]
 pub(crate) fn engine<'a>() -> &'a Engine {
     let engine = ENGINE.get();
     assert!(!engine.is_null(), "simulated cells work only inside a simulation");
-    // SAFETY: set by `Entered`, whose borrow of the engine outlives every coroutine of the run;
-    // all state behind it is in cells, so shared references may coexist.
+    // SAFETY: `Entered` set the pointer, and clears it when it is dropped, which is before the engine is.
+    // All state behind it is in cells, so shared references may coexist.
     unsafe { &*engine }
 }
 
@@ -136,8 +137,8 @@ impl Engine {
     /// The vCPU whose code runs.
     #[inline]
     pub(crate) fn cpu(&self) -> &Vcpu {
-        // SAFETY: it is the first of `self.vcpus` or the one that `set_cpu` was given; they stay where they are
-        // as long as the engine is there, and only vCPUs run code.
+        // SAFETY: the pointer is to the first of `self.vcpus` or to the vCPU given to `set_cpu`. Neither moves
+        // while the engine lives, and only vCPUs run code.
         unsafe { &*self.code.current.get() }
     }
 
@@ -150,8 +151,8 @@ impl Engine {
         &self.guests.get().expect("guests exist once the run has begun")[guest as usize]
     }
 
-    /// A task got somewhere, unless this is an interrupt handler's doing or the host's noise: ticks and
-    /// noise go on in a deadlock.
+    /// Records that a task made progress. Interrupt handlers and the host's noise do not count, since
+    /// ticks and noise go on in a deadlock.
     pub(crate) fn advanced(&self) {
         let v = self.cpu();
         if v.irqs.nesting.get() == 0 && !v.is_noise {
@@ -169,7 +170,7 @@ impl Engine {
         self.time.push(at, event);
     }
 
-    /// Tells the observer, if there is one, what happens now.
+    /// Tells the observer, if there is one, that `moment` happens now.
     #[inline(always)]
     pub(crate) fn tell(&self, moment: Moment) {
         self.telling.tell(self.now(), moment, &self.code.yielder);

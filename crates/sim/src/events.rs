@@ -1,24 +1,25 @@
-//! Events: what may come, in which order at one instant, and timers that are set over and over.
+//! Events: their kinds, their order at one instant, and timers that are set over and over.
 //!
-//! Operations are cancelled by epoch: whoever armed one bumps its own epoch, and an event that comes
-//! with an old one is dropped. Timers are [`Timer`]s. Pending events are in the queue (`queue.rs`).
+//! Operations are cancelled by epoch: the vCPU or pCPU that armed one increments its epoch, and the engine
+//! drops an event that carries an old epoch. Timers are [`Timer`]s. Pending events are in the queue
+//! (`queue.rs`).
 
 use overspin_scenario::Picos;
 use overspin_sched::{PcpuId, TimerId};
 use std::cell::Cell;
 
-/// What an event means. vCPUs and pCPUs are numbered over the whole host.
+/// An event. vCPUs and pCPUs are numbered over the whole host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A timer that the hypervisor's scheduler set.
+    /// A timer of the hypervisor's scheduler is due.
     Scheduler { timer: TimerId },
-    /// A guest's one-shot timer.
+    /// A guest's one-shot timer is due.
     GuestTimer { vcpu: u32 },
-    /// The operation that a running vCPU is in ends, or what it spins on may have changed.
+    /// The current operation of a running vCPU ends, or the line that the vCPU spins on may have changed.
     Operation { vcpu: u32, epoch: u32 },
-    /// An interprocessor interrupt reaches a vCPU that ran when it was sent.
+    /// An interprocessor interrupt reaches a vCPU that was running when it was sent.
     Interrupt { vcpu: u32 },
-    /// The administrator does something: an event of the scenario.
+    /// The administrator carries out an event of the scenario.
     Change { index: u32 },
     /// A vCPU comes up.
     Boot { vcpu: u32 },
@@ -26,26 +27,26 @@ pub(crate) enum Event {
     Switched { pcpu: u32 },
     /// A pCPU enters its scheduler.
     Softirq { pcpu: u32, epoch: u32 },
-    /// The disk of a guest has written something.
+    /// A write of a guest's disk is complete.
     Disk { guest: u32 },
     /// A device of a guest has something to report.
     Device { guest: u32, place: u32 },
     /// A guest's `vmstat` prints a line.
     Vmstat { guest: u32 },
-    /// Look how much of each socket is used.
+    /// The governor looks how busy each socket is.
     Governor,
-    /// Look for a deadlock.
+    /// The watchdog looks for a deadlock.
     Watchdog,
-    /// The simulated-time limit.
+    /// The simulated-time limit is reached.
     Limit,
 }
 
-/// As many as there are kinds of events, or more; a power of two.
+/// A power of two, at least the number of kinds that [`Event::pack`] tells apart.
 pub(crate) const KINDS: u64 = 16;
 
 impl Event {
-    /// Order among events due at the same instant (schedulers §1.4): scheduler timers by their own
-    /// order, guest timers, operations and interrupts, then the scheduling passes they caused.
+    /// Order among events due at the same instant (schedulers §1.4): scheduler timers in their own
+    /// order, guest timers, operations and interrupts, then the scheduling passes that these caused.
     #[inline(always)]
     pub(crate) fn class(self) -> u64 {
         match self {
@@ -67,9 +68,10 @@ impl Event {
         }
     }
 
-    /// The event as two numbers, of which the first is less than [`KINDS`]: in registers from where it
-    /// is armed to where it is kept. As a structure, written in parts and read as a whole at once, it
-    /// would make the processor wait for its own stores, a tenth of the time of a contended lock.
+    /// The event as two numbers; the first, its kind, is less than [`KINDS`]. Numbers stay in registers from
+    /// where the event is armed to where it is stored. A structure would be written in parts and read as a
+    /// whole at once, so that the processor waits for its own stores. Measured, that wait was a tenth of the
+    /// time of a contended lock operation.
     #[inline(always)]
     pub(crate) fn pack(self) -> (u64, u64) {
         let two = |a: u32, b: u32| u64::from(a) | u64::from(b) << 32;
@@ -93,13 +95,13 @@ impl Event {
         }
     }
 
-    /// The event that was packed.
+    /// The inverse of [`pack`](Self::pack).
     #[inline(always)]
     pub(crate) fn unpack(kind: u64, what: u64) -> Self {
-        // The halves: truncation is the point.
+        // The truncation is intended: it splits the two halves.
         let (a, b) = (what as u32, (what >> 32) as u32);
         if kind == 4 {
-            // Most are: a branch that is predicted, before the one through the table.
+            // Most events are operations: a well predicted branch, before the one through the table.
             return Event::Operation { vcpu: a, epoch: b };
         }
         match kind {
@@ -124,14 +126,15 @@ impl Event {
 
 /// A timer that is set far more often than it fires.
 ///
-/// Setting it later than before, or stopping it, leaves the pending event where it is; when that
-/// comes it is pushed again to the time that is wanted by then. So the queue holds about one event
-/// a timer, instead of one for each time that it was set.
+/// Setting it to a later time, or stopping it, leaves the pending event where it is. When that event
+/// comes, it is pushed again for the time wanted by then. So the queue holds about one event per timer,
+/// instead of one for each time that the timer was set.
 #[derive(Debug)]
 pub(crate) struct Timer {
     /// When it is to fire; `Picos::MAX` if it is stopped.
     due: Cell<Picos>,
-    /// Time of the pending event that counts; others are leftovers. `Picos::MAX` if there is none.
+    /// The time of the pending event that counts; `Picos::MAX` if there is none. Other pending events are
+    /// leftovers.
     armed: Cell<Picos>,
 }
 
@@ -145,7 +148,7 @@ impl Timer {
         self.due.get()
     }
 
-    /// Sets it, or stops it with `Picos::MAX`; returns the time of the event to push, if any.
+    /// Sets the timer, or stops it with `Picos::MAX`. Returns the time of the event to push, if any.
     pub(crate) fn set(&self, at: Picos) -> Option<Picos> {
         self.due.set(at);
         (at < self.armed.get()).then(|| {
@@ -154,8 +157,8 @@ impl Timer {
         })
     }
 
-    /// Its event has come at `now`. Returns whether it fires; otherwise the time of the event to
-    /// push, if any.
+    /// Handles an event of the timer that has come at `now`. Returns `Ok` if the timer fires; otherwise the
+    /// time of the event to push, if any.
     pub(crate) fn event(&self, now: Picos) -> Result<(), Option<Picos>> {
         if self.armed.get() != now {
             return Err(None);
@@ -204,11 +207,11 @@ mod tests {
     fn a_timer_fires_once_at_the_time_wanted_last() {
         let t = Timer::new();
         assert_eq!(t.set(Picos(30)), Some(Picos(30)));
-        // Later and later: the event at 30 stays, and moves on when it comes.
+        // Set later twice: the event at 30 stays, and moves on when it comes.
         assert_eq!(t.set(Picos(40)), None);
         assert_eq!(t.set(Picos(50)), None);
         assert_eq!(t.event(Picos(30)), Err(Some(Picos(50))));
-        // Earlier: a new event; the one at 50 is a leftover.
+        // Set earlier: a new event; the one at 50 is a leftover.
         assert_eq!(t.set(Picos(45)), Some(Picos(45)));
         assert_eq!(t.event(Picos(45)), Ok(()));
         assert_eq!(t.event(Picos(50)), Err(None));

@@ -2,20 +2,21 @@
 //!
 //! # Run-ahead
 //! Guest code runs in stackful coroutines. It uses time by calling into the engine. If the
-//! operation ends before the next pending event, nothing can interact with it: the clock moves
-//! and the code goes on, without a switch. Otherwise the operation is armed as an event and the
-//! coroutine suspends to the engine loop.
+//! operation ends before the next pending event, nothing can interact with it: the engine advances
+//! the clock and the code goes on, without a switch. Otherwise the engine arms the operation as an
+//! event, and the coroutine suspends to the engine loop.
 //!
 //! # Cancellation by epoch
-//! Each vCPU has an epoch that counts the operations it armed. A preempted vCPU's pending event is
-//! invalidated by bumping the epoch; what remained of the operation is kept and armed again at the
-//! next dispatch. So preemption can hit between any two memory operations, as on hardware.
+//! Each vCPU has an epoch, which increments when an operation ends or is taken back. A preemption thus
+//! makes the vCPU's pending event void. The engine keeps the remaining work of the operation and arms it
+//! again at the next dispatch. So preemption can hit between any two memory operations, as on hardware.
 //!
 //! # Inlining
-//! A switch between coroutines leaves the processor's return predictor with the other coroutine's
-//! callers, so every `ret` that follows is mispredicted, one for each frame between the suspension
-//! and the workload's loop. Measured, that was a third of the time of a contended lock operation.
-//! Everything from a lock's memory operation down to the suspension is therefore `inline(always)`.
+//! After a switch between coroutines, the processor's return predictor still holds the other
+//! coroutine's callers. It therefore mispredicts each `ret` that follows, one for each frame between the
+//! suspension and the workload's loop. Measured, that was a third of the time of a contended lock
+//! operation. Everything from a lock's memory operation down to the suspension is therefore
+//! `inline(always)`.
 
 use crate::engine::{Engine, Suspend};
 use crate::events::Event;
@@ -23,13 +24,13 @@ use crate::vcpu::{Op, Reason, Vcpu};
 use overspin_scenario::Picos;
 
 impl Engine {
-    /// Arms the operation of `vcpu` to end after `work` (at full speed) from now.
+    /// Arms operation `op` of `v` to end after `work` from now. `work` is the time it takes at full speed.
     #[inline]
     pub(crate) fn arm(&self, v: &Vcpu, op: Op, work: Picos) {
         self.arm_until(v, op, self.now().saturating_add(v.run.stretch(work)));
     }
 
-    /// Arms the operation of `v` to end at `end`.
+    /// Arms operation `op` of `v` to end at `end`; at `Picos::MAX` it has no end.
     #[inline(always)]
     fn arm_until(&self, v: &Vcpu, op: Op, end: Picos) {
         v.op.kind.set(op);
@@ -39,32 +40,32 @@ impl Engine {
         }
     }
 
-    /// The operation that `v` is in ends at `at`, or has it look up then.
+    /// Pushes an event at `at` for the current operation of `v`, which ends or checks its state then.
     #[inline(always)]
     pub(crate) fn push_operation(&self, v: &Vcpu, at: Picos) {
         let event = Event::Operation { vcpu: v.id, epoch: v.op.epoch.get() };
         self.time.push_operation(at, event);
     }
 
-    /// Takes an armed operation back; what remains of it is kept.
+    /// Takes an armed operation back, and keeps its remaining work.
     pub(crate) fn disarm(&self, v: &Vcpu) {
         v.op.cancel();
         let left = v.op.end.get().saturating_sub(self.now());
         v.op.left.set(if v.op.end.get() == Picos::MAX { Picos::MAX } else { v.run.shrink(left) });
     }
 
-    /// Suspends the running coroutine. Comes back when its vCPU may go on; that vCPU may be
-    /// another one than before if the task was moved meanwhile.
+    /// Suspends the running coroutine. Returns when its vCPU may go on. If the task has moved meanwhile,
+    /// this vCPU is not the one from before.
     #[inline(always)]
     pub(crate) fn suspend(&self, why: Suspend) {
         let top = 0_u8;
         self.cpu().task.get().stack.set(&raw const top);
-        // SAFETY: the pointer was set by `resume` to the yielder of the coroutine that runs now,
-        // which is alive on that coroutine's stack.
+        // SAFETY: the pointer is to the yielder of the coroutine that runs now; it was set when that
+        // coroutine was resumed, and the yielder is alive on that coroutine's stack.
         unsafe { (*self.code.yielder.get()).suspend(why) };
     }
 
-    /// Uses `work` of CPU time; interrupts may be taken on the way.
+    /// Uses `work` of CPU time; the vCPU may take interrupts meanwhile.
     #[inline(always)]
     pub(crate) fn burn(&self, work: Picos) {
         let end = self.now().saturating_add(self.cpu().run.stretch(work));
@@ -104,26 +105,26 @@ impl Engine {
         self.take_interrupts();
     }
 
-    /// Whether an operation of `v` that takes no time would end before anything else happens.
+    /// Whether an operation of `v` that takes no time would end before any other event comes.
     fn nothing_comes_before(&self, v: &Vcpu) -> bool {
         let end = Event::Operation { vcpu: v.id, epoch: v.op.epoch.get() };
         self.time.would_be_next(end)
     }
 
-    /// Uses time that interrupts cannot split, until `end`.
+    /// Uses time until `end` that interrupts cannot split. Returns whether the coroutine was suspended.
     #[inline(always)]
     pub(crate) fn step_until(&self, end: Picos) -> bool {
         if self.time.is_free_until(end) || self.lengthen_leash(end) {
             self.time.run_ahead_to(end);
             return false;
         }
-        // A slow thread does not wait longer for a line.
+        // The speed does not matter here: a slow thread does not wait longer for a line.
         self.arm_until(self.cpu(), Op::Step, end);
         self.suspend(Suspend::Operation);
         true
     }
 
-    /// An armed operation's event has come: decide whether the coroutine goes on, and why.
+    /// Handles the event of an armed operation: decides whether the coroutine goes on, and why.
     #[inline(always)]
     pub(crate) fn operation_event(&self, v: &Vcpu) {
         if let Op::HaltPoll(how) = v.op.kind.get() {
@@ -140,7 +141,7 @@ impl Engine {
             self.disarm(v);
             v.op.reason.set(Reason::PauseLoop);
         } else {
-            // What it saw change has changed back (somebody else took the lock): spin on.
+            // The value has changed back, because another vCPU took the lock: spin on.
             v.spin.armed.set(false);
             return;
         }
@@ -148,7 +149,7 @@ impl Engine {
         self.resume(v);
     }
 
-    /// Interrupts what `v` does, if that can be interrupted and an interrupt is pending and on.
+    /// Interrupts the operation of `v`, if that can be interrupted and an interrupt is pending and on.
     pub(crate) fn interrupt(&self, v: &Vcpu) {
         if !v.run.is_on() || !v.irqs.can_be_taken() {
             return;
@@ -160,7 +161,7 @@ impl Engine {
         }
     }
 
-    /// `v` has just been put on a pCPU: it goes on with what it was doing.
+    /// Continues the operation of `v`, which has just been dispatched to a pCPU.
     pub(crate) fn continue_on(&self, v: &Vcpu) {
         match v.op.kind.get() {
             Op::None | Op::Blocked(_) | Op::HaltPoll(_) => {
@@ -179,7 +180,7 @@ impl Engine {
         }
     }
 
-    /// `v` leaves its pCPU: its operation is kept for later.
+    /// Stops `v`, which leaves its pCPU, and keeps its operation for later.
     pub(crate) fn stop(&self, v: &Vcpu) {
         if let Op::Burn | Op::Step | Op::Spin = v.op.kind.get() {
             self.disarm(v);
@@ -201,7 +202,7 @@ impl Engine {
         }
     }
 
-    /// Takes pending interrupts of the current vCPU, if they are on.
+    /// Takes the pending interrupts of the current vCPU, if interrupts are on.
     #[inline]
     pub(crate) fn take_interrupts(&self) {
         let v = self.cpu();
@@ -210,7 +211,7 @@ impl Engine {
         }
     }
 
-    /// Switches interrupts on (taking what is pending) or off.
+    /// Switches interrupts off, or on; when on, takes the pending ones.
     #[inline]
     pub(crate) fn set_irqs(&self, on: bool) {
         self.cpu().irqs.on.set(on);

@@ -1,13 +1,14 @@
-//! What will be touched soon, fetched into the processor's cache before it is.
+//! Prefetches: the simulator fetches a vCPU's data into the processor's cache before the vCPU goes on.
 //!
-//! On a large host a vCPU that goes on after a millisecond finds nothing of its own in the cache: its
-//! records, its task, the task's stack, its runqueue and the lock of that. It is known beforehand
-//! which one goes on: whose computations end on a day when that day begins (see `queue.rs`); whose
-//! turn it is on a pCPU when the pCPU begins to switch, dozens of events before it has switched. The
-//! fetches of many vCPUs overlap, which those of one that runs do not.
+//! On a large host, a vCPU that goes on after a millisecond finds none of its data in the cache: its
+//! records, its task, the task's stack, its runqueue and the runqueue's lock. The simulator knows
+//! beforehand which vCPUs go on. When a day of the queue begins, it knows whose computations end on that
+//! day (see `queue.rs`). When a pCPU begins to switch, it knows the next vCPU, dozens of events before
+//! the switch is over. The fetches of many vCPUs overlap; those of one running vCPU do not.
 //!
-//! Where something is, is often told by what is itself to be fetched. So there are stages, each of which
-//! reads only what earlier ones have fetched, and of one vCPU they are some fetches of others apart.
+//! The address of one item is often stored in another item that must be fetched first. So there are
+//! stages: each reads only data that earlier stages have fetched. A vCPU's stages are separated by other
+//! vCPUs' fetches.
 
 use crate::engine::Engine;
 use crate::events::Event;
@@ -17,9 +18,9 @@ use overspin_host::irq;
 use std::array;
 use std::cell::Cell;
 
-/// vCPUs from which on this is worth it: fewer stay in the cache.
+/// Number of vCPUs from which on prefetching is worth it; the data of fewer vCPUs stays in the cache.
 const LARGE: usize = 512;
-/// Bytes of a suspended stack that are touched when its task goes on.
+/// Bytes of a suspended stack that its task touches when it goes on.
 const STACK: usize = 512;
 /// Bytes of a task's record that a switch to it touches: see [`Task`](crate::guest::Task).
 const TASK: usize = 192;
@@ -29,18 +30,18 @@ const STAGES: usize = 6;
 #[derive(Debug)]
 pub(crate) struct Foresight {
     chosen: [Cell<u32>; STAGES],
-    /// Where the next one goes.
+    /// Index in `chosen` of the next entry to write.
     next: Cell<usize>,
 }
 
 impl Foresight {
-    /// None if the host is too small.
+    /// `None` if the host is too small.
     pub(crate) fn new(vcpus: usize) -> Option<Self> {
         let new = || Self { chosen: array::from_fn(|_| Cell::new(0)), next: Cell::new(0) };
         (vcpus >= LARGE).then(new)
     }
 
-    /// Looks at a day of the queue when it begins.
+    /// Fetches for a day of the queue, if one begins now.
     pub(crate) fn look(&self, engine: &Engine) {
         let mut events = engine.time.events.borrow_mut();
         if events.new_day() {
@@ -48,7 +49,7 @@ impl Foresight {
         }
     }
 
-    /// A pCPU begins to switch to `vcpu`.
+    /// Fetches for `vcpu`, to which a pCPU begins to switch, and continues the fetches for those before it.
     pub(crate) fn chosen(&self, engine: &Engine, vcpu: u32) {
         let at = self.next.get();
         self.chosen[at].set(vcpu);
@@ -60,7 +61,7 @@ impl Foresight {
     }
 }
 
-/// A day with `events` begins.
+/// Fetches for a day with `events`, which begins.
 fn new_day(engine: &Engine, events: impl Iterator<Item = Event> + Clone) {
     for stage in 0..STAGES {
         for event in events.clone() {
@@ -68,7 +69,7 @@ fn new_day(engine: &Engine, events: impl Iterator<Item = Event> + Clone) {
                 Event::Operation { vcpu, .. } => {
                     fetch(engine, &engine.vcpus[vcpu as usize], stage);
                 }
-                // It will have to wait for a pCPU.
+                // The vCPU will have to wait for a pCPU: the other stages come when it gets one.
                 Event::GuestTimer { vcpu } if stage == 0 => {
                     fetch(engine, &engine.vcpus[vcpu as usize], stage);
                 }
@@ -78,7 +79,7 @@ fn new_day(engine: &Engine, events: impl Iterator<Item = Event> + Clone) {
     }
 }
 
-/// Fetches what goes on with `v`, as far as what was fetched in earlier stages tells where it is.
+/// Fetches the data of `v` that belongs to `stage`; earlier stages have fetched its addresses.
 #[inline(always)]
 fn fetch(engine: &Engine, v: &Vcpu, stage: usize) {
     if stage == 0 {
@@ -90,7 +91,7 @@ fn fetch(engine: &Engine, v: &Vcpu, stage: usize) {
         return touch(&raw const *v, size_of::<Vcpu>());
     }
     let guest = engine.guest(v.guest);
-    // Who is to be woken by the interrupt that the vCPU takes first.
+    // The task that a pending timer interrupt will wake.
     let sleeper =
         || (v.irqs.pending.get() & irq::TIMER != 0).then(|| guest.next_sleeper(v)).flatten();
     match stage {

@@ -1,5 +1,5 @@
-//! Halt polling in the simulator: when a vCPU begins and ends to poll on its pCPU. `overspin_host::halt_polling`
-//! has the rules.
+//! Halt polling in the simulator: when a vCPU begins to poll on its pCPU, and when it ends.
+//! `overspin_host::halt_polling` has the rules.
 
 use crate::engine::Engine;
 use crate::events::Event;
@@ -10,7 +10,8 @@ use overspin_scenario::Picos;
 use overspin_sched::PcpuId;
 
 impl Engine {
-    /// The current vCPU halts or blocks in `op`: it begins to poll, if it may.
+    /// Begins to poll for `v`, the current vCPU, which blocks as `how` says, if it may poll. Returns whether
+    /// it polls.
     pub(crate) fn begin_poll(&self, v: &Vcpu, how: Block) -> bool {
         let window = v.halt.window.get();
         if window == Picos::ZERO || self.somebody_wants(v.run.pcpu.get()) {
@@ -33,7 +34,7 @@ impl Engine {
         v.halt.polled.set(v.halt.polled.get() + self.now() - v.halt.since.get());
     }
 
-    /// Something has come for `v`, which polls: it goes on at once.
+    /// Ends the polling of `v` because a wake-up has come: it goes on at once.
     pub(crate) fn poll_succeeds(&self, v: &Vcpu) {
         self.end_poll(v, true);
         v.lock.doing.set(Doing::Wakes);
@@ -41,14 +42,14 @@ impl Engine {
         self.arm(v, Op::Step, Picos::ZERO);
     }
 
-    /// `v` has polled in vain: it gives its pCPU up.
+    /// Ends the polling of `v` without a wake-up: it gives its pCPU up.
     pub(crate) fn poll_fails(&self, v: &Vcpu, how: Block) {
         self.end_poll(v, false);
         v.op.kind.set(Op::Blocked(how));
         self.on_vcpu(v.run.pcpu.get(), v.id, |h, now, v, out| h.block(now, v, out));
     }
 
-    /// `pcpu` is about to enter its scheduler: what polls there does so no more.
+    /// Ends the polling of the vCPU on `pcpu`, if it polls, since `pcpu` is about to enter its scheduler.
     pub(crate) fn poll_yields(&self, pcpu: u32) {
         if self.scenario.host.halt_polling.is_some()
             && let Some(v) = self.current_on(pcpu)
@@ -58,7 +59,7 @@ impl Engine {
         }
     }
 
-    /// `woken` may want a pCPU on which somebody polls.
+    /// Makes the home pCPU of `woken` schedule if a vCPU polls there, since `woken` may want that pCPU.
     pub(crate) fn end_poll_for(&self, woken: &Vcpu) {
         if self.scenario.host.halt_polling.is_some() {
             let home = self.look_at(woken.id, |h, v| h.machine().home(v));
@@ -68,7 +69,7 @@ impl Engine {
         }
     }
 
-    /// `v`, which is the current vCPU, goes on after a halt.
+    /// Continues `v`, the current vCPU, after a block, and adapts its polling window.
     pub(crate) fn unblocked(&self, v: &Vcpu) {
         v.lock.doing.set(Doing::Runs);
         self.tell(Moment::Returns { vcpu: v.id });

@@ -1,13 +1,13 @@
 //! The host: pCPUs, the hypervisor's scheduling softirq, and the switch between vCPUs.
 //!
-//! The scheduler itself is the object of `overspin-sched`; this file gives it time, carries out its
-//! actions, and charges what they cost. A pCPU is in one of three states:
+//! The scheduler itself is in `overspin-sched`. This file tells it the time, carries out its actions, and
+//! charges their costs. A pCPU is in one of three states:
 //!
 //! ```text
 //!   runs a vCPU or idles --softirq--> switching --switch cost--> runs the next vCPU or idles
 //! ```
 //!
-//! A softirq that comes while the pCPU is switching waits until it has switched.
+//! A softirq that comes while the pCPU is switching waits until the switch is over.
 
 use crate::engine::Engine;
 use crate::events::Event;
@@ -21,25 +21,25 @@ use std::cell::Cell;
 /// A physical CPU (hardware thread).
 #[derive(Debug, Default)]
 pub(crate) struct Pcpu {
-    /// The vCPU that it runs.
+    /// The vCPU that it runs or is switching to.
     pub current: Cell<Option<u32>>,
-    /// In the middle of a switch; scheduling waits.
+    /// It is in the middle of a switch; scheduling waits.
     pub switching: Cell<bool>,
-    /// A softirq came meanwhile.
+    /// A softirq came during the switch.
     again: Cell<bool>,
     pub softirq_epoch: Cell<u32>,
-    /// The slice of what runs has ended since the last scheduling pass.
+    /// The slice of its vCPU has ended since the last scheduling pass.
     pub slice_over: Cell<bool>,
     /// When the pending softirq is due; `Picos::MAX` if none is.
     softirq_at: Cell<Picos>,
     pub busy: Cell<Picos>,
     pub switch_time: Cell<Picos>,
     pub switches: Cell<u64>,
-    /// Until when the lock of its run queue is taken; 0 in a host that makes no directed yields.
+    /// When the lock of its run queue becomes free; 0 in a host that makes no directed yields.
     pub run_queue: Cell<Picos>,
     /// When the scheduling pass that waits for that lock gets it.
     pub turn: Cell<Picos>,
-    /// Since when it has been busy; `Picos::MAX` if idle.
+    /// When it became busy; `Picos::MAX` if it is idle.
     pub busy_since: Cell<Picos>,
 }
 
@@ -56,7 +56,7 @@ impl Pcpu {
         self.busy_since.get() != Picos::MAX
     }
 
-    /// Time that it has not been idle up to `now`.
+    /// Its total busy time up to `now`.
     pub(crate) fn busy_time(&self, now: Picos) -> Picos {
         let since = self.busy_since.get();
         self.busy.get() + if since == Picos::MAX { Picos::ZERO } else { now - since }
@@ -86,7 +86,7 @@ impl Engine {
         }
     }
 
-    /// Carries out what the scheduler asked for. `from` is the pCPU that asked, which needs no
+    /// Carries out the scheduler's actions. `from` is the pCPU that asked for them; it needs no
     /// interprocessor interrupt to reach itself.
     pub(crate) fn act(&self, from: u32) {
         let mut actions = self.hypervisor.actions.take();
@@ -109,7 +109,7 @@ impl Engine {
                 }
             }
         }
-        // Keep the allocation for the next time.
+        // Keep the allocation for the next call.
         self.hypervisor.actions.replace(actions);
     }
 
@@ -129,7 +129,7 @@ impl Engine {
         self.push(at, Event::Softirq { pcpu, epoch: p.softirq_epoch.get() });
     }
 
-    /// Calls the hypervisor layer and carries out the actions that result.
+    /// Calls the hypervisor layer and carries out the resulting actions. `from` is as for [`Self::act`].
     pub(crate) fn hypervisor<R>(
         &self,
         from: u32,
@@ -146,7 +146,7 @@ impl Engine {
         result
     }
 
-    /// Calls the hypervisor layer of the pool of vCPU `v`, with the id that it has there.
+    /// Calls the hypervisor layer of vCPU `v`'s pool, with the id that `v` has there.
     pub(crate) fn on_vcpu<R>(
         &self,
         from: u32,
@@ -158,7 +158,7 @@ impl Engine {
         })
     }
 
-    /// Looks at vCPU `v` in the hypervisor layer of its pool.
+    /// Reads from the hypervisor layer of vCPU `v`'s pool, with the id that `v` has there.
     pub(crate) fn look_at<R>(&self, v: u32, look: impl FnOnce(&Hypervisor, VcpuId) -> R) -> R {
         let pools = self.hypervisor.pools.borrow();
         let (pool, local) = pools.local(VcpuId(v));
@@ -169,12 +169,12 @@ impl Engine {
         self.look_at(v, Hypervisor::runstate)
     }
 
-    /// Whether `that` is true of some vCPU. O(vCPUs).
+    /// Whether `that` is true of at least one vCPU. O(vCPUs).
     pub(crate) fn any_vcpu(&self, that: impl Fn(&Hypervisor, VcpuId) -> bool) -> bool {
         self.vcpus.iter().any(|v| self.look_at(v.id, &that))
     }
 
-    /// One scheduling pass of a pCPU.
+    /// Makes one scheduling pass of `pcpu`.
     pub(crate) fn schedule(&self, pcpu: u32) {
         let p = &self.machine.pcpus[pcpu as usize];
         p.softirq_at.set(Picos::MAX);
@@ -207,7 +207,7 @@ impl Engine {
         self.tell_switch(pcpu, switch);
         p.slice_over.set(false);
         p.switches.set(p.switches.get() + 1);
-        // Falling idle saves registers lazily: only a switch to a vCPU costs.
+        // A pCPU that becomes idle saves registers lazily: only a switch to a vCPU costs time.
         let cost = if switch.next.is_some() {
             self.scenario.host.costs.context_switch
         } else {
@@ -220,13 +220,13 @@ impl Engine {
         self.adjust_core(pcpu);
     }
 
-    /// Tells of a switch, and why `prev` leaves, if that is against its will.
+    /// Tells the observer of a switch, and why `prev` leaves if it was descheduled.
     fn tell_switch(&self, pcpu: u32, switch: Switch) {
         let name = |v: Option<VcpuId>| v.map(|v| v.0);
         let (prev, next) = (name(switch.prev), name(switch.next));
         let mut why = None;
         if let Some(v) = prev.map(|v| &self.vcpus[v as usize])
-            // One that sleeps, or was woken before it had left, has not been descheduled.
+            // A vCPU that sleeps, or was woken before it had left its pCPU, was not descheduled.
             && v.lock.doing.get() == Doing::Runs
         {
             v.lock.doing.set(Doing::Wants);
@@ -237,7 +237,7 @@ impl Engine {
     }
 
     fn why(&self, v: &Vcpu, pcpu: u32, next: Option<u32>) -> Why {
-        // The pass that a yield asks for comes at the same instant.
+        // The scheduling pass of a yield comes at the instant of the yield.
         let (at, yielded) = v.leave.yielded.get();
         let leaving = Leaving {
             yielded: (at == self.now()).then_some(yielded),
@@ -247,11 +247,12 @@ impl Engine {
         self.look_at(v.id, |h, local| why(h, local, leaving))
     }
 
-    /// What `pcpu` runs or is switching to, as of its last pass.
+    /// The vCPU that `pcpu` runs or is switching to, as of its last pass.
     pub(crate) fn current_on(&self, pcpu: u32) -> Option<&Vcpu> {
         self.machine.pcpus[pcpu as usize].current.get().map(|v| &self.vcpus[v as usize])
     }
 
+    /// Ends the switch of `pcpu`: its vCPU, if it has one, begins to run.
     pub(crate) fn switched(&self, pcpu: u32) {
         let p = &self.machine.pcpus[pcpu as usize];
         p.switching.set(false);
@@ -266,7 +267,7 @@ impl Engine {
         if from != pcpu && from != NONE {
             v.run.migrations.set(v.run.migrations.get() + 1);
             if v.op.kind.get() == Op::Burn {
-                // Work lost to cold caches.
+                // The extra work that cold caches cause.
                 let cold = self.scenario.host.costs.migration;
                 v.op.left.set(v.op.left.get().saturating_add(cold));
             }
@@ -274,7 +275,7 @@ impl Engine {
         self.reset_window(v);
         v.run.begin(self.now());
         self.count_spinner(v);
-        // One that slept finds out for itself, in `block`.
+        // `unblocked` does this for a vCPU that slept.
         if v.lock.doing.get() == Doing::Wants {
             v.lock.doing.set(Doing::Runs);
         }

@@ -1,4 +1,4 @@
-//! Between guest and hypervisor: interrupts, kicks, blocking, yielding, timers, and what each costs.
+//! Calls between guest and hypervisor: interrupts, kicks, blocking, yielding, timers, and their costs.
 
 use crate::engine::{Engine, Suspend};
 use crate::events::Event;
@@ -10,13 +10,14 @@ use overspin_scenario::{Picos, Why};
 use overspin_sched::{PcpuId, TimerId};
 
 impl Engine {
-    /// A virtual interrupt for `v`. Called when it arrives; `from` is the pCPU it comes from.
+    /// Delivers a virtual interrupt to `v`. `from` is the pCPU that sent it, or `NONE`. The delay of an
+    /// interprocessor interrupt is over when this is called.
     pub(crate) fn deliver(&self, v: &Vcpu, interrupt: u32, from: u32) {
         v.irqs.pending.set(v.irqs.pending.get() | interrupt);
         self.react(v, block::on_interrupt(v.place(), v.irqs.on.get()), from);
     }
 
-    /// Does with `v`, for which something came from pCPU `from`, what is to be done.
+    /// Applies `reaction` to `v`, for which a kick or an interrupt came from pCPU `from`.
     fn react(&self, v: &Vcpu, reaction: Reaction, from: u32) {
         match reaction {
             Reaction::None => {}
@@ -26,7 +27,7 @@ impl Engine {
         }
     }
 
-    /// Wakes a vCPU that halts or polls.
+    /// Wakes a vCPU that is blocked in a halt or a poll.
     fn unblock(&self, v: &Vcpu, from: u32) {
         let woken = self.on_vcpu(from, v.id, |h, now, v, out| h.unblock(now, v, out));
         if v.lock.doing.get() == Doing::Sleeps {
@@ -38,12 +39,12 @@ impl Engine {
             self.end_poll_for(v);
         }
         if v.run.is_on() {
-            // It had not left its pCPU yet: the blocking call returns at once.
+            // It has not left its pCPU yet: the blocking call returns at once.
             self.arm(v, Op::Step, Picos::ZERO);
         }
     }
 
-    /// Sends a rescheduling interrupt from the current vCPU to another of its guest.
+    /// Sends a rescheduling interrupt from the current vCPU to another vCPU of its guest.
     pub(crate) fn send_resched(&self, to: &Vcpu) {
         self.burn(self.scenario.host.costs.hypercall);
         if to.run.is_on() {
@@ -53,7 +54,7 @@ impl Engine {
         }
     }
 
-    /// Kicks `to`: sets its latch and wakes it if it polls.
+    /// Kicks `to`: sets its latch, and wakes it if it is in a poll.
     pub(crate) fn kick(&self, to: &Vcpu) {
         self.burn(self.scenario.host.costs.hypercall);
         to.irqs.latch.set(true);
@@ -62,7 +63,7 @@ impl Engine {
         self.react(to, block::on_kick(to.place()), from.run.pcpu.get());
     }
 
-    /// Blocks the current vCPU in the hypervisor; returns after a wake-up (maybe a spurious one).
+    /// Blocks the current vCPU in the hypervisor; returns after a wake-up, which may be spurious.
     pub(crate) fn block(&self, how: Block) {
         if self.begin_block(how) {
             let v = self.cpu();
@@ -71,12 +72,12 @@ impl Engine {
         }
     }
 
-    /// The current vCPU blocks in the hypervisor. Returns whether it does: then its coroutine must
-    /// suspend or end at once.
+    /// Begins to block the current vCPU in the hypervisor. Returns whether it blocks; if so, its coroutine
+    /// must suspend or end at once.
     pub(crate) fn begin_block(&self, how: Block) -> bool {
         self.burn(self.scenario.host.costs.hypercall);
         let v = self.cpu();
-        // All in one instant: no wake-up comes in between.
+        // From this check to the block no time passes, so no wake-up comes in between.
         let pending = v.irqs.pending.get();
         if block::must_return(how, v.irqs.latch.get(), pending, v.irqs.on.get()) {
             return false;
@@ -91,7 +92,7 @@ impl Engine {
         true
     }
 
-    /// The current vCPU gives its pCPU up and stays runnable.
+    /// Yields: the current vCPU gives its pCPU up and stays runnable.
     pub(crate) fn yield_now(&self) {
         self.burn(self.scenario.host.costs.hypercall);
         let v = self.cpu();
@@ -102,19 +103,19 @@ impl Engine {
         self.take_interrupts();
     }
 
-    /// The scheduling pass of the current vCPU's pCPU is due now: it comes before the next instruction.
-    /// A pass comes after all operations of its instant, and before this one, which ends later.
+    /// Lets the scheduling pass of the current vCPU's pCPU, which is due now, come before the next
+    /// instruction. A pass comes after all operations of its instant. So this operation ends 1 ps later.
     pub(crate) fn let_the_pass_come(&self) {
         self.host_until(self.now() + Picos(1));
     }
 
-    /// `v`, which runs, yields.
+    /// Tells the hypervisor that `v`, which runs, yields.
     pub(crate) fn give_way(&self, v: &Vcpu) {
         v.leave.by_itself.set(true);
         self.on_vcpu(v.run.pcpu.get(), v.id, |h, now, v, out| h.yield_now(now, v, out));
     }
 
-    /// When the slice of what `pcpu` runs ends; `Picos::MAX` if it has no end.
+    /// When the slice of the vCPU on `pcpu` ends; `Picos::MAX` if it has no end.
     pub(crate) fn slice_end(&self, pcpu: u32) -> Picos {
         self.hypervisor.timers[self.timer_slot(TimerId::Slice(PcpuId(pcpu)))].due()
     }

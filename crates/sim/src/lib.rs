@@ -1,12 +1,11 @@
 //! The simulated world: an execution-driven, deterministic discrete-event simulation of hosts,
 //! hypervisor scheduling, and guests that run real lock code and real workload code.
 //!
-//! Start reading at `execution.rs` (how code uses time: run-ahead, preemption), then `memory.rs` and
-//! `watchers.rs` (what a cache line costs, who spins on it), `main_loop.rs`, `host.rs` and
-//! `hypercalls.rs` (pCPUs, and what guests ask for) and `guest/` (the kernel in the guest). Options of
-//! the host have files of their own: `pause_loop.rs`, `directed_yield.rs`, `halt_polling.rs`,
-//! `notification.rs`.
-//! `telling.rs` tells observers what happens.
+//! Start reading at `execution.rs` (how code uses time: run-ahead, preemption). Then read `memory.rs`
+//! and `watchers.rs` (cache lines: their cost, and the vCPUs that spin on them), `main_loop.rs`,
+//! `host.rs` and `hypercalls.rs` (pCPUs, and the requests of guests) and `guest/` (the guest's kernel).
+//! Each option of the host has its own file: `pause_loop.rs`, `directed_yield.rs`, `halt_polling.rs`,
+//! `notification.rs`. `telling.rs` tells observers what happens.
 //!
 //! This crate needs `unsafe` for three things: following the pointer to the engine of the running
 //! simulation, calling the condition of a suspended spinner on its own stack, and placing values
@@ -57,8 +56,8 @@ struct OwnLock {
     make: fn(MakeBank<'_>) -> Made,
 }
 
-/// The simulated world. Deterministic: equal scenarios and seeds give equal outcomes, bit for bit. Time
-/// and memory grow with the events of the run.
+/// The simulated world. It is deterministic: equal scenarios and seeds give equal outcomes, bit for bit.
+/// Time and memory grow with the number of events in the run.
 ///
 /// ```
 /// use overspin_scenario::{Domain, Scenario};
@@ -79,19 +78,19 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// With the locks, schedulers and workloads of the registries.
+    /// A simulator with the locks, schedulers and workloads of the registries.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With a lock of your own: domains whose lock is `L::INFO.name` use `L`, whether or not the registry
-    /// has a lock of that name, and in place of one of that name that was given before.
+    /// Adds a lock of your own: domains whose lock is `L::INFO.name` use `L`. It replaces a lock of that
+    /// name, whether from the registry or added before.
     ///
-    /// Write the lock against [`Platform`](overspin_locks::Platform), as those in `overspin-locks` are.
-    /// A lock that loses a wake-up or forgets a waiter shows as
-    /// [`Ending::Deadlock`](overspin_scenario::Ending::Deadlock). A run panics if `L` does, or if it needs
-    /// more than 2 KiB of shared memory a vCPU.
+    /// Write the lock against [`Platform`](overspin_locks::Platform), like the locks in `overspin-locks`.
+    /// If the lock loses a wake-up or forgets a waiter, the run ends with
+    /// [`Ending::Deadlock`](overspin_scenario::Ending::Deadlock). A run panics if `L` panics, or if it
+    /// needs more than 2 KiB of shared memory per vCPU.
     #[must_use]
     pub fn with_lock<L: RawLock<SimPlatform> + 'static>(mut self) -> Self {
         let info = L::INFO;
@@ -100,22 +99,21 @@ impl Simulator {
         self
     }
 
-    /// With these schedulers, which may be yours, in place of those of the registry.
+    /// Replaces the registry's schedulers by these, which may be your own.
     #[must_use]
     pub fn with_schedulers(mut self, schedulers: Schedulers) -> Self {
         self.schedulers = schedulers;
         self
     }
 
-    /// With workloads of these kinds, which may be yours, in place of those of the registry.
+    /// Replaces the registry's kinds of workloads by these, which may be your own.
     #[must_use]
     pub fn with_workloads(mut self, workloads: Kinds) -> Self {
         self.workloads = workloads;
         self
     }
 
-    /// Every lock, with the other names by which it is found: those of the registry that no lock of yours
-    /// replaces, then yours.
+    /// Every lock with its aliases: first the registry's locks that no lock of yours replaces, then yours.
     pub fn locks<'a>(
         &'a self,
     ) -> impl Iterator<Item = (&'a LockInfo, &'static [&'static str])> + 'a {
@@ -125,7 +123,7 @@ impl Simulator {
         registered.chain(self.locks.iter().map(|own| (&own.info, [].as_slice())))
     }
 
-    /// The lock of this name or alias.
+    /// The lock with this name or alias.
     #[must_use]
     pub fn lock(&self, name: &str) -> Option<&LockInfo> {
         self.own(name).map(|own| &own.info).or_else(|| overspin_locks::find(name))
@@ -147,12 +145,12 @@ impl Simulator {
         self.locks.iter().find(|own| own.info.name == name)
     }
 
-    /// Names of all locks, for messages.
+    /// The names of all locks, for messages.
     fn lock_names(&self) -> String {
         self.locks().map(|(info, _)| info.name).collect::<Vec<_>>().join(", ")
     }
 
-    /// Makes the locks of a guest; `None` if there are none of this name.
+    /// Makes the locks of a guest; `None` if no lock has this name.
     fn make(&self, name: &str, make: MakeBank<'_>) -> Option<Made> {
         match self.own(name) {
             Some(own) => Some((own.make)(make)),
@@ -179,7 +177,7 @@ impl World for Simulator {
         cancel: &dyn Cancel,
     ) -> Result<Outcome, Refused> {
         let (engine, loads) = boot::build(scenario, seed, self)?;
-        // SAFETY: `observer` is borrowed for this whole call, and the engine ends before it returns.
+        // SAFETY: `observer` is borrowed for this whole call, and the engine is dropped before the call returns.
         unsafe { engine.telling.begin(observer) };
         // SAFETY: as for `observer`.
         unsafe { engine.end.asking.begin(cancel) };
@@ -192,19 +190,22 @@ impl World for Simulator {
     }
 }
 
-/// Checks what a run would refuse, except for locks.
+/// Checks a scenario without running it.
+///
+/// The run itself checks the rest: the locks and, if the scenario has no events, the schedulers, pools and
+/// affinities.
 ///
 /// # Errors
-/// If the scenario asks for what does not exist or cannot be.
+/// If the scenario asks for something that does not exist or is impossible.
 pub fn check(scenario: &Scenario) -> Result<(), Refused> {
     Simulator::new().supports(scenario).map(|_| ())
 }
 
-/// Runs a scenario to its end or its limit, with the locks of the registry and nobody who looks on:
+/// Runs a scenario to its end or its limit, with the locks of the registry and no observer. This is
 /// [`overspin_host::run`] for the simplest case.
 ///
 /// # Errors
-/// If the scenario asks for what does not exist or cannot be.
+/// If the scenario asks for something that does not exist or is impossible.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<Outcome, Refused> {
     overspin_host::run(&Simulator::new(), scenario, seed, &mut (), &())
 }

@@ -1,4 +1,4 @@
-//! The engine: takes events in order until the run is over, and notices when it never will be.
+//! The main loop: takes events in order until the run is over, and notices a deadlock.
 
 use crate::engine::Engine;
 use crate::events::Event;
@@ -18,12 +18,13 @@ pub(crate) enum Stop {
     Asked(Stopped),
 }
 
-/// How often the watchdog looks, and how many looks without any progress make a deadlock.
+/// Simulated time between two looks of the watchdog.
 const WATCHDOG: Picos = overspin_scenario::SEC;
+/// Number of looks in a row without any progress that make a deadlock.
 const WATCHDOG_LOOKS: u32 = 10;
 
 impl Engine {
-    /// The engine: takes events in order until the run is over.
+    /// Takes events in order until the run is over.
     pub(crate) fn run(&self) -> Stop {
         let mut looks = 0;
         let mut progress_seen = u64::MAX;
@@ -120,13 +121,13 @@ impl Engine {
         });
     }
 
-    /// Whether the administrator has not done everything yet.
+    /// Whether some events of the scenario are still to come.
     fn changes_to_come(&self) -> bool {
         self.hypervisor.administrator.borrow().done().len() < self.scenario.events.len()
     }
 
-    /// Whether nobody will get anywhere unless something that is not there happens: every vCPU
-    /// spins, polls or halts, and no task sleeps for a time.
+    /// Whether nothing that is pending can bring progress: every vCPU spins in vain, polls, halts or does no
+    /// work for a task, no task waits for a time or a device, and no event of the scenario is to come.
     fn stuck(&self) -> bool {
         !self.changes_to_come()
             && self.vcpus.iter().all(|v| match v.op.kind.get() {

@@ -1,17 +1,17 @@
-//! Memory as cost: each cache line knows its owner, its sharers, and until when it is busy.
+//! The cost of memory: each cache line knows its owner, its sharers, and until when it is busy.
 //!
-//! Contents live in ordinary cells inside one arena, so that the address of a cell gives its line
-//! and real `#[repr(C)]` structs have their real false sharing. Only numbers of lines and pCPUs
-//! enter a decision, never an address: runs are the same on every machine.
+//! Values live in ordinary cells inside one arena, so that the address of a cell gives its line
+//! and real `#[repr(C)]` structs have their real false sharing. Decisions depend only on numbers of
+//! lines and pCPUs, never on an address: runs are the same on every machine.
 //!
-//! | line is | load by c | store or read-modify-write by c |
+//! | line is | load by pCPU c | store or read-modify-write by pCPU c |
 //! |---|---|---|
 //! | owned by c, no copies elsewhere | hit | hit |
 //! | c has a copy | hit | waits its turn, invalidates the copies: one transfer |
 //! | elsewhere only | waits its turn, one transfer, then shared | waits its turn, one transfer, then owned |
 //!
 //! A line serves one transfer after another: a second requester waits until the first is served.
-//! A read-modify-write costs the atomic's extra on top.
+//! A read-modify-write costs `atomic` in addition.
 
 use crate::foresight::touch;
 use crate::watchers::Watch;
@@ -22,9 +22,9 @@ use std::fmt;
 
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
-/// "Nobody", for owners and list links.
+/// Stands for "none": no owner, list, line, lock or pCPU.
 pub(crate) const NONE: u32 = u32::MAX;
-/// A spinner's re-read of a changed line follows the one before it by this part of a transfer:
+/// Re-reads of a changed line by its spinners follow each other at one `SERVICE_PART`-th of a transfer:
 /// requests queue at the line, but their latencies overlap.
 const SERVICE_PART: u64 = 4;
 
@@ -39,12 +39,12 @@ pub(crate) enum Access {
 #[derive(Debug)]
 struct Line {
     owner: Cell<u32>,
-    /// Some other pCPU than the owner may hold a copy.
+    /// Another pCPU than the owner may hold a copy.
     shared: Cell<bool>,
     busy_until: Cell<Picos>,
     /// vCPUs that spin on this line and are on a pCPU.
     spinning: Cell<u32>,
-    /// Its list of spinners, made with the first one; `NONE` before.
+    /// Index of its list of spinners; `NONE` before the first spinner.
     list: Cell<u32>,
 }
 
@@ -54,9 +54,9 @@ pub(crate) struct Memory {
     layout: Layout,
     used: Cell<usize>,
     lines: Vec<Line>,
-    /// What vCPUs spin on, by line, in order of arrival.
+    /// One list for each line with spinners: what they spin on, in order of arrival.
     lists: RefCell<Vec<Vec<Watch>>>,
-    /// One bit per line and pCPU; `words` words a line.
+    /// One bit per line and pCPU: the pCPU has a copy. A line has `words` words.
     sharers: Vec<Cell<u64>>,
     words: usize,
     /// Core and socket of each pCPU.
@@ -66,7 +66,7 @@ pub(crate) struct Memory {
     same_core: Picos,
     cross_core: Picos,
     cross_socket: Picos,
-    /// An owner takes back the copies of others: as far as the farthest could be.
+    /// Cost for an owner to invalidate the copies of others: a transfer from the farthest pCPU possible.
     invalidate: Picos,
 }
 
@@ -77,10 +77,10 @@ impl fmt::Debug for Memory {
 }
 
 impl Memory {
-    /// Memory of `lines` cache lines for the host.
+    /// Makes a memory of `lines` cache lines for `host`.
     pub(crate) fn new(host: &Host, lines: usize) -> Self {
         let layout = Layout::from_size_align(lines * LINE, 4096).expect("a size that fits");
-        // SAFETY: the layout's size is not zero: callers ask for at least one line.
+        // SAFETY: the layout's size is not zero, since callers ask for at least one line.
         let base = unsafe { std::alloc::alloc_zeroed(layout) };
         if base.is_null() {
             std::alloc::handle_alloc_error(layout);
@@ -115,26 +115,27 @@ impl Memory {
         }
     }
 
-    /// Moves `value` into the arena, at the start of a line of its own unless `packed`. Its drop
-    /// never runs: what lives here is cells. The reference must not outlive the memory, which the
-    /// callers ensure by keeping it in the engine that owns the memory.
+    /// Moves `value` into the arena, at the start of a line of its own. The value is never dropped; the
+    /// arena holds only cells. The reference must not outlive the memory: callers keep it in the engine
+    /// that owns the memory.
     ///
     /// # Panics
-    /// If the arena is full; it is sized from the scenario, so that is a bug.
+    /// If the arena is full. Its size comes from the scenario, so a full arena is a bug.
     pub(crate) fn place<T>(&self, value: T) -> &'static T {
         let align = align_of::<T>().max(LINE);
         let at = (self.base + self.used.get()).next_multiple_of(align) - self.base;
         assert!(at + size_of::<T>() <= self.layout.size(), "the simulated memory is full");
         self.used.set((at + size_of::<T>()).next_multiple_of(LINE));
         let place = (self.base + at) as *mut T;
-        // SAFETY: `place` is inside the arena, aligned, and nobody else was given these bytes.
+        // SAFETY: `place` is inside the arena and aligned, and these bytes were given to no other value.
         unsafe {
             place.write(value);
             &*place
         }
     }
 
-    /// Moves `len` values into consecutive places (real array layout, first one line-aligned).
+    /// Moves `len` values into consecutive places. They have the layout of a real array, whose first
+    /// element begins a line.
     pub(crate) fn place_array<T>(
         &self,
         len: usize,
@@ -147,17 +148,17 @@ impl Memory {
         self.used.set((at + bytes).next_multiple_of(LINE));
         let place = (self.base + at) as *mut T;
         for i in 0..len {
-            // SAFETY: inside the arena by the assertion above; freshly reserved for this array.
+            // SAFETY: the place is inside the arena by the assertion above, and reserved for this array.
             unsafe { place.add(i).write(init(i)) };
         }
         // SAFETY: all `len` values were just written.
         unsafe { std::slice::from_raw_parts(place, len) }
     }
 
-    /// Reserves a region for values at given offsets (see [`Region::put`]). It begins a line.
+    /// Reserves a region for values at given offsets (see [`Region::put`]). It begins at the start of a line.
     ///
     /// # Panics
-    /// As [`Memory::place`].
+    /// If the arena is full, as for [`Memory::place`].
     pub(crate) fn region(&self, size: usize, align: usize) -> Region<'_> {
         let align = align.max(LINE);
         let at = (self.base + self.used.get()).next_multiple_of(align) - self.base;
@@ -166,14 +167,14 @@ impl Memory {
         Region { memory: self, at, size, taken: RefCell::default() }
     }
 
-    /// The line of a cell, `None` if the cell is not in the arena (private data: always a hit).
+    /// The line of a cell. `None` if the cell is not in the arena: such data is private and always a hit.
     #[inline]
     pub(crate) fn line_of<T>(&self, cell: &T) -> Option<usize> {
         let line = (std::ptr::from_ref(cell) as usize).wrapping_sub(self.base) / LINE;
         (line < self.lines.len()).then_some(line)
     }
 
-    /// Has the processor fetch what is known of the line of a cell.
+    /// Prefetches the record of a cell's line.
     pub(crate) fn fetch_line_of<T>(&self, cell: &T) {
         if let Some(line) = self.line_of(cell) {
             touch(&raw const self.lines[line], 1);
@@ -201,7 +202,7 @@ impl Memory {
         word.set(word.get() | 1 << (pcpu % 64));
     }
 
-    /// Charges an access by `pcpu` that starts at `now`; returns when it ends.
+    /// Charges an access by `pcpu` that starts at `now`; returns the time at which it ends.
     #[inline]
     pub(crate) fn access(
         &self,
@@ -255,7 +256,7 @@ impl Memory {
         end
     }
 
-    /// How many vCPUs spin on the line that are on a pCPU.
+    /// The number of vCPUs that spin on the line and are on a pCPU.
     #[inline]
     pub(crate) fn spinning(&self, line: usize) -> &Cell<u32> {
         &self.lines[line].spinning
@@ -273,7 +274,7 @@ impl Memory {
         })
     }
 
-    /// `spinners` vCPUs read the line again after a write that ended at `now`: it is shared with
+    /// Lets `spinners` vCPUs read the line again after a write that ended at `now`: the line is shared with
     /// them, and busy until the last is served.
     pub(crate) fn refetch(&self, line: usize, spinners: u64, now: Picos) {
         let l = &self.lines[line];
@@ -282,7 +283,7 @@ impl Memory {
         l.busy_until.set(l.busy_until.get().max(end));
     }
 
-    /// When the `position`-th of them, on `pcpu`, has the line.
+    /// When the `position`-th of these spinners, on `pcpu`, has the line.
     pub(crate) fn served(&self, line: usize, pcpu: u32, position: u64, now: Picos) -> Picos {
         self.add_copy(line, pcpu);
         let owner = self.lines[line].owner.get();
@@ -291,23 +292,22 @@ impl Memory {
     }
 }
 
-/// A part of the arena that is filled value by value.
+/// A part of the arena that its owner fills value by value.
 #[derive(Debug)]
 pub(crate) struct Region<'a> {
     memory: &'a Memory,
     at: usize,
     size: usize,
-    /// Offsets of the values that are there, and of what is behind each.
+    /// The first offset of each value that is there, and the offset behind it.
     taken: RefCell<Vec<(usize, usize)>>,
 }
 
 impl Region<'_> {
-    /// Moves `value` to an offset. The same is to be said of drops and lifetimes as for
+    /// Moves `value` to an offset, like a field of a struct. The rules for drops and lifetimes are those of
     /// [`Memory::place`].
     ///
     /// # Panics
-    /// If the value does not fit, overlaps another one, or the offset does not suit its type: offsets
-    /// are those of the fields of a struct.
+    /// If the value does not fit, overlaps another one, or is not aligned for its type.
     pub(crate) fn put<T>(&self, offset: usize, value: T) -> &'static T {
         let end = offset + size_of::<T>();
         let mut taken = self.taken.borrow_mut();
@@ -317,8 +317,8 @@ impl Region<'_> {
         assert!(place.is_multiple_of(align_of::<T>()), "fields are aligned");
         taken.push((offset, end));
         let place = place as *mut T;
-        // SAFETY: inside the arena, aligned, and nobody else was given these bytes, by the assertions
-        // here and in `region`.
+        // SAFETY: by the assertions here and in `region`, the place is inside the arena and aligned, and
+        // these bytes were given to no other value.
         unsafe {
             place.write(value);
             &*place
@@ -328,7 +328,7 @@ impl Region<'_> {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
+        // SAFETY: `new` allocated this memory with this layout.
         unsafe { std::alloc::dealloc(self.base as *mut u8, self.layout) };
     }
 }

@@ -1,4 +1,4 @@
-//! Preemption notification in the simulator: what the guest does in a window, and what that costs.
+//! Preemption notification in the simulator: the guest's actions in a window, and their costs.
 //! `overspin_host::notification` has the rules.
 
 use crate::engine::Engine;
@@ -10,15 +10,15 @@ use overspin_scenario::{PreemptionNotification, WindowOutcome};
 use overspin_sched::PcpuId;
 
 impl Engine {
-    /// The terms on which `v` is asked, if it is.
+    /// The options under which the host asks `v` to give up, if it asks `v` at all.
     #[inline]
     fn notification(&self, v: &Vcpu) -> Option<&PreemptionNotification> {
         let options = self.scenario.host.preemption_notification.as_ref()?;
         notification::asks(options, self.guest(v.guest).vcpus).then_some(options)
     }
 
-    /// `pcpu` is to enter its scheduler. Returns whether that is put off for a window of what runs
-    /// there; then it is to do so again at the end of the window, or when the guest gives up.
+    /// Asks, when `pcpu` is about to enter its scheduler, whether a window of its vCPU puts the pass off.
+    /// If so, the pass comes at the end of the window, or when the guest gives up.
     #[inline]
     pub(crate) fn postpones(&self, pcpu: u32) -> bool {
         self.scenario.host.preemption_notification.is_some() && self.opens_a_window(pcpu)
@@ -45,13 +45,13 @@ impl Engine {
         true
     }
 
-    /// Whether a vCPU waits that may run on `pcpu`. O(vCPUs).
+    /// Whether some waiting vCPU may run on `pcpu`. O(vCPUs).
     fn is_wanted(&self, pcpu: u32) -> bool {
         self.any_vcpu(|h, v| notification::wants(h, v, PcpuId(pcpu)))
     }
 
-    /// The current vCPU has got a lock: its guest counts that, by an increment here and a decrement
-    /// and a look at the flag later.
+    /// Makes the guest count that the current vCPU has acquired a lock. The cost is an increment here, and
+    /// a decrement and a look at the flag at the release; both are charged here.
     #[inline]
     pub(crate) fn section_begins(&self) {
         if self.scenario.host.preemption_notification.is_some() {
@@ -67,7 +67,8 @@ impl Engine {
         }
     }
 
-    /// The current vCPU has released a lock; if it was the last, and it is asked to, it gives up.
+    /// Makes the guest count that the current vCPU has released a lock. If it was the vCPU's last lock and
+    /// the host asks the vCPU to give up, it does.
     #[inline]
     pub(crate) fn section_ends(&self) {
         if self.scenario.host.preemption_notification.is_some() {
@@ -79,8 +80,8 @@ impl Engine {
         }
     }
 
-    /// The current vCPU gives up if it is asked to and holds no lock. Otherwise the release of the
-    /// last lock will.
+    /// Makes the current vCPU give up if the host asks it to and it holds no lock. A vCPU that holds locks
+    /// gives up when it releases the last one.
     pub(crate) fn asked_to_give_up(&self) {
         let gives_up = {
             let notified = self.cpu().leave.notified.borrow();
@@ -90,7 +91,7 @@ impl Engine {
             return;
         }
         self.burn(self.scenario.host.costs.hypercall);
-        // It may have been preempted by force before the hypervisor heard it.
+        // The host may have preempted it by force before the hypercall arrived.
         let v = self.cpu();
         let heard = v.leave.notified.borrow_mut().give_up(self.now());
         if heard {
@@ -101,7 +102,7 @@ impl Engine {
         }
     }
 
-    /// What became of the windows of `v`.
+    /// How the windows of `v` ended, if the host asks it.
     pub(crate) fn window_outcome(&self, v: &Vcpu) -> Option<WindowOutcome> {
         self.notification(v)?;
         Some(v.leave.notified.borrow().outcome(self.now()))

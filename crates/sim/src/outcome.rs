@@ -1,4 +1,4 @@
-//! What came out of a run.
+//! The outcome of a run, from the engine's statistics.
 
 use crate::engine::Engine;
 use crate::guest::{Drive, Guest};
@@ -9,7 +9,7 @@ use overspin_scenario::{
     WaitCauses,
 };
 
-/// The outcome, but for what only observers know (see `overspin_host::run`).
+/// The outcome, without the parts that only observers know (see `overspin_host::run`).
 pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
     let now = engine.now();
     let guests = engine.guests.get().expect("the run has begun");
@@ -35,7 +35,7 @@ pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
             .map(|p| {
                 let occupied = p.busy_time(now);
                 let running = occupied - p.busy.get();
-                // A switch that the end of the run cuts short counts as far as it came.
+                // A switch that the end of the run cuts short counts up to the end.
                 let cut = if p.switching.get() { running } else { Picos::ZERO };
                 let switching = p.switch_time.get() + cut;
                 PcpuOutcome {
@@ -53,7 +53,7 @@ pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
     }
 }
 
-/// The sum over all domains that make noise.
+/// The sum over all noise domains; `None` if the host has no noise.
 fn noise_outcome(engine: &Engine, guests: &[Guest]) -> Option<NoiseOutcome> {
     engine.scenario.host.noise.as_ref()?;
     let mut sum = NoiseOutcome::default();
@@ -89,7 +89,7 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
                     exiting: v.spin.exits.time.get(),
                     directed_yields: v.spin.exits.directed.get(),
                     windows: engine.window_outcome(v),
-                    // What the end of the run cuts short counts as far as it came.
+                    // Polling that the end of the run cuts short counts up to the end.
                     polling: v.halt.polled.get()
                         + if v.polls() { engine.now() - v.halt.since.get() } else { Picos::ZERO },
                     wait_causes: WaitCauses::default(),

@@ -1,9 +1,9 @@
-//! Pause-loop exits in the simulator: which loops of a guest are such loops, and what an exit costs.
+//! Pause-loop exits in the simulator: which guest loops count as pause loops, and what an exit costs.
 //! `overspin_host::pause_loop` has the rules.
 //!
-//! Two things in a guest are loops of PAUSE: a spin on a line, for which the exit is armed as an event, and
-//! a loop of `Platform::relax`, which is looked at each time. (Intel looks at kernel code only; all locks
-//! here are the kernel's.)
+//! A guest has two kinds of PAUSE loops. For a spin on a line, the engine arms the exit as an event. For a
+//! loop of `Platform::relax`, it checks the window at each call. (Intel's processors watch only kernel code;
+//! all locks here are the kernel's.)
 
 use crate::engine::Engine;
 use crate::vcpu::{Op, Vcpu};
@@ -12,31 +12,31 @@ use overspin_scenario::{PauseLoopExiting, Picos, Why};
 use overspin_workload::Mode;
 use std::cell::Cell;
 
-/// Pause-loop exits of a vCPU.
+/// Statistics of a vCPU's pause-loop exits.
 #[derive(Debug, Default)]
 pub(crate) struct Exits {
     pub count: Cell<u64>,
-    /// Those that ended with a directed yield.
+    /// Number of exits that ended with a directed yield.
     pub directed: Cell<u64>,
-    /// Time on a pCPU that they took.
+    /// Time on a pCPU that the exits took.
     pub time: Cell<Picos>,
 }
 
 impl Engine {
     fn pause_loop_exiting(&self) -> Option<&PauseLoopExiting> {
         let host = &self.scenario.host;
-        // With iterations that long the processor sees no loop.
+        // If an iteration takes longer than the gap, the processor sees no loop.
         host.pause_loop_exiting.as_ref().filter(|ple| host.costs.spin_iteration <= ple.gap)
     }
 
-    /// `v` was put on a pCPU.
+    /// Resets the pause-loop window of `v`, which was just dispatched.
     pub(crate) fn reset_window(&self, v: &Vcpu) {
         if let Some(ple) = &self.scenario.host.pause_loop_exiting {
             v.spin.pauses.dispatched(ple);
         }
     }
 
-    /// Arms a spin of `v` for `left` of CPU time.
+    /// Arms a spin of `v` for `left` of CPU time, and its pause-loop exit if that comes earlier.
     pub(crate) fn arm_spin(&self, v: &Vcpu, left: Picos) {
         self.arm(v, Op::Spin, left);
         if let Some(ple) = self.pause_loop_exiting() {
@@ -47,7 +47,7 @@ impl Engine {
         }
     }
 
-    /// One PAUSE of the current vCPU.
+    /// Executes one PAUSE on the current vCPU.
     pub(crate) fn pause(&self) {
         let began = self.now();
         self.burn(self.scenario.host.costs.spin_iteration);
@@ -59,7 +59,7 @@ impl Engine {
         }
     }
 
-    /// The current vCPU exits to the hypervisor because it spins.
+    /// Makes the current vCPU exit to the hypervisor because it spins.
     pub(crate) fn pause_loop_exit(&self) {
         let Some(ple) = self.pause_loop_exiting() else { return };
         let (me, rules) = (self.cpu(), ple.rules);
@@ -88,6 +88,7 @@ impl Engine {
     }
 }
 
+/// Whether `v` executes kernel code: an interrupt handler or a task in kernel mode.
 pub(crate) fn in_kernel(v: &Vcpu) -> bool {
     v.irqs.nesting.get() > 0 || v.task.get().mode.get() == Mode::Kernel
 }

@@ -1,11 +1,11 @@
-//! The event queue: a small heap of what comes next, and a calendar of what comes later.
+//! The event queue: a small heap for the next events, and a calendar for later ones.
 //!
-//! Most events are a few hundred nanoseconds away, and there are few at a time; timers and the ends
-//! of long computations are many, and far away. A heap of all of them would be deep, and out of the
-//! processor's cache on a large host. So time is cut into days. The events of today, and any before,
-//! are in a heap; those of the days ahead lie unsorted in a list for each day, and are put into the
-//! heap when their day begins; those beyond the calendar's last day wait in a heap of their own.
-//! Since days begin in order, and the heap sorts what is in a day, the order is that of one heap.
+//! Most events are a few hundred nanoseconds away, and only a few of these are pending at a time. Timers
+//! and the ends of long computations are many, and far away. One heap for all events would be deep, and
+//! on a large host it would not fit the processor's cache. So time is cut into days. The events of today,
+//! and any before, are in a heap. The events of each day ahead are in an unsorted list; when the day
+//! begins, they move into the heap. Events beyond the calendar's last day wait in a heap of their own.
+//! Days begin in order, and the heap sorts the events of a day, so the order is that of one heap.
 
 use crate::events::{Event, KINDS};
 use overspin_scenario::Picos;
@@ -14,16 +14,16 @@ use overspin_sched::TimerId;
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: Picos,
-    /// Class, insertion number, kind of event: equal times keep their order of insertion within a
-    /// class. Numbers are unique there, so that the kind never decides.
+    /// Class, insertion number, kind of event. Events of one class at equal times keep their order of
+    /// insertion. Insertion numbers are unique within a class, so the kind never decides.
     order: u64,
     /// The rest of the event.
     what: u64,
 }
 
-/// A day is 2^24 ps, some 17 us: long for a lock operation, short for a timer.
+/// A day is 2^24 ps, about 17 us: long for a lock operation, short for a timer.
 const DAY_SHIFT: u32 = 24;
-/// Days ahead that have a list: some 69 ms, more than the period of any tick.
+/// Number of days in the calendar: about 69 ms, more than the period of most ticks.
 const DAYS: u64 = 4096;
 
 impl Entry {
@@ -33,7 +33,7 @@ impl Entry {
         Self { at, order: (event.class() << CLASS_SHIFT) | (place * KINDS) | kind, what }
     }
 
-    /// As one number, so that one comparison decides.
+    /// The time and the order as one number, so that one comparison decides.
     #[inline(always)]
     fn key(&self) -> u128 {
         u128::from(self.at.0) << 64 | u128::from(self.order)
@@ -53,7 +53,7 @@ fn day(at: Picos) -> u64 {
     at.0 >> DAY_SHIFT
 }
 
-/// Four children a node: half the depth of a binary heap, and siblings share cache lines.
+/// A heap with four children per node: half the depth of a binary heap, and siblings share cache lines.
 #[derive(Debug, Default)]
 struct Heap(Vec<Entry>);
 
@@ -74,7 +74,7 @@ impl Heap {
             heap[hole] = heap[parent];
             hole = parent;
         }
-        // Part by part, from registers: see `Event::pack`.
+        // Written part by part, from registers: see `Event::pack`.
         let place = &mut heap[hole];
         (place.at, place.order, place.what) = (entry.at, entry.order, entry.what);
     }
@@ -113,7 +113,7 @@ impl Heap {
     }
 }
 
-/// Without branches: which one it is cannot be predicted.
+/// The index of the least entry. It has no branches, since the processor could not predict them.
 #[inline(always)]
 fn least_of_four(entries: &[Entry; ARITY]) -> usize {
     let of = |i: usize| entries[i].key();
@@ -122,26 +122,26 @@ fn least_of_four(entries: &[Entry; ARITY]) -> usize {
     if of(b) < of(a) { b } else { a }
 }
 
-/// Events of one day ahead.
+/// The events of one day ahead.
 #[derive(Clone, Debug)]
 struct Day {
     first: Picos,
     events: Vec<Entry>,
 }
 
-/// The queue.
+/// The event queue. See the [module](self).
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    /// What is due until the end of today.
+    /// Events due until the end of today.
     near: Heap,
     today: u64,
-    /// The days `today + 1 .. today + DAYS`, by day modulo `DAYS`.
+    /// The days `today + 1 .. today + DAYS`, indexed by day modulo `DAYS`.
     days: Vec<Day>,
-    /// A bit for each day of `days` that has events.
+    /// One bit per day of `days`: the day has events.
     booked: [u64; DAYS as usize / 64],
-    /// What is due after the last of `days`.
+    /// Events due after the last of `days`.
     far: Heap,
-    /// The first time in `days` and `far`; `Picos::MAX` if there is none.
+    /// The earliest time in `days` and `far`; `Picos::MAX` if both are empty.
     later: Picos,
     inserted: u64,
 }
@@ -167,11 +167,11 @@ impl EventQueue {
         self.near.0.first().map_or(self.later, |e| e.at)
     }
 
-    /// Adds an event. Constant time for one of a day ahead, else logarithmic in the number of those
-    /// of today.
+    /// Adds an event. Takes constant time for a day of the calendar, else logarithmic time in the number of
+    /// events in its heap.
     #[inline(always)]
     pub(crate) fn push(&mut self, at: Picos, event: Event) {
-        // Scheduler timers due at one instant go in the order of their pCPUs.
+        // Scheduler timers due at one instant come in the order of their pCPUs.
         let place = match event {
             Event::Scheduler { timer: TimerId::Tick(p) | TimerId::Slice(p) } => u64::from(p.0),
             _ => {
@@ -183,26 +183,27 @@ impl EventQueue {
         self.insert(at, order, what);
     }
 
-    /// The turn among events due at one instant that this one would have if it were pushed now. It
-    /// has that turn also if it is pushed later, with [`push_in_turn`](Self::push_in_turn): then
-    /// nobody can tell when it was pushed. For events that are no scheduler timers.
+    /// Takes a turn: the place among the events due at one instant that `event` would have if it were pushed
+    /// now. Pushed later with [`push_in_turn`](Self::push_in_turn), it has the same place, as if it had been
+    /// pushed now. `event` must not be a scheduler timer.
     pub(crate) fn turn(&mut self, event: Event) -> u64 {
         self.inserted += 1;
         Entry::new(Picos::ZERO, self.inserted, event).order
     }
 
-    /// Adds an event whose turn was taken earlier. As [`push`](Self::push).
+    /// Adds an event whose turn was taken earlier. Takes as long as [`push`](Self::push).
     pub(crate) fn push_in_turn(&mut self, at: Picos, turn: u64, event: Event) {
         self.insert(at, turn, event.pack().1);
     }
 
-    /// Whether `event` would be the next one if it were pushed now, for `at`.
+    /// Whether `event` would be the next one if it were pushed now, due at `at`.
     pub(crate) fn would_be_next(&self, at: Picos, event: Event) -> bool {
         let after = |e: &Entry| (e.at, e.order >> CLASS_SHIFT) > (at, event.class());
         self.near.0.first().map_or(self.later > at, after)
     }
 
-    /// Three numbers, not an entry: an entry would go through memory (see [`Event::pack`]).
+    /// Inserts an entry. Its parts are three arguments, because a structure would be passed through memory
+    /// (see [`Event::pack`]).
     #[inline(never)]
     fn insert(&mut self, at: Picos, order: u64, what: u64) {
         let entry = Entry { at, order, what };
@@ -214,7 +215,7 @@ impl EventQueue {
         }
     }
 
-    /// Enters an event of a day ahead.
+    /// Enters an event of a day ahead into the calendar, or into `far`.
     #[inline(never)]
     fn book(&mut self, entry: Entry) {
         if entry.day() - self.today < DAYS {
@@ -228,7 +229,7 @@ impl EventQueue {
         }
     }
 
-    /// Goes on to the next day if today is over. Returns whether it did.
+    /// Goes on to the next day with events if today has none left. Returns whether today was over.
     #[inline]
     pub(crate) fn new_day(&mut self) -> bool {
         let over = self.near.0.is_empty();
@@ -238,13 +239,13 @@ impl EventQueue {
         over
     }
 
-    /// The events of today, in no order.
+    /// The remaining events of today, in no particular order.
     pub(crate) fn today(&self) -> impl Iterator<Item = Event> + Clone + '_ {
         self.near.0.iter().map(|e| e.event())
     }
 
-    /// Takes the next event, with its time and its turn. Logarithmic in the number of those of its
-    /// day.
+    /// Takes the next event, with its time and its turn. Takes logarithmic time in the number of events of
+    /// its day.
     pub(crate) fn pop(&mut self) -> Option<(Picos, u64, Event)> {
         self.new_day();
         let entry = self.near.pop()?;
@@ -259,7 +260,7 @@ impl EventQueue {
             return;
         }
         self.today = day(self.later);
-        // What has come within the calendar's reach.
+        // Take in the events that are now within the calendar's reach.
         while self.far.0.first().is_some_and(|e| e.day() - self.today < DAYS) {
             let entry = self.far.pop().expect("it has a first");
             if entry.day() == self.today { self.near.push(entry) } else { self.book(entry) }
@@ -276,12 +277,12 @@ impl EventQueue {
         self.later = booked.into_iter().chain(far).min().unwrap_or(Picos::MAX);
     }
 
-    /// Where the first day after today with events is in `days`.
+    /// The index in `days` of the first day after today with events.
     fn next_booked(&self) -> Option<usize> {
         let first = ((self.today + 1) % DAYS) as usize;
         let words = self.booked.len();
-        // The word of `first` is looked at twice: for the days from `first` on, and at the end for
-        // those before it, which come a calendar's length later.
+        // The search looks at the word of `first` twice: first for the days from `first` on, and at the
+        // end for the days before it, which come almost a calendar's length later.
         (0..=words).find_map(|i| {
             let word = (first / 64 + i) % words;
             let from_first = u64::MAX << (first % 64);
@@ -339,8 +340,8 @@ mod tests {
         );
     }
 
-    /// Against a list that is sorted anew: times near and far, days apart and beyond the calendar,
-    /// pushes in between that are due at once.
+    /// Compares the queue with an unsorted list: times near and far, days apart and beyond the calendar, and
+    /// in between pushes that are due at once.
     #[test]
     fn the_order_is_that_of_time_and_insertion() {
         let mut q = EventQueue::default();

@@ -1,5 +1,4 @@
-//! How fast a pCPU is: hardware threads share their core, and a package that is little used slows
-//! down.
+//! The speed of a pCPU: hardware threads share their core, and a socket that is little used slows down.
 
 use crate::engine::Engine;
 use crate::events::Event;
@@ -11,14 +10,15 @@ use std::cell::Cell;
 /// A socket, as its governor sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Socket {
-    /// It was little used when last looked at.
+    /// It was little used in the interval before the last look.
     quiet: Cell<bool>,
-    /// Busy time of its threads up to then.
+    /// Total busy time of its threads up to the last look.
     busy: Cell<Picos>,
 }
 
 impl Engine {
-    /// Adjusts the speed of a core's threads to how many of them are busy, and to its socket.
+    /// Adjusts the speed of the threads of `pcpu`'s core to the number of them that are busy, and to the
+    /// state of its socket.
     pub(crate) fn adjust_core(&self, pcpu: u32) {
         let host = &self.scenario.host;
         let threads = host.threads;
@@ -60,7 +60,7 @@ impl Engine {
         }
     }
 
-    /// Looks at all sockets, and adjusts those that are used more or less than before.
+    /// Looks at all sockets, and adjusts those that have become quiet or busy.
     pub(crate) fn govern(&self) {
         let host = &self.scenario.host;
         let Some(governor) = &host.governor else { return };

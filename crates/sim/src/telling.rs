@@ -1,17 +1,17 @@
-//! What happens, on its way to the observer.
+//! Tells the observer what happens: a buffer of moments, and the way to the caller's stack.
 //!
-//! Moments are kept in a buffer and told many at a time: to keep one costs some nanoseconds where it
-//! happens, and the observer's code and data come into the processor's cache once for hundreds of them.
+//! The simulator keeps moments in a buffer and tells the observer many at a time. To keep one costs some
+//! nanoseconds, and the observer's code and data come into the processor's cache once for hundreds of them.
 //!
-//! Most moments happen in guest code, on the 64 KiB stack of a coroutine, which must not limit what an
-//! observer may do. So the observer always runs on the stack of the thread that called `run`.
+//! Most moments happen in guest code, on the 64 KiB stack of a coroutine. That small stack must not limit
+//! observers. So the observer always runs on the stack of the thread that called `run`.
 
 use crate::engine::TaskYielder;
 use overspin_host::{Interest, Moment, Observer, Timed, TraceHash};
 use overspin_scenario::Picos;
 use std::cell::Cell;
 
-/// Moments that are kept: 16 KiB of them, half of a first-level cache.
+/// Number of moments that the buffer holds: 16 KiB, half of a first-level cache.
 const KEPT: usize = 512;
 
 const NOTHING: Timed = Timed { at: Picos::ZERO, moment: Moment::Change { event: 0 } };
@@ -19,7 +19,7 @@ const NOTHING: Timed = Timed { at: Picos::ZERO, moment: Moment::Change { event: 
 /// The observer of a run, and the moments that it has not been told yet.
 pub(crate) struct Telling {
     interest: Cell<Interest>,
-    /// Raw, because the caller's observer outlives the engine but not `'static`.
+    /// A raw pointer, because the caller's observer outlives the engine but is not `'static`.
     observer: Cell<Option<*mut dyn Observer>>,
     kept: Box<[Cell<Timed>]>,
     count: Cell<usize>,
@@ -34,11 +34,11 @@ impl std::fmt::Debug for Telling {
     }
 }
 
-/// Moves a closure over to the stack below the coroutine's, which is one of the same thread.
+/// Moves a closure to the parent stack of a coroutine, which belongs to the same thread.
 struct SameThread<F>(F);
 
 // SAFETY: only `on_callers_stack` makes one, for `Yielder::on_parent_stack`, which runs it on another stack of
-// this thread. The bound is there to keep a yielder from getting to that stack; none is in it.
+// this thread. `on_parent_stack` requires `Send` to keep yielders off that stack; the closure contains none.
 unsafe impl<F> Send for SameThread<F> {}
 
 impl<F: FnOnce()> SameThread<F> {
@@ -59,44 +59,46 @@ impl Telling {
         }
     }
 
-    /// From now on `observer` is told what happens.
+    /// Tells `observer` what happens, from now on.
     ///
     /// # Safety
-    /// It must not be used by anybody else, nor end, before this does or [`Telling::end`] is called.
+    /// Until `self` is dropped or [`Telling::end`] is called, `observer` must stay alive and no other code may
+    /// use it.
     pub(crate) unsafe fn begin(&self, observer: &mut dyn Observer) {
         self.interest.set(observer.interest());
         let observer: *mut (dyn Observer + '_) = observer;
-        // SAFETY: only the lifetime changes; the caller promises that it lasts.
+        // SAFETY: only the lifetime changes; the caller promises that `observer` lives long enough.
         let observer: *mut (dyn Observer + 'static) = unsafe { std::mem::transmute(observer) };
         self.observer.set(Some(observer));
     }
 
-    /// Tells what is left; nothing is told after it.
+    /// Tells the observer the remaining moments, and nothing after that.
     pub(crate) fn end(&self) {
         self.flush();
         self.interest.set(Interest::NOTHING);
         self.observer.set(None);
     }
 
-    /// Whether anybody is told of scheduling: what it takes to know more of it need not be done otherwise.
+    /// Whether the observer wants to know of scheduling. If not, callers can skip the work that only such a
+    /// moment needs.
     pub(crate) fn of_scheduling(&self) -> bool {
         self.interest.get().meets(Interest::SCHEDULING)
     }
 
-    /// Guest code begins or ends to run.
+    /// Records that guest code begins or ends to run.
     #[inline(always)]
     pub(crate) fn in_guest(&self, in_guest: bool) {
         self.in_guest.set(in_guest);
     }
 
-    /// The trace hash so far, 0 if nobody wants it.
+    /// The trace hash so far; 0 if the observer does not want it.
     pub(crate) fn hash(&self) -> u64 {
         if self.interest.get().meets(Interest::HASH) { self.hash.get().value() } else { 0 }
     }
 
     #[inline(always)]
     pub(crate) fn tell(&self, at: Picos, moment: Moment, yielder: &Cell<*const TaskYielder>) {
-        // Known where this is inlined, as the kind of moment is.
+        // Known at compile time where this is inlined, like the kind of moment.
         let concerns = moment.concerns();
         let interest = self.interest.get();
         if !interest.meets(concerns) {
@@ -113,9 +115,10 @@ impl Telling {
         self.keep(Timed { at, moment }, yielder);
     }
 
-    /// Where the moment happens, so that its parts are written where they belong, one by one. A call would have
-    /// them written to the stack and read from there as a whole, for which the processor has to wait until all
-    /// of them have left its store buffer: a tenth of the time of a contended lock operation.
+    /// Keeps a moment in the buffer. This is inlined where the moment happens, so that its parts are written
+    /// to the buffer one by one. A call would write them to the stack and read them from there as a whole; the
+    /// processor would wait until all of them have left its store buffer. Measured, that wait was a tenth of
+    /// the time of a contended lock operation.
     #[inline(always)]
     fn keep(&self, timed: Timed, yielder: &Cell<*const TaskYielder>) {
         let count = self.count.get();
@@ -132,25 +135,25 @@ impl Telling {
         self.on_callers_stack(yielder, || self.flush());
     }
 
-    /// Does `what`, which is not the simulator's own code, on the stack of the thread that called `run`.
+    /// Calls `what`, which is not the simulator's own code, on the stack of the thread that called `run`.
     pub(crate) fn on_callers_stack(&self, yielder: &Cell<*const TaskYielder>, what: impl FnOnce()) {
         if !self.in_guest.get() {
             return what();
         }
         let what = SameThread(what);
-        // SAFETY: guest code runs, and the yielder of its coroutine was set when it was resumed.
+        // SAFETY: guest code runs, and the pointer was set to its coroutine's yielder when that was resumed.
         let yielder = unsafe { &*yielder.get() };
         yielder.on_parent_stack(move || what.call());
     }
 
-    /// Tells the observer what is kept. Not from guest code.
+    /// Tells the observer the moments in the buffer. Must not be called on a coroutine's stack.
     pub(crate) fn flush(&self) {
         let count = self.count.replace(0);
         let Some(observer) = self.observer.get().filter(|_| count > 0) else { return };
         let kept: &[Cell<Timed>] = &self.kept[..count];
-        // SAFETY: a `Cell<T>` has the layout of `T`, and nobody writes the buffer while the observer
-        // reads it: the engine waits for it, and it cannot call back into the engine. `begin` has the
-        // observer for us alone.
+        // SAFETY: a `Cell<T>` has the layout of `T`. No code writes the buffer while the observer reads it:
+        // the engine waits for the observer, which cannot call back into the engine. The caller of `begin`
+        // promised that no other code uses the observer.
         unsafe {
             let moments = std::slice::from_raw_parts(kept.as_ptr().cast::<Timed>(), count);
             (*observer).observe(moments);

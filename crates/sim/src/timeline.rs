@@ -1,25 +1,25 @@
-//! The time of the run: what is now, what is pending, and how far guest code may run ahead of it.
+//! The time of the run: the clock, the pending events, and how far guest code may run ahead.
 //!
 //! # Run-ahead
-//! An operation that ends before the *horizon*, the time of the next pending event, cannot be interfered
-//! with: the clock moves, and no event is needed. Guest code on a single vCPU may so run ahead for a second
-//! of simulated time, which may be many seconds of real time. So it runs on a leash: the horizon is never
-//! farther away than [`LEASH`], and whoever comes there looks whether the run is to stop (`asking.rs`). That
-//! changes nothing in the order of events.
+//! The *horizon* is the time of the next pending event. Nothing can interfere with an operation that ends
+//! before the horizon: the clock moves, and no event is needed. Guest code on a single vCPU may thus run ahead
+//! for a second of simulated time, which may be many seconds of real time. So it runs on a leash: the horizon
+//! is never farther away than [`LEASH`]. When an operation reaches the leash's end, the engine checks
+//! whether the run is to stop (`asking.rs`). The leash does not change the order of events.
 //!
 //! # Postponed operations
-//! A vCPU that yields or exits asks for a scheduling pass at the same instant, and the pass will most
-//! likely take back what the vCPU begins until then. So an operation that begins while something
-//! else is due at the same instant is put into the queue when nothing is due at that instant any more,
-//! if nobody has taken it back by then. It has the turn that it would have had at once (see
-//! `EventQueue::turn`), and nobody runs ahead meanwhile, so that the order of events is the same.
+//! A vCPU that yields or exits asks for a scheduling pass at the same instant. The pass will most likely take
+//! back the operation that the vCPU begins before it. So an operation that begins while another event is due
+//! at the same instant is postponed. It enters the queue when no event is due at that instant any more, unless
+//! it was taken back by then. It has the turn that it would have had at once (see `EventQueue::turn`), and no
+//! vCPU runs ahead meanwhile. So the order of events is the same.
 
 use crate::events::Event;
 use crate::queue::EventQueue;
 use overspin_scenario::{MS, Picos};
 use std::cell::{Cell, RefCell};
 
-/// Simulated time for which guest code runs ahead without a look whether the run is to stop.
+/// Simulated time for which guest code runs ahead before the engine checks whether the run is to stop.
 const LEASH: Picos = MS;
 
 /// An operation's event that is not in the queue yet.
@@ -30,13 +30,13 @@ struct Postponed {
     event: Event,
 }
 
-/// See the [module](self).
+/// The time of the run. See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     now: Cell<Picos>,
-    /// Operations that end before it run ahead.
+    /// Operations that end before this time run ahead.
     horizon: Cell<Picos>,
-    /// The turn of the event that is processed, among those due at its instant.
+    /// The turn of the current event among those due at its instant.
     turn: Cell<u64>,
     any_postponed: Cell<bool>,
     processed: Cell<u64>,
@@ -51,17 +51,17 @@ impl Timeline {
         self.now.get()
     }
 
-    /// The turn of the event that is processed, among those due at its instant.
+    /// The turn of the current event among those due at its instant.
     pub(crate) fn turn(&self) -> u64 {
         self.turn.get()
     }
 
-    /// Events that were processed.
+    /// Number of events that were processed.
     pub(crate) fn processed(&self) -> u64 {
         self.processed.get()
     }
 
-    /// Operations that ran ahead.
+    /// Number of operations that ran ahead.
     pub(crate) fn run_ahead(&self) -> u64 {
         self.run_ahead.get()
     }
@@ -72,7 +72,7 @@ impl Timeline {
         end < self.horizon.get()
     }
 
-    /// An operation that nothing can interfere with ends at `end`.
+    /// Advances the clock to `end`, the end of an operation that runs ahead.
     #[inline(always)]
     pub(crate) fn run_ahead_to(&self, end: Picos) {
         self.now.set(end);
@@ -87,7 +87,8 @@ impl Timeline {
         }
     }
 
-    /// The turn that `event` would have if it were pushed now, for [`push_in_turn`](Self::push_in_turn).
+    /// Takes the turn that `event` would have if it were pushed now, for
+    /// [`push_in_turn`](Self::push_in_turn).
     pub(crate) fn take_turn(&self, event: Event) -> u64 {
         self.events.borrow_mut().turn(event)
     }
@@ -97,7 +98,7 @@ impl Timeline {
         self.horizon.set(self.horizon.get().min(at));
     }
 
-    /// Pushes the event of an operation that may be taken back before it comes.
+    /// Pushes or postpones the event of an operation, which may be taken back before it comes.
     #[inline(always)]
     pub(crate) fn push_operation(&self, at: Picos, event: Event) {
         if self.now.get() < self.horizon.get() || at == self.now.get() {
@@ -114,8 +115,7 @@ impl Timeline {
         self.any_postponed.set(true);
     }
 
-    /// Puts what was postponed into the queue if nothing more is due now, but for what was taken
-    /// back meanwhile.
+    /// Puts the postponed operations that are still wanted into the queue, if no more events are due now.
     #[inline(always)]
     pub(crate) fn push_postponed(&self, still_wanted: impl Fn(Event) -> bool) {
         if self.any_postponed.get() {
@@ -137,7 +137,7 @@ impl Timeline {
         }
     }
 
-    /// Whether `event`, pushed to be due now, would come before anything else.
+    /// Whether `event`, if pushed to be due now, would come before any other event.
     pub(crate) fn would_be_next(&self, event: Event) -> bool {
         self.events.borrow().would_be_next(self.now.get(), event)
     }
@@ -157,12 +157,12 @@ impl Timeline {
         Some((at, event))
     }
 
-    /// Whether an operation that ends at `end` could run ahead on a longer leash.
+    /// Whether an operation that ends at `end` could run ahead if the leash were longer.
     pub(crate) fn is_on_the_leash(&self, end: Picos) -> bool {
         !self.any_postponed.get() && end < self.events.borrow().next_time()
     }
 
-    /// Moves the horizon to a leash after `end`, or to the next event.
+    /// Moves the horizon to one [`LEASH`] after `end`, or to the next event if that is earlier.
     pub(crate) fn lengthen_leash(&self, end: Picos) {
         let next = self.events.borrow().next_time();
         self.horizon.set(next.min(end.saturating_add(LEASH)));

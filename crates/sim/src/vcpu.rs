@@ -1,4 +1,4 @@
-//! A virtual CPU: what it is doing, what it waits for, and its share of the statistics.
+//! A virtual CPU: its current operation, its interrupts and waits, and its statistics.
 
 use crate::events::Timer;
 use crate::guest::TaskRef;
@@ -12,20 +12,20 @@ use overspin_host::pause_loop::Pauses;
 use overspin_scenario::{Picos, Why};
 use std::cell::{Cell, RefCell};
 
-/// The operation that a vCPU is in while its coroutine is suspended.
+/// The kind of operation that a vCPU is in while its coroutine is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     /// None: its coroutine runs, or has not started.
     None,
-    /// Uses CPU time; can be interrupted.
+    /// It uses CPU time; interrupts can split the operation.
     Burn,
-    /// A memory operation or something else that interrupts cannot split.
+    /// A memory operation, or another operation that interrupts cannot split.
     Step,
-    /// Spins on a line; can be interrupted.
+    /// It spins on a line; interrupts can split the operation.
     Spin,
-    /// Blocked in the hypervisor.
+    /// It is blocked in the hypervisor.
     Blocked(Block),
-    /// Waits on its pCPU for what it is about to block for (see `halt_polling.rs`).
+    /// It polls on its pCPU before it blocks (see `halt_polling.rs`).
     HaltPoll(Block),
 }
 
@@ -34,31 +34,31 @@ pub(crate) enum Op {
 pub(crate) enum Reason {
     /// The operation is complete.
     Done,
-    /// What it spins on satisfies its condition.
+    /// The cell that it spins on satisfies its condition.
     Hit,
-    /// An interrupt is to be taken first; `op_left` says what remains.
+    /// It must take an interrupt first; [`Operation::left`] is the remaining work.
     Interrupted,
     /// It has spun for so long that the processor exits to the hypervisor.
     PauseLoop,
 }
 
-/// The operation that the code of a vCPU is in.
+/// The current operation of a vCPU's code.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Operation {
     pub kind: Cell<Op>,
     /// Why the code goes on, once it does.
     pub reason: Cell<Reason>,
-    /// Counts the operations; an event of an earlier one is void.
+    /// Increments when an operation ends or is taken back; an event with an earlier epoch is void.
     pub epoch: Cell<u32>,
-    /// When it ends, if armed (`Picos::MAX`: an endless spin).
+    /// When the operation ends, if it is armed (`Picos::MAX`: an endless spin).
     pub end: Cell<Picos>,
-    /// Work left, if not armed.
+    /// The remaining work, if it is not armed.
     pub left: Cell<Picos>,
 }
 
 impl Operation {
-    /// Makes the event of the operation void.
+    /// Makes the operation's pending event void.
     pub(crate) fn cancel(&self) {
         self.epoch.set(self.epoch.get().wrapping_add(1));
     }
@@ -70,10 +70,11 @@ impl Operation {
 pub(crate) struct Run {
     /// Where it runs, or ran last.
     pub pcpu: Cell<u32>,
-    /// Thousandths of full speed.
+    /// Its speed in thousandths of full speed.
     pub speed: Cell<u32>,
-    /// Time on a pCPU up to `since`, and since when it runs.
+    /// Total time on a pCPU, without the current stay.
     ran: Cell<Picos>,
+    /// When the current stay began.
     since: Cell<Picos>,
     pub dispatches: Cell<u64>,
     /// It executes guest code on `pcpu` (not while the hypervisor is still switching to it).
@@ -87,24 +88,24 @@ impl Run {
         self.on.get()
     }
 
-    /// It executes guest code from now on.
+    /// Records that it executes guest code from now on.
     pub(crate) fn begin(&self, now: Picos) {
         self.on.set(true);
         self.since.set(now);
     }
 
-    /// It leaves its pCPU.
+    /// Records that it leaves its pCPU.
     pub(crate) fn end(&self, now: Picos) {
         self.ran.set(self.clock(now));
         self.on.set(false);
     }
 
-    /// Time that it has run so far.
+    /// The total time that it has run so far.
     pub(crate) fn clock(&self, now: Picos) -> Picos {
         self.ran.get() + if self.on.get() { now - self.since.get() } else { Picos::ZERO }
     }
 
-    /// Wall time that `work` takes here.
+    /// The simulated time that `work` takes at the current speed.
     #[inline]
     pub(crate) fn stretch(&self, work: Picos) -> Picos {
         match self.speed.get() {
@@ -116,7 +117,7 @@ impl Run {
         }
     }
 
-    /// Work done in `time`: the inverse of [`Run::stretch`].
+    /// The work done in `time`: the inverse of [`Run::stretch`].
     pub(crate) fn shrink(&self, time: Picos) -> Picos {
         match self.speed.get() {
             1000 => time,
@@ -125,24 +126,24 @@ impl Run {
     }
 }
 
-/// What interrupts a vCPU, or wakes it.
+/// The interrupt state of a vCPU, its latch and its timer.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Interrupts {
     pub on: Cell<bool>,
-    /// Latched kick (event channel pending bit).
+    /// The latch of a kick (the event channel's pending bit).
     pub latch: Cell<bool>,
     pub pending: Cell<u32>,
-    /// Interrupt handlers on the stack of what runs.
+    /// Number of nested interrupt handlers that run.
     pub nesting: Cell<usize>,
     /// The guest's one-shot timer.
     pub timer: Timer,
-    /// Ticks that were taken.
+    /// Number of ticks that it has taken.
     pub ticks: Cell<u64>,
 }
 
 impl Interrupts {
-    /// Whether one can be taken now.
+    /// Whether an interrupt can be taken now.
     #[inline]
     pub(crate) fn can_be_taken(&self) -> bool {
         self.on.get() && self.pending.get() != 0
@@ -155,11 +156,11 @@ impl Interrupts {
 pub(crate) struct LockOperation {
     /// When it first had to wait.
     pub waits_since: Cell<Option<Picos>>,
-    /// The lock that it waits for, `NONE` if none.
+    /// The lock that it waits for; `NONE` if none.
     pub wants: Cell<u32>,
-    /// The lock that it releases, `NONE` if none.
+    /// The lock that it releases; `NONE` if none.
     pub releases: Cell<u32>,
-    /// What its vCPU does, as far as waits for locks care.
+    /// The state of its vCPU, as far as it matters for lock waits.
     pub doing: Cell<Doing>,
 }
 
@@ -167,36 +168,36 @@ pub(crate) struct LockOperation {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Spin {
-    /// Line that it spins on, in whose list it is; `NONE` if it is in none.
+    /// The line that it spins on, whose list contains it; `NONE` if no list does.
     pub line: Cell<u32>,
     /// A look at a changed line is already armed.
     pub armed: Cell<bool>,
     pub watch: Cell<Option<Watch>>,
-    /// When it looks again at the line, and that event's turn, unless it is armed: see `look_again`.
+    /// When it looks at the line again after a dispatch, and the turn of that look's event (see `look_again`).
     pub look: Cell<(Picos, u64)>,
-    /// Time that it has spun.
+    /// Total time that it has spun.
     pub time: Cell<Picos>,
     pub pauses: Pauses,
     pub exits: Exits,
 }
 
 impl Spin {
-    /// It has no look to come.
+    /// Forgets the look that is to come.
     pub(crate) fn forget_look(&self) {
         self.armed.set(false);
         self.look.set((Picos::ZERO, 0));
     }
 }
 
-/// How a vCPU halts.
+/// The halts of a vCPU, and its halt polling.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Halt {
-    /// When it halted or blocked last.
+    /// When it last began to halt or poll.
     pub since: Cell<Picos>,
-    /// How long it polls when it halts.
+    /// How long it polls on its pCPU before it blocks.
     pub window: Cell<Picos>,
-    /// Time that it has polled on its pCPU.
+    /// Total time that it has polled on its pCPU.
     pub polled: Cell<Picos>,
 }
 
@@ -204,18 +205,19 @@ pub(crate) struct Halt {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Leave {
-    /// It gives its pCPU up by itself; the next pass is no preemption.
+    /// It gives its pCPU up by itself; the next pass is not a preemption.
     pub by_itself: Cell<bool>,
-    /// Windows before preemptions.
+    /// The windows that precede its preemptions.
     pub notified: RefCell<Notified>,
-    /// When it last yielded, and whether that was its own will or the host's.
+    /// When it last yielded, and whether it yielded itself or the host made it yield.
     pub yielded: Cell<(Picos, Why)>,
 }
 
 /// A virtual CPU.
 ///
-/// In this order: a host of thousands pays for each cache line that an event touches. What every event
-/// needs is on the first two lines, what timers, locks and spinning need on the next two.
+/// The order of the fields matters: with thousands of vCPUs, each cache line that an event touches costs
+/// time. The fields that every event needs are on the first two lines, those for timers, locks and spinning
+/// on the next two.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Vcpu {
@@ -292,7 +294,7 @@ impl Vcpu {
         }
     }
 
-    /// Where it is, for what comes for it.
+    /// Where it is, as far as a kick or an interrupt cares.
     pub(crate) fn place(&self) -> Place {
         match self.op.kind.get() {
             Op::Blocked(how) => Place::Blocked(how),

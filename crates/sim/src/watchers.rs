@@ -1,9 +1,9 @@
-//! Memory operations, and spinning on what they change.
+//! Memory operations, and spinning on lines that they change.
 //!
-//! A vCPU that spins is in the list of watchers of its line, and its coroutine is suspended. A
-//! write evaluates the conditions of the watchers at once, and arms a look for those whose condition
-//! now holds, at the time when the line has reached them. So a long spin costs as many events as the
-//! line has changes that matter, not as many as the processor would have done iterations.
+//! A vCPU that spins is in the list of watchers of its line, and its coroutine is suspended. A write
+//! evaluates the conditions of the watchers at once. For each watcher whose condition now holds, it arms a
+//! look at the time when the line has reached that watcher. So a long spin costs one event for each change
+//! that matters, not one for each iteration of the loop.
 
 use crate::engine::{Engine, Suspend};
 use crate::events::Event;
@@ -16,8 +16,8 @@ use std::ptr::{fn_addr_eq, from_ref};
 use std::{iter, slice};
 
 impl Engine {
-    /// Performs a memory operation on `cell`: charges it, applies `apply` at the moment when it
-    /// completes, and lets those who spin on the line know.
+    /// Performs a memory operation on `cell`: charges it, calls `apply` when it completes, and after a write
+    /// notifies the vCPUs that spin on the line.
     #[inline(always)]
     pub(crate) fn access<C, R>(&self, cell: &C, access: Access, apply: impl FnOnce(&C) -> R) -> R {
         let line = self.machine.memory.line_of(cell);
@@ -36,12 +36,12 @@ impl Engine {
         result
     }
 
-    /// A line was written: those who spin on it and now find their condition true will see that
-    /// after the line has reached them, one after another. The others read it again too, and go on
-    /// spinning.
+    /// Notifies the watchers of a line that was written. A running watcher whose condition now holds sees
+    /// that when the line has reached it; the line reaches one after another. The other watchers read the
+    /// line again too, and go on spinning.
     fn notify(&self, line: usize, suspended: bool) {
         let watchers = &*self.machine.memory.watchers(line);
-        // Those that run of the first `counted` in the list.
+        // `position`: number of running vCPUs among the first `counted` in the list.
         let (mut position, mut counted) = (0, 0);
         for at in held(watchers) {
             let v = &self.vcpus[watchers[at].vcpu as usize];
@@ -62,14 +62,13 @@ impl Engine {
         self.machine.memory.refetch(line, spinning.into(), self.now());
     }
 
-    /// `v` goes on with a spin after it was off its pCPU: it reads the line again, and looks when it
-    /// has it.
+    /// Continues a spin of `v` after it was off its pCPU: `v` reads the line again, and looks at it when the
+    /// line has arrived.
     ///
-    /// Most such looks find nothing. So the look is an event only if the condition holds already, or
-    /// from when a write makes it hold (see `notify`); then it comes in the turn that it takes here.
-    /// One that is no event has no effect but its read of the line. One that would have another
-    /// effect, since the spin ends or exits by then, is an event at once, and so is one at a cell of
-    /// which no write is told.
+    /// Most such looks find nothing, and then their only effect is the read of the line. So the look becomes
+    /// an event only if the condition holds already, or later, when a write makes it hold (see `notify`).
+    /// Either way it comes in the turn that is taken here. Two other looks are events at once: one by whose
+    /// time the spin ends or exits, and one at a cell outside the arena, whose writes notify no watcher.
     pub(crate) fn look_again(&self, v: &Vcpu) {
         let line = (v.spin.line.get() != NONE).then_some(v.spin.line.get() as usize);
         let sees = self.machine.memory.access(line, v.run.pcpu.get(), Access::Load, self.now());
@@ -89,18 +88,18 @@ impl Engine {
         self.time.push_in_turn(at, turn, event);
     }
 
-    /// How many of these spin on a pCPU.
+    /// The number of these watchers that are on a pCPU.
     fn running(&self, watchers: &[Watch]) -> u64 {
         watchers.iter().filter(|w| self.vcpus[w.vcpu as usize].run.is_on()).count() as u64
     }
 
-    /// Whether what `v` spins on satisfies its condition now.
+    /// Whether the cell that `v` spins on satisfies its condition now.
     pub(crate) fn holds(&self, v: &Vcpu) -> bool {
         v.spin.watch.get().expect("a spinning vCPU watches something").holds()
     }
 
-    /// Spins on `line` until the watch's condition holds or `left` of CPU time is gone, and takes
-    /// the time used off `left`. Returns whether the condition was seen to hold.
+    /// Spins on `line` until the condition of `watch` holds or `left` of CPU time is used up. Subtracts the
+    /// time used from `left`. Returns whether the condition was seen to hold.
     #[inline(always)]
     pub(crate) fn spin(&self, line: Option<usize>, watch: Watch, left: &mut Picos) -> bool {
         self.begin_wait();
@@ -110,7 +109,7 @@ impl Engine {
             let spun_since = v.run.clock(self.now());
             self.arm_spin(v, *left);
             self.suspend(Suspend::Operation);
-            // Interrupted or not, the wait was on the vCPU that is current now.
+            // Interrupted or not, the vCPU that spun is the current one.
             let v = self.cpu();
             self.unwatch(v);
             v.spin.pauses.end(self.now());
@@ -142,7 +141,7 @@ impl Engine {
         }
     }
 
-    /// The lock operation on the current vCPU has to wait, from now if it did not before.
+    /// Records that the lock operation of the current vCPU must wait, from now on if it did not wait before.
     #[inline(always)]
     pub(crate) fn begin_wait(&self) {
         let v = self.cpu();
@@ -178,7 +177,7 @@ impl Engine {
         watchers.remove(at);
     }
 
-    /// `v` spins on a line from now on, or goes on with that.
+    /// Counts `v` as a spinner of its line, if it has one: it begins or continues to spin.
     pub(crate) fn count_spinner(&self, v: &Vcpu) {
         if v.spin.line.get() != NONE {
             let spinning = self.machine.memory.spinning(v.spin.line.get() as usize);
@@ -186,7 +185,7 @@ impl Engine {
         }
     }
 
-    /// `v`, if it spins on a line, does so no more, or leaves its pCPU.
+    /// Removes `v` from the count of its line's spinners, if it has one: it ends its spin or leaves its pCPU.
     pub(crate) fn discount_spinner(&self, v: &Vcpu) {
         if v.spin.line.get() != NONE {
             let spinning = self.machine.memory.spinning(v.spin.line.get() as usize);
@@ -195,38 +194,38 @@ impl Engine {
     }
 }
 
-/// What a vCPU spins on: a cell and a condition of its value.
+/// What a vCPU spins on: a cell and a condition on its value.
 ///
-/// The condition is here and not on the stack of the coroutine, if it is small: stacks begin at the
-/// same place of their pages, so that those of more than a few spinners are never in the processor's
-/// first-level cache at one time.
+/// A small condition is stored here, not on the stack of the coroutine. Stacks begin at the same offset in
+/// their pages, so the stacks of more than a few spinners never fit the processor's first-level cache at
+/// one time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     cell: *const (),
     /// The condition itself if it [`fits`], else a pointer to it.
     until: MaybeUninit<*const ()>,
-    /// [`first_held`] for its types.
+    /// [`first_held`] for the types of its cell and its condition.
     first_held: unsafe fn(&[Watch]) -> usize,
-    /// Which vCPU, once it watches.
+    /// The vCPU that watches; `NONE` before it does.
     vcpu: u32,
 }
 
-/// Whether a condition is kept in its watch.
+/// Whether a condition of type `F` is stored in its watch.
 const fn fits<F>() -> bool {
     size_of::<F>() <= size_of::<*const ()>() && align_of::<F>() <= align_of::<*const ()>()
 }
 
-/// The first of some watches whose condition holds, or whose types may be others than those of the
-/// first; their number if there is none. All at once, because a call for each takes several times as
-/// long as the conditions do.
+/// The index of the first watch whose condition holds, or whose types may differ from those of
+/// `watches[0]`; the number of watches if there is none. It takes all watches at once, because a call for
+/// each would take several times as long as the conditions.
 ///
 /// # Safety
-/// The first must be made from a `Cell<T>` and an `F` that are alive, and so all that have its
-/// `first_held`.
+/// `watches[0]`, and all watches with its `first_held`, must be made from a `Cell<T>` and an `F` that are
+/// alive.
 unsafe fn first_held<T: Copy, F: Fn(T) -> bool + Copy>(watches: &[Watch]) -> usize {
     let Some(Watch { first_held: this, .. }) = watches.first() else { return 0 };
     let found = watches.iter().position(|watch| {
-        // Equal addresses mean equal code. One function may have several, which does no harm.
+        // Equal addresses mean equal code. One function may have several addresses, which does no harm.
         if !fn_addr_eq(watch.first_held, *this) {
             return true;
         }
@@ -236,7 +235,7 @@ unsafe fn first_held<T: Copy, F: Fn(T) -> bool + Copy>(watches: &[Watch]) -> usi
             // SAFETY: `Watch::new` wrote a pointer.
             unsafe { watch.until.assume_init() }.cast::<F>()
         };
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises that both are alive and have these types.
         let (cell, until) = unsafe { (&*watch.cell.cast::<Cell<T>>(), &*until) };
         until(cell.get())
     });
@@ -244,11 +243,11 @@ unsafe fn first_held<T: Copy, F: Fn(T) -> bool + Copy>(watches: &[Watch]) -> usi
 }
 
 impl Watch {
-    /// Must not be used after `cell` or `until` is gone.
+    /// Makes a watch. It must not be used after `cell` or `until` is gone.
     pub(crate) fn new<T: Copy, F: Fn(T) -> bool + Copy>(cell: &Cell<T>, until: &F) -> Self {
         let mut kept = MaybeUninit::new(from_ref(until).cast::<()>());
         if fits::<F>() {
-            // SAFETY: it has room for it, as `fits` says.
+            // SAFETY: `kept` has the room and the alignment for an `F`, as `fits` says.
             unsafe { kept.as_mut_ptr().cast::<F>().write(*until) };
         }
         let first_held = first_held::<T, F>;
@@ -256,20 +255,20 @@ impl Watch {
     }
 
     fn holds(&self) -> bool {
-        // SAFETY: cell and condition are those of `spin_for` on a coroutine's stack: that of the
-        // caller, or a suspended one, which stays until the watch is removed.
+        // SAFETY: the cell and the condition are those of a call of `spin_for` on a coroutine's stack. This
+        // coroutine is the caller, or it is suspended and stays so until the watch is removed.
         unsafe { (self.first_held)(slice::from_ref(self)) == 0 }
     }
 }
 
-/// Places of those whose condition holds, in order.
+/// The indices of the watches whose condition holds, in order.
 fn held(watches: &[Watch]) -> impl Iterator<Item = usize> {
     let mut next = 0;
     iter::from_fn(move || {
         while let rest @ [Watch { first_held, .. }, ..] = &watches[next..] {
             // SAFETY: as in `Watch::holds`.
             next += unsafe { first_held(rest) };
-            // Otherwise another `first_held` goes on from there.
+            // Otherwise the watch there has another `first_held`, with which the loop goes on.
             if watches.get(next).is_some_and(|w| fn_addr_eq(w.first_held, *first_held)) {
                 next += 1;
                 return Some(next - 1);

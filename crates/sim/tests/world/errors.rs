@@ -76,7 +76,7 @@ fn impossible_costs() {
     assert_eq!(message(|s| s.host.costs.spin_iteration = Picos::ZERO), zero);
     assert_eq!(
         message(|s| s.host.costs.migration = 2 * SEC),
-        "costs: migration is 2 s; at most 1 s are possible"
+        "costs: migration is 2 s; the maximum is 1 s"
     );
     let refused = message(|s| s.host.costs.context_switch = Picos::MAX);
     assert!(refused.starts_with("costs: context_switch is 18446744 s"), "{refused}");
@@ -100,7 +100,7 @@ fn impossible_domains() {
     );
     for vcpus in [60_000, u32::MAX] {
         let refused = message(|s| s.domains[0].vcpus = vcpus);
-        assert!(refused.ends_with("vCPUs and tasks are too many: at most 30000"), "{refused}");
+        assert!(refused.ends_with("vCPUs and tasks; the maximum is 30000"), "{refused}");
     }
     let refused = message(|s| s.domains[0].weight = 0);
     assert!(refused.contains("weight") && refused.contains('0'), "{refused}");
@@ -108,11 +108,11 @@ fn impossible_domains() {
     assert!(refused.contains("pCPU"), "{refused}");
     assert_eq!(
         message(|s| s.domains[0].kernel.hz = 10_001),
-        "domain `guest`: hz is 10001; at most 10000 are possible"
+        "domain `guest`: hz is 10001; the maximum is 10000"
     );
     assert_eq!(
         message(|s| s.domains[0].kernel.slice = Picos::MAX),
-        "domain `guest`: slice is 18446744 s; at most 10 s are possible"
+        "domain `guest`: slice is 18446744 s; the maximum is 10 s"
     );
 }
 
@@ -149,7 +149,7 @@ fn impossible_workloads() {
         [kernbench(10_000, 1_000_000), LockLoop { threads: 100_000, ..lock_loop(US, US) }.into()]
     {
         let text = refused(crowd);
-        assert!(text.ends_with("too many: at most 30000"), "{text}");
+        assert!(text.ends_with("vCPUs and tasks; the maximum is 30000"), "{text}");
     }
     let mut other = Workload::from(lock_loop(US, US));
     other.parameters.insert("colour".into(), "red".into());
@@ -157,7 +157,7 @@ fn impossible_workloads() {
     assert!(text.contains("`workload`: invalid parameters for `lock-loop`"), "{text}");
     assert_eq!(
         message(|s| s.limit = Picos::MAX),
-        "scenario: limit is 18446744 s; at most 3600000 s are possible"
+        "scenario: limit is 18446744 s; the maximum is 3600000 s"
     );
 }
 
