@@ -20,8 +20,8 @@ pub(crate) trait LockBank: Debug {
     fn acquire(&self, engine: &Engine, i: usize, how: LockUse);
     /// Releases lock `i`, which the caller must hold.
     fn release(&self, engine: &Engine, i: usize);
-    /// Takes lock `i`, works, and releases it. One call mispredicts fewer returns after a switch between
-    /// coroutines than three do (see `execution.rs`).
+    /// Takes lock `i`, works, and releases it. After a switch between coroutines, one call mispredicts
+    /// fewer returns than three (see `execution.rs`).
     fn section(&self, engine: &Engine, i: usize, how: LockUse, work: Picos);
     /// The statistics of lock `i`, under `name`.
     fn outcome(&self, i: usize, name: String) -> LockOutcome;

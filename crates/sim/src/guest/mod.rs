@@ -195,7 +195,7 @@ impl Guest {
         task_ref
     }
 
-    /// Gives a semaphore one unit, or wakes the first task that sleeps on it and hands the unit to that.
+    /// Wakes the first task that sleeps on a semaphore and hands it a unit, or adds the unit to the count.
     fn up(&self, engine: &Engine, semaphore: Semaphore) {
         let woken = {
             let mut all = self.semaphores.borrow_mut();
