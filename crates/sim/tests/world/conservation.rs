@@ -274,7 +274,7 @@ fn a_compile_does_all_its_units() {
     let outcome = run(&scenario(host(4, "credit"), vec![guest], 10 * SEC), 1);
     assert_eq!(outcome.ending, Ending::Finished);
     let d = &outcome.domains[0];
-    // `make`, and for each unit a driver, a compiler and an assembler, three items in all.
+    // `make`, and for each unit a driver, a compiler and an assembler, each of which counts one item.
     assert_eq!(d.tasks.len(), 1 + 3 * 7);
     assert_eq!(d.tasks.iter().map(|t| t.items).sum::<u64>(), 3 * 7);
     // User work is 20 ms a unit, of which a unit's size gives 40 % to 160 %, on 4 vCPUs that are never
