@@ -209,7 +209,7 @@ fn runs_with_directed_yields_are_deterministic_and_cause_no_storm() {
     }
 }
 
-/// Without pause-loop exits, their costs have no effect.
+/// Without pause-loop exits their costs have no effect, even if directed yields are on.
 #[test]
 fn costs_of_exits_change_nothing_without_exits() {
     for scheduler in ["credit", "cfs"] {
