@@ -115,10 +115,10 @@ fn pcpus_move_to_where_they_are_needed() {
     let domains = vec![domain(4, "ticket", hog()), inside(1, domain(4, "ticket", hog()))];
     let outcome = run(&Scenario { events, ..scenario(host, domains, 3 * SEC) }, 1);
     assert!(outcome.changes.iter().all(|c| c.refused.is_none()));
-    // 3, 1 and 2 pCPUs for a second each; and 1, 3, 2.
+    // The first pool has 3, 1 and 2 pCPUs for one second each, the second 1, 3 and 2.
     near(ran(&outcome, 0), 6 * SEC, 10 * MS);
     near(ran(&outcome, 1), 6 * SEC, 10 * MS);
-    assert!(outcome.pcpus.iter().all(|p| p.idle < MS), "all are busy all the time");
+    assert!(outcome.pcpus.iter().all(|p| p.idle < MS), "all pCPUs are busy all the time");
 }
 
 #[track_caller]
