@@ -1,4 +1,4 @@
-//! Which vCPU a task goes to: when it is new, when it wakes, and when a vCPU runs dry.
+//! Chooses the vCPU of a task: when the task is new, when it wakes, and when a vCPU runs out of tasks.
 
 use super::task::Rest;
 use super::{Guest, TaskRef, TaskState};
@@ -6,18 +6,18 @@ use crate::engine::{Engine, Suspend};
 use overspin_host::block::Block;
 use overspin_scenario::Picos;
 
-/// A task that slept is owed at most so many slices (the scheduling latency over four tasks).
+/// The most slices that a task is owed after a sleep (the scheduling latency over four tasks).
 const SLEEPER_SLICES: u64 = 4;
 
 impl Guest {
-    /// Tasks on a vCPU, the running one included.
+    /// Number of tasks on a vCPU, including the running one.
     fn load(&self, engine: &Engine, index: u32) -> usize {
         let v = &engine.vcpus[(self.first + index) as usize];
         self.queues[index as usize].len() + usize::from(!self.is_idle(v))
     }
 
-    /// The vCPU with the fewest tasks of those that `task` may use, beginning with the current one (fork
-    /// and exec balancing).
+    /// The vCPU with the fewest tasks among those that `task` may use (fork and exec balancing). The search
+    /// begins with the current vCPU, which therefore wins a tie.
     pub(super) fn idlest(&self, engine: &Engine, task: TaskRef) -> u32 {
         let here = engine.cpu().index;
         (0..self.vcpus)
@@ -27,8 +27,8 @@ impl Guest {
             .unwrap_or(here)
     }
 
-    /// Makes a task that waits runnable on vCPU `target`, or on the idlest that it may use if that is
-    /// not one, and sees to it that the vCPU notices. Does nothing if it does not wait any more.
+    /// Makes a waiting task runnable and notifies its vCPU. That is `target` if the task may use it, else
+    /// the idlest vCPU that it may use. Does nothing if the task is no longer waiting.
     pub(super) fn wake(&self, engine: &Engine, task: TaskRef, target: u32) {
         let target = if task.may_use(target) { target } else { self.idlest(engine, task) };
         self.lock_queue(engine, target);
@@ -41,19 +41,20 @@ impl Guest {
             engine.end.progress.set(engine.end.progress.get() + 1);
         }
         if task.on_cpu.get() {
-            // It has not left its vCPU yet: it will find itself runnable and go on.
+            // The task has not left its vCPU yet: it will find itself runnable and go on.
             self.unlock_queue(engine, target);
             return;
         }
         self.enqueue(engine, task, target);
     }
 
-    /// Queues a task on `target`, whose lock is held; notifies the vCPU; releases the lock.
+    /// Queues a task on `target`, notifies that vCPU if the task should preempt, and releases the
+    /// runqueue lock of `target`, which the caller holds.
     ///
-    /// The interrupt is sent with the lock still held, as Linux does (`resched_task` under the
-    /// runqueue lock). In an overcommitted host that matters: an idle vCPU that wakes is boosted,
-    /// may take the very pCPU on which the sender runs, and then spins for the lock that the sender
-    /// holds. Its kernel charges that to nobody: it is still the idle task that spins.
+    /// The sender still holds the lock when it sends the interrupt, as in Linux (`resched_task` under the
+    /// runqueue lock). That matters on an overcommitted host: an idle vCPU that wakes is boosted, may
+    /// take the sender's own pCPU, and then spins for the lock that the sender holds. Its kernel
+    /// charges this time to no task, because it is still the idle task that spins.
     pub(super) fn enqueue(&self, engine: &Engine, task: TaskRef, target: u32) {
         let queue = &self.queues[target as usize];
         let v = &engine.vcpus[(self.first + target) as usize];
@@ -77,7 +78,7 @@ impl Guest {
         self.unlock_queue(engine, target);
     }
 
-    /// Takes a waiting task from the fullest other vCPU. Returns whether there was one.
+    /// Moves a waiting task from the fullest other vCPU to this one. Returns whether there was one.
     pub(super) fn pull(&self, engine: &Engine) -> bool {
         let here = engine.cpu().index;
         let Some(from) = (1..self.vcpus)
@@ -99,10 +100,10 @@ impl Guest {
         true
     }
 
-    /// The idle loop of a vCPU goes on from where it rests, until it rests again: on return its
-    /// coroutine ends, and says why.
+    /// Continues the idle loop of a vCPU from where it rests until it rests again. Its coroutine then
+    /// ends and returns the reason.
     pub(super) fn idle(&self, engine: &Engine, from: Rest) -> Suspend {
-        // Idle loops never move: this is their vCPU throughout.
+        // An idle loop never moves to another vCPU.
         let me = engine.cpu().task.get();
         match from {
             Rest::Fresh => {}
@@ -122,8 +123,8 @@ impl Guest {
                 }
                 continue;
             }
-            // Interrupts stay off from the last look at the queue to the halt, which switches them
-            // on: a wake-up that comes in between is pending then, and the halt returns at once.
+            // Interrupts stay off from the last look at the queue until the halt switches them on. So
+            // a wake-up in between stays pending, and the halt returns at once.
             v.irqs.on.set(false);
             self.stop_tick(engine, v);
             if queue.len() == 0 {

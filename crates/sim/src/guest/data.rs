@@ -1,12 +1,14 @@
-//! The kernel's data beside its locks: words in simulated memory, where the workload's structs have
-//! them, and what the holders of the locks meet there.
+//! The kernel's data beside its locks: words in simulated memory, laid out as in the workload's structs,
+//! and the cache misses of lock holders on them.
 //!
-//! Counted is each access by a holder to its data, with the time that it took: an access that finds its
-//! line at hand takes a hit, any other a transfer, and its turn. A holder *loses* a line that it has had
-//! since it took the lock, by that or by an earlier access, and that it has to fetch again; or had to
-//! itself, and has to get back from others before it writes. Only somebody who does not hold the lock can
-//! have taken it. A first write after reads only is no loss: the line was never its own. Interrupts that come in between count as well;
-//! they are rare.
+//! `KernelData` counts each access by a holder to its data, and the time of the access. An access takes a
+//! hit if the line is in the holder's cache; otherwise it waits its turn and takes a transfer.
+//!
+//! A holder *loses* a line that it has had since it took the lock, by taking the lock or by an earlier
+//! access, and must fetch again, or that it had exclusively and must regain exclusively before writing.
+//! Only a vCPU that does not hold the lock can have taken the line. A first write after reads only is no
+//! loss: the holder never had the line exclusively. An access that an interrupt prolongs counts as a miss
+//! too; such accesses are rare.
 
 use crate::cell::SimCell;
 use crate::engine::Engine;
@@ -21,13 +23,13 @@ use std::sync::atomic::Ordering::Relaxed;
 #[derive(Debug, Default)]
 pub(crate) struct KernelData {
     words: Vec<Word>,
-    /// Line of each lock that lies among the data.
+    /// The line of each lock that lies among the data.
     locks: Vec<usize>,
     lines: Vec<Line>,
     sections: Cell<Section>,
 }
 
-/// Number of a critical section.
+/// The number of a critical section.
 pub(crate) type Section = u64;
 
 #[derive(Debug)]
@@ -36,21 +38,21 @@ struct Word {
     line: usize,
 }
 
-/// What was met at a line.
+/// Counts of the accesses to a line.
 #[derive(Debug)]
 struct Line {
     names: Vec<String>,
     accesses: Cell<u64>,
     misses: Cell<u64>,
     lost: Cell<u64>,
-    /// The section that had it last, and whether to itself.
+    /// The last section that accessed the line, and whether it has the line exclusively.
     section: Cell<Section>,
     own: Cell<bool>,
     stalled: Cell<Picos>,
 }
 
 impl KernelData {
-    /// Puts the words of `layout` into its region; the locks are there already.
+    /// Puts the words of `layout` into `region`; the locks are there already.
     pub(crate) fn new(layout: &Layout, region: &Region<'_>) -> Self {
         let mut fields: Vec<_> = layout.locks.iter().chain(&layout.words).collect();
         fields.sort_by_key(|(_, offset)| *offset);
@@ -79,7 +81,7 @@ impl KernelData {
         }
     }
 
-    /// `lock` was taken, and its line with it; returns the number of the section that begins.
+    /// Notes that `lock` was taken, and its line with it. Returns the number of the section that begins.
     pub(crate) fn enter(&self, lock: LockId) -> Section {
         let section = self.sections.get() + 1;
         self.sections.set(section);
@@ -131,7 +133,7 @@ impl KernelData {
         result
     }
 
-    /// What was met at each line with anything in it.
+    /// The counts of each line that holds a word or a lock.
     pub(crate) fn outcome(&self) -> Vec<LineOutcome> {
         let named = self.lines.iter().filter(|l| !l.names.is_empty());
         named

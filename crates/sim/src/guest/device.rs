@@ -1,8 +1,8 @@
-//! Interrupts of devices that are not simulated themselves, such as a network card: something happens at a
-//! time, a vCPU is interrupted, the handler works, and a semaphore gets a unit.
+//! Interrupts of devices that are not simulated themselves, such as a network card. At a given time the
+//! device interrupts a vCPU; the handler works and raises a semaphore.
 //!
-//! Of what has come by the time the interrupt is taken, one interrupt handles all, as cards and
-//! drivers do that have more than one thing to report.
+//! One interrupt handles all reports that have come by the time the vCPU takes it, as real cards and
+//! drivers do.
 
 use super::{Guest, TaskRef};
 use crate::engine::Engine;
@@ -14,7 +14,7 @@ use overspin_workload::Semaphore;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// Something that a device will report.
+/// A report that a device will make.
 #[derive(Clone, Copy, Debug)]
 struct Report {
     /// The vCPU of the guest that takes the interrupt.
@@ -26,15 +26,15 @@ struct Report {
 /// The devices of a guest.
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
-    /// What is on its way; the place is in its event. Places are used again.
+    /// Reports on their way. The event of a report holds its place here; places are reused.
     coming: RefCell<Vec<Option<Report>>>,
     free: RefCell<Vec<u32>>,
-    /// What has come and is not handled yet.
+    /// Reports that have come and are not handled yet.
     here: RefCell<VecDeque<Report>>,
 }
 
 impl Devices {
-    /// Something is on its way.
+    /// Whether a report is on its way.
     pub(super) fn is_busy(&self) -> bool {
         self.coming.borrow().len() > self.free.borrow().len()
     }
@@ -69,7 +69,7 @@ impl Devices {
 }
 
 impl Guest {
-    /// In `time`, a device interrupts the first vCPU that `task` may use.
+    /// Makes a device interrupt the first vCPU that `task` may use, after `time`.
     pub(super) fn interrupt_in(
         &self,
         engine: &Engine,
@@ -81,14 +81,14 @@ impl Guest {
         engine.push(engine.now() + time, Event::Device { guest: self.id, place });
     }
 
-    /// What was on its way is here.
+    /// The report at `place` has come: interrupts its vCPU.
     pub(crate) fn device_event(&self, engine: &Engine, place: u32) {
         if let Some(report) = self.devices.arrive(place) {
             engine.deliver(&engine.vcpus[(self.first + report.vcpu) as usize], irq::DEVICE, NONE);
         }
     }
 
-    /// Handles what devices have to report to the current vCPU, interrupts off.
+    /// Handles the reports for the current vCPU, with interrupts off.
     pub(super) fn device_interrupt(&self, engine: &Engine) {
         while let Some(report) = self.devices.take(engine.cpu().index) {
             if report.work > Picos::ZERO {

@@ -1,12 +1,12 @@
-//! A guest's disk: a queue of pages, served in one direction, neighbours at one go.
+//! A guest's disk: a queue of pages, served in one direction, with neighbouring pages in one request.
 //!
-//! The elevator takes the page with the lowest address at or after where the disk is, or the lowest of
-//! all if there is none, together with the queued pages that follow it without a gap, up to the most of
-//! a request. So a disk with much to choose from seeks little: `n` pages in `k` runs take
-//! `k * seek + n * page`, and one of the runs no seek if it begins where the disk is.
+//! The elevator takes the queued page with the lowest address at or after the head, or the lowest of all if
+//! there is none. It adds the queued pages that follow without a gap, up to the size of a request. So a
+//! disk with a long queue seeks little: `n` pages in `k` runs take `k * seek + n * page`, less one seek
+//! if a run begins at the head.
 //!
-//! The drive goes from one request to the next by itself; the interrupt of a request goes to one vCPU
-//! after another, and wakes the tasks whose last page was in it.
+//! The drive begins the next request by itself. The interrupts of the requests go to the vCPUs in turn; each
+//! wakes the tasks whose last page was in its request.
 
 use super::{Guest, TaskRef, TaskState};
 use crate::engine::Engine;
@@ -18,7 +18,7 @@ use overspin_workload::Disk;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a task writes at one time.
+/// The pages that a task writes in one call.
 #[derive(Debug)]
 struct Batch {
     task: TaskRef,
@@ -27,13 +27,13 @@ struct Batch {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Pages that wait, with their batch.
+    /// Waiting pages, with the batch of each.
     waiting: BTreeMap<u64, usize>,
     /// Batches of the pages that are being written; empty if the drive is idle.
     writing: Vec<usize>,
     batches: BTreeMap<usize, Batch>,
     next_batch: usize,
-    /// Page behind the last that was written.
+    /// The page behind the last one that was written.
     head: u64,
     done: DiskOutcome,
 }
@@ -43,9 +43,9 @@ struct Queue {
 pub(crate) struct Drive {
     disk: Disk,
     queue: RefCell<Queue>,
-    /// Tasks whose pages are all there, for the interrupt handler.
+    /// Tasks whose pages are all written, for the interrupt handler.
     finished: RefCell<VecDeque<TaskRef>>,
-    /// vCPU that takes the next interrupt.
+    /// The vCPU that takes the next interrupt.
     next_vcpu: Cell<u32>,
 }
 
@@ -67,7 +67,7 @@ impl Drive {
         self.queue.borrow().done.clone()
     }
 
-    /// Takes the next request off the queue; how long it takes, `None` if nothing waits.
+    /// Takes the next request off the queue. Returns its duration, or `None` if no page waits.
     fn begin(&self) -> Option<Picos> {
         let q = &mut *self.queue.borrow_mut();
         let first = q.waiting.range(q.head..).chain(&q.waiting).next().map(|(page, _)| *page)?;
@@ -88,7 +88,7 @@ impl Drive {
         Some(time)
     }
 
-    /// The request is written.
+    /// Ends the current request and collects the tasks that it finishes.
     fn end(&self) {
         let q = &mut *self.queue.borrow_mut();
         for id in q.writing.drain(..) {
@@ -103,7 +103,7 @@ impl Drive {
 }
 
 impl Guest {
-    /// Queues `pages`, at least one, and sleeps until they are written.
+    /// Queues `pages` (at least one) and puts the task to sleep until they are written.
     pub(super) fn write_out(&self, engine: &Engine, task: TaskRef, pages: &[u64]) {
         let drive = self.disk.as_ref().expect("a workload that writes has a disk");
         task.state.set(TaskState::Blocked);
@@ -126,7 +126,7 @@ impl Guest {
         }
     }
 
-    /// The drive has written what it was writing.
+    /// The drive has completed a request: begins the next one and sends the interrupt.
     pub(crate) fn disk_event(&self, engine: &Engine) {
         let drive = self.disk.as_ref().expect("a disk's event");
         drive.end();
@@ -136,7 +136,7 @@ impl Guest {
         engine.deliver(&engine.vcpus[(self.first + vcpu) as usize], irq::DISK, NONE);
     }
 
-    /// Handles the disk's interrupt on the current vCPU, interrupts off.
+    /// Handles the disk's interrupt on the current vCPU, with interrupts off.
     pub(super) fn disk_interrupt(&self, engine: &Engine) {
         let drive = self.disk.as_ref().expect("a disk's interrupt");
         loop {

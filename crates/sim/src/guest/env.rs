@@ -1,4 +1,4 @@
-//! What a program can do in a guest: [`Env`] for simulated tasks.
+//! The operations of a program in a guest: [`Env`] for simulated tasks.
 
 use super::data::Section;
 use super::{Guest, SemaphoreState, TaskRef, TaskState};
@@ -19,7 +19,7 @@ pub(crate) struct TaskEnv<'a> {
     engine: &'a Engine,
     guest: &'a Guest,
     task: TaskRef,
-    /// Critical section that it is in, or was in last.
+    /// The critical section that the task is in, or was in last.
     section: Cell<Section>,
 }
 
@@ -118,7 +118,7 @@ impl Env for TaskEnv<'_> {
             s.waiters.push_back(self.task);
             self.task.state.set(TaskState::Waiting);
         }
-        // The unit is handed over by whoever wakes this task.
+        // The task or interrupt handler that wakes this task hands over the unit.
         self.guest.schedule(self.engine);
     }
 

@@ -1,10 +1,10 @@
-//! How long others waited for a task's answers.
+//! Latencies of a task's answers.
 
 use super::spread::Spread;
 use overspin_scenario::{LatencyOutcome, Picos};
 use std::cell::{Cell, OnceCell};
 
-/// The latencies of one task. Made with the first: most tasks answer nobody.
+/// The latencies of one task. The first answer allocates them: most tasks give none.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies(OnceCell<Box<Kept>>);
 

@@ -18,26 +18,26 @@ use std::ops::Add;
 pub(crate) trait LockBank: Debug {
     /// Takes lock `i`.
     fn acquire(&self, engine: &Engine, i: usize, how: LockUse);
-    /// Releases lock `i`; it must be held by the caller.
+    /// Releases lock `i`, which the caller must hold.
     fn release(&self, engine: &Engine, i: usize);
-    /// Takes lock `i`, works, and releases it: one call instead of three that a switch between
-    /// coroutines would leave with mispredicted returns (see `execution.rs`).
+    /// Takes lock `i`, works, and releases it. After a switch between coroutines, one call mispredicts
+    /// fewer returns than three (see `execution.rs`).
     fn section(&self, engine: &Engine, i: usize, how: LockUse, work: Picos);
-    /// The statistics of lock `i`, with `name`.
+    /// The statistics of lock `i`, under `name`.
     fn outcome(&self, i: usize, name: String) -> LockOutcome;
-    /// One more waits for lock `i`. Returns the vCPU that holds it, as [`holder`](Self::holder).
+    /// Counts one more waiter at lock `i`. Returns the vCPU that holds it, as [`holder`](Self::holder) does.
     fn waits(&self, i: usize) -> u32;
     /// The vCPU that holds lock `i` or is releasing it, `NONE` if it is free.
     fn holder(&self, i: usize) -> u32;
-    /// Counters of lock `i`.
+    /// The counters of lock `i`.
     fn counters(&self, i: usize) -> &Counters;
-    /// Has the processor fetch what is kept of lock `i`.
+    /// Prefetches the entry of lock `i`.
     fn fetch_entry(&self, i: usize);
-    /// Has the processor fetch lock `i` itself, which its entry tells where to find.
+    /// Prefetches lock `i` itself, through the pointer in its entry.
     fn fetch_lock(&self, memory: &Memory, i: usize);
 }
 
-/// What is counted at one lock. Changed only by the holder, or by the waiter itself.
+/// Counters of one lock. Only its holder changes them, or a waiter for its own wait.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Counters {
@@ -47,7 +47,7 @@ pub(crate) struct Counters {
     contended: Cell<u64>,
     wait_total: Cell<Picos>,
     wait_max: Cell<Picos>,
-    /// Waits in nanoseconds, made with the first: most locks of a large host are never contended.
+    /// Waits in nanoseconds. The first wait allocates them: most locks of a large host are never contended.
     waits: OnceCell<Box<Spread>>,
     pub slow_paths: Cell<u64>,
     pub kicks: Cell<u64>,
@@ -62,7 +62,7 @@ impl Counters {
         self.waits.get_or_init(|| Box::new(Spread::new())).record(time);
     }
 
-    /// The wait that 99.9 % of all acquisitions did not exceed; an uncontended one waits for 0.
+    /// The wait that 99.9 % of all acquisitions did not exceed; an uncontended acquisition waits for 0.
     fn wait_p999(&self) -> Picos {
         let acquisitions = self.acquisitions.get();
         let beyond = acquisitions / 1000;
@@ -80,19 +80,19 @@ fn add<T: Copy + Add<Output = T>>(counter: &Cell<T>, n: T) {
     counter.set(counter.get() + n);
 }
 
-/// What an uncontended acquisition needs comes first, on cache lines of its own.
+/// A lock and its state. The fields of an uncontended acquisition come first, on cache lines of their own.
 #[repr(C, align(64))]
 struct Entry<L: RawLock<SimPlatform> + 'static> {
     lock: &'static L,
     token: Cell<Option<L::Token>>,
     irqs: Cell<Option<bool>>,
     since: Cell<Picos>,
-    /// Dispatches of the holder's vCPU when it got the lock: more at release means that it was
+    /// Dispatches of the holder's vCPU when it took the lock. More at the release mean that the vCPU was
     /// descheduled in between.
     dispatches: Cell<u64>,
-    /// vCPU that holds it or is releasing it, `NONE` if it is free.
+    /// The vCPU that holds the lock or is releasing it, `NONE` if the lock is free.
     holder: Cell<u32>,
-    /// How many wait for it.
+    /// Number of waiters.
     waiters: Cell<u32>,
     counters: Counters,
 }
@@ -109,14 +109,15 @@ struct Bank<L: RawLock<SimPlatform> + 'static> {
     entries: Vec<Entry<L>>,
 }
 
-/// Makes the bank of a guest: `count` locks for `cpus` vCPUs. Visits the lock type by name.
+/// Makes the bank of a guest: `count` locks for `cpus` vCPUs. A visitor of the lock type with the domain's
+/// lock name.
 #[derive(Debug)]
 pub(crate) struct MakeBank<'a> {
     pub engine: &'a Engine,
     pub count: usize,
     pub cpus: usize,
     pub tuning: Tuning,
-    /// Whose kernel it is: some have locks among other data.
+    /// The guest's workloads: the kernels of some have locks among other data.
     pub loads: &'a Loads,
 }
 
@@ -208,7 +209,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         let outer = v.lock.releases.replace(i as u32);
         entry.lock.unlock(&self.shared, token);
         v.lock.releases.set(outer);
-        // Somebody may have taken it by now.
+        // Another vCPU may have taken the lock by now.
         if entry.holder.get() == v.id {
             entry.holder.set(NONE);
         }
@@ -264,7 +265,7 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
     }
 
     fn fetch_entry(&self, i: usize) {
-        // What an uncontended acquisition needs.
+        // The lines that an uncontended acquisition needs.
         touch(&raw const self.entries[i], 128);
     }
 

@@ -1,13 +1,13 @@
-//! The guest kernel: tasks on per-vCPU runqueues, timer ticks, interrupts that nest over whatever
-//! runs, interrupts-off sections, tick-based CPU accounting.
+//! The guest kernel: tasks on per-vCPU runqueues, timer ticks, interrupts that nest on top of the running
+//! code, sections with interrupts off, tick-based CPU accounting.
 //!
-//! Kernel code runs in the coroutine of the task (or idle loop) that it interrupts or serves, as on
-//! a real machine; so an interrupt handler is a call on top of the interrupted code. The kernel is
-//! not preemptible: a task switch happens when a task sleeps, ends, or returns to user mode.
+//! Kernel code runs in the coroutine of the task (or idle loop) that it interrupts or serves, as on a
+//! real machine. So an interrupt handler is a call on top of the interrupted code. The kernel is not
+//! preemptible: a task switch happens when a task sleeps, ends, or returns to user mode.
 //!
-//! CPU time is charged as kernels of the time did: each tick interrupt that is *taken* charges one
-//! period to the task and mode it found. A tick that comes while interrupts are off is taken late,
-//! once, however many periods have passed; those are charged to nobody.
+//! The kernel charges CPU time as kernels of 2008 did: each tick interrupt that a vCPU *takes* charges one
+//! period to the task and mode that it finds. A vCPU with interrupts off takes a tick late, and only once
+//! for all the periods that have passed. The other periods are charged to no task.
 
 mod balance;
 mod data;
@@ -50,8 +50,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Stand for a task where the guest itself draws random numbers: for the phases of ticks, and for when
-/// vCPUs come up.
+/// Stand for a task where the guest itself draws random numbers: `TICKING` for the phases of ticks,
+/// `STARTING` for the times at which vCPUs come up.
 const TICKING: u32 = u32::MAX;
 const STARTING: u32 = u32::MAX - 1;
 
@@ -70,15 +70,15 @@ pub(crate) struct Guest {
     pub first: u32,
     pub vcpus: u32,
     pub domain: Domain,
-    /// What its tasks do.
+    /// Its workloads: what its tasks do.
     pub loads: Loads,
     bank: Box<dyn LockBank>,
-    /// What lies beside its locks.
+    /// The data beside its locks.
     pub data: KernelData,
     pub disk: Option<Drive>,
     devices: Devices,
     pub vmstat: Vmstat,
-    /// Locks of the workload; the runqueue locks follow, one for each vCPU.
+    /// Names of the workload's locks. The runqueue locks follow, one for each vCPU.
     pub named_locks: Vec<String>,
     // The boxes matter: `TaskRef` points at the tasks, and the vector grows.
     #[expect(clippy::vec_box, reason = "tasks must not move when the vector grows")]
@@ -87,22 +87,22 @@ pub(crate) struct Guest {
     idle: Vec<Box<Task>>,
     queues: Vec<RunQueue>,
     semaphores: RefCell<Vec<SemaphoreState>>,
-    /// vCPUs that sleep until somebody wakes an address, in the order in which they came.
+    /// vCPUs that sleep until a wake-up at an address, in order of arrival.
     sleepers: RefCell<VecDeque<(usize, u32)>>,
     /// Tick period; `Picos::MAX` if tickless.
     period: Picos,
-    /// Tasks that have not ended, those that nobody waits for aside.
+    /// Number of awaited tasks that have not ended.
     live: Cell<u32>,
     pub started: Cell<Picos>,
     pub finished: Cell<Option<Picos>>,
-    /// It is part of the host's noise: whatever it does gets nobody anywhere.
+    /// Whether the guest is part of the host's noise: its work does not count as progress.
     pub is_noise: bool,
-    /// The vCPU that a directed yield went to last.
+    /// The target of the last directed yield.
     pub last_boosted: Cell<u32>,
 }
 
 impl Guest {
-    /// A guest with its kernel; its workload is not started.
+    /// A guest with its kernel. Its workload has not started.
     pub(crate) fn new(
         engine: &Engine,
         id: u32,
@@ -195,7 +195,7 @@ impl Guest {
         task_ref
     }
 
-    /// Gives a semaphore one unit, and wakes the first that sleeps on it.
+    /// Wakes the first task that sleeps on a semaphore and hands it a unit, or adds the unit to the count.
     fn up(&self, engine: &Engine, semaphore: Semaphore) {
         let woken = {
             let mut all = self.semaphores.borrow_mut();
@@ -207,25 +207,25 @@ impl Guest {
             woken
         };
         if let Some(task) = woken {
-            // A synchronous wake-up: the sleeper comes to the waker's vCPU.
+            // A synchronous wake-up: the sleeper moves to the waker's vCPU.
             self.wake(engine, task, engine.cpu().index);
         }
     }
 
-    /// 64 random bits for a task and a purpose: one `ChaCha` stream each, whatever the order in
-    /// which tasks ask.
+    /// 64 random bits for a task and a purpose. Each pair has its own `ChaCha` stream, so the order in
+    /// which tasks ask does not matter.
     fn random_bits(&self, engine: &Engine, task: u32, purpose: u32) -> u64 {
         let mut rng = ChaCha8Rng::seed_from_u64(engine.seed);
         rng.set_stream(u64::from(self.id) << 48 ^ u64::from(task) << 16 ^ u64::from(purpose));
         rng.next_u64()
     }
 
-    /// Random numbers for when vCPU `index` comes up.
+    /// Random numbers for the time at which vCPU `index` comes up.
     pub(crate) fn starting_offset(&self, engine: &Engine, index: u32) -> Random {
         Random::new(self.random_bits(engine, STARTING, index))
     }
 
-    /// Has the processor fetch what tells where the runqueues and their locks are.
+    /// Prefetches the pointers to the runqueues, their locks and the idle loops.
     pub(crate) fn fetch(&self) {
         touch(&raw const self.queues, 1);
         touch(&raw const self.bank, 1);
@@ -238,25 +238,25 @@ impl Guest {
         TaskRef::new(&self.idle[v.index as usize])
     }
 
-    /// Has the processor fetch the runqueue of `v`, and where its idle loop and its lock are.
+    /// Prefetches the runqueue of `v`, and the pointers to its idle loop and its lock.
     pub(crate) fn fetch_queue(&self, v: &Vcpu) {
         touch(&raw const *self.queue(v), size_of::<RunQueue>());
         touch(&raw const self.idle[v.index as usize], 1);
         touch((&raw const *self.bank).cast::<u8>(), 1);
     }
 
-    /// Has the processor fetch the lists of the runqueue of `v`, and what is kept of its lock.
+    /// Prefetches the lists of the runqueue of `v`, and the entry of its lock.
     pub(crate) fn fetch_queue_lists(&self, v: &Vcpu) {
         self.queue(v).fetch_lists();
         self.bank.fetch_entry(self.queue_lock(v.index));
     }
 
-    /// Has the processor fetch the lock of the runqueue of `v`.
+    /// Prefetches the lock of the runqueue of `v`.
     pub(crate) fn fetch_queue_lock(&self, engine: &Engine, v: &Vcpu) {
         self.bank.fetch_lock(&engine.machine.memory, self.queue_lock(v.index));
     }
 
-    /// The task of `v` that sleeps least long.
+    /// The sleeping task of `v` that wakes first.
     pub(crate) fn next_sleeper(&self, v: &Vcpu) -> Option<TaskRef> {
         self.queue(v).sleepers.borrow().peek().map(|s| s.0.task)
     }
@@ -269,7 +269,7 @@ impl Guest {
         v.task.get().index.is_none()
     }
 
-    /// The lock of a runqueue, among all of the guest.
+    /// Index of a runqueue's lock among all locks of the guest.
     fn queue_lock(&self, index: u32) -> usize {
         self.named_locks.len() + index as usize
     }
@@ -282,8 +282,8 @@ impl Guest {
         self.bank.release(engine, self.queue_lock(index));
     }
 
-    /// Takes the pending interrupts of the current vCPU, on top of what runs there. Interrupts are
-    /// on when it is called and when it returns.
+    /// Takes the pending interrupts of the current vCPU, on top of the code that runs there. Interrupts
+    /// are on when this function is called and when it returns.
     pub(crate) fn interrupts(&self, engine: &Engine) {
         loop {
             let v = engine.cpu();
@@ -315,7 +315,7 @@ impl Guest {
                 break;
             }
         }
-        // Back to user mode: the place where another task may take over.
+        // The return to user mode is where another task may take over.
         let v = engine.cpu();
         let task = v.task.get();
         if task.mode.get() == Mode::User {
@@ -332,14 +332,14 @@ impl Guest {
         }
     }
 
-    /// Whether what `v` does is a task's work, or an interrupt handler's on top of it: not the idle
-    /// loop's, nor waiting for a lock.
+    /// Whether `v` does the work of a task, or of an interrupt handler on top of a task. The idle loop,
+    /// a wait for a lock, and noise are no such work.
     pub(crate) fn works_for_a_task(&self, v: &Vcpu) -> bool {
         !self.is_idle(v) && v.lock.wants.get() == NONE && !v.is_noise
     }
 
-    /// No task of this guest sleeps for a time, or for a disk or a device that is at work; those that make
-    /// noise do not count.
+    /// Whether no task of this guest sleeps for a time, or for a disk or device that is at work. Tasks of a
+    /// noise guest do not count.
     pub(crate) fn nobody_sleeps_for_a_time(&self) -> bool {
         if self.is_noise {
             return true;

@@ -1,4 +1,4 @@
-//! What a guest tells about itself: counts of its locks, and who waits for what.
+//! What a guest reports about itself: counts of its locks, and what its vCPUs and tasks wait for.
 
 use super::Guest;
 use crate::engine::Engine;
@@ -8,7 +8,7 @@ use overspin_host::Moment;
 use overspin_sched::RunState;
 
 impl Guest {
-    /// Counts a slow path at the lock that the current vCPU waits for.
+    /// Counts a slow path at the lock for which the current vCPU waits.
     pub(crate) fn count_slow_path(&self, engine: &Engine) {
         let lock = engine.cpu().lock.wants.get();
         if lock != NONE {
@@ -55,7 +55,7 @@ impl Guest {
         }
     }
 
-    /// Who waits for what, for the report of a deadlock.
+    /// The lines of a deadlock report: what each vCPU and task of this guest waits for.
     pub(crate) fn waits(&self, engine: &Engine) -> Vec<String> {
         let mut lines = Vec::new();
         let full = |v: u32| format!("{}/v{}", self.domain.name, v - self.first);

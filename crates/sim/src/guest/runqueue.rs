@@ -1,8 +1,8 @@
-//! Per-vCPU runqueues and the switch from one task to another, after Linux's CFS of 2008: the task
-//! with the least virtual runtime runs; one that wakes far enough behind preempts.
+//! Per-vCPU runqueues and the switch from one task to another, after Linux's CFS of 2008. The task with
+//! the least virtual runtime runs. A task that wakes preempts if it is far enough behind.
 //!
-//! A runqueue lock is held across a switch: the task that leaves takes it, the task that comes
-//! releases it, as in Linux.
+//! As in Linux, a runqueue lock stays held across a switch: the outgoing task takes it, the incoming task
+//! releases it.
 
 use super::{Guest, TaskRef, TaskState};
 use crate::engine::{Engine, Suspend};
@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A task that sleeps until a time; the sequence number keeps equal times in order.
+/// A task that sleeps until a given time. The sequence number keeps sleepers of equal times in order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sleeper {
     pub until: Picos,
@@ -43,14 +43,14 @@ impl Ord for Sleeper {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct RunQueue {
-    /// Waiting tasks in order of arrival; searched for the least virtual runtime (they are few).
+    /// Waiting tasks in order of arrival. They are few, so a search finds the least virtual runtime.
     queue: RefCell<Vec<TaskRef>>,
-    /// Never falls: new and woken tasks start near it.
+    /// New and woken tasks start near this virtual runtime. It never falls.
     min_vruntime: Cell<Picos>,
     pub need_resched: Cell<bool>,
     pub sleepers: RefCell<BinaryHeap<Reverse<Sleeper>>>,
     seq: Cell<u64>,
-    /// Where in the period its ticks come, and when the next is due.
+    /// The phase of the vCPU's ticks within the period, and the time of the next tick.
     pub phase: Cell<Picos>,
     pub next_tick: Cell<Picos>,
 }
@@ -60,7 +60,7 @@ impl RunQueue {
         self.queue.borrow().len()
     }
 
-    /// Has the processor fetch the lists.
+    /// Prefetches the lists.
     pub(super) fn fetch_lists(&self) {
         touch(self.queue.borrow().as_ptr(), 1);
         touch(self.sleepers.borrow().as_slice().as_ptr(), 1);
@@ -77,8 +77,9 @@ impl RunQueue {
         self.sleepers.borrow_mut().push(Reverse(Sleeper { until, seq, task }));
     }
 
-    /// Puts a task on this queue's time line, whose vCPU is `index`. A task from another queue keeps
-    /// its distance from the others; one that slept is owed at most `credit`; a new one nothing.
+    /// Moves a task's virtual runtime to the time line of this queue, that of vCPU `index`. A task from
+    /// another queue keeps its distance from `min_vruntime`. A task that is behind is owed at most `credit`,
+    /// a new task nothing.
     pub(super) fn place(&self, index: u32, task: TaskRef, queues: &[RunQueue], credit: Picos) {
         let here = self.min_vruntime.get();
         let place = match task.queue.replace(Some(index)) {
@@ -91,7 +92,7 @@ impl RunQueue {
         task.vruntime.set(place);
     }
 
-    /// Least virtual runtime among the queued.
+    /// The least virtual runtime among the queued tasks.
     pub(super) fn least(&self) -> Option<Picos> {
         self.queue.borrow().iter().map(|t| t.vruntime.get()).min()
     }
@@ -104,12 +105,12 @@ impl RunQueue {
         Some(task)
     }
 
-    /// Whether a task waits that may use `vcpu`.
+    /// Whether a waiting task may use `vcpu`.
     pub(super) fn has_for(&self, vcpu: u32) -> bool {
         self.queue.borrow().iter().any(|t| t.may_use(vcpu))
     }
 
-    /// The task that would run last of those that may use `vcpu`: the one to give away.
+    /// Removes and returns the task to give away to `vcpu`: of those that may use it, the one that would run last.
     pub(super) fn take_last(&self, vcpu: u32) -> Option<TaskRef> {
         let mut queue = self.queue.borrow_mut();
         let may = queue.iter().enumerate().filter(|(_, t)| t.may_use(vcpu));
@@ -137,8 +138,8 @@ impl Guest {
         queue.advance(task.vruntime.get().min(least));
     }
 
-    /// Gives the vCPU to the task that should run. The current task comes back from this call when
-    /// it is chosen again, maybe on another vCPU.
+    /// Gives the vCPU to the task that should run. The call returns when the current task is chosen
+    /// again, maybe on another vCPU.
     pub(super) fn schedule(&self, engine: &Engine) {
         if self.switch(engine) {
             engine.suspend(Suspend::SwitchTask);
@@ -146,8 +147,8 @@ impl Guest {
         }
     }
 
-    /// Gives the vCPU to the task that should run. Returns whether that is another one: then the
-    /// current one's coroutine must suspend or end at once.
+    /// Gives the vCPU to the task that should run. Returns whether that is another task. If so, the
+    /// coroutine of the current task must suspend or end at once.
     pub(super) fn switch(&self, engine: &Engine) -> bool {
         self.lock_queue(engine, engine.cpu().index);
         let v = engine.cpu();
@@ -172,8 +173,8 @@ impl Guest {
         true
     }
 
-    /// From here to the suspension no simulated time passes, so nobody sees a task that has left
-    /// and still runs.
+    /// Marks `next` as the task of the vCPU. No simulated time passes from here to the suspension, so no
+    /// vCPU sees a task that has left and still runs.
     fn switch_to(&self, engine: &Engine, v: &Vcpu, prev: TaskRef, next: TaskRef) {
         prev.on_cpu.set(false);
         next.on_cpu.set(true);
@@ -182,7 +183,7 @@ impl Guest {
         engine.tell(Moment::Task { vcpu: v.id, task: next.index });
     }
 
-    /// What the task that comes does first: pays for the switch, releases the runqueue.
+    /// The first step of the incoming task: pays for the switch and releases the runqueue's lock.
     pub(crate) fn finish_switch(&self, engine: &Engine) {
         engine.burn(self.domain.kernel.task_switch);
         let v = engine.cpu();

@@ -1,25 +1,26 @@
-//! vCPUs that sleep on an address: what a lock with a sleeping slow path asks of its kernel.
+//! Sleep and wake-up of vCPUs on an address, for locks with a sleeping slow path.
 
 use super::Guest;
 use crate::engine::Engine;
 use overspin_host::block::Block;
 
 impl Guest {
-    /// The current vCPU sleeps until `address` is woken, or until an interrupt, if `still`.
+    /// Puts the current vCPU to sleep until a wake-up at `address` or an interrupt. Returns at once if
+    /// `still` returns false.
     pub(crate) fn wait_at(&self, engine: &Engine, address: usize, still: impl FnOnce() -> bool) {
         let v = engine.cpu();
         v.irqs.latch.set(false);
-        // First registered, then looked: a wake between the two sets the latch.
+        // Register first, then look: a wake-up between the two sets the latch.
         self.sleepers.borrow_mut().push_back((address, v.id));
         if still() {
             engine.block(Block::Poll);
         }
-        // Gone already if it was woken.
+        // A wake-up has removed the entry already.
         self.sleepers.borrow_mut().retain(|(_, sleeper)| *sleeper != v.id);
         engine.take_interrupts();
     }
 
-    /// Wakes the vCPU that has slept on `address` for longest, if any.
+    /// Wakes the vCPU that has slept on `address` for the longest time, if any.
     pub(crate) fn wake_at(&self, engine: &Engine, address: usize) {
         let first = {
             let mut sleepers = self.sleepers.borrow_mut();
@@ -28,7 +29,7 @@ impl Guest {
         };
         match first {
             Some((_, sleeper)) => engine.kick(&engine.vcpus[sleeper as usize]),
-            // The call is made, and finds nobody.
+            // The hypercall finds no sleeper, and takes its time all the same.
             None => engine.burn(engine.scenario.host.costs.hypercall),
         }
     }

@@ -1,10 +1,10 @@
-//! How many times of which length: a histogram that tells percentiles.
+//! A histogram of durations, which gives percentiles.
 
 use hdrhistogram::Histogram;
 use overspin_scenario::{NS, Picos};
 use std::cell::RefCell;
 
-/// Times in nanoseconds, to two digits.
+/// Durations in nanoseconds, to two digits.
 #[derive(Debug)]
 pub(super) struct Spread(RefCell<Histogram<u32>>);
 
@@ -14,18 +14,18 @@ impl Spread {
     }
 
     pub(super) fn record(&self, time: Picos) {
-        // It grows as needed, up to what 64 bits hold.
+        // The histogram grows as needed, up to the range of 64 bits.
         self.0.borrow_mut().record(time / NS).expect("the histogram resizes itself");
     }
 
-    /// How many there are.
+    /// Number of recorded durations.
     pub(super) fn len(&self) -> u64 {
         self.0.borrow().len()
     }
 
-    /// The time that the part `quantile` of them did not exceed, of which the longest is `max`.
+    /// The duration that a fraction `quantile` of them did not exceed; `max` is the longest duration.
     pub(super) fn at(&self, quantile: f64, max: Picos) -> Picos {
-        // The histogram gives the upper end of a bucket, which the longest need not reach.
+        // The histogram gives the upper end of a bucket, which may lie above the longest duration.
         (self.0.borrow().value_at_quantile(quantile) * NS).min(max)
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks of a guest: each a stackful coroutine that runs ordinary code.
+//! Tasks of a guest. Each is a stackful coroutine that runs ordinary code.
 
 use super::latency::Latencies;
 use crate::engine::{Engine, Suspend, TaskYielder};
@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 pub(crate) type Body = Coroutine<(), Suspend, Suspend, DefaultStack>;
 
-/// Bytes of a task's stack. Only touched pages cost memory.
+/// Size of a task's stack in bytes. Only touched pages cost memory.
 const STACK: usize = 64 << 10;
 
-/// What the guest's scheduler knows of a task.
+/// The state of a task in the guest's scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskState {
     /// On a runqueue, or running.
@@ -31,27 +31,27 @@ pub(crate) enum TaskState {
     Ended,
 }
 
-/// A task. What a switch needs comes first, on as few cache lines as can be.
+/// A task. The fields that a switch needs come first, on as few cache lines as possible.
 #[repr(C, align(64))]
 pub(crate) struct Task {
     /// Index in its guest; idle tasks have none.
     pub index: Option<u32>,
     pub guest: u32,
     pub state: Cell<TaskState>,
-    /// Some vCPU executes it: it has not left since it last ran.
+    /// Whether a vCPU executes it: it has not left that vCPU since it last ran.
     pub on_cpu: Cell<bool>,
     pub mode: Cell<Mode>,
     pub rest: Cell<Rest>,
     pub vruntime: Cell<Picos>,
-    /// vCPU whose queue its virtual runtime refers to; `None` before it is first queued.
+    /// The vCPU to whose queue its virtual runtime refers; `None` before it is first queued.
     pub queue: Cell<Option<u32>>,
-    /// Run clock of its vCPU when it was put there.
+    /// Run clock of its vCPU when the task was put there or last charged.
     pub clock_in: Cell<Picos>,
     pub cpu: Cell<Picos>,
     yielder: Cell<*const TaskYielder>,
-    /// Where its stack ended when it suspended last: to fetch it, not to read it.
+    /// The end of its stack when it last suspended: an address to prefetch, not to read.
     pub stack: Cell<*const u8>,
-    /// None: it has ended, or is an idle loop that rests.
+    /// `None` if the task has ended or is an idle loop that rests.
     body: UnsafeCell<Option<Body>>,
     pub sleeps: Cell<u64>,
     pub items: Cell<u64>,
@@ -62,9 +62,9 @@ pub(crate) struct Task {
     pub reports: RefCell<Vec<WorkerReport>>,
     pub ended: Cell<Option<Picos>>,
     pub latencies: Latencies,
-    /// vCPUs that it may use; all if empty.
+    /// The vCPUs that it may use; all if empty.
     pub vcpus: Arc<[u32]>,
-    /// Its guest has not ended before it has.
+    /// Whether its guest cannot finish before this task ends.
     pub awaited: bool,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Debug for Task {
 pub(crate) struct TaskRef(*const Task);
 
 impl TaskRef {
-    /// Stands for "no task yet"; must not be dereferenced.
+    /// Stands for "no task yet". It must not be dereferenced.
     pub(crate) fn dangling() -> Self {
         Self(std::ptr::null())
     }
@@ -96,20 +96,20 @@ impl TaskRef {
 impl Deref for TaskRef {
     type Target = Task;
     fn deref(&self) -> &Task {
-        // SAFETY: made from a boxed task that its guest keeps until the engine ends; the null value
-        // of `dangling` is replaced for every vCPU before the first event.
+        // SAFETY: the pointer was made from a boxed task that its guest keeps until the engine ends. The
+        // null value of `dangling` is replaced for every vCPU before the first event.
         unsafe { &*self.0 }
     }
 }
 
-/// Where an idle loop is while it has no coroutine.
+/// The place where an idle loop rests while it has no coroutine.
 ///
-/// An idle loop keeps nothing on its stack while its vCPU halts or runs a task, so it gives the stack
-/// back and takes another when it goes on, most likely one that is still in the processor's cache.
-/// On a host with thousands of vCPUs, half of all stacks would be those of idle loops.
+/// An idle loop keeps nothing on its stack while its vCPU halts or runs a task. So it gives the stack back,
+/// and takes another when it goes on, most likely one that is still in the processor's cache.
+/// Otherwise half of all stacks on a host with thousands of vCPUs would belong to idle loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// It has not begun: nobody switched to it.
+    /// It has not begun: no task has switched to it yet.
     Fresh,
     /// Its vCPU halts.
     Halted,
@@ -118,7 +118,7 @@ pub(crate) enum Rest {
 }
 
 impl Task {
-    /// Whether it may run on this vCPU of its guest.
+    /// Whether the task may run on `vcpu` of its guest.
     pub(crate) fn may_use(&self, vcpu: u32) -> bool {
         self.vcpus.is_empty() || self.vcpus.contains(&vcpu)
     }
@@ -183,7 +183,7 @@ impl Task {
 
 /// A coroutine that runs `code` for `task`.
 fn body(engine: &Engine, task: TaskRef, code: impl FnOnce(&Engine) -> Suspend + 'static) -> Body {
-    // The one given back last: it is the warmest.
+    // The stack that was given back last is the warmest.
     let stack = engine.code.stacks.borrow_mut().pop().unwrap_or_else(|| {
         DefaultStack::new(STACK).expect("memory for a task's stack (raise vm.max_map_count?)")
     });
@@ -196,14 +196,14 @@ fn body(engine: &Engine, task: TaskRef, code: impl FnOnce(&Engine) -> Suspend + 
 }
 
 impl TaskRef {
-    /// Runs the task's code until it suspends or ends; says why.
+    /// Runs the task's code until it suspends or ends. Returns the reason.
     #[inline(always)]
     pub(crate) fn run(self, engine: &Engine) -> Suspend {
         engine.code.yielder.set(self.yielder.get());
-        // SAFETY: only this function touches the body, and it is not entered twice for one task:
-        // a task runs on one vCPU at a time, and a coroutine never calls the engine.
+        // SAFETY: only this function touches the body, and no two calls for one task overlap: a task runs
+        // on one vCPU at a time, and code in a coroutine never calls this function.
         let slot = unsafe { &mut *self.body.get() };
-        // Only idle loops come back from where they have no body.
+        // Only idle loops run again after they have lost their body.
         let running = slot.get_or_insert_with(|| {
             body(engine, self, move |engine| engine.guest(self.guest).idle(engine, self.rest.get()))
         });

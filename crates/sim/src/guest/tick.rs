@@ -1,5 +1,5 @@
-//! The timer interrupt: tick accounting, time-slice checks, sleepers, and the one-shot timer that
-//! serves both. Idle vCPUs take no ticks (`NO_HZ`).
+//! The timer interrupt: tick accounting, time-slice checks and sleepers. One one-shot timer serves both
+//! ticks and sleepers. Idle vCPUs take no ticks (`NO_HZ`).
 
 use super::Guest;
 use crate::engine::Engine;
@@ -7,11 +7,11 @@ use crate::vcpu::Vcpu;
 use overspin_scenario::Picos;
 use overspin_workload::Mode;
 
-/// A vCPU with work looks for more balance every so many ticks.
+/// Number of ticks between two attempts of a busy vCPU to balance the load.
 const BALANCE_TICKS: u64 = 16;
 
 impl Guest {
-    /// First tick instant of the vCPU after `now`: ticks keep their phase.
+    /// Time of the vCPU's first tick after `now`: ticks keep their phase.
     pub(super) fn tick_after(&self, v: &Vcpu, now: Picos) -> Picos {
         if self.period == Picos::MAX {
             return Picos::MAX;
@@ -31,7 +31,7 @@ impl Guest {
         }
     }
 
-    /// The vCPU has work: ticks from the next instant on.
+    /// Starts the ticks of a vCPU that has work.
     pub(super) fn start_tick(&self, engine: &Engine, v: &Vcpu) {
         let queue = self.queue(v);
         if queue.next_tick.get() == Picos::MAX || queue.next_tick.get() == Picos::ZERO {
@@ -40,13 +40,13 @@ impl Guest {
         self.program_timer(engine, v);
     }
 
-    /// The vCPU idles: only sleepers need the timer.
+    /// Stops the ticks of a vCPU that idles: only sleepers need its timer.
     pub(super) fn stop_tick(&self, engine: &Engine, v: &Vcpu) {
         self.queue(v).next_tick.set(Picos::MAX);
         self.program_timer(engine, v);
     }
 
-    /// Handles the timer interrupt on the current vCPU, interrupts off.
+    /// Handles the timer interrupt on the current vCPU, with interrupts off.
     pub(super) fn timer_interrupt(&self, engine: &Engine) {
         let v = engine.cpu();
         let queue = self.queue(v);
@@ -75,7 +75,7 @@ impl Guest {
             engine.burn(self.domain.kernel.tick_work);
             return;
         }
-        // One period, whatever has passed since the last tick: see the module documentation.
+        // One period, however much time has passed since the last tick: see the documentation of `guest`.
         let account =
             if task.mode.get() == Mode::User { &task.user_ticks } else { &task.system_ticks };
         account.set(account.get() + self.period);
@@ -94,7 +94,7 @@ impl Guest {
         }
     }
 
-    /// Tasks wait here while another vCPU idles: wake that one, it will pull.
+    /// If tasks wait here while another vCPU idles, wakes that vCPU; it will pull one.
     fn kick_an_idle_vcpu(&self, engine: &Engine, v: &Vcpu) {
         if self.queue(v).len() == 0 {
             return;

@@ -1,5 +1,6 @@
-//! `vmstat` in a guest: how many tasks run and sleep for the disk, what went out, and the CPU time that
-//! the kernel's ticks have charged since the line before. It watches from outside and costs nothing.
+//! `vmstat` in a guest. Each line gives the number of tasks that are runnable and that sleep for the disk,
+//! the pages written, and the CPU time that the kernel's ticks have charged since the line before. It
+//! watches from outside and costs the guest no time.
 
 use super::{Guest, Task, TaskState};
 use crate::engine::Engine;
@@ -23,9 +24,9 @@ impl Guest {
         }
     }
 
-    /// Prints a line.
+    /// Adds a line and schedules the next.
     pub(crate) fn vmstat_event(&self, engine: &Engine) {
-        // Not after the last task has ended: other domains may go on.
+        // No lines after the guest has finished, although other domains may go on.
         if self.finished.get().is_none() {
             let line = self.vmstat_line(engine.now());
             let v = &self.vmstat;
@@ -37,7 +38,7 @@ impl Guest {
         }
     }
 
-    /// All lines at the end of the run, one for what has passed since the last included.
+    /// All lines at the end of the run, including one for the time since the last line.
     pub(crate) fn vmstat_lines(&self, now: Picos) -> Vec<VmstatLine> {
         let mut lines = self.vmstat.lines.borrow().clone();
         if self.domain.kernel.vmstat.is_some() {

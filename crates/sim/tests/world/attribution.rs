@@ -1,4 +1,5 @@
-//! What waits are spent on: found out a second time from the trace, and derived by hand for each cause.
+//! Attribution of waits, checked in two ways: computed again from the trace, and derived by hand for each
+//! cause.
 
 use crate::common::{
     crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced, waited,
@@ -11,7 +12,7 @@ use overspin_scenario::{
 use overspin_workload::LockLoop;
 use std::collections::HashMap;
 
-/// What a vCPU does, by the scheduling events of the trace.
+/// The state of a vCPU, by the scheduling events of the trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Doing {
     Runs,
@@ -20,7 +21,7 @@ enum Doing {
     Wants,
 }
 
-/// Changes of what vCPUs do, in order of time: a vCPU runs when the switch to it is complete.
+/// Changes of the vCPUs' states, in order of time. A vCPU runs when the switch to it is complete.
 fn changes(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, Doing)> {
     let vcpus = scenario.domains.iter().map(|d| d.vcpus as usize).sum();
     let mut woken = vec![None; vcpus];
@@ -33,7 +34,7 @@ fn changes(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, D
                     on[v as usize] = false;
                     let doing = match prev_state {
                         VcpuState::Blocked => Doing::Sleeps,
-                        // It wanted to sleep, and was woken before it had left.
+                        // It wanted to sleep, and a wake-up came before it had left.
                         _ if woken[v as usize] == Some(*at) => Doing::Wakes,
                         _ => Doing::Wants,
                     };
@@ -57,8 +58,8 @@ fn changes(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, D
     changes
 }
 
-/// Walks through the trace from one moment to the next, gives the time between to each open wait, by
-/// the table in `docs/attribution.md`, and compares with what the simulator says of that wait.
+/// Walks through the trace, charges the time between two moments to a cause for each open wait, by the
+/// table in `docs/attribution.md`, and compares the sums with the simulator's own.
 pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
     let all_waited = waited(scenario, trace);
     let scenario = &overspin_workload::with_noise(scenario);
@@ -66,7 +67,7 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
     let domain_of: Vec<usize> =
         (0..).zip(&scenario.domains).flat_map(|(i, d)| vec![i; d.vcpus as usize]).collect();
     type Lock = (usize, u32);
-    // Who takes each lock, from the last to the first.
+    // The vCPUs that take each lock, from the last to the first.
     let mut takers: HashMap<Lock, Vec<u32>> = HashMap::new();
     for (_, event) in trace.iter().rev() {
         if let Moment::LockAcquired { vcpu, lock, .. } = *event {
@@ -75,9 +76,9 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
     }
     let mut changes = changes(scenario, trace).into_iter().peekable();
     let mut doing = vec![Doing::Wants; vcpus];
-    // Who holds a lock, or (true) is releasing it.
+    // The holder of each lock, with `true` while it is releasing the lock.
     let mut holders: HashMap<Lock, (u32, bool)> = HashMap::new();
-    // In order of arrival.
+    // The waiters of each lock, in order of arrival.
     let mut waits: HashMap<Lock, Vec<(u32, [Picos; 6])>> = HashMap::new();
     let mut last = Picos::ZERO;
     let mut checked = 0;
@@ -85,7 +86,7 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
         loop {
             let to = changes.peek().map_or(*at, |c| c.0.min(*at));
             for (lock, waits) in &mut waits {
-                // One that is releasing it counts as holder only while it is away.
+                // A vCPU that is releasing the lock counts as holder only while it is descheduled.
                 let away = |v: u32| matches!(doing[v as usize], Doing::Wants | Doing::Wakes);
                 let holder = holders.get(lock).filter(|h| !h.1 || away(h.0)).map(|h| h.0);
                 let next = takers[lock].last().copied();
@@ -149,7 +150,7 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
     assert_eq!(checked, all_waited.iter().flatten().count());
 }
 
-/// Sums, chains and worst waits of an outcome agree with each other.
+/// Checks that sums, chains and worst waits of an outcome agree with each other.
 pub fn check_outcome(outcome: &Outcome) {
     for d in &outcome.domains {
         for l in &d.locks {
@@ -220,14 +221,14 @@ fn causes_are_those_that_the_trace_tells_of_a_kernel() {
     }
 }
 
-/// vCPUs that want nothing but one ticket lock, a pCPU for each, no ticks; sections of `section`.
+/// vCPUs that want nothing but one ticket lock, in sections of `section`. Each has a pCPU; there are no ticks.
 fn queue(vcpus: u32, section: Picos, events: Vec<Event>) -> Scenario {
     let work = LockLoop { fixed: true, ..lock_loop(section, Picos::ZERO) };
     let guest = tickless(vcpus, "ticket", work);
     Scenario { events, ..scenario(host(vcpus, "null"), vec![guest], 60 * MS) }
 }
 
-/// A wait, as the trace tells it.
+/// A wait, as the trace shows it.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     vcpu: u32,
@@ -256,7 +257,7 @@ fn waits(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<Told> {
     waits
 }
 
-/// Moments of acquisition and release of lock 0, with the vCPU.
+/// Acquisitions (`true`) and releases of lock 0: time and vCPU.
 fn holds(trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, bool)> {
     trace
         .iter()
@@ -274,9 +275,9 @@ fn undisturbed_waiters_wait_for_the_section_and_the_line() {
     let (outcome, trace) = traced(&scenario, 1);
     let waits = &waits(&scenario, &trace)[20..];
     assert!(waits.len() > 1000);
-    // By the closed forms of this lock (`closed_forms.rs`): the other one has the lock 128 ns after
-    // a release, for 5 us; this one fails 211 ns after its release, and has it 128 ns after the
-    // other's release.
+    // By the closed forms of this lock (`closed_forms.rs`): 128 ns after this vCPU's release the other
+    // vCPU has the lock, for 5 us. This vCPU fails to get it 211 ns after its release, and has it 128 ns
+    // after the other's release.
     for w in waits {
         let expected = WaitCauses {
             holder_running: 5 * US + 128 * NS - 211 * NS,
@@ -286,15 +287,15 @@ fn undisturbed_waiters_wait_for_the_section_and_the_line() {
         assert_eq!(w.causes, expected, "{w:?}");
     }
     for w in &outcome.worst_waits {
-        assert_eq!(w.chain.len(), 1, "nobody was away: {w:?}");
+        assert_eq!(w.chain.len(), 1, "no vCPU was away: {w:?}");
     }
 }
 
-/// Pauses one vCPU of [`queue`] with sections of 1 ms for 10 ms, in the middle of somebody's section;
-/// `whom` chooses it from the order in which the vCPUs have the lock from then on.
+/// Pauses one vCPU of [`queue`], with sections of 1 ms, for 10 ms in the middle of a section. `whom`
+/// chooses the vCPU from the order in which the vCPUs have the lock from then on.
 fn paused(whom: impl Fn(&[u32]) -> u32) -> (Outcome, Vec<(Picos, Moment)>, [u32; 3]) {
     let (_, before) = traced(&queue(3, MS, Vec::new()), 1);
-    // First come, first served: who has it next after that does not depend on the pause.
+    // First come, first served: the order of the next holders does not depend on the pause.
     let holds = holds(&before);
     let now = holds.iter().rposition(|(at, _, got)| *got && *at < PAUSED_AT).unwrap();
     let order: Vec<u32> = holds[now..].iter().filter(|h| h.2).take(3).map(|h| h.1).collect();
@@ -315,8 +316,8 @@ fn paused(whom: impl Fn(&[u32]) -> u32) -> (Outcome, Vec<(Picos, Moment)>, [u32;
     (outcome, trace, order.try_into().unwrap())
 }
 
-/// The paused vCPU leaves an interprocessor interrupt (1 us) after the pause, and runs an interrupt and
-/// a switch (2 us) after its end.
+/// The paused vCPU leaves one interprocessor interrupt (1 us) after the pause begins. It runs again one
+/// interprocessor interrupt and one switch (2 us) after the pause ends.
 const AWAY: Picos = Picos::us(10_002);
 const PAUSED_AT: Picos = Picos::us(20_500);
 const LEAVES: Picos = Picos::us(20_501);
@@ -339,7 +340,7 @@ fn who_waits_for_a_paused_holder_waits_for_just_that_long() {
             (Picos::ZERO, Picos::ZERO, Picos::ZERO)
         );
     }
-    // The chain: it ran, it was away by that decision, it went on.
+    // The chain: the holder ran, was away by that decision, and went on.
     let worst = &outcome.worst_waits[0];
     assert_eq!(worst.time, waits.iter().map(|w| w.until - w.since).max().unwrap());
     let away = worst.chain[1];
@@ -357,13 +358,13 @@ fn who_waits_behind_a_paused_waiter_waits_from_the_release_on() {
     let released = holds(&trace).iter().find(|h| h.0 > LEAVES).copied().unwrap();
     assert_eq!((released.1, released.2), (holder, false));
     let of = |vcpu| waits.iter().find(|w| w.vcpu == vcpu).unwrap();
-    // The free lock waits for it.
+    // The free lock is kept for the paused waiter.
     assert_eq!(of(last).causes.next_preempted, LEAVES + AWAY - released.0);
     assert_eq!(
         (of(last).causes.own_preemption, of(last).causes.holder_preempted),
         (Picos::ZERO, Picos::ZERO)
     );
-    // For itself it does not matter whether the lock is free.
+    // For the paused waiter itself it does not matter whether the lock is free.
     assert_eq!(of(next).causes.own_preemption, AWAY);
     assert_eq!(
         (of(next).causes.next_preempted, of(next).causes.holder_preempted),
@@ -381,7 +382,7 @@ fn who_waits_behind_a_paused_waiter_waits_from_the_release_on() {
 fn who_is_paused_in_the_middle_of_a_release_holds_the_lock_still() {
     let holds = holds(&traced(&queue(2, MS, Vec::new()), 1).1);
     let (released, vcpu, _) = *holds.iter().find(|h| !h.2 && h.0 > 20 * MS).unwrap();
-    // A release takes 68 ns (`closed_forms.rs`); an interprocessor interrupt takes 1 us to come.
+    // A release takes 68 ns (`closed_forms.rs`); an interprocessor interrupt arrives after 1 us.
     let pause_at = released + 30 * NS - US;
     let vcpu = Some(vcpu);
     let events = vec![
@@ -405,7 +406,7 @@ fn who_is_paused_in_the_middle_of_a_release_holds_the_lock_still() {
 
 #[test]
 fn a_sleeping_waiter_waits_from_the_release_to_its_dispatch_for_the_kick() {
-    // Outside for long enough that the sleeper comes before the other one does again.
+    // The time outside is so long that the sleeper gets the lock before the other vCPU wants it again.
     let work = LockLoop { fixed: true, ..lock_loop(MS, 100 * US) };
     let guest = tickless(2, "xen-pv", work);
     let scenario = scenario(host(2, "null"), vec![guest], 60 * MS);
@@ -426,8 +427,8 @@ fn a_sleeping_waiter_waits_from_the_release_to_its_dispatch_for_the_kick() {
         slept += 1;
         let holds = holds(&trace);
         let released = holds.iter().rfind(|h| !h.2 && h.0 < w.until).unwrap().0;
-        // The kick is in effect when the hypercall is done; the sleeper's pCPU is told by an
-        // interprocessor interrupt (1 us), and switches to it (2 us).
+        // The kick takes effect when the hypercall is done. An interprocessor interrupt (1 us) tells the
+        // sleeper's pCPU, which then switches to the sleeper (2 us).
         let runs = kick.0 + 3 * US;
         assert_eq!(w.causes.holder_running, released - w.since, "{w:?}");
         assert_eq!(w.causes.kick_wake, runs - released, "{w:?}");
@@ -438,7 +439,7 @@ fn a_sleeping_waiter_waits_from_the_release_to_its_dispatch_for_the_kick() {
 
 #[test]
 fn the_end_of_a_slice_is_told_with_who_came() {
-    // Two vCPUs share a pCPU in turn; whoever waits has not run since the other one came.
+    // Two vCPUs take turns on a pCPU: a waiter has not run since the other vCPU was dispatched.
     let work = LockLoop { fixed: true, ..lock_loop(2 * MS, Picos::ZERO) };
     let guest = tickless(2, "ticket", work);
     let outcome = run(&scenario(host(1, "rr"), vec![guest], 2000 * MS), 1);
@@ -448,7 +449,7 @@ fn the_end_of_a_slice_is_told_with_who_came() {
         let away: Vec<_> = w.chain.iter().filter(|l| l.cause.is_some()).collect();
         assert!(!away.is_empty());
         for link in away {
-            let d = link.decision.expect("nobody sleeps");
+            let d = link.decision.expect("no vCPU sleeps");
             assert_eq!((d.why, d.pcpu), (Why::Slice, 0));
             assert_eq!(d.by.map(|v| v.vcpu), link.vcpu.map(|v| 1 - v));
         }
@@ -468,7 +469,7 @@ fn reasons_are_told_apart() {
     let mut exits = crowd("ticket", 2, 500 * MS);
     exits.host.pause_loop_exiting = Some(PauseLoopExiting::default());
     assert!(reasons(&exits).contains(&Why::PauseLoop));
-    // One that wakes often preempts by boost.
+    // A vCPU that wakes often preempts by boost.
     let mut woken = crowd("ticket", 2, 500 * MS);
     let wakes = overspin_workload::BurnWait { burn: 100 * US, wait: MS, ..Default::default() };
     woken.domains.push(domain(1, "ticket", wakes));

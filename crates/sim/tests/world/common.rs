@@ -1,4 +1,4 @@
-//! Scenarios with few words, and a recorder of traces.
+//! Short forms of scenarios, and a recorder of traces.
 
 use overspin_host::{Attribution, Moment, Timed};
 use overspin_scenario::{
@@ -7,7 +7,7 @@ use overspin_scenario::{
 use overspin_sim::Simulator;
 use overspin_workload::{BurnWait, Kernbench, KernelLock, LockLoop, Pgbench};
 
-/// A host of `pcpus` single-threaded cores in one socket, without noise: closed forms know none.
+/// A host of `pcpus` single-threaded cores in one socket, without noise, which closed forms leave out.
 pub fn host(pcpus: u32, scheduler: &str) -> Host {
     Host {
         sockets: 1,
@@ -22,7 +22,7 @@ pub fn host(pcpus: u32, scheduler: &str) -> Host {
     }
 }
 
-/// A domain with default weight, no cap, all pCPUs, a kernel of 1000 Hz.
+/// A domain with the default weight, no cap, any pCPU, and a kernel with ticks at 1000 Hz.
 pub fn domain(vcpus: u32, lock: &str, workload: impl Into<Workloads>) -> Domain {
     Domain {
         name: "guest".into(),
@@ -40,7 +40,7 @@ pub fn domain(vcpus: u32, lock: &str, workload: impl Into<Workloads>) -> Domain 
     }
 }
 
-/// As `domain`, without ticks.
+/// Like `domain`, without ticks.
 pub fn tickless(vcpus: u32, lock: &str, workload: impl Into<Workloads>) -> Domain {
     let domain = domain(vcpus, lock, workload);
     Domain { kernel: Kernel { hz: 0, ..Kernel::default() }, ..domain }
@@ -59,12 +59,12 @@ pub fn scenario(host: Host, domains: Vec<Domain>, limit: Picos) -> Scenario {
     }
 }
 
-/// Endless, one thread a vCPU, random time outside, interrupts off.
+/// An endless loop of one thread on each vCPU, with a random time outside and interrupts off.
 pub fn lock_loop(section: Picos, outside: Picos) -> LockLoop {
     LockLoop { threads: 0, section, outside, fixed: false, irqs_off: true, count: 0 }
 }
 
-/// Threads that compute without end, in items of a millisecond; one on each vCPU.
+/// One thread on each vCPU that computes without end, in items of 1 ms.
 pub fn hog() -> Workloads {
     Workloads::from(BurnWait {
         threads: 0,
@@ -93,8 +93,8 @@ pub fn kernbench(jobs: u32, units: u32) -> Workloads {
     })
 }
 
-/// Clients of a database that each have so many transactions of 100 us, on one thread of pgbench;
-/// each transaction takes the one lock twice, more or less.
+/// Clients of a database, each with `transactions` transactions of 100 us, on one thread of pgbench. Each
+/// transaction takes the lock about twice.
 pub fn pgbench(clients: u32, transactions: u64) -> Pgbench {
     let hot = KernelLock { name: "hot".into(), hold: US, every: 20 * US, irqs_off: true };
     Pgbench {
@@ -108,7 +108,7 @@ pub fn pgbench(clients: u32, transactions: u64) -> Pgbench {
     }
 }
 
-/// Four vCPUs of one guest on `pcpus` pCPUs that all want one lock: the seeds' smallest case.
+/// Four vCPUs of one guest on `pcpus` pCPUs that all want one lock: the smallest case that depends on seeds.
 pub fn crowd(lock: &str, pcpus: u32, limit: Picos) -> Scenario {
     let work = Workloads::from(lock_loop(5 * US, 50 * US));
     scenario(host(pcpus, "credit-2008"), vec![domain(4, lock, work)], limit)
@@ -128,7 +128,7 @@ pub fn traced(scenario: &Scenario, seed: u64) -> (Outcome, Vec<(Picos, Moment)>)
     (outcome, moments.into_iter().map(|t| (t.at, t.moment)).collect())
 }
 
-/// What each wait of a run was spent on, beside the moment in which it ended.
+/// For each moment of a run: the causes of the wait that ended in it, if any.
 pub fn waited(scenario: &Scenario, moments: &[(Picos, Moment)]) -> Vec<Option<WaitCauses>> {
     let mut attribution = Attribution::new(scenario);
     moments.iter().map(|(at, moment)| attribution.record(*at, moment)).collect()

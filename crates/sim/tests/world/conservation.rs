@@ -1,4 +1,4 @@
-//! Nothing is lost: times add up, and the trace tells the same story as the outcome.
+//! Nothing is lost: times add up, and the trace agrees with the outcome.
 
 use crate::common::{
     crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced, waited,
@@ -23,10 +23,10 @@ fn cases() -> Vec<Scenario> {
     ]
 }
 
-/// Times of vCPUs and pCPUs add up to the elapsed time, and parts are not more than the whole.
+/// Checks that times of vCPUs and pCPUs add up to the elapsed time, and that no part exceeds its whole.
 pub fn check_times(outcome: &Outcome) {
-    // The hypervisor's clock counts whole nanoseconds, so that a vCPU's time running is off by up to
-    // one for each dispatch.
+    // The hypervisor's clock counts whole nanoseconds, so a vCPU's running time is off by up to 1 ns for
+    // each dispatch.
     let elapsed = outcome.elapsed / NS * NS;
     let mut running = outcome.noise.map_or(Picos::ZERO, |noise| noise.running);
     for v in outcome.domains.iter().flat_map(|d| &d.vcpus) {
@@ -43,8 +43,8 @@ pub fn check_times(outcome: &Outcome) {
         assert_eq!(p.busy + p.switching + p.idle, outcome.elapsed);
         occupied += p.busy + p.switching;
     }
-    // A pCPU is occupied while a vCPU runs on it, from the pass that chose it: the same time seen
-    // from both sides, but for the fractions of nanoseconds at the ends of each dispatch.
+    // A pCPU is occupied while a vCPU runs on it, from the pass that chose the vCPU. Both sides count the
+    // same time, except for the fractions of nanoseconds at the ends of each dispatch.
     let dispatches: u64 = outcome.pcpus.iter().map(|p| p.switches + 1).sum();
     let off = occupied.abs_diff(running);
     assert!(off <= dispatches * NS, "pCPUs {occupied}, vCPUs {running}");
@@ -62,7 +62,7 @@ fn times_add_up() {
     }
 }
 
-/// What the scheduling events of a trace tell of a vCPU.
+/// Sums of a vCPU from the scheduling events of a trace.
 #[derive(Default)]
 struct Seen {
     times: [Picos; 4],
@@ -71,11 +71,11 @@ struct Seen {
     pcpu: Option<u32>,
 }
 
-/// Moments come in the order of time, and scheduling events tell the same as the outcome.
+/// Checks that moments come in order of time, and that scheduling events agree with the outcome.
 pub fn check_scheduling(outcome: &Outcome, trace: &[(Picos, Moment)]) {
     assert!(trace.is_sorted_by_key(|(at, _)| at));
     let vcpus: Vec<_> = outcome.domains.iter().flat_map(|d| &d.vcpus).collect();
-    // The host's noise is vCPUs too, at most one for each pCPU or six in each pool, after the others.
+    // vCPUs of the host's noise follow the others: at most one for each pCPU, or six in each pool.
     let all = vcpus.len() + outcome.pcpus.len() + 24;
     let mut state = vec![(Picos::ZERO, VcpuState::Offline); all];
     let mut seen: Vec<Seen> = (0..all).map(|_| Seen::default()).collect();
@@ -102,7 +102,7 @@ pub fn check_scheduling(outcome: &Outcome, trace: &[(Picos, Moment)]) {
                     s.migrations += u64::from(s.pcpu.replace(pcpu).is_some_and(|p| p != pcpu));
                 }
             }
-            // One that has not left its pCPU since it wanted to sleep goes on there.
+            // A vCPU that wanted to sleep and has not left its pCPU yet goes on there.
             Moment::Wake { vcpu, runnable: true, .. } if !on.contains(&Some(vcpu)) => {
                 enter(&mut seen[vcpu as usize], vcpu, *at, VcpuState::Runnable);
             }
@@ -124,7 +124,7 @@ pub fn check_scheduling(outcome: &Outcome, trace: &[(Picos, Moment)]) {
     assert_eq!(switches, outcome.pcpus.iter().map(|p| p.switches).collect::<Vec<_>>());
 }
 
-/// What the trace tells of one lock.
+/// Sums of one lock from the trace.
 #[derive(Debug, Default, PartialEq)]
 struct Told {
     acquisitions: u64,
@@ -135,8 +135,8 @@ struct Told {
     hold_max: Picos,
 }
 
-/// One holder at a time, one wait of a vCPU for a lock at a time, and the lock events tell the same
-/// as the outcome.
+/// Checks that a lock has one holder at a time, that a vCPU waits for a lock once at a time, and that lock
+/// events agree with the outcome.
 pub fn check_locks(scenario: &Scenario, outcome: &Outcome, trace: &[(Picos, Moment)]) {
     let domain_of: Vec<usize> =
         (0..).zip(&outcome.domains).flat_map(|(i, d)| vec![i; d.vcpus.len()]).collect();
@@ -146,7 +146,7 @@ pub fn check_locks(scenario: &Scenario, outcome: &Outcome, trace: &[(Picos, Mome
     let mut all_waits: HashMap<(usize, u32), Vec<Picos>> = HashMap::new();
     for ((at, event), waited) in trace.iter().zip(waited(scenario, trace)) {
         match *event {
-            // Noise takes its runqueues' locks, of which nobody tells.
+            // Noise takes the locks of its runqueues, which the outcome does not list.
             Moment::LockWait { vcpu, .. }
             | Moment::LockAcquired { vcpu, .. }
             | Moment::LockReleased { vcpu, .. }
@@ -192,20 +192,20 @@ pub fn check_locks(scenario: &Scenario, outcome: &Outcome, trace: &[(Picos, Mome
             let told = told.remove(&(i, lock as u32)).unwrap_or_default();
             assert_eq!(told, measured, "{}: {}", d.name, l.name);
             assert_eq!(l.wait_causes.total(), l.wait_total, "{}: {}", d.name, l.name);
-            // One acquisition in a thousand, rounded down, may wait for longer than `wait_p999`;
-            // that has two digits, and counts whole nanoseconds.
+            // One acquisition in a thousand, rounded down, may wait for longer than `wait_p999`, which
+            // has two digits and counts whole nanoseconds.
             let mut waits = all_waits.remove(&(i, lock as u32)).unwrap_or_default();
             waits.sort_unstable_by(|a, b| b.cmp(a));
             let exact = waits.get((l.acquisitions / 1000) as usize).copied().unwrap_or_default();
             assert!((exact / NS * NS..=exact + exact / 100 + NS).contains(&l.wait_p999), "{l:?}");
         }
     }
-    assert!(told.is_empty(), "the trace tells of locks that the outcome has not: {told:?}");
+    assert!(told.is_empty(), "the trace has locks that the outcome lacks: {told:?}");
 }
 
-/// Where each vCPU has a pCPU and nothing interrupts it, what vCPUs waited is what their locks were
-/// waited for, to the picosecond. With a ticket lock that is looking all the time; whoever sees a byte
-/// lock free has yet to get its line.
+/// If each vCPU has a pCPU and nothing interrupts it, the waiting time of the vCPUs equals the waiting time
+/// at their locks, to the picosecond. With a ticket lock the waiter spins all that time. With a byte lock,
+/// a waiter that sees the lock free must still get its line.
 #[test]
 fn vcpus_wait_as_long_as_locks_are_waited_for() {
     for lock in ["ticket", "lock-byte", "mcs", "xen-pv"] {
@@ -274,11 +274,11 @@ fn a_compile_does_all_its_units() {
     let outcome = run(&scenario(host(4, "credit"), vec![guest], 10 * SEC), 1);
     assert_eq!(outcome.ending, Ending::Finished);
     let d = &outcome.domains[0];
-    // `make`, and for each unit a driver, a compiler and an assembler, which count one item each.
+    // `make`, and for each unit a driver, a compiler and an assembler, each of which counts one item.
     assert_eq!(d.tasks.len(), 1 + 3 * 7);
     assert_eq!(d.tasks.iter().map(|t| t.items).sum::<u64>(), 3 * 7);
-    // User work is 20 ms a unit, 40 % to 160 % of it (the sizes' spread), on 4 vCPUs that are never
-    // preempted; the compile cannot have used less CPU time than that, nor ended sooner.
+    // User work is 20 ms a unit, of which a unit's size gives 40 % to 160 %, on 4 vCPUs that are never
+    // preempted. The compile cannot have used less CPU time than 40 %, nor have ended sooner.
     let cpu: Picos = d.tasks.iter().map(|t| t.cpu).sum();
     assert!(cpu >= 7 * 8 * MS, "{cpu}");
     assert!(outcome.elapsed >= cpu / 4);

@@ -1,4 +1,4 @@
-//! dbench: its disk in closed form, what is conserved, and what cache lines do to holders of locks.
+//! dbench: closed forms of its disk, sums that must agree, and the effect of cache lines on lock holders.
 
 use crate::common::{domain, host, run, scenario};
 use overspin_scenario::{
@@ -44,15 +44,15 @@ fn disk(work: Dbench) -> DiskOutcome {
 
 #[test]
 fn a_writer_alone_never_seeks() {
-    // With no page allowed to be dirty each of the 100 is written by itself, one behind the other.
+    // No page may be dirty, so each of the 100 is written by itself, one behind the other.
     let each = disk(Dbench { dirty_limit: 0, ..small(1) });
     let busy = 100 * 100 * US;
     assert_eq!(each, DiskOutcome { pages: 100, requests: 100, seeks: 0, busy });
-    // With 60, page 61 makes it write 32, and so do pages 93 (61 are dirty again): two batches, each
-    // in order and so one request.
+    // With a limit of 60, page 61 makes it write 32 pages, and so does page 93 (61 are dirty again). That is
+    // two batches, each in order and so one request.
     let batches = disk(Dbench { dirty_limit: 60, ..small(1) });
     assert_eq!(batches, DiskOutcome { pages: 64, requests: 2, seeks: 0, busy: 64 * 100 * US });
-    // The same in requests of at most 8 pages: they follow each other too.
+    // The same in requests of at most 8 pages: they follow each other without a gap too.
     let short = Disk { request: 8, ..small(1).disk };
     let short = disk(Dbench { dirty_limit: 60, disk: short, ..small(1) });
     assert_eq!(short, DiskOutcome { pages: 64, requests: 8, seeks: 0, busy: 64 * 100 * US });
@@ -67,7 +67,7 @@ fn nobody_writes_below_the_limit() {
 #[test]
 fn what_is_written_went_out() {
     for (vcpus, clients, limit) in [(1, 3, 0), (2, 7, 100), (4, 5, 350), (4, 22, 1000)] {
-        // Long enough that nobody removes pages before all are made: those would never be written.
+        // So many operations that no client removes pages before all are made: removed pages are not written.
         let work = Dbench { dirty_limit: limit, operations: 5000, ..small(clients) };
         let domain = finished(&of(vcpus, work.clone()));
         let disk = domain.disk.as_ref().expect("dbench has a disk");
@@ -78,7 +78,7 @@ fn what_is_written_went_out() {
         // Each page is made dirty once, and at most `limit` of them were left.
         let made = u64::from(clients * work.files * work.pages);
         assert!(disk.pages <= made && made - disk.pages <= u64::from(limit), "{disk:?} of {made}");
-        // What vmstat charged is what the tasks were charged, and nobody is left.
+        // The sums of vmstat are the tasks' charges, and no task is left at the end.
         let charged = |of: fn(&overspin_scenario::TaskOutcome) -> Picos| -> Picos {
             domain.tasks.iter().map(of).sum()
         };
@@ -98,7 +98,7 @@ fn every_section_is_counted_once() {
     let domain = finished(&of(2, small(2)));
     let taken: Vec<(&str, u64)> =
         domain.locks[..5].iter().map(|l| (l.name.as_str(), l.acquisitions)).collect();
-    // Two clients with 4 files of 25 pages and 200 operations: by the table of the workload. Every
+    // Two clients with 4 files of 25 pages and 200 operations each, by the table of the workload. Every
     // page is made dirty and removed; every eighth operation looks a name up.
     let (files, pages, operations) = (2 * 4, 2 * 100, 2 * 200);
     assert_eq!(
@@ -114,14 +114,14 @@ fn every_section_is_counted_once() {
 }
 
 fn on(vcpus: u32, placement: Placement) -> Outcome {
-    // Lines that are far and no work outside of locks: waiters are always there, if there are others.
+    // Distant lines and no work outside of locks: the lock always has waiters if there are other vCPUs.
     let mut s =
         of(vcpus, Dbench { placement, user: Picos::ZERO, copy: Picos::ZERO, ..small(2 * vcpus) });
     (s.host.costs.cross_core, s.host.costs.cross_socket) = (300 * NS, 300 * NS);
     run(&s, 1)
 }
 
-/// Lines whose data were accessed.
+/// Lines with data that were accessed.
 fn used(outcome: &Outcome) -> impl Iterator<Item = &LineOutcome> {
     outcome.domains[0].lines.iter().filter(|l| l.accesses > 0)
 }
@@ -130,7 +130,7 @@ fn used(outcome: &Outcome) -> impl Iterator<Item = &LineOutcome> {
 fn alone_a_holder_loses_no_line() {
     for placement in [Placement::Linked, Placement::Aligned] {
         let outcome = on(1, placement);
-        // The first access of all brings the line; nobody takes it away again.
+        // The first access fetches the line; no other vCPU takes it away.
         assert!(used(&outcome).count() >= 3);
         for line in used(&outcome) {
             assert!(line.misses <= 1 && line.lost == 0, "{line:?}");
@@ -143,7 +143,7 @@ fn waiters_take_the_line_of_the_lock_away_and_what_else_is_in_it() {
     let (linked, aligned) = (on(8, Placement::Linked), on(8, Placement::Aligned));
     let accesses = |o: &Outcome| used(o).map(|l| l.accesses).sum::<u64>();
     assert_eq!(accesses(&linked), accesses(&aligned), "both do the same");
-    // Aligned, nobody but the holder of its lock goes to a line of data.
+    // With aligned data, only the holder of its lock accesses a line of data.
     let lost = |o: &Outcome| used(o).map(|l| l.lost).sum::<u64>();
     assert_eq!(lost(&aligned), 0);
     assert!(lost(&linked) > accesses(&linked) / 10);
@@ -151,7 +151,7 @@ fn waiters_take_the_line_of_the_lock_away_and_what_else_is_in_it() {
     let stalled = |o: &Outcome| used(o).map(|l| l.stalled).sum::<Picos>();
     let saved = stalled(&linked) - stalled(&aligned);
     assert!(stalled(&linked) > stalled(&aligned));
-    // The sections compute for the same times; all that differs is the data and interrupts.
+    // The sections compute for equal times; only the accesses to data and the interrupts differ.
     let shorter = hold(&linked) - hold(&aligned);
     assert!(shorter > saved / 2 && shorter < saved * 2, "{shorter} of {saved} ps");
     assert_eq!(linked.domains[0].lines.len(), 3);

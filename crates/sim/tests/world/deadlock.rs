@@ -1,4 +1,4 @@
-//! Scenarios that can never get anywhere end with who waits for what, not as a hang.
+//! Scenarios that can make no more progress end with a report of what waits for what; they do not hang.
 
 use crate::common::{domain, host, lock_loop, run, scenario, tickless};
 use overspin_host::Timed;
@@ -19,16 +19,16 @@ type Count = <SimPlatform as Platform>::U32;
 
 const OWN: LockInfo = LockInfo { name: "own", blocks: true, ..lock_byte::INFO };
 
-/// A lock of a user's own, after the Xen PV lock, but for the last look at the lock between the
-/// registration and the sleep: a release that comes before the count finds nobody to kick, and the
-/// waiter never learns of it.
+/// A lock of a user's own, after the Xen PV lock. It lacks the last look at the lock between the
+/// registration and the sleep: a release before the count finds no sleeper to kick, and the waiter
+/// never learns of the release.
 #[derive(Debug)]
 struct NoRecheck {
     lock: Byte,
     sleepers: Count,
 }
 
-/// Per CPU, whether it sleeps.
+/// For each CPU, whether it sleeps.
 type Sleeping = <SimPlatform as Platform>::Slots<CachePadded<Byte>>;
 
 impl RawLock<SimPlatform> for NoRecheck {
@@ -86,7 +86,7 @@ fn once_each(lock: &str, section: Picos) -> Scenario {
     scenario(host(2, "null"), vec![guest], 60 * SEC)
 }
 
-/// The releases that a waiter may meet: before it comes, while it spins, registers, or sleeps.
+/// Sections whose releases come before a waiter does, and while it spins, registers, or sleeps.
 fn sections() -> impl Iterator<Item = Picos> {
     (0..500).map(|i| 5 * US + i * 20 * NS)
 }
@@ -107,7 +107,7 @@ fn a_lost_wakeup_of_a_users_lock_is_found_and_explained() {
         })
         .collect();
     let lost: Vec<_> = outcomes.iter().filter(|o| o.ending != Ending::Finished).collect();
-    // The window is a few memory operations long; most releases are before or after it.
+    // The window is a few memory operations long; most releases come before or after it.
     assert!(!lost.is_empty() && lost.len() < outcomes.len() / 10, "{} lost", lost.len());
     for outcome in lost {
         let Ending::Deadlock { waits } = &outcome.ending else { panic!("{:?}", outcome.ending) };
@@ -118,12 +118,12 @@ fn a_lost_wakeup_of_a_users_lock_is_found_and_explained() {
         );
         assert_eq!(outcome.domains[0].finished, None);
         assert_eq!(outcome.domains[0].locks[0].acquisitions, 1);
-        // Ten looks, a second apart, without progress.
+        // The watchdog looks ten times, a second apart, and sees no progress.
         assert!(outcome.elapsed <= 12 * SEC, "{}", outcome.elapsed);
     }
 }
 
-/// Noise goes on for ever; it gets nobody anywhere.
+/// Noise goes on for ever, but its work is no progress.
 #[test]
 fn a_deadlock_is_noticed_on_a_noisy_host() {
     let lost = sections().find_map(|section| {
@@ -158,7 +158,7 @@ fn the_lock_that_looks_again_loses_no_wakeup() {
     assert!(slow_paths > 0, "some waiters slept");
 }
 
-/// A byte lock that, once somebody waits, is never released.
+/// A byte lock that is never released once it has a waiter.
 #[derive(Debug)]
 struct NeverServed {
     lock: Byte,
@@ -227,7 +227,7 @@ fn spinners_that_nobody_releases_are_a_deadlock_although_ticks_go_on() {
     }
 }
 
-/// A workload from outside, which waits for what never comes.
+/// A workload of a user's own, whose tasks wait for a unit that never comes.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct Stuck {
     tasks: u32,
@@ -275,7 +275,7 @@ fn a_task_that_nobody_wakes_is_a_deadlock() {
 
 #[test]
 fn long_sections_and_long_sleeps_are_no_deadlock() {
-    // Nobody gets anywhere for 30 s; then everybody does.
+    // No task makes progress for 30 s; then all do.
     let work = LockLoop { count: 1, ..lock_loop(30 * SEC, Picos::ZERO) };
     let guest = domain(2, "ticket", work);
     let outcome = run(&scenario(host(1, "credit"), vec![guest], 200 * SEC), 1);
@@ -292,8 +292,8 @@ fn long_sections_and_long_sleeps_are_no_deadlock() {
     assert_eq!(outcome.ending, Ending::Finished);
 }
 
-/// A lock of one's own under the name of a registered one replaces it; the same lock then gives the
-/// same run.
+/// A user's lock replaces the registered lock of the same name. Here both are the same lock, so the run is
+/// the same.
 #[test]
 fn a_lock_given_by_type_runs_as_the_one_in_the_registry() {
     let scenario = once_each("xen-pv", 10 * US);
@@ -304,7 +304,7 @@ fn a_lock_given_by_type_runs_as_the_one_in_the_registry() {
     assert!(!moments.is_empty());
 }
 
-/// Of two locks of one's own with one name the later one counts.
+/// Of two user's locks with one name, the simulator uses the later one.
 #[test]
 fn a_lock_of_the_same_name_takes_the_place_of_the_one_before() {
     let mut scenario = once_each("xen-pv", 10 * US);
@@ -322,7 +322,7 @@ fn a_lock_of_the_same_name_takes_the_place_of_the_one_before() {
 
 #[test]
 fn a_vcpu_that_never_gets_a_pcpu_is_named() {
-    // `null` gives a vCPU a pCPU for good, and here is one for two domains.
+    // `null` gives a vCPU a pCPU for good, and two domains have one pCPU here.
     let work = LockLoop { count: 1, ..lock_loop(US, US) };
     let guests = ["first", "second"].map(|name| {
         let guest = domain(1, "ticket", work.clone());

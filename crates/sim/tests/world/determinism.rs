@@ -1,4 +1,4 @@
-//! Same scenario and seed, same bytes.
+//! Runs are deterministic: the same scenario and seed give the same bytes.
 
 use crate::common::{crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced};
 use overspin_host::Moment;
@@ -45,7 +45,7 @@ fn another_seed_is_another_run() {
 fn equal_domains_draw_different_numbers() {
     let guest = || tickless(1, "ticket", lock_loop(US, 10 * US));
     let (_, trace) = traced(&scenario(host(2, "null"), vec![guest(), guest()], 10 * MS), 1);
-    // Undisturbed, a vCPU's acquisitions are as far from each other as the numbers say.
+    // Without disturbance, the random numbers alone decide the time between a vCPU's acquisitions.
     let gaps = |of: u32| -> Vec<_> {
         let times: Vec<_> = trace
             .iter()
@@ -79,8 +79,8 @@ fn a_trace_does_not_change_what_it_traces() {
     }
 }
 
-/// Every scheduler and every lock of the registries, each in an overcommitted guest beside another one, on a
-/// host as it is by default.
+/// The cases above, and one for every scheduler and every lock of the registries: an overcommitted guest
+/// beside another one, on a host with noise and stagger.
 fn guarded() -> Vec<(String, Scenario)> {
     let disturbed = |scheduler: &str| Host {
         noise: Some(Noise { every: 5 * MS, ..Noise::default() }),
@@ -101,9 +101,9 @@ fn guarded() -> Vec<(String, Scenario)> {
     cases.chain(schedulers).chain(locks).collect()
 }
 
-/// The hashes in `golden.txt` come from running this test, and say nothing by themselves. They hold every
-/// build profile, machine and refactoring to the results of the commit that wrote them. A change that is
-/// meant to alter simulated results raises `MODEL_VERSION` and writes them anew; if the version stays,
+/// This test writes the hashes in `golden.txt`, which say nothing by themselves. They hold every build
+/// profile, machine and refactoring to the results of the commit that wrote them. A change that alters
+/// simulated results on purpose raises `MODEL_VERSION` and writes the hashes anew; if the version stays,
 /// the hashes stay. A new scheduler or lock adds its line.
 #[test]
 fn golden_hashes_hold_in_every_build() {
@@ -127,5 +127,5 @@ fn golden_hashes_hold_in_every_build() {
              OVERSPIN_BLESS=1"
         );
     }
-    assert_eq!(golden, fresh, "a scheduler or lock came or went: run with OVERSPIN_BLESS=1");
+    assert_eq!(golden, fresh, "a scheduler or lock was added or removed: run with OVERSPIN_BLESS=1");
 }

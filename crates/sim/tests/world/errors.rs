@@ -1,4 +1,4 @@
-//! What a scenario cannot have is an error that names the place and the legal values.
+//! An illegal scenario is an error that names the place and the legal values.
 
 use crate::common::{
     crowd, domain, hog, host, kernbench, lock_loop, pgbench, run, scenario, tickless,
@@ -16,14 +16,14 @@ fn legal() -> Scenario {
     crowd("ticket", 2, MS)
 }
 
-/// The message that `change` makes of a legal scenario.
+/// The error message of a legal scenario after `change`.
 #[track_caller]
 fn message(change: impl FnOnce(&mut Scenario)) -> String {
     let mut scenario = legal();
     change(&mut scenario);
     match overspin_sim::run(&scenario, 1) {
         Err(error) => error.to_string(),
-        Ok(_) => panic!("this was to be refused"),
+        Ok(_) => panic!("the scenario should have been refused"),
     }
 }
 
@@ -178,8 +178,8 @@ fn a_refused_scenario_leaves_nothing_behind() {
     assert_eq!(run(&legal(), 1).ending, Ending::Limit);
 }
 
-/// The longest times that are legal, all at once, on threads that siblings slow to a thousandth. An
-/// operation takes minutes then, so that the run ends before ten seconds without progress.
+/// All the longest legal times at once, on threads that siblings slow down to a thousandth of their speed.
+/// An operation then takes minutes, so the limit ends the run before ten seconds without progress.
 #[test]
 fn the_largest_legal_values_do_not_overflow() {
     let longest = 1_000 * 3_600 * SEC;
@@ -218,10 +218,8 @@ fn a_limit_of_nothing_is_a_run_of_nothing() {
     assert_eq!((outcome.ending, outcome.elapsed), (Ending::Limit, Picos::ZERO));
 }
 
-/// A caller may stop a run; its times then add up to the moment when it did. Steps of a nanosecond, which
-/// run ahead without an event, do not keep it from being asked.
-/// Guest code that runs ahead without any event for a second of simulated time, in steps of
-/// some nanoseconds, is stopped as soon as it is asked to be.
+/// Guest code may run ahead without any event, in steps of some nanoseconds. The simulator still asks its
+/// caller regularly, and stops as soon as the caller says so.
 #[test]
 fn a_run_without_events_can_be_stopped_too() {
     let work = LockLoop { fixed: true, ..lock_loop(NS, NS) };
@@ -233,10 +231,12 @@ fn a_run_without_events_can_be_stopped_too() {
     };
     let outcome = overspin_host::run(&Simulator::new(), &endless, 1, &mut (), &stop).unwrap();
     assert_eq!(outcome.ending, Ending::Stopped { by: Stopped::Interrupted });
-    // Three times 65,536 steps of some nanoseconds, and three leashes of a millisecond at most.
+    // At most three times 65,536 steps of some nanoseconds, and three leashes of 1 ms.
     assert!(outcome.elapsed < 10 * MS, "{}", outcome.elapsed);
 }
 
+/// A caller may stop a run. Its times then add up to the moment of the stop. Steps of 1 ns do not keep the
+/// simulator from asking its caller.
 #[test]
 fn a_run_can_be_stopped_from_outside() {
     let work = LockLoop { fixed: true, ..lock_loop(NS, NS) };

@@ -1,4 +1,4 @@
-//! Events of a scenario: what the administrator changes while guests run, and what is refused.
+//! Events of a scenario: changes by the administrator while guests run, and events that are refused.
 
 use crate::common::{crowd, domain, hog, host, near, run, scenario, traced};
 use overspin_host::Moment;
@@ -21,7 +21,7 @@ fn two_hogs(scheduler: &str, events: Vec<Event>) -> Scenario {
     Scenario { events, ..scenario(host(1, scheduler), domains, 20 * SEC) }
 }
 
-/// As in `shares.rs`: what a credit scheduler may be off at any time, once for each regime.
+/// The error of a credit scheduler at any time, as in `shares.rs`, once for each of two regimes.
 const SLACK: Picos = Picos::ms(2 * 90);
 
 #[test]
@@ -29,7 +29,7 @@ fn a_new_weight_gives_new_shares() {
     let weight = Change::Weight { domain: 1, weight: 768 };
     for scheduler in ["credit", "credit2"] {
         let outcome = run(&two_hogs(scheduler, vec![at(10 * SEC, weight.clone())]), 1);
-        // 10 s of a half, 10 s of three quarters.
+        // A half for 10 s, three quarters for 10 s.
         near(ran(&outcome, 1), 5 * SEC + 7500 * MS, SLACK);
         near(ran(&outcome, 0), 5 * SEC + 2500 * MS, SLACK);
         let change = &outcome.changes[0];
@@ -63,8 +63,8 @@ fn a_paused_domain_does_not_run_and_loses_nothing() {
         let alone = vec![domain(1, "ticket", hog())];
         let scenario = Scenario { events, ..scenario(host(1, scheduler), alone, 4 * SEC) };
         let (outcome, trace) = traced(&scenario, 1);
-        // It leaves at once (it has the time to finish what cannot be interrupted) and comes back
-        // at once: `sedf` and `rtds` may let it wait for its next period of 100 ms at most.
+        // It leaves at once (after the operation that cannot be interrupted) and comes back at once,
+        // except that `sedf` and `rtds` may let it wait for its next period, at most 100 ms.
         let vcpu = &outcome.domains[0].vcpus[0];
         near(vcpu.offline, 2 * SEC, 100 * US);
         let runs = trace.iter().filter(
@@ -95,7 +95,7 @@ fn pauses_nest_and_one_of_a_vcpu_leaves_its_siblings_alone() {
     near(vcpus[0].running, 5 * SEC, MS);
 }
 
-/// A pause is no deadlock, though nothing moves for longer than the watchdog waits.
+/// A pause is no deadlock, although it lasts longer than the watchdog waits for progress.
 #[test]
 fn a_long_pause_of_the_lock_holder_is_waited_for() {
     let mut crowd = crowd("ticket", 4, 40 * SEC);
@@ -116,7 +116,7 @@ fn an_affinity_moves_a_vcpu_to_its_new_pcpu() {
         let events = vec![at(SEC, affinity(1))];
         let outcome =
             run(&Scenario { events, ..scenario(host(2, info.name), vec![pinned], 3 * SEC) }, 1);
-        // `rtds-4.5` gives no more than the budget, 4 ms in 10 ms.
+        // `rtds-4.5` gives no more than the budget, 4 ms in each 10 ms.
         let share = if info.name == "rtds-4.5" { 40 } else { 100 };
         near(outcome.pcpus[0].busy, SEC / 100 * share, 60 * MS);
         near(outcome.pcpus[1].busy, 2 * SEC / 100 * share, 110 * MS);
@@ -147,7 +147,7 @@ fn impossible_events_are_refused_before_the_run() {
     assert!(first(Change::MovePcpu { pcpu: 3, pool: 0 }).contains("legal values: 0..1"));
 }
 
-/// The order is that of time, not that of the list; the index is that of the list.
+/// Events are checked in order of time, not in the order of the list. The error gives the index in the list.
 #[test]
 fn events_are_checked_in_the_order_in_which_they_come() {
     let unpause = || at(SEC, Change::Unpause { domain: 0, vcpu: None });
@@ -159,7 +159,7 @@ fn events_are_checked_in_the_order_in_which_they_come() {
     assert_eq!(order, [SEC / 2, SEC]);
 }
 
-/// What is still on its way cannot be sent elsewhere; that shows only in the run.
+/// A vCPU that is still on its way cannot be sent elsewhere. Only the run can notice that.
 #[test]
 fn a_move_under_way_is_reported_as_such() {
     let pool = |name: &str, cpu| Pool {
@@ -169,7 +169,7 @@ fn a_move_under_way_is_reported_as_such() {
         params: Settings::new(),
     };
     let host = Host { pools: vec![pool("a", 1), pool("b", 2)], ..host(3, "credit") };
-    // Twice at one instant: the vCPU has not left its pCPU yet.
+    // Two moves at one instant: at the second, the vCPU has not left its pCPU yet.
     let to = |pool| at(SEC, Change::MoveDomain { domain: 0, pool });
     let events = vec![to(1), to(2)];
     let scenario = Scenario { events, ..scenario(host, vec![domain(1, "ticket", hog())], 2 * SEC) };

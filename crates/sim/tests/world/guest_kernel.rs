@@ -1,4 +1,4 @@
-//! The guest's own scheduler, and what it costs to be moved and to share a core.
+//! The guest's own scheduler, and the costs of migration and of a shared core.
 
 use crate::common::{domain, hog, host, near, run, scenario, tickless};
 use overspin_scenario::{Ending, Host, MS, Picos, SEC, US, Workloads};
@@ -14,22 +14,22 @@ fn tasks_of_one_vcpu_share_it_to_within_a_slice() {
     let slice = guest.kernel.slice;
     let outcome = run(&scenario(host(1, "null"), vec![guest], 3 * SEC), 1);
     let cpu: Vec<Picos> = outcome.domains[0].tasks.iter().map(|t| t.cpu).collect();
-    // A tick preempts who is more than a slice ahead of the first that waits; that is noticed up to
-    // a period of 1 ms late, and a fraction of it goes to the tick and the switch.
+    // A tick preempts a task that is more than a slice ahead of the first waiting task. It does so up to
+    // a period of 1 ms late, and a fraction of that goes to the tick and the switch.
     for task in &cpu {
         near(*task, cpu.iter().sum::<Picos>() / 3, slice + 2 * MS);
     }
     let preemptions: u64 = outcome.domains[0].tasks.iter().map(|t| t.preemptions).sum();
-    // Who starts level with one of the others runs for a slice, who starts a slice behind both for
-    // two; those alternate, and each slice takes up to a tick more. So turns are one and a half
-    // slices on average, of 15 to 16 ms: 22.5 to 24 ms.
+    // A task that starts level with one of the others runs for a slice; a task that starts a slice
+    // behind both runs for two. The two cases alternate, and each slice takes up to a tick more. So a
+    // turn takes one and a half slices of 15 to 16 ms on average: 22.5 to 24 ms.
     assert!((3000 / 24..=3000 * 10 / 225 + 1).contains(&preemptions), "{preemptions}");
 }
 
 #[test]
 fn an_idle_vcpu_pulls_a_task_that_waits_elsewhere() {
-    // Three tasks of 100 ms, two of them on the first vCPU. When the one of the second ends, after
-    // 100 ms, that pulls one of the others: 50 ms are left of each, give or take half a slice.
+    // Three tasks of 100 ms, two of them on the first vCPU. The task on the second vCPU ends after
+    // 100 ms, and that vCPU pulls one of the others. Each has 50 ms left then, give or take half a slice.
     let guest = domain(2, "ticket", burn_wait(3, MS, Picos::ZERO, 100));
     let outcome = run(&scenario(host(2, "null"), vec![guest], SEC), 1);
     assert_eq!(outcome.ending, Ending::Finished);
@@ -49,23 +49,23 @@ fn a_moved_vcpu_loses_the_work_of_its_cold_caches() {
         moves += d.vcpus[0].migrations;
         dispatches += d.vcpus[0].dispatches;
     }
-    // Three vCPUs take turns of 10 ms on two pCPUs, each time on the one that is free: 200 turns.
+    // Three vCPUs take turns of 10 ms on two pCPUs, each time on the free pCPU: 200 turns.
     assert!(moves > 50, "{moves}");
-    // Time on a pCPU is items of 1 ms, switches of 2 us, and what the moves cost; the last item of
-    // each and a last loss under way are not complete.
+    // Time on a pCPU consists of items of 1 ms, switches of 2 us, and the costs of migrations. Each vCPU's
+    // last item and last migration may be incomplete.
     near(running, items * MS + dispatches * 2 * US + moves * 3 * MS, 3 * (MS + 3 * MS));
 }
 
 #[test]
 fn a_sibling_that_comes_and_goes_slows_only_while_it_is_there() {
-    // One computes for 100 ms in one piece. The other computes for 10 ms, which take 20 at half
-    // speed, and sleeps for 10: so the first does 20 ms of work every 30, and takes five rounds.
+    // One vCPU computes for 100 ms in one piece. The other computes for 10 ms, which takes 20 ms at half
+    // speed, and sleeps for 10 ms. So the first does 20 ms of work in each 30 ms, and takes five rounds.
     let host = Host { cores: 1, threads: 2, smt_permille: 500, ..host(1, "null") };
     let guests = vec![
         tickless(1, "ticket", burn_wait(1, 100 * MS, Picos::ZERO, 1)),
         tickless(1, "ticket", burn_wait(1, 10 * MS, 10 * MS, 0)),
     ];
     let outcome = run(&scenario(host, guests, SEC), 1);
-    // Each round has two vCPU switches and what the kernel does for a sleep, some 10 us.
+    // Each round has two vCPU switches and the kernel's work for a sleep, some 10 us.
     near(outcome.elapsed, 150 * MS, 150 * US);
 }

@@ -1,4 +1,4 @@
-//! Options of the host: pause-loop exits, directed yields, halt polling.
+//! Options of the host: pause-loop exits, directed yields, halt polling; and the guest's `nopvspin`.
 
 use crate::common::{crowd, domain, hog, host, lock_loop, near, run, scenario, tickless};
 use overspin_scenario::{
@@ -11,8 +11,8 @@ fn exiting() -> Option<PauseLoopExiting> {
     Some(PauseLoopExiting::default())
 }
 
-/// Four vCPUs on two pCPUs that want one ticket lock all the time: whoever is next in line is
-/// descheduled every other time, and those that run spin for it.
+/// Four vCPUs on two pCPUs that want one ticket lock all the time. Every other time the next in line is
+/// descheduled, and the running vCPUs spin for the lock.
 fn queue_on(host: Host) -> Scenario {
     let work = LockLoop { fixed: true, ..lock_loop(20 * US, 20 * US) };
     scenario(host, vec![tickless(4, "ticket", work)], 2 * SEC)
@@ -32,17 +32,17 @@ fn exits(outcome: &Outcome) -> u64 {
 
 #[test]
 fn pause_loop_exits_save_the_time_lost_to_a_descheduled_ticket_holder() {
-    // Not `credit-2013`: its rate limit keeps also those who yield for a millisecond.
+    // Not `credit-2013`: its rate limit keeps even a vCPU that yields on its pCPU for 1 ms.
     for scheduler in ["credit", "credit2", "rr", "cfs", "eevdf", "eevdf-6.18"] {
         let without = run(&queue_on(host(2, scheduler)), 1);
         let options = Host { pause_loop_exiting: exiting(), ..host(2, scheduler) };
         let with = run(&queue_on(options), 1);
         assert_eq!(exits(&without), 0);
         assert!(exits(&with) > 1000, "{scheduler}: {} exits", exits(&with));
-        // Every second one that is next in line is descheduled. Without exits it waits until a slice
-        // of one who spins is over, at least the millisecond of `cfs`, so there are at most four
-        // sections in a millisecond. With exits it waits for a few exits and switches of 2.5 us each:
-        // even ten of them and the section of 20 us make 22 sections in a millisecond.
+        // Every second time the next in line is descheduled. Without exits it waits until the slice of
+        // a spinner is over, at least the 1 ms of `cfs`, so there are at most four sections in 1 ms.
+        // With exits it waits for a few exits and switches of 2.5 us each: even ten of them and the
+        // section of 20 us make 22 sections in 1 ms.
         let (slow, fast) = (sections(&without), sections(&with));
         assert!(slow < 4 * 2000, "{scheduler}: {slow} sections");
         assert!(fast > 22 * 2000, "{scheduler}: {fast} sections");
@@ -50,9 +50,9 @@ fn pause_loop_exits_save_the_time_lost_to_a_descheduled_ticket_holder() {
     }
 }
 
-/// Hogs of another domain wait for the pCPUs as well. A plain yield runs whoever is next, and happens
-/// also if the holder runs; a directed one goes to a sibling, and only if one waits. (`eevdf` ignores whom it
-/// is for, but under it, too, nobody yields without need: each yield there moves a deadline away.)
+/// Hogs of another domain want the pCPUs as well. A plain yield runs the next vCPU, and happens even if
+/// the holder runs. A directed yield goes to a sibling, and only if a sibling waits. (`eevdf` ignores the
+/// target, but under it, too, no vCPU yields without need, and each yield there moves a deadline away.)
 #[test]
 fn a_directed_yield_helps_the_holder_where_a_plain_one_helps_anybody() {
     for scheduler in ["cfs", "eevdf"] {
@@ -74,7 +74,7 @@ fn a_directed_yield_is_better_under(scheduler: &str) {
     assert!(0 < few && 3 * few < 2 * many, "{scheduler}: {many} to {few} exits");
 }
 
-/// `rr` has no directed yields: what is left is the plain one, where there is a candidate.
+/// `rr` has no directed yields. The host makes a plain one instead if there is a candidate.
 #[test]
 fn a_scheduler_without_directed_yields_gets_plain_ones() {
     let with = |directed_yield| {
@@ -84,9 +84,9 @@ fn a_scheduler_without_directed_yields_gets_plain_ones() {
     assert_eq!(with(false), with(true), "four vCPUs on two pCPUs: there is always a candidate");
 }
 
-/// One vCPU holds the lock for a second, the other spins for it, on a pCPU of its own. It is never
-/// put on a pCPU anew, so its window grows: exits come after 2.048 us, then twice that, and so on,
-/// and the last before the second is over is number k with 2.048 us (2^k - 1) <= 1 s: k = 18.
+/// One vCPU holds the lock for 1 s; the other spins for it on a pCPU of its own. It is never dispatched
+/// anew, so its window grows: exits come after 2.048 us, then after twice that, and so on. The last exit
+/// within the second is number k with 2.048 us (2^k - 1) <= 1 s: k = 18.
 #[test]
 fn windows_double_at_each_exit() {
     let exits_with = |grow, max| {
@@ -97,17 +97,17 @@ fn windows_double_at_each_exit() {
         exits(&run(&scenario(options, vec![guest], 3 * SEC), 1))
     };
     assert_eq!(exits_with(2, 2 * SEC), 18);
-    // Constant windows: an exit every 2.048 us and 0.62 us for the exit itself.
+    // Constant windows: each exit comes after 2.048 us and takes 0.62 us itself.
     let constant = exits_with(1, 2 * SEC);
     let expected = SEC / (2048 * NS + 620 * NS);
     assert!(constant.abs_diff(expected) <= expected / 1000, "{constant} for {expected}");
-    // At most 1 ms: after 9 exits the window is there, 1.05 ms have passed.
+    // Windows of at most 1 ms: after 9 exits the window is that long, and 1.05 ms have passed.
     let bounded = exits_with(2, MS);
     assert!((1005..=1009).contains(&bounded), "{bounded}");
 }
 
-/// Guests that march in no step: two with a lock each, on as many pCPUs as one of them has vCPUs, and
-/// one that wakes at random.
+/// Guests that do not run in step: two with a lock each, on as many pCPUs as one of them has vCPUs, and a
+/// third that wakes at random.
 fn out_of_step(ple: PauseLoopExiting, costs: Costs) -> Scenario {
     let options =
         Host { pause_loop_exiting: Some(ple), directed_yield: true, costs, ..host(4, "cfs") };
@@ -133,8 +133,8 @@ fn totals(outcome: &Outcome) -> (u64, u64, Picos) {
     )
 }
 
-/// On a pCPU of its own a vCPU that spins finds nobody to yield to: each exit takes its cost, and
-/// nothing else.
+/// A vCPU that spins on a pCPU of its own finds no vCPU to yield to. So each exit takes its cost and nothing
+/// else.
 #[test]
 fn an_exit_costs_what_the_host_says() {
     let ple = PauseLoopExiting { grow: 1, ..PauseLoopExiting::default() };
@@ -145,19 +145,19 @@ fn an_exit_costs_what_the_host_says() {
     let guest = tickless(4, "ticket", work);
     let outcome = run(&scenario(options, vec![guest], 20 * MS), 1);
     let (exits, directed, exiting) = totals(&outcome);
-    // Three of four spin all the time: an exit every 2.948 us. Those that the hand-over cuts short are
-    // one in 17.
+    // Three of four vCPUs spin all the time, with an exit every 2.948 us. The hand-over cuts short one exit
+    // in 17.
     assert!(exits > 3 * 20 * MS / (2948 * NS) * 15 / 17, "{exits} exits");
     assert_eq!(directed, 0);
-    // The end of the run cuts three of them short at most.
+    // The end of the run cuts short at most three exits.
     assert!(exiting <= exits * 900 * NS && exiting >= (exits - 3) * 900 * NS, "{exiting}");
     let spinning = spinning(&outcome);
     let running: Picos = outcome.domains[0].vcpus.iter().map(|v| v.running).sum();
-    assert!(spinning + exiting <= running, "time in the host is not spun");
+    assert!(spinning + exiting <= running, "time in the host does not count as spinning");
 }
 
-/// Two queues are locked for each directed yield: `yield_to` and the exit are its least cost, and
-/// contention comes on top.
+/// A directed yield locks two run queues. It costs at least the exit and `yield_to`; contention comes on
+/// top.
 #[test]
 fn a_directed_yield_waits_for_the_locks_of_two_run_queues() {
     for rules in DirectedYieldRules::ALL {
@@ -166,14 +166,15 @@ fn a_directed_yield_waits_for_the_locks_of_two_run_queues() {
         let outcome = run(&out_of_step(ple, costs), 1);
         let (exits, directed, exiting) = totals(&outcome);
         assert!(directed > 0 && directed <= exits, "{rules:?}: {directed} of {exits}");
-        // Those under way at the end count as exits, and not yet as time: one a vCPU.
+        // Exits under way at the end are counted, but their time is not: at most one for each vCPU.
         let least = (exits - 8) * 620 * NS + directed * US;
         assert!(exiting > least, "{rules:?}: {exiting} of {least} at least");
     }
 }
 
-/// A vCPU that yielded is in its exit until it runs again. Were that forgotten when it leaves its pCPU,
-/// nobody would ever be passed over, and the rules of 2011 and 2012 would boost the same vCPUs.
+/// A vCPU that has yielded stays in its exit until it runs again. If the simulator forgot that when the vCPU
+/// leaves its pCPU, no candidate would ever be passed over, and the rules of 2011 and 2012 would boost
+/// the same vCPUs.
 #[test]
 fn spinners_off_their_pcpu_are_passed_over() {
     let by = |rules| {
@@ -198,17 +199,17 @@ fn runs_with_directed_yields_are_deterministic_and_cause_no_storm() {
             let vcpus = || outcome.domains.iter().flat_map(|d| &d.vcpus);
             let dispatches: u64 = vcpus().map(|v| v.dispatches).sum();
             let sections: u64 = outcome.domains.iter().map(|d| d.locks[0].acquisitions).sum();
-            // An exit is an event, with two more for each of three siblings that are tried and two
-            // for the end, and a pass on two pCPUs that may be put off; a dispatch is a pass, a
-            // switch, and an operation that goes on; a section is its own operations and looks at
-            // the lock by each of three waiters. Timers are the rest.
+            // Events of an exit: itself, two for each of three siblings that it tries, two for its end,
+            // and a pass on two pCPUs that may be put off. Events of a dispatch: a pass, a switch, and
+            // an operation that goes on. Events of a section: its own operations, and looks at the
+            // lock by each of three waiters. The rest are timers.
             let most = 12 * exits + 8 * dispatches + 20 * sections + 10_000;
             assert!(outcome.events < most, "{rules:?}: {} events, {exits} exits", outcome.events);
         }
     }
 }
 
-/// Without pause-loop exits their costs mean nothing, whatever else the host does.
+/// Without pause-loop exits their costs have no effect, even if directed yields are on.
 #[test]
 fn costs_of_exits_change_nothing_without_exits() {
     for scheduler in ["credit", "cfs"] {
@@ -228,7 +229,7 @@ fn slow_pauses_are_no_loop() {
     assert_eq!(exits(&run(&queue_on(options), 1)), 0);
 }
 
-/// Every kind of wait loop is seen, also one that looks at its lock between pauses.
+/// The hardware sees every kind of wait loop, even one that looks at its lock between pauses.
 #[test]
 fn locks_that_pause_between_looks_exit_too() {
     for lock in ["ticket", "lock-byte", "mcs", "ticket-backoff", "ttas", "mcs-tp"] {
@@ -240,7 +241,7 @@ fn locks_that_pause_between_looks_exit_too() {
     }
 }
 
-/// A task that sleeps for 100 us after each 100 us of work, alone on its pCPU.
+/// A task that sleeps for `wait` after each 100 us of work, alone on its pCPU.
 fn sleeper(polling: Option<HaltPolling>, wait: Picos) -> Outcome {
     let work = BurnWait { threads: 1, burn: 100 * US, wait, count: 2000, ..BurnWait::default() };
     let guest = tickless(1, "ticket", work);
@@ -251,15 +252,15 @@ fn sleeper(polling: Option<HaltPolling>, wait: Picos) -> Outcome {
 fn halt_polling_saves_the_wakeup_and_costs_cpu_time() {
     let without = sleeper(None, 100 * US);
     let with = sleeper(Some(HaltPolling::default()), 100 * US);
-    // Each of 2000 sleeps ends with an interrupt to the idle pCPU, 1 us, and a switch, 2 us; with
-    // polling in neither, but for the first ones, while the window is too short.
+    // Each of 2000 sleeps ends with an interrupt to the idle pCPU, 1 us, and a switch, 2 us. With polling
+    // a sleep has neither, except the first ones, for which the window is too short.
     near(without.elapsed - with.elapsed, 2000 * 3 * US, 40 * 3 * US);
     let vcpu = &with.domains[0].vcpus[0];
-    // Six sleeps until the window is long enough, and the accounting of `credit`, every 30 ms of the
-    // 400, makes the pCPU schedule, which ends a poll.
+    // The window is long enough after six sleeps. Every 30 ms of the 400 ms, the accounting of `credit`
+    // makes the pCPU schedule, which ends a poll.
     assert!(vcpu.dispatches <= 6 + 14, "{} dispatches", vcpu.dispatches);
     assert_eq!(without.domains[0].vcpus[0].polling, Picos::ZERO);
-    // The sleeps, 200 ms in all, are time of the host now; the window has to grow to 100 us first.
+    // The sleeps, 200 ms in all, now take pCPU time, once the window has grown to 100 us.
     near(vcpu.polling, 200 * MS, 20 * MS);
     near(with.pcpus[0].busy - without.pcpus[0].busy, 200 * MS, 20 * MS);
     assert!(with.pcpus[0].idle <= 20 * 110 * US, "the sleeps that were not polled to their end");
@@ -269,10 +270,10 @@ fn halt_polling_saves_the_wakeup_and_costs_cpu_time() {
 fn sleeps_longer_than_the_longest_window_are_not_polled() {
     let outcome = sleeper(Some(HaltPolling::default()), MS);
     assert_eq!(outcome.domains[0].vcpus[0].polling, Picos::ZERO);
-    assert_eq!(outcome, sleeper(None, MS), "all is as without polling");
+    assert_eq!(outcome, sleeper(None, MS), "the run is the same as without polling");
 }
 
-/// A hog that is pushed aside gets its pCPU back at each halt.
+/// The preempted hog gets the pCPU back at each halt, so the sleeper never polls.
 #[test]
 fn nobody_polls_while_another_wants_the_pcpu() {
     for scheduler in ["credit", "cfs", "rr"] {

@@ -1,4 +1,4 @@
-//! Tests of the simulated world from outside: scenarios in, outcomes and traces out. One program,
+//! Tests of the simulated world from outside: scenarios in, outcomes and traces out. They are one program,
 //! so that it is linked once.
 
 mod attribution;

@@ -1,4 +1,4 @@
-//! What disturbs a host: noise, and domains that do not begin at one moment.
+//! Disturbances of a host: noise, and domains that do not all begin at one moment.
 
 use crate::common::{domain, hog, host, lock_loop, near, run, scenario, tickless, traced};
 use overspin_host::Moment;
@@ -18,8 +18,8 @@ fn noisy(pcpus: u32, scheduler: &str, noise: Noise) -> Host {
     Host { noise: Some(noise), ..host(pcpus, scheduler) }
 }
 
-/// Eight pCPUs with two guests that fight, each of eight vCPUs: the case that is gang-scheduled by accident
-/// if nothing disturbs it.
+/// Eight pCPUs with two guests of eight vCPUs each, whose vCPUs contend for a lock. Undisturbed, this case is
+/// gang-scheduled by accident.
 fn two_equal_guests(host: Host) -> Scenario {
     let guest = || domain(8, "ticket", lock_loop(2 * US, 20 * US));
     scenario(host, vec![guest(), guest()], 500 * MS)
@@ -34,14 +34,14 @@ fn threads_wake_as_often_and_run_as_long_as_asked() {
     let noise = Noise { every: 10 * MS, length: 100 * US, ..Noise::default() };
     let outcome = run(&scenario(noisy(4, "credit", noise), vec![sleeper()], 20 * SEC), 1);
     let of = outcome.noise.expect("a noisy host");
-    // 4 threads, 20 s, cycles of 10.1 ms: 7921 wake-ups, with a standard deviation of 88 (of sums of
-    // exponential cycles: the root of the number).
+    // 4 threads, 20 s, cycles of 10.1 ms: 7921 wake-ups. Run and wait times are exponential, so their standard
+    // deviation is nearly the root of that number, 88.
     assert!((7921 - 4 * 89..7921 + 4 * 89).contains(&of.wakes), "{} wake-ups", of.wakes);
-    // Each runs for 100 us and what a guest kernel needs to sleep and wake, some 10 us with these costs;
-    // the mean of 7921 exponential times is within 1.1 % of theirs.
+    // Each time a thread runs for 100 us, plus some 10 us (at these costs) that its kernel needs to sleep
+    // and wake. The mean of 7921 exponential times has a standard error of 1.1 %.
     let each = of.running / of.wakes;
     assert!((96 * US..118 * US).contains(&each), "{each} ps each time");
-    assert_eq!(outcome.domains.len(), 1, "noise is told apart from domains");
+    assert_eq!(outcome.domains.len(), 1, "noise is not listed among the domains");
 }
 
 #[test]
@@ -58,8 +58,8 @@ fn equal_guests_stay_in_step_only_on_a_host_that_nothing_disturbs() {
             Host { noise: Some(Noise::default()), stagger: 40 * MS, ..host(8, scheduler) };
         let real = acquisitions(&run(&two_equal_guests(disturbed), 1));
         for (quiet, real) in quiet.iter().zip(&real) {
-            // In step both have the throughput of a guest alone; else a holder or the next waiter is often
-            // descheduled: a third to a twentieth, whatever the seed.
+            // In step, both have the throughput of a guest alone. Otherwise a holder or the next waiter is
+            // often descheduled, which leaves a third to a twentieth, whatever the seed.
             assert!(2 * real < *quiet, "{scheduler}: {quiet} in step, {real} disturbed");
         }
     }
@@ -88,7 +88,7 @@ fn domains_begin_at_offsets_of_their_own_the_first_at_zero() {
 fn periodic_tasks_begin_anywhere_in_their_period() {
     let worker = BurnWait { burn: MS, wait: 9 * MS, ..BurnWait::default() };
     let guest = tickless(4, "ticket", worker);
-    // When each task runs after it has slept once.
+    // The time at which each task runs again after its first sleep.
     let after_a_sleep = |stagger| -> Vec<Picos> {
         let host = Host { stagger, ..host(4, "null") };
         let (_, trace) = traced(&scenario(host, vec![guest.clone()], 30 * MS), 1);
@@ -100,7 +100,7 @@ fn periodic_tasks_begin_anywhere_in_their_period() {
         };
         (0..4).map(second).collect()
     };
-    // All together a period after they began, only as far apart as the vCPUs came up.
+    // All tasks run a period after they began, as close together as their vCPUs came up.
     for at in after_a_sleep(Picos::ZERO) {
         near(at, 10 * MS, 200 * US);
     }
@@ -133,7 +133,7 @@ fn threads_of_a_pcpu_that_leaves_its_pool_go_elsewhere() {
     }
 }
 
-/// `null` gives a pCPU to what comes first, for good.
+/// `null` gives a pCPU for good to the vCPU that comes first.
 #[test]
 fn noise_takes_no_pcpu_from_a_domain_under_null() {
     let host = Host { stagger: 40 * MS, ..noisy(4, "null", Noise::default()) };
@@ -141,7 +141,7 @@ fn noise_takes_no_pcpu_from_a_domain_under_null() {
     for v in &outcome.domains[0].vcpus {
         assert!(v.runnable < MS, "{v:?}");
     }
-    // One thread found a free pCPU.
+    // One noise thread found a free pCPU.
     assert!(outcome.noise.expect("a noisy host").wakes > 0);
 }
 
@@ -149,7 +149,7 @@ fn noise_takes_no_pcpu_from_a_domain_under_null() {
 fn every_scheduler_runs_noise() {
     for info in overspin_sched::schedulers() {
         let noise = Noise { every: 2 * MS, ..Noise::default() };
-        // One pCPU stays free for schedulers that give vCPUs pCPUs for good.
+        // One pCPU stays free, for schedulers that give a vCPU its pCPU for good.
         let host = noisy(3, info.name, noise);
         let outcome = run(&scenario(host, vec![domain(2, "ticket", hog())], 200 * MS), 1);
         let of = outcome.noise.expect("a noisy host");

@@ -1,5 +1,5 @@
-//! Preemption notification: who is asked, when the pCPU changes hands to the picosecond, and what a
-//! guest that never gives up can do.
+//! Preemption notification: which guests are asked, when the pCPU changes hands (to the picosecond), and how
+//! long a guest that never gives up can keep it.
 
 use crate::common::{domain, host, lock_loop, run, scenario, tickless, traced};
 use overspin_host::Moment;
@@ -19,7 +19,7 @@ const UPCALL: PreemptionNotification = PreemptionNotification {
 const DEFERRAL: PreemptionNotification =
     PreemptionNotification { protocol: NotificationProtocol::Deferral, ..UPCALL };
 
-/// All that costs is what a test adds up: an interrupt to a pCPU, one to a guest, a hypercall.
+/// Only the costs that a test adds up: an interrupt to a pCPU, one to a guest, a hypercall.
 fn costs() -> Costs {
     Costs {
         cache_hit: Picos(1),
@@ -39,12 +39,12 @@ fn costs() -> Costs {
     }
 }
 
-/// A host of one pCPU, where whoever wakes preempts at once.
+/// A host of one pCPU, where a vCPU that wakes preempts at once.
 fn one_pcpu(notification: Option<PreemptionNotification>) -> Host {
     Host { costs: costs(), preemption_notification: notification, ..host(1, "bvt") }
 }
 
-/// Answers to pings that come every `interval` and take 100 us each.
+/// Answers to pings, which come `rate` times a second and take 100 us each.
 fn pings(rate: u32) -> Domain {
     let work = Ping { rate, resolution: Picos::ZERO, round_trip: Picos::ZERO, work: 100 * US };
     Domain { name: "dom0".into(), ..tickless(1, "ticket", work) }
@@ -54,13 +54,13 @@ fn counting() -> Domain {
     tickless(1, "ticket", Count { to: 1_000_000_000, step: NS })
 }
 
-/// One lock, held for `section` each time, with interrupts on, and 100 us of user code between.
+/// A guest that holds one lock for `section` each time, with interrupts on and 100 us of user code between.
 fn holding(section: Picos) -> Domain {
     let work = LockLoop { irqs_off: false, fixed: true, ..lock_loop(section, 100 * US) };
     tickless(1, "ticket", work)
 }
 
-/// `guest` is preempted by answers to pings on one pCPU.
+/// Answers to pings preempt `guest` on one pCPU.
 fn preempted(guest: Domain, notification: Option<PreemptionNotification>) -> Scenario {
     scenario(one_pcpu(notification), vec![guest, pings(100)], SEC)
 }
@@ -69,7 +69,7 @@ fn windows(outcome: &Outcome) -> WindowOutcome {
     outcome.domains[0].vcpus[0].windows.expect("it is asked")
 }
 
-/// From each wake-up of vCPU 1 to the switch from vCPU 0 to it.
+/// Times from each wake-up of vCPU 1 to the switch from vCPU 0 to it.
 fn waits(trace: &[(Picos, Moment)]) -> Vec<Picos> {
     let mut woken = None;
     let mut waits = Vec::new();
@@ -77,7 +77,7 @@ fn waits(trace: &[(Picos, Moment)]) -> Vec<Picos> {
         match event {
             Moment::Wake { vcpu: 1, runnable: true, .. } => woken = Some(at),
             Moment::Switch { prev: Some(0), next: Some(1), .. } => {
-                // When it comes up at the beginning, nobody wakes it.
+                // It comes up at the beginning without a wake-up.
                 waits.extend(woken.take().map(|woken| *at - *woken));
             }
             _ => {}
@@ -86,8 +86,9 @@ fn waits(trace: &[(Picos, Moment)]) -> Vec<Picos> {
     waits
 }
 
-/// The pCPU is interrupted; that is all. With an upcall, the guest takes an interrupt and answers
-/// by a hypercall. Who looks at the count of locks first has no more to do than without protocol.
+/// Without a protocol the only cost is the interrupt of the pCPU. With an upcall, the guest also takes an
+/// interrupt and answers by a hypercall. With deferral, the hypervisor sees a lock count of 0 and preempts
+/// as without a protocol.
 #[test]
 fn user_code_gives_up_at_once() {
     for (notification, expected) in
@@ -99,7 +100,7 @@ fn user_code_gives_up_at_once() {
         assert!(waits.iter().all(|w| *w == expected), "{notification:?}: {waits:?}");
         let Some(options) = notification else { continue };
         let windows = windows(&outcome);
-        // One more when dom0 comes up.
+        // One more window opens when dom0 comes up.
         let asked = options.protocol == NotificationProtocol::Upcall;
         let n = if asked { waits.len() as u64 + 1 } else { 0 };
         assert_eq!((windows.offered, windows.used, windows.expired), (n, n, 0));
@@ -107,8 +108,8 @@ fn user_code_gives_up_at_once() {
     }
 }
 
-/// The guest holds a lock for longer than any window: it is preempted by force at the end of the
-/// window, and without one while it is barred.
+/// The guest holds a lock for longer than any window. The hypervisor preempts it by force at the end of the
+/// window, and without a window while the guest is barred.
 #[test]
 fn who_never_gives_up_is_preempted_at_the_end_of_the_window() {
     for options in [UPCALL, DEFERRAL] {
@@ -119,23 +120,23 @@ fn who_never_gives_up_is_preempted_at_the_end_of_the_window() {
         let at_once = waits.iter().filter(|w| **w == 3 * US).count() as u64;
         assert_eq!(forced + at_once, waits.len() as u64, "{waits:?}");
         let windows = windows(&outcome);
-        // Another when dom0 comes up.
+        // Another window opens when dom0 comes up.
         assert_eq!((windows.offered, windows.used), (forced + 1, 0));
         assert_eq!((windows.expired, windows.refused), (forced + 1, at_once));
         assert_eq!(windows.time, (forced + 1) * MS);
-        // A ping every 10 ms: three windows in 21 ms, then none for 100 ms, in which there are nine or
-        // ten pings. In a second seven whole rounds of 130 ms, and part of an eighth.
+        // A ping comes every 10 ms: three windows open in 21 ms, then none for 100 ms, in which nine or ten
+        // pings come. A second has seven whole rounds of 130 ms and part of an eighth.
         assert!((21..=24).contains(&windows.offered), "{windows:?}");
     }
 }
 
-/// Sections of 300 us with interrupts on, 100 us between: three of four windows open while the lock
-/// is held, and end a release and a hypercall later; the guest is never preempted as it holds it.
+/// Sections of 300 us with interrupts on, 100 us between. Three of four windows open while the guest holds
+/// the lock, and end with its release and a hypercall. The guest is never preempted while it holds the lock.
 #[test]
 fn a_holder_is_preempted_after_its_release() {
     let without = run(&preempted(holding(300 * US), None), 1);
     let held = without.domains[0].locks[0].holder_preempted;
-    // 100 pings at times that the sections know nothing of: 75 expected, deviation below 5.
+    // 100 pings at times unrelated to the sections: 75 expected, with a standard deviation below 5.
     assert!((55..=95).contains(&held), "{held}");
     for options in [UPCALL, DEFERRAL] {
         let (outcome, trace) = traced(&preempted(holding(300 * US), Some(options.clone())), 1);
@@ -154,7 +155,7 @@ fn a_holder_is_preempted_after_its_release() {
                 _ => {}
             }
         }
-        // With deferral there is no other window.
+        // With deferral no window opens outside the sections.
         let in_user_code = windows.used - after_release;
         match options.protocol {
             NotificationProtocol::Upcall => assert!((5..=45).contains(&in_user_code)),
@@ -164,8 +165,8 @@ fn a_holder_is_preempted_after_its_release() {
     }
 }
 
-/// Interrupts are off in the section: the upcall comes when they are on again, and the count of
-/// locks was looked at before that.
+/// Interrupts are off in the section, so the guest would take the upcall only when they are on again. The
+/// release looks at the count of locks before that.
 #[test]
 fn a_section_with_interrupts_off_ends_its_window_at_the_release() {
     let mut guest = holding(300 * US);
@@ -177,8 +178,8 @@ fn a_section_with_interrupts_off_ends_its_window_at_the_release() {
     assert!(windows.used > 80, "{windows:?}");
 }
 
-/// With notification of guests with several vCPUs only, guests with one run as without it, to the
-/// byte.
+/// If only guests with several vCPUs are notified, a guest with one vCPU runs exactly as without
+/// notification.
 #[test]
 fn who_is_not_asked_sees_no_difference() {
     let smp = PreemptionNotification { guests: NotifiedGuests::Smp, ..UPCALL };
@@ -187,7 +188,7 @@ fn who_is_not_asked_sees_no_difference() {
     assert_eq!(plain, others);
 }
 
-/// A guest that yields is not asked whether it may be preempted.
+/// The hypervisor does not ask a vCPU that yields whether it may be preempted.
 #[test]
 fn yields_are_no_preemptions() {
     use overspin_scenario::PauseLoopExiting;

@@ -1,5 +1,5 @@
-//! Clients of a database: closed forms of one client, saturation by many, and the sums that any run
-//! must give.
+//! Clients of a database: a closed form for one client, saturation by many, and sums that every run must
+//! give.
 
 use crate::common::{domain, host, near, pgbench, run, scenario, tickless};
 use overspin_scenario::{Ending, Outcome, SEC, US};
@@ -16,11 +16,11 @@ fn one_client_takes_its_work_and_two_switches_a_transaction() {
     let outcome = run(&scenario(host(1, "null"), vec![guest], SEC), 1);
     assert_eq!(outcome.ending, Ending::Finished);
     assert_eq!(transactions(&outcome), 2000);
-    // 100 us of work: the 50 of the server are uniform over 50 us, the 10 of the client over 10, the
-    // four messages, two by two, over 10 us (counted twice) each: a standard deviation of
-    // sqrt((50^2 + 10^2 + 2 x 20^2) / 12) = 16.8 us, 0.75 ms over 2000. Each side is switched to once
-    // for 2 us, and its run queue's lock is taken for the wake-up and the switches, all hits: at most
-    // 1 us for both sides together.
+    // 100 us of work. The server's 50 us are uniform over 50 us, the client's 10 us over 10 us. The four
+    // messages are two pairs, each uniform over twice 10 us. The standard deviation is
+    // sqrt((50^2 + 10^2 + 2 x 20^2) / 12) = 16.8 us, 0.75 ms over 2000 transactions. A switch to each
+    // side takes 2 us. The wake-ups and switches take the run queue's lock, all hits: at most 1 us for
+    // both sides together.
     let work = 2000 * 100 * US;
     let switches = 2000 * 2 * 2 * US;
     near(outcome.elapsed, work + switches + 2000 * US / 2, 2000 * US / 2 + 3 * 750 * US);
@@ -48,16 +48,16 @@ fn many_clients_keep_all_vcpus_busy_with_their_work() {
     let guest = tickless(4, "ticket", w);
     let outcome = run(&scenario(host(4, "null"), vec![guest], SEC / 2), 1);
     assert_eq!(outcome.ending, Ending::Limit);
-    // 2 s of CPU time in pieces of 100 us; at least, without the switches, and at most with a
-    // switch of 2 us and 1 us for locks on each side of every one.
+    // 2 s of CPU time in transactions of at least 100 us, without switches, and at most 106 us: each of the
+    // two sides adds a switch of 2 us and 1 us for locks.
     let most = 2 * SEC / (100 * US);
     let least = 2 * SEC / (106 * US);
     let done = transactions(&outcome);
     assert!((least * 98 / 100..=most).contains(&done), "{done} of {least} to {most}");
-    // 40 us in the kernel each, an acquisition in 20 us and the 1 us that it holds: the gaps do not
-    // run while a lock is held.
+    // 40 us in the kernel for each transaction. An acquisition comes every 20 us, plus the 1 us for which it
+    // holds the lock: the gap does not run during a section.
     let hot = &outcome.domains[0].locks[0];
     let expected = done as f64 * 40.0 / 21.0;
-    // Poisson, but for the holds: a standard deviation of the square root, four of them allowed.
+    // Poisson, apart from the holds: the standard deviation is the square root; four of them are allowed.
     assert!((hot.acquisitions as f64 - expected).abs() < 4.0 * expected.sqrt(), "{hot:?}");
 }

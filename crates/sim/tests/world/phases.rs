@@ -1,5 +1,5 @@
-//! The workload `phases`: yields, timers, starts and alignment to ticks, against what can be derived by
-//! hand; and what a program that is never there when the host samples gets under credit as of 2008.
+//! The workload `phases`: yields, timers, starts and alignment to ticks, compared with results derived by
+//! hand; and the share of a program that always sleeps when the host samples, under credit as of 2008.
 
 use crate::common::{domain, hog, host, near, run, scenario, tickless};
 use overspin_scenario::{Domain, Host, MS, Outcome, Picos, SEC, US};
@@ -25,18 +25,18 @@ fn thief(scheduler: &str, burn: Picos, seed: u64) -> Outcome {
 /// Xen commit 78c9b2a64b says of the accounting before it: a guest that gives its pCPU up 9.5 ms after
 /// each tick is never charged and can have 95 % of the pCPU.
 ///
-/// That is arithmetic. The tick at 10k ms finds the hog and takes its 100 credits. At 10k + 0.02 the
-/// sleeper wakes; it was never charged, so it is UNDER and boosted, and the hog, a tick just found it, is
-/// UNDER at most: the sleeper preempts. It runs for its burn b and the kernel's work c for the sleep
-/// and the wake-up, and sleeps before the next tick as long as 20 us + b + c and a switch of 2 us fit into
-/// 10 ms. So it gets (b + c) / 10 ms, whatever its weight earns; c is under 20 us as in `shares`.
+/// The derivation: the tick at 10k ms finds the hog and takes 100 of its credits. The sleeper wakes at
+/// 10k + 0.02 ms. It was never charged, so it is UNDER and boosted. The tick has just found the hog, which is
+/// UNDER at most, so the sleeper preempts. It runs for its burn b and for the kernel's work c for the sleep
+/// and the wake-up. It sleeps before the next tick if 20 us + b + c and a switch of 2 us fit into 10 ms.
+/// So it gets (b + c) / 10 ms, whatever its weight earns; c is under 20 us as in `shares`.
 #[test]
 fn a_guest_that_sleeps_at_ticks_is_never_charged_in_2008() {
     let mut last = Picos::ZERO;
     for burn in [1_000, 2_500, 5_000, 7_500, 9_000, 9_300, 9_500, 9_700, 9_900] {
         let outcome = thief("credit-2008", burn * US, burn);
         let d = &outcome.domains[0];
-        // The ticks at 10 to 9990 ms each begin a round.
+        // Each of the ticks from 10 ms to 9990 ms begins a round.
         assert_eq!(d.tasks[0].items, 999, "{burn} us");
         near(d.vcpus[0].running, 999 * burn * US, 999 * 20 * US);
         assert!(d.vcpus[0].running > last, "more burn, more time: {burn} us");
@@ -47,21 +47,21 @@ fn a_guest_that_sleeps_at_ticks_is_never_charged_in_2008() {
     }
 }
 
-/// A burn that lasts past the tick is sampled like any other: it runs for 10.5 ms of each two periods and
-/// is found once in them, so it pays 150 credits in 30 ms, which is its fair half of 300.
+/// A tick samples a burn that lasts past it, like any other. The guest runs for 10.5 ms of each two periods
+/// and is found once in them. So it pays 150 credits in 30 ms, which is its fair half of 300.
 #[test]
 fn a_guest_that_a_tick_finds_gets_its_half_in_2008() {
     let outcome = thief("credit-2008", 10_500 * US, 1);
     near(outcome.domains[0].vcpus[0].running, 10 * SEC * 105 / 200, 10 * SEC / 20);
 }
 
-/// A yield gives up what is left of the quantum: 1 ms for the one, 10 ms for the other.
+/// A yield gives up the rest of the quantum. So the yielder gets 1 ms in each turn, and the hog 10 ms.
 #[test]
 fn a_yield_gives_the_pcpu_to_the_next() {
     let yielder = tickless(1, "ticket", phases(&[Step::Run(MS), Step::Yield]));
     let guests = vec![yielder, tickless(1, "ticket", hog())];
     let outcome = run(&scenario(host(1, "rr"), guests, 11 * SEC), 1);
-    // Each turn begins with a switch of 2 us, and half a us goes for the hypercall.
+    // Each turn begins with a switch of 2 us, and the hypercall takes 0.5 us.
     near(outcome.domains[0].vcpus[0].running, SEC, 5 * MS);
     near(outcome.domains[1].vcpus[0].running, 10 * SEC, 10 * MS);
 }
@@ -81,7 +81,7 @@ fn a_thread_begins_after_its_start() {
     near(outcome.elapsed, 6 * MS, 30 * US);
 }
 
-/// The first period of a timer begins with the thread, wherever in the round it is met, as in rt-app.
+/// As in rt-app, a timer's first period begins with the thread, wherever the timer stands in the round.
 #[test]
 fn a_timer_counts_from_the_threads_start() {
     for steps in
@@ -94,9 +94,9 @@ fn a_timer_counts_from_the_threads_start() {
     }
 }
 
-/// A program that runs from 1 ms to 9 ms after each tick of its kernel uses 80 % of the vCPU and is
-/// charged nothing by it: the guest's accounting samples too, and no tick finds it. One that runs for
-/// as long without regard to the tick is charged for what it uses.
+/// A program that runs from 1 ms to 9 ms after each tick of its kernel uses 80 % of the vCPU, but its
+/// kernel charges it nothing: the guest's accounting samples too, and no tick finds the program. A program
+/// that runs without regard to the tick is charged for the time that it uses.
 #[test]
 fn a_program_can_hide_from_its_own_kernels_tick() {
     let guest = |align| {
@@ -110,7 +110,7 @@ fn a_program_can_hide_from_its_own_kernels_tick() {
     let (used, charged) = guest(Align::GuestTick);
     near(used, SEC * 8 / 10, 20 * MS);
     assert_eq!(charged, Picos::ZERO);
-    // 8 of 8.5 ms, by some 94 samples that march through its period: each is off by one at most.
+    // 8 of each 8.5 ms, charged by some 94 ticks. These drift through its period, each pass off by at most one.
     let (used, charged) = guest(Align::None);
     near(used, SEC * 80 / 85, 20 * MS);
     near(charged, used, 50 * MS);

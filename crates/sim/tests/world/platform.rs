@@ -1,5 +1,5 @@
-//! What the simulated [`Platform`] promises to locks. The probe is a lock of one's own that runs
-//! the test's code on each of two vCPUs of a guest, as a task with interrupts on.
+//! The promises of the simulated [`Platform`] to locks. The probe is a user's lock that runs the test's
+//! code on each of two vCPUs of a guest, as a task with interrupts on.
 
 use crate::common::{domain, host, lock_loop, scenario};
 use overspin_locks::{
@@ -18,7 +18,7 @@ thread_local! {
     static CODE: Cell<fn(&Probe)> = const { Cell::new(|_| ()) };
 }
 
-/// A byte lock for the kernel's own use; taken as the workload's lock it runs the code.
+/// A byte lock for the kernel's own use. Taken as the workload's lock, it runs the test's code.
 #[derive(Debug)]
 struct Probe {
     lock: Byte,
@@ -36,7 +36,7 @@ impl RawLock<P> for Probe {
     fn new() -> Self {
         Self { lock: Byte::new(0), flag: Word::new(0) }
     }
-    /// Only the workload's lock is taken with interrupts on.
+    /// Only the workload takes its lock with interrupts on.
     fn lock(&self, (): &()) {
         CODE.get()(self);
         let _held = self.lock_irqsave(&());
@@ -76,7 +76,7 @@ fn on_two_vcpus(code: fn(&Probe)) -> Outcome {
     outcome
 }
 
-/// Nanoseconds.
+/// A millisecond in nanoseconds.
 const MS: u64 = 1_000_000;
 
 fn wait_until(time: u64) {
@@ -114,7 +114,7 @@ fn with_interrupts_off_only_a_kick_ends_a_poll() {
             P::kick(0);
         }
     });
-    // It slept on end: its ten ticks waited, and one was taken.
+    // It slept all the time: ten ticks came, and it took one at the end.
     let v = &outcome.domains[0].vcpus[0];
     assert!(v.blocked > Picos::ms(9) && v.ticks <= 3, "{v:?}");
 }
@@ -153,7 +153,7 @@ fn a_spin_sees_a_write_and_keeps_the_rest_of_its_budget() {
             wait_until(MS);
             let mut left = 1000;
             assert_eq!(probe.flag.spin_until_within(|flag| flag == 1, &mut left), Ok(1));
-            // The write came after 10 us, 500 iterations, and took two transfers to be seen.
+            // The write comes after 10 us, 500 iterations, and is visible two transfers later.
             assert!((490..=500).contains(&left), "{left}");
             P::irq_restore(true);
         } else {
@@ -196,7 +196,7 @@ fn interrupt_states_nest() {
         let level = P::ctx_level();
         let ticked = P::now() + 2 * MS;
         wait_until(ticked);
-        // Two ticks wait by now; they are taken here, and take time.
+        // Two ticks are pending by now. They are taken here, which takes time.
         P::irq_restore(outer);
         assert!(P::now() > ticked + 1_000, "interrupts were off until now");
         assert_eq!((level, P::ctx_level()), (0, 0));

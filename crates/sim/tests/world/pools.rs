@@ -1,4 +1,4 @@
-//! Pools: parts of the machine with schedulers of their own, and what moves between them.
+//! Pools: parts of the machine with their own schedulers, and the moves of domains and pCPUs between them.
 
 use crate::common::{domain, hog, host, kernbench, near, run, scenario, traced};
 use crate::conservation::{check_locks, check_times};
@@ -40,14 +40,14 @@ fn load_in_one_pool_leaves_the_other_alone() {
     let quiet = run(&scenario(host(), domains(1), 10 * SEC), 1);
     let loud = run(&scenario(host(), domains(8), 10 * SEC), 1);
     assert_eq!(quiet.ending, Ending::Finished);
-    // All of it, to the picosecond.
+    // The whole outcome is equal, to the picosecond.
     assert_eq!(quiet.domains[0], loud.domains[0]);
     assert_eq!(quiet.pcpus[..2], loud.pcpus[..2]);
     near(ran(&loud, 1), 2 * loud.elapsed, 10 * MS);
 }
 
-/// From some hundred vCPUs on the simulator fetches ahead what runs next, which must change nothing: the
-/// same pool beside a few vCPUs and beside so many.
+/// On hosts with hundreds of vCPUs the simulator prefetches the data of the vCPUs that run next. That must not
+/// change results: the test runs the same pool beside a few vCPUs and beside many.
 #[test]
 fn a_large_host_is_simulated_as_a_small_one() {
     let crowd: Vec<u32> = (2..22).collect();
@@ -69,7 +69,7 @@ fn a_large_host_is_simulated_as_a_small_one() {
     check_times(&large);
 }
 
-/// Each scheduler can be a pool beside each other one, and adds up.
+/// Each scheduler can run a pool beside `credit`, and its times add up.
 #[test]
 fn every_scheduler_runs_in_a_pool() {
     for info in overspin_sched::schedulers() {
@@ -98,11 +98,11 @@ fn a_domain_moves_and_goes_on_there() {
         check_times(&outcome);
         check_locks(&scenario, &outcome, &trace);
         near(outcome.pcpus[0].busy + outcome.pcpus[1].busy, 2 * SEC, MS);
-        // `cosched-strict` begins at its next quantum; `rtds-4.5` gives no more than the budget, 4 ms
-        // in 10 ms.
+        // `cosched-strict` begins at its next quantum; `rtds-4.5` gives no more than the budget, 4 ms in
+        // each 10 ms.
         let share = if info.name == "rtds-4.5" { 40 } else { 100 };
         near(outcome.pcpus[2].busy + outcome.pcpus[3].busy, 4 * SEC / 100 * share, 110 * MS);
-        // Times in the runstates go along.
+        // The runstate times move along with the vCPUs.
         near(ran(&outcome, 0), 2 * SEC + 4 * SEC / 100 * share, 110 * MS);
     }
 }
@@ -115,10 +115,10 @@ fn pcpus_move_to_where_they_are_needed() {
     let domains = vec![domain(4, "ticket", hog()), inside(1, domain(4, "ticket", hog()))];
     let outcome = run(&Scenario { events, ..scenario(host, domains, 3 * SEC) }, 1);
     assert!(outcome.changes.iter().all(|c| c.refused.is_none()));
-    // 3, 1 and 2 pCPUs for a second each; and 1, 3, 2.
+    // The first pool has 3, 1 and 2 pCPUs for one second each, the second 1, 3 and 2.
     near(ran(&outcome, 0), 6 * SEC, 10 * MS);
     near(ran(&outcome, 1), 6 * SEC, 10 * MS);
-    assert!(outcome.pcpus.iter().all(|p| p.idle < MS), "all are busy all the time");
+    assert!(outcome.pcpus.iter().all(|p| p.idle < MS), "all pCPUs are busy all the time");
 }
 
 #[track_caller]
@@ -153,7 +153,7 @@ fn what_would_leave_a_domain_without_a_pcpu_is_refused() {
     assert!(start(split(3, vec![])).contains("there is no pool 1"));
 }
 
-/// A scheduler of one's own runs in the host and in a pool, by its name and by its alias.
+/// A user's scheduler runs in the host and in a pool, by its name and by its alias.
 #[test]
 fn a_scheduler_from_outside_is_simulated_as_any_other() {
     const MINE: SchedulerInfo =

@@ -1,22 +1,22 @@
-//! What overcommit does to locks: holders (LHP) and next waiters (LWP) that are descheduled. The
-//! orders are those of the published measurements of 2008 (Friebel and Biemueller; Fitzhardinge):
-//! a ticket lock loses most, a byte lock less, a lock whose waiters sleep least.
+//! Effects of overcommit on locks: descheduled holders (LHP) and next waiters (LWP). The locks rank as in
+//! the measurements published in 2008 (Friebel and Biemueller; Fitzhardinge): a ticket lock loses most, a
+//! byte lock less, and a lock whose waiters sleep least.
 
 use crate::common::{crowd, traced};
 use overspin_host::Moment;
 use overspin_scenario::{LockOutcome, MS, NS, Outcome, Picos, SEC, US};
 use std::collections::HashSet;
 
-/// Simulated time during which some vCPU spun on a pCPU for a lock that nobody could use.
+/// Simulated time during which some vCPU spun on a pCPU for a lock that no running vCPU could use.
 #[derive(Debug, Default)]
 struct Harm {
     /// Its holder was descheduled (LHP).
     by_holder: Picos,
-    /// It was free, but none of those who ran got it (LWP); handing it over is in here too.
+    /// It was free, but no running vCPU got it (LWP). This includes the hand-over.
     by_grant: Picos,
 }
 
-/// Harm done at the first lock of the only domain, as the trace tells it.
+/// The harm at the first lock of the only domain, from the trace.
 fn harm(trace: &[(Picos, Moment)]) -> Harm {
     let (mut running, mut waiting) = (HashSet::new(), HashSet::new());
     let mut holder = None;
@@ -54,8 +54,8 @@ fn lock(outcome: &Outcome) -> &LockOutcome {
     &outcome.domains[0].locks[0]
 }
 
-/// A second with each of three seeds: few descheduled holders make a large difference, so that one
-/// seed alone may show the opposite.
+/// One second with each of three seeds. A few descheduled holders make a large difference, so one seed alone
+/// may show the opposite.
 fn runs(name: &str, pcpus: u32) -> Vec<(Outcome, Harm)> {
     [1, 2, 3]
         .map(|seed| {
@@ -73,15 +73,15 @@ fn with_a_pcpu_for_each_vcpu_nobody_is_preempted() {
             let l = lock(&outcome);
             assert_eq!(l.holder_preempted, 0, "{name}");
             assert_eq!(harm.by_holder, Picos::ZERO, "{name}");
-            // Handing over takes two transfers of the line and an atomic operation, 128 ns; where
-            // waiters race for it, each loser's attempt delays the winner by one more: under 500 ns.
+            // The hand-over takes two transfers of the line and an atomic operation, 128 ns. If waiters
+            // race for the lock, each loser's attempt delays the winner by one more: under 500 ns.
             assert!(harm.by_grant <= l.contended * 500 * NS, "{name} {harm:?}");
             assert_eq!(l.hold_max, 5 * US, "interrupts are off: nothing prolongs a section");
         }
     }
     for (outcome, _) in runs("ticket", 4) {
-        // First come, first served: three sections at most are ahead of a waiter, with 128 ns
-        // each to hand over, and the wait for the line itself.
+        // First come, first served: at most three sections are ahead of a waiter. Each adds 128 ns for the
+        // hand-over, and the waiter waits for the line itself.
         assert!(lock(&outcome).wait_max <= 3 * 5 * US + US);
     }
 }
@@ -106,10 +106,10 @@ fn overcommit_makes_a_ticket_lock_wait_out_of_all_proportion() {
         waited / runs.iter().map(|r| lock(&r.0).acquisitions).sum::<u64>()
     };
     let (alone, crowded) = (runs("ticket", 4), runs("ticket", 2));
-    // Half as many vCPUs run at a time, so that undisturbed waits would be shorter than alone.
+    // Half as many vCPUs run at a time, so undisturbed waits would be shorter than alone.
     assert!(mean_wait(&crowded) > 100 * mean_wait(&alone));
     for (outcome, _) in &crowded {
-        // Who waits for a descheduled vCPU waits until that is dispatched again: slices of 30 ms.
+        // A waiter behind a descheduled vCPU waits until that is dispatched again: slices take 30 ms.
         assert!(lock(outcome).wait_max > 20 * MS);
     }
     assert!(crowded.iter().any(|(o, _)| lock(o).holder_preempted > 0));
@@ -118,12 +118,12 @@ fn overcommit_makes_a_ticket_lock_wait_out_of_all_proportion() {
 #[test]
 fn a_ticket_goes_to_a_descheduled_waiter_and_a_byte_lock_to_whoever_runs() {
     for (outcome, harm) in runs("ticket", 2) {
-        // The lock is free, and those who run must not take it.
+        // The lock is free, but running waiters must not take it.
         assert!(harm.by_grant > outcome.elapsed / 10, "{harm:?}");
         assert!(harm.by_grant > harm.by_holder, "most of the harm is LWP: {harm:?}");
     }
     for (outcome, harm) in runs("lock-byte", 2) {
-        // Only handing over, as with a pCPU for each vCPU.
+        // Only the hand-over remains, as with a pCPU for each vCPU.
         assert!(harm.by_grant <= lock(&outcome).contended * 500 * NS, "{harm:?}");
     }
 }
@@ -132,8 +132,8 @@ fn a_ticket_goes_to_a_descheduled_waiter_and_a_byte_lock_to_whoever_runs() {
 fn sleeping_waiters_bound_what_a_descheduled_holder_costs() {
     for (outcome, harm) in runs("xen-pv", 2) {
         let l = lock(&outcome);
-        // Each of the three others burns its budget of 1024 iterations of 20 ns and goes to sleep,
-        // in less than another 1 us, or gets the lock before: a slow path costs no more, nor
+        // Each of the three others burns its budget of 1024 iterations of 20 ns and goes to sleep within
+        // another 1 us, or gets the lock before that. A slow path costs no more than this, and neither
         // does a waiter at a descheduled holder's lock.
         let budget = 1024 * 20 * NS + US;
         assert!(l.slow_paths > 0);

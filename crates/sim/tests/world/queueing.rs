@@ -1,9 +1,9 @@
-//! One pCPU as a server of queueing theory, and the shares that weights and caps promise.
+//! One pCPU as a server of queueing theory, and the shares promised by weights and caps.
 //!
-//! Each of `N` domains, of one vCPU, sleeps for an exponential time and then asks for service. Its
-//! runnable time is the time that it waited in the queue. Where schedulers, kernels and the machine
-//! cost nothing and `N` is large this is an open queue with Poisson arrivals; for exponential service
-//! the finite number of sources has a closed form of its own, which is used instead.
+//! Each of `N` domains, of one vCPU, sleeps for an exponential time and then asks for service. Its runnable
+//! time is its waiting time in the queue. If schedulers, kernels and the machine cost nothing and `N` is
+//! large, this is an open queue with Poisson arrivals. For exponential service the tests use the closed
+//! form for a finite number of sources instead.
 //!
 //! Sources: Kleinrock, Queueing Systems I (1975), §3.8 for M/M/1//N, §5.6 for the mean value of
 //! Pollaczek and Khinchine, and II (1976), §4.4 for processor sharing.
@@ -16,8 +16,8 @@ const SOURCES: u32 = 200;
 /// Mean service time.
 const SERVICE: Picos = MS;
 
-/// A machine on which only work takes time: the few memory operations of a wake-up, half a
-/// nanosecond each, are a millionth of an item.
+/// A machine on which only work takes time. The few memory operations of a wake-up, 0.5 ns each, are about
+/// a millionth of an item.
 fn free() -> Costs {
     Costs {
         context_switch: Picos::ZERO,
@@ -30,8 +30,8 @@ fn free() -> Costs {
     }
 }
 
-/// Mean wait in the queue, in service times, and its standard error, for a load of `permille` that
-/// the sources would make if they never waited, from so many runs of 10 s.
+/// Mean wait in the queue, in service times, and its standard error, from `runs` runs of 10 s. `permille` is
+/// the load that the sources would make if they never waited.
 fn wait(runs: u64, quantum: Picos, service: Distribution, permille: u64) -> (f64, f64) {
     let work = BurnWait {
         threads: 1,
@@ -60,9 +60,9 @@ fn mean_wait(outcome: &Outcome) -> f64 {
     waited.ratio(SERVICE) / items as f64
 }
 
-/// Mean wait in M/M/1//N, in service times, for a think time of `think` service times. With `p(k)`
-/// the probability of `k` in the system, `p(k) = p(k-1) (N - k + 1) / think`; the wait is the mean
-/// number that waits over the throughput (Little).
+/// Mean wait in M/M/1//N, in service times, for a think time of `think` service times. If `p(k)` is the
+/// probability of `k` in the system, `p(k) = p(k-1) (N - k + 1) / think`. The wait is the mean number of
+/// waiting sources over the throughput (Little).
 fn finite_source(think: f64) -> f64 {
     let (mut p, mut sum, mut waiting) = (1.0, 1.0, 0.0);
     for k in 1..=SOURCES {
@@ -70,17 +70,17 @@ fn finite_source(think: f64) -> f64 {
         sum += p;
         waiting += p * f64::from(k - 1);
     }
-    // Throughput: the server is busy unless nobody is there.
+    // Throughput: the server is busy unless the system is empty.
     waiting / (sum - 1.0)
 }
 
-/// `think` as in [`wait`].
+/// The think time, in service times, of the load `permille` in [`wait`].
 fn think(permille: u64) -> f64 {
     f64::from(SOURCES) * 1000.0 / permille as f64 - 1.0
 }
 
-/// `measured` is `expected`, but for chance (three standard errors, which must be small themselves)
-/// and `bias`, a part of it.
+/// Checks that `measured` is `expected`, except for chance (three standard errors, which must themselves be
+/// small) and for `bias`, a fraction of `expected`.
 #[track_caller]
 fn agrees((measured, error): (f64, f64), expected: f64, bias: f64) {
     assert!(error < 0.04 * expected, "the runs are too short: {measured} +- {error}");
@@ -88,7 +88,7 @@ fn agrees((measured, error): (f64, f64), expected: f64, bias: f64) {
     assert!(off < 3.0 * error + bias * expected, "{measured} +- {error}, expected {expected}");
 }
 
-/// Longer than any item: first come, first served.
+/// A quantum longer than any item, which gives first come, first served.
 const FIFO: Picos = Picos::sec(10);
 
 #[test]
@@ -100,13 +100,13 @@ fn exponential_service_first_come_first_served_is_m_m_1() {
             0.0,
         );
     }
-    // And that is near the open queue: rho / (1 - rho), 1 for a half.
+    // The finite form is near that of the open queue: rho / (1 - rho), which is 1 for a load of a half.
     assert!((finite_source(think(500)) - 1.0).abs() < 0.05);
 }
 
-/// With service that does not vary the wait is half of that: rho / 2 (1 - rho). What the finite
-/// number of sources takes off is bounded by what it takes off with exponential service, where longer
-/// queues keep more sources from asking.
+/// With constant service times the wait is half of that: rho / 2 (1 - rho). The finite number of sources
+/// shortens it, but by a smaller part than with exponential service, where longer queues keep more
+/// sources from asking.
 #[test]
 fn fixed_service_first_come_first_served_is_m_d_1() {
     for permille in [300, 500, 700] {
@@ -118,10 +118,10 @@ fn fixed_service_first_come_first_served_is_m_d_1() {
     }
 }
 
-/// Short quanta are processor sharing, where the wait depends on the mean service only: it is that
-/// of M/M/1, whatever the distribution; so for fixed service twice that of first come, first served.
-/// For finite sources too (the network has a product form). A quantum of a twentieth of the service is
-/// off by half a quantum or so for each that is there, two on average.
+/// Short quanta are processor sharing, where the wait depends on the mean service only. It equals that of
+/// M/M/1 for any distribution; for fixed service it is twice that of first come, first served. This holds
+/// for finite sources too (the network has a product form). A quantum of a twentieth of the service
+/// adds an error of about half a quantum for each source in the system, two on average.
 #[test]
 fn short_quanta_are_processor_sharing() {
     for service in [Distribution::Fixed, Distribution::Exponential] {
@@ -129,9 +129,9 @@ fn short_quanta_are_processor_sharing() {
     }
 }
 
-/// How far from its promise a vCPU's time may be after 100 s. `credit`: see `shares.rs`, 90 ms.
-/// `credit2`: a slice and a reset of credits, 10 ms each. `cfs` and `eevdf`: slice and tick, 4 to 6 ms
-/// each; a cap is a quota for each 100 ms.
+/// The largest error of a vCPU's time after 100 s. `credit`: 90 ms, see `shares.rs`. `credit2`: a slice and
+/// a reset of credits, 10 ms each. `cfs` and `eevdf`: a slice and a tick, 4 to 6 ms each; a cap is a quota
+/// for each 100 ms.
 const SLACK: Picos = Picos::ms(90);
 
 fn running(scheduler: &str, domains: impl IntoIterator<Item = Domain>) -> Vec<Picos> {
@@ -154,8 +154,8 @@ fn weights_divide_a_pcpu_in_their_proportion() {
         shares(scheduler, &[256, 256, 512]);
         shares(scheduler, &[100, 200, 300]);
     }
-    // `credit` gives a slice of 30 ms to each of four in turn, so nobody can use the five eighths
-    // of 120 ms that it is owed; the rest of its credit is taken away. The others charge exactly.
+    // `credit` gives each of four vCPUs a slice of 30 ms in turn. So the fourth cannot use the five
+    // eighths of 120 ms that it is owed, and loses the rest of its credit. The others charge exactly.
     for scheduler in ["credit2", "cfs", "eevdf"] {
         shares(scheduler, &[64, 128, 192, 640]);
     }
@@ -171,10 +171,10 @@ fn caps_hold_whether_or_not_there_is_time_to_spare() {
         };
         shares(&[50], &[50 * SEC]);
         shares(&[25, 0], &[25 * SEC, 75 * SEC]);
-        // A quarter of the time is left over, and stays so.
+        // A quarter of the time stays unused.
         shares(&[10, 25, 40], &[10 * SEC, 25 * SEC, 40 * SEC]);
-        // Equal weights: who may have less than an equal part of what is left gets what it may; 10 is
-        // less than 100 / 4, 25 less than 90 / 3, and 40 more than 65 / 2.
+        // Equal weights: a domain whose cap is below an equal part of the remaining time gets its cap; 10
+        // is less than 100 / 4, 25 less than 90 / 3, and 40 more than 65 / 2.
         shares(&[10, 25, 40, 0], &[10 * SEC, 25 * SEC, 32_500 * MS, 32_500 * MS]);
     }
 }

@@ -1,4 +1,4 @@
-//! Any small scenario: it ends, its times add up, and it does the same twice.
+//! Random small scenarios: each ends, its times add up, and a second run gives the same outcome.
 
 use crate::attribution::{check_causes, check_outcome};
 use crate::common::{domain, host, kernbench, run, scenario, traced};
@@ -61,7 +61,7 @@ fn guest() -> impl Strategy<Value = Domain> {
         })
 }
 
-/// Costs, some of them nothing at all.
+/// Costs, some of them zero.
 fn costs() -> impl Strategy<Value = Costs> {
     let small = || prop_oneof![Just(Picos::ZERO), times(NS..3 * US)];
     (
@@ -104,7 +104,7 @@ fn notification() -> impl Strategy<Value = PreemptionNotification> {
     )
 }
 
-/// Pause-loop exits by the rules of some year, if any.
+/// Pause-loop exits by the rules of some year, or none.
 fn exits() -> impl Strategy<Value = Option<PauseLoopExiting>> {
     let rules = prop::sample::select(&DirectedYieldRules::ALL[..]);
     prop::option::of(
@@ -161,7 +161,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
         .prop_map(|(host, guests, limit)| {
             let pcpus = host.pcpus();
             let guests = guests.into_iter().enumerate().map(|(d, (guest, pinned))| {
-                // vCPUs of pinned guests share pCPUs where they can, and have one each.
+                // Each vCPU of a pinned guest may use one pCPU, which vCPUs of other guests may use too.
                 let pin = |v| vec![(d as u32 + v) % pcpus];
                 let affinity = if pinned { (0..guest.vcpus).map(pin).collect() } else { vec![] };
                 Domain { affinity, ..guest }
@@ -170,7 +170,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
         })
 }
 
-/// A change of one of three domains, of up to four vCPUs, among up to three pools.
+/// A change of one of three domains, each of up to four vCPUs, among up to three pools.
 fn any_change() -> impl Strategy<Value = Change> {
     let domain = 0..3_u32;
     prop_oneof![
@@ -191,7 +191,7 @@ fn any_change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// A scenario with pools and events, those that are refused left out.
+/// A scenario with pools and events, without the events that `check` refuses.
 fn any_changing_scenario() -> impl Strategy<Value = Scenario> {
     let schedulers: Vec<_> = overspin_sched::schedulers().iter().map(|s| s.name).collect();
     let pools = prop::collection::vec(prop::sample::select(schedulers), 0..3);
@@ -199,7 +199,7 @@ fn any_changing_scenario() -> impl Strategy<Value = Scenario> {
     (any_scenario(), pools, events).prop_map(|(mut scenario, pools, events)| {
         let pcpus = scenario.host.pcpus();
         for (i, scheduler) in (0..).zip(pools) {
-            // Every third pCPU but the first.
+            // Every third pCPU, but never pCPU 0.
             let cpus = (1..pcpus).filter(|p| p % 3 == i).collect();
             let (name, params) = (format!("pool{i}"), Settings::new());
             scenario.host.pools.push(Pool { name, cpus, scheduler: scheduler.into(), params });
@@ -225,11 +225,11 @@ proptest! {
         check_times(&outcome);
         check_locks(&scenario, &outcome, &trace);
         check_outcome(&outcome);
-        // A trace does not tell when halt polling begins, nor whom a pause keeps from waking.
+        // A trace does not show when halt polling begins, nor which vCPUs a pause keeps from waking.
         if scenario.host.halt_polling.is_none() && scenario.events.is_empty() {
             check_causes(&scenario, &trace);
         }
-        // What was to come by then has come.
+        // All events that were due by the end have come.
         let due = scenario.events.iter().filter(|e| e.at < outcome.elapsed).count();
         prop_assert!(outcome.changes.len() >= due);
         for change in &outcome.changes {
@@ -247,21 +247,21 @@ proptest! {
     fn any_small_scenario_ends_adds_up_and_repeats(scenario in any_scenario(), seed: u64) {
         let (outcome, trace) = traced(&scenario, seed);
         prop_assert!(outcome.elapsed <= scenario.limit);
-        // Deadlocks take ten seconds to be noticed; nothing here lasts that long.
+        // The watchdog needs ten seconds to notice a deadlock; no run here lasts that long.
         prop_assert!(matches!(outcome.ending, Ending::Finished | Ending::Limit));
         check_times(&outcome);
         check_scheduling(&outcome, &trace);
         check_locks(&scenario, &outcome, &trace);
         check_outcome(&outcome);
-        // A trace does not tell when halt polling begins, nor whom a pause keeps from waking.
+        // A trace does not show when halt polling begins, nor which vCPUs a pause keeps from waking.
         if scenario.host.halt_polling.is_none() && scenario.events.is_empty() {
             check_causes(&scenario, &trace);
         }
         for (d, asked) in outcome.domains.iter().zip(&scenario.domains) {
             prop_assert_eq!(d.vcpus.len(), asked.vcpus as usize);
             if let Some(w) = asked.workload.get::<LockLoop>() {
-                // Each item is one acquisition; at the end each thread may be in a section, or
-                // out of it with the item not counted yet.
+                // Each item is one acquisition. At the end each thread may be in a section, or may have
+                // left it without counting the item yet.
                 let items: u64 = d.tasks.iter().map(|t| t.items).sum();
                 let taken = d.locks[0].acquisitions;
                 prop_assert!((items..=items + d.tasks.len() as u64).contains(&taken));

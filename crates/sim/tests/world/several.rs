@@ -1,4 +1,4 @@
-//! Several workloads in one domain: each with its tasks, its locks, and the vCPUs that it may use.
+//! Several workloads in one domain. Each has its tasks, its locks, and the vCPUs that it may use.
 
 use crate::common::{
     domain, hog, host, kernbench, lock_loop, near, pgbench, run, scenario, tickless,
@@ -16,8 +16,8 @@ fn cpu(d: &DomainOutcome, of: &str) -> Picos {
     mine.map(|t| t.cpu).sum()
 }
 
-/// Three hogs stay on the one vCPU that they may use, although others idle; what loops for a lock
-/// has the other two, and the last one has nobody.
+/// Three hogs stay on the one vCPU that they may use, although others idle. A lock loop has two other vCPUs,
+/// and the last vCPU has no task.
 #[test]
 fn tasks_keep_to_the_vcpus_that_they_may_use() {
     let hogs = BurnWait { threads: 3, ..BurnWait::default() };
@@ -43,7 +43,7 @@ fn tasks_keep_to_the_vcpus_that_they_may_use() {
     );
 }
 
-/// What tasks start, sleep and wake keeps to those vCPUs too.
+/// Tasks that these tasks start or wake keep to the same vCPUs.
 #[test]
 fn so_do_the_tasks_that_they_start_and_wake() {
     let faults =
@@ -64,7 +64,7 @@ fn so_do_the_tasks_that_they_start_and_wake() {
     assert_eq!(d.locks[0].name, "pgbench/hot");
 }
 
-/// A domain ends when all that ends has ended; what goes on does not keep it.
+/// A domain finishes when its finite workloads have ended; endless workloads do not keep it.
 #[test]
 fn nobody_waits_for_what_has_no_end() {
     let mut all = kernbench(2, 4);
@@ -80,7 +80,7 @@ fn nobody_waits_for_what_has_no_end() {
     );
 }
 
-/// Two of one kind in one domain contend each for its own.
+/// Two workloads of one kind in one domain have a lock each.
 #[test]
 fn locks_of_different_workloads_are_different_locks() {
     let two = Workloads(vec![lock_loop(US, US).into(), lock_loop(2 * US, US).into()]);

@@ -1,4 +1,4 @@
-//! Requests in flight against closed forms: what a guest answers, and how late.
+//! Streams of requests, compared with closed forms: how many a guest answers, and with what latency.
 
 use crate::common::{host, near, run, scenario, tickless};
 use overspin_scenario::{
@@ -6,8 +6,8 @@ use overspin_scenario::{
 };
 use overspin_workload::{BurnWait, Stream};
 
-/// A machine and a kernel whose own work takes next to nothing: what is left are the operations on
-/// runqueue locks, of some nanoseconds each.
+/// A machine and a kernel whose own work takes almost no time. Only operations on runqueue locks remain, of
+/// some nanoseconds each.
 fn free(pcpus: u32) -> Host {
     let costs = Costs {
         atomic: Picos::ZERO,
@@ -31,7 +31,7 @@ fn stream(window: u32) -> Stream {
     Stream { window, ..Stream::default() }
 }
 
-/// Answers in a second, and their latencies.
+/// The number of answers in a run, and their latencies.
 fn served(scenario: &Scenario) -> (u64, LatencyOutcome) {
     let outcome = run(scenario, 1);
     let task = &outcome.domains[0].tasks[0];
@@ -42,7 +42,7 @@ fn served(scenario: &Scenario) -> (u64, LatencyOutcome) {
 
 #[test]
 fn a_lone_vcpu_answers_as_fast_as_window_or_work_allow() {
-    // 100 us for the network, and 25 us of work.
+    // A request takes 100 us in the network and 25 us of work.
     let by_window = |n: u32| 1_000_000 * u64::from(n) / 125;
     for (window, most, slack_permille) in [
         (1, by_window(1), 5),
@@ -53,8 +53,8 @@ fn a_lone_vcpu_answers_as_fast_as_window_or_work_allow() {
         (500, 40_000, 5),
     ] {
         let (answers, _) = served(&serving(stream(window)));
-        // An interrupt may come in the middle of another request's work: a window below 5 may get out of
-        // step with itself, and lose an interrupt's 5 us of each 125 us.
+        // An interrupt may come in the middle of another request's work. So the requests of a window below 5
+        // may get out of step, and lose an interrupt's 5 us of each 125 us.
         let least = most - most * slack_permille / 1000;
         assert!((least..=most).contains(&answers), "{window}: {answers}, not {least} to {most}");
     }
@@ -66,7 +66,7 @@ fn latency_is_work_and_then_queueing() {
     near(alone.p50, 25 * US, US);
     assert!(alone.max < 27 * US, "{alone:?}");
     near(alone.total / alone.answers, 25 * US, US);
-    // In a full window each waits for all the others: Little's law, 40,000 answers a second.
+    // In a full window each request waits for all others: Little's law, 40,000 answers a second.
     let (_, full) = served(&serving(stream(100)));
     near(full.total / full.answers, 100 * 25 * US - 100 * US, 30 * US);
     assert!(full.p50 <= full.p99 && full.p99 <= full.p999 && full.p999 <= full.max);
@@ -81,8 +81,8 @@ fn a_stream_with_a_count_ends() {
     assert_eq!((few.ending, few.domains[0].tasks[0].items), (Ending::Finished, 2));
 }
 
-/// Somebody who computes on the same pCPU: credit takes it from him for a vCPU that wakes, but not before
-/// he has had it for a millisecond, the rate limit, of which the request's way took 100 us.
+/// A hog computes on the same pCPU. Credit preempts it for a vCPU that wakes, but only after it has had the
+/// pCPU for 1 ms, the rate limit. The request's time in the network takes 100 us of that.
 #[test]
 fn a_neighbour_shows_as_latency() {
     let mut beside = serving(stream(1));
@@ -95,7 +95,7 @@ fn a_neighbour_shows_as_latency() {
     near(SEC / answers, MS + 25 * US, 10 * US);
 }
 
-/// Nothing is computed while the only request is on its way, and that is no deadlock.
+/// No task computes while the only request is on its way; that is no deadlock.
 #[test]
 fn waiting_for_the_network_is_no_deadlock() {
     let far: Picos = SEC;

@@ -1,5 +1,5 @@
-//! Tick accounting as kernels of the time did it: every tick that is taken charges one period to the
-//! task that it finds; ticks that come while interrupts are off are taken late, once.
+//! Tick accounting as in kernels of 2008: every tick that a vCPU takes charges one period to the task that it
+//! finds. A vCPU with interrupts off takes its ticks late, and only once for all of them.
 
 use crate::common::{domain, host, lock_loop, near, run, scenario};
 use overspin_scenario::{DomainOutcome, MS, Picos, SEC, US};
@@ -7,8 +7,8 @@ use overspin_workload::LockLoop;
 
 const PERIOD: Picos = MS;
 
-/// Two vCPUs, a pCPU each, that hold a lock for 10 ms in turn and spin for it in between; 100 us
-/// in user mode after each section.
+/// Two vCPUs, each on its own pCPU, that hold a lock for 10 ms in turn and spin for it in between. After each
+/// section they spend 100 us in user mode.
 fn holders_and_spinners(irqs_off: bool) -> DomainOutcome {
     let work = LockLoop { irqs_off, fixed: true, ..lock_loop(10 * MS, 100 * US) };
     let guest = domain(2, "ticket", work);
@@ -29,12 +29,12 @@ fn charges_are_ticks_taken() {
 fn with_interrupts_on_all_time_is_charged_spinning_included() {
     let d = holders_and_spinners(false);
     for (task, v) in d.tasks.iter().zip(&d.vcpus) {
-        // A tick every period of a vCPU that is never idle; the first and the last are cut.
+        // A vCPU that is never idle takes a tick every period; the first and the last period are cut.
         near(task.user_ticks + task.system_ticks, SEC, 2 * PERIOD);
-        // It spins while the other holds: 10 of 20 ms, less the 0.1 ms outside.
+        // It spins while the other vCPU holds the lock: 10 of 20 ms, less the 0.1 ms outside.
         near(v.spinning, SEC / 2, 15 * MS);
-        // User mode is 0.1 of 20 ms, so the kernel is charged for the rest; samples of a part p
-        // in 1000 ticks vary by sqrt(1000 p): 2.2 ticks for 0.5 %, of which five are allowed.
+        // User mode is 0.1 of 20 ms; the kernel is charged for the rest. Samples of a part p in 1000 ticks
+        // have a standard deviation of sqrt(1000 p): 2.2 ticks for 0.5 %, of which the test allows five.
         near(task.user_ticks, SEC / 200, 12 * PERIOD);
     }
 }
@@ -43,13 +43,13 @@ fn with_interrupts_on_all_time_is_charged_spinning_included() {
 fn with_interrupts_off_holding_and_spinning_are_charged_to_nobody() {
     let d = holders_and_spinners(true);
     for (task, v) in d.tasks.iter().zip(&d.vcpus) {
-        // Each section of 10 ms hides ten ticks, of which one is left to take at its end; another
-        // may fall into the time outside. The first section of the two and the last are cut.
+        // Each section of 10 ms hides ten ticks, of which the vCPU takes one at its end. Another tick may
+        // come in the time outside. The first and the last section are cut.
         assert!((task.items..=2 * task.items + 2).contains(&v.ticks), "{task:?} {v:?}");
-        // A section in 20 ms, hence 50 items, and 100 ticks of the 1000 that passed, at most.
+        // One section in 20 ms gives 50 items, and at most 100 ticks of the 1000 that passed.
         assert!((48..=51).contains(&task.items), "{task:?}");
         assert!(task.user_ticks + task.system_ticks <= SEC / 10 + 2 * PERIOD);
-        // And yet it used all of its vCPU's time, as the host sees it: half of that spinning.
+        // Yet the host sees that the vCPU ran all the time, and spun for half of it.
         near(v.running, SEC, MS);
         near(v.spinning, SEC / 2, 20 * MS);
     }
@@ -73,6 +73,6 @@ fn an_idle_vcpu_takes_no_ticks() {
     let outcome = run(&scenario(host(2, "null"), vec![guest], SEC), 1);
     let [busy, idle] = &outcome.domains[0].vcpus[..] else { panic!("two vCPUs") };
     assert!((998..=1000).contains(&busy.ticks), "{busy:?}");
-    // `NO_HZ`: at most the one that was programmed while it booted.
+    // `NO_HZ`: at most the tick that was programmed while the vCPU booted.
     assert!(idle.ticks <= 1, "{idle:?}");
 }
