@@ -1,7 +1,7 @@
-//! A scheduler of one's own, which `examples/own-parts` has in every command.
+//! A custom scheduler, which `examples/own-parts` adds to every command.
 //!
-//! `cargo run -p overspin-sched --example stride` has it go through the
-//! conformance suite, puts it beside the built-in schedulers, and shows how two weights share a pCPU.
+//! `cargo run -p overspin-sched --example stride` runs it through the conformance suite, adds it to
+//! the built-in schedulers, and shows how two weights share a pCPU.
 
 #[path = "../../../examples/own-parts/src/stride.rs"]
 mod stride;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         v
     });
     while now < Nanos::SEC {
-        // One pCPU, no timers but slices: each pass lasts a quantum.
+        // With one pCPU and no timers except slices, each pass lasts a quantum.
         h.schedule(now, PcpuId(0), &mut actions);
         h.context_saved(now, PcpuId(0), &mut actions);
         now += QUANTUM;

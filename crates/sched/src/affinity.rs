@@ -1,4 +1,4 @@
-//! Where a vCPU may run (hard affinity) and where it would rather run (soft affinity).
+//! Where a vCPU may run (hard affinity) and where it prefers to run (soft affinity).
 
 use crate::cpuset::CpuSet;
 use crate::error::SchedError;
@@ -29,14 +29,15 @@ impl Affinity {
         Self { hard: None, soft: Some(pcpus.into_iter().collect()) }
     }
 
-    /// The same, but preferring these pCPUs.
+    /// The same affinity, with a preference for these pCPUs.
     #[must_use]
     pub fn with_soft(self, pcpus: impl IntoIterator<Item = u32>) -> Self {
         Self { soft: Some(pcpus.into_iter().collect()), ..self }
     }
 
-    /// Checks it against a machine of `pcpus` pCPUs, and restricts it to those of `pool`, which all that may run
-    /// anywhere share: a set of a thousand pCPUs of one's own is seldom in the processor's cache.
+    /// Checks the affinity against a machine of `pcpus` pCPUs and restricts it to `pool`. All vCPUs that may
+    /// run anywhere share the set of the pool, because a private set of a thousand pCPUs is seldom in the
+    /// processor's cache.
     ///
     /// # Errors
     /// [`SchedError::NoSuchPcpu`], [`SchedError::EmptyAffinity`].
@@ -61,7 +62,7 @@ impl Affinity {
         if hard.is_empty() {
             return Err(SchedError::EmptyAffinity);
         }
-        // Covers the pool as well: hard lies in it.
+        // A soft affinity that covers the whole pool is not useful either: `hard` lies in the pool.
         let useful = !hard.is_subset(&soft) && hard.intersects(&soft);
         let soft = useful.then(|| {
             Arc::make_mut(&mut soft).intersect_with(&hard);
@@ -71,7 +72,7 @@ impl Affinity {
     }
 }
 
-/// An affinity as a scheduler sees it: within its pool.
+/// An affinity as a scheduler sees it: restricted to its pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffinityMask {
     hard: Arc<CpuSet>,
@@ -85,8 +86,8 @@ impl AffinityMask {
         &self.hard
     }
 
-    /// The part of [`Self::hard`] that it prefers, if that is a proper, non-empty part: what the
-    /// originals call useful soft affinity. None means that there is nothing to prefer.
+    /// The preferred part of [`Self::hard`], if it is a proper and non-empty part. The originals call this
+    /// useful soft affinity. None means no preference.
     pub fn soft(&self) -> Option<&CpuSet> {
         self.soft.as_deref()
     }
@@ -96,7 +97,7 @@ impl AffinityMask {
         self.pinned
     }
 
-    /// The masks to try in turn: preferred ones first, then all allowed ones.
+    /// The masks to try in turn: first the preferred pCPUs, then all allowed pCPUs.
     pub fn steps(&self) -> impl Iterator<Item = &CpuSet> {
         self.soft().into_iter().chain(core::iter::once(self.hard()))
     }

@@ -1,4 +1,4 @@
-//! The list of the schedulers of this crate. One line for each.
+//! The list of this crate's schedulers, one entry each.
 
 use crate::bvt;
 use crate::cosched;

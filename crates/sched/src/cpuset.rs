@@ -1,6 +1,6 @@
-//! Sets of pCPUs as bit masks, with the cyclic walks that the schedulers are specified in.
+//! Sets of pCPUs as bit masks, with the cyclic walks that the schedulers specification uses.
 //!
-//! Every operation takes O(words) at most, 64 pCPUs to a word, and only construction allocates.
+//! An operation costs at most O(words), with 64 pCPUs per word. Only construction allocates.
 //! Operations over two sets work on their intersection without building it.
 
 use crate::ids::PcpuId;
@@ -10,7 +10,7 @@ use core::ops::Range;
 
 const BITS: u32 = u64::BITS;
 
-/// A set of pCPUs below a fixed number.
+/// A set of pCPUs with indices below a fixed number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuSet {
     words: Vec<u64>,
@@ -47,17 +47,17 @@ impl CpuSet {
         self.words[(p.0 / BITS) as usize] |= 1 << (p.0 % BITS);
     }
 
-    /// Takes `p` out.
+    /// Removes `p`.
     pub fn remove(&mut self, p: PcpuId) {
         self.words[(p.0 / BITS) as usize] &= !(1 << (p.0 % BITS));
     }
 
-    /// Adds or takes out `p`.
+    /// Adds `p` if `member`, else removes it.
     pub fn set(&mut self, p: PcpuId, member: bool) {
         if member { self.insert(p) } else { self.remove(p) }
     }
 
-    /// Whether there is no member.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|w| *w == 0)
     }
@@ -77,26 +77,27 @@ impl CpuSet {
         self.words.iter().zip(&other.words).all(|(a, b)| a & !b == 0)
     }
 
-    /// Becomes a copy of `other`, which has room for the same pCPUs. Allocates nothing.
+    /// Makes this set a copy of `other`, which must have room for the same pCPUs. Allocates
+    /// nothing.
     pub fn copy_from(&mut self, other: &Self) {
         self.words.copy_from_slice(&other.words);
     }
 
-    /// Keeps only what is also in `other`.
+    /// Keeps only the members that are also in `other`.
     pub fn intersect_with(&mut self, other: &Self) {
         for (a, b) in self.words.iter_mut().zip(&other.words) {
             *a &= b;
         }
     }
 
-    /// Takes out the members of `other` that lie in `range`.
+    /// Removes the members of `other` that lie in `range`.
     pub fn remove_within(&mut self, other: &Self, range: Range<u32>) {
         for word in Self::words_of(&range) {
             self.words[word] &= !(other.words[word] & range_mask(word, &range));
         }
     }
 
-    /// Takes out all that lie in `range`.
+    /// Removes all members in `range`.
     pub fn remove_range(&mut self, range: Range<u32>) {
         for word in Self::words_of(&range) {
             self.words[word] &= !range_mask(word, &range);
@@ -118,7 +119,7 @@ impl CpuSet {
         Self::find(&range, |w| self.words[w])
     }
 
-    /// The lowest member above `x`, else the lowest of all.
+    /// The lowest member above `x`, else the lowest member.
     pub fn cycle(&self, x: PcpuId) -> Option<PcpuId> {
         self.cycle_within(x, 0..self.words.len() as u32 * BITS)
     }
@@ -154,7 +155,7 @@ impl CpuSet {
         Self::find(&(above..range.end), both).or_else(|| Self::find(&(range.start..above), both))
     }
 
-    /// All members, from the lowest.
+    /// All members, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = PcpuId> + '_ {
         let end = self.words.len() as u32 * BITS;
         let mut from = 0;
@@ -169,7 +170,7 @@ impl CpuSet {
         (range.start / BITS) as usize..range.end.div_ceil(BITS) as usize
     }
 
-    /// The lowest set bit in `range` of the words that `word` gives.
+    /// The lowest set bit in `range`; `word` returns the words.
     fn find(range: &Range<u32>, word: impl Fn(usize) -> u64) -> Option<PcpuId> {
         Self::words_of(range).find_map(|w| {
             let bits = word(w) & range_mask(w, range);

@@ -1,10 +1,10 @@
-//! What can be wrong with what a caller asks for. Each message names the key and its legal values.
+//! Reasons to refuse a request. A message about a value names the key and its legal values.
 
 use crate::ids::{DomainId, PcpuId, PoolId, VcpuId};
 use alloc::string::String;
 use core::fmt;
 
-/// A request that was refused. State is as it was before the call.
+/// The reason why a request was refused. The refused call changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchedError {
@@ -12,21 +12,21 @@ pub enum SchedError {
     Param {
         /// Name of the parameter.
         key: &'static str,
-        /// What was given, in the unit that `legal` states.
+        /// The given value, in the unit that `legal` states.
         value: i64,
         /// The legal values, with their unit.
         legal: String,
     },
     /// No scheduler has this name.
     UnknownScheduler {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// A name or alias that was probably meant.
+        /// The name or alias that was probably meant.
         near: Option<String>,
-        /// All names there are, separated by commas.
+        /// All known names, separated by commas.
         known: String,
     },
-    /// A name stands for another scheduler already.
+    /// Another scheduler has this name already.
     NameTaken {
         /// The name or alias.
         name: &'static str,
@@ -35,7 +35,7 @@ pub enum SchedError {
     IllegalParam {
         /// Name of the parameter.
         key: String,
-        /// What was given.
+        /// The given value.
         value: String,
         /// The legal values, with their unit.
         legal: String,
@@ -53,14 +53,14 @@ pub enum SchedError {
     UnknownDomain(DomainId),
     /// No vCPU has this id.
     UnknownVcpu(VcpuId),
-    /// An affinity names a pCPU that does not exist.
+    /// No pCPU has this index.
     NoSuchPcpu {
         /// The index given.
         pcpu: u32,
-        /// Number of pCPUs; legal are 0 to one less.
+        /// Number of pCPUs; legal indices are below it.
         pcpus: u32,
     },
-    /// A hard affinity without any pCPU of the pool.
+    /// A hard affinity contains no pCPU of the pool.
     EmptyAffinity,
     /// The pCPU is not in the pool that it should leave.
     NotInPool(PcpuId),
@@ -72,10 +72,10 @@ pub enum SchedError {
     Stranded {
         /// The vCPU.
         vcpu: VcpuId,
-        /// The pCPU that was to leave.
+        /// The pCPU that should leave.
         pcpu: PcpuId,
     },
-    /// The boot pCPU belongs to pool 0 for ever.
+    /// The boot pCPU always stays in pool 0.
     BootPcpu,
     /// The pCPU is on its way to another pool.
     PcpuMoves(PcpuId),
@@ -83,7 +83,7 @@ pub enum SchedError {
     UnknownPool(PoolId),
     /// Pool 0 cannot be destroyed.
     FirstPool,
-    /// A pool that has pCPUs or domains, or is to get some, cannot be destroyed.
+    /// A pool cannot be destroyed while pCPUs or domains are there or on their way.
     PoolInUse {
         /// The pool.
         pool: PoolId,
@@ -92,7 +92,7 @@ pub enum SchedError {
         /// Domains that are there or on their way.
         domains: u32,
     },
-    /// A pool without pCPUs takes no domain.
+    /// A pool without pCPUs cannot take a domain.
     PoolWithoutPcpus(PoolId),
     /// The domain is on its way to another pool.
     DomainMoves(DomainId),
@@ -107,14 +107,14 @@ impl fmt::Display for SchedError {
                 write!(f, "{key} = {value} is not legal; legal values: {legal}")
             }
             Self::UnknownScheduler { name, near: None, known } => {
-                write!(f, "there is no scheduler `{name}`; there are: {known}")
+                write!(f, "there is no scheduler `{name}`; known schedulers: {known}")
             }
             Self::UnknownScheduler { name, near: Some(near), known } => write!(
                 f,
-                "there is no scheduler `{name}`; did you mean `{near}`? There are: {known}"
+                "there is no scheduler `{name}`; did you mean `{near}`? Known schedulers: {known}"
             ),
             Self::NameTaken { name } => {
-                write!(f, "there is a scheduler `{name}` already; give the new one another name")
+                write!(f, "another scheduler is named `{name}`; give the new one another name")
             }
             Self::IllegalParam { key, value, legal } => {
                 write!(f, "{key} = {value} is not legal; legal values: {legal}")
@@ -125,19 +125,25 @@ impl fmt::Display for SchedError {
             Self::UnknownDomain(d) => write!(f, "there is no domain {}", d.0),
             Self::UnknownVcpu(v) => write!(f, "there is no vCPU {}", v.0),
             Self::NoSuchPcpu { pcpu, pcpus } => {
-                write!(f, "affinity names pCPU {pcpu}; legal values: 0..{pcpus}")
+                write!(f, "there is no pCPU {pcpu}; legal values: 0..{pcpus}")
             }
             Self::EmptyAffinity => {
                 write!(f, "hard affinity is empty; it needs at least one pCPU of the pool")
             }
             Self::NotInPool(p) => write!(f, "pCPU {} is not in the pool", p.0),
-            Self::InPool(p) => write!(f, "pCPU {} is in the pool already", p.0),
+            Self::InPool(p) => {
+                write!(f, "pCPU {} is in the pool already, or has not left it yet", p.0)
+            }
             Self::LastPcpu(p) => {
-                write!(f, "pCPU {} is the last of a pool with domains; move them first", p.0)
+                write!(
+                    f,
+                    "pCPU {} is the last pCPU of a pool with domains; move the domains first",
+                    p.0
+                )
             }
             Self::Stranded { vcpu, pcpu } => write!(
                 f,
-                "vCPU {} may run on no pCPU of the pool but {}; change its affinity first",
+                "vCPU {} may run on no other pCPU of the pool than {}; change its affinity first",
                 vcpu.0, pcpu.0
             ),
             Self::BootPcpu => write!(f, "pCPU 0, the boot pCPU, stays in pool 0"),
@@ -146,14 +152,18 @@ impl fmt::Display for SchedError {
             Self::FirstPool => write!(f, "pool 0 cannot be destroyed"),
             Self::PoolInUse { pool, pcpus, domains } => write!(
                 f,
-                "pool {} has or gets {pcpus} pCPUs and {domains} domains; move them first",
+                "{pcpus} pCPUs and {domains} domains are in pool {} or on their way; move them first",
                 pool.0
             ),
             Self::PoolWithoutPcpus(pool) => {
                 write!(f, "pool {} has no pCPU; give it one first", pool.0)
             }
             Self::DomainMoves(d) => write!(f, "domain {} is on its way to another pool", d.0),
-            Self::VcpuRuns(v) => write!(f, "vCPU {} is still on a pCPU", v.0),
+            Self::VcpuRuns(v) => write!(
+                f,
+                "vCPU {} is still on a pCPU; take it down and wait until it has left",
+                v.0
+            ),
         }
     }
 }

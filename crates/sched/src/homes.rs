@@ -1,4 +1,4 @@
-//! Homes for schedulers with a queue for each pCPU that never move a vCPU by themselves.
+//! Homes for schedulers that keep one queue per pCPU and never move a vCPU on their own.
 
 use crate::ids::{PcpuId, VcpuId};
 use crate::machine::Machine;
@@ -24,8 +24,8 @@ impl Homes {
         self.population[p.index()] -= 1;
     }
 
-    /// The least populated pCPU on which `v` may run; of equals the first from its home on, in
-    /// index order round the machine. O(pCPUs).
+    /// The least populated pCPU on which `v` may run. Among equals, it is the first from the home
+    /// of `v` on, in index order around the machine. O(pCPUs).
     pub(crate) fn least_populated(&self, machine: &Machine, v: VcpuId) -> PcpuId {
         let (home, hard) = (machine.home(v), machine.affinity(v).hard());
         let around = (home.0..machine.pcpus()).chain(0..home.0).map(PcpuId);

@@ -1,20 +1,20 @@
-//! Names of things: pCPUs, vCPUs, domains, timers; and what a world is asked to do.
+//! Ids of pCPUs, vCPUs, domains, pools and timers, and the actions that a world must perform.
 
 use crate::time::Nanos;
 
-/// A physical CPU: one hardware thread. Dense from 0; see [`Topology`](crate::Topology).
+/// A physical CPU: one hardware thread. Ids are dense from 0; see [`Topology`](crate::Topology).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PcpuId(pub u32);
 
-/// A virtual CPU. Dense from 0 in order of creation, over all domains.
+/// A virtual CPU. Ids are dense from 0 in order of creation, over all domains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VcpuId(pub u32);
 
-/// A domain (virtual machine), the owner of vCPUs. Dense from 0 in order of creation.
+/// A domain (virtual machine), the owner of vCPUs. Ids are dense from 0 in order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainId(pub u32);
 
-/// A pool: some pCPUs and a scheduler of their own. Dense from 0 in order of creation; see
+/// A pool: some pCPUs with their own scheduler. Ids are dense from 0 in order of creation; see
 /// [`Pools`](crate::Pools).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolId(pub u32);
@@ -52,7 +52,7 @@ pub enum TimerId {
     Tick(PcpuId),
     /// The accounting of a scheduler, one per system.
     Accounting,
-    /// The end of the slice of what runs on a pCPU.
+    /// The end of the slice of the vCPU that runs on a pCPU.
     Slice(PcpuId),
 }
 
@@ -61,16 +61,16 @@ pub enum TimerId {
 pub enum Action {
     /// Make this pCPU enter its scheduler as soon as it can.
     Resched(PcpuId),
-    /// Set a timer; replaces an earlier setting of the same timer.
+    /// Set a timer. This replaces an earlier setting of the same timer.
     SetTimer {
-        /// Which one.
+        /// The timer.
         timer: TimerId,
-        /// When it expires, absolute. A time in the past means at once.
+        /// When it expires, as an absolute time. A time in the past means at once.
         at: Nanos,
     },
     /// Stop a timer. No effect if it is not set.
     StopTimer {
-        /// Which one.
+        /// The timer.
         timer: TimerId,
     },
 }

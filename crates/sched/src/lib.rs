@@ -1,9 +1,9 @@
 //! vCPU schedulers as pure state machines, and the generic hypervisor layer that drives them.
 //!
 //! Nothing here reads a clock, starts a thread, draws a random number or does I/O. A *world* (a
-//! simulator, a micro-hypervisor) tells the [`Hypervisor`] what happened and when; the answer is a
-//! list of [`Action`]s: which pCPUs must enter their scheduler, and which timers to set or stop.
-//! The same object therefore runs in virtual time and on real processors.
+//! simulator, a micro-hypervisor) tells the [`Hypervisor`] what happened and when; the hypervisor
+//! answers with a list of [`Action`]s: which pCPUs must enter their scheduler, and which timers to
+//! set or stop. The same object therefore runs in virtual time and on real processors.
 //!
 //! ```
 //! use overspin_sched::{Affinity, DomainParams, Hypervisor, Nanos, Params, PcpuId, Topology, make};
@@ -24,17 +24,17 @@
 //! # What a world must do
 //!
 //! - Call every method with a `now` that never runs backwards (it may stand still).
-//! - On [`Action::Resched`], call [`Hypervisor::schedule`] on that pCPU as soon as it can, after all
-//!   timers due at that instant. Several requests before that pass are one.
+//! - On [`Action::Resched`], call [`Hypervisor::schedule`] on that pCPU as soon as it can, after
+//!   all timers due at that instant. Several requests before that pass count as one.
 //! - After each `schedule` whose `prev` and `next` differ, switch, then call
 //!   [`Hypervisor::context_saved`]; only then may that pCPU schedule again.
-//! - On expiry of a timer, call [`Hypervisor::timer`]. Timers due at one instant go in the order of
-//!   [`TimerId`]: ticks, then accounting, then slices, pCPUs in index order.
+//! - When a timer expires, call [`Hypervisor::timer`]. Deliver timers due at the same instant in
+//!   the order of [`TimerId`]: ticks, then accounting, then slices, with pCPUs in index order.
 //!
 //! # Where to look
 //!
-//! [`Scheduler`] is the contract for a person who writes a scheduler; [`Schedulers`] has those that
-//! exist, and takes yours, and [`make`] builds one of this crate by name.
+//! To write a scheduler, implement [`Scheduler`]. [`Schedulers`] lists the existing schedulers and
+//! accepts yours. [`make`] builds a scheduler of this crate by name.
 
 #![no_std]
 #![forbid(unsafe_code)]

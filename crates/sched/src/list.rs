@@ -1,13 +1,13 @@
 //! Doubly linked lists over dense indices: O(1) insertion and removal without allocation.
 //!
-//! The links of all elements of one kind live in one [`Links`]; an element is on at most one of
-//! the lists that share it. The run queues of all pCPUs share one, for instance.
+//! The links of all elements of one kind live in one [`Links`]; an element is on at most one of the
+//! lists that share it. For instance, the run queues of all pCPUs share one.
 
 use alloc::vec::Vec;
 
 /// No element.
 const NIL: u32 = u32::MAX;
-/// In place of a link: the element is on no list.
+/// Replaces a link of an element that is on no list.
 const OFF: u32 = u32::MAX - 1;
 
 /// The ends of one list.
@@ -41,7 +41,7 @@ fn some(x: u32) -> Option<u32> {
 }
 
 impl Links {
-    /// Adds one more element, on no list.
+    /// Adds an element, which is on no list.
     pub(crate) fn grow(&mut self) {
         self.of.push((OFF, OFF));
     }
@@ -54,7 +54,7 @@ impl Links {
         some(self.of[x as usize].1)
     }
 
-    /// Puts `x` before `before`, or at the end if that is None. `x` must be on no list.
+    /// Inserts `x` before `before`, or at the end if `before` is None. `x` must be on no list.
     pub(crate) fn insert_before(&mut self, list: &mut List, x: u32, before: Option<u32>) {
         debug_assert!(!self.is_linked(x), "an element is on one list at most");
         let next = before.unwrap_or(NIL);
@@ -73,7 +73,7 @@ impl Links {
         self.insert_before(list, x, list.head());
     }
 
-    /// Takes `x` off `list`, on which it must be.
+    /// Removes `x` from `list`. It must be on that list.
     pub(crate) fn remove(&mut self, list: &mut List, x: u32) {
         debug_assert!(self.is_linked(x), "an element to remove is on the list");
         let (previous, next) = core::mem::replace(&mut self.of[x as usize], (OFF, OFF));

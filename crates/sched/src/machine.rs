@@ -1,5 +1,6 @@
-//! The state that the generic layer owns and a scheduler reads: runnability, runstates, who is
-//! where. Source: schedulers specification §1.2 and §1.3, after Xen's core scheduling code.
+//! The state that the generic layer owns and a scheduler reads: runnability, runstates, and the
+//! place of each vCPU. Source: schedulers specification §1.2 and §1.3, after Xen's core scheduling
+//! code.
 
 use crate::affinity::{Affinity, AffinityMask};
 use crate::cpuset::CpuSet;
@@ -17,9 +18,9 @@ use alloc::vec::Vec;
 pub enum RunState {
     /// It is on a pCPU.
     Running,
-    /// It wants a pCPU and has none: what a guest sees as steal.
+    /// It wants a pCPU and has none. A guest sees this time as steal.
     Runnable,
-    /// It waits for an event, by its own will.
+    /// It waits for an event, at its own request.
     Blocked,
     /// Anything else: paused, never started, migrating, parked.
     Offline,
@@ -30,7 +31,7 @@ pub enum RunState {
 pub struct RunTimes {
     /// ns on a pCPU.
     pub running: Nanos,
-    /// ns wanting a pCPU.
+    /// ns waiting for a pCPU.
     pub runnable: Nanos,
     /// ns blocked.
     pub blocked: Nanos,
@@ -54,7 +55,8 @@ impl RunTimes {
     }
 }
 
-/// Why a vCPU is not runnable; a vCPU is runnable when no flag is set and no pause counts.
+/// The reasons why a vCPU is not runnable. A vCPU is runnable when no flag is set and neither it
+/// nor its domain is paused.
 ///
 /// | Flag | Set by | Cleared by |
 /// |---|---|---|
@@ -75,20 +77,20 @@ pub(crate) struct VcpuRecord {
     pub flags: u8,
     pub pauses: u32,
     pub home: PcpuId,
-    /// On a pCPU, or its registers are not saved yet.
+    /// Whether it is on a pCPU, or its registers are not saved yet.
     pub running: bool,
     /// The pCPU that it is on, or was on last.
     pub on: PcpuId,
-    /// When it was dispatched; after it has left, when it left.
+    /// When it was dispatched; once it has left its pCPU, when it left.
     pub entry: Nanos,
     pub state: RunState,
     pub state_entry: Nanos,
     pub times: RunTimes,
     pub created: Nanos,
     pub removed: bool,
-    /// The affinity as it was asked for.
+    /// The affinity as requested.
     pub wanted: Affinity,
-    /// The same within the pool.
+    /// The affinity restricted to the pool.
     pub affinity: AffinityMask,
 }
 
@@ -127,8 +129,8 @@ impl Machine {
         &self.topology
     }
 
-    /// The pCPUs that are this scheduler's to use: all, unless the machine is divided into pools.
-    /// Hard affinities lie within it.
+    /// The pCPUs that this scheduler may use: all, unless the machine is divided into pools. Hard
+    /// affinities lie within this set.
     pub fn pool(&self) -> &CpuSet {
         &self.pool
     }
@@ -156,23 +158,24 @@ impl Machine {
         self.current[p.index()]
     }
 
-    /// Whether `v` is what its home runs.
+    /// Whether the home of `v` runs `v`.
     pub fn is_current(&self, v: VcpuId) -> bool {
         self.current(self.home(v)) == Some(v)
     }
 
-    /// Whether `v` is on a pCPU. Stays true after a switch away until its registers are saved.
+    /// Whether `v` is on a pCPU. After a switch away from `v`, this stays true until its registers
+    /// are saved.
     pub fn is_running(&self, v: VcpuId) -> bool {
         self.vcpu(v).running
     }
 
-    /// Whether nothing keeps `v` from running.
+    /// Whether `v` can run: no flag and no pause prevents it.
     pub fn is_runnable(&self, v: VcpuId) -> bool {
         let r = self.vcpu(v);
         r.flags == 0 && r.pauses == 0 && self.domain_pauses[r.domain.index()] == 0
     }
 
-    /// Whether `v` is about to be placed anew.
+    /// Whether `v` is migrating: the scheduler is about to place it again.
     pub fn is_migrating(&self, v: VcpuId) -> bool {
         self.vcpu(v).flags & flags::MIGRATING != 0
     }
@@ -187,8 +190,8 @@ impl Machine {
         self.vcpu(v).home
     }
 
-    /// When `v` was dispatched; continuing after a scheduling pass does not reset it. After it has
-    /// left its pCPU, when it left. In ns.
+    /// When `v` was dispatched, in ns. A scheduling pass that lets `v` continue does not reset
+    /// this. Once `v` has left its pCPU, this is when it left.
     pub fn entry(&self, v: VcpuId) -> Nanos {
         self.vcpu(v).entry
     }
@@ -198,7 +201,7 @@ impl Machine {
         self.vcpu(v).domain
     }
 
-    /// Where `v` may and would rather run.
+    /// Where `v` may run and where it prefers to run.
     pub fn affinity(&self, v: VcpuId) -> &AffinityMask {
         &self.vcpu(v).affinity
     }
@@ -216,8 +219,8 @@ impl Machine {
         times
     }
 
-    /// Changes the runstate. A time not later than the last change leaves that in place, so that
-    /// the counters always sum to elapsed time.
+    /// Changes the runstate. If `now` is not after the last change, the time of that change stays,
+    /// so that the counters always sum to the elapsed time.
     pub(crate) fn set_state(&mut self, now: Nanos, v: VcpuId, state: RunState) {
         let r = self.vcpu_mut(v);
         if r.state == state {
@@ -230,7 +233,7 @@ impl Machine {
         r.state = state;
     }
 
-    /// The state of a vCPU that is on no pCPU: blocked wins over offline.
+    /// The runstate of a vCPU that is on no pCPU. Blocked has precedence over offline.
     pub(crate) fn waiting_state(&self, v: VcpuId) -> RunState {
         if self.is_runnable(v) {
             RunState::Runnable
@@ -241,7 +244,7 @@ impl Machine {
         }
     }
 
-    /// The runstate's part of a wake. Returns whether `v` is runnable.
+    /// Updates the runstate for a wake-up. Returns whether `v` is runnable.
     pub(crate) fn wake_state(&mut self, now: Nanos, v: VcpuId) -> bool {
         let (runnable, state) = (self.is_runnable(v), self.runstate(v));
         if runnable {
@@ -254,7 +257,7 @@ impl Machine {
         runnable
     }
 
-    /// The runstate's part of a sleep. Returns whether `v` is not runnable.
+    /// Updates the runstate for a sleep. Returns whether `v` is not runnable.
     pub(crate) fn sleep_state(&mut self, now: Nanos, v: VcpuId) -> bool {
         let asleep = !self.is_runnable(v);
         if asleep && self.runstate(v) == RunState::Runnable {
@@ -263,8 +266,8 @@ impl Machine {
         asleep
     }
 
-    /// Checks I1 (each vCPU on at most one pCPU), I2 (runstates sum to elapsed time), I3 (nobody
-    /// runs outside its hard affinity, unless it is on its way out), and that runstates agree with
+    /// Checks I1 (each vCPU on at most one pCPU), I2 (runstates sum to elapsed time), I3 (no vCPU
+    /// runs outside its hard affinity, unless it is about to leave), and that runstates agree with
     /// the flags. `now` must not be before the last call. O(vCPUs + pCPUs).
     pub(crate) fn is_valid(&self, leaving: &[Option<VcpuId>], now: Nanos) -> Result<(), String> {
         let mut places = vec![0u32; self.vcpus.len()];

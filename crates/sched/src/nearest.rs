@@ -1,4 +1,4 @@
-//! The name that somebody probably meant.
+//! Suggestions for misspelt names.
 
 use alloc::string::String;
 use alloc::vec;
@@ -29,11 +29,11 @@ fn plain(name: &str) -> String {
     name.to_lowercase().replace('-', "_")
 }
 
-/// The name of `known` that is nearest to `wrong`, if one is near enough to be worth saying: for messages about names of
-/// any kind.
+/// The name in `known` that is nearest to `wrong`, if one is near enough to suggest. For messages about names
+/// of any kind.
 #[must_use]
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Nobody's typing error is longer than this, and the distance is quadratic.
+    // No misspelt name is longer than this, and computing the distance takes quadratic time.
     if wrong.chars().count() > 64 {
         return None;
     }
@@ -42,7 +42,7 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .into_iter()
         .map(|name| {
             let plain = plain(name);
-            // A part of the name counts as near: `byte` for `lock-byte`.
+            // A part of a name counts as near: `byte` for `lock-byte`.
             let part = wrong.len() >= 3 && (plain.contains(&wrong) || wrong.contains(&plain));
             let d = distance(&wrong, &plain);
             (if part { d.min(2) } else { d }, name)

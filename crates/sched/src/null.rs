@@ -1,6 +1,6 @@
-//! null: each vCPU has a pCPU of its own, for good. No queueing, no preemption, no slices: what a
-//! partitioned system runs, and the upper bound for all others as long as vCPUs do not outnumber
-//! pCPUs.
+//! null: each vCPU permanently has its own pCPU. There is no queueing, no preemption and no slice.
+//! Partitioned systems run it. As long as vCPUs do not outnumber pCPUs, it is the upper bound for
+//! all other schedulers.
 //!
 //! ```text
 //!          comes online, a pCPU is free
@@ -10,14 +10,14 @@
 //!          comes online, none is free    a pCPU gets free
 //! ```
 //!
-//! Invariants: at most one vCPU per pCPU; an assigned vCPU runs whenever it is runnable and so has
-//! no steal but the pass itself. A vCPU that blocks *keeps* its pCPU, hence this is not
-//! work-conserving and a waiting vCPU starves while others sleep. Parameters: none; yields, weights
-//! and caps have no effect.
+//! Invariants: a pCPU has at most one vCPU. An assigned vCPU runs whenever it is runnable, so its
+//! only steal is the pass itself. A vCPU that blocks *keeps* its pCPU: null is not work-conserving,
+//! and a waiting vCPU starves while others sleep. There are no parameters; yields, weights and caps
+//! have no effect.
 //!
-//! Source: schedulers specification §6, after Xen's null.c. Decisions where that is silent: a vCPU
-//! comes online with its first wake-up after it was down; one that is assigned elsewhere before its
-//! registers are saved runs there only once they are.
+//! Source: schedulers specification §6, after Xen's null.c. Decisions where the specification is
+//! silent: a vCPU comes online with its first wake-up after it was down. A vCPU that gets another
+//! pCPU before its registers are saved runs there only once they are saved.
 
 use crate::cpuset::CpuSet;
 use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
@@ -47,19 +47,20 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
 
 /// The null scheduler. Made by name with [`make`](crate::make).
 ///
-/// Costs: a wake-up and a pass are O(1) for an assigned vCPU. Coming and going is O(waiting +
-/// pCPUs/64), and O(pCPUs) to come without finding a place. None allocates.
+/// Costs: a wake-up and a pass are O(1) for an assigned vCPU. Coming online and going offline are
+/// O(waiting + pCPUs/64); coming online without finding a free pCPU is O(pCPUs). None of these
+/// allocates.
 #[derive(Debug)]
 pub struct Null {
-    /// What each pCPU is assigned to.
+    /// The vCPU to which each pCPU is assigned.
     owner: Vec<Option<VcpuId>>,
-    /// Where each vCPU is assigned.
+    /// The pCPU assigned to each vCPU.
     place: Vec<Option<PcpuId>>,
-    /// Whether each vCPU was woken since it last slept, so that waking it again is no news.
+    /// Whether each vCPU was woken since it last slept, so that another wake-up does nothing.
     awake: Vec<bool>,
     /// pCPUs without an owner.
     free: CpuSet,
-    /// vCPUs online and not assigned, first come first served.
+    /// Online vCPUs without a pCPU, first come, first served.
     waiting: List,
     links: Links,
 }
@@ -83,8 +84,8 @@ impl Null {
         cx.set_home(v, p);
     }
 
-    /// `p` takes the first waiting vCPU that prefers it, else the first that may run there.
-    /// Returns whether it took one. One that is still on another pCPU does not come now.
+    /// `p` takes the first waiting vCPU that prefers it, else the first that may run there, and
+    /// skips vCPUs that are still on another pCPU. Returns whether it took one.
     fn take_waiting(&mut self, cx: &mut Context<'_>, p: PcpuId) -> bool {
         let fits = |v: &VcpuId, soft: bool| {
             let affinity = cx.affinity(*v);
@@ -99,7 +100,7 @@ impl Null {
         true
     }
 
-    /// `v` is no longer online, or moves: its pCPU, if it has one, goes to one that waits.
+    /// `v` goes offline or moves: its pCPU, if it has one, goes to a waiting vCPU.
     fn leave(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         if self.links.is_linked(v.0) {
             self.links.remove(&mut self.waiting, v.0);
@@ -112,8 +113,8 @@ impl Null {
         }
     }
 
-    /// `v` came online without a place: it takes its own if that is free, else it waits and all
-    /// free pCPUs that it may run on are told.
+    /// `v` came online without a pCPU. It takes the pCPU that `pick` chooses if that is free and
+    /// its registers are saved; else it waits, and all free pCPUs on which it may run are told.
     fn arrive(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         let p = self.pick(cx, v);
         if self.free.contains(p) && !cx.is_running(v) {
@@ -179,7 +180,8 @@ impl Scheduler for Null {
     }
 
     fn sleep(&mut self, cx: &mut Context<'_>, v: VcpuId) {
-        // A current one sleeps from the pass on; until then a wake-up takes that back.
+        // A current vCPU sleeps from the next pass on; a wake-up before that pass cancels the
+        // sleep.
         self.awake[v.index()] = cx.is_current(v);
         if cx.is_current(v) {
             cx.resched(cx.home(v));
@@ -192,8 +194,8 @@ impl Scheduler for Null {
 
     fn yield_now(&mut self, _cx: &mut Context<'_>, _v: VcpuId) {}
 
-    /// The home of `v` if that is free or its own, else the first free pCPU, among those that it
-    /// prefers and then among all that it may run on; else the first of these.
+    /// The home of `v` if it is free or assigned to `v`, else the first free pCPU: first among
+    /// preferred pCPUs, then among all allowed pCPUs. If none is free, the first allowed pCPU.
     fn pick(&mut self, cx: &mut Context<'_>, v: VcpuId) -> PcpuId {
         let home = cx.home(v);
         let own = self.place[v.index()] == Some(home);
@@ -202,7 +204,7 @@ impl Scheduler for Null {
             if mask.contains(home) && (own || self.free.contains(home)) {
                 return Some(home);
             }
-            // Cyclic from the last pCPU is from the first.
+            // A cyclic search after the last pCPU begins at the first.
             self.free.cycle_and(PcpuId(cx.pcpus() - 1), mask)
         });
         place.or(affinity.hard().first()).unwrap_or(home)
@@ -214,7 +216,7 @@ impl Scheduler for Null {
         }
         self.leave(cx, v);
         cx.set_home(v, p);
-        // Its old place may have freed nothing, or a better one; online, it takes what there is.
+        // `p` need not be free. If `v` is online, it takes a free pCPU or waits.
         if Self::is_online(cx, v) {
             self.arrive(cx, v);
         }
@@ -236,7 +238,7 @@ impl Scheduler for Null {
     }
 
     fn context_saved(&mut self, cx: &mut Context<'_>, v: VcpuId) {
-        // What could not take it while it was still on its pCPU can now.
+        // A pCPU that could not take `v` while it was still on its old pCPU can take it now.
         if self.links.is_linked(v.0) {
             self.tell_free(cx, v);
         } else if let Some(p) = self.place[v.index()]

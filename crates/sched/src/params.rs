@@ -1,5 +1,5 @@
-//! Parameters of schedulers by name, so that a file or a command line can set those of any
-//! scheduler, and lists and documents can be made of them.
+//! Parameters of schedulers by name. Files and command lines can set the parameters of any
+//! scheduler, and lists and documents can be generated from them.
 
 use crate::error::SchedError;
 use crate::time::Nanos;
@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What a parameter takes.
+/// The kind of value that a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
     /// A time, in ns.
@@ -37,9 +37,9 @@ pub enum ParamKind {
 pub struct ParamInfo {
     /// Name.
     pub key: &'static str,
-    /// What it takes.
+    /// The kind of value that it takes.
     pub kind: ParamKind,
-    /// What it is if it is not set, in words; times with their unit.
+    /// The default, in words; times have their unit.
     pub default: &'static str,
     /// One sentence: what it does.
     pub doc: &'static str,
@@ -81,7 +81,7 @@ impl fmt::Display for ParamKind {
     }
 }
 
-/// A value.
+/// The value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamValue {
     /// A time, in ns.
@@ -105,7 +105,7 @@ impl fmt::Display for ParamValue {
     }
 }
 
-/// Parameters that are set; whatever is not is the scheduler's default.
+/// Parameters that are set. All others have the scheduler's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params(Vec<(String, ParamValue)>);
 
@@ -125,7 +125,7 @@ impl Params {
         }
     }
 
-    /// What is set, in the order in which it was.
+    /// The parameters that are set, in the order in which they were set.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ParamValue)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
@@ -134,7 +134,7 @@ impl Params {
         self.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// A time that is set, in ns.
+    /// The time that is set for `key`, in ns.
     #[must_use]
     pub fn time(&self, key: &str) -> Option<Nanos> {
         match self.get(key) {
@@ -143,7 +143,7 @@ impl Params {
         }
     }
 
-    /// A number that is set.
+    /// The number that is set for `key`.
     #[must_use]
     pub fn number(&self, key: &str) -> Option<i64> {
         match self.get(key) {
@@ -152,7 +152,7 @@ impl Params {
         }
     }
 
-    /// A flag that is set.
+    /// The flag that is set for `key`.
     #[must_use]
     pub fn flag(&self, key: &str) -> Option<bool> {
         match self.get(key) {
@@ -161,7 +161,7 @@ impl Params {
         }
     }
 
-    /// A word that is set.
+    /// The word that is set for `key`.
     #[must_use]
     pub fn word(&self, key: &str) -> Option<&str> {
         match self.get(key) {
@@ -170,11 +170,12 @@ impl Params {
         }
     }
 
-    /// Whether `known`, the parameters of `scheduler`, allow all that is set. After this the typed
-    /// getters return None only for what is not set.
+    /// Checks that `known`, the parameters of `scheduler`, allow all parameters that are set. After
+    /// this, the typed getters return None only for parameters that are not set.
     ///
     /// # Errors
-    /// [`SchedError::UnknownParam`] or [`SchedError::IllegalParam`], naming what is legal.
+    /// [`SchedError::UnknownParam`] or [`SchedError::IllegalParam`], which name the legal
+    /// parameters or values.
     pub fn check(&self, scheduler: &str, known: &[ParamInfo]) -> Result<(), SchedError> {
         for (key, value) in self.iter() {
             let Some(info) = known.iter().find(|info| info.key == key) else {
@@ -201,7 +202,7 @@ impl Params {
 }
 
 impl SchedError {
-    /// A parameter that is not legal.
+    /// The error for a value that is not legal.
     pub(crate) fn illegal(key: &str, value: &ParamValue, legal: &dyn fmt::Display) -> Self {
         Self::IllegalParam {
             key: key.to_owned(),

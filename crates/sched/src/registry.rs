@@ -1,8 +1,8 @@
-//! Schedulers by name: what there is to know about one before it is chosen, and collections of them.
+//! Schedulers by name: descriptions of schedulers, and collections to choose from.
 //!
-//! [`Schedulers`] is the built-in ones and yours. Whoever reads names from a file or a command line takes one, so that a
-//! scheduler from outside this crate is chosen like any other; [`schedulers`], [`find`] and [`make`] are short for the
-//! built-in ones.
+//! [`Schedulers`] holds the built-in schedulers and yours. Code that reads names from a file or a command
+//! line takes a `Schedulers`, so that users choose a scheduler from outside this crate like any other.
+//! [`schedulers`], [`find`] and [`make`] are shortcuts for the built-in ones.
 
 use crate::builtin::BUILTIN;
 use crate::error::SchedError;
@@ -16,10 +16,10 @@ use alloc::vec::Vec;
 /// Makes a scheduler from parameters that were checked against [`SchedulerInfo::params`].
 pub type MakeScheduler = fn(&Params) -> Result<Box<dyn Scheduler>, SchedError>;
 
-/// What there is to know about a scheduler before it is chosen.
+/// The description of a scheduler, for choosing and making it by name.
 ///
-/// One of your own is made with [`SchedulerInfo::new`] and described by the functions that follow it, in a constant or
-/// at run time. `examples/stride.rs` of this crate does so.
+/// To describe your own scheduler, use [`SchedulerInfo::new`] and the functions that follow it, in a constant
+/// or at run time. `examples/stride.rs` of this crate does so.
 ///
 /// ```
 /// # use overspin_sched::{ParamInfo, ParamKind, SchedulerInfo, make, Params};
@@ -33,14 +33,14 @@ pub type MakeScheduler = fn(&Params) -> Result<Box<dyn Scheduler>, SchedError>;
 pub struct SchedulerInfo {
     /// Name in scenarios and on command lines. [`Scheduler::name`] returns the same.
     pub name: &'static str,
-    /// Other names by which it is found. Nothing is reported under them.
+    /// Other names by which it is found. Reports do not use them.
     pub aliases: &'static [&'static str],
     /// One line for a list.
     pub brief: &'static str,
     /// The software and versions whose behaviour it follows.
     pub source: &'static str,
-    /// Whether a pCPU idles only if no vCPU that may run there waits, at least in a weak form; caps
-    /// and reservations suspend it.
+    /// Whether it is work-conserving, at least in a weak form: a pCPU idles only if no vCPU that may run
+    /// there waits. Caps and reservations are exceptions.
     pub work_conserving: bool,
     /// Whether domains share contended time by their weights.
     pub weights: bool,
@@ -50,15 +50,15 @@ pub struct SchedulerInfo {
     pub ticks: bool,
     /// Its parameters.
     pub params: &'static [ParamInfo],
-    /// Parameters of a domain, or of one of its vCPUs, besides weight and cap: for
+    /// Parameters of a domain, or of one of its vCPUs, besides weight and cap; set with
     /// [`Hypervisor::configure`](crate::Hypervisor::configure).
     pub domain_params: &'static [ParamInfo],
     pub(crate) make: MakeScheduler,
 }
 
 impl SchedulerInfo {
-    /// A scheduler of which nothing is known but its name and how to make it: it may idle, knows no weights or caps,
-    /// does not tick, and has no parameters.
+    /// Describes a scheduler by its name and constructor alone: it is not work-conserving, and has no
+    /// weights, caps, ticks or parameters.
     #[must_use]
     pub const fn new(name: &'static str, make: MakeScheduler) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl SchedulerInfo {
         }
     }
 
-    /// Makes it. Parameters that are left out are its own defaults.
+    /// Makes the scheduler. Omitted parameters have its defaults.
     ///
     /// # Errors
     /// [`SchedError::UnknownParam`] or [`SchedError::IllegalParam`] for a parameter that it does not have or allow.
@@ -98,7 +98,7 @@ impl SchedulerInfo {
 
 macro_rules! setters {
     ($($field:ident: $type:ty),+ $(,)?) => {
-        /// The same, with one thing more said about it.
+        /// Functions that each set one field.
         impl SchedulerInfo {
             $(
                 #[doc = concat!("The same with this [`", stringify!($field), "`](field@Self::", stringify!($field), ").")]
@@ -124,7 +124,7 @@ setters! {
     domain_params: &'static [ParamInfo],
 }
 
-/// Schedulers that can be chosen by name: the built-in ones, and those that were added.
+/// Schedulers that can be chosen by name: the built-in ones and those that you add.
 ///
 /// ```
 /// use overspin_sched::{Params, SchedulerInfo, Schedulers, make};
@@ -141,16 +141,16 @@ setters! {
 pub struct Schedulers(Vec<SchedulerInfo>);
 
 impl Schedulers {
-    /// Those of this crate.
+    /// The schedulers of this crate.
     #[must_use]
     pub fn builtin() -> Self {
         Self(BUILTIN.to_vec())
     }
 
-    /// The same and one more.
+    /// Adds a scheduler.
     ///
     /// # Errors
-    /// [`SchedError::NameTaken`] if one of its names stands for another scheduler already.
+    /// [`SchedError::NameTaken`] if another scheduler has one of its names already.
     pub fn with(mut self, scheduler: SchedulerInfo) -> Result<Self, SchedError> {
         let taken = |name: &&str| self.iter().any(|other| other.is_called(name));
         if let Some(name) = scheduler.names().find(taken) {
@@ -160,20 +160,20 @@ impl Schedulers {
         Ok(self)
     }
 
-    /// All of them: the built-in ones, then the others in the order in which they came.
+    /// All schedulers: the built-in ones, then the others in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = &SchedulerInfo> + Clone {
         self.0.iter()
     }
 
-    /// The scheduler of that name or alias.
+    /// The scheduler with this name or alias.
     ///
     /// # Errors
-    /// [`SchedError::UnknownScheduler`] with the nearest name and all names there are.
+    /// [`SchedError::UnknownScheduler`] with the nearest name and all known names.
     pub fn find(&self, name: &str) -> Result<&SchedulerInfo, SchedError> {
         find_in(&self.0, name)
     }
 
-    /// Makes the scheduler of that name or alias. Parameters that are left out are its own defaults.
+    /// Makes the scheduler with this name or alias. Omitted parameters have its defaults.
     ///
     /// # Errors
     /// As [`Schedulers::find`] and [`SchedulerInfo::make`].
@@ -200,13 +200,13 @@ fn find_in<'a>(all: &'a [SchedulerInfo], name: &str) -> Result<&'a SchedulerInfo
     })
 }
 
-/// All built-in schedulers, each profile on its own.
+/// All built-in schedulers; each profile is a separate entry.
 #[must_use]
 pub fn schedulers() -> &'static [SchedulerInfo] {
     BUILTIN
 }
 
-/// What there is to know about the built-in scheduler of that name or alias.
+/// The description of the built-in scheduler with this name or alias.
 ///
 /// # Errors
 /// As [`Schedulers::find`].
@@ -214,7 +214,7 @@ pub fn find(name: &str) -> Result<&'static SchedulerInfo, SchedError> {
     find_in(BUILTIN, name)
 }
 
-/// Makes a built-in scheduler by name or alias. Parameters that are left out are the profile's.
+/// Makes a built-in scheduler by name or alias. Omitted parameters have the profile's values.
 ///
 /// # Errors
 /// As [`Schedulers::make`].
@@ -249,9 +249,12 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
         let error = make("bogus", &Params::default()).unwrap_err().to_string();
-        assert!(error.starts_with("there is no scheduler `bogus`; there are: credit, "), "{error}");
+        assert!(
+            error.starts_with("there is no scheduler `bogus`; known schedulers: credit, "),
+            "{error}"
+        );
         let error = make("fcfs", &Params::default()).unwrap_err().to_string();
-        let start = "there is no scheduler `fcfs`; did you mean `cfs`? There are: credit, ";
+        let start = "there is no scheduler `fcfs`; did you mean `cfs`? Known schedulers: credit, ";
         assert!(error.starts_with(start), "{error}");
     }
 
@@ -275,7 +278,7 @@ mod tests {
         for (name, aliases) in [("own", &[][..]), ("mine", &[]), ("new", &["round-robin"])] {
             let info = SchedulerInfo::new(name, OWN.make).aliases(aliases);
             let error = all.clone().with(info).unwrap_err().to_string();
-            assert!(error.starts_with("there is a scheduler `"), "{error}");
+            assert!(error.starts_with("another scheduler is named `"), "{error}");
         }
     }
 }

@@ -1,17 +1,18 @@
-//! rr: one first-come-first-served queue for all pCPUs, and a quantum. The baseline against which
-//! the others are worth their code.
+//! rr: one first-come-first-served queue for all pCPUs, and a quantum. It is the baseline that the
+//! other schedulers must beat.
 //!
 //! ```text
 //!            pass: first that may run here        quantum over, yield: tail
 //!  wake ──▶ tail of the queue ──────────▶ running ──────────▶ tail of the queue
 //! ```
 //!
-//! A wake-up tells one idle pCPU, its home if that is idle, and never preempts. Properties: no
-//! starvation (with full affinity, `n` runnable vCPUs on `m` pCPUs wait at most ⌈n/m⌉ quanta), equal
-//! shares within a quantum, work-conserving. No weights, no caps, soft affinity is not looked at.
+//! A wake-up tells one idle pCPU (the vCPU's home if that is idle) and never preempts. Properties:
+//! no starvation (with full affinity, `n` runnable vCPUs on `m` pCPUs wait at most ⌈n/m⌉ quanta),
+//! equal shares within a quantum, work-conserving. There are no weights and no caps; soft affinity
+//! is ignored.
 //!
-//! Source: schedulers specification §11. Decision where it is silent: a vCPU that leaves a pCPU
-//! queues in the pass that takes it off, but others take it only when its registers are saved.
+//! Source: schedulers specification §11. Decision where it is silent: the pass that takes a vCPU
+//! off its pCPU queues it, but other pCPUs take it only once its registers are saved.
 
 use crate::cpuset::CpuSet;
 use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
@@ -47,16 +48,16 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
 
 #[derive(Clone, Debug)]
 struct Vcpu {
-    /// When a pass last chose it anew: where its quantum began.
+    /// When a pass last chose it from the queue: the start of its quantum.
     picked: Nanos,
-    /// Ends its quantum at the next pass.
+    /// Whether its quantum ends at the next pass.
     yields: bool,
 }
 
 /// The round-robin scheduler. Made by name with [`make`](crate::make).
 ///
-/// Costs: a wake-up is O(pCPUs/64); a pass as well if the first in the queue may run there, and
-/// O(queue × pCPUs/64) at worst, with affinities in the way. None allocates.
+/// Costs: a wake-up is O(pCPUs/64). A pass costs the same if the first queued vCPU may run there,
+/// and O(queue × pCPUs/64) at worst, when affinities prevent that. Neither allocates.
 #[derive(Debug)]
 pub struct RoundRobin {
     quantum: Nanos,
@@ -166,7 +167,8 @@ impl Scheduler for RoundRobin {
             cx.set_home(v, p);
         }
         self.idle.set(p, next.is_none());
-        // The pCPU told for what was taken here may be unable to run what waits in its place.
+        // The pCPU that was told about `next` may be unable to run the vCPUs that still wait, so
+        // this tells one that can.
         let mut at = if self.idle.is_empty() { None } else { self.queue.head() };
         while let Some(x) = at
             && !self.tell(cx, VcpuId(x))

@@ -11,13 +11,13 @@ use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::ops::Deref;
 
-/// What an administrator says about a domain.
+/// The parameters that an administrator sets for a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DomainParams {
-    /// Share of the machine under contention, relative to other domains, per vCPU: 1 to [`Self::MAX_WEIGHT`].
+    /// Share of the machine per vCPU under contention, relative to other domains: 1 to [`Self::MAX_WEIGHT`].
     pub weight: u32,
-    /// Most time that all vCPUs together may run, in percent of one pCPU; 0 is no limit. At most
-    /// 100 for each vCPU, and [`Self::MAX_CAP`].
+    /// Limit on the run time of all vCPUs together, in percent of one pCPU; 0 is no limit. At most 100 for
+    /// each vCPU, and at most [`Self::MAX_CAP`].
     pub cap: u32,
 }
 
@@ -33,7 +33,7 @@ impl DomainParams {
     /// The greatest cap.
     pub const MAX_CAP: u32 = 65_534;
 
-    /// Checks the ranges; `vcpus` is the number of vCPUs of the domain if it is known yet.
+    /// Checks the ranges; `vcpus` is the number of vCPUs of the domain, if it is already known.
     ///
     /// # Errors
     /// [`SchedError::Param`] with the offending key and its legal values.
@@ -56,28 +56,28 @@ impl DomainParams {
     }
 }
 
-/// Whose parameters [`Scheduler::configure`] changes.
+/// The domain or vCPU whose parameters [`Scheduler::configure`] changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// A domain's: all its vCPUs, also later ones.
+    /// A domain: all its vCPUs, including later ones.
     Domain(DomainId),
-    /// One vCPU's.
+    /// One vCPU.
     Vcpu(VcpuId),
 }
 
-/// The answer of [`Scheduler::schedule`].
+/// The decision of [`Scheduler::schedule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// What the pCPU runs next; None is its idle vCPU.
     pub next: Option<VcpuId>,
-    /// For how long at most, in ns; None is without limit (no timer is set).
+    /// The longest time for which it runs, in ns; None is no limit (no timer is set).
     pub slice: Option<Nanos>,
 }
 
-/// What a scheduler says about one vCPU, to inspect and to trace.
+/// What a scheduler reports about one vCPU, for inspection and traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detail {
-    /// Its class, in the scheduler's own word.
+    /// Its class, in the scheduler's own term.
     pub class: &'static str,
     /// Its credit, in the scheduler's own unit.
     pub credit: i64,
@@ -85,13 +85,13 @@ pub struct Detail {
     pub active: bool,
 }
 
-/// Something of which the borrower sees where it is and how large it is ([`size_of_val`]), and nothing else.
+/// A value of which a borrower sees only the address and the size ([`size_of_val`]).
 pub trait Opaque {}
 
 impl<T> Opaque for T {}
 
-/// What a scheduler gets with each call: the time, the machine to read (through `Deref`), and the
-/// effects that it may have.
+/// The context of each call to a scheduler: the time, the machine to read (through `Deref`), and the effects
+/// that the scheduler may have.
 #[derive(Debug)]
 pub struct Context<'a> {
     pub(crate) now: Nanos,
@@ -114,12 +114,12 @@ impl Context<'_> {
         self.now
     }
 
-    /// The pCPU that executes this call, as far as the world said.
+    /// The pCPU that executes this call, as far as the world has said.
     pub fn executing(&self) -> PcpuId {
         self.executing
     }
 
-    /// The vCPUs that exist of a domain, or the one. O(vCPUs).
+    /// The existing vCPUs of a domain, or the one vCPU. O(vCPUs).
     pub fn belonging_to(&self, whose: Whose) -> impl Iterator<Item = VcpuId> + '_ {
         let all = (0..self.vcpu_count()).map(VcpuId);
         all.filter(move |v| match whose {
@@ -128,7 +128,7 @@ impl Context<'_> {
         })
     }
 
-    /// Changes the home of `v`. It must not be current, unless this is the pass that dispatches it.
+    /// Changes the home of `v`. `v` must not be current, unless this is the pass that dispatches it.
     pub fn set_home(&mut self, v: VcpuId, home: PcpuId) {
         self.machine.vcpu_mut(v).home = home;
     }
@@ -138,7 +138,7 @@ impl Context<'_> {
         self.actions.push(Action::Resched(p));
     }
 
-    /// Sets a timer; replaces an earlier setting.
+    /// Sets a timer. This replaces an earlier setting.
     pub fn set_timer(&mut self, timer: TimerId, at: Nanos) {
         self.actions.push(Action::SetTimer { timer, at });
     }
@@ -164,9 +164,8 @@ impl Context<'_> {
         self.machine.wake_state(self.now, v)
     }
 
-    /// Asks that `v`, which must be running, leave its pCPU and be placed anew: when it has left,
-    /// the layer calls [`Scheduler::pick`], [`Scheduler::migrate`] and [`Scheduler::wake`]. Until
-    /// then it is not runnable.
+    /// Asks `v`, which must be running, to leave its pCPU and move. Once it has left, the layer calls
+    /// [`Scheduler::pick`], [`Scheduler::migrate`] and [`Scheduler::wake`]. Until then it is not runnable.
     pub fn request_migration(&mut self, v: VcpuId) {
         debug_assert!(self.is_running(v), "only a running vCPU leaves for another pCPU");
         self.machine.vcpu_mut(v).flags |= flags::MIGRATING;
@@ -174,33 +173,33 @@ impl Context<'_> {
             let home = self.home(v);
             self.resched(home);
         } else {
-            // It is on its way out already.
+            // It is leaving already.
             self.machine.sleep_state(self.now, v);
         }
     }
 }
 
-/// A vCPU scheduler: told what happened, it answers who runs where, for how long at most, and who
-/// must think again.
+/// A vCPU scheduler. The layer tells it what happened. It decides which vCPU runs on which pCPU and for how
+/// long at most, and which pCPUs must schedule again.
 ///
 /// # The life of a vCPU
 ///
-/// [`insert`](Self::insert) once; then any number of wake, sleep, yield, pick and migrate; between
-/// them [`schedule`](Self::schedule) takes it on and off a pCPU, with
-/// [`context_saved`](Self::context_saved) after each time off; [`remove`](Self::remove) at the end.
+/// [`insert`](Self::insert) is called once. Any number of wake, sleep, yield, pick and migrate calls follow.
+/// Between them, [`schedule`](Self::schedule) puts the vCPU on a pCPU and takes it off; each time that it was
+/// taken off, [`context_saved`](Self::context_saved) follows. [`remove`](Self::remove) is last.
 ///
 /// # What an implementer may rely on
 ///
 /// - Calls come one at a time, with a time that never runs backwards.
 /// - Runnability and runstates have changed *before* the call that reports the change.
-/// - `schedule` is called again on a pCPU only after `context_saved` of what it took off there.
+/// - `schedule` is called again on a pCPU only after `context_saved` for the vCPU that it took off there.
 /// - Ids are dense: a new domain or vCPU has the next index.
 /// - Idle vCPUs have no id, and no call is about one.
 /// - Only pCPUs of [`Machine::pool`] schedule, and hard affinities lie within it.
 ///
 /// # What an implementer must keep
 ///
-/// - A runnable vCPU is current somewhere, on exactly one queue, or chosen by the pass under way.
+/// - A runnable vCPU is current somewhere, on exactly one queue, or chosen by the current pass.
 /// - `schedule` chooses only a runnable vCPU that runs nowhere else, within its hard affinity, and
 ///   makes that pCPU its home (the current one may be chosen again).
 /// - The same calls give the same answers: no clock, no randomness, no hash order.
@@ -208,29 +207,31 @@ pub trait Scheduler: Debug + Send {
     /// The name under which the registry lists it.
     fn name(&self) -> &'static str;
 
-    /// Called once, before anything else but after the machine is known: make per-pCPU state, set
-    /// the first timers.
+    /// Called once, before all other calls, when the machine is known. Makes the per-pCPU state and sets the
+    /// first timers.
     fn start(&mut self, cx: &mut Context<'_>);
 
-    /// What it keeps of `v`, if that is one record. A hint, lent to a world that knows beforehand which vCPU goes on,
-    /// so that the world can have the processor fetch the record: this crate has no instruction for that, for it has no
-    /// unsafe code. Without the hint the first look at the record is a cache miss, and nothing else changes.
+    /// The scheduler's record of `v`, if it keeps exactly one. This is a hint for a world that knows
+    /// beforehand which vCPU continues: the world can prefetch the record. This crate cannot prefetch: that
+    /// needs unsafe code, which it forbids. Without the hint, the first access to the record is a cache miss,
+    /// and nothing else changes.
     fn record_of(&self, _v: VcpuId) -> Option<&dyn Opaque> {
         None
     }
 
-    /// A new domain, with the next index. `params` are within their ranges.
+    /// Adds a domain, with the next index. `params` are within their ranges.
     fn create_domain(&mut self, d: DomainId, params: DomainParams);
 
-    /// New parameters of a domain; `params` are within their ranges.
+    /// Sets the parameters of a domain. `params` are within their ranges.
     fn set_domain(&mut self, cx: &mut Context<'_>, d: DomainId, params: DomainParams);
 
-    /// Parameters of its own kind for a domain, which later vCPUs of it inherit, or for one vCPU.
-    /// Those of a scheduler of this crate were checked against
-    /// [`SchedulerInfo::domain_params`](field@crate::SchedulerInfo::domain_params); one from outside checks them itself.
+    /// Sets parameters that only this scheduler has, for one vCPU, or for all vCPUs of a domain, including
+    /// later ones. For a scheduler of this crate, the layer has checked them against
+    /// [`SchedulerInfo::domain_params`](field@crate::SchedulerInfo::domain_params); a scheduler from outside
+    /// checks them itself.
     ///
     /// # Errors
-    /// For rules that ranges cannot say. Then nothing has changed.
+    /// If `params` break a rule that ranges cannot express. Then nothing has changed.
     fn configure(
         &mut self,
         _cx: &mut Context<'_>,
@@ -240,34 +241,34 @@ pub trait Scheduler: Debug + Send {
         Ok(())
     }
 
-    /// A new vCPU, with the next index; not running, and normally not runnable yet. Its home is
-    /// the one of the rule for initial homes. Choose a better one, and queue it if it is runnable.
+    /// Adds a vCPU, with the next index. It is not running, and normally not runnable yet. Its home follows
+    /// the rule of [`Hypervisor::create_vcpu`](crate::Hypervisor::create_vcpu). Choose a better home, and
+    /// queue the vCPU if it is runnable.
     fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId);
 
-    /// `v`, which is not running and not runnable, is gone for good.
+    /// Removes `v`, which is neither running nor runnable, for good.
     fn remove(&mut self, cx: &mut Context<'_>, v: VcpuId);
 
-    /// `v` is runnable and may have become so now: queue it, ask those to reschedule whom it should
-    /// preempt. Must be a no-op for a vCPU that is current or queued.
+    /// `v` is runnable, and may have become so just now: queue it, and ask the pCPUs where it should preempt
+    /// to reschedule. Must do nothing for a vCPU that is current or queued.
     fn wake(&mut self, cx: &mut Context<'_>, v: VcpuId);
 
-    /// `v` is not runnable: if it is current, ask its home to reschedule; if it is queued, unqueue
-    /// it; else nothing.
+    /// `v` is not runnable: if it is current, ask its home to reschedule; if it is queued, unqueue it; else
+    /// do nothing.
     fn sleep(&mut self, cx: &mut Context<'_>, v: VcpuId);
 
-    /// `v`, which is current, gives way: remember it. The layer then asks its pCPU to reschedule.
+    /// `v`, which is current, yields: remember this. The layer then asks its pCPU to reschedule.
     fn yield_now(&mut self, cx: &mut Context<'_>, v: VcpuId);
 
-    /// `v`, which is current, gives way in favour of `to`, which is runnable and not current. Returns
-    /// false, with nothing done, if that cannot be. If true, the layer asks the pCPU of `v` to
-    /// reschedule.
+    /// `v`, which is current, yields to `to`, which is runnable and not current. Returns false, and does
+    /// nothing, if that is not possible. If it returns true, the layer asks the pCPU of `v` to reschedule.
     ///
-    /// By default there are no directed yields, and it is always false.
+    /// The default has no directed yields and always returns false.
     fn yield_to(&mut self, _cx: &mut Context<'_>, _v: VcpuId, _to: VcpuId) -> bool {
         false
     }
 
-    /// Whether it has directed yields at all: [`Self::yield_to`] may return true.
+    /// Whether the scheduler has directed yields: [`Self::yield_to`] may return true.
     fn directs_yields(&self) -> bool {
         false
     }
@@ -275,46 +276,46 @@ pub trait Scheduler: Debug + Send {
     /// Chooses where `v` should be placed, within its hard affinity.
     fn pick(&mut self, cx: &mut Context<'_>, v: VcpuId) -> PcpuId;
 
-    /// `v`, which is neither running nor queued, moves to `p`. By default its home changes.
+    /// `v`, which is neither running nor queued, moves to `p`. By default, only its home changes.
     fn migrate(&mut self, cx: &mut Context<'_>, v: VcpuId, p: PcpuId) {
         cx.set_home(v, p);
     }
 
-    /// Chooses what `p` runs next. [`Machine::current`] is what it ran so far.
+    /// Chooses what `p` runs next. [`Machine::current`] is what it has run until now.
     fn schedule(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Decision;
 
     /// The registers of `v`, which `schedule` took off its pCPU, are saved: it can run elsewhere.
     fn context_saved(&mut self, _cx: &mut Context<'_>, _v: VcpuId) {}
 
-    /// A timer that it set has expired. Never a slice timer: those are the layer's.
+    /// A timer that the scheduler set has expired. It is never a slice timer: the layer handles those.
     fn timer(&mut self, cx: &mut Context<'_>, timer: TimerId);
 
-    /// The affinity of `v` has changed, or the part of it that lies in the pool. If its home is out
-    /// of reach now, or somebody set the affinity, the layer migrates it afterwards.
+    /// The affinity of `v`, or the part of it within the pool, has changed. If the home of `v` has left the
+    /// pool, or a caller set the affinity, the layer migrates `v` afterwards.
     fn affinity_changed(&mut self, _cx: &mut Context<'_>, _v: VcpuId) {}
 
-    /// `p`, which idles, has come to the pool. It will be asked to enter its scheduler; from now on
+    /// `p`, which idles, has joined the pool. The layer will ask it to enter its scheduler. From now on,
     /// vCPUs may be placed there.
     fn pcpu_added(&mut self, _cx: &mut Context<'_>, _p: PcpuId) {}
 
-    /// `p`, which idles and is the home of no vCPU, has left the pool. Its timers are stopped by the
-    /// layer.
+    /// `p`, which idles and is the home of no vCPU, has left the pool. The layer stops its timers.
     fn pcpu_removed(&mut self, _cx: &mut Context<'_>, _p: PcpuId) {}
 
-    /// What there is to say about `v`, if anything. O(1).
+    /// Details of `v`, if there are any. O(1).
     fn detail(&self, _v: VcpuId) -> Option<Detail> {
         None
     }
 
-    /// For how long `v` was held back up to `now` although it was ready and a pCPU may have been
-    /// free (co-stopped: its guest sees steal), in ns. O(1).
+    /// How long `v` was co-stopped up to `now`, in ns: held back although it was ready and a pCPU may have
+    /// been free. Its guest sees this time as steal. O(1).
     fn costop(&self, _v: VcpuId, _now: Nanos) -> Nanos {
         Nanos::ZERO
     }
 
-    /// Checks its own invariants against the machine. May take time in all vCPUs and pCPUs.
+    /// Checks the scheduler's own invariants against the machine. May take time proportional to all vCPUs and
+    /// pCPUs.
     ///
     /// # Errors
-    /// What is broken, in words.
+    /// A description of what is broken.
     fn is_valid(&self, machine: &Machine) -> Result<(), String>;
 }

@@ -6,10 +6,10 @@ use core::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 
 /// A time or a duration in nanoseconds.
 ///
-/// A time counts from a moment that the world chooses, the beginning of a simulation for instance;
-/// schedulers only look at differences, and at multiples of their periods. It is signed, as in the
-/// hypervisors and kernels whose schedulers are here: the difference of two times is negative if the
-/// first is the earlier one, and so is a budget that was overrun. 63 bits last for 292 years.
+/// A time counts from a moment that the world chooses, for instance the beginning of a simulation.
+/// Schedulers use only differences of times and multiples of their periods. The number is signed,
+/// as in the hypervisors and kernels whose schedulers are here: the difference of two times is
+/// negative if the first is earlier, and an overrun budget is negative. 63 bits last for 292 years.
 ///
 /// Credit, weight and virtual time are not nanoseconds, even where a scheduler derives them from run
 /// time. They are plain integers, and `.0` marks the place where time becomes one of them.
@@ -28,7 +28,7 @@ use core::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Rem, Sub, SubAssign};
 pub struct Nanos(pub i64);
 
 impl Nanos {
-    /// No time; the moment from which times count.
+    /// A duration of zero; the moment from which times count.
     pub const ZERO: Self = Self(0);
     /// A microsecond.
     pub const US: Self = Self(1_000);
@@ -36,24 +36,24 @@ impl Nanos {
     pub const MS: Self = Self(1_000_000);
     /// A second.
     pub const SEC: Self = Self(1_000_000_000);
-    /// Before every time.
+    /// Earlier than every other time.
     pub const MIN: Self = Self(i64::MIN);
-    /// After every time: never.
+    /// Later than every other time: never.
     pub const MAX: Self = Self(i64::MAX);
 
-    /// So many microseconds, also in a constant, where operators cannot be called.
+    /// `n` microseconds. Constants can use this; they cannot call operators.
     #[must_use]
     pub const fn us(n: i64) -> Self {
         Self(n * Self::US.0)
     }
 
-    /// So many milliseconds.
+    /// `n` milliseconds.
     #[must_use]
     pub const fn ms(n: i64) -> Self {
         Self(n * Self::MS.0)
     }
 
-    /// So many seconds.
+    /// `n` seconds.
     #[must_use]
     pub const fn sec(n: i64) -> Self {
         Self(n * Self::SEC.0)
@@ -71,13 +71,13 @@ impl Nanos {
         Self(self.0.saturating_mul(by))
     }
 
-    /// How long it is, whatever its sign.
+    /// The absolute value.
     #[must_use]
     pub const fn abs(self) -> Self {
         Self(self.0.abs())
     }
 
-    /// How many whole `period`s have passed, rounded down also before 0.
+    /// The number of whole `period`s that have passed, rounded down even if negative.
     #[must_use]
     pub const fn div_euclid(self, period: Self) -> i64 {
         self.0.div_euclid(period.0)
@@ -85,7 +85,7 @@ impl Nanos {
 }
 
 impl fmt::Display for Nanos {
-    /// The time with its unit: the largest that divides it.
+    /// Writes the time with the largest unit that divides it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(Nanos, &str); 3] = [(Nanos::SEC, "s"), (Nanos::MS, "ms"), (Nanos::US, "us")];
         match UNITS.into_iter().find(|(unit, _)| *self % *unit == Self::ZERO) {
@@ -157,7 +157,7 @@ impl MulAssign<i64> for Nanos {
 impl Div<i64> for Nanos {
     type Output = Self;
 
-    /// The part, rounded towards zero.
+    /// The quotient, rounded towards zero.
     fn div(self, by: i64) -> Self {
         Self(self.0 / by)
     }
@@ -166,7 +166,7 @@ impl Div<i64> for Nanos {
 impl Div for Nanos {
     type Output = i64;
 
-    /// How often `other` fits in it, rounded towards zero.
+    /// How often `other` fits into it, rounded towards zero.
     fn div(self, other: Self) -> i64 {
         self.0 / other.0
     }
@@ -175,7 +175,7 @@ impl Div for Nanos {
 impl Rem for Nanos {
     type Output = Self;
 
-    /// What the division by `other` leaves, with the sign of `self`.
+    /// The remainder of the division by `other`, with the sign of `self`.
     fn rem(self, other: Self) -> Self {
         Self(self.0 % other.0)
     }

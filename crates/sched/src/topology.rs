@@ -1,15 +1,15 @@
 //! How hardware threads group into cores and sockets.
 //!
-//! Indices are contiguous, so that a core or a socket is a range and never a list. Each socket is
-//! taken to be one NUMA node.
+//! Indices are contiguous, so that a core or a socket is a range and never a list. Each socket
+//! counts as one NUMA node.
 
 use crate::SchedError;
 use crate::ids::PcpuId;
 use alloc::format;
 use core::ops::Range;
 
-/// The shape of the machine. The pCPU with index
-/// `(socket * cores_per_socket + core) * threads_per_core + thread` is that thread.
+/// The shape of the machine. Thread `t` of core `c` of socket `s` is the pCPU with index
+/// `(s * cores_per_socket + c) * threads_per_core + t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topology {
     /// Sockets, at least 1.
@@ -21,15 +21,16 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// The most pCPUs that a machine may have.
+    /// The greatest number of pCPUs of a machine.
     pub const MAX_PCPUS: u32 = 1 << 16;
 
-    /// One socket of `pcpus` cores without hardware threads.
+    /// One socket of `pcpus` cores with one hardware thread each.
     pub fn flat(pcpus: u32) -> Self {
         Self { sockets: 1, cores_per_socket: pcpus, threads_per_core: 1 }
     }
 
-    /// Checks that each count is at least 1 and the machine no larger than [`Self::MAX_PCPUS`].
+    /// Checks that each count is at least 1 and that the machine has at most [`Self::MAX_PCPUS`]
+    /// pCPUs.
     ///
     /// # Errors
     /// [`SchedError::Param`] with the offending key and its legal values.

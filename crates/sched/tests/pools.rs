@@ -209,7 +209,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
     w.move_domain(d, PoolId(1)).unwrap();
     assert_eq!(text(w.move_domain(d, PoolId(0))), "domain 0 is on its way to another pool");
     assert!(w.call(|p, now, out| p.create_vcpu(now, d, Affinity::any(), out)).is_err());
-    let last = "pCPU 2 is the last of a pool with domains; move them first";
+    let last = "pCPU 2 is the last pCPU of a pool with domains; move the domains first";
     assert_eq!(text(w.move_pcpu(2, PoolId(0))), last, "the domain is not there yet");
     w.settle();
     assert_eq!(text(w.move_pcpu(2, PoolId(0))), last);
@@ -217,7 +217,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
     assert_eq!(text(destroy(&mut w, 0)), "pool 0 cannot be destroyed");
     assert_eq!(
         text(destroy(&mut w, 1)),
-        "pool 1 has or gets 1 pCPUs and 1 domains; move them first"
+        "1 pCPUs and 1 domains are in pool 1 or on their way; move them first"
     );
     // An affinity to no pCPU of the pool, and one that keeps a pCPU from leaving.
     let v = w.vcpus[0];
@@ -232,7 +232,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
     w.settle();
     assert_eq!(
         text(w.move_pcpu(1, PoolId(0))),
-        "vCPU 0 may run on no pCPU of the pool but 1; change its affinity first"
+        "vCPU 0 may run on no other pCPU of the pool than 1; change its affinity first"
     );
     // A cap over 100 % for each vCPU.
     let params = DomainParams { weight: 256, cap: 201 };

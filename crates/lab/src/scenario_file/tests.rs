@@ -278,7 +278,7 @@ fn impossible_events_and_pools_are_errors_with_a_place() {
                 [[event]]\nat = \"2s\"\npcpu = 3\npool = \"host\"";
     let e = pooled(both).unwrap_err();
     assert_eq!((e.line, &*e.key), (26, "event.1.pool"));
-    assert!(e.message.contains("the last of a pool with domains"), "{}", e.message);
+    assert!(e.message.contains("the last pCPU of a pool with domains"), "{}", e.message);
 
     let more = |rest: &str| pooled(rest).unwrap_err();
     let pool = "[[host.pool]]\nname = \"more\"\n";

@@ -1,4 +1,4 @@
-//! What must be true between any two calls.
+//! Invariants of bvt, which hold between any two calls.
 
 use super::Bvt;
 use crate::ids::VcpuId;

@@ -2,10 +2,10 @@
 //! may *warp*: borrow from its own future to run earlier. Xen's default scheduler until July 2005.
 //!
 //! Running costs actual virtual time (`avt`): `mcu_advance` for each begun minimum charging unit
-//! (MCU) of 100 us; a smaller advance is a greater share. The effective virtual time (`evt`) is `avt`,
-//! less the warp value while warped. A pass takes the least `evt` of its pCPU's queue; the scheduler
-//! virtual time (SVT) is the least `avt` there. A vCPU that wakes is brought up to SVT: sleeping
-//! saves nothing up.
+//! (MCU) of 100 us. A smaller advance gives a greater share. The effective virtual time (`evt`) is
+//! `avt`, minus the warp value while the vCPU is warped. A pass takes the vCPU with the least `evt`
+//! from its pCPU's queue. The scheduler virtual time (SVT) is the least `avt` there. A wake-up
+//! raises `avt` to SVT, so that sleeping saves nothing up.
 //!
 //! ```text
 //!             ran for the warp limit L            the unwarp time U is over
@@ -13,21 +13,22 @@
 //!                                     (for ever, if U is 0)
 //! ```
 //!
-//! The context switch allowance C bounds how often a pCPU switches: what runs is ahead by C before
-//! it loses the pCPU to one that was not behind it.
+//! The context switch allowance C bounds how often a pCPU switches: the running vCPU gets ahead by
+//! C before it loses the pCPU to a vCPU that was not behind it.
 //!
-//! Invariants: always-runnable vCPUs of one pCPU share it as 1/`mcu_advance`; `avt` ≥ SVT for all
-//! that are queued; SVT never decreases; no starvation with bounded warp (with L = 0 a warped vCPU
-//! may run for its whole warp value at a stretch). One queue per pCPU, no balancing: not
-//! work-conserving over several pCPUs. No caps.
+//! Invariants: always-runnable vCPUs of one pCPU share it in proportion to 1/`mcu_advance`; `avt` ≥
+//! SVT for all queued vCPUs; SVT never decreases; no vCPU starves if warp is bounded (with L = 0 a
+//! warped vCPU may run for its whole warp value at a stretch). Each pCPU has its own queue, without
+//! balancing, so bvt is not work-conserving over several pCPUs. There are no caps.
 //!
 //! Source: schedulers specification §7, after Xen's sched_bvt.c of May 2005 and Duda & Cheriton,
-//! SOSP 1999. `as_is` keeps two faults of the original: virtual times are 32 bits wide (a warp below
-//! 0 becomes huge; they are reset when SVT nears the end), and the lead of what runs, a number of
-//! MCUs, is added to its slice as ns. Deviations: a domain's weight sets its advance, 10 for weight
-//! 256, to a thousandth unless `as_is`; each vCPU, not the domain as a whole, has a warp with its
-//! limits; a change of warp counts at once for a queued vCPU, not only after it ran again. The 10 ms
-//! tick that the original sends to guests is the world's business.
+//! SOSP 1999. `as_is` keeps two faults of the original: virtual times are 32 bits wide (a warp
+//! below 0 becomes huge; they are reset when SVT nears the end), and the lead of the running vCPU,
+//! a number of MCUs, is added to its slice as ns. Deviations: a domain's weight sets its advance
+//! (10 for weight 256), exact to a thousandth unless `as_is`. Each vCPU, not the domain as a whole,
+//! has a warp with its limits. A change of warp takes effect at once for a queued vCPU, not only
+//! after it has run again. The original sends a 10 ms tick to guests; here the world is responsible
+//! for that.
 //!
 //! Files: `mod` (events and passes), `virtual_time`, `warp` (shares, warps and their limits), `params`,
 //! `check` (invariants).
@@ -58,11 +59,13 @@ struct Vcpu {
     share: Share,
     avt: i64,
     warped: bool,
-    /// Up to when it is charged, while it runs.
+    /// The time up to which it is charged, while it runs.
     charged: Nanos,
-    /// Is brought to SVT by its next wake-up, as virtual times of two pCPUs do not compare.
+    /// Its next wake-up sets `avt` to SVT, because virtual times of different pCPUs are not
+    /// comparable.
     moved: bool,
-    /// When the warp ends, while it runs warped with a limit; when the warp comes back.
+    /// When the warp ends, while it runs warped with a limit; when the warp returns, after it has
+    /// ended.
     alarm: Option<Nanos>,
 }
 
@@ -75,20 +78,20 @@ struct Pcpu {
 
 /// The bvt scheduler. Made by name with [`make`](crate::make).
 ///
-/// Costs: a wake-up is O(1), a pass O(queue of its pCPU), a new vCPU O(pCPUs). A warp limit costs
-/// O(log vCPUs) more for a pass.
+/// Costs: a wake-up is O(1), a pass O(queue of its pCPU), a new vCPU O(pCPUs). A warp limit adds
+/// O(log vCPUs) to a pass.
 #[derive(Debug)]
 pub struct Bvt {
     allowance: Nanos,
     as_is: bool,
-    /// Units of virtual times for one of the original: weights are that exact.
+    /// Units of virtual time per unit of the original: the precision of weights.
     scale: i64,
     domains: Vec<Share>,
     vcpus: Vec<Vcpu>,
     pcpus: Vec<Pcpu>,
     links: Links,
     homes: Homes,
-    /// The alarms of all vCPUs; the timer is set to the first.
+    /// The alarms of all vCPUs; the timer is set to the earliest.
     alarms: BTreeSet<(Nanos, VcpuId)>,
     timer: Option<Nanos>,
 }
@@ -236,7 +239,7 @@ impl Scheduler for Bvt {
                 self.links.insert_before(&mut queue, v.0, None);
             }
         }
-        // The first with the least evt, and the least evt of the others.
+        // The first vCPU with the least evt, and the least evt of the others.
         let (mut first, mut second) = (None, None);
         let mut svt = None;
         for v in self.links.iter(&queue).map(VcpuId) {

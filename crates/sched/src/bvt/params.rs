@@ -1,4 +1,4 @@
-//! Name and parameters.
+//! Name and parameters of bvt.
 
 use super::Bvt;
 use crate::params::ParamInfo;

@@ -1,4 +1,5 @@
-//! Virtual times: what running costs, who is ahead by how much, and what that is in real time.
+//! Virtual times: the cost of running, the lead of one vCPU over another, and that lead in real
+//! time.
 
 use super::Bvt;
 use crate::ids::{PcpuId, VcpuId};
@@ -7,12 +8,12 @@ use crate::time::Nanos;
 
 /// Minimum charging unit.
 const MCU: Nanos = Nanos::us(100);
-/// As-is, when SVT gets this far, all virtual times of the pCPU go down by `RESET_BY`.
+/// With `as_is`, once SVT reaches this, all virtual times of the pCPU decrease by `RESET_BY`.
 const RESET_AT: i64 = 0xf000_0000;
 const RESET_BY: i64 = 0xe000_0000;
 
 impl Bvt {
-    /// A virtual time as wide as it is in the original.
+    /// A virtual time, cut to the original's 32 bits with `as_is`.
     fn wrap(&self, virtual_time: i64) -> i64 {
         if self.as_is { virtual_time & 0xffff_ffff } else { virtual_time }
     }
@@ -22,20 +23,20 @@ impl Bvt {
         self.wrap(avt - if vcpu.warped { vcpu.share.warp_value } else { 0 })
     }
 
-    /// The `avt` that `v`, which runs, has reached.
+    /// The `avt` that the running vCPU `v` has reached at `now`.
     pub(super) fn avt_at(&self, now: Nanos, v: VcpuId) -> i64 {
         let vcpu = &self.vcpus[v.index()];
         let units = (now - vcpu.charged + MCU - Nanos(1)) / MCU;
         self.wrap(vcpu.avt + units * vcpu.share.advance)
     }
 
-    /// For how long a vCPU with this advance may run until it has made up `lag`, and the allowance.
+    /// How long a vCPU with this advance may run: until it has made up `lag`, plus the allowance.
     pub(super) fn stretch(&self, lag: i64, advance: i64) -> Nanos {
         let units = lag / advance;
         self.allowance + if self.as_is { Nanos(units) } else { units * MCU }
     }
 
-    /// As-is, takes the virtual times of the pCPU back before they overflow. O(vCPUs), but rare.
+    /// With `as_is`, lowers the virtual times of the pCPU before they overflow. O(vCPUs), but rare.
     pub(super) fn reset(&mut self, cx: &Context<'_>, p: PcpuId) {
         if !self.as_is || self.pcpus[p.index()].svt < RESET_AT {
             return;

@@ -1,4 +1,4 @@
-//! What a domain is told to get, and warps with their limits.
+//! Shares of vCPUs, and warps with their limits.
 
 use super::Bvt;
 use crate::ids::{TimerId, VcpuId};
@@ -6,7 +6,8 @@ use crate::params::Params;
 use crate::scheduler::Context;
 use crate::time::Nanos;
 
-/// What a vCPU gets. Virtual times are in units of the scheduler, limits in ns of real time.
+/// The share and the warp of a vCPU. Virtual times are in units of the scheduler, limits in ns of
+/// real time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     /// Virtual time for each MCU; at least 1.
@@ -18,7 +19,8 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// That of a domain of this weight: an advance of 10 for 256, rounded to the nearest.
+    /// The share for a domain of this weight: an advance of 10 for weight 256, rounded to the
+    /// nearest unit.
     pub fn of_weight(weight: u32, scale: i64) -> Self {
         let weight = i64::from(weight);
         Self {
@@ -30,7 +32,7 @@ impl Share {
         }
     }
 
-    /// The same with what is set in `params`.
+    /// The same share with the values that are set in `params`.
     pub fn with(self, params: &Params, scale: i64) -> Self {
         Self {
             advance: params.number("mcu_advance").map_or(self.advance, |a| a * scale),
@@ -65,7 +67,7 @@ impl Bvt {
 
     pub(super) fn set_share(&mut self, cx: &mut Context<'_>, v: VcpuId, share: Share) {
         if cx.is_current(v) {
-            // What it ran so far is charged as it was agreed then.
+            // The time that it has run so far is charged at the old rate.
             let avt = self.avt_at(cx.now(), v);
             let vcpu = &mut self.vcpus[v.index()];
             (vcpu.avt, vcpu.charged) = (avt, cx.now());
@@ -80,7 +82,7 @@ impl Bvt {
         self.arm(cx);
     }
 
-    /// The timer: warps begin and end.
+    /// Handles the timer: warps begin and end.
     pub(super) fn ring(&mut self, cx: &mut Context<'_>) {
         self.timer = None;
         while let Some(&(at, v)) = self.alarms.first()
@@ -92,7 +94,7 @@ impl Bvt {
             let back = (!vcpu.warped && vcpu.share.unwarp_time > Nanos::ZERO)
                 .then(|| cx.now() + vcpu.share.unwarp_time);
             self.set_alarm(v, back);
-            // The original lets a vCPU whose warp ends for a while run to the end of its slice.
+            // As in the original, a vCPU whose warp ends for a while runs to the end of its slice.
             if back.is_none() {
                 cx.resched(cx.home(v));
             }

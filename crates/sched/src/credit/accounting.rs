@@ -1,7 +1,7 @@
-//! Credit: burned by running, earned by accounting; ticks; caps.
+//! Credit accounting: running burns credit, and the accounting pays it. Ticks and caps.
 //!
 //! One credit is 100 us of running. Divisions round towards zero, or up where the comment or
-//! `div_ceil` says so; all sums fit an i64 (65535 × 10,000 vCPUs × 10^8 credits).
+//! `div_ceil` says so; all sums fit in an i64 (65535 × 10,000 vCPUs × 10^8 credits).
 
 use super::profile::CREDITS_PER_MS;
 use super::{Credit, Priority};
@@ -27,11 +27,12 @@ impl Credit {
         let credits = due / Nanos::MS.0;
         vcpu.residual = due % Nanos::MS.0;
         vcpu.credit -= credits;
-        // The charged time only: its rounding error and the residual keep each other in check.
+        // Advances by the charged time only: its rounding error and the residual keep each other in
+        // check.
         vcpu.start += credits * (Nanos::MS / CREDITS_PER_MS);
     }
 
-    /// Starts the tick of `p` at the next multiple of its period, unless it runs.
+    /// Starts the tick of `p` at the next multiple of its period, unless it is ticking already.
     pub(super) fn start_tick(&mut self, cx: &mut Context<'_>, p: PcpuId) {
         let pcpu = &mut self.pcpus[p.index()];
         if !core::mem::replace(&mut pcpu.ticking, true) {
@@ -40,7 +41,7 @@ impl Credit {
         }
     }
 
-    /// Stops the tick of `p`, which goes idle.
+    /// Stops the tick of `p`, which goes idle, unless idle pCPUs tick in this profile.
     pub(super) fn stop_tick(&mut self, cx: &mut Context<'_>, p: PcpuId) {
         let pcpu = &mut self.pcpus[p.index()];
         if !self.profile.idle_tick && core::mem::take(&mut pcpu.ticking) {
@@ -48,8 +49,8 @@ impl Credit {
         }
     }
 
-    /// The tick of `p`: ends a boost, charges, activates or reconsiders the place of what runs;
-    /// then repairs the queue.
+    /// Handles the tick of `p`. Ends the boost of the running vCPU, charges it, and activates it or
+    /// reconsiders its place; then repairs the queue.
     pub(super) fn tick(&mut self, cx: &mut Context<'_>, p: PcpuId) {
         let current = cx.current(p);
         if let Some(v) = current {
@@ -80,8 +81,8 @@ impl Credit {
         }
     }
 
-    /// The weight with which `d` counts now: that of each of its active vCPUs, or, under sampled
-    /// accounting, of the domain if any is active.
+    /// The weight with which `d` counts now: its weight once for each active vCPU or, under sampled
+    /// accounting, once if any vCPU is active.
     pub(super) fn active_weight(&self, d: DomainId) -> i64 {
         let domain = &self.domains[d.index()];
         let shares =
@@ -89,7 +90,7 @@ impl Credit {
         domain.weight * shares
     }
 
-    /// `v` earns from now on.
+    /// Makes `v` active: it earns credit from now on.
     fn activate(&mut self, v: VcpuId) {
         let d = self.vcpus[v.index()].domain;
         self.weight -= self.active_weight(d);
@@ -103,7 +104,7 @@ impl Credit {
         self.weight += self.active_weight(d);
     }
 
-    /// `v` earns no more.
+    /// Makes `v` inactive: it earns no more credit.
     pub(super) fn deactivate(&mut self, v: VcpuId) {
         let d = self.vcpus[v.index()].domain;
         self.weight -= self.active_weight(d);
@@ -117,12 +118,12 @@ impl Credit {
         self.weight += self.active_weight(d);
     }
 
-    /// Hands out the credits of a period by weight, and sets classes by what each has then. What a
-    /// domain cannot use goes to those that come later in the list; a domain that left some after
-    /// others had got less than they could use comes first the next time. It never preempts.
-    /// O(active vCPUs).
+    /// Hands out the credits of a period by weight, then sets the class of each vCPU by its credit.
+    /// Credits that a domain cannot use go to the domains later in the list. If a domain leaves
+    /// some after an earlier domain got less than it could use, it moves to the front for the next
+    /// time. The accounting never preempts. O(active vCPUs).
     pub(super) fn account(&mut self, cx: &mut Context<'_>) {
-        // Deactivations below change the sum; the shares are of what it was.
+        // Deactivations below change the sum; the shares refer to the sum before them.
         let weight = self.weight;
         if weight == 0 {
             self.balance = 0;
@@ -167,8 +168,8 @@ impl Credit {
         self.epoch += 1;
     }
 
-    /// Pays `each` to the active vCPUs from `head` on; parks those below `floor`. Returns the sum
-    /// of their credits.
+    /// Pays `each` credits to each active vCPU of `list`, and parks those below `floor`. Returns
+    /// the sum of their credits.
     fn pay(&mut self, cx: &mut Context<'_>, list: List, each: i64, floor: Option<i64>) -> i64 {
         let period = self.params.credits_per_tslice;
         let mut sum = 0;
@@ -204,7 +205,7 @@ impl Credit {
 
     /// Lets a parked vCPU run again.
     fn unpark(&mut self, cx: &mut Context<'_>, v: VcpuId) {
-        // While the mark is there, the wake-up does not boost.
+        // While `parked` is set, the wake-up does not boost.
         if self.profile.boost_unparked {
             self.vcpus[v.index()].parked = false;
         }

@@ -1,8 +1,8 @@
-//! What must be true of a credit scheduler between any two calls.
+//! Invariants of a credit scheduler, which hold between any two calls.
 //!
-//! Credit itself is bounded only for active vCPUs and only right after an accounting, hence not
-//! here: one that became inactive may keep more than a period's credit when it had much more, and
-//! one that never meets a tick may fall for ever.
+//! Bounds of credit are not checked here: they hold only for active vCPUs, and only right after an
+//! accounting. A vCPU that became inactive may keep more than a period's credit if it had much
+//! more. A vCPU that no tick ever finds running may lose credit without limit.
 
 use super::{Credit, Priority};
 use crate::ids::{DomainId, PcpuId, VcpuId};
@@ -37,7 +37,7 @@ impl Credit {
             })?;
             let busy = machine.current(p).is_some();
             ensure(!(busy && self.idlers.contains(p)), || format!("{p:?} is busy and an idler"))?;
-            // One that leaves the pool ticks until it has left.
+            // A pCPU that leaves the pool ticks until it has left.
             let ticks = busy || self.profile.idle_tick;
             let right = pcpu.ticking == ticks || !machine.pool().contains(p);
             ensure(right, || format!("{p:?} ticks: {}", pcpu.ticking))?;

@@ -1,9 +1,9 @@
 //! credit: proportional share by credits, with a boost for vCPUs that wake, caps by parking, and
 //! one queue per pCPU balanced by stealing. Xen's default scheduler from 2006 to 2019.
 //!
-//! Every period (the time slice, 30 ms) each pCPU mints 300 credits, which the accounting hands to
-//! the *active* vCPUs by weight; running costs 10 credits a millisecond. Credit decides the class,
-//! the class decides the order, and within a class it is first come, first served:
+//! In every period (the time slice, 30 ms) each pCPU mints 300 credits, and the accounting hands
+//! them to the *active* vCPUs by weight. Running costs 10 credits per millisecond. Credit decides
+//! the class, and the class decides the order; within a class, vCPUs run first come, first served:
 //!
 //! ```text
 //!               wakes up                          credit < 0, cap used up
@@ -16,13 +16,13 @@
 //! ```
 //!
 //! A vCPU becomes active when a tick finds it running, and inactive when it has more credit than a
-//! period can use. One that blocks before each tick is therefore never charged a class, stays in
-//! BOOST and can starve those who compute: the weakness that made credit famous.
+//! period can use. A vCPU that blocks before each tick therefore never drops a class: it stays in
+//! BOOST and can starve vCPUs that compute. This is the well-known weakness of credit.
 //!
 //! Source: schedulers specification §3 (after Xen's credit.c of 2026 and of releases 4.3 to 4.8)
 //! and §2 for the profiles. Files: `profile` (what differs between versions, and parameters),
-//! `queue` (run queues), `accounting` (credit), `placement` (where to run, whom to tell, stealing),
-//! `check` (invariants).
+//! `queue` (run queues), `accounting` (credit), `placement` (where to run, which pCPU to tell,
+//! stealing), `check` (invariants).
 
 mod accounting;
 mod check;
@@ -43,7 +43,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use profile::{Params, Yields};
 
-/// The class of a vCPU; a greater one goes first. `Idle` is that of the idle vCPU alone.
+/// The class of a vCPU; a greater one goes first. Only the idle vCPU has `Idle`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Priority {
     Idle,
@@ -57,10 +57,10 @@ struct Vcpu {
     domain: DomainId,
     priority: Priority,
     credit: i64,
-    /// What burning left below one credit, in millionths of one.
+    /// The uncharged remainder below one credit, in millionths of a credit.
     residual: i64,
-    /// Up to when time is charged; minus the time of leaving while it is on no pCPU, so that what
-    /// was not charged yet is carried to the next dispatch.
+    /// The time up to which it is charged. While it is on no pCPU, the time of leaving is
+    /// subtracted, so that uncharged time is carried to the next dispatch.
     start: Nanos,
     /// When a scheduling pass last found it running.
     last_pass: Nanos,
@@ -85,7 +85,7 @@ struct Pcpu {
     sorted: u64,
     ticking: bool,
     ticks: u32,
-    /// Where the last placement among the idle pCPUs around this one went.
+    /// The pCPU that the last placement chose among the idle pCPUs around this one.
     idle_bias: PcpuId,
     last_balance: Nanos,
     /// The idle pCPU that a wake-up executed here last told to look for work.
@@ -103,9 +103,9 @@ struct Domain {
 
 /// The credit scheduler. Made by name with [`make`](crate::make).
 ///
-/// Costs: a wake-up is O(queue of its pCPU + pCPUs/64); a pass the same, and O(pCPUs) at worst when
-/// it looks for work elsewhere; a tick the same as a placement, O(sockets + cores of a socket)
-/// steps over pCPUs/64 words; an accounting O(active vCPUs). None allocates.
+/// Costs: a wake-up is O(queue of its pCPU + pCPUs/64); a pass is the same, and O(pCPUs) at worst
+/// when it looks for work elsewhere; a tick is the same as a placement, O(sockets + cores of a
+/// socket) steps over pCPUs/64 words; an accounting is O(active vCPUs). None of these allocates.
 #[derive(Debug)]
 pub struct Credit {
     profile: &'static Profile,
@@ -121,17 +121,17 @@ pub struct Credit {
     idlers: CpuSet,
     /// pCPUs whose queue is not empty.
     waiting: CpuSet,
-    /// For each node, the pCPU that gave a vCPU last.
+    /// For each node, the pCPU from which a vCPU was last stolen.
     steal_bias: Vec<PcpuId>,
-    /// Sum of the weights of what is active.
+    /// Sum of the active weights of all domains.
     weight: i64,
-    /// Sum of the credits of what was active at the last accounting.
+    /// Sum of the credits of the vCPUs that were active at the last accounting.
     balance: i64,
     /// Number of accountings: a queue not repaired since the last one may be out of order.
     epoch: u64,
     /// Number of vCPUs with soft affinity; without any, searches need no soft step.
     soft_affinities: u32,
-    /// Working space of placements, kept to allocate nothing.
+    /// Scratch space of placements, kept so that they do not allocate.
     idle_scratch: CpuSet,
     candidates: CpuSet,
 }
@@ -163,12 +163,12 @@ impl Credit {
         })
     }
 
-    /// The class of what `p` runs.
+    /// The class of the vCPU that `p` runs.
     fn current_priority(&self, machine: &Machine, p: PcpuId) -> Priority {
         machine.current(p).map_or(Priority::Idle, |v| self.vcpus[v.index()].priority)
     }
 
-    /// The slice of a vCPU that the ratelimit protects after it ran for `ran`, if it does.
+    /// The slice of `v`, which has run for `ran`, if the ratelimit protects it.
     fn protection(&self, v: VcpuId, ran: Nanos) -> Option<Nanos> {
         let limit = self.params.ratelimit;
         let exempt = self.vcpus[v.index()].yields && self.profile.yields == Yields::AtOnce;
@@ -178,7 +178,7 @@ impl Credit {
         Some(if !self.profile.ratelimit_remainder {
             limit
         } else if self.params.as_is {
-            // The original compares its lower bound of 100 us with ns.
+            // The original compares its lower bound, 100 in us, with a number of ns.
             if ran < Nanos(100) { Nanos(100) } else { limit - ran }
         } else {
             (limit - ran).max(Nanos::us(100))
@@ -276,7 +276,7 @@ impl Scheduler for Credit {
 
     fn remove(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         if core::mem::take(&mut self.vcpus[v.index()].parked) {
-            // It is down, hence does not wake.
+            // It is down, so it does not wake.
             let _ = cx.unpark(v);
         }
         if self.vcpus[v.index()].active {

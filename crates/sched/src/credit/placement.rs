@@ -1,7 +1,8 @@
-//! Where a vCPU should run, whom its wake-up concerns, and what a pCPU without work takes.
+//! Where a vCPU should run, which pCPUs its wake-up tells, and which vCPU a pCPU without work
+//! steals.
 //!
-//! Choices are made twice where soft affinity is useful: among preferred pCPUs, then among all
-//! allowed ones. Each socket counts as a NUMA node.
+//! With useful soft affinity, each choice has two steps: first among preferred pCPUs, then among
+//! all allowed ones. Each socket counts as a NUMA node.
 
 use super::profile::Steal;
 use super::{Credit, Priority};
@@ -11,9 +12,10 @@ use crate::scheduler::Context;
 use core::ops::Range;
 
 impl Credit {
-    /// Chooses where to place `v`: idle cores before idle threads of busy cores, and another
-    /// socket only if it is twice as idle (strictly more idle in the profile of 2008). With
-    /// `commit`, the rotation among equals goes on. `v` may be current; it counts as gone.
+    /// Chooses where to place `v`: idle cores before idle threads of busy cores, and another socket
+    /// only if it has more than twice as many idle threads (in the profile of 2008: more). With
+    /// `commit`, the rotation among equals advances. `v` may be current; its pCPU counts as if `v`
+    /// were gone.
     pub(super) fn place(&mut self, machine: &Machine, v: VcpuId, commit: bool) -> PcpuId {
         let topology = machine.topology();
         let home = machine.home(v);
@@ -34,7 +36,7 @@ impl Credit {
                 chosen = near;
             }
             candidates.remove(chosen);
-            // Each round takes at least one candidate, normally a core or a socket of them.
+            // Each round removes at least one candidate, normally a whole core or socket.
             while let Some(x) = candidates.cycle(chosen) {
                 let mates = topology.socket_of(chosen) == topology.socket_of(x);
                 let group = |p| if mates { topology.siblings(p) } else { topology.socket_mates(p) };
@@ -66,13 +68,13 @@ impl Credit {
         chosen
     }
 
-    /// Tells those pCPUs to reschedule whom the queueing of `new` concerns.
+    /// Tells the pCPUs that may run `new`, which was just queued, to reschedule.
     pub(super) fn tickle(&mut self, cx: &mut Context<'_>, new: VcpuId) {
         let home = cx.home(new);
         let current = cx.current(home);
         let preempts = self.vcpus[new.index()].priority > self.current_priority(cx, home);
         if !self.profile.tickle_choice {
-            // 2008: home if it is to be preempted, and everybody who might take it.
+            // 2008: the home if `new` preempts there, and all idle pCPUs that may take it.
             if preempts {
                 cx.resched(home);
             }
@@ -87,9 +89,9 @@ impl Credit {
         } else if self.tell_preferred_idlers(cx, new) || self.tell_idlers(cx, new, false) {
             // An idle pCPU will steal it.
         } else if preempts {
-            // Others are idle, but none where `new` may run. As it was meant, what it preempts
-            // goes there; since 4.13 the original asks for the affinity of `new` and thus never does
-            // that.
+            // Other pCPUs are idle, but `new` may run on none of them. The intention is that the
+            // preempted vCPU moves there. Since 4.13 the original checks the affinity of `new`
+            // instead, and so never moves it.
             let kicked = current.filter(|c| {
                 self.params.kick_always
                     || !self.params.as_is && cx.affinity(*c).hard().intersects(&self.idlers)
@@ -101,13 +103,13 @@ impl Credit {
         }
     }
 
-    /// The soft step of [`Self::tickle`]. Returns whether anybody was told.
+    /// The soft step of [`Self::tickle`]. Returns whether any pCPU was told.
     fn tell_preferred_idlers(&mut self, cx: &mut Context<'_>, new: VcpuId) -> bool {
         cx.affinity(new).soft().is_some() && self.tell_idlers(cx, new, true)
     }
 
-    /// Tells one idle pCPU that `new` may (or, if `soft`, would rather) run on, or all of them if
-    /// the parameters say so. Returns whether there was any.
+    /// Tells one idle pCPU on which `new` may (or, if `soft`, prefers to) run, or all of them if
+    /// the parameters say so. Returns whether there was one.
     fn tell_idlers(&mut self, cx: &mut Context<'_>, new: VcpuId, soft: bool) -> bool {
         let last = self.pcpus[cx.executing().index()].last_tickled;
         let one = self.params.tickle_one_idle;
@@ -118,7 +120,7 @@ impl Credit {
             let mask =
                 if soft { affinity.soft().unwrap_or(affinity.hard()) } else { affinity.hard() };
             let Some(p) = self.idlers.cycle_and(from, mask) else { break };
-            // All: in index order, until it wraps round.
+            // All are told in index order, until the search wraps around.
             if told.is_some_and(|t: PcpuId| p <= t) {
                 break;
             }
@@ -139,7 +141,8 @@ impl Credit {
         }
     }
 
-    /// Looks for a vCPU on another queue, of a class above `than`, that `p` may run; takes it.
+    /// Steals a vCPU of a class above `than`, which `p` may run, from another queue, if there is
+    /// one.
     pub(super) fn steal(
         &mut self,
         cx: &mut Context<'_>,
@@ -173,8 +176,8 @@ impl Credit {
         Some(v)
     }
 
-    /// The first suitable vCPU on the queues of `peers`, and where it is. Peers that have none
-    /// queued, or that are about to choose from their queue themselves, are passed over.
+    /// The first suitable vCPU on the queues of `peers`, and its pCPU. Skips peers with an empty
+    /// queue, and idle peers, which are about to choose from their queue themselves.
     fn find_work(
         &self,
         cx: &Context<'_>,

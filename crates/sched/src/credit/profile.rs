@@ -1,6 +1,6 @@
 //! Profiles of the credit scheduler, and the parameters that an administrator may set.
 //!
-//! A profile is data: where the rules of a version differ, a field says so, and the code asks the
+//! A profile is data: where the rules of versions differ, a field says so, and the code checks the
 //! field. Source: schedulers specification §2 and §3.1.
 
 use crate::error::SchedError;
@@ -92,30 +92,33 @@ pub(crate) struct Profile {
     pub name: &'static str,
     pub brief: &'static str,
     pub source: &'static str,
-    /// Time is charged at ticks, 100 credits to whoever runs then, instead of as it passes; and a
-    /// domain's weight is shared by its vCPUs instead of being the weight of each.
+    /// A tick charges the vCPU that runs then (100 credits by default), instead of charging time as
+    /// it passes. The vCPUs of a domain share its weight, instead of each having it.
     pub sampled: bool,
     pub ratelimit: Option<Nanos>,
-    /// What is left of the ratelimit is the slice of a vCPU that it protects; else all of it.
+    /// A vCPU that the ratelimit protects gets the rest of the ratelimit as its slice; if false,
+    /// all of it.
     pub ratelimit_remainder: bool,
     pub migration_delay: Option<Nanos>,
     pub balance_ratelimit: Option<Nanos>,
     pub yields: Yields,
-    /// A vCPU is boosted by its first wake-up and by the one after a migration too.
+    /// The first wake-up of a vCPU and the wake-up after a migration boost it too.
     pub boost_after_migration: bool,
     pub boost_unparked: bool,
-    /// Which idle pCPUs a wake-up wakes can be chosen by parameter.
+    /// A parameter chooses which idle pCPUs a wake-up wakes.
     pub tickle_choice: bool,
-    /// What a wake-up preempts while other pCPUs idle is always taken off its pCPU and placed anew,
-    /// also where it may run nowhere else. Placing it anew is a wake-up, which boosts it, and the
-    /// ratelimit does not protect it. Until Xen commit f02a5760c7 (November 2015, in 4.7).
+    /// A vCPU that a wake-up preempts while other pCPUs idle is always taken off its pCPU and
+    /// placed again, even if it may run nowhere else. The new placement is a wake-up, which boosts
+    /// it, and the ratelimit does not protect it. Until Xen commit f02a5760c7 (November 2015, in
+    /// 4.7).
     pub kick_always: bool,
-    /// A pCPU that was told to look for work is not taken for idle any more.
+    /// A pCPU that was told to look for work no longer counts as idle.
     pub tickled_is_busy: bool,
     pub steal: Steal,
     /// The tick goes on while a pCPU idles.
     pub idle_tick: bool,
-    /// Placement leaves the socket only for one twice as idle, and rotates among idle pCPUs.
+    /// Placement leaves the socket only for one more than twice as idle, and rotates among idle
+    /// pCPUs.
     pub placement_bias: bool,
 }
 
@@ -130,14 +133,14 @@ pub(crate) enum Yields {
     AtOnce,
 }
 
-/// In which order a pCPU without work looks at its peers.
+/// The order in which a pCPU without work looks at its peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Steal {
-    /// From the next pCPU, whatever the nodes.
+    /// From the next pCPU on, regardless of nodes.
     Cyclic,
     /// Node by node, from the first pCPU of each.
     NodeFirst,
-    /// Node by node, from the one after that which gave last; never a vCPU that yields.
+    /// Node by node, from the pCPU after the one last stolen from; never takes a vCPU that yields.
     NodeRotating,
 }
 
@@ -177,8 +180,8 @@ impl Profile {
         ..Self::TODAY
     };
 
-    /// 4.7 has two mends of 2015 and 2016: f02a5760c7 (see [`Self::kick_always`]) and 66c7449a4d, after
-    /// which a migration does not boost.
+    /// 4.7 has two fixes of 2015 and 2016: f02a5760c7 (see [`Self::kick_always`]) and 66c7449a4d,
+    /// since which a migration does not boost.
     pub(crate) const Y2016: Self = Self {
         name: "credit-2016",
         brief: "credit as of 2016: that of 2013 without boosts after migrations and futile kicks",
@@ -232,8 +235,8 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// The profile's parameters with `over` in their place. `over` was checked against the list of
-    /// the profile's parameters; what remains are rules that ranges cannot say.
+    /// The profile's parameters, overridden by `over`. `over` was checked against the list of the
+    /// profile's parameters; this checks the rules that ranges cannot express.
     pub(crate) fn new(profile: &Profile, over: &params::Params) -> Result<Self, SchedError> {
         let tslice = over.time("tslice").unwrap_or(Nanos::ms(30));
         if tslice % Nanos::MS != Nanos::ZERO {
@@ -241,7 +244,7 @@ impl Params {
             return Err(SchedError::illegal("tslice", &value, &"1..=1000 ms in whole ms"));
         }
         let given = over.time("ratelimit");
-        // The profile's own gives way to a slice that is shorter.
+        // A shorter slice limits the profile's own ratelimit.
         let ratelimit = given.or(profile.ratelimit.map(|r| r.min(tslice))).unwrap_or(Nanos::ZERO);
         if ratelimit != Nanos::ZERO && !(Nanos::us(100)..=tslice).contains(&ratelimit) {
             let value = ParamValue::Time(ratelimit);
@@ -251,7 +254,7 @@ impl Params {
         let migration_delay =
             over.time("migration_delay").or(profile.migration_delay).unwrap_or(Nanos::ZERO);
         let balance_ratelimit = over.time("balance_ratelimit").or(profile.balance_ratelimit);
-        // Three ticks to a slice; one to a slice too short for that.
+        // A slice has three ticks, or one if it is too short for three.
         let ticks_per_tslice = if tslice < Nanos::ms(3) { 1 } else { 3 };
         let tick = tslice / i64::from(ticks_per_tslice) / Nanos::US * Nanos::US;
         Ok(Self {

@@ -1,7 +1,8 @@
-//! The run queues: one per pCPU, ordered by class, first come first served within a class.
+//! The run queues: one per pCPU, ordered by class, and first come, first served within a class.
 //!
-//! The idle vCPU, last in the originals' queues, is the end of the list here. The accounting
-//! changes classes in place, so a queue can be out of order until the next tick of its pCPU.
+//! In the originals, the idle vCPU is last in the queue; here, the end of the list stands for it.
+//! The accounting changes classes in place, so a queue can be out of order until the next tick of
+//! its pCPU.
 
 use super::{Credit, Priority};
 use crate::ids::{PcpuId, VcpuId};
@@ -11,13 +12,13 @@ impl Credit {
         self.vcpus[v as usize].priority
     }
 
-    /// The first in the queue of `p`.
+    /// The first vCPU in the queue of `p`.
     pub(super) fn head(&self, p: PcpuId) -> Option<VcpuId> {
         self.pcpus[p.index()].queue.head().map(VcpuId)
     }
 
-    /// Queues `v` behind all of its class or above, before the first of a lower one; a vCPU that
-    /// yields goes one further back, behind that one. O(queue).
+    /// Queues `v` behind all vCPUs of its class or above, before the first of a lower class. A vCPU
+    /// that yields goes one place further back, behind that first one. O(queue).
     pub(super) fn enqueue(&mut self, p: PcpuId, v: VcpuId) {
         let priority = self.priority_of(v.0);
         let mut queue = self.pcpus[p.index()].queue;
@@ -34,7 +35,7 @@ impl Credit {
         self.waiting.insert(p);
     }
 
-    /// Takes `v` off the queue of `p`, on which it is. Its yield has had its effect. O(1).
+    /// Removes `v` from the queue of `p`, where it is queued, and ends its yield. O(1).
     pub(super) fn dequeue(&mut self, p: PcpuId, v: VcpuId) {
         let pcpu = &mut self.pcpus[p.index()];
         self.run_links.remove(&mut pcpu.queue, v.0);
@@ -45,15 +46,15 @@ impl Credit {
         self.vcpus[v.index()].yields = false;
     }
 
-    /// Repairs the queue of `p` if there was an accounting since: UNDER and above before OVER,
-    /// otherwise in the order that it had. O(queue).
+    /// Repairs the queue of `p` if there was an accounting since the last repair: UNDER and above
+    /// go before OVER, and the order stays otherwise. O(queue).
     pub(super) fn sort(&mut self, p: PcpuId) {
         let pcpu = &mut self.pcpus[p.index()];
         if core::mem::replace(&mut pcpu.sorted, self.epoch) == self.epoch {
             return;
         }
         let mut queue = pcpu.queue;
-        // Where the next misplaced one goes: before the first OVER seen.
+        // The next misplaced vCPU goes before the first OVER seen.
         let mut first_over = None;
         let mut at = queue.head();
         while let Some(x) = at {
@@ -84,7 +85,7 @@ mod tests {
     /// A scheduler with three vCPUs of these classes, none queued.
     fn with_classes(classes: [Priority; 3]) -> Credit {
         let new = || Credit::new(&Profile::TODAY, &Params::default()).unwrap();
-        // The layer makes the machine's side of the vCPUs; a copy of the scheduler is the subject.
+        // The layer makes the machine's records of the vCPUs; a second scheduler is under test.
         let topology = Topology::flat(1);
         let mut layer = Hypervisor::new(topology, Box::new(new()));
         let mut actions = Vec::new();

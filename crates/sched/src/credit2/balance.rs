@@ -1,5 +1,6 @@
-//! Which runqueue a vCPU should live on: chosen when it comes or must move, and corrected at the
-//! end of each epoch, between the runqueue whose epoch ended and the one that differs most from it.
+//! Which runqueue a vCPU should live on. This is chosen when the vCPU comes or must move. It is
+//! corrected at the end of each epoch, between the runqueue whose epoch ended and the one whose
+//! load differs most from it.
 //!
 //! Source: schedulers specification §4.8.
 
@@ -13,8 +14,8 @@ use crate::scheduler::Context;
 pub(super) type Candidate = (VcpuId, i64);
 
 impl Credit2 {
-    /// The best place for `v`: where a move under way goes, else in the runqueue with the least
-    /// forecast load, preferred ones first. O(runqueues × pCPUs/64).
+    /// The best pCPU for `v`: in the target of a move under way, else in the runqueue with the
+    /// least forecast load, preferred runqueues first. O(runqueues × pCPUs/64).
     pub(super) fn place(&mut self, machine: &Machine, v: VcpuId) -> PcpuId {
         let affinity = machine.affinity(v);
         let hard = affinity.hard();
@@ -47,7 +48,7 @@ impl Credit2 {
             (Some((_, i)), Some(soft)) => (i, soft),
             _ => (hard_choice, hard),
         };
-        // The original goes on from where the last placement in the other runqueue went.
+        // The original continues from the last placement in the runqueue of the hard choice.
         let biased = if self.params.as_is { hard_choice } else { i };
         let from = if self.profile.early { home } else { self.queues[biased].bias };
         let p = self.queues[i].members.cycle_and(from, mask).unwrap_or(home);
@@ -63,9 +64,9 @@ impl Credit2 {
         queue.members.cycle_and(queue.bias, machine.affinity(v).hard())
     }
 
-    /// Moves load between runqueue `local` and the one that differs most from it, if that makes
-    /// them more alike: one vCPU there, one back, or both. `next`, which the pass under way has
-    /// chosen, stays. O(runqueues + product of their numbers of vCPUs).
+    /// Moves load between runqueue `local` and the one whose load differs most, if that makes them
+    /// more alike: pushes one vCPU, pulls one, or both. `next`, which the current pass has chosen,
+    /// stays. O(runqueues + product of the numbers of vCPUs of the two).
     pub(super) fn balance(&mut self, cx: &mut Context<'_>, local: usize, next: VcpuId) {
         let (now, window) = (cx.now(), self.params.window);
         self.queues[local].load.update(window, now, 0);
@@ -84,7 +85,7 @@ impl Credit2 {
             }
         }
         let Some((delta, other)) = other else { return };
-        // The original looks at the size of the last runqueue of the list here.
+        // Here the original uses the size of the last runqueue in the list.
         let size = if self.params.as_is { last } else { other };
         let pcpus = self.queues[local].size.max(self.queues[size].size);
         let there = self.queues[other].load.forecast;
@@ -107,7 +108,7 @@ impl Credit2 {
         }
     }
 
-    /// Fills `into` with the vCPUs of `from` that may move to `to`, their loads up to date.
+    /// Fills `into` with the vCPUs of `from` that may move to `to`, and updates their loads.
     fn collect(
         &mut self,
         cx: &Context<'_>,
@@ -130,7 +131,7 @@ impl Credit2 {
         }
     }
 
-    /// Moves `v` to runqueue `to`: at once, or when it has left its pCPU.
+    /// Moves `v` to runqueue `to`: at once, or once it has left its pCPU.
     fn move_to(&mut self, cx: &mut Context<'_>, v: VcpuId, to: usize) {
         let q = self.vcpus[v.index()].queue;
         if cx.is_running(v) {
@@ -158,8 +159,9 @@ impl Credit2 {
     }
 }
 
-/// The vCPU to push, and the one to pull, after which the difference of the loads (`delta`, of the
-/// pusher minus the other) is least, if it is less than now. The first found wins.
+/// The vCPU to push and the vCPU to pull that leave the least difference of loads, if that is less
+/// than now. `delta` is the load of the pusher minus the load of the other. Among equals, the first
+/// found wins.
 fn best_move(
     delta: i64,
     pushes: &[Candidate],
@@ -168,7 +170,7 @@ fn best_move(
     let mut best = (delta.abs(), None, None);
     let mut consider = |push: Option<&Candidate>, pull: Option<&Candidate>| {
         let moved = push.map_or(0, |c| c.1) - pull.map_or(0, |c| c.1);
-        // What one side loses, the other gains.
+        // One side gains the load that the other loses.
         let after = (delta - 2 * moved).abs();
         if after < best.0 {
             best = (after, push.map(|c| c.0), pull.map(|c| c.0));

@@ -1,5 +1,5 @@
-//! Caps: a domain gets a budget each period, its vCPUs take parts of it, and those that find none
-//! left are parked until the next.
+//! Caps: a domain gets a budget in each period, and its vCPUs take parts of it. A vCPU that finds
+//! none left is parked until the next period.
 //!
 //! ```text
 //!              dispatch: takes a quota             budget used up, pool empty
@@ -9,8 +9,8 @@
 //!    └── replenishment each period              of budget ──▶ queued ◀────────────┘
 //! ```
 //!
-//! An overrun (the least slice can exceed the budget) is repaid from the pool before anybody takes
-//! from it. Source: schedulers specification §4.6.
+//! An overrun (the minimum slice can exceed the budget) is repaid from the pool before the vCPU
+//! takes from it. Source: schedulers specification §4.6.
 
 use super::Credit2;
 use super::profile::MIN_TIMER;
@@ -19,14 +19,14 @@ use crate::list::List;
 use crate::scheduler::Context;
 use crate::time::Nanos;
 
-/// What a capped domain may spend.
+/// The budget of a capped domain.
 #[derive(Clone, Debug)]
 pub(super) struct Cap {
-    /// Budget of a period, over all vCPUs, in ns.
+    /// Budget of a period, for all vCPUs together, in ns.
     pub total: Nanos,
-    /// What nobody has taken yet; negative after an overrun.
+    /// Budget that no vCPU has taken yet; negative after an overrun.
     pub pool: Nanos,
-    /// When it is filled next.
+    /// When the pool is filled next.
     pub next: Nanos,
 }
 
@@ -50,7 +50,7 @@ impl Credit2 {
                 for i in 0..self.domains[d.index()].vcpus.len() {
                     let v = self.domains[d.index()].vcpus[i];
                     if cx.is_current(v) {
-                        // What it ran so far is not charged to the budget.
+                        // The time that it has run so far is not charged to the budget.
                         self.burn(cx.now(), v);
                         self.tell(cx, self.vcpus[v.index()].queue, cx.home(v));
                     }
@@ -72,7 +72,8 @@ impl Credit2 {
         }
     }
 
-    /// Sees that `v` has budget if it is capped. If there is none, `v` is parked: returns false.
+    /// Makes sure that `v` has budget if it is capped. If none is left, parks `v` and returns
+    /// false.
     pub(super) fn grab(&mut self, cx: &mut Context<'_>, v: VcpuId) -> bool {
         let vcpu = &mut self.vcpus[v.index()];
         let domain = &mut self.domains[vcpu.domain.index()];
@@ -101,8 +102,8 @@ impl Credit2 {
         false
     }
 
-    /// `v` has left its pCPU and gives back what it did not use. Returns its domain if those that
-    /// it parked can have some of that.
+    /// Returns the unused budget of `v`, which has left its pCPU, to the pool. The result is its
+    /// domain, if the parked vCPUs of that domain can take some of it.
     pub(super) fn return_budget(&mut self, v: VcpuId) -> Option<DomainId> {
         let vcpu = &mut self.vcpus[v.index()];
         let d = vcpu.domain;
@@ -114,7 +115,7 @@ impl Credit2 {
         (cap.pool > Nanos::ZERO).then_some(d)
     }
 
-    /// The replenishment timer: fills the pools that are due, in the order of domains.
+    /// Handles the replenishment timer: fills the pools that are due, in the order of domains.
     pub(super) fn replenish(&mut self, cx: &mut Context<'_>) {
         let (now, period) = (cx.now(), self.params.cap_period);
         for i in 0..self.capped.len() {
@@ -125,7 +126,7 @@ impl Credit2 {
             }
             let missed = (now - cap.next) / period + 1;
             cap.next += missed * period;
-            // More than this cannot be of use: a pool holds one period's budget at most.
+            // A pool holds at most one period's budget, so more is of no use.
             cap.pool = cap.pool.saturating_add(cap.total.saturating_mul(missed)).min(cap.total);
             if cap.pool > Nanos::ZERO {
                 self.unpark_all(cx, d);
@@ -134,7 +135,7 @@ impl Credit2 {
         self.arm(cx);
     }
 
-    /// Sets the timer for the first replenishment of any domain.
+    /// Sets the timer for the earliest replenishment of any domain.
     fn arm(&self, cx: &mut Context<'_>) {
         let caps = self.capped.iter().filter_map(|d| self.domains[d.index()].cap.as_ref());
         match caps.map(|cap| cap.next).min() {

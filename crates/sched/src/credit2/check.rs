@@ -1,4 +1,4 @@
-//! What must be true of a credit2 scheduler between any two calls.
+//! Invariants of a credit2 scheduler, which hold between any two calls.
 
 use super::Credit2;
 use crate::ids::{PcpuId, VcpuId};

@@ -1,12 +1,12 @@
-//! What a pCPU runs next. Source: schedulers specification §4.4 (candidate).
+//! The choice of the vCPU that a pCPU runs next. Source: schedulers specification §4.4 (candidate).
 
 use super::Credit2;
 use crate::ids::{PcpuId, VcpuId};
 use crate::scheduler::Context;
 
 impl Credit2 {
-    /// What `p` should run: what it runs, unless somebody in the queue is better and allowed. May
-    /// park vCPUs that find no budget. O(queue).
+    /// The vCPU that `p` should run: the current one, unless a queued vCPU is better and allowed.
+    /// May park vCPUs that find no budget. O(queue).
     pub(super) fn candidate(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Option<VcpuId> {
         let q = self.queue_of(p);
         let current = cx.current(p);
@@ -16,7 +16,7 @@ impl Credit2 {
             if !yields && cx.now() - cx.entry(v) < self.params.ratelimit {
                 return default;
             }
-            // One that would rather be elsewhere goes if a pCPU there has nothing to do.
+            // A vCPU that prefers other pCPUs leaves if one of them is free.
             let soft = cx.affinity(v).soft().filter(|s| !self.profile.early && !s.contains(p));
             if soft.is_some_and(|soft| soft.intersects(&self.queues[q].free)) {
                 default = None;

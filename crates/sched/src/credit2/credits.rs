@@ -1,9 +1,9 @@
-//! Credit: burning it, the end of an epoch, and how long credit lasts.
+//! Credit: how it burns, when an epoch ends, and how long credit lasts.
 //!
-//! One credit is one ns of the heaviest vCPU of the runqueue; a lighter one burns
-//! max_weight / weight as fast. Nobody earns by waiting: when the best of a runqueue has none left,
-//! all of it are paid at once, whatever they did, and the order in the queue stays. Source:
-//! schedulers specification §4.3 and §4.4 (slice).
+//! One credit is one ns of the heaviest vCPU of the runqueue; a lighter one burns max_weight /
+//! weight times as fast. No vCPU earns by waiting. When the best vCPU of a runqueue has no credit
+//! left, all its vCPUs are paid at once, whatever they did, and the order in the queue stays.
+//! Source: schedulers specification §4.3 and §4.4 (slice).
 
 use super::Credit2;
 use super::profile::{CARRYOVER, CREDIT_INIT, CREDIT_MIN, MIN_TIMER};
@@ -12,7 +12,7 @@ use crate::scheduler::Context;
 use crate::time::Nanos;
 
 impl Credit2 {
-    /// Charges `v`, which is current, for the time since its last charge; also its budget.
+    /// Charges `v`, which is current, for the time since its last charge, in credit and in budget.
     pub(super) fn burn(&mut self, now: Nanos, v: VcpuId) {
         let heaviest = self.queues[self.vcpus[v.index()].queue].max_weight;
         let vcpu = &mut self.vcpus[v.index()];
@@ -31,8 +31,9 @@ impl Credit2 {
         vcpu.start = now;
     }
 
-    /// Ends the epoch of runqueue `q` if `next`, which its pCPU runs next, and the head of the queue
-    /// have no credit left. Returns whether it did. O(vCPUs of the runqueue).
+    /// Ends the epoch of runqueue `q` if `next`, which its pCPU runs next, and the head of the
+    /// queue (not in early versions) have no credit left. Returns whether it ended. O(vCPUs of the
+    /// runqueue).
     pub(super) fn end_epoch(&mut self, cx: &mut Context<'_>, q: usize, next: VcpuId) -> bool {
         let credit = self.vcpus[next.index()].credit;
         let head = self.queues[q].queue.head().map(|x| self.vcpus[x as usize].credit);
@@ -64,9 +65,9 @@ impl Credit2 {
         true
     }
 
-    /// How long `next` may run: until it has no more credit than the best that waits, or than
-    /// `inflight`, which leaves the pCPU in this pass and is on no queue yet. `ran` is how long
-    /// `next` has been on the pCPU already, if it continues.
+    /// How long `next` may run: until its credit has fallen to the credit of the best waiting vCPU,
+    /// or of `inflight`, which leaves the pCPU in this pass and is on no queue yet. `ran` is how
+    /// long `next` has been on the pCPU already, if it continues.
     pub(super) fn slice(
         &self,
         q: usize,

@@ -1,10 +1,10 @@
-//! Load averages: how much each vCPU and each runqueue wanted to run lately, in fixed point.
+//! Load averages: how much each vCPU and each runqueue wanted to run recently, in fixed point.
 //!
 //! One always-runnable vCPU counts 2^P (P is the precision). Time is counted in units of 1.024 us,
-//! the window is 2^W of them, and an average moves towards the present load by the part of a window
-//! that has passed. A runqueue has a second average, its *forecast*, which at once gains and loses
-//! what the vCPUs that come and go weigh, so that moves are judged by what they will do. Source:
-//! schedulers specification §4.7.
+//! and the window is 2^W units. An average moves towards the present load by the part of a window
+//! that has passed. A runqueue has a second average, its *forecast*. It changes by the load of a
+//! vCPU as soon as that vCPU comes or goes, so that moves are judged by their future effect.
+//! Source: schedulers specification §4.7.
 
 use super::Credit2;
 use crate::ids::VcpuId;
@@ -19,7 +19,7 @@ const GRANULARITY: u32 = 10;
 pub(super) struct Window {
     /// W: log2 of its length in units of 1.024 us; at most 24, so that products fit.
     pub shift: u32,
-    /// P: log2 of what one runnable vCPU counts; at most 20.
+    /// P: log2 of the load of one runnable vCPU; at most 20.
     pub precision: u32,
 }
 
@@ -28,7 +28,7 @@ impl Window {
         now.0 >> GRANULARITY
     }
 
-    /// What a vCPU counts that is runnable half of the time: the guess for a new one.
+    /// The load of a vCPU that is runnable half of the time: the guess for a new one.
     pub(super) fn half(self) -> i64 {
         1 << (self.precision - 1)
     }
@@ -66,7 +66,7 @@ impl Load {
 }
 
 impl Credit2 {
-    /// `v` adds `change` to the number of vCPUs of runqueue `q`.
+    /// Adds `change`, for `v`, to the number of vCPUs of runqueue `q`, and updates the load of `v`.
     pub(super) fn update_load(
         &mut self,
         machine: &Machine,
@@ -76,7 +76,7 @@ impl Credit2 {
         change: i64,
     ) {
         self.queues[q].load.update(self.params.window, now, change);
-        // What it was until now.
+        // The load of `v` until now.
         let load = match change {
             -1 => 1,
             1 => 0,
@@ -85,7 +85,8 @@ impl Credit2 {
         self.update_vcpu_load(now, v, load);
     }
 
-    /// Brings the average of `v` up to date; it was runnable (1) or not (0) since the last time.
+    /// Brings the average of `v` up to date. `load` is 1 if it was runnable since the last time,
+    /// else 0.
     pub(super) fn update_vcpu_load(&mut self, now: Nanos, v: VcpuId, load: i64) {
         let at = Window::units(now);
         let vcpu = &mut self.vcpus[v.index()];

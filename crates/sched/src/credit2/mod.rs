@@ -1,9 +1,9 @@
 //! credit2: runqueues shared by the pCPUs of a socket, ordered by credit; epochs instead of ticks.
 //! Xen's default scheduler since 2019.
 //!
-//! A vCPU burns credit while it runs, the faster the lighter it is, and whoever of a runqueue has
-//! most credit runs. When the best of it has none left, all are paid at once: the epoch ends. There
-//! are no classes and no periodic work; all accounting happens in scheduling passes, in wake-ups (of
+//! A vCPU burns credit while it runs; the lighter it is, the faster. The vCPUs with the most credit
+//! in a runqueue run. When the best has none left, all are paid at once: the epoch ends. There are
+//! no classes and no periodic work. All accounting happens in scheduling passes, in wake-ups (for
 //! the vCPUs that they might preempt) and at the end of an epoch. The life of a vCPU:
 //!
 //! ```text
@@ -14,14 +14,15 @@
 //!                         registers saved, runnable   parked: blocked until its domain has budget
 //! ```
 //!
-//! *Scheduled* lasts until the registers are saved: a vCPU that leaves is on no queue meanwhile, and
-//! a wake-up in that time is remembered (`delayed_add`). It is the same as the layer's "running".
+//! *Scheduled* lasts until the registers are saved. A vCPU that leaves is on no queue until then,
+//! and the scheduler remembers a wake-up in that time (`delayed_add`). The layer calls this state
+//! "running".
 //!
 //! Source: schedulers specification §4 (after Xen's credit2.c) and §2 for the versions. Files:
-//! `profile` (versions, parameters), `runqueue` (who shares, order), `credits` (burning, epochs,
-//! slices), `choice` (what to run), `tickle` (whom to tell), `caps` (budgets), `load` (averages),
-//! `balance` (placement and moves), `check` (invariants). Decisions where the source is silent are in
-//! docs/schedulers.md.
+//! `profile` (versions, parameters), `runqueue` (sharing, order), `credits` (burning, epochs,
+//! slices), `choice` (what to run), `tickle` (which pCPU to tell), `caps` (budgets), `load`
+//! (averages), `balance` (placement and moves), `check` (invariants). Decisions where the source is
+//! silent are in docs/schedulers.md.
 
 mod balance;
 mod caps;
@@ -55,54 +56,54 @@ use runqueue::Runqueue;
 struct Vcpu {
     domain: DomainId,
     credit: i64,
-    /// What burning left below one credit, in parts of one by weight.
+    /// The uncharged remainder below one credit, in units of 1/weight of a credit.
     residual: i64,
-    /// Up to when its time on a pCPU is charged.
+    /// The time up to which it is charged.
     start: Nanos,
-    /// Its runqueue, while `assigned`: that of its home.
+    /// Its runqueue, while `assigned`: the runqueue of its home.
     queue: usize,
     /// Lives on a runqueue: from insertion to removal.
     assigned: bool,
-    /// Goes on the queue when its registers are saved.
+    /// Goes on the queue once its registers are saved.
     delayed_add: bool,
     /// Gives way once.
     yields: bool,
     /// Kept from running by its cap.
     parked: bool,
-    /// The runqueue to which it moves when it has left its pCPU.
+    /// The runqueue to which it moves once it has left its pCPU.
     target: Option<usize>,
     /// The pCPU that was told about it.
     tickled_by: Option<PcpuId>,
-    /// How much it wanted to run lately, and when that was brought up to date.
+    /// How much it wanted to run recently, and when that was last updated.
     average: i64,
     average_at: i64,
-    /// What it may still run before it must ask for more, in ns; None is without limit.
+    /// How long it may still run before it must take more budget, in ns; None is no limit.
     budget: Option<Nanos>,
 }
 
 #[derive(Clone, Debug)]
 struct Domain {
     weight: i64,
-    /// Cap in percent of a pCPU; 0 is none. `cap` follows when there is a vCPU.
+    /// Cap in percent of a pCPU; 0 is none. `cap` is set once there is a vCPU.
     percent: u32,
     cap: Option<Cap>,
     vcpus: Vec<VcpuId>,
-    /// Those without budget, the last parked first.
+    /// vCPUs parked without budget, the last parked first.
     parked: List,
 }
 
 /// The credit2 scheduler. Made by name with [`make`](crate::make).
 ///
-/// Costs: a wake-up is O(queue + pCPUs of its runqueue + pCPUs/64); a pass O(queue); the end of an
-/// epoch O(vCPUs of the runqueue + runqueues), and O(product of the vCPUs of two runqueues) if they
-/// differ enough to balance; a replenishment O(capped domains). Only creation allocates.
+/// Costs: a wake-up is O(queue + pCPUs of its runqueue + pCPUs/64); a pass is O(queue); the end of
+/// an epoch is O(vCPUs of the runqueue + runqueues), and O(product of the vCPUs of two runqueues)
+/// if they differ enough to balance; a replenishment is O(capped domains). Only creation allocates.
 #[derive(Debug)]
 pub struct Credit2 {
     profile: &'static Profile,
     params: Params,
     vcpus: Vec<Vcpu>,
     domains: Vec<Domain>,
-    /// By id; those without members do not exist.
+    /// By id; a runqueue without members does not exist.
     queues: Vec<Runqueue>,
     /// The runqueue of each pCPU.
     queue_of: Vec<usize>,
@@ -111,7 +112,7 @@ pub struct Credit2 {
     parked_links: Links,
     /// Domains with a cap, in order.
     capped: Vec<DomainId>,
-    /// Working space, kept to allocate nothing.
+    /// Scratch space, kept so that calls do not allocate.
     scratch: CpuSet,
     pushes: Vec<Candidate>,
     pulls: Vec<Candidate>,
@@ -177,7 +178,7 @@ impl Scheduler for Credit2 {
         self.assigned_links.grow();
         self.parked_links.grow();
         let d = cx.domain_of(v);
-        // The budget of a domain with a cap from the start begins with its first vCPU.
+        // If a domain has a cap from the start, its budget begins with its first vCPU.
         self.set_cap(cx, d, self.domains[d.index()].percent);
         let domain = &mut self.domains[d.index()];
         domain.vcpus.push(v);
@@ -209,7 +210,7 @@ impl Scheduler for Credit2 {
         let d = self.vcpus[v.index()].domain;
         if core::mem::take(&mut self.vcpus[v.index()].parked) {
             self.parked_links.remove(&mut self.domains[d.index()].parked, v.0);
-            // It is down, hence does not wake.
+            // It is down, so it does not wake.
             let _ = cx.unpark(v);
         }
         self.domains[d.index()].vcpus.retain(|x| *x != v);
@@ -277,7 +278,7 @@ impl Scheduler for Credit2 {
         self.set_idle(cx, p, next.is_none());
         let Some(next) = next else {
             self.queues[q].load.update(self.params.window, now, 0);
-            // Before 4.8 an idle pCPU looked again and again.
+            // Before 4.8, an idle pCPU looked for work again at each `max_timer`.
             return Decision { next, slice: self.profile.early.then_some(self.params.max_timer) };
         };
         let ran = if current == Some(next) {

@@ -10,15 +10,15 @@ use crate::registry::SchedulerInfo;
 use crate::time::Nanos;
 use alloc::boxed::Box;
 
-/// Credit of a new vCPU, and what a reset adds: that many ns for the heaviest vCPU.
+/// Credit of a new vCPU, and credit that a reset adds. One credit is 1 ns of the heaviest vCPU.
 pub(super) const CREDIT_INIT: i64 = 10_000_000;
 /// Most credit that a reset leaves above [`CREDIT_INIT`]: half a millisecond.
 pub(super) const CARRYOVER: i64 = 500_000;
 /// Credit given to a vCPU that comes from another pCPU, for its cold caches.
 pub(super) const MIGRATE_COMPENSATION: i64 = 50_000;
-/// Least credit today: one epoch of debt.
+/// Least credit in the version of today: one epoch of debt.
 pub(super) const CREDIT_MIN: i64 = -CREDIT_INIT;
-/// Least slice.
+/// The minimum slice.
 pub(super) const MIN_TIMER: Nanos = Nanos::us(500);
 /// A ratelimit that ends within this does not stop a wake-up from telling the pCPU.
 pub(super) const TICKLE_TOLERANCE: Nanos = Nanos::us(50);
@@ -177,13 +177,14 @@ pub(super) struct Params {
     pub ratelimit: Nanos,
     pub migrate_resist: i64,
     pub max_timer: Nanos,
-    /// Credit that stands for the idle vCPU; below that of any vCPU. (Before the clamp it was
-    /// -2^30: a vCPU more than a second in debt would have starved beside an idle pCPU.)
+    /// Credit of the idle vCPU, below the credit of every other vCPU. (Before the clamp it was
+    /// -2^30, so that a vCPU more than a second in debt would have starved beside an idle pCPU.)
     pub idle_credit: i64,
     /// Lower bound of credit.
     pub clamp: i64,
     pub window: Window,
-    /// Differences of load that are worth a move, with fewer runnable vCPUs than pCPUs and not.
+    /// Differences of load that justify a move: `under` with fewer runnable vCPUs than pCPUs, else
+    /// `over`.
     pub under: i64,
     pub over: i64,
     pub cap_period: Nanos,
@@ -194,8 +195,8 @@ pub(super) struct Params {
 }
 
 impl Params {
-    /// The profile's parameters with `over` in their place. `over` was checked against the list of
-    /// the profile's parameters; what remains are rules that ranges cannot say.
+    /// The profile's parameters, overridden by `over`. `over` was checked against the list of the
+    /// profile's parameters; this checks the rules that ranges cannot express.
     pub(super) fn new(profile: &Profile, over: &params::Params) -> Result<Self, SchedError> {
         let early = profile.early;
         let ratelimit =

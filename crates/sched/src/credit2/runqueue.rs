@@ -1,14 +1,14 @@
-//! Runqueues: which pCPUs share one, who is assigned to it, and its order.
+//! Runqueues: the pCPUs that share one, the vCPUs assigned to it, and its order.
 //!
-//! A vCPU is assigned to the runqueue of its home all its life, blocked or not; while it waits for
-//! a pCPU it is also queued there. What a pCPU does is kept in sets, which agree at all times:
+//! A vCPU is assigned to the runqueue of its home all its life, blocked or not. While it waits for
+//! a pCPU, it is also queued there. Sets record what each pCPU does; they agree at all times:
 //!
 //! | Set | Members |
 //! |---|---|
 //! | `idle` | pCPUs whose last pass chose the idle vCPU |
-//! | `tickled` | pCPUs asked to enter their scheduler that have not yet |
+//! | `tickled` | pCPUs that were asked to enter their scheduler and have not done so yet |
 //! | `free` | `idle` without `tickled` |
-//! | `smt_idle` | threads of cores all of whose threads in this runqueue are `free` |
+//! | `smt_idle` | threads of cores whose threads in this runqueue are all `free` |
 //!
 //! Source: schedulers specification §4.2.
 
@@ -32,11 +32,11 @@ pub(super) struct Runqueue {
     pub tickled: CpuSet,
     pub free: CpuSet,
     pub smt_idle: CpuSet,
-    /// Those that wait: most credit first, then first come.
+    /// Waiting vCPUs: most credit first, then first come.
     pub queue: List,
     /// All vCPUs that live here, in order of arrival.
     pub assigned: List,
-    /// Largest weight of `assigned`, at least 1: who has it burns one credit per ns.
+    /// Largest weight of `assigned`, at least 1. A vCPU of this weight burns one credit per ns.
     pub max_weight: i64,
     pub load: Load,
     /// Where the last placement went.
@@ -61,7 +61,7 @@ impl Runqueue {
         }
     }
 
-    /// Notes whether `p` idles and whether it was told, and what follows for its core.
+    /// Records whether `p` idles and whether it was told, and updates its core.
     fn note(&mut self, topology: &Topology, p: PcpuId, idle: bool, tickled: bool) {
         self.idle.set(p, idle);
         self.tickled.set(p, tickled);
@@ -84,8 +84,8 @@ impl Credit2 {
         self.queue_of[p.index()]
     }
 
-    /// Gives `p` a runqueue: that of its core, else the smallest that has room for its core, else a
-    /// new one. `pcpus` is how many pCPUs there will be.
+    /// Gives `p` a runqueue: the runqueue of its core, else the smallest that has room for its
+    /// core, else a new one. `pcpus` is the final number of pCPUs.
     pub(super) fn join_runqueue(&mut self, machine: &Machine, p: PcpuId, pcpus: u32) {
         let topology = machine.topology();
         let arrangement = self.params.arrangement;
@@ -122,7 +122,7 @@ impl Credit2 {
         self.queue_of[p.index()] = i;
     }
 
-    /// Takes `p`, which idles and is the home of nobody, out of its runqueue.
+    /// Removes `p`, which idles and is the home of no vCPU, from its runqueue.
     pub(super) fn leave_runqueue(&mut self, machine: &Machine, p: PcpuId) {
         let q = &mut self.queues[self.queue_of[p.index()]];
         q.note(machine.topology(), p, false, false);
@@ -134,14 +134,14 @@ impl Credit2 {
         }
     }
 
-    /// Notes that the pass of `p` chose the idle vCPU, or not.
+    /// Records whether the pass of `p` chose the idle vCPU.
     pub(super) fn set_idle(&mut self, machine: &Machine, p: PcpuId, idle: bool) {
         let q = &mut self.queues[self.queue_of[p.index()]];
         let tickled = q.tickled.contains(p);
         q.note(machine.topology(), p, idle, tickled);
     }
 
-    /// `p` has entered its scheduler.
+    /// Records that `p` has entered its scheduler.
     pub(super) fn clear_tickled(&mut self, machine: &Machine, p: PcpuId) {
         let q = &mut self.queues[self.queue_of[p.index()]];
         let idle = q.idle.contains(p);
@@ -155,7 +155,7 @@ impl Credit2 {
         cx.resched(p);
     }
 
-    /// Queues `v` behind all with as much credit or more. O(queue).
+    /// Queues `v` behind all vCPUs with as much credit or more. O(queue).
     pub(super) fn enqueue(&mut self, q: usize, v: VcpuId) {
         let credit = self.vcpus[v.index()].credit;
         let mut queue = self.queues[q].queue;
@@ -164,12 +164,12 @@ impl Credit2 {
         self.queues[q].queue = queue;
     }
 
-    /// Takes `v` off the queue, on which it is. O(1).
+    /// Removes `v` from the queue, where it must be. O(1).
     pub(super) fn dequeue(&mut self, q: usize, v: VcpuId) {
         self.run_links.remove(&mut self.queues[q].queue, v.0);
     }
 
-    /// Makes `q` the runqueue of `v`, which has none. Its load comes with it.
+    /// Makes `q` the runqueue of `v`, which has none. The load of `v` comes with it.
     pub(super) fn assign(&mut self, q: usize, v: VcpuId) {
         let weight = self.weight(v);
         let vcpu = &mut self.vcpus[v.index()];
@@ -181,7 +181,7 @@ impl Credit2 {
         queue.load.forecast += vcpu.average;
     }
 
-    /// Takes `v`, which is not queued, out of its runqueue. O(vCPUs of the runqueue).
+    /// Removes `v`, which is not queued, from its runqueue. O(vCPUs of the runqueue).
     pub(super) fn deassign(&mut self, v: VcpuId) {
         let vcpu = &mut self.vcpus[v.index()];
         vcpu.assigned = false;
@@ -192,7 +192,7 @@ impl Credit2 {
         self.update_max_weight(q);
     }
 
-    /// Finds the largest weight of a runqueue again. O(its vCPUs).
+    /// Recomputes the largest weight of a runqueue. O(its vCPUs).
     pub(super) fn update_max_weight(&mut self, q: usize) {
         let assigned = self.assigned_links.iter(&self.queues[q].assigned);
         let most = assigned.map(|x| self.weight(VcpuId(x))).max();

@@ -1,4 +1,4 @@
-//! Whom a vCPU that becomes runnable concerns: which pCPU is told to look at the queue.
+//! The choice of the pCPU that is told to look at the queue when a vCPU becomes runnable.
 //!
 //! Source: schedulers specification §4.5, and §2 for the order before Xen 4.8.
 
@@ -8,8 +8,8 @@ use crate::ids::{PcpuId, VcpuId};
 use crate::scheduler::Context;
 
 impl Credit2 {
-    /// Tells one pCPU about `v`, which was just queued, if any should take it. If all that could
-    /// run fresh vCPUs, under their ratelimit, nobody is told: it waits for the end of a slice.
+    /// Tells one pCPU about `v`, which was just queued, if one should take it. If the ratelimit
+    /// protects what every suitable pCPU runs, it tells none, and `v` waits for the end of a slice.
     pub(super) fn tickle(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         let q = self.vcpus[v.index()].queue;
         if self.profile.early {
@@ -22,8 +22,8 @@ impl Credit2 {
         }
     }
 
-    /// An idle core, else an idle thread, preferred ones first; else the pCPU whose current vCPU
-    /// has least credit by comparison.
+    /// An idle core, else an idle thread, preferred pCPUs first; else the pCPU where `v` has the
+    /// best score.
     fn whom_to_tell(&mut self, cx: &Context<'_>, q: usize, v: VcpuId) -> Option<PcpuId> {
         let home = cx.home(v);
         let affinity = cx.affinity(v);
@@ -64,7 +64,8 @@ impl Credit2 {
         best.1
     }
 
-    /// How much better `v` would be on `p` than what `p` runs; not positive if it should not go.
+    /// How much better `v` is for `p` than the current vCPU; not positive if `v` should not run
+    /// there.
     fn score(&mut self, cx: &Context<'_>, q: usize, v: VcpuId, p: PcpuId) -> i64 {
         if self.queues[q].tickled.contains(p) || !cx.affinity(v).hard().contains(p) {
             return -1;
@@ -86,8 +87,9 @@ impl Credit2 {
         score + bonus * CREDIT_INIT
     }
 
-    /// Before 4.8: the home if its current vCPU has less credit, told already or not; else an idle
-    /// pCPU; else the one whose current vCPU has least credit, if that is resisted by nobody.
+    /// Before 4.8: the home if its current vCPU has less credit, whether told already or not; else
+    /// an idle pCPU; else the pCPU whose current vCPU has least credit, if `v` has enough more to
+    /// overcome `migrate_resist`.
     fn whom_to_tell_early(&mut self, cx: &Context<'_>, q: usize, v: VcpuId) -> Option<PcpuId> {
         let (home, hard, credit) =
             (cx.home(v), cx.affinity(v).hard(), self.vcpus[v.index()].credit);

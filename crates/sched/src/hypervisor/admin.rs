@@ -1,4 +1,5 @@
-//! What an administrator does: domains and vCPUs come and go, parameters and affinities change.
+//! Operations of an administrator: create domains, create and remove vCPUs, change parameters and
+//! affinities.
 
 use super::{Change, DomainRecord, Hypervisor};
 use crate::affinity::Affinity;
@@ -28,11 +29,11 @@ impl Hypervisor {
 
     /// Creates a vCPU. It is down: [`Self::up`] starts it.
     ///
-    /// Its home is, before the scheduler improves it, the first pCPU for the first vCPU of a domain,
-    /// and for the others the pCPU after the home of the one before.
+    /// Its initial home, which the scheduler may improve, is the first pCPU of the pool for the
+    /// first vCPU of a domain. For the others, it is the pCPU after the home of the previous vCPU.
     ///
     /// # Errors
-    /// [`SchedError::UnknownDomain`], or what is wrong with the affinity.
+    /// [`SchedError::UnknownDomain`], [`SchedError::NoSuchPcpu`], [`SchedError::EmptyAffinity`].
     pub fn create_vcpu(
         &mut self,
         now: Nanos,
@@ -65,7 +66,7 @@ impl Hypervisor {
         Ok(v)
     }
 
-    /// Adds a vCPU that is not running; its domain exists. Its home is set here.
+    /// Adds a vCPU, which is not running, to an existing domain and sets its home.
     pub(super) fn add_vcpu(
         &mut self,
         now: Nanos,
@@ -78,7 +79,7 @@ impl Hypervisor {
             Some(last) => pool.cycle(self.machine.home(*last)),
             None => pool.first(),
         };
-        // An affinity that was resolved against the pool proves that it has a pCPU.
+        // The pool has a pCPU, because the affinity was resolved against it.
         (record.home, record.on) = (home.unwrap_or(PcpuId(0)), home.unwrap_or(PcpuId(0)));
         let v = VcpuId(self.machine.vcpu_count());
         siblings.push(v);
@@ -88,7 +89,7 @@ impl Hypervisor {
         v
     }
 
-    /// Takes a vCPU out for good. Its id is not used again.
+    /// Removes a vCPU for good. Its id is not used again.
     ///
     /// # Errors
     /// [`SchedError::UnknownVcpu`]; [`SchedError::VcpuRuns`] if it is on a pCPU: take it
@@ -114,10 +115,10 @@ impl Hypervisor {
         Ok(())
     }
 
-    /// Changes where `v` may and would rather run, and places it anew.
+    /// Changes where `v` may run and where it prefers to run, and places it again.
     ///
     /// # Errors
-    /// [`SchedError::UnknownVcpu`], or what is wrong with the affinity.
+    /// [`SchedError::UnknownVcpu`], [`SchedError::NoSuchPcpu`], [`SchedError::EmptyAffinity`].
     pub fn set_affinity(
         &mut self,
         now: Nanos,
@@ -135,7 +136,7 @@ impl Hypervisor {
         Ok(())
     }
 
-    /// Places `v` anew, whose affinity has changed.
+    /// Places `v` again, after a change of its affinity.
     pub(super) fn replace(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
         self.tell(now);
         self.scheduler.affinity_changed(cx!(self, now, self.executing, out), v);
@@ -188,7 +189,7 @@ impl Hypervisor {
             _ => {}
         }
         let name = self.scheduler.name();
-        // A scheduler from outside this crate checks its own.
+        // A scheduler from outside this crate checks its own parameters.
         if let Ok(info) = crate::registry::find(name) {
             params.check(name, info.domain_params)?;
         }

@@ -6,7 +6,7 @@ use crate::scheduler::{DomainParams, Whose};
 use crate::time::Nanos;
 use alloc::vec::Vec;
 
-/// An operation of an administrator that was carried out. Refused ones are not reported.
+/// An operation that an administrator carried out. Refused operations are not reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -34,15 +34,15 @@ pub enum Change {
     Configured(Whose),
     /// The affinity of a vCPU was set.
     Affinity(VcpuId),
-    /// A pCPU came to the pool.
+    /// A pCPU joined the pool.
     PcpuGiven(PcpuId),
-    /// A pCPU is to leave the pool: nothing is placed there any more.
+    /// A pCPU has begun to leave the pool: no vCPU is placed there any more.
     PcpuLeaving(PcpuId),
     /// A pCPU has left the pool.
     PcpuTaken(PcpuId),
 }
 
-/// What was changed since the last look, if anybody looks.
+/// The changes since they were last taken, if they are recorded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recorder {
     changes: Option<Vec<(Nanos, Change)>>,
@@ -57,14 +57,15 @@ impl Recorder {
 }
 
 impl Hypervisor {
-    /// From now on changes are recorded, for [`Self::take_changes`]; who asks for it must take them
-    /// now and then.
+    /// Records changes from now on. The caller must take them with [`Self::take_changes`] now and
+    /// then, because they accumulate.
     pub fn record_changes(&mut self) {
         self.changes.changes.get_or_insert_default();
     }
 
-    /// The changes since the last call, with their times in ns, in order; none unless
-    /// [`Self::record_changes`] was called. A domain has the time of the call before its creation.
+    /// Takes the changes since the last call, with their times in ns, in order; none unless
+    /// [`Self::record_changes`] was called. The creation of a domain has the time of the call
+    /// before it.
     pub fn take_changes(&mut self) -> Vec<(Nanos, Change)> {
         self.changes.changes.as_mut().map(core::mem::take).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What vCPUs do (block, yield) and what is done to them (up and down, pauses, wake-ups).
+//! Operations of vCPUs (block, yield) and on vCPUs (up and down, pauses, wake-ups).
 
 use super::{Change, Hypervisor};
 use crate::ids::{Action, DomainId, VcpuId};
@@ -24,7 +24,7 @@ impl Hypervisor {
         self.sleep(now, v, out);
     }
 
-    /// `v`, which runs, waits for an event. The world must have found none pending.
+    /// Blocks `v`, which runs, until an event comes. The world must have found no event pending.
     pub fn block(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
         self.tell(now);
         self.machine.vcpu_mut(v).flags |= flags::BLOCKED;
@@ -35,7 +35,8 @@ impl Hypervisor {
         }
     }
 
-    /// An event came for `v`: it waits no more. Returns false, and does nothing, if it did not wait.
+    /// Unblocks `v`, for which an event came. Returns false, and does nothing, if `v` was not
+    /// blocked.
     pub fn unblock(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) -> bool {
         let r = self.machine.vcpu_mut(v);
         if r.flags & flags::BLOCKED == 0 {
@@ -87,7 +88,7 @@ impl Hypervisor {
         }
     }
 
-    /// `v`, which runs, gives way and stays runnable. No effect if it does not run.
+    /// `v`, which runs, yields and stays runnable. No effect if it does not run.
     pub fn yield_now(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
         self.tell(now);
         if self.machine.runstate(v) != RunState::Running {
@@ -98,9 +99,9 @@ impl Hypervisor {
         out.push(Action::Resched(p));
     }
 
-    /// `v`, which runs, gives way in favour of `to`, which waits (a directed yield, as a host does
-    /// for a vCPU that spins). Returns false, and does nothing, if one of them is in another state,
-    /// or if the scheduler does not do that; [`Self::yield_now`] is what is left then.
+    /// `v`, which runs, yields to `to`, which waits. This is a directed yield, as a host does for a
+    /// vCPU that spins. Returns false, and does nothing, if one of them is in another state, or if
+    /// the scheduler does not allow it; the caller can then use [`Self::yield_now`].
     pub fn yield_to(&mut self, now: Nanos, v: VcpuId, to: VcpuId, out: &mut Vec<Action>) -> bool {
         self.tell(now);
         let states = (self.machine.runstate(v), self.machine.runstate(to));

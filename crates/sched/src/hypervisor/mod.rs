@@ -1,11 +1,11 @@
-//! The generic layer: what every scheduler and both worlds need, once.
+//! The generic layer, which all schedulers and both worlds share.
 //!
 //! It owns runnability and runstates, performs the scheduling pass and the migration of vCPUs, and
 //! drives one [`Scheduler`]. Source: schedulers specification §1.1 to §1.6, after Xen's core
 //! scheduling code. Event channels, guest timers and costs belong to the worlds.
 //!
-//! One pass on a pCPU, and what may come between its two calls (wake-ups of the vCPU that leaves,
-//! pauses, other pCPUs' passes):
+//! One pass on a pCPU consists of two calls. Wake-ups of the vCPU that leaves, pauses and other
+//! pCPUs' passes may come between them:
 //!
 //! ```text
 //!  schedule(p)                            context_saved(p)
@@ -13,7 +13,7 @@
 //!  └ prev still counts as running ──────▶ └ prev is placed anew if it is migrating
 //! ```
 //!
-//! Files: here the passes; `guest` (what vCPUs do and what is done to them), `admin` (domains, vCPUs
+//! Files: this one has the passes; `guest` (operations of and on vCPUs), `admin` (domains, vCPUs
 //! and their parameters), `pcpus` (pCPUs that come and go), `changes` (a record of what an
 //! administrator changed).
 
@@ -29,7 +29,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use changes::Recorder;
 
-/// A [`Context`] over the fields of a hypervisor that are not its scheduler.
+/// A [`Context`] over the fields of a hypervisor except its scheduler.
 macro_rules! cx {
     ($self:ident, $now:expr, $executing:expr, $out:ident) => {
         &mut Context {
@@ -53,7 +53,7 @@ pub use changes::Change;
 pub struct Switch {
     /// What the pCPU ran.
     pub prev: Option<VcpuId>,
-    /// What became of that; meaningless if nothing is to be switched.
+    /// The new runstate of `prev`; meaningless if there is nothing to switch.
     pub prev_state: RunState,
     /// What it runs now. If equal to `prev`, there is nothing to switch.
     pub next: Option<VcpuId>,
@@ -67,8 +67,8 @@ struct DomainRecord {
 /// The generic layer and its scheduler. See the [crate documentation](crate) for what the world
 /// that drives it must do.
 ///
-/// Calls cost O(1) plus what the scheduler takes, unless stated. Times are in ns. `out` is appended
-/// to, in the order in which the actions arose.
+/// Calls cost O(1) plus the cost of the scheduler, unless stated otherwise. Times are in ns. Calls
+/// append actions to `out`, in the order in which they arise.
 ///
 /// # Panics
 /// Methods that return no `Result` panic on ids that this object did not hand out.
@@ -95,8 +95,8 @@ impl Hypervisor {
         Self::on(topology, CpuSet::all(topology.pcpus()), scheduler)
     }
 
-    /// A hypervisor without domains, on some pCPUs of a machine: one pool of several. `pool` has
-    /// room for all pCPUs.
+    /// A hypervisor without domains, on some pCPUs of a machine: one pool of several. `pool` must
+    /// have room for all pCPUs.
     ///
     /// # Panics
     /// If [`Topology::check`] refuses the topology.
@@ -133,8 +133,9 @@ impl Hypervisor {
         &*self.scheduler
     }
 
-    /// States which pCPU executes the calls that follow, where that is not clear from the call (a
-    /// wake-up, for instance). It only matters to heuristics that are kept per pCPU. Initially 0.
+    /// States which pCPU executes the calls that follow, where the call does not show it (a
+    /// wake-up, for instance). It matters only to heuristics with state per pCPU. Initially, it is
+    /// the first pCPU of the pool.
     pub fn set_executing(&mut self, p: PcpuId) {
         self.executing = p;
     }
@@ -142,7 +143,7 @@ impl Hypervisor {
     /// The scheduling pass of `p`. If `prev` and `next` differ, the world switches and then calls
     /// [`Self::context_saved`].
     pub fn schedule(&mut self, now: Nanos, p: PcpuId, out: &mut Vec<Action>) -> Switch {
-        // A world that forgot the second half of the last switch gets it now.
+        // Completes the last switch if the world forgot its second half.
         self.context_saved(now, p, out);
         let prev = self.machine.current(p);
         let decision = self.scheduler.schedule(cx!(self, now, p, out), p);
@@ -173,7 +174,7 @@ impl Hypervisor {
         Switch { prev, prev_state, next }
     }
 
-    /// The registers of what left `p` in its last switch are saved. No effect if nothing did.
+    /// The registers of the vCPU that left `p` in its last switch are saved. No effect if none did.
     pub fn context_saved(&mut self, now: Nanos, p: PcpuId, out: &mut Vec<Action>) {
         self.tell(now);
         let Some(v) = self.leaving[p.index()].take() else { return };
@@ -211,12 +212,12 @@ impl Hypervisor {
         self.machine.is_running(v)
     }
 
-    /// Whether nothing keeps `v` from running.
+    /// Whether `v` can run: no flag and no pause prevents it.
     pub fn is_runnable(&self, v: VcpuId) -> bool {
         self.machine.is_runnable(v)
     }
 
-    /// What is kept of `v`, here and by the scheduler: see [`Scheduler::record_of`]. O(1).
+    /// The records of `v` in this layer and in the scheduler: see [`Scheduler::record_of`]. O(1).
     pub fn records_of(&self, v: VcpuId) -> impl Iterator<Item = &dyn Opaque> {
         let own: &dyn Opaque = self.machine.vcpu(v);
         [Some(own), self.scheduler.record_of(v)].into_iter().flatten()
@@ -236,19 +237,19 @@ impl Hypervisor {
     /// call. O(vCPUs + pCPUs): for tests.
     ///
     /// # Errors
-    /// What is broken, in words.
+    /// A description of what is broken.
     pub fn is_valid(&self) -> Result<(), String> {
         self.machine.is_valid(&self.leaving, self.clock)?;
         self.scheduler.is_valid(&self.machine)
     }
 
-    /// Notes the time of a call.
+    /// Records the time of a call.
     fn tell(&mut self, now: Nanos) {
         debug_assert!(now >= self.clock, "time runs forward: {} after {}", now.0, self.clock.0);
         self.clock = now;
     }
 
-    /// Wakes `v` if it is runnable; also if it is current, for it may not have left yet.
+    /// Wakes `v` if it is runnable, even if it is current, because it may not have left yet.
     fn wake(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
         self.tell(now);
         if self.machine.wake_state(now, v) {
@@ -264,7 +265,8 @@ impl Hypervisor {
         }
     }
 
-    /// The blocked flag was set on a vCPU that is on no pCPU: not what a guest can do, but safe.
+    /// Handles a blocked flag set on a vCPU that is on no pCPU. A guest cannot do this, but it is
+    /// safe.
     fn sleep_blocked(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
         self.machine.set_state(now, v, RunState::Blocked);
         self.scheduler.sleep(cx!(self, now, self.executing, out), v);

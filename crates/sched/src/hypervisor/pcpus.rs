@@ -1,6 +1,6 @@
-//! pCPUs that come to a pool and leave it while it runs, and vCPUs that move between pools.
+//! pCPUs that join and leave a running pool, and vCPUs that move between pools.
 //!
-//! A pCPU leaves in two steps, as it may be running something:
+//! A pCPU leaves in two steps, because it may be running a vCPU:
 //!
 //! ```text
 //!  in the pool ──take──▶ leaving: no vCPU may be placed there, those that live there are placed
@@ -9,8 +9,9 @@
 //!      └──────give──────── out of the pool
 //! ```
 //!
-//! Schedulers need not know: hard affinities exclude what is not in the pool, at every moment. Those
-//! with state by pCPU that matters even without vCPUs there are told at the arrows.
+//! Most schedulers need not know: hard affinities exclude pCPUs outside the pool at every moment.
+//! The layer tells the scheduler at the arrows, for state per pCPU that matters even without vCPUs
+//! there.
 
 use super::{Change, Hypervisor};
 use crate::affinity::Affinity;
@@ -26,7 +27,7 @@ use alloc::vec::Vec;
 pub(crate) struct Carried(VcpuRecord);
 
 impl Hypervisor {
-    /// Begins to take `p` out of the pool. It has left when [`Self::has_left`] says so: at once if
+    /// Begins to remove `p` from the pool. It has left when [`Self::has_left`] says so: at once if
     /// it idles, else after its next pass and [`Self::context_saved`]. O(vCPUs).
     ///
     /// # Errors
@@ -69,8 +70,8 @@ impl Hypervisor {
         !self.machine.pool().contains(p) && !runs
     }
 
-    /// Adds `p`, which must run nothing, to the pool; it is asked to enter its scheduler. vCPUs
-    /// whose affinity names it may run there from now on. O(vCPUs).
+    /// Adds `p`, which must run nothing, to the pool and asks it to enter its scheduler. From now
+    /// on, vCPUs whose affinity allows it may run there. O(vCPUs).
     ///
     /// # Errors
     /// [`SchedError::InPool`] if it is there already, or has not left yet;
@@ -91,7 +92,7 @@ impl Hypervisor {
         self.tell(now);
         self.machine.set_in_pool(p, true);
         self.scheduler.pcpu_added(cx!(self, now, p, out), p);
-        // More pCPUs cannot leave an affinity without any.
+        // Another pCPU cannot make an affinity empty.
         let resolved = self.resolve_affinities(p);
         debug_assert_eq!(resolved, Ok(()));
         for v in (0..self.machine.vcpu_count()).map(VcpuId) {
@@ -104,7 +105,7 @@ impl Hypervisor {
         Ok(())
     }
 
-    /// Finds the masks of all vCPUs anew for a pool that has just lost or gained `p`. Changes
+    /// Recomputes the masks of all vCPUs for a pool that has just lost or gained `p`. Changes
     /// nothing on error.
     fn resolve_affinities(&mut self, p: PcpuId) -> Result<(), SchedError> {
         let pool = self.machine.shared_pool();
@@ -124,7 +125,7 @@ impl Hypervisor {
         Ok(())
     }
 
-    /// Completes the leaving of `p` if it is out of the pool and runs nothing.
+    /// Completes the removal of `p` if it is out of the pool and runs nothing.
     pub(super) fn finish_take(&mut self, now: Nanos, p: PcpuId, out: &mut Vec<Action>) {
         if self.has_left(p) {
             self.scheduler.pcpu_removed(cx!(self, now, p, out), p);
@@ -140,12 +141,13 @@ impl Hypervisor {
         &self.domains[d.index()].vcpus
     }
 
-    /// How often `d` is paused.
+    /// The pause count of `d`.
     pub(crate) fn pauses_of(&self, d: DomainId) -> u32 {
         self.machine.domain_pauses[d.index()]
     }
 
-    /// Takes `v` out, to go on in another pool. It must not run, and its domain must be paused.
+    /// Removes `v`, which continues in another pool. It must not run, and its domain must be
+    /// paused.
     pub(crate) fn carry_out(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) -> Carried {
         let mut record = self.machine.vcpu(v).clone();
         record.flags &= !(flags::MIGRATING | flags::PARKED);
@@ -154,7 +156,8 @@ impl Hypervisor {
         Carried(record)
     }
 
-    /// Takes in a vCPU from another pool, into domain `d`, which is paused. It may run anywhere.
+    /// Adds a vCPU from another pool to domain `d`, which is paused. It may run anywhere in the
+    /// pool.
     ///
     /// # Panics
     /// If the pool has no pCPU.

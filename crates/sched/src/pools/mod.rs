@@ -1,14 +1,15 @@
-//! Pools: the machine divided among several schedulers, each with pCPUs and domains of its own.
+//! Pools: the machine divided among several schedulers, each with its own pCPUs and domains.
 //!
 //! Each pool is a [`Hypervisor`]; this layer routes calls to the right one, and moves pCPUs and
-//! domains between pools while they run. Ids are those of the whole machine; what a pool's own
-//! hypervisor calls the same domain or vCPU is its *local* id, a new one for each move. A pool knows
-//! nothing of the others, so that load in one never touches another. Source: schedulers
-//! specification §1.10, after Xen's cpupools.
+//! domains between pools while they run. Ids refer to the whole machine. A pool's hypervisor knows
+//! a domain or vCPU by its *local* id, and each move gives it a new one. A pool knows nothing of
+//! the others, so load in one never affects another. Source: schedulers specification §1.10, after
+//! Xen's cpupools.
 //!
-//! A move waits until nothing runs that it concerns: a pCPU goes on when it idles, a domain, paused
-//! meanwhile, when its vCPUs have left their pCPUs. Both end in [`Pools::context_saved`]. Files: here
-//! the routing of calls; `moves` has pools that come and go, and what moves between them.
+//! A move waits until nothing that it concerns runs. A pCPU moves once it idles. A domain is
+//! paused, and moves once its vCPUs have left their pCPUs. Both moves end in
+//! [`Pools::context_saved`]. Files: this one routes calls; `moves` creates and destroys pools, and
+//! moves pCPUs and domains.
 
 use crate::affinity::Affinity;
 use crate::error::SchedError;
@@ -38,7 +39,7 @@ struct Pool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seat {
     pool: PoolId,
-    /// Where it goes when it has left `pool`.
+    /// Where it goes once it has left `pool`.
     to: Option<PoolId>,
 }
 
@@ -51,10 +52,10 @@ struct Place {
     vcpus: Vec<VcpuId>,
 }
 
-/// Several hypervisors on one machine. To be driven as a [`Hypervisor`] is, with the same
-/// [`Action`]s: timers of different pools are merged into one where they would have the same name.
+/// Several hypervisors on one machine. A world drives it like a [`Hypervisor`], with the same
+/// [`Action`]s. Timers of different pools that would have the same id are merged into one.
 ///
-/// Calls cost what they cost in the pool, and O(pools) for the accounting timer; moves O(vCPUs).
+/// A call costs as much as in the pool; the accounting timer adds O(pools). A move costs O(vCPUs).
 ///
 /// # Panics
 /// Methods that return no `Result` panic on ids that this object did not hand out, and on a vCPU that
@@ -66,18 +67,18 @@ pub struct Pools {
     pools: Vec<Option<Pool>>,
     seats: Vec<Seat>,
     domains: Vec<Place>,
-    /// Domains on their way to another pool: a switch of a vCPU looks at no others.
+    /// Domains on their way to another pool: a context switch looks only at these.
     moving: Vec<DomainId>,
     /// Pool and local id of each vCPU.
     vcpus: Vec<(PoolId, VcpuId)>,
-    /// For when the accounting timer is set.
+    /// The time for which the accounting timer is set.
     armed: Option<Nanos>,
     /// Actions of a pool, before they are passed on.
     scratch: Vec<Action>,
 }
 
 impl Pools {
-    /// Pool 0 with all pCPUs, which it keeps at least the boot pCPU of.
+    /// A machine whose pool 0 has all pCPUs. Pool 0 always keeps the boot pCPU.
     ///
     /// # Panics
     /// If [`Topology::check`] refuses the topology.
@@ -100,11 +101,11 @@ impl Pools {
         self.with(PoolId(0), out, |h, out| h.start(now, out));
     }
 
-    /// States which pCPU executes the calls that follow, for those that concern its pool; see
+    /// States which pCPU executes the calls that follow and concern its pool; see
     /// [`Hypervisor::set_executing`].
     pub fn set_executing(&mut self, p: PcpuId) {
         let hypervisor = &mut self.pool_mut(self.seats[p.index()].pool).hypervisor;
-        // One that is leaving says nothing any more about where things should go.
+        // A pCPU that is leaving no longer influences placement.
         if hypervisor.machine().pool().contains(p) {
             hypervisor.set_executing(p);
         }
@@ -128,8 +129,8 @@ impl Pools {
     /// Creates a vCPU; see [`Hypervisor::create_vcpu`].
     ///
     /// # Errors
-    /// [`SchedError::UnknownDomain`], [`SchedError::DomainMoves`], or what is wrong with the
-    /// affinity.
+    /// [`SchedError::UnknownDomain`], [`SchedError::DomainMoves`], [`SchedError::NoSuchPcpu`],
+    /// [`SchedError::EmptyAffinity`].
     pub fn create_vcpu(
         &mut self,
         now: Nanos,
@@ -174,7 +175,8 @@ impl Pools {
 
     /// The scheduling pass of `p`; see [`Hypervisor::schedule`].
     pub fn schedule(&mut self, now: Nanos, p: PcpuId, out: &mut Vec<Action>) -> Switch {
-        // The pass completes the last switch first, after which the pCPU may be another pool's.
+        // The pass first completes the last switch, after which the pCPU may belong to another
+        // pool.
         if self.seats[p.index()].to.is_some() || !self.moving.is_empty() {
             self.context_saved(now, p, out);
         }
@@ -184,13 +186,13 @@ impl Pools {
         Switch { prev: global(switch.prev), next: global(switch.next), ..switch }
     }
 
-    /// The registers of what left `p` are saved; see [`Hypervisor::context_saved`]. Moves that
-    /// waited for this go on.
+    /// The registers of the vCPU that left `p` are saved; see [`Hypervisor::context_saved`]. Moves
+    /// that waited for this continue.
     pub fn context_saved(&mut self, now: Nanos, p: PcpuId, out: &mut Vec<Action>) {
         let pool = self.seats[p.index()].pool;
         self.with(pool, out, |h, out| h.context_saved(now, p, out));
         self.settle_pcpu(now, p, out);
-        // From the last to the first: those that arrive drop out.
+        // In reverse order, because domains that arrive drop out of the list.
         for i in (0..self.moving.len()).rev() {
             let d = self.moving[i];
             if self.domains[d.index()].pool == pool {
@@ -220,12 +222,12 @@ impl Pools {
         }
     }
 
-    /// The pool of `p`, and the one to which it is on its way.
+    /// The pool of `p`, and the pool to which it is on its way, if any.
     pub fn pool_of(&self, p: PcpuId) -> (PoolId, Option<PoolId>) {
         (self.seats[p.index()].pool, self.seats[p.index()].to)
     }
 
-    /// The pool of `d`, and the one to which it is on its way.
+    /// The pool of `d`, and the pool to which it is on its way, if any.
     pub fn pool_of_domain(&self, d: DomainId) -> (PoolId, Option<PoolId>) {
         (self.domains[d.index()].pool, self.domains[d.index()].to)
     }
@@ -236,7 +238,7 @@ impl Pools {
         self.seats.iter().enumerate().filter(stays).map(|(p, _)| PcpuId(p as u32))
     }
 
-    /// The hypervisor of a pool, to read; it speaks of local ids. None if the pool was destroyed.
+    /// The hypervisor of a pool, to read. It uses local ids. None if the pool was destroyed.
     pub fn hypervisor(&self, pool: PoolId) -> Option<&Hypervisor> {
         self.pools.get(pool.index())?.as_ref().map(|p| &p.hypervisor)
     }
@@ -246,10 +248,10 @@ impl Pools {
         if self.undivided() { (PoolId(0), v) } else { self.vcpus[v.index()] }
     }
 
-    /// Checks all pools, and that each pCPU is in one only. For tests.
+    /// Checks all pools, and that each pCPU is in only one. For tests.
     ///
     /// # Errors
-    /// What is broken, in words.
+    /// A description of what is broken.
     pub fn is_valid(&self) -> Result<(), String> {
         for (i, pool) in self.pools.iter().enumerate() {
             let Some(pool) = pool else { continue };
@@ -260,14 +262,14 @@ impl Pools {
                     return Err(format!("pool {i} and {seat:?} disagree about {p:?}"));
                 }
                 if seat.pool.index() != i && pool.hypervisor.current(p).is_some() {
-                    return Err(format!("pool {i} runs something on {p:?}, of {seat:?}"));
+                    return Err(format!("pool {i} runs a vCPU on {p:?}, but that is at {seat:?}"));
                 }
             }
         }
         for (i, (pool, local)) in self.vcpus.iter().enumerate() {
             let v = VcpuId(i as u32);
             if self.hypervisor(*pool).is_some() && self.global(*pool, *local) != v {
-                return Err(format!("{v:?} has lost its way"));
+                return Err(format!("{v:?} has another id in {pool:?}"));
             }
         }
         Ok(())
@@ -277,7 +279,7 @@ impl Pools {
         self.hypervisor(pool).map(|_| ()).ok_or(SchedError::UnknownPool(pool))
     }
 
-    /// Where `d` is, unless it is on its way.
+    /// The place of `d`, unless it is on its way to another pool.
     fn at_rest(&self, d: DomainId) -> Result<&Place, SchedError> {
         let place = self.domains.get(d.index()).ok_or(SchedError::UnknownDomain(d))?;
         if place.to.is_some() { Err(SchedError::DomainMoves(d)) } else { Ok(place) }
@@ -288,9 +290,9 @@ impl Pools {
         pool.expect("a pool that something is in exists: destroying it was refused")
     }
 
-    /// Whether there has only ever been one pool. Nothing has moved then: ids are the same inside
-    /// and outside, and so are timers. Most machines are, and a large one has no time to look its
-    /// vCPUs up in tables.
+    /// Whether there has only ever been one pool. Then nothing has moved, and local ids and timers
+    /// equal the global ones. Most machines have one pool, and on a large one it would cost too
+    /// much time to look vCPUs up in tables.
     fn undivided(&self) -> bool {
         self.pools.len() == 1
     }

@@ -1,4 +1,4 @@
-//! Pools that come and go, and pCPUs and domains that move between them.
+//! Creates and destroys pools, and moves pCPUs and domains between them.
 
 use super::{Place, Pool, Pools, Seat};
 use crate::cpuset::CpuSet;
@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 impl Pools {
-    /// A new pool, without pCPUs.
+    /// Creates a pool without pCPUs.
     pub fn create_pool(
         &mut self,
         now: Nanos,
@@ -48,12 +48,12 @@ impl Pools {
         Ok(())
     }
 
-    /// Moves `p` to another pool: at once if it idles, else when what it runs has left. No effect
-    /// if it is there.
+    /// Moves `p` to another pool: at once if it idles, else once its current vCPU has left. No
+    /// effect if it is there already.
     ///
     /// # Errors
-    /// [`SchedError::UnknownPool`], [`SchedError::BootPcpu`], [`SchedError::PcpuMoves`], and the
-    /// reasons of [`Hypervisor::take_pcpu`].
+    /// [`SchedError::UnknownPool`], [`SchedError::NoSuchPcpu`], [`SchedError::BootPcpu`],
+    /// [`SchedError::PcpuMoves`], and those of [`Hypervisor::take_pcpu`].
     pub fn move_pcpu(
         &mut self,
         now: Nanos,
@@ -73,7 +73,7 @@ impl Pools {
         if p == PcpuId(0) {
             return Err(SchedError::BootPcpu);
         }
-        // A domain on its way here counts: it may come when the pool has no pCPU any more.
+        // A domain on its way to the pool counts too: it may arrive when the pool has no pCPU left.
         let arrives = self.domains.iter().any(|d| d.to == Some(seat.pool));
         if arrives && self.pcpus_of(seat.pool).eq([p]) {
             return Err(SchedError::LastPcpu(p));
@@ -90,9 +90,9 @@ impl Pools {
         Ok(())
     }
 
-    /// Moves `d` to another pool: at once if none of its vCPUs is on a pCPU, else when they have
-    /// left; it is paused meanwhile. There it has default parameters, and any affinity. No effect if
-    /// it is there.
+    /// Moves `d` to another pool: at once if none of its vCPUs is on a pCPU, else once they have
+    /// left. It is paused until then. In the new pool, it has default parameters and may run on any
+    /// pCPU. No effect if it is there already.
     ///
     /// # Errors
     /// [`SchedError::UnknownPool`], [`SchedError::UnknownDomain`], [`SchedError::DomainMoves`],
@@ -140,7 +140,7 @@ impl Pools {
         if vcpus.iter().any(runs) {
             return;
         }
-        // One of the pauses is that of the move.
+        // One of the pauses belongs to the move.
         let pauses = self.pool_mut(from).hypervisor.pauses_of(local) - 1;
         let new = self.pool_mut(to).hypervisor.create_domain(DomainParams::default());
         let new = new.expect("default parameters are legal");
@@ -150,7 +150,7 @@ impl Pools {
         for v in vcpus {
             let old = self.vcpus[v.index()].1;
             if !self.pool_mut(from).hypervisor.vcpus_of(local).contains(&old) {
-                // It was removed, and has no place any more.
+                // It was removed, and has no place in either pool.
                 self.domains[d.index()].vcpus.retain(|x| *x != v);
                 continue;
             }

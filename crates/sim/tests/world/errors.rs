@@ -43,8 +43,9 @@ fn impossible_hosts() {
     }
     let refused = message(|s| s.host.scheduler = "fcfs".into());
     assert!(
-        refused
-            .starts_with("there is no scheduler `fcfs`; did you mean `cfs`? There are: credit, "),
+        refused.starts_with(
+            "there is no scheduler `fcfs`; did you mean `cfs`? Known schedulers: credit, "
+        ),
         "{refused}"
     );
     let refused = message(|s| {

@@ -138,7 +138,7 @@ fn what_would_leave_a_domain_without_a_pcpu_is_refused() {
         refused(&Scenario { events, ..scenario(host, domains(), 2 * SEC) })
     };
     let last = with(other(&[2]), Change::MovePcpu { pcpu: 2, pool: 0 });
-    assert_eq!(last, "pCPU 2 is the last of a pool with domains; move them first");
+    assert_eq!(last, "pCPU 2 is the last pCPU of a pool with domains; move the domains first");
     let boot = with(other(&[2]), Change::MovePcpu { pcpu: 0, pool: 1 });
     assert_eq!(boot, "pCPU 0, the boot pCPU, stays in pool 0");
     let affinity = Change::Affinity { domain: 1, vcpu: None, affinity: vec![vec![1]] };
