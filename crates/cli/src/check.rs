@@ -9,7 +9,7 @@ use overspin_check::seeded::{self, Caught};
 use overspin_check::{
     Check, Limits, NOT_COVERED, Report, Verdict as Found, World, quietly, seeded_by_name,
 };
-use overspin_lab::names;
+use overspin_lab::catalog;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<
     };
     let wanted: Vec<&str> = match &args.lock {
         Some(name) => vec![name],
-        None => names::locks().iter().map(|lock| lock.name).collect(),
+        None => catalog::locks().iter().map(|lock| lock.name).collect(),
     };
     let mut work = Vec::new();
     for name in wanted {
@@ -60,7 +60,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<
 }
 
 pub(crate) fn unknown(name: &str) -> Failure {
-    let names: Vec<&str> = names::locks().iter().map(|lock| lock.name).collect();
+    let names: Vec<&str> = catalog::locks().iter().map(|lock| lock.name).collect();
     Failure::usage(format!("there is no lock `{name}`"), format!("locks are: {}", names.join(", ")))
 }
 

@@ -3,10 +3,10 @@
 use crate::args::{Global, ListArgs, What};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
+use overspin_lab::catalog::{ParamInfo, SchedulerInfo};
 use overspin_lab::machine::{self, Basis, MACHINES, Machine};
-use overspin_lab::names::{ParamInfo, SchedulerInfo};
 use overspin_lab::report::{Block, Grid, text};
-use overspin_lab::{experiment, names};
+use overspin_lab::{catalog, experiment};
 use serde_json::{Value, json};
 
 const ALL: [What; 5] =
@@ -120,7 +120,7 @@ fn locks_table() -> Grid {
         "bytes",
     ];
     let mut grid = Grid::new(8, &header);
-    for (l, aliases) in names::locks_and_aliases() {
+    for (l, aliases) in catalog::locks_and_aliases() {
         let most = if l.max_cpus == u32::MAX { "any".into() } else { l.max_cpus.to_string() };
         grid.row([
             l.name.into(),
@@ -139,7 +139,7 @@ fn locks_table() -> Grid {
 }
 
 fn locks_json() -> Value {
-    let one = |(l, aliases): (&overspin_lab::names::LockInfo, &[&str])| {
+    let one = |(l, aliases): (&overspin_lab::catalog::LockInfo, &[&str])| {
         json!({
             "name": l.name, "aliases": aliases, "brief": l.brief, "source": l.source, "fair": l.fair,
             "local_spin": l.local_spin, "lhp": l.lhp.name(), "lwp": l.lwp.name(),
@@ -147,12 +147,12 @@ fn locks_json() -> Value {
             "abortable": l.abortable, "blocks": l.blocks, "max_cpus": l.max_cpus, "size_bytes": l.size,
         })
     };
-    names::locks_and_aliases().map(one).collect()
+    catalog::locks_and_aliases().map(one).collect()
 }
 
 fn schedulers_table() -> Grid {
     let mut grid = Grid::new(4, &["name", "what it is", "work-conserving", "caps"]);
-    for s in names::schedulers() {
+    for s in catalog::schedulers() {
         grid.row([s.name.into(), brief(s.brief, s.aliases), mark(s.work_conserving), mark(s.caps)]);
     }
     grid
@@ -161,7 +161,7 @@ fn schedulers_table() -> Grid {
 /// The parameters that `[host.scheduler_params]` and `[domain.scheduler_params]` accept.
 fn parameters_table() -> Grid {
     let mut grid = Grid::new(5, &["scheduler", "table", "parameter", "default", "legal values"]);
-    for s in names::schedulers() {
+    for s in catalog::schedulers() {
         for (table, infos) in [("host", s.params), ("domain", s.domain_params)] {
             for p in infos {
                 grid.row([
@@ -189,19 +189,19 @@ fn schedulers_json() -> Value {
             "params": params(s.params), "domain_params": params(s.domain_params),
         })
     };
-    names::schedulers().iter().map(one).collect()
+    catalog::schedulers().iter().map(one).collect()
 }
 
 fn workloads_table() -> Grid {
     let mut grid = Grid::new(2, &["name", "what it does"]);
-    for w in names::workloads() {
+    for w in catalog::workloads() {
         grid.row([w.name.into(), w.brief.into()]);
     }
     grid
 }
 
 fn workloads_json() -> Value {
-    names::workloads()
+    catalog::workloads()
         .iter()
         .map(|w| json!({ "name": w.name, "brief": w.brief, "source": w.source }))
         .collect()

@@ -12,7 +12,6 @@ pub mod explain;
 pub mod machine;
 pub mod map;
 pub mod measure;
-pub mod names;
 pub mod output;
 pub mod perfetto;
 pub mod record;

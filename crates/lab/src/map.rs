@@ -1,6 +1,6 @@
 //! Maps: every combination of a scenario file's `[[vary]]` tables, run and measured in the same way.
 
-use crate::names;
+use crate::catalog;
 use crate::record::Run;
 use crate::scenario_file::{Axis, MOST_RUNS, Map, Point};
 use crate::seeds::{Spread, seeds_from};
@@ -206,7 +206,7 @@ fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
             .domains
             .iter()
             .zip(&point.scenario.domains)
-            .map(|(of, domain)| (of, &of.locks[..names::lock_names(domain).len()]))
+            .map(|(of, domain)| (of, &of.locks[..catalog::lock_names(domain).len()]))
     };
     let locks = || domains().flat_map(|(_, locks)| locks);
     let rate = |(domain, locks): (&DomainOutcome, &[LockOutcome])| {

@@ -8,7 +8,7 @@
 //!
 //! Kernel time takes named global locks (see `kernel.rs`).
 
-use crate::kernel::{KERNEL_LOCK, KernelLock, Work, distinct, names};
+use crate::kernel_work::{KERNEL_LOCK, KernelLock, Work, distinct, names};
 use crate::parameters::parameters;
 use crate::{Env, Fault, Load, Program, Semaphore, Start, WorkloadInfo};
 use alloc::boxed::Box;

@@ -4,7 +4,7 @@
 //! `exec` but not when it forked. It moves to another vCPU when that vCPU pulls it. Processes have their own
 //! memory maps; they share the locks of the page allocator and of the page lists.
 
-use crate::kernel::{KERNEL_LOCK, KernelLock, Work, distinct, names};
+use crate::kernel_work::{KERNEL_LOCK, KernelLock, Work, distinct, names};
 use crate::parameters::parameters;
 use crate::{Env, Fault, Load, Mode, Program, Start, WorkloadInfo};
 use alloc::boxed::Box;

@@ -7,12 +7,12 @@
 //! acquisitions of global kernel locks, because every message enters the kernel.
 //!
 //! Times of single transactions vary uniformly. Each of the four ends of the two messages takes a quarter of
-//! the kernel time, with locks as in [`Work`](crate::kernel::Work).
+//! the kernel time, with locks as in [`Work`](crate::kernel_work::Work).
 //!
 //! Not modelled: the locks of the database itself, which sleep; disks (questions are answered from
 //! memory); network cards (the sockets are local).
 
-use crate::kernel::{KERNEL_LOCK, KernelLock, Work, distinct, names};
+use crate::kernel_work::{KERNEL_LOCK, KernelLock, Work, distinct, names};
 use crate::parameters::parameters;
 use crate::queue::Queue;
 use crate::{Env, Fault, Load, Mode, Program, Random, Semaphore, Start, WorkloadInfo};

@@ -3,7 +3,7 @@
 
 use super::{BenchResult, Limit, REPETITIONS};
 use crate::schedbench::{BenchFile, simulate};
-use crate::{experiment, names};
+use crate::{catalog, experiment};
 use overspin_sched::{
     Action, Affinity, DomainParams, Hypervisor, Nanos, Params, PcpuId, SchedError, TimerId,
     Topology, VcpuId, make,
@@ -143,7 +143,7 @@ pub fn sched(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<BenchResult>, Box<dyn std::error::Error>> {
     let mut cases = Vec::new();
-    for info in names::schedulers() {
+    for info in catalog::schedulers() {
         for (pcpus, vcpus) in SIZES {
             cases.push((
                 info.name,

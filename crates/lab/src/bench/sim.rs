@@ -1,8 +1,8 @@
 //! Events, lock operations and simulated seconds that the simulator does in a second.
 
 use super::{BenchResult, Limit, REPETITIONS};
+use crate::catalog;
 use crate::experiment;
-use crate::names;
 use overspin_host::{Observer, Refused, Timed, World};
 use overspin_scenario::{
     Costs, Domain, Host, Kernel, MS, Outcome, PauseLoopExiting, Picos, SEC, Scenario, Settings, US,
@@ -148,7 +148,7 @@ fn lock_loop(vcpus: u32, count: u64) -> Scenario {
 
 /// Every lock, alone on its vCPU.
 fn every_lock(count: u64) -> impl Iterator<Item = Case> {
-    names::locks().into_iter().map(move |lock| {
+    catalog::locks().into_iter().map(move |lock| {
         let mut scenario = lock_loop(1, count);
         scenario.domains[0].lock = lock.name.into();
         let name = format!("{UNCONTENDED}{}", lock.name);

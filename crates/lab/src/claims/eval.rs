@@ -3,11 +3,11 @@
 //! possible value.
 
 use super::ast::{Arithmetic, Call, Expr, Kind, Path};
-use super::check::combinations;
 use super::evidence::{Seen, unit};
 use super::functions::{Make, percentile};
 use super::samples::Index;
 use super::scope::Scope;
+use super::types::combinations;
 use super::unit::Unit;
 use super::vocabulary::{Name, Vocabulary};
 use crate::stats::Summary;

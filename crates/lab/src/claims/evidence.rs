@@ -1,10 +1,10 @@
 //! The figures that decide a claim, in words: each comparison with the values of its sides.
 
 use super::ast::{Arithmetic, Expr, Kind, Order};
-use super::check::{Type, check, combinations};
 use super::eval::{Eval, Number};
 use super::functions::Make;
 use super::scope::Scope;
+use super::types::{Type, check, combinations};
 use super::unit::{Dimension, Unit, digits};
 use super::vocabulary::Vocabulary;
 use std::fmt::Write;

@@ -7,7 +7,6 @@
 //! computed. docs/claims.md describes the language.
 
 mod ast;
-mod check;
 mod eval;
 mod evidence;
 mod fault;
@@ -16,6 +15,7 @@ mod lexer;
 mod parser;
 mod samples;
 mod scope;
+mod types;
 mod unit;
 mod vocabulary;
 
@@ -28,10 +28,10 @@ pub(crate) use vocabulary::place;
 
 use crate::stats::Summary;
 use ast::Expr;
-use check::{Type, check, no_condition};
 use eval::Eval;
 use scope::Scope;
 use std::sync::Arc;
+use types::{Type, check, no_condition};
 
 /// When a claim holds.
 #[derive(Clone, Debug)]

@@ -141,7 +141,7 @@ pub(super) fn read<S: DeserializeOwned>(
     let Some(node) = find(&document.root, "scenario") else {
         return fail(document, "", "`scenario` is missing".into(), "add a [scenario] table");
     };
-    let scenario = scenario_file::build_scenario(document, node, "scenario", &file.id)?;
+    let scenario = scenario_file::lower_scenario(document, node, "scenario", &file.id)?;
     let head = Head {
         parameters: fitted(document, node, file.parameter)?,
         id: file.id,

@@ -99,7 +99,7 @@ impl<W: Write> PerfettoSink<W> {
             failed: None,
             buffer: Vec::new(),
             domains: all.domains.iter().map(|d| d.name.clone()).collect(),
-            lock_names: all.domains.iter().map(crate::names::lock_names).collect(),
+            lock_names: all.domains.iter().map(crate::catalog::lock_names).collect(),
             changes: scenario.events.iter().map(|e| e.change.describe(scenario)).collect(),
             current: vec![None; pcpus],
             attribution: Attribution::new(scenario),

@@ -2,20 +2,20 @@
 
 pub(crate) mod causes;
 mod chart;
-mod kernel;
 mod map;
 mod reproduction;
 mod run;
 mod seeds;
+mod vmstat;
 
 pub use chart::{Bar, Panel, Row, picture};
-pub use kernel::{VmstatRow, vmstat_rows};
-pub(crate) use kernel::{lines, lockmeter, vmstat};
 pub use map::map;
 pub use reproduction::{reproduction, reproductions};
 pub use run::run;
 pub(crate) use run::{MOST_LINES, seconds, share};
 pub use seeds::seeds;
+pub use vmstat::{VmstatRow, vmstat_rows};
+pub(crate) use vmstat::{lines, lockmeter, vmstat};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! The report of one run: where the time of the host, its vCPUs, locks and tasks went.
 
-use super::{Block, Grid, causes, kernel, short};
+use super::{Block, Grid, causes, short, vmstat};
 use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, Scenario, TaskOutcome};
 use std::collections::BTreeMap;
 
@@ -62,11 +62,11 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
         blocks.push(Block::Grid(vcpus(domain)));
         blocks.extend(waiting_is(domain));
         if let Some(interval) = scenario.domains.get(i).and_then(|d| d.kernel.vmstat) {
-            blocks.push(Block::Grid(kernel::vmstat(&kernel::vmstat_rows(domain, interval))));
+            blocks.push(Block::Grid(vmstat::vmstat(&vmstat::vmstat_rows(domain, interval))));
         }
         if !domain.lines.is_empty() {
-            blocks.push(Block::Grid(kernel::lockmeter(domain, outcome.elapsed)));
-            blocks.push(Block::Grid(kernel::lines(domain)));
+            blocks.push(Block::Grid(vmstat::lockmeter(domain, outcome.elapsed)));
+            blocks.push(Block::Grid(vmstat::lines(domain)));
         } else if !domain.locks.is_empty() {
             blocks.push(Block::Grid(locks(domain)));
         }

@@ -3,8 +3,8 @@
 //! A text becomes a tree with places, and the tree becomes a [`Scenario`]. The tree keeps a span with every
 //! key and value, so that each rule, however late it is checked, can point at the character that broke it.
 
-mod build;
 mod keys;
+mod lower;
 mod params;
 mod quantity;
 mod reader;
@@ -22,7 +22,7 @@ pub(crate) fn cost_keys() -> impl Iterator<Item = &'static str> {
     keys::COSTS.names()
 }
 
-pub(crate) use build::scenario as build_scenario;
+pub(crate) use lower::scenario as lower_scenario;
 pub(crate) use overspin_scenario::parse_time;
 
 use overspin_scenario::Scenario;
@@ -204,7 +204,7 @@ fn document(path: &str, text: &str, sets: &[String]) -> Result<Document, Scenari
 }
 
 fn one(document: &Document, default_name: &str) -> Result<Scenario, ScenarioError> {
-    build::scenario(document, &document.root, "", default_name)
+    lower::scenario(document, &document.root, "", default_name)
 }
 
 #[cfg(test)]

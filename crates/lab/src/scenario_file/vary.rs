@@ -2,13 +2,13 @@
 //! separate scenario, made as `--set` would make it.
 
 use super::ScenarioError;
-use super::build;
 use super::keys::ROOT;
+use super::lower;
 use super::reader::Reader;
 use super::set;
 use super::tree::{Document, Value};
+use crate::catalog::{self, own_name};
 use crate::machine::MACHINES;
-use crate::names::{self, own_name};
 use overspin_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
@@ -125,9 +125,9 @@ fn dimension(reader: &Reader<'_>) -> Result<Dimension, ScenarioError> {
     let mut values = Vec::new();
     for value in reader.texts("to")? {
         match value.as_str() {
-            "every lock" => values.extend(names::locks().iter().map(|l| l.name.to_owned())),
+            "every lock" => values.extend(catalog::locks().iter().map(|l| l.name.to_owned())),
             "every scheduler" => {
-                values.extend(names::schedulers().iter().map(|s| s.name.to_owned()));
+                values.extend(catalog::schedulers().iter().map(|s| s.name.to_owned()));
             }
             "every machine" => values.extend(MACHINES.iter().map(|m| m.name.to_owned())),
             _ => values.push(value),
@@ -183,6 +183,6 @@ fn point(
             sets.push(argument.clone());
         }
     }
-    let scenario = build::scenario(&document, &document.root, "", default_name)?;
+    let scenario = lower::scenario(&document, &document.root, "", default_name)?;
     Ok(Point { at, sets, scenario })
 }

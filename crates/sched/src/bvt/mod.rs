@@ -33,7 +33,7 @@
 //! Files: `mod` (events and passes), `virtual_time`, `warp` (shares, warps and their limits), `params`,
 //! `check` (invariants).
 
-mod check;
+mod invariants;
 mod params;
 mod virtual_time;
 mod warp;

@@ -34,7 +34,7 @@
 //! Files: `mod` (events and passes), `queue` (virtual times, waiting vCPUs), `skew` (both rules), `params`, `check`
 //! (invariants), `strict` (another scheduler: all vCPUs at once, or none).
 
-mod check;
+mod invariants;
 mod params;
 mod queue;
 mod skew;

@@ -25,7 +25,7 @@
 //! stealing), `check` (invariants).
 
 mod accounting;
-mod check;
+mod invariants;
 mod placement;
 mod profile;
 mod queue;

@@ -26,9 +26,9 @@
 
 mod balance;
 mod caps;
-mod check;
 mod choice;
 mod credits;
+mod invariants;
 mod load;
 mod profile;
 mod runqueue;

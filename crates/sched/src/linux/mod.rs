@@ -42,9 +42,9 @@
 mod balance;
 mod bandwidth;
 mod cfs;
-mod check;
 mod class;
 mod eevdf;
+mod invariants;
 mod params;
 mod queueing;
 

@@ -36,7 +36,7 @@
 //! Files: `mod` (the passes and events), `server` (budgets and deadlines), `queues` (waiting vCPUs,
 //! and which pCPU is told), `params`, `check` (invariants).
 
-mod check;
+mod invariants;
 mod params;
 mod queues;
 mod server;

@@ -35,7 +35,7 @@
 //! Files: `mod` (events and passes), `share` (slices, periods and weights), `queues`, `turns`
 //! (charging at the end of a turn), `params`, `check` (invariants).
 
-mod check;
+mod invariants;
 mod params;
 mod queues;
 mod share;

@@ -56,7 +56,7 @@ impl Kernbench {
             return file::fail(document, "scenario.domain", message, help);
         }
         for (i, lock) in setup.locks.iter().enumerate() {
-            if crate::names::lock(lock).is_none() {
+            if crate::catalog::lock(lock).is_none() {
                 let message = format!("there is no lock `{lock}`");
                 let help = "see `overspin list locks`";
                 return file::fail(document, &format!("setup.locks.{i}"), message, help);

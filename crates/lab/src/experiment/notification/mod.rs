@@ -129,7 +129,7 @@ impl Notification {
             return fail("setup.rates", message, "the figures compare with a guest without pings");
         }
         for (i, host) in sweep.hosts.iter().enumerate() {
-            if crate::names::scheduler(host).is_none() {
+            if crate::catalog::scheduler(host).is_none() {
                 let key = format!("setup.hosts.{i}");
                 let message = format!("there is no scheduler `{host}`");
                 return fail(&key, message, "see `overspin list schedulers`");

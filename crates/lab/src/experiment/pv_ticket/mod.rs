@@ -95,7 +95,7 @@ impl PvTicket {
         let counted = setup.capacity.iter().enumerate();
         let counted = counted.map(|(i, lock)| (format!("setup.capacity.{i}"), lock.as_str()));
         for (key, lock) in compared.chain(counted) {
-            if crate::names::lock(lock).is_none() {
+            if crate::catalog::lock(lock).is_none() {
                 let message = format!("there is no lock `{lock}`");
                 return fail(&key, message, "see `overspin list locks`");
             }

@@ -74,7 +74,7 @@ impl Schedbench {
             return fail("scenario.domain", "no domain runs schedbench".into(), help);
         };
         for (i, policy) in plan.schedulers.iter().enumerate() {
-            if crate::names::scheduler(&policy.profile).is_none() {
+            if crate::catalog::scheduler(&policy.profile).is_none() {
                 let key = format!("setup.schedulers.{i}.profile");
                 let message = format!("there is no scheduler `{}`", policy.profile);
                 return fail(&key, message, "see `overspin list schedulers`");

@@ -14,7 +14,7 @@
 //! VM is placed; a VM that is not placed is placed if it fits now. The first VM in order is placed even if there is
 //! not a pCPU for each of its vCPUs: as many as fit run, those that ran least first.
 
-mod check;
+mod invariants;
 mod placing;
 
 use crate::cpuset::CpuSet;
