@@ -1,10 +1,10 @@
 //! A lock on a cache line of its own.
 //!
-//! Waiters that look at a lock keep pulling its line out of the holder's cache. If data that the holder
-//! writes lies beside it, or another lock, each write waits for the line to come back: sections get
-//! longer, and with them the queue. Aligning alone is not enough, for neighbours may still follow in the
-//! line; so the wrapper is as large as it is aligned. A lock that is hardly contended does better with
-//! its data beside it.
+//! Waiters that look at a lock keep pulling its line out of the holder's cache. If the line also
+//! contains another lock, or data that the holder writes, each write waits for the line to come back.
+//! Critical sections then get longer, and the queue with them. Alignment alone is not enough, because
+//! neighbours may follow in the same line; so the wrapper fills its lines. A lock with little contention
+//! does better with its data beside it.
 //!
 //! **Source.** Juergen Doelle, Linux 2.4.5 to 2.4.12, 2001, for the five hottest locks of a file server.
 
@@ -13,13 +13,13 @@ use crate::{
 };
 use crate::{lock_byte, ticket};
 
-/// A lock that also exists on a cache line of its own: what is said of it then.
+/// The properties of a lock that also exists on a cache line of its own.
 pub trait AlignedInfo {
     /// Properties of [`Aligned`] of this lock.
     const ALIGNED_INFO: LockInfo;
 }
 
-/// `info`, on lines of its own.
+/// `info` for the lock on cache lines of its own.
 const fn aligned(info: LockInfo, name: &'static str, brief: &'static str) -> LockInfo {
     LockInfo {
         name,
@@ -50,7 +50,7 @@ pub type LockByteAligned<P> = Aligned<LockByte<P>>;
 /// `ticket` on a cache line of its own.
 pub type TicketAligned<P> = Aligned<Ticket<P>>;
 
-/// The lock `L` on a cache line of its own, or several. See the [module](self). It does what `L` does.
+/// The lock `L` on one or more cache lines of its own. See the [module](self). It behaves like `L`.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Aligned<L>(CachePadded<L>);

@@ -1,10 +1,10 @@
-//! Bugs that were made, or nearly, and that the model checker must find.
+//! Bugs that were made, or nearly made, and that the model checker must find.
 //!
-//! An algorithm has them at one kind of place: [`right!`](right) with the right code first. Whoever reads the
-//! algorithm stops at the name of the bug; what comes after it is for the checker.
+//! In an algorithm each of them is in a [`right!`](right), with the right code first. A reader of the algorithm
+//! can stop at the name of the bug; the rest is for the checker.
 
-/// `right!(right, P, SomeBug, wrong)` is `right`; and where the checker has [seeded](crate::Platform::seeded)
-/// [`SomeBug`](Bug) into `P`, which it does without recompiling, `wrong` in its place. Elsewhere it compiles to
+/// `right!(right, P, SomeBug, wrong)` is `right`. Where the checker has [seeded](crate::Platform::seeded)
+/// [`SomeBug`](Bug) into `P`, which needs no recompilation, it is `wrong` instead. Elsewhere it compiles to
 /// `right` alone.
 macro_rules! right {
     ($right:expr, $platform:ident, $bug:ident, $wrong:expr $(,)?) => {
@@ -13,40 +13,39 @@ macro_rules! right {
 }
 pub(crate) use right;
 
-/// A bug that [`Platform::seeded`](crate::Platform::seeded) puts into an algorithm at the place
-/// where the comment says why the right code is right. The names begin with the row of the table
-/// in `docs/model-checking.md`. Bugs that a platform can commit alone, such as a lost order, are
-/// seeded there and are not listed.
+/// A bug that [`Platform::seeded`](crate::Platform::seeded) puts into an algorithm, at the place whose comment
+/// explains the right code. The names begin with the row of the table in `docs/model-checking.md`. Bugs that a
+/// platform can commit alone, such as a lost order, are seeded there and are not listed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bug {
     /// Ticket lock: drawing and serving tickets, `try_lock` looks at the tail alone.
     T2TryLockComparesTailOnly,
-    /// Lock-byte: a waiter gives up and stays counted as one.
+    /// Lock-byte: a waiter gives up but stays in the count of waiters.
     B3LockByteGivesUpAndStaysCounted,
     /// MCS: a waiter links itself before it resets its node.
     M1McsLinkBeforeReset,
-    /// MCS: a releaser does not wait for who has swapped and not yet linked itself.
+    /// MCS: a releaser does not wait for a waiter that has swapped the tail and not yet linked itself.
     M2McsUnlockLeavesUnlinkedWaiter,
-    /// CLH: a node is used again under its old version.
+    /// CLH: a node is reused under its old version.
     C2ClhReuseWithoutNewVersion,
     /// Hemlock: a releaser does not wait until its grant has been seen.
     H1HemlockUnlockWithoutAcknowledgement,
-    /// CNA: a releaser who finds the main queue empty forgets the secondary one.
+    /// CNA: a releaser that finds the main queue empty forgets the secondary one.
     N1CnaSecondaryQueueIgnored,
-    /// ShflLock: a shuffler moves the node that newcomers link themselves to.
+    /// ShflLock: a shuffler moves the node to which newcomers link themselves.
     S1ShflLockMovesTheTail,
     /// ShflLock: the first place of the queue is given up with a relaxed order.
     S2ShflLockHeadPublishedRelaxed,
     /// TWA: a waiter looks at the grant first and at its slot second.
     W1TwaGrantBeforeSlot,
-    /// Malthusian: a releaser who finds the chain empty forgets the passive list.
+    /// Malthusian: a releaser that finds the chain empty forgets the passive list.
     A1MalthusianPassiveListIgnored,
     /// MCS-TP: the grant overwrites a time-out that came in between.
     Y1McsTpGrantIgnoresTimeOut,
-    /// MCS-TP: a waiter gives up, and its node can be used again while it is in the queue.
+    /// MCS-TP: a waiter gives up, and its node can be reused while it is still in the queue.
     Y2McsTpReusesTheNodeLeftBehind,
-    /// MCS-TP: a waiter gives up though it has just been granted the lock.
+    /// MCS-TP: a waiter gives up although it has just been granted the lock.
     Y3McsTpGivesUpThoughGranted,
     /// FlexGuard: a waiter that goes to sleep does not grant its successor in the queue.
     G1FlexGuardLeavesWithoutGrant,
@@ -54,9 +53,9 @@ pub enum Bug {
     P1PvTicketFlagBeforeRelease,
     /// Paravirtual ticket lock: a waiter looks at the head before it sets the flag.
     P3PvTicketHeadBeforeFlag,
-    /// Paravirtual ticket lock: the releaser kicks for its own ticket.
+    /// Paravirtual ticket lock: the releaser kicks the owner of its own ticket, not of the next.
     P4PvTicketKicksOldTicket,
-    /// Paravirtual ticket lock: the flag is cleared though others are queued.
+    /// Paravirtual ticket lock: the flag is cleared although other CPUs are queued.
     P5PvTicketFlagClearedBlindly,
     /// Paravirtual ticket lock: a record changes in place, and a scan stops at the first match.
     P6PvTicketRecordWithoutNull,
@@ -67,67 +66,66 @@ pub enum Bug {
     P7PvTicketNestedPickUpLeavesLatchClear,
     /// Queued spinlock: a newcomer that set the pending bit in vain leaves it set.
     Q1QspinlockPendingNotUndone,
-    /// Queued spinlock: the first of the queue takes the lock and forgets who has queued behind it.
+    /// Queued spinlock: the first of the queue takes the lock and forgets a waiter that has queued behind it.
     Q2QspinlockDropsTheTail,
-    /// Queued spinlock: a waiter resets its node when others can find it already.
+    /// Queued spinlock: a waiter resets its node when other CPUs can already find it.
     Q4QspinlockResetAfterPublication,
     /// Paravirtual queued spinlock: the first of the queue calls itself halted when it sleeps.
     V1PvQspinlockHeadHalted,
     /// Paravirtual queued spinlock: only a waiter that was seen not to run is kicked.
     V2PvQspinlockKicksSleepersOnly,
-    /// Paravirtual queued spinlock: a holder looks whether its successor sleeps before it makes it the
-    /// first.
+    /// Paravirtual queued spinlock: a holder looks whether its successor sleeps before it makes it the first,
+    /// not after.
     V3PvQspinlockLooksBeforePromoting,
     /// Paravirtual queued spinlock: the lock is released before its entry is removed.
     V4PvQspinlockReleaseBeforeRemoval,
     /// Paravirtual queued spinlock: a nested wait clears the latch.
     V5PvQspinlockNestedWaitClearsLatch,
-    /// Paravirtual queued spinlock: the byte says that there is an entry before there is one.
+    /// Paravirtual queued spinlock: the byte says that there is an entry before the entry exists.
     V6PvQspinlockSlowBeforeEntry,
-    /// Paravirtual queued spinlock: a waiter may see that it is in the table and not see that it is the
-    /// first of the queue.
+    /// Paravirtual queued spinlock: a waiter may see that it is in the table but not that it is the first of
+    /// the queue.
     V7PvQspinlockHashedSeenBeforeGrant,
-    /// Paravirtual queued spinlock: a newcomer takes the free lock though the first of the queue is about
-    /// to.
+    /// Paravirtual queued spinlock: a newcomer takes the free lock although the first of the queue is about to
+    /// take it.
     V8PvQspinlockStealsFromTheFirst,
     /// Unfair queued spinlock: the first of the queue takes the lock without checking that it is still free.
     U1QspinlockUnfairFirstTakesBlindly,
-    /// Unfair queued spinlock: a waiter that has become the first while it took the lock out of turn leaves
-    /// the queue as if it were not the first.
+    /// Unfair queued spinlock: a waiter that became the first while it took the lock out of turn leaves the
+    /// queue as if it were not the first.
     U2QspinlockUnfairMissesItsGrant,
-    /// Unfair queued spinlock: the last of the queue leaves it, and the one before it still has it as its next.
+    /// Unfair queued spinlock: the last of the queue leaves it, but stays the next of the waiter before it.
     U3QspinlockUnfairLeavesItsLink,
-    /// Unfair queued spinlock: a waiter leaves the queue, and the one behind it still has it as its
-    /// predecessor.
+    /// Unfair queued spinlock: a waiter leaves the queue, but stays the predecessor of the waiter behind it.
     U4QspinlockUnfairKeepsThePredecessor,
     /// Preemptable ticket lock: tickets are compared as if they did not wrap.
     K1PreemptableComparesWrappedTickets,
     /// Preemptable ticket lock: a release serves the next ticket and keeps the lock held.
     K2PreemptableServesWithoutReleasing,
-    /// Futex mutex: who has slept takes the lock as if nobody else slept.
+    /// Futex mutex: a waiter that has slept takes the lock as if there were no other sleepers.
     F1FutexForgetsOtherSleepers,
-    /// Futex mutex: a sleeper does not check that the word is as it was.
+    /// Futex mutex: a sleeper does not check that the word is unchanged.
     F2FutexWaitsWithoutComparing,
     /// Informed spinlock: the holder writes its estimate after the release.
     I1InformedLearnsAfterRelease,
-    /// MUTEXEE: who has slept takes the lock as if nobody else slept.
+    /// MUTEXEE: a thread that has slept takes the lock as if there were no other sleepers.
     E1MutexeeForgetsOtherSleepers,
-    /// MUTEXEE: who takes the lock from a releaser that waits does not take over its duty.
+    /// MUTEXEE: a thread that takes the lock from a waiting releaser does not take over its duty.
     E2MutexeeDropsTheDuty,
-    /// MUTEXEE: the releaser clears the word though somebody may have taken the lock.
+    /// MUTEXEE: the releaser clears the word although another thread may have taken the lock.
     E3MutexeeClearsBlindly,
-    /// MUTEXEE: a sleeper does not check that the word is as it was.
+    /// MUTEXEE: a sleeper does not check that the word is unchanged.
     E4MutexeeWaitsWithoutComparing,
-    /// Rotating mutex: a sleeper reads the count of wake-ups when it has been counted already.
+    /// Rotating mutex: a sleeper reads the count of wake-ups only after it has been counted as a sleeper.
     O1RotatingReadsWakesLate,
-    /// Rotating mutex: a sleeper is counted though the lock is free by now.
+    /// Rotating mutex: a thread is counted as a sleeper although the lock is free by now.
     O2RotatingSleepsOnAFreeLock,
     /// Rotating mutex: a releaser looks for sleepers before it releases.
     O3RotatingLooksBeforeItReleases,
-    /// Rotating mutex: a woken sleeper goes on as if it had not been woken.
+    /// Rotating mutex: a woken sleeper continues as if it had not been woken.
     O4RotatingForgetsItWasWoken,
     /// Rotating mutex: the heir takes the lock and stays the heir.
     O5RotatingHeirStays,
-    /// Rotating mutex: the releaser wakes first and changes the count of wake-ups then.
+    /// Rotating mutex: the releaser wakes a sleeper before it changes the count of wake-ups.
     O6RotatingWakesBeforeItCounts,
 }

@@ -1,39 +1,41 @@
-//! CLH lock: each waiter spins on the node of the one before it. Strictly first come, first served.
+//! CLH lock: each waiter spins on its predecessor's node. Strictly first come, first served.
 //!
-//! `tail` holds the number of the last node and the *version* of it that was put there. A version of
-//! a node is pending until its owner's release counts the node's `version` up.
+//! `tail` holds the number of the last node and the *version* under which it was put there. A version
+//! of a node is pending until the release by its owner increments the node's `version`.
 //!
 //! | `tail` | State |
 //! |---|---|
 //! | 0 | free, as made |
 //! | (n, v), and `n.version` is not v | free, the idle state |
-//! | (n, v), and `n.version` = v | held by the owner of n, or by one whom n waits behind |
+//! | (n, v), and `n.version` = v | held by the owner of n, or by a CPU that n waits behind |
 //!
-//! **Why versions.** In the published lock a release marks the holder's node as granted and the
-//! holder then takes over its *predecessor's*, for its own may still be looked at. So the state of a
-//! node cannot be trusted by one who is not in the queue: between a look at it and an exchange of
-//! `tail` it may be recycled and pending again, which is why the lock had no `try_lock`. With
-//! versions a node is free for reuse at once, whoever still looks at it: it shows him a version that
-//! is not the one he waits for. It stays with its CPU, and `tail` with a version never comes back.
-//! Never means 2^48 uses of a node (2^16 where addresses have 32 bits). `try_lock` is safe even then,
-//! since it waits for the version that it exchanged; a waiter who sleeps through exactly so many
-//! uses waits for one more release.
+//! **Why versions.** In the published lock a release marks the holder's node as granted. The holder
+//! then takes over its *predecessor's* node, because other CPUs may still look at its own. So a CPU
+//! outside the queue cannot trust the state of a node: between a look at it and an exchange of
+//! `tail`, the node may be recycled and pending again. That is why the published lock had no
+//! `try_lock`.
 //!
-//! **Order.** The swap of `tail` releases: whoever finds (n, v) there also finds `n.version` at v. It
-//! would else take an older version of n for a release, and enter while n is in the critical section
-//! (a bug of the seL4 big lock, found in 2020).
+//! With versions a node is free for reuse at once, even if another CPU still looks at it: that CPU
+//! sees a version that is not the one it waits for. A node stays with its CPU, and a `tail` with its
+//! version never comes back. Never means within 2^48 uses of a node (2^16 where addresses have 32
+//! bits). `try_lock` is safe even then, because it waits for the version that it exchanged. A waiter
+//! that sleeps through exactly that many uses waits for one more release.
 //!
-//! **Properties.** Fair: nobody overtakes. Each waiter spins on the line of its predecessor's node,
-//! and a release costs one miss. The release is one store, and waits for nobody; it does not touch
-//! the lock. A descheduled holder makes all burn, a descheduled waiter stops everybody behind it
-//! once its turn has come. Uncontended: one read-modify-write and a store. A CPU with no node left
-//! uses the one inside the lock and then is not served in order (see `nodes.rs`).
+//! **Order.** The swap of `tail` releases: a CPU that finds (n, v) there also finds `n.version` at v.
+//! Otherwise it would take an older version of n for a release, and enter while n is in the critical
+//! section (a bug of the seL4 big lock, found in 2020).
+//!
+//! **Properties.** Fair: no CPU overtakes. Each waiter spins on the line of its predecessor's node,
+//! and a release costs one miss. The release is one store; it waits for no other CPU and does not
+//! touch the lock. While the holder is descheduled, all waiters burn. A descheduled waiter stops all
+//! waiters behind it once its turn has come. Uncontended: one read-modify-write and a store. A CPU
+//! with no node left uses the node inside the lock and then is not served in order (see `nodes.rs`).
 //!
 //! **Interrupts** stay off from before the swap: see [`RawLock::lock_irqsave`].
 //!
 //! **Source.** Craig 1993; Magnussen, Landin and Hagersten, "Queue locks on cache coherent
 //! multiprocessors", 1994. Deviations: versions instead of recycling, hence no first dummy node;
-//! `before`, which is read by [`RawLock::is_contended`] only.
+//! `before`, which only [`RawLock::is_contended`] reads.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -41,7 +43,7 @@ use crate::bug::right;
 use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE};
 use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
-/// Low bits of a [`Turn`]: the number of the node. The version is above.
+/// Width of the low bits of a [`Turn`], which hold the number of the node. The version is above.
 const ID_BITS: u32 = 16;
 
 /// Properties of [`Clh`].
@@ -64,7 +66,7 @@ pub const INFO: LockInfo = LockInfo {
 struct Turn(usize);
 
 impl Turn {
-    /// No node: the lock as made.
+    /// No node: the initial state of the lock.
     const NONE: Self = Self(NIL as usize);
 
     fn new(id: u32, version: usize) -> Self {
@@ -79,7 +81,7 @@ impl Turn {
         self.0 >> ID_BITS
     }
 
-    /// The version after this one. It wraps as the field in `tail` does.
+    /// The version after this one. It wraps like the field in `tail`.
     fn next_version(self) -> usize {
         (self.version() + 1) & (usize::MAX >> ID_BITS)
     }
@@ -97,9 +99,9 @@ pub struct Clh<P: Platform> {
 #[derive(Debug)]
 #[repr(C)]
 struct Node<P: Platform> {
-    /// The version that is pending if it is in a queue, else the next to be. Owner writes.
+    /// The version: pending if the node is in a queue, else the next. Only the owner writes it.
     version: P::Usize,
-    /// The turn that the owner waited for last. Owner writes.
+    /// The last turn that the owner waited for. Only the owner writes it.
     before: P::Usize,
 }
 
@@ -141,10 +143,11 @@ impl<P: Platform> Clh<P> {
     #[inline]
     fn turn(&self, shared: &Shared<P>, id: u32) -> Turn {
         let version = &self.node(shared, id).version;
-        // A node with an old version would be pending again, also for a waiter who has not yet seen
-        // its release: he would wait for the wrong use of it, and both for ever.
+        // With an old version the node would be pending again, also for a waiter that has not yet
+        // seen its release. That waiter would wait for the wrong use of the node, and both would wait
+        // for ever.
         right!((), P, C2ClhReuseWithoutNewVersion, version.store(0, Relaxed));
-        // Relaxed: only this CPU writes it. A spare's may be out of date, if `tail` has changed.
+        // Relaxed: only this CPU writes it. A spare's may be stale, if `tail` has changed.
         Turn::new(id, version.load(Relaxed))
     }
 
@@ -159,13 +162,13 @@ impl<P: Platform> Clh<P> {
         // Orders as in `lock`.
         self.tail.compare_exchange(found.0, mine.0, AcqRel, Relaxed).ok()?;
         if !self.is_over(shared, found) {
-            // The version has come round: we are in the queue, behind its new user.
+            // The version has come round: we are in the queue, behind the node's new use.
             self.wait(shared, mine, found);
         }
         Some(Token(mine))
     }
 
-    /// With no node left: waits until nobody has or wants the lock.
+    /// With no node left: waits until no CPU holds or wants the lock.
     #[cold]
     fn lock_with_spare(&self, shared: &Shared<P>) -> Token {
         loop {
@@ -228,7 +231,7 @@ impl<P: Platform> RawLock<P> for Clh<P> {
         !self.is_over(shared, Turn(self.tail.load(Relaxed)))
     }
 
-    /// The last in the queue waits if the one before it is not over.
+    /// The last in the queue waits if its predecessor's turn is not over.
     fn is_contended(&self, shared: &Shared<P>) -> bool {
         let last = Turn(self.tail.load(Relaxed));
         if self.is_over(shared, last) {

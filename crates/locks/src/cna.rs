@@ -1,9 +1,9 @@
-//! CNA: an MCS lock that prefers waiters of the holder's own NUMA node.
+//! CNA: an MCS lock that prefers waiters on the holder's own NUMA node.
 //!
-//! The main queue is that of MCS. On release the holder looks for the first waiter of its own node.
-//! Waiters that it passes over move, in order, to the end of a *secondary queue*, which travels with
-//! the grant. When the main queue holds nobody of the node, or by lot, the secondary queue goes back
-//! in front of the main one, and its first, of another node, gets the lock.
+//! The main queue is that of MCS. On release the holder looks for the first waiter on its own NUMA
+//! node. Waiters that it passes over move, in order, to the end of a *secondary queue*, which travels
+//! with the grant. The secondary queue goes back in front of the main one when the main queue has no
+//! waiter on the node, or by lot. Its first waiter, on another node, then gets the lock.
 //!
 //! | `tail` | State |
 //! |---|---|
@@ -15,25 +15,26 @@
 //! | 0 | waits, in one of the queues |
 //! | `GRANTED` + h | holds the lock; the secondary queue begins with node h, empty if h is `NIL` |
 //!
-//! A node in no queue has `next` = `NIL` and `grant` = `GRANTED`. In a queue, `next` of the last one
-//! of the secondary queue is `NIL`, and `secondary_tail` of its first one names the last. Only the
-//! holder changes the secondary queue, and links between waiters.
+//! A node in no queue has `next` = `NIL` and `grant` = `GRANTED`. In the secondary queue, `next` of
+//! the last node is `NIL`, and `secondary_tail` of the first node names the last. Only the holder
+//! changes the secondary queue, and links between waiters.
 //!
-//! **Not linked yet.** The search stops at a waiter whose successor has not linked itself: there it
-//! has found nobody, and moves nobody. So a node that moves has a successor that has linked itself,
-//! and nobody will write its `next` but the holder. The last of the main queue never moves.
+//! **Not linked yet.** The search stops at a waiter whose successor has not linked itself; it has
+//! then found no heir, and moves no waiter. So a node that moves has a linked successor, and only the
+//! holder will still write its `next`. The last of the main queue never moves.
 //!
-//! **Properties.** Fair in the long run: the lot falls once in 2^16 handovers, which bounds how long
-//! a node keeps the lock. Each waiter spins on its own line. A handover costs one or two misses,
-//! mostly within the node, and the search one more for each waiter that it passes over; each waiter
-//! is passed over once for each time that its queue is put back. Preempted holders and waiters are as
-//! bad as with MCS. Uncontended: two read-modify-writes. A CPU with no node left uses the one inside
-//! the lock and then is not served in order (see `nodes.rs`).
+//! **Properties.** Fair in the long run: the lot falls once in 2^16 hand-overs, which bounds how long
+//! a NUMA node keeps the lock. Each waiter spins on its own line. A hand-over costs one or two
+//! misses, mostly within the node. The search costs one more miss for each waiter that it passes
+//! over; each waiter is passed over once for each time that its queue is put back. Preempted holders
+//! and waiters do as much harm as with MCS. Uncontended: two read-modify-writes. A CPU with no node
+//! left uses the node inside the lock and then is not served in order (see `nodes.rs`).
 //!
 //! **Interrupts** stay off from before the swap: see [`RawLock::lock_irqsave`].
 //!
 //! **Source.** Dice and Kogan, "Compact NUMA-aware locks", EuroSys 2019. Deviations: nodes have
-//! numbers and stay with their CPU; the holder's NUMA node is asked for at the release, not noted.
+//! numbers and stay with their CPU; a release asks for the holder's NUMA node, instead of the
+//! acquisition noting it.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -44,9 +45,9 @@ use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, Ra
 
 /// `grant` of a waiter.
 const WAIT: u32 = 0;
-/// `grant` of a holder, above the number of the first node of the secondary queue.
+/// `grant` of a holder, plus the number of the first node of the secondary queue.
 const GRANTED: u32 = 1 << 16;
-/// Handovers between two that put the secondary queue back, on average: the published value.
+/// Average number of hand-overs between two that put the secondary queue back: the published value.
 pub const DEFAULT_FLUSH_ONE_IN: u32 = 1 << 16;
 
 /// Properties of [`Cna`].
@@ -79,7 +80,7 @@ struct Node<P: Platform> {
     grant: P::U32,
     /// NUMA node of the CPU, while it waits.
     socket: P::U32,
-    /// In the first of the secondary queue: its last.
+    /// In the first node of the secondary queue: the last node of that queue.
     secondary_tail: P::U32,
 }
 
@@ -102,11 +103,11 @@ pub struct Shared<P: Platform> {
 }
 
 impl<P: Platform> Shared<P> {
-    /// For `cpus` CPUs, with the secondary queue put back once in `flush_one_in` handovers; with 0
-    /// only when the main queue holds nobody of the holder's NUMA node.
+    /// For `cpus` CPUs. The secondary queue is put back once in `flush_one_in` hand-overs; with 0,
+    /// only when the main queue has no waiter on the holder's NUMA node.
     ///
     /// # Errors
-    /// If the lock cannot serve so many CPUs.
+    /// If the lock cannot serve that many CPUs.
     pub fn new(cpus: usize, flush_one_in: u32) -> Result<Self, CapacityError> {
         INFO.check_capacity(cpus)?;
         Ok(Self { nodes: NodePool::new(cpus, Node::new), flush: Lottery::new(cpus, flush_one_in) })
@@ -128,7 +129,7 @@ impl<P: Platform> Cna<P> {
         let node = self.node(shared, id);
         node.grant.store(WAIT, Relaxed);
         node.socket.store(P::numa_node() as u32, Relaxed);
-        // Release: what was just written comes before the grant of whoever finds the link.
+        // Release: these stores come before the grant by the CPU that finds the link.
         self.node(shared, before).next.store(id, Release);
         // Acquires: pairs with the grant in `unlock`.
         let _ = node.grant.spin_until(|grant| grant != WAIT, Budget::Forever);
@@ -140,7 +141,7 @@ impl<P: Platform> Cna<P> {
         self.tail.compare_exchange(NIL, id, AcqRel, Relaxed).is_ok()
     }
 
-    /// With no node left: waits until nobody has or wants the lock.
+    /// With no node left: waits until no CPU holds or wants the lock.
     #[cold]
     fn lock_with_spare(&self) -> Token {
         while !self.exchange_free(SPARE) {
@@ -149,9 +150,9 @@ impl<P: Platform> Cna<P> {
         Token(SPARE)
     }
 
-    /// The last of the secondary queue that begins with `first`.
+    /// The last node of the secondary queue that begins with `first`.
     fn secondary_tail(&self, shared: &Shared<P>, first: u32) -> u32 {
-        // Relaxed: written by a holder before this one.
+        // Relaxed: an earlier holder wrote it.
         self.node(shared, first).secondary_tail.load(Relaxed)
     }
 
@@ -161,8 +162,8 @@ impl<P: Platform> Cna<P> {
         self.node(shared, heir).grant.store(GRANTED + secondary, Release);
     }
 
-    /// The first waiter of this NUMA node in the main queue that begins with `first`, and the
-    /// waiter before it, `NIL` if it is the first.
+    /// Finds the first waiter on this NUMA node in the main queue that begins with `first`. Also
+    /// returns the waiter before it, or `NIL` if it is the first.
     fn find_local(&self, shared: &Shared<P>, first: u32) -> Option<(u32, u32)> {
         let here = P::numa_node() as u32;
         let (mut before, mut id) = (NIL, first);
@@ -182,7 +183,7 @@ impl<P: Platform> Cna<P> {
     }
 
     /// Moves the waiters from `first` to `last` to the end of the secondary queue that begins with
-    /// `secondary`; returns with whom it begins then.
+    /// `secondary`; returns the new first node of that queue.
     fn pass_over(&self, shared: &Shared<P>, secondary: u32, first: u32, last: u32) -> u32 {
         // Relaxed, all: the next holder reads them, after the grant.
         self.node(shared, last).next.store(NIL, Relaxed);
@@ -197,7 +198,8 @@ impl<P: Platform> Cna<P> {
         begin
     }
 
-    /// Grants the lock to one of the main queue that begins with `next`, or of the secondary one.
+    /// Grants the lock to a waiter of the main queue that begins with `next`, or of the secondary
+    /// queue.
     #[cold]
     fn hand_over(&self, shared: &Shared<P>, next: u32, secondary: u32) {
         let keep_local = secondary == NIL || !shared.flush.wins();
@@ -234,8 +236,8 @@ impl<P: Platform> RawLock<P> for Cna<P> {
     #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
         let Some(id) = shared.nodes.take() else { return self.lock_with_spare() };
-        // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes
-        // the node, so that its `next` is empty before somebody links himself to it.
+        // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes the
+        // node, so that its `next` is empty before another CPU links itself to it.
         let before = self.tail.swap(id, AcqRel);
         if before != NIL {
             self.wait(shared, id, before);
@@ -260,17 +262,17 @@ impl<P: Platform> RawLock<P> for Cna<P> {
     #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, Token(id): Token) {
         let node = self.node(shared, id);
-        // Relaxed: nobody writes it while we hold the lock.
+        // Relaxed: no other CPU writes it while we hold the lock.
         let secondary = node.grant.load(Relaxed) - GRANTED;
         if secondary != NIL {
-            // Now, for after the grant the spare may be somebody else's.
+            // Now, because after the grant the spare may belong to another CPU.
             node.grant.store(GRANTED, Relaxed);
         }
         // Acquire: pairs with the link.
         let mut next = node.next.load(Acquire);
         if next == NIL {
-            // The main queue ends with us. If others were passed over, they are the main queue now:
-            // a lock set free would forget them.
+            // The main queue ends with us. Waiters that were passed over, if any, are the main queue
+            // now: freeing the lock would forget them.
             let is_last = right!(secondary == NIL, P, N1CnaSecondaryQueueIgnored, true);
             let tail = if is_last { NIL } else { self.secondary_tail(shared, secondary) };
             // Release: what the holder did happens before the next acquisition.
@@ -292,7 +294,7 @@ impl<P: Platform> RawLock<P> for Cna<P> {
         self.tail.load(Relaxed) != NIL
     }
 
-    /// The last of the main queue waits, or the first, the holder, knows of others that do.
+    /// The last of the main queue waits, or it is the holder and knows of others that wait.
     fn is_contended(&self, shared: &Shared<P>) -> bool {
         let tail = self.tail.load(Relaxed);
         tail != NIL && self.node(shared, tail).grant.load(Relaxed) != GRANTED

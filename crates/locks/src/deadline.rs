@@ -2,11 +2,11 @@
 
 use crate::Platform;
 
-/// Looks between two readings of the clock, at most: a few microseconds.
+/// Maximum number of looks between two readings of the clock: a few microseconds.
 const LOOKS: u32 = 1 << 7;
 
-/// Attempts until one succeeds, or until the deadline has passed; returns whether one has. Each may look so often
-/// as it is told. It begins with few looks, for a deadline that is near.
+/// Repeats `attempt` until it succeeds or the deadline has passed; returns whether it succeeded. `attempt` gets
+/// the number of looks that it may take. This number is small at first, for a deadline that is near.
 pub(crate) fn attempt_until<P: Platform>(
     deadline_ns: u64,
     mut attempt: impl FnMut(u32) -> bool,

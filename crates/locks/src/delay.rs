@@ -1,9 +1,9 @@
-//! Pauses that leave the lock alone.
+//! Pauses that do not touch the lock.
 
 use crate::lottery::Generator;
 use crate::{AtomicCell, Budget, Platform};
 
-/// Lets CPUs pause.
+/// Pauses for the CPUs of a system.
 #[derive(Debug)]
 pub(crate) struct Delay<P: Platform>(Generator<P>);
 
@@ -15,12 +15,12 @@ impl<P: Platform> Delay<P> {
 
     /// Pauses for `iterations` of a wait loop.
     pub(crate) fn pause(&self, iterations: u32) {
-        // A spin on a cell that no other CPU writes: it misses no line and ends with its budget.
+        // A spin on a cell that no other CPU writes: it causes no miss and ends with its budget.
         let _ = self.0.own().spin_until(|_| false, Budget::Iterations(iterations));
     }
 
-    /// Pauses for between `longest / 2` and `longest` iterations, by chance: those who failed
-    /// together shall not come back together.
+    /// Pauses for a random number of iterations between `longest / 2` and `longest`, so that CPUs
+    /// that failed together do not come back together.
     pub(crate) fn pause_up_to(&self, longest: u32) {
         let half = longest / 2;
         // The high half of the product is uniform from 0 to `half`.

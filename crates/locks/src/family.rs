@@ -1,17 +1,17 @@
-//! A lock algorithm as such, before its platform is chosen.
+//! A lock algorithm before its platform is chosen.
 
 use crate::{Platform, RawLock};
 
-/// A lock algorithm as such, from which each world takes the type for its own platform.
+/// A lock algorithm before its platform is chosen. Each world takes from it the type for its own platform.
 ///
-/// A lock is generic over its platform, and a type cannot be handed around before that is chosen. A family can:
-/// one name for all the types. [`lock_family!`](crate::lock_family) makes one.
+/// A lock is generic over its platform, and a type cannot be passed around before its platform is chosen. A
+/// family can: it is one name for all the types. [`lock_family!`](crate::lock_family) makes one.
 pub trait LockFamily: 'static {
     /// The lock on this platform.
     type On<P: Platform>: RawLock<P> + 'static;
 }
 
-/// Makes a [`LockFamily`] of a lock that has its platform as its only parameter.
+/// Makes a [`LockFamily`] from a lock whose only parameter is its platform.
 ///
 /// ```
 /// overspin_locks::lock_family!(pub TicketFamily => overspin_locks::Ticket);

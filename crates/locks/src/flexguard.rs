@@ -1,41 +1,40 @@
-//! FlexGuard: waiters spin in a queue until somebody who matters is descheduled; then they sleep.
+//! FlexGuard: waiters spin in a queue until the holder or first waiter is descheduled, then sleep.
 //!
-//! A word is the lock, a futex with the holder's number in it. In front of it stands an MCS queue,
-//! whose first alone spins on the word. Waiters keep looking whether the holder, or the first of the
-//! queue, has been descheduled, or whether they will be soon. If so they leave the queue and sleep
-//! on the word, and the CPUs go to those who matter.
+//! The lock is a word, a futex with the holder's number in it. In front of it stands an MCS queue;
+//! only its first waiter spins on the word. Waiters keep looking whether the holder or the first of
+//! the queue has been descheduled, or whether they themselves soon will be. If so, they leave the
+//! queue and sleep on the word, and the CPUs go to the holder and the first waiter.
 //!
 //! | `word` | State |
 //! |---|---|
 //! | 0 | free, the idle state |
-//! | h | held by CPU h - 1, nobody sleeps |
-//! | `SLEEPERS` + h | held by CPU h - 1, and somebody may sleep; for a moment h may be missing |
+//! | h | held by CPU h - 1, no sleepers |
+//! | `SLEEPERS` + h | held by CPU h - 1, maybe with sleepers; for a moment h may be missing |
 //!
-//! `tail` is the last of the queue, `NIL` if none; `head` the first, as a hint.
+//! `tail` is the last of the queue, or `NIL`; `head` is the first, as a hint.
 //!
 //! **The queue is not the lock.** Exclusion rests on the word alone. So a waiter may leave from the
-//! middle of the queue. It then grants its successor, whether or not it has itself been granted:
-//! followers would else wait for ever. The grant that it gave up comes later, into a node that is
-//! idle, or in a queue again, or in that of another lock: there are two firsts for a while, and
-//! nothing worse.
+//! middle of the queue. It then grants its successor, whether or not it has itself been granted;
+//! otherwise the waiters behind it would wait for ever. The grant that it gave up comes later, into a
+//! node that is idle, or in a queue again, or in the queue of another lock. The only harm is that a
+//! queue has two firsts for a while.
 //!
 //! **No wake-up is lost.** A sleeper sets `SLEEPERS` in the same word that the unlocker exchanges, and
-//! sleeps only if the word is still as it was then. The unlocker that finds `SLEEPERS` wakes one.
-//! That one sets `SLEEPERS` again before it does anything else, so the other sleepers are not
-//! forgotten, whoever takes the lock.
+//! sleeps only if the word is unchanged since then. An unlocker that finds `SLEEPERS` wakes one
+//! sleeper. The woken waiter sets `SLEEPERS` again before it does anything else, so the other sleepers
+//! are not forgotten, whichever CPU takes the lock.
 //!
-//! **Properties.** In order while nobody is descheduled, else unfair. Each waiter but the first spins
-//! on its own line. Descheduled holders and waiters cost others at most a round of 256 looks,
-//! where the platform says who is descheduled; where it does not, waiters spin for their budget, which
-//! has no limit unless it is set. Uncontended: two read-modify-writes. After the release the address
-//! of the lock is all that `unlock` uses of it.
+//! **Properties.** In order while no CPU is descheduled, else unfair. Each waiter but the first spins
+//! on its own line. Descheduled holders and waiters cost the others at most a round of 256 looks,
+//! where the platform tells which CPUs are descheduled. Elsewhere waiters spin for their budget, which
+//! has no limit unless it is set. Uncontended: two read-modify-writes. After the release `unlock` uses
+//! only the address of the lock.
 //!
 //! **Interrupts** stay off from before the swap: see [`RawLock::lock_irqsave`].
 //!
 //! **Source.** Laforet, Sanjuan, Lozi et al., "FlexGuard: fast mutual exclusion independent of
 //! subscription", SOSP 2025. Deviation: there a hook in the kernel's scheduler counts descheduled
-//! holders; here waiters ask the platform about the holder and the first waiter, which is what a guest
-//! can do.
+//! holders; here waiters ask the platform about the holder and the first waiter, as a guest can.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -48,10 +47,10 @@ const FREE: u32 = 0;
 const SLEEPERS: u32 = 1 << 31;
 const WAIT: u32 = 0;
 const GRANTED: u32 = 1;
-/// Wait-loop iterations between two looks at who is descheduled: some 10 µs, little against a slice.
+/// Wait-loop iterations between two looks for descheduled CPUs: some 10 µs, little against a slice.
 pub const DEFAULT_POLL: u32 = 1 << 8;
-/// Wait-loop iterations in an acquisition before it sleeps whoever runs: in effect no limit, as
-/// published. Set it where the platform cannot say who is descheduled.
+/// Wait-loop iterations after which an acquisition sleeps, whichever CPUs run: in effect no limit, as
+/// published. Set it where the platform cannot tell which CPUs are descheduled.
 pub const DEFAULT_SPIN_BUDGET: u32 = u32::MAX;
 
 /// Properties of [`FlexGuard`].
@@ -88,17 +87,17 @@ struct Node<P: Platform> {
 #[derive(Debug)]
 pub struct Shared<P: Platform> {
     nodes: ContextNodes<P, Node<P>>,
-    /// Wait-loop iterations in an acquisition before it sleeps whoever runs.
+    /// Wait-loop iterations after which an acquisition sleeps, whichever CPUs run.
     spin_budget: u32,
-    /// Wait-loop iterations between two looks at who is descheduled.
+    /// Wait-loop iterations between two looks for descheduled CPUs.
     poll: u32,
 }
 
 impl<P: Platform> Shared<P> {
-    /// For `cpus` CPUs, with `poll` wait-loop iterations between two looks at who is descheduled.
+    /// For `cpus` CPUs, with `poll` wait-loop iterations between two looks for descheduled CPUs.
     ///
     /// # Errors
-    /// If the lock cannot serve so many CPUs.
+    /// If the lock cannot serve that many CPUs.
     pub fn new(cpus: usize, tuning: Tuning, poll: u32) -> Result<Self, CapacityError> {
         INFO.check_capacity(cpus)?;
         let node = || Node { next: P::U32::new(NIL), granted: P::U32::new(WAIT) };
@@ -111,7 +110,7 @@ impl<P: Platform> Shared<P> {
 }
 
 impl<P: Platform> FlexGuard<P> {
-    /// What the holder writes into the word.
+    /// The value that this CPU writes into the word as the holder.
     #[inline]
     fn mark() -> u32 {
         P::cpu_id() as u32 + 1
@@ -123,7 +122,8 @@ impl<P: Platform> FlexGuard<P> {
         self.word.compare_exchange(FREE, Self::mark(), Acquire, Relaxed).is_ok()
     }
 
-    /// Whether spinning is of no use: with `left` of the budget, or for who is descheduled.
+    /// Whether spinning is useless: the budget has nothing `left`, the holder or the first waiter is
+    /// descheduled, or this CPU soon will be.
     fn should_sleep(&self, left: u32) -> bool {
         if !P::can_block() {
             return false;
@@ -136,7 +136,7 @@ impl<P: Platform> FlexGuard<P> {
             || head != NIL && P::preempted(ContextNodes::<P, Node<P>>::cpu_of(head))
     }
 
-    /// Spins on `cell`, in rounds of `poll`, until `until` or until it had better sleep. Returns
+    /// Spins on `cell`, in rounds of `poll`, until `until` holds or until sleeping is better. Returns
     /// whether `until` holds.
     fn spin(
         &self,
@@ -169,11 +169,11 @@ impl<P: Platform> FlexGuard<P> {
                 // Acquire: pairs with the release in `unlock`, if this takes the free lock.
                 let found = self.word.fetch_or(SLEEPERS, Acquire);
                 if found == FREE {
-                    // Nobody else writes a word that is not free, but for `SLEEPERS`.
+                    // While the word is not free, other CPUs only set `SLEEPERS` in it.
                     self.word.fetch_or(Self::mark(), Relaxed);
                     return;
                 }
-                // Having set `SLEEPERS`: see "No wake-up is lost".
+                // After setting `SLEEPERS`: see "No wake-up is lost".
                 if slept && !self.should_sleep(left) {
                     break;
                 }
@@ -183,14 +183,14 @@ impl<P: Platform> FlexGuard<P> {
         }
     }
 
-    /// Queues, and spins on the word when it is the first. Returns whether it has the lock; if not,
-    /// it had better sleep.
+    /// Queues, and spins on the word when it is the first. Returns whether it has the lock; if not, it
+    /// should sleep.
     fn acquire_in_queue(&self, shared: &Shared<P>, left: &mut u32) -> bool {
         let id = shared.nodes.mine();
         let node = shared.nodes.get(id);
         node.next.store(NIL, Relaxed);
         node.granted.store(WAIT, Relaxed);
-        // Release: publishes the node, so that its `next` is empty before somebody links himself to
+        // Release: publishes the node, so that its `next` is empty before another CPU links itself to
         // it. Acquire: to link ourselves to the node found.
         let before = self.tail.swap(id, AcqRel);
         let mut is_first = before == NIL;
@@ -212,7 +212,7 @@ impl<P: Platform> FlexGuard<P> {
         acquired
     }
 
-    /// Leaves the queue, and grants the next in it.
+    /// Leaves the queue and grants the next waiter in it.
     fn leave(&self, shared: &Shared<P>, id: u32, acquired: bool) {
         let node = shared.nodes.get(id);
         // Acquire: pairs with the link.
@@ -220,16 +220,16 @@ impl<P: Platform> FlexGuard<P> {
         if next == NIL {
             // Relaxed: a hint.
             self.head.store(NIL, Relaxed);
-            // Relaxed: exclusion rests on the word, and nobody will look at the node.
+            // Relaxed: exclusion rests on the word, and no CPU will look at the node.
             if self.tail.compare_exchange(id, NIL, Relaxed, Relaxed).is_ok() {
                 return;
             }
             next = await_link(&node.next);
         }
         self.head.store(next, Relaxed);
-        // Also if it has not acquired: see "The queue is not the lock".
+        // Even if it has not acquired: see "The queue is not the lock".
         if right!(true, P, G1FlexGuardLeavesWithoutGrant, acquired) {
-            // Release: so that he finds himself to be the first in `head`.
+            // Release: the next waiter finds itself in `head` as the first.
             shared.nodes.get(next).granted.store(GRANTED, Release);
         }
     }

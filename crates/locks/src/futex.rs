@@ -1,23 +1,23 @@
-//! Futex mutex: a word of three states; who has spun too long sleeps on it.
+//! Futex mutex: a word with three states; a waiter that has spun too long sleeps on it.
 //!
 //! | `word` | State |
 //! |---|---|
 //! | 0 | free, the idle state |
-//! | 1 | held, nobody sleeps |
-//! | 2 | held, and somebody may sleep |
+//! | 1 | held, no sleepers |
+//! | 2 | held, maybe with sleepers |
 //!
-//! **No wake-up is lost.** A CPU sleeps only while the word is 2, which the platform checks in one step
-//! with going to sleep. Whoever makes it 0 from 2 wakes one. The one who wakes, and anybody else who
-//! has slept, takes the lock with 2, so that the other sleepers are not forgotten: it cannot know
-//! whether there are any. At worst the last of them wakes nobody, for the price of one call.
+//! **No wake-up is lost.** A CPU sleeps only while the word is 2; the platform checks this and puts it
+//! to sleep in one step. A CPU that changes the word from 2 to 0 wakes one sleeper. A CPU that has
+//! slept takes the lock with 2, so that other sleepers are not forgotten: it cannot know whether there
+//! are any. At worst the last of them wakes no sleeper, at the price of one call.
 //!
-//! **Properties.** Unfair: a newcomer may take the lock before the one who was woken for it does. A
-//! descheduled holder costs the others their spin budget, then they sleep; a descheduled waiter owns
-//! nothing that others wait for. Uncontended: two read-modify-writes. After the release the address
-//! of the lock is all that `unlock` uses of it.
+//! **Properties.** Unfair: a newcomer may take the lock before the waiter that was woken for it. A
+//! descheduled holder costs the others their spin budget; then they sleep. A descheduled waiter owns
+//! nothing that others wait for. Uncontended: two read-modify-writes. After the release `unlock` uses
+//! only the address of the lock.
 //!
 //! **Source.** Drepper, "Futexes are tricky", 2011, third mutex; the mutex of the Rust standard library
-//! on Linux since 1.62, whose spinning this follows: only while nobody sleeps.
+//! on Linux since 1.62. Waiters spin as in that one: only while there are no sleepers.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -29,7 +29,7 @@ const FREE: u32 = 0;
 const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
-/// Wait-loop iterations before going to sleep: the value of the Rust standard library.
+/// Wait-loop iterations before a waiter sleeps: the value of the Rust standard library.
 pub const DEFAULT_SPIN_BUDGET: u32 = 100;
 
 /// Properties of [`Futex`].
@@ -54,7 +54,7 @@ pub struct Futex<P: Platform> {
     word: P::U32,
 }
 
-/// What all locks of a system share: the wait-loop iterations before going to sleep.
+/// What all locks of a system share: the wait-loop iterations before a waiter sleeps.
 #[derive(Debug)]
 pub struct Shared(u32);
 
@@ -65,7 +65,7 @@ impl<P: Platform> Futex<P> {
         self.word.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
     }
 
-    /// Spins while it is held and nobody sleeps. With sleepers about spinning would be overtaking.
+    /// Spins while the lock is held without sleepers. To spin past sleepers would be to overtake them.
     fn spin(&self, shared: &Shared) -> u32 {
         match self.word.spin_until(|word| word != HELD, Budget::Iterations(shared.0)) {
             Ok(word) | Err(word) => word,
@@ -79,8 +79,8 @@ impl<P: Platform> Futex<P> {
             return;
         }
         loop {
-            // Acquire: pairs with the release in `unlock`. Having slept, too, with 2: see "No wake-up
-            // is lost".
+            // Acquire: pairs with the release in `unlock`. Takes the lock with 2 also after a sleep:
+            // see "No wake-up is lost".
             if found != CONTENDED && self.word.swap(CONTENDED, Acquire) == FREE {
                 return;
             }
@@ -91,7 +91,7 @@ impl<P: Platform> Futex<P> {
                 P::wait(&self.word, asleep_at);
             }
             found = self.spin(shared);
-            // Not with 1, as if nobody else slept: see above.
+            // Not with 1, as if there were no other sleepers: see above.
             if right!(false, P, F1FutexForgetsOtherSleepers, self.acquire_at_once()) {
                 return;
             }

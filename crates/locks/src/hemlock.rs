@@ -1,7 +1,7 @@
 //! Hemlock: a queue lock without queue nodes. Strictly first come, first served.
 //!
-//! A CPU has one word, `grant`, for all the locks that it holds. A waiter spins on that of the one
-//! before it until it reads the address of the lock that it wants.
+//! A CPU has one word, `grant`, for all the locks that it holds. A waiter spins on its predecessor's
+//! `grant` until it reads there the address of the lock that it wants.
 //!
 //! | `tail` | State |
 //! |---|---|
@@ -11,30 +11,30 @@
 //! | `grant` of n | State |
 //! |---|---|
 //! | 0 | nothing handed over; the idle state |
-//! | L | n has released L, and the one behind it has not yet taken it |
+//! | L | n has released L, and the next waiter has not yet taken it |
 //!
-//! **Acknowledgement.** The new holder sets `grant` back to 0, and the old one waits for that before
-//! it leaves. Without it, a release of another lock could overwrite the grant before it is read, and
-//! the waiter would wait for ever.
+//! **Acknowledgement.** The new holder sets `grant` back to 0, and the old holder waits for that
+//! before it leaves. Otherwise a release of another lock could overwrite the grant before it is read,
+//! and the waiter would wait for ever.
 //!
-//! **Order.** The swap of `tail` releases: whoever finds a CPU there also finds that its `grant` is 0.
-//! It would else take an old grant of the same lock for its own, and enter.
+//! **Order.** The swap of `tail` releases: a waiter that finds a CPU there also finds that CPU's
+//! `grant` to be 0. Otherwise it would take an old grant of the same lock for its own, and enter.
 //!
 //! **Which CPU.** A handler may release a lock while the context that it interrupted waits for an
-//! acknowledgement. So each of the four contexts of a CPU has a `grant` of its own.
+//! acknowledgement. So each of the four contexts of a CPU has its own `grant`.
 //!
-//! **Properties.** Fair: nobody overtakes. A waiter spins on the line of the CPU before it, which is
-//! its own unless that CPU holds several locks that are waited for. A handover costs one miss, and
-//! one more until the old holder can go on. A descheduled holder makes all burn; a descheduled
-//! waiter stops everybody behind it, and *the releaser too*, until it runs and acknowledges.
-//! Uncontended: two read-modify-writes. After the handover the address of the lock is all that
-//! `unlock` uses of it.
+//! **Properties.** Fair: no CPU overtakes. A waiter spins on the line of its predecessor. No other
+//! waiter uses that line unless the predecessor holds several locks that are waited for. A hand-over
+//! costs one miss, and one more until the old holder can go on. While the holder is descheduled, all
+//! waiters burn. A descheduled waiter stops all waiters behind it, and *the releaser too*, until it
+//! runs and acknowledges. Uncontended: two read-modify-writes. After the hand-over `unlock` uses only
+//! the address of the lock.
 //!
 //! **Interrupts** stay off from before the swap: see [`RawLock::lock_irqsave`].
 //!
-//! **Source.** Dice and Kogan, "Hemlock: compact and scalable mutual exclusion", SPAA 2021, the
-//! basic form. Deviations: a `grant` per context; `waits_for`, which is read by
-//! [`RawLock::is_contended`] only and has a line of its own.
+//! **Source.** Dice and Kogan, "Hemlock: compact and scalable mutual exclusion", SPAA 2021, the basic
+//! form. Deviations: a `grant` per context; `waits_for`, which only [`RawLock::is_contended`] reads
+//! and which has its own line.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
@@ -43,7 +43,7 @@ use crate::bug::right;
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL};
 use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
-/// `grant` and `waits_for` when there is no lock to name.
+/// `grant` and `waits_for` that name no lock.
 const NO_LOCK: usize = 0;
 
 /// Properties of [`Hemlock`].
@@ -68,20 +68,20 @@ pub struct Hemlock<P: Platform> {
     tail: P::U32,
 }
 
-/// What all locks of a system share, per context of each CPU.
+/// What all locks of a system share, for each context of each CPU.
 #[derive(Debug)]
 pub struct Shared<P: Platform> {
     grants: ContextNodes<P, P::Usize>,
-    /// The lock that the context waits for. Its owner writes it.
+    /// The lock that the context waits for. Only the context writes it.
     waits_for: ContextNodes<P, P::Usize>,
 }
 
-/// Proof of an acquisition: whose it is.
+/// Proof of an acquisition: the context that acquired.
 #[derive(Debug)]
 pub struct Token(u32);
 
 impl<P: Platform> Hemlock<P> {
-    /// What is written into a `grant`. Only ever compared.
+    /// The value that names this lock in a `grant`. It is only ever compared.
     fn key(&self) -> usize {
         ptr::from_ref(self).addr()
     }
@@ -150,7 +150,7 @@ impl<P: Platform> RawLock<P> for Hemlock<P> {
         self.tail.load(Relaxed) != NIL
     }
 
-    /// The last in the queue waits, if it is not the holder.
+    /// The last in the queue waits if it is not the holder.
     fn is_contended(&self, shared: &Shared<P>) -> bool {
         let tail = self.tail.load(Relaxed);
         tail != NIL && shared.waits_for.get(tail).load(Relaxed) == self.key()

@@ -1,24 +1,24 @@
-//! Informed spinlock: a ticket lock that only those join who can finish before they are descheduled.
+//! Informed spinlock: a ticket lock that a CPU joins only if it can finish before it is descheduled.
 //!
 //! The host exports when the slice of each vCPU ends ([`Platform::time_to_preempt`]). A CPU that wants the
-//! lock estimates how long it will take to get and to use it: those before it, and itself, times what a
-//! critical section takes, with a margin. If its slice ends sooner it draws no ticket but gives its CPU
-//! away, and tries again in its next slice. So holders and waiters with a ticket are hardly ever
-//! descheduled. After [`REFUSALS`] refusals it draws whatever the slice: progress does not rest on
-//! estimates, and a section longer than a slice must run too.
+//! lock estimates how long it takes to get and to use it: the number of CPUs before it, plus itself, times
+//! the length of a critical section, with a margin. If its slice ends sooner, it draws no ticket. It gives
+//! its CPU away, and tries again in its next slice. So holders and waiters with a ticket are rarely
+//! descheduled. After [`REFUSALS`] refusals it draws a ticket whatever its slice: progress does not rest
+//! on estimates, and a section longer than a slice must run too.
 //!
-//! `word` and its states are those of [`ticket`]. `section_ns` is the estimate, written by
-//! the holder only: it jumps to a longer section, and falls by an eighth of the difference to a shorter
-//! one. A section in which the slice ended says nothing and is not counted.
+//! `word` and its states are those of [`ticket`]. `section_ns` is the estimate; only the holder writes it.
+//! It jumps to a longer section, and falls by an eighth of the difference to a shorter one. A section in
+//! which the slice ended says nothing and is not counted.
 //!
-//! **Properties.** Unfair: those with a long slice left overtake those who are refused, for a few slices
-//! at most; first come, first served among those who have drawn. Descheduling for other reasons than the
-//! slice's end, or without notice, does the harm that it does to a ticket lock, and so does everything on
-//! a host that exports nothing. Uncontended: two read-modify-writes, two looks at the clock and one at
-//! the slice. The release is the last access to the lock.
+//! **Properties.** Unfair: CPUs with a long slice left overtake refused CPUs, for a few slices at most.
+//! CPUs that have drawn a ticket are served in order. A CPU that is descheduled before its slice ends, or
+//! without notice, does the same harm as with a ticket lock; so does any descheduled CPU on a host that
+//! exports nothing. Uncontended: two read-modify-writes, two looks at the clock and one at the slice. The
+//! release is the last access to the lock.
 //!
 //! **Interrupts** stay off from before the draw: see [`RawLock::lock_irqsave`]. A CPU that gives itself
-//! away does so with interrupts as they are.
+//! away leaves interrupts as they are.
 //!
 //! **Source.** Teabe, Nitu, Tchana and Hagimont, "The lock holder and the lock waiter pre-emption
 //! problems: nip them in the bud using informed spinlocks (I-Spinlock)", EuroSys 2017. The principle is
@@ -30,8 +30,8 @@ use crate::bug::right;
 use crate::ticket::{self, TicketWord};
 use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
-/// Times that an acquisition gives its CPU away before it draws a ticket in any case: once at the end
-/// of a slice, and once more if the next one was short.
+/// How often an acquisition gives its CPU away before it draws a ticket in any case: once at the end of a
+/// slice, and once more if the next slice was short.
 pub const REFUSALS: u32 = 2;
 
 /// Properties of [`ISpinlock`].
@@ -65,14 +65,14 @@ pub struct Token {
 }
 
 impl<P: Platform> ISpinlock<P> {
-    /// Whether this CPU keeps running for long enough; if so, when its slice ends. `now` is the time.
+    /// Whether this CPU will run for long enough; if so, returns when its slice ends. `now` is the time.
     #[inline]
     fn is_capable(&self, now: u64) -> Option<u64> {
         let Some(left) = P::time_to_preempt() else { return Some(u64::MAX) };
-        // Relaxed, both: an estimate of what is about to change.
+        // Relaxed, both: an estimate from values that are about to change.
         let section = u64::from(self.section_ns.load(Relaxed));
         let sections = u64::from(self.word.load(Relaxed).outstanding()) + 1;
-        // One and a half times: sections vary, and so does the way to and from them.
+        // One and a half times: sections vary, and so does the time before and after them.
         let need = section.saturating_mul(sections).saturating_mul(3) / 2;
         (left >= need).then(|| now.saturating_add(left))
     }
@@ -93,7 +93,7 @@ impl<P: Platform> ISpinlock<P> {
         }
     }
 
-    /// As the holder, learns how long a section is.
+    /// As the holder, updates the estimate of the section's length.
     fn learn(&self, token: &Token) {
         let now = P::now();
         if now > token.slice_end {
@@ -153,7 +153,7 @@ impl<P: Platform> RawLock<P> for ISpinlock<P> {
 
     #[inline(always)]
     fn unlock(&self, (): &(), token: Token) {
-        // Before the release, after which the lock is not ours to write.
+        // Before the release: after it the lock is not ours to write.
         right!(self.learn(&token), P, I1InformedLearnsAfterRelease, ());
         // Release: what the holder did happens before the acquisition that this grants.
         self.word.fetch_add(u32::serve_next(token.ticket), Release);

@@ -1,26 +1,26 @@
-//! Lock-byte: one byte that everybody tests and sets; no queue, no order.
+//! Lock-byte: one byte that all waiters test and set; no queue, no order.
 //!
 //! | `lock` | `spinners` | State |
 //! |---|---|---|
 //! | 0 | 0 | free, the idle state |
 //! | 0 | n | free, n CPUs are about to try; any of them may win |
-//! | 1 | 0 | held, nobody waits |
+//! | 1 | 0 | held, no waiters |
 //! | 1 | n | held, n CPUs wait |
 //!
-//! `lock` is written 0 by the holder only. `spinners` is a statistic: nothing is decided by it.
+//! Only the holder writes 0 to `lock`. `spinners` is a statistic: no decision depends on it.
 //!
-//! **Order.** The exchange that takes the byte acquires, the store that frees it releases; every
-//! critical section therefore happens before the next. Nothing else needs an order.
+//! **Order.** The exchange that takes the byte acquires, and the store that frees it releases; so
+//! every critical section happens before the next. Nothing else needs an order.
 //!
-//! **Properties.** Unfair: who sees the free byte first wins, and a waiter may starve. When the
-//! holder is descheduled every waiter burns until it runs again (lock-holder preemption). When a
-//! waiter is descheduled nobody notices, for nobody is next. W waiters cost W misses and up to W
-//! exchanges per release. One atomic read-modify-write to take it, a plain store to free it. The
-//! store is the last access to the lock, so it may be freed by whoever takes it next.
+//! **Properties.** Unfair: the first CPU that sees the free byte wins, and a waiter may starve.
+//! While the holder is descheduled, every waiter burns (lock-holder preemption). A descheduled
+//! waiter does no harm, because no waiter is next. W waiters cost W misses and up to W exchanges
+//! per release. One atomic read-modify-write takes the lock, and a plain store frees it. The store
+//! is the last access to the lock, so the next holder may free its memory.
 //!
 //! **Interrupts.** [`RawLock::lock_irqsave`] keeps interrupts off while it spins. A waiter here has
-//! no place in a queue, so they could be on; but the paravirtual byte lock of 2008, which this is,
-//! ignored the caller's flags, and the kernels that this lock is compared in behaved so.
+//! no place in a queue, so they could be on. But this is the paravirtual byte lock of 2008, which
+//! ignored the caller's flags, and so did the kernels that this lock is compared in.
 //!
 //! **Source.** The i386 and x86-64 spinlock of Linux up to 2.6.24, as the exchange variant with a
 //! count of waiters that 2.6.27 brought back for guests (`asm-x86/spinlock.h`, "byte locks").
@@ -48,8 +48,8 @@ pub const INFO: LockInfo = LockInfo {
     lwp: Meanwhile::Pass,
     abortable: true,
     blocks: false,
-    // `spinners` counts to 255, and a CPU is counted only while another one holds the lock or has
-    // held it since: of n CPUs at most n - 1 are counted at a time.
+    // `spinners` counts to 255. A CPU is counted only while another CPU holds the lock, or has held
+    // it since; so of n CPUs at most n - 1 are counted at a time.
     max_cpus: 256,
     size: 2,
 };
@@ -73,7 +73,7 @@ impl<P: Platform> LockByte<P> {
             // As in `lock_slow`.
             self.spinners.fetch_add(1, Relaxed);
             let is_free = self.lock.spin_until(|lock| lock == FREE, Budget::Iterations(looks));
-            // Also if nothing comes of it: who has given up is not a waiter.
+            // Even if the lock is not free: a CPU that has given up is not a waiter.
             if right!(true, P, B3LockByteGivesUpAndStaysCounted, is_free.is_ok()) {
                 self.spinners.fetch_sub(1, Relaxed);
             }
@@ -87,7 +87,7 @@ impl<P: Platform> LockByte<P> {
         loop {
             // Relaxed, here and below: a statistic, see the table.
             self.spinners.fetch_add(1, Relaxed);
-            // Waiting by load alone: all waiters share the line until the release.
+            // Waits by loads alone: all waiters share the line until the release.
             let _ = self.lock.spin_until(|lock| lock == FREE, Budget::Forever);
             self.spinners.fetch_sub(1, Relaxed);
             // Acquire: pairs with the release in `unlock`.

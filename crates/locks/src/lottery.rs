@@ -1,6 +1,6 @@
-//! Chance for policies that want some: a small generator per CPU.
+//! Random draws for policies that need them: a small generator per CPU.
 //!
-//! Fixed seeds: the same calls give the same draws, in each run of a simulation.
+//! The seeds are fixed: the same calls give the same draws, in each run of a simulation.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -9,14 +9,14 @@ use crate::{AtomicCell, CachePadded, Platform};
 /// A generator of numbers for each CPU.
 #[derive(Debug)]
 pub(crate) struct Generator<P: Platform> {
-    /// State of the generator of each CPU, never 0. Its CPU writes it.
+    /// State of the generator of each CPU, never 0. Only its CPU writes it.
     states: P::Slots<CachePadded<P::U32>>,
 }
 
 impl<P: Platform> Generator<P> {
     /// Generators for `cpus` CPUs.
     pub(crate) fn new(cpus: usize) -> Self {
-        // Knuth's multiplicative hash: neighbours start far apart. The factor is odd, so that no two
+        // Knuth's multiplicative hash: neighbours start far apart. The factor is odd, so no two
         // numbers below 2^32 share a seed, and only 0 gets 0.
         let seed = |cpu: usize| (cpu as u32).wrapping_add(1).wrapping_mul(2_654_435_769);
         Self { states: P::slots(cpus, |cpu| CachePadded::new(P::U32::new(seed(cpu)))) }
@@ -27,8 +27,8 @@ impl<P: Platform> Generator<P> {
         &self.states[P::cpu_id()]
     }
 
-    /// A number of 32 bits other than 0. An interrupt handler that draws in between repeats this
-    /// draw, harmlessly.
+    /// Draws a number of 32 bits other than 0. An interrupt handler that draws in between gets the
+    /// same number, which does no harm.
     pub(crate) fn draw(&self) -> u32 {
         let state = self.own();
         // Marsaglia's xorshift with 32 bits of state, "Xorshift RNGs", 2003.
@@ -49,12 +49,12 @@ pub(crate) struct Lottery<P: Platform> {
 }
 
 impl<P: Platform> Lottery<P> {
-    /// Draws for `cpus` CPUs, and the odds: with `one_in` at 0 nobody wins, with 1 each draw.
+    /// A lottery for `cpus` CPUs. With `one_in` = 0 no draw wins, with 1 every draw wins.
     pub(crate) fn new(cpus: usize, one_in: u32) -> Self {
         Self { generator: Generator::new(cpus), one_in }
     }
 
-    /// Draws.
+    /// Draws; returns whether the draw wins.
     pub(crate) fn wins(&self) -> bool {
         let x = self.generator.draw();
         // The high half of the product is uniform below `one_in`.

@@ -1,10 +1,10 @@
 //! Malthusian lock: an MCS lock that sends surplus waiters to sleep.
 //!
-//! A chain of waiters longer than it need be is culled: on each release with at least two in the
-//! chain, one of them moves to a *passive list*. Few CPUs then circulate over the lock, and the
-//! others are out of the way. The passive ones come back, the last first, when the chain runs dry;
-//! and, so that nobody waits for ever, now and then the one who has been passive longest gets the
-//! lock, by lot.
+//! The releaser culls a chain of waiters that is longer than necessary: on each release with at
+//! least two waiters in the chain, it moves one of them to a *passive list*. Few CPUs then circulate
+//! over the lock, and the others are out of the way. Passive waiters come back, the youngest first,
+//! when the chain runs empty. So that no waiter waits for ever, now and then a lot gives the lock to
+//! the waiter that has been passive longest.
 //!
 //! | `tail` | `youngest` | State |
 //! |---|---|---|
@@ -18,22 +18,23 @@
 //! | `GRANTED` | holds the lock, or is in no queue |
 //!
 //! A node in no queue has `next` = `NIL`. Each waiter is in either the chain or the passive list;
-//! passive waiters exist only while the lock is held. Only the holder touches the list. In it `next`
-//! leads to older ones and `younger` back.
+//! passive waiters exist only while the lock is held. Only the holder touches the list. In the list
+//! `next` leads to older waiters, and `younger` leads back.
 //!
-//! **No wake-up is lost.** Waiter and releaser both exchange `state`: if the waiter is first, the
-//! releaser finds `ASLEEP` and wakes; if not, the waiter finds `GRANTED` and does not sleep.
+//! **No wake-up is lost.** Waiter and releaser both exchange `state`. If the waiter is first, the
+//! releaser finds `ASLEEP` and wakes it; if not, the waiter finds `GRANTED` and does not sleep.
 //!
 //! **Properties.** Fair in the long run: the lot falls once in 1024 releases. Each waiter spins on
-//! its own line, for its budget, then sleeps: a descheduled holder does no more harm than that. A
-//! descheduled waiter whose turn has come stops everybody, as with MCS, but waiters are few, and
-//! those that ran most recently. Uncontended: two read-modify-writes and a load. A CPU with no node
-//! left uses the one inside the lock and then is not served in order (see `nodes.rs`).
+//! its own line for its budget, then sleeps; a descheduled holder does no more harm than that. A
+//! descheduled waiter whose turn has come stops all others, as with MCS. But the chain has few
+//! waiters, and they are those that ran most recently. Uncontended: two read-modify-writes and a
+//! load. A CPU with no node left uses the node inside the lock and then is not served in order (see
+//! `nodes.rs`).
 //!
 //! **Interrupts** stay off from before the swap: see [`RawLock::lock_irqsave`].
 //!
 //! **Source.** Dice, "Malthusian locks", EuroSys 2017, MCSCR with waiting policy spin-then-park.
-//! Deviations: nodes have numbers and stay with their CPU; one waiter is culled in a release.
+//! Deviations: nodes have numbers and stay with their CPU; a release culls one waiter.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -47,10 +48,10 @@ const WAIT: u32 = 0;
 const GRANTED: u32 = 1;
 const ASLEEP: u32 = 2;
 
-/// Wait-loop iterations before going to sleep: what a context switch costs, as measured for the
+/// Wait-loop iterations before a waiter sleeps: the cost of a context switch, as measured for the
 /// LiTL study (Guiroux, Lachaize and Quéma 2016).
 pub const DEFAULT_SPIN_BUDGET: u32 = 2700;
-/// Releases between two that let the longest passive waiter in, on average: the published value.
+/// Average number of releases between two that serve the oldest passive waiter: the published value.
 pub const DEFAULT_RELIEF_ONE_IN: u32 = 1 << 10;
 
 /// Properties of [`Malthusian`].
@@ -98,16 +99,16 @@ impl<P: Platform> Node<P> {
 pub struct Shared<P: Platform> {
     nodes: NodePool<P, Node<P>>,
     relief: Lottery<P>,
-    /// Wait-loop iterations before going to sleep.
+    /// Wait-loop iterations before a waiter sleeps.
     spin_budget: u32,
 }
 
 impl<P: Platform> Shared<P> {
-    /// For `cpus` CPUs, where the longest passive waiter gets the lock once in `relief_one_in`
-    /// releases; with 0 only when the chain is empty.
+    /// For `cpus` CPUs. The oldest passive waiter gets the lock once in `relief_one_in` releases;
+    /// with 0, only when the chain is empty.
     ///
     /// # Errors
-    /// If the lock cannot serve so many CPUs.
+    /// If the lock cannot serve that many CPUs.
     pub fn new(cpus: usize, tuning: Tuning, relief_one_in: u32) -> Result<Self, CapacityError> {
         INFO.check_capacity(cpus)?;
         Ok(Self {
@@ -132,7 +133,7 @@ impl<P: Platform> Malthusian<P> {
     fn wait(&self, shared: &Shared<P>, id: u32, before: u32) {
         let state = &self.node(shared, id).state;
         state.store(WAIT, Relaxed);
-        // Release: the reset comes before the grant of whoever finds the link.
+        // Release: the reset comes before the grant by the CPU that finds the link.
         self.node(shared, before).next.store(id, Release);
         // Acquires, both spins: pairs with the grant.
         let budget = Budget::Iterations(shared.spin_budget);
@@ -141,7 +142,7 @@ impl<P: Platform> Malthusian<P> {
                 continue;
             }
             // See "No wake-up is lost". Acquire: it may find the grant. It finds `ASLEEP` after a
-            // sleep that ended for no reason.
+            // spurious wake-up.
             let slept = state.compare_exchange(WAIT, ASLEEP, Relaxed, Acquire);
             if slept != Err(GRANTED) {
                 P::wait(state, ASLEEP);
@@ -164,7 +165,7 @@ impl<P: Platform> Malthusian<P> {
         self.tail.compare_exchange(NIL, id, AcqRel, Relaxed).is_ok()
     }
 
-    /// With no node left: waits until nobody has or wants the lock.
+    /// With no node left: waits until no CPU holds or wants the lock.
     #[cold]
     fn lock_with_spare(&self) -> Token {
         while !self.exchange_free(SPARE) {
@@ -188,7 +189,7 @@ impl<P: Platform> Malthusian<P> {
         self.youngest.store(id, Relaxed);
     }
 
-    /// Takes the one who came last out of the passive list, which is not empty.
+    /// Removes the youngest waiter from the passive list, which is not empty.
     fn pop_youngest(&self, shared: &Shared<P>) -> u32 {
         let id = self.youngest.load(Relaxed);
         let older = self.node(shared, id).next.load(Relaxed);
@@ -201,7 +202,7 @@ impl<P: Platform> Malthusian<P> {
         id
     }
 
-    /// Takes the one who came first out of the passive list, which is not empty.
+    /// Removes the oldest waiter from the passive list, which is not empty.
     fn pop_oldest(&self, shared: &Shared<P>) -> u32 {
         let id = self.oldest.load(Relaxed);
         let younger = self.node(shared, id).younger.load(Relaxed);
@@ -214,14 +215,14 @@ impl<P: Platform> Malthusian<P> {
         id
     }
 
-    /// Puts `heir`, out of the passive list, into the chain in the place of the holder `id`, whose
-    /// successor is `next`, and grants it the lock.
+    /// Puts `heir`, which comes from the passive list, into the chain in the place of the holder
+    /// `id`, whose successor is `next`, and grants it the lock.
     fn succeed(&self, shared: &Shared<P>, id: u32, mut next: u32, heir: u32) {
         let heir_next = &self.node(shared, heir).next;
-        // Empty before the exchange, for after it somebody may link himself.
+        // Empty before the exchange: after it another CPU may link itself.
         heir_next.store(NIL, Relaxed);
         if next == NIL {
-            // Release: publishes the node. The lock goes on with the grant.
+            // Release: publishes the node. The lock passes on with the grant.
             if self.tail.compare_exchange(id, heir, Release, Relaxed).is_ok() {
                 self.grant(shared, heir);
                 return;
@@ -233,7 +234,7 @@ impl<P: Platform> Malthusian<P> {
         self.grant(shared, heir);
     }
 
-    /// The release when there are passive waiters and no others, or the lot falls on the oldest.
+    /// The release when there are only passive waiters, or when the lot falls on the oldest.
     #[cold]
     fn unlock_passive(&self, shared: &Shared<P>, id: u32, next: u32, oldest: bool) {
         let heir = if oldest { self.pop_oldest(shared) } else { self.pop_youngest(shared) };
@@ -243,9 +244,9 @@ impl<P: Platform> Malthusian<P> {
     /// The release when `next` waits in the chain.
     #[cold]
     fn unlock_chain(&self, shared: &Shared<P>, id: u32, mut next: u32) {
-        // Before the grant, after which the spare may be somebody else's.
+        // Before the grant: after it the spare may belong to another CPU.
         self.node(shared, id).next.store(NIL, Relaxed);
-        // Relaxed: a guess. If it is wrong, somebody who has just come is not culled.
+        // Relaxed: a guess. If it is wrong, a waiter that has just come is not culled.
         if next != self.tail.load(Relaxed) {
             let surplus = next;
             next = await_link(&self.node(shared, surplus).next);
@@ -276,8 +277,8 @@ impl<P: Platform> RawLock<P> for Malthusian<P> {
     #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
         let Some(id) = shared.nodes.take() else { return self.lock_with_spare() };
-        // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes
-        // the node, so that its `next` is empty before somebody links himself to it.
+        // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes the
+        // node, so that its `next` is empty before another CPU links itself to it.
         let before = self.tail.swap(id, AcqRel);
         if before != NIL {
             self.wait(shared, id, before);
@@ -310,11 +311,11 @@ impl<P: Platform> RawLock<P> for Malthusian<P> {
         } else if next != NIL {
             self.unlock_chain(shared, id, next);
         } else if right!(has_passive, P, A1MalthusianPassiveListIgnored, false) {
-            // A lock set free now would forget them.
+            // Freeing the lock now would forget them.
             self.unlock_passive(shared, id, next, false);
         } else if self.tail.compare_exchange(id, NIL, Release, Relaxed).is_err() {
-            // Release: what the holder did happens before the next acquisition. It failed: somebody
-            // has swapped and is about to link itself.
+            // Release: what the holder did happens before the next acquisition. If it fails, a CPU
+            // has swapped the tail and is about to link itself.
             self.unlock_chain(shared, id, await_link(&node.next));
         }
         shared.nodes.give_back(id);

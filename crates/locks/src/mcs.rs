@@ -3,30 +3,31 @@
 //! | `tail` | State |
 //! |---|---|
 //! | `NIL` | free, the idle state |
-//! | node n, `n.granted` = 1 | held by the owner of n, nobody waits |
-//! | node n, `n.granted` = 0 | held; the owner of n is the last of those who wait |
+//! | node n, `n.granted` = 1 | held by the owner of n, no waiters |
+//! | node n, `n.granted` = 0 | held; the owner of n is the last waiter |
 //!
 //! A node in no queue has `next` = `NIL` and `granted` = 1.
 //!
-//! **The three interesting points.** *Publishing the node*: the swap of `tail`. It releases, so that
-//! whoever finds the node there also finds its `next` empty, and writes `next` after that. *Swapped
-//! and not yet linked*: a releaser that finds `next` empty and `tail` not its own waits for the link;
-//! leaving would forget the waiter for ever. Between the two the waiter resets `granted`: it must be
-//! before the link, which releases it to the releaser, whose grant would else be overwritten.
-//! *Ownership*: nobody touches a node after its owner's unlock has seen its link.
+//! **The three interesting points.** *Publishing the node*: the swap of `tail` releases. So a CPU
+//! that finds the node there also finds its `next` empty, and writes `next` after that. *Swapped and
+//! not yet linked*: a releaser that finds `next` empty and `tail` not its own waits for the link; if
+//! it left, it would forget the waiter for ever. Between swap and link the waiter resets `granted`.
+//! The reset must come before the link, which releases it to the releaser; otherwise the reset could
+//! overwrite the grant. *Ownership*: no other CPU touches a node after its owner's unlock has seen
+//! its link.
 //!
-//! **Properties.** Fair: nobody overtakes. Each waiter spins on its own line; a release costs two
-//! misses, whatever the number of waiters. A descheduled holder makes all burn; a descheduled
-//! waiter stops everybody behind it once its turn has come, and one that is descheduled between
-//! swap and link stops the releaser too. Uncontended: two read-modify-writes. A CPU with no node
-//! left uses the one inside the lock and then is not served in order (see `nodes.rs`).
+//! **Properties.** Fair: no CPU overtakes. Each waiter spins on its own line; a release costs two
+//! misses, whatever the number of waiters. While the holder is descheduled, all waiters burn. A
+//! descheduled waiter stops all waiters behind it once its turn has come; one that is descheduled
+//! between swap and link stops the releaser too. Uncontended: two read-modify-writes. A CPU with no
+//! node left uses the node inside the lock and then is not served in order (see `nodes.rs`).
 //!
 //! **Interrupts** stay off from before the swap, as for every queue: see
 //! [`RawLock::lock_irqsave`].
 //!
 //! **Source.** Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory
-//! multiprocessors", 1991. Deviations: nodes have numbers and stay with their CPU; they are reset on
-//! release, and only if somebody waited.
+//! multiprocessors", 1991. Deviations: nodes have numbers and stay with their CPU; a release resets
+//! its node, and only if another CPU waited.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -63,7 +64,7 @@ pub struct Mcs<P: Platform> {
 #[derive(Debug)]
 #[repr(C)]
 struct Node<P: Platform> {
-    /// Who comes next, once it has linked itself.
+    /// The next in the queue, once it has linked itself.
     next: P::U32,
     granted: P::U32,
 }
@@ -93,7 +94,7 @@ impl<P: Platform> Mcs<P> {
         let (node, before) = (self.node(shared, id), self.node(shared, before));
         let reset = || node.granted.store(WAIT, Relaxed);
         right!(reset(), P, M1McsLinkBeforeReset, ());
-        // Release: the reset comes before the grant of whoever finds the link.
+        // Release: the reset comes before the grant by the CPU that finds the link.
         before.next.store(id, Release);
         right!((), P, M1McsLinkBeforeReset, reset());
         // Acquires: pairs with the grant in `unlock`.
@@ -106,7 +107,7 @@ impl<P: Platform> Mcs<P> {
         self.tail.compare_exchange(NIL, id, AcqRel, Relaxed).is_ok()
     }
 
-    /// With no node left: waits until nobody has or wants the lock.
+    /// With no node left: waits until no CPU holds or wants the lock.
     #[cold]
     fn lock_with_spare(&self) -> Token {
         while !self.exchange_free(SPARE) {
@@ -167,10 +168,10 @@ impl<P: Platform> RawLock<P> for Mcs<P> {
                 shared.0.give_back(id);
                 return;
             }
-            // Somebody has swapped and is about to link itself: see the module documentation.
+            // A CPU has swapped and is about to link itself: see the module documentation.
             next = right!(await_link(&node.next), P, M2McsUnlockLeavesUnlinkedWaiter, return);
         }
-        // Before the grant, after which the spare may be somebody else's.
+        // Before the grant: after it the spare may belong to another CPU.
         node.next.store(NIL, Relaxed);
         // Release: as above.
         self.node(shared, next).granted.store(GRANTED, Release);

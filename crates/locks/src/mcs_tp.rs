@@ -1,10 +1,10 @@
 //! MCS lock with published times: the releaser passes over waiters that do not run.
 //!
-//! A waiter keeps writing the time into its node. The releaser grants the lock to the first waiter
-//! whose time is fresh, and takes those before it out of the queue: they were descheduled. They find
-//! out when they run again, and queue anew. A waiter who has waited for long marks its node, so that
-//! it is passed over too, and looks whether the holder has had the lock for too long: then that one
-//! was probably descheduled, and the waiter gives its CPU away.
+//! A waiter keeps writing the time into its node. The releaser grants the lock to the first waiter whose time is
+//! fresh. It removes the waiters before that one from the queue, because they were descheduled; they find out when
+//! they run again, and queue anew. A waiter that has waited for long marks its node, so that it is passed over too,
+//! and looks whether the holder has had the lock for too long. Such a holder was probably descheduled, and the
+//! waiter gives its CPU away.
 //!
 //! | `tail` | State |
 //! |---|---|
@@ -19,31 +19,31 @@
 //! | `REMOVED` | no longer in the queue, to be queued again or returned | owner |
 //! | `GRANTED` | holds the lock, or is in no queue and idle | owner |
 //!
-//! A node in no queue has `next` = `NIL` once its owner has seen that. The releaser reads `next` of a
-//! node before it removes it, for then the owner writes it again. Grant and time-out are both
-//! exchanges of `status`, so a waiter that has timed out is never granted the lock unawares.
+//! `next` of a node in no queue is `NIL` once its owner has noticed that it left the queue. The releaser reads
+//! `next` of a node before it removes the node, because the owner writes `next` again after that. Grant and
+//! time-out are both exchanges of `status`, so a waiter that has timed out is never granted the lock without
+//! noticing.
 //!
-//! **Giving up** ([`McsTp::lock_until`]). The node stays in the queue and belongs to nobody else until a releaser
-//! has removed it; so it stays taken, with a note of its lock. If its CPU comes back to that lock with a deadline
-//! before that, it goes on in its old place, and so has one node at most in the queue of each lock. Nodes that were
-//! removed are collected when there is no other. All this is done in tasks only: a handler that gave up would
-//! change which nodes are taken behind the back of the `NodePool::take` that it interrupts. So a handler with
-//! a deadline does not queue: it takes the lock when that is free.
+//! **Giving up** ([`McsTp::lock_until`]). The node stays in the queue, and no other acquisition may use it until a
+//! releaser has removed it. So it stays taken, with a note of its lock. If its CPU comes back to that lock with a
+//! deadline before that, it goes on in its old place; so a CPU has at most one such node in the queue of each lock.
+//! Removed nodes are collected when no other node is left. Only tasks do all this: a handler that gave up would
+//! change which nodes are taken, unnoticed by the `NodePool::take` that it interrupts. So a handler with a deadline
+//! does not queue; it takes the lock when that is free.
 //!
-//! **Properties.** Not fair: who is passed over goes to the end. Each waiter spins on its own line.
-//! Descheduled waiters cost the releaser a few misses each, but one to which it grants the lock within 10 us
-//! after it was descheduled keeps it, as a descheduled holder does. Behind a descheduled holder waiters give
-//! their CPUs away, after 10 ms. Uncontended: two read-modify-writes, a store, and a look at the
-//! clock. A CPU with no node left uses the one inside the lock, and then waits until nobody else does
-//! (see `nodes.rs`). Where there is no clock, waiters are passed over only when they have timed out.
+//! **Properties.** Not fair: a waiter that is passed over goes to the end. Each waiter spins on its own line.
+//! Descheduled waiters cost the releaser a few misses each. But a waiter that is granted the lock within 10 us
+//! after it was descheduled keeps it, like a descheduled holder. Behind a descheduled holder, waiters give their
+//! CPUs away after 10 ms. Uncontended: two read-modify-writes, a store, and a look at the clock. A CPU with no node
+//! left uses the node inside the lock, and waits until no other CPU holds or wants the lock (see `nodes.rs`).
+//! Without a clock, waiters are passed over only when they have timed out.
 //!
 //! **Interrupts** stay off from before the swap: see [`RawLock::lock_irqsave`].
 //!
-//! **Source.** He, Scherer and Scott, "Preemption adaptivity in time-published queue-based spin
-//! locks", HiPC 2005. Deviations: [`RawLock::lock`] goes on after a time-out, so a node belongs to
-//! one lock while it is in a queue; nodes are removed as the scan goes, without a limit, since who
-//! queues again publishes a fresh time; patience is counted in iterations; who gave up and calls
-//! [`RawLock::lock`] queues anew.
+//! **Source.** He, Scherer and Scott, "Preemption adaptivity in time-published queue-based spin locks", HiPC 2005.
+//! Deviations: [`RawLock::lock`] goes on after a time-out, so a node belongs to one lock while it is in a queue;
+//! the scan removes nodes as it goes, without a limit, because a waiter that queues again publishes a fresh time;
+//! patience is counted in iterations; a CPU that gave up and then calls [`RawLock::lock`] queues anew.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -61,29 +61,29 @@ const TIMED_OUT: u32 = 2;
 const REMOVED: u32 = 3;
 const GIVEN_UP: u32 = 4;
 
-/// The deadline of who waits as long as it takes.
+/// The deadline of an unlimited wait.
 const NEVER: u64 = u64::MAX;
 /// `left_at` of a node that was not left behind.
 const NOWHERE: usize = 0;
 
-/// Wait-loop iterations before a waiter times out: the published 50 µs, where a pause takes 50 ns.
+/// Wait-loop iterations before a waiter times out: the published 50 µs, at 50 ns per pause.
 pub const DEFAULT_SPIN_BUDGET: u32 = 1 << 10;
 /// Wait-loop iterations between two publications of the time: a few µs, well below `STALE`.
 const ROUND: u32 = 1 << 7;
-/// A published time that is older belongs to a waiter who does not run: the published 10 µs.
+/// An older published time belongs to a waiter that does not run: the published 10 µs.
 const STALE: u32 = ticks(10_000);
-/// A critical section that lasts longer belongs to a holder who does not run: the published 10 ms.
+/// A longer critical section belongs to a holder that does not run: the published 10 ms.
 const OVERDUE: u32 = ticks(10_000_000);
 
 /// Properties of [`McsTp`].
 pub const INFO: LockInfo = LockInfo {
     name: "mcs-tp",
-    brief: "MCS lock that passes over waiters who have not published the time of late.",
+    brief: "MCS lock that passes over waiters that have not published the time recently.",
     source: "He, Scherer and Scott, HiPC 2005",
     fair: false,
     local_spin: true,
     lhp: Meanwhile::GiveWay,
-    // A grant to one that was descheduled a moment ago stays its own.
+    // A waiter that was descheduled a moment ago keeps its grant.
     lwp: Meanwhile::GiveWay,
     abortable: true,
     blocks: false,
@@ -91,16 +91,16 @@ pub const INFO: LockInfo = LockInfo {
     size: 20,
 };
 
-/// Nanoseconds in units of 1024 ns, modulo 2^32: comes round in 73 minutes. Who looks stale or fresh
-/// by that is passed over or granted for nothing, as it is now and then anyway.
+/// Nanoseconds in units of 1024 ns, modulo 2^32: wraps after 73 minutes. A waiter that looks stale or fresh because
+/// of that is passed over or granted by mistake, as happens now and then anyway.
 const fn ticks(ns: u64) -> u32 {
     (ns >> 10) as u32
 }
 
-/// How long ago `since` was.
+/// Time since `since`, in [`ticks`].
 fn elapsed<P: Platform>(since: u32) -> u32 {
     let elapsed = ticks(P::now()).wrapping_sub(since);
-    // Another CPU may have written `since` after our look at the clock.
+    // Another CPU may have written `since` after we read the clock.
     if elapsed > u32::MAX / 2 { 0 } else { elapsed }
 }
 
@@ -109,7 +109,7 @@ fn elapsed<P: Platform>(since: u32) -> u32 {
 #[repr(C)]
 pub struct McsTp<P: Platform> {
     tail: P::U32,
-    /// When the critical section began. The holder writes it.
+    /// When the critical section began. Only the holder writes it.
     since: P::U32,
     spare: Node<P>,
 }
@@ -128,7 +128,7 @@ impl<P: Platform> Node<P> {
         Self { next: P::U32::new(NIL), status: P::U32::new(GRANTED), seen: P::U32::new(0) }
     }
 
-    /// Waits in the queue; returns why it ended, which is not `WAITING`.
+    /// Waits in the queue; returns the status that ended the wait, which is not `WAITING`.
     fn wait(&self, spin_budget: u32, deadline_ns: u64) -> u32 {
         let mut left = spin_budget;
         loop {
@@ -148,7 +148,7 @@ impl<P: Platform> Node<P> {
                 // Acquire: as above.
                 return match self.status.compare_exchange(WAITING, end, Relaxed, Acquire) {
                     Ok(_) => end,
-                    // A grant that crosses the end of our patience is a grant: nobody else has the lock.
+                    // A grant that coincides with the end of our patience is a grant: no other CPU has the lock.
                     Err(status) => right!(status, P, Y3McsTpGivesUpThoughGranted, {
                         if status == GRANTED && is_late { end } else { status }
                     }),
@@ -157,28 +157,28 @@ impl<P: Platform> Node<P> {
         }
     }
 
-    /// From `TIMED_OUT` or `GIVEN_UP` back to waiting, in the old place, if the releaser has not removed it.
+    /// Goes from `TIMED_OUT` or `GIVEN_UP` back to waiting in the old place, unless the releaser has removed the
+    /// node.
     fn resume(&self, from: u32) -> bool {
         self.seen.store(ticks(P::now()), Relaxed);
-        // Release: the time is fresh for who finds the status. Acquire: pairs with the removal.
+        // Release: a CPU that finds the status finds the time fresh. Acquire: pairs with the removal.
         self.status.compare_exchange(from, WAITING, Release, Acquire).is_ok()
     }
 
-    /// As a node in no queue is.
+    /// Resets the node to its state outside any queue.
     fn reset(&self) {
         self.next.store(NIL, Relaxed);
         self.status.store(GRANTED, Relaxed);
     }
 
-    /// Grants the lock, if the owner waits and runs.
+    /// Grants the lock if the owner waits and runs; returns whether it did.
     fn grant(&self) -> bool {
         // Acquire: pairs with `resume`.
         if self.status.load(Acquire) != WAITING || elapsed::<P>(self.seen.load(Relaxed)) > STALE {
             return false;
         }
-        // A store would overwrite a time-out that comes in between, and its owner, who takes himself
-        // for removed, would never see it.
-        // Release: what the holder did happens before the next acquisition.
+        // A store could overwrite a time-out that comes in between. The owner would then take itself for removed,
+        // and would never see the grant. Release: what the holder did happens before the next acquisition.
         let grant = || self.status.compare_exchange(WAITING, GRANTED, Release, Relaxed).is_ok();
         right!(grant(), P, Y1McsTpGrantIgnoresTimeOut, {
             self.status.store(GRANTED, Release);
@@ -191,7 +191,7 @@ impl<P: Platform> Node<P> {
 #[derive(Debug)]
 pub struct Shared<P: Platform> {
     nodes: NodePool<P, Node<P>>,
-    /// For each node the address of the lock in whose queue it was left behind. Tasks of its CPU use it.
+    /// For each node, the address of the lock in whose queue it was left behind. Only tasks of its CPU use it.
     left_at: P::Slots<P::Usize>,
     /// Wait-loop iterations before a waiter times out.
     spin_budget: u32,
@@ -202,13 +202,13 @@ impl<P: Platform> Shared<P> {
         &self.left_at[id as usize - 1]
     }
 
-    /// A node of this CPU, of those left behind if no other is left; not in a handler then.
+    /// Takes a node of this CPU. If none is left, takes one that was left behind, except in a handler.
     #[inline]
     fn take(&self) -> Option<u32> {
         self.nodes.take().or_else(|| self.collect())
     }
 
-    /// Takes one of the nodes that were left behind and removed since, and returns the others.
+    /// Collects the nodes that were left behind and have been removed since; takes one and returns the others.
     #[cold]
     fn collect(&self) -> Option<u32> {
         if P::ctx_level() > 0 {
@@ -236,7 +236,7 @@ impl<P: Platform> McsTp<P> {
         shared.nodes.get(id, &self.spare)
     }
 
-    /// Queues node `id` behind `before`, and again if need be, until it is granted the lock.
+    /// Queues node `id` behind `before`, and again if necessary, until it is granted the lock.
     #[cold]
     fn wait(&self, shared: &Shared<P>, id: u32, before: u32) {
         self.link(shared, id, before);
@@ -249,12 +249,12 @@ impl<P: Platform> McsTp<P> {
         let node = self.node(shared, id);
         node.status.store(WAITING, Relaxed);
         node.seen.store(ticks(P::now()), Relaxed);
-        // Release: what was just written comes before the grant of whoever finds the link.
+        // Release: these stores come before the grant by the CPU that finds the link.
         self.node(shared, before).next.store(id, Release);
     }
 
-    /// Waits with node `id` in the queue, and queues it again if need be, until it is granted the lock. Returns
-    /// whether it is; if not, the node is left behind, or returned.
+    /// Waits with node `id` in the queue, and queues it again if necessary, until it is granted the lock. Returns
+    /// whether it is; if not, the node is left behind or returned.
     fn wait_until(&self, shared: &Shared<P>, id: u32, deadline_ns: u64) -> bool {
         let node = self.node(shared, id);
         loop {
@@ -268,7 +268,7 @@ impl<P: Platform> McsTp<P> {
                     }
                     _ => self.yield_if_overdue(),
                 }
-                // Only the releaser changes a time-out of ours, and only to a removal.
+                // Only the releaser changes our `TIMED_OUT`, and only to `REMOVED`.
                 if !node.resume(TIMED_OUT) {
                     break;
                 }
@@ -285,8 +285,8 @@ impl<P: Platform> McsTp<P> {
         }
     }
 
-    /// Queues node `id`, which is in no queue, as a waiter or, if nobody else is there, as the holder: whether it
-    /// is that.
+    /// Queues node `id`, which is in no queue, as a waiter or, if the queue is empty, as the holder. Returns
+    /// whether it is the holder.
     fn queue(&self, shared: &Shared<P>, id: u32) -> bool {
         let node = self.node(shared, id);
         node.next.store(NIL, Relaxed);
@@ -302,7 +302,7 @@ impl<P: Platform> McsTp<P> {
 
     /// Leaves the node `id`, which is `GIVEN_UP`, in the queue, for [`Shared::collect`] or `come_back`.
     fn leave_behind(&self, shared: &Shared<P>, id: u32) {
-        // Until then nobody may use it: it has a place in this queue.
+        // Until then no acquisition may use it: it has a place in this queue.
         let note = || shared.left_at(id).store(ptr::from_ref(self).addr(), Relaxed);
         right!(note(), P, Y2McsTpReusesTheNodeLeftBehind, shared.nodes.give_back(id));
     }
@@ -336,7 +336,7 @@ impl<P: Platform> McsTp<P> {
         Some(self.begin(id))
     }
 
-    /// Without a place in the queue: acquires when nobody has or wants the lock, or gives up.
+    /// Without a place in the queue: acquires when no CPU holds or wants the lock, or gives up.
     fn lock_when_free(&self, shared: &Shared<P>, deadline_ns: u64) -> Option<Token> {
         let id = shared.nodes.take().unwrap_or(SPARE);
         let acquired = attempt_until::<P>(deadline_ns, |looks| {
@@ -349,7 +349,7 @@ impl<P: Platform> McsTp<P> {
         acquired.then(|| self.begin(id))
     }
 
-    /// Gives the CPU away if the holder seems to have none.
+    /// Gives the CPU away if the holder seems to be descheduled.
     fn yield_if_overdue(&self) {
         if elapsed::<P>(self.since.load(Relaxed)) > OVERDUE {
             P::yield_now();
@@ -364,7 +364,7 @@ impl<P: Platform> McsTp<P> {
         self.tail.compare_exchange(NIL, id, AcqRel, Relaxed).is_ok()
     }
 
-    /// With no node left: waits until nobody has or wants the lock.
+    /// With no node left: waits until no CPU holds or wants the lock.
     #[cold]
     fn wait_with_spare(&self) {
         while !self.exchange_free(SPARE) {
@@ -372,7 +372,7 @@ impl<P: Platform> McsTp<P> {
         }
     }
 
-    /// The critical section begins.
+    /// Begins the critical section.
     #[inline]
     fn begin(&self, id: u32) -> Token {
         // Relaxed: a hint.
@@ -406,8 +406,8 @@ impl<P: Platform> RawLock<P> for McsTp<P> {
             self.wait_with_spare();
             return self.begin(SPARE);
         };
-        // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes
-        // the node, so that its `next` is empty before somebody links himself to it.
+        // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes the node, so that
+        // its `next` is empty before another CPU links itself to it.
         let before = self.tail.swap(id, AcqRel);
         if before != NIL {
             self.wait(shared, id, before);
@@ -444,11 +444,11 @@ impl<P: Platform> RawLock<P> for McsTp<P> {
             }
             if id == own {
                 if !was_last {
-                    // Before the grant, after which the spare may be somebody else's.
+                    // Before the grant: after it the spare may belong to another CPU.
                     node.next.store(NIL, Relaxed);
                 }
             } else {
-                // Release: after this the owner may write `next`, which we have read.
+                // Release: after this the owner may write `next`, which we have already read.
                 node.status.store(REMOVED, Release);
             }
             if was_last || self.node(shared, next).grant() {

@@ -1,26 +1,27 @@
-//! MUTEXEE: spin, then sleep; and whoever releases waits a moment for somebody to take over in user
-//! space before it wakes a sleeper.
+//! MUTEXEE: waiters spin, then sleep; a releaser waits a moment for another thread to take over in user space
+//! before it wakes a sleeper.
 //!
 //! | `word` | State |
 //! |---|---|
 //! | 0 | free, the idle state |
-//! | `HELD` | held, nobody sleeps |
-//! | `SLEEPERS` | free; sleepers, whose wake-up the last holder is considering |
-//! | `HELD + SLEEPERS` | held, and somebody may sleep |
+//! | `HELD` | held, no sleepers |
+//! | `SLEEPERS` | free, with sleepers; the last holder decides whether to wake one |
+//! | `HELD + SLEEPERS` | held, maybe with sleepers |
 //!
-//! **No wake-up is lost.** A thread sleeps only while the word is `HELD + SLEEPERS`, which the kernel
-//! checks in one step with putting it to sleep. A release leaves `SLEEPERS` set. If somebody takes the lock
-//! within `GRACE`, it holds a word with `SLEEPERS`, and the duty is its own. If not, the releaser
-//! clears the bit and wakes one, who takes the lock with `SLEEPERS` because it cannot know whether
-//! there are others; until then those who take the lock owe the sleepers nothing, for one is awake.
+//! **No wake-up is lost.** A thread sleeps only while the word is `HELD + SLEEPERS`; the kernel checks this
+//! and puts it to sleep in one step. A release leaves `SLEEPERS` set. A thread that takes the lock within
+//! `GRACE` holds a word with `SLEEPERS`, and the duty to wake is its own. If no thread does, the releaser
+//! clears the bit and wakes one sleeper. The woken thread takes the lock with `SLEEPERS`, because it cannot
+//! know whether there are other sleepers. Until then threads that take the lock owe the sleepers nothing,
+//! because one is awake.
 //!
-//! **Properties.** Fast with any number of threads, for sleepers are left asleep as long as threads that run
-//! keep the lock busy. For the same reason unfair without bound: a sleeper may wait until those who run are
-//! descheduled. [`rotating`](crate::rotating) bounds that.
+//! **Properties.** Fast with any number of threads, because sleepers stay asleep as long as running threads
+//! keep the lock busy. For the same reason unfair without bound: a sleeper may wait until the running threads
+//! are descheduled. [`rotating`](crate::rotating) bounds that.
 //!
-//! `unlock` looks at the word after the release. Who shares the lock must keep it in place until `unlock` has
-//! returned, as references do; a pthread mutex, which may be destroyed as soon as it is released,
-//! cannot be built on it.
+//! `unlock` looks at the word after the release. The users of the lock must keep it in place until `unlock`
+//! has returned, as references do. A pthread mutex cannot be built on it, because it may be destroyed as soon
+//! as it is released.
 //!
 //! **Source.** Falsafi, Guerraoui, Picorel and Trigonakis, "Unlocking Energy", USENIX ATC 2016, section 5.1.
 //! Deviations: the spin limits do not adapt to the share of sleepers, and are counted in pauses.
@@ -34,11 +35,11 @@ use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, Ra
 const HELD: u32 = 1;
 const SLEEPERS: u32 = 2;
 
-/// Looks at a held lock before going to sleep: some 8000 cycles, the value of the source, where a
-/// pause takes 140 cycles (Intel since Skylake).
+/// Looks at a held lock before a thread sleeps: some 8000 cycles, the value of the source, at 140 cycles per
+/// pause (Intel since Skylake).
 pub const DEFAULT_SPIN_BUDGET: u32 = 60;
 
-/// Looks of a releaser for somebody who takes over: some 400 cycles, as above.
+/// Looks of a releaser for a thread that takes over: some 400 cycles, as above.
 const GRACE: u32 = 3;
 
 /// Properties of [`Mutexee`].
@@ -76,20 +77,20 @@ impl Shared {
 }
 
 impl<P: Platform> Mutexee<P> {
-    /// The unlocked lock of a cell that is 0. For statics: [`RawLock::new`] is no constant.
+    /// Makes an unlocked lock from a cell that is 0. For statics: [`RawLock::new`] is not const.
     pub const fn of(word: P::U32) -> Self {
         Self { word }
     }
 
     #[cold]
     fn lock_slow(&self, shared: &Shared) {
-        // What the word has besides `HELD` when this thread takes it. Once it has slept: see "No wake-up
-        // is lost".
+        // What the word has besides `HELD` when this thread takes it. Once the thread has slept: see "No
+        // wake-up is lost".
         let mut sleepers = 0;
         loop {
             let mut left = shared.spin_budget;
             while let Ok(found) = self.word.spin_until_within(|word| word & HELD == 0, &mut left) {
-                // With the bit as it was found: the releaser leaves its duty to who takes the lock.
+                // With the bit as found: the releaser leaves its duty to the thread that takes the lock.
                 let inherited = right!(found, P, E2MutexeeDropsTheDuty, 0);
                 let taken = inherited | HELD | sleepers;
                 // Acquire: pairs with the release in `unlock`.
@@ -97,7 +98,7 @@ impl<P: Platform> Mutexee<P> {
                     return;
                 }
             }
-            // Acquire: if it is free by now, this takes it; else it announces a sleeper.
+            // Acquire: if the lock is free by now, this takes it; else it announces a sleeper.
             if self.word.swap(HELD | SLEEPERS, Acquire) & HELD == 0 {
                 return;
             }
@@ -117,7 +118,7 @@ impl<P: Platform> Mutexee<P> {
         if self.word.spin_until(taken_over, Budget::Iterations(shared.grace)).is_ok() {
             return;
         }
-        // Relaxed: the lock is released already. Failing means that somebody has it, with the duty.
+        // Relaxed: the lock is released already. If this fails, another thread has the lock and the duty.
         let clear = || self.word.compare_exchange(SLEEPERS, 0, Relaxed, Relaxed).is_ok();
         let cleared = right!(clear(), P, E3MutexeeClearsBlindly, {
             self.word.store(0, Relaxed);
@@ -135,7 +136,7 @@ impl<P: Platform> RawLock<P> for Mutexee<P> {
     type Shared = Shared;
     type Token = ();
 
-    /// With a spin budget of 0 it has no patience at all.
+    /// With a spin budget of 0, waiters and releasers have no patience at all.
     fn shared(cpus: usize, tuning: Tuning) -> Result<Shared, CapacityError> {
         INFO.check_capacity(cpus)?;
         Ok(match tuning.spin_budget {

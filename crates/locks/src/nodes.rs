@@ -1,8 +1,8 @@
 //! Queue nodes: per-CPU arrays in memory that all CPUs share, addressed by number.
 //!
 //! A node's number says which CPU it belongs to and which of that CPU's nodes it is. Only the owner
-//! takes and returns a node; others reach it by the number that they find in a lock or in another
-//! node. Numbers fit 16 bits, so that a lock can keep one beside something else in a word.
+//! takes and returns a node; other CPUs reach it by the number that they find in a lock or in
+//! another node. Numbers fit in 16 bits, so a lock can keep one beside something else in a word.
 
 use core::fmt::Debug;
 use core::sync::atomic::Ordering::Relaxed;
@@ -14,37 +14,37 @@ use crate::{AtomicCell, Budget, CachePadded, CpuId, Platform};
 pub(crate) const NIL: u32 = 0;
 /// The node inside the lock, for a CPU that has none left. See [`NodePool`].
 pub(crate) const SPARE: u32 = u16::MAX as u32;
-/// Nodes of a pool that belong to one CPU: the locks that it can hold or wait for at once, in all
-/// its contexts, before it is reduced to the spare nodes. Deeper nesting is rare in any kernel.
+/// Nodes of a pool per CPU: how many locks a CPU can hold or wait for at once, in all its contexts,
+/// before it must use the spare nodes. Deeper nesting is rare in any kernel.
 const POOL: usize = 8;
 /// Contexts that can nest on one CPU: task, soft interrupt, interrupt, non-maskable interrupt.
 const CONTEXTS: usize = 4;
-/// Nodes in a pool for so many CPUs.
+/// Number of nodes in a pool for `cpus` CPUs.
 pub(crate) const fn pool_size(cpus: usize) -> usize {
     cpus * POOL
 }
-/// CPUs that a pool can serve.
+/// Maximum number of CPUs that a pool can serve.
 pub(crate) const MAX_POOL_CPUS: u32 = (SPARE - 1) / POOL as u32;
-/// CPUs that [`ContextNodes`] can serve.
+/// Maximum number of CPUs that [`ContextNodes`] can serve.
 pub(crate) const MAX_CONTEXT_CPUS: u32 = (SPARE - 1) / CONTEXTS as u32;
 
-/// Waits until the next in the queue, who has swapped the tail, has linked itself; returns it.
-/// Acquires: pairs with the link.
+/// Waits until the next in the queue, which has swapped the tail, has linked itself; returns its
+/// node. Acquires: pairs with the link.
 pub(crate) fn await_link(next: &impl AtomicCell<Value = u32>) -> u32 {
     match next.spin_until(|next| next != NIL, Budget::Forever) {
         Ok(next) | Err(next) => next,
     }
 }
 
-/// Nodes that are held from lock to unlock: as many as a CPU can hold locks.
+/// Nodes that a CPU keeps from lock to unlock: it needs as many as it can hold locks.
 ///
-/// When a CPU has used all of its nodes up, the next lock lends it the one inside itself,
-/// [`SPARE`]. Only who takes the lock without waiting can have that: it is acquired by exchanging
-/// the tail of the *free* lock for `SPARE`, so there is one user at a time, and it never waits in
-/// it. From then on it is a node like any other. The lock is correct, but no longer fair to that
-/// CPU.
+/// When a CPU has used up all of its nodes, the next lock lends it the node inside itself,
+/// [`SPARE`]. A CPU can have that node only if it takes the lock without waiting: it exchanges the
+/// tail of the *free* lock for `SPARE`. So the spare has one user at a time, and that user never
+/// waits in it. From then on it is a node like any other. The lock is correct, but no longer fair
+/// to that CPU.
 ///
-/// Invariant, for the spare's sake: a node that is in no queue is as `init` made it.
+/// Invariant, which the spare needs: a node in no queue is as `init` made it.
 #[derive(Debug)]
 pub(crate) struct NodePool<P: Platform, N: Debug + 'static> {
     entries: P::Slots<CachePadded<Entry<P, N>>>,
@@ -52,7 +52,7 @@ pub(crate) struct NodePool<P: Platform, N: Debug + 'static> {
 
 #[derive(Debug)]
 struct Entry<P: Platform, N> {
-    /// 1 if taken. Written by the owner only.
+    /// 1 if taken. Only the owner writes it.
     taken: P::U32,
     node: N,
 }
@@ -64,16 +64,17 @@ impl<P: Platform, N: Debug + 'static> NodePool<P, N> {
         Self { entries: P::slots(cpus * POOL, entry) }
     }
 
-    /// Takes a free node of this CPU; `None` if it has none.
+    /// Takes a free node of this CPU; `None` if there is none.
     #[inline]
     pub(crate) fn take(&self) -> Option<u32> {
         let first = P::cpu_id() * POOL;
-        // Relaxed: only this CPU writes it. A handler between load and store leaves it as found.
+        // Relaxed: only this CPU writes it. A handler between load and store leaves it as it found
+        // it.
         let index =
             (first..first + POOL).find(|&index| self.entries[index].taken.load(Relaxed) == 0)?;
         self.entries[index].taken.store(1, Relaxed);
-        // What is done with the node comes after the mark: an interrupt handler in between would
-        // take the same node. It runs on this CPU, so the compiler is all there is to hold back.
+        // Uses of the node come after the mark; otherwise an interrupt handler in between would
+        // take the same node. The handler runs on this CPU, so a compiler fence is enough.
         compiler_fence(SeqCst);
         Some(index as u32 + 1)
     }
@@ -84,7 +85,7 @@ impl<P: Platform, N: Debug + 'static> NodePool<P, N> {
         first as u32 + 1..=(first + POOL) as u32
     }
 
-    /// Gives `id`, from [`NodePool::take`] on this CPU, back. Nothing happens with a spare.
+    /// Returns `id`, which comes from [`NodePool::take`] on this CPU. Does nothing with a spare.
     #[inline]
     pub(crate) fn give_back(&self, id: u32) {
         if id != SPARE {
@@ -105,7 +106,7 @@ impl<P: Platform, N: Debug + 'static> NodePool<P, N> {
     }
 }
 
-/// Nodes that are needed only while their CPU waits: one for each context, for a context waits for
+/// Nodes that a CPU needs only while it waits: one for each context, because a context waits for
 /// one lock at a time.
 #[derive(Debug)]
 pub(crate) struct ContextNodes<P: Platform, N: Debug + 'static> {

@@ -1,12 +1,12 @@
 //! A value on cache lines of its own.
 //!
-//! Per-CPU records are written by their CPU and scanned by others. Two of them on one line would
-//! make each write of one CPU a miss for its neighbour, a cost that none of the published systems
-//! had: their per-CPU areas are pages apart.
+//! Each CPU writes its own record, and other CPUs scan it. If two records shared a line, each write
+//! of one CPU would cause a miss for its neighbour. None of the published systems had that cost:
+//! their per-CPU areas are pages apart.
 
 use core::ops::Deref;
 
-/// Aligns `T` to 64 bytes, the cache line of every x86-64 and of most AArch64 processors. We do
+/// Aligns `T` to 64 bytes, the cache line of every x86-64 and of most AArch64 processors. It does
 /// not use 128 (two lines, against the adjacent-line prefetcher): the machines modelled here move
 /// single lines, and the simulator would charge nothing for the difference.
 #[derive(Debug, Default)]

@@ -38,7 +38,7 @@ pub trait AtomicCell: Debug {
     fn store(&self, value: Self::Value, order: Ordering);
     /// Replaces the value and returns the old one.
     fn swap(&self, value: Self::Value, order: Ordering) -> Self::Value;
-    /// Writes `new` if the value is `current`; the old value, as `Ok` if it was written.
+    /// Writes `new` if the value is `current`. Returns the old value, as `Ok` if it wrote.
     ///
     /// # Errors
     /// The value found, if it was not `current`.
@@ -49,9 +49,9 @@ pub trait AtomicCell: Debug {
         success: Ordering,
         failure: Ordering,
     ) -> Result<Self::Value, Self::Value>;
-    /// [`compare_exchange`](AtomicCell::compare_exchange) that may fail for no reason, with `current` as the value
-    /// found: for loops that try again, where it is cheaper on machines whose exchange is a loop of its own. The
-    /// default never does.
+    /// Like [`compare_exchange`](AtomicCell::compare_exchange), but may fail for no reason, with `current` as the
+    /// value found. It is for loops that try again, and is cheaper on machines whose exchange is itself a loop.
+    /// The default never fails for no reason.
     ///
     /// # Errors
     /// The value found, if nothing was written.
@@ -73,9 +73,9 @@ pub trait AtomicCell: Debug {
     fn fetch_or(&self, value: Self::Value, order: Ordering) -> Self::Value;
     /// Bitwise and; returns the old value.
     fn fetch_and(&self, value: Self::Value, order: Ordering) -> Self::Value;
-    /// Loads with acquire order and relaxes between loads, until `until` holds for the value or
-    /// `budget` evaluations are gone. A loop with a pause instruction natively; one event in the
-    /// simulator, whatever the budget.
+    /// Loads with acquire order and relaxes between loads, until `until` holds for the value or `budget`
+    /// evaluations are used up. Natively this is a loop with a pause instruction; in the simulator it is one
+    /// event, whatever the budget.
     ///
     /// # Errors
     /// The last value seen, if the budget ran out.
@@ -84,9 +84,8 @@ pub trait AtomicCell: Debug {
         until: impl Fn(Self::Value) -> bool + Copy,
         budget: Budget,
     ) -> Result<Self::Value, Self::Value>;
-    /// [`spin_until`](AtomicCell::spin_until) with a budget that lasts over several calls: at most
-    /// `left` evaluations, and `left` shrinks by those used; it is 0 when this fails. With 0 left
-    /// it evaluates once.
+    /// [`spin_until`](AtomicCell::spin_until) with a budget that lasts over several calls: at most `left`
+    /// evaluations. `left` shrinks by the number used; it is 0 when this fails. With 0 left it evaluates once.
     ///
     /// The default counts calls of `until`. A world that does not call it once per iteration must
     /// supply its own count.
@@ -113,24 +112,26 @@ pub trait AtomicCell: Debug {
 ///
 /// # Wait and kick
 /// [`latch_clear`](Platform::latch_clear), [`latch_set`](Platform::latch_set),
-/// [`latch_test`](Platform::latch_test), [`poll`](Platform::poll) and [`kick`](Platform::kick)
-/// form a level latch per CPU, as a masked Xen event channel does. A kick that comes before the
-/// poll makes it return at once, so no wake-up is lost between a last look at the lock and the
-/// sleep. `poll` does not clear the latch and may return spuriously. The latch is an atomic. A kick releases, as a
-/// call of a hypervisor or of a kernel does: a CPU that finds it in the latch, or clears it away, and then fences
-/// sees what came before the kick. All else of the latch is relaxed, and a fence next to it orders it.
+/// [`latch_test`](Platform::latch_test), [`poll`](Platform::poll) and [`kick`](Platform::kick) form a level latch
+/// per CPU, like a masked Xen event channel. A kick that comes before the poll makes the poll return at once, so
+/// no wake-up is lost between a last look at the lock and the sleep. `poll` does not clear the latch and may
+/// return spuriously.
+///
+/// The latch is an atomic. A kick releases, like a call of a hypervisor or of a kernel: a CPU that finds the kick
+/// in the latch, or clears it away, and then fences, sees what came before the kick. All other accesses to the
+/// latch are relaxed; a fence next to them orders them.
 pub trait Platform: Sized + Debug + 'static {
-    /// Cells.
+    /// Cell of 8 bits.
     type U8: AtomicCell<Value = u8>;
-    /// Cells.
+    /// Cell of 16 bits.
     type U16: AtomicCell<Value = u16>;
-    /// Cells.
+    /// Cell of 32 bits.
     type U32: AtomicCell<Value = u32>;
-    /// Cells that can hold an address. An address is only ever compared, never dereferenced.
+    /// Cell that can hold an address. An address is only ever compared, never dereferenced.
     type Usize: AtomicCell<Value = usize>;
     /// A fixed array in memory that all CPUs of the system share, for per-CPU records.
     type Slots<T: Debug + 'static>: Deref<Target = [T]> + Debug;
-    /// Interrupt state to go back to; see [`Platform::irq_save`].
+    /// Interrupt state to restore; see [`Platform::irq_save`].
     type IrqState: Copy + Debug;
 
     /// Makes the shared array for per-CPU records.
@@ -141,9 +142,10 @@ pub trait Platform: Sized + Debug + 'static {
     fn relax();
     /// Memory fence.
     fn fence(order: Ordering);
-    /// Switches interrupts off on this CPU, returns the state before. No-op without interrupts.
+    /// Switches interrupts off on this CPU and returns the state before. Does nothing in a world without
+    /// interrupts.
     fn irq_save() -> Self::IrqState;
-    /// Goes back to `state`; pending interrupts may be taken before this returns.
+    /// Restores `state`; pending interrupts may be taken before this returns.
     fn irq_restore(state: Self::IrqState);
     /// Whether `state`, from [`Platform::irq_save`], had interrupts on.
     fn irqs_were_on(state: Self::IrqState) -> bool;
@@ -153,20 +155,20 @@ pub trait Platform: Sized + Debug + 'static {
     fn latch_set();
     /// Reads this CPU's latch.
     fn latch_test() -> bool;
-    /// Sleeps until this CPU's latch is set, or an interrupt that is on is pending, or for no
-    /// reason at all. Returns at once if the latch is set.
+    /// Sleeps until this CPU's latch is set or an enabled interrupt is pending; may also wake spuriously. Returns
+    /// at once if the latch is set.
     fn poll();
-    /// Sets the latch of `cpu` and wakes it if it polls. Harmless if it does not.
+    /// Sets the latch of `cpu` and wakes it if it polls. Harmless if it does not poll.
     fn kick(cpu: CpuId);
-    /// Sleeps while `cell` holds `value`: looks and goes to sleep in one step with respect to
-    /// [`Platform::wake_one`], returns at once if the value is another, and may return for no
-    /// reason. A futex, or `pv_wait`.
+    /// Sleeps while `cell` holds `value`. The look and the start of the sleep are one step with respect to
+    /// [`Platform::wake_one`]. Returns at once if the value differs, and may return spuriously. A futex, or
+    /// `pv_wait`.
     fn wait(cell: &Self::U32, value: u32);
-    /// Wakes one CPU that sleeps in [`Platform::wait`] on the cell at `address`, if any; the
-    /// address is only compared, so the cell may be gone by now.
+    /// Wakes one CPU that sleeps in [`Platform::wait`] on the cell at `address`, if there is one. The address is
+    /// only compared, so the cell may no longer exist.
     fn wake_one(address: *const Self::U32);
-    /// Whether paravirtual locks may sleep, where their system was `told` so. A world that can patch its
-    /// code decides by a static branch instead of a load and a branch.
+    /// Whether paravirtual locks may sleep, where their system was `told` so. A world that can patch its code
+    /// decides by a static branch instead of a load and a branch.
     #[inline(always)]
     fn paravirtual(told: bool) -> bool {
         told
@@ -178,8 +180,8 @@ pub trait Platform: Sized + Debug + 'static {
         let _ = bug;
         false
     }
-    /// How many contexts are nested on this CPU: 0 in a task, 1 in an interrupt handler over it, up
-    /// to 3. Queue locks take their node by it.
+    /// How many contexts are nested on this CPU: 0 in a task, 1 in an interrupt handler over it, up to 3. Queue
+    /// locks choose their node by it.
     fn ctx_level() -> usize {
         0
     }
@@ -187,8 +189,8 @@ pub trait Platform: Sized + Debug + 'static {
     fn numa_node() -> usize {
         0
     }
-    /// Hint: `cpu` wants to run and does not. Stale by nature: heuristics only, never safety. The
-    /// honest default is "don't know", which reads as no.
+    /// Hint: `cpu` wants to run and does not run. It may be stale: use it for heuristics only, never for safety.
+    /// The default means "don't know" and returns false.
     fn preempted(cpu: CpuId) -> bool {
         let _ = cpu;
         false
@@ -201,15 +203,14 @@ pub trait Platform: Sized + Debug + 'static {
     fn time_to_preempt() -> Option<u64> {
         None
     }
-    /// Where the lock at the address `lock` is, for a hash table of locks at the address `table`: the
-    /// distance, which is the same in each run of a simulation, as addresses are not. A world that has
-    /// no say over where locks lie deals out places of its own, one to each lock, so that its runs
-    /// repeat.
+    /// The distance from a hash table of locks at the address `table` to the lock at the address `lock`. The
+    /// distance must be the same in each run of a simulation, but addresses are not. A world that does not control
+    /// where locks lie assigns each lock a place of its own, so that its runs repeat.
     #[inline(always)]
     fn place(lock: usize, table: usize) -> usize {
         lock.wrapping_sub(table)
     }
-    /// Gives the CPU up and stays runnable.
+    /// Gives the CPU up; the caller stays runnable.
     fn yield_now() {
         Self::relax();
     }

@@ -1,34 +1,36 @@
-//! Preemptable ticket lock: tickets are a preference; who waits too long for its turn competes.
+//! Preemptable ticket lock: tickets are a preference; a waiter whose turn is late competes.
 //!
-//! One word, two halves: `tail` (high), the next ticket to draw, and `head` (low), the ticket that is
+//! One word, two halves: `tail` (high), the next ticket to draw, and `head` (low), the ticket being
 //! served and, in bit 0, `HELD`. Tickets are the upper 15 bits of a half and move by 2.
 //!
 //! | `tail - head` | `HELD` | State |
 //! |---|---|---|
 //! | 0 | 0 | free, the idle state |
 //! | n | 1 | held; n - 1 wait |
-//! | n | 0 | free; the owner of ticket `head` is about to take it, or somebody who has lost patience |
+//! | n | 0 | free; the owner of ticket `head`, or a waiter that has lost patience, is about to take it |
 //!
 //! `HELD` alone is the lock. A waiter watches `head` until its ticket is served, for at most a budget
-//! that grows with its distance: then it takes those before it for descheduled, and takes the lock
-//! when `HELD` is clear. Each release serves one ticket more, whoever held the lock. So `head` never
-//! passes `tail`, but may pass a waiter, who then need not wait for its turn: it has come and gone.
+//! that grows with its distance. After that it assumes that the waiters before it are descheduled, and
+//! takes the lock when `HELD` is clear. Each release serves the next ticket, whichever CPU held the lock.
+//! So `head` never passes `tail`, but may pass a waiter. That waiter need not wait for its turn any more:
+//! the turn has come and gone.
 //!
-//! **One size.** A release adds 1: with `HELD` set that carries into the ticket, clears `HELD` and
-//! serves the next. At the highest ticket the carry would go on into `tail`; there the holder adds what
-//! takes `head` to 0 instead. Only the holder changes `head`, so the value that it saw is still there.
+//! **One size.** A release adds 1. With `HELD` set, that carries into the ticket: it clears `HELD` and
+//! serves the next ticket. At the highest ticket the carry would go on into `tail`; there the holder
+//! instead adds the difference that takes `head` to 0. Only the holder changes `head`, so the value that
+//! it saw is still there.
 //!
-//! **Properties.** In the order of arrival unless a budget runs out; then unfair, and a waiter may
-//! starve in theory. A descheduled waiter costs the others their budgets. A descheduled holder makes all
-//! burn. All waiters watch the one word, so each release costs a miss per waiter. Uncontended: three
-//! read-modify-writes. The release is the last access to the lock.
+//! **Properties.** In the order of arrival unless a budget runs out; then unfair, and a waiter may starve
+//! in theory. A descheduled waiter costs the others their budgets. While the holder is descheduled, all
+//! waiters burn. All waiters watch the one word, so each release costs a miss per waiter. Uncontended:
+//! three read-modify-writes. The release is the last access to the lock.
 //!
-//! **Interrupts.** A waiter gets the lock without its turn in the end, but a handler that wants the same
-//! lock would wait for its own CPU's budget: [`RawLock::lock_irqsave`] switches them off.
+//! **Interrupts.** A waiter gets the lock out of turn in the end. But a handler that wants the same lock
+//! would first wait for the budget of its own CPU. So [`RawLock::lock_irqsave`] switches interrupts off.
 //!
-//! **Source.** Ouyang and Lange, "Preemptable ticket spinlocks: improving consolidated performance in
-//! the cloud", VEE 2013, in the compact form of their third version, 2015. Corrections: a ticket that was
-//! passed is told from one that is yet to come by the sign of the distance, which survives the wrap of
+//! **Source.** Ouyang and Lange, "Preemptable ticket spinlocks: improving consolidated performance in the
+//! cloud", VEE 2013, in the compact form of their third version, 2015. Corrections: the sign of the
+//! distance tells a ticket that was passed from one that is yet to come, and survives the wrap of
 //! tickets; a waiter that was passed competes at once; the idle lock is not reported as held.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -37,7 +39,7 @@ use crate::bug::right;
 use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 const HELD: u32 = 1;
-/// From one ticket to the next.
+/// Distance from one ticket to the next.
 const INC: u16 = 2;
 /// What to add to draw a ticket. The carry falls off the word.
 const DRAW: u32 = (INC as u32) << 16;
@@ -56,7 +58,7 @@ pub const INFO: LockInfo = LockInfo {
     lwp: Meanwhile::Pass,
     abortable: false,
     blocks: false,
-    // Distances must have a sign: less than half of the tickets.
+    // Distances must have a sign: fewer than half of the tickets.
     max_cpus: (1 << 14) - 1,
     size: 4,
 };
@@ -89,7 +91,7 @@ impl Token {
 
 /// The low half, with `HELD`.
 fn head(word: u32) -> u16 {
-    // Truncation is the point.
+    // Truncation is intended.
     word as u16
 }
 
@@ -107,7 +109,7 @@ fn outstanding(word: u32) -> u16 {
 }
 
 impl<P: Platform> PreemptableTicket<P> {
-    /// An unlocked lock where `first`, an even number, is the next ticket, so that a checker can
+    /// Makes an unlocked lock where `first`, an even number, is the next ticket, so that a checker can
     /// begin just before the tickets wrap.
     ///
     /// # Panics
@@ -117,7 +119,7 @@ impl<P: Platform> PreemptableTicket<P> {
         Self { word: P::U32::new(u32::from(first) << 16 | u32::from(first)) }
     }
 
-    /// Takes the lock if nobody has it. Sets `HELD` in any case, which it then is.
+    /// Takes the lock if it is free. Sets `HELD` in any case; a lock that is not free has it already.
     #[inline]
     fn acquire_at_once(&self, mine: u16) -> Option<Token> {
         // Acquire: pairs with the release in `unlock`.
@@ -129,7 +131,7 @@ impl<P: Platform> PreemptableTicket<P> {
     fn lock_slow(&self, shared: &Shared, mine: u16, found: u32) -> Token {
         let has_come = |word: u32| {
             let served = ticket(head(word));
-            // Its sign tells the past from the future, also where tickets wrap.
+            // The sign tells the past from the future, even where tickets wrap.
             let distance = mine.wrapping_sub(served).cast_signed();
             right!(distance <= 0, P, K1PreemptableComparesWrappedTickets, mine <= served)
         };
@@ -166,7 +168,7 @@ impl<P: Platform> RawLock<P> for PreemptableTicket<P> {
         // Relaxed: a ticket is only a number; what came before is acquired with `HELD`.
         let found = self.word.fetch_add(DRAW, Relaxed);
         let mine = tail(found);
-        // `HELD` included: it is set if somebody has taken the lock out of turn.
+        // The comparison includes `HELD`: it is set if another CPU has taken the lock out of turn.
         if head(found) == mine
             && let Some(token) = self.acquire_at_once(mine)
         {

@@ -3,31 +3,31 @@
 //! | `tail` | `PENDING` | `LOCKED` | State |
 //! |---|---|---|---|
 //! | 0 | 0 | 0 | free, the idle state |
-//! | 0 | 0 | 1 | held, nobody waits |
-//! | 0 | 1 | 1 | held; one waits, spinning on the word |
-//! | 0 | 1 | 0 | free; the one who waits is about to take it |
+//! | 0 | 0 | 1 | held, no waiters |
+//! | 0 | 1 | 1 | held; one waiter spins on the word |
+//! | 0 | 1 | 0 | free; the waiter is about to take it |
 //! | n | any | 1 | held; the first of the queue spins on the word, n is the last |
-//! | n | 1 | 0 | free; the pending waiter, or none if a newcomer is about to withdraw, takes it |
+//! | n | 1 | 0 | free; the pending waiter is about to take it, or a newcomer is about to withdraw `PENDING` |
 //! | n | 0 | 0 | free; the first of the queue is about to take it |
 //!
 //! The first waiter sets `PENDING` and needs no node. The others queue, each spinning on its own node;
-//! the first of the queue waits until holder and pending waiter are gone. A node is needed only while
-//! its owner waits, so there is one per CPU and context.
+//! the first of the queue waits until holder and pending waiter are gone. A CPU needs a node only while
+//! it waits, so there is one per CPU and context.
 //!
-//! **Who may set `LOCKED`.** Only the pending waiter while `PENDING` is set; else only the first of the
-//! queue while there is a `tail`; anybody else only by an exchange that finds the word 0. `PENDING` is
-//! set blindly, so a newcomer that finds it had no business there withdraws it and queues. A queue
-//! head that loses its exchange to that sees a successor arrive.
+//! **Who may set `LOCKED`.** While `PENDING` is set, only the pending waiter; else, while there is a
+//! `tail`, only the first of the queue; else any CPU, but only by an exchange that finds the word 0. A
+//! newcomer sets `PENDING` blindly; if it had no right to, it withdraws the bit and queues. If the first
+//! of the queue loses its exchange to such a newcomer, it sees a successor arrive.
 //!
-//! **Order.** The node is made before the exchange of `tail` that publishes it, which releases. Acquiring
-//! is a load that sees the lock free, and then a relaxed write of ours; hence who asks whether
-//! the lock is held in order to decide something needs the fence in `is_locked`, or could see it free
-//! when it has just been taken.
+//! **Order.** A waiter makes its node before the exchange of `tail` that publishes the node; that
+//! exchange releases. An acquisition is a load that sees the lock free, and then our relaxed write. So a
+//! caller that asks whether the lock is held, in order to decide something, needs the fence in
+//! `is_locked`. Without it, the caller could see the lock free when it has just been taken.
 //!
-//! **Properties.** First come, first served in the queue; the pending waiter and newcomers pass an
-//! *empty* queue only. Each waiter but two spins on its own line. A descheduled holder makes all burn;
-//! a descheduled first waiter stops everybody, as with MCS. Uncontended: two read-modify-writes. The
-//! release is the last access to the lock. The C original releases by a plain store of a byte; here
+//! **Properties.** First come, first served in the queue; the pending waiter and newcomers pass only an
+//! *empty* queue. Each waiter but two spins on its own line. While the holder is descheduled, all waiters
+//! burn; a descheduled first waiter stops all others, as with MCS. Uncontended: two read-modify-writes.
+//! The release is the last access to the lock. The C original releases by a plain store of a byte; here
 //! every access is to the whole word.
 //!
 //! **Interrupts** stay off from before the queue: see [`RawLock::lock_irqsave`].
@@ -46,7 +46,7 @@ use crate::{Platform, RawLock, Tuning};
 
 pub(crate) const FREE: u32 = 0;
 pub(crate) const LOCKED: u32 = 1;
-/// All bits of the byte that says whether it is held.
+/// All bits of the byte that says whether the lock is held.
 pub(crate) const LOCKED_BYTE: u32 = 0xff;
 pub(crate) const PENDING: u32 = 1 << 8;
 pub(crate) const TAIL_SHIFT: u32 = 16;
@@ -54,8 +54,8 @@ pub(crate) const TAIL: u32 = 0xffff << TAIL_SHIFT;
 pub(crate) const WAIT: u32 = 0;
 pub(crate) const GRANTED: u32 = 1;
 
-/// Wait-loop iterations of a newcomer that finds the lock on its way from holder to pending waiter,
-/// before it queues: the x86 value.
+/// Wait-loop iterations before a newcomer queues that finds the lock on its way from holder to pending
+/// waiter: the x86 value.
 pub const DEFAULT_PENDING_LOOPS: u32 = 1 << 9;
 
 /// Properties of [`Qspinlock`].
@@ -63,8 +63,8 @@ pub const INFO: LockInfo = LockInfo {
     name: "qspinlock",
     brief: "Queued spinlock of Linux: a byte, a pending waiter, then a queue.",
     source: "Long and Zijlstra; Linux 4.2 (kernel/locking/qspinlock.c)",
-    // The pending waiter may pass a CPU that has found the lock held and not queued yet; whoever has
-    // queued is served in order.
+    // The pending waiter may pass a CPU that has found the lock held and not queued yet; queued waiters
+    // are served in order.
     fair: true,
     local_spin: true,
     lhp: Meanwhile::Burn,
@@ -78,7 +78,7 @@ pub const INFO: LockInfo = LockInfo {
 /// Properties of [`QspinlockTas`].
 pub const TAS_INFO: LockInfo = LockInfo {
     name: "qspinlock-tas",
-    brief: "What qspinlock is in a guest without paravirtual support: test-and-set.",
+    brief: "The form of qspinlock in a guest without paravirtual support: test-and-set.",
     source: "Zijlstra; Linux 4.2 (arch/x86/include/asm/qspinlock.h, virt_spin_lock)",
     fair: false,
     local_spin: false,
@@ -97,7 +97,7 @@ pub struct Qspinlock<P: Platform> {
     pub(crate) word: P::U32,
 }
 
-/// A waiter. `state` is for the paravirtual form.
+/// A waiter. Only the paravirtual form uses `state`.
 #[derive(Debug)]
 pub(crate) struct Node<P: Platform> {
     pub(crate) next: P::U32,
@@ -106,7 +106,7 @@ pub(crate) struct Node<P: Platform> {
 }
 
 impl<P: Platform> Node<P> {
-    /// As it must be before it is published.
+    /// Resets the node, as it must be before it is published.
     pub(crate) fn reset(&self) {
         // Relaxed, both: published by the exchange of `tail`.
         self.next.store(NIL, Relaxed);
@@ -122,20 +122,20 @@ pub struct Shared<P: Platform> {
 }
 
 impl<P: Platform> Qspinlock<P> {
-    /// Whether nobody has it, wants it or waits for it, and now this CPU has it.
+    /// Acquires the lock if no CPU holds it, wants it or waits for it; returns whether it did.
     #[inline]
     pub(crate) fn acquire_at_once(&self) -> bool {
         // Acquire: pairs with the release in `unlock`.
         self.word.compare_exchange(FREE, LOCKED, Acquire, Relaxed).is_ok()
     }
 
-    /// The pending waiter's move: from pending, with the lock free, to holder. Relaxed: who has seen
-    /// the lock free has acquired.
+    /// Makes the pending waiter the holder of the free lock. Relaxed: the CPU acquired when it saw the
+    /// lock free.
     pub(crate) fn pending_to_locked(&self) {
         self.word.fetch_sub(PENDING - LOCKED, Relaxed);
     }
 
-    /// Makes `id` the last of the queue; returns the last before, `NIL` if none.
+    /// Makes `id` the last of the queue; returns the last before it, or `NIL`.
     pub(crate) fn exchange_tail(&self, id: u32) -> u32 {
         let mut found = self.word.load(Relaxed);
         loop {
@@ -148,9 +148,10 @@ impl<P: Platform> Qspinlock<P> {
         }
     }
 
-    /// As the holder, ends the queue if `id` is all of it. `found` is a recent value of the word.
+    /// As the holder, ends the queue if `id` is all of it; returns whether it did. `found` is a recent
+    /// value of the word.
     pub(crate) fn exchange_last_for_locked(&self, id: u32, found: u32) -> bool {
-        // The whole word: somebody may have queued behind us since. Relaxed: the lock is acquired.
+        // The whole word: another CPU may have queued behind us since. Relaxed: the lock is acquired.
         let exchange = || self.word.compare_exchange(found, LOCKED, Relaxed, Relaxed).is_ok();
         found >> TAIL_SHIFT == id
             && right!(exchange(), P, Q2QspinlockDropsTheTail, {
@@ -168,8 +169,8 @@ impl<P: Platform> Qspinlock<P> {
 
     /// Waits in the pending place, if that is free. Returns whether it has the lock.
     fn lock_pending(&self, shared: &Shared<P>) -> bool {
-        // Between holder and pending waiter for a moment: wait for that to end, but not for ever, for
-        // it may go on like that.
+        // The lock is between holder and pending waiter for a moment. Wait for that to end, but not for
+        // ever, because it may happen again and again.
         let budget = Budget::Iterations(shared.pending_loops);
         let (Ok(found) | Err(found)) = self.word.spin_until(|word| word != PENDING, budget);
         if found & !LOCKED_BYTE != 0 {
@@ -178,7 +179,7 @@ impl<P: Platform> Qspinlock<P> {
         // Acquire: it may find the lock free.
         let found = self.word.fetch_or(PENDING, Acquire);
         if found & !LOCKED_BYTE != 0 {
-            // The place was taken, or there is a queue. If it is we who set it, nobody else clears it.
+            // The place was taken, or there is a queue. If we set the bit, no other CPU clears it.
             if right!(found & PENDING == 0, P, Q1QspinlockPendingNotUndone, false) {
                 self.word.fetch_and(!PENDING, Relaxed);
             }
@@ -196,16 +197,16 @@ impl<P: Platform> Qspinlock<P> {
         let id = shared.nodes.mine();
         let node = shared.nodes.get(id);
         node.reset();
-        // It may be free by now.
+        // The lock may be free by now.
         if self.acquire_at_once() {
             return;
         }
         let before = self.exchange_tail(id);
         right!((), P, Q4QspinlockResetAfterPublication, node.reset());
         if before != NIL {
-            // Release: publishes the node to who grants.
+            // Release: publishes the node to the CPU that grants.
             shared.nodes.get(before).next.store(id, Release);
-            // Acquires: what others did before us is what the next head continues.
+            // Acquires: the next head continues what others did before us.
             let _ = node.granted.spin_until(|granted| granted == GRANTED, Budget::Forever);
         }
         // First of the queue. Acquires: pairs with the release in `unlock`.
@@ -250,7 +251,7 @@ impl<P: Platform> RawLock<P> for Qspinlock<P> {
 
     #[inline]
     fn try_lock(&self, _shared: &Shared<P>) -> Option<()> {
-        // Relaxed: a guess, which the exchange checks, and which leaves the line alone if it is held.
+        // Relaxed: a guess, which the exchange checks. If the lock is held, it leaves the line alone.
         (self.word.load(Relaxed) == FREE && self.acquire_at_once()).then_some(())
     }
 
@@ -260,8 +261,8 @@ impl<P: Platform> RawLock<P> for Qspinlock<P> {
         self.word.fetch_sub(LOCKED, Release);
     }
 
-    /// Also for a caller that holds another lock and decides by the answer: of two CPUs that each take
-    /// a lock and then ask for the other's, one at least is told.
+    /// Also for a caller that holds another lock and decides by the answer: if two CPUs each take a lock
+    /// and then ask for the other's, at least one of them is told.
     fn is_locked(&self, _shared: &Shared<P>) -> bool {
         // See "Order".
         P::fence(SeqCst);
@@ -273,9 +274,9 @@ impl<P: Platform> RawLock<P> for Qspinlock<P> {
     }
 }
 
-/// The queued spinlock of a guest whose host offers no way to sleep: its waiters do not queue, for a
-/// queue is what a descheduled waiter stops. It keeps no record of them: `is_contended` is always
-/// false. See the [module](self).
+/// The queued spinlock of a guest whose host offers no way to sleep. Its waiters do not queue, because a
+/// descheduled waiter stops a queue. It keeps no record of them: `is_contended` is always false. See the
+/// [module](self).
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct QspinlockTas<P: Platform> {

@@ -1,21 +1,21 @@
-//! Unfair queued spinlock: waiters queue, and each of them tries to take the lock now and then, the rarer
-//! the further back it is.
+//! Unfair queued spinlock: waiters queue, and each of them tries to take the lock now and then, less often the
+//! further back it is.
 //!
 //! The word is that of `qspinlock`, without its pending place:
 //!
 //! | `tail` | `LOCKED` | State |
 //! |---|---|---|
 //! | 0 | 0 | free, the idle state |
-//! | 0 | 1 | held, nobody queues |
+//! | 0 | 1 | held, empty queue |
 //! | n | 1 | held; n is the last of the queue |
-//! | n | 0 | free; whoever comes first takes it: a newcomer, the first of the queue, or another of it |
+//! | n | 0 | free; the first CPU to come takes it: a newcomer, the first of the queue, or another waiter in it |
 //!
-//! A newcomer tries once, and then queues. The first of the queue spins on the word. The others spin on
-//! their nodes; the one behind the first tries to take the lock after every 8 looks at its node, each
-//! further one half as often as the one before it, but at least after 1024.
+//! A newcomer tries once, and then queues. The first of the queue spins on the word. The others spin on their
+//! nodes. The waiter behind the first tries to take the lock after every 8 looks at its node. Each waiter further
+//! back tries half as often as the one before it, but at least once in 1024 looks.
 //!
-//! **Who may change the queue.** Anybody may append itself. Only a holder takes a waiter out, namely itself,
-//! when it has the lock. So one leaves at a time, and reads and writes `prev` and `granted` undisturbed:
+//! **Who may change the queue.** Any CPU may append itself. Only a holder takes a waiter out, namely itself, when
+//! it has the lock. So one CPU leaves at a time, and reads and writes `prev` and `granted` undisturbed:
 //!
 //! ```text
 //! before:   first ... a <-> me <-> c ... tail       the first, and last:   free the tail
@@ -23,28 +23,28 @@
 //!                                                   the last:              tail = a, a.next = none
 //! ```
 //!
-//! A newcomer that appends itself behind `me` while `me` leaves finds `me` as the tail, and `me` waits for
-//! its link; or it finds `a`, and then links itself to `a` after `me` has written `a.next` for the last time,
-//! or before: `me` erases that link only if it is still its own.
+//! A newcomer may append itself behind `me` while `me` leaves. If it finds `me` as the tail, `me` waits for its
+//! link. If it finds `a`, it links itself to `a` either after `me` has written `a.next` for the last time, or
+//! before. `me` erases that link only if it is still its own.
 //!
-//! **Order.** The lock is always taken by an exchange that acquires, for anybody may come first. What is
-//! written about the queue by a holder is read by later holders, and published by `unlock`. Putting the tail
-//! back to `a` releases: a newcomer that finds `a` there writes `a.next` after `me` linked itself to `a`.
+//! **Order.** An exchange that acquires always takes the lock, because any CPU may come first. Later holders read
+//! what a holder writes about the queue, and `unlock` publishes it. Putting the tail back to `a` releases: a
+//! newcomer that finds `a` there writes `a.next` after `me` linked itself to `a`.
 //!
-//! **Properties.** Unfair, in favour of newcomers and of those at the front. Nobody need run but the holder:
-//! a descheduled waiter stops nobody, wherever it is, once it has linked itself. A descheduled holder makes all burn. The line of the
-//! word is looked at less than that of a test-and-set lock. Uncontended: two read-modify-writes. The release
-//! is the last access to the lock.
+//! **Properties.** Unfair, in favour of newcomers and of waiters at the front. Only the holder needs to run: a
+//! descheduled waiter that has linked itself stops no other CPU, wherever it is. While the holder is descheduled,
+//! all waiters burn. Waiters look at the word's line less often than at that of a test-and-set lock. Uncontended:
+//! two read-modify-writes. The release is the last access to the lock.
 //!
 //! **Interrupts** stay off from before the queue: see [`RawLock::lock_irqsave`].
 //!
-//! **Source.** Waiman Long: `CONFIG_PARAVIRT_UNFAIR_LOCKS` in his series "qspinlock: a 4-byte queue
-//! spinlock" of 2014, and "locking/qspinlock: Enhance pvqspinlock & introduce queued unfair lock", July 2015
+//! **Source.** Waiman Long: `CONFIG_PARAVIRT_UNFAIR_LOCKS` in his series "qspinlock: a 4-byte queue spinlock" of
+//! 2014, and "locking/qspinlock: Enhance pvqspinlock & introduce queued unfair lock", July 2015
 //! (lkml.org/lkml/2015/7/11/194), where a kernel build with 60 vCPUs on 32 CPUs takes 4m15 with it, 8m50 with
-//! test-and-set and 12m20 with `pv-qspinlock-4.2`. Linux took neither. We follow the code of 2014, the one
-//! that is still found. Deviations: intervals are numbers of looks and not masks of a loop's count;
-//! [`Tuning::spin_budget`](Tuning) bounds them; a tail that changes under a newcomer's exchange makes it try
-//! again, for the original exchanges a byte; the first that finds itself alone leaves like any other, by a
+//! test-and-set and 12m20 with `pv-qspinlock-4.2`. Linux took neither. We follow the code of 2014, the only one
+//! that can still be found. Deviations: intervals are numbers of looks and not masks of a loop's count;
+//! [`Tuning::spin_budget`](Tuning) bounds them; a newcomer tries again if the tail changes during its exchange,
+//! where the original exchanges only a byte; a first waiter that finds itself alone leaves like any other, by a
 //! second exchange.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -56,16 +56,16 @@ use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, Ra
 
 /// Looks of the second in the queue at its node before it tries to take the lock: the published value.
 const SHORTEST_INTERVAL: u32 = 1 << 3;
-/// The same for those far back: the published value, and what [`Tuning::spin_budget`] replaces.
+/// The same for waiters far back: the published value, which [`Tuning::spin_budget`] replaces.
 pub const DEFAULT_LONGEST_INTERVAL: u32 = 1 << 10;
 
 /// Properties of [`QspinlockUnfair`].
 pub const INFO: LockInfo = LockInfo {
     name: "qspinlock-unfair",
-    brief: "qspinlock whose waiters may take it out of turn, the rarer the further back.",
+    brief: "qspinlock whose waiters may take it out of turn, less often the further back.",
     source: "Long 2014 and 2015, \"queued unfair lock\" (linux-kernel list; not merged)",
     fair: false,
-    // Those at the front look at the word as often as at their nodes, nearly.
+    // Waiters at the front look at the word almost as often as at their nodes.
     local_spin: false,
     lhp: Meanwhile::Burn,
     lwp: Meanwhile::Pass,
@@ -86,11 +86,11 @@ pub struct QspinlockUnfair<P: Platform> {
 #[derive(Debug)]
 struct Node<P: Platform> {
     next: P::U32,
-    /// The one before it; of no meaning in the first.
+    /// The predecessor; meaningless in the first.
     prev: P::U32,
     /// 1 in the first of the queue.
     granted: P::U32,
-    /// Looks between two tries, for the one behind it to double.
+    /// Looks between two tries; the waiter behind doubles it.
     interval: P::U32,
 }
 
@@ -102,12 +102,12 @@ pub struct Shared<P: Platform> {
 }
 
 impl<P: Platform> Shared<P> {
-    /// Looks of the waiter at `node` between two tries.
+    /// Looks between two tries of the waiter at `node`.
     fn interval(&self, node: &Node<P>) -> u32 {
         if self.longest_interval <= SHORTEST_INTERVAL {
             return self.longest_interval;
         }
-        // Relaxed, all: hints. The one before may have left the queue since, or be in another.
+        // Relaxed, all: hints. The predecessor may have left the queue since, or be in another.
         let before = self.nodes.get(node.prev.load(Relaxed));
         if before.granted.load(Relaxed) == GRANTED {
             SHORTEST_INTERVAL
@@ -118,7 +118,7 @@ impl<P: Platform> Shared<P> {
 }
 
 impl<P: Platform> QspinlockUnfair<P> {
-    /// Takes the lock if nobody has it, whoever waits.
+    /// Takes the lock if it is free, past all waiters; returns whether it did.
     #[inline]
     fn steal(&self) -> bool {
         let word = &self.lock.word;
@@ -146,12 +146,12 @@ impl<P: Platform> QspinlockUnfair<P> {
         node.interval.store(SHORTEST_INTERVAL, Relaxed);
         let before = self.lock.exchange_tail(id);
         if before == NIL {
-            // Relaxed: holders know by our exchange above, the one behind us takes a hint.
+            // Relaxed: holders know by our exchange above; for the waiter behind us it is a hint.
             node.granted.store(GRANTED, Relaxed);
         } else {
             // Relaxed: published by the link.
             node.prev.store(before, Relaxed);
-            // Release: publishes the node to those who leave the queue before us, and grant.
+            // Release: publishes the node to CPUs that leave the queue before us, and grant.
             shared.nodes.get(before).next.store(id, Release);
         }
         let first = before == NIL || !self.steal_from_the_queue(shared, node);
@@ -190,10 +190,10 @@ impl<P: Platform> QspinlockUnfair<P> {
         }
     }
 
-    /// As the holder, takes itself out of the queue, wherever it is: at its head if it is `first`, or if it
-    /// has become the first while it took the lock out of turn.
+    /// As the holder, takes itself out of the queue, wherever it is. It is at the head if `first` is true, or if it
+    /// became the first while it took the lock out of turn.
     fn leave(&self, shared: &Shared<P>, id: u32, node: &Node<P>, first: bool) {
-        // Relaxed, both, and all writes below but the grant: see "Order".
+        // Relaxed, both, and all writes below except the grant: see "Order".
         let is_granted = || node.granted.load(Relaxed) == GRANTED;
         let first = first || right!(is_granted(), P, U2QspinlockUnfairMissesItsGrant, false);
         let prev = if first { NIL } else { node.prev.load(Relaxed) };
@@ -207,14 +207,14 @@ impl<P: Platform> QspinlockUnfair<P> {
                 .is_ok()
         {
             if right!(!first, P, U3QspinlockUnfairLeavesItsLink, false) {
-                // If it is another's by now, so be it.
+                // If the link is another CPU's by now, it stays.
                 let _ = shared.nodes.get(prev).next.compare_exchange(id, NIL, Relaxed, Relaxed);
             }
             return;
         }
         let next = await_link(&node.next);
         if first {
-            // Release: our acquisition comes before what the next first one does with the word.
+            // Release: our acquisition comes before what the next first waiter does with the word.
             shared.nodes.get(next).granted.store(GRANTED, Release);
             return;
         }
@@ -265,7 +265,7 @@ impl<P: Platform> RawLock<P> for QspinlockUnfair<P> {
         self.lock.word.fetch_sub(LOCKED, Release);
     }
 
-    /// As of [`Qspinlock`]: also for a caller that holds another lock and decides by the answer.
+    /// As in [`Qspinlock`]: also for a caller that holds another lock and decides by the answer.
     fn is_locked(&self, _shared: &Shared<P>) -> bool {
         P::fence(SeqCst);
         self.lock.word.load(Relaxed) != FREE

@@ -1,4 +1,4 @@
-//! The locks by name: the one list that the rest of the crate is not generic about.
+//! The locks by name: the only list of lock types in the crate.
 
 use crate::{LockInfo, LockVisitor, Platform};
 use crate::{
@@ -8,12 +8,12 @@ use crate::{
 };
 
 macro_rules! registry {
-    // `$dollar` is a dollar sign, for the macro that this one makes.
+    // `$dollar` is a dollar sign, for the macro that this macro makes.
     (($dollar:tt) $($lock:ident: $info:expr, aliases $aliases:expr;)+) => {
         use crate::{$($lock),+};
 
         static INFOS: &[LockInfo] = &[$($info),+];
-        /// Of each of `INFOS`.
+        /// The aliases of each of `INFOS`.
         static ALIASES: &[&[&str]] = &[$(&$aliases),+];
 
         /// Calls `visitor` with the lock type that `name`, or an alias, stands for; `None` if
@@ -32,8 +32,8 @@ macro_rules! registry {
             None
         }
 
-        /// Calls the macro `callback` with the names of all lock types: for code that wants each of
-        /// them in several worlds, or needs to know more of a type than
+        /// Calls the macro `callback` with the names of all lock types. It is for code that wants
+        /// each of them in several worlds, or needs to know more of a type than
         /// [`LockVisitor`](crate::LockVisitor) tells.
         #[macro_export]
         macro_rules! for_each_lock {
@@ -44,12 +44,12 @@ macro_rules! registry {
     };
 }
 
-/// Properties of every lock, in the order of their history.
+/// Properties of all locks, in the order of their history.
 pub fn infos() -> &'static [LockInfo] {
     INFOS
 }
 
-/// Every lock with the other names by which it is found. Nothing is reported under those.
+/// All locks with their aliases. Reports never use an alias.
 pub fn infos_and_aliases() -> impl Iterator<Item = (&'static LockInfo, &'static [&'static str])> {
     INFOS.iter().zip(ALIASES.iter().copied())
 }

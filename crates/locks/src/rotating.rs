@@ -1,52 +1,52 @@
-//! A mutex for general use: threads that run keep it busy, those that sleep take turns.
+//! A mutex for general use: running threads keep it busy, sleeping threads take turns.
 //!
 //! | `word` | Meaning |
 //! |---|---|
 //! | `HELD` | held |
-//! | `WAKING` | a sleeper has been woken and has not got the lock yet |
-//! | `HEIR` | the woken one is next: nobody else may take the lock |
+//! | `WAKING` | a sleeper has been woken and does not have the lock yet |
+//! | `HEIR` | the woken thread is next: no other thread may take the lock |
 //! | `SLEEPER` × n | n threads sleep, are about to, or have not noticed that they are awake |
 //!
-//! Idle is 0. `WAKING` and `HEIR` are set on behalf of one thread, and cleared by the one that takes the lock
-//! in their name.
+//! Idle is 0. `WAKING` and `HEIR` are set on behalf of one thread. The thread that takes the lock in their name
+//! clears them.
 //!
-//! **Why it is fast.** What costs time with more threads than CPUs is waking: two system calls, a
-//! context switch, and a lock that is free but taken by nobody until the woken one runs. Whoever runs may
-//! therefore take a free lock (barging), and a releaser with sleepers to care for looks for a moment
-//! whether somebody does (as in [MUTEXEE](crate::mutexee)): as long as threads that run want the lock,
-//! nobody is woken.
+//! **Why it is fast.** With more threads than CPUs, waking costs the time: two system calls, a context switch, and
+//! a lock that stays free until the woken thread runs. So any running thread may take a free lock (barging). A
+//! releaser with sleepers to care for looks for a moment whether a thread does (as in [MUTEXEE](crate::mutexee)).
+//! As long as running threads want the lock, no sleeper is woken.
 //!
-//! **Why nobody starves.** Two kinds of threads are left out: those that sleep, and those that could run but
-//! have no CPU. For the latter a waiter gives its CPU away when the lock has been wanted all the time for
-//! `TURN_US` or more. It has nothing else to do with the CPU, the lock stays as busy as the others keep it, and
-//! the operating system's queue is the fairest there is. Where sections are shorter than the spin
-//! budget, hardly anybody ever sleeps, and these turns are all there is.
+//! **Why no thread starves.** Two kinds of threads are left out: sleeping threads, and runnable threads without a
+//! CPU. For runnable threads, a waiter gives its CPU away when the lock has been wanted all the time for `TURN_US`
+//! or more. The waiter has no other use for the CPU, the lock stays as busy as the others keep it, and the
+//! operating system's queue is the fairest there is. Where sections are shorter than the spin budget, threads
+//! rarely sleep, and these turns are the only remedy.
 //!
-//! For the former, at a release some `ROTATION_NS` after the last rotation, one sleeper is woken all the
-//! same, the one that has slept longest. Waking alone does not help where all CPUs are busy, for
-//! it would wait for the end of somebody's slice. Hence releasers yield as long as it is on its way, and
-//! newcomers go to sleep at once, which also keeps the number of those who run constant. If the lock still
-//! escapes it, it becomes the heir. A sleeper thus waits for those before it in the queue, each of them a
-//! rotation; a thread that has never slept can be overtaken for its spin budget, and then sleeps.
+//! For sleeping threads, a release some `ROTATION_NS` after the last rotation wakes one sleeper in any case, the
+//! one that has slept longest. Waking alone does not help where all CPUs are busy, because the woken thread would
+//! wait for the end of another thread's slice. Hence releasers yield as long as the woken thread is on its way, and
+//! newcomers go to sleep at once, which also keeps the number of running threads constant. If the lock still
+//! escapes that thread, it becomes the heir. So a sleeper waits for the sleepers before it in the queue, one
+//! rotation each. A thread that has never slept can be overtaken for its spin budget, and then sleeps.
 //!
 //! **No wake-up is lost.** A thread reads `wakes`, then counts itself as a sleeper, in an exchange that fails
-//! unless the lock is held, then sleeps unless `wakes` has changed. The holder finds it counted when it
-//! releases, and either somebody has taken the lock, who finds it too; or `WAKING` is set, and somebody is
-//! awake; or the releaser sets `WAKING`, and changes `wakes`, and wakes one. Whoever leaves the count with
-//! `WAKING` set acts as the woken one, whatever woke it, so the bit has an owner as long as it is set.
+//! unless the lock is held, then sleeps unless `wakes` has changed. The holder finds it counted when it releases.
+//! Then there are three cases. Another thread has taken the lock, and finds the sleeper too; or `WAKING` is set,
+//! and a thread is awake; or the releaser sets `WAKING`, changes `wakes`, and wakes one sleeper. A thread that
+//! leaves the count with `WAKING` set acts as the woken one, whatever woke it, so the bit has an owner as long as
+//! it is set.
 //!
-//! **Order.** Taking acquires, releasing releases. `wakes` is read with acquire and changed with release: a
-//! thread that reads the changed value comes after the exchange that found it counted, and so cannot be
-//! the one that was counted. The rest are hints.
+//! **Order.** Taking acquires, releasing releases. `wakes` is read with acquire and changed with release: a thread
+//! that reads the changed value comes after the exchange that found a sleeper counted, and so cannot be that
+//! sleeper. The rest are hints.
 //!
-//! **Properties.** Unfair in the short run. A descheduled holder costs the others their spin budget. A
-//! descheduled heir makes the others wait: they sleep until it has run. Uncontended: two read-modify-writes. `unlock` looks at the
-//! lock after the release: who shares it must keep it in place until `unlock` has returned, as
+//! **Properties.** Unfair in the short run. A descheduled holder costs the others their spin budget. A descheduled
+//! heir makes the others wait: they sleep until it has run. Uncontended: two read-modify-writes. `unlock` looks at
+//! the lock after the release: the users of the lock must keep it in place until `unlock` has returned, as
 //! references do. Beyond 2^24 - 1 sleepers it would lose count; Linux has at most 2^22 threads.
 //!
-//! **Source.** Our own; the parts are barging, as in the mutexes of Linux and of the Rust standard library;
-//! handing over in user space (Falsafi et al., "Unlocking Energy", 2016); keeping few threads active
-//! and rotating them (Dice, "Malthusian Locks", 2017); an heir (Linux's `MUTEX_FLAG_HANDOFF`).
+//! **Source.** Our own. Its parts are barging, as in the mutexes of Linux and of the Rust standard library; handing
+//! over in user space (Falsafi et al., "Unlocking Energy", 2016); keeping few threads active and rotating them
+//! (Dice, "Malthusian Locks", 2017); an heir (Linux's `MUTEX_FLAG_HANDOFF`).
 
 mod seldom;
 
@@ -62,34 +62,34 @@ const WAKING: u32 = 1 << 1;
 const HEIR: u32 = 1 << 2;
 const SLEEPER: u32 = 1 << 8;
 
-/// Looks at a held lock before going to sleep. With pauses of 35 to 45 ns this is 40 us, about what going
-/// to sleep and being woken costs all involved on a virtual machine: on a bare one, a third would do.
+/// Looks at a held lock before a thread sleeps. With pauses of 35 to 45 ns this is 40 us, about the total cost of
+/// going to sleep and being woken on a virtual machine; on a bare machine a third would do.
 pub const DEFAULT_SPIN_BUDGET: u32 = 1000;
 
-/// The first of these: who gets the lock within them has not waited.
+/// The first of these looks: a thread that gets the lock within them has not waited.
 const FIRST_LOOKS: u32 = 2;
 
-/// Waits between two readings of the clock, at most; at least half as many.
+/// Maximum number of waits between two readings of the clock; the minimum is half of it.
 const WAITS_PER_LOOK: u32 = 8;
 
-/// At least so long from one turn to the next. A turn takes a microsecond of a thread that waits: with sections
-/// of 1 us turns of 9 us and of 20 us have the same throughput.
+/// Minimum time from one turn to the next. A turn takes a microsecond of a waiting thread: with sections of 1 us, a
+/// turn every 9 us and a turn every 20 us have the same throughput.
 const TURN_US: u32 = 8;
 
-/// If [`WAITS_PER_LOOK`] waits take longer than this, the lock is not wanted all the time. Then a turn would do
-/// nobody good, and whoever yields may lose its CPU to somebody who computes for milliseconds.
+/// If [`WAITS_PER_LOOK`] waits take longer than this, the lock is not wanted all the time. Then a turn would help
+/// no thread, and a thread that yields may lose its CPU for milliseconds to a thread that computes.
 const SATURATED_US: u32 = 100;
 
-/// Looks of a woken thread at a held lock before it becomes the heir: some microseconds, in which the
-/// holder of a short section has released several times. A fifteenth of it costs an eighth of the throughput.
+/// Looks of a woken thread at a held lock before it becomes the heir: some microseconds, in which the holder of a
+/// short section has released several times. A fifteenth of it costs an eighth of the throughput.
 const PATIENCE: u32 = 300;
 
-/// Looks of a releaser for somebody who takes over: some 400 cycles, the value of MUTEXEE.
+/// Looks of a releaser for a thread that takes over: some 400 cycles, the value of MUTEXEE.
 const GRACE: u32 = 3;
 
-/// At least so long from one rotation to the next. A compromise: it costs two system calls and two
-/// switches, and those who sleep wait in proportion. With sections of 10 us, in which turns do not keep all
-/// threads from sleeping, 150 us cost 2 to 4 % of the throughput more.
+/// Minimum time from one rotation to the next. It is a compromise: a rotation costs two system calls and two
+/// switches, and sleepers wait in proportion to this time. With sections of 10 us, in which turns do not keep all
+/// threads from sleeping, 150 us cost 2 to 4 % more of the throughput.
 const ROTATION_NS: u64 = 250_000;
 
 /// Releases with sleepers between two readings of the clock.
@@ -98,7 +98,7 @@ const RELEASES_PER_LOOK: u32 = seldom::MOST;
 /// Properties of [`Rotating`].
 pub const INFO: LockInfo = LockInfo {
     name: "mutex",
-    brief: "Runners keep it busy, sleepers take turns.",
+    brief: "Running threads keep it busy, sleepers take turns.",
     source: "Overspin, of barging, MUTEXEE, culling and an heir",
     fair: false,
     local_spin: false,
@@ -115,11 +115,11 @@ pub const INFO: LockInfo = LockInfo {
 #[repr(C)]
 pub struct Rotating<P: Platform> {
     word: P::U32,
-    /// How many have been woken, for them to sleep on.
+    /// How many sleepers have been woken; sleepers sleep on it.
     wakes: P::U32,
-    /// Counts releases with sleepers, by whoever releases; happens: a rotation.
+    /// Counts releases with sleepers; every releaser updates it. The event is a rotation.
     rotation: Seldom<P::U32>,
-    /// Counts waits, by whoever waits; happens: a turn, or that there was no need of one.
+    /// Counts waits; every waiter updates it. The event is a turn, or the finding that none was needed.
     turn: Seldom<P::U32>,
 }
 
@@ -147,7 +147,7 @@ impl Shared {
         rotation_ns: ROTATION_NS,
     };
 
-    /// No patience at all: waiters sleep at once, and each release is told the time, for a rotation at least
+    /// No patience at all: waiters sleep at once, and each release reads the clock, for a rotation at least
     /// `rotation_ns` after the last.
     pub const fn impatient(rotation_ns: u64) -> Self {
         Self {
@@ -160,7 +160,7 @@ impl Shared {
         }
     }
 
-    /// Whoever waits takes a turn after a few looks, sleeps after a few more, and does not rotate.
+    /// Waiters take a turn after a few looks and sleep after a few more; there are no rotations.
     pub const fn restless() -> Self {
         Self {
             spin_budget: FIRST_LOOKS + 1,
@@ -176,7 +176,7 @@ fn is_free(word: u32) -> bool {
 }
 
 impl<P: Platform> Rotating<P> {
-    /// The unlocked lock of cells that are all 0. For statics: [`RawLock::new`] is no constant.
+    /// Makes an unlocked lock from cells that are all 0. For statics: [`RawLock::new`] is not const.
     pub const fn of(word: P::U32, wakes: P::U32, rotation: P::U32, turn: P::U32) -> Self {
         Self { word, wakes, rotation: Seldom::of(rotation), turn: Seldom::of(turn) }
     }
@@ -187,7 +187,7 @@ impl<P: Platform> Rotating<P> {
         self.word.compare_exchange(found, new, Acquire, Relaxed).is_ok()
     }
 
-    /// `take` that may fail for no reason, for loops.
+    /// `take` that may fail spuriously, for loops.
     fn take_weakly(&self, found: u32, new: u32) -> bool {
         // Acquire: as in `take`.
         self.word.compare_exchange_weak(found, new, Acquire, Relaxed).is_ok()
@@ -196,7 +196,7 @@ impl<P: Platform> Rotating<P> {
     #[cold]
     fn lock_slow(&self, shared: &Shared) {
         loop {
-            // Relaxed: a hint. Somebody is on its way to a CPU: make room.
+            // Relaxed: a hint. A woken thread is on its way to a CPU: make room.
             let hurried = self.word.load(Relaxed) & WAKING != 0;
             let budget = if hurried { 0 } else { shared.spin_budget };
             let mut left = budget.min(FIRST_LOOKS);
@@ -217,11 +217,11 @@ impl<P: Platform> Rotating<P> {
             let wakes = self.wakes.load(Acquire);
             // Relaxed: the exchange checks it.
             let found = self.word.load(Relaxed);
-            // Of a free lock nobody is left to care for sleepers.
+            // A free lock has no holder that cares for sleepers.
             if right!(is_free(found), P, O2RotatingSleepsOnAFreeLock, false) {
                 continue;
             }
-            // Acquire and release: who finds the sleeper comes after its look at `wakes`.
+            // Acquire and release: a thread that finds the sleeper comes after the sleeper's look at `wakes`.
             let counted = found.wrapping_add(SLEEPER);
             if self.word.compare_exchange_weak(found, counted, AcqRel, Relaxed).is_err() {
                 continue;
@@ -231,14 +231,14 @@ impl<P: Platform> Rotating<P> {
                 P::wait(&self.wakes, wakes);
             }
             let found = self.word.fetch_sub(SLEEPER, Relaxed);
-            // Only who takes the lock as the woken one clears `WAKING`.
+            // Only the thread that takes the lock as the woken one clears `WAKING`.
             if right!(found & WAKING != 0, P, O4RotatingForgetsItWasWoken, false) {
                 return self.lock_woken(shared);
             }
         }
     }
 
-    /// Takes the lock if it is free within a budget.
+    /// Takes the lock if it is free within a budget; returns whether it did.
     fn spin(&self, left: &mut u32) -> bool {
         while let Ok(found) = self.word.spin_until_within(is_free, left) {
             if self.take_weakly(found, found | HELD) {
@@ -257,28 +257,28 @@ impl<P: Platform> Rotating<P> {
         reading.since <= SATURATED_US
     }
 
-    /// The woken thread takes the lock.
+    /// Takes the lock as the woken thread.
     fn lock_woken(&self, shared: &Shared) {
         let mut heir = 0;
         loop {
             let mut left = shared.patience;
             while let Ok(found) = self.word.spin_until_within(|word| word & HELD == 0, &mut left) {
                 if heir == 0 && found & HEIR != 0 {
-                    // Another one has left the count while `WAKING` was set, and was faster.
+                    // Another thread has left the count while `WAKING` was set, and was faster.
                     break;
                 }
-                // The mark of the heir goes with it: nobody else clears it.
+                // This clears the heir's mark too: no other thread does.
                 let heir = right!(heir, P, O5RotatingHeirStays, 0);
                 if self.take_weakly(found, (found | HELD) & !(WAKING | heir)) {
                     return;
                 }
             }
             if heir == 0 {
-                // Relaxed: only tells others to keep away. If there is an heir already, wait for it.
+                // Relaxed: it only tells others to keep away. If there is an heir already, wait for it.
                 let found = self.word.fetch_or(HEIR, Relaxed);
                 heir = HEIR & !found;
             }
-            // Whoever holds it may be waiting for this CPU.
+            // The holder may be waiting for this CPU.
             P::yield_now();
         }
     }
@@ -287,7 +287,7 @@ impl<P: Platform> Rotating<P> {
     #[cold]
     fn after_release(&self, shared: &Shared, word: u32) {
         if word & (WAKING | HEIR) != 0 {
-            // It may be waiting for this CPU.
+            // The woken thread may be waiting for this CPU.
             P::yield_now();
             return;
         }
@@ -300,7 +300,8 @@ impl<P: Platform> Rotating<P> {
         }
         let mut found = self.word.load(Relaxed);
         loop {
-            // Who holds it by now cares for the sleepers, but does not know that it is time.
+            // A thread that holds the lock by now cares for the sleepers, but does not know that it is time to
+            // rotate.
             let others_care = HEIR | WAKING | if rotate { 0 } else { HELD };
             if found < SLEEPER || found & others_care != 0 {
                 return;
@@ -311,7 +312,7 @@ impl<P: Platform> Rotating<P> {
                 Err(now) => found = now,
             }
         }
-        // Whoever is about to sleep on the old value must find it changed.
+        // A thread that is about to sleep on the old value must find it changed.
         let wake = || P::wake_one(ptr::from_ref(&self.wakes));
         right!((), P, O6RotatingWakesBeforeItCounts, wake());
         // Release: see "Order".
@@ -369,8 +370,8 @@ impl<P: Platform> RawLock<P> for Rotating<P> {
     #[inline]
     fn unlock(&self, shared: &Shared, (): ()) {
         let seen = right!(None, P, O3RotatingLooksBeforeItReleases, Some(self.word.load(Relaxed)));
-        // Release: what the holder did happens before the next acquisition. One step with the look for
-        // sleepers: one that comes between the two would find the lock held, and sleep unseen.
+        // Release: what the holder did happens before the next acquisition. The release and the look for sleepers
+        // are one step: a sleeper that came between the two would find the lock held, and sleep unseen.
         let found = self.word.fetch_sub(HELD, Release);
         let found = seen.unwrap_or(found);
         if found != HELD {

@@ -1,7 +1,7 @@
-//! ShflLock: a queue in front of a byte, whose waiters sort themselves by NUMA node.
+//! ShflLock: a byte with a queue in front of it, whose waiters sort themselves by NUMA node.
 //!
-//! The byte is the lock. Only the first of the queue competes for it, and everybody else when there
-//! is no queue. Meanwhile one of the waiters, the *shuffler*, brings waiters of its own NUMA node
+//! The byte is the lock. While there is a queue, only its first waiter competes for the byte; else
+//! every CPU does. Meanwhile one of the waiters, the *shuffler*, brings waiters of its own NUMA node
 //! forward: the work of a NUMA-aware lock, off its critical path.
 //!
 //! | `locked` | `tail` | State |
@@ -11,7 +11,7 @@
 //! | 1 | any | held |
 //!
 //! `no_steal` is 1 while there is a queue. It is written apart from `tail`, so it can be wrong for a
-//! moment: then somebody overtakes, or queues for nothing.
+//! moment: then a CPU overtakes, or queues for nothing.
 //!
 //! | `status` of a node | State |
 //! |---|---|
@@ -20,26 +20,26 @@
 //! | `HEAD`, with or without `SHUFFLER` | first of the queue |
 //!
 //! **Shuffling.** There is one shuffler at a time: the first of the queue, if no shuffler has grouped
-//! it (`batch` is 0), or the one who was given the token. It walks the queue behind itself, and
-//! links each waiter of its node behind the last of the group that begins with itself. The token
-//! goes to the last of the group, who goes on from there. So the group is contiguous, and all of it
-//! has left the queue before the next one begins. A group is limited, for fairness.
+//! it (`batch` is 0), or the waiter that was given the token. It walks the queue behind itself, and
+//! links each waiter of its node behind the last of the group that begins with itself. The token goes
+//! to the last of the group, which goes on from there. So the group is contiguous, and all of it has
+//! left the queue before the next one begins. The size of a group is limited, for fairness.
 //!
-//! **Who writes a link.** A waiter links itself behind the last in the queue; after that only the
-//! shuffler writes that `next`, and only behind itself. It stops at a node whose `next` is empty: the
-//! tail, or one whose successor has not linked itself yet and will.
+//! **Who writes a link.** A waiter links itself behind the last in the queue. After that only the
+//! shuffler writes that `next`, and only behind itself. The shuffler stops at a node whose `next` is
+//! empty: the tail, or a node whose successor has not linked itself yet and will.
 //!
-//! **Properties.** Unfair: stealing when there is no queue, grouping when there is; a group has at
-//! most 256. Each waiter but the first spins on its own line. A descheduled holder or first waiter
-//! stops everybody. Uncontended: one read-modify-write and a store; a node is only needed while
-//! waiting. The release is the last access to the lock.
+//! **Properties.** Unfair: newcomers steal when there is no queue, and shufflers group waiters when
+//! there is one; a group has at most 256. Each waiter but the first spins on its own line. A
+//! descheduled holder or first waiter stops all others. Uncontended: one read-modify-write and a
+//! store; a CPU needs a node only while it waits. The release is the last access to the lock.
 //!
 //! **Interrupts** stay off from before the swap: see [`RawLock::lock_irqsave`].
 //!
 //! **Source.** Kashyap, Calciu, Cheng, Min and Kim, "Scalable and practical locking with shuffling",
 //! SOSP 2019, the non-blocking form. Deviations: each walk begins at the shuffler, without a note of
-//! where the last one ended; a group ends by its size only, without a lottery; a shuffler who found
-//! nobody pauses before it looks again.
+//! where the last one ended; a group ends by its size only, without a lottery; a shuffler that found
+//! no waiter to group pauses before it looks again.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -51,10 +51,10 @@ const FREE: u8 = 0;
 const HELD: u8 = 1;
 const HEAD: u32 = 1;
 const SHUFFLER: u32 = 2;
-/// Waiters in a group, at most: the published limit.
+/// Maximum number of waiters in a group: the published limit.
 const MAX_BATCH: u32 = 256;
 /// Wait-loop iterations between two walks of a shuffler: some microseconds. A waiter of the right
-/// node who has just come loses nothing by it, unless it is his turn by then.
+/// node that has just come loses nothing by it, unless its turn comes first.
 const PAUSE: Budget = Budget::Iterations(64);
 
 /// Properties of [`ShflLock`].
@@ -124,7 +124,7 @@ impl<P: Platform> ShflLock<P> {
         node.status.store(0, Relaxed);
         node.socket.store(P::numa_node() as u32, Relaxed);
         node.batch.store(0, Relaxed);
-        // Release: publishes the node, so that its `next` is empty before somebody links himself to
+        // Release: publishes the node, so that its `next` is empty before another CPU links itself to
         // it. Acquire: to link ourselves to the node found.
         let before = self.tail.swap(id, AcqRel);
         if before == NIL {
@@ -137,11 +137,11 @@ impl<P: Platform> ShflLock<P> {
         self.leave(shared, id);
     }
 
-    /// Waits to be the first of the queue; shuffles, if that is asked of it.
+    /// Waits until it is the first of the queue; shuffles while it has the token.
     fn wait_for_head(&self, shared: &Shared<P>, id: u32) {
         let status = &shared.0.get(id).status;
         let is_head = |status: u32| status & HEAD != 0;
-        // Acquires: pairs with the hand-over of the place, or of the token.
+        // Acquires: pairs with the hand-over of the first place, or of the token.
         while let Ok(found) = status.spin_until(|status| status != 0, Budget::Forever) {
             if is_head(found) {
                 return;
@@ -150,13 +150,13 @@ impl<P: Platform> ShflLock<P> {
             if goes_on {
                 let _ = status.spin_until(is_head, PAUSE);
             } else {
-                // Relaxed: the token is with another, or with nobody.
+                // Relaxed: the token is with another waiter, or with none.
                 status.fetch_and(!SHUFFLER, Relaxed);
             }
         }
     }
 
-    /// Competes for the byte, with those who steal before they see that there is a queue.
+    /// Competes for the byte with CPUs that steal before they see that there is a queue.
     fn acquire_as_head(&self, shared: &Shared<P>, id: u32) {
         let node = shared.0.get(id);
         let mut shuffles =
@@ -177,7 +177,7 @@ impl<P: Platform> ShflLock<P> {
     }
 
     /// Brings waiters of the same NUMA node up behind `id`, until `stop`. Returns whether the token
-    /// stays with `id`, for there was nobody to give it to.
+    /// stays with `id` because there was no waiter to give it to.
     fn shuffle(&self, shared: &Shared<P>, id: u32, stop: impl Fn() -> bool) -> bool {
         let get = |id| shared.0.get(id);
         // Relaxed, all but the link and the token: see "Who writes a link".
@@ -192,8 +192,8 @@ impl<P: Platform> ShflLock<P> {
                 break;
             }
             let next = get(current).next.load(Acquire);
-            // The tail must stay where newcomers find it, and so must the one before a newcomer who
-            // has not linked himself yet.
+            // The tail must stay where newcomers find it, and so must the node before a newcomer that
+            // has not linked itself yet.
             if right!(next == NIL, P, S1ShflLockMovesTheTail, false) {
                 break;
             }
@@ -219,20 +219,20 @@ impl<P: Platform> ShflLock<P> {
         last == id && batch < MAX_BATCH
     }
 
-    /// Gives up the first place of the queue, as the holder.
+    /// As the holder, gives up the first place of the queue.
     fn leave(&self, shared: &Shared<P>, id: u32) {
         let node = shared.0.get(id);
         // Acquire: pairs with the link.
         let mut next = node.next.load(Acquire);
         if next == NIL {
-            // Relaxed: exclusion rests on `locked`, and nobody will look at the node.
+            // Relaxed: exclusion rests on `locked`, and no CPU will look at the node.
             if self.tail.compare_exchange(id, NIL, Relaxed, Relaxed).is_ok() {
                 self.no_steal.store(0, Relaxed);
                 return;
             }
             next = await_link(&node.next);
         }
-        // Release: our changes of links come before his.
+        // Release: our changes of links come before those of the next waiter.
         let order = right!(Release, P, S2ShflLockHeadPublishedRelaxed, Relaxed);
         shared.0.get(next).status.fetch_or(HEAD, order);
     }

@@ -6,32 +6,32 @@
 //! | `tail - head` | State |
 //! |---|---|
 //! | 0 | free, the idle state, whatever the two values are |
-//! | 1 | held by the owner of ticket `head`, nobody waits |
+//! | 1 | held by the owner of ticket `head`, no waiters |
 //! | n | held by, or granted to, the owner of ticket `head`; n - 1 wait behind it |
 //!
-//! Anybody adds to `tail`; only the holder adds to `head`. With 2^bits CPUs the difference could
+//! Any CPU adds to `tail`; only the holder adds to `head`. With 2^bits CPUs the difference could
 //! wrap to 0 and a held lock would look free, hence the capacity of 2^bits - 1.
 //!
 //! **One size.** Rust gives no meaning to racing accesses of different sizes to one address, so
 //! every access is to the whole word. Adding 1 to `head` when it is at its maximum would then carry
-//! into `tail`; there the holder adds the [delta](TicketWord::serve_next) that takes `head` to 0
-//! instead. The carry out of `tail` falls off the word. `try_lock` compares the whole word too:
-//! comparing `tail` alone after having seen `head == tail` would succeed when 2^bits acquisitions
+//! into `tail`; there the holder instead adds the [delta](TicketWord::serve_next) that takes `head`
+//! to 0. The carry out of `tail` falls off the word. `try_lock` compares the whole word too. If it
+//! compared only `tail` after having seen `head == tail`, it would succeed when 2^bits acquisitions
 //! came between, with the lock held (a flaw that one architecture's port once had).
 //!
-//! **Order.** All writes of the word are read-modify-writes, so a waiter that sees its ticket in
-//! `head` with acquire synchronises with the release that put it there, also when other CPUs drew
-//! tickets in between: they continue the release sequence.
+//! **Order.** All writes of the word are read-modify-writes. So a waiter that sees its ticket in
+//! `head` with acquire synchronises with the release that put it there, even when other CPUs drew
+//! tickets in between: these draws continue the release sequence.
 //!
-//! **Properties.** Fair: nobody overtakes. As bad as a byte when the holder is descheduled, and
-//! far worse when the next waiter is (lock-waiter preemption): the lock is free and nobody may
+//! **Properties.** Fair: no CPU overtakes. As bad as a byte when the holder is descheduled, and far
+//! worse when the next waiter is (lock-waiter preemption): the lock is free, and no other CPU may
 //! take it. All waiters spin on the one word, so each release costs a miss per waiter. The release
-//! is the last access to the lock. The word of the C original is released by a plain narrow add;
-//! here it is a locked one.
+//! is the last access to the lock. The C original releases by a plain narrow add; here it is a
+//! locked one.
 //!
 //! **Interrupts.** A context with a ticket must not take an interrupt whose handler wants the same
-//! lock: the handler would queue behind its own CPU. [`RawLock::lock_irqsave`] switches them off
-//! before drawing.
+//! lock: the handler would queue behind its own CPU. [`RawLock::lock_irqsave`] switches interrupts
+//! off before drawing.
 //!
 //! **Source.** Mellor-Crummey and Scott 1991; Linux from 2.6.25 (Nick Piggin), in the two sizes of
 //! `asm-x86/spinlock.h`: fewer than 256 CPUs, and more.
@@ -71,28 +71,28 @@ pub const SMALL_INFO: LockInfo = LockInfo {
     ..INFO
 };
 
-/// A word that holds `head` and `tail`, and the lock that it makes. Open, so that a checker can
-/// run the lock with tickets of two bits.
+/// A word that holds `head` and `tail`, and the lock that it makes. It is public so that a checker
+/// can run the lock with tickets of two bits.
 pub trait TicketWord: Copy + Eq + Debug {
     /// A ticket; travels from the acquisition to the release.
     type Ticket: Copy + Eq + Debug + 'static;
     /// Properties of the lock with this word.
     const INFO: LockInfo;
-    /// Ticket 0 next to be served and next to be drawn.
+    /// The word in which ticket 0 is the next to be served and the next to be drawn.
     const IDLE: Self;
-    /// What to add to draw a ticket: 1 in `tail`, where the carry falls off.
+    /// What to add to draw a ticket: 1 in `tail`, whose carry falls off the word.
     const DRAW: Self;
 
     /// The ticket being served.
     fn head(self) -> Self::Ticket;
     /// The next ticket to draw.
     fn tail(self) -> Self::Ticket;
-    /// Tickets drawn and not served to the end: holder and waiters.
+    /// Tickets drawn and not yet served to the end: holder and waiters.
     fn outstanding(self) -> u32;
     /// This word with one more ticket drawn.
     fn drawn(self) -> Self;
-    /// What to add to serve the ticket after `head`: 1, or, where that would carry into `tail`,
-    /// what takes `head` to 0 and leaves `tail` alone.
+    /// What to add to serve the ticket after `head`: 1, or, where that would carry into `tail`, the
+    /// difference that takes `head` to 0 and leaves `tail` alone.
     fn serve_next(head: Self::Ticket) -> Self;
 }
 
@@ -106,7 +106,7 @@ macro_rules! ticket_word {
 
             #[inline]
             fn head(self) -> $ticket {
-                // The low half: truncation is the point.
+                // The low half: truncation is intended.
                 self as $ticket
             }
 
@@ -186,7 +186,7 @@ impl<P: Platform, C: AtomicCell<Value: TicketWord>> RawLock<P> for TicketLock<P,
 
     #[inline(always)]
     fn unlock(&self, (): &(), ticket: Self::Token) {
-        // The holder's ticket is `head`, which nobody else changes: no need to read it again.
+        // The holder's ticket is `head`, which no other CPU changes: no need to read it again.
         // Release: what the holder did happens before the acquisition that this grants.
         self.word.fetch_add(C::Value::serve_next(ticket), Release);
     }

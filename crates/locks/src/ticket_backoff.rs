@@ -1,13 +1,14 @@
-//! Ticket lock with proportional backoff: a waiter looks away for as long as those before it need.
+//! Ticket lock with proportional backoff: a waiter looks away for as long as the waiters before it
+//! need.
 //!
-//! The word and its states are those of [`ticket`]. A ticket tells how many are served
-//! before it; a waiter pauses for its distance times what one critical section may take, looks again,
+//! The word and its states are those of [`ticket`]. A ticket tells how many waiters are served before
+//! it. A waiter pauses for its distance times the expected length of a critical section, looks again,
 //! and spins only when it is next.
 //!
 //! **Properties.** Those of the ticket lock, but a release costs fewer misses: the next in line watches
-//! the word, the others look at it now and then. If sections are longer than expected waiters look more
-//! often than need be; if they are shorter, the lock lies free for up to a pause. Descheduled holders
-//! and waiters do the same harm. Uncontended: two read-modify-writes.
+//! the word, the others look at it now and then. If sections are longer than expected, waiters look
+//! more often than necessary; if they are shorter, the lock stays free for up to a pause. Descheduled
+//! holders and waiters do the same harm. Uncontended: two read-modify-writes.
 //!
 //! **Source.** Mellor-Crummey and Scott 1991, section 2.2.
 
@@ -46,10 +47,10 @@ pub struct Shared<P: Platform> {
 }
 
 impl<P: Platform> Shared<P> {
-    /// For `cpus` CPUs, with a pause of so many wait-loop iterations for each waiter in front.
+    /// For `cpus` CPUs, with a pause of `pause` wait-loop iterations for each waiter in front.
     ///
     /// # Errors
-    /// If the lock cannot serve so many CPUs.
+    /// If the lock cannot serve that many CPUs.
     pub fn new(cpus: usize, pause: u32) -> Result<Self, CapacityError> {
         INFO.check_capacity(cpus)?;
         Ok(Self { delay: Delay::new(cpus), pause })
@@ -59,11 +60,11 @@ impl<P: Platform> Shared<P> {
 impl<P: Platform> TicketBackoff<P> {
     #[cold]
     fn lock_slow(&self, shared: &Shared<P>, mine: u16, mut found: u32) {
-        // Those before us without the holder, who has been in its section for a while.
+        // The CPUs before us without the holder, which has been in its section for a while.
         let in_front = |word: u32| u32::from(mine.wrapping_sub(word.head())).saturating_sub(1);
         while in_front(found) > 0 {
             shared.delay.pause(shared.pause.saturating_mul(in_front(found)).min(LONGEST_PAUSE));
-            // Relaxed: only how far it is.
+            // Relaxed: only the distance matters.
             found = self.word.load(Relaxed);
         }
         // Acquires: pairs with the release that serves `mine`.

@@ -1,4 +1,4 @@
-//! Test-and-test-and-set with exponential backoff: a byte, and who fails looks away for a while.
+//! Test-and-test-and-set with exponential backoff: a byte; a CPU that fails looks away for a while.
 //!
 //! | `locked` | State |
 //! |---|---|
@@ -6,20 +6,20 @@
 //! | 1 | held |
 //!
 //! Each look that finds it held, and each exchange that fails, doubles the delay before the next look,
-//! up to a limit. Delays are random between half and all of it, so that those who failed together
-//! do not come back together. An acquisition begins with the shortest.
+//! up to a limit. Each delay is random, between half and all of that, so that CPUs that failed
+//! together do not come back together. An acquisition begins with the shortest delay.
 //!
-//! **Properties.** Unfair, and more than a plain byte: who has waited longest looks least often, and
-//! may starve. A descheduled holder makes all burn, with fewer misses. Nobody notices a descheduled
-//! waiter. A release costs about one miss, for few look at it at a time; but the lock may lie free for
-//! up to a delay. Uncontended: one read-modify-write and a store, which is the last access to the
-//! lock. Nothing in it tells that somebody waits: `is_contended` is always false.
+//! **Properties.** Unfair, more than a plain byte: the CPU that has waited longest looks least often,
+//! and may starve. While the holder is descheduled, all waiters burn, with fewer misses. A descheduled
+//! waiter does no harm. A release costs about one miss, because few waiters look at a time; but the
+//! lock may stay free for up to a delay. Uncontended: one read-modify-write and a store, which is the
+//! last access to the lock. The lock keeps no record of waiters: `is_contended` is always false.
 //!
 //! **Interrupts.** [`RawLock::lock_irqsave`] keeps them off while it waits, as `lock-byte` does.
 //!
 //! **Source.** Anderson, "The performance of spin lock alternatives for shared-memory
-//! multiprocessors", 1990; Concurrency Kit (`ck_spinlock_fas`). Deviation: delays for sections of a
-//! kernel's length. Published limits of 2^20 pauses suit threads.
+//! multiprocessors", 1990; Concurrency Kit (`ck_spinlock_fas`). Deviation: the delays suit sections of
+//! a kernel's length. Published limits of 2^20 pauses suit threads.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -32,7 +32,7 @@ const HELD: u8 = 1;
 
 /// First delay, in wait-loop iterations: less than a short critical section.
 pub const DEFAULT_FIRST_DELAY: u32 = 16;
-/// Longest delay, in wait-loop iterations: some tens of microseconds, as a long critical section.
+/// Longest delay, in wait-loop iterations: some tens of microseconds, like a long critical section.
 pub const DEFAULT_LONGEST_DELAY: u32 = 1 << 11;
 
 /// Properties of [`Ttas`].
@@ -46,7 +46,7 @@ pub const INFO: LockInfo = LockInfo {
     lwp: Meanwhile::Pass,
     abortable: true,
     blocks: false,
-    // More than any machine has; each costs a cache line.
+    // More CPUs than any machine has; each costs a cache line.
     max_cpus: u16::MAX as u32,
     size: 1,
 };
@@ -70,7 +70,7 @@ impl<P: Platform> Shared<P> {
     /// For `cpus` CPUs, with delays from `first` to `longest` wait-loop iterations.
     ///
     /// # Errors
-    /// If the lock cannot serve so many CPUs.
+    /// If the lock cannot serve that many CPUs.
     pub fn new(cpus: usize, first: u32, longest: u32) -> Result<Self, CapacityError> {
         INFO.check_capacity(cpus)?;
         Ok(Self { delay: Delay::new(cpus), first, longest })
@@ -80,8 +80,8 @@ impl<P: Platform> Shared<P> {
 impl<P: Platform> Ttas<P> {
     #[inline]
     fn acquire_at_once(&self) -> bool {
-        // Looking first leaves the line shared while it is held. Acquire: pairs with the release in
-        // `unlock`.
+        // Looking first leaves the line shared while the lock is held. Acquire: pairs with the release
+        // in `unlock`.
         self.locked.load(Relaxed) == FREE && self.locked.swap(HELD, Acquire) == FREE
     }
 
@@ -91,14 +91,15 @@ impl<P: Platform> Ttas<P> {
         while !self.acquire_after_pause(shared, &mut longest) {}
     }
 
-    /// Pauses for `longest` at most, takes the lock if it is free then, and doubles the pause if not.
+    /// Pauses for at most `longest`, and takes the lock if it is free then. Doubles `longest` for the
+    /// next pause.
     fn acquire_after_pause(&self, shared: &Shared<P>, longest: &mut u32) -> bool {
         shared.delay.pause_up_to(*longest);
         *longest = longest.saturating_mul(2).min(shared.longest);
         self.acquire_at_once()
     }
 
-    /// See [`RawLock::LOCK_UNTIL`]. The clock is looked at between pauses.
+    /// See [`RawLock::LOCK_UNTIL`]. It reads the clock between pauses.
     pub fn lock_until(&self, shared: &Shared<P>, deadline_ns: u64) -> Option<()> {
         if self.acquire_at_once() {
             return Some(());

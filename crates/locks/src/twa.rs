@@ -1,26 +1,26 @@
-//! Ticket lock with a waiting array: who is far from its turn waits elsewhere. Strictly first come,
+//! Ticket lock with a waiting array: waiters far from their turn wait elsewhere. Strictly first come,
 //! first served.
 //!
 //! | `ticket - grant` | State |
 //! |---|---|
 //! | 0 | free, the idle state, whatever the two values are |
-//! | 1 | held by the owner of ticket `grant`, nobody waits |
+//! | 1 | held by the owner of ticket `grant`, no waiters |
 //! | n | held by, or granted to, the owner of ticket `grant`; n - 1 wait behind it |
 //!
-//! Only the next in line, at distance 1, spins on `grant`. The others spin each on a slot of an array
-//! of counters that all locks share, chosen by lock and ticket. A release serves the next ticket,
-//! then counts up the slot of the one after it, whose turn to watch `grant` has come. Tickets that
+//! Only the next in line, at distance 1, spins on `grant`. Each of the others spins on a slot, chosen
+//! by lock and ticket, of an array of counters that all locks share. A release serves the next ticket,
+//! then counts up the slot of the ticket after it, whose owner must now watch `grant`. Tickets that
 //! collide in a slot wake each other for nothing: they look again.
 //!
 //! **No wake-up is lost.** The waiter reads its slot *before* it reads `grant`; the releaser writes
-//! `grant` before the slot, and releases both. So the waiter either finds `grant` advanced, or finds
-//! the slot as it was before the count that is still to come.
+//! `grant` before the slot, and both writes release. So the waiter either finds `grant` advanced, or
+//! has read the slot before the count that is still to come.
 //!
-//! **Properties.** Fair: nobody overtakes. As bad as a ticket lock when the holder or the next in line
-//! is descheduled. A release costs about two misses on its way, whatever the number of waiters; the
-//! count is off it. Slots lie close together, so several waiters may share a line: the array would
-//! else be sixteen times as large. Uncontended: two read-modify-writes and a store. After `grant` is
-//! written, the address of the lock is all that `unlock` uses of it.
+//! **Properties.** Fair: no CPU overtakes. As bad as a ticket lock when the holder or the next in line
+//! is descheduled. The hand-over after a release costs about two misses, whatever the number of
+//! waiters; the count does not delay it. Slots lie close together, so several waiters may share a
+//! line; otherwise the array would be sixteen times as large. Uncontended: two read-modify-writes and
+//! a store. After `grant` is written, `unlock` uses only the address of the lock.
 //!
 //! **Interrupts** stay off from before the draw: see [`RawLock::lock_irqsave`].
 //!
@@ -35,9 +35,9 @@ use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, Ra
 
 /// A waiter farther than this from its turn waits in the array. The published value.
 const NEAR: u32 = 1;
-/// Slots of the array in a large system: the published value.
+/// Number of slots in a large system: the published value.
 const MAX_SLOTS: usize = 4096;
-/// Slots for each CPU of a small one: few enough collisions with some locks contended at once.
+/// Slots per CPU in a small system: few enough collisions with some locks contended at once.
 const SLOTS_PER_CPU: usize = 64;
 /// Spreads the slots of successive tickets over cache lines: the published value, a prime.
 const TICKET_STRIDE: usize = 127;
@@ -45,7 +45,7 @@ const TICKET_STRIDE: usize = 127;
 /// Properties of [`Twa`].
 pub const INFO: LockInfo = LockInfo {
     name: "twa",
-    brief: "Ticket lock; who is not next in line waits in an array: first come, first served.",
+    brief: "Ticket lock; all but the next in line wait in an array: first come, first served.",
     source: "Dice and Kogan, Euro-Par 2019",
     fair: true,
     local_spin: false,
@@ -76,8 +76,8 @@ pub struct Shared<P: Platform>(P::Slots<P::U32>);
 pub struct Token(u32);
 
 impl<P: Platform> Shared<P> {
-    /// A waiting array of `slots` counters. For a checker that wants few; locks in use want
-    /// [`RawLock::shared`].
+    /// A waiting array of `slots` counters. It is for a checker that wants few slots; locks in use
+    /// want [`RawLock::shared`].
     ///
     /// # Panics
     /// If `slots` is not a power of two.
@@ -101,8 +101,8 @@ impl<P: Platform> Twa<P> {
         let slot = shared.slot(self, mine);
         let is_near = |grant: u32| mine.wrapping_sub(grant) <= NEAR;
         loop {
-            // Acquire, both: see "No wake-up is lost". A slot read second could already be counted
-            // up, and nobody would count it again.
+            // Acquire, both: see "No wake-up is lost". If the slot were read second, it could already
+            // be counted up, and would not be counted up again.
             let look = || is_near(self.grant.load(Acquire));
             let (seen, near) = right!((slot.load(Acquire), look()), P, W1TwaGrantBeforeSlot, {
                 let near = look();
@@ -150,8 +150,8 @@ impl<P: Platform> RawLock<P> for Twa<P> {
         let served = self.grant.load(Acquire);
         self.ticket.compare_exchange(served, served.wrapping_add(1), Relaxed, Relaxed).is_ok().then(
             || {
-                // At once, unless all 2^32 tickets were drawn since the look: then this one is a
-                // ticket like any other. See the `try_lock` that is wrong in the ticket lock.
+                // At once, unless all 2^32 tickets were drawn since the look: then this ticket is like
+                // any other. See the wrong `try_lock` in the ticket lock.
                 let _ = self.grant.spin_until(|grant| grant == served, Budget::Forever);
                 Token(served)
             },
@@ -164,7 +164,7 @@ impl<P: Platform> RawLock<P> for Twa<P> {
         let slot = shared.slot(self, next.wrapping_add(NEAR));
         // Release: what the holder did happens before the next acquisition.
         self.grant.store(next, Release);
-        // Release: who sees the count sees the grant.
+        // Release: a CPU that sees the count sees the grant.
         slot.fetch_add(1, Release);
     }
 

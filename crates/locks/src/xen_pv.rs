@@ -1,18 +1,20 @@
-//! Xen paravirtual lock of 2008: a byte; who has spun too long registers, sleeps, and is kicked.
+//! Xen paravirtual lock of 2008: a byte; a waiter that has spun too long registers, sleeps, and is
+//! kicked.
 //!
 //! | `lock` | `spinners` | State |
 //! |---|---|---|
 //! | 0 | 0 | free, the idle state |
-//! | 0 | n | free; the unlocker is about to kick one of n, or each of them is awake already |
+//! | 0 | n | free; the unlocker is about to kick one of n, or all n are awake already |
 //! | 1 | 0 | held; waiters, if any, still spin |
 //! | 1 | n | held; n contexts sleep or are about to |
 //!
-//! Per CPU, shared by all locks of a system: `waiting_on`, the address of the lock that the CPU is
-//! registered for, 0 if none. Only its own CPU writes it. The CPU's latch comes from the platform.
-//! Invariant: each count in `spinners` belongs to a context that has set its CPU's `waiting_on`; if
-//! a nested context has set it to another lock, it puts it back before the outer one goes on.
+//! All locks of a system share, per CPU, `waiting_on`: the address of the lock that the CPU is
+//! registered for, or 0. Only its own CPU writes it. The CPU's latch comes from the platform.
+//! Invariant: each count in `spinners` belongs to a context that has set its CPU's `waiting_on`. If
+//! a nested context has set it to another lock, it restores it before the outer one goes on.
 //!
-//! **No wake-up is lost.** Waiter and unlocker each write one thing and then read the other's:
+//! **No wake-up is lost.** Waiter and unlocker each write one thing and then read what the other
+//! writes:
 //!
 //! ```text
 //! waiter                          unlocker
@@ -24,31 +26,33 @@
 //! poll until my latch is set
 //! ```
 //!
-//! Of the two fences one is first. If the waiter's is, the unlocker sees count and registration and
+//! One of the two fences is first. If the waiter's is, the unlocker sees count and registration and
 //! kicks. If the unlocker's is, the waiter's exchange finds the lock free, or taken by a third CPU
 //! that will in turn unlock and look. The waiter's fence stands *after* the clear, so that it also
-//! orders the two: a waiter that wipes out a kick sees the release that came before the kick. One
-//! kick is enough: whoever has the lock next unlocks it and looks again.
+//! orders clear and look: a waiter that wipes out a kick sees the release that came before the
+//! kick. One kick is enough: the next holder unlocks the lock and looks again.
 //!
 //! **Nesting.** With interrupts on, a handler may wait for another lock between any two steps, and
-//! so hides the outer registration for a while; a release of the outer lock then kicks nobody.
-//! Hence a nested wait always leaves the latch set: either it was kicked, or it got the lock after
-//! clearing, and then sets the latch itself because it found an outer registration. The outer
-//! `poll` returns at once and the outer context looks at its lock again.
+//! so hide the outer registration for a while; a release of the outer lock then kicks no CPU. Hence
+//! a nested wait always leaves the latch set: either it was kicked, or it got the lock after
+//! clearing the latch, and then sets the latch itself because it found an outer registration. The
+//! outer `poll` returns at once and the outer context looks at its lock again.
 //!
-//! **Properties.** Unfair; of the sleepers the lowest CPU is kicked. When the holder is descheduled
-//! waiters burn their spin budget and then give their CPU away. No order, so no harm from a
-//! descheduled waiter. Uncontended: one read-modify-write; a store, a fence and a load. The scan on
-//! unlock costs time proportional to the number of CPUs. `is_contended` counts sleepers only.
+//! **Properties.** Unfair; of the sleepers the one with the lowest CPU number is kicked. While the
+//! holder is descheduled, waiters burn their spin budget and then give their CPU away. There is no
+//! order, so a descheduled waiter does no harm. Uncontended: one read-modify-write; a store, a
+//! fence and a load. The scan on unlock costs time proportional to the number of CPUs.
+//! `is_contended` counts sleepers only.
 //!
-//! **Reads after release.** `unlock` reads `spinners` after it has freed the lock. Another CPU may
-//! take, release and free the lock's memory in between. This is faithful to the original, which
-//! was replaced without ever fixing it: keep such a lock alive until all unlocks have returned.
+//! **Reads after release.** `unlock` reads `spinners` after it has freed the lock. In between,
+//! another CPU may take and release the lock and free its memory. This is faithful to the original,
+//! which was replaced without ever fixing it. Keep such a lock alive until all unlocks have
+//! returned.
 //!
 //! **Source.** Jeremy Fitzhardinge, Linux 2.6.27 to 3.11 (`arch/x86/xen/spinlock.c`), with the two
 //! fixes of its history: the nesting rule (August 2008) and the fence in unlock (2009, Yang
-//! Xiaowei). Deviations: orders are explicit; the waiter's fence is after the clear, which x86,
-//! where the exchange is a fence, did not need; a kicked waiter looks before it exchanges.
+//! Xiaowei). Deviations: orders are explicit; the waiter's fence is after the clear, which x86 did
+//! not need, because its exchange is a fence; a kicked waiter looks before it exchanges.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -76,7 +80,7 @@ pub const INFO: LockInfo = LockInfo {
     lwp: Meanwhile::Pass,
     abortable: false,
     blocks: true,
-    // 16 bits of `spinners`, over the four contexts that can nest on a CPU and all wait.
+    // 16 bits of `spinners`, for the four contexts per CPU that can nest and all wait.
     max_cpus: (u16::MAX / 4) as u32,
     size: 4,
 };
@@ -93,7 +97,7 @@ pub struct XenPv<P: Platform> {
 /// What all locks of a system share.
 #[derive(Debug)]
 pub struct Shared<P: Platform> {
-    /// Per CPU, on a line of its own, for the unlockers' scans read it.
+    /// Per CPU, on a line of its own, because the unlockers' scans read it.
     waiting_on: P::Slots<CachePadded<P::Usize>>,
     /// Wait-loop iterations before going to sleep.
     spin_budget: u32,
@@ -104,7 +108,7 @@ pub struct Shared<P: Platform> {
 enum Woken {
     /// With the lock.
     Acquired,
-    /// By a kick, or by one that was for a nested context; try again.
+    /// By a kick, perhaps one for a nested context; try again.
     Kicked,
 }
 
@@ -120,13 +124,14 @@ impl<P: Platform> XenPv<P> {
         self.lock.swap(HELD, Acquire) == FREE
     }
 
-    /// Spins and sleeps until the lock is acquired. `irqs_while_asleep` is what to restore around
-    /// sleeps, given if the caller had interrupts on before it switched them off.
+    /// Spins and sleeps until the lock is acquired. `irqs_while_asleep` is the interrupt state to
+    /// restore during sleeps; it is given if the caller had interrupts on before it switched them
+    /// off.
     #[cold]
     fn lock_slow(&self, shared: &Shared<P>, irqs_while_asleep: Option<P::IrqState>) {
         loop {
-            // One budget over all exchanges that fail: a lock that is free now and then, but never
-            // for us, is no reason to go on burning.
+            // One budget for all failed exchanges: a lock that is free now and then, but never for
+            // us, is no reason to go on burning.
             let mut left = shared.spin_budget;
             while self.lock.spin_until_within(|lock| lock == FREE, &mut left).is_ok() {
                 if self.acquire_at_once() {
@@ -143,16 +148,16 @@ impl<P: Platform> XenPv<P> {
     fn sleep(&self, shared: &Shared<P>, irqs_while_asleep: Option<P::IrqState>) -> Woken {
         let waiting_on = &shared.waiting_on[P::cpu_id()];
         // Relaxed: only this CPU writes it. A handler between these two lines, and anywhere below,
-        // puts back what it found.
+        // restores what it found.
         let outer = waiting_on.load(Relaxed);
         waiting_on.store(self.key(), Relaxed);
-        // Release: whoever sees the count can find the registration. The fence below is what the
-        // wake-up rests on; this spares the unlocker a fruitless scan.
+        // Release: a CPU that sees the count can find the registration. The wake-up rests on the
+        // fence below; this release only spares the unlocker a fruitless scan.
         self.spinners.fetch_add(1, Release);
         let woken = loop {
             P::latch_clear();
-            // See "No wake-up is lost": between the announcement and the last look at the lock,
-            // and between the clear and that look.
+            // See "No wake-up is lost". The fence is between the announcement and the last look at
+            // the lock, and between the clear and that look.
             P::fence(SeqCst);
             if self.acquire_at_once() {
                 if outer != NO_LOCK {
@@ -170,12 +175,13 @@ impl<P: Platform> XenPv<P> {
                 None => P::poll(),
             }
             if P::latch_test() {
-                // It stays set, for an outer context that may have missed its own kick.
+                // The latch stays set, for an outer context that may have missed its own kick.
                 break Woken::Kicked;
             }
-            // Woken for no reason: look again before sleeping again.
+            // A spurious wake-up: look again before sleeping again.
         };
-        // Relaxed, both: an unlocker that still finds us kicks a CPU that is awake, harmlessly.
+        // Relaxed, both: an unlocker that still finds us kicks a CPU that is awake, which does no
+        // harm.
         self.spinners.fetch_sub(1, Relaxed);
         waiting_on.store(outer, Relaxed);
         woken
@@ -228,14 +234,15 @@ impl<P: Platform> RawLock<P> for XenPv<P> {
         self.lock.store(FREE, Release);
         // The unlocker's half of "No wake-up is lost".
         P::fence(SeqCst);
-        // Relaxed: ordered by the fence. The read after release that the module warns of.
+        // Relaxed: ordered by the fence. This is the read after release that the module warns
+        // about.
         if self.spinners.load(Relaxed) != 0 {
             self.unlock_slow(shared);
         }
     }
 
-    /// Interrupts are on again during sleeps if the caller had them on: a waiter has no place in a
-    /// queue, so a handler may take the same lock. They stay off while it spins.
+    /// Interrupts are on during sleeps if the caller had them on: a waiter has no place in a queue,
+    /// so a handler may take the same lock. They stay off while it spins.
     #[inline(always)]
     fn lock_irqsave(&self, shared: &Shared<P>) -> ((), P::IrqState) {
         let state = P::irq_save();

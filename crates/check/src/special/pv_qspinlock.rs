@@ -16,7 +16,7 @@ use crate::{Mutation, NO_SPIN};
 type Lock<V> = PvQspinlock<LoomPlatform, V>;
 
 /// What a release says that finds no entry.
-const NO_ENTRY: &str = "who announces a waiter has put it into the table";
+const NO_ENTRY: &str = "a waiter is in the table before it is announced";
 /// What a waiter says that finds an entry of its lock in the table.
 const TWO_ENTRIES: &str = "a lock has one entry at most";
 

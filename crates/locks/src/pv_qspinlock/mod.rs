@@ -1,8 +1,8 @@
-//! Paravirtual queued spinlock: the queue of `qspinlock`, whose waiters sleep when they have spun too
-//! long; newcomers may steal the lock while the first of the queue does not spin.
+//! Paravirtual queued spinlock: the queue of `qspinlock`, whose waiters sleep after they have spun too long.
+//! Newcomers may steal the lock while the first of the queue does not spin.
 //!
-//! It is [`PvQspinlock`] as it is in Linux today; [`PvQspinlock42`] and [`PvQspinlock45`] are its
-//! earlier forms, and [`Version`] says what they do otherwise.
+//! [`PvQspinlock`] is the lock of Linux today; [`PvQspinlock42`] and [`PvQspinlock45`] are its earlier forms.
+//! [`Version`] lists their differences.
 //!
 //! The word is that of [`qspinlock`]. Two of its fields mean more:
 //!
@@ -10,20 +10,21 @@
 //! |---|---|
 //! | byte `LOCKED` = 1 | held |
 //! | byte `LOCKED` = `SLOW` (3) | held, and the first of the queue is in the table: wake it |
-//! | `PENDING` | the first of the queue spins: newcomers must queue, and only it may take the lock; not in 4.2, whose newcomers never steal |
+//! | `PENDING` | the first of the queue spins: newcomers must queue, and only the first may take the lock; not in 4.2, whose newcomers never steal |
 //!
 //! | `state` of a node | Its owner |
 //! |---|---|
 //! | `RUNNING` | spins |
 //! | `HALTED` | sleeps or is about to, in the queue |
-//! | `HASHED` | is in the table, or was since it became the first |
+//! | `HASHED` | is in the table, or has been since it became the first |
 //!
-//! **Who wakes whom.** Only `unlock` wakes anybody, and only the first of the queue. A holder whose
-//! successor in the queue sleeps does not wake it for being first now: it sets `SLOW` and puts the
-//! successor into the table on its behalf, and so tells its own `unlock` to wake it. In 4.2 the holder
-//! wakes the successor, which spins while the lock is held, and may go to sleep a second time as the first.
+//! **Who wakes whom.** Only `unlock` wakes a waiter, and only the first of the queue. A holder that makes a
+//! sleeping successor the first does not wake it. It sets `SLOW` and puts the successor into the table on its
+//! behalf, and so tells its own `unlock` to wake it. In 4.2 the holder wakes the successor, which spins while
+//! the lock is held, and may go to sleep a second time as the first.
 //!
-//! **No wake-up is lost.** Three pairs, each of which writes one thing and then looks at the other's:
+//! **No wake-up is lost.** There are three pairs. Each side writes one thing and then looks at what the other
+//! side writes:
 //!
 //! ```text
 //! waiter in the queue             who makes it the first
@@ -43,32 +44,32 @@
 //! sleep                           kick, whatever the sleeper's state is
 //! ```
 //!
-//! One entry of a lock is in the table at most: by who becomes the first, or on its behalf, and once. A
-//! first one that was woken and finds the lock stolen spins on and does not sleep again: the byte is 1
-//! and not `SLOW`. The entry is taken out before the release, for the next first one may want to put
-//! itself in right after it.
+//! A lock has at most one entry in the table. The waiter that becomes the first inserts it, or the holder does
+//! so on its behalf, once. A first waiter that was woken and finds the lock stolen spins on and does not sleep
+//! again, because the byte is 1 and not `SLOW`. `unlock` removes the entry before the release, because the
+//! next first waiter may insert itself right after it.
 //!
-//! **Nesting.** A handler that waits while its CPU sleeps, or is about to, must not clear the latch: the
-//! kick may have been the outer context's. Hence a count of nested sleeps per CPU; only the outermost
-//! clears. A nested one with the latch set does not sleep but spins.
+//! **Nesting.** A handler that waits while its CPU sleeps, or is about to, must not clear the latch: the kick
+//! may have been for the outer context. Hence a count of nested sleeps per CPU; only the outermost clears the
+//! latch. A nested wait that finds the latch set does not sleep but spins.
 //!
-//! **Properties.** First come, first served among those who queue, overtaken by newcomers while their
-//! first one sleeps. A descheduled holder or waiter costs the others their spin budget; a waiter whose
-//! predecessor does not spin sleeps sooner. Uncontended: two read-modify-writes. After the release
-//! `unlock` uses the number of a CPU, and nothing of the lock. The form of 4.2 has an order, like a
-//! ticket lock: nobody passes those who queue, and a descheduled waiter stops those behind it.
+//! **Properties.** First come, first served among queued waiters; newcomers overtake them while the first one
+//! sleeps. A descheduled holder or waiter costs the others their spin budget; a waiter whose predecessor does
+//! not spin sleeps sooner. Uncontended: two read-modify-writes. After the release `unlock` uses the number of
+//! a CPU, and nothing of the lock. The form of 4.2 has an order, like a ticket lock: no newcomer passes queued
+//! waiters, and a descheduled waiter stops the waiters behind it.
 //!
-//! **Native mode.** With [`Tuning::nopvspin`] it is `qspinlock`. The mode is a constant of the system.
+//! **Native mode.** With [`Tuning::nopvspin`] it is `qspinlock`. The mode is constant for a system.
 //!
 //! **Interrupts** stay off from before the queue: see [`RawLock::lock_irqsave`].
 //!
 //! **Source.** Waiman Long; Linux from 4.2, `kernel/locking/qspinlock_paravirt.h`, over the waiting of
 //! `arch/x86/xen/spinlock.c` from 2018; the commits of each version are in `version.rs`. Deviations: a
-//! newcomer steals for its spin budget at most and then queues, or it would burn for as long as the first
-//! one sleeps and the holder is descheduled; the table has four entries for each CPU, and not at least a
-//! page of them. All versions have what was mended later, and must: `unlock` kicks whatever the state of
-//! the sleeper is (V2; 4.2 looked first), the first of the queue sleeps as `HASHED` (V1; `HALTED` until 2016).
-//! A steal compares the whole word and not its byte: it also fails if somebody queues just then.
+//! newcomer steals for at most its spin budget and then queues, because it would otherwise burn for as long as
+//! the first waiter sleeps and the holder is descheduled; the table has four entries for each CPU, and not at
+//! least a page of them. All versions include two later fixes, which they need: `unlock` kicks whatever the
+//! state of the sleeper (V2; 4.2 looked first), and the first of the queue sleeps as `HASHED` (V1; `HALTED`
+//! until 2016). A steal compares the whole word and not its byte, so it also fails if a CPU queues just then.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -94,10 +95,10 @@ const HASHED: u32 = 2;
 
 /// Wait-loop iterations before going to sleep: the published value.
 pub const DEFAULT_SPIN_BUDGET: u32 = 1 << 15;
-/// Wait-loop iterations between two looks at whether the predecessor spins: the published value.
+/// Wait-loop iterations between two looks whether the predecessor spins: the published value.
 const PREDECESSOR_CHECK: u32 = 1 << 8;
 
-/// The lock as it is in `V`, a version of Linux: today's if not said. See the [module](self).
+/// The lock as in `V`, a version of Linux; today's by default. See the [module](self).
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct PvQspinlock<P: Platform, V: Version = Linux415> {
@@ -105,7 +106,7 @@ pub struct PvQspinlock<P: Platform, V: Version = Linux415> {
     version: PhantomData<V>,
 }
 
-/// The lock of Linux 4.2, which nobody steals.
+/// The lock of Linux 4.2, which newcomers never steal.
 pub type PvQspinlock42<P> = PvQspinlock<P, Linux42>;
 /// The lock of Linux 4.5: a newcomer tries once to steal it.
 pub type PvQspinlock45<P> = PvQspinlock<P, Linux45>;
@@ -118,22 +119,22 @@ pub struct Shared<P: Platform> {
     sleep: Option<Sleep<P>>,
 }
 
-/// What it takes to sleep.
+/// The state that sleeping needs.
 #[derive(Debug)]
 struct Sleep<P: Platform> {
     table: Table<P>,
-    /// Per CPU: how many of its contexts sleep or are about to. Its CPU writes it.
+    /// Per CPU: how many of its contexts sleep or are about to. Only that CPU writes it.
     nested: P::Slots<CachePadded<P::U32>>,
     /// Wait-loop iterations before going to sleep.
     spin_budget: u32,
 }
 
 impl<P: Platform> Shared<P> {
-    /// For `cpus` CPUs, in paravirtual mode, with a table of `entries`. For a checker that wants few;
-    /// locks in use want [`RawLock::shared`].
+    /// For `cpus` CPUs, in paravirtual mode, with a table of `entries`. It is for a checker that wants few
+    /// entries; locks in use want [`RawLock::shared`].
     ///
     /// # Errors
-    /// If the lock cannot serve so many CPUs.
+    /// If the lock cannot serve that many CPUs.
     ///
     /// # Panics
     /// If `entries` is not a power of two, or less than four.
@@ -152,26 +153,26 @@ impl<P: Platform> Shared<P> {
 }
 
 impl<P: Platform> Sleep<P> {
-    /// Sleeps while `cell` is as `asleep` says, until kicked or for no reason.
+    /// Sleeps while `asleep` holds for `cell`, until a kick or a spurious wake-up.
     fn wait(&self, cell: &P::U32, asleep: impl Fn(u32) -> bool) {
         if !P::can_block() {
             return;
         }
         let nested = &self.nested[P::cpu_id()];
-        // Relaxed: only this CPU writes it. A handler in between puts back what it found.
+        // Relaxed: only this CPU writes it. A handler in between restores what it found.
         let depth = nested.load(Relaxed);
         nested.store(depth + 1, Relaxed);
         let outermost = right!(depth == 0, P, V5PvQspinlockNestedWaitClearsLatch, true);
         if P::latch_test() && outermost {
-            // From a kick that came while we did not sleep, for this wait or an earlier one: look
-            // again before sleeping. The fence makes that look see what the kick was for.
+            // The kick came while we did not sleep, for this wait or an earlier one: look again before
+            // sleeping. The fence makes that look see what the kick was for.
             P::latch_clear();
             P::fence(SeqCst);
         } else if !P::latch_test() && asleep(cell.load(Relaxed)) {
             P::poll();
         } else {
-            // The latch is for an outer context, or the byte has lost its `SLOW` to somebody who stole
-            // the lock: who has no budget to spin shall not come back here at full speed.
+            // The latch is for an outer context, or a thief has taken the lock and the byte is no longer
+            // `SLOW`. Without a budget to spin, this CPU must not come back here at full speed.
             P::relax();
         }
         nested.store(depth, Relaxed);
@@ -197,12 +198,12 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
         let before = self.lock.exchange_tail(id);
         if before != NIL {
             let before = nodes.get(before);
-            // Release: publishes the node to who grants.
+            // Release: publishes the node to the CPU that grants.
             before.next.store(id, Release);
             Self::wait_for_head(sleep, node, before);
         }
         self.acquire_as_head(sleep, id, node);
-        // We are the holder, with the first place of the queue to give away.
+        // We are the holder, and must give the first place of the queue away.
         let found = self.lock.word.load(Relaxed);
         if !self.lock.exchange_last_for_locked(id, found) {
             let next = await_link(&node.next);
@@ -210,7 +211,7 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
         }
     }
 
-    /// Takes the lock past the queue, while that has no first one that spins; in 4.2, if there is none.
+    /// Takes the lock past the queue while no first waiter spins; in 4.2, only if there is no queue.
     fn steal(&self, sleep: &Sleep<P>) -> bool {
         let word = &self.lock.word;
         let others = match V::STEALING {
@@ -239,12 +240,12 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
         false
     }
 
-    /// Waits, spinning and sleeping, to be the first of the queue.
+    /// Waits, spinning and sleeping, until it is the first of the queue.
     fn wait_for_head(sleep: &Sleep<P>, node: &Node<P>, before: &Node<P>) {
         let mut left = sleep.spin_budget;
         loop {
             let round = if V::ADAPTIVE { left.min(PREDECESSOR_CHECK) } else { left };
-            // Acquires: what others did before us is what the first of the queue continues.
+            // Acquires: the first of the queue continues what others did before us.
             let granted = |granted| granted == GRANTED;
             if node.granted.spin_until(granted, Budget::Iterations(round)).is_ok() {
                 return;
@@ -260,9 +261,9 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
             if node.granted.load(Relaxed) != GRANTED {
                 sleep.wait(&node.state, |state| state == HALTED);
             }
-            // Unless it is `HASHED` by now, which `acquire_as_head` must know. Acquire: pairs with the
-            // fence in `promote`. Who is `HASHED` has been granted and must see that it has, or it
-            // would call itself `HALTED` once more and be put into the table twice.
+            // Unless it is `HASHED` by now, which `acquire_as_head` must know. Acquire: pairs with the fence
+            // in `promote`. A `HASHED` waiter has been granted and must see the grant. Otherwise it would call
+            // itself `HALTED` once more and be put into the table twice.
             let seen = right!(Acquire, P, V7PvQspinlockHashedSeenBeforeGrant, Relaxed);
             let _ = node.state.compare_exchange(HALTED, RUNNING, Relaxed, seen);
             left = sleep.spin_budget;
@@ -277,7 +278,7 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
         loop {
             node.state.store(RUNNING, Relaxed);
             if has_thieves {
-                // From here on nobody else can take it.
+                // From here on no other CPU can take it.
                 word.fetch_or(PENDING, Relaxed);
             }
             // Acquires: pairs with the release in `unlock`.
@@ -286,7 +287,7 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
                 if has_thieves {
                     self.lock.pending_to_locked();
                 } else {
-                    // There is a tail, so it is ours. Relaxed: acquired above.
+                    // There is a tail, so the lock is ours. Relaxed: acquired above.
                     word.fetch_or(LOCKED, Relaxed);
                 }
                 return;
@@ -300,8 +301,8 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
                 }
                 hashed = true;
             }
-            // Not `HALTED`: the one who made us the first may not have looked at our state yet, and
-            // would then put us into the table once more.
+            // Not `HALTED`: the CPU that made us the first may not have looked at our state yet, and would
+            // then put us into the table once more.
             let asleep = right!(HASHED, P, V1PvQspinlockHeadHalted, HALTED);
             node.state.store(asleep, Relaxed);
             sleep.wait(word, |word| word & LOCKED_BYTE == SLOW);
@@ -311,7 +312,7 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
     /// Asks to be woken by `unlock`. Returns whether it has the lock instead.
     fn announce(&self, sleep: &Sleep<P>, id: u32) -> bool {
         let word = &self.lock.word;
-        // The entry first: who sees `SLOW` relies on it.
+        // The entry first: a CPU that sees `SLOW` relies on it.
         let insert = || sleep.table.insert(self.key(), id);
         right!(insert(), P, V6PvQspinlockSlowBeforeEntry, ());
         // Release: publishes the entry. Acquire: it may find the lock free.
@@ -320,14 +321,14 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
         if found & LOCKED_BYTE != 0 {
             return false;
         }
-        // Free, and now ours. Nobody has seen the entry but us.
+        // The lock was free, and is now ours. Only we have seen the entry.
         word.fetch_sub(SLOW - LOCKED, Relaxed);
         sleep.table.remove(self.key());
         true
     }
 
-    /// As the holder, makes `next` the first of the queue, and announces it if it sleeps; in 4.2, wakes
-    /// it.
+    /// As the holder, makes `next` the first of the queue, and announces it if it sleeps; 4.2 wakes it
+    /// instead.
     fn promote(&self, sleep: &Sleep<P>, next: u32, node: &Node<P>) {
         let new = if V::WAKES_NEXT { RUNNING } else { HASHED };
         let slept = || node.state.compare_exchange(HALTED, new, Relaxed, Relaxed).is_ok();
@@ -340,17 +341,17 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
             return;
         }
         if V::WAKES_NEXT {
-            // The kick releases: a handler of the sleeper that clears the latch, and fences, sees with it that
-            // the state is `RUNNING`, at which the sleeper looks last.
+            // The kick releases: a handler of the sleeper that clears the latch, and fences, also sees that
+            // the state is `RUNNING`. The sleeper looks at the state last.
             P::kick(ContextNodes::<P, Node<P>>::cpu_of(next));
         } else {
-            // Relaxed: nobody looks for the entry but our own `unlock`.
+            // Relaxed: only our own `unlock` looks for the entry.
             self.lock.word.fetch_or(SLOW, Relaxed);
             sleep.table.insert(self.key(), next);
         }
     }
 
-    /// The release when the first of the queue is to be woken.
+    /// The release when the first of the queue must be woken.
     #[cold]
     fn unlock_slow(&self, shared: &Shared<P>, sleep: &Sleep<P>) {
         let key = self.key();
@@ -358,7 +359,7 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
         // Release: what the holder did happens before the next acquisition.
         let release = || _ = word.fetch_and(!LOCKED_BYTE, Release);
         right!((), P, V4PvQspinlockReleaseBeforeRemoval, release());
-        // Before the release, after which the next first one may announce itself.
+        // Before the release: after it the next first waiter may announce itself.
         let id = sleep.table.remove(key);
         let cpu = ContextNodes::<P, Node<P>>::cpu_of(id);
         let state = &shared.queue.nodes.get(id).state;
@@ -367,7 +368,7 @@ impl<P: Platform, V: Version> PvQspinlock<P, V> {
         right!(release(), P, V4PvQspinlockReleaseBeforeRemoval, ());
         // See "No wake-up is lost", the last pair.
         P::fence(SeqCst);
-        // Whatever its state is: it may be about to sleep.
+        // Whatever its state: it may be about to sleep.
         if !is_awake {
             P::kick(cpu);
         }
@@ -411,7 +412,7 @@ impl<P: Platform, V: Version> RawLock<P> for PvQspinlock<P, V> {
     #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, (): ()) {
         let Some(sleep) = &shared.sleep else { return self.lock.unlock(&shared.queue, ()) };
-        // As it is when nobody waits.
+        // The word without waiters.
         let mut found = LOCKED;
         while found & LOCKED_BYTE == LOCKED {
             // Release: what the holder did happens before the next acquisition. Acquire: pairs with

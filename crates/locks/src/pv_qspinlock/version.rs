@@ -1,18 +1,17 @@
-//! What the versions of Linux do otherwise than each other.
+//! The differences between the versions of Linux.
 //!
 //! | | 4.2 | 4.5 | from 4.15 |
 //! |---|---|---|---|
 //! | a newcomer takes the free lock past a queue | never | in one attempt, unless the first spins | as long as the first does not spin |
-//! | a waiter sleeps early if the one before it sleeps | no | yes | yes |
+//! | a waiter sleeps early if its predecessor sleeps | no | yes | yes |
 //! | a sleeper that becomes the first is woken | at once | by `unlock` | by `unlock` |
 //!
-//! 4.3 and 4.4 are 4.2 with the last line of 4.5.
+//! 4.3 and 4.4 are 4.2 with the last row of 4.5.
 //!
-//! Sources, commits of Linux by Waiman Long: a23db284fe0d (4.2, "Implement simple paravirt
-//! support for the qspinlock"), 75d2270280686 (4.3, "Only kick CPU at unlock time"), 1c4941fd53af (4.5, "Allow limited lock
+//! Sources, commits of Linux by Waiman Long: a23db284fe0d (4.2, "Implement simple paravirt support for the
+//! qspinlock"), 75d2270280686 (4.3, "Only kick CPU at unlock time"), 1c4941fd53af (4.5, "Allow limited lock
 //! stealing"), cd0272fab785 (4.5, "Queue node adaptive spinning"), 11752adb68a3 (4.15, "Implement hybrid PV
-//! queued/unfair locks"). Left out: that a waiter of 4.10 to 5.3 also asked whether the vCPU before it was
-//! preempted.
+//! queued/unfair locks"). Left out: a waiter of 4.10 to 5.3 also asked whether the vCPU before it was preempted.
 
 use core::fmt::Debug;
 
@@ -44,14 +43,14 @@ pub const INFO_4_5: LockInfo = LockInfo {
 /// Properties of [`PvQspinlock42`](super::PvQspinlock42).
 pub const INFO_4_2: LockInfo = LockInfo {
     name: "pv-qspinlock-4.2",
-    brief: "The first pv-qspinlock: nobody passes the queue; who becomes its first is woken.",
+    brief: "The first pv-qspinlock: nobody passes the queue; a sleeping first is woken at once.",
     source: "Long; Linux 4.2 (kernel/locking/qspinlock_paravirt.h)",
-    // As of qspinlock: whoever has queued is served in order.
+    // As in qspinlock: queued waiters are served in order.
     fair: true,
     ..INFO
 };
 
-/// When a newcomer may take the free lock though others queue for it.
+/// When a newcomer may take the free lock past queued waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stealing {
     /// Never.
@@ -66,11 +65,11 @@ pub enum Stealing {
 pub trait Version: Debug + 'static {
     /// Properties of the lock.
     const INFO: LockInfo;
-    /// What newcomers may do.
+    /// When newcomers may steal.
     const STEALING: Stealing;
-    /// A waiter looks whether its predecessor spins, and sleeps early if not.
+    /// Whether a waiter looks if its predecessor spins, and sleeps early if not.
     const ADAPTIVE: bool;
-    /// A holder wakes the waiter that it makes the first of the queue, while the lock is held.
+    /// Whether a holder wakes the waiter that it makes the first of the queue, while the lock is held.
     const WAKES_NEXT: bool;
 }
 
@@ -96,7 +95,7 @@ impl Version for Linux45 {
     const WAKES_NEXT: bool = false;
 }
 
-/// Linux 4.15, and today's.
+/// Linux 4.15 to today.
 #[derive(Debug)]
 pub struct Linux415;
 

@@ -7,7 +7,7 @@ use super::{FlaggedWord, Shared, Token};
 use crate::bug::right;
 use crate::{AtomicCell, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
-/// In `head`: somebody may sleep.
+/// In `head`: there may be sleepers.
 const FLAG: u32 = 1;
 
 /// Properties of [`PvTicket`].
@@ -30,18 +30,18 @@ pub const INFO: LockInfo = LockInfo {
 /// | `tail - head` | `FLAG` | State |
 /// |---|---|---|
 /// | 0 | any | free, the idle state |
-/// | 1 | any | held, nobody waits |
+/// | 1 | any | held, no waiters |
 /// | n | 0 | held, or granted; n - 1 wait, none of them sleeps |
 /// | n | 1 | held, or granted; n - 1 wait, and any of them may sleep |
 ///
-/// Tickets are the upper 15 bits of each half and move by 2. A flag without need costs a scan of
-/// `waiting`. Whoever gets the lock and finds the flag clears it if nobody is queued: a sleeper has
-/// drawn a ticket before it set the flag, so none can lose it.
+/// Tickets are the upper 15 bits of each half and move by 2. A needless flag costs a scan of
+/// `waiting`. A CPU that gets the lock and finds the flag clears it if no other CPU is queued. No
+/// sleeper loses its flag that way, because it drew a ticket before it set the flag.
 ///
-/// **Properties.** Fair: nobody overtakes. A descheduled holder or waiter costs the others their spin
-/// budget; then they sleep, and the releaser tells the host whom to run. Waiters that still spin miss
-/// once each per release. Uncontended: two read-modify-writes. The flag comes back from the very
-/// addition that releases the lock, which is the last access to it.
+/// **Properties.** Fair: no CPU overtakes. A descheduled holder or waiter costs the others their spin
+/// budget; then they sleep, and the releaser tells the host which CPU to run. Waiters that still spin
+/// have one miss each per release. Uncontended: two read-modify-writes. The addition that releases
+/// the lock also returns the flag, and is the last access to the lock.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct PvTicket<P: Platform> {
@@ -49,8 +49,8 @@ pub struct PvTicket<P: Platform> {
 }
 
 impl<P: Platform> PvTicket<P> {
-    /// An unlocked lock where `first`, an even number, is the next ticket, so that a checker can
-    /// begin just before the tickets wrap.
+    /// Makes an unlocked lock where `first`, an even number, is the next ticket, so that a checker
+    /// can begin just before the tickets wrap.
     ///
     /// # Panics
     /// If `first` is odd.
@@ -71,9 +71,9 @@ impl<P: Platform> PvTicket<P> {
         }
     }
 
-    /// Returns the word of the moment before.
+    /// Sets the flag; returns the word of the moment before.
     fn raise_flag(&self) -> u32 {
-        // Release: who sees the flag sees the record. Acquire: see "No wake-up is lost".
+        // Release: a CPU that sees the flag sees the record. Acquire: see "No wake-up is lost".
         let raise = || self.word.fetch_or(FLAG, AcqRel);
         right!(raise(), P, P3PvTicketHeadBeforeFlag, {
             let before = self.word.load(Relaxed);
@@ -84,8 +84,8 @@ impl<P: Platform> PvTicket<P> {
 
     fn clear_flag_if_last(&self, mine: u16) {
         let last = u32::from(u32::after(mine)) << 16 | u32::from(mine);
-        // The whole word, `tail` included: somebody who has just queued may sleep by then. Relaxed:
-        // the lock is ours already, and failing does not matter.
+        // The whole word, `tail` included: a CPU that has just queued may sleep by then. Relaxed: the
+        // lock is ours already, and failing does not matter.
         let clear = || _ = self.word.compare_exchange(last | FLAG, last, Relaxed, Relaxed);
         right!(clear(), P, P5PvTicketFlagClearedBlindly, {
             self.word.fetch_and(!FLAG, Relaxed);
@@ -111,7 +111,7 @@ impl<P: Platform> RawLock<P> for PvTicket<P> {
         // Acquire: if the ticket is served at once, this is the load that sees the last release.
         let found = self.word.fetch_add(u32::DRAW, Acquire);
         let mine = found.tail();
-        // Flag included: with a flag left over the slow path matches at once and clears it.
+        // Flag included: with a flag left over, the slow path matches at once and clears it.
         if found.head() != mine {
             self.lock_slow(shared, mine);
         }
@@ -139,7 +139,7 @@ impl<P: Platform> RawLock<P> for PvTicket<P> {
             self.word.fetch_add(u32::serve_next(mine), Release);
             return;
         }
-        // Release: as above. Acquire: who sees the flag sees the record.
+        // Release: as above. Acquire: a CPU that sees the flag sees the record.
         let found = self.word.fetch_add(u32::serve_next(mine), AcqRel);
         if found & FLAG != 0 {
             let next = right!(u32::after(mine), P, P4PvTicketKicksOldTicket, mine);

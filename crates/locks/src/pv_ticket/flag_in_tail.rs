@@ -40,17 +40,17 @@ pub const SMALL_INFO: LockInfo = LockInfo {
 /// The paravirtual ticket lock with its flag in `tail`, over a cell `C`. Use it as [`PvTicket2012`] or
 /// [`PvTicket2012Small`]; see the [module](super) on sleeping.
 ///
-/// The states are those of [`PvTicket`](super::PvTicket). Here the releaser clears the flag, if it
+/// The states are those of [`PvTicket`](super::PvTicket). Here the releaser clears the flag if it
 /// leaves a free lock behind.
 ///
-/// **Properties.** Those of [`PvTicket`](super::PvTicket), but for one: `unlock` reads the lock, and
-/// may even write it, after it has released it. Another CPU may take, release and free the lock's
-/// memory in between, and an exchange that happens to match then flips a bit of something else. This
-/// is faithful to the original, where it was found in 2015 and ended this form: keep such a lock alive
-/// until all unlocks have returned.
+/// **Properties.** Those of [`PvTicket`](super::PvTicket), with one exception: `unlock` reads the
+/// lock, and may even write it, after it has released it. In between, another CPU may take and release
+/// the lock and free its memory. An exchange that happens to match then flips a bit of something else.
+/// This is faithful to the original, where it was found in 2015 and ended this form. Keep such a lock
+/// alive until all unlocks have returned.
 ///
-/// The original needs a full fence between its addition to `head` and its look at the flag, for the
-/// two are in different halves. Here both are accesses to one word, which are in order.
+/// The original needs a full fence between its addition to `head` and its look at the flag, because
+/// the two are in different halves. Here both access one word, and such accesses are in order.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct PvTicket2012Lock<P: Platform, C: AtomicCell<Value: FlaggedWord>> {
@@ -59,7 +59,7 @@ pub struct PvTicket2012Lock<P: Platform, C: AtomicCell<Value: FlaggedWord>> {
 }
 
 impl<P: Platform, C: AtomicCell<Value: FlaggedWord>> PvTicket2012Lock<P, C> {
-    /// An unlocked lock where `first`, an even number, is the next ticket, so that a checker can
+    /// Makes an unlocked lock where `first`, an even number, is the next ticket, so that a checker can
     /// begin just before the tickets wrap.
     ///
     /// # Panics
@@ -71,20 +71,21 @@ impl<P: Platform, C: AtomicCell<Value: FlaggedWord>> PvTicket2012Lock<P, C> {
     #[cold]
     fn lock_slow(&self, shared: &Shared<P>, mine: Half<C>) {
         while shared.spin(&self.word, mine).is_err() {
-            // Release: who sees the flag sees the record. Acquire: see "No wake-up is lost".
+            // Release: a CPU that sees the flag sees the record. Acquire: see "No wake-up is lost".
             let raise_flag = || self.word.fetch_or(C::Value::TAIL_FLAG, AcqRel).serves(mine);
             shared.sleep(self, mine.into(), raise_flag);
         }
     }
 
-    /// After the release, with the flag set. `before` is the word of a moment before the release.
+    /// Runs after a release that found the flag set. `before` is the word of a moment before the
+    /// release.
     #[cold]
     fn unlock_slow(&self, shared: &Shared<P>, before: C::Value, next: Half<C>) {
         let address = ptr::from_ref(self).addr();
         let released = before.with_head(next);
         let cleared = released.without_tail_flag();
-        // Nobody queued: then nobody sleeps, and the flag can go, unless somebody comes in between.
-        // Relaxed: the flag is all that changes, and it was set in vain.
+        // No CPU is queued: then none sleeps, and the flag can go, unless a CPU comes in between.
+        // Relaxed: only the flag changes, and it was set in vain.
         let idle = released.outstanding() == 0
             && self.word.compare_exchange(released, cleared, Relaxed, Relaxed).is_ok();
         if !idle {
@@ -138,10 +139,11 @@ impl<P: Platform, C: AtomicCell<Value: FlaggedWord>> RawLock<P> for PvTicket2012
             return;
         }
         let before = self.word.load(Relaxed);
-        // Release: as above. Acquire: who sees the flag sees the record.
+        // Release: as above. Acquire: a CPU that sees the flag sees the record.
         self.word.fetch_add(C::Value::serve_next(mine), AcqRel);
-        // The read after release that the type warns of. It comes second: looking before the release,
-        // we could miss the flag of somebody who then still finds the old head. Acquire: as above.
+        // The read after release that the type warns about. It comes second: if we looked before the
+        // release, we could miss the flag of a CPU that then still finds the old head. Acquire: as
+        // above.
         let flagged = right!(self.word.load(Acquire), P, P1PvTicketFlagBeforeRelease, before);
         if flagged.has_tail_flag() {
             self.unlock_slow(shared, before, C::Value::after(mine));

@@ -1,16 +1,16 @@
-//! Paravirtual ticket locks: who has spun too long sleeps; the releaser wakes the next ticket's CPU.
+//! Paravirtual ticket locks: a waiter that spins too long sleeps; the releaser wakes the next ticket's CPU.
 //!
-//! Ticket locks with a flag, *somebody may sleep*, beside the tickets. Two published forms differ in
-//! where the flag is: [`PvTicket`] has it in `head` (2015, Linux 4.0), [`PvTicket2012`] in `tail`
-//! (2012, merged in 3.12), in two sizes. This file is what they share: how to sleep and whom to wake; the
-//! [word](FlaggedWord) is in a file of its own.
+//! These are ticket locks with a flag, *there may be sleepers*, beside the tickets. Two published forms
+//! differ in where the flag is: [`PvTicket`] has it in `head` (2015, Linux 4.0), [`PvTicket2012`] in `tail`
+//! (2012, merged in 3.12), in two sizes. This file is what they share: how to sleep and which CPU to wake.
+//! The [word](FlaggedWord) has a file of its own.
 //!
-//! Per CPU, shared by all locks of a system: a record, the lock that the CPU sleeps for and
-//! the ticket that it wants there; its bit in `waiting`; and its latch, from the platform. Only its
-//! own CPU writes the record.
+//! All locks of a system share, for each CPU: a record, which names the lock that the CPU sleeps for and the
+//! ticket that it wants there; its bit in `waiting`; and its latch, from the platform. Only the CPU itself
+//! writes its record.
 //!
-//! **No wake-up is lost.** Flag and `head` are in one word, and both change by read-modify-write, so
-//! one is first:
+//! **No wake-up is lost.** Flag and `head` are in one word, and both change by read-modify-write, so one
+//! change comes first:
 //!
 //! ```text
 //! waiter                                   releaser
@@ -20,33 +20,34 @@
 //! unless head is my ticket: poll
 //! ```
 //!
-//! If the flag is first, the releaser sees it, and with it the record; the latch keeps the kick for a
-//! waiter that does not sleep yet. If not, the waiter finds its ticket served. The waiter clears its
-//! latch before it looks, and the fences next to latch and kick order the two: who wipes out a kick
-//! sees the head that the kick was for.
+//! If the flag is first, the releaser sees it, and with it the record; the latch keeps the kick for a waiter
+//! that does not sleep yet. If the release is first, the waiter finds its ticket served. The waiter clears
+//! its latch before it looks, and the fences next to latch and kick order the two: a waiter that wipes out a
+//! kick sees the head that the kick was for.
 //!
-//! **Records.** `lock` is non-null only while `want` is right for it, hence: null, want, lock. That
-//! does not make two loads of a scan one: it may read a lock before the record is rewritten and the
-//! new `want` after it, and take the record for one that it is not. Hence it kicks *every* match: a
-//! kick too many does no harm, and a scan that stopped at the first match, as the published ones do,
-//! may have kicked the wrong CPU only.
+//! **Records.** `lock` is non-null only while `want` is right for it; hence the order null, want, lock. But
+//! the two loads of a scan are not one step. The scan may read a lock before the record is rewritten and the
+//! new `want` after it, and so mistake the record for another. Hence it kicks *every* match. An extra kick
+//! does no harm. A scan that stopped at the first match, like the published ones, may have kicked only the
+//! wrong CPU.
 //!
-//! **Nesting.** With interrupts on, a handler may wait for another lock while its CPU sleeps, or is
-//! about to. It saves the outer record and puts it back. A release of the outer lock in between finds
-//! no record and kicks nobody. Hence a nested wait always leaves the latch set; the outer poll then
-//! returns at once and the outer context looks again. The published code left it clear when it found
-//! its ticket served before sleeping, and relied on the next timer interrupt.
+//! **Nesting.** With interrupts on, a handler may wait for another lock while its CPU sleeps, or is about to.
+//! It saves the outer record and restores it. A release of the outer lock in between finds no record and
+//! kicks no CPU. Hence a nested wait always leaves the latch set; the outer poll then returns at once and the
+//! outer context looks again. The published code left the latch clear when it found its ticket served before
+//! sleeping, and relied on the next timer interrupt.
 //!
-//! **Native mode.** With [`Tuning::nopvspin`] nobody sleeps and nobody looks at the flag: they are
-//! ticket locks. The mode is a constant of the system: a release in native mode that overlaps with a
-//! waiter in the other would not wake it. Where the platform cannot block *yet*, waiters spin, and
-//! releases look at a flag that is never set.
+//! **Native mode.** With [`Tuning::nopvspin`] no waiter sleeps and no releaser looks at the flag: they are
+//! ticket locks. The mode is constant for a system: a release in native mode would not wake a waiter in the
+//! other mode. Where the platform cannot block *yet*, waiters spin, and releases look at a flag that is never
+//! set.
 //!
-//! **Giving way.** With [`Tuning::yields`] a waiter does not spin: it yields, unless it is the next in line,
-//! who spins for a moment, then yields too. So whoever's turn it is gets a CPU after the other threads there
-//! have looked once. With the published budget it gets one when they have spun, and each sleep and wake-up
-//! costs more than a switch. Who loses its CPU by it for a scheduler's slice, to others who compute, spins as
-//! long as published for a while when it is the next. Not published: it is for threads, see `docs/native.md`.
+//! **Giving way.** With [`Tuning::yields`] a waiter yields instead of spinning. Only the next in line spins,
+//! for a moment, and then yields too. So the waiter whose turn it is gets a CPU after the other threads on
+//! that CPU have looked once. With the published budget it gets one only when they have spun, and each sleep
+//! and wake-up costs more than a switch. A yield may give the CPU to threads that compute, for a scheduler's
+//! slice. For a while after that, the thread that yielded spins as long as published whenever it is the next
+//! in line. None of this is published: it is for threads, see `docs/native.md`.
 //!
 //! **Source.** Jeremy Fitzhardinge and Raghavendra K T; Linux 3.12 to 4.1,
 //! `arch/x86/include/asm/spinlock.h` and `arch/x86/xen/spinlock.c`. Deviations: the whole word is
@@ -72,15 +73,16 @@ pub use word::FlaggedWord;
 /// Wait-loop iterations before going to sleep: the value of the merged code.
 pub const DEFAULT_SPIN_BUDGET: u32 = 1 << 15;
 
-/// The same for the next in line, before it gives way: some microseconds. Longer, and it keeps off the CPU
-/// a holder that was switched out there; shorter, and it is not on a CPU when its turn comes.
+/// The same for the next in line, before it gives way: some microseconds. With more, it keeps a holder that
+/// was switched out there off the CPU; with fewer, it is not on a CPU when its turn comes.
 const LOOKS_OF_NEXT: u32 = 256;
-/// A yield that takes longer has given the CPU to somebody who computes: other waiters keep it for less.
+/// A yield that takes longer has given the CPU to a thread that computes: other waiters keep it for less
+/// time.
 const TAKEN_NS: u64 = 2_000_000;
-/// For so long who has lost a CPU spins as published when it is the next in line.
+/// How long a thread that has lost a CPU spins as published when it is the next in line.
 const PATIENT_MS: u32 = 100;
 
-/// `lock` of a record that says nothing.
+/// `lock` of an empty record.
 const NO_LOCK: usize = 0;
 /// CPUs in a word of `waiting`.
 const BITS: usize = u32::BITS as usize;
@@ -95,11 +97,11 @@ pub struct Token<T>(T);
 /// What a CPU sleeps for.
 #[derive(Debug)]
 struct Record<P: Platform> {
-    /// Address of the lock, only ever compared.
+    /// Address of the lock. It is only ever compared.
     lock: P::Usize,
     /// The ticket.
     want: P::U32,
-    /// When somebody kept this CPU after a yield, in milliseconds that wrap. Only its own CPU uses it.
+    /// When another thread kept this CPU after a yield, in milliseconds that wrap. Only its own CPU uses it.
     taken_at: P::U32,
 }
 
@@ -111,15 +113,15 @@ fn millis(nanoseconds: u64) -> u32 {
 /// What all locks of a system share.
 #[derive(Debug)]
 pub struct Shared<P: Platform> {
-    /// Per CPU, on a line of its own, for scans read it.
+    /// Per CPU, on a line of its own, because scans read it.
     records: P::Slots<CachePadded<Record<P>>>,
     /// A bit per CPU: it sleeps or is about to.
     waiting: P::Slots<P::U32>,
     /// Wait-loop iterations before going to sleep.
     spin_budget: u32,
-    /// Waiters may sleep.
+    /// Whether waiters may sleep.
     pv: bool,
-    /// How often a waiter gives way before it does, in place of the spinning.
+    /// How often a waiter yields before it sleeps, instead of spinning.
     yields: u32,
 }
 
@@ -142,8 +144,8 @@ impl<P: Platform> Shared<P> {
         })
     }
 
-    /// Waits until `mine` is served, for so long as to make a sleep worth it. If it is, the load that sees it
-    /// is an acquire, and pairs with the release that serves it.
+    /// Waits until `mine` is served, at most until a sleep is worth its cost. If it is served, the load that
+    /// sees it is an acquire, and pairs with the release that serves it.
     fn spin<C>(&self, word: &C, mine: Half<C>) -> Result<C::Value, C::Value>
     where
         C: AtomicCell<Value: FlaggedWord>,
@@ -155,11 +157,11 @@ impl<P: Platform> Shared<P> {
         if self.yields == 0 {
             return word.spin_until(is_mine, Budget::Iterations(self.spin_budget));
         }
-        // See "Giving way". Relaxed, in all of it: only this CPU uses the cell.
+        // See "Giving way". Relaxed, everywhere here: only this CPU uses the cell.
         let taken_at = &self.records[P::cpu_id()].taken_at;
         let mut before = P::now();
         for _ in 0..self.yields {
-            // Relaxed: a guess at how far the queue is.
+            // Relaxed: a guess at the distance.
             let serving = C::Value::ticket(word.load(Relaxed).head());
             let looks = if C::Value::after(serving) != mine {
                 0
@@ -182,27 +184,27 @@ impl<P: Platform> Shared<P> {
         word.spin_until(is_mine, Budget::Iterations(0))
     }
 
-    /// Sleeps until kicked, or for no reason, unless ticket `want` of `lock` is served already.
-    /// `raise_flag` raises the lock's flag and tells, in one step, whether it is.
+    /// Sleeps until a kick or a spurious wake-up, unless ticket `want` of `lock` is served already.
+    /// `raise_flag` sets the lock's flag and tells, in one step, whether the ticket is served.
     fn sleep<L>(&self, lock: &L, want: u32, raise_flag: impl FnOnce() -> bool) {
         if !P::can_block() {
             return;
         }
-        // Off while the record and the latch are ours: a handler comes while we poll, or not.
+        // Off while the record and the latch are ours: a handler comes only while we poll.
         let irqs = P::irq_save();
         let cpu = P::cpu_id();
         let record = &self.records[cpu];
         let (waiting, bit) = (&self.waiting[cpu / BITS], 1 << (cpu % BITS));
-        // Relaxed: only this CPU writes it. What an outer context waits for, if there is one.
+        // Relaxed: only this CPU writes it. `outer` is what an outer context waits for, if there is one.
         let outer = (record.lock.load(Relaxed), record.want.load(Relaxed));
         record.write(ptr::from_ref(lock).addr(), want);
-        // Release: who sees the bit sees the record. The flag below is what the wake-up rests on.
+        // Release: a CPU that sees the bit sees the record. The wake-up rests on the flag below.
         waiting.fetch_or(bit, Release);
         P::latch_clear();
-        // See "No wake-up is lost": a clear that wipes out a kick sees the head it was for.
+        // See "No wake-up is lost": a clear that wipes out a kick sees the head that the kick was for.
         P::fence(Acquire);
-        // The flag first and then the head: looking first, we could sleep through a release that
-        // comes in between and sees no flag.
+        // The flag first and then the head: in the other order we could sleep through a release that comes in
+        // between and sees no flag.
         if !raise_flag() {
             P::irq_restore(irqs);
             P::poll();
@@ -210,7 +212,7 @@ impl<P: Platform> Shared<P> {
         }
         let is_nested = outer.0 != NO_LOCK;
         if !right!(is_nested, P, P7PvTicketNestedPickUpLeavesLatchClear, false) {
-            // Relaxed, both: a releaser that still finds us kicks a CPU that is awake, harmlessly.
+            // Relaxed, both: a releaser that still finds us kicks a CPU that is awake, which does no harm.
             waiting.fetch_and(!bit, Relaxed);
             record.lock.store(NO_LOCK, Relaxed);
         } else {
@@ -221,13 +223,13 @@ impl<P: Platform> Shared<P> {
         P::irq_restore(irqs);
     }
 
-    /// Wakes whoever sleeps for ticket `next` of the lock at `address`, which may be gone by now.
+    /// Wakes the CPUs that sleep for ticket `next` of the lock at `address`, which may no longer exist.
     #[cold]
     fn kick(&self, address: usize, next: u32) {
         // See "No wake-up is lost".
         P::fence(Release);
         for (index, waiting) in self.waiting.iter().enumerate() {
-            // Acquire: pairs with the bit, and so shows its record.
+            // Acquire: pairs with setting the bit, and so shows the record.
             let mut bits = waiting.load(Acquire);
             while bits != 0 {
                 let cpu = index * BITS + bits.trailing_zeros() as usize;

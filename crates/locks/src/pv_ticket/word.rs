@@ -5,17 +5,18 @@ use core::fmt::Debug;
 use super::flag_in_tail;
 use crate::LockInfo;
 
-/// A word that holds `head` (low) and `tail` (high), with tickets that move by 2: bit 0 of each half is
-/// not part of the ticket, and one of the two is the flag.
+/// A word that holds `head` (low) and `tail` (high), with tickets that move by 2. Bit 0 of each half is
+/// not part of the ticket; one of the two bits is the flag.
 ///
-/// Not a [`TicketWord`](crate::ticket::TicketWord): with these tickets all but its two halves would mean
-/// something else.
+/// It is not a [`TicketWord`](crate::ticket::TicketWord): with these tickets everything but its two
+/// halves would have another meaning.
 pub trait FlaggedWord: Copy + Eq + Debug {
     /// A half, or a ticket: a half whose bit 0 is 0.
     type Half: Copy + Eq + Debug + Default + Into<u32> + 'static;
     /// Properties of the lock of 2012 with this word.
     const INFO_2012: LockInfo;
-    /// Tickets that can be outstanding before a held lock looks free: one less than there are.
+    /// Maximum number of outstanding tickets before a held lock looks free: one less than there are
+    /// tickets.
     const MAX_CPUS: u32;
     /// What to add to draw a ticket. The carry falls off the word.
     const DRAW: Self;
@@ -37,9 +38,9 @@ pub trait FlaggedWord: Copy + Eq + Debug {
     fn has_tail_flag(self) -> bool;
     /// This word without the flag in `tail`.
     fn without_tail_flag(self) -> Self;
-    /// This word with one more ticket drawn, and the flag as it was.
+    /// This word with one more ticket drawn, and the flag unchanged.
     fn drawn(self) -> Self;
-    /// Tickets drawn and not served to the end: holder and waiters.
+    /// Tickets drawn and not yet served to the end: holder and waiters.
     fn outstanding(self) -> u32;
     /// The ticket in a half.
     fn ticket(half: Self::Half) -> Self::Half;
@@ -49,8 +50,8 @@ pub trait FlaggedWord: Copy + Eq + Debug {
     }
     /// The ticket after a ticket.
     fn after(ticket: Self::Half) -> Self::Half;
-    /// What to add to serve the ticket after `mine`: 2, or, where that would carry into `tail`, what
-    /// takes the ticket to 0 and leaves `tail` alone. A flag in `head` is preserved.
+    /// What to add to serve the ticket after `mine`: 2, or, where that would carry into `tail`, the
+    /// difference that takes the ticket to 0 and leaves `tail` alone. A flag in `head` is preserved.
     fn serve_next(mine: Self::Half) -> Self;
 }
 
@@ -70,7 +71,7 @@ macro_rules! flagged_word {
 
             #[inline]
             fn head(self) -> $half {
-                // Truncation is the point.
+                // Truncation is intended.
                 self as $half
             }
 
@@ -142,10 +143,10 @@ mod tests {
 
     #[test]
     fn a_small_ticket_wraps_and_leaves_the_tail_and_its_flag_alone() {
-        // Ticket 254 is served; 0 and 2 are drawn, and somebody sleeps: tail 4 with the flag.
+        // Ticket 254 is served; 0 and 2 are drawn, and a waiter sleeps: tail 4 with the flag.
         let word = 0x05fe_u16;
         assert_eq!((word.head(), word.outstanding(), word.has_tail_flag()), (254, 3, true));
-        // A plain addition would make one more ticket drawn that nobody has, or take the flag for it.
+        // A plain addition would carry into the tail: one ticket more that no CPU drew, and no flag.
         assert_eq!(word.wrapping_add(2), 0x0600);
         let served = word.wrapping_add(u16::serve_next(254));
         assert_eq!(served, 0x0500);

@@ -1,23 +1,23 @@
-//! A clock that is read seldom, because reading it takes a tenth of a short critical section.
+//! A clock that is read rarely, because reading it takes a tenth of a short critical section.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::AtomicCell;
 
-/// Counts calls, and at every nth or so tells how long ago something happened.
+/// Counts calls, and about every nth call tells how long ago an event happened.
 ///
 /// | Bits | Meaning |
 /// |---|---|
 /// | 0 to 3 | calls since the clock was read, and a few more |
-/// | 4 to 31 | when it happened last, in microseconds, wrapping after 268 s |
+/// | 4 to 31 | time of the last event, in microseconds, wrapping after 268 s |
 ///
-/// All accesses are relaxed, and of updates by several threads at once some may be lost: it is for hints, which
-/// then come early or late. After 268 s of silence one may come late.
+/// All accesses are relaxed, and some concurrent updates may be lost: it is for hints, which then come early or
+/// late. After 268 s of silence a hint may come late.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(super) struct Seldom<C>(C);
 
-/// Most calls between two readings of the clock.
+/// Maximum number of calls between two readings of the clock.
 pub(super) const MOST: u32 = COUNT + 1;
 
 const COUNT: u32 = 15;
@@ -26,21 +26,21 @@ const TIME: u32 = u32::MAX / MOST;
 /// A reading of the clock, in microseconds.
 pub(super) struct Reading {
     now: u32,
-    /// Since it happened last.
+    /// Time since the last event, in microseconds.
     pub since: u32,
 }
 
 impl<C: AtomicCell<Value = u32>> Seldom<C> {
-    /// Of a cell that is 0.
+    /// Makes one from a cell that is 0.
     pub const fn of(cell: C) -> Self {
         Self(cell)
     }
 
-    /// Counts a call. After `every` calls, at most [`MOST`], or down to half as many, reads the clock, in
+    /// Counts a call. After `every` calls, at most [`MOST`], or down to half as many, it reads the clock, in
     /// nanoseconds.
     ///
-    /// Were it the same number each time, then of two threads that call it in turn the clock would
-    /// always be read by the same one, and two waiters on two CPUs do call it in turn.
+    /// The number varies on purpose. If it were the same each time, and two threads called this in turn, then
+    /// the same thread would always read the clock; and two waiters on two CPUs do call it in turn.
     pub fn look(&self, every: u32, clock: impl FnOnce() -> u64) -> Option<Reading> {
         let found = self.0.load(Relaxed);
         if (found & COUNT) + 1 < every {
@@ -51,12 +51,12 @@ impl<C: AtomicCell<Value = u32>> Seldom<C> {
         // The high bits of a product with the golden ratio are spread evenly.
         let ahead = ((nanos as u32).wrapping_mul(0x9e37_79b9) >> 16) % (every / 2 + 1);
         self.0.store((found & !COUNT) | ahead, Relaxed);
-        // Truncation is the point: it wraps.
+        // Truncation is intended: the time wraps.
         let now = (nanos / 1000) as u32 & TIME;
         Some(Reading { now, since: now.wrapping_sub(found / MOST) & TIME })
     }
 
-    /// It happens, at the time of `reading`.
+    /// Records an event at the time of `reading`.
     pub fn happens(&self, reading: &Reading) {
         self.0.store((reading.now * MOST) | (self.0.load(Relaxed) & COUNT), Relaxed);
     }
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(reading.since, 5000);
         clock.happens(&reading);
         assert_eq!(clock.look(1, || 5_017_999).unwrap().since, 17);
-        // Looking does not make it happen.
+        // Looking does not record an event.
         assert_eq!(clock.look(1, || 5_040_000).unwrap().since, 40);
     }
 
