@@ -1,8 +1,8 @@
-//! A lock with state for each CPU inside itself: Anderson's array lock, for at most 8 CPUs, checked in all worlds.
+//! A lock that contains state for each CPU: Anderson's array lock, for at most 8 CPUs, checked in all worlds.
 //!
-//! [`RawLock::new`] knows no number of CPUs, since locks lie in statics and structures whose size does not depend on
-//! it. So the array is as large as the type says, and that is what the lock serves; how much of it is used is
-//! state of the system, which knows the number.
+//! [`RawLock::new`] does not know the number of CPUs, because locks lie in statics and structures whose size does
+//! not depend on it. So the type fixes the size of the array, and with it the capacity of the lock. The state of the
+//! system knows the number of CPUs, and so how much of the array is used.
 //!
 //! `cargo run -p overspin-check --example array_lock`
 
@@ -20,7 +20,7 @@ use overspin_locks::{
 const WAIT: u32 = 0;
 const ENTER: u32 = 1;
 
-/// A CPU that comes draws a slot and waits there; one that leaves opens the next. Anderson 1990.
+/// An arriving CPU draws a slot and waits there; a leaving CPU opens the next slot. Anderson 1990.
 #[derive(Debug)]
 struct Anderson<P: Platform, const SLOTS: usize> {
     /// The next number to draw.
@@ -28,7 +28,7 @@ struct Anderson<P: Platform, const SLOTS: usize> {
     slots: [CachePadded<P::U32>; SLOTS],
 }
 
-/// How many slots are used: a power of two, so that numbers may wrap, and not fewer than CPUs.
+/// The number of used slots: a power of two, so that numbers may wrap, and at least the number of CPUs.
 #[derive(Debug)]
 struct Used(u32);
 
@@ -40,7 +40,7 @@ impl Used {
 
 impl<P: Platform, const SLOTS: usize> Anderson<P, SLOTS> {
     fn enter(&self, slot: usize) -> usize {
-        // For the next round. The last to open it has done so: its release came before our look.
+        // For the next round. The last opener is done: its release came before our look.
         self.slots[slot].store(WAIT, Relaxed);
         slot
     }
@@ -49,7 +49,7 @@ impl<P: Platform, const SLOTS: usize> Anderson<P, SLOTS> {
 impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
     const INFO: LockInfo = LockInfo {
         name: "anderson",
-        brief: "A CPU that comes draws a slot of an array, and waits there.",
+        brief: "An arriving CPU draws a slot of an array, and waits there.",
         source: "Anderson 1990",
         fair: true,
         local_spin: true,
@@ -75,8 +75,8 @@ impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
     }
 
     fn lock(&self, used: &Used) -> usize {
-        // Acquire and release: a CPU that draws a slot sees that it was closed after its last use, and not the
-        // older opening. (It was relaxed until the models found two holders.)
+        // Acquire and release: a CPU that draws a slot must see that it was closed after its last use, not the older
+        // opening. (It was relaxed until the models found two holders.)
         let mine = used.slot(self.next.fetch_add(1, AcqRel));
         // Acquires: pairs with the release in `unlock`.
         let _ = self.slots[mine].spin_until(|slot| slot == ENTER, Budget::Forever);
@@ -87,7 +87,7 @@ impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
         // Acquire: as in `lock`, before the look at the slot.
         let next = self.next.load(Acquire);
         let slot = used.slot(next);
-        // Open, and nobody has drawn it: nobody has the lock.
+        // The slot is open and not drawn: no CPU has the lock.
         let is_free = self.slots[slot].load(Acquire) == ENTER
             && self.next.compare_exchange(next, next.wrapping_add(1), AcqRel, Relaxed).is_ok();
         is_free.then(|| self.enter(slot))
@@ -108,7 +108,7 @@ impl<P: Platform, const SLOTS: usize> RawLock<P> for Anderson<P, SLOTS> {
     }
 }
 
-/// Prints a line for each check; returns what the first that fails found.
+/// Prints a line for each check. Returns the fault of the first check that fails.
 fn check(limits: &Limits) -> Option<String> {
     const SLOTS: usize = 8;
     let profile = Profile { records_waiters: false, ..Profile::default() };
@@ -144,7 +144,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Also: a lock for fewer CPUs than the largest schedules have is checked with as many as it serves.
+/// Also checks a lock for fewer CPUs than the largest schedules have, with as many as it serves.
 #[test]
 fn an_array_lock_for_8_cpus_passes() {
     assert_eq!(check(&Limits { schedules: 200, ..Limits::default() }), None);

@@ -1,8 +1,8 @@
-//! All checks of one lock of the registry, up to the first that fails, a line for each: `overspin check LOCK` for
-//! programs. `faults` runs it in workspaces that have a fault.
+//! Runs all checks of one lock of the registry, up to the first that fails, and prints a line for each. This is
+//! `overspin check LOCK` for programs. `faults` runs it in workspaces that have a fault.
 //!
-//! `cargo run -p overspin-check --example check_one -- LOCK`. The fields of a line are separated by tabs: verdict,
-//! world, check, CPUs, bound, executions, seconds, what was found.
+//! `cargo run -p overspin-check --example check_one -- LOCK`. Tabs separate the fields of a line: verdict, world,
+//! check, CPUs, bound, executions, seconds, fault.
 
 use std::process::ExitCode;
 

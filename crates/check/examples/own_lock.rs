@@ -1,4 +1,4 @@
-//! A lock from outside, checked in all worlds, and a broken variant that is caught.
+//! A lock from outside, checked in all worlds, and a broken variant that the checks catch.
 //!
 //! `cargo run -p overspin-check --example own_lock`; docs/locks.md walks through it.
 
@@ -13,7 +13,7 @@ use overspin_check::schedules::SchedulePlatform;
 use overspin_check::threads::StdPlatform;
 use overspin_check::{Limits, Profile, Verdict, checks, quietly};
 
-/// Prints a line for each check, up to the first that fails; returns what that one found.
+/// Prints a line for each check, up to the first that fails. Returns the fault of that check.
 fn check<const BROKEN: bool>(limits: &Limits) -> Option<String> {
     let checks = checks::<
         Deli<LoomPlatform, BROKEN>,

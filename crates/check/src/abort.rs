@@ -1,5 +1,5 @@
-//! Giving up: what must hold of a lock that has [`RawLock::LOCK_UNTIL`]. Whoever gives up is gone: it holds nothing,
-//! nobody waits for it, and it may come back. Whoever is given the lock has it, however late.
+//! Giving up: the requirements on a lock that has [`RawLock::LOCK_UNTIL`]. A waiter that gave up holds nothing, no
+//! CPU waits for it, and it may come back. A waiter that was granted the lock has it, however late.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,14 +16,14 @@ use crate::schedules::{self, Plan, SchedulePlatform, Strategy};
 use crate::threads::{self, StdPlatform, System};
 use crate::{Mutation, NO_SPIN, Report, suite};
 
-/// Schedules of each strategy in which a seeded bug is looked for. The one that hides best takes some 100.
+/// Schedules of each strategy in the hunt for a seeded bug. The best hidden bug takes some 100.
 const SCHEDULES: usize = 5_000;
 
-/// In schedules, nanoseconds until a deadline: it has passed; it passes after some looks; after a jump of the clock.
+/// Nanoseconds to a deadline in schedules: it has passed; it passes after some looks; it passes after a clock jump.
 const DEADLINES: [u64; 3] = [0, 5_000, 100_000_000];
 
-/// In models, an acquisition with a deadline that passes at the `looks`th look at the clock. Returns whether the
-/// CPU had the lock.
+/// Attempts an acquisition in a model. The deadline passes at the `looks`th look at the clock. Returns whether the
+/// CPU acquired the lock.
 fn modelled<L: RawLock<LoomPlatform>>(
     it: &Protected<L>,
     lock_until: LockUntil<LoomPlatform, L>,
@@ -40,14 +40,14 @@ fn modelled<L: RawLock<LoomPlatform>>(
     acquired
 }
 
-/// A lock in a world whose clock goes on by 1 when it is looked at.
+/// Creates a lock in a world whose clock advances by 1 at each reading.
 fn ticking<L: RawLock<LoomPlatform>>(cpus: usize) -> Rc<Protected<L>> {
     model::world().advance_clock_by(1);
     Protected::tuned(cpus, NO_SPIN)
 }
 
-/// One CPU takes the lock, and again if there are two. Another has little patience, and if there are two comes back
-/// with more; the third waits behind it.
+/// CPU 0 takes the lock, twice if there are two CPUs. CPU 1 has little patience; with two CPUs it comes back with
+/// more. The third CPU waits behind it.
 fn crossing<L: RawLock<LoomPlatform> + 'static>(
     cpus: usize,
     preemptions: usize,
@@ -61,7 +61,7 @@ fn crossing<L: RawLock<LoomPlatform> + 'static>(
         model::on_cpus(cpus, move |cpu| {
             let got = |it| count.set(count.get() + it);
             match cpu {
-                // With three CPUs once, or it takes long.
+                // Once with three CPUs, because the model takes long.
                 0 => (0..4 / cpus).for_each(|_| {
                     of_all.pair();
                     got(1);
@@ -83,7 +83,7 @@ fn crossing<L: RawLock<LoomPlatform> + 'static>(
     })
 }
 
-/// The holder waits until the other has given up, which it must, and come back.
+/// The holder waits until the other CPU has given up, which it must do, twice.
 fn held<L: RawLock<LoomPlatform> + 'static>(lock_until: LockUntil<LoomPlatform, L>) -> Model {
     Model::new(2, 2, move || {
         let it = ticking::<L>(2);
@@ -113,7 +113,7 @@ fn held<L: RawLock<LoomPlatform> + 'static>(lock_until: LockUntil<LoomPlatform, 
     })
 }
 
-/// The models of giving up, by name and in words; none if the lock cannot.
+/// Lists the models of giving up, with names and bounds in words; empty if the lock cannot give up.
 pub fn models<L: RawLock<LoomPlatform> + 'static>(
     preemptions: [usize; 3],
 ) -> Vec<(&'static str, &'static str, Model)> {
@@ -130,7 +130,7 @@ pub fn models<L: RawLock<LoomPlatform> + 'static>(
     ]
 }
 
-/// In schedules, an acquisition with a deadline drawn by lot.
+/// Attempts an acquisition with a random deadline, in schedules.
 fn attempt<L: RawLock<SchedulePlatform>>(
     it: &schedules::Protected<L>,
     shared: &L::Shared,
@@ -143,9 +143,9 @@ fn attempt<L: RawLock<SchedulePlatform>>(
     }
 }
 
-/// Each CPU does so many things, drawn by lot: takes one of two locks, or has a deadline for it. Interrupts strike
-/// whose handlers have a deadline for the second, which tasks take with interrupts off. `None` if the lock cannot
-/// give up.
+/// Each CPU does `rounds` random operations: it takes one of two locks, with or without a deadline. Interrupt
+/// handlers take the second lock with a deadline, so tasks take that lock with interrupts off. `None` if the lock
+/// cannot give up.
 pub fn plan<L>(cpus: usize, rounds: usize) -> Option<Plan>
 where
     L: RawLock<SchedulePlatform> + Send + Sync + 'static,
@@ -155,7 +155,7 @@ where
     Some(Plan::new(cpus, move || {
         let spin_budget = [Some(0), Some(3), None][thread_rng().gen_range(0..3)];
         let tuning = Tuning { spin_budget, ..Tuning::DEFAULT };
-        let shared = L::shared(cpus, tuning).expect("the lock serves so many CPUs");
+        let shared = L::shared(cpus, tuning).expect("the lock serves that many CPUs");
         let it = Arc::new(([0, 1].map(|_| schedules::Protected::<L>::new(&shared)), shared));
         let of_all = Arc::clone(&it);
         schedules::on_cpus(cpus, move |_| {
@@ -180,7 +180,7 @@ where
     }))
 }
 
-/// Threads: half of the acquisitions have a deadline that has passed, or one that never does. `None` if the lock
+/// On threads, half of the acquisitions have a deadline that has passed or one that never passes. `None` if the lock
 /// cannot give up.
 pub fn test<L>() -> Option<suite::Test>
 where
@@ -211,7 +211,8 @@ where
     }))
 }
 
-/// Looks for `bug` in how a lock gives up: what found it, in words; `None` if it survives, or the lock cannot.
+/// Looks for `bug` in the way a lock gives up. Returns what found it, in words; `None` if the bug survives or the
+/// lock cannot give up.
 pub(crate) fn hunt<M, S>(
     bug: Mutation,
     preemptions: [usize; 3],

@@ -1,4 +1,4 @@
-//! What the checkers ask of a lock at each call, and when all is over.
+//! Assertions of the checkers at each call of a lock, and at the end of an execution.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -7,15 +7,16 @@ use overspin_locks::{CpuId, LockUntil, Platform, RawLock};
 
 use crate::Profile;
 
-/// What every message about a `try_lock` that waits contains.
+/// The text that every message about a waiting `try_lock` contains.
 pub const TRY_WAITS_MESSAGE: &str = "try_lock waits";
 
-/// The contexts of a CPU that are in `try_lock`, one bit for each: a handler that interrupts one may wait.
+/// The contexts of a CPU that are in `try_lock`, one bit each. A handler that interrupts such a context may
+/// wait.
 #[derive(Debug, Default)]
 pub(crate) struct Tries(Cell<u32>);
 
 impl Tries {
-    /// `try_lock`, in the context `level`.
+    /// Runs `try_lock` in the context `level`.
     pub(crate) fn during<R>(&self, level: usize, try_lock: impl FnOnce() -> R) -> R {
         self.0.set(self.0.get() | 1 << level);
         let result = try_lock();
@@ -23,33 +24,33 @@ impl Tries {
         result
     }
 
-    /// A wait without a bound begins in the context `level`.
+    /// Called when an unbounded wait begins in the context `level`.
     pub(crate) fn assert_may_wait(&self, level: usize) {
         assert!(self.0.get() >> level & 1 == 0, "{TRY_WAITS_MESSAGE}");
     }
 }
 
-/// What a world keeps of an execution for the checkers.
+/// The state that a world keeps of an execution for the checkers.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     /// Accesses to cells, by all CPUs, so far.
     accesses: Cell<u64>,
-    /// Weak exchanges do not fail for no reason.
+    /// While true, weak exchanges do not fail spuriously.
     calm: Cell<bool>,
 }
 
 impl Watch {
-    /// A CPU accesses a cell.
+    /// Counts an access of a CPU to a cell.
     pub(crate) fn count(&self) {
         self.accesses.set(self.accesses.get() + 1);
     }
 
-    /// Whether weak exchanges do not fail for no reason now.
+    /// Whether weak exchanges are kept from failing spuriously now.
     pub(crate) fn is_calm(&self) -> bool {
         self.calm.get()
     }
 
-    /// Does `work`, in which no weak exchange fails for no reason. Returns also how many accesses it takes.
+    /// Runs `work` without spurious failures of weak exchanges. Returns its result and its number of accesses.
     fn cost<R>(&self, work: impl FnOnce() -> R) -> (R, u64) {
         let before = self.accesses.get();
         self.calm.set(true);
@@ -59,15 +60,15 @@ impl Watch {
     }
 }
 
-/// A world that sees what a lock does to its CPU.
+/// A world that observes the effects of a lock on its CPU.
 pub(crate) trait Watches: Platform {
     /// Whether interrupts are on, on this CPU.
     fn irqs_on() -> bool;
-    /// Does `try_lock`, in which this CPU must not wait.
+    /// Runs `try_lock`, during which this CPU must not wait.
     fn tries<R>(try_lock: impl FnOnce() -> R) -> R;
-    /// What the world keeps of this execution.
+    /// Returns the record of this execution.
     fn watch() -> Rc<Watch>;
-    /// Does `work` as another CPU, while no CPU runs.
+    /// Runs `work` as another CPU, while no CPU runs.
     fn on_behalf_of<R>(cpu: CpuId, work: impl FnOnce() -> R) -> R;
 }
 
@@ -83,12 +84,12 @@ fn on(irqs: bool) -> &'static str {
     if irqs { "on" } else { "off" }
 }
 
-/// `lock`, which leaves interrupts alone.
+/// Calls `lock` and asserts that it leaves interrupts alone.
 pub(crate) fn lock<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared) -> L::Token {
     keeps_interrupts::<P, _>("lock", || lock.lock(shared))
 }
 
-/// `try_lock`, which leaves interrupts alone and does not wait.
+/// Calls `try_lock` and asserts that it leaves interrupts alone and does not wait.
 pub(crate) fn try_lock<P: Watches, L: RawLock<P>>(
     lock: &L,
     shared: &L::Shared,
@@ -96,7 +97,7 @@ pub(crate) fn try_lock<P: Watches, L: RawLock<P>>(
     keeps_interrupts::<P, _>("try_lock", || P::tries(|| lock.try_lock(shared)))
 }
 
-/// An acquisition that may give up, which leaves interrupts alone.
+/// Attempts an acquisition with a deadline and asserts that it leaves interrupts alone.
 pub(crate) fn lock_until<P: Watches, L: RawLock<P>>(
     lock: &L,
     shared: &L::Shared,
@@ -106,12 +107,12 @@ pub(crate) fn lock_until<P: Watches, L: RawLock<P>>(
     keeps_interrupts::<P, _>("lock_until", || lock_until(lock, shared, deadline))
 }
 
-/// `unlock`, which leaves interrupts alone.
+/// Calls `unlock` and asserts that it leaves interrupts alone.
 pub(crate) fn unlock<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared, token: L::Token) {
     keeps_interrupts::<P, _>("unlock", || lock.unlock(shared, token));
 }
 
-/// `lock_irqsave`, which switches interrupts off and tells how they were.
+/// Calls `lock_irqsave` and asserts that it switches interrupts off and reports their state before.
 pub(crate) fn lock_irqsave<P: Watches, L: RawLock<P>>(
     lock: &L,
     shared: &L::Shared,
@@ -123,26 +124,27 @@ pub(crate) fn lock_irqsave<P: Watches, L: RawLock<P>>(
     (token, state)
 }
 
-/// Accesses of an acquisition and its release on this CPU.
+/// Counts the accesses of an acquisition and its release on this CPU.
 fn cost<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared) -> u64 {
     let watch = P::watch();
     let (token, taken) = watch.cost(|| self::lock(lock, shared));
     assert!(lock.is_locked(shared), "a CPU has just taken it, but it is not locked");
-    assert!(!lock.is_contended(shared), "nobody but its holder is there, but it is contended");
+    assert!(!lock.is_contended(shared), "only the holder is there, but the lock is contended");
     let ((), released) = watch.cost(|| unlock(lock, shared, token));
     taken + released
 }
 
-/// Accesses of an acquisition and its release where nobody else is: of a new lock, the second time.
+/// Counts the accesses of an uncontended acquisition and its release: the second one of a new lock.
 pub(crate) fn cost_alone<P: Watches, L: RawLock<P>>(shared: &L::Shared) -> u64 {
     let lock = L::new();
     cost(&lock, shared);
     cost(&lock, shared)
 }
 
-/// Nobody holds `lock` or waits for it, and `cpus` CPUs find it so: `try_lock` takes it at once and then not
-/// again, and an acquisition takes as many accesses as [alone](cost_alone), or fewer if it is the first. A node
-/// that is still out, or a flag that nobody has cleared, costs some more.
+/// Asserts that no CPU holds `lock` or waits for it, as seen by each of `cpus` CPUs. `try_lock` takes it at
+/// once, and fails while it is held. An acquisition takes at most as many accesses as [alone](cost_alone); the
+/// first may take fewer. A queue node that is still in use, or a flag that no CPU has cleared, costs extra
+/// accesses.
 pub(crate) fn assert_idle<P: Watches, L: RawLock<P>>(
     lock: &L,
     shared: &L::Shared,
@@ -158,14 +160,14 @@ pub(crate) fn assert_idle<P: Watches, L: RawLock<P>>(
         let found = P::on_behalf_of(cpu, || cost(lock, shared));
         assert!(
             found <= cost_alone,
-            "all is over, and CPU {cpu} needs {found} accesses for a lock and an unlock, where alone it is \
-             {cost_alone}: a node is out, or a flag is set"
+            "after the end, CPU {cpu} needs {found} accesses for a lock and an unlock, but {cost_alone} when alone: \
+             a node is out, or a flag is set"
         );
     }
     assert_free(lock, shared);
 }
 
-/// The same but for what it costs.
+/// The same without the count of accesses.
 pub(crate) fn assert_free<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared) {
     let tried = || try_lock(lock, shared);
     let asks_for_time = Profile::of(&L::INFO).asks_for_time;
@@ -173,7 +175,7 @@ pub(crate) fn assert_free<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Share
     assert_had_once(lock, shared, take, tried, |token| unlock(lock, shared, token));
 }
 
-/// Nobody holds `lock` or waits for it, and it can be had at once by `take`, and then not `again`, until
+/// Asserts that no CPU holds `lock` or waits for it, and that `take` succeeds at once, and `again` fails until
 /// `release`.
 pub(crate) fn assert_had_once<P: Platform, L: RawLock<P>>(
     lock: &L,
@@ -184,29 +186,29 @@ pub(crate) fn assert_had_once<P: Platform, L: RawLock<P>>(
 ) {
     assert_looks_idle(lock, shared);
     let token = take().expect("nobody holds it, but try_lock fails");
-    // One that waits for the holder, in whatever way, waits for ever here.
+    // A `try_lock` that waits for the holder, in whatever way, waits for ever here.
     assert!(again().is_none(), "try_lock takes a lock that is held");
     release(token);
     assert_looks_idle(lock, shared);
 }
 
-/// Nobody holds `lock` or waits for it.
+/// Asserts that `lock` appears free and uncontended.
 pub(crate) fn assert_looks_idle<P: Platform, L: RawLock<P>>(lock: &L, shared: &L::Shared) {
     assert!(!lock.is_locked(shared), "nobody holds it, but it is locked");
     assert!(!lock.is_contended(shared), "nobody waits, but it is contended");
 }
 
-/// As many locks as a CPU has queue nodes.
+/// The number of queue nodes of a CPU, and so of locks to hold.
 const NODES: usize = 8;
 
-/// Locks of a system that CPUs hold, so many that no queue node is left to them.
+/// Held locks that use up all queue nodes of some CPUs.
 pub(crate) struct OutOfNodes<P: Platform, L: RawLock<P>> {
     held: Vec<(CpuId, L)>,
     tokens: Vec<L::Token>,
 }
 
 impl<P: Watches, L: RawLock<P>> OutOfNodes<P, L> {
-    /// While no CPU runs, takes all nodes of `cpus`.
+    /// Takes all nodes of `cpus`, while no CPU runs.
     pub(crate) fn new(shared: &L::Shared, cpus: impl Iterator<Item = CpuId>) -> Self {
         let of_one = |cpu| (0..NODES).map(move |_| (cpu, L::new()));
         let held: Vec<_> = cpus.flat_map(of_one).collect();
@@ -215,7 +217,7 @@ impl<P: Watches, L: RawLock<P>> OutOfNodes<P, L> {
         Self { held, tokens }
     }
 
-    /// Gives them back, when no CPU runs any more.
+    /// Returns the nodes, when no CPU runs any more.
     pub(crate) fn end(self, shared: &L::Shared) {
         for ((cpu, it), token) in self.held.iter().zip(self.tokens) {
             P::on_behalf_of(*cpu, || unlock(it, shared, token));

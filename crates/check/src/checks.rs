@@ -16,25 +16,25 @@ use crate::schedules::{self, Plan, SchedulePlatform, Strategy};
 use crate::threads::StdPlatform;
 use crate::{Mutation, Profile, Report, abort, panic_message, special, suite};
 
-/// CPUs of the random schedules, and by what [`Limits::schedules`] is divided for them: a schedule of
-/// more CPUs takes longer.
+/// CPUs of the random schedules, each with a divisor of [`Limits::schedules`]. Schedules of more CPUs take
+/// longer, so fewer are run.
 const SCHEDULES: [(usize, usize); 3] = [(4, 1), (8, 3), (16, 10)];
 
-/// The same for the ones that only ask whether all CPUs are served: just more than one word of a mask has bits,
-/// and than two. With priorities, and not with each CPU as likely as any other: where waiters come back again
-/// and again, as those do that time out, such a schedule takes seconds.
+/// The same for plans that only check that all CPUs are served. The CPU counts just exceed the bits of one mask
+/// word and of two. These plans use PCT priorities only: uniformly random schedules take seconds each where
+/// waiters return again and again, as those that time out do.
 const CROWDS: [(usize, usize); 2] = [(33, 50), (65, 100)];
 
-/// A lock for no more CPUs than this is tried with as many as it serves.
+/// A lock that serves at most this many CPUs is tried with as many as it serves.
 const FULL_HOUSE: usize = 256;
 
-/// The same as a divisor, where what all CPUs share is made for the largest system that the lock serves.
+/// The divisor where the shared state is made for the largest system that the lock serves.
 const OF_LARGEST: usize = 500;
 
-/// Acquisitions, or other things to do, of each CPU in a random schedule.
+/// Acquisitions, or other operations, of each CPU in a random schedule.
 const ROUNDS: usize = 3;
 
-/// Where a check runs.
+/// The world in which a check runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum World {
     /// The model checker: exhaustive up to the bound, weak memory.
@@ -46,7 +46,7 @@ pub enum World {
 }
 
 impl World {
-    /// As it is called in reports.
+    /// The name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Model => "model",
@@ -56,26 +56,26 @@ impl World {
     }
 }
 
-/// How much is checked.
+/// Limits on the extent of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// CPUs, acquisitions of each, and preemptions of one model in place of the usual three; what is
-    /// left out is 2, 2, and the lock's own.
+    /// CPUs of one model, which replaces the usual three. If any of `cpus`, `pairs` and `preemptions` is set,
+    /// the others default to 2, 2, and the lock's own bound.
     pub cpus: Option<usize>,
-    /// See `cpus`.
+    /// Acquisitions of each CPU; see `cpus`.
     pub pairs: Option<usize>,
-    /// See `cpus`.
+    /// Preemptions; see `cpus`.
     pub preemptions: Option<usize>,
-    /// Schedules of 4 CPUs, of each kind; fewer of more CPUs.
+    /// Schedules of each kind with 4 CPUs. Larger systems get fewer.
     pub schedules: usize,
     /// Seed of the random schedules.
     pub seed: u64,
-    /// How long one model may take. What was not reached by then is not covered.
+    /// Time limit of one model. Executions not reached by then are not covered.
     pub time_limit: Duration,
 }
 
 impl Limits {
-    /// Most CPUs of a model: loom has room for so many threads.
+    /// The largest model: loom has room for this many threads.
     pub const MAX_CPUS: usize = 4;
 }
 
@@ -92,32 +92,32 @@ impl Default for Limits {
     }
 }
 
-/// What no check here covers, in a line each; `docs/model-checking.md` says more.
+/// What no check here covers, one line each. `docs/model-checking.md` says more.
 pub const NOT_COVERED: &[&str] = &[
     "more CPUs, acquisitions or preemptions than stated; schedules that were not drawn",
-    "interleavings that loom takes for equal: it remembers one access of a cell, not one of each CPU",
+    "interleavings that loom considers equal: it remembers one access of a cell, not one of each CPU",
     "in models, stores that take effect late or cut a release sequence: weak schedules only sample them",
-    "weak memory with four CPUs and more is sampled; loads that come after a later store of their CPU are not",
+    "weak memory with four CPUs and more is sampled; a load delayed past a later store of its CPU is not",
     "starvation: a lock that always lets the same CPU in passes, unless it promises an order",
-    "in models, interrupts at other points than the three stated (in schedules they strike anywhere)",
-    "lost kicks, which are the platform's bug, and time, which is the simulator's subject",
+    "in models, interrupts at points other than the three stated (in schedules they strike anywhere)",
+    "lost kicks, which are a bug of the platform, and time, which the simulator measures",
 ];
 
-/// What a report means.
+/// The meaning of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing was found, and all that the bound asks for was explored.
+    /// No fault was found, and everything within the bound was explored.
     Passes,
-    /// Nothing was found before the time limit.
+    /// No fault was found before the time limit.
     Unfinished,
-    /// The lock is known to have this flaw, and it was found.
+    /// The lock is known to have this flaw, and the check found it.
     KnownFlaw,
-    /// Something was found, or a known flaw was not.
+    /// The check found a fault, or missed a known flaw.
     Fails,
 }
 
 impl Verdict {
-    /// As it is called in reports.
+    /// The name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Passes => "passes",
@@ -130,30 +130,31 @@ impl Verdict {
 
 /// One check of one lock.
 pub struct Check {
-    /// What is checked.
+    /// The thing that is checked.
     pub name: &'static str,
-    /// Where.
+    /// The world it runs in.
     pub world: World,
-    /// CPUs.
+    /// The number of CPUs.
     pub cpus: usize,
-    /// How far: acquisitions, preemptions, strategy; in words.
+    /// The extent in words: acquisitions, preemptions, strategy.
     pub bound: String,
     known_flaw: bool,
     run: Run,
 }
 
-/// Does the check, and counts executions as they begin.
+/// Runs the check and counts executions as they begin.
 type Run = Arc<dyn Fn(&Arc<AtomicUsize>) -> Report + Send + Sync>;
 
-/// How long one execution may take. The longest of a lock that ends takes milliseconds, and on threads seconds;
-/// what is stuck in any way that the worlds know ends by itself long before.
+/// Time limit of one execution. The longest execution of a correct lock takes milliseconds, and seconds on
+/// threads. The worlds themselves end any execution whose kind of blocking they recognise long before.
 const ENDLESS: Duration = Duration::from_secs(60);
 
 impl Check {
-    /// Runs it. Panics of what is checked are caught, and printed unless [`quietly`](crate::quietly).
+    /// Runs the check. It catches panics of the checked code, and prints them unless
+    /// [`quietly`](crate::quietly) is used.
     ///
-    /// It always ends. A lock that loops without a look at a cell would stop any world; after a minute in one
-    /// execution that is the fault, and the thread that loops is left behind.
+    /// It always ends. A lock that loops without accessing a cell would block any world. If one execution lasts
+    /// a minute, this reports that as the fault and leaves the looping thread behind.
     pub fn run(&self) -> Report {
         let executions = Arc::new(AtomicUsize::new(0));
         let (done, report) = mpsc::channel();
@@ -168,14 +169,14 @@ impl Check {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let now = executions.load(Ordering::Relaxed);
-            // None yet: it waits for another model to end.
+            // None yet: the check waits for another model to end.
             if now != seen || now == 0 {
                 (seen, since) = (now, Instant::now());
             } else if since.elapsed() >= ENDLESS {
                 model::leave_behind();
                 let seconds = ENDLESS.as_secs();
                 let fault = format!(
-                    "an execution has not ended for {seconds} s: it loops and looks at nothing"
+                    "an execution has not ended for {seconds} s: it loops without accessing a cell"
                 );
                 let time = start.elapsed();
                 return Report { runs: now, time, complete: false, fault: Some(fault) };
@@ -183,12 +184,12 @@ impl Check {
         }
     }
 
-    /// What the report of this check means.
+    /// Interprets the report of this check.
     pub fn verdict(&self, report: &Report) -> Verdict {
         match &report.fault {
             Some(fault) if self.known_flaw && fault.contains(FREED_MESSAGE) => Verdict::KnownFlaw,
             Some(_) => Verdict::Fails,
-            // Only the model is sure to find it.
+            // Only the model is certain to find the flaw.
             None if self.known_flaw && self.world == World::Model => Verdict::Fails,
             None if !report.complete => Verdict::Unfinished,
             None => Verdict::Passes,
@@ -220,7 +221,7 @@ impl Check {
         }
     }
 
-    /// What a lock says of descheduled CPUs and of its waiters' looks.
+    /// Checks what a lock claims about descheduled CPUs and about its waiters' looks.
     pub(crate) fn descheduled<L>() -> [Self; 2]
     where
         L: RawLock<Away> + Send + Sync + 'static,
@@ -231,7 +232,7 @@ impl Check {
         let stops = Box::new(descheduled::holder_and_waiters::<L>);
         let looks = Box::new(descheduled::local_spin::<L>);
         [
-            check("a CPU stops, for ever", descheduled::CPUS, stops),
+            check("a CPU stops for ever", descheduled::CPUS, stops),
             check("cells that waiters look at", descheduled::CPUS_THAT_LOOK, looks),
         ]
     }
@@ -265,8 +266,8 @@ impl Debug for Check {
     }
 }
 
-/// All checks of one lock, which is given as it is in each world, from the most telling to the least.
-/// Run them in this order: what fails first tells most.
+/// All checks of one lock, given its type in each world, from the most telling to the least. Run them in this
+/// order: the first failure tells most.
 pub fn checks<M, S, T>(profile: Profile, limits: &Limits) -> Vec<Check>
 where
     M: RawLock<LoomPlatform> + 'static,
@@ -300,7 +301,7 @@ fn models<L: RawLock<LoomPlatform> + 'static>(profile: Profile, limits: &Limits)
         add("pairs", words, Model::pairs::<L>(cpus, pairs, preemptions));
     }
     add("tries", "2 pairs, 2 tries", model::tries::<L>());
-    add("exchanges that fail for no reason", "1 pair each", model::weak_failures::<L>());
+    add("weak exchanges that fail spuriously", "1 pair each", model::weak_failures::<L>());
     for (name, point) in [
         ("interrupt while spinning", Point::Spin),
         ("interrupt before the latch is cleared", Point::Clear),
@@ -312,7 +313,7 @@ fn models<L: RawLock<LoomPlatform> + 'static>(profile: Profile, limits: &Limits)
         }
     }
     if L::INFO.blocks {
-        add("sleeps that end for no reason", "1 pair each", model::spurious_wakes::<L>());
+        add("spurious wake-ups", "1 pair each", model::spurious_wakes::<L>());
     }
     let freed =
         Check::model("access after release", "1 pair each", model::last_user_frees::<L>(), limits);
@@ -369,12 +370,12 @@ where
     };
     for (cpus, divisor) in CROWDS.into_iter().filter(|&(cpus, _)| serves(cpus)) {
         add("pairs", schedules::pairs::<L>(cpus, 1, 2), divisor);
-        add("one holds it, the others come", schedules::crowd::<L>(cpus), 4 * divisor);
+        add("one holds the lock, the others come", schedules::crowd::<L>(cpus), 4 * divisor);
     }
     let most = L::INFO.max_cpus as usize;
     if most > few {
         let last = schedules::pairs::<L>(few, 2, 2).last_of(most);
-        add("pairs, the last CPUs of the most", last, OF_LARGEST);
+        add("pairs, the last CPUs of the largest system", last, OF_LARGEST);
     }
     if most <= FULL_HOUSE {
         add("as many CPUs as it serves", schedules::crowd::<L>(most), OF_LARGEST);

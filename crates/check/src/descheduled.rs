@@ -1,9 +1,9 @@
-//! What [`LockInfo`] says of descheduled CPUs, held against what happens: one CPU stops
-//! for ever, as the holder or at one of its looks as a waiter, and the others go on. And what it says of waiting:
-//! whether waiters sleep, and whether they look at each other's cells.
+//! Compares the claims of [`LockInfo`] about descheduled CPUs with what happens. One CPU stops for ever, as the
+//! holder or at one of its looks as a waiter, and the others go on. Also checks the claims about waiting: whether
+//! waiters sleep, and whether they look at each other's cells.
 //!
-//! The world is shuttle's, with a scheduler that draws the CPU that makes the next step from those that are
-//! neither asleep nor stopped. The clock counts steps.
+//! This is a shuttle world. Its scheduler draws the CPU of the next step from those that are neither asleep nor
+//! stopped. The clock counts steps.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -16,35 +16,35 @@ use shuttle::sync::atomic::Ordering::SeqCst;
 use shuttle::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use shuttle::{Config, FailurePersistence, Runner};
 
-/// CPUs of a run in which one stops.
+/// CPUs of a run in which one CPU stops.
 pub(crate) const CPUS: usize = 4;
 /// CPUs of a run in which the holder keeps the lock and the others look.
 pub(crate) const CPUS_THAT_LOOK: usize = 6;
-/// The CPU that is stopped.
+/// The CPU that stops.
 const VICTIM: CpuId = 1;
-/// Nanoseconds of a step.
+/// Nanoseconds per step.
 const STEP: u64 = 200;
-/// Steps after the stop. What is seen in the second half of them is what lasts.
+/// Steps after the stop. The verdict looks at the second half of them, the lasting state.
 const STEPS: u64 = 20_000;
-/// The same of a lock that promises to bound something: the longest patience is 10 ms.
+/// The same for a lock that promises to bound a wait: the longest patience is 10 ms.
 const LONG: u64 = 150_000;
-/// Looks in vain of the victim until it is stopped, one run for each; and how many more are tried until the worst
-/// that the lock says of itself is seen.
+/// The victim stops after this many failed looks, one run for each count. `MORE_LOOKS` are tried until the worst
+/// outcome that the lock claims is seen.
 const LOOKS: [u32; 10] = [1, 2, 3, 5, 8, 13, 34, 55, 144, 377];
 const MORE_LOOKS: std::ops::Range<u32> = 14..60;
-/// Sections of the victim before the one in which it is stopped, one run for each.
+/// Sections that the victim completes before the one in which it stops, one run for each count.
 const SECTIONS: [u32; 7] = [0, 1, 2, 5, 9, 17, 33];
-/// The victim comes late: some locks learn first what a section takes.
+/// The victim starts at this step, because some locks first learn how long a section takes.
 const LATE: u64 = 2_000;
-/// Locks of which one waiter may spin on behind a holder that is descheduled, though the others give way: the first
-/// of the queue, when it was woken and found the lock stolen.
+/// Locks of which one waiter may keep spinning behind a descheduled holder, though the others give way. It is the
+/// first of the queue, which was woken and found the lock stolen.
 const ONE_SPINS_ON: [&str; 2] = ["pv-qspinlock", "pv-qspinlock-4.5"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// In its section, when it has been in so many.
+    /// In its section, after this many completed sections.
     Holder(u32),
-    /// As a waiter, when it has looked in vain so often.
+    /// As a waiter, after this many failed looks.
     Waiter(u32),
 }
 
@@ -52,12 +52,12 @@ enum Stop {
 struct Cpu {
     stopped: Cell<bool>,
     asleep: Cell<bool>,
-    /// The cell that it sleeps on, 0 for its latch.
+    /// The cell that it sleeps on; 0 for its latch.
     asleep_at: Cell<usize>,
     latch: Cell<bool>,
     in_lock: Cell<bool>,
     looks_in_vain: Cell<u32>,
-    /// Steps at the last acquisition, and when it last gave way or called `lock`.
+    /// The step of the last acquisition, and the step at which it last gave way or called `lock`.
     acquired_at: Cell<u64>,
     gave_way_at: Cell<u64>,
 }
@@ -65,7 +65,7 @@ struct Cpu {
 struct World {
     cpus: Vec<Cpu>,
     stop: Stop,
-    /// The platform tells who does not run, and the victim that its slice is over.
+    /// The platform tells which CPUs do not run, and tells the victim that its slice is over.
     told: bool,
     steps: Cell<u64>,
     stopped_at: Cell<Option<u64>>,
@@ -103,7 +103,7 @@ impl World {
         shuttle::thread::yield_now();
     }
 
-    /// A look in vain, or the end of a sleep.
+    /// Called after a failed look, or at the end of a sleep.
     fn waits(&self) {
         let me = self.me();
         if me.in_lock.get() {
@@ -132,7 +132,7 @@ impl World {
         self.waits();
     }
 
-    /// What the others have done since the halfway point.
+    /// Judges what the other CPUs have done since the halfway point.
     fn seen(&self, info: &LockInfo) -> Meanwhile {
         let stopped_at = self.stopped_at.get().expect("it was stopped");
         let halfway = stopped_at + self.limit / 2;
@@ -151,7 +151,7 @@ impl World {
     }
 }
 
-/// Draws who makes the next step.
+/// Draws the CPU that makes the next step.
 struct Draw {
     state: u64,
     started: bool,
@@ -178,7 +178,7 @@ impl Scheduler for Draw {
         if world.stopped_at.get().is_some_and(|at| steps > at + world.limit) || steps > 12 * LONG {
             return None;
         }
-        // Time goes on also when all are asleep.
+        // Time also passes while all CPUs are asleep.
         world.step();
         let runs = |task: &&&Task| {
             let cpu = &world.cpus[usize::from(task.id())];
@@ -199,7 +199,7 @@ impl Scheduler for Draw {
 
 macro_rules! cell {
     ($cell:ident, $atomic:ty, $value:ty) => {
-        /// A cell whose looks are counted.
+        /// A cell that counts looks.
         #[derive(Debug)]
         pub struct $cell($atomic);
 
@@ -274,7 +274,7 @@ cell!(U16, AtomicU16, u16);
 cell!(U32, AtomicU32, u32);
 cell!(Usize, AtomicUsize, usize);
 
-/// The world in which one CPU is stopped.
+/// The world in which one CPU stops.
 #[derive(Debug)]
 pub struct Away;
 
@@ -349,7 +349,7 @@ impl Platform for Away {
     }
 }
 
-/// All CPUs take the lock again and again; one is stopped. `None` if it never came to that.
+/// All CPUs take the lock again and again, and one stops. `None` if it never stopped.
 fn run<L>(cpus: usize, stop: Stop, told: bool, tuning: Tuning, limit: u64) -> Option<Rc<World>>
 where
     L: RawLock<Away> + Send + Sync + 'static,
@@ -403,7 +403,7 @@ where
     world.stopped_at.get().is_some().then_some(world)
 }
 
-/// The worst of two.
+/// Returns the worse of two outcomes.
 fn worse(one: Meanwhile, other: Meanwhile) -> Meanwhile {
     let badness = |it| match it {
         Meanwhile::Pass => 0,
@@ -413,9 +413,9 @@ fn worse(one: Meanwhile, other: Meanwhile) -> Meanwhile {
     if badness(one) >= badness(other) { one } else { other }
 }
 
-/// Little patience, so that runs are short. What FlexGuard could be given is not its default, to spin for ever
-/// without hints. The mutex without any patience wakes a sleeper at each release, which may then become the
-/// heir.
+/// Returns a tuning with little patience, so that runs are short. FlexGuard keeps its default, which spins for
+/// ever without hints. The mutex gets no patience: it then wakes a sleeper at each release, which may
+/// become the heir.
 fn tuning(info: &LockInfo) -> Tuning {
     let spin_budget = match info.name {
         "flexguard" => None,
@@ -425,7 +425,7 @@ fn tuning(info: &LockInfo) -> Tuning {
     Tuning { spin_budget, ..Tuning::DEFAULT }
 }
 
-/// What a lock says of a world that tells nothing, and of one that tells all.
+/// What a lock claims for a world that gives no hints, and for one that gives all.
 fn said(claim: Meanwhile) -> [Meanwhile; 2] {
     match claim {
         Meanwhile::AvoidIfTold => [Meanwhile::Burn, Meanwhile::Pass],
@@ -439,10 +439,10 @@ fn limit(said: Meanwhile) -> u64 {
     if said == Meanwhile::Burn { STEPS } else { LONG }
 }
 
-/// Stops a holder, and a waiter, and compares what the others do with what the lock says of itself.
+/// Stops a holder, then a waiter, and compares the behaviour of the others with the lock's claims.
 ///
 /// # Panics
-/// If it is not the same, as a test.
+/// If they differ.
 pub fn holder_and_waiters<L>()
 where
     L: RawLock<Away> + Send + Sync + 'static,
@@ -451,7 +451,7 @@ where
     let info = &L::INFO;
     let mut slept = false;
     for (told, said) in said(info.lhp).into_iter().enumerate() {
-        // It would not take the lock.
+        // The victim would not take the lock.
         if info.lhp == Meanwhile::AvoidIfTold && told == 1 {
             continue;
         }
@@ -459,7 +459,7 @@ where
         for sections in SECTIONS {
             let stop = Stop::Holder(sections);
             let world = run::<L>(CPUS, stop, told == 1, tuning(info), limit(said));
-            let world = world.expect("it gets the lock so often");
+            let world = world.expect("it gets the lock that often");
             seen = worse(seen, world.seen(info));
             slept |= world.slept.get();
         }
@@ -469,7 +469,7 @@ where
         let avoids = info.lwp == Meanwhile::AvoidIfTold && told == 1;
         let mut seen = Meanwhile::Pass;
         for looks in LOOKS.into_iter().chain(MORE_LOOKS) {
-            // That often it stays away.
+            // Beyond this count the waiter stays away.
             if avoids && looks > overspin_locks::ispinlock::REFUSALS
                 || seen == said && MORE_LOOKS.contains(&looks)
             {
@@ -478,7 +478,7 @@ where
             let stop = Stop::Waiter(looks);
             let again = |times| run::<L>(CPUS, stop, told == 1, tuning(info), times * limit(said));
             let Some(mut world) = again(1) else { continue };
-            // Somebody gets it: does one starve that would get it in the end?
+            // The lock is acquired, but one CPU seems to starve. Does it get the lock in a longer run?
             if world.seen(info) != said && said == Meanwhile::Pass {
                 world = again(8).expect("as before");
             }
@@ -490,22 +490,22 @@ where
     assert_eq!(slept, info.blocks, "sleeps, {}", info.name);
 }
 
-/// If a lock says that each waiter spins on a cell of its own, two look at one at most.
+/// Checks, for a lock that claims that each waiter spins on a cell of its own, that at most two CPUs share a cell.
 ///
 /// # Panics
-/// If more do, as a test.
+/// If more than two do.
 pub fn local_spin<L>()
 where
     L: RawLock<Away> + Send + Sync + 'static,
     L::Shared: Send + Sync,
 {
     let crowd = crowd::<L>();
-    // `ttas` and `ticket-backoff` hardly look at all, which is another thing.
+    // `ttas` and `ticket-backoff` hardly look at all, which is a different property.
     assert!(!L::INFO.local_spin || crowd <= 2, "{crowd} look at one cell");
 }
 
-/// Waiters, if the holder keeps the lock, that look at a cell at which others look too, in more than a fifth of
-/// their looks.
+/// Counts the waiters that share their cells while the holder keeps the lock: those with more than a fifth of their
+/// looks at cells that other waiters look at too.
 pub fn crowd<L>() -> usize
 where
     L: RawLock<Away> + Send + Sync + 'static,

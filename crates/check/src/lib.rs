@@ -1,18 +1,17 @@
-//! Checks a lock in every world that can find a fault in it; the code that is checked is the code that
-//! ships.
+//! Checks a lock in every world that can find a fault in it. The checked code is the code that ships.
 //!
-//! - [`model`]: every interleaving and every stale value that C11 allows, for two or three CPUs, up
-//!   to a bound on preemptions;
-//! - [`schedules`]: schedules drawn by lot, for 4 to 65 CPUs, with memory that is sequentially consistent or weak;
+//! - [`model`]: every interleaving and every stale value that C11 allows, for two or three CPUs, up to a bound on
+//!   preemptions;
+//! - [`schedules`]: random schedules for 4 to 65 CPUs, with memory that is sequentially consistent or weak;
 //! - [`threads`] and [`suite`]: operating system threads.
 //!
-//! [`abort`] has what is asked of locks whose waiters can give up, in all three.
+//! [`abort`] has the checks of locks whose waiters can give up, in all three worlds.
 //!
-//! [`checks`] is all of it for one lock, yours or one of ours. `overspin check` prints what comes out,
-//! and `examples/own_lock.rs` does the same for a lock from outside.
+//! [`checks`] lists all checks of one lock, yours or one of ours. `overspin check` runs them and prints the
+//! results; `examples/own_lock.rs` does the same for a lock from outside this repository.
 //!
-//! One place is unsafe: the counter that a modelled lock protects, through which loom sees whether
-//! two critical sections were ordered ([`model::Protected`]).
+//! One place is unsafe: the counter that a modelled lock protects. Through it loom sees whether two critical
+//! sections were ordered ([`model::Protected`]).
 
 pub mod abort;
 mod asked;
@@ -38,29 +37,28 @@ pub use mutation::Mutation;
 pub use profile::{Profile, named_in_tables};
 pub use registry::{checks_by_name, name_of, own_checks, seeded_by_name};
 
-/// Sleep at once: the way to exercise the slow path of a lock that has one.
+/// A tuning with which waiters sleep at once. It exercises the slow path of locks that have one.
 pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
 
-/// What exploring came to.
+/// The result of exploring a model or a plan.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Executions run; the last one failed if there is a fault.
+    /// The number of executions. If there is a fault, the last execution failed.
     pub runs: usize,
-    /// How long they took.
+    /// The time they took.
     pub time: Duration,
-    /// Whether all that the bound asks for was explored: neither a fault nor a time limit cut it
-    /// short.
+    /// Whether the exploration reached its bound: neither a fault nor a time limit cut it short.
     pub complete: bool,
-    /// What went wrong in the first execution that failed.
+    /// The message of the first execution that failed.
     pub fault: Option<String>,
 }
 
-/// Does `work` with panics silent: the verdict says what they said.
+/// Runs `work` with panic messages silenced; the verdict repeats them.
 ///
-/// The panic hook is the process's: what other threads panic about meanwhile is silent too. It is not
-/// put back if `work` itself panics.
+/// The panic hook is global to the process, so panics of other threads are silent meanwhile too. If `work` itself
+/// panics, the old hook is not restored.
 pub fn quietly<R>(work: impl FnOnce() -> R) -> R {
-    // shuttle puts a hook of its own in front, once, when it first runs anything: now.
+    // shuttle installs a hook of its own, once, on its first run. Trigger that now.
     schedules::Plan::new(1, || schedules::world().turn()).explore(
         schedules::Strategy::Random,
         1,
@@ -74,7 +72,7 @@ pub fn quietly<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
         (Some(message), _) => message.clone(),

@@ -1,13 +1,13 @@
-//! What a checker can do wrong in a lock's place.
+//! Mistakes that a checker can make in a lock's place.
 
 use std::sync::atomic::Ordering;
 
 use overspin_locks::Bug;
 
-/// One thing that a world does wrong.
+/// One mistake that a world makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutation {
-    /// Nothing: the lock as it is.
+    /// No mistake: the lock as it is.
     None,
     /// An exchange is a load and a store.
     SplitSwap,
@@ -15,15 +15,16 @@ pub enum Mutation {
     NoRelease,
     /// Acquire is relaxed, also in spins.
     NoAcquire,
-    /// Acquire-release is acquire: what is published by an exchange can be seen late.
+    /// Acquire-release is acquire: other CPUs can see late what an exchange publishes.
     NoPublication,
-    /// The algorithm itself is wrong, in this way.
+    /// The algorithm itself has this bug.
     Seeded(Bug),
-    /// Serving the next ticket carries into `tail`. In models only, as are all below.
+    /// Serving the next ticket carries into `tail`. This and all mutations below exist in models
+    /// only.
     CarryingHead,
     /// A compare-and-exchange on a ticket word compares `tail` only.
     TailOnlyCas,
-    /// An interrupt handler passes for the context that it interrupts.
+    /// An interrupt handler appears to run in the context that it interrupts.
     OneContext,
     /// No fence after the release.
     NoUnlockFence,
@@ -31,7 +32,7 @@ pub enum Mutation {
     NoWaiterFence,
     /// The latch is cleared after the re-check, not before.
     LateClear,
-    /// The latch cannot be set by its own CPU, which is what a nested pick-up does.
+    /// A CPU cannot set its own latch, as a nested pick-up does.
     NoPickupSet,
     /// A nested sleep forgets the outer registration.
     NoRestore,
@@ -40,7 +41,7 @@ pub enum Mutation {
 }
 
 impl Mutation {
-    /// The order to use where a lock asks for `order`.
+    /// Returns the order to use where a lock asks for `order`.
     pub(crate) fn order(self, order: Ordering) -> Ordering {
         match (self, order) {
             (Self::NoRelease, Ordering::Release) | (Self::NoAcquire, Ordering::Acquire) => {

@@ -1,27 +1,28 @@
-//! What the checks must know of a lock that its [`LockInfo`] does not say.
+//! What the checks must know about a lock beyond its [`LockInfo`].
 
 use overspin_locks::LockInfo;
 
-/// How a lock is to be checked.
+/// The properties of a lock that decide how it is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// Preemptions in the models of two CPUs twice, three once, and three twice: as many as take some
-    /// seconds.
+    /// Preemption bounds of the three models: 2 CPUs with 2 pairs, 3 CPUs with 1, 3 CPUs with 2. They are
+    /// as large as some seconds allow.
     pub preemptions: [usize; 3],
-    /// Its unlock looks at the lock after the release: a known flaw, which the checks must then find.
+    /// Its unlock accesses the lock after the release. This is a known flaw, which the checks must then
+    /// find.
     pub touches_after_release: bool,
-    /// It can tell whether somebody waits.
+    /// It can tell whether a CPU waits.
     pub records_waiters: bool,
-    /// It asks how long its CPU may still run: its `try_lock` may decline a free lock, and an acquisition
-    /// takes as many accesses as it looks at the clock.
+    /// It asks how long its CPU may still run. Its `try_lock` may decline a free lock, and the number of
+    /// accesses of an acquisition depends on the clock.
     pub asks_for_time: bool,
-    /// Its last user may leave a mark in it that costs the next one some accesses, and that the next one
-    /// clears.
+    /// Its last user may leave a mark in it that costs the next user some accesses. The next user clears
+    /// the mark.
     pub leaves_hints: bool,
 }
 
 impl Default for Profile {
-    /// For a lock without known flaws. The bounds are those of most locks.
+    /// The profile of a lock without known flaws. The bounds suit most locks.
     fn default() -> Self {
         Self {
             preemptions: [6, 3, 1],
@@ -33,7 +34,7 @@ impl Default for Profile {
     }
 }
 
-/// Locks that need other preemptions, as their queues take more steps.
+/// Locks that need other preemption bounds, because their queues take more steps.
 const PREEMPTIONS: &[(&str, [usize; 3])] = &[
     ("pv-ticket-2012-small", [3, 2, 1]),
     ("pv-ticket-2012", [3, 2, 1]),
@@ -59,11 +60,11 @@ const KEEPS_NO_RECORD: &[&str] = &["ttas", "qspinlock-tas"];
 /// Locks that ask how long they may still run before they try.
 const ASKS_FOR_TIME: &[&str] = &["i-spinlock"];
 
-/// Locks whose release may leave a flag up though nobody waits.
+/// Locks whose release may leave a flag set although no CPU waits.
 const LEAVES_HINTS: &[&str] = &["pv-ticket", "pv-ticket-2012", "pv-ticket-2012-small"];
 
 impl Profile {
-    /// Of a lock of the registry, or the default.
+    /// The profile of a lock of the registry; the default for any other lock.
     pub fn of(lock: &LockInfo) -> Self {
         let usual = Self::default();
         let preemptions = PREEMPTIONS.iter().find(|(name, _)| *name == lock.name);
@@ -77,7 +78,7 @@ impl Profile {
     }
 }
 
-/// Locks that the tables of this crate name.
+/// Names of the locks in the tables of this crate.
 pub fn named_in_tables() -> impl Iterator<Item = &'static str> {
     let flagged = [TOUCHES_AFTER_RELEASE, KEEPS_NO_RECORD, ASKS_FOR_TIME, LEAVES_HINTS];
     let flagged = flagged.into_iter().flatten().copied();

@@ -10,12 +10,12 @@ use crate::seeded::{Caught, hunt};
 use crate::threads::StdPlatform;
 use crate::{Check, Limits, Profile, World, checks};
 
-/// The lock's own name, of a name or an alias; `None` if there is no such lock.
+/// Returns the lock's own name for a name or an alias; `None` if there is no such lock.
 pub fn name_of(name: &str) -> Option<&'static str> {
     overspin_locks::find(name).map(|info| info.name)
 }
 
-/// All checks of a lock, given its types on the platforms of the worlds that check it.
+/// Lists all checks of a lock, given its types on the platforms of the worlds that check it.
 pub fn own_checks<M, S, T, A>(limits: &Limits) -> Vec<Check>
 where
     M: RawLock<LoomPlatform> + 'static,
@@ -38,8 +38,7 @@ macro_rules! by_name {
     ($($lock:ident)+) => {
         use overspin_locks::{$($lock),+};
 
-        /// All checks of the lock that `name`, or an alias, stands for; `None` if there is no such
-        /// lock.
+        /// Lists all checks of the lock with this name or alias; `None` if there is no such lock.
         pub fn checks_by_name(name: &str, limits: &Limits) -> Option<Vec<Check>> {
             let name = name_of(name)?;
             $({
@@ -55,8 +54,8 @@ macro_rules! by_name {
             None
         }
 
-        /// Looks for `bug` in the lock that `name`, or an alias, stands for; `None` if there is no
-        /// such lock, and within it if the bug survives.
+        /// Looks for `bug` in the lock with this name or alias. Returns `None` if there is no such
+        /// lock, and `Some(None)` if the bug survives.
         pub fn seeded_by_name(name: &str, bug: Mutation) -> Option<Option<Caught>> {
             let name = name_of(name)?;
             $(

@@ -1,8 +1,8 @@
-//! Bugs that are put into a lock on purpose, and that the checks must catch: who trusts the checks of
-//! a lock should see them fail.
+//! Deliberate bugs in locks, which the checks must catch. Seeing the checks fail is a reason to trust
+//! them.
 //!
-//! Here are the bugs that the usual models and plans reach. Those that need a world of their own, such
-//! as tickets of two bits or three locks in a certain order, are with their [special] models.
+//! This module has the bugs that the usual models and plans reach. Bugs that need a world of their own,
+//! such as tickets of two bits or three locks in a certain order, are with their [special] models.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::model::{self, LoomPlatform, Model};
 use crate::schedules::{self, SchedulePlatform, Strategy};
 use crate::{Mutation, Profile, Report, abort, special};
 
-/// Schedules of each strategy. Of bugs that `pairs` finds the one that hides best takes some 700, of those
-/// that need interrupts some 4,000: an order of magnitude more, so that no seed misses one.
+/// Schedules of each strategy. The best hidden bug takes some 700 schedules of `pairs`, or some 4,000 if
+/// it needs interrupts. The limits are an order of magnitude higher, so that no seed misses a bug.
 const SCHEDULES_OF_PAIRS: usize = 5_000;
 const SCHEDULES_OF_NESTING: usize = 100_000;
 
 /// Seed of the schedules.
 const SEED: u64 = 1;
 
-/// The locks, and the bugs of each besides the ones of [`EVERY`].
+/// Bugs of each lock, besides those of [`EVERY`].
 const BUGS: &[(&str, Mutation)] = &[
     ("lock-byte", Mutation::SplitSwap),
     ("lock-byte", Mutation::Seeded(Bug::B3LockByteGivesUpAndStaysCounted)),
@@ -44,7 +44,7 @@ const BUGS: &[(&str, Mutation)] = &[
 /// Bugs that any lock can have.
 const EVERY: [Mutation; 2] = [Mutation::NoRelease, Mutation::NoAcquire];
 
-/// The bugs that are tried on the lock of this name.
+/// Lists the bugs that are tried on the lock of this name.
 pub fn bugs(lock: &str) -> Vec<Mutation> {
     let of_lock = BUGS.iter().filter(|(name, _)| *name == lock).map(|(_, bug)| *bug);
     let special = special::of(lock).into_iter().flat_map(|it| it.bugs).map(|(bug, _)| bug);
@@ -57,12 +57,12 @@ pub fn bugs(lock: &str) -> Vec<Mutation> {
     bugs
 }
 
-/// Locks that have bugs of their own here.
+/// Names of the locks that have bugs of their own here.
 pub(crate) fn locks() -> impl Iterator<Item = &'static str> {
     BUGS.iter().map(|(name, _)| *name)
 }
 
-/// What a bug is called in reports: as in the code.
+/// The name of a bug in reports, as in the code.
 pub fn name(bug: Mutation) -> String {
     match bug {
         Mutation::Seeded(bug) => format!("{bug:?}"),
@@ -70,16 +70,16 @@ pub fn name(bug: Mutation) -> String {
     }
 }
 
-/// How a bug was caught.
+/// A caught bug.
 #[derive(Clone, Debug)]
 pub struct Caught {
-    /// The model, or the plan, in words.
+    /// The model or plan that caught it, in words.
     pub by: String,
-    /// Executions until then.
+    /// Executions up to the catch.
     pub runs: usize,
-    /// How long they took.
+    /// The time they took.
     pub time: Duration,
-    /// What was seen.
+    /// The message of the failure.
     pub fault: String,
 }
 
@@ -90,8 +90,9 @@ impl Caught {
     }
 }
 
-/// Puts `bug` into a lock and looks for it: with the special model that is there for it, if there is one;
-/// else with the models of every lock and then with schedules, from small to large. `None` if it survives.
+/// Puts `bug` into a lock and looks for it. If a special model exists for this bug, only that model runs.
+/// Otherwise the models of every lock run, then schedules, from small to large. Returns `None` if the bug
+/// survives.
 pub fn hunt<M, S>(bug: Mutation) -> Option<Caught>
 where
     M: RawLock<LoomPlatform> + 'static,
@@ -105,7 +106,7 @@ where
         }
     }
     let profile = Profile::of(&M::INFO);
-    // Not more preemptions with three CPUs than the lock can afford.
+    // No more preemptions with three CPUs than the lock can afford.
     let [_, three_once, _] = profile.preemptions;
     for (cpus, pairs, preemptions) in [(2, 1, 2), (3, 1, three_once.min(2)), (2, 2, 3)] {
         let report = Model::pairs::<M>(cpus, pairs, preemptions).explore(bug);
@@ -115,7 +116,7 @@ where
         }
     }
     let freed = model::last_user_frees::<M>();
-    // Says nothing of the bug if the lock does so anyway.
+    // If the lock has this flaw anyway, the model says nothing about the bug.
     if !profile.touches_after_release {
         let by = "model, last user frees, 2 CPUs".into();
         if let Some(caught) = Caught::new(by, freed.explore(bug)) {

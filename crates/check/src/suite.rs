@@ -1,7 +1,7 @@
-//! What every lock must do, written once and run over operating system threads.
+//! The requirements on every lock, written once and run over operating system threads.
 //!
-//! What threads cannot show, an order that is missing or an access after the release, is for
-//! [`model`](crate::model). A lock that loses a waiter fails here after [`threads::STUCK`].
+//! Threads cannot show a missing order or an access after the release; [`model`](crate::model)
+//! checks those. A lock that loses a waiter fails here after [`threads::STUCK`].
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -16,10 +16,10 @@ use crate::threads::{self, StdPlatform, System};
 /// CPUs of a test: more than most test machines have to spare.
 pub const CPUS: usize = 4;
 
-/// A test: it panics if what it is about does not hold.
+/// A test. It panics if the requirement does not hold.
 pub type Test = Box<dyn Fn() + Send + Sync>;
 
-/// Everything in here, by name.
+/// Lists all tests of this module, by name.
 pub fn all<L: RawLock<StdPlatform> + Sync + 'static>(
     records_waiters: bool,
 ) -> impl Iterator<Item = (&'static str, Test)>
@@ -39,11 +39,12 @@ where
     tests.into_iter()
 }
 
-/// In the critical section each CPU counts up, looks whether somebody else did, and counts back,
-/// as the validation of Concurrency Kit does: an intruder is seen from both sides.
+/// Checks mutual exclusion. In the critical section each CPU counts up, checks that no other CPU
+/// did, and counts back, as the validation of Concurrency Kit does. Both the holder and the
+/// intruder see an intrusion.
 ///
 /// # Panics
-/// If it does not hold, as a test.
+/// If two CPUs hold the lock at once.
 pub fn exclusion<L: RawLock<StdPlatform> + Sync>(tuning: Tuning)
 where
     L::Shared: Sync,
@@ -53,7 +54,7 @@ where
     let lock = L::new();
     let shared = L::shared(CPUS, tuning).unwrap();
     let inside = AtomicUsize::new(0);
-    // Load and store apart, so that an intruder also loses updates.
+    // Separate load and store, so that an intruder also loses updates.
     let total = AtomicUsize::new(0);
     System::new(CPUS).run_all(|_| {
         for _ in 0..ROUNDS {
@@ -72,10 +73,10 @@ where
     assert_idle::<L>(&lock, &shared);
 }
 
-/// Half of the CPUs only try.
+/// The same, where half of the CPUs only try.
 ///
 /// # Panics
-/// If it does not hold, as a test.
+/// If two CPUs hold the lock at once.
 pub fn exclusion_with_tries<L: RawLock<StdPlatform> + Sync>(tuning: Tuning)
 where
     L::Shared: Sync,
@@ -101,16 +102,17 @@ where
     assert_idle::<L>(&lock, &shared);
 }
 
-/// `try_lock` succeeds on a free lock, fails on a held one, and `is_locked` agrees.
+/// Checks that `try_lock` succeeds on a free lock and fails on a held one, and that `is_locked`
+/// agrees.
 ///
 /// # Panics
-/// If it does not hold, as a test.
+/// If this does not hold.
 pub fn try_lock<L: RawLock<StdPlatform>>() {
     System::new(1).run(0, || {
         let lock = L::new();
         let shared = L::shared(1, Tuning::DEFAULT).unwrap();
         assert_looks_idle(&lock, &shared);
-        // More often than any ticket has values.
+        // More iterations than any ticket has values.
         for _ in 0..70_000 {
             let token = threads::try_lock(&lock, &shared).expect("the lock is free");
             assert!(lock.is_locked(&shared));
@@ -122,10 +124,10 @@ pub fn try_lock<L: RawLock<StdPlatform>>() {
     });
 }
 
-/// `lock_irqsave` holds the lock and `unlock` gives it back.
+/// Checks that `lock_irqsave` takes the lock and `unlock` releases it.
 ///
 /// # Panics
-/// If it does not hold, as a test.
+/// If this does not hold.
 pub fn irqsave<L: RawLock<StdPlatform>>() {
     System::new(1).run(0, || {
         let lock = L::new();
@@ -137,11 +139,11 @@ pub fn irqsave<L: RawLock<StdPlatform>>() {
     });
 }
 
-/// A CPU holds more locks at once than it has queue nodes, if the lock has any, and another wants
-/// them all.
+/// One CPU holds more locks at once than it has queue nodes, if the lock has any, and another CPU
+/// wants all of them.
 ///
 /// # Panics
-/// If it does not hold, as a test.
+/// If two CPUs hold one lock at once.
 pub fn many_locks_held<L: RawLock<StdPlatform> + Sync>()
 where
     L::Shared: Sync,
@@ -159,7 +161,7 @@ where
                 assert_eq!(inside.fetch_add(1, Relaxed), 0);
                 held.push((lock, inside, token));
             }
-            // In the order of acquisition, and in the opposite one.
+            // In the order of acquisition, and in reverse.
             if cpu == 0 {
                 held.reverse();
             }
@@ -172,11 +174,11 @@ where
     locks.iter().for_each(|lock| assert_idle::<L>(lock, &shared));
 }
 
-/// With a holder and waiters that are known to wait, the lock says that it is contended, if it
-/// `records_waiters`; if it promises so, it serves them in the order in which they came.
+/// With a holder and waiters that are known to wait, the lock reports contention exactly if it
+/// `records_waiters`. If it promises fairness, it serves the waiters in the order of arrival.
 ///
 /// # Panics
-/// If it does not hold, as a test.
+/// If this does not hold.
 pub fn waiters<L: RawLock<StdPlatform> + Sync>(tuning: Tuning, records_waiters: bool)
 where
     L::Shared: Sync,
@@ -197,7 +199,7 @@ where
                 });
             });
             system.await_waiting(cpu);
-            // On a CPU: if it does not hold, those that wait find out.
+            // This runs on a CPU, so that a failed assertion also ends the waiters.
             system.run(0, || assert_eq!(lock.is_contended(shared), records_waiters));
         }
         system.run(0, || threads::unlock(&lock, &shared, token));
@@ -210,10 +212,10 @@ where
     assert_idle::<L>(&lock, &shared);
 }
 
-/// As many CPUs as promised, and not one more.
+/// Checks that the lock serves as many CPUs as promised, and not one more.
 ///
 /// # Panics
-/// If it does not hold, as a test.
+/// If this does not hold.
 pub fn capacity<L: RawLock<StdPlatform>>() {
     let max = L::INFO.max_cpus;
     assert!(L::shared(max as usize, Tuning::DEFAULT).is_ok());
@@ -221,7 +223,7 @@ pub fn capacity<L: RawLock<StdPlatform>>() {
     assert_eq!(L::shared(cpus, Tuning::DEFAULT).err(), Some(CapacityError { cpus, max }));
 }
 
-/// Nobody holds it or waits for it, and it can be had at once, once.
+/// Checks that no CPU holds the lock or waits for it, and that a CPU can take it at once, once.
 pub(crate) fn assert_idle<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) {
     let tried = || threads::try_lock(lock, shared);
     System::new(1).run(0, || {

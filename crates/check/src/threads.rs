@@ -1,14 +1,14 @@
 //! Operating system threads as CPUs, for the [suite](crate::suite).
 //!
-//! Cells are core atomics, with two differences that only tests want: an unbounded spin yields to
-//! the operating system, so that FIFO locks end in time with more threads than cores; and a CPU
-//! that has looked once and found nothing, or several times with a bound, is marked as waiting, so
-//! that a test can build a queue one waiter at a time. There are no interrupts.
+//! Cells are core atomics with two additions for tests. An unbounded spin yields to the operating system, so that
+//! FIFO locks finish in reasonable time with more threads than cores. A CPU is marked as waiting after one failed
+//! look of an unbounded spin, or after several bounded spins that fail. A test can therefore build a queue one
+//! waiter at a time. There are no interrupts.
 //!
-//! **Nothing hangs.** A [`System`] in which nobody acquires for [`STUCK`] although somebody is about to has failed,
-//! and so has one of whose CPUs one panics. From then on whatever a CPU does with a cell, and each of its
-//! waits, panics with the first fault, so that all threads end. (One that loops and looks at no cell does not;
-//! [`Check::run`](crate::Check::run) leaves it behind.)
+//! **Nothing hangs.** A [`System`] fails if no CPU acquires for [`STUCK`] although one is in `lock`, `try_lock` or
+//! `unlock`. It also fails if one of its CPUs panics. From then on each access to a cell and each wait panics with
+//! the first fault, so that all threads end. A thread that loops without accessing a cell does not end;
+//! [`Check::run`](crate::Check::run) leaves it behind.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -22,17 +22,17 @@ use overspin_locks::{AtomicCell, Budget, CpuId, Platform, RawLock};
 
 use crate::{TRY_WAITS_MESSAGE, panic_message};
 
-/// Evaluations between two yields: short, for a test gains nothing from spinning.
+/// Evaluations between two yields. The number is small, because a test gains nothing from spinning.
 const SPINS_PER_YIELD: u32 = 32;
 
-/// Bounded spins in vain, one after another, after which a CPU is said to wait: more than a lock needs
-/// that spins for a while and then waits otherwise.
+/// A CPU counts as waiting after this many consecutive bounded spins that fail. A lock that spins for a while and
+/// then waits in another way needs fewer.
 const ROUNDS_OF_A_WAITER: u32 = 16;
 
-/// How long nobody may acquire while somebody is in `lock`, `try_lock` or `unlock`.
+/// A system fails if no CPU acquires for this long while a CPU is in `lock`, `try_lock` or `unlock`.
 pub const STUCK: Duration = Duration::from_secs(10);
 
-/// How often that is looked at, and how long a sleep may last without a look at whether the test has failed.
+/// The interval of that check, and the longest sleep before a CPU checks whether the test has failed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A core atomic that yields while it spins.
@@ -126,12 +126,13 @@ impl<A: AtomicCell> AtomicCell for Yielding<A> {
     }
 }
 
-/// A CPU that finds out that the test has failed panics where it is, with a mutex held or not.
+/// Locks a mutex even if it is poisoned: a CPU that finds that the test has failed panics, possibly with a mutex
+/// held.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where a CPU is, as far as a test tells.
+/// The position of a CPU, as far as a test tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 enum Stage {
@@ -157,7 +158,7 @@ impl Stage {
     }
 }
 
-/// What the platform keeps per CPU.
+/// The state of one CPU.
 #[derive(Debug, Default)]
 struct Cpu {
     /// A [`Stage`].
@@ -167,9 +168,9 @@ struct Cpu {
     latch: Mutex<bool>,
     latch_set: Condvar,
     waiting: AtomicBool,
-    /// Bounded spins in vain since one that was not.
+    /// Bounded spins that failed since the last one that succeeded.
     rounds: AtomicU32,
-    /// Address it waits at in `Platform::wait`, 0 if none. Guarded by `System::waits`.
+    /// The address it waits at in `Platform::wait`, 0 if none. Guarded by `System::waits`.
     waits_at: AtomicUsize,
 }
 
@@ -178,7 +179,7 @@ impl Cpu {
         Stage::ALL[usize::from(self.stage.load(Ordering::Relaxed))]
     }
 
-    /// Counts a bounded spin. Yields after one in vain, as others do.
+    /// Counts a bounded spin. Yields after one that failed, as an unbounded spin does.
     fn count_round(&self, in_vain: bool) {
         if !in_vain {
             self.rounds.store(0, Ordering::Relaxed);
@@ -196,15 +197,15 @@ impl Cpu {
 pub struct System {
     cpus: Vec<Cpu>,
     acquisitions: AtomicUsize,
-    /// What went wrong first.
+    /// The first fault.
     fault: OnceLock<String>,
-    /// Held while a waiter looks at its cell and goes to sleep, and while a waker looks for one.
+    /// Held while a waiter looks at its cell and goes to sleep, and while a waker looks for a waiter.
     waits: Mutex<()>,
     woken: Condvar,
 }
 
 impl System {
-    /// So many CPUs, none of which runs anything yet.
+    /// Creates this many CPUs, none of which runs anything yet.
     pub fn new(cpus: usize) -> Arc<Self> {
         let system = Arc::new(Self {
             cpus: (0..cpus).map(|_| Cpu::default()).collect(),
@@ -218,8 +219,8 @@ impl System {
         system
     }
 
-    /// Runs `work` on `cpu`, that is, makes the calling thread this CPU for so long. If `work` panics the test
-    /// has failed on all CPUs.
+    /// Runs `work` on `cpu`: the calling thread is this CPU meanwhile. If `work` panics, the test fails on all
+    /// CPUs.
     pub fn run<R>(self: &Arc<Self>, cpu: CpuId, work: impl FnOnce() -> R) -> R {
         let before = HERE.replace(Some((Arc::clone(self), cpu)));
         self.cpus[cpu].done.store(false, Ordering::Relaxed);
@@ -232,10 +233,10 @@ impl System {
         })
     }
 
-    /// The test has failed, unless it had before.
+    /// Records that the test has failed, unless it had before.
     fn fail(&self, fault: String) {
         _ = self.fault.set(fault);
-        // Those that sleep find out.
+        // Wake the sleepers, so that they notice.
         let guard = locked(&self.waits);
         self.woken.notify_all();
         drop(guard);
@@ -243,12 +244,12 @@ impl System {
 
     fn assert_alive(&self) {
         if let Some(fault) = self.fault.get() {
-            // A destructor of a panic that is under way may look at a cell.
+            // During a panic, a destructor may look at a cell.
             assert!(thread::panicking(), "{fault}");
         }
     }
 
-    /// `cpu` has looked in vain and waits: which a `try_lock` must not.
+    /// `cpu` has looked without success and waits, which a `try_lock` must not do.
     fn looked_in_vain(&self, cpu: CpuId) {
         let here = &self.cpus[cpu];
         assert!(here.stage() != Stage::TryLock, "{TRY_WAITS_MESSAGE}");
@@ -256,7 +257,7 @@ impl System {
         self.assert_alive();
     }
 
-    /// Where each CPU stands.
+    /// Describes where each CPU is.
     fn standing(&self) -> String {
         let one = |(number, cpu): (usize, &Cpu)| {
             let what = match cpu.stage() {
@@ -273,10 +274,10 @@ impl System {
         self.cpus.iter().any(busy)
     }
 
-    /// Runs `work` on all CPUs, each in a thread of its own.
+    /// Runs `work` on all CPUs, each in its own thread.
     ///
     /// # Panics
-    /// If one of them does, with what the first said.
+    /// If a CPU panics, with the message of the first.
     pub fn run_all(self: &Arc<Self>, work: impl Fn(CpuId) + Sync) {
         thread::scope(|scope| {
             let start = |cpu| {
@@ -292,7 +293,7 @@ impl System {
         });
     }
 
-    /// Waits until `cpu` is known to wait for something, or has ended.
+    /// Waits until `cpu` is known to wait, or has ended.
     ///
     /// # Panics
     /// If the test fails meanwhile.
@@ -305,11 +306,11 @@ impl System {
     }
 }
 
-/// Fails a system in which nobody gets anywhere.
+/// Fails a system that makes no progress.
 fn watch(system: &Weak<System>) {
     let (mut seen, mut looks) = (0, 0);
     loop {
-        // Looks are counted, not time: a machine that stands still for a while has not failed.
+        // Count looks, not time: a machine that stands still for a while has not failed.
         thread::sleep(LOOK_EVERY);
         let Some(system) = system.upgrade() else { return };
         let acquisitions = system.acquisitions.load(Ordering::Relaxed);
@@ -326,7 +327,7 @@ fn watch(system: &Weak<System>) {
     }
 }
 
-/// `lock` on this CPU, known to its system.
+/// Calls `lock` and tells the system of this CPU.
 pub fn lock<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) -> L::Token {
     enter(Stage::Lock);
     let token = lock.lock(shared);
@@ -334,7 +335,7 @@ pub fn lock<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) -> L::Token {
     token
 }
 
-/// `lock_irqsave`, likewise.
+/// Calls `lock_irqsave`, likewise.
 pub fn lock_irqsave<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) -> L::Token {
     enter(Stage::Lock);
     let (token, ()) = lock.lock_irqsave(shared);
@@ -342,7 +343,7 @@ pub fn lock_irqsave<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) -> L:
     token
 }
 
-/// `try_lock`, likewise. It must not wait.
+/// Calls `try_lock`, likewise. It must not wait.
 pub fn try_lock<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) -> Option<L::Token> {
     enter(Stage::TryLock);
     let token = lock.try_lock(shared);
@@ -353,7 +354,7 @@ pub fn try_lock<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared) -> Option
     token
 }
 
-/// `unlock`, likewise.
+/// Calls `unlock`, likewise.
 pub fn unlock<L: RawLock<StdPlatform>>(lock: &L, shared: &L::Shared, token: L::Token) {
     enter(Stage::Unlock);
     lock.unlock(shared, token);
@@ -369,7 +370,7 @@ fn acquired() {
     enter(Stage::Inside);
 }
 
-/// Panics if the test has failed. Looks from outside of a system are nobody's.
+/// Panics if the test has failed. Does nothing on a thread outside of a system.
 fn assert_alive() {
     HERE.with_borrow(|here| {
         if let Some((system, _)) = here {

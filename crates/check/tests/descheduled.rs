@@ -1,11 +1,11 @@
-//! What each lock of the registry says of descheduled CPUs, held against what happens.
+//! Compares the claims of each lock of the registry about descheduled CPUs with what happens.
 
 use overspin_check::descheduled::{Away, crowd, holder_and_waiters, local_spin};
 use overspin_locks::for_each_lock;
 
 macro_rules! tests {
     ($($lock:ident)+) => {$(
-        // The module has the name of the type: a macro cannot make another of it.
+        // The module has the name of the type, because a macro cannot derive another name from it.
         #[allow(non_snake_case)]
         mod $lock {
             type Lock = overspin_locks::$lock<super::Away>;

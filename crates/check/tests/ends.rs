@@ -1,4 +1,4 @@
-//! Locks that would hang a check: each check ends, and says what is wrong.
+//! Locks that would hang a check. Each check must end and report the fault.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const TRY_BLOCKS: u8 = 1;
 const NEVER_RELEASES: u8 = 2;
 const TRY_SPINS: u8 = 3;
 
-/// A ticket lock with something wrong.
+/// A ticket lock with a fault.
 #[derive(Debug)]
 struct Broken<P: Platform, const HOW: u8> {
     lock: Ticket<P>,
@@ -62,7 +62,7 @@ impl<P: Platform, const HOW: u8> RawLock<P> for Broken<P, HOW> {
     }
 }
 
-/// The faults that the checks of a world find, if their names contain `name`.
+/// Lists the faults that the checks of a world find, among checks whose names contain `name`.
 fn faults<const HOW: u8>(world: World, name: &str) -> Vec<(&'static str, String)> {
     let limits = Limits { schedules: 50, time_limit: Duration::from_secs(20), ..Limits::default() };
     let all = checks::<
@@ -88,7 +88,7 @@ fn waiters_that_are_not_counted_fail_at_once() {
     let found = faults::<OFF_BY_ONE>(World::Threads, "");
     assert!(says(&found, "waiters", "left: false"), "{found:?}");
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(start.elapsed() < STUCK, "nobody waited for the limit");
+    assert!(start.elapsed() < STUCK, "no thread waits for the limit");
 }
 
 #[test]

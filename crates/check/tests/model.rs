@@ -1,9 +1,9 @@
 //! Model checking: the shipped lock code under loom, in every interleaving and with every stale
 //! value that the memory model allows, up to a bound on preemptions that each model states.
 //!
-//! Of each lock: the models of every lock, its [special] ones with the bugs that they must find, and two
-//! lost orders. Nothing special is needed to run it: `cargo test -p overspin-check --test model`. Results
-//! and limits are in `docs/model-checking.md`.
+//! Runs for each lock: the models of every lock, its [special] models with the bugs that they must find,
+//! and two lost orders. It needs no special set-up: `cargo test -p overspin-check --test model`.
+//! `docs/model-checking.md` has results and limits.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use overspin_check::{Mutation, NO_SPIN, Profile, abort, special};
 use overspin_locks::ticket::TicketLock;
 use overspin_locks::{PvTicket, RawLock, Ticket, Tuning, for_each_lock};
 
-/// The model of this lock's profile with so many CPUs and pairs.
+/// Runs the model of this lock's profile with this many CPUs and pairs.
 fn pairs<L: RawLock<LoomPlatform> + 'static>(index: usize, cpus: usize, pairs: usize) {
     Model::pairs::<L>(cpus, pairs, Profile::of(&L::INFO).preemptions[index]).passes();
 }
@@ -38,7 +38,7 @@ fn special<L: RawLock<LoomPlatform> + 'static>() {
     }
 }
 
-/// Has nothing to check if the lock cannot.
+/// Checks nothing if the lock cannot give up.
 fn giving_up<L: RawLock<LoomPlatform> + 'static>() {
     for (name, words, model) in abort::models::<L>(Profile::of(&L::INFO).preemptions) {
         println!("{name}, {words}");
@@ -48,7 +48,7 @@ fn giving_up<L: RawLock<LoomPlatform> + 'static>() {
 
 macro_rules! of_each_lock {
     ($($lock:ident)+) => {$(
-        // The module has the name of the type: a macro cannot make another of it.
+        // The module has the name of the type, because a macro cannot derive another name from it.
         #[allow(non_snake_case)]
         mod $lock {
             use super::{EXCLUSION_MESSAGE, LoomPlatform, Model, Mutation, Point, RawLock};
@@ -128,11 +128,11 @@ mod every {
     for_each_lock!(of_each_lock);
 }
 
-/// Locks that are used against their rules: the rules are needed.
+/// Locks used against their rules. The failures show that the rules are needed.
 mod misuse {
     use super::*;
 
-    /// Two ticket values: serves one CPU.
+    /// Two ticket values, which serve one CPU.
     type OneBit = TicketLock<LoomPlatform, TinyCell<1>>;
 
     #[test]
@@ -161,8 +161,8 @@ mod misuse {
         .fails(DEADLOCK_MESSAGE);
     }
 
-    /// CPU 0 releases in one mode and CPU 1 waits in the other. The mode is part of what all locks of a
-    /// system share, so no program can do this but one that has two such systems.
+    /// CPU 0 releases in one mode and CPU 1 waits in the other. All locks of a system share the mode, so
+    /// only a program with two such systems can do this.
     #[test]
     fn p9_pv_ticket_native_release_of_a_sleeper() {
         type Lock = PvTicket<LoomPlatform>;

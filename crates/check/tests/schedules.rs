@@ -1,5 +1,5 @@
-//! Random and PCT schedules for every lock of the registry, and bugs put in on purpose: what `overspin
-//! check` does, with fewer schedules.
+//! Random and PCT schedules for every lock of the registry, and deliberate bugs. This is `overspin
+//! check` with fewer schedules.
 
 use std::hint::black_box;
 
@@ -8,7 +8,7 @@ use overspin_check::{
 };
 use overspin_locks::{Bug, for_each_lock, infos};
 
-/// Each of the plans. A known flaw may or may not be found.
+/// Runs each plan. The schedules may or may not find a known flaw.
 fn schedules(lock: &str) {
     let limits = Limits { schedules: 500, ..Limits::default() };
     let checks = checks_by_name(lock, &limits).unwrap();
@@ -21,7 +21,7 @@ fn schedules(lock: &str) {
     }
 }
 
-/// Those that a special model finds are tried where that is tested.
+/// Another test tries the bugs that special models find.
 fn seeded_bugs(lock: &str) {
     let special: Vec<_> = special::of(lock).into_iter().flat_map(|it| it.bugs).collect();
     for bug in seeded::bugs(lock) {
@@ -34,7 +34,7 @@ fn seeded_bugs(lock: &str) {
 
 macro_rules! tests {
     ($($lock:ident)+) => {$(
-        // The module has the name of the type: a macro cannot make another of it.
+        // The module has the name of the type, because a macro cannot derive another name from it.
         #[allow(non_snake_case)]
         mod $lock {
             use overspin_check::threads::StdPlatform;
@@ -57,7 +57,7 @@ macro_rules! tests {
 
 for_each_lock!(tests);
 
-/// A line of a table that names no lock would check nothing.
+/// A table line with an unknown lock would check nothing.
 #[test]
 fn tables_name_locks_of_the_registry() {
     let names: Vec<_> = infos().iter().map(|info| info.name).collect();
@@ -66,8 +66,8 @@ fn tables_name_locks_of_the_registry() {
     }
 }
 
-/// The same seed, the same schedules: a bug is found in the same one. Not even where the allocator puts
-/// things decides, though pv-qspinlock has a hash table of locks by address.
+/// The same seed gives the same schedules, so the same schedule finds a bug. The allocator's placement
+/// has no effect, although pv-qspinlock has a hash table of locks by address.
 #[test]
 fn a_seed_decides_everything() {
     for (lock, bug) in [

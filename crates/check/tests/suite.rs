@@ -1,5 +1,5 @@
-//! The thread suite for every lock of the registry, and what the registry promises. A new lock needs
-//! no line here.
+//! The thread suite for every lock of the registry, and the promises of the registry. A new lock
+//! needs no line here.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicU8;
@@ -11,7 +11,7 @@ use overspin_locks::{
     Ticket, TicketSmall, Tuning, XenPv, for_each_lock, infos, with_lock,
 };
 
-/// The size promised, a way to give up if that is promised, and the registry knows the lock.
+/// Checks the size, the way to give up if it is promised, and that the registry knows the lock.
 fn info<L: RawLock<StdPlatform>>() {
     assert_eq!(size_of::<L>(), L::INFO.size);
     assert!(infos().contains(&L::INFO));
@@ -21,7 +21,8 @@ fn info<L: RawLock<StdPlatform>>() {
 macro_rules! suite {
     ($($lock:ident)+) => {
         $(
-            // The module has the name of the type: a macro cannot make another of it.
+            // The module has the name of the type, because a macro cannot derive another name from
+            // it.
             #[allow(non_snake_case)]
             mod $lock {
                 use super::{NO_SPIN, Profile};
@@ -127,7 +128,7 @@ fn sizes_are_those_of_the_published_locks() {
 fn capacities_are_those_of_the_ticket_widths() {
     assert_eq!(TicketSmall::<StdPlatform>::INFO.max_cpus, 255);
     assert_eq!(Ticket::<StdPlatform>::INFO.max_cpus, 65_535);
-    // The flag takes a bit.
+    // The flag takes one bit.
     assert_eq!(PvTicket2012Small::<StdPlatform>::INFO.max_cpus, 127);
     assert_eq!(PvTicket2012::<StdPlatform>::INFO.max_cpus, 32_767);
 }

@@ -1,4 +1,4 @@
-//! A lock that cannot live with an exchange that fails for no reason is found, in models and in schedules.
+//! Models and schedules find a lock that cannot tolerate a spurious failure of an exchange.
 
 use overspin_check::model::{self, LoomPlatform};
 use overspin_check::schedules::{self, SchedulePlatform, Strategy};
@@ -8,7 +8,8 @@ use overspin_locks::{
 };
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// A byte whose `try_lock` takes a failure for somebody else's success. Its `lock` tries again, rightly.
+/// A byte lock. Its `try_lock` takes a spurious failure for another CPU's success. Its `lock` correctly
+/// tries again.
 #[derive(Debug)]
 struct Hasty<P: Platform>(P::U8);
 

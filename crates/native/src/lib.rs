@@ -1,24 +1,24 @@
 //! The locks of `overspin-locks` on operating system threads, as [`lock_api`] mutexes.
 //!
-//! - [`Mutex`]: one for general use, and [`Mutexee`], from which it has learned;
+//! - [`Mutex`] for general use, and [`Mutexee`], on whose design `Mutex` builds;
 //! - [`locks`]: `Mutex<T>` for every lock of the registry, for example [`locks::Ticket`];
 //! - [`LockMutex`]: the same for a lock of your own ([`native_lock!`], [`NativeLock`]);
 //! - [`Kind`]: a lock chosen by name at run time;
-//! - [`Threads`]: the platform: a thread is a CPU, a futex is its bed.
+//! - [`Threads`]: the platform; a thread is a CPU and sleeps on a futex.
 //!
 //! # Panics and poisoning
-//! There is no poisoning. A guard that is dropped while its thread unwinds releases the lock, and
-//! the next thread finds the data as the panic left it, as with parking_lot.
+//! There is no poisoning. A guard that is dropped while its thread unwinds releases the lock. The next thread
+//! finds the data as the panic left it, as with parking_lot.
 //!
 //! # Limits
-//! Linux only. A thread that uses a lock of [`locks`] gets a dense number until it ends; see
-//! [`MAX_THREADS`]. Signal handlers must not take these locks: a handler has its thread's number, and
-//! with it the queue node that the thread may be waiting in.
+//! Linux only. A thread that uses a lock of [`locks`] has a dense number until it ends; see [`MAX_THREADS`].
+//! Signal handlers must not take these locks: a handler has the number of its thread, and with it the queue node
+//! in which the thread may be waiting.
 //!
 //! # Safety
-//! Unsafe code is system calls, and the promises of [`lock_api::RawMutex`]. They rest on [`NativeLock`], an unsafe
-//! trait: whoever implements it for a lock vouches for mutual exclusion. The locks of the registry
-//! have no unsafe code themselves and are model-checked.
+//! The unsafe code is system calls and the promises of [`lock_api::RawMutex`]. The promises rest on
+//! [`NativeLock`], an unsafe trait: its implementer vouches for the mutual exclusion of a lock. The locks of the
+//! registry have no unsafe code themselves and are model-checked.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("overspin-native rests on Linux futexes");

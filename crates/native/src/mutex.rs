@@ -1,8 +1,8 @@
-//! The mutexes that need no numbers of threads, as [`lock_api`] mutexes: the algorithms are
+//! Mutexes that need no thread numbers, as [`lock_api`] mutexes. The algorithms are
 //! [`overspin_locks::rotating`] and [`overspin_locks::mutexee`].
 //!
-//! They have no records of threads. Hence there is no limit on threads, and no load and branch to find the
-//! lock and its records, as in [`LockMutex`](crate::LockMutex).
+//! They have no records of threads. So there is no limit on threads, and an acquisition needs no load and
+//! branch to find the lock and its records, as [`LockMutex`](crate::LockMutex) does.
 
 use std::sync::atomic::AtomicU32;
 
@@ -20,7 +20,7 @@ use crate::Threads;
 /// ```
 pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 
-/// A mutex over [`mutexee`]: as fast, and a sleeper may starve. No limit on threads, no poisoning.
+/// A mutex over [`mutexee`]. It is as fast, but a sleeper may starve. No limit on threads, no poisoning.
 pub type Mutexee<T> = lock_api::Mutex<RawMutexee, T>;
 
 const fn zero() -> AtomicU32 {
@@ -33,9 +33,9 @@ macro_rules! raw_mutex {
         #[derive(Debug)]
         pub struct $raw($lock);
 
-        // SAFETY: mutual exclusion, with acquire and release, is what `RawLock` promises, and the model
-        // checker checks. Nothing unwinds. The guard has no destructor, and the words mean nothing to anybody
-        // if they are moved or dropped while nobody else can use them.
+        // SAFETY: `RawLock` promises mutual exclusion with acquire and release, and the model checker checks
+        // it. Nothing unwinds. The guard has no destructor. No other code refers to the words, so they can be
+        // moved or dropped while no thread can use them.
         unsafe impl lock_api::RawMutex for $raw {
             const INIT: Self = Self($free);
             type Guard = GuardNoSend;

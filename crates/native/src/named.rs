@@ -9,19 +9,19 @@ use overspin_locks::{Platform, RawLock};
 use crate::raw::{NativeLock, capacity, records};
 use crate::{Threads, served_id};
 
-/// A lock that keeps the token of its acquisition, so that all kinds have one type.
+/// A lock that stores the token of its acquisition, so that all kinds have one type.
 pub trait NamedLock: fmt::Debug + Send + Sync {
-    /// Whether the calling thread has a number, and the lock records for it. Once true in a thread, it stays
-    /// so until the last destructors of the thread.
+    /// Whether the calling thread has a number and the lock has records for it. Once true in a thread, it
+    /// stays true until the last destructors of the thread.
     fn admits(&self) -> bool;
 
-    /// Acquires, waiting as long as it takes.
+    /// Acquires; waits as long as necessary.
     ///
     /// # Panics
-    /// If the lock does not admit this thread, before it has touched the lock.
+    /// If the lock does not admit this thread. The lock is then untouched.
     fn lock(&self);
 
-    /// Acquires if that is possible at once.
+    /// Acquires if the lock is free now.
     ///
     /// # Panics
     /// As [`NamedLock::lock`].
@@ -30,11 +30,12 @@ pub trait NamedLock: fmt::Debug + Send + Sync {
     /// Releases.
     ///
     /// # Safety
-    /// This thread holds the lock.
+    /// This thread must hold the lock.
     unsafe fn unlock(&self);
 }
 
-/// A kind of lock, with records for all threads that it can serve. Locks made of one value share them.
+/// A kind of lock, with records for all threads that it can serve. Locks made from one `Kind` share the
+/// records.
 pub struct Kind {
     name: &'static str,
     capacity: usize,
@@ -48,20 +49,21 @@ impl fmt::Debug for Kind {
 }
 
 impl Kind {
-    /// The lock of the registry of that name or alias; `None` if there is none.
+    /// Creates the kind with this name or alias in the registry; `None` if there is none.
     pub fn new(name: &str) -> Option<Self> {
         kind(Self::name_of(name)?)
     }
 
-    /// The name that the alias `name` stands for, or `name` itself; `None` if there is no such lock.
+    /// Resolves an alias to its name, and a name to itself; `None` if there is no such lock.
     pub fn name_of(name: &str) -> Option<&'static str> {
         overspin_locks::find(name).map(|info| info.name)
     }
 
-    /// Locks of the type `L` on a platform other than [`Threads`].
+    /// Creates a kind for locks of type `L` on a platform other than [`Threads`].
     ///
     /// # Safety
-    /// `L` does what [`NativeLock`] promises, and the platform's `cpu_id` is [`thread_id`](crate::thread_id).
+    /// `L` keeps the promises of [`NativeLock`], and the platform's `cpu_id` is
+    /// [`thread_id`](crate::thread_id).
     pub unsafe fn of<P: Platform, L: RawLock<P> + Send + Sync + 'static>() -> Self
     where
         L::Shared: Send + Sync,
@@ -85,7 +87,7 @@ impl Kind {
         self.name
     }
 
-    /// A lock of this kind, free.
+    /// Creates a free lock of this kind.
     pub fn new_lock(&self) -> Box<dyn NamedLock> {
         (self.make)()
     }
@@ -107,7 +109,7 @@ fn kind_of<L: NativeLock>() -> Kind
 where
     L::Shared: Send + Sync,
 {
-    // SAFETY: it is a `NativeLock`, on the platform whose `cpu_id` that is.
+    // SAFETY: it is a `NativeLock`, and the `cpu_id` of `Threads` is `thread_id`.
     unsafe { Kind::of::<Threads, L>() }
 }
 
@@ -116,17 +118,17 @@ where
     L::Shared: Send + Sync,
 {
     lock: L,
-    /// Of the holder, and only the holder's to touch.
+    /// The holder's token. Only the holder touches it.
     token: UnsafeCell<Option<L::Token>>,
     shared: Arc<L::Shared>,
     capacity: usize,
 }
 
-// SAFETY: lock and records are `Sync`. The token is written after the lock is acquired and taken before
-// it is released, by the same thread, see `NamedLock::unlock`.
+// SAFETY: lock and records are `Sync`. The same thread writes the token after it acquires the lock and takes
+// it before it releases the lock; see `NamedLock::unlock`.
 unsafe impl<P: Platform, L: RawLock<P> + Sync> Sync for Named<P, L> where L::Shared: Send + Sync {}
-// SAFETY: lock and records are `Send`. Who owns the value and finds a token in it can only drop it, and
-// tokens have no destructors: they are numbers.
+// SAFETY: lock and records are `Send`. An owner of the value that finds a token in it can only drop the
+// token, and tokens have no destructors: they are numbers.
 unsafe impl<P: Platform, L: RawLock<P> + Send> Send for Named<P, L> where L::Shared: Send + Sync {}
 
 impl<P: Platform, L: RawLock<P>> fmt::Debug for Named<P, L>

@@ -8,7 +8,7 @@ use overspin_locks::{Platform, RawLock, Tuning};
 
 use crate::{MAX_THREADS, Threads, thread_id};
 
-/// `Mutex<T>` over the lock `L`.
+/// A `Mutex<T>` over the lock `L`.
 ///
 /// ```
 /// use overspin_native::{LockMutex, Threads};
@@ -19,53 +19,53 @@ use crate::{MAX_THREADS, Threads, thread_id};
 /// ```
 pub type LockMutex<L, T> = lock_api::Mutex<Raw<L>, T>;
 
-/// A kind of lock whose per-thread records all threads of the process share. [`native_lock!`] implements it.
+/// A kind of lock with per-thread records that all threads of the process share. [`native_lock!`] implements it.
 ///
 /// [`native_lock!`]: crate::native_lock
 pub trait Records: RawLock<Threads> + Send + Sync + 'static
 where
     Self::Shared: Send + Sync,
 {
-    /// The process's records for this kind of lock, made at the first call.
+    /// Returns the process's records for this kind of lock. The first call creates them.
     ///
     /// # Safety
-    /// All [`LockMutex`]es of the kind rest on these records. The caller keeps to
-    /// [the protocol](RawLock#protocol) with every lock that it uses them with: a token of another lock, or one that
-    /// was used before, would give somebody else's queue node away.
+    /// All [`LockMutex`]es of the kind rely on these records. The caller must follow [the
+    /// protocol](RawLock#protocol) with every lock that it uses them with. A token of another lock, or one that was
+    /// used before, would give away another thread's queue node.
     unsafe fn system() -> &'static Self::Shared;
 }
 
 /// A lock that may guard data.
 ///
 /// # Safety
-/// [`LockMutex`] hands out `&mut T` on the lock's word. Of each lock value, for callers that keep to
-/// [the protocol](RawLock#protocol), the implementer promises:
+/// [`LockMutex`] hands out `&mut T` because the lock says so. For each lock value and for callers that follow [the
+/// protocol](RawLock#protocol), the implementer promises:
 ///
 /// - **Mutual exclusion**: from the return of an acquisition (`lock`, or `try_lock` with a token) to the call of
-///   `unlock` with its token, no other acquisition returns, on whatever thread.
-/// - **Order**: what was done before an `unlock` happens before all that follows the next acquisition.
-/// - **No unwinding**: no method of the lock unwinds once it has begun. A panic half-way would leave the
-///   lock broken.
-/// - **Tokens without owners**: a token that is forgotten or dropped releases nothing, and a lock that is moved
-///   or dropped while nobody waits for it leaves nothing behind that another lock's correctness hangs on.
-/// - **One set of records**: [`Records::system`] returns the same at each call.
+///   `unlock` with its token, no other acquisition returns, on any thread.
+/// - **Order**: everything before an `unlock` happens before everything after the next acquisition.
+/// - **No unwinding**: no method of the lock unwinds once it has begun. A panic half-way would leave the lock
+///   broken.
+/// - **Tokens without owners**: a token that is forgotten or dropped releases nothing. A lock that is moved or
+///   dropped without waiters leaves nothing behind on which another lock's correctness depends.
+/// - **One set of records**: [`Records::system`] returns the same records at each call.
 ///
-/// `overspin_check` looks for breaches of the first two (`docs/locks.md`); what it did not find the implementer
-/// vouches for.
+/// `overspin_check` looks for violations of the first two (`docs/locks.md`). The implementer vouches for everything
+/// that it did not find.
 pub unsafe trait NativeLock: Records
 where
     Self::Shared: Send + Sync,
 {
 }
 
-/// How often a waiter of a paravirtual ticket lock gives way before it sleeps: for about a millisecond,
-/// as long as the published budget spins.
+/// The number of times that a waiter of a paravirtual ticket lock yields before it sleeps: about a millisecond, as
+/// long as the published budget spins.
 const YIELDS: u32 = 2_000;
 
-/// Records for all threads that the lock can serve.
+/// Creates records for all threads that the lock can serve.
 ///
 /// # Panics
-/// If the lock does not serve as many CPUs as it says.
+/// If the lock does not serve as many CPUs as it claims.
 pub fn new_system<L: RawLock<Threads>>() -> L::Shared {
     records::<Threads, L>()
 }
@@ -76,14 +76,14 @@ pub(crate) fn records<P: Platform, L: RawLock<P>>() -> L::Shared {
     L::shared(capacity::<P, L>(), tuning).expect("no more CPUs than the lock's own limit")
 }
 
-/// How many threads a lock serves: those with numbers below this.
+/// The capacity of a lock: it serves threads with numbers below this.
 pub(crate) const fn capacity<P: Platform, L: RawLock<P>>() -> usize {
     let max = L::INFO.max_cpus as usize;
     if max < MAX_THREADS { max } else { MAX_THREADS }
 }
 
-/// Gives a lock type [`Records`](crate::Records) of the process: `native_lock!(MyLock<Threads>)`. With an
-/// `unsafe impl` of [`NativeLock`](crate::NativeLock) beside it there is a [`LockMutex`] of it.
+/// Gives a lock type its [`Records`](crate::Records) for the process: `native_lock!(MyLock<Threads>)`. An additional
+/// `unsafe impl` of [`NativeLock`](crate::NativeLock) makes it usable in a [`LockMutex`].
 #[macro_export]
 macro_rules! native_lock {
     ($lock:ty) => {
@@ -123,9 +123,8 @@ overspin_locks::for_each_lock!(every_lock);
 
 /// The lock `L` as [`lock_api::RawMutex`].
 ///
-/// A `RawMutex` must have a constant for its unlocked state, so that a mutex can be a `static`; a
-/// [`RawLock`] makes its in a function. Hence the lock inside is made at the first use, at the price of
-/// a load and a branch for each acquisition.
+/// A `RawMutex` must have a constant for its unlocked state, so that a mutex can be a `static`, but a [`RawLock`] is
+/// created by a function. So the first use creates the lock inside, and each acquisition pays a load and a branch.
 pub struct Raw<L>(OnceLock<L>);
 
 impl<L> fmt::Debug for Raw<L> {
@@ -138,10 +137,11 @@ impl<L: NativeLock> Raw<L>
 where
     L::Shared: Send + Sync,
 {
-    /// The lock, for a thread that it has records for.
+    /// Returns the lock if it has records for this thread; panics otherwise.
     #[inline]
     fn admit(&self) -> &L {
-        // Here and not in the lock: a panic half-way through an acquisition would leave the lock broken.
+        // The check is here and not in the lock: a panic half-way through an acquisition would leave the lock
+        // broken.
         if thread_id() >= const { capacity::<Threads, L>() } {
             too_many(L::INFO.name, capacity::<Threads, L>());
         }
@@ -151,10 +151,10 @@ where
 
 #[cold]
 fn too_many(lock: &str, capacity: usize) -> ! {
-    panic!("{lock} serves {capacity} threads at a time, and this one is not among them");
+    panic!("{lock} serves {capacity} threads at a time, and this thread is not among them");
 }
 
-/// The token of an acquisition. It stays in its thread: queue nodes go back to the thread that took
+/// The token of an acquisition. It stays in its thread, because queue nodes must go back to the thread that took
 /// them.
 ///
 /// ```compile_fail
@@ -162,7 +162,7 @@ fn too_many(lock: &str, capacity: usize) -> ! {
 /// send::<overspin_native::Guard<()>>();
 /// ```
 #[derive(Debug)]
-#[must_use = "the lock is held until `unlock` gets it"]
+#[must_use = "the lock stays held until `unlock` gets the guard"]
 pub struct Guard<T> {
     token: T,
     not_send: PhantomData<*mut ()>,
@@ -178,12 +178,11 @@ impl<T> Guard<T> {
     }
 }
 
-// SAFETY: mutual exclusion, with acquire and release, is what the lock's `NativeLock` promises to callers that keep
-// to the protocol, and this one does: a token comes from an acquisition of this lock, stays in its thread (`Guard`
-// is not `Send`), and is consumed by the release. Nobody waits for a lock that its owner
-// moves or drops; then the records of `system` may hold its address, which is compared only, or a node
-// that is never returned, without which the lock works. Neither `lock` nor `try_lock` unwinds once it has
-// begun, see `admit`.
+// SAFETY: `NativeLock` promises mutual exclusion, with acquire and release, to callers that follow the protocol.
+// This caller does: a token comes from an acquisition of this lock, stays in its thread (`Guard` is not `Send`), and
+// is consumed by the release. When the owner moves or drops the lock, no thread waits for it. The records of
+// `system` may then hold its address, which is only compared, or a node that is never returned, without which the
+// lock works. Neither `lock` nor `try_lock` unwinds once it has begun; see `admit`.
 unsafe impl<L: NativeLock> lock_api::RawMutex for Raw<L>
 where
     L::Shared: Send + Sync,
@@ -209,14 +208,14 @@ where
     unsafe fn unlock(&self, guard: Self::Guard) {
         let lock = self.0.get();
         debug_assert!(lock.is_some());
-        // SAFETY: there is a guard, so somebody has locked, and has made the lock for it.
+        // SAFETY: there is a guard, so a thread has locked, and has created the lock for that.
         let lock = unsafe { lock.unwrap_unchecked() };
-        // SAFETY: the caller holds the lock, so `guard` is of its acquisition.
+        // SAFETY: the caller holds the lock, so `guard` belongs to its acquisition.
         lock.unlock(unsafe { L::system() }, guard.token);
     }
 
     fn is_locked(&self) -> bool {
-        // SAFETY: a look, with no token.
+        // SAFETY: this only looks and uses no token.
         self.0.get().is_some_and(|lock| lock.is_locked(unsafe { L::system() }))
     }
 }

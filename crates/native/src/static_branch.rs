@@ -1,7 +1,7 @@
-//! Whether waiters of the paravirtual ticket locks may sleep, as a branch that is patched into the code.
+//! A patched branch that tells whether waiters of the paravirtual ticket locks may sleep.
 //!
-//! On bare hardware the release is then the addition and a no-operation of 5 bytes, as in the kernels
-//! that had this lock; a load and a branch otherwise.
+//! On bare hardware the release is then the addition and a 5-byte no-operation, as in the kernels that
+//! had this lock. Otherwise it has a load and a branch.
 
 use static_keys::{define_static_key_false, static_branch_unlikely};
 
@@ -12,14 +12,14 @@ pub(crate) fn is_paravirtual() -> bool {
     static_branch_unlikely!(PARAVIRTUAL)
 }
 
-/// Lets waiters of the paravirtual ticket locks sleep, or not. They may not until this is called.
+/// Sets whether waiters of the paravirtual ticket locks may sleep. They may not until this is called.
 ///
 /// # Safety
-/// No other thread may run: the code that it runs may be the code that is patched, and a thread that
-/// sleeps in a lock would not be woken by a release that is told that nobody sleeps.
+/// No other thread may run. It might execute the code that is being patched. A thread that sleeps in a
+/// lock would not be woken by a release that is told that there are no sleepers.
 pub unsafe fn set_paravirtual(on: bool) {
     static_keys::global_init();
-    // SAFETY: initialised above; the caller promises that nothing runs beside this.
+    // SAFETY: initialised above; the caller promises that no other thread runs.
     unsafe {
         if on {
             PARAVIRTUAL.enable();

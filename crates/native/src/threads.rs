@@ -13,7 +13,7 @@ use overspin_locks::{CachePadded, CpuId, Platform};
 
 use crate::{MAX_THREADS, futex, thread_id};
 
-/// The latch of each thread, by its number.
+/// The latch of each thread, by thread number.
 ///
 /// | Value | Meaning |
 /// |---|---|
@@ -21,8 +21,9 @@ use crate::{MAX_THREADS, futex, thread_id};
 /// | `SET` | kicked |
 /// | `ASLEEP` | not kicked, and its thread sleeps on it or is about to |
 ///
-/// Only its own thread writes `CLEAR` and `ASLEEP`. Whoever replaces `ASLEEP` wakes it. A latch left
-/// set by the last owner of the number costs the next one a poll that returns at once.
+/// Only its own thread writes `CLEAR` and `ASLEEP`. A thread that replaces `ASLEEP` wakes the owner.
+/// A latch left set by the previous owner of the number costs the next one a poll that returns at
+/// once.
 static LATCHES: [CachePadded<AtomicU32>; MAX_THREADS] =
     [const { CachePadded::new(AtomicU32::new(CLEAR)) }; MAX_THREADS];
 const CLEAR: u32 = 0;
@@ -33,10 +34,10 @@ thread_local! {
     static NODE: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// The world of real threads. No interrupts, no nested contexts.
+/// The platform of real threads, without interrupts or nested contexts.
 ///
-/// Nobody tells a thread whether another one runs, when it will be preempted itself, or how long its
-/// slice lasts: all these hints are "don't know".
+/// A thread cannot learn whether another one runs, when it will be preempted itself, or how long its
+/// slice lasts. All these hints are "don't know".
 #[derive(Debug)]
 pub struct Threads;
 
@@ -45,28 +46,29 @@ fn latch() -> &'static AtomicU32 {
 }
 
 impl Threads {
-    /// [`Platform::poll`] for no longer than `limit`; true if that is why it returns.
+    /// [`Platform::poll`] for at most `limit`. Returns true if the limit ended it.
     ///
-    /// For a platform of another crate that is made of this one and has something to do meanwhile.
+    /// It is for platforms of other crates that wrap this one and have work to do meanwhile.
     pub fn poll_for(limit: Duration) -> bool {
         sleep_on_latch(|latch| futex::wait_for(latch, ASLEEP, limit))
     }
 
-    /// [`Platform::wait`] for no longer than `limit`; true if that is why it returns.
+    /// [`Platform::wait`] for at most `limit`. Returns true if the limit ended it.
     pub fn wait_for(cell: &AtomicU32, value: u32, limit: Duration) -> bool {
         futex::wait_for(cell, value, limit)
     }
 }
 
-/// Sleeps by `sleep` unless this thread's latch is set. What `sleep` returns, or false if it is set.
+/// Sleeps by `sleep` unless this thread's latch is set. Returns the result of `sleep`, or false if
+/// the latch is set.
 fn sleep_on_latch(sleep: impl FnOnce(&AtomicU32) -> bool) -> bool {
     let latch = latch();
-    // Acquire, here and below: pairs with `kick`. More than the platform promises, and free.
+    // Acquire, here and below: pairs with `kick`. This is more than the platform promises, and free.
     if latch.compare_exchange(CLEAR, ASLEEP, Acquire, Acquire).is_err() {
         return false;
     }
     let result = sleep(latch);
-    // Back to `CLEAR` if it woke for no reason; a kick that is there stays.
+    // Back to `CLEAR` after a spurious wake-up; a kick that came stays.
     latch.compare_exchange(ASLEEP, CLEAR, Acquire, Acquire).is_ok() && result
 }
 
@@ -142,14 +144,14 @@ impl Platform for Threads {
         futex::wake(address, 1);
     }
 
-    /// The key decides for all systems: `nopvspin` is not looked at.
+    /// The key decides for all systems; `nopvspin` has no effect.
     #[cfg(feature = "static-branch")]
     #[inline(always)]
     fn paravirtual(_told: bool) -> bool {
         crate::static_branch::is_paravirtual()
     }
 
-    /// The node on which the thread first asked: it must not change between lock and unlock, and
+    /// The NUMA node at the thread's first call. It must not change between lock and unlock, and
     /// threads seldom change nodes.
     fn numa_node() -> usize {
         NODE.get().unwrap_or_else(|| {
@@ -165,7 +167,7 @@ impl Platform for Threads {
 
     fn now() -> u64 {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is ours to write. It cannot fail: the clock exists on every Linux.
+        // SAFETY: `time` is ours to write. The call cannot fail: the clock exists on every Linux.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
         // Neither is negative: the clock counts from boot.
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -175,7 +177,7 @@ impl Platform for Threads {
 fn current_node() -> usize {
     let mut node: libc::c_uint = 0;
     let nowhere = ptr::null_mut::<libc::c_void>();
-    // SAFETY: `node` is ours to write, and null is allowed for what is not wanted. If the call is
+    // SAFETY: `node` is ours to write, and null is allowed for unwanted results. If the call is
     // forbidden, the node stays 0, which is right on most machines and harmless on the others.
     unsafe { libc::syscall(libc::SYS_getcpu, nowhere, &raw mut node, nowhere) };
     node as usize

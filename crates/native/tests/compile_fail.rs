@@ -1,5 +1,5 @@
-//! What must not compile. The expected messages are rustc's own and change with it: set
-//! `TRYBUILD=overwrite` to renew them.
+//! Programs that must not compile. The expected messages are rustc's own and change with it;
+//! `TRYBUILD=overwrite` renews them.
 
 #[test]
 fn compile_fail() {

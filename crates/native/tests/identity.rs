@@ -1,4 +1,5 @@
-//! The names of threads over an end and a fork. One test in a process of its own, for the names are the process's.
+//! The names of threads across a thread's end and a fork. One test in its own process, because the names are global
+//! to the process.
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
@@ -31,8 +32,8 @@ fn numbers_come_again_and_serials_do_not() {
             may_end.wait();
         });
         has_number.wait();
-        // SAFETY: the child does nothing before it ends but what is below, which takes no lock that another thread may
-        // hold at the moment of the fork.
+        // SAFETY: before it ends, the child only does what is below, which takes no lock that another thread may hold
+        // at the moment of the fork.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let fine = in_child(kernel, serial);
@@ -48,8 +49,8 @@ fn numbers_come_again_and_serials_do_not() {
     assert_eq!((kernel_thread_id(), std::process::id()), (kernel, process));
 }
 
-/// The other thread's number is free in the child, and this thread has its own number and serial. It has another name
-/// in the kernel.
+/// In the child the other thread's number is free, this thread keeps its number and serial, and the kernel's number
+/// has changed.
 fn in_child(kernel: i32, serial: u64) -> bool {
     extern "C" fn number(_: *mut libc::c_void) -> *mut libc::c_void {
         std::ptr::without_provenance_mut(thread_id())
@@ -57,7 +58,7 @@ fn in_child(kernel: i32, serial: u64) -> bool {
     forget_other_threads();
     let mut thread = 0;
     let mut result = std::ptr::null_mut();
-    // SAFETY: what is read has been written before, and the function uses no argument.
+    // SAFETY: each value is written before it is read, and the function uses no argument.
     let joined = unsafe {
         libc::pthread_create(&raw mut thread, std::ptr::null(), number, std::ptr::null_mut()) == 0
             && libc::pthread_join(thread, &raw mut result) == 0

@@ -1,5 +1,5 @@
-//! Locks that a thread has left locked, and sleeps with an end. One test in a process of its own, for the numbers of
-//! threads are the process's.
+//! Locks that a thread has left locked, and sleeps with a limit. One test in its own process, because thread numbers
+//! are global to the process.
 
 use std::sync::atomic::AtomicU32;
 use std::thread;
@@ -22,10 +22,10 @@ fn another_thread_releases_in_the_name_of_one_that_is_gone() {
         let number = thread::scope(|scope| scope.spawn(acquire).join().expect("no panic"));
         assert_eq!(number, 1);
         assert!(!lock.try_lock(), "{}", info.name);
-        // SAFETY: no thread has the number now. The one that had it has acquired the lock.
+        // SAFETY: no thread has the number now. Its former owner has acquired the lock.
         unsafe { with_number_of(number, || lock.unlock()) };
         assert_eq!(try_thread_id(), Some(0));
-        // As if nothing had happened, also for the next thread with that number.
+        // The lock works as if nothing had happened, also for the next thread with that number.
         for _ in 0..2 {
             thread::scope(|scope| {
                 let again = || {

@@ -1,8 +1,7 @@
-//! Every lock of the registry as a mutex over real threads, and the mutexes that are not in it.
+//! Every lock of the registry as a mutex over real threads, and the mutexes outside the registry.
 //!
-//! What the locks do in general is tested in `overspin-check`; here it is the platform and the adapter. There
-//! are few rounds because spinning waiters do not yield: with more threads than CPUs each of them may
-//! cost a slice.
+//! `overspin-check` tests the locks themselves; these tests cover the platform and the adapter. There are few
+//! rounds because spinning waiters do not yield: with more threads than CPUs each of them may cost a slice.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -13,7 +12,7 @@ use lock_api::{Mutex, RawMutex};
 const THREADS: usize = 3;
 const ROUNDS: usize = 60;
 
-/// The counter is no atomic: a second thread in the section would lose updates.
+/// The counter is not atomic: a second thread in the section would lose updates.
 fn exclusion<R: RawMutex + Sync>() {
     let count = Mutex::<R, usize>::new(0);
     let inside = AtomicUsize::new(0);
@@ -22,12 +21,12 @@ fn exclusion<R: RawMutex + Sync>() {
             let (count, inside) = (&count, &inside);
             scope.spawn(move || {
                 for round in 0..ROUNDS {
-                    // One of them tries first.
+                    // One of the threads tries first.
                     let tried = if thread == 0 { count.try_lock() } else { None };
                     let mut count = tried.unwrap_or_else(|| count.lock());
                     assert_eq!(inside.fetch_add(1, Relaxed), 0);
                     *count += 1;
-                    // Some sections are long enough for the others to go to sleep.
+                    // Some sections are long enough for the others to fall asleep.
                     if round % 10 == 0 {
                         thread::yield_now();
                     }
@@ -51,7 +50,7 @@ fn try_lock_and_is_locked<R: RawMutex>() {
     assert!(!mutex.is_locked());
 }
 
-/// More than the queue nodes of a thread, given back in the order in which they were taken.
+/// Holds more locks than a thread has queue nodes, and releases them in the order of acquisition.
 fn many_held_at_once<R: RawMutex>() {
     let mutexes: [Mutex<R, ()>; 20] = std::array::from_fn(|_| Mutex::new(()));
     for _ in 0..2 {
@@ -70,7 +69,7 @@ fn panic_releases<R: RawMutex + Sync>() {
         let work = || {
             let mut value = mutex.lock();
             *value = 1;
-            // Without the message of a panic.
+            // Without a panic message.
             std::panic::resume_unwind(Box::new(Silent));
         };
         scope.spawn(work).join()
@@ -79,7 +78,7 @@ fn panic_releases<R: RawMutex + Sync>() {
     assert_eq!(*mutex.try_lock().expect("the panic released it"), 1);
 }
 
-/// A forgotten guard never releases; the mutex can be moved and dropped all the same.
+/// A forgotten guard never releases. The mutex can still be moved and dropped.
 fn forgotten_guard<R: RawMutex>() {
     for _ in 0..20 {
         let mutex = Mutex::<R, u32>::new(1);
@@ -91,7 +90,7 @@ fn forgotten_guard<R: RawMutex>() {
     try_lock_and_is_locked::<R>();
 }
 
-/// A waiter gets the lock when it is released, after however long.
+/// A waiter gets the lock after its release, however late that is.
 fn waiter_is_woken<R: RawMutex + Sync>() {
     let mutex = Mutex::<R, ()>::new(());
     let got_it = AtomicBool::new(false);
@@ -101,7 +100,7 @@ fn waiter_is_woken<R: RawMutex + Sync>() {
             drop(mutex.lock());
             got_it.store(true, Relaxed);
         });
-        // Long enough for it to sleep, on most machines; whether it does is not asserted.
+        // Long enough for the waiter to sleep on most machines. The test does not assert that it sleeps.
         thread::sleep(std::time::Duration::from_millis(5));
         assert!(!got_it.load(Relaxed));
         // `drop` needs the thread that locked: a guard is not `Send`.
@@ -111,8 +110,8 @@ fn waiter_is_woken<R: RawMutex + Sync>() {
     assert!(got_it.into_inner());
 }
 
-/// What `compile_fail` has the other side of: a mutex of what may be sent can be sent and shared, and what a
-/// guard leads to can be shared if the data can.
+/// The counterpart of `compile_fail`: a mutex of data that is `Send` can be sent and shared, and a guard can
+/// be shared if the data can.
 fn is_send_and_sync<R: RawMutex + Send + Sync + 'static>()
 where
     R::Guard: Sync,

@@ -1,5 +1,5 @@
-//! What the paravirtual ticket lock compiles to when its mode is a patched branch. Needs objdump and
-//! x86-64; says so where they are missing.
+//! Checks the machine code of the paravirtual ticket lock when a patched branch sets its mode. It needs
+//! objdump and x86-64; without objdump it prints that it is skipped.
 #![cfg(all(feature = "static-branch", target_arch = "x86_64"))]
 
 use std::process::Command;
@@ -23,8 +23,8 @@ fn probe_unlock(lock: &Lock, shared: &Shared, token: Token) {
     lock.unlock(shared, token);
 }
 
-/// The mnemonics of a function of this program, with a prefix as part of its instruction, up to the first
-/// return: what runs where nobody waits.
+/// Returns the instructions of a function of this program, including prefixes, up to the first return.
+/// These are the instructions of the uncontended path.
 fn instructions(function: &str) -> Option<Vec<String>> {
     let program = std::env::current_exe().expect("its own path");
     let output = Command::new("objdump")
@@ -62,24 +62,25 @@ fn short_paths_and_both_modes() {
     };
     work();
     for on in [true, false] {
-        // SAFETY: the one test of this program; its harness waits for it, in code that is not patched.
+        // SAFETY: this is the only test of this program. Its harness waits for it, in code that is not
+        // patched.
         unsafe { set_paravirtual(on) };
         work();
     }
 
     let (Some(lock), Some(unlock)) = (instructions("probe_lock"), instructions("probe_unlock"))
     else {
-        eprintln!("SKIPPED: there is no objdump, so that what the lock compiles to is not checked");
+        eprintln!("SKIPPED: there is no objdump, so the machine code of the lock is not checked");
         return;
     };
     println!("{lock:#?} {unlock:#?}");
-    // One locked addition, a comparison of the two halves, a branch that is not taken.
+    // One locked addition, a comparison of the two halves, and a branch that is not taken.
     assert_eq!(count(&lock, "lock "), 1, "{lock:?}");
     assert_eq!(count(&lock, "lock xadd"), 1, "{lock:?}");
     assert_eq!(count(&lock, "cmp"), 1, "{lock:?}");
     assert_eq!(count(&lock, "j"), 1, "{lock:?}");
     assert_eq!(count(&lock, "call"), 0, "{lock:?}");
-    // One locked addition and the no-operation; no branch.
+    // One locked addition and the no-operation, without a branch.
     assert_eq!(count(&unlock, "lock "), 1, "{unlock:?}");
     assert_eq!(count(&unlock, "lock add"), 1, "{unlock:?}");
     assert_eq!(count(&unlock, "nopl   0x0(%rax,%rax,1)"), 1, "{unlock:?}");

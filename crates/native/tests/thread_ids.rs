@@ -1,4 +1,5 @@
-//! Numbers of threads. One test in a process of its own, for the numbers are the process's.
+//! Numbers of threads. One test in its own process, because thread numbers are global to the
+//! process.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +15,7 @@ fn dense_recycled_and_limited() {
     let may_end = Barrier::new(MAX_THREADS + 1);
     let ids = thread::scope(|scope| {
         let work = || {
-            // Caught, so that a failure does not leave the others at the barrier.
+            // Catch panics, so that a failure does not leave the other threads at the barrier.
             let ids = catch_unwind(|| (thread_id(), thread_id()));
             all_in.wait();
             may_end.wait();
@@ -27,7 +28,7 @@ fn dense_recycled_and_limited() {
         };
         let threads: Vec<_> = (0..MAX_THREADS).map(start).collect();
         all_in.wait();
-        // This thread has none yet, and there is none left.
+        // This thread has no number yet, and none is left.
         std::panic::set_hook(Box::new(|_| {}));
         let no_number = catch_unwind(thread_id);
         let no_lock = catch_unwind(AssertUnwindSafe(|| drop(mutex.lock())));
@@ -40,7 +41,7 @@ fn dense_recycled_and_limited() {
     });
     assert_eq!(ids, (0..MAX_THREADS).collect());
 
-    // All have ended: the lowest is free again, and its records work.
+    // All threads have ended: the lowest number is free again, and its records work.
     assert_eq!(thread_id(), 0);
     *mutex.lock() += 1;
     assert_eq!(thread::spawn(thread_id).join().expect("no panic"), 1);

@@ -1,11 +1,12 @@
-//! ABI: the C library's functions that this library defines. What they do is in [`passage`](crate::passage).
+//! ABI: the functions of the C library that this library defines. [`passage`](crate::passage) implements them.
 //!
 //! - **Names and types are the C library's**, so that the dynamic linker binds the program's calls to them.
-//! - **Where the program called from** is noted for a mutex that is new. Only the first instruction of the call can tell, so
-//!   the functions that acquire begin in assembly: they put the return address behind the arguments, and go on.
-//! - **Unwinding**: only waits on condition variables are cancellation points. A cancelled thread unwinds through them, hence
-//!   `C-unwind`. They have nothing to drop.
-//! - **No panic leaves**: the others are `extern "C"`, which aborts instead.
+//! - **Caller.** A new mutex notes the place that the program called from. Only the first instruction of the call can
+//!   see that place, so the functions that acquire begin in assembly: they append the return address to the
+//!   arguments, and jump on.
+//! - **Unwinding.** Only waits on condition variables are cancellation points. A cancelled thread unwinds through
+//!   them, hence `C-unwind`. They have nothing to drop.
+//! - **No panic leaves.** The other functions are `extern "C"`, which aborts instead.
 
 use std::arch::naked_asm;
 use std::ffi::c_int;
@@ -17,14 +18,14 @@ use crate::passage::{
 };
 use crate::real;
 
-/// Defines a function of the C library that goes on to `$inner` with one argument more, the address from
-/// which it was called.
+/// Defines a function of the C library that jumps to `$inner` with one more argument, the address from which it was
+/// called.
 macro_rules! with_caller {
     ($name:ident($($argument:ident: $type:ty),+), $x86:literal, $arm:literal, $inner:ident) => {
         /// The C library's function of that name.
         ///
         /// # Safety
-        /// As that.
+        /// The rules of the C function.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),+) -> c_int {
@@ -55,7 +56,7 @@ with_caller!(
 /// The C library's function of that name.
 ///
 /// # Safety
-/// As that.
+/// The rules of the C function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: as the caller promises.
@@ -65,7 +66,7 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_
 /// The C library's function of that name.
 ///
 /// # Safety
-/// As that.
+/// The rules of the C function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: as the caller promises.
@@ -75,7 +76,7 @@ pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c
 /// The C library's function of that name.
 ///
 /// # Safety
-/// As that.
+/// The rules of the C function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_wait(
     condition: *mut pthread_cond_t,
@@ -91,7 +92,7 @@ pub unsafe extern "C-unwind" fn pthread_cond_wait(
 /// The C library's function of that name.
 ///
 /// # Safety
-/// As that.
+/// The rules of the C function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
     condition: *mut pthread_cond_t,
@@ -108,7 +109,7 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
 /// The C library's function of that name.
 ///
 /// # Safety
-/// As that.
+/// The rules of the C function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
     condition: *mut pthread_cond_t,

@@ -1,18 +1,18 @@
-//! The memory of this library, which is not malloc's: allocators use mutexes, and a mutex that called malloc at
-//! its first use would come back into the allocator that is about to lock it.
+//! The memory of this library. It does not come from malloc: allocators use mutexes, and a mutex that called
+//! malloc at its first use would re-enter the allocator that is about to lock it.
 //!
-//! Blocks are powers of two, carved from chunks that the kernel gives, and kept in a list for each size
-//! when they are free. Nothing goes back to the kernel: what is allocated is a record for each mutex and
-//! one set of records for threads.
+//! Blocks are powers of two, carved from chunks of the kernel's memory. Free blocks are kept in one list per
+//! size. Nothing is returned to the kernel: the only allocations are a record for each mutex and one set of
+//! records for threads.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr;
 
 use crate::gate::Gate;
 
-/// Memory asked from the kernel at a time, in bytes. Larger blocks have a chunk of their own.
+/// Bytes requested from the kernel at a time. Larger blocks have a chunk of their own.
 const CHUNK: usize = 1 << 18;
-/// The smallest block holds the link of a free one.
+/// The smallest block. It holds the link of a free block.
 const SMALLEST: usize = size_of::<*mut u8>();
 
 pub(crate) struct Arena;
@@ -20,12 +20,12 @@ pub(crate) struct Arena;
 struct Blocks {
     /// First free block of each power of two; the first word of a free block is the next one.
     free: [*mut u8; usize::BITS as usize],
-    /// What is left of the chunk.
+    /// The rest of the chunk.
     next: *mut u8,
     left: usize,
 }
 
-// SAFETY: the blocks belong to nobody's thread.
+// SAFETY: the blocks belong to no particular thread.
 unsafe impl Send for Blocks {}
 
 static BLOCKS: Gate<Blocks> = Gate::new(Blocks {
@@ -34,7 +34,7 @@ static BLOCKS: Gate<Blocks> = Gate::new(Blocks {
     left: 0,
 });
 
-/// Keeps other threads out over a fork.
+/// Keeps other threads out during a fork.
 pub(crate) fn close() {
     BLOCKS.close();
 }
@@ -44,12 +44,12 @@ pub(crate) fn open() {
     BLOCKS.open();
 }
 
-/// Size of the block for `layout`: at least its alignment, to which blocks are aligned.
+/// Returns the size of the block for `layout`, at least its alignment. Blocks are aligned to their size.
 fn block_size(layout: Layout) -> Option<usize> {
     layout.size().max(layout.align()).max(SMALLEST).checked_next_power_of_two()
 }
 
-/// Zeroed memory at a page boundary, or null.
+/// Returns zeroed memory at a page boundary, or null.
 fn from_kernel(size: usize) -> *mut u8 {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -63,7 +63,7 @@ impl Blocks {
         let list = &mut self.free[size.trailing_zeros() as usize];
         if !list.is_null() {
             let block = *list;
-            // SAFETY: a free block has the next one in its first word.
+            // SAFETY: the first word of a free block points to the next one.
             *list = unsafe { block.cast::<*mut u8>().read() };
             return block;
         }
@@ -89,9 +89,9 @@ impl Blocks {
     }
 }
 
-// SAFETY: a block is at least as large as asked for and aligned to its size, which is at least the
-// alignment; it is in one place only: its user's, the list's, or the rest of the chunk. Blocks of a whole chunk
-// or more are aligned to a page, which `alloc` sees to be enough.
+// SAFETY: a block is at least as large as requested, and aligned to its size, which is at least the alignment.
+// It is in one place only: with its user, in a list, or in the rest of the chunk. Blocks of a whole chunk or
+// more are aligned to a page; `alloc` checks that this suffices.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         const PAGE: usize = 4096;

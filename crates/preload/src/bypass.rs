@@ -1,35 +1,36 @@
 //! Mutexes that some code releases past this library.
 //!
-//! Some code reaches the C library's own functions: a library that was loaded with `RTLD_DEEPBIND`, or code that
-//! looks them up in libc.so.6 itself. When it releases a mutex, or waits on a condition variable with it, it knows
-//! nothing of the lock before the mutex. The lock stays held, and its waiters would wait forever. An acquisition
-//! past the library does no harm, because the mutex decides.
+//! Some code calls the C library's own functions: a library that was loaded with `RTLD_DEEPBIND`, or code that looks
+//! them up in libc.so.6 itself. When such code releases a mutex, or waits on a condition variable with it, it does
+//! not know about the lock in front of the mutex. The lock stays held, and its waiters would wait for ever. An
+//! acquisition past the library does no harm, because the mutex decides.
 //!
-//! **How it is seen.** A thread notes itself as the holder of the lock after it has acquired the mutex, and
-//! strikes itself out before it releases the mutex. So the holder of the lock holds the mutex, too, and the C
-//! library keeps the owner of a mutex in the mutex itself. A lock is *left behind* if its holder does not own the
-//! mutex. There are three places to see that, and none of them costs the fast path anything:
+//! **Detection.** A thread records itself as the holder of the lock after it has acquired the mutex, and removes this
+//! record before it releases the mutex. So the recorded holder also holds the mutex, and the C library keeps the
+//! owner of a mutex in the mutex itself. A lock is *left behind* if its holder does not own the mutex. Three threads
+//! can detect this, without any cost on the fast path:
 //!
-//! - A thread that waits in the lock looks now and then ([`look`]; ten times a second if it sleeps), and finds
-//!   that the mutex is free or that another thread owns it.
-//! - A thread gets the mutex past the lock, and finds another thread noted as the holder of the lock.
+//! - A thread that waits in the lock looks now and then ([`look`]; ten times a second if it sleeps), and finds that
+//!   the mutex is free or that another thread owns it.
+//! - A thread acquires the mutex past the lock, and finds another thread recorded as the holder of the lock.
 //! - The holder of the lock comes back, and does not own the mutex.
 //!
-//! **What is done.** From then on the mutex goes without its lock, because the same code will do the same again.
-//! The library says so once in a process. A waiter that has seen it has the lock released in the name of the
-//! holder, and all waiters come out one after another, by the rules of the lock.
+//! **Reaction.** From then on the mutex works without its lock, because the same code will do the same again. The
+//! library reports this once per process. A waiter that detects it arranges a release of the lock in the name of the
+//! holder. Then all waiters come out one after another, by the rules of the lock.
 //!
-//! **In the name of the holder.** A lock may use records of the thread that releases it, and only that thread
-//! may use them. Each thread has a [`Seat`], by its number, which says whether the thread is in a lock. The waiter asks
-//! the holder to stay out of all locks, and then sees that the holder is out, or that it stands still where it
-//! waits for another lock. Each of the two writes first and reads then, so that one of them must see the other. The
-//! fence that this needs is on the rare side: `membarrier` makes all threads of the process pass a fence, and
-//! the fast path has only to keep the compiler from changing the order.
+//! **In the name of the holder.** A lock may use records of the thread that releases it, and only that thread may use
+//! them. Each thread number has a [`Seat`], which says whether the thread is in a lock. The waiter asks the holder to
+//! stay out of all locks. Then it waits until it sees that the holder is out, or stands still where it waits for
+//! another lock. Each of the two writes first and then reads, so that one of them must see the other. The fence that
+//! this needs is on the rare side: `membarrier` makes all threads of the process pass a fence. The fast path only has
+//! to keep the compiler from changing the order.
 //!
-//! A thread of its own runs the release. With some locks the releaser waits for the next thread in the queue, and
-//! that may be the waiter that has seen it.
+//! A separate thread runs the release. With some locks the releaser waits for the next thread in the queue, which may
+//! be the waiter that detected the problem.
 //!
-//! **Nothing here is a cancellation point**, since `pthread_mutex_lock` is none: pauses and messages are plain system calls.
+//! **Nothing here is a cancellation point**, because `pthread_mutex_lock` is not one. Pauses and messages are plain
+//! system calls.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -44,25 +45,25 @@ use overspin_native::{MAX_THREADS, try_thread_id, with_number_of};
 use crate::shadow::{Holder, Shadow};
 use crate::system::{pause, say};
 
-/// How long a waiter waits for the holder to leave another lock or to stand still in it: longer than a sleeper takes to
-/// look. If that is not enough, the waiter tries again at its next look.
+/// The time that a waiter gives the holder to leave another lock or to stand still in it. It is longer than a
+/// sleeper's interval between looks. If it does not suffice, the waiter tries again at its next look.
 const PATIENCE: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// The thread is in no lock.
 const OUT: *mut Shadow = ptr::null_mut();
 
-/// Where a thread is, by its number.
+/// The state of a thread, by its number.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Seat {
-    /// `OUT`; or a shadow in whose lock the thread is. Written by the thread.
+    /// `OUT`, or a shadow whose lock the thread is in. Written by the thread.
     shadow: AtomicPtr<Shadow>,
-    /// The thread acquires, and does not release. Written by the thread.
+    /// The thread acquires; otherwise it releases. Written by the thread.
     acquires: AtomicBool,
     /// The thread is asked to stay out, or to stand still where it waits. Written by the thread that acts for it.
     asked: AtomicBool,
-    /// It stands still. Written by the thread.
+    /// The thread stands still. Written by the thread.
     still: AtomicBool,
 }
 
@@ -75,9 +76,9 @@ static SEATS: [Seat; MAX_THREADS] = [const {
     }
 }; MAX_THREADS];
 
-/// Some thread acts for another one.
+/// A thread acts for another one.
 static ACTING: AtomicBool = AtomicBool::new(false);
-/// What [`release`] needs to know: the lock, and the number of its holder.
+/// Arguments of [`release`]: the lock, and the number of its holder.
 static RELEASED: AtomicPtr<Shadow> = AtomicPtr::new(ptr::null_mut());
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
@@ -86,14 +87,14 @@ thread_local! {
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The seat of the thread `number`.
+/// Returns the seat of the thread `number`.
 #[inline]
 pub(crate) fn seat(number: usize) -> Option<&'static Seat> {
     SEATS.get(number)
 }
 
 impl Seat {
-    /// For its thread, before it acquires the shadow's lock (or releases it: `acquires`).
+    /// The thread of this seat calls this before it acquires the shadow's lock, or releases it if not `acquires`.
     #[inline]
     pub(crate) fn enter(&self, shadow: &Shadow, acquires: bool) {
         loop {
@@ -112,7 +113,7 @@ impl Seat {
     /// Ends [`Seat::enter`].
     #[inline]
     pub(crate) fn leave(&self) {
-        // Release: a thread that finds this one out finds its records as they are now.
+        // Release: a thread that sees this thread out also sees the current state of its records.
         self.shadow.store(OUT, Release);
     }
 
@@ -124,7 +125,7 @@ impl Seat {
         }
     }
 
-    /// Stands still as long as another thread asks for it. For its thread, where it waits.
+    /// Stands still while another thread asks for it. The thread of this seat calls this where it waits.
     #[cold]
     fn stand_still(&self) {
         while self.asked.load(Acquire) {
@@ -134,7 +135,7 @@ impl Seat {
                 pause(PAUSE);
             }
             self.still.store(false, Relaxed);
-            // Another thread may have asked again, and have seen this one stand still: see "In the name of the
+            // Another thread may have asked again and have seen this one stand still: see "In the name of the
             // holder".
             compiler_fence(SeqCst);
         }
@@ -157,12 +158,13 @@ fn barrier_of_all() {
             && command(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
         || command(libc::MEMBARRIER_CMD_GLOBAL);
     if !done {
-        // The call is forbidden, or the kernel is older than 4.3. No CPU keeps a store to itself for so long.
+        // The call is forbidden, or the kernel is older than 4.3. No CPU keeps a store to itself for this long.
         pause(Duration::from_millis(20));
     }
 }
 
-/// Looks whether the lock that this thread waits for has been left behind. Called at times from within a lock.
+/// Checks whether the lock that this thread waits for has been left behind. Waiters call this now and then from
+/// within a lock.
 #[cold]
 pub(crate) fn look() {
     if BUSY.get() {
@@ -188,7 +190,7 @@ pub(crate) fn look() {
 /// Releases the lock of `shadow` in the name of `holder`, another thread, which has left it behind.
 fn act(shadow: &'static Shadow, holder: Holder) {
     let Some(seat) = seat(holder.number()) else { return };
-    // Acquire: pairs with the end of the last time.
+    // Acquire: pairs with the previous `end`.
     if ACTING.swap(true, Acquire) {
         return;
     }
@@ -202,7 +204,7 @@ fn act(shadow: &'static Shadow, holder: Holder) {
         }
         pause(PAUSE);
     }
-    // Now the holder can do nothing to the lock, and this look is exact.
+    // Now the holder cannot touch the lock, so this check is exact.
     if shadow.left_behind() != Some(holder) {
         return end(seat);
     }
@@ -218,20 +220,19 @@ fn act(shadow: &'static Shadow, holder: Holder) {
 
 /// Lets the thread of `seat` go on.
 fn end(seat: &Seat) {
-    // Release, both: what was done with the records happens before their owner goes on, and before another
-    // thread acts.
+    // Release, both: all uses of the records happen before their owner goes on, and before another thread acts.
     seat.asked.store(false, Release);
     ACTING.store(false, Release);
 }
 
-/// Starts a thread that runs [`release`]. It blocks all signals, which are the program's. False if no thread can be
-/// started.
+/// Starts a thread that runs [`release`]. It blocks all signals, because they are meant for the program. Returns
+/// false if the thread cannot be started.
 fn start_release() -> bool {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
-    // SAFETY: what is read has been written before; `release` lives as long as the process and uses no argument;
-    // the thread is detached once, and if it exists.
+    // SAFETY: each value is written before it is read; `release` lives as long as the process and uses no argument;
+    // the thread is detached once, and only if it exists.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
@@ -252,14 +253,14 @@ extern "C" fn release(_: *mut c_void) -> *mut c_void {
     let shadow = unsafe { RELEASED.load(Relaxed).as_ref() };
     if let (Some(shadow), Some(seat)) = (shadow, seat(number)) {
         // SAFETY: the thread of that number is out of all locks, or stands still where it waits, until `end`. It has
-        // acquired this lock, and no other thread has released it: `act` has struck the holder out.
+        // acquired this lock, and no other thread has released it: `act` has removed the holder's record.
         unsafe { with_number_of(number, || shadow.lock().unlock()) };
         end(seat);
     }
     ptr::null_mut()
 }
 
-/// Releases the lock of `shadow` if its holder, this thread, comes back without the mutex. True if so.
+/// Releases the lock of `shadow` if its holder, this thread, comes back without the mutex. Returns whether it did.
 #[cold]
 pub(crate) fn come_back(shadow: &Shadow, holder: Holder) -> bool {
     let Some(seat) = seat(holder.number()) else { return false };
@@ -268,14 +269,14 @@ pub(crate) fn come_back(shadow: &Shadow, holder: Holder) -> bool {
     if left_behind {
         notice(shadow);
         shadow.set_holder(None);
-        // SAFETY: this thread has acquired it, and nobody has released it in its name.
+        // SAFETY: this thread has acquired it, and no thread has released it in its name.
         unsafe { shadow.lock().unlock() };
     }
     seat.leave();
     left_behind
 }
 
-/// From now on the mutex of `shadow` goes without its lock.
+/// Makes the mutex of `shadow` work without its lock from now on. Reports this once per process.
 #[cold]
 pub(crate) fn notice(shadow: &Shadow) {
     static SAID: AtomicBool = AtomicBool::new(false);
@@ -291,10 +292,10 @@ pub(crate) fn notice(shadow: &Shadow) {
     }
 }
 
-/// In the child of a fork: the other threads do not exist.
+/// Resets all seats in the child of a fork, where the other threads do not exist.
 pub(crate) fn forget_other_threads() {
     for seat in &SEATS {
-        // Most were never used, and their memory shall stay untouched.
+        // Most seats were never used, and their memory should stay untouched.
         if seat.shadow.load(Relaxed) != OUT {
             seat.shadow.store(OUT, Relaxed);
         }

@@ -1,24 +1,24 @@
-//! Forks. The child has one thread, and a copy of what the others have left in memory.
+//! Forks. The child has one thread, and a copy of the memory as the other threads left it.
 //!
 //! | When | What happens | Why |
 //! |---|---|---|
-//! | before | the table and the arena are closed | so that nobody is half-way through them when they are copied |
+//! | before | the table and the arena are closed | no thread may be half-way through them during the copy |
 //! | after, in the parent | both are opened | |
-//! | after, in the child | the arena is opened | what follows needs memory |
-//! | | numbers and seats of other threads are free | those threads do not exist |
-//! | | all locks are replaced by free ones, with records of their own | the old ones know the other threads as waiters and holders |
+//! | after, in the child | the arena is opened | the next steps need memory |
+//! | | numbers and seats of other threads are freed | those threads do not exist |
+//! | | all locks are replaced by free ones, with new records | the old ones know the other threads as waiters and holders |
 //!
-//! The mutexes themselves stay as they are. One that the forking thread holds it can release, as the C
-//! library has it; it has no lock to release then. One that another thread holds stays held.
+//! The mutexes themselves stay as they are. The forking thread can release a mutex that it holds, as with the C
+//! library; it then has no lock to release. A mutex that another thread holds stays held.
 //!
-//! A thread that comes to the closed table with a new mutex does not wait: it uses the mutex as it is
+//! A thread that meets the closed table with a new mutex does not wait: it uses the plain mutex
 //! ([`Gate::with_unless_closed`](crate::gate::Gate::with_unless_closed)).
 
 use overspin_native::forget_other_threads;
 
 use crate::{arena, bypass, shadow};
 
-/// Has the C library call the functions below around each fork. False if it has no memory for that.
+/// Registers the functions below as fork handlers of the C library. Returns false if there is no memory for that.
 pub(crate) fn watch() -> bool {
     let before: unsafe extern "C" fn() = before;
     let parent: unsafe extern "C" fn() = after_in_parent;

@@ -1,7 +1,7 @@
 //! The lock of this library's own data: a spinlock that yields.
 //!
-//! It cannot be a mutex of the C library, which is what this library replaces, and it is closed over a fork,
-//! which the mutex of the standard library cannot be. Its sections are short and rare: the first use of a
+//! It cannot be a mutex of the C library, which this library replaces. It cannot be the standard library's
+//! mutex, because it must stay closed during a fork. Its sections are short and rare: the first use of a
 //! mutex, its end, a fork.
 
 use std::cell::UnsafeCell;
@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread;
 
 const OPEN: u8 = 0;
-/// Somebody is in.
+/// A thread is inside.
 const USED: u8 = 1;
-/// Closed over a fork.
+/// Closed during a fork.
 const CLOSED: u8 = 2;
 
 pub(crate) struct Gate<T> {
@@ -20,7 +20,7 @@ pub(crate) struct Gate<T> {
     data: UnsafeCell<T>,
 }
 
-// SAFETY: the data is reached by one thread at a time.
+// SAFETY: one thread at a time reaches the data.
 unsafe impl<T: Send> Sync for Gate<T> {}
 
 impl<T> Gate<T> {
@@ -28,7 +28,8 @@ impl<T> Gate<T> {
         Self { state: AtomicU8::new(OPEN), data: UnsafeCell::new(data) }
     }
 
-    /// Goes from `OPEN` to `to`, waiting for whoever is in; false if it is closed and `wait` is not set.
+    /// Goes from `OPEN` to `to` and waits for any thread inside. Returns false if it is closed and `wait` is
+    /// not set.
     fn leave_open(&self, to: u8, wait: bool) -> bool {
         // Acquire: pairs with `open`.
         while let Err(state) = self.state.compare_exchange_weak(OPEN, to, Acquire, Relaxed) {
@@ -40,22 +41,22 @@ impl<T> Gate<T> {
         true
     }
 
-    /// Runs `f` with the data. It must not come here again.
+    /// Runs `f` with the data. `f` must not use this gate again.
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         self.leave_open(USED, true);
-        // SAFETY: this thread is in.
+        // SAFETY: this thread is inside.
         let result = f(unsafe { &mut *self.data.get() });
         self.open();
         result
     }
 
-    /// As [`Gate::with`], but `None` while a thread forks. Who holds a mutex must not wait for that: the
-    /// forking thread may be about to acquire the mutex in a handler.
+    /// As [`Gate::with`], but `None` while a thread forks. A thread that holds a mutex must not wait for a
+    /// fork: the forking thread may be about to acquire the mutex in a fork handler.
     pub(crate) fn with_unless_closed<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         if !self.leave_open(USED, false) {
             return None;
         }
-        // SAFETY: this thread is in.
+        // SAFETY: this thread is inside.
         let result = f(unsafe { &mut *self.data.get() });
         self.open();
         Some(result)

@@ -1,47 +1,46 @@
-//! `liboverspin_preload.so`: unmodified programs get a lock of `overspin-locks` for their pthread mutexes.
-//! `overspin exec` loads it; `docs/preload.md` describes its use and its limits.
+//! `liboverspin_preload.so` gives unmodified programs a lock of `overspin-locks` for their pthread mutexes. `overspin
+//! exec` loads it; `docs/preload.md` describes its use and its limits.
 //!
 //! | Variable | Meaning |
 //! |---|---|
 //! | `OVERSPIN_LOCK` | name of the lock; without it the library does nothing |
 //! | `OVERSPIN_STATS` | `1`: statistics on standard error when the program ends |
 //!
-//! **Construction.** The C library's mutex stays in place, and the lock stands before it: to acquire is to
-//! acquire the lock, then the mutex; to release is to release the mutex, then the lock. Whoever comes through
-//! the lock finds the mutex free, so that waiting is done in the lock, by the lock's rules. *Correctness
-//! rests on the mutex alone.* Therefore a thread may go past the lock whenever the lock cannot serve it, and
-//! only its place in the queue is lost:
+//! **Construction.** The C library's mutex stays in place, and the lock stands in front of it. An acquisition takes
+//! the lock, then the mutex; a release releases the mutex, then the lock. A thread that comes through the lock finds
+//! the mutex free, so threads wait in the lock, by the lock's rules. *Correctness rests on the mutex alone.* So a
+//! thread may go past the lock whenever the lock cannot serve it, and only loses its place in the queue:
 //!
 //! - with a time limit: most locks cannot give up waiting;
-//! - back from a condition variable, whose functions release and acquire the mutex inside the C library;
-//!   cancellation during such a wait is thereby the C library's, too;
+//! - back from a condition variable, whose functions release and acquire the mutex inside the C library; the C
+//!   library also handles cancellation during such a wait;
 //! - without a number ([`overspin_native::try_thread_id`]) or records in the lock;
 //! - inside the C library itself, whose own calls do not come here;
-//! - in code that calls the C library past this one. If it *releases* a mutex so, the lock stays held: what is done
-//!   then, `bypass.rs` describes.
+//! - in code that calls the C library past this one. If such code *releases* a mutex, the lock stays held;
+//!   `bypass.rs` handles this case.
 //!
-//! Such threads sleep on the mutex. Those that come through the lock would always be faster, so every
-//! sixteenth release that leaves a sleeper keeps the lock for a while.
+//! Such threads sleep on the mutex. Threads that come through the lock would always be faster, so every sixteenth
+//! release that leaves a sleeper keeps the lock for a while.
 //!
-//! Types (recursive, error-checking), error codes and the state after a fork are the C library's as well.
-//! A thread that already holds a mutex goes straight to it, for what happens then is a matter of the type.
+//! Types (recursive, error-checking), error codes and the state after a fork are also those of the C library. A
+//! thread that already holds a mutex goes straight to it, because the mutex type decides what happens then.
 //!
 //! **Not touched**: mutexes that are robust, shared between processes, or inherit or protect priority.
 //!
-//! The general idea of a library that stands before pthread mutexes is LiTL's: Guiroux, Lachaize and Quéma,
-//! "Multicore Locks: The Case Is Not Closed Yet", USENIX ATC 2016. It keeps a table of mutexes by address and
-//! holds a mutex of the C library with each lock for the sake of condition variables.
+//! The idea of a library in front of pthread mutexes is LiTL's: Guiroux, Lachaize and Quéma, "Multicore Locks: The
+//! Case Is Not Closed Yet", USENIX ATC 2016. LiTL keeps a table of mutexes by address, and holds a mutex of the C
+//! library with each lock for the sake of condition variables.
 //!
 //! # Where to look
-//! | File | What is in it |
+//! | File | Content |
 //! |---|---|
-//! | `startup.rs`, `fork.rs` | what the environment asks for, once; what a fork needs |
+//! | `startup.rs`, `fork.rs` | the requests of the environment, read once; the handling of forks |
 //! | `abi.rs` | the C functions that programs call instead of the C library's |
 //! | `policy.rs` | which mutexes are served, and which acquisitions go through the lock |
 //! | `passage.rs` | the order in which lock and mutex are acquired and released |
 //! | `bypass.rs` | mutexes that some code releases past this library |
-//! | `shadow.rs` | what is kept for each mutex, and the table of it |
-//! | `watched.rs` | the platform of the locks: waiters that look around |
+//! | `shadow.rs` | the record of each mutex, and the table of records |
+//! | `watched.rs` | the platform of the locks, whose waiters look around |
 //! | `mutex.rs`, `real.rs` | the C library's mutex, and its functions |
 //! | `arena.rs`, `gate.rs`, `system.rs` | memory, a lock for own data, and system calls that the program does not notice |
 //! | `stats.rs` | statistics |

@@ -1,8 +1,8 @@
-//! What glibc's mutex looks like inside.
+//! The inside of glibc's mutex.
 //!
-//! The layout is part of glibc's binary interface: static initialisers are compiled into programs. The fields
-//! are described in its public header `bits/struct_mutex.h`. Only 64-bit machines are served, which have them
-//! all in the same order. [`layout_is_as_expected`] tries it out at start.
+//! The layout is part of glibc's binary interface: static initialisers are compiled into programs. Its public
+//! header `bits/struct_mutex.h` describes the fields. Only 64-bit machines are supported; they all have the same
+//! order of fields. [`layout_is_as_expected`] checks it at start.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -18,24 +18,24 @@ use crate::shadow::Shadow;
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 compile_error!("overspin-preload knows the mutexes of 64-bit glibc only");
 
-/// Kinds that the kernel or other processes have a say in: robust, inheriting or protecting priority,
-/// shared between processes. A destroyed mutex has them all.
+/// Kinds in which the kernel or other processes are involved: robust, inheriting or protecting priority, shared
+/// between processes. A destroyed mutex has all these flags.
 const OTHERS: c_int = 16 | 32 | 64 | 128;
 const TYPE: c_int = 3;
 
 #[repr(C)]
 pub(crate) struct Mutex {
-    /// 0 free, 1 held, 2 held and somebody may sleep.
+    /// 0 free, 1 held, 2 held and a thread may sleep.
     word: AtomicI32,
     /// Depth of a recursive mutex.
     count: AtomicU32,
-    /// Kernel's number of the thread that holds it.
+    /// The kernel's number of the thread that holds it.
     owner: AtomicI32,
     users: AtomicU32,
-    /// Type, and flags for what else it is.
+    /// Type, and flags for other properties.
     kind: AtomicI32,
     _spins: AtomicU32,
-    /// The links of a robust mutex; zero in all others. The first is ours.
+    /// The links of a robust mutex; zero in all others. This library uses the first one.
     shadow: AtomicPtr<Shadow>,
     _link: AtomicPtr<()>,
 }
@@ -43,13 +43,13 @@ pub(crate) struct Mutex {
 const _: () = assert!(size_of::<Mutex>() == size_of::<pthread_mutex_t>());
 
 impl Mutex {
-    /// Whether this library has to do with it.
+    /// Whether this library handles it.
     #[inline]
     pub(crate) fn is_ours(&self) -> bool {
         self.kind.load(Relaxed) & OTHERS == 0
     }
 
-    /// Whether the C library lets another thread than the holder unlock it, whatever POSIX says.
+    /// Whether the C library lets a thread other than the holder unlock it, whatever POSIX says.
     pub(crate) fn anyone_may_unlock(&self) -> bool {
         let kind = self.kind.load(Relaxed) & TYPE;
         kind != libc::PTHREAD_MUTEX_RECURSIVE && kind != libc::PTHREAD_MUTEX_ERRORCHECK
@@ -68,8 +68,9 @@ impl Mutex {
         self.owner.load(Relaxed) == tid
     }
 
-    /// Whether the thread `tid`, which has locked it, owns it no more: it is free, or another thread owns it. False
-    /// if it is held and has no owner: a new owner may not have noted itself yet, and elided locks note none.
+    /// Whether the thread `tid`, which has locked it, no longer owns it: it is free, or another thread owns it.
+    /// False if it is held without an owner: a new owner may not have recorded itself yet, and elided locks record
+    /// none.
     pub(crate) fn is_not_held_by(&self, tid: i32) -> bool {
         let owner = self.owner.load(Relaxed);
         owner != tid && (owner != 0 || self.word.load(Relaxed) == 0)
@@ -81,20 +82,20 @@ impl Mutex {
         self.word.load(Relaxed) == 2
     }
 
-    /// What stands where the shadow is kept; it may be another mutex's if this one is a copy.
+    /// The field that keeps the shadow. If this mutex is a copy, the shadow may be another mutex's.
     #[inline]
     pub(crate) fn shadow(&self) -> &AtomicPtr<Shadow> {
         &self.shadow
     }
 }
 
-/// Whether the C library's mutex is the one that this file describes, as far as can be seen.
+/// Whether the C library's mutex has the layout that this file describes, as far as can be seen.
 pub(crate) fn layout_is_as_expected() -> bool {
     let mut mutex = MaybeUninit::<pthread_mutex_t>::uninit();
     let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
     let raw = mutex.as_mut_ptr();
-    // SAFETY: both are initialised before they are used, and destroyed by nobody else; `Mutex` is all
-    // atomics of the same size, alignment is the same, and any bytes are valid.
+    // SAFETY: both are initialised before they are used, and no other code destroys them. `Mutex` is all atomics of
+    // the same size, its alignment is the same, and any bytes are valid.
     unsafe {
         libc::pthread_mutexattr_init(attributes.as_mut_ptr());
         libc::pthread_mutexattr_settype(attributes.as_mut_ptr(), libc::PTHREAD_MUTEX_RECURSIVE);

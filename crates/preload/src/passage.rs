@@ -1,21 +1,21 @@
-//! How a thread gets through a mutex and its lock: to acquire is to acquire the lock, then the mutex; to release is to release
-//! the mutex, then the lock.
+//! The way of a thread through a mutex and its lock. An acquisition takes the lock, then the mutex; a release
+//! releases the mutex, then the lock.
 //!
-//! | Step | Lock's holder on record | Mutex |
+//! | Step | Recorded holder of the lock | Mutex |
 //! |---|---|---|
-//! | the lock is acquired | none | anybody's who went past the lock, else free |
+//! | the lock is acquired | none | held by a thread that went past the lock, else free |
 //! | the mutex is acquired | none, then this thread | this thread's |
 //! | a release begins | none | this thread's |
 //! | the mutex is released | none | free, and perhaps destroyed |
 //! | the lock is released | the next one's | |
 //!
 //! **Invariants.**
-//! - Whoever is on record as the holder of the lock owns the mutex, unless somebody has released the mutex past this library.
-//!   [`bypass`] rests on that.
+//! - The recorded holder of the lock owns the mutex, unless some code has released the mutex past this library.
+//!   [`bypass`] relies on this.
 //! - A thread is in its [`Seat`] whenever it touches the lock, and leaves it before it waits for the mutex.
-//! - After the mutex is released, the mutex is not touched: another thread may have destroyed it. The shadow and its lock
-//!   stay for ever.
-//! - `errno` is as before, and nothing is a cancellation point.
+//! - After the release of the mutex, nothing touches the mutex: another thread may have destroyed it. The shadow and
+//!   its lock stay for ever.
+//! - `errno` is unchanged, and nothing is a cancellation point.
 
 use std::ffi::c_int;
 use std::time::Duration;
@@ -30,8 +30,8 @@ use crate::shadow::{self, Holder, Shadow};
 use crate::system::{KeepErrno, pause};
 use crate::{real, stats};
 
-/// How long a releaser keeps the lock when a thread that sleeps on the mutex is next: about the time that
-/// a sleeper takes to wake up on a CPU that is free.
+/// The time that a releaser keeps the lock when a thread that sleeps on the mutex is next. It is about the time that
+/// a sleeper takes to wake up on a free CPU.
 const TURN: Duration = Duration::from_micros(50);
 
 /// Counts an acquisition, for the thread that has just made it.
@@ -42,7 +42,8 @@ fn count(shadow: &Shadow, contended: bool) {
     }
 }
 
-/// For a thread that has acquired the mutex and not the lock: the lock has no holder, or its holder has left it behind.
+/// Called after an acquisition of the mutex without the lock. The lock has no holder, or its holder has left it
+/// behind.
 fn acquired_past_lock(shadow: &Shadow, contended: bool) {
     if shadow.holder().is_some() && !shadow.is_bypassed() {
         bypass::notice(shadow);
@@ -50,7 +51,7 @@ fn acquired_past_lock(shadow: &Shadow, contended: bool) {
     count(shadow, contended);
 }
 
-/// Acquires the mutex, and not the lock.
+/// Acquires the mutex, but not the lock.
 ///
 /// # Safety
 /// As `pthread_mutex_lock`.
@@ -68,7 +69,7 @@ unsafe fn lock_past_lock(mutex: *mut pthread_mutex_t, shadow: &Shadow) -> c_int 
     result
 }
 
-/// Acquires the mutex by `acquire`, with the lock acquired; gives the lock back if that fails.
+/// Acquires the mutex by `acquire`, with the lock held. Releases the lock if that fails.
 #[inline]
 fn behind_lock(
     shadow: &Shadow,
@@ -115,7 +116,7 @@ pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: u
     }
     mine.0.leave();
     if shadow.is_bypassed() {
-        // Another thread has noticed it meanwhile. With this release the waiters behind come out as well.
+        // Another thread has detected a bypass meanwhile. This release also lets the waiters behind come out.
         give_back(shadow, mine.0);
         // SAFETY: as above.
         return unsafe { lock_past_lock(mutex, shadow) };
@@ -147,10 +148,10 @@ pub(crate) unsafe extern "C" fn trylock_from(mutex: *mut pthread_mutex_t, caller
     result
 }
 
-/// `timed` is `pthread_mutex_timedlock` or its like.
+/// Acquires with a time limit. `timed` is `pthread_mutex_timedlock` or a variant.
 ///
 /// # Safety
-/// As these.
+/// As for `timed`.
 unsafe fn timedlock_from(
     mutex: *mut pthread_mutex_t,
     caller: usize,
@@ -195,18 +196,18 @@ pub(crate) unsafe extern "C" fn clocklock_at(
     unsafe { timedlock_from(mutex, caller, || real::clocklock(mutex, clock, until)) }
 }
 
-/// What this thread releases with the mutex, by `unlock` or in a wait.
+/// The lock that this thread releases together with the mutex, by `unlock` or in a wait.
 struct Held {
     shadow: &'static Shadow,
     seat: &'static Seat,
     has_sleepers: bool,
 }
 
-/// The lock that this thread releases when it releases the mutex. It is noted as nobody's, and the thread has
-/// entered its seat.
+/// Returns the lock that this thread releases with the mutex. The lock then has no recorded holder, and the thread
+/// has entered its seat.
 ///
 /// # Safety
-/// `mutex` is a mutex.
+/// `mutex` points to a mutex.
 #[inline(always)]
 unsafe fn held_lock(mutex: *mut pthread_mutex_t) -> Option<Held> {
     // SAFETY: as the caller promises.
@@ -223,7 +224,7 @@ unsafe fn held_lock(mutex: *mut pthread_mutex_t) -> Option<Held> {
     let seat = bypass::seat(holder.number())?;
     seat.enter(shadow, false);
     if shadow.holder() != Some(holder) {
-        // It has been released in this thread's name.
+        // Another thread has released the lock in this thread's name.
         seat.leave();
         return None;
     }
@@ -231,8 +232,9 @@ unsafe fn held_lock(mutex: *mut pthread_mutex_t) -> Option<Held> {
     Some(Held { shadow, seat, has_sleepers: inner.has_sleepers() })
 }
 
-/// Another thread holds the lock. Either it has left the lock behind, and this thread owns the mutex. Or this thread
-/// releases a mutex that it has not locked, which POSIX leaves undefined and the C library does.
+/// Called if the recorded holder is another thread. Either that thread has left the lock behind, and this thread owns
+/// the mutex. Or this thread releases a mutex that it has not locked, which POSIX leaves undefined and the C library
+/// allows.
 #[cold]
 fn not_the_holder(mutex: &Mutex, shadow: &Shadow) {
     if !shadow.is_bypassed() && (mutex.is_held_by(kernel_thread_id()) || mutex.anyone_may_unlock())
@@ -245,7 +247,7 @@ impl Held {
     /// Releases the lock.
     #[inline]
     fn release(self) {
-        // SAFETY: the holder was this thread, see `held_lock`.
+        // SAFETY: the holder was this thread; see `held_lock`.
         unsafe { self.shadow.lock().unlock() };
         self.seat.leave();
     }
@@ -286,11 +288,10 @@ pub(crate) unsafe fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
     result
 }
 
-/// Releases the lock before a wait that releases the mutex. The thread that gets the lock waits a moment for
-/// the mutex.
+/// Releases the lock before a wait that releases the mutex. The next thread in the lock waits a moment for the mutex.
 ///
 /// # Safety
-/// `mutex` is a mutex.
+/// `mutex` points to a mutex.
 pub(crate) unsafe extern "C" fn before_wait(mutex: *mut pthread_mutex_t) {
     let _errno = KeepErrno::new();
     // SAFETY: as the caller promises.

@@ -7,14 +7,14 @@
 //! | this thread holds the mutex, with its lock or without | straight: the type of the mutex decides |
 //! | this thread has no number, or the locks have no records for that number | past the lock |
 //! | the mutex has been released past this library ([`bypass`]) | past the lock |
-//! | the lock's holder has ended, and this thread has its number now | past the lock |
+//! | the lock's holder has ended, and this thread now has its number | past the lock |
 //! | all others | through the lock |
 //!
-//! *Straight*: the C library's function and nothing else. *Past the lock*: the mutex is acquired without the lock, and what
-//! that tells is noted. *Through the lock*: the lock first, then the mutex.
+//! *Straight*: only the C library's function. *Past the lock*: the mutex is acquired without the lock, and signs of a
+//! bypass are recorded. *Through the lock*: the lock first, then the mutex.
 //!
-//! **Invariant.** These are choices, not promises. The mutex alone keeps threads apart, so a choice that is stale by the
-//! time it is carried out costs a place in the queue and nothing else.
+//! **Invariant.** These are choices, not promises. The mutex alone provides mutual exclusion, so a stale choice only
+//! costs a place in the queue.
 
 use libc::pthread_mutex_t;
 use overspin_native::kernel_thread_id;
@@ -23,10 +23,10 @@ use crate::bypass::{self, Seat};
 use crate::mutex::Mutex;
 use crate::shadow::{self, Holder, Shadow, served_number};
 
-/// The mutex at `mutex` if this library has to do with it.
+/// Returns the mutex at `mutex` if this library handles it.
 ///
 /// # Safety
-/// It is a mutex: initialised, and destroyed at most.
+/// `mutex` points to a mutex that was initialised, and at most destroyed since.
 #[inline]
 pub(crate) unsafe fn ours<'a>(mutex: *mut pthread_mutex_t) -> Option<&'a Mutex> {
     // SAFETY: it is valid as the caller says, `Mutex` has its layout, and all of its fields are atomic.
@@ -34,8 +34,8 @@ pub(crate) unsafe fn ours<'a>(mutex: *mut pthread_mutex_t) -> Option<&'a Mutex> 
     mutex.is_ours().then_some(mutex)
 }
 
-/// What this library keeps of the mutex, if this thread shall not go straight to the mutex. `caller` is where the
-/// program acquires it.
+/// Returns this library's record of the mutex, unless this thread should go straight to the mutex. `caller` is the
+/// place where the program acquires it.
 ///
 /// # Safety
 /// As [`ours`].
@@ -50,8 +50,7 @@ pub(crate) unsafe fn not_straight(
     (!is_mine(mutex, shadow)).then_some(shadow)
 }
 
-/// Whether this thread holds the mutex, with its lock or without. Then what comes is for the C library to
-/// decide.
+/// Whether this thread holds the mutex, with its lock or without. Then the C library decides what happens.
 #[inline]
 fn is_mine(mutex: &Mutex, shadow: &Shadow) -> bool {
     let tid = kernel_thread_id();
@@ -64,11 +63,11 @@ fn is_mine(mutex: &Mutex, shadow: &Shadow) -> bool {
     }
 }
 
-/// This thread's seat, and what it is noted as when it holds the lock; `None` if it goes past that.
+/// Returns this thread's seat, and its record as a holder; `None` if the thread goes past the lock.
 #[inline]
 pub(crate) fn seat_of_mine(shadow: &Shadow) -> Option<(&'static Seat, Holder)> {
     let number = served_number()?;
-    // The holder has ended and left the lock behind, and this thread has its number now. In the queue it would find
+    // The holder has ended and left the lock behind, and this thread now has its number. In the queue it would find
     // itself as the holder.
     let is_heir = shadow.holder().is_some_and(|holder| holder.number() == number);
     if is_heir || shadow.is_bypassed() {

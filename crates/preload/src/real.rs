@@ -1,4 +1,4 @@
-//! The functions of the C library that this library stands before.
+//! The functions of the C library that this library replaces.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::transmute;
@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
 
-/// A function, looked up at its first use: that may be before this library's constructor has run.
+/// A function, looked up at its first use, which may come before this library's constructor has run.
 struct Next {
     name: &'static CStr,
-    /// For names that have an older meaning besides, which a plain look-up could find.
+    /// The version, for names that also have an older meaning, which a plain look-up could find.
     version: Option<&'static CStr>,
     found: AtomicPtr<c_void>,
 }
@@ -47,14 +47,14 @@ impl Next {
             // SAFETY: it has no preconditions.
             unsafe { libc::abort() };
         }
-        // Relaxed: whoever looks it up finds the same.
+        // Relaxed: every look-up finds the same function.
         self.found.store(found, Relaxed);
         found
     }
 }
 
-/// The version in which condition variables got their present form; other machines than x86-64 have known
-/// no other.
+/// The version in which condition variables got their present form. Machines other than x86-64 have never
+/// had another one.
 const CONDITION: Option<&CStr> =
     if cfg!(target_arch = "x86_64") { Some(c"GLIBC_2.3.2") } else { None };
 

@@ -1,17 +1,17 @@
-//! What this library keeps for each mutex, and the table of it.
+//! This library's record of each mutex, and the table of the records.
 //!
-//! A shadow is made at the first `lock` of a mutex and noted in the mutex itself. The table knows it by the
-//! address of the mutex, for mutexes that nobody destroys: C++'s have no code that runs at their end. A new
-//! mutex at the address inherits the shadow, so that there are never more of them than addresses that
-//! mutexes have been at.
+//! A shadow is created at the first `lock` of a mutex, and the mutex itself points to it. The table finds it by the
+//! address of the mutex. It is needed for mutexes that are never destroyed: those of C++ run no code at their end. A
+//! new mutex at the same address inherits the shadow, so there are never more shadows than addresses that mutexes
+//! have had.
 //!
-//! A shadow is never given back, only passed on. The thread that has released a mutex may still be
-//! releasing the shadow's lock when another one has destroyed the mutex and freed its memory: POSIX allows
-//! that. It then releases a lock that is there, and works, and may belong to another mutex by now, whose
-//! users wait a moment longer. The same goes for locks that touch themselves after their release.
+//! A shadow is never freed, only passed on. POSIX allows a thread to destroy a mutex and free its memory while the
+//! thread that has released the mutex is still releasing the shadow's lock. That thread then releases a lock that
+//! exists and works. The lock may already belong to another mutex, whose users wait a moment longer. The same holds
+//! for locks that access themselves after their release.
 //!
-//! A mutex that was copied or moved, which POSIX forbids and C programs do, notes a shadow that has another
-//! address. It gets its own.
+//! A mutex that was copied or moved, which POSIX forbids but C programs do, points to a shadow with another address.
+//! It gets its own shadow.
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::BTreeMap;
@@ -32,31 +32,32 @@ pub(crate) struct Shadow {
     /// The thread that holds both the mutex and `lock`, as [`Holder`]; 0 if there is none. Written by the holder of
     /// the mutex, or by the thread that acts in its name (see [`bypass`](crate::bypass)).
     holder: AtomicU64,
-    /// The mutex has been released past this library, and goes without `lock`.
+    /// The mutex has been released past this library, and works without `lock`.
     bypassed: AtomicBool,
-    /// Replaced in the child of a fork, where there is one thread.
+    /// Replaced in the child of a fork, where there is only one thread.
     lock: UnsafeCell<Box<dyn NamedLock>>,
-    /// Releases so far that left a sleeper behind. Of the holder of the mutex.
+    /// Releases so far that left a sleeper behind. Used by the holder of the mutex.
     passed: Cell<u32>,
     pub(crate) uses: Uses,
 }
 
-// SAFETY: `lock` changes when there is one thread; `passed` is of the holder of the mutex; the rest is atomic.
+// SAFETY: `lock` changes only while there is one thread; only the holder of the mutex uses `passed`; the rest is
+// atomic.
 unsafe impl Sync for Shadow {}
 
-/// How often a mutex was used. Written by its holder only.
+/// The use counts of a mutex. Written by its holder only.
 #[derive(Debug, Default)]
 pub(crate) struct Uses {
     pub(crate) acquisitions: AtomicU64,
     pub(crate) contended: AtomicU64,
-    /// Where it was first locked: a return address.
+    /// The place where it was first locked: a return address.
     pub(crate) caller: AtomicUsize,
 }
 
 impl Uses {
     /// Adds one acquisition. For the holder of the mutex.
     pub(crate) fn count(&self, contended: bool) {
-        // Not a read-modify-write: there is one holder at a time.
+        // Not a read-modify-write: there is only one holder at a time.
         let add = |counter: &AtomicU64, by| counter.store(counter.load(Relaxed) + by, Relaxed);
         add(&self.acquisitions, 1);
         add(&self.contended, u64::from(contended));
@@ -71,11 +72,11 @@ impl Uses {
 struct Table {
     kind: Kind,
     of: BTreeMap<usize, &'static Shadow>,
-    /// Without a mutex.
+    /// Shadows without a mutex.
     free: Vec<&'static Shadow>,
-    /// All there are.
+    /// All shadows.
     all: Vec<&'static Shadow>,
-    /// Uses of mutexes that are no more, by caller: mutexes, acquisitions, contended.
+    /// Uses of mutexes that have ended, by caller: mutexes, acquisitions, contended.
     ended: BTreeMap<usize, [u64; 3]>,
 }
 
@@ -83,10 +84,10 @@ static TABLE: OnceLock<Gate<Table>> = OnceLock::new();
 /// The locks serve threads with numbers below this.
 static CAPACITY: AtomicUsize = AtomicUsize::new(0);
 
-/// From now on mutexes get shadows with locks of this kind.
+/// Activates the table: from now on mutexes get shadows with locks of this kind.
 pub(crate) fn start(kind: Kind) {
     CAPACITY.store(kind.capacity(), Relaxed);
-    // There is none: this is called once.
+    // The table is not set yet, because this is called once.
     let _ = TABLE.set(Gate::new(Table {
         kind,
         of: BTreeMap::new(),
@@ -101,7 +102,7 @@ pub(crate) fn start(kind: Kind) {
 pub(crate) struct Holder(NonZeroU64);
 
 impl Holder {
-    /// `tid` is not 0.
+    /// Creates a holder. `tid` is not 0.
     #[inline]
     pub(crate) fn new(tid: i32, number: usize) -> Option<Self> {
         // Numbers are small.
@@ -121,17 +122,17 @@ impl Holder {
     }
 }
 
-/// The number of this thread, if the locks serve it.
+/// Returns the number of this thread, if the locks serve it.
 #[inline]
 pub(crate) fn served_number() -> Option<usize> {
-    // Relaxed: whoever has a shadow comes after `start`.
+    // Relaxed: a thread that has a shadow comes after `start`.
     served_id(CAPACITY.load(Relaxed))
 }
 
 impl Shadow {
     #[inline]
     pub(crate) fn lock(&self) -> &dyn NamedLock {
-        // SAFETY: it changes only while there is one thread, which is not here then.
+        // SAFETY: it changes only while there is one thread, which is then not here.
         unsafe { &**self.lock.get() }
     }
 
@@ -140,13 +141,14 @@ impl Shadow {
         NonZeroU64::new(self.holder.load(Relaxed)).map(Holder)
     }
 
-    /// For a thread that has just acquired, or is about to release, both mutex and lock, or acts for such a one.
+    /// For a thread that has just acquired, or is about to release, both mutex and lock, or that acts for such a
+    /// thread.
     #[inline]
     pub(crate) fn set_holder(&self, thread: Option<Holder>) {
         self.holder.store(thread.map_or(0, |Holder(thread)| thread.get()), Relaxed);
     }
 
-    /// Whether the mutex goes without the lock.
+    /// Whether the mutex works without the lock.
     #[inline]
     pub(crate) fn is_bypassed(&self) -> bool {
         self.bypassed.load(Relaxed)
@@ -160,8 +162,8 @@ impl Shadow {
         self.address.load(Relaxed)
     }
 
-    /// The holder of the lock if it has left the lock behind: it does not own the mutex. For a thread that uses
-    /// the mutex, so that it exists.
+    /// Returns the holder of the lock if it has left the lock behind: it does not own the mutex. For a thread that
+    /// uses the mutex, so that the mutex exists.
     pub(crate) fn left_behind(&self) -> Option<Holder> {
         let holder = self.holder()?;
         if self.is_bypassed() {
@@ -173,7 +175,7 @@ impl Shadow {
         mutex.is_not_held_by(holder.tid()).then_some(holder)
     }
 
-    /// Counts a release that leaves a sleeper behind; true for one in sixteen. For the holder.
+    /// Counts a release that leaves a sleeper behind. Returns true for one in sixteen. For the holder.
     #[inline]
     pub(crate) fn is_sleepers_turn(&self) -> bool {
         const TURN: u32 = 16;
@@ -183,18 +185,19 @@ impl Shadow {
     }
 }
 
-/// The mutex's shadow if it has one.
+/// Returns the mutex's shadow if it has one.
 #[inline]
 pub(crate) fn attached(mutex: &Mutex) -> Option<&'static Shadow> {
     // Acquire: pairs with `attach`.
     let noted = mutex.shadow().load(Acquire);
-    // SAFETY: null, or a shadow, which are never freed: a mutex of ours has zero there when it is new, and
-    // only `attach` writes.
+    // SAFETY: null, or a shadow; shadows are never freed. A new mutex of ours has zero there, and only `attach`
+    // writes it.
     let shadow = unsafe { noted.as_ref() }?;
     (shadow.address.load(Relaxed) == ptr::from_ref(mutex).addr()).then_some(shadow)
 }
 
-/// The mutex's shadow, made if there is none. `None` if this library is not active, or a thread forks.
+/// Returns the mutex's shadow, and creates it if necessary. `None` if this library is not active, or while a thread
+/// forks.
 #[inline]
 pub(crate) fn of(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
     attached(mutex).or_else(|| attach(mutex, caller))
@@ -211,30 +214,30 @@ fn attach(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
         let address = ptr::from_ref(mutex).expose_provenance();
         let left = table.of.remove(&address);
         if let Some(shadow) = left {
-            // The mutex that was here before has gone without a word.
+            // The previous mutex at this address has ended without notice.
             table.end(shadow);
         }
-        // If that was held when it went, its lock is lost.
+        // If it was held at its end, its lock is lost.
         let free = left.filter(|shadow| shadow.holder().is_none()).or_else(|| table.free.pop());
         let shadow = free.unwrap_or_else(|| table.new_shadow());
         shadow.address.store(address, Relaxed);
         shadow.set_bypassed(false);
         shadow.uses.caller.store(caller, Relaxed);
         table.of.insert(address, shadow);
-        // Release: whoever finds it finds its address.
+        // Release: a thread that finds the shadow also finds its address.
         mutex.shadow().store(ptr::from_ref(shadow).cast_mut(), Release);
         shadow
     })
 }
 
-/// The mutex of `shadow` has been destroyed.
+/// Retires `shadow`, whose mutex has been destroyed.
 pub(crate) fn retire(shadow: &'static Shadow) {
     let Some(table) = TABLE.get() else { return };
-    // While a thread forks it stays in the table, for the next mutex at the address.
+    // While a thread forks, the shadow stays in the table for the next mutex at the address.
     table.with_unless_closed(|table| {
         table.of.remove(&shadow.address.swap(0, Relaxed));
         table.end(shadow);
-        // Destroyed while held: its lock is lost.
+        // If the mutex was destroyed while held, its lock is lost.
         if shadow.holder().is_none() {
             table.free.push(shadow);
         }
@@ -256,7 +259,7 @@ impl Table {
         shadow
     }
 
-    /// Moves the counts of a mutex that is no more.
+    /// Moves the counts of a mutex that has ended.
     fn end(&mut self, shadow: &Shadow) {
         let uses = &shadow.uses;
         let acquisitions = uses.acquisitions.load(Relaxed);
@@ -273,7 +276,7 @@ impl Table {
 /// One line of the statistics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
-    /// Address of a mutex; 0 for all that are no more of the same caller.
+    /// Address of a mutex; 0 for all ended mutexes of the same caller.
     pub(crate) address: usize,
     pub(crate) mutexes: u64,
     pub(crate) caller: usize,
@@ -281,8 +284,8 @@ pub(crate) struct Line {
     pub(crate) contended: u64,
 }
 
-/// The name of the lock, and what has been counted so far if it is not zero, in no particular order. `None` if this library
-/// is not active.
+/// Returns the name of the lock, and all counts so far that are not zero, in no particular order. `None` if this
+/// library is not active.
 pub(crate) fn lines() -> Option<(&'static str, Vec<Line>)> {
     TABLE.get().map(|table| {
         table.with(|table| {
@@ -301,7 +304,7 @@ pub(crate) fn lines() -> Option<(&'static str, Vec<Line>)> {
     })
 }
 
-/// Keeps other threads out over a fork: nobody is in the table then.
+/// Keeps other threads out of the table during a fork.
 pub(crate) fn close() {
     if let Some(table) = TABLE.get() {
         table.close();
@@ -315,8 +318,8 @@ pub(crate) fn open() {
     }
 }
 
-/// In the child of a fork: gives each shadow a new lock, which nobody holds or waits for. What was counted before the
-/// fork is the parent's.
+/// In the child of a fork, gives each shadow a new lock without holder or waiters. The counts from before the fork
+/// belong to the parent.
 pub(crate) fn renew_locks() {
     let Some(table) = TABLE.get() else { return };
     table.with(|table| {

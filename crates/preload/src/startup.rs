@@ -1,16 +1,17 @@
-//! Start-up: what the environment asks for, once in a process.
+//! Start-up: reads the requests of the environment, once in a process.
 //!
 //! | When | What happens |
 //! |---|---|
 //! | the library is loaded | [`AT_LOAD`] runs among the constructors |
-//! | another library's constructor locks a mutex before that | that `lock` starts this library first, see [`start_once`] |
-//! | a thread comes while another one starts | it uses the mutex as it is: nothing is active yet |
+//! | another library's constructor locks a mutex earlier | that `lock` starts this library first; see [`start_once`] |
+//! | a thread comes while another one starts | it uses the plain mutex: nothing is active yet |
 //!
-//! **Order.** [`shadow::start`] is last. It makes the library active, and a mutex that comes behind a lock before the
-//! fork handlers stand would be stuck in the child of a fork.
+//! **Order.** [`shadow::start`] comes last, because it makes the library active. A mutex that gets a lock before the
+//! fork handlers are registered would be stuck in the child of a fork.
 //!
-//! **All or nothing.** Whatever cannot be had leaves the program with its own mutexes, and says so. Only a lock that does
-//! not exist ends it: a program that ran with other mutexes than it was told would be measured wrongly.
+//! **All or nothing.** If anything that the library needs is missing, the program keeps its own mutexes, and a
+//! message says so. Only an unknown lock name ends the program: it would otherwise run with other mutexes than
+//! requested, and be measured wrongly.
 
 use std::env;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::system::say;
 use crate::{fork, mutex, shadow, stats, watched};
 
-/// Starts this library, at the first call.
+/// Starts this library at the first call.
 #[cold]
 pub(crate) fn start_once() {
     static STARTED: AtomicBool = AtomicBool::new(false);
@@ -36,11 +37,10 @@ fn start() {
         unsafe { libc::_exit(2) }
     };
     if !mutex::layout_is_as_expected() {
-        say(format_args!("the mutexes of this C library are unknown here, and stay as they are"));
+        say(format_args!("unknown mutex layout in this C library; mutexes stay as they are"));
         return;
     }
-    // It takes the key by which threads return their numbers while few are taken: the first ones need no
-    // memory.
+    // Creates the key by which threads return their numbers while few keys exist: the first keys need no memory.
     let _ = overspin_native::try_thread_id();
     // Early, so that in the child our locks work again before the program's own handlers use them.
     if !fork::watch() {

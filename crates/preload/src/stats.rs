@@ -1,4 +1,4 @@
-//! Statistics: what is printed at the end of a program, on standard error.
+//! Statistics, printed on standard error at the end of a program.
 
 use std::ffi::{CStr, c_void};
 use std::fmt;
@@ -11,12 +11,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::shadow::{self, Line};
 use crate::system::say;
 
-/// Mutexes that are listed one by one.
+/// The number of mutexes that are listed one by one.
 const TOP: usize = 10;
 
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// From now on acquisitions are counted, and printed when the program ends.
+/// Starts to count acquisitions; the counts are printed when the program ends.
 pub(crate) fn start() {
     ON.store(true, Relaxed);
     // SAFETY: the function lives as long as the process: the library is never unloaded. If it fails, there are no
@@ -30,7 +30,7 @@ pub(crate) fn are_on() -> bool {
     ON.load(Relaxed)
 }
 
-/// Prints the sums, and the mutexes that were acquired most often.
+/// Prints the sums, and the most used mutexes.
 extern "C" fn print() {
     let Some((lock, mut lines)) = shadow::lines() else { return };
     let sum = |of: fn(&Line) -> u64| lines.iter().map(of).sum::<u64>();
@@ -51,19 +51,19 @@ extern "C" fn print() {
         say(format_args!("{acquisitions:>12} {contended:>10} {mutex:<19} {caller}"));
     }
     if let Some(rest) = lines.len().checked_sub(TOP).filter(|&rest| rest != 0) {
-        say(format_args!("and {rest} lines more"));
+        say(format_args!("and {rest} more lines"));
     }
 }
 
-/// Zeros are an answer of which one cannot tell whether the library was at work.
+/// Explains a report of zeros, which alone would not show whether the library was at work.
 fn say_why_there_are_none() {
     say(format_args!(
         "it was loaded, but no pthread mutex has been locked through it in this process, so nothing here ran on that lock"
     ));
     if is_single_threaded() {
         return say(format_args!(
-            "this process has one thread; if another one was meant, it is one that this has started, with lines of \
-             its own, or it is statically linked or set-user-ID, and then it cannot be measured so"
+            "this process has one thread; processes that it has started print lines of their own, unless they are \
+             statically linked or set-user-ID, and those cannot be measured this way"
         ));
     }
     say(format_args!(
@@ -72,11 +72,11 @@ fn say_why_there_are_none() {
          (RTLD_DEEPBIND); `ltrace -f -e pthread_mutex_lock PROGRAM` shows what it calls"
     ));
     say(format_args!(
-        "to compare locks take a program that locks pthread mutexes, or `overspin bench locks`"
+        "to compare locks, run a program that locks pthread mutexes, or `overspin bench locks`"
     ));
 }
 
-/// Whether the C library knows of one thread only. False if it does not tell: before 2.32.
+/// Whether the C library knows of one thread only. False if it does not tell, as before version 2.32.
 fn is_single_threaded() -> bool {
     // SAFETY: a C string.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) };
@@ -84,7 +84,7 @@ fn is_single_threaded() -> bool {
     unsafe { found.cast::<libc::c_char>().as_ref() }.is_some_and(|&single| single != 0)
 }
 
-/// The address of the mutex, or how many there were.
+/// The address of the mutex, or the number of ended mutexes.
 struct Mutexes<'a>(&'a Line);
 
 impl fmt::Display for Mutexes<'_> {
@@ -104,14 +104,14 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut info = MaybeUninit::<libc::Dl_info>::uninit();
         let address = ptr::with_exposed_provenance::<c_void>(self.0);
-        // SAFETY: any address may be asked for; `info` is written if the answer is not 0.
+        // SAFETY: any address may be passed; `info` is written if the result is not 0.
         if self.0 == 0 || unsafe { libc::dladdr(address, info.as_mut_ptr()) } == 0 {
             return write!(f, "{:#x}", self.0);
         }
         // SAFETY: `dladdr` has filled it.
         let info = unsafe { info.assume_init() };
         let text = |name: *const libc::c_char| {
-            // SAFETY: it is a C string that lives as long as the file is loaded, and nobody unloads it now.
+            // SAFETY: it is a C string that lives as long as the file is loaded, and no thread unloads it now.
             (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy())
         };
         let file = text(info.dli_fname).unwrap_or_default();

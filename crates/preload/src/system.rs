@@ -1,14 +1,14 @@
-//! What this library asks of the system for itself, so that the program does not notice.
+//! System calls that this library makes for itself, without effects that the program could notice.
 //!
-//! - **`errno`** stays as it was: pthread functions leave it alone, and callers count on that.
-//! - **No cancellation point**: `pthread_mutex_lock` is none. `write` and `nanosleep` of the C library are, so
-//!   messages and pauses are plain system calls.
+//! - **`errno`** stays unchanged: pthread functions do not set it, and callers rely on that.
+//! - **No cancellation point**: `pthread_mutex_lock` is not one. The C library's `write` and `nanosleep` are,
+//!   so messages and pauses are plain system calls.
 
 use std::ffi::c_int;
 use std::fmt;
 use std::time::Duration;
 
-/// Puts `errno` back to what it was, when it is dropped.
+/// Restores `errno` when it is dropped.
 pub(crate) struct KeepErrno(c_int);
 
 impl KeepErrno {
@@ -27,7 +27,7 @@ impl Drop for KeepErrno {
     }
 }
 
-/// A line on standard error. If nobody can read it, there is nobody to tell.
+/// Prints a line on standard error. Errors are ignored, because there is no other place to report them.
 pub(crate) fn say(line: fmt::Arguments<'_>) {
     let line = format!("overspin: {line}\n");
     let (start, length) = (line.as_ptr(), line.len());
@@ -38,8 +38,8 @@ pub(crate) fn say(line: fmt::Arguments<'_>) {
 /// Sleeps for `time` or less.
 pub(crate) fn pause(time: Duration) {
     let seconds = libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX);
-    // It is less than a thousand million, which all integers of C hold.
+    // The value is below a thousand million, which all integers of C hold.
     let time = libc::timespec { tv_sec: seconds, tv_nsec: time.subsec_nanos() as _ };
-    // SAFETY: `time` lives until the end of the call, and what is left of it is not asked for.
+    // SAFETY: `time` lives until the end of the call, and the remaining time is not requested.
     unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, std::ptr::null::<()>()) };
 }

@@ -1,7 +1,7 @@
 //! The platform of this library's locks: threads that look around now and then while they wait in a lock
-//! ([`bypass::look`]). When the holder of a lock will never release it, nothing else brings its waiters out.
+//! ([`bypass::look`]). If the holder of a lock never releases it, only these looks free its waiters.
 //!
-//! In all else it is [`Threads`], with the same numbers of threads. An acquisition that does not wait runs the same
+//! Everything else is [`Threads`], with the same thread numbers. An acquisition that does not wait runs the same
 //! code as there.
 
 use std::cell::Cell;
@@ -16,17 +16,17 @@ use overspin_native::{Kind, Threads};
 
 use crate::bypass;
 
-/// Rounds of a wait loop between two looks: 20 to 200 us, after the length of the machine's pause.
+/// Rounds of a wait loop between two looks: 20 to 200 us, depending on the machine's pause instruction.
 const ROUNDS: u32 = 4096;
-/// A yield takes a microsecond at least, and milliseconds if somebody else computes.
+/// Rounds that a yield counts for. A yield takes at least a microsecond, and milliseconds if other threads compute.
 const ROUNDS_OF_A_YIELD: u32 = 256;
-/// Shorter waits are not counted.
+/// Waits up to this length are not counted.
 const FEW: u32 = 16;
-/// A sleeper wakes up so often to look. Ten times a second costs a CPU some 0.01 %.
+/// The interval at which a sleeper wakes up to look. Ten looks per second cost some 0.01 % of a CPU.
 const SLEEP: Duration = Duration::from_millis(100);
 
 thread_local! {
-    /// Rounds since the last look, of waits that were shorter.
+    /// Rounds since the last look, from shorter waits.
     static WAITED: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -119,7 +119,7 @@ impl<A: AtomicCell> AtomicCell for Watched<A> {
     ) -> Result<A::Value, A::Value> {
         let (mut evaluations, mut since_look) = (0u32, 0u32);
         let result = loop {
-            // Acquire: promised by `spin_until`.
+            // Acquire: `spin_until` promises it.
             let value = self.0.load(Acquire);
             if until(value) {
                 break Ok(value);
@@ -234,14 +234,14 @@ impl Platform for WatchedThreads {
 
 macro_rules! every_lock {
     ($($lock:ident)+) => {
-        /// The lock of that name or alias.
+        /// Returns the lock of that name or alias.
         pub(crate) fn kind(name: &str) -> Option<Kind> {
             let name = Kind::name_of(name)?;
             $(
                 type $lock = overspin_locks::$lock<WatchedThreads>;
                 if name == <$lock as RawLock<WatchedThreads>>::INFO.name {
-                    // SAFETY: the locks of the registry do what is asked for on every platform, which
-                    // the model checker checks, and this one has the same numbers of threads.
+                    // SAFETY: the locks of the registry keep the promises on every platform, as the model checker
+                    // checks, and this platform has the same thread numbers.
                     return Some(unsafe { Kind::of::<WatchedThreads, $lock>() });
                 }
             )+

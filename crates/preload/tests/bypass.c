@@ -1,5 +1,5 @@
-/* Mutexes that are used past the preload library as well as through it: `bypass deepbind.so SCENARIO`. With
- * `all` it runs all scenarios one after another. The output is the same with and without the library. */
+/* Mutexes that are used both past the preload library and through it: `bypass deepbind.so SCENARIO`. `all` runs all
+ * scenarios one after another. The output is the same with and without the library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ static int (*past_lock)(pthread_mutex_t *);
 static int (*past_unlock)(pthread_mutex_t *);
 static int (*past_wait)(pthread_cond_t *, pthread_mutex_t *);
 
-/* Of the scenario that runs: each begins with new ones. */
+/* State of the running scenario, reset for each one. */
 static pthread_mutex_t a, b;
 static pthread_cond_t cond;
 static int inside, count, ready;
@@ -54,7 +54,7 @@ static void *use_a(void *arg) {
     return arg;
 }
 
-/* The next locker comes when the mutex has been released. */
+/* The next locker comes after the release past the library. */
 static void next(void) {
     lock(&a);
     CHECK(past_unlock(&a) == 0);
@@ -63,7 +63,7 @@ static void next(void) {
     use_a(NULL);
 }
 
-/* Lockers wait already when it is released; then more come. */
+/* Lockers already wait at the release; then more come. */
 static void waiters(void) {
     pthread_t threads[3];
     lock(&a);
@@ -75,7 +75,7 @@ static void waiters(void) {
     in_a_thread(use_a);
 }
 
-/* The thread that released it past the library is the next locker itself. */
+/* The thread that released the mutex past the library is itself the next locker. */
 static void again(void) {
     for (int i = 0; i < 3; i++) {
         lock(&a);
@@ -94,7 +94,7 @@ static void *make_ready(void *arg) {
     return arg;
 }
 
-/* A wait past the library, for somebody who waits for the mutex. */
+/* A wait past the library releases the mutex while another thread waits for it. */
 static void condition(void) {
     lock(&a);
     pthread_t thread = start(make_ready);
@@ -105,7 +105,7 @@ static void condition(void) {
     join(thread);
 }
 
-/* Locked past the library; released in either way, with somebody waiting. */
+/* Locked past the library; released in both ways, while another thread waits. */
 static void locked_past(void) {
     for (int i = 0; i < 4; i++) {
         CHECK(past_lock(&a) == 0);
@@ -130,7 +130,7 @@ static void *try_a(void *arg) {
     return NULL;
 }
 
-/* Those who have tried get it, and find somebody before them in the lock. */
+/* Threads that try acquire the mutex, and find another thread before them in the lock. */
 static void tried(void) {
     lock(&a);
     CHECK(past_unlock(&a) == 0);
@@ -164,14 +164,14 @@ static void *leave_and_end(void *arg) {
     return arg;
 }
 
-/* The thread that has left it behind is gone, and others come in its place. */
+/* The thread that has left it behind has ended, and others come in its place. */
 static void ended(void) {
     in_a_thread(leave_and_end);
     use_a(NULL);
     in_a_thread(use_a);
 }
 
-/* The next thread has the number in the locks of the one that has left it behind. */
+/* The next thread gets the lock number of the thread that has left the lock behind. */
 static void heir(void) {
     for (int i = 0; i < 2; i++) {
         in_a_thread(leave_and_end);
@@ -185,7 +185,7 @@ static void *unlock_a(void *arg) {
     return arg;
 }
 
-/* Through the library, but by another thread: undefined, and the C library does it. */
+/* Released through the library, but by another thread: undefined, and the C library allows it. */
 static void stranger(void) {
     lock(&a);
     pthread_t thread = start(use_a);
@@ -196,7 +196,7 @@ static void stranger(void) {
 }
 
 static void *cancelled_while_it_waits(void *arg) {
-    lock(&a); /* no cancellation point, whatever it does meanwhile */
+    lock(&a); /* not a cancellation point, whatever happens meanwhile */
     section();
     unlock(&a);
     pthread_testcancel();
@@ -231,7 +231,7 @@ static void forked(void) {
     in_a_thread(use_a);
 }
 
-/* All together, on mutexes that come and go. */
+/* All of these together, on mutexes that come and go. */
 static pthread_mutex_t many[4];
 static volatile int in_many[4];
 static int rounds = 40;

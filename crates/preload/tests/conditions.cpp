@@ -1,5 +1,5 @@
-// std::mutex and std::condition_variable: threads hand a baton round; mutexes come and go without a destructor
-// that the C library would see.
+// std::mutex and std::condition_variable: threads pass a baton round. Mutexes come and go without a destructor
+// call that the C library could see.
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>

@@ -1,4 +1,4 @@
-/* A program without pthread mutexes: with one thread, or threads that have locks of another kind. */
+/* A program without pthread mutexes: with one thread, or with threads that use locks of another kind. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <string.h>

@@ -1,7 +1,6 @@
-//! The library under programs that use mutexes in all ways, and under real ones.
+//! Tests the library with programs that use mutexes in all ways, and with real programs.
 //!
-//! There are few rounds for locks whose waiters spin: with more threads than CPUs each of them may cost a
-//! slice.
+//! Locks with spinning waiters get few rounds: with more threads than CPUs each of them may cost a slice.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,12 +8,12 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Tells why a test does nothing.
+/// Prints why a test does nothing.
 fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-/// The shared library, which is built with the tests, beside them.
+/// Returns the shared library, which is built with the tests and lies beside them.
 fn library() -> PathBuf {
     let test = env::current_exe().unwrap();
     let library = test.with_file_name("liboverspin_preload.so");
@@ -22,7 +21,8 @@ fn library() -> PathBuf {
     library
 }
 
-/// Compiles a source of this folder; `None`, with a word, without a compiler, or one that knows the options.
+/// Compiles a source of this folder. Prints a message and returns `None` without a compiler, or if it lacks an
+/// option.
 fn compile_with(compiler: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| tempfile::tempdir().unwrap());
@@ -55,7 +55,7 @@ fn compile(compiler: &str, source: &str) -> Option<PathBuf> {
     compile_with(compiler, source, &["-ldl"])
 }
 
-/// The program, with a lock if there is one.
+/// Returns the command to run the program, with a lock if there is one.
 fn with_lock(program: &Path, lock: Option<&str>) -> Command {
     let mut command = Command::new(program);
     command.env_remove("OVERSPIN_STATS").stdin(Stdio::null());
@@ -66,12 +66,12 @@ fn with_lock(program: &Path, lock: Option<&str>) -> Command {
     command
 }
 
-/// Runs to the end; stops what hangs.
+/// Runs a program to its end; kills it if it hangs.
 fn finish(command: &mut Command) -> Output {
     const LIMIT: Duration = Duration::from_secs(120);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
-    // What is printed fits into a pipe.
+    // The output fits into a pipe.
     while child.try_wait().unwrap().is_none() {
         if started.elapsed() > LIMIT {
             child.kill().unwrap();
@@ -90,7 +90,7 @@ fn succeeds(command: &mut Command) -> Output {
     output
 }
 
-/// The locks, and rounds for each: those that sleep or give way, then one of each family that spins.
+/// The locks with their rounds: locks that sleep or yield, then one of each family that spins.
 const LOCKS: [(&str, &str); 10] = [
     ("mutex", "200"),
     ("mutexee", "200"),
@@ -124,8 +124,8 @@ fn threads_beyond_the_last_number_are_served() {
     assert_eq!(output.stdout, b"crowd: 2600\n");
 }
 
-/// stats.c: 100 acquisitions of a mutex, 7 of another, 3 of each of 12 that it destroys; and in a child
-/// process one. One of them finds the mutex held, unless the machine is very busy.
+/// stats.c makes 100 acquisitions of one mutex, 7 of another, 3 of each of 12 that it destroys, and one in a child
+/// process. One of them finds the mutex held, unless the machine is very busy.
 #[test]
 fn statistics_count_every_acquisition() {
     let Some(program) = compile("cc", "stats.c") else { return };
@@ -170,12 +170,12 @@ fn the_library_alone_does_nothing() {
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
 
-/// bypass.c, and the library that it loads; `None`, with a word, without a compiler.
+/// Returns bypass.c and the library that it loads. Prints a message and returns `None` without a compiler.
 fn bypass_program() -> Option<(PathBuf, PathBuf)> {
     Some((compile("cc", "bypass.c")?, compile_with("cc", "deepbind.c", &["-shared", "-fPIC"])?))
 }
 
-/// What bypass.c prints on standard output, and how often the library says that it has seen something.
+/// Returns the standard output of bypass.c, and the number of bypass messages of the library.
 fn bypass(
     (program, library): &(PathBuf, PathBuf),
     lock: Option<&str>,
@@ -188,8 +188,8 @@ fn bypass(
     (String::from_utf8(output.stdout).unwrap(), said)
 }
 
-/// A library that is loaded with `RTLD_DEEPBIND` reaches the C library's own functions: the next locker, and those that wait
-/// already, go on, and it is said once. Locks that spin, that sleep, and that hand over in ways of their own.
+/// A library loaded with `RTLD_DEEPBIND` calls the C library's own functions. The next locker and all waiters go on,
+/// and one message reports it. The locks spin, sleep, or hand over in ways of their own.
 #[test]
 fn a_release_past_the_library_is_noticed_and_hangs_nobody() {
     let Some(program) = bypass_program() else { return };
@@ -205,7 +205,7 @@ fn a_release_past_the_library_is_noticed_and_hangs_nobody() {
         ("cancelled", 1),
         ("heir", 1),
         ("stranger", 1),
-        // The child says it for itself.
+        // The child prints a message of its own.
         ("forked", 2),
         ("mixed", 1),
     ] {
@@ -218,7 +218,7 @@ fn a_release_past_the_library_is_noticed_and_hangs_nobody() {
     }
 }
 
-/// Each lock has its own way to wait, and records of its own that the release must find.
+/// Each lock has its own way to wait, and its own records, which the release must find.
 #[test]
 fn a_release_past_the_library_is_noticed_under_every_lock() {
     let Some(program) = bypass_program() else { return };
@@ -229,7 +229,7 @@ fn a_release_past_the_library_is_noticed_under_every_lock() {
     }
 }
 
-/// What a program without pthread mutexes is told with statistics.
+/// Returns the explanation in the statistics for a program without pthread mutexes.
 fn why_none(command: &mut Command) -> String {
     let output = succeeds(command.env("OVERSPIN_STATS", "1"));
     let told = String::from_utf8(output.stderr).unwrap();
@@ -245,9 +245,9 @@ fn zeros_in_the_statistics_are_explained() {
     assert!(told.contains("this process has one thread"), "{told}");
     let told = why_none(with_lock(&program, Some("futex")).arg("semaphores"));
     assert!(told.contains("Python by semaphores, OpenMP, Go"), "{told}");
-    assert!(told.contains("take a program that locks pthread mutexes"), "{told}");
+    assert!(told.contains("run a program that locks pthread mutexes"), "{told}");
 
-    // Explained only if there are none.
+    // The explanation appears only if there are none.
     let Some(program) = compile("cc", "stats.c") else { return };
     let output = succeeds(with_lock(&program, Some("mcs")).env("OVERSPIN_STATS", "1"));
     let told = String::from_utf8(output.stderr).unwrap();
@@ -279,13 +279,14 @@ print(count)";
     }
     let output = succeeds(&mut command);
     assert_eq!(output.stdout, b"300\n");
-    // The interpreter's own lock is a pthread mutex in some versions; then there is something to count.
+    // In some versions the interpreter's own lock is a pthread mutex, so there is something to count.
     let told = String::from_utf8(output.stderr).unwrap();
     let zeros = told.contains(": 0 mutexes, ");
     assert_eq!(zeros, told.contains("no pthread mutex has been locked through it"), "{told}");
 }
 
-/// A mutex released by another thread: undefined, and glibc lets it pass. So does this library, which says so.
+/// A thread releases a mutex that another thread holds. This is undefined; glibc allows it, and so does this library,
+/// with a message.
 #[test]
 fn a_release_by_a_stranger_is_told() {
     let Some(program) = compile("cc", "stats.c") else { return };

@@ -1,5 +1,5 @@
-//! Real programs with the library, and without it: the same results. Each test says so if its program is not
-//! installed (Debian: memcached, redis-server, sysbench).
+//! Real programs with and without the library give the same results. Each test prints a message if its
+//! program is not installed (Debian: memcached, redis-server, sysbench).
 
 use std::env;
 use std::fs;
@@ -10,14 +10,15 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Two that do well with more threads than CPUs, and one that hands over in order.
+/// The plain mutex, two locks that do well with more threads than CPUs, and one that hands over in order.
 const LOCKS: [Option<&str>; 4] = [None, Some("mutex"), Some("futex"), Some("malthusian")];
 
 fn library() -> PathBuf {
     env::current_exe().unwrap().with_file_name("liboverspin_preload.so")
 }
 
-/// The program, with a lock if there is one; `None`, with a word, if it is not installed.
+/// Returns the command for the program, with a lock if there is one. Prints a message and returns `None` if
+/// it is not installed.
 fn program(name: &str, lock: Option<&str>) -> Option<Command> {
     let installed = |folder: PathBuf| folder.join(name).is_file();
     if !env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(installed)) {
@@ -36,7 +37,7 @@ fn with_lock(program: &Path, lock: Option<&str>) -> Command {
     command
 }
 
-/// Acquisitions that the statistics tell of: the library was at work.
+/// Returns the acquisitions in the statistics, which show that the library was at work.
 fn acquisitions(told: &str) -> u64 {
     let sums = told.lines().find(|line| line.contains(" acquisitions, ")).expect(told);
     let words: Vec<&str> = sums.split_whitespace().collect();
@@ -44,7 +45,7 @@ fn acquisitions(told: &str) -> u64 {
     words[at - 1].parse().unwrap()
 }
 
-/// A server in a folder of its own, with a socket there. Killed if the test fails.
+/// A server in its own folder, with a socket there. It is killed if the test fails.
 struct Server {
     child: Option<Child>,
     folder: tempfile::TempDir,
@@ -73,7 +74,7 @@ impl Server {
         }
     }
 
-    /// Asks it to end; what it has told on standard error.
+    /// Asks it to end. Returns its standard error.
     fn stop(mut self) -> String {
         let mut child = self.child.take().unwrap();
         let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
@@ -101,7 +102,8 @@ impl Drop for Server {
     }
 }
 
-/// Each of some clients sends lines and wants lines: `(what to send, how many lines come, the last)`.
+/// Each of some clients sends lines and expects lines: `(what to send, the number of lines that come, the
+/// last)`.
 fn talk(server: &Server, session: impl Fn(usize) -> Vec<(String, usize, String)> + Sync) {
     const CLIENTS: usize = 6;
     thread::scope(|scope| {

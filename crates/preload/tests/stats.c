@@ -1,4 +1,4 @@
-/* Acquisitions that can be counted; or, with an argument, a mutex released by a thread that has not
+/* Makes a known number of acquisitions; or, with an argument, releases a mutex by a thread that has not
  * acquired it. */
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,12 +10,12 @@ static pthread_mutex_t hot = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t cold = PTHREAD_MUTEX_INITIALIZER;
 static int held;
 
-/* Not static: its name is to be found. */
+/* Not static, so that its name can be found. */
 void use(pthread_mutex_t *mutex) {
     if (pthread_mutex_lock(mutex) != 0 || pthread_mutex_unlock(mutex) != 0) _exit(1);
 }
 
-/* Holds the mutex for long enough that the other thread tries meanwhile, most likely. */
+/* Holds the mutex long enough that the other thread most likely tries meanwhile. */
 static void *hold(void *arg) {
     if (pthread_mutex_lock(&hot) != 0) _exit(1);
     __atomic_store_n(&held, 1, __ATOMIC_RELEASE);

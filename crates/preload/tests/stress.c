@@ -1,6 +1,6 @@
-/* Uses pthread mutexes in all the ways that the preload library has to do with. Prints a line for each part
- * and exits with 0 if all was well; what fails says where. The output is the same whatever the mutexes are
- * made of, so that runs with and without the library can be compared. */
+/* Uses pthread mutexes in all the ways that concern the preload library. Prints a line for each part and exits
+ * with 0 on success; a failure prints its place. The output does not depend on the implementation of the
+ * mutexes, so that runs with and without the library can be compared. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -47,7 +47,7 @@ static void spawn(void *(*run)(void *), void *arg) {
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
-/* Exclusion: a counter that is no atomic, entered by every kind of acquisition. */
+/* Exclusion: a counter that is not atomic, reached by every kind of acquisition. */
 struct counter {
     pthread_mutex_t *mutex;
     int recursive;
@@ -122,7 +122,7 @@ static void all_exclusion(void) {
         make(&mutex, types[i]);
         exclusion(names[i], &mutex, types[i] == PTHREAD_MUTEX_RECURSIVE);
     }
-    /* The kinds that are passed through. */
+    /* The kinds that the library passes through. */
     pthread_mutexattr_t attr;
     CHECK(pthread_mutexattr_init(&attr) == 0);
     CHECK(pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST) == 0);
@@ -138,7 +138,7 @@ static void all_exclusion(void) {
     exclusion("inherit", &mutex, 0);
 }
 
-/* What each type says when it is misused, and to other threads while it is held. */
+/* The results of each type when it is misused, and for other threads while it is held. */
 static void *try_held(void *arg) {
     pthread_mutex_t *mutex = arg;
     CHECK(pthread_mutex_trylock(mutex) == EBUSY);
@@ -196,7 +196,7 @@ static void errors(void) {
     printf("errors\n");
 }
 
-/* Many held at once, released in the order of acquisition; memory that was a mutex is one again. */
+/* Holds many at once, releases them in the order of acquisition, and uses memory of old mutexes for new ones. */
 static void nesting_and_reuse(void) {
     enum { MANY = 64 };
     static pthread_mutex_t many[MANY];
@@ -208,14 +208,14 @@ static void nesting_and_reuse(void) {
         if (round == 0)
             for (int i = 0; i < MANY; i++) CHECK(pthread_mutex_destroy(&many[i]) == 0);
     }
-    /* A mutex that was moved, and another in its old place; both work, one inside the other. */
+    /* A mutex that was moved, and another in its old place. Both work, one inside the other. */
     pthread_mutex_t moved;
     memcpy(&moved, &many[0], sizeof moved);
     CHECK(pthread_mutex_lock(&moved) == 0);
     CHECK(pthread_mutex_lock(&many[0]) == 0);
     CHECK(pthread_mutex_unlock(&moved) == 0);
     CHECK(pthread_mutex_unlock(&many[0]) == 0);
-    /* Memory that is used for something else while the mutex in it is held, and then again. */
+    /* The memory of a held mutex is used for something else, and then for a mutex again. */
     CHECK(pthread_mutex_lock(&many[1]) == 0);
     memset(&many[1], 0, sizeof many[1]);
     CHECK(pthread_mutex_lock(&many[1]) == 0);
@@ -223,7 +223,7 @@ static void nesting_and_reuse(void) {
     printf("nesting and reuse\n");
 }
 
-/* A bounded buffer: producers and consumers, each kind of wait. */
+/* A bounded buffer: producers and consumers, with each kind of wait. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t not_empty, not_full;
@@ -276,7 +276,7 @@ static void *consume(void *arg) {
         CHECK(item == buffer.consumed); /* first in, first out */
         buffer.sum += item;
         CHECK(pthread_mutex_unlock(&buffer.mutex) == 0);
-        CHECK(pthread_cond_signal(&buffer.not_full) == 0); /* outside, as is allowed */
+        CHECK(pthread_cond_signal(&buffer.not_full) == 0); /* outside the mutex, which is allowed */
     }
     return NULL;
 }
@@ -286,7 +286,7 @@ static void conditions(void) {
     for (int i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, i % 2 ? consume : produce, NULL) == 0);
     for (int i = 0; i < 4; i++) CHECK(pthread_join(threads[i], NULL) == 0);
     printf("conditions: %d %d %ld\n", buffer.produced, buffer.consumed, buffer.sum);
-    /* Time runs out with the mutex held. */
+    /* The time limit passes with the mutex held. */
     struct timespec t = in_ms(CLOCK_REALTIME, 5);
     CHECK(pthread_mutex_lock(&buffer.mutex) == 0);
     CHECK(pthread_cond_timedwait(&buffer.not_empty, &buffer.mutex, &t) == ETIMEDOUT);
@@ -294,13 +294,13 @@ static void conditions(void) {
     CHECK(pthread_mutex_unlock(&buffer.mutex) == 0);
 }
 
-/* A thread is cancelled in a wait: its handler runs with the mutex held, and releases it. */
+/* A thread is cancelled in a wait. Its handler runs with the mutex held, and releases it. */
 static pthread_mutex_t cancel_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_cond_t cancel_cond = PTHREAD_COND_INITIALIZER;
 static int waiting, cleaned;
 
 static void clean(void *arg) {
-    CHECK(pthread_mutex_lock(arg) == 0); /* recursive: held already */
+    CHECK(pthread_mutex_lock(arg) == 0); /* recursive: already held */
     CHECK(pthread_mutex_unlock(arg) == 0);
     cleaned++;
     CHECK(pthread_mutex_unlock(arg) == 0);
@@ -369,7 +369,7 @@ static void forks(void) {
     pthread_t threads[2];
     for (int i = 0; i < 2; i++) CHECK(pthread_create(&threads[i], NULL, keep_busy, NULL) == 0);
     for (int i = 0; i < 8; i++) {
-        CHECK(pthread_mutex_lock(&fork_mutex) == 0); /* held over the fork, with waiters */
+        CHECK(pthread_mutex_lock(&fork_mutex) == 0); /* held during the fork, with waiters */
         sched_yield();
         pid_t child = fork();
         CHECK(child >= 0);
@@ -415,7 +415,7 @@ static void shared_and_robust(void) {
     printf("shared and robust\n");
 }
 
-/* Mutexes in destructors of thread-specific data, in more threads than have numbers. */
+/* Mutexes in destructors of thread-specific data, in more threads than there are numbers. */
 static pthread_key_t key;
 static pthread_mutex_t end_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int ended;
@@ -439,7 +439,7 @@ static void thread_ends(void) {
     printf("thread ends\n");
 }
 
-/* More threads at a time than locks have records for. */
+/* More concurrent threads than locks have records for. */
 static pthread_barrier_t barrier;
 static pthread_mutex_t crowd_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int crowd_count;

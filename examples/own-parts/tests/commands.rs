@@ -56,7 +56,7 @@ fn a_slip_is_told_with_the_own_names() {
 #[test]
 fn the_lock_is_checked() {
     let text = out(&["check", "deli", "--schedules", "100"]);
-    assert!(text.contains("deli") && text.contains("a CPU stops, for ever"), "{text}");
+    assert!(text.contains("deli") && text.contains("a CPU stops for ever"), "{text}");
     assert!(!text.contains("FAILS"), "{text}");
 }
 

@@ -1,4 +1,4 @@
-//! The faults, and a copy of the workspace that has some of them.
+//! The faults, and a copy of the workspace with some of them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use crate::Result;
 
-/// A fault in one of these is seen by more locks than the one that it is tried on: no two that a lock sees are
-/// built together.
+/// More locks use one of these files than the lock on which its fault is tried. Two faults that one lock sees
+/// are never built together.
 const SEEN_BY: &[(&str, &[&str])] = &[
     ("lock_byte.rs", &["lock-byte", "lock-byte-aligned"]),
     ("aligned.rs", &["lock-byte-aligned", "ticket-aligned"]),
@@ -23,7 +23,7 @@ const SEEN_BY: &[(&str, &[&str])] = &[
     ("pv_qspinlock/", &["pv-qspinlock", "pv-qspinlock-4.2", "pv-qspinlock-4.5"]),
 ];
 
-/// A fault in one of these is seen by many locks, and is built alone.
+/// Many locks use these files, so a fault in one of them is built alone.
 const ALONE: &[&str] =
     &["nodes.rs", "lottery.rs", "delay.rs", "core_cells.rs", "padded.rs", "platform.rs", "lib.rs"];
 
@@ -44,19 +44,19 @@ pub(crate) struct Fault {
     from: String,
     to: String,
     pub(crate) what: String,
-    /// What the last run said, and why.
+    /// The result of the last run, and the reason.
     pub(crate) fate: Option<String>,
 }
 
 impl Fault {
-    /// `lock` as it is.
+    /// A fault that leaves `lock` as it is.
     pub(crate) fn none(lock: &str) -> Self {
         let [id, lock] = [lock; 2].map(Into::into);
         let [file, from, to] = [(); 3].map(|()| String::new());
         Self { id, lock, file, from, to, what: "None.".into(), fate: None }
     }
 
-    /// `source` with the fault in it.
+    /// Returns `source` with the fault in it.
     pub(crate) fn put_into(&self, source: &str) -> Result<String> {
         match source.matches(&self.from).count() {
             1 => Ok(source.replace(&self.from, &self.to)),
@@ -78,7 +78,7 @@ impl Fault {
     }
 }
 
-/// All of `faults.toml`.
+/// Reads all of `faults.toml`.
 pub(crate) fn faults() -> Result<Vec<Fault>> {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/faults.toml"))?;
     let Faults { fault: mut faults } = toml::from_str(&text)?;
@@ -90,7 +90,7 @@ pub(crate) fn faults() -> Result<Vec<Fault>> {
     Ok(faults)
 }
 
-/// Each fault goes into the first batch where it and the others do not meet.
+/// Puts each fault into the first batch in which it and the others do not meet.
 pub(crate) fn batches(faults: Vec<Fault>) -> Vec<Vec<Fault>> {
     let mut batches: Vec<Vec<Fault>> = Vec::new();
     for fault in faults {
@@ -102,7 +102,8 @@ pub(crate) fn batches(faults: Vec<Fault>) -> Vec<Vec<Fault>> {
     batches
 }
 
-/// Copies what differs, so that cargo builds no more than it must. Of `changed` files it copies the other text.
+/// Copies only files that differ, so that cargo rebuilds as little as possible. Files in `changed` get their
+/// new text.
 fn copy(from: &Path, to: &Path, changed: &HashMap<PathBuf, String>) -> Result<()> {
     if from.is_dir() {
         fs::create_dir_all(to)?;
@@ -110,7 +111,7 @@ fn copy(from: &Path, to: &Path, changed: &HashMap<PathBuf, String>) -> Result<()
             let name = entry?.file_name();
             copy(&from.join(&name), &to.join(&name), changed)?;
         }
-        // What has moved since the last run would be there twice.
+        // Remove files that are gone from the source, or moved files would exist twice.
         for entry in fs::read_dir(to)? {
             let old = entry?;
             match from.join(old.file_name()).exists() {
@@ -131,17 +132,17 @@ fn copy(from: &Path, to: &Path, changed: &HashMap<PathBuf, String>) -> Result<()
     Ok(())
 }
 
-/// The workspace.
+/// Returns the root of the workspace.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The file that the fault is in.
+/// Returns the file that contains the fault.
 pub(crate) fn source_of(fault: &Fault) -> PathBuf {
     root().join("crates/locks/src").join(&fault.file)
 }
 
-/// The registry with the locks of a batch alone: a build takes as long as there are locks.
+/// Returns the registry with only the locks of a batch, because build time grows with the number of locks.
 fn registry(batch: &[Fault]) -> Result<(PathBuf, String)> {
     macro_rules! names {
         ($($lock:ident)+) => {
@@ -159,7 +160,7 @@ fn registry(batch: &[Fault]) -> Result<(PathBuf, String)> {
     Ok((path, lines.join("\n")))
 }
 
-/// Builds `check_one` with all faults of a batch; returns where it is.
+/// Builds `check_one` with all faults of a batch. Returns the path of the program.
 pub(crate) fn build(dir: &Path, batch: &[Fault]) -> Result<PathBuf> {
     let mut changed = HashMap::from([registry(batch)?]);
     for fault in batch.iter().filter(|fault| !fault.file.is_empty()) {
@@ -168,7 +169,7 @@ pub(crate) fn build(dir: &Path, batch: &[Fault]) -> Result<PathBuf> {
         changed.insert(source, text);
     }
     fs::create_dir_all(dir.join("crates"))?;
-    // The members of the workspace are the crates that are there.
+    // The members of the workspace are the crates that exist.
     for part in ["Cargo.toml", "Cargo.lock", "crates/locks", "crates/check"] {
         copy(&root().join(part), &dir.join(part), &changed)?;
     }

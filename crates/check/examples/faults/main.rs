@@ -1,17 +1,17 @@
 //! Measures the checks: puts each fault of `faults.toml` into a copy of the locks, alone or with faults that its
-//! lock does not see, and runs all that `overspin check LOCK` runs for its lock. What survives shows where the
-//! checks are blind, unless it is no fault after all.
+//! lock does not see, and runs all checks of `overspin check LOCK` for its lock. A surviving fault shows a blind
+//! spot of the checks, unless it is no fault after all.
 //!
 //! ```sh
 //! nice cargo run -p overspin-check --example faults -- --write fates.md     # twenty minutes on two cores
 //! cargo run -p overspin-check --example faults -- --only mcs-2              # one fault, or all of a lock
-//! cargo run -p overspin-check --example faults -- --survivors               # those that faults.toml says survive
+//! cargo run -p overspin-check --example faults -- --survivors               # the survivors by faults.toml
 //! cargo run -p overspin-check --example faults -- --again fates.md          # those not found in that run
-//! cargo run -p overspin-check --example faults -- --unfaulted               # the locks as they are: all survive
+//! cargo run -p overspin-check --example faults -- --unfaulted               # the unmodified locks: all survive
 //! ```
 //!
-//! The copy, its build and the programs are in `target/faults`, or in `--dir DIR`. A lock has ten minutes, or
-//! `--limit SECONDS`: a lock that needs all of them has shown that a check does not end.
+//! The copy, its build and the programs are in `target/faults`, or in `--dir DIR`. Each lock has ten minutes, or
+//! `--limit SECONDS`. A lock that uses up this time shows that a check does not end.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ use copy::{Fault, batches, build, faults, root};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What became of a fault.
+/// The result of trying a fault.
 struct Fate {
     name: &'static str,
     by: String,
@@ -81,7 +81,7 @@ fn check(program: &Path, fault: &Fault, limit: Duration) -> Result<Fate> {
     }
 }
 
-/// What the command line says.
+/// The command line.
 struct Args {
     dir: PathBuf,
     limit: Duration,
@@ -117,7 +117,7 @@ fn args() -> Result<Args> {
                 chosen = locks.map(|lock| Fault::none(lock.name)).collect();
             }
             _ => {
-                return Err(format!("what is `{arg}`? see the head of main.rs").into());
+                return Err(format!("unknown option `{arg}`: see the head of main.rs").into());
             }
         }
     }
@@ -168,7 +168,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Fails if a line of a lock has changed that a fault is about.
+/// Fails if the text of a lock that a fault replaces has changed.
 #[test]
 fn each_fault_fits_and_each_lock_has_two() {
     let faults = faults().expect("faults.toml can be read");

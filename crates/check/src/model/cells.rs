@@ -1,10 +1,11 @@
 //! Cells over loom's atomics.
 //!
-//! A store is an exchange whose result is dropped. loom keeps the modification order of a cell as
-//! a partial order and leaves a plain store unordered with an exchange by another thread; a later
-//! exchange may then read the value that the store has overwritten, which no machine does, and
-//! correct locks fail. The price: a store here continues the release sequence that it should
-//! break. The locks store only what they released themselves, so nothing is lost for them.
+//! A store is an exchange whose result is dropped. loom keeps the modification order of a cell as a
+//! partial order, and leaves a plain store unordered with an exchange by another thread. A later
+//! exchange may then read the value that the store has overwritten. No machine does that, and
+//! correct locks would fail. The price: a store here continues the release sequence that it should
+//! break. The locks only store to what they released themselves, so the models lose nothing for
+//! them.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,7 +17,7 @@ use overspin_locks::{AtomicCell, Budget, LockInfo};
 use super::platform::{Point, world};
 use crate::Mutation;
 
-/// The order to use where the lock asks for `order`.
+/// Returns the order to use where the lock asks for `order`.
 fn mutated(order: Ordering) -> Ordering {
     world().mutation.order(order)
 }
@@ -24,7 +25,7 @@ fn mutated(order: Ordering) -> Ordering {
 /// Width of `tail` in the one ticket word that a mutant compares by its tail only.
 const TAIL_BITS: u32 = 2;
 
-/// A loom atomic and, out of the model's sight, its newest value.
+/// A loom atomic, and its newest value, hidden from the model.
 #[derive(Debug)]
 struct Raw<A, V: Copy> {
     atomic: A,
@@ -38,7 +39,8 @@ macro_rules! loom_cell {
         pub struct $cell$(<const $bits: u32>)?(Rc<Raw<$atomic, $raw>>);
 
         impl$(<const $bits: u32>)? $cell$(<$bits>)? {
-            /// Does `write`, which returns the old value, and notes that `new` of it is newest.
+            /// Runs `write`, which returns the old value, and records `new` of it as the newest
+            /// value.
             fn write(
                 &self,
                 write: impl FnOnce(&$atomic) -> $raw,
@@ -114,7 +116,7 @@ macro_rules! loom_cell {
                                 world().progress();
                                 return Ok($wrap(old));
                             }
-                            // `tail` is the same: go on as if all of the word were.
+                            // `tail` is the same: continue as if the whole word were.
                             Err(found)
                                 if world().mutation == Mutation::TailOnlyCas
                                     && (found ^ current).leading_zeros() >= TAIL_BITS =>
@@ -135,7 +137,7 @@ macro_rules! loom_cell {
                 failure: Ordering,
             ) -> Result<$value, $value> {
                 if world().takes_weak_failure() {
-                    // What it finds is the newest, as if it were to exchange it.
+                    // It reads the newest value, as an exchange would.
                     let found = self.fetch_or($wrap(0), failure);
                     return Err(found);
                 }
@@ -181,7 +183,7 @@ macro_rules! loom_cell {
                         }
                     }
                     world().interrupt(Some(Point::Spin));
-                    // With a budget the next look counts, whatever it finds.
+                    // With a budget, the next look counts whatever it finds.
                     let bounded = budget != Budget::Forever;
                     if !bounded {
                         world().may_wait();
@@ -199,7 +201,7 @@ loom_cell!(LoomU32, AtomicU32, u32, u32, |raw| raw, |value: u32| value);
 loom_cell!(LoomUsize, AtomicUsize, usize, usize, |raw| raw, |value: usize| value);
 loom_cell!(TinyCell<const BITS>, AtomicU8, u8, Tiny<BITS>, Tiny, |value: Tiny<BITS>| value.0);
 
-/// A word with tickets of `BITS` bits, at the top of a byte so that the carry out of `tail` falls
+/// A word with tickets of `BITS` bits, at the top of a byte so that the carry out of `tail` drops
 /// off. It makes the shipped ticket lock wrap after two or four acquisitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiny<const BITS: u32>(u8);

@@ -1,4 +1,4 @@
-//! Exploring a model, and the two verdicts.
+//! Exploring a model; protected locks; running CPUs.
 
 use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,18 +16,19 @@ use crate::{Mutation, NO_SPIN, Report};
 
 use super::platform::{LoomPlatform, World, set_cpu, world};
 
-/// Steps of one execution. The longest here takes a few hundred; a lock that spins without end and
-/// writes as it does so is stopped by this.
+/// Steps of one execution. The longest here takes a few hundred. This bound stops a lock that spins
+/// without end and writes while it spins.
 const MAX_STEPS: usize = 20_000;
 
-/// loom maps a stack for each CPU of each execution and unmaps it again, which stops the process on all
-/// CPUs: two models side by side took 1.7 times as long as one after the other (two CPUs).
+/// Models run one at a time. loom maps and unmaps a stack for each CPU of each execution, which stops
+/// the process on all CPUs: two models side by side took 1.7 times as long as one after the other (two
+/// CPUs).
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A model never ended, and has the turn for ever.
+/// A model never ended and keeps its turn for ever.
 static LEFT_BEHIND: AtomicBool = AtomicBool::new(false);
 
-/// Nobody waits for the model that runs now any more.
+/// Abandons the model that runs now: nothing waits for it any more.
 pub(crate) fn leave_behind() {
     LEFT_BEHIND.store(true, Ordering::Relaxed);
 }
@@ -43,58 +44,58 @@ fn take_turn() -> Option<MutexGuard<'static, ()>> {
     }
 }
 
-/// What loom says when two critical sections are not ordered.
+/// The text of loom's message about two unordered critical sections.
 pub const EXCLUSION_MESSAGE: &str = "Causality violation";
 
-/// A lock and what it protects.
+/// A lock and the data it protects.
 #[derive(Debug)]
 pub struct Protected<L: RawLock<LoomPlatform>> {
     lock: L,
     shared: Rc<L::Shared>,
-    /// loom finds two accesses that the lock did not order, whatever they read and write.
+    /// loom detects two accesses that the lock did not order, whatever they read and write.
     data: UnsafeCell<usize>,
     cost_alone: u64,
 }
 
 impl<L: RawLock<LoomPlatform>> Protected<L> {
-    /// A free lock for `cpus` CPUs, whose waiters go to sleep at once if they can.
+    /// Creates a free lock for `cpus` CPUs. Its waiters sleep at once if they can.
     ///
     /// # Panics
-    /// If the lock does not serve so many.
+    /// If the lock does not serve that many CPUs.
     pub fn new(cpus: usize) -> Rc<Self> {
         Self::tuned(cpus, NO_SPIN)
     }
 
-    /// A free lock for `cpus` CPUs of a system with `tuning`.
+    /// Creates a free lock for `cpus` CPUs of a system with `tuning`.
     ///
     /// # Panics
-    /// If the lock does not serve so many.
+    /// If the lock does not serve that many CPUs.
     pub fn tuned(cpus: usize, tuning: Tuning) -> Rc<Self> {
-        Self::with_shared(L::shared(cpus, tuning).expect("the lock serves so many CPUs"))
+        Self::with_shared(L::shared(cpus, tuning).expect("the lock serves that many CPUs"))
     }
 
-    /// A free lock of a system with state `shared`.
+    /// Creates a free lock of a system with state `shared`.
     pub fn with_shared(shared: L::Shared) -> Rc<Self> {
         Self::of(L::new(), Rc::new(shared))
     }
 
-    /// The free lock `lock` of a system with state `shared`.
+    /// Wraps the free lock `lock` of a system with state `shared`.
     pub fn of(lock: L, shared: Rc<L::Shared>) -> Rc<Self> {
         let cost_alone = asked::cost_alone::<_, L>(&shared);
         Rc::new(Self { lock, shared, data: UnsafeCell::new(0), cost_alone })
     }
 
-    /// Another free lock of the same system.
+    /// Creates another free lock of the same system.
     pub fn another(&self) -> Rc<Self> {
         Self::of(L::new(), Rc::clone(&self.shared))
     }
 
-    /// The lock itself.
+    /// Returns the lock and its shared state.
     pub fn raw(&self) -> (&L, &L::Shared) {
         (&self.lock, &self.shared)
     }
 
-    /// The critical section. Returns how many have been through.
+    /// The critical section. Returns the number of sections so far.
     pub fn inside(&self) -> usize {
         self.data.with_mut(|data| {
             // SAFETY: `with_mut` gives a valid pointer to the data, and loom runs one thread at a
@@ -112,7 +113,7 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
         asked::lock(&self.lock, &self.shared)
     }
 
-    /// Acquires if that is possible at once.
+    /// Acquires if the lock is free now.
     #[must_use]
     pub fn try_lock(&self) -> Option<L::Token> {
         asked::try_lock(&self.lock, &self.shared)
@@ -123,7 +124,7 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
         asked::unlock(&self.lock, &self.shared, token);
     }
 
-    /// One acquisition. Returns how many have been through.
+    /// One acquisition. Returns the number of sections so far.
     pub fn pair(&self) -> usize {
         let token = self.lock();
         let count = self.inside();
@@ -131,7 +132,7 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
         count
     }
 
-    /// One acquisition, with interrupts off.
+    /// One acquisition with interrupts off.
     pub fn pair_irqsave(&self) {
         let (token, state) = asked::lock_irqsave(&self.lock, &*self.shared);
         self.inside();
@@ -139,32 +140,33 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
         LoomPlatform::irq_restore(state);
     }
 
-    /// From now on nobody may touch the lock. See [`World::expect_free`].
+    /// From now on no CPU may touch the lock. See [`World::expect_free`].
     pub fn free(&self) {
         world().free(&self.lock);
     }
 
-    /// What must hold when all is over, after so many acquisitions.
+    /// Asserts what must hold at the end, after this many acquisitions.
     ///
     /// # Panics
-    /// If it does not.
+    /// If it does not hold.
     pub fn assert_idle(&self, acquisitions: usize) {
         assert_eq!(self.inside(), acquisitions + 1, "an update was lost");
         self.assert_as_new();
     }
 
-    /// Nobody holds it or waits for it, and it can be had at once, once, and at the price of a new one.
+    /// Asserts that no CPU holds the lock or waits for it, that one CPU can take it at once, and that
+    /// this costs no more than with a new lock.
     ///
     /// # Panics
-    /// If it is not so.
+    /// If this does not hold.
     pub fn assert_as_new(&self) {
         asked::assert_idle(&self.lock, &*self.shared, world().cpus(), self.cost_alone);
     }
 
-    /// The same, at whatever price.
+    /// The same, at any cost.
     ///
     /// # Panics
-    /// If it is not so.
+    /// If this does not hold.
     pub fn assert_free(&self) {
         asked::assert_free(&self.lock, &*self.shared);
     }
@@ -182,7 +184,7 @@ pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + 'static) {
     others.into_iter().for_each(Started::join);
 }
 
-/// A CPU that runs.
+/// A running CPU.
 #[derive(Debug)]
 pub struct Started(loom::thread::JoinHandle<()>);
 
@@ -198,14 +200,14 @@ impl Started {
     /// Waits until its work is done.
     ///
     /// # Panics
-    /// Never: where one CPU panics the model ends.
+    /// Never: if one CPU panics, the model ends.
     pub fn join(self) {
         self.0.join().expect("a model thread never unwinds alone");
     }
 }
 
-/// A model: how many CPUs it has, how often one may be preempted in an execution where it could
-/// have gone on, and what they do.
+/// A model: the number of CPUs, the number of preemptions (switches away from a CPU that could have
+/// gone on) in an execution, and the work of the CPUs.
 #[derive(Clone)]
 pub struct Model {
     pub(crate) cpus: usize,
@@ -215,17 +217,17 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model of `cpus` CPUs.
+    /// Creates a model of `cpus` CPUs.
     pub fn new(cpus: usize, preemptions: usize, body: impl Fn() + Send + Sync + 'static) -> Self {
         Self { cpus, preemptions, time_limit: None, body: Arc::new(body) }
     }
 
-    /// The same, given up after so long: what is left of the bound is then unexplored.
+    /// The same with a time limit. The rest of the bound is then unexplored.
     pub fn time_limit(self, limit: Duration) -> Self {
         Self { time_limit: Some(limit), ..self }
     }
 
-    /// So many CPUs that each take the lock so often.
+    /// Creates a model of `cpus` CPUs that each take the lock `pairs` times.
     pub fn pairs<L: RawLock<LoomPlatform> + 'static>(
         cpus: usize,
         pairs: usize,
@@ -234,7 +236,7 @@ impl Model {
         Self::pairs_of(cpus, pairs, preemptions, move || Protected::<L>::new(cpus))
     }
 
-    /// As [`Model::pairs`], of a lock that is made in a particular way.
+    /// As [`Model::pairs`], with a lock that `make` creates.
     pub fn pairs_of<L: RawLock<LoomPlatform> + 'static>(
         cpus: usize,
         pairs: usize,
@@ -254,7 +256,7 @@ impl Model {
         self.explore_counting(mutation, &Arc::new(AtomicUsize::new(0)))
     }
 
-    /// The same, with executions counted as they begin.
+    /// The same. Counts executions as they begin.
     pub(crate) fn explore_counting(
         &self,
         mutation: Mutation,
@@ -266,7 +268,7 @@ impl Model {
         builder.preemption_bound = Some(preemptions);
         builder.max_branches = MAX_STEPS;
         builder.max_duration = self.time_limit;
-        // loom looks at the clock this often, counted in executions.
+        // loom checks the clock once in this many executions.
         builder.checkpoint_interval = 1_000;
         let turn = take_turn();
         let start = Instant::now();
@@ -288,46 +290,46 @@ impl Model {
         }
     }
 
-    /// Asserts that the lock as it is passes.
+    /// Asserts that the unmodified lock passes.
     ///
     /// # Panics
-    /// If it does not.
+    /// If the lock fails.
     pub fn passes(&self) {
         if let Some(fault) = self.tell(Mutation::None).fault {
             panic!("the lock as it is fails: {fault}");
         }
     }
 
-    /// Asserts that the lock as it is fails, with a message that contains `expected`.
+    /// Asserts that the unmodified lock fails with a message that contains `expected`.
     ///
     /// # Panics
-    /// If it does not.
+    /// If it does not fail so.
     pub fn fails(&self, expected: &str) {
         self.fails_with(Mutation::None, expected);
     }
 
-    /// Asserts that the lock as it is passes, and that the mutant fails with a message that contains
+    /// Asserts that the unmodified lock passes, and that the mutant fails with a message that contains
     /// `expected`.
     ///
     /// # Panics
-    /// If it is not so.
+    /// If this does not hold.
     pub fn catches(&self, mutation: Mutation, expected: &str) {
         self.passes();
         self.fails_with(mutation, expected);
     }
 
-    /// Asserts that the mutant fails, with a message that contains `expected`. For one more mutant of a
-    /// model that is known to pass.
+    /// Asserts that the mutant fails with a message that contains `expected`. Use it for further
+    /// mutants of a model that is known to pass.
     ///
     /// # Panics
-    /// If it does not.
+    /// If it does not fail so.
     pub fn fails_with(&self, mutation: Mutation, expected: &str) {
         let message = self.tell(mutation).fault.expect("the mutant survived");
         assert!(message.contains(expected), "caught, but for another reason: {message}");
     }
 
-    /// Explores and prints a line: what a test shows with `--nocapture`, and where the numbers in
-    /// docs/model-checking.md come from.
+    /// Explores and prints one line, which a test shows with `--nocapture`. The numbers in
+    /// docs/model-checking.md come from these lines.
     fn tell(&self, mutation: Mutation) -> Report {
         let result = self.explore(mutation);
         println!(

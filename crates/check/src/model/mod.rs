@@ -1,9 +1,9 @@
 //! Model checking: shipped lock code under loom, in every interleaving and with every stale value
 //! that the memory model allows, up to a bound on preemptions that each model states.
 //!
-//! A model is explored as it is, or with a [`Mutation`](crate::Mutation): a bug that the world commits, or that
-//! [`Platform::seeded`](overspin_locks::Platform::seeded) puts into the algorithm. Results and
-//! limits are in `docs/model-checking.md`. No `RUSTFLAGS` are needed: loom is used as a library.
+//! A model is explored as it is, or with a [`Mutation`](crate::Mutation). A mutation is a bug that the world
+//! makes, or that [`Platform::seeded`](overspin_locks::Platform::seeded) puts into the algorithm.
+//! `docs/model-checking.md` has results and limits. No `RUSTFLAGS` are needed: loom is used as a library.
 
 mod cells;
 mod harness;

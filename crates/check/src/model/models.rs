@@ -42,7 +42,7 @@ pub fn irqsave<L: RawLock<LoomPlatform> + 'static>(point: Point) -> Model {
     })
 }
 
-/// Each CPU's first sleep ends for no reason.
+/// Each CPU's first sleep ends spuriously.
 pub fn spurious_wakes<L: RawLock<LoomPlatform> + 'static>() -> Model {
     Model::new(2, 3, || {
         let it = Protected::<L>::new(2);
@@ -55,7 +55,7 @@ pub fn spurious_wakes<L: RawLock<LoomPlatform> + 'static>() -> Model {
     })
 }
 
-/// Each CPU's first weak exchange fails for no reason, and so does the first when all is over.
+/// Each CPU's first weak exchange fails spuriously, and so does the first one of the final check.
 pub fn weak_failures<L: RawLock<LoomPlatform> + 'static>() -> Model {
     Model::new(2, 3, || {
         let it = Protected::<L>::new(2);
@@ -69,11 +69,11 @@ pub fn weak_failures<L: RawLock<LoomPlatform> + 'static>() -> Model {
     })
 }
 
-/// Whoever is last in the critical section frees the lock after its own unlock. A lock whose
-/// unlock touches it after the release has then touched freed memory.
+/// The last CPU in the critical section frees the lock after its own unlock. If an unlock touches the lock
+/// after the release, it may then touch freed memory.
 ///
-/// Each CPU's first sleep ends for no reason: the last one need not have been woken by the other, after its
-/// last look. To fall asleep just then takes one more preemption.
+/// Each CPU's first sleep ends spuriously, so that the last CPU need not have been woken by the other,
+/// after the other's last look. Falling asleep at just that point takes one more preemption.
 pub fn last_user_frees<L: RawLock<LoomPlatform> + 'static>() -> Model {
     let preemptions = if L::INFO.blocks { 3 } else { 2 };
     Model::new(2, preemptions, || {

@@ -1,24 +1,24 @@
 //! The model checker as a [`Platform`].
 //!
-//! **No order is added.** A latch is a relaxed atomic, a sleep is a loop of relaxed loads, as is a
-//! spin; loom's own park and condition variable order the waker before the woken and would hide a
-//! missing order in the lock. The state kept in plain `Cell`s is invisible to the model.
+//! **No order is added.** A latch is a relaxed atomic. A sleep is a loop of relaxed loads, like a
+//! spin. loom's own park and condition variable would order the waker before the woken thread, and
+//! so hide a missing order in the lock. State in plain `Cell`s is invisible to the model.
 //!
-//! **Waiting.** A waiter that looked in vain yields until the newest value, kept beside each cell,
-//! is one that it waits for, and only then looks again. Left alone, loom would explore two waiters
-//! that look in turn for ever while the holder never runs. Looks that must fail are all that is
-//! left out. What the waiter then sees is loom's choice, the newest value or an older one. After
-//! some yields without a write by anybody the execution goes on but is no longer varied: what it
-//! could still find is found where those yields are missing.
+//! **Waiting.** After a failed look, a waiter yields until the newest value, which is kept beside
+//! each cell, is one that it waits for. Only then does it look again. Otherwise loom would explore
+//! two waiters that look in turn for ever while the holder never runs. This only omits looks that
+//! must fail. Which value the waiter then sees, the newest or an older one, is loom's choice. After
+//! some yields without a write by any CPU, the execution goes on but is no longer varied. The
+//! executions without those yields cover what it could still find.
 //!
-//! **Deadlock.** When too many yields in a row were in vain, with no write in between by anybody,
-//! nobody can make progress: the model panics.
+//! **Deadlock.** After too many consecutive yields without a write by any CPU, no CPU can make
+//! progress, and the model panics.
 //!
-//! **Interrupts.** A test arms one per CPU with a handler and the point where it strikes, if
-//! interrupts are on there; it is pending otherwise, and strikes when they are switched on.
+//! **Interrupts.** A test arms one interrupt per CPU, with a handler and the point where it strikes,
+//! if interrupts are on there. Otherwise it stays pending until they are switched on.
 //!
-//! **Mutations.** A bug is put in at this boundary, not into a copy of the lock, so that what is
-//! broken is the shipped code and not something like it.
+//! **Mutations.** A bug is put in at this boundary, not into a copy of the lock. So the checks run
+//! the shipped code with a bug, not something like it.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
@@ -33,23 +33,23 @@ use crate::asked::{Tries, Watch, Watches};
 
 use super::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
 
-/// Yields, without a write in between, that are taken for a deadlock. A thread that can go on takes
-/// at most some 20 steps between two writes, and loom lets the thread go on that has yielded least.
+/// Yields without a write in between that count as a deadlock. A thread that can go on takes at most
+/// some 20 steps between two writes, and loom runs the thread that has yielded least.
 const DEADLOCK: u32 = 500;
 /// Yields, without a write in between, after which an execution is unfair and not worth varying.
 const UNFAIR: u32 = 12;
 /// Bytes from one place of a lock in hash tables to the next.
 const PLACE: usize = 16;
 
-/// What every message about a deadlock contains.
+/// The text that every message about a deadlock contains.
 pub const DEADLOCK_MESSAGE: &str = "deadlock: nobody can make progress";
-/// What every message about an access after free contains.
+/// The text that every message about an access after free contains.
 pub const FREED_MESSAGE: &str = "access to a freed lock";
 
-/// Where an interrupt strikes.
+/// The point where an interrupt strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// A look in vain while spinning.
+    /// After a failed look while spinning.
     Spin,
     /// Just before the latch is cleared.
     Clear,
@@ -63,7 +63,7 @@ struct Cpu {
     latch: AtomicBool,
     newest_latch: Cell<bool>,
     irqs_on: Cell<bool>,
-    /// Handlers that run on it, one over the other.
+    /// The number of nested handlers that run on it.
     level: Cell<usize>,
     tries: Tries,
     irq: RefCell<Option<(Point, Deferred)>>,
@@ -71,38 +71,38 @@ struct Cpu {
     weak_failures: Cell<u32>,
     /// It is in [`Platform::poll`], and its latch was clear.
     polls: Cell<bool>,
-    /// What a late clear or registration will do at the next sleep.
+    /// Work that a late clear or registration does at the next sleep.
     deferred: RefCell<Vec<Deferred>>,
-    /// The last thing this CPU did was to clear its latch: the next fence is the waiter's.
+    /// This CPU last cleared its latch: the next fence is the waiter's.
     cleared: Cell<bool>,
-    /// The last thing this CPU counted was its leaving the slow path.
+    /// The last counting operation of this CPU was its exit from the slow path.
     leaving: Cell<bool>,
-    /// Address at which it sleeps in [`Platform::wait`], 0 if it does not. The look at the cell and
-    /// the going to sleep are one step, as under the kernel's lock on the queue.
+    /// The address at which it sleeps in [`Platform::wait`], 0 if it does not sleep. The look at the
+    /// cell and falling asleep are one step, as under the kernel's lock on the queue.
     waits_at: Cell<usize>,
 }
 
-/// What one execution of a model has besides the lock.
+/// The state of one execution of a model, besides the lock.
 pub struct World {
-    /// What is wrong in it.
+    /// The mistake that this world makes.
     pub mutation: Mutation,
     cpus: Vec<Cpu>,
     yields: Cell<u32>,
     watch: Rc<Watch>,
-    /// Set by a test that frees its lock: exchanged by the free and before each access, so that loom
-    /// knows that the two do not commute. A load will not do: loom's reduction remembers only the
-    /// last access of a cell, and that is the freeing thread's own.
+    /// Set by a test that frees its lock. The free exchanges it, and each access does so first. So loom knows
+    /// that the two do not commute. A load would not suffice: loom's reduction remembers only the
+    /// last access of a cell, which would be the freeing thread's own.
     free_probe: RefCell<Option<Rc<AtomicBool>>>,
     freed: RefCell<Option<Range<usize>>>,
-    /// NUMA nodes, over which the CPUs are dealt in turn.
+    /// The number of NUMA nodes. CPUs are distributed over them in turn.
     numa_nodes: Cell<usize>,
-    /// The clock: its time, and how far each look at it advances it, in nanoseconds.
+    /// The clock: its time, and the nanoseconds by which each reading advances it.
     time: Cell<u64>,
     clock_step: Cell<u64>,
-    /// Set by a test whose lock asks who is preempted: the answer, for all CPUs alike. Read relaxed,
-    /// so that after a change each reader may or may not have heard of it.
+    /// Set by a test whose lock asks whether CPUs are preempted: the answer for all CPUs. It is read
+    /// relaxed, so after a change a reader may or may not have seen it.
     preempted: RefCell<Option<Rc<AtomicBool>>>,
-    /// Addresses of the locks that are in a hash table, in the order in which they came to it.
+    /// Addresses of the locks that are in a hash table, in the order of arrival.
     places: RefCell<Vec<usize>>,
 }
 
@@ -170,7 +170,7 @@ impl World {
         })));
     }
 
-    /// How many CPUs there are.
+    /// Returns the number of CPUs.
     pub(super) fn cpus(&self) -> usize {
         self.cpus.len()
     }
@@ -179,22 +179,22 @@ impl World {
         &self.cpus[LoomPlatform::cpu_id()]
     }
 
-    /// An interrupt for this CPU.
+    /// Arms an interrupt on this CPU.
     pub fn arm(&self, point: Point, handler: impl FnOnce() + 'static) {
         *self.here().irq.borrow_mut() = Some((point, Box::new(handler)));
     }
 
-    /// This CPU's next `count` sleeps end for no reason.
+    /// This CPU's next `count` sleeps end spuriously.
     pub fn wake_spuriously(&self, count: u32) {
         self.here().spurious_wakes.set(count);
     }
 
-    /// This CPU's next `count` weak exchanges fail for no reason.
+    /// This CPU's next `count` weak exchanges fail spuriously.
     pub fn fail_weakly(&self, count: u32) {
         self.here().weak_failures.set(count);
     }
 
-    /// Whether a weak exchange fails for no reason now.
+    /// Whether a weak exchange fails spuriously now.
     pub(super) fn takes_weak_failure(&self) -> bool {
         if self.watch.is_calm() {
             return false;
@@ -210,28 +210,28 @@ impl World {
         self.cpus[cpu].polls.get()
     }
 
-    /// Deals the CPUs over so many NUMA nodes, in turn.
+    /// Distributes the CPUs over this many NUMA nodes, in turn.
     pub fn deal_over_nodes(&self, numa_nodes: usize) {
         self.numa_nodes.set(numa_nodes);
     }
 
-    /// Each look at the clock finds it so many nanoseconds later. It stands still otherwise.
+    /// Each reading of the clock advances it by this much. Otherwise it stands still.
     pub fn advance_clock_by(&self, nanoseconds: u64) {
         self.clock_step.set(nanoseconds);
     }
 
-    /// From now on every CPU is said to be preempted, or not to be.
+    /// From now on every CPU is reported as preempted, or as running.
     pub fn say_preempted(&self, preempted: bool) {
         let cell = self.preempted.borrow_mut().get_or_insert_default().clone();
         cell.swap(preempted, Ordering::Relaxed);
     }
 
-    /// This test will free its lock.
+    /// Announces that this test will free its lock.
     pub fn expect_free(&self) {
         *self.free_probe.borrow_mut() = Some(Rc::new(AtomicBool::new(false)));
     }
 
-    /// From now on nobody may touch what is there.
+    /// From now on no CPU may touch `value`.
     ///
     /// # Panics
     /// If [`World::expect_free`] was not called.
@@ -242,7 +242,7 @@ impl World {
         *self.freed.borrow_mut() = Some(start..start + size_of::<T>());
     }
 
-    /// Every access to a cell is wrapped in this.
+    /// Wraps every access to a cell.
     pub fn access<T, R>(&self, cell: &T, access: impl FnOnce() -> R) -> R {
         self.watch.count();
         let probe = self.free_probe.borrow().clone();
@@ -257,13 +257,13 @@ impl World {
         result
     }
 
-    /// Somebody wrote something.
+    /// Notes that a CPU wrote something.
     pub fn progress(&self) {
         self.yields.set(0);
     }
 
-    /// Lets others go on until `due`; see "Waiting". At least once, so that loom shows something
-    /// newer than before.
+    /// Lets other CPUs go on until `due`; see "Waiting". Yields at least once, so that loom shows
+    /// something newer than before.
     pub fn wait(&self, due: impl Fn() -> bool) {
         loop {
             self.yields.set(self.yields.get() + 1);
@@ -278,7 +278,7 @@ impl World {
         }
     }
 
-    /// A wait without a bound begins on this CPU.
+    /// Called when an unbounded wait begins on this CPU.
     pub(super) fn may_wait(&self) {
         let cpu = self.here();
         cpu.tries.assert_may_wait(cpu.level.get());
@@ -301,7 +301,7 @@ impl World {
         }
     }
 
-    /// Does something at the next sleep instead of now.
+    /// Postpones `work` to the next sleep.
     pub fn defer(&self, work: impl FnOnce() + 'static) {
         self.here().deferred.borrow_mut().push(Box::new(work));
     }
@@ -311,7 +311,7 @@ impl World {
         self.here().leaving.set(true);
     }
 
-    /// Whether that was the last thing it did; asked once.
+    /// Whether that was the last counting operation of this CPU. Clears the note.
     pub fn take_leaving(&self) -> bool {
         self.here().leaving.take()
     }
@@ -423,8 +423,8 @@ impl Platform for LoomPlatform {
 
     fn wait(cell: &LoomU32, value: u32) {
         let world = world();
-        // The kernel looks under a lock that the waker takes too: it sees what was written before
-        // the wake that it missed. A read-modify-write reads the newest value.
+        // The kernel looks under a lock that the waker takes too, so it sees what was written before
+        // the wake-up that it missed. A read-modify-write reads the newest value.
         if cell.fetch_add(0, Ordering::Relaxed) != value {
             return;
         }
@@ -442,7 +442,7 @@ impl Platform for LoomPlatform {
 
     fn wake_one(address: *const LoomU32) {
         let world = world();
-        // A wake is a point where the checker may switch, and nothing that the lock can order by.
+        // A wake-up is a point where the checker may switch, but gives the lock no order.
         world.here().latch.load(Ordering::Relaxed);
         if let Some(cpu) = world.cpus.iter().find(|cpu| cpu.waits_at.get() == address.addr()) {
             cpu.waits_at.set(0);

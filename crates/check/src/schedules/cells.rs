@@ -8,18 +8,18 @@ use super::memory::Found;
 use super::platform::world;
 use crate::Mutation;
 
-/// Most looks of a bounded spin. There is no time here, only turns: more looks would be more of the
-/// same.
+/// Most looks of a bounded spin. This world has turns instead of time, so more looks would only
+/// repeat the same.
 const LOOKS: u32 = 3;
 
 macro_rules! schedule_cell {
     ($cell:ident, $value:ty) => {
-        /// A cell whose every access is a point where another CPU may go on.
+        /// A cell. Each access to it is a point where another CPU may go on.
         #[derive(Debug)]
         pub struct $cell(u32);
 
         impl $cell {
-            /// Where this cell is, which is how those who wait for a write to it are known.
+            /// The address of this cell. It identifies the waiters for a write to the cell.
             pub(super) fn address(&self) -> usize {
                 std::ptr::from_ref(self).addr()
             }
@@ -116,15 +116,16 @@ macro_rules! schedule_cell {
                     }
                     let Budget::Iterations(limit) = budget else {
                         if newest {
-                            // Nobody else runs between the look and the parking.
+                            // No other CPU runs between the look and the parking.
                             world().await_write(self.address());
                         } else {
-                            // What is stored is seen some time.
+                            // A stored value becomes visible eventually.
                             must_be_newest = true;
                         }
                         continue;
                     };
-                    // After the last look too: a loop around a bounded spin gives way like the spin.
+                    // Also yield after the last look: a loop around a bounded spin gives way like
+                    // the spin.
                     shuttle::thread::yield_now();
                     looks += 1;
                     if looks >= limit.min(LOOKS) {

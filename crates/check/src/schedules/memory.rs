@@ -1,21 +1,21 @@
 //! Memory that is as weak as C11 allows, or sequentially consistent.
 //!
-//! A cell keeps its last stores in modification order, and a CPU has a *view*: of each cell, the oldest
-//! store that it may still read. A load reads any store from there on, drawn by lot, and moves the view
-//! up. A store goes anywhere behind the view, so that it can take effect before one that another CPU has made
-//! already. A read-modify-write reads a store that no other read-modify-write has read, and goes
-//! right behind it. A store with release carries the view of its CPU; whoever reads it with acquire, or reads
-//! it and then fences, joins that view to its own. A read-modify-write continues the release sequence that it
-//! reads from, and a plain store cuts it. Fences with `SeqCst` join their views in one order.
+//! A cell keeps its last stores in modification order. A CPU has a *view*: for each cell, the oldest store
+//! that it may still read. A load reads a random store from there on, and moves the view up. A store goes to a
+//! random place behind the view, so it can take effect before a store that another CPU made earlier. A
+//! read-modify-write reads a store that no other read-modify-write has read, and goes directly behind it. A
+//! release store carries the view of its CPU. A CPU that reads it with acquire, or reads it and then fences,
+//! joins that view to its own. A read-modify-write continues the release sequence that it reads from, and a
+//! plain store cuts it. `SeqCst` fences join their views in one order.
 //!
 //! This is the view machine of Kang, Hur, Lahav, Vafeiadis and Dreyer ("A promising semantics for
-//! relaxed-memory concurrency", POPL 2017) without its promises: a load that is carried out after a later
-//! store of the same CPU is what is missing.
+//! relaxed-memory concurrency", POPL 2017) without its promises: a load cannot take effect after a later store
+//! of the same CPU.
 //!
 //! | Litmus test | Seen here | In the models |
 //! |---|---|---|
 //! | message passing, store buffering, independent reads | yes | yes |
-//! | a store that takes effect before one that was made earlier (2+2W, R, S) | yes | no |
+//! | a store that takes effect before an earlier one (2+2W, R, S) | yes | no |
 //! | a plain store that cuts a release sequence | yes | no |
 //! | load buffering | no | no |
 
@@ -33,21 +33,21 @@ use super::platform::one_in;
 pub enum Consistency {
     /// All CPUs see all accesses in one order.
     Sequential,
-    /// As weak as C11 allows, but for load buffering.
+    /// As weak as C11 allows, except for load buffering.
     Weak,
 }
 
-/// One access in so many is not to the newest store, if there are others that it may go to.
+/// One in this many accesses goes to another store than the newest, if it may.
 const STALE_ONE_IN: u32 = 4;
-/// Stores of a cell that are kept. Those before are out of reach.
+/// Stores kept of each cell. Older ones are out of reach.
 const KEPT: usize = 8;
-/// Room between two stores, for others that go between them.
+/// Room between two stores, for stores that go between them.
 const GAP: u64 = 1 << 32;
 
 /// Number of a cell.
 type CellId = u32;
 
-/// Of each cell, by number, the place of the oldest store that may still be read.
+/// For each cell, by number, the place of the oldest store that may still be read.
 #[derive(Clone, Debug, Default)]
 struct View(Rc<Vec<u64>>);
 
@@ -92,13 +92,13 @@ struct Store {
     /// In the modification order.
     place: u64,
     value: u64,
-    /// What is learned by reading it with acquire.
+    /// The view that a CPU acquires by reading this store.
     carries: View,
-    /// It is by a read-modify-write: nothing goes between it and the one before.
+    /// The store belongs to a read-modify-write: nothing goes between it and the store before.
     adjacent: bool,
 }
 
-/// What a CPU knows.
+/// The views of one CPU.
 #[derive(Clone, Debug, Default)]
 struct Cpu {
     view: View,
@@ -117,7 +117,7 @@ impl Cpu {
         }
     }
 
-    /// What a store of this CPU carries.
+    /// Returns the view that a store of this CPU carries.
     fn carried(&mut self, cell: CellId, place: u64, order: Ordering) -> View {
         self.view.advance(cell, place);
         if releases(order) {
@@ -137,7 +137,7 @@ fn releases(order: Ordering) -> bool {
     matches!(order, Ordering::Release | Ordering::AcqRel | Ordering::SeqCst)
 }
 
-/// What a load found.
+/// The result of a load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) value: u64,
@@ -151,7 +151,7 @@ pub(super) struct Memory {
     consistency: Consistency,
     cells: RefCell<Vec<Vec<Store>>>,
     cpus: RefCell<Vec<Cpu>>,
-    /// What the latest fence with `SeqCst` had seen.
+    /// The view of the latest `SeqCst` fence.
     fenced: RefCell<View>,
 }
 
@@ -173,7 +173,7 @@ impl Memory {
         self.consistency == Consistency::Weak
     }
 
-    /// A new cell. All CPUs know its first value.
+    /// Creates a cell. All CPUs know its first value.
     pub(super) fn cell(&self, value: u64) -> CellId {
         let mut cells = self.cells.borrow_mut();
         let first = Store { place: 0, value, carries: View::default(), adjacent: false };
@@ -214,10 +214,10 @@ impl Memory {
         insert(stores, before, Store { place, value, carries, adjacent: false });
     }
 
-    /// A read-modify-write: `new` of the old value. Returns the old value.
+    /// A read-modify-write, which stores `new` of the old value. Returns the old value.
     ///
     /// # Errors
-    /// The value that was read, if there is nothing new.
+    /// The value that was read, if `new` returns none.
     pub(super) fn update(
         &self,
         cpu: CpuId,
@@ -268,7 +268,7 @@ impl Memory {
         }
     }
 
-    /// `to` goes on where `from` is: it was started by it, or waited for its end.
+    /// `to` inherits the view of `from`, which started it or waited for its end.
     pub(super) fn hand_over(&self, from: CpuId, to: CpuId) {
         let mut cpus = self.cpus.borrow_mut();
         let view = cpus[from].view.clone();
@@ -281,15 +281,15 @@ impl Memory {
         !self.is_weak() || self.cpus.borrow()[cpu].view.of(cell) >= newest
     }
 
-    /// The value that a cell will have when all is over; no CPU's access.
+    /// Returns the final value of a cell. This is no CPU's access.
     pub(super) fn newest(&self, cell: CellId) -> u64 {
         let cells = self.cells.borrow();
         cells[cell as usize].last().expect("a cell has a value").value
     }
 }
 
-/// The store that an access goes to that must come right behind one: the newest, or by lot another from `seen`
-/// on with room behind it.
+/// Chooses the store for an access that must come directly behind one: the newest, or at random another store
+/// from `seen` on that has room behind it.
 fn choose(stores: &[Store], seen: u64) -> usize {
     let last = stores.len() - 1;
     if last == 0 || stores[last].place <= seen || !one_in(STALE_ONE_IN) {

@@ -1,13 +1,12 @@
-//! Random schedules: shipped lock code under [shuttle], with more CPUs than the model checker can do.
+//! Random schedules: shipped lock code under [shuttle], with more CPUs than the model checker can handle.
 //!
-//! What is looked for is two holders, waiters that nobody wakes, a lock that is not as fair as it says,
-//! accesses to a lock that its last user has freed, and, where [memory](Consistency) is weak, critical sections
-//! that the lock did not order. The world is as hostile as it may be: interrupts
-//! strike between any two accesses, sleeps end for no reason, hints are drawn by lot, and the clock
-//! jumps.
+//! The plans look for two holders, waiters that no CPU wakes, a lock that is less fair than it claims, and
+//! accesses to a lock that its last user has freed. Where [memory](Consistency) is weak, they also look for
+//! critical sections that the lock did not order. The world is as hostile as possible: interrupts strike
+//! between any two accesses, sleeps end spuriously, hints are random, and the clock jumps.
 //!
-//! A plan is run under a [`Strategy`] so many times; the seed decides everything, so a failure is
-//! seen again by running the same again.
+//! A [`Strategy`] runs a plan a given number of times. The seed decides everything, so the same run shows the
+//! same failure again.
 
 mod cells;
 mod memory;

@@ -1,4 +1,4 @@
-//! What CPUs do: the plans that every lock must get through.
+//! The plans, which every lock must pass.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,17 +13,17 @@ use super::strategy::Plan;
 use crate::NO_SPIN;
 use crate::asked::{self, OutOfNodes};
 
-/// Interrupts of each CPU in `mixed`. With one alone, bugs of nested waits take four times as many
-/// schedules to be seen: it mostly strikes where nobody waits.
+/// Interrupts of each CPU in `mixed`. With only one, bugs of nested waits take four times as many schedules to
+/// show, because it mostly strikes where no CPU waits.
 const INTERRUPTS: u32 = 3;
 
-/// One execution of `mixed` in so many has paravirtual locks that do not sleep.
+/// One in this many executions of `mixed` has paravirtual locks that do not sleep.
 const NATIVE_ONE_IN: u32 = 8;
 
-/// Two holders at once.
+/// The message about two holders at once.
 const EXCLUSION: &str = "two CPUs hold the lock";
 
-/// What a plan with weak memory says of a lock that lets its holder see less than the holder before did.
+/// The message of a plan with weak memory if a holder sees less than the holder before it did.
 pub const UNORDERED_MESSAGE: &str = "two critical sections are not ordered";
 
 /// A lock and what it protects.
@@ -31,7 +31,7 @@ pub(crate) struct Protected<L> {
     pub(crate) lock: L,
     held: AtomicBool,
     count: AtomicUsize,
-    /// Tells which CPUs have used what the lock protects.
+    /// The cell that records which CPUs have used the protected data.
     data: u32,
     cost_alone: u64,
 }
@@ -47,26 +47,26 @@ impl<L: RawLock<SchedulePlatform>> Protected<L> {
         }
     }
 
-    /// The critical section. Returns how many have been through.
+    /// The critical section. Returns the number of sections so far.
     fn inside(&self) -> usize {
         assert!(!self.held.swap(true, Relaxed), "{EXCLUSION}");
         assert!(world().use_data(self.data), "{UNORDERED_MESSAGE}");
         world().acquired();
-        // Others may come in here if the lock lets them.
+        // If the lock lets other CPUs in, they may come here.
         world().turn();
         let count = self.count.fetch_add(1, Relaxed) + 1;
         assert!(self.held.swap(false, Relaxed), "{EXCLUSION}");
         count
     }
 
-    /// The critical section, and the release. Returns how many have been through.
+    /// The critical section and the release. Returns the number of sections so far.
     pub(crate) fn leave(&self, shared: &L::Shared, token: L::Token) -> usize {
         let count = self.inside();
         asked::unlock(&self.lock, shared, token);
         count
     }
 
-    /// One acquisition. Returns how many have been through.
+    /// One acquisition. Returns the number of sections so far.
     pub(crate) fn pair(&self, shared: &L::Shared) -> usize {
         self.leave(shared, asked::lock(&self.lock, shared))
     }
@@ -78,24 +78,24 @@ impl<L: RawLock<SchedulePlatform>> Protected<L> {
         SchedulePlatform::irq_restore(state);
     }
 
-    /// What must hold when all is over.
+    /// Asserts what must hold at the end.
     fn assert_idle(&self, shared: &L::Shared, cpus: usize) {
         asked::assert_idle(&self.lock, shared, cpus, self.cost_alone);
     }
 }
 
-/// State for the CPUs up to the last of `cpus` that run.
+/// Creates the shared state for all CPUs up to the last of the `cpus` that run.
 fn shared<L: RawLock<SchedulePlatform>>(cpus: usize) -> L::Shared {
     let all = world().first() + cpus;
-    L::shared(all, NO_SPIN).expect("the lock serves so many CPUs")
+    L::shared(all, NO_SPIN).expect("the lock serves that many CPUs")
 }
 
-/// Each CPU takes the lock so often. A lock that promises it must serve CPUs in the order in which
-/// they came, where memory is sequentially consistent: a CPU that was seen to wait before another called
-/// `lock` is served before that other.
+/// Each CPU takes the lock `pairs` times. Where memory is sequentially consistent, a lock that promises fairness
+/// must serve CPUs in the order of arrival: a CPU that was parked before another one called `lock` is served
+/// before that one.
 ///
 /// # Panics
-/// When it is run, if the lock does not serve so many CPUs.
+/// When the plan runs, if the lock does not serve that many CPUs.
 pub fn pairs<L>(cpus: usize, pairs: usize, numa_nodes: usize) -> Plan
 where
     L: RawLock<SchedulePlatform> + Send + Sync + 'static,
@@ -125,20 +125,19 @@ where
     })
 }
 
-/// No CPU that is parked has been waiting since before the holder came, at `came`.
+/// Asserts that no parked CPU has been waiting since before the holder came, at `came`.
 fn assert_first_come(cpus: usize, came: u64) {
     let passed = |&cpu: &CpuId| world().waits_since(cpu).is_some_and(|since| since < came);
     let passed = (0..cpus).find(passed);
-    assert_eq!(passed, None, "a CPU was passed by one that came after it waited");
+    assert_eq!(passed, None, "a CPU was overtaken by one that came while it waited");
 }
 
-/// Each CPU does so many things, drawn by lot: takes the lock, tries to, takes another with
-/// interrupts off, or takes the second while it holds the first. Interrupts strike, whose handlers
-/// take the second lock. The tuning is drawn by lot too: how long waiters spin, whether paravirtual locks
-/// sleep, the odds of lotteries.
+/// Each CPU does `rounds` random operations: it takes the lock, tries to take it, takes another lock with
+/// interrupts off, or takes the second while it holds the first. Interrupt handlers take the second lock. The
+/// tuning is random too: how long waiters spin, whether paravirtual locks sleep, the odds of lotteries.
 ///
 /// # Panics
-/// When it is run, if the lock does not serve so many CPUs.
+/// When the plan runs, if the lock does not serve that many CPUs.
 pub fn mixed<L>(cpus: usize, rounds: usize) -> Plan
 where
     L: RawLock<SchedulePlatform> + Send + Sync + 'static,
@@ -150,9 +149,9 @@ where
         let yields = [0, 2][thread_rng().gen_range(0..2)];
         let lottery = [None, Some(0), Some(1), Some(2)][thread_rng().gen_range(0..4)];
         let tuning = Tuning { spin_budget, nopvspin: one_in(NATIVE_ONE_IN), yields, lottery };
-        // A handler is one context more, of four.
+        // A handler is one more context, of four.
         world().begin_at_level(thread_rng().gen_range(0..3));
-        let shared = L::shared(cpus, tuning).expect("the lock serves so many CPUs");
+        let shared = L::shared(cpus, tuning).expect("the lock serves that many CPUs");
         let locks = [0, 1].map(|_| Protected::<L>::new(&shared));
         let it = Arc::new((locks, shared));
         let of_all = Arc::clone(&it);
@@ -183,11 +182,11 @@ where
     })
 }
 
-/// Each CPU takes the lock so often, and all CPUs but each third hold as many other locks as a CPU has
+/// Each CPU takes the lock `pairs` times. All CPUs except every third hold as many other locks as a CPU has
 /// queue nodes.
 ///
 /// # Panics
-/// When it is run, if the lock does not serve so many CPUs.
+/// When the plan runs, if the lock does not serve that many CPUs.
 pub fn out_of_nodes<L>(cpus: usize, pairs: usize) -> Plan
 where
     L: RawLock<SchedulePlatform> + Send + Sync + 'static,
@@ -210,16 +209,16 @@ where
     })
 }
 
-/// The first CPU holds the lock until all others wait, if they do so without looks; then each takes it once.
+/// CPU 0 holds the lock until all others are parked, or for a limited time. Each CPU takes the lock once.
 ///
 /// # Panics
-/// When it is run, if the lock does not serve so many CPUs.
+/// When the plan runs, if the lock does not serve that many CPUs.
 pub fn crowd<L>(cpus: usize) -> Plan
 where
     L: RawLock<SchedulePlatform> + Send + Sync + 'static,
     L::Shared: Send + Sync,
 {
-    /// Turns of the holder, for each CPU. Enough for those that wait for a write to come to that.
+    /// Turns of the holder, for each CPU. They suffice for the others to reach a wait for a write.
     const PATIENCE: usize = 8;
     Plan::new(cpus, move || {
         let shared = shared::<L>(cpus);
@@ -243,7 +242,7 @@ where
                 }
                 SchedulePlatform::relax();
             }
-            assert!(it.lock.is_locked(shared), "it is held, but it is not locked");
+            assert!(it.lock.is_locked(shared), "a CPU holds it, but it is not locked");
             assert!(
                 asked::try_lock(&it.lock, shared).is_none(),
                 "try_lock takes a lock that is held"
@@ -256,11 +255,11 @@ where
     })
 }
 
-/// Each CPU takes some of six locks, in one order, which may lie in few places of hash tables, and releases them
-/// in that order.
+/// Each CPU takes some of six locks, in one order, and releases them in the same order. The locks may share a
+/// few places of hash tables.
 ///
 /// # Panics
-/// When it is run, if the lock does not serve so many CPUs.
+/// When the plan runs, if the lock does not serve that many CPUs.
 pub fn several<L>(cpus: usize, rounds: usize) -> Plan
 where
     L: RawLock<SchedulePlatform> + Send + Sync + 'static,
@@ -288,11 +287,11 @@ where
     })
 }
 
-/// Each CPU takes the lock once. The CPU that is last in the critical section frees the lock after its own
-/// unlock: a lock whose unlock touches it after the release has then touched freed memory.
+/// Each CPU takes the lock once. The last CPU in the critical section frees the lock after its own unlock. If an
+/// unlock touches the lock after the release, it may then touch freed memory.
 ///
 /// # Panics
-/// When it is run, if the lock does not serve so many CPUs.
+/// When the plan runs, if the lock does not serve that many CPUs.
 pub fn last_user_frees<L>(cpus: usize) -> Plan
 where
     L: RawLock<SchedulePlatform> + Send + Sync + 'static,

@@ -1,17 +1,17 @@
 //! The world of random schedules as a [`Platform`].
 //!
-//! **Waiting.** Who looked in vain, with no bound on its looks, is parked until somebody writes the
-//! cell. When all who are not done are parked nobody can make progress, and the plan fails. Loops
-//! with a bound, and [`Platform::relax`], give way.
+//! **Waiting.** A CPU whose look fails, with no bound on its looks, is parked until another CPU writes the
+//! cell. If all unfinished CPUs are parked, none can make progress, and the plan fails. Loops with a bound,
+//! and [`Platform::relax`], yield.
 //!
-//! **Interrupts.** Each CPU has some to come, which strike at accesses drawn by lot where interrupts
-//! are on. A handler runs in the context above, with interrupts off.
+//! **Interrupts.** Each CPU has a number of interrupts to come. They strike at random accesses where
+//! interrupts are on. A handler runs in the next higher context, with interrupts off.
 //!
-//! **Places** of locks in hash tables are drawn by lot: from their addresses they would differ from run
-//! to run, and with them the schedules of a seed.
+//! **Places** of locks in hash tables are random. Places computed from addresses would differ from run to
+//! run, and so would the schedules of a seed.
 //!
-//! **Hints** (`preempted`, `preemption_pending`, `time_to_preempt`) say anything at any time, and no
-//! lock may come to harm.
+//! **Hints** (`preempted`, `preemption_pending`, `time_to_preempt`) have random values, which must not harm
+//! any lock.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::{self, Debug};
@@ -32,31 +32,30 @@ use crate::asked::{Tries, Watch, Watches};
 use crate::model::{DEADLOCK_MESSAGE, FREED_MESSAGE};
 use crate::{Mutation, panic_message};
 
-/// One access in so many is struck by an interrupt, if one is to come.
+/// One in this many accesses is struck by an interrupt, if one is to come.
 const INTERRUPT_ONE_IN: u32 = 8;
-/// One sleep in so many ends for no reason.
+/// One in this many sleeps ends spuriously.
 const SPURIOUS_ONE_IN: u32 = 8;
-/// One weak exchange in so many fails for no reason.
+/// One in this many weak exchanges fails spuriously.
 const FAILURE_ONE_IN: u32 = 8;
-/// One hint in so many is a yes.
+/// One in this many hints is a yes.
 const HINT_ONE_IN: u32 = 4;
-/// Nanoseconds by which the clock goes on when it is read: mostly little, sometimes more than any
-/// patience.
+/// Nanoseconds by which each reading advances the clock: mostly few, sometimes more than any patience.
 const TICK: u64 = 1_000;
 const JUMP: u64 = 50_000_000;
 const JUMP_ONE_IN: u32 = 16;
 
-/// Accesses and pauses of all CPUs without an acquisition by anybody. A lock of 16 CPUs that ends takes some
-/// thousand.
+/// Accesses and pauses of all CPUs without any acquisition, after which a plan fails. A correct lock of 16
+/// CPUs takes some thousand.
 const STUCK: usize = 200_000;
-/// The same for each CPU of a larger system: who is passed over there queues for long.
+/// The same for each CPU of a larger system, in which a CPU that is passed over queues for long.
 const STUCK_PER_CPU: usize = STUCK / 16;
 
-/// Places of locks, of which each gets one by lot, and bytes from one to the next.
+/// Places of locks, of which each lock gets one at random, and bytes from one place to the next.
 const PLACES: usize = 1 << 16;
 const PLACE: usize = 16;
 
-/// True once in `n` times, by lot.
+/// Returns true once in `n` times, at random.
 pub(super) fn one_in(n: u32) -> bool {
     thread_rng().gen_range(0..n) == 0
 }
@@ -72,7 +71,7 @@ enum Waits {
 }
 
 /// What [`STUCK`] steps mean.
-const LIVELOCK: &str = "all who wait go on looking";
+const LIVELOCK: &str = "every waiter keeps looking";
 
 type Handler = Rc<dyn Fn()>;
 
@@ -93,35 +92,35 @@ struct Cpu {
     handler: RefCell<Option<Handler>>,
 }
 
-/// What one execution of a plan has besides the lock.
+/// The state of one execution of a plan, besides the lock.
 pub struct World {
-    /// What is wrong in it.
+    /// The mistake that this world makes.
     pub(super) mutation: Mutation,
     memory: Memory,
-    /// Of each CPU, its latch.
+    /// The latch of each CPU.
     latches: Vec<u32>,
-    /// Number of the first CPU; those before it never run.
+    /// Number of the first CPU. CPUs before it never run.
     first: CpuId,
-    /// The CPU as which the only task that runs acts, if it is not its own.
+    /// The CPU as which the only running task acts, if it is not its own.
     acts_as: Cell<Option<usize>>,
     watch: Rc<Watch>,
-    /// What went wrong first.
+    /// The first fault.
     fault: OnceCell<String>,
     cpus: Vec<Cpu>,
     numa_nodes: Cell<usize>,
-    /// Contexts that are nested on each CPU before anything begins.
+    /// Contexts that are nested on each CPU from the start.
     level: Cell<usize>,
-    /// Places that are dealt to locks in hash tables.
+    /// The number of places for locks in hash tables.
     deals: Cell<usize>,
     time: Cell<u64>,
-    /// Counts events that are put in an order: arrivals and grants.
+    /// Counts the events to be ordered: arrivals and grants.
     stamp: Cell<u64>,
     /// Accesses and pauses since the last acquisition.
     idle_steps: Cell<usize>,
-    /// A point where another CPU may go on, where there is no cell.
+    /// Loaded at a point without a cell where another CPU may go on.
     turn: AtomicBool,
     freed: RefCell<Option<Range<usize>>>,
-    /// Locks by address, and where hash tables shall take them to be.
+    /// Locks by address, and the places that hash tables take them to have.
     places: RefCell<Vec<(usize, usize)>>,
 }
 
@@ -166,12 +165,12 @@ pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + Send + Sync + 'static) {
     }
 }
 
-/// Does `work`; if it panics the plan has failed, and the scheduler ends the execution at the next
-/// turn. A panic that reached shuttle would do so too, but not without words on standard error.
+/// Runs `work`. If it panics, the plan has failed, and the scheduler ends the execution at the next turn. A
+/// panic that reached shuttle would do so too, but would print to standard error.
 pub(super) fn catch(work: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
         if world().fault.set(panic_message(&*panic)).is_err() {
-            // The execution is over, and shuttle unwinds the others.
+            // The execution is over, and shuttle unwinds the other CPUs.
             resume_unwind(panic);
         }
         shuttle::thread::yield_now();
@@ -202,19 +201,19 @@ impl World {
         })));
     }
 
-    /// Takes the latest execution on this thread, and its fault, away.
+    /// Drops the latest execution on this thread, with its fault.
     pub(super) fn forget() {
         WORLD.set(None);
     }
 
-    /// What went wrong in the latest execution on this thread.
+    /// The fault of the latest execution on this thread.
     pub(super) fn latest_fault() -> Option<String> {
         WORLD.with_borrow(|world| world.as_ref().and_then(|world| world.fault.get().cloned()))
     }
 
-    /// This CPU, by its place among those that run.
+    /// The index of this CPU among those that run.
     fn me(&self) -> usize {
-        // Tasks are numbered as they are made, from 0.
+        // Tasks are numbered from 0, in the order of creation.
         let task = || shuttle::current::get_current_task().map_or(0, usize::from);
         self.acts_as.get().unwrap_or_else(task)
     }
@@ -232,22 +231,22 @@ impl World {
         &self.cpus[self.me()]
     }
 
-    /// Deals the CPUs over so many NUMA nodes, in turn.
+    /// Distributes the CPUs over this many NUMA nodes, in turn.
     pub fn deal_over_nodes(&self, numa_nodes: usize) {
         self.numa_nodes.set(numa_nodes);
     }
 
-    /// Whether a weak exchange fails for no reason now.
+    /// Whether a weak exchange fails spuriously now.
     pub(super) fn fails_weakly(&self) -> bool {
         !self.watch.is_calm() && one_in(FAILURE_ONE_IN)
     }
 
-    /// All CPUs run in this context, as if they had been interrupted so often.
+    /// All CPUs start at this context level, as if they had been interrupted that often.
     pub(super) fn begin_at_level(&self, level: usize) {
         self.level.set(level);
     }
 
-    /// Deals so many places to locks in hash tables, by lot.
+    /// Sets the number of places that locks in hash tables are drawn from.
     pub(super) fn deal_places(&self, places: usize) {
         self.deals.set(places);
     }
@@ -258,14 +257,14 @@ impl World {
         self.cpus.iter().enumerate().all(|(index, cpu)| index == self.me() || waits(cpu))
     }
 
-    /// So many interrupts will strike this CPU, unless it is done with its work first.
+    /// `count` interrupts will strike this CPU, unless its work ends first.
     pub fn arm(&self, count: u32, handler: impl Fn() + 'static) {
         let cpu = self.here();
         cpu.irqs.set(count);
         *cpu.handler.borrow_mut() = Some(Rc::new(handler));
     }
 
-    /// From now on nobody may touch what is there.
+    /// From now on no CPU may touch `value`.
     pub fn free<T>(&self, value: &T) {
         let start = std::ptr::from_ref(value).addr();
         *self.freed.borrow_mut() = Some(start..start + size_of::<T>());
@@ -276,18 +275,18 @@ impl World {
         self.stamp.get()
     }
 
-    /// This CPU is about to call `lock`. Returns when: a number in the order of arrivals.
+    /// Notes that this CPU is about to call `lock`. Returns a number in the order of arrivals.
     pub fn comes(&self) -> u64 {
         self.here().acquires.set(true);
         self.next_stamp()
     }
 
-    /// Since when `cpu` is known to wait: when it was first parked in its call of `lock`.
+    /// Returns when `cpu` was first parked in its call of `lock`, if it was.
     pub fn waits_since(&self, cpu: CpuId) -> Option<u64> {
         self.cpus[cpu].parked_at.get()
     }
 
-    /// This CPU's call of `lock` has returned.
+    /// Notes that this CPU's call of `lock` has returned.
     pub fn granted(&self) {
         self.here().acquires.set(false);
         self.here().parked_at.set(None);
@@ -298,7 +297,7 @@ impl World {
         self.turn.load(Ordering::SeqCst);
     }
 
-    /// Somebody has the lock.
+    /// Notes that a CPU has the lock.
     pub fn acquired(&self) {
         self.idle_steps.set(0);
     }
@@ -315,7 +314,7 @@ impl World {
         self.interrupt();
         self.turn();
         let result = access();
-        // Nobody else runs between the access and this.
+        // No other CPU runs between the access and this.
         let hit = self.freed.borrow().as_ref().is_some_and(|freed| freed.contains(&address));
         assert!(!hit, "{FREED_MESSAGE}");
         result
@@ -353,8 +352,8 @@ impl World {
         result
     }
 
-    /// Uses what a lock protects, of which `cell` knows who has used it. Whether the use before comes
-    /// before this one, by what this CPU has seen.
+    /// Uses the data that a lock protects; `cell` records its users. Returns whether this CPU has seen the
+    /// previous use.
     pub(super) fn use_data(&self, cell: u32) -> bool {
         self.memory.is_newest(self.me(), cell) && {
             self.memory.store(self.me(), cell, 0, Ordering::Relaxed);
@@ -364,7 +363,7 @@ impl World {
 
     fn interrupt(&self) {
         let cpu = self.here();
-        // Another may strike where one has just ended.
+        // Another interrupt may strike directly after one has ended.
         while cpu.irqs.get() > 0 && !cpu.irqs_off.get() && one_in(INTERRUPT_ONE_IN) {
             cpu.irqs.set(cpu.irqs.get() - 1);
             let handler = cpu.handler.borrow().clone();
@@ -383,7 +382,7 @@ impl World {
         self.park(Waits::Write(address));
     }
 
-    /// Parks this CPU until somebody takes its `waits` away.
+    /// Parks this CPU until another CPU clears its `waits`.
     fn park(&self, waits: Waits) {
         let cpu = self.here();
         cpu.tries.assert_may_wait(cpu.level.get());
@@ -398,7 +397,7 @@ impl World {
         }
     }
 
-    /// This CPU does nothing any more, and takes no interrupts.
+    /// Ends this CPU's work. It takes no more interrupts.
     fn done(&self) {
         self.here().irqs.set(0);
         self.here().done.set(true);
@@ -415,7 +414,7 @@ impl World {
     fn wake(&self, cpu: &Cpu) {
         cpu.waits.set(None);
         let thread = cpu.thread.borrow();
-        thread.as_ref().expect("who waits has said who it is").unpark();
+        thread.as_ref().expect("a waiter has registered its thread").unpark();
     }
 
     fn wake_all(&self, whom: Waits) {
@@ -507,7 +506,7 @@ impl Platform for SchedulePlatform {
         let world = world();
         world.interrupt();
         world.turn();
-        // A sleep ends when the latch is set, whatever this CPU has seen of it.
+        // The sleep ends when the latch is set, whatever this CPU has seen of the latch.
         let is_set = world.memory.newest(world.latches[world.me()]) != 0;
         if !is_set && !one_in(SPURIOUS_ONE_IN) {
             world.park(Waits::Poll);
@@ -517,12 +516,12 @@ impl Platform for SchedulePlatform {
     fn kick(cpu: CpuId) {
         let world = world();
         let cpu = cpu.checked_sub(world.first).filter(|&cpu| cpu < world.cpus.len());
-        world.set_latch(cpu.expect("a kick is for a CPU that there is"), true, Release);
+        world.set_latch(cpu.expect("a kick is for an existing CPU"), true, Release);
     }
 
     fn wait(cell: &ScheduleU32, value: u32) {
-        // Nobody else runs between the look and the parking.
-        // The kernel looks under a lock that the waker takes too, and sees what was written before the wake.
+        // No other CPU runs between the look and the parking. The kernel looks under a lock that the waker
+        // takes too, so it sees all writes before the wake.
         if cell.find(Relaxed, true).0 == value && !one_in(SPURIOUS_ONE_IN) {
             world().park(Waits::Sleep(cell.address()));
         }

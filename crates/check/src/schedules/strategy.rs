@@ -1,4 +1,4 @@
-//! Running a plan under many schedules.
+//! Runs a plan under many schedules.
 
 use std::fmt::{self, Debug};
 use std::mem::ManuallyDrop;
@@ -15,28 +15,28 @@ use super::memory::Consistency;
 use super::platform::{World, catch};
 use crate::{Mutation, Report};
 
-/// Steps of one execution, for each CPU. The longest of a lock that ends takes some thousand.
+/// Steps of one execution, for each CPU. The longest execution of a correct lock takes some thousand.
 const MAX_STEPS: usize = 100_000;
 
-/// What shuttle says after so many.
+/// The message of shuttle after that many steps.
 const EXHAUSTED: &str = "exceeded max_steps bound";
 
-/// Places where a schedule of [`Strategy::Pct`] lowers a priority, and one. Nearly all known bugs of
-/// concurrent programs take three or fewer (Burckhardt and others, ASPLOS 2010).
+/// The number of priority changes of a [`Strategy::Pct`] schedule, plus one. Nearly all known bugs of concurrent
+/// programs need three or fewer (Burckhardt and others, ASPLOS 2010).
 const PCT_DEPTH: usize = 3;
 
 /// How schedules are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// At each access any CPU that can go on is as likely as any other.
+    /// At each access, all CPUs that can go on are equally likely.
     Random,
-    /// Probabilistic concurrency testing: strict priorities, drawn by lot, with a few random
-    /// changes, so that one CPU can be far behind the others. Burckhardt and others, ASPLOS 2010.
+    /// Probabilistic concurrency testing: strict random priorities with a few random changes, so that one CPU can be
+    /// far behind the others. Burckhardt and others, ASPLOS 2010.
     Pct,
 }
 
 impl Strategy {
-    /// As it is called in reports.
+    /// The name used in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
@@ -45,7 +45,7 @@ impl Strategy {
     }
 }
 
-/// What CPUs do in one execution.
+/// What the CPUs do in one execution.
 #[derive(Clone)]
 pub struct Plan {
     pub(crate) cpus: usize,
@@ -55,7 +55,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What the calling thread does, which is the first of `cpus` CPUs; see [`on_cpus`](super::on_cpus).
+    /// Creates a plan. The calling thread runs `body` as the first of `cpus` CPUs; see [`on_cpus`](super::on_cpus).
     pub fn new(cpus: usize, body: impl Fn() + Send + Sync + 'static) -> Self {
         Self { cpus, first: 0, consistency: Consistency::Sequential, body: Arc::new(body) }
     }
@@ -65,12 +65,12 @@ impl Plan {
         Self { consistency: Consistency::Weak, ..self }
     }
 
-    /// The same, where the CPUs that run are the last of so many.
+    /// The same, where the running CPUs are the last of a system of `cpus`.
     pub fn last_of(self, cpus: usize) -> Self {
         Self { first: cpus - self.cpus, ..self }
     }
 
-    /// Runs up to so many schedules, until one fails, with `mutation`.
+    /// Runs up to `schedules` schedules with `mutation`, until one fails.
     pub fn explore(
         &self,
         strategy: Strategy,
@@ -82,7 +82,7 @@ impl Plan {
         self.explore_counting(strategy, schedules, seed, mutation, &count)
     }
 
-    /// The same, with executions counted as they begin.
+    /// The same. Counts executions as they begin.
     pub(crate) fn explore_counting(
         &self,
         strategy: Strategy,
@@ -114,7 +114,7 @@ impl Plan {
             }
         }));
         let panic = result.err().map(|panic| crate::panic_message(&*panic));
-        // Long, but not stuck, which the world would have noticed.
+        // The execution was long but not stuck: the world would have noticed that.
         let exhausted = panic.as_ref().is_some_and(|words| words.contains(EXHAUSTED));
         Report {
             runs: count.load(Ordering::Relaxed),
@@ -131,11 +131,12 @@ impl Debug for Plan {
     }
 }
 
-/// A scheduler that stops at the first fault, and wakes nobody who is parked. shuttle may end any park, for the standard library
-/// may; here it would only look again and park again, and most steps of 16 CPUs would be that. Where
-/// a lock must live with a sleep that ends for no reason, the world ends it.
+/// A scheduler that stops at the first fault and never wakes a parked CPU. shuttle may end any park, as the standard
+/// library may. Here a CPU would only look again and park again, and most steps of 16 CPUs would be such looks. Where
+/// a lock must tolerate spurious wake-ups, the world makes them.
 ///
-/// Never dropped, for shuttle's random scheduler would then write its seed to standard error.
+/// The inner scheduler is never dropped, because shuttle's random scheduler would then print its seed to standard
+/// error.
 #[derive(Debug)]
 struct Awake<S>(ManuallyDrop<S>);
 

@@ -1,4 +1,4 @@
-//! The locks with backoff, with pauses that the model checker can explore: a pause of one iteration does not
+//! Locks with backoff whose pauses are short enough for the model checker. A pause of one iteration does not
 //! wait.
 
 use std::rc::Rc;

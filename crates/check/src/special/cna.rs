@@ -10,11 +10,11 @@ use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Protected, world};
 type Lock = Cna<LoomPlatform>;
 
 /// CPUs on two NUMA nodes in turn. The secondary queue is put back once in `flush_one_in`
-/// handovers, not before it must be with 0, and always with 1.
+/// hand-overs: with 0 only when it must be, with 1 always.
 fn two_nodes(cpus: usize, pairs: usize, preemptions: usize, flush_one_in: u32) -> Model {
     Model::pairs_of(cpus, pairs, preemptions, move || {
         world().deal_over_nodes(2);
-        let shared = Shared::new(cpus, flush_one_in).expect("so many CPUs are few");
+        let shared = Shared::new(cpus, flush_one_in).expect("few CPUs");
         Protected::<Lock>::with_shared(shared)
     })
 }

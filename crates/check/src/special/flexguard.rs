@@ -11,15 +11,15 @@ use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Protected, on_cpus, wo
 
 type Lock = FlexGuard<LoomPlatform>;
 
-/// Waiters queue, and go to sleep after `looks` looks in vain.
+/// Waiters queue, and go to sleep after `looks` failed looks.
 fn queue(cpus: usize, pairs: usize, preemptions: usize, looks: u32) -> Model {
     Model::pairs_of(cpus, pairs, preemptions, move || {
         Protected::<Lock>::tuned(cpus, Tuning { spin_budget: Some(looks), ..Tuning::DEFAULT })
     })
 }
 
-/// Waiters spin without a limit, and look after every second iteration whether somebody is
-/// preempted. CPU 0 says so while it uses the lock.
+/// Waiters spin without limit, and check after every second iteration whether a CPU is preempted.
+/// CPU 0 reports so while it uses the lock.
 fn preempted(cpus: usize, preemptions: usize) -> Model {
     Model::new(cpus, preemptions, move || {
         world().say_preempted(false);

@@ -11,8 +11,8 @@ use crate::model::{DEADLOCK_MESSAGE, EXCLUSION_MESSAGE, LoomPlatform, Model, Pro
 
 type Lock = Hemlock<LoomPlatform>;
 
-/// CPU 0 takes the lock twice. A CPU that then queues behind it, but behind another holder too, sees the
-/// grant of the first time.
+/// CPU 0 takes the lock twice. A CPU that then queues behind it, while another CPU holds the lock, sees
+/// the grant of the first time.
 fn one_of_three_twice() -> Model {
     Model::new(3, 2, || {
         let it = Protected::<Lock>::new(3);
@@ -22,7 +22,7 @@ fn one_of_three_twice() -> Model {
     })
 }
 
-/// CPU 0 holds two locks, for which CPUs 1 and 2 wait. What is granted is in the CPU's word, not in the
+/// CPU 0 holds two locks, for which CPUs 1 and 2 wait. The grant is in the CPU's word, not in the
 /// lock's.
 fn two_locks() -> Model {
     Model::new(3, 2, || {

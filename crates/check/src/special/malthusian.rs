@@ -9,11 +9,11 @@ use crate::{Mutation, NO_SPIN};
 
 type Lock = Malthusian<LoomPlatform>;
 
-/// The longest passive waiter gets the lock once in `relief_one_in` releases: not before it must
-/// with 0, always with 1.
+/// The longest passive waiter gets the lock once in `relief_one_in` releases: with 0 only when it
+/// must, with 1 always.
 fn relief(cpus: usize, pairs: usize, preemptions: usize, relief_one_in: u32) -> Model {
     Model::pairs_of(cpus, pairs, preemptions, move || {
-        let shared = Shared::new(cpus, NO_SPIN, relief_one_in).expect("so many CPUs are few");
+        let shared = Shared::new(cpus, NO_SPIN, relief_one_in).expect("few CPUs");
         Protected::<Lock>::with_shared(shared)
     })
 }

@@ -12,7 +12,7 @@ pub(super) fn models() -> Vec<Special> {
     let mut models = vec![
         few::<Lock>()
             .finds(Mutation::SplitSwap, DEADLOCK_MESSAGE)
-            // The program order that a relaxed link, or a relaxed look at it, permits.
+            // The program order that a relaxed link, or a relaxed load of it, permits.
             .finds(Mutation::Seeded(Bug::M1McsLinkBeforeReset), DEADLOCK_MESSAGE)
             .finds(Mutation::Seeded(Bug::M2McsUnlockLeavesUnlinkedWaiter), DEADLOCK_MESSAGE),
     ];

@@ -8,11 +8,11 @@ use crate::model::{LoomPlatform, Model, Protected, world};
 
 type Lock = McsTp<LoomPlatform>;
 
-/// A waiter that is forgotten times out again and again: nobody makes progress, but there are writes.
+/// The message when a forgotten waiter times out again and again: there are writes, but no progress.
 const LIVELOCK: &str = "exceeded maximum number of branches";
 
-/// Between two looks at the clock so much time goes by that every waiter is stale, and every
-/// critical section overdue: all waiters are removed.
+/// So much time passes between two readings of the clock that every waiter is stale and every critical
+/// section overdue. All waiters are removed.
 fn stale(cpus: usize, pairs: usize, preemptions: usize) -> Model {
     Model::pairs_of(cpus, pairs, preemptions, move || {
         world().advance_clock_by(100_000_000);
@@ -22,8 +22,8 @@ fn stale(cpus: usize, pairs: usize, preemptions: usize) -> Model {
 
 pub(super) fn models() -> Vec<Special> {
     let mut models = vec![
-        // Waiters time out after one look, and again and again. The clock stands still, so that only a
-        // waiter that has timed out is passed over.
+        // Waiters time out after one look, again and again. The clock stands still, so only a waiter
+        // that has timed out is passed over.
         few::<Lock>()
             .finds(Mutation::SplitSwap, LIVELOCK)
             .finds(Mutation::Seeded(Bug::Y1McsTpGrantIgnoresTimeOut), LIVELOCK),

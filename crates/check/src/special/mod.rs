@@ -1,8 +1,8 @@
-//! Models that one lock has, or a few, and the bugs that each of them must find.
+//! Models of one lock, or of a few, and the bugs that each model must find.
 //!
-//! A model here is about something that the [models of every lock](crate::model) do not reach: a lottery
-//! that always wins, tickets of two bits, three locks in a certain order, a system in native mode. The lock
-//! as it is must pass the very model that finds its bug, and so is explored as deep as the bug needs.
+//! A model here covers something that the [models of every lock](crate::model) do not reach: a lottery that
+//! always wins, tickets of two bits, three locks in a certain order, a system in native mode. The unmodified
+//! lock must pass the same model that finds its bug, so each model is explored as deep as the bug needs.
 
 mod backoff;
 mod clh;
@@ -33,16 +33,16 @@ use crate::asked::OutOfNodes;
 use crate::model::{LoomPlatform, Model, Protected, on_cpus, world};
 use crate::{Mutation, NO_SPIN};
 
-/// A model and what it must find.
+/// A model and the bugs that it must find.
 #[derive(Debug)]
 pub struct Special {
-    /// What it is about.
+    /// The subject of the model.
     pub name: &'static str,
-    /// What CPUs do, in words.
+    /// What the CPUs do, in words.
     pub bound: &'static str,
     /// The model.
     pub model: Model,
-    /// Bugs, and what is said when one is found.
+    /// Bugs, each with text that the message must contain.
     pub bugs: Vec<(Mutation, &'static str)>,
 }
 
@@ -60,7 +60,7 @@ impl Special {
 /// Makes the models of a lock.
 type Models = fn() -> Vec<Special>;
 
-/// Locks that have models of their own. Another name of a lock's file is a line of its own.
+/// Locks that have models of their own. Locks that share a file have a line each.
 const LOCKS: &[(&str, Models)] = &[
     ("ticket-small", ticket::models),
     ("ticket", ticket::models),
@@ -90,23 +90,23 @@ const LOCKS: &[(&str, Models)] = &[
     ("mutex", rotating::models),
 ];
 
-/// Models of the lock of this name, besides those of every lock.
+/// Lists the models of the lock of this name, besides those of every lock.
 pub fn of(lock: &str) -> Vec<Special> {
     let models = LOCKS.iter().find(|(name, _)| *name == lock);
     models.map_or_else(Vec::new, |(_, models)| models())
 }
 
-/// Locks that the table names.
+/// Names of the locks in the table.
 pub(crate) fn locks() -> impl Iterator<Item = &'static str> {
     LOCKS.iter().map(|(name, _)| *name)
 }
 
-/// As few CPUs and preemptions as most bugs take.
+/// As few CPUs and preemptions as most bugs need.
 fn few<L: RawLock<LoomPlatform> + 'static>() -> Special {
     Special::new("pairs, as few as most bugs take", "1 pair each", Model::pairs::<L>(2, 1, 2))
 }
 
-/// Each CPU's first sleep ends for no reason, with three CPUs.
+/// Three CPUs; each CPU's first sleep ends spuriously.
 fn three_that_wake_for_no_reason<L: RawLock<LoomPlatform> + 'static>(
     preemptions: usize,
 ) -> Special {
@@ -114,10 +114,10 @@ fn three_that_wake_for_no_reason<L: RawLock<LoomPlatform> + 'static>(
         world().wake_spuriously(1);
         Protected::<L>::new(3)
     });
-    Special::new("sleeps that end for no reason", "1 pair each", model)
+    Special::new("spurious wake-ups", "1 pair each", model)
 }
 
-/// Nobody unlocks and nobody waits, so that what is left to find is two holders.
+/// No CPU unlocks or waits, so the model can only find two holders.
 fn tries_alone<L: RawLock<LoomPlatform> + 'static>() -> Special {
     let model = Model::new(2, 2, || {
         let it = Protected::<L>::new(2);
@@ -127,12 +127,12 @@ fn tries_alone<L: RawLock<LoomPlatform> + 'static>() -> Special {
             }
         });
     });
-    Special::new("tries, and nobody releases", "1 try each", model)
+    Special::new("tries without a release", "1 try each", model)
         .finds(Mutation::SplitSwap, crate::model::EXCLUSION_MESSAGE)
 }
 
-/// CPU 0 holds a lock that `make` makes when two others come, each of which takes it once. The first sleep of
-/// CPU `spurious` ends for no reason.
+/// CPU 0 holds a lock, created by `make`, when two others come. Each takes it once. The first sleep of CPU
+/// `spurious` ends spuriously.
 fn held_at_first<L: RawLock<LoomPlatform> + 'static>(
     preemptions: usize,
     spurious: Option<CpuId>,
@@ -157,8 +157,8 @@ fn held_at_first<L: RawLock<LoomPlatform> + 'static>(
     })
 }
 
-/// The CPUs of `out` have no node left, and use the one inside the lock; CPU 1 takes the lock twice, and
-/// the others once.
+/// The CPUs of `out` have no node left and use the spare inside the lock. CPU 1 takes the lock twice, and the
+/// others once.
 fn out_of_nodes<L: RawLock<LoomPlatform> + 'static>(
     cpus: usize,
     out: &'static [CpuId],
@@ -177,7 +177,7 @@ fn out_of_nodes<L: RawLock<LoomPlatform> + 'static>(
     })
 }
 
-/// One CPU out of nodes, and two with so many preemptions.
+/// One CPU out of nodes; then two, with `preemptions` preemptions.
 fn with_spare_nodes<L: RawLock<LoomPlatform> + 'static>(preemptions: usize) -> Vec<Special> {
     let name = "CPUs out of nodes";
     vec![

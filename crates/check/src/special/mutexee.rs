@@ -18,9 +18,10 @@ pub(super) fn models() -> Vec<Special> {
             .finds(seeded(Bug::E4MutexeeWaitsWithoutComparing), DEADLOCK_MESSAGE),
         Special::new("pairs, three of them", "1 pair each", Model::pairs::<Lock>(3, 1, 3))
             .finds(seeded(Bug::E1MutexeeForgetsOtherSleepers), DEADLOCK_MESSAGE)
-            // The third takes the lock from the releaser, who leaves it to him to wake the second.
+            // The third CPU takes the lock from the releaser, which leaves the wake-up of the second to it.
             .finds(seeded(Bug::E2MutexeeDropsTheDuty), DEADLOCK_MESSAGE)
-            // A CPU that has taken the lock meanwhile releases what is no longer held: the word underflows.
+            // A CPU that has taken the lock meanwhile releases what it no longer holds: the word
+            // underflows.
             .finds(seeded(Bug::E3MutexeeClearsBlindly), "nobody holds it, but it is locked"),
         three_that_wake_for_no_reason::<Lock>(3),
     ]

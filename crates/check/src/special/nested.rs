@@ -1,4 +1,4 @@
-//! Two locks, one of which a handler takes while its CPU waits for the other.
+//! Two locks: a handler takes one while its CPU waits for the other.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -7,9 +7,9 @@ use overspin_locks::RawLock;
 
 use crate::model::{LoomPlatform, Model, Point, Protected, on_cpus, start, world};
 
-/// CPU 0 holds two locks that `make` makes. The others wait for the first, and an interrupt that strikes CPU 1 at
-/// `point` takes the second, with a sleep if need be. CPU 0 releases the lock `first_released` first. A third CPU may
-/// queue behind CPU 1, perhaps with the ticket that the handler draws from the second lock.
+/// CPU 0 holds two locks, created by `make`. The others wait for the first. An interrupt strikes CPU 1 at `point`,
+/// and its handler takes the second lock and may sleep. CPU 0 releases the lock `first_released` first. A third CPU
+/// may queue behind CPU 1, perhaps with the same ticket that the handler draws from the second lock.
 pub(super) fn two_locks<L: RawLock<LoomPlatform> + 'static>(
     cpus: usize,
     preemptions: usize,
@@ -38,9 +38,9 @@ pub(super) fn two_locks<L: RawLock<LoomPlatform> + 'static>(
     })
 }
 
-/// [`two_locks`] of three CPUs in the order that one bug takes: CPU 2 sleeps for the first lock, CPU 1 is about to,
-/// its handler comes, and from then on CPU 0 releases while the handler waits for the second. What comes before is one
-/// of many ways to get there, and no other is explored.
+/// [`two_locks`] with three CPUs, in the order that one bug needs. CPU 2 sleeps for the first lock, CPU 1 is about
+/// to, and its handler starts. From then on CPU 0 releases while the handler waits for the second lock. The steps
+/// before that are one of many ways to get there; no other is explored.
 pub(super) fn released_meanwhile<L: RawLock<LoomPlatform> + 'static>(
     preemptions: usize,
     make: fn(usize) -> Rc<Protected<L>>,

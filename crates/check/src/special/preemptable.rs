@@ -10,7 +10,7 @@ use crate::{Mutation, NO_SPIN};
 
 type Lock = PreemptableTicket<LoomPlatform>;
 
-/// What the model of the order of service says when it fails.
+/// The message of the model of the order of service.
 const ORDER: &str = "served out of turn";
 
 fn beginning_at(first: u16, tuning: Tuning) -> Rc<Protected<Lock>> {
@@ -18,7 +18,7 @@ fn beginning_at(first: u16, tuning: Tuning) -> Rc<Protected<Lock>> {
     Protected::of(Lock::with_first_ticket(first), shared)
 }
 
-/// Nobody loses patience, so that all are served in turn.
+/// No waiter loses patience, so all are served in turn.
 fn in_turn() -> Model {
     Model::new(3, 2, move || {
         let patient = Tuning { spin_budget: Some(u32::MAX), ..NO_SPIN };
@@ -37,7 +37,7 @@ pub(super) fn models() -> Vec<Special> {
     let keeps = Mutation::Seeded(Bug::K2PreemptableServesWithoutReleasing);
     vec![
         Special::new("tickets that wrap, no patience", "2 pairs each", wraps),
-        // With tickets 0xfffc, 0xfffe and 0 the third believes that its turn has come.
+        // With tickets 0xfffc, 0xfffe and 0, the third CPU believes that its turn has come.
         Special::new("tickets that wrap, all patient", "1 pair each", in_turn())
             .finds(Mutation::Seeded(Bug::K1PreemptableComparesWrappedTickets), ORDER),
         Special::new("alone", "2 pairs", Model::pairs::<Lock>(1, 2, 2))

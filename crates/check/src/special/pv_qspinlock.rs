@@ -1,5 +1,5 @@
-//! The paravirtual queued spinlock in its versions, with a table of four entries, so that a search always
-//! begins with the same; and bugs of it.
+//! The paravirtual queued spinlock in its versions, and its bugs. The table has four entries, so that a
+//! search always begins at the same one.
 
 use std::rc::Rc;
 
@@ -15,9 +15,9 @@ use crate::{Mutation, NO_SPIN};
 
 type Lock<V> = PvQspinlock<LoomPlatform, V>;
 
-/// What a release says that finds no entry.
+/// The message of a release that finds no entry.
 const NO_ENTRY: &str = "a waiter is in the table before it is announced";
-/// What a waiter says that finds an entry of its lock in the table.
+/// The message of a waiter that finds an entry of its lock in the table.
 const TWO_ENTRIES: &str = "a lock has one entry at most";
 
 fn lock<V: Version>(cpus: usize) -> Rc<Protected<Lock<V>>> {
@@ -39,7 +39,7 @@ fn spurious_wake<V: Version>() -> Model {
 fn common<V: Version>() -> Vec<Special> {
     let seeded = Mutation::Seeded;
     let promoted = Special::new(
-        "a waiter is made the first",
+        "a waiter becomes the first",
         "1 pair each",
         held_at_first(3, None, lock::<V>),
     )
@@ -52,7 +52,7 @@ fn common<V: Version>() -> Vec<Special> {
             .finds(seeded(Bug::V6PvQspinlockSlowBeforeEntry), NO_ENTRY),
         Special::new("table of four, three", "1 pair each", pairs::<V>(3, 1, 2))
             .finds(seeded(Bug::V8PvQspinlockStealsFromTheFirst), EXCLUSION_MESSAGE),
-        Special::new("table of four, sleeps that end", "1 pair each", spurious_wake::<V>()),
+        Special::new("table of four, spurious wake-up", "1 pair each", spurious_wake::<V>()),
         if V::WAKES_NEXT { promoted } else { promoted.finds(twice, TWO_ENTRIES) },
         native::<Lock<V>>(),
     ]
@@ -61,7 +61,7 @@ fn common<V: Version>() -> Vec<Special> {
 /// V7 is an order that the published code leaves to the processor.
 fn woken_for_no_reason<V: Version>() -> Special {
     let model = held_at_first(3, Some(2), lock::<V>);
-    Special::new("made the first, sleeps that end", "1 pair each", model)
+    Special::new("made the first, spurious wake-up", "1 pair each", model)
         .finds(Mutation::Seeded(Bug::V4PvQspinlockReleaseBeforeRemoval), TWO_ENTRIES)
         .finds(Mutation::Seeded(Bug::V7PvQspinlockHashedSeenBeforeGrant), TWO_ENTRIES)
 }

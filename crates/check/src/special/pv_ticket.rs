@@ -13,7 +13,7 @@ type Head = PvTicket<LoomPlatform>;
 type Tail = PvTicket2012<LoomPlatform>;
 type SmallTail = PvTicket2012Small<LoomPlatform>;
 
-/// What all forms have.
+/// The models of all forms of the lock.
 fn common<L: RawLock<LoomPlatform> + 'static>() -> Vec<Special> {
     let make = Protected::<L>::new;
     let as_published = Mutation::Seeded(Bug::P7PvTicketNestedPickUpLeavesLatchClear);
@@ -73,7 +73,7 @@ pub(super) fn models_of_2012() -> Vec<Special> {
 }
 
 pub(super) fn models_of_2012_small() -> Vec<Special> {
-    // With the flag in the half that a carry would reach: tickets 252, 254, 0 and 2.
+    // The flag is in the half that a carry would reach: tickets 252, 254, 0 and 2.
     let wraps = Model::pairs_of(2, 2, 3, || {
         let shared = Rc::new(SmallTail::shared(2, NO_SPIN).expect("two CPUs are few"));
         Protected::of(SmallTail::with_first_ticket(u8::MAX - 3), shared)

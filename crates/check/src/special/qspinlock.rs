@@ -1,7 +1,7 @@
-//! What the queued spinlock promises with `is_locked`, and the unfair one where a queue has formed.
+//! The promise of the queued spinlock about `is_locked`, and the unfair one with a queue.
 //!
-//! Bugs that need a pending waiter, a queue and a CPU that comes in between are out of a model's reach in
-//! useful time; schedules of four CPUs reach them.
+//! Some bugs need a pending waiter, a queue and a CPU that comes in between. They are out of a model's
+//! reach in useful time; schedules of four CPUs reach them.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,10 +12,10 @@ use super::{Special, held_at_first};
 use crate::Mutation;
 use crate::model::{LoomPlatform, Model, Protected, on_cpus};
 
-/// What the model of `is_locked` says when it fails.
+/// The message of the model of `is_locked`.
 const BOTH_FREE: &str = "each was told that the other's lock is free";
 
-/// Each CPU takes a lock and then asks for the other's. One at least is told that it is held.
+/// Each CPU takes a lock and then asks for the other's. At least one must learn that it is held.
 fn each_asks_for_the_other() -> Model {
     Model::new(2, 2, || {
         let first = Protected::<Qspinlock<LoomPlatform>>::new(2);
@@ -36,7 +36,7 @@ fn each_asks_for_the_other() -> Model {
 
 pub(super) fn models() -> Vec<Special> {
     vec![
-        Special::new("is_locked of another's", "2 locks", each_asks_for_the_other())
+        Special::new("is_locked of the other's lock", "2 locks", each_asks_for_the_other())
             .finds(Mutation::NoUnlockFence, BOTH_FREE),
     ]
 }

@@ -7,12 +7,12 @@ use super::{Special, few, three_that_wake_for_no_reason};
 use crate::Mutation;
 use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Protected};
 
-/// A mark that nobody clears.
+/// The message about a mark that no CPU clears.
 const LEFT: &str = "nobody waits, but it is contended";
 
 type Lock = Rotating<LoomPlatform>;
 
-/// Sleepers are woken only if nobody takes the lock. The models of every lock rotate at each release.
+/// A release wakes sleepers only if no CPU takes the lock. The models of every lock rotate at each release.
 fn never_rotates(cpus: usize, pairs: usize, preemptions: usize) -> Model {
     Model::pairs_of(cpus, pairs, preemptions, || {
         Protected::<Lock>::with_shared(Shared::impatient(u64::MAX))
@@ -33,26 +33,19 @@ pub(super) fn models() -> Vec<Special> {
             .finds(seeded(Bug::O1RotatingReadsWakesLate), DEADLOCK_MESSAGE)
             .finds(seeded(Bug::O2RotatingSleepsOnAFreeLock), DEADLOCK_MESSAGE)
             .finds(early, DEADLOCK_MESSAGE)
-            // Nobody would be woken any more while `WAKING` stands; with two CPUs there is nobody left to be.
+            // While `WAKING` stands no waiter is woken. With two CPUs there is no waiter left, so only the
+            // mark shows it.
             .finds(seeded(Bug::O4RotatingForgetsItWasWoken), LEFT),
         // The sleeper must fall asleep between the two steps, hence a third preemption.
-        Special::new(
-            "pairs, and one preemption more",
-            "1 pair each",
-            Model::pairs::<Lock>(2, 1, 3),
-        )
-        .finds(seeded(Bug::O6RotatingWakesBeforeItCounts), DEADLOCK_MESSAGE),
-        // An heir that has come and gone keeps everybody out.
-        Special::new(
-            "pairs, and one preemption more",
-            "2 pairs each",
-            Model::pairs::<Lock>(2, 2, 3),
-        )
-        .finds(seeded(Bug::O5RotatingHeirStays), LEFT),
-        // A sleeper may leave the count as the one that was woken, beside the one that was.
+        Special::new("pairs, one more preemption", "1 pair each", Model::pairs::<Lock>(2, 1, 3))
+            .finds(seeded(Bug::O6RotatingWakesBeforeItCounts), DEADLOCK_MESSAGE),
+        // An heir that has come and gone keeps all others out.
+        Special::new("pairs, one more preemption", "2 pairs each", Model::pairs::<Lock>(2, 2, 3))
+            .finds(seeded(Bug::O5RotatingHeirStays), LEFT),
+        // A sleeper may leave the count as the woken one, besides the one that was really woken.
         three_that_wake_for_no_reason::<Lock>(2),
         Special::new(unrotated, "2 pairs each", never_rotates(2, 2, 5)),
-        // A CPU that takes the lock in the moment after a release has the duty, and must find the sleepers.
+        // A CPU that takes the lock just after a release has the duty to wake, and must find the sleepers.
         Special::new(unrotated, "1 pair each", never_rotates(3, 1, 2))
             .finds(early, DEADLOCK_MESSAGE),
         Special::new(unrotated, "2 pairs each", never_rotates(3, 2, 1)),

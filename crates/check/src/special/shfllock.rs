@@ -1,5 +1,5 @@
-//! ShflLock on two NUMA nodes. Bugs of its shuffling take four CPUs to show, too many for an exhaustive
-//! search: schedules find them.
+//! ShflLock on two NUMA nodes. Bugs of its shuffling need four CPUs, too many for an exhaustive search;
+//! schedules find them.
 
 use overspin_locks::ShflLock;
 

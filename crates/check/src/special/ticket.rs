@@ -11,7 +11,7 @@ use crate::model::{
 type TwoBits = TicketLock<LoomPlatform, TinyCell<2>>;
 
 /// CPU 0 takes the lock three times and keeps it the fourth time. Four draws bring `tail` back to
-/// where CPU 1 saw it before it exchanged.
+/// the value that CPU 1 saw before it exchanged.
 fn one_keeps_it() -> Model {
     Model::new(2, 2, || {
         let it = Protected::<TwoBits>::new(2);

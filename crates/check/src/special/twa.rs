@@ -16,10 +16,10 @@ fn slots(preemptions: usize, slots: usize) -> Model {
 pub(super) fn models() -> Vec<Special> {
     let late = Mutation::Seeded(Bug::W1TwaGrantBeforeSlot);
     vec![
-        // Successive tickets in slots of their own, and no more slots than that needs: the less depends
+        // Each of two successive tickets has a slot of its own. With just that many slots, less depends
         // on the address of the lock.
         Special::new("two slots", "1 pair each", slots(2, 2)).finds(late, DEADLOCK_MESSAGE),
-        // All tickets collide in one slot, which may only wake.
+        // All tickets collide in one slot, which may only cause needless wake-ups.
         Special::new("one slot", "1 pair each", slots(3, 1)),
     ]
 }

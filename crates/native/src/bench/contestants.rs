@@ -1,4 +1,4 @@
-//! The locks that are compared: every lock of the registry, this crate's own mutexes, and what others
+//! The locks that are compared: every lock of the registry, this crate's own mutexes, and those that others
 //! use.
 
 use std::cell::UnsafeCell;
@@ -10,11 +10,11 @@ use crate::{Mutexee, RawMutex, Threads};
 
 /// A lock to measure.
 pub(super) trait Contestant: Sync {
-    /// An unlocked one. Boxed, for some must not move.
+    /// Creates an unlocked one. It is boxed, because some must not move.
     fn boxed() -> Box<Self>
     where
         Self: Sized;
-    /// Does `section` with the lock held.
+    /// Runs `section` with the lock held.
     fn with(&self, section: impl FnOnce());
 }
 
@@ -42,7 +42,7 @@ impl Contestant for Mutex<()> {
     }
 }
 
-// usync and spin build on other versions of `lock_api` than ours.
+// usync and spin use other versions of `lock_api` than this crate.
 impl Contestant for usync::Mutex<()> {
     fn boxed() -> Box<Self> {
         Box::new(Self::new(()))
@@ -78,8 +78,8 @@ impl<const KIND: i32> Contestant for Pthread<KIND> {
         let mutex = Box::new(Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)));
         // SAFETY: all zeros is a valid value of this plain C structure.
         let mut attributes: libc::pthread_mutexattr_t = unsafe { std::mem::zeroed() };
-        // SAFETY: `attributes` is ours, and is initialised, used and destroyed in this order; the mutex
-        // is in its place for good and nobody else knows it.
+        // SAFETY: `attributes` is ours, and is initialised, used and destroyed in this order. The mutex never
+        // moves again, and no other code knows it.
         let failed = unsafe {
             libc::pthread_mutexattr_init(&raw mut attributes)
                 | libc::pthread_mutexattr_settype(&raw mut attributes, KIND)
@@ -92,7 +92,7 @@ impl<const KIND: i32> Contestant for Pthread<KIND> {
 
     #[inline]
     fn with(&self, section: impl FnOnce()) {
-        // SAFETY: `boxed` has initialised it. Errors are for other types than ours.
+        // SAFETY: `boxed` has initialised it. Only other mutex types return errors.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };
         section();
         // SAFETY: this thread has locked it.
@@ -109,7 +109,7 @@ unsafe impl Sync for PthreadSpin {}
 impl Contestant for PthreadSpin {
     fn boxed() -> Box<Self> {
         let lock = Box::new(Self(UnsafeCell::new(0)));
-        // SAFETY: it is in its place for good and nobody else knows it.
+        // SAFETY: it never moves again, and no other code knows it.
         let failed =
             unsafe { libc::pthread_spin_init(lock.0.get(), libc::PTHREAD_PROCESS_PRIVATE) };
         assert_eq!(failed, 0, "it cannot fail");
@@ -126,7 +126,7 @@ impl Contestant for PthreadSpin {
     }
 }
 
-/// Something to do with a contestant that is chosen by name.
+/// An operation on a contestant that is chosen by name.
 pub(super) trait Visitor {
     type Output;
     fn visit<C: Contestant>(self) -> Self::Output;
@@ -134,8 +134,8 @@ pub(super) trait Visitor {
 
 macro_rules! contestants {
     ($($name:literal: $contestant:ty, $brief:literal;)+) => {
-        /// What is measured beside the registry, and two locks of it as programs use them, without numbers of
-        /// threads: name and sentence, the own ones first.
+        /// The measured locks beside the registry, with names and descriptions, this crate's first. They
+        /// include two locks of the registry as programs use them, without thread numbers.
         pub const MUTEXES: &[(&str, &str)] = &[$(($name, $brief)),+];
 
         fn with_mutex<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
@@ -173,7 +173,7 @@ macro_rules! registry {
 }
 overspin_locks::for_each_lock!(registry);
 
-/// The name that `name`, possibly an alias, stands for; `None` if there is no such contestant.
+/// Resolves a name or alias to the canonical name; `None` if there is no such contestant.
 pub(super) fn canonical(name: &str) -> Option<&'static str> {
     let mutex = MUTEXES.iter().find(|mutex| mutex.0 == name).map(|mutex| mutex.0);
     mutex.or_else(|| overspin_locks::find(name).map(|info| info.name))

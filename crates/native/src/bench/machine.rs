@@ -1,30 +1,30 @@
-//! What makes a figure doubtful.
+//! Conditions that make a figure doubtful.
 
 use std::fs;
 
 use serde::Serialize;
 
-/// Something about the machine that the figures may owe more to than to the locks.
+/// A condition of the machine that may influence the figures more than the locks do.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Warning {
-    /// A hypervisor is below.
+    /// The machine is virtual.
     Virtualised,
     /// CPUs share cores.
     Smt,
     /// The frequency follows the load.
     Governor {
-        /// Of the first CPU that has one.
+        /// The governor of CPU 0.
         name: String,
     },
-    /// Others run, too.
+    /// Other programs run, too.
     Load {
-        /// Threads that could run, on average over the last minute.
+        /// Runnable threads, on average over the last minute.
         load: f64,
     },
-    /// The hypervisor gave time of ours to others, or other processes took it.
+    /// The hypervisor gave our time to others, or other processes took it.
     Taken {
-        /// In percent of all CPU time during the measurement.
+        /// Share of all CPU time during the measurement, in percent.
         percent: f64,
     },
 }
@@ -34,10 +34,10 @@ impl std::fmt::Display for Warning {
         match self {
             Self::Virtualised => f.write_str(
                 "this is a virtual machine: the host may take a CPU away at any time, and \
-                 waking one that is idle costs an exit",
+                 waking an idle CPU costs an exit",
             ),
             Self::Smt => f.write_str(
-                "CPUs share cores: how fast one is depends on its sibling; choose one of each core \
+                "CPUs share cores: the speed of a CPU depends on its sibling; choose one CPU of each core \
                  with --cpus",
             ),
             Self::Governor { name } => write!(
@@ -62,7 +62,7 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// What can be known before the start.
+/// Lists the warnings that are known before the start.
 pub(crate) fn warnings() -> Vec<Warning> {
     let mut warnings = Vec::new();
     let flags = read("/proc/cpuinfo").unwrap_or_default();
@@ -77,14 +77,15 @@ pub(crate) fn warnings() -> Vec<Warning> {
         warnings.push(Warning::Governor { name });
     }
     let load = read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok());
-    // Half a CPU: a desktop at rest has less.
+    // Half a CPU: an idle desktop has less.
     if let Some(load) = load.filter(|&load: &f64| load > 0.5) {
         warnings.push(Warning::Load { load });
     }
     warnings
 }
 
-/// CPU time of the whole machine, in clock ticks: used by anybody, and stolen by the hypervisor.
+/// CPU time of the whole machine, in clock ticks: used by any process, and stolen by the
+/// hypervisor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MachineTime {
     busy: u64,
@@ -101,7 +102,8 @@ impl MachineTime {
         Some(Self { busy: user + nice + system + irq + softirq, stolen })
     }
 
-    /// What others had since, in percent of `cpus` CPUs for `wall_s`, if we had `ours_s` of it.
+    /// The time of others since `before`, in percent of `cpus` CPUs for `wall_s` seconds, of which
+    /// we used `ours_s`.
     pub(super) fn taken_since(self, before: Self, wall_s: f64, cpus: usize, ours_s: f64) -> f64 {
         // The unit of /proc/stat on every architecture: 10 ms.
         let seconds = |ticks: u64| ticks as f64 / 100.0;

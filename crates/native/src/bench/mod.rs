@@ -1,14 +1,14 @@
-//! How fast, how fair and how long the wait: locks of ours and of others in one table.
+//! Benchmark of locks, ours and others': speed, fairness and waiting times in one table.
 //!
-//! A point is a lock, a number of threads, the length of the critical section and of the work between two
-//! of them. Every point is measured several times, and the runs of all points are shuffled: what
-//! disturbs the machine for a while then disturbs all of them alike, and shows as spread.
+//! A point is a lock, a number of threads, the length of the critical section and the length of the work
+//! between two sections. Every point is measured several times, and the runs of all points are shuffled. A
+//! temporary disturbance of the machine then affects all points alike, and shows as spread.
 //!
-//! A thread does: outside work, an even draw between 0 and twice its length so that threads do not
-//! fall into step; lock; a section of fixed length; unlock. Both are counted in steps of work, not in
-//! time. The wait is from just before `lock` to just after, each acquisition's, into a histogram of
-//! its thread. An acquisition costs two readings of the time stamp counter, one of them with the lock held;
-//! this is the same for all locks.
+//! Each thread repeats: outside work, whose length is uniform between 0 and twice the mean, so that threads
+//! do not fall into step; lock; a section of fixed length; unlock. Both lengths are counted in steps of
+//! work, not in time. The wait lasts from just before `lock` to just after it. Each wait goes into a
+//! histogram of the thread. An acquisition costs two readings of the time stamp counter, one of them with
+//! the lock held. This cost is the same for all locks.
 
 mod contestants;
 mod machine;
@@ -37,12 +37,12 @@ pub use machine::Warning;
 pub use own::OwnLock;
 pub use paired::{PairedPoint, PairedReport, Pairs, ticket_against_pv_ticket};
 
-/// What to measure: all combinations.
+/// A benchmark plan: all combinations are measured.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Names: of the registry, of [`MUTEXES`], or of `own`.
+    /// Names of locks: of the registry, of [`MUTEXES`], or of `own`.
     pub locks: Vec<String>,
-    /// Locks from outside, which come before others of the same name.
+    /// Locks from outside. They take precedence over others of the same name.
     pub own: Vec<OwnLock>,
     /// Numbers of threads.
     pub threads: Vec<usize>,
@@ -56,54 +56,54 @@ pub struct Plan {
     pub time: Duration,
     /// Runs of each point.
     pub runs: usize,
-    /// For the order of the runs and the draws of the threads.
+    /// Seed for the order of the runs and the draws of the threads.
     pub seed: u64,
 }
 
-/// Why a plan cannot be carried out.
+/// The reasons why a plan cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// There is no lock of that name.
     #[error("there is no lock `{0}`")]
     UnknownLock(String),
-    /// Nothing would be measured.
+    /// The plan measures nothing.
     #[error(
-        "there must be at least one of locks, threads, sections, outsides and runs, and some time"
+        "there must be at least one each of locks, threads, sections, outsides and runs, and some time"
     )]
     Empty,
-    /// The lock does not serve so many threads, or nothing does.
+    /// The lock, or the crate, does not serve that many threads.
     #[error("`{lock}` serves at most {max} threads, not {threads}")]
     TooManyThreads {
         /// The lock.
         lock: &'static str,
-        /// What it serves.
+        /// The number of threads that it serves.
         max: usize,
-        /// What was asked for.
+        /// The number of threads that were requested.
         threads: usize,
     },
-    /// A section is longer than the work loop counts.
-    #[error("{0:?} is too long for a section, or for the work between two")]
+    /// A section is longer than the work loop can count.
+    #[error("{0:?} is too long for a section, or for the work between two sections")]
     TooLong(Duration),
     /// This process may not run on these CPUs.
     #[error("cannot run on CPUs {cpus:?}")]
     Cpus {
         /// The CPUs.
         cpus: Vec<usize>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// What was measured.
+/// The results of a plan.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What makes it doubtful.
+    /// Conditions that make the results doubtful.
     pub warnings: Vec<Warning>,
     /// One for each point, in the order of the plan.
     pub points: Vec<Point>,
 }
 
-/// A lock in one situation.
+/// The results of a lock in one situation.
 #[derive(Clone, Debug)]
 pub struct Point {
     /// Name of the lock.
@@ -112,25 +112,26 @@ pub struct Point {
     pub threads: usize,
     /// Length of the section, nanoseconds.
     pub section_ns: u64,
-    /// Mean length of the work between two, nanoseconds.
+    /// Mean length of the work between two sections, nanoseconds.
     pub outside_ns: u64,
     /// Acquisitions per second: the median of the runs.
     pub throughput: f64,
-    /// Of the runs, the lowest and the highest.
+    /// The lowest and the highest throughput of the runs.
     pub throughput_range: [f64; 2],
-    /// Share of the thread with the fewest acquisitions over that of the one with the most; median.
+    /// The share of the thread with the fewest acquisitions over the share of the one with the most;
+    /// median.
     pub min_max_share: f64,
     /// Jain's index of the shares: 1 if equal, 1/n if one thread has all; median.
     pub jain: f64,
-    /// Of all acquisitions of all runs.
+    /// Waits of all acquisitions of all runs.
     pub wait: Waits,
-    /// CPU time for one acquisition, nanoseconds; median.
+    /// CPU time per acquisition, nanoseconds; median.
     pub cpu_ns: f64,
-    /// Times per second that a thread was descheduled against its will; median.
+    /// Involuntary switches (a thread was descheduled) per second; median.
     pub involuntary_switches: f64,
-    /// Times per second that a thread went to sleep; median.
+    /// Voluntary switches (a thread went to sleep) per second; median.
     pub voluntary_switches: f64,
-    /// The samples behind it.
+    /// The underlying samples.
     pub samples: Vec<Sample>,
 }
 
@@ -161,7 +162,7 @@ impl Waits {
 pub struct Sample {
     /// Its place in the order of all runs.
     pub place: usize,
-    /// How long it was, nanoseconds.
+    /// Its duration, nanoseconds.
     pub time_ns: u64,
     /// Acquisitions of each thread.
     pub acquisitions: Vec<u64>,
@@ -169,9 +170,9 @@ pub struct Sample {
     pub wait: Waits,
     /// CPU time of all threads, nanoseconds.
     pub cpu_ns: u64,
-    /// Times that a thread was descheduled against its will.
+    /// Involuntary switches (a thread was descheduled).
     pub involuntary_switches: u64,
-    /// Times that a thread went to sleep.
+    /// Voluntary switches (a thread went to sleep).
     pub voluntary_switches: u64,
 }
 
@@ -195,7 +196,7 @@ impl Sample {
         if max == 0 { 1.0 } else { min as f64 / max as f64 }
     }
 
-    /// Jain, Chiu and Hawe 1984.
+    /// Jain's fairness index (Jain, Chiu and Hawe 1984).
     fn jain(&self) -> f64 {
         let squares: f64 = self.acquisitions.iter().map(|&n| (n as f64).powi(2)).sum();
         if squares == 0.0 {
@@ -206,10 +207,10 @@ impl Sample {
     }
 }
 
-/// Carries `plan` out; tells after each run how many of how many are done.
+/// Carries out `plan`. Calls `tell` after each run with the numbers of finished runs and of all runs.
 ///
 /// # Errors
-/// If the plan is not possible.
+/// If the plan is impossible.
 ///
 /// # Panics
 /// If threads cannot be started.
@@ -246,7 +247,7 @@ pub fn measure(plan: &Plan, tell: &mut dyn FnMut(usize, usize)) -> Result<Report
             seed: lots.draw(),
             place,
         };
-        // `check` knows the name.
+        // `check` has found the name.
         let result = match plan.own(lock) {
             Some(own) => Some(own.run(run)),
             None => contestants::with_contestant(lock, run),
@@ -259,7 +260,7 @@ pub fn measure(plan: &Plan, tell: &mut dyn FnMut(usize, usize)) -> Result<Report
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let wall_s = start.elapsed().as_secs_f64();
         let percent = after.taken_since(before, wall_s, cpus, ours as f64 / 1e9);
-        // What the kernel's own work comes to, and our warm-ups, a tenth.
+        // Allows for the kernel's own work, and for our warm-ups, which take a tenth.
         if percent > 15.0 {
             warnings.push(Warning::Taken { percent });
         }
@@ -272,7 +273,7 @@ pub fn measure(plan: &Plan, tell: &mut dyn FnMut(usize, usize)) -> Result<Report
 }
 
 impl Plan {
-    /// The canonical names of the locks.
+    /// Checks the plan and returns the canonical names of the locks.
     fn check(&self) -> Result<Vec<&'static str>, PlanError> {
         let empty = self.locks.is_empty()
             || self.threads.is_empty()
@@ -295,7 +296,7 @@ impl Plan {
             let registered = || overspin_locks::infos().iter().find(|info| info.name == lock);
             let info = self.own(lock).map(|own| &own.info).or_else(registered);
             let own = info.map_or(crate::MAX_THREADS, |info| info.max_cpus as usize);
-            // One number less: whoever calls this may have one.
+            // One less, because the caller may have a thread number.
             let max = own.min(crate::MAX_THREADS - 1);
             if threads > max {
                 return Err(PlanError::TooManyThreads { lock, max, threads });
@@ -348,7 +349,7 @@ fn point(
     }
 }
 
-/// From 1 ns to some minutes.
+/// Creates a histogram from 1 ns to some minutes.
 fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 1_000_000_000_000, 2).expect("the bounds are in order")
 }
@@ -371,7 +372,7 @@ struct Run<'a> {
 
 type RunResult = Result<(Sample, Histogram<u64>), PlanError>;
 
-/// What a thread of a run brings back.
+/// The result of one thread of a run.
 struct Worked {
     acquisitions: u64,
     waits: Histogram<u64>,
@@ -443,7 +444,7 @@ impl Run<'_> {
             let phase = phase.load(Relaxed);
             if phase != WARM_UP {
                 let usage = usage.get_or_insert_with(Usage::now);
-                // A wait that outlasts the run counts as a wait, but is no acquisition within its time.
+                // A wait that outlasts the run counts as a wait, but not as an acquisition within its time.
                 waits.saturating_record(self.clock.ns(asked, got));
                 if phase == STOP {
                     return Worked { acquisitions, waits, usage: Usage::now().since(*usage) };
@@ -455,7 +456,7 @@ impl Run<'_> {
     }
 }
 
-/// Keeps the calling thread to these CPUs, if any.
+/// Pins the calling thread to these CPUs, if there are any.
 pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
     if cpus.is_empty() {
         return Ok(());
@@ -469,12 +470,12 @@ pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
         // SAFETY: the number is within the set.
         unsafe { libc::CPU_SET(cpu, &mut set) };
     }
-    // SAFETY: the kernel reads so many bytes of `set`. 0 is the calling thread.
+    // SAFETY: the kernel reads this many bytes of `set`. 0 is the calling thread.
     let result = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What the calling thread has used.
+/// Resources that the calling thread has used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     cpu_ns: u64,
@@ -485,8 +486,8 @@ pub(crate) struct Usage {
 impl Usage {
     pub(crate) fn now() -> Self {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: `usage` is ours to write. It cannot fail with these arguments; all zeros would be a valid
-        // value, too.
+        // SAFETY: `usage` is ours to write. The call cannot fail with these arguments; all zeros would be a
+        // valid value, too.
         let usage = unsafe {
             libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
             usage.assume_init()

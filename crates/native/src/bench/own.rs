@@ -1,4 +1,4 @@
-//! Locks from outside the registry, to be measured beside those that are in it.
+//! Locks from outside the registry, measured beside those of the registry.
 
 use overspin_locks::{LockInfo, RawLock, Tuning};
 
@@ -9,13 +9,13 @@ use crate::{MAX_THREADS, Threads};
 /// A lock from outside the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnLock {
-    /// What it says of itself.
+    /// Its description of itself.
     pub info: LockInfo,
     run: fn(Run<'_>) -> RunResult,
 }
 
 impl OwnLock {
-    /// Of this type.
+    /// Wraps the lock type `L`.
     #[must_use]
     pub fn of<L>() -> Self
     where
@@ -30,7 +30,7 @@ impl OwnLock {
     }
 }
 
-/// A lock that guards nothing: nobody has to vouch for it.
+/// A lock that guards nothing, so its safety needs no promise.
 struct Bare<L: RawLock<Threads>> {
     lock: L,
     shared: L::Shared,
@@ -43,8 +43,9 @@ where
 {
     fn boxed() -> Box<Self> {
         let cpus = MAX_THREADS.min(L::INFO.max_cpus as usize);
-        let shared = L::shared(cpus, Tuning::DEFAULT)
-            .unwrap_or_else(|e| panic!("{} refuses what it says it serves: {e}", L::INFO.name));
+        let shared = L::shared(cpus, Tuning::DEFAULT).unwrap_or_else(|e| {
+            panic!("{} refuses the CPUs that it claims to serve: {e}", L::INFO.name)
+        });
         Box::new(Self { lock: L::new(), shared })
     }
 

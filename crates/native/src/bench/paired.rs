@@ -1,13 +1,13 @@
-//! What the paravirtual ticket lock costs where nobody makes use of it: against the ticket lock, in pairs
-//! of runs.
+//! The cost of the paravirtual ticket lock where its slow path is not used, compared with the ticket lock
+//! in pairs of runs.
 //!
-//! Both runs of a pair have the same seed and follow each other at once, in an order drawn by lot: what
-//! disturbs the machine for longer than a pair disturbs both alike and drops out of their ratio. The
-//! pairs of all situations are shuffled, as all runs of this module are.
+//! Both runs of a pair have the same seed and directly follow each other, in random order. A disturbance
+//! of the machine that lasts longer than a pair affects both alike and cancels out in their ratio. The
+//! pairs of all situations are shuffled, like all runs of this module.
 //!
-//! The branch that leads to the slow path of the release is off: by [`Tuning::nopvspin`], a flag that the
-//! release reads, or, with the feature `static-branch`, by the code itself, which then has a no-operation
-//! in its place.
+//! The branch to the slow path of the release is off. Without features, [`Tuning::nopvspin`] does this: a
+//! flag that the release reads. With the feature `static-branch` the code itself does: it has a
+//! no-operation in place of the branch.
 
 use std::thread;
 use std::time::Duration;
@@ -23,24 +23,24 @@ use super::{PlanError, Run};
 use crate::Threads;
 use crate::raw::capacity;
 
-/// What to measure: all combinations.
+/// A plan of paired runs: all combinations are measured.
 #[derive(Clone, Debug)]
 pub struct Pairs {
-    /// Numbers of threads, at most the CPUs: with more, either lock only waits for slices.
+    /// Numbers of threads, at most the number of CPUs. With more threads both locks only wait for slices.
     pub threads: Vec<usize>,
-    /// Lengths of the critical section, and mean lengths of the work between two.
+    /// Lengths of the critical section, with mean lengths of the work between two sections.
     pub situations: Vec<(Duration, Duration)>,
     /// Length of one run, after a warm-up of a tenth of it.
     pub time: Duration,
     /// Pairs of runs of each combination.
     pub pairs: usize,
-    /// For the order of the runs and the draws of the threads.
+    /// Seed for the order of the runs and the draws of the threads.
     pub seed: u64,
 }
 
 impl Default for Pairs {
-    /// Threads in powers of two up to the CPUs present, and as many as these; a lock that is hardly ever
-    /// free, and one as `overspin bench locks` has it. Some four seconds on two CPUs.
+    /// Threads in powers of two up to the number of CPUs, and that number itself; a lock that is hardly
+    /// ever free, and one as in `overspin bench locks`. It takes some four seconds on two CPUs.
     fn default() -> Self {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let mut threads: Vec<usize> =
@@ -53,38 +53,38 @@ impl Default for Pairs {
 }
 
 impl Pairs {
-    /// Pairs of all combinations.
+    /// The number of pairs of all combinations.
     #[must_use]
     pub fn total(&self) -> usize {
         self.pairs * self.threads.len() * self.situations.len()
     }
 }
 
-/// What was measured.
+/// The results of a plan of pairs.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairedReport {
-    /// What makes it doubtful.
+    /// Conditions that make the results doubtful.
     pub warnings: Vec<Warning>,
     /// Whether the branch is patched into the code, instead of a flag that is read.
     pub patched_branch: bool,
-    /// One for each combination.
+    /// One point for each combination.
     pub points: Vec<PairedPoint>,
 }
 
-/// Both locks in one situation.
+/// The results of both locks in one situation.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairedPoint {
     /// Threads.
     pub threads: usize,
     /// Length of the section, nanoseconds.
     pub section_ns: u64,
-    /// Mean length of the work between two, nanoseconds.
+    /// Mean length of the work between two sections, nanoseconds.
     pub outside_ns: u64,
-    /// Acquisitions per second: the ticket lock's and the paravirtual one's, for each pair.
+    /// Acquisitions per second of the ticket lock and of the paravirtual one, for each pair.
     pub pairs: Vec<[f64; 2]>,
 }
 
-/// Carries `plan` out; tells after each pair how many of how many are done.
+/// Carries out `plan`. Calls `tell` after each pair with the numbers of finished pairs and of all pairs.
 ///
 /// # Errors
 /// If a section is too long to count.
@@ -137,7 +137,7 @@ pub fn ticket_against_pv_ticket(
     })
 }
 
-/// A lock with records of its own, on which nobody sleeps, without anything around it.
+/// A lock with records of its own and nothing around it. No thread sleeps on it.
 struct Direct<L: RawLock<Threads>> {
     lock: L,
     shared: L::Shared,
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(points.iter().map(|p| p.threads).collect::<Vec<_>>(), [1, 2]);
         for point in points {
             assert_eq!((point.pairs.len(), point.outside_ns), (3, 100));
-            // One thread is never kept from the lock; two may be stopped for all of 2 ms.
+            // One thread is never kept from the lock; two may be stopped for the whole 2 ms.
             assert!(point.threads > 1 || point.pairs.iter().flatten().all(|t| *t > 0.0));
         }
     }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::PlanError;
 
-/// The time stamp counter where there is one, for reading the kernel's clock takes as long as a short
-/// section.
+/// A clock that uses the time stamp counter where there is one. Reading the kernel's clock takes as long
+/// as a short section.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     ns_per_tick: f64,
@@ -30,15 +30,16 @@ impl Clock {
         return <crate::Threads as overspin_locks::Platform>::now();
     }
 
-    /// Nanoseconds from `start` to `end`; 0 if the counters of two CPUs differ by more than that.
+    /// Converts the ticks from `start` to `end` to nanoseconds; 0 if the counters of two CPUs differ by
+    /// more than that.
     #[inline]
     pub(super) fn ns(self, start: u64, end: u64) -> u64 {
         (end.saturating_sub(start) as f64 * self.ns_per_tick) as u64
     }
 }
 
-/// Keeps the CPU busy with a chain of multiplications. Counted in steps and not in time: a section whose
-/// thread is preempted has its work still before it, as real ones have.
+/// Keeps the CPU busy with a chain of multiplications. Work is counted in steps, not in time: as in a
+/// real section, a preempted thread still has the rest of its work to do.
 #[inline]
 pub(crate) fn work(steps: u32) {
     let mut value = 1u64;
@@ -47,7 +48,8 @@ pub(crate) fn work(steps: u32) {
     }
 }
 
-/// Steps of [`work`] in a nanosecond: the best of many short trials, for the worse were disturbed.
+/// Steps of [`work`] per nanosecond. It uses the best of many short trials, because the worse ones were
+/// disturbed.
 pub(super) fn steps_per_ns(clock: Clock) -> f64 {
     const STEPS: u32 = 10_000;
     let trial = || {
@@ -59,20 +61,20 @@ pub(super) fn steps_per_ns(clock: Clock) -> f64 {
     f64::from(STEPS) / best as f64
 }
 
-/// Steps of [`work`] that take `time`.
+/// Converts `time` to steps of [`work`].
 pub(super) fn steps(time: Duration, steps_per_ns: f64) -> Result<u32, PlanError> {
     let steps = time.as_nanos() as f64 * steps_per_ns;
     // Draws go up to twice the mean.
     if steps < f64::from(u32::MAX / 2) { Ok(steps as u32) } else { Err(PlanError::TooLong(time)) }
 }
 
-/// A generator for outside times and for the order of runs (Marsaglia's xorshift, 64 bits).
+/// A random generator for outside times and for the order of runs (Marsaglia's xorshift, 64 bits).
 #[derive(Debug)]
 pub(super) struct Lots(u64);
 
 impl Lots {
     pub(super) fn new(seed: u64) -> Self {
-        // The state must not be 0; the multiplication tells neighbouring seeds apart.
+        // The state must not be 0. The multiplication separates neighbouring seeds.
         Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
@@ -84,7 +86,7 @@ impl Lots {
         self.0
     }
 
-    /// Evenly from 0 to `max`, with the upper half of the number, which is the better one.
+    /// Draws uniformly from 0 to `max`. Uses the upper half of the number, which is the better one.
     #[inline]
     pub(super) fn up_to(&mut self, max: u32) -> u32 {
         (((self.draw() >> 32) * (u64::from(max) + 1)) >> 32) as u32
@@ -92,7 +94,7 @@ impl Lots {
 
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
-            // No more items than fit 32 bits: they are runs that somebody waits for.
+            // The number of items fits 32 bits: they are runs that a person waits for.
             items.swap(end, self.up_to(end as u32) as usize);
         }
     }

@@ -1,44 +1,43 @@
-//! Quanta of fixed work, and what is missing in them.
+//! Quanta of fixed work, and the gaps in them.
 //!
 //! A thread does the same work over and over and reads the clock after each piece, as FWQ of the Sequoia
-//! benchmarks does. A quantum that took longer than its like was interrupted. What interrupted it is told
-//! as the kernel's osnoise tracer tells it, with what a thread may see of itself: by whether the thread was
-//! switched out meanwhile.
+//! benchmarks does. A quantum that took longer than the others was interrupted. The kind of interruption is
+//! classified as the kernel's osnoise tracer does it, but with what a thread can see of itself: whether it
+//! was switched out meanwhile.
 
 use super::histogram::Histogram;
 use serde::Serialize;
 
-/// Shorter delays are taken for jitter of the quantum: cache misses, the clock. The shortest interrupt takes
+/// Shorter delays count as jitter of the quantum: cache misses, the clock. The shortest interrupt takes
 /// longer.
 pub const SHORTEST_NS: u64 = 500;
 
-/// Gaps without a switch that last this long or longer are taken for time that somebody below the kernel had.
-/// Interrupts with what they entail seldom take as long, and a hypervisor that runs another vCPU
-/// seldom comes back earlier.
+/// Gaps of this length or longer without a switch count as time taken below the kernel. Interrupts and their
+/// follow-up work seldom take so long, and a hypervisor that runs another vCPU seldom returns earlier.
 pub const LONG_NS: u64 = 100_000;
 
-/// Quanta of which the unperturbed length is determined at a time: some milliseconds, in which a CPU seldom
-/// changes its frequency, and enough for a quartile.
+/// Quanta per estimate of the unperturbed length. They take some milliseconds, in which a CPU seldom changes
+/// its frequency, and are enough for a quartile.
 const BLOCK: usize = 256;
 
-/// A CPU that can be measured, and the thread on it.
+/// A CPU that can be measured, with its thread.
 pub(super) trait Cpu {
-    /// Nanoseconds since some moment.
+    /// Nanoseconds since a fixed moment.
     fn now(&mut self) -> u64;
-    /// Does so many steps of work, which take the same time each.
+    /// Does this many steps of work, which take the same time each.
     fn work(&mut self, steps: u32);
-    /// How often the thread has been switched out against its will.
+    /// Counts how often the thread has been switched out involuntarily.
     fn switches(&mut self) -> u64;
-    /// What the kernel has counted so far.
+    /// The kernel's counters so far.
     fn counters(&mut self) -> Counters;
 }
 
-/// What a kernel counts of a CPU, and of the thread on it.
+/// The kernel's counters of a CPU and of its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
-    /// Time that the hypervisor gave to others, nanoseconds, in steps of a clock tick.
+    /// Time that the hypervisor gave to others (steal), nanoseconds, in steps of a clock tick.
     pub(super) steal_ns: Option<u64>,
-    /// Time that the thread could have run and did not, nanoseconds.
+    /// Time that the thread could have run but did not, nanoseconds.
     pub(super) run_delay_ns: Option<u64>,
 }
 
@@ -52,7 +51,7 @@ impl Counters {
     }
 }
 
-/// Gaps by what explains them, and what they are gaps of.
+/// The gaps by cause, and the quanta in which they were found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Noted {
     /// Time during which quanta were watched, nanoseconds, gaps included.
@@ -63,17 +62,18 @@ pub struct Noted {
     pub quantum_ns: f64,
     /// ... the shortest, and the longest.
     pub quantum_range_ns: [u64; 2],
-    /// The thread was switched out: another thread of this kernel ran.
+    /// Gaps in which the thread was switched out: another thread of this kernel ran.
     pub thread: Histogram,
-    /// It was not, for [`LONG_NS`] or longer: the hypervisor ran others, or the firmware took the CPU.
+    /// Gaps of [`LONG_NS`] or longer without a switch: the hypervisor ran others, or the firmware took the
+    /// CPU.
     pub taken: Histogram,
-    /// It was not, for less: ticks, other interrupts, short exits to the hypervisor.
+    /// Shorter gaps without a switch: ticks, other interrupts, short exits to the hypervisor.
     pub short: Histogram,
-    /// From one gap of `thread` to the next.
+    /// Intervals from one gap of `thread` to the next.
     pub intervals: Histogram,
 }
 
-/// A quantum as it was measured.
+/// One measured quantum.
 #[derive(Clone, Copy, Debug)]
 struct Quantum {
     end: u64,
@@ -81,8 +81,8 @@ struct Quantum {
     switched: bool,
 }
 
-/// The unperturbed length of some quanta: the lower quartile, which holds while at most three quarters
-/// of them are interrupted.
+/// Estimates the unperturbed length of some quanta by the lower quartile. This holds while at most three
+/// quarters of them are interrupted.
 fn unperturbed(quanta: &[Quantum]) -> u64 {
     let mut lengths: Vec<u64> = quanta.iter().map(|q| q.length).collect();
     let at = lengths.len() / 4;
@@ -91,7 +91,7 @@ fn unperturbed(quanta: &[Quantum]) -> u64 {
 }
 
 impl Noted {
-    /// Takes down a block of quanta. `last` is when the last gap of `thread` ended.
+    /// Records a block of quanta. `last` is the end of the last gap of `thread`.
     fn note(&mut self, block: &[Quantum], last: &mut Option<u64>) {
         let base = unperturbed(block);
         let blocks = self.quanta as f64 / BLOCK as f64;
@@ -120,8 +120,8 @@ impl Noted {
     }
 }
 
-/// Steps of work that take `quantum_ns` on `cpu`: by the best of many short trials, for the worse were
-/// disturbed.
+/// Finds the steps of work that take `quantum_ns` on `cpu`. It uses the best of many short trials, because
+/// the worse ones were disturbed.
 pub(super) fn calibrate(cpu: &mut impl Cpu, quantum_ns: u64) -> u32 {
     const STEPS: u32 = 2_000;
     let mut trial = || {
@@ -157,8 +157,8 @@ pub(super) fn watch(
             let length = now - start;
             let mut switched = false;
             start = now;
-            // The switches are read only where there may have been one, as reading them takes as long as
-            // a short interrupt; that time belongs to no quantum.
+            // Read the switches only where there may have been one: reading them takes as long as a short
+            // interrupt. That time belongs to no quantum.
             if length >= base.saturating_add(SHORTEST_NS) {
                 let after = cpu.switches();
                 switched = after != switches;
@@ -183,7 +183,7 @@ pub(super) fn watch(
     }
 }
 
-/// What reading the clock of `cpu` costs, and the least step that it was seen to make, nanoseconds.
+/// Measures the cost of reading the clock of `cpu`, and the smallest step seen, both in nanoseconds.
 pub(super) fn clock(cpu: &mut impl Cpu) -> (f64, u64) {
     const READS: u32 = 20_000;
     let first = cpu.now();
@@ -202,7 +202,7 @@ pub(super) fn clock(cpu: &mut impl Cpu) -> (f64, u64) {
 mod tests {
     use super::*;
 
-    /// What a fake kernel does to the thread.
+    /// An interruption by a fake kernel.
     #[derive(Clone, Copy)]
     struct Event {
         at: u64,
@@ -210,7 +210,7 @@ mod tests {
         switch: bool,
     }
 
-    /// A CPU whose time passes by its work, 5 ns a step, and by the events of its kernel.
+    /// A CPU whose time advances by its work, 5 ns a step, and by the events of its kernel.
     struct Fake {
         now: u64,
         ns_per_step: u64,
@@ -287,7 +287,7 @@ mod tests {
     fn an_undisturbed_cpu_has_no_gaps() {
         let (noted, counters) = measure(&mut Fake::new(Vec::new()));
         assert_eq!((noted.thread.count, noted.taken.count, noted.short.count), (0, 0, 0));
-        // 15 us of work, less or more for the reading of the clock in the trials.
+        // 15 us of work, give or take the reading of the clock in the trials.
         assert!((14_900.0..15_100.0).contains(&noted.quantum_ns), "{}", noted.quantum_ns);
         assert_eq!(noted.quantum_range_ns[0], noted.quantum_range_ns[1]);
         assert!(noted.watched_ns.abs_diff(1_000_000_000) < 10_000_000, "{}", noted.watched_ns);
@@ -296,17 +296,18 @@ mod tests {
 
     #[test]
     fn each_kind_of_gap_is_told_from_the_others() {
-        // Ticks of 2 us each millisecond; a thread for 40 us every 10 ms; and 3 ms stolen every 50 ms.
+        // Ticks of 2 us each millisecond, a thread for 40 us every 10 ms, and 3 ms stolen every 50 ms.
         let mut events = every(1_000_003, 2_000, false);
-        // Threads come between two ticks, and time is stolen between two threads: two in one quantum would be
-        // one gap.
+        // Threads come between two ticks, and steals between two threads, because two events in one quantum
+        // would be one gap.
         let late =
             |events: Vec<Event>, by| events.into_iter().map(move |e| Event { at: e.at + by, ..e });
         events.extend(late(every(10_000_019, 40_000, true), 500_000));
         events.extend(late(every(50_000_017, 3_000_000, false), 5_000_000));
         events.sort_by_key(|e| e.at);
         let (noted, counters) = measure(&mut Fake::new(events));
-        // 1000 ms hold 100 and 20 of the rarer ones, but for the ends; 60 of the ticks fall into the 3 ms.
+        // 1000 ms hold 100 and 20 of the rarer events, except at the ends; 60 of the ticks fall into the 3
+        // ms.
         assert!((95..=101).contains(&noted.thread.count), "{}", noted.thread.count);
         assert!((18..=21).contains(&noted.taken.count), "{}", noted.taken.count);
         assert!((900..=960).contains(&noted.short.count), "{}", noted.short.count);
@@ -314,7 +315,7 @@ mod tests {
         let every = noted.intervals.mean_ns().unwrap();
         assert!((every - 10_000_019.0).abs() < 500_000.0, "{every}");
         assert!(noted.intervals.variation().unwrap() < 0.2);
-        // 60 ms and the ticks, told in ticks of 10 ms.
+        // 60 ms and the ticks, counted in ticks of 10 ms.
         let stolen = counters.steal_ns.unwrap();
         assert!((50_000_000..=70_000_000).contains(&stolen), "{stolen}");
         let taken = noted.taken.time_ns;
@@ -333,7 +334,7 @@ mod tests {
         let mut fake = Fake::new(Vec::new());
         fake.slower_from = 500_000_000;
         let (noted, _) = measure(&mut fake);
-        // Of the block in which it changes three quarters at most look slow.
+        // In the block with the change, at most three quarters look slow.
         assert!(noted.short.count <= BLOCK as u64 * 3 / 4, "{}", noted.short.count);
         assert!(noted.quantum_range_ns[1] > noted.quantum_range_ns[0] * 19 / 10);
     }

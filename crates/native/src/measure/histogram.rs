@@ -1,28 +1,28 @@
-//! Counts of lengths of time. Bins grow with the lengths, an eighth of an octave each, so that a length is
-//! known to an eighth; sums are exact.
+//! Histograms of durations. A bin is an eighth of an octave wide, so a duration is known to an eighth; sums
+//! are exact.
 
 use serde::Serialize;
 
-/// Bins of an octave, as a power of two.
+/// Bins per octave, as a power of two.
 const SUB_BITS: u32 = 3;
 
-/// Lengths from `from_ns` up to but without `to_ns`.
+/// Durations from `from_ns` up to but excluding `to_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bin {
     /// Lower end, nanoseconds.
     pub from_ns: u64,
     /// Upper end, not included.
     pub to_ns: u64,
-    /// How many there were.
+    /// Number of durations.
     pub count: u64,
     /// Their sum, nanoseconds.
     pub time_ns: u64,
 }
 
-/// Lengths of time, counted.
+/// A histogram of durations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Histogram {
-    /// How many.
+    /// Number of durations.
     pub count: u64,
     /// Their sum, nanoseconds.
     pub time_ns: u64,
@@ -35,16 +35,16 @@ pub struct Histogram {
     pub bins: Vec<Bin>,
 }
 
-/// Ends of the bin of `ns`.
+/// Returns the ends of the bin of `ns`.
 fn ends(ns: u64) -> (u64, u64) {
-    // Lengths below the number of bins of an octave have a bin each.
+    // Durations below the number of bins per octave have a bin each.
     let shift = ns.checked_ilog2().unwrap_or(0).saturating_sub(SUB_BITS);
     let from = ns >> shift << shift;
     (from, from.saturating_add(1 << shift))
 }
 
 impl Histogram {
-    /// Counts a length.
+    /// Counts a duration.
     pub fn record(&mut self, ns: u64) {
         let (from_ns, to_ns) = ends(ns);
         self.add(Bin { from_ns, to_ns, count: 1, time_ns: ns });
@@ -73,14 +73,14 @@ impl Histogram {
         }
     }
 
-    /// Mean, nanoseconds; `None` if there is none.
+    /// Mean, nanoseconds; `None` if the histogram is empty.
     #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count > 0).then(|| self.time_ns as f64 / self.count as f64)
     }
 
-    /// Standard deviation over mean: 1 for an exponential distribution, 0 if all are equal. `None` for less
-    /// than two.
+    /// Standard deviation over mean: 1 for an exponential distribution, 0 if all are equal. `None` for
+    /// fewer than two durations.
     #[must_use]
     pub fn variation(&self) -> Option<f64> {
         let mean = self.mean_ns().filter(|m| *m > 0.0 && self.count > 1)?;
@@ -88,8 +88,8 @@ impl Histogram {
         Some(variance.sqrt() / mean)
     }
 
-    /// The length that a part `q` of all do not exceed: the upper end of its bin, an eighth too long at
-    /// most. 0 if there is none.
+    /// The duration that a share `q` of all do not exceed: the upper end of its bin, at most an eighth too
+    /// long. 0 if the histogram is empty.
     #[must_use]
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let wanted = ((q * self.count as f64).ceil() as u64).max(1);
@@ -103,7 +103,7 @@ impl Histogram {
         self.max_ns
     }
 
-    /// The same by powers of two.
+    /// The bins merged into powers of two.
     #[must_use]
     pub fn octaves(&self) -> Vec<Bin> {
         let mut octaves: Vec<Bin> = Vec::new();

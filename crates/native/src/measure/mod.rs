@@ -1,4 +1,4 @@
-//! What the machine at hand does: figures for the host of a scenario.
+//! Measurements of the machine at hand: figures for the host of a scenario.
 //!
 //! - [`noise`]: how often, and for how long, a CPU is taken away from a thread that only computes.
 

@@ -1,4 +1,4 @@
-//! Fixed quanta of work on every CPU at once, and what interrupts them.
+//! Fixed quanta of work on every CPU at once, and their interruptions.
 //!
 //! Sources: the FWQ and FTQ benchmarks of the ASC Sequoia suite; F. Petrini, D. Kerbyson and S. Pakin, The
 //! Case of the Missing Supercomputer Performance (2003); the kernel's osnoise tracer, for the kinds of
@@ -17,39 +17,39 @@ use super::histogram::Histogram;
 use super::system::{self, System, ThisCpu};
 use crate::bench::{Warning, pin, warnings};
 
-/// What to measure.
+/// A measurement to make.
 #[derive(Clone, Debug)]
 pub struct NoisePlan {
-    /// CPUs, a thread on each; empty for all that this process may use.
+    /// CPUs, with one thread on each; empty for all that this process may use.
     pub cpus: Vec<usize>,
     /// Length of a quantum.
     pub quantum: Duration,
-    /// How long to measure, after a warm-up of a tenth of it, a second at most.
+    /// The measuring time, after a warm-up of a tenth of it, at most a second.
     pub duration: Duration,
 }
 
-/// Why noise cannot be measured.
+/// The reasons why noise cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum NoiseError {
-    /// A thread cannot be kept to its CPU.
+    /// A thread cannot be pinned to its CPU.
     #[error("cannot keep a thread to CPU {cpu}: {source}")]
     Pin {
         /// The CPU.
         cpu: usize,
-        /// The CPUs that this process may use, as far as the kernel says.
+        /// The CPUs that this process may use, as far as the kernel tells.
         allowed: Vec<usize>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// There is no thread to be had.
+    /// A thread cannot be started.
     #[error("cannot start a thread for CPU {cpu}: {source}")]
     Thread {
-        /// For this CPU.
+        /// The CPU that it was for.
         cpu: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The kernel does not say which CPUs there are.
+    /// The kernel does not tell which CPUs exist.
     #[error("cannot tell which CPUs this process may use: {0}")]
     Cpus(io::Error),
 }
@@ -59,15 +59,15 @@ pub enum NoiseError {
 pub struct Noise {
     /// The machine.
     pub system: System,
-    /// What makes the figures doubtful.
+    /// Conditions that make the figures doubtful.
     pub warnings: Vec<Warning>,
-    /// Length of a quantum that was asked for, nanoseconds.
+    /// The requested length of a quantum, nanoseconds.
     pub quantum_ns: u64,
-    /// How long each CPU was to be measured, nanoseconds.
+    /// The requested measuring time of each CPU, nanoseconds.
     pub duration_ns: u64,
-    /// What reading the clock costs, nanoseconds: each quantum has one reading in it.
+    /// Cost of reading the clock, nanoseconds. Each quantum contains one reading.
     pub clock_read_ns: f64,
-    /// Its least step, nanoseconds, as it was seen.
+    /// The smallest step of the clock that was seen, nanoseconds.
     pub clock_step_ns: u64,
     /// Step of the kernel's count of stolen time, nanoseconds.
     pub steal_step_ns: u64,
@@ -80,16 +80,16 @@ pub struct Noise {
 pub struct CpuNoise {
     /// Its number.
     pub cpu: usize,
-    /// What interrupted the quanta.
+    /// The interruptions of the quanta.
     #[serde(flatten)]
     pub noted: Noted,
-    /// Time that the hypervisor gave to others by the kernel's count, nanoseconds, if it counts.
+    /// Time that the hypervisor gave to others (steal) by the kernel's count, nanoseconds, if it counts.
     pub steal_ns: Option<u64>,
-    /// Time that the thread could have run and did not by the kernel's count, nanoseconds, if it counts.
+    /// Time that the thread could have run but did not by the kernel's count, nanoseconds, if it counts.
     pub run_delay_ns: Option<u64>,
 }
 
-/// Whether the kernel's count of stolen time and the long gaps without a switch tell the same story.
+/// Whether the kernel's count of stolen time agrees with the long gaps without a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Steal {
@@ -97,15 +97,15 @@ pub enum Steal {
     Unknown,
     /// They agree, within a quarter and the steps of the count.
     Agrees,
-    /// The kernel counts less: the hypervisor does not tell, or the firmware had the CPU, or interrupts took
-    /// long.
+    /// The kernel counts less: the hypervisor does not report steal, or the firmware had the CPU, or interrupts
+    /// took long.
     CountsLess,
-    /// The kernel counts more: time was stolen in gaps of the other kinds, too.
+    /// The kernel counts more: time was also stolen in gaps of the other kinds.
     CountsMore,
 }
 
 impl Noise {
-    /// All CPUs' gaps of one kind.
+    /// Merges the gaps of one kind on all CPUs.
     #[must_use]
     pub fn all(&self, of: fn(&Noted) -> &Histogram) -> Histogram {
         let mut all = Histogram::default();
@@ -135,7 +135,7 @@ impl Noise {
 
 fn steal(gaps_ns: u64, counted_ns: Option<u64>, steps_ns: u64) -> Steal {
     let Some(counted) = counted_ns else { return Steal::Unknown };
-    // A count of ticks is one off at either end.
+    // A count of ticks can be off by one at either end.
     let tolerance = 2 * steps_ns + gaps_ns.max(counted) / 4;
     if gaps_ns.abs_diff(counted) <= tolerance {
         Steal::Agrees
@@ -146,19 +146,19 @@ fn steal(gaps_ns: u64, counted_ns: Option<u64>, steps_ns: u64) -> Steal {
     }
 }
 
-/// Nobody measures yet.
+/// No thread measures yet.
 const WAIT: u8 = 0;
 /// All threads are on their CPUs.
 const GO: u8 = 1;
-/// One of them is not.
+/// A thread is not on its CPU.
 const GIVE_UP: u8 = 2;
 
-/// Measures the noise of this machine: keeps a thread busy on each CPU, all at the same time. Calls `tell` with
-/// the time that has passed of the whole, ten times in all; without it, nothing of this process runs meanwhile
-/// but the measuring threads.
+/// Measures the noise of this machine: keeps a thread busy on each CPU, all at the same time. Calls `tell` ten
+/// times with the elapsed and the total time. Without `tell`, this process runs nothing but the measuring
+/// threads meanwhile.
 ///
 /// # Errors
-/// If a thread cannot be had or kept to its CPU.
+/// If a thread cannot be started or pinned to its CPU.
 pub fn noise(
     plan: &NoisePlan,
     tell: Option<&mut dyn FnMut(Duration, Duration)>,
@@ -210,7 +210,7 @@ pub fn noise(
         let join = |thread: thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        // All went: the phase is `GO`, which only this thread changes.
+        // All threads went: the phase is `GO`, which only this thread changes.
         Ok(threads.into_iter().filter_map(join).collect::<Vec<(CpuNoise, (f64, u64))>>())
     })?;
     let clock = measured.first().map_or((0.0, 0), |(_, clock)| *clock);
@@ -226,7 +226,7 @@ pub fn noise(
     })
 }
 
-/// What the thread of a CPU does, kept to it. `None` if the measurement does not take place.
+/// The work of one CPU's thread, pinned to it. `None` if the measurement does not take place.
 fn on_cpu(
     cpu: usize,
     phase: &AtomicU8,
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn stolen_time_is_compared_within_the_steps_of_the_count() {
         const MS: u64 = 1_000_000;
-        // Two CPUs, ticks of 10 ms: 40 ms either way, and a quarter.
+        // Two CPUs, ticks of 10 ms: a tolerance of 40 ms either way, and a quarter.
         let told = |gaps: u64, counted: u64| steal(gaps * MS, Some(counted * MS), 20 * MS);
         assert_eq!(told(0, 0), Steal::Agrees);
         assert_eq!(told(0, 40), Steal::Agrees);
@@ -280,7 +280,7 @@ mod tests {
         };
         match noise(&plan, None) {
             Err(NoiseError::Pin { cpu: 1023, allowed, .. }) => assert!(!allowed.is_empty()),
-            // A machine that has so many.
+            // A machine that has so many CPUs.
             other => assert!(other.is_ok()),
         }
     }

@@ -1,4 +1,4 @@
-//! What the kernel tells of the machine, of a CPU and of a thread.
+//! The kernel's data about the machine, a CPU and a thread.
 
 use std::fs;
 use std::io;
@@ -11,18 +11,18 @@ use super::gaps::{Counters, Cpu};
 use crate::Threads;
 use crate::bench::{Usage, work};
 
-/// The machine that something was measured on.
+/// The machine of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct System {
-    /// Model of its CPUs, as far as it is known.
+    /// Model of its CPUs, if known.
     pub cpu_model: Option<String>,
     /// Release of its kernel.
     pub kernel: Option<String>,
-    /// Whether a hypervisor is below, as far as the CPU tells.
+    /// Whether it runs on a hypervisor, as far as the CPU tells.
     pub virtualised: bool,
-    /// What the kernel reads the time from.
+    /// The kernel's clock source.
     pub clock_source: Option<String>,
-    /// CPUs that are switched on.
+    /// CPUs that are online.
     pub cpus: usize,
 }
 
@@ -31,7 +31,7 @@ fn read(path: &str) -> Option<String> {
 }
 
 impl System {
-    /// This machine.
+    /// Describes this machine.
     #[must_use]
     pub fn here() -> Self {
         let info = read("/proc/cpuinfo").unwrap_or_default();
@@ -53,14 +53,14 @@ impl System {
     }
 }
 
-/// The CPUs that this process may use.
+/// Returns the CPUs that this process may use.
 ///
 /// # Errors
-/// If the kernel does not say.
+/// If the kernel does not tell.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    // SAFETY: the kernel writes at most so many bytes of `set`, of which all zeros is a valid value. 0 is the
-    // calling thread.
+    // SAFETY: the kernel writes at most this many bytes of `set`, for which all zeros is a valid value. 0 is
+    // the calling thread.
     let set = unsafe {
         if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) != 0 {
             return Err(io::Error::last_os_error());
@@ -73,7 +73,7 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
         .collect())
 }
 
-/// The CPU that the calling thread is kept to.
+/// The CPU to which the calling thread is pinned.
 #[derive(Debug)]
 pub(super) struct ThisCpu {
     pub(super) number: usize,
@@ -102,7 +102,7 @@ impl Cpu for ThisCpu {
     }
 }
 
-/// Length of a clock tick as `/proc/stat` counts them, nanoseconds.
+/// Length of a clock tick in `/proc/stat`, nanoseconds.
 pub(super) fn ns_per_tick() -> u64 {
     // SAFETY: a query without side effects.
     let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };

@@ -1,4 +1,5 @@
-//! A lock that does nothing would hand the data to two threads. Safe code cannot make a mutex of it.
+//! A lock that does nothing would hand the data to two threads. Safe code cannot make a mutex from
+//! it.
 #![forbid(unsafe_code)]
 
 #[path = "support/open.rs"]

@@ -1,5 +1,5 @@
-//! A token of one lock, given to another, would give away somebody's queue node: the records of the process are
-//! behind `unsafe`.
+//! A token of one lock, given to another lock, would give away another thread's queue node: access to the
+//! records of the process is `unsafe`.
 use overspin_locks::{Mcs, RawLock};
 use overspin_native::{Records, Threads};
 

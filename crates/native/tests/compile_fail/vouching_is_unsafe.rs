@@ -1,4 +1,4 @@
-//! Vouching for a lock is refused where unsafe code is.
+//! Code that forbids `unsafe` cannot vouch for a lock.
 #![forbid(unsafe_code)]
 
 #[path = "support/open.rs"]
