@@ -281,7 +281,7 @@ pub(crate) struct SchedbenchRunArgs {
     /// Only the run of this name, even if it has been run
     #[arg(long, value_name = "LABEL")]
     pub(crate) only: Option<String>,
-    /// Scenario that provides the host, and the rate by its first schedbench worker, instead of the 2016
+    /// Scenario that provides the host, and the rate (of its first schedbench worker), instead of the 2016
     /// experiment
     #[arg(long, value_name = "SCENARIO.toml")]
     pub(crate) machine: Option<PathBuf>,
@@ -459,7 +459,7 @@ pub(crate) struct MeasureArgs {
 /// Things to measure about a machine.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Measurement {
-    /// How often, how long and by what threads that only compute are interrupted
+    /// Interruptions of threads that only compute: how often, how long, and by what
     Noise(MeasureNoiseArgs),
 }
 

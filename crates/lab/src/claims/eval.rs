@@ -21,7 +21,7 @@ pub(crate) struct Eval<'a> {
     index: &'a Index<'a>,
     /// Comparisons so far; `None` if they are not recorded.
     seen: Option<Vec<Seen>>,
-    /// Numbers stay in the unit of measurement, because all share it: converting a number there and back may
+    /// Numbers stay in the unit of measurement if all share it: converting a number there and back may
     /// change its last digit.
     as_measured: bool,
 }

@@ -239,7 +239,7 @@ fn faults_say_what_belongs_there() {
         ("(1 < 2", 6, "the end where `)`"),
         ("1 < 2 and 3", 10, "a number where a condition"),
         ("(1 < 2) + 1 > 0", 0, "a condition where a number"),
-        ("byte.half.elapsed < 5", 20, "a plain number, and its counterpart is s"),
+        ("byte.half.elapsed < 5", 20, "a plain number, but its counterpart is s"),
         ("byte.half.elapsed + byte.half.share > 1 s", 20, "this is a plain number"),
         ("byte.*.elapsed < 1 s", 0, "several places"),
         ("mena(byte.half.elapsed) < 1 s", 0, "no function `mena`"),

@@ -26,7 +26,7 @@ const LARGE: u64 = 5;
 fn meaning(cause: Cause) -> &'static str {
     match cause {
         Cause::HolderRunning => {
-            "A holder ran all the time: sections are long, or many vCPUs want them. More CPUs or another \
+            "The holder was running: sections are long, or many vCPUs want them. More CPUs or another \
              lock do not help; shorter sections, or fewer of them, do."
         }
         Cause::HolderPreempted => {
