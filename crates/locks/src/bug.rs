@@ -116,16 +116,16 @@ pub enum Bug {
     E3MutexeeClearsBlindly,
     /// MUTEXEE: a sleeper does not check that the word is unchanged.
     E4MutexeeWaitsWithoutComparing,
-    /// Rotating mutex: a sleeper reads the count of wake-ups only after it has been counted as a sleeper.
-    O1RotatingReadsWakesLate,
-    /// Rotating mutex: a thread is counted as a sleeper although the lock is free by now.
-    O2RotatingSleepsOnAFreeLock,
-    /// Rotating mutex: a releaser looks for sleepers before it releases.
-    O3RotatingLooksBeforeItReleases,
-    /// Rotating mutex: a woken sleeper continues as if it had not been woken.
-    O4RotatingForgetsItWasWoken,
-    /// Rotating mutex: the heir takes the lock and stays the heir.
-    O5RotatingHeirStays,
-    /// Rotating mutex: the releaser wakes a sleeper before it changes the count of wake-ups.
-    O6RotatingWakesBeforeItCounts,
+    /// `mutex`: a sleeper reads the count of wake-ups only after it has been counted as a sleeper.
+    O1MutexReadsWakesLate,
+    /// `mutex`: a thread is counted as a sleeper although the lock is free by now.
+    O2MutexSleepsOnAFreeLock,
+    /// `mutex`: a releaser looks for sleepers before it releases.
+    O3MutexLooksBeforeItReleases,
+    /// `mutex`: a woken sleeper continues as if it had not been woken.
+    O4MutexForgetsItWasWoken,
+    /// `mutex`: the heir takes the lock and stays the heir.
+    O5MutexHeirStays,
+    /// `mutex`: the releaser wakes a sleeper before it changes the count of wake-ups.
+    O6MutexWakesBeforeItCounts,
 }

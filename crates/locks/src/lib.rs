@@ -19,7 +19,7 @@
 //! | [`pv_ticket`] | ticket lock whose waiters sleep; in two forms, the older in two sizes |
 //! | [`qspinlock`] | a byte, a place for one waiter, then a queue; and its fallback |
 //! | [`qspinlock_unfair`] | qspinlock whose waiters may take it out of turn |
-//! | [`rotating`] | Overspin's mutex: running threads keep it busy, sleeping threads take turns |
+//! | [`mutex`] | Overspin's mutex: running threads keep it busy, sleeping threads take turns |
 //! | [`shfllock`] | a byte, and a queue that its waiters sort |
 //! | [`ticket`] | draw a number, wait until it is served; two sizes |
 //! | [`ticket_backoff`] | ticket lock whose waiters pause in proportion to their distance |
@@ -51,6 +51,7 @@ mod lottery;
 pub mod malthusian;
 pub mod mcs;
 pub mod mcs_tp;
+pub mod mutex;
 pub mod mutexee;
 mod nodes;
 mod padded;
@@ -61,7 +62,6 @@ pub mod pv_ticket;
 pub mod qspinlock;
 pub mod qspinlock_unfair;
 pub mod registry;
-pub mod rotating;
 pub mod shfllock;
 pub mod ticket;
 pub mod ticket_backoff;
@@ -82,6 +82,7 @@ pub use lock_byte::LockByte;
 pub use malthusian::Malthusian;
 pub use mcs::Mcs;
 pub use mcs_tp::McsTp;
+pub use mutex::Mutex;
 pub use mutexee::Mutexee;
 pub use padded::CachePadded;
 pub use platform::{AtomicCell, Budget, CpuId, Platform};
@@ -91,7 +92,6 @@ pub use pv_ticket::{PvTicket, PvTicket2012, PvTicket2012Small};
 pub use qspinlock::{Qspinlock, QspinlockTas};
 pub use qspinlock_unfair::QspinlockUnfair;
 pub use registry::{find, infos, infos_and_aliases, with_lock};
-pub use rotating::Rotating;
 pub use shfllock::ShflLock;
 pub use ticket::{Ticket, TicketSmall};
 pub use ticket_backoff::TicketBackoff;

@@ -17,7 +17,7 @@
 //!
 //! **Properties.** Fast with any number of threads, because sleepers stay asleep as long as running threads
 //! keep the lock busy. For the same reason unfair without bound: a sleeper may wait until the running threads
-//! are descheduled. [`rotating`](crate::rotating) bounds that.
+//! are descheduled. [`mutex`](crate::mutex) bounds that.
 //!
 //! `unlock` looks at the word after the release. The users of the lock must keep it in place until `unlock`
 //! has returned, as references do. A pthread mutex cannot be built on it, because it may be destroyed as soon

@@ -3,7 +3,7 @@
 use crate::{LockInfo, LockVisitor, Platform};
 use crate::{
     aligned, clh, cna, flexguard, futex, hemlock, ispinlock, lock_byte, malthusian, mcs, mcs_tp,
-    mutexee, preemptable, pv_qspinlock, pv_ticket, qspinlock, qspinlock_unfair, rotating, shfllock,
+    mutex, mutexee, preemptable, pv_qspinlock, pv_ticket, qspinlock, qspinlock_unfair, shfllock,
     ticket, ticket_backoff, ttas, twa, xen_pv,
 };
 
@@ -91,5 +91,5 @@ registry! { ($)
     Hemlock: hemlock::INFO, aliases [];
     FlexGuard: flexguard::INFO, aliases [];
     Mutexee: mutexee::INFO, aliases [];
-    Rotating: rotating::INFO, aliases [];
+    Mutex: mutex::INFO, aliases [];
 }

@@ -1,5 +1,5 @@
 //! Mutexes that need no thread numbers, as [`lock_api`] mutexes. The algorithms are
-//! [`overspin_locks::rotating`] and [`overspin_locks::mutexee`].
+//! [`overspin_locks::mutex`] and [`overspin_locks::mutexee`].
 //!
 //! They have no records of threads. So there is no limit on threads, and an acquisition needs no load and
 //! branch to find the lock and its records, as [`LockMutex`](crate::LockMutex) does.
@@ -7,11 +7,11 @@
 use std::sync::atomic::AtomicU32;
 
 use lock_api::GuardNoSend;
-use overspin_locks::{RawLock, mutexee, rotating};
+use overspin_locks::{RawLock, mutex, mutexee};
 
 use crate::Threads;
 
-/// For general use: a mutex over [`rotating`]. No limit on threads, no poisoning.
+/// For general use: a mutex over [`mutex`](overspin_locks::mutex). No limit on threads, no poisoning.
 ///
 /// ```
 /// static COUNT: overspin_native::Mutex<u32> = overspin_native::Mutex::new(0);
@@ -66,9 +66,9 @@ macro_rules! raw_mutex {
 
 raw_mutex!(
     RawMutex,
-    rotating::Rotating<Threads>,
-    rotating::Rotating::of(zero(), zero(), zero(), zero()),
-    rotating::Shared::DEFAULT
+    mutex::Mutex<Threads>,
+    mutex::Mutex::of(zero(), zero(), zero(), zero()),
+    mutex::Shared::DEFAULT
 );
 raw_mutex!(
     RawMutexee,

@@ -164,12 +164,15 @@ macro_rules! tests {
     )+};
 }
 
-macro_rules! every_lock {
-    ($($lock:ident)+) => {
-        tests! { $($lock: overspin_native::Raw<overspin_locks::$lock<overspin_native::Threads>>;)+ }
-    };
+/// The locks of the registry, whose types have names that are used here as well.
+mod registry {
+    macro_rules! every_lock {
+        ($($lock:ident)+) => {
+            tests! { $($lock: overspin_native::Raw<overspin_locks::$lock<overspin_native::Threads>>;)+ }
+        };
+    }
+    overspin_locks::for_each_lock!(every_lock);
 }
-overspin_locks::for_each_lock!(every_lock);
 
 tests! {
     mutex: overspin_native::RawMutex;

@@ -8,7 +8,7 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr;
 
-use crate::gate::Gate;
+use crate::fork_lock::ForkLock;
 
 /// Bytes requested from the kernel at a time. Larger blocks have a chunk of their own.
 const CHUNK: usize = 1 << 18;
@@ -28,7 +28,7 @@ struct Blocks {
 // SAFETY: the blocks belong to no particular thread.
 unsafe impl Send for Blocks {}
 
-static BLOCKS: Gate<Blocks> = Gate::new(Blocks {
+static BLOCKS: ForkLock<Blocks> = ForkLock::new(Blocks {
     free: [ptr::null_mut(); usize::BITS as usize],
     next: ptr::null_mut(),
     left: 0,

@@ -12,7 +12,7 @@
 //! library; it then has no lock to release. A mutex that another thread holds stays held.
 //!
 //! A thread that meets the closed table with a new mutex does not wait: it uses the plain mutex
-//! ([`Gate::with_unless_closed`](crate::gate::Gate::with_unless_closed)).
+//! ([`ForkLock::with_unless_closed`](crate::fork_lock::ForkLock::with_unless_closed)).
 
 use overspin_native::forget_other_threads;
 

@@ -42,14 +42,14 @@
 //! | `shadow.rs` | the record of each mutex, and the table of records |
 //! | `watched.rs` | the platform of the locks, whose waiters look around |
 //! | `mutex.rs`, `real.rs` | the C library's mutex, and its functions |
-//! | `arena.rs`, `gate.rs`, `system.rs` | memory, a lock for own data, and system calls that the program does not notice |
+//! | `arena.rs`, `fork_lock.rs`, `system.rs` | memory, a lock for own data, and system calls that the program does not notice |
 //! | `stats.rs` | statistics |
 
 mod abi;
 mod arena;
 mod bypass;
 mod fork;
-mod gate;
+mod fork_lock;
 mod mutex;
 mod passage;
 mod policy;

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use overspin_native::{Kind, NamedLock, served_id};
 
-use crate::gate::Gate;
+use crate::fork_lock::ForkLock;
 use crate::mutex::Mutex;
 use crate::watched::kind;
 
@@ -80,7 +80,7 @@ struct Table {
     ended: BTreeMap<usize, [u64; 3]>,
 }
 
-static TABLE: OnceLock<Gate<Table>> = OnceLock::new();
+static TABLE: OnceLock<ForkLock<Table>> = OnceLock::new();
 /// The locks serve threads with numbers below this.
 static CAPACITY: AtomicUsize = AtomicUsize::new(0);
 
@@ -88,7 +88,7 @@ static CAPACITY: AtomicUsize = AtomicUsize::new(0);
 pub(crate) fn start(kind: Kind) {
     CAPACITY.store(kind.capacity(), Relaxed);
     // The table is not set yet, because this is called once.
-    let _ = TABLE.set(Gate::new(Table {
+    let _ = TABLE.set(ForkLock::new(Table {
         kind,
         of: BTreeMap::new(),
         free: Vec::new(),

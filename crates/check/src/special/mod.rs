@@ -12,13 +12,13 @@ mod hemlock;
 mod malthusian;
 mod mcs;
 mod mcs_tp;
+mod mutex;
 mod mutexee;
 mod nested;
 mod preemptable;
 mod pv_qspinlock;
 mod pv_ticket;
 mod qspinlock;
-mod rotating;
 mod shfllock;
 mod ticket;
 mod twa;
@@ -87,7 +87,7 @@ const LOCKS: &[(&str, Models)] = &[
     ("flexguard", flexguard::models),
     ("futex", mutexee::models_of_futex),
     ("mutexee", mutexee::models),
-    ("mutex", rotating::models),
+    ("mutex", mutex::models),
 ];
 
 /// Lists the models of the lock of this name, besides those of every lock.

@@ -15,15 +15,15 @@ const USED: u8 = 1;
 /// Closed during a fork.
 const CLOSED: u8 = 2;
 
-pub(crate) struct Gate<T> {
+pub(crate) struct ForkLock<T> {
     state: AtomicU8,
     data: UnsafeCell<T>,
 }
 
 // SAFETY: one thread at a time reaches the data.
-unsafe impl<T: Send> Sync for Gate<T> {}
+unsafe impl<T: Send> Sync for ForkLock<T> {}
 
-impl<T> Gate<T> {
+impl<T> ForkLock<T> {
     pub(crate) const fn new(data: T) -> Self {
         Self { state: AtomicU8::new(OPEN), data: UnsafeCell::new(data) }
     }
@@ -41,7 +41,7 @@ impl<T> Gate<T> {
         true
     }
 
-    /// Runs `f` with the data. `f` must not use this gate again.
+    /// Runs `f` with the data. `f` must not use this lock again.
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         self.leave_open(USED, true);
         // SAFETY: this thread is inside.
@@ -50,7 +50,7 @@ impl<T> Gate<T> {
         result
     }
 
-    /// As [`Gate::with`], but `None` while a thread forks. A thread that holds a mutex must not wait for a
+    /// As [`ForkLock::with`], but `None` while a thread forks. A thread that holds a mutex must not wait for a
     /// fork: the forking thread may be about to acquire the mutex in a fork handler.
     pub(crate) fn with_unless_closed<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         if !self.leave_open(USED, false) {
@@ -62,12 +62,12 @@ impl<T> Gate<T> {
         Some(result)
     }
 
-    /// Keeps others out until [`Gate::open`].
+    /// Keeps others out until [`ForkLock::open`].
     pub(crate) fn close(&self) {
         self.leave_open(CLOSED, true);
     }
 
-    /// Ends [`Gate::close`].
+    /// Ends [`ForkLock::close`].
     pub(crate) fn open(&self) {
         self.state.store(OPEN, Release);
     }

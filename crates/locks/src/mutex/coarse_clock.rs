@@ -15,7 +15,7 @@ use crate::AtomicCell;
 /// late. After 268 s of silence a hint may come late.
 #[derive(Debug)]
 #[repr(transparent)]
-pub(super) struct Seldom<C>(C);
+pub(super) struct CoarseClock<C>(C);
 
 /// Maximum number of calls between two readings of the clock.
 pub(super) const MOST: u32 = COUNT + 1;
@@ -30,7 +30,7 @@ pub(super) struct Reading {
     pub since: u32,
 }
 
-impl<C: AtomicCell<Value = u32>> Seldom<C> {
+impl<C: AtomicCell<Value = u32>> CoarseClock<C> {
     /// Makes one from a cell that is 0.
     pub const fn of(cell: C) -> Self {
         Self(cell)
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn tells_the_time_since_it_happened() {
-        let clock = Seldom::of(AtomicU32::new(0));
+        let clock = CoarseClock::of(AtomicU32::new(0));
         let reading = clock.look(1, || 5_000_000).unwrap();
         assert_eq!(reading.since, 5000);
         clock.happens(&reading);
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn time_wraps() {
-        let clock = Seldom::of(AtomicU32::new(0));
+        let clock = CoarseClock::of(AtomicU32::new(0));
         let before = u64::from(TIME) * 1000;
         let reading = clock.look(1, || before).unwrap();
         assert_eq!(reading.since, TIME);
@@ -95,7 +95,7 @@ mod tests {
         const CALLS: u64 = 10_000;
         for every in [4, 8, MOST] {
             for pace in [130, 1_000, 1_200, 4_000] {
-                let clock = Seldom::of(AtomicU32::new(0));
+                let clock = CoarseClock::of(AtomicU32::new(0));
                 let mut readings = [0; 2];
                 for call in 0..CALLS {
                     let read = clock.look(every, || call * pace).is_some();

@@ -48,14 +48,14 @@
 //! over in user space (Falsafi et al., "Unlocking Energy", 2016); keeping few threads active and rotating them
 //! (Dice, "Malthusian Locks", 2017); an heir (Linux's `MUTEX_FLAG_HANDOFF`).
 
-mod seldom;
+mod coarse_clock;
 
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::bug::right;
 use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
-use seldom::Seldom;
+use coarse_clock::CoarseClock;
 
 const HELD: u32 = 1;
 const WAKING: u32 = 1 << 1;
@@ -93,9 +93,9 @@ const GRACE: u32 = 3;
 const ROTATION_NS: u64 = 250_000;
 
 /// Releases with sleepers between two readings of the clock.
-const RELEASES_PER_LOOK: u32 = seldom::MOST;
+const RELEASES_PER_LOOK: u32 = coarse_clock::MOST;
 
-/// Properties of [`Rotating`].
+/// Properties of [`Mutex`].
 pub const INFO: LockInfo = LockInfo {
     name: "mutex",
     brief: "Running threads keep it busy, sleepers take turns.",
@@ -113,14 +113,14 @@ pub const INFO: LockInfo = LockInfo {
 /// The algorithm. See the [module](self).
 #[derive(Debug)]
 #[repr(C)]
-pub struct Rotating<P: Platform> {
+pub struct Mutex<P: Platform> {
     word: P::U32,
     /// How many sleepers have been woken; sleepers sleep on it.
     wakes: P::U32,
     /// Counts releases with sleepers; every releaser updates it. The event is a rotation.
-    rotation: Seldom<P::U32>,
+    rotation: CoarseClock<P::U32>,
     /// Counts waits; every waiter updates it. The event is a turn, or the finding that none was needed.
-    turn: Seldom<P::U32>,
+    turn: CoarseClock<P::U32>,
 }
 
 /// What locks of a kind share: their patience.
@@ -175,10 +175,10 @@ fn is_free(word: u32) -> bool {
     word & (HELD | HEIR) == 0
 }
 
-impl<P: Platform> Rotating<P> {
+impl<P: Platform> Mutex<P> {
     /// Makes an unlocked lock from cells that are all 0. For statics: [`RawLock::new`] is not const.
     pub const fn of(word: P::U32, wakes: P::U32, rotation: P::U32, turn: P::U32) -> Self {
-        Self { word, wakes, rotation: Seldom::of(rotation), turn: Seldom::of(turn) }
+        Self { word, wakes, rotation: CoarseClock::of(rotation), turn: CoarseClock::of(turn) }
     }
 
     #[inline]
@@ -218,7 +218,7 @@ impl<P: Platform> Rotating<P> {
             // Relaxed: the exchange checks it.
             let found = self.word.load(Relaxed);
             // A free lock has no holder that cares for sleepers.
-            if right!(is_free(found), P, O2RotatingSleepsOnAFreeLock, false) {
+            if right!(is_free(found), P, O2MutexSleepsOnAFreeLock, false) {
                 continue;
             }
             // Acquire and release: a thread that finds the sleeper comes after the sleeper's look at `wakes`.
@@ -226,13 +226,13 @@ impl<P: Platform> Rotating<P> {
             if self.word.compare_exchange_weak(found, counted, AcqRel, Relaxed).is_err() {
                 continue;
             }
-            let wakes = right!(wakes, P, O1RotatingReadsWakesLate, self.wakes.load(Acquire));
+            let wakes = right!(wakes, P, O1MutexReadsWakesLate, self.wakes.load(Acquire));
             if P::can_block() {
                 P::wait(&self.wakes, wakes);
             }
             let found = self.word.fetch_sub(SLEEPER, Relaxed);
             // Only the thread that takes the lock as the woken one clears `WAKING`.
-            if right!(found & WAKING != 0, P, O4RotatingForgetsItWasWoken, false) {
+            if right!(found & WAKING != 0, P, O4MutexForgetsItWasWoken, false) {
                 return self.lock_woken(shared);
             }
         }
@@ -268,7 +268,7 @@ impl<P: Platform> Rotating<P> {
                     break;
                 }
                 // This clears the heir's mark too: no other thread does.
-                let heir = right!(heir, P, O5RotatingHeirStays, 0);
+                let heir = right!(heir, P, O5MutexHeirStays, 0);
                 if self.take_weakly(found, (found | HELD) & !(WAKING | heir)) {
                     return;
                 }
@@ -314,10 +314,10 @@ impl<P: Platform> Rotating<P> {
         }
         // A thread that is about to sleep on the old value must find it changed.
         let wake = || P::wake_one(ptr::from_ref(&self.wakes));
-        right!((), P, O6RotatingWakesBeforeItCounts, wake());
+        right!((), P, O6MutexWakesBeforeItCounts, wake());
         // Release: see "Order".
         self.wakes.fetch_add(1, Release);
-        right!(wake(), P, O6RotatingWakesBeforeItCounts, ());
+        right!(wake(), P, O6MutexWakesBeforeItCounts, ());
         P::yield_now();
     }
 
@@ -333,7 +333,7 @@ impl<P: Platform> Rotating<P> {
     }
 }
 
-impl<P: Platform> RawLock<P> for Rotating<P> {
+impl<P: Platform> RawLock<P> for Mutex<P> {
     const INFO: LockInfo = INFO;
     type Shared = Shared;
     type Token = ();
@@ -369,7 +369,7 @@ impl<P: Platform> RawLock<P> for Rotating<P> {
 
     #[inline]
     fn unlock(&self, shared: &Shared, (): ()) {
-        let seen = right!(None, P, O3RotatingLooksBeforeItReleases, Some(self.word.load(Relaxed)));
+        let seen = right!(None, P, O3MutexLooksBeforeItReleases, Some(self.word.load(Relaxed)));
         // Release: what the holder did happens before the next acquisition. The release and the look for sleepers
         // are one step: a sleeper that came between the two would find the lock held, and sleep unseen.
         let found = self.word.fetch_sub(HELD, Release);

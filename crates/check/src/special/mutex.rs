@@ -1,7 +1,7 @@
-//! The rotating mutex with turns and without rotation, and its bugs.
+//! `mutex`, with turns and without rotation, and its bugs.
 
-use overspin_locks::rotating::Shared;
-use overspin_locks::{Bug, Rotating};
+use overspin_locks::mutex::Shared;
+use overspin_locks::{Bug, Mutex};
 
 use super::{Special, few, three_that_wake_for_no_reason};
 use crate::Mutation;
@@ -10,7 +10,7 @@ use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Protected};
 /// The message about a mark that no CPU clears.
 const LEFT: &str = "nobody waits, but it is contended";
 
-type Lock = Rotating<LoomPlatform>;
+type Lock = Mutex<LoomPlatform>;
 
 /// A release wakes sleepers only if no CPU takes the lock. The models of every lock rotate at each release.
 fn never_rotates(cpus: usize, pairs: usize, preemptions: usize) -> Model {
@@ -27,21 +27,21 @@ fn with_turns(cpus: usize, pairs: usize, preemptions: usize) -> Model {
 pub(super) fn models() -> Vec<Special> {
     let seeded = Mutation::Seeded;
     let (unrotated, turns) = ("without rotation", "waiters look, yield, look again");
-    let early = seeded(Bug::O3RotatingLooksBeforeItReleases);
+    let early = seeded(Bug::O3MutexLooksBeforeItReleases);
     vec![
         few::<Lock>()
-            .finds(seeded(Bug::O1RotatingReadsWakesLate), DEADLOCK_MESSAGE)
-            .finds(seeded(Bug::O2RotatingSleepsOnAFreeLock), DEADLOCK_MESSAGE)
+            .finds(seeded(Bug::O1MutexReadsWakesLate), DEADLOCK_MESSAGE)
+            .finds(seeded(Bug::O2MutexSleepsOnAFreeLock), DEADLOCK_MESSAGE)
             .finds(early, DEADLOCK_MESSAGE)
             // While `WAKING` stands no waiter is woken. With two CPUs there is no waiter left, so only the
             // mark shows it.
-            .finds(seeded(Bug::O4RotatingForgetsItWasWoken), LEFT),
+            .finds(seeded(Bug::O4MutexForgetsItWasWoken), LEFT),
         // The sleeper must fall asleep between the two steps, hence a third preemption.
         Special::new("pairs, one more preemption", "1 pair each", Model::pairs::<Lock>(2, 1, 3))
-            .finds(seeded(Bug::O6RotatingWakesBeforeItCounts), DEADLOCK_MESSAGE),
+            .finds(seeded(Bug::O6MutexWakesBeforeItCounts), DEADLOCK_MESSAGE),
         // An heir that has come and gone keeps all others out.
         Special::new("pairs, one more preemption", "2 pairs each", Model::pairs::<Lock>(2, 2, 3))
-            .finds(seeded(Bug::O5RotatingHeirStays), LEFT),
+            .finds(seeded(Bug::O5MutexHeirStays), LEFT),
         // A sleeper may leave the count as the woken one, besides the one that was really woken.
         three_that_wake_for_no_reason::<Lock>(2),
         Special::new(unrotated, "2 pairs each", never_rotates(2, 2, 5)),
