@@ -127,5 +127,5 @@ fn golden_hashes_hold_in_every_build() {
              OVERSPIN_BLESS=1"
         );
     }
-    assert_eq!(golden, fresh, "a scheduler or lock was added or removed: run with OVERSPIN_BLESS=1");
+    assert_eq!(golden, fresh, "schedulers or locks came or went: run with OVERSPIN_BLESS=1");
 }
