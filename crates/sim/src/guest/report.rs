@@ -74,7 +74,7 @@ impl Guest {
                 _ => "is in the slow path of",
             };
             let holder = match self.bank.holder(lock as usize) {
-                NONE => "held by nobody (a lost wake-up)".into(),
+                NONE => "held by no vCPU (a lost wake-up)".into(),
                 h => format!("held by {}", full(h)),
             };
             lines.push(format!(
@@ -87,7 +87,7 @@ impl Guest {
         for (i, s) in self.semaphores.borrow().iter().enumerate() {
             for t in &s.waiters {
                 lines.push(format!(
-                    "{}: task {} sleeps on semaphore {i}, which nobody raises",
+                    "{}: task {} sleeps on semaphore {i}, which no task or device raises",
                     self.domain.name, t.name
                 ));
             }

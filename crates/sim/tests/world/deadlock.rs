@@ -114,7 +114,7 @@ fn a_lost_wakeup_of_a_users_lock_is_found_and_explained() {
         assert_eq!(
             waits,
             &["guest/v1 (task loop1) sleeps in the hypervisor waiting for lock section, \
-               held by nobody (a lost wake-up)"]
+               held by no vCPU (a lost wake-up)"]
         );
         assert_eq!(outcome.domains[0].finished, None);
         assert_eq!(outcome.domains[0].locks[0].acquisitions, 1);
@@ -220,7 +220,7 @@ fn spinners_that_nobody_releases_are_a_deadlock_although_ticks_go_on() {
             assert_eq!(
                 *wait,
                 format!(
-                    "guest/v{v} (task loop{v}) spins on lock section, held by nobody (a lost wake-up)"
+                    "guest/v{v} (task loop{v}) spins on lock section, held by no vCPU (a lost wake-up)"
                 )
             );
         }
@@ -267,7 +267,9 @@ fn a_task_that_nobody_wakes_is_a_deadlock() {
         let simulator = Simulator::new().with_workloads(kinds);
         overspin_host::run(&simulator, &scenario, 1, &mut (), &())
     };
-    let waits = vec!["guest: task stuck0 sleeps on semaphore 0, which nobody raises".to_string()];
+    let waits = vec![
+        "guest: task stuck0 sleeps on semaphore 0, which no task or device raises".to_string(),
+    ];
     assert_eq!(run(kinds).unwrap().ending, Ending::Deadlock { waits });
     let unknown = run(Kinds::builtin()).unwrap_err().to_string();
     assert!(unknown.contains("`workload.kind`: there is no workload `stuck`"), "{unknown}");
