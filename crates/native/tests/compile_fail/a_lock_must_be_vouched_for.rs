@@ -1,5 +1,4 @@
-//! A lock that does nothing would hand the data to two threads. Safe code cannot make a mutex from
-//! it.
+//! A lock that does nothing would hand the data to two threads. Safe code cannot make a mutex of it.
 #![forbid(unsafe_code)]
 
 #[path = "support/open.rs"]
