@@ -80,7 +80,7 @@ const CASES: &[Case] = &[
     ("\"1s\"", "-5", 2, 9, "cannot be negative", "quotes"),
     ("\"1s\"", "5", 2, 9, "unit is missing", "quotes"),
     ("\"1s\"", "0", 2, 9, "out of range", "1ns"),
-    ("\"1s\"", "5s", 2, 9, "not TOML", "quotes"),
+    ("\"1s\"", "5s", 2, 9, "not TOML", "quote texts"),
     ("\"1s\"", "\"99999999999999999999h\"", 2, 9, "longer than", "1000h"),
     ("\"1s\"", "true", 2, 9, "a boolean, but must be a time", "30ms"),
     ("\"1s\"", "\"5 parsecs\"", 2, 9, "`parsecs` is not a unit", "ms"),
@@ -98,7 +98,7 @@ const CASES: &[Case] = &[
     ("jobs = 3", "jobs = 0", 22, 41, "out of range", "from 1"),
     ("[host]", "[hots]", 3, 2, "`hots` is not a key", "did you mean `host`"),
     ("name = \"good\"", "name = 3", 1, 8, "an integer, but must be a string", "quotes"),
-    ("name = \"good\"", "ünïcode = 3", 1, 1, "not TOML", "quotes"),
+    ("name = \"good\"", "ünïcode = 3", 1, 1, "not TOML", "quote"),
 ];
 
 #[test]
