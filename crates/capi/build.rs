@@ -1,5 +1,5 @@
-//! Names the shared library in itself, as every library that is installed: the loader looks for the name that a program
-//! was linked with, and must not find another major version under it.
+//! Gives the shared library its soname, as every installed library has one. The loader looks for the name that a
+//! program was linked with, and must not find another major version under it.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

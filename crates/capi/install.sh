@@ -1,17 +1,18 @@
 #!/bin/sh
-# Installs the C interface, which `cargo build --release -p overspin-capi` has built:
+# Installs the C interface that `cargo build --release -p overspin-capi` has built:
 #
 #     sh crates/capi/install.sh [--prefix DIR] [--libdir DIR] [--includedir DIR] [--from DIR]
 #
 #     LIBDIR/liboverspin.so.VERSION       the library
-#     LIBDIR/liboverspin.so.MAJOR         link to it: what programs look for when they start (the soname)
-#     LIBDIR/liboverspin.so               link to that: what the compiler looks for
+#     LIBDIR/liboverspin.so.MAJOR         link to it: the name (soname) that programs look for when they start
+#     LIBDIR/liboverspin.so               link to that: the name that the compiler looks for
 #     LIBDIR/liboverspin.a
 #     LIBDIR/pkgconfig/overspin.pc
 #     INCLUDEDIR/overspin.h
 #
-# DIR is /usr/local, PREFIX/lib, PREFIX/include and, for what was built, target/release. With DESTDIR everything goes
-# below that folder, as packagers need it; the files name the paths without it.
+# The defaults are /usr/local for --prefix, PREFIX/lib, PREFIX/include, and target/release for --from, which has
+# what was built. With DESTDIR everything goes below that folder, as packagers need it; the files name the paths
+# without it.
 set -eu
 
 fail() {
@@ -43,7 +44,7 @@ for folder in "$prefix" "$libdir" "$includedir"; do
     case $folder in
     *[[:space:]]*) fail "$folder has a space in it" "pkg-config cannot name such a folder: choose another" ;;
     /*) ;;
-    *) fail "$folder is no absolute path" "it goes into overspin.pc: write \"\$PWD/$folder\"" ;;
+    *) fail "$folder is not an absolute path" "it goes into overspin.pc: write \"\$PWD/$folder\"" ;;
     esac
 done
 for file in liboverspin.so liboverspin.a; do
@@ -51,7 +52,7 @@ for file in liboverspin.so liboverspin.a; do
         fail "there is no $from/$file" "build it with cargo build --release -p overspin-capi, or name its folder with --from"
 done
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$workspace/Cargo.toml" | head -n 1)
-[ -n "$version" ] || fail "there is no version in $workspace/Cargo.toml" "run install.sh where it is in the source tree"
+[ -n "$version" ] || fail "there is no version in $workspace/Cargo.toml" "run install.sh from inside the source tree"
 soname=liboverspin.so.${version%%.*}
 
 lib=${DESTDIR:-}$libdir include=${DESTDIR:-}$includedir
@@ -62,7 +63,7 @@ ln -sf "liboverspin.so.$version" "$lib/$soname"
 ln -sf "$soname" "$lib/liboverspin.so"
 install -m 644 "$from/liboverspin.a" "$lib/liboverspin.a"
 install -m 644 "$here/include/overspin.h" "$include/overspin.h"
-# What is special on the right-hand side of sed's s.
+# Escapes what is special on the right-hand side of sed's s.
 quoted() { printf '%s' "$1" | sed 's/[&|\\]/\\&/g'; }
 sed -e "s|@prefix@|$(quoted "$prefix")|" -e "s|@libdir@|$(quoted "$libdir")|" \
     -e "s|@includedir@|$(quoted "$includedir")|" -e "s|@version@|$version|" \
@@ -70,12 +71,12 @@ sed -e "s|@prefix@|$(quoted "$prefix")|" -e "s|@libdir@|$(quoted "$libdir")|" \
 chmod 644 "$lib/pkgconfig/overspin.pc"
 echo "installed liboverspin $version in $lib"
 
-# A folder of the loader's, such as /usr/local/lib: it has a list of what is there, which is made anew. For any other
-# folder the program has to know it.
+# If the loader searches the folder, as it does /usr/local/lib, renew its list of what is there. For any other
+# folder the program itself must name the folder.
 [ -z "${DESTDIR:-}" ] || exit 0
 PATH=$PATH:/usr/sbin:/sbin
 if ldconfig -v -N -X 2> /dev/null | grep -q "^$libdir:"; then
     ldconfig 2> /dev/null || echo "run ldconfig as root, so that programs find the library"
 else
-    echo "the loader does not look there: link programs with -Wl,-rpath,$libdir"
+    echo "the loader does not search $libdir: link programs with -Wl,-rpath,$libdir"
 fi

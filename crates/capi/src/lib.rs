@@ -1,7 +1,7 @@
 //! The C interface. `include/overspin.h` documents it, and a test compares the two.
 //!
-//! No panic leaves: functions that are `extern "C"` abort instead, and nothing that a caller can do wrong
-//! and that can be noticed is a panic.
+//! No panic leaves the library: functions that are `extern "C"` abort instead. A caller's mistake that can be
+//! noticed is an error, not a panic.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -26,37 +26,38 @@ const THREADS: c_int = 6;
 pub struct OverspinMutex {
     name: &'static str,
     lock: Box<dyn NamedLock>,
-    /// [`thread_serial`] of the thread that holds it; 0 if it is free. Written by the holder only, so that a thread finds
-    /// its own number here if, and only if, it is the holder.
+    /// [`thread_serial`] of the holder; 0 if it is free. Only the holder writes it. So a thread finds its own
+    /// number here if, and only if, it is the holder.
     holder: AtomicU64,
 }
 
-/// A kind in use, whose records its mutexes share, and its mutexes that have been destroyed.
+/// A kind in use, whose records its mutexes share, and its destroyed mutexes.
 ///
 /// A destroyed mutex is kept for the next one of the kind, and its memory is never freed. A thread may still be in
-/// `unlock` when the next holder has acquired, released and destroyed the mutex: after their release some locks look at
-/// themselves, whether a sleeper needs waking. Such a look finds a lock of the same kind, and does it no harm.
+/// `unlock` when the next holder has acquired, released and destroyed the mutex: after the release, some locks look
+/// at themselves to see whether a sleeper needs waking. Such a look finds a lock of the same kind, and does it no
+/// harm.
 #[derive(Debug)]
 struct InUse {
     kind: Kind,
-    /// How many mutexes there are, with those in `destroyed`, which has room for all of them.
+    /// Number of mutexes, including those in `destroyed`, which has room for all of them.
     made: usize,
     destroyed: Vec<&'static OverspinMutex>,
 }
 
 static KINDS: Mutex<BTreeMap<&'static str, InUse>> = Mutex::new(BTreeMap::new());
 
-/// The map is whole even if somebody has panicked.
+/// Locks the map. The map is whole even after a panic.
 fn kinds() -> MutexGuard<'static, BTreeMap<&'static str, InUse>> {
     KINDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl InUse {
-    /// A free mutex.
+    /// Takes a free mutex.
     fn take(&mut self) -> &'static OverspinMutex {
         self.destroyed.pop().unwrap_or_else(|| {
             self.made += 1;
-            // It is empty. `destroy` needs no memory then.
+            // `destroyed` is empty. With this room `destroy` needs no memory.
             self.destroyed.reserve(self.made);
             let (name, lock) = (self.kind.name(), self.kind.new_lock());
             Box::leak(Box::new(OverspinMutex { name, lock, holder: AtomicU64::new(0) }))
@@ -64,10 +65,10 @@ impl InUse {
     }
 }
 
-/// Name and brief of each lock for C.
+/// Name and brief of each lock, as C strings.
 fn texts() -> &'static [[CString; 2]] {
     static TEXTS: OnceLock<Vec<[CString; 2]>> = OnceLock::new();
-    // Empty if there were a zero byte in it, which no text has.
+    // Empty if the text had a zero byte in it, which no text has.
     let text = |text: &str| CString::new(text).unwrap_or_default();
     TEXTS.get_or_init(|| infos().iter().map(|info| [text(info.name), text(info.brief)]).collect())
 }
@@ -102,16 +103,16 @@ pub unsafe extern "C" fn overspin_mutex_init(
 /// See `overspin.h`.
 ///
 /// # Safety
-/// `mutex` is null, or from [`overspin_mutex_init`] and not destroyed, and nobody uses it from here on.
+/// `mutex` is null, or from [`overspin_mutex_init`] and not destroyed, and no thread uses it from here on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn overspin_mutex_destroy(mutex: *mut OverspinMutex) -> c_int {
-    // SAFETY: null, or a mutex, which are never freed.
+    // SAFETY: null, or a mutex, and mutexes are never freed.
     let Some(mutex) = (unsafe { mutex.as_ref::<'static>() }) else { return INVALID };
     if mutex.holder.load(Relaxed) != 0 {
         return BUSY;
     }
-    // A holder strikes itself out before it releases the lock. Until it has, the next user of the memory would find
-    // the mutex held. A thread that the lock does not serve cannot tell.
+    // A holder clears `holder` before it releases the lock. Until it has released, the next user of the memory
+    // would find the mutex held. A thread that the lock does not serve cannot tell.
     if mutex.lock.admits() {
         if !mutex.lock.try_lock() {
             return BUSY;
@@ -125,7 +126,7 @@ pub unsafe extern "C" fn overspin_mutex_destroy(mutex: *mut OverspinMutex) -> c_
     OK
 }
 
-/// The mutex.
+/// The mutex at the address.
 ///
 /// # Safety
 /// `mutex` is null, or from [`overspin_mutex_init`] and not destroyed during `'a`.
@@ -224,11 +225,11 @@ pub extern "C" fn overspin_strerror(error: c_int) -> *const c_char {
         OK => c"no error",
         INVALID => c"a null pointer",
         NO_LOCK => c"there is no lock of that name",
-        BUSY => c"somebody holds the mutex",
+        BUSY => c"the mutex is held",
         DEADLOCK => c"this thread holds the mutex already",
         NOT_OWNER => c"this thread does not hold the mutex",
         THREADS => c"more threads use locks than this lock serves",
-        _ => c"no error of this library",
+        _ => c"not an error of this library",
     };
     text.as_ptr()
 }

@@ -1,4 +1,4 @@
-//! The header against the library, and programs in C against both.
+//! Compares the header with the library, and runs C programs with both.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// Tells why a test does nothing.
+/// Says why a test does nothing.
 fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
@@ -17,12 +17,12 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where the libraries are that are built with the tests.
+/// The folder of the libraries that are built with the tests.
 fn libraries() -> PathBuf {
     env::current_exe().unwrap().parent().unwrap().to_path_buf()
 }
 
-/// Runs a tool; `None`, with a word, if there is none.
+/// Runs a tool. If there is none, says so and returns `None`.
 fn tool(command: &mut Command) -> Option<String> {
     match command.output() {
         Ok(Output { status, stdout, stderr }) => {
@@ -44,7 +44,7 @@ fn compile(compiler: &[&str], source: &Path, program: &Path) -> Option<String> {
     tool(&mut command)
 }
 
-/// A folder in which the loader finds the library by the name that it has for it, which is not the one of its file here.
+/// A folder in which the loader finds the library by its soname, which is not the name of its file here.
 fn loaded_from() -> &'static Path {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -94,7 +94,7 @@ fn the_example_counts() {
     );
 }
 
-/// With the libraries that the pkg-config file names for that.
+/// Links with the libraries that the pkg-config file names for static linking.
 #[test]
 fn the_static_library_links() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The installation as docs/c-interface.md has it, into a prefix that was not there before.
+//! Installs as docs/c-interface.md says, into a prefix that did not exist before.
 
 use std::env;
 use std::fs;
@@ -34,14 +34,15 @@ fn has_static_libc(place: &Path) -> bool {
     has
 }
 
-/// The scripts of the document, one after another.
+/// The scripts of the document, in order.
 fn scripts() -> Vec<String> {
     let text = fs::read_to_string(workspace().join("docs/c-interface.md")).unwrap();
     let scripts = text.split("```bash\n").skip(1);
     scripts.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// A folder like a checkout after `cargo build --release`: what the tests were built with stands in for that.
+/// A folder like a checkout after `cargo build --release`. It has what was built with the tests in place of
+/// the build.
 fn checkout() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in ["crates", "Cargo.toml"] {
@@ -56,7 +57,7 @@ fn checkout() -> tempfile::TempDir {
 fn sh(place: &Path, script: &str) -> Output {
     let mut command = Command::new("sh");
     command.arg("-euc").arg(script).current_dir(place);
-    // The folder `target/release` is the checkout's.
+    // The folder `target/release` is in the checkout.
     command.env("CARGO_TARGET_DIR", place.join("target"));
     command.env_remove("PKG_CONFIG_PATH").env_remove("LD_LIBRARY_PATH").env_remove("DESTDIR");
     command.output().unwrap()
@@ -106,7 +107,7 @@ fn the_documented_lines_install_the_library_and_programs_run_with_it() {
         let library = succeeds(place, "readelf -d prefix/lib/liboverspin.so");
         assert!(library.contains(&format!("Library soname: [{soname}]")), "{library}");
     }
-    // A new version in place of the old one: the program runs with what the link names.
+    // A new version replaces the old one: the program runs with the file that the link names.
     fs::rename(lib.join(format!("liboverspin.so.{VERSION}")), lib.join("moved")).unwrap();
     assert!(!sh(place, "./counter mcs").status.success(), "it was loaded from elsewhere");
     let again = format!(
@@ -161,7 +162,7 @@ fn what_is_wrong_is_told_before_anything_is_installed() {
     let script = "sh crates/capi/install.sh";
     refused(place, &format!("{script} --prefx /a"), "unknown option --prefx", "--prefix");
     refused(place, &format!("{script} --prefix"), "--prefix lacks its folder", "--prefix DIR");
-    refused(place, &format!("{script} --prefix here"), "no absolute path", "$PWD/here");
+    refused(place, &format!("{script} --prefix here"), "not an absolute path", "$PWD/here");
     refused(place, &format!("{script} --prefix '/a b'"), "has a space", "choose another");
     refused(
         place,

@@ -65,7 +65,8 @@ static void *lock_and_end(void *arg) {
     return NULL;
 }
 
-/* What a thread has left locked stays so; nor can the next thread release it, which has its number in the locks. */
+/* A mutex that a thread has left locked stays locked. The next thread gets the same number in the locks, and cannot
+ * release it either. */
 static void left_locked(const char *name) {
     overspin_mutex_t *mutex;
     pthread_t thread;
@@ -79,8 +80,8 @@ static void left_locked(const char *name) {
     stranger(mutex);
 }
 
-/* An object that has its mutex in itself: the last user of several destroys the mutex and frees the object, while the
- * others may still be in their unlock. */
+/* An object that contains its mutex. The last of several users destroys the mutex and frees the object, while the others
+ * may still be in their unlock. */
 struct object {
     overspin_mutex_t *mutex;
     int users;
@@ -106,7 +107,7 @@ static void last_user_destroys(const char *name) {
     for (int round = 0; round < 60; round++) {
         struct object *object = malloc(sizeof *object);
         CHECK(object != NULL && overspin_mutex_init(&object->mutex, name) == OVERSPIN_OK);
-        /* Free at once, whoever was in an unlock of the one before. */
+        /* Free at once, even if a thread is still in an unlock of the one before. */
         CHECK(overspin_mutex_trylock(object->mutex) == OVERSPIN_OK);
         CHECK(overspin_mutex_unlock(object->mutex) == OVERSPIN_OK);
         if (round == 0) first = object->mutex;
@@ -120,7 +121,7 @@ static void last_user_destroys(const char *name) {
     CHECK(again == 60); /* the memory is used again, and does not grow */
 }
 
-/* Busy until the holder has released it, and free then. */
+/* The mutex is busy until the holder has released it, and free after that. */
 static void *lock_for_a_moment(void *arg) {
     CHECK(overspin_mutex_lock(arg) == OVERSPIN_OK);
     __atomic_store_n(&count, 1, __ATOMIC_RELEASE);

@@ -285,8 +285,8 @@ pub trait RawLock<P: Platform>: Sized + core::fmt::Debug {
     /// Only a lock that is [`LockInfo::abortable`] has this function. In other locks a waiter cannot give up the
     /// place that it takes, or it sleeps without a limit.
     const LOCK_UNTIL: Option<LockUntil<P, Self>> = None;
-    /// Releases the lock. `token` is from an acquisition of this lock by this CPU, see [the
-    /// protocol](RawLock#protocol).
+    /// Releases the lock. `token` is from an acquisition of this lock by this CPU, see
+    /// [the protocol](RawLock#protocol).
     fn unlock(&self, shared: &Self::Shared, token: Self::Token);
     /// Acquires the lock and leaves interrupts off; returns the interrupt state to restore after the release. The
     /// default switches interrupts off first, as every FIFO lock must.

@@ -5,8 +5,8 @@ use overspin_locks::{
 };
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Two counters: draw a number, wait until it is served. `BROKEN` forgets the order of the release, for those
-/// who want to see that caught.
+/// Two counters: draw a number, wait until it is served. `BROKEN` drops the order of the release, to show
+/// that the checker catches it.
 #[derive(Debug)]
 pub struct Deli<P: Platform, const BROKEN: bool = false> {
     next: P::U32,

@@ -1,14 +1,14 @@
-//! A workload from outside the tree: threads that compute, meet at a lock, and part again for good.
+//! A workload from outside the tree: threads that compute and meet at a lock for some rounds.
 
 use overspin_scenario::keys::{Absent, Kind, Section, key};
 use overspin_scenario::{Parameters, Picos, SEC};
 use overspin_workload::{Load, LockUse, Mode, Program, Start, WorkloadInfo};
 
-/// Its parameters.
+/// Parameters of the workload.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meeting {
-    /// How often each thread comes.
+    /// Number of meetings of each thread.
     rounds: u64,
     /// CPU time between two meetings.
     work: Picos,
@@ -30,7 +30,7 @@ const KEYS: Section = Section {
             "work",
             Kind::Time { min: Picos::ZERO, max: SEC },
             Absent::Is("1ms"),
-            "CPU time before each.",
+            "CPU time before each meeting.",
         ),
         key(
             "speech",
@@ -41,7 +41,7 @@ const KEYS: Section = Section {
     ],
 };
 
-/// What is told about it.
+/// The description of the workload in the catalog.
 pub const MEETING: WorkloadInfo =
     WorkloadInfo::of::<Meeting>("threads that compute and meet at a lock", "this example", &KEYS);
 

@@ -1,8 +1,8 @@
 //! A scheduler from outside the tree: stride scheduling (Waldspurger and Weihl, MIT/LCS/TM-528, 1995).
 //!
 //! Each vCPU has a *pass*: its run time divided by its weight. The vCPU with the least pass runs, for a
-//! quantum. One queue serves all pCPUs. A vCPU that wakes starts at the least pass that runs, so
-//! that sleeping earns nothing.
+//! quantum. One queue serves all pCPUs. A vCPU that wakes starts at the largest pass dispatched so far,
+//! so that sleeping earns nothing.
 
 use overspin_sched::{
     Context, Decision, DomainId, DomainParams, Machine, Nanos, ParamInfo, ParamKind, Params,
@@ -12,11 +12,11 @@ use overspin_sched::{
 /// How long a vCPU runs at most, unless the parameter `quantum` says otherwise.
 pub const QUANTUM: Nanos = Nanos::ms(5);
 
-/// What the registry says of it: all that lists, scenarios and worlds need to know.
+/// The entry in the registry: all that lists, scenarios and worlds need to know.
 pub const STRIDE: SchedulerInfo =
     SchedulerInfo::new("stride", |params| Ok(Box::new(Stride::new(params))))
         .aliases(&["waldspurger"])
-        .brief("whoever has run least by weight runs next, for a quantum")
+        .brief("the vCPU that has run least by weight runs next, for a quantum")
         .source("Waldspurger and Weihl, MIT/LCS/TM-528, 1995")
         .work_conserving(true)
         .weights(true)
@@ -24,7 +24,7 @@ pub const STRIDE: SchedulerInfo =
             key: "quantum",
             kind: ParamKind::Time { min: Nanos::us(100), max: Nanos::SEC },
             default: "5 ms",
-            doc: "What runs gives way after this long.",
+            doc: "A vCPU gives way after running this long.",
         }]);
 
 #[derive(Debug)]
@@ -34,10 +34,10 @@ pub struct Stride {
     weights: Vec<u32>,
     /// Pass of each vCPU: ns at weight 1, times 65536.
     pass: Vec<u64>,
-    /// Up to when the time of each vCPU is charged.
+    /// The time up to which each vCPU is charged.
     charged: Vec<Nanos>,
     queue: Vec<VcpuId>,
-    /// The largest pass that was ever dispatched: where those who slept begin.
+    /// The largest pass dispatched so far. A vCPU that has slept begins here.
     clock: u64,
 }
 
@@ -64,7 +64,7 @@ impl Stride {
         self.charged[i(v)] = cx.now();
     }
 
-    /// Tells an idle pCPU that may run `v`, if there is one.
+    /// Asks an idle pCPU that may run `v` to reschedule, if there is one.
     fn tell(&self, cx: &mut Context<'_>, v: VcpuId) {
         let idle = cx.affinity(v).hard().iter().find(|p| cx.current(*p).is_none());
         idle.into_iter().for_each(|p| cx.resched(p));

@@ -1,4 +1,4 @@
-//! Every command knows the parts.
+//! Every command knows the parts of this example.
 
 use assert_cmd::Command;
 use serde_json::Value;
