@@ -4,10 +4,10 @@ use crate::Simulator;
 use crate::asking::Asking;
 use crate::engine::{Code, End, Engine, HypervisorState, Machine};
 use crate::events;
-use crate::foresight::Foresight;
 use crate::guest::Guest;
 use crate::host::Pcpu;
 use crate::memory::{LINE, Memory};
+use crate::prefetch::Prefetch;
 use crate::speed::Socket;
 use crate::telling::Telling;
 use crate::timeline::Timeline;
@@ -29,7 +29,7 @@ pub(crate) fn build(
 ) -> Result<(Engine, Vec<Loads>), Refused> {
     let own_domains = scenario.domains.len();
     let all = with_noise(scenario);
-    let loads = crate::check::check(scenario, &all, simulator)?;
+    let loads = crate::validity::check(scenario, &all, simulator)?;
     let scenario = &all;
     let host = &scenario.host;
     let pcpus = host.pcpus();
@@ -50,7 +50,7 @@ pub(crate) fn build(
         |of: &Loads| of.layout(LayoutOf::types::<u8, usize>()).map_or(0, |l| l.size.div_ceil(LINE));
     let data: usize = loads.iter().map(data).sum();
     let lines = 4096 + 2 * named + data + 32 * vcpus.len();
-    let foresight = Foresight::new(vcpus.len());
+    let prefetch = Prefetch::new(vcpus.len());
     let engine = Engine {
         seed,
         scenario: scenario.clone(),
@@ -77,7 +77,7 @@ pub(crate) fn build(
         guests: OnceCell::new(),
         end: End { unfinished: Cell::new(0), progress: Cell::new(0), asking: Asking::new() },
         telling: Telling::new(seed),
-        foresight,
+        prefetch,
     };
     Ok((engine, loads))
 }

@@ -6,10 +6,10 @@
 
 use crate::asking::Asking;
 use crate::events::{Event, Timer};
-use crate::foresight::Foresight;
 use crate::guest::Guest;
 use crate::host::Pcpu;
 use crate::memory::Memory;
+use crate::prefetch::Prefetch;
 use crate::speed::Socket;
 use crate::telling::Telling;
 use crate::timeline::Timeline;
@@ -89,7 +89,7 @@ pub(crate) struct Engine {
     pub end: End,
     /// The observer, and the moments that it has not been told yet.
     pub telling: Telling,
-    pub foresight: Option<Foresight>,
+    pub prefetch: Option<Prefetch>,
 }
 
 impl std::fmt::Debug for Engine {

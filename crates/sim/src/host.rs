@@ -195,8 +195,8 @@ impl Engine {
             return;
         }
         p.current.set(switch.next.map(|v| v.0));
-        if let (Some(foresight), Some(next)) = (&self.foresight, switch.next) {
-            foresight.chosen(self, next.0);
+        if let (Some(prefetch), Some(next)) = (&self.prefetch, switch.next) {
+            prefetch.chosen(self, next.0);
         }
         let now = self.now();
         if let Some(prev) = switch.prev {

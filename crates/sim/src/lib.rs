@@ -13,13 +13,10 @@
 
 mod asking;
 mod boot;
-mod cell;
-mod check;
 mod directed_yield;
 mod engine;
 mod events;
 mod execution;
-mod foresight;
 mod guest;
 mod halt_polling;
 mod host;
@@ -29,14 +26,17 @@ mod memory;
 mod notification;
 mod outcome;
 mod pause_loop;
+mod platform;
+mod prefetch;
 mod queue;
 mod speed;
 mod telling;
 mod timeline;
+mod validity;
 mod vcpu;
 mod watchers;
 
-pub use cell::{SimCell, SimPlatform, SimSlots};
+pub use platform::{SimCell, SimPlatform, SimSlots};
 
 use engine::Entered;
 use guest::{Made, MakeBank};
@@ -165,7 +165,7 @@ impl World for Simulator {
     }
 
     fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
-        check::check(scenario, &with_noise(scenario), self)?;
+        validity::check(scenario, &with_noise(scenario), self)?;
         Ok(Vec::new())
     }
 

@@ -40,8 +40,8 @@ impl Engine {
                 };
                 self.vcpus[vcpu as usize].op.epoch.get() == epoch
             });
-            if let Some(foresight) = &self.foresight {
-                foresight.look(self);
+            if let Some(prefetch) = &self.prefetch {
+                prefetch.look(self);
             }
             let Some((at, event)) = self.time.next() else { return Stop::Deadlock };
             if self.ask_now_and_then() {

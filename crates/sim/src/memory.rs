@@ -13,7 +13,7 @@
 //! A line serves one transfer after another: a second requester waits until the first is served.
 //! A read-modify-write costs `atomic` in addition.
 
-use crate::foresight::touch;
+use crate::prefetch::touch;
 use crate::watchers::Watch;
 use overspin_scenario::{Costs, Host, Picos};
 use std::alloc::Layout;

@@ -10,9 +10,9 @@
 //! loss: the holder never had the line exclusively. An access that an interrupt prolongs counts as a miss
 //! too; such accesses are rare.
 
-use crate::cell::SimCell;
 use crate::engine::Engine;
 use crate::memory::{LINE, Region};
+use crate::platform::SimCell;
 use overspin_locks::AtomicCell;
 use overspin_scenario::{LineOutcome, Picos};
 use overspin_workload::{Layout, LockId, WordId};

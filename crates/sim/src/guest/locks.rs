@@ -2,10 +2,10 @@
 
 use super::data::KernelData;
 use super::spread::Spread;
-use crate::cell::{SimCell, SimPlatform};
 use crate::engine::Engine;
-use crate::foresight::touch;
 use crate::memory::{Memory, NONE};
+use crate::platform::{SimCell, SimPlatform};
+use crate::prefetch::touch;
 use overspin_host::Moment;
 use overspin_locks::{CapacityError, LockVisitor, RawLock, Tuning};
 use overspin_scenario::{LockOutcome, Picos, WaitCauses};

@@ -37,8 +37,8 @@ use vmstat::Vmstat;
 
 use crate::Simulator;
 use crate::engine::Engine;
-use crate::foresight::touch;
 use crate::memory::NONE;
+use crate::prefetch::touch;
 use crate::vcpu::Vcpu;
 use overspin_host::{Moment, Refused, irq};
 use overspin_locks::Tuning;

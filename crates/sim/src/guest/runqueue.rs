@@ -6,7 +6,7 @@
 
 use super::{Guest, TaskRef, TaskState};
 use crate::engine::{Engine, Suspend};
-use crate::foresight::touch;
+use crate::prefetch::touch;
 use crate::vcpu::Vcpu;
 use overspin_host::Moment;
 use overspin_scenario::Picos;

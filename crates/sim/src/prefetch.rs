@@ -28,13 +28,13 @@ const STAGES: usize = 6;
 
 /// The vCPUs that were switched to last.
 #[derive(Debug)]
-pub(crate) struct Foresight {
+pub(crate) struct Prefetch {
     chosen: [Cell<u32>; STAGES],
     /// Index in `chosen` of the next entry to write.
     next: Cell<usize>,
 }
 
-impl Foresight {
+impl Prefetch {
     /// `None` if the host is too small.
     pub(crate) fn new(vcpus: usize) -> Option<Self> {
         let new = || Self { chosen: array::from_fn(|_| Cell::new(0)), next: Cell::new(0) };
