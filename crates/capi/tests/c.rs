@@ -1,5 +1,9 @@
 //! Compares the header with the library, and runs C programs with both.
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
+use skip::skip;
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
@@ -7,11 +11,6 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
-
-/// Says why a test does nothing.
-fn skip(reason: &str) {
-    eprintln!("skipped: {reason}");
-}
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -1,5 +1,9 @@
 //! Installs as docs/c-interface.md says, into a prefix that did not exist before.
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
+use skip::skip;
 use std::env;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,7 +21,7 @@ fn workspace() -> PathBuf {
 fn has(tool: &str) -> bool {
     let has = Command::new(tool).arg("--version").output().is_ok();
     if !has {
-        eprintln!("skipped: {tool} is not installed");
+        skip(&format!("{tool} is not installed"));
     }
     has
 }
@@ -29,7 +33,7 @@ fn has_static_libc(place: &Path) -> bool {
     command.current_dir(place).args(["-static", "empty.c", "-o", "empty"]);
     let has = command.status().is_ok_and(|status| status.success());
     if !has {
-        eprintln!("skipped: there is no static C library");
+        skip("there is no static C library");
     }
     has
 }

@@ -2,12 +2,16 @@
 //! the totals of the run. Without Python or the package, the test is skipped, with the reason on standard
 //! error. `OVERSPIN_PYTHON` names a Python that has the package.
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
 use overspin_host::{Moment, Observer, Timed, VcpuState};
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::scenario_file;
 use overspin_scenario::{NS, Picos, Scenario, US, Why};
 use overspin_sim::Simulator;
 use serde_json::Value;
+use skip::skip;
 use std::path::Path;
 use std::process::Command;
 
@@ -19,9 +23,9 @@ fn python() -> Option<String> {
     match check {
         Ok(output) if output.status.success() => Some(python),
         _ => {
-            eprintln!(
-                "SKIPPED: `{python}` has no package `perfetto`; pip install perfetto protobuf, or set OVERSPIN_PYTHON"
-            );
+            skip(&format!(
+                "`{python}` has no package `perfetto`; pip install perfetto protobuf, or set OVERSPIN_PYTHON"
+            ));
             None
         }
     }

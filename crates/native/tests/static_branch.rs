@@ -2,6 +2,10 @@
 //! objdump and x86-64; without objdump it prints that it is skipped.
 #![cfg(all(feature = "static-branch", target_arch = "x86_64"))]
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
+use skip::skip;
 use std::process::Command;
 
 use overspin_locks::{PvTicket, RawLock, Tuning};
@@ -70,7 +74,7 @@ fn short_paths_and_both_modes() {
 
     let (Some(lock), Some(unlock)) = (instructions("probe_lock"), instructions("probe_unlock"))
     else {
-        eprintln!("SKIPPED: there is no objdump, so the machine code of the lock is not checked");
+        skip("there is no objdump, so the machine code of the lock is not checked");
         return;
     };
     println!("{lock:#?} {unlock:#?}");

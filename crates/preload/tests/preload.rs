@@ -2,16 +2,15 @@
 //!
 //! Locks with spinning waiters get few rounds: with more threads than CPUs each of them may cost a slice.
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
+use skip::skip;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-
-/// Prints why a test does nothing.
-fn skip(reason: &str) {
-    eprintln!("skipped: {reason}");
-}
 
 /// Returns the shared library, which is built with the tests and lies beside them.
 fn library() -> PathBuf {

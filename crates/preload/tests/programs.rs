@@ -1,6 +1,10 @@
 //! Real programs with and without the library give the same results. Each test prints a message if its
 //! program is not installed (Debian: memcached, redis-server, sysbench).
 
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
+use skip::skip;
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,7 +26,7 @@ fn library() -> PathBuf {
 fn program(name: &str, lock: Option<&str>) -> Option<Command> {
     let installed = |folder: PathBuf| folder.join(name).is_file();
     if !env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(installed)) {
-        eprintln!("skipped: {name} is not installed");
+        skip(&format!("{name} is not installed"));
         return None;
     }
     Some(with_lock(Path::new(name), lock))
@@ -244,7 +248,7 @@ fn condition_variables_of_c_plus_plus() {
         Ok(output) => {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         }
-        Err(error) => return eprintln!("skipped: no g++: {error}"),
+        Err(error) => return skip(&format!("no g++: {error}")),
     }
     for lock in LOCKS.into_iter().chain([Some("ticket")]) {
         let output = with_lock(&binary, lock).output().unwrap();
