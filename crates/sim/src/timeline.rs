@@ -36,6 +36,8 @@ pub(crate) struct Timeline {
     now: Cell<Picos>,
     /// Operations that end before this time run ahead.
     horizon: Cell<Picos>,
+    /// The horizon is the end of the leash and no event.
+    leashed: Cell<bool>,
     /// The turn of the current event among those due at its instant.
     turn: Cell<u64>,
     any_postponed: Cell<bool>,
@@ -83,7 +85,7 @@ impl Timeline {
     pub(crate) fn push(&self, at: Picos, event: Event) {
         self.events.borrow_mut().push(at, event);
         if at < self.horizon.get() {
-            self.horizon.set(at);
+            self.set_horizon(at, Picos::MAX);
         }
     }
 
@@ -95,7 +97,9 @@ impl Timeline {
 
     pub(crate) fn push_in_turn(&self, at: Picos, turn: u64, event: Event) {
         self.events.borrow_mut().push_in_turn(at, turn, event);
-        self.horizon.set(self.horizon.get().min(at));
+        if at < self.horizon.get() {
+            self.set_horizon(at, Picos::MAX);
+        }
     }
 
     /// Pushes or postpones the event of an operation, which may be taken back before it comes.
@@ -149,9 +153,8 @@ impl Timeline {
         let (at, turn, event) = events.pop()?;
         debug_assert!(at >= self.now.get(), "time runs forward");
         self.turn.set(turn);
-        let leash = at.saturating_add(LEASH);
-        let ahead = if self.any_postponed.get() { at } else { events.next_time().min(leash) };
-        self.horizon.set(ahead);
+        let next = if self.any_postponed.get() { at } else { events.next_time() };
+        self.set_horizon(next, at.saturating_add(LEASH));
         self.now.set(at);
         self.processed.set(self.processed.get() + 1);
         Some((at, event))
@@ -159,12 +162,24 @@ impl Timeline {
 
     /// Whether an operation that ends at `end` could run ahead if the leash were longer.
     pub(crate) fn is_on_the_leash(&self, end: Picos) -> bool {
-        !self.any_postponed.get() && end < self.events.borrow().next_time()
+        self.leashed.get() && !self.any_postponed.get() && end < self.events.borrow().next_time()
     }
 
     /// Moves the horizon to one [`LEASH`] after `end`, or to the next event if that is earlier.
     pub(crate) fn lengthen_leash(&self, end: Picos) {
         let next = self.events.borrow().next_time();
-        self.horizon.set(next.min(end.saturating_add(LEASH)));
+        self.set_horizon(next, end.saturating_add(LEASH));
+    }
+
+    /// Whether operations could run ahead farther than the horizon.
+    #[inline(always)]
+    pub(crate) fn is_leashed(&self) -> bool {
+        self.leashed.get()
+    }
+
+    #[inline(always)]
+    fn set_horizon(&self, next: Picos, leash: Picos) {
+        self.horizon.set(next.min(leash));
+        self.leashed.set(leash < next);
     }
 }
