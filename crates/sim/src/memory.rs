@@ -263,15 +263,23 @@ impl Memory {
     }
 
     /// The line's list of spinners.
+    #[inline(always)]
     pub(crate) fn watchers(&self, line: usize) -> RefMut<'_, Vec<Watch>> {
+        if self.lines[line].list.get() == NONE {
+            self.make_list(line);
+        }
         RefMut::map(self.lists.borrow_mut(), |lists| {
-            let list = &self.lines[line].list;
-            if list.get() == NONE {
-                list.set(lists.len() as u32);
-                lists.push(Vec::new());
-            }
-            &mut lists[list.get() as usize]
+            &mut lists[self.lines[line].list.get() as usize]
         })
+    }
+
+    /// Once for each line that a vCPU ever spins on.
+    #[cold]
+    #[inline(never)]
+    fn make_list(&self, line: usize) {
+        let mut lists = self.lists.borrow_mut();
+        self.lines[line].list.set(lists.len() as u32);
+        lists.push(Vec::new());
     }
 
     /// Lets `spinners` vCPUs read the line again after a write that ended at `now`: the line is shared with

@@ -9,6 +9,9 @@
 //! work, not in time. The wait lasts from just before `lock` to just after it. Each wait goes into a
 //! histogram of the thread. An acquisition costs two readings of the time stamp counter, one of them with
 //! the lock held. This cost is the same for all locks.
+//!
+//! The loop is not the workload `lockloop`, which every world runs: that one calls its world through `dyn Env`
+//! for each section: a cost of the order of what is measured here.
 
 mod contestants;
 mod machine;
