@@ -127,7 +127,7 @@ fn threads(text: &str) -> Result<usize, String> {
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct RunArgs {
     /// Scenario file (`-`: standard input), as in docs/scenario.md; or the record of a run, of seeds or of a
-    /// map, which is run again
+    /// sweep, which is run again
     pub(crate) scenario: PathBuf,
     /// Seed, instead of the scenario's
     #[arg(long, value_name = "N")]
@@ -148,7 +148,7 @@ pub(crate) struct RunArgs {
     /// Write the report as Markdown (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Threads for a map or many seeds; 0 means one for each CPU
+    /// Threads for a sweep or many seeds; 0 means one for each CPU
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
     pub(crate) threads: usize,
     /// Stop after this much real time, for example 90s or 10min, and keep the results so far

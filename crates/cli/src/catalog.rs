@@ -13,7 +13,7 @@ use overspin_native::bench::OwnLock;
 use overspin_sched::{SchedError, SchedulerInfo};
 use overspin_workload::WorkloadInfo;
 
-/// The built-in locks, schedulers and workloads, and yours: in `list`, `run`, `check`, `bench` and maps.
+/// The built-in locks, schedulers and workloads, and yours: in `list`, `run`, `check`, `bench` and sweeps.
 /// (`overspin exec` has only the built-in locks, because its library is a separate program.)
 #[derive(Debug, Default)]
 pub struct Catalog {

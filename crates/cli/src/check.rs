@@ -25,7 +25,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<
     };
     let wanted: Vec<&str> = match &args.lock {
         Some(name) => vec![name],
-        None => catalog::locks().iter().map(|lock| lock.name).collect(),
+        None => catalog::catalog().locks().map(|(lock, _)| lock.name).collect(),
     };
     let mut work = Vec::new();
     for name in wanted {
@@ -60,7 +60,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<
 }
 
 pub(crate) fn unknown(name: &str) -> Failure {
-    let names: Vec<&str> = catalog::locks().iter().map(|lock| lock.name).collect();
+    let names: Vec<&str> = catalog::catalog().locks().map(|(lock, _)| lock.name).collect();
     Failure::usage(format!("there is no lock `{name}`"), format!("locks are: {}", names.join(", ")))
 }
 

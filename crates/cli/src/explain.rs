@@ -4,10 +4,10 @@ use crate::args::{ExplainArgs, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Meter, Outputs};
 use overspin_lab::explain::{self, Worst};
-use overspin_lab::map::{self, Settings};
 use overspin_lab::record::{self, Kind, Record};
 use overspin_lab::report::{self, Block};
-use overspin_lab::scenario_file::{self, Loaded, Map};
+use overspin_lab::scenario_file::{self, Loaded, Sweep};
+use overspin_lab::sweep::{self, Settings};
 use overspin_lab::way::Way;
 use overspin_scenario::{Outcome, Scenario};
 
@@ -50,7 +50,7 @@ impl What<'_> {
                 };
                 Ok(explain::run(scenario, outcome, record.trace.as_deref()))
             }
-            Kind::Seeds | Kind::Map => self.many(record),
+            Kind::Seeds | Kind::Sweep => self.many(record),
             Kind::Reproduction => Ok(explain::reproduction(record)),
             Kind::Bench | Kind::BenchLocks | Kind::Schedbench | Kind::Noise => {
                 Ok(explain::samples(record))
@@ -86,23 +86,23 @@ impl What<'_> {
                 let seed = scenario.seed;
                 (scenario, seed)
             }
-            Loaded::Map(map) => return self.map(&map),
+            Loaded::Sweep(sweep) => return self.sweep(&sweep),
         };
         Ok(explain::run(&scenario, &self.run(&scenario, seed)?, None))
     }
 
-    /// Runs a map, and explains its record.
-    fn map(&self, map: &Map) -> Result<Vec<Block>, Failure> {
+    /// Runs a sweep, and explains its record.
+    fn sweep(&self, sweep: &Sweep) -> Result<Vec<Block>, Failure> {
         let template = "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left";
         let bar = show::progress(self.global, 0, template);
         let tell = |done: usize, total: usize| {
             bar.set_length(total as u64);
             bar.set_position(done as u64);
         };
-        let measured = map::run(map, Settings::default(), &tell);
+        let measured = sweep::run(sweep, Settings::default(), &tell);
         bar.finish_and_clear();
         let measured = measured.map_err(|e| Failure::refused(&self.name, &e))?;
-        self.many(&record::map(map, &measured, &[], None))
+        self.many(&record::sweep(sweep, &measured, &[], None))
     }
 
     fn run(&self, scenario: &Scenario, seed: u64) -> Result<Outcome, Failure> {

@@ -120,7 +120,7 @@ fn locks_table() -> Grid {
         "bytes",
     ];
     let mut grid = Grid::new(8, &header);
-    for (l, aliases) in catalog::locks_and_aliases() {
+    for (l, aliases) in catalog::catalog().locks() {
         let most = if l.max_cpus == u32::MAX { "any".into() } else { l.max_cpus.to_string() };
         grid.row([
             l.name.into(),
@@ -147,12 +147,12 @@ fn locks_json() -> Value {
             "abortable": l.abortable, "blocks": l.blocks, "max_cpus": l.max_cpus, "size_bytes": l.size,
         })
     };
-    catalog::locks_and_aliases().map(one).collect()
+    catalog::catalog().locks().map(one).collect()
 }
 
 fn schedulers_table() -> Grid {
     let mut grid = Grid::new(4, &["name", "what it is", "work-conserving", "caps"]);
-    for s in catalog::schedulers() {
+    for s in catalog::catalog().schedulers().iter() {
         grid.row([s.name.into(), brief(s.brief, s.aliases), mark(s.work_conserving), mark(s.caps)]);
     }
     grid
@@ -161,7 +161,7 @@ fn schedulers_table() -> Grid {
 /// The parameters that `[host.scheduler_params]` and `[domain.scheduler_params]` accept.
 fn parameters_table() -> Grid {
     let mut grid = Grid::new(5, &["scheduler", "table", "parameter", "default", "legal values"]);
-    for s in catalog::schedulers() {
+    for s in catalog::catalog().schedulers().iter() {
         for (table, infos) in [("host", s.params), ("domain", s.domain_params)] {
             for p in infos {
                 grid.row([
@@ -189,19 +189,21 @@ fn schedulers_json() -> Value {
             "params": params(s.params), "domain_params": params(s.domain_params),
         })
     };
-    catalog::schedulers().iter().map(one).collect()
+    catalog::catalog().schedulers().iter().map(one).collect()
 }
 
 fn workloads_table() -> Grid {
     let mut grid = Grid::new(2, &["name", "what it does"]);
-    for w in catalog::workloads() {
+    for w in catalog::catalog().workloads().all() {
         grid.row([w.name.into(), w.brief.into()]);
     }
     grid
 }
 
 fn workloads_json() -> Value {
-    catalog::workloads()
+    catalog::catalog()
+        .workloads()
+        .all()
         .iter()
         .map(|w| json!({ "name": w.name, "brief": w.brief, "source": w.source }))
         .collect()

@@ -1,14 +1,14 @@
-//! `overspin run`: one scenario, with one seed or many, or a map of many.
+//! `overspin run`: one scenario, with one seed or many, or a sweep of many.
 
 use crate::args::{Global, RunArgs};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Meter, Outputs, RecordFiles};
-use overspin_lab::map::{self, MapError};
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::record::{self, Again};
 use overspin_lab::report::{self, Block};
-use overspin_lab::scenario_file::{Loaded, Map};
+use overspin_lab::scenario_file::{Loaded, Sweep};
 use overspin_lab::seeds;
+use overspin_lab::sweep::{self, SweepError};
 use overspin_lab::way::Way;
 use overspin_scenario::{Ending, Scenario, Stopped};
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
             what.one(scenario)
         }
         Loaded::Seeds(scenario, seeds) => what.over_seeds(scenario, seeds),
-        Loaded::Map(map) => what.many(map),
+        Loaded::Sweep(sweep) => what.many(sweep),
     }
 }
 
@@ -89,36 +89,36 @@ impl What<'_> {
         };
         let result = seeds::run(scenario, &seeds, (args.threads, self.way), &tell);
         bar.finish_and_clear();
-        let over = result.map_err(|e| map_failure(args, &e))?;
+        let over = result.map_err(|e| sweep_failure(args, &e))?;
         files.write(|| record::seeds(&over, &self.again.set).made_here(show::command()))?;
         print(args, self.outputs, &report::seeds(&over))?;
         Ok(verdict(over.endings(), args.strict))
     }
 
-    fn many(&self, map: &Map) -> Result<Verdict, Failure> {
+    fn many(&self, sweep: &Sweep) -> Result<Verdict, Failure> {
         let args = self.args;
         let remedy = "remove the [[vary]] tables, and use --set for the run that you want to see";
-        no_trace(args, "a map", remedy)?;
+        no_trace(args, "a sweep", remedy)?;
         let files = RecordFiles::open(self.outputs, &args.record)?;
         let bar = many_runs(self.global);
         let tell = |done: usize, total: usize| {
             bar.set_length(total as u64);
             bar.set_position(done as u64);
         };
-        let settings = map::Settings {
+        let settings = sweep::Settings {
             seed: args.seed,
             seeds: args.seeds.or(self.again.seeds.filter(|_| args.seed.is_none())),
             threads: args.threads,
             way: self.way,
         };
-        let result = map::run(map, settings, &tell);
+        let result = sweep::run(sweep, settings, &tell);
         bar.finish_and_clear();
-        let measured = result.map_err(|e| map_failure(args, &e))?;
+        let measured = result.map_err(|e| sweep_failure(args, &e))?;
         let seed = args.seed.or(self.again.seed);
-        let record = || record::map(map, &measured, &self.again.set, seed);
+        let record = || record::sweep(sweep, &measured, &self.again.set, seed);
         files.write(|| record().made_here(show::command()))?;
-        print(args, self.outputs, &report::map(&measured))?;
-        Ok(verdict(measured.cells.iter().filter_map(map::Cell::ending), args.strict))
+        print(args, self.outputs, &report::sweep(&measured))?;
+        Ok(verdict(measured.cells.iter().filter_map(sweep::Cell::ending), args.strict))
     }
 }
 
@@ -154,13 +154,13 @@ fn many_runs(global: &Global) -> indicatif::ProgressBar {
     show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left")
 }
 
-fn map_failure(args: &RunArgs, error: &MapError) -> Failure {
+fn sweep_failure(args: &RunArgs, error: &SweepError) -> Failure {
     match error {
-        MapError::Sim { .. } => Failure::refused(&name(args), error),
-        MapError::TooMany { .. } => {
+        SweepError::Sim { .. } => Failure::refused(&name(args), error),
+        SweepError::TooMany { .. } => {
             Failure::usage(format!("{}: {error}", name(args)), "vary less, or lower --seeds")
         }
-        MapError::Threads { .. } => {
+        SweepError::Threads { .. } => {
             Failure::environment(error.to_string(), "ask for fewer with --threads")
         }
     }

@@ -63,8 +63,8 @@ fn machine(scenario: Option<&PathBuf>) -> Result<Machine, Failure> {
             let machine = Machine::of(&scenario).ok_or_else(no_worker)?;
             Ok(Machine { name: path.display().to_string(), ..machine })
         }
-        Loaded::Map(_) => Err(Failure::usage(
-            format!("{}: this is a map of machines", path.display()),
+        Loaded::Sweep(_) => Err(Failure::usage(
+            format!("{}: this is a sweep of machines", path.display()),
             "remove the [[vary]] tables",
         )),
     }

@@ -62,7 +62,7 @@ fn record(dir: &Path, name: &str) -> Value {
 const WRITERS: &[(&str, &[&str], bool)] = &[
     ("run", &["run", "s.toml"], true),
     ("seeds", &["run", "s.toml", "--seeds", "2"], true),
-    ("map", &["run", "m.toml", "--seeds", "2", "--set", "host.cores=1"], true),
+    ("sweep", &["run", "m.toml", "--seeds", "2", "--set", "host.cores=1"], true),
     (
         "bench-locks",
         &[
@@ -169,7 +169,7 @@ fn an_experiment_is_read_by_every_command() {
 }
 
 #[test]
-fn a_map_record_takes_seeds_but_no_set() {
+fn a_sweep_record_takes_seeds_but_no_set() {
     let dir = folder();
     let dir = dir.path();
     fine(dir, &["run", "m.toml", "--quiet", "--json", "m.json"]);

@@ -105,16 +105,16 @@ fn means_are_printed_and_can_be_compared() {
 }
 
 #[test]
-fn maps_have_means_and_keep_each_run() {
+fn sweeps_have_means_and_keep_each_run() {
     let dir = tempfile::tempdir().unwrap();
-    let map = record(dir.path(), &format!("{SCENARIO}{LOCKS}"), &["--seed=5", "--seeds=3"]);
-    assert_eq!(map["runs"].as_array().unwrap().len(), 6);
+    let sweep = record(dir.path(), &format!("{SCENARIO}{LOCKS}"), &["--seed=5", "--seeds=3"]);
+    assert_eq!(sweep["runs"].as_array().unwrap().len(), 6);
     // Four metrics for each of two points.
-    assert_eq!(map["over_seeds"].as_array().unwrap().len(), 2 * 4);
-    assert_eq!(map["over_seeds"][7]["seeds"], serde_json::json!([5, 6, 7]));
+    assert_eq!(sweep["over_seeds"].as_array().unwrap().len(), 2 * 4);
+    assert_eq!(sweep["over_seeds"][7]["seeds"], serde_json::json!([5, 6, 7]));
     let varied = record(dir.path(), &format!("{SCENARIO}{LOCKS}{VARY}"), &[]);
     for part in ["axes", "points", "runs", "samples", "over_seeds"] {
-        assert_eq!(map[part], varied[part], "the seed is no axis");
+        assert_eq!(sweep[part], varied[part], "the seed is no axis");
     }
     let (out, ..) = run(dir.path(), &format!("{SCENARIO}{VARY}{LOCKS}"), &[]);
     assert!(out.contains("6 runs") && out.contains('±') && !out.contains("Columns: seed"), "{out}");

@@ -31,7 +31,7 @@ fn folder() -> tempfile::TempDir {
     fs::write(dir.path().join("endless.toml"), ENDLESS).unwrap();
     let vary =
         "[[vary]]\nname = \"lock\"\nset = \"domain.guest.lock\"\nto = [\"ticket\", \"mcs\"]\n";
-    fs::write(dir.path().join("map.toml"), format!("{ENDLESS}{vary}")).unwrap();
+    fs::write(dir.path().join("sweep.toml"), format!("{ENDLESS}{vary}")).unwrap();
     dir
 }
 
@@ -70,7 +70,7 @@ fn record(dir: &Path) -> Value {
 
 #[track_caller]
 fn kept(dir: &Path, output: &Output, by: &str) {
-    assert_eq!(names(dir), ["endless.toml", "map.toml", "r.json", "t.pftrace"]);
+    assert_eq!(names(dir), ["endless.toml", "r.json", "sweep.toml", "t.pftrace"]);
     let record = record(dir);
     assert_eq!(record["runs"][0]["ending"]["by"], by);
     assert!(
@@ -91,11 +91,11 @@ fn the_wall_clock_limit_keeps_what_there_is() {
     assert!(began.elapsed() < Duration::from_secs(30));
     kept(dir.path(), &output, "max-wall");
     let output =
-        overspin(dir.path(), &["run", "map.toml", "--max-wall", "100ms"]).output().unwrap();
+        overspin(dir.path(), &["run", "sweep.toml", "--max-wall", "100ms"]).output().unwrap();
     assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
     let report = text(&output.stdout);
     assert!(report.contains("-: stopped before its end"), "{report}");
-    let output = overspin(dir.path(), &["run", "map.toml", "--max-wall", "10"]).output().unwrap();
+    let output = overspin(dir.path(), &["run", "sweep.toml", "--max-wall", "10"]).output().unwrap();
     assert!(output.status.code() == Some(2) && text(&output.stderr).contains("10min"));
 }
 
@@ -118,7 +118,7 @@ fn a_termination_leaves_nothing() {
     signal(&child, "-TERM");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.signal(), Some(15), "it ends as the signal ends processes");
-    assert_eq!(names(dir.path()), ["endless.toml", "map.toml"]);
+    assert_eq!(names(dir.path()), ["endless.toml", "sweep.toml"]);
 }
 
 #[test]

@@ -115,17 +115,6 @@ pub fn catalog() -> &'static Catalog {
     CATALOG.get_or_init(Catalog::builtin)
 }
 
-/// All lock algorithms.
-#[must_use]
-pub fn locks() -> Vec<LockInfo> {
-    catalog().locks().map(|(info, _)| *info).collect()
-}
-
-/// All lock algorithms, with the aliases that scenarios and options accept.
-pub fn locks_and_aliases() -> impl Iterator<Item = (&'static LockInfo, &'static [&'static str])> {
-    catalog().locks()
-}
-
 /// Properties of the lock of this name; an alias is not found.
 #[must_use]
 pub fn lock(name: &str) -> Option<LockInfo> {
@@ -146,18 +135,6 @@ pub(crate) fn own_name<'a>(key: &str, value: &'a str) -> &'a str {
         Some("scheduler") => catalog().schedulers().find(value).map_or(value, |info| info.name),
         _ => value,
     }
-}
-
-/// All schedulers and profiles.
-#[must_use]
-pub fn schedulers() -> Vec<SchedulerInfo> {
-    catalog().schedulers().iter().copied().collect()
-}
-
-/// All workloads.
-#[must_use]
-pub fn workloads() -> &'static [WorkloadInfo] {
-    catalog().workloads().all()
 }
 
 /// Names of the kernel locks that the workloads of a domain use, in the order of their numbers; empty if the

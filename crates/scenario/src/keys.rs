@@ -1,7 +1,7 @@
 //! Declarations of the keys of a scenario file: name, type, default, legal values, meaning. The reader of
 //! files, the reference, the JSON Schema and the validation of workloads use these tables.
 
-use crate::{LONGEST, Picos, SEC, Tree, format_time, parse_time};
+use crate::{LONGEST, Picos, SEC, Tree, parse_time};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
@@ -198,8 +198,8 @@ pub fn legal(key: &Key) -> String {
         Kind::Boolean => "true or false".into(),
         Kind::Time { min, max } => format!(
             "a time from {} to {} with its unit in quotes (ps, ns, us, ms, s, min, h), such as \"30ms\"",
-            format_time(min),
-            format_time(max)
+            min,
+            max
         ),
         Kind::Texts => "texts in quotes between brackets, at least one: [\"2us\", \"10us\"]".into(),
         Kind::Cpus => {

@@ -233,7 +233,7 @@ mod tests {
     fn units_are_thousands_of_each_other() {
         assert_eq!([NS / Picos(1), US / NS, MS / US, SEC / MS], [1_000; 4]);
         assert_eq!((1_500 * MS).seconds(), 1.5);
-        assert_eq!([(3 * MS).millis(), (3 * US).micros(), (3 * NS).nanos()], [3.0; 3]);
+        assert_eq!([(3 * MS).millis(), (3 * US).micros(), (3 * NS).ratio(NS)], [3.0; 3]);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
         "quantum",
         (Nanos::US, Nanos::sec(10)),
         "10 ms",
-        "What runs gives way after this long, if another vCPU waits.",
+        "A running vCPU gives way after this long, if another vCPU waits.",
     )],
     domain_params: &[],
     make: |params| Ok(Box::new(RoundRobin::new(params.time("quantum").unwrap_or(Nanos::ms(10))))),

@@ -84,9 +84,7 @@ impl Timeline {
     #[inline(always)]
     pub(crate) fn push(&self, at: Picos, event: Event) {
         self.events.borrow_mut().push(at, event);
-        if at < self.horizon.get() {
-            self.set_horizon(at, Picos::MAX);
-        }
+        self.run_ahead_at_most_to(at);
     }
 
     /// Takes the turn that `event` would have if it were pushed now, for
@@ -97,9 +95,7 @@ impl Timeline {
 
     pub(crate) fn push_in_turn(&self, at: Picos, turn: u64, event: Event) {
         self.events.borrow_mut().push_in_turn(at, turn, event);
-        if at < self.horizon.get() {
-            self.set_horizon(at, Picos::MAX);
-        }
+        self.run_ahead_at_most_to(at);
     }
 
     /// Pushes or postpones the event of an operation, which may be taken back before it comes.
@@ -162,7 +158,7 @@ impl Timeline {
 
     /// Whether an operation that ends at `end` could run ahead if the leash were longer.
     pub(crate) fn is_on_the_leash(&self, end: Picos) -> bool {
-        self.leashed.get() && !self.any_postponed.get() && end < self.events.borrow().next_time()
+        !self.any_postponed.get() && end < self.events.borrow().next_time()
     }
 
     /// Moves the horizon to one [`LEASH`] after `end`, or to the next event if that is earlier.
@@ -177,6 +173,15 @@ impl Timeline {
         self.leashed.get()
     }
 
+    /// An event is pending at `at`.
+    #[inline(always)]
+    fn run_ahead_at_most_to(&self, at: Picos) {
+        if at < self.horizon.get() {
+            self.set_horizon(at, Picos::MAX);
+        }
+    }
+
+    /// The horizon is the next event or the end of the leash, whichever comes first.
     #[inline(always)]
     fn set_horizon(&self, next: Picos, leash: Picos) {
         self.horizon.set(next.min(leash));

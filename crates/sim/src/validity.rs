@@ -23,9 +23,7 @@ fn bad<T>(what: String) -> Result<T, Refused> {
 
 fn at_most(what: &str, times: &[(&str, Picos)], most: Picos) -> Result<(), Refused> {
     match times.iter().find(|(_, time)| *time > most) {
-        Some((key, time)) => {
-            bad(format!("{what}: {key} is {} s; the maximum is {} s", *time / SEC, most / SEC))
-        }
+        Some((key, time)) => bad(format!("{what}: {key} is {time}; the maximum is {most}")),
         None => Ok(()),
     }
 }
@@ -63,7 +61,7 @@ pub(crate) fn check(
         return bad("there is no domain".into());
     }
     if let Some(e) = scenario.events.iter().find(|e| e.at > LONGEST) {
-        return bad(format!("an event is at {} s; the maximum is {} s", e.at / SEC, LONGEST / SEC));
+        return bad(format!("an event is at {}; the maximum is {LONGEST}", e.at));
     }
     let loads = all.domains.iter().map(|d| domain(d, host, simulator));
     let loads: Vec<Loads> = loads.collect::<Result<_, _>>()?;

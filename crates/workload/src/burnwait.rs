@@ -5,7 +5,7 @@ use crate::{Env, Fault, Load, Mode, Program, Start, WorkloadInfo, threads};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
-use overspin_scenario::{LONGEST, Parameters, Picos, format_time};
+use overspin_scenario::{LONGEST, Parameters, Picos};
 
 words! {
     Distribution: DISTRIBUTIONS, "How a time varies around its mean." {
@@ -51,8 +51,8 @@ impl Load for BurnWait {
         match times.iter().find(|(_, time, d)| *d == Distribution::Exponential && *time > most) {
             Some((key, time, _)) => Err(Fault::new(
                 *key,
-                format!("an exponential time with mean {} may be too long", format_time(*time)),
-                format!("make it at most {}, or fixed", format_time(most)),
+                format!("an exponential time with mean {time} may be too long"),
+                format!("make it at most {most}, or fixed"),
             )),
             None => Ok(()),
         }

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
-use overspin_scenario::{LONGEST, Parameters, Picos, format_time};
+use overspin_scenario::{LONGEST, Parameters, Picos};
 
 parameters! {
     Count: KEYS at "[domain.workload] with kind = \"count\"",
@@ -31,7 +31,7 @@ impl Load for Count {
         if self.work() <= LONGEST {
             return Ok(());
         }
-        let message = format!("these steps take longer than {}", format_time(LONGEST));
+        let message = format!("these steps take longer than {LONGEST}");
         Err(Fault::new("to", message, "make `to` or `step` smaller"))
     }
 

@@ -9,7 +9,7 @@ use core::fmt;
 #[cfg(test)]
 use overspin_scenario::keys::Key;
 use overspin_scenario::keys::{Kind, Section, legal};
-use overspin_scenario::{Parameters, Picos, Tree, Value, Workload, format_time};
+use overspin_scenario::{Parameters, Picos, Tree, Value, Workload};
 
 /// What a workload does with its parameters.
 pub trait Load: fmt::Debug + Send + Sync {
@@ -187,7 +187,7 @@ fn in_range(section: &Section, tree: &Tree) -> Result<(), Fault> {
             },
             (Kind::Time { min, max }, Some(Value::Number(n))) => match n.as_u64().map(Picos) {
                 Some(time) if (min..=max).contains(&time) => {}
-                Some(time) => return fault(format_time(time)),
+                Some(time) => return fault(time.to_string()),
                 None => return fault(n.to_string()),
             },
             (Kind::Table(inner), Some(value)) => inside(key.name, inner, value)?,

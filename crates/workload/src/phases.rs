@@ -14,7 +14,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use overspin_scenario::keys::{Absent, Kind, Section, integer, key, time};
-use overspin_scenario::{LONGEST, Parameters, Picos, Tree, Value, format_time, parse_time};
+use overspin_scenario::{LONGEST, Parameters, Picos, Tree, Value, parse_time};
 use serde::{Deserialize, Serialize};
 
 /// Threads that run, sleep and wait for timers in phases.
@@ -166,7 +166,7 @@ impl Load for Phases {
             if let Step::Run(time) | Step::Sleep(time) | Step::Timer(time) = *step
                 && time > LONGEST
             {
-                let message = format!("a step takes {}", format_time(time));
+                let message = format!("a step takes {time}");
                 return fault(message, "a time is at most 1000h");
             }
         }

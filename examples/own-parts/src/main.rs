@@ -1,7 +1,7 @@
 //! The command `overspin` with a lock, a scheduler and a workload that are not in the tree.
 //!
 //! `cargo run -p own-parts -- run examples/own-parts/meeting.toml`. The commands `list`, `check deli`,
-//! `bench locks --locks deli,ticket` and maps know these parts too.
+//! `bench locks --locks deli,ticket` and sweeps know these parts too.
 
 mod deli;
 mod meeting;

@@ -34,14 +34,14 @@ fn a_scenario_names_them() {
 }
 
 #[test]
-fn a_map_has_them_among_all() {
+fn a_sweep_has_them_among_all() {
     let vary =
         "\n[[vary]]\nname = \"lock\"\nset = \"domain.light.lock\"\nto = [\"deli\", \"ticket\"]\n";
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/meeting.toml"));
-    let map = std::env::temp_dir().join(format!("own-parts-{}.toml", std::process::id()));
-    std::fs::write(&map, text.expect("it lies here") + vary).expect("a place to write to");
-    let text = out(&["run", map.to_str().expect("text"), "--no-progress"]);
-    std::fs::remove_file(&map).expect("it was written");
+    let sweep = std::env::temp_dir().join(format!("own-parts-{}.toml", std::process::id()));
+    std::fs::write(&sweep, text.expect("it lies here") + vary).expect("a place to write to");
+    let text = out(&["run", sweep.to_str().expect("text"), "--no-progress"]);
+    std::fs::remove_file(&sweep).expect("it was written");
     assert!(text.contains("deli") && text.contains("ticket"), "{text}");
 }
 

@@ -144,20 +144,20 @@ mod tests {
 
     #[test]
     fn main_metrics_of_a_kind_unless_others_are_asked_for() {
-        assert_eq!(chosen(Some(Kind::Map), &[], &[]), Ok(2));
+        assert_eq!(chosen(Some(Kind::Sweep), &[], &[]), Ok(2));
         assert_eq!(chosen(Some(Kind::Bench), &[], &[]), Ok(3), "all are");
         assert_eq!(chosen(Some(Kind::Noise), &[], &[]), Ok(3), "it has none of its own");
         assert_eq!(chosen(None, &[], &[]), Ok(3));
-        assert_eq!(chosen(Some(Kind::Map), &["all"], &[]), Ok(3));
-        assert_eq!(chosen(Some(Kind::Map), &["fairness"], &["a.x"]), Ok(1));
-        assert_eq!(chosen(Some(Kind::Map), &[], &["y"]), Ok(1));
+        assert_eq!(chosen(Some(Kind::Sweep), &["all"], &[]), Ok(3));
+        assert_eq!(chosen(Some(Kind::Sweep), &["fairness"], &["a.x"]), Ok(1));
+        assert_eq!(chosen(Some(Kind::Sweep), &[], &["y"]), Ok(1));
     }
 
     #[test]
     fn a_wish_that_is_not_there_is_answered_with_what_is() {
-        let e = chosen(Some(Kind::Map), &["speed"], &[]).unwrap_err();
+        let e = chosen(Some(Kind::Sweep), &["speed"], &[]).unwrap_err();
         assert_eq!(e, "f has no metric `speed`: throughput, fairness");
-        let e = chosen(Some(Kind::Map), &["fairness"], &["y"]).unwrap_err();
+        let e = chosen(Some(Kind::Sweep), &["fairness"], &["y"]).unwrap_err();
         assert_eq!(e, "f has no place `y`: a.x");
     }
 }

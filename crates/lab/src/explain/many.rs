@@ -27,7 +27,7 @@ pub struct Worst {
 /// the record has no scenario to run.
 ///
 /// # Errors
-/// Says in words that a point of a map does not fit its scenario.
+/// Says in words that a point of a sweep does not fit its scenario.
 pub fn worst(record: &Record) -> Result<Option<Worst>, String> {
     let Some(run) =
         by_wait(record).first().copied().filter(|r| waited(r) > Picos::ZERO || stuck(r))

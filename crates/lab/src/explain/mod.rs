@@ -12,7 +12,7 @@ pub use reproduction::reproduction;
 pub use samples::samples;
 
 use crate::report::causes::{grid, row};
-use crate::report::{Block, Grid, MOST_LINES, seconds, share, short};
+use crate::report::{Block, Grid, MOST_LINES, micros, seconds, share};
 use overspin_scenario::{
     Cause, DomainOutcome, Ending, Outcome, Picos, Scenario, VcpuId, WaitCauses,
 };
@@ -179,7 +179,6 @@ fn top_locks(domain: &DomainOutcome, all: Picos) -> Grid {
     let mut locks: Vec<_> = domain.locks.iter().filter(|l| l.contended > 0).collect();
     locks.sort_by_key(|l| std::cmp::Reverse(l.wait_total));
     for l in locks.iter().take(TOP_LOCKS) {
-        let micros = |time: Picos| short(time.micros());
         let head = [
             l.name.clone(),
             l.contended.to_string(),

@@ -1,11 +1,11 @@
 use super::*;
 use crate::bench::BenchResult;
 use crate::experiment::Role;
-use crate::map;
 use crate::record::{self, Record};
 use crate::report::text;
 use crate::reproduce::{Compared, Grade, Judged, Reproduction};
 use crate::scenario_file::{self, Loaded};
+use crate::sweep;
 use overspin_scenario::{Decision, Link, LongWait, MS, NS, SEC, US, Why};
 
 const SCENARIO: &str = r#"
@@ -118,19 +118,19 @@ fn a_run_without_waits_says_so() {
     assert!(!told.contains("The longest waits"));
 }
 
-/// A map of a lock that waits and one vCPU that does not.
-fn of_map() -> Record {
+/// A sweep of a lock that waits and one vCPU that does not.
+fn of_sweep() -> Record {
     let vary = "[[vary]]\nname = \"vCPUs\"\nset = \"domain.guest.vcpus\"\nto = [\"1\", \"4\"]\n";
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), format!("{SCENARIO}{vary}")).unwrap();
-    let Loaded::Map(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
-    let measured = map::run(&loaded, map::Settings::default(), &|_, _| {}).unwrap();
-    record::map(&loaded, &measured, &[], None)
+    let Loaded::Sweep(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
+    let measured = sweep::run(&loaded, sweep::Settings::default(), &|_, _| {}).unwrap();
+    record::sweep(&loaded, &measured, &[], None)
 }
 
 #[test]
 fn of_many_runs_the_worst_is_named_and_can_be_run_again() {
-    let mut record = of_map();
+    let mut record = of_sweep();
     let told = flat(&many(&record));
     assert!(told.contains("The worst is vCPUs 4, seed 1: "), "{told}");
     let found = worst(&record).unwrap().unwrap();

@@ -3,7 +3,7 @@
 use super::{Basis, DEFAULT, MACHINES, Machine, Unit, Value};
 use crate::report::{Block, Grid, wrap_to};
 use crate::scenario_file::cost_keys;
-use overspin_scenario::US;
+use overspin_scenario::{NS, US};
 
 /// Longest line of a source in a table.
 const WIDTH: usize = 70;
@@ -67,7 +67,7 @@ pub fn tables(machine: &Machine) -> Vec<Block> {
 /// A value as a scenario would state it, to three digits: no cost is known more precisely.
 fn shown(value: &Value, of: &Machine) -> String {
     let Some(time) = value.time(value.amount, of.mhz) else { return value.amount.to_string() };
-    let (amount, unit) = if time < US { (time.nanos(), "ns") } else { (time.micros(), "us") };
+    let (amount, unit) = if time < US { (time.ratio(NS), "ns") } else { (time.micros(), "us") };
     let digits = if amount < 9.995 {
         2
     } else if amount < 99.95 {

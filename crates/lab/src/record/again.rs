@@ -1,7 +1,9 @@
 //! Repeats records: a record of a scenario can be read wherever a scenario file can.
 
 use super::{Kind, Point, Record, Run, read};
-use crate::scenario_file::{self, Axis, LoadError, Loaded, Map, Point as MapPoint, ScenarioError};
+use crate::scenario_file::{
+    self, Axis, LoadError, Loaded, Point as SweepPoint, ScenarioError, Sweep,
+};
 use overspin_scenario::Scenario;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -14,13 +16,13 @@ pub struct Again {
     pub loaded: Loaded,
     /// `--set` arguments that it includes: those of the command, or those of the record.
     pub set: Vec<String>,
-    /// The seed of the record, if this comes from one: a map may have been run with `--seed`.
+    /// The seed of the record, if this comes from one: a sweep may have been run with `--seed`.
     pub seed: Option<u64>,
-    /// Runs of each point, if this comes from the record of a map whose points have their own seeds.
+    /// Runs of each point, if this comes from the record of a sweep whose points have their own seeds.
     pub seeds: Option<u32>,
 }
 
-/// Loads a scenario file with `sets` applied, or a record of a run, of seeds or of a map.
+/// Loads a scenario file with `sets` applied, or a record of a run, of seeds or of a sweep.
 ///
 /// # Errors
 /// If the file cannot be read, is not a legal scenario, or is a record of something else.
@@ -65,7 +67,7 @@ fn load_text(path: &Path, text: &str, sets: &[String]) -> Result<Again, Box<Scen
 fn remedy(record: &Record) -> String {
     match &record.command {
         Some(command) => format!("run it again with the command that made it: {command}"),
-        None => "records of runs, of seeds and of maps can be run".into(),
+        None => "records of runs, of seeds and of sweeps can be run".into(),
     }
 }
 
@@ -79,7 +81,7 @@ impl Record {
         seeds
     }
 
-    /// Runs of each point of a map if the seeds differ between points, because the seed varies together with
+    /// Runs of each point of a sweep if the seeds differ between points, because the seed varies together with
     /// something else; otherwise `None`.
     fn own_seeds(&self) -> Option<u32> {
         let seeds = self.seeds();
@@ -88,10 +90,10 @@ impl Record {
         if differ { u32::try_from(first.len()).ok() } else { None }
     }
 
-    /// The record's scenario: one run, runs with several seeds, or a map; `None` if it has none.
+    /// The record's scenario: one run, runs with several seeds, or a sweep; `None` if it has none.
     ///
     /// # Errors
-    /// Says in words that a point of the map does not fit the scenario or the axes.
+    /// Says in words that a point of the sweep does not fit the scenario or the axes.
     fn loaded(&self) -> Result<Option<Loaded>, String> {
         let Some(scenario) = &self.scenario else { return Ok(None) };
         let mut scenario = scenario.clone();
@@ -104,12 +106,12 @@ impl Record {
                 Some(seeds) if !seeds.is_empty() => Some(Loaded::Seeds(scenario, seeds)),
                 _ => return Err("there are no runs with seeds".into()),
             },
-            Kind::Map => Some(Loaded::Map(self.map(&scenario)?)),
+            Kind::Sweep => Some(Loaded::Sweep(self.sweep(&scenario)?)),
             _ => None,
         })
     }
 
-    fn map(&self, scenario: &Scenario) -> Result<Map, String> {
+    fn sweep(&self, scenario: &Scenario) -> Result<Sweep, String> {
         let combinations = self.axes.iter().map(|a| a.values.len()).fold(1, usize::saturating_mul);
         if self.points.is_empty() || self.points.len() != combinations {
             let points = self.points.len();
@@ -117,7 +119,7 @@ impl Record {
         }
         let base = json(Some(scenario));
         let points = self.points.iter().enumerate().map(|(i, p)| self.point(i, p, &base));
-        let points: Vec<MapPoint> = points.collect::<Result<_, _>>()?;
+        let points: Vec<SweepPoint> = points.collect::<Result<_, _>>()?;
         for (number, point) in points.iter().enumerate() {
             // The last axis is the fastest; reports rely on this.
             let axes = self.axes.iter().zip(&point.at);
@@ -129,7 +131,7 @@ impl Record {
             Some(_) => Vec::new(),
             None => self.seeds().into_values().next().unwrap_or_default(),
         };
-        Ok(Map {
+        Ok(Sweep {
             name: self.name.clone(),
             description: self.description.clone(),
             axes: self.axes.clone(),
@@ -151,7 +153,7 @@ impl Record {
         Ok(Some(self.point(number, point, &json(Some(scenario)))?.scenario))
     }
 
-    fn point(&self, number: usize, point: &Point, base: &Value) -> Result<MapPoint, String> {
+    fn point(&self, number: usize, point: &Point, base: &Value) -> Result<SweepPoint, String> {
         if point.at.len() != self.axes.len() {
             let (values, axes) = (point.at.len(), self.axes.len());
             return Err(format!("points[{number}].at has {values} values for {axes} axes"));
@@ -167,7 +169,7 @@ impl Record {
             .map_err(|place| format!("points[{number}].changes: the scenario has no {place}"))?;
         let scenario = serde_json::from_value(changed)
             .map_err(|e| format!("points[{number}].changes: {e}"))?;
-        Ok(MapPoint { at, sets: point.set.clone(), scenario })
+        Ok(SweepPoint { at, sets: point.set.clone(), scenario })
     }
 }
 

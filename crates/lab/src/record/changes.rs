@@ -1,4 +1,4 @@
-//! The differences between two scenarios. A map has up to 100,000 points whose scenarios differ in a few
+//! The differences between two scenarios. A sweep has up to 100,000 points whose scenarios differ in a few
 //! values. The record stores the first one whole, and for each other one only the differences.
 
 use serde::{Deserialize, Serialize};

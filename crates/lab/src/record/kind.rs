@@ -10,8 +10,9 @@ pub enum Kind {
     Run,
     /// One scenario with many seeds.
     Seeds,
-    /// Every combination of a scenario's `[[vary]]` tables.
-    Map,
+    /// Every combination of a scenario's `[[vary]]` tables. Earlier records say `map`.
+    #[serde(alias = "map")]
+    Sweep,
     /// Experiments beside the published results.
     Reproduction,
     /// The speed of the program itself.
@@ -31,7 +32,7 @@ impl Kind {
         match self {
             Self::Run => "a run",
             Self::Seeds => "runs with many seeds",
-            Self::Map => "a map",
+            Self::Sweep => "a sweep",
             Self::Reproduction => "a reproduction",
             Self::Bench => "a benchmark of the program",
             Self::BenchLocks => "a benchmark of locks",
@@ -46,7 +47,7 @@ impl Kind {
     pub fn main_metrics(self) -> &'static [&'static str] {
         match self {
             Self::Run | Self::Seeds => &["elapsed", "items", "acquisitions", "wait-p99.9"],
-            Self::Map => &["throughput", "wait-p99.9"],
+            Self::Sweep => &["throughput", "wait-p99.9"],
             // For each experiment its own: builds and counts, page faults, database, schedbench, pairs on
             // threads.
             Self::Reproduction => &["elapsed", "faults", "rate", "throughput", "ratio"],
@@ -61,7 +62,7 @@ impl Kind {
     #[must_use]
     pub fn is_simulated(self) -> bool {
         match self {
-            Self::Run | Self::Seeds | Self::Map | Self::Reproduction | Self::Schedbench => true,
+            Self::Run | Self::Seeds | Self::Sweep | Self::Reproduction | Self::Schedbench => true,
             Self::Bench | Self::BenchLocks | Self::Noise => false,
         }
     }

@@ -1,6 +1,6 @@
 //! The record: every measurement writes it, and every reader reads it.
 //!
-//! One type serves for all: a run, many seeds, a map, an experiment, a benchmark. Parts that all have are
+//! One type serves for all: a run, many seeds, a sweep, an experiment, a benchmark. Parts that all have are
 //! required. Parts that only some have are optional, and are left out of the text if they are empty. The
 //! numbers are in [`Record::samples`], in long form, whatever was measured. So a reader that knows nothing of
 //! locks can still compare two records. `docs/json.md` describes the text.
@@ -20,7 +20,7 @@ pub use again::{Again, load};
 pub use changes::Changes;
 pub use groups::Group;
 pub use kind::Kind;
-pub use of::{locks, map, noise, one, reproductions, schedbench, seeds, speed};
+pub use of::{locks, noise, one, reproductions, schedbench, seeds, speed, sweep};
 pub use parts::{Experiment, NoiseConditions, OverSeeds, Target};
 pub use read::{json_error, read};
 pub use run::{Point, Run};
@@ -70,13 +70,13 @@ pub struct Record {
     /// Reasons to doubt the figures, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// The scenario as it ran, including all defaults and `set`; for a map, the scenario of its first point.
+    /// The scenario as it ran, including all defaults and `set`; for a sweep, the scenario of its first point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<Box<Scenario>>,
-    /// Axes of a map.
+    /// Axes of a sweep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<Axis>,
-    /// Points of a map, with the differences of their scenarios from `scenario`.
+    /// Points of a sweep, with the differences of their scenarios from `scenario`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<Point>,
     /// Every run, in the order of its number.

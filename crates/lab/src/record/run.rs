@@ -15,7 +15,7 @@ pub struct Run {
     /// Its seed, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Its point of the map, from 0.
+    /// Its point of the sweep, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub point: Option<u32>,
     /// How it ended; a run that was stopped from outside says so here.
@@ -65,7 +65,7 @@ pub(crate) fn vcpu_time(outcome: &Outcome) -> Picos {
     outcome.domains.iter().map(of).fold(Picos::ZERO, Picos::saturating_add)
 }
 
-/// A point of a map.
+/// A point of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Its value on each axis.

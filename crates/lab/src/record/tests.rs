@@ -1,8 +1,8 @@
 use super::*;
-use crate::map::{self as maps, Settings};
 use crate::reproduce::Reproduction;
 use crate::scenario_file::{self, Loaded};
 use crate::seeds as over;
+use crate::sweep::{self as sweeps, Settings};
 use crate::way::Way;
 use overspin_scenario::{Ending, Picos, SEC, WaitCauses};
 use proptest::collection::vec;
@@ -50,18 +50,18 @@ fn of_seeds() -> Record {
     seeds(&result, &[])
 }
 
-fn of_map() -> Record {
+fn of_sweep() -> Record {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), format!("{SCENARIO}{LOCKS}")).unwrap();
-    let Loaded::Map(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
+    let Loaded::Sweep(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
     let settings = Settings { seeds: Some(2), threads: 2, ..Settings::default() };
-    let measured = maps::run(&loaded, settings, &|_, _| {}).unwrap();
-    map(&loaded, &measured, &[], None)
+    let measured = sweeps::run(&loaded, settings, &|_, _| {}).unwrap();
+    sweep(&loaded, &measured, &[], None)
 }
 
 #[test]
 fn records_come_back_as_they_were_written() {
-    for record in [of_run(), of_seeds(), of_map()] {
+    for record in [of_run(), of_seeds(), of_sweep()] {
         assert_eq!(back(&record), record, "{:?}", record.kind);
         assert_eq!(back(&record).to_json(), record.to_json());
         let plain = serde_json::to_string(&record).unwrap();
@@ -90,34 +90,34 @@ fn records_of_scenarios_run_again_to_the_digit() {
     let result = over::run(&scenario, &numbers, (2, Way::default()), &|_, _| {}).unwrap();
     assert_eq!(seeds(&result, &[]), first);
 
-    let first = of_map();
-    let Again { loaded: Loaded::Map(loaded), .. } = again(&first) else { panic!() };
+    let first = of_sweep();
+    let Again { loaded: Loaded::Sweep(loaded), .. } = again(&first) else { panic!() };
     let settings = Settings { threads: 2, ..Settings::default() };
-    let measured = maps::run(&loaded, settings, &|_, _| {}).unwrap();
-    assert_eq!(map(&loaded, &measured, &[], None), first);
+    let measured = sweeps::run(&loaded, settings, &|_, _| {}).unwrap();
+    assert_eq!(sweep(&loaded, &measured, &[], None), first);
 }
 
 #[test]
-fn a_map_whose_points_have_seeds_of_their_own_runs_again() {
+fn a_sweep_whose_points_have_seeds_of_their_own_runs_again() {
     let vary = "[[vary]]\nname = \"x\"\nset = \"seed / host.cores\"\nto = [\"3/1\", \"9/2\"]\n";
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), format!("{SCENARIO}{vary}")).unwrap();
-    let Loaded::Map(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
+    let Loaded::Sweep(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
     let settings = |seeds| Settings { seeds, threads: 2, ..Settings::default() };
-    let measured = maps::run(&loaded, settings(Some(2)), &|_, _| {}).unwrap();
-    let first = map(&loaded, &measured, &[], None);
+    let measured = sweeps::run(&loaded, settings(Some(2)), &|_, _| {}).unwrap();
+    let first = sweep(&loaded, &measured, &[], None);
     let seeds: Vec<u64> = first.runs.iter().filter_map(|r| r.seed).collect();
     assert_eq!(seeds, [3, 4, 9, 10]);
     std::fs::write(file.path(), first.to_json()).unwrap();
     let again = load(file.path(), &[]).unwrap();
-    let Loaded::Map(loaded) = again.loaded else { panic!() };
-    let measured = maps::run(&loaded, settings(again.seeds), &|_, _| {}).unwrap();
-    assert_eq!(map(&loaded, &measured, &[], None), first);
+    let Loaded::Sweep(loaded) = again.loaded else { panic!() };
+    let measured = sweeps::run(&loaded, settings(again.seeds), &|_, _| {}).unwrap();
+    assert_eq!(sweep(&loaded, &measured, &[], None), first);
 }
 
 #[test]
-fn a_map_keeps_of_its_points_what_differs() {
-    let record = of_map();
+fn a_sweep_keeps_of_its_points_what_differs() {
+    let record = of_sweep();
     assert_eq!(record.points.len(), 4);
     assert_eq!(record.points[0].changes, Changes::default());
     let changes = serde_json::to_value(&record.points[3].changes).unwrap();
@@ -181,26 +181,26 @@ fn a_cause_that_repeats_a_long_text_is_cut() {
 }
 
 #[test]
-fn a_map_that_does_not_fit_together_is_refused() {
+fn a_sweep_that_does_not_fit_together_is_refused() {
     let load_of = |record: &Record| {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), record.to_json()).unwrap();
         load(file.path(), &[]).map(drop).unwrap_err().to_string()
     };
-    let mut record = of_map();
+    let mut record = of_sweep();
     record.points[1].at.pop();
     assert!(load_of(&record).contains("points[1].at has 1 values for 2 axes"));
-    let mut record = of_map();
+    let mut record = of_sweep();
     record.points[1].at[0] = "no-such".into();
     assert!(load_of(&record).contains("points[1].at: `no-such` is not on axis `lock`"));
-    let mut record = of_map();
+    let mut record = of_sweep();
     record.points[2].changes =
         serde_json::from_value(serde_json::json!({"/domains/9/lock": "ticket"})).unwrap();
     assert!(load_of(&record).contains("the scenario has no /domains/9/lock"));
-    let mut record = of_map();
+    let mut record = of_sweep();
     record.points[2].changes = serde_json::from_value(serde_json::json!({"/limit": "x"})).unwrap();
     assert!(load_of(&record).contains("points[2].changes: invalid type"));
-    let mut record = of_map();
+    let mut record = of_sweep();
     record.points.swap(0, 1);
     assert!(load_of(&record).contains("points[0] is out of order"));
     record.points.clear();
@@ -300,7 +300,7 @@ fn read_all(text: &str) {
 /// Texts of records, to be corrupted.
 static TEXTS: LazyLock<[String; 4]> = LazyLock::new(|| {
     let experiment = reproductions(&[of_experiment(Vec::new())]);
-    [of_run(), of_seeds(), of_map(), experiment].map(|record| record.to_json())
+    [of_run(), of_seeds(), of_sweep(), experiment].map(|record| record.to_json())
 });
 
 proptest! {

@@ -2,18 +2,18 @@
 
 pub(crate) mod causes;
 mod chart;
-mod map;
 mod reproduction;
 mod run;
 mod seeds;
+mod sweep;
 mod vmstat;
 
 pub use chart::{Bar, Panel, Row, picture};
-pub use map::map;
 pub use reproduction::{reproduction, reproductions};
 pub use run::run;
-pub(crate) use run::{MOST_LINES, seconds, share};
+pub(crate) use run::{MOST_LINES, micros, seconds, share};
 pub use seeds::seeds;
+pub use sweep::sweep;
 pub use vmstat::{VmstatRow, vmstat_rows};
 pub(crate) use vmstat::{lines, lockmeter, vmstat};
 

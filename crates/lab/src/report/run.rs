@@ -95,7 +95,7 @@ pub(crate) fn seconds(picos: Picos) -> String {
 }
 
 /// Microseconds, for locks.
-pub(super) fn micros(picos: Picos) -> String {
+pub(crate) fn micros(picos: Picos) -> String {
     short(picos.micros())
 }
 

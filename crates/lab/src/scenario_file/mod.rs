@@ -13,9 +13,8 @@ mod set;
 pub(crate) mod tree;
 mod vary;
 
-pub use overspin_scenario::format_time;
 pub use reference::{key_tables, schema};
-pub use vary::{Axis, MOST_RUNS, Map, Point};
+pub use vary::{Axis, MOST_RUNS, Point, Sweep};
 
 /// The keys of `[host.costs]`.
 pub(crate) fn cost_keys() -> impl Iterator<Item = &'static str> {
@@ -148,8 +147,8 @@ pub fn read_text(path: &Path) -> Result<String, LoadError> {
 pub enum Loaded {
     /// One run.
     One(Box<Scenario>),
-    /// A map of runs: it has `[[vary]]` tables.
-    Map(Map),
+    /// A sweep of runs: it has `[[vary]]` tables.
+    Sweep(Sweep),
     /// One scenario with these seeds: its `[[vary]]` varies only the seed.
     Seeds(Box<Scenario>, Vec<u64>),
 }
@@ -171,12 +170,12 @@ pub fn load_text(path: &Path, text: &str, sets: &[String]) -> Result<Loaded, Box
     let stem = path.file_stem().map_or_else(|| name.clone(), |s| s.to_string_lossy().into_owned());
     let stem = if stem == "-" { "stdin".to_owned() } else { stem };
     let document = document(&name, text, sets)?;
-    let map = vary::map(&document, &stem)?;
-    Ok(match map {
-        Some(Map { axes, mut points, seeds, .. }) if axes.is_empty() && points.len() == 1 => {
+    let sweep = vary::sweep(&document, &stem)?;
+    Ok(match sweep {
+        Some(Sweep { axes, mut points, seeds, .. }) if axes.is_empty() && points.len() == 1 => {
             Loaded::Seeds(Box::new(points.remove(0).scenario), seeds)
         }
-        Some(map) => Loaded::Map(map),
+        Some(sweep) => Loaded::Sweep(sweep),
         None => Loaded::One(Box::new(one(&document, &stem)?)),
     })
 }

@@ -6,7 +6,7 @@ use super::keys::{Absent, Key, Kind, Section, expected, legal};
 use super::tree::{At, Document, Node, Table, Value};
 use crate::catalog::catalog;
 use overspin_locks::LockInfo;
-use overspin_scenario::{Picos, format_time, parse_time};
+use overspin_scenario::{Picos, parse_time};
 use overspin_sched::{SchedulerInfo, nearest};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
             _ => return Err(self.wrong_type(name, node)),
         };
         if picos < min || picos > max {
-            return fail(format!("{} is out of range", format_time(picos)));
+            return fail(format!("{picos} is out of range"));
         }
         Ok(Some(picos))
     }

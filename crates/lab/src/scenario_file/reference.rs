@@ -4,7 +4,7 @@ use super::keys::{
     Absent, DOMAIN, HOST, Key, Kind, ROOT, SECTIONS, Section, WORKLOAD, Whose, legal,
 };
 use super::params;
-use overspin_scenario::{Picos, format_time};
+use overspin_scenario::Picos;
 use overspin_workload::WORKLOADS;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -169,7 +169,7 @@ fn with_inner(section: &'static Section, all: &mut Vec<&'static Section>) {
 /// Legal values, short enough for a table.
 fn short(key: &Key) -> String {
     match key.kind {
-        Kind::Time { min, max } => format!("time, {} to {}", format_time(min), format_time(max)),
+        Kind::Time { min, max } => format!("time, {min} to {max}"),
         Kind::Integer { min, max: u64::MAX } => format!("integer from {min}"),
         Kind::Integer { min, max } => format!("integer, {min} to {max}"),
         Kind::Text => "text".into(),

@@ -72,21 +72,21 @@ fn an_alias_is_read_as_the_name_that_it_stands_for() {
     let error = good(&["domain.guest.lock=byt"]).unwrap_err();
     assert!(error.help.contains("lock-byte"), "{error:?}");
 
-    let map = |lines: &str| {
+    let sweep = |lines: &str| {
         let text = format!("{GOOD}\n[[vary]]\nname = \"what\"\n{lines}");
         match load_text(Path::new("good.toml"), &text, &[]).unwrap() {
-            Loaded::Map(map) => map,
-            other => panic!("not a map: {other:?}"),
+            Loaded::Sweep(sweep) => sweep,
+            other => panic!("not a sweep: {other:?}"),
         }
     };
-    let locks = map("set = \"domain.guest.lock\"\nto = [\"byte\", \"ticket\"]");
+    let locks = sweep("set = \"domain.guest.lock\"\nto = [\"byte\", \"ticket\"]");
     assert_eq!(locks.axes[0].values, ["lock-byte", "ticket"]);
     assert_eq!(locks.points[0].sets, ["domain.guest.lock=lock-byte"]);
-    let both = map(
+    let both = sweep(
         "set = \"domain.guest.lock / domain.guest.vcpus\"\nto = [\"byte / 2\", \"ticket / 2\"]",
     );
     assert_eq!(both.axes[0].values, ["lock-byte / 2", "ticket / 2"]);
-    let labelled = map("set = \"domain.guest.lock\"\nto = [\"byte\"]\nlabels = [\"mine\"]");
+    let labelled = sweep("set = \"domain.guest.lock\"\nto = [\"byte\"]\nlabels = [\"mine\"]");
     assert_eq!(labelled.axes[0].values, ["mine"]);
     assert_eq!(labelled.points[0].scenario.domains[0].lock, "lock-byte");
 }
@@ -433,7 +433,7 @@ fn examples_are_legal_and_named_after_their_files() {
             Loaded::One(scenario) | Loaded::Seeds(scenario, _) => {
                 (scenario.name, scenario.description)
             }
-            Loaded::Map(map) => (map.name, map.description),
+            Loaded::Sweep(sweep) => (sweep.name, sweep.description),
         };
         assert_eq!(path.file_stem().unwrap().to_str(), Some(name.as_str()));
         assert!(description.ends_with('?'), "an example answers a question");

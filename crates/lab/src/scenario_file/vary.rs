@@ -7,7 +7,7 @@ use super::lower;
 use super::reader::Reader;
 use super::set;
 use super::tree::{Document, Value};
-use crate::catalog::{self, own_name};
+use crate::catalog::{catalog, own_name};
 use crate::machine::MACHINES;
 use overspin_scenario::Scenario;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Axis {
     pub values: Vec<String>,
 }
 
-/// A scenario of a map.
+/// A scenario of a sweep.
 #[derive(Clone, Debug)]
 pub struct Point {
     /// Its value on each axis, by index.
@@ -34,7 +34,7 @@ pub struct Point {
 
 /// A scenario file with `[[vary]]` tables.
 #[derive(Clone, Debug)]
-pub struct Map {
+pub struct Sweep {
     /// Name of the scenario.
     pub name: String,
     /// The question.
@@ -48,7 +48,7 @@ pub struct Map {
     pub seeds: Vec<u64>,
 }
 
-/// Most runs of a map: a larger one might never end, and nobody could read it.
+/// Most runs of a sweep: a larger one might never end, and nobody could read it.
 pub const MOST_RUNS: usize = 100_000;
 
 /// An axis, with the arguments that make each of its values.
@@ -57,8 +57,11 @@ struct Dimension {
     sets: Vec<Vec<String>>,
 }
 
-/// The map that a document describes; `None` if it has no `[[vary]]`.
-pub(super) fn map(document: &Document, default_name: &str) -> Result<Option<Map>, ScenarioError> {
+/// The sweep that a document describes; `None` if it has no `[[vary]]`.
+pub(super) fn sweep(
+    document: &Document,
+    default_name: &str,
+) -> Result<Option<Sweep>, ScenarioError> {
     let mut dimensions: Vec<Dimension> = Vec::new();
     let (mut points, mut runs) = (1_usize, 1_usize);
     let mut seeds: Vec<u64> = Vec::new();
@@ -92,7 +95,7 @@ pub(super) fn map(document: &Document, default_name: &str) -> Result<Option<Map>
         .map(|i| point(&base, &dimensions, i, default_name))
         .collect::<Result<Vec<_>, _>>()?;
     let first = points.first().map(|p| &p.scenario);
-    Ok(Some(Map {
+    Ok(Some(Sweep {
         name: first.map_or_else(String::new, |s| s.name.clone()),
         description: first.map_or_else(String::new, |s| s.description.clone()),
         axes: dimensions.into_iter().map(|d| d.axis).collect(),
@@ -125,9 +128,9 @@ fn dimension(reader: &Reader<'_>) -> Result<Dimension, ScenarioError> {
     let mut values = Vec::new();
     for value in reader.texts("to")? {
         match value.as_str() {
-            "every lock" => values.extend(catalog::locks().iter().map(|l| l.name.to_owned())),
+            "every lock" => values.extend(catalog().locks().map(|(l, _)| l.name.to_owned())),
             "every scheduler" => {
-                values.extend(catalog::schedulers().iter().map(|s| s.name.to_owned()));
+                values.extend(catalog().schedulers().iter().map(|s| s.name.to_owned()));
             }
             "every machine" => values.extend(MACHINES.iter().map(|m| m.name.to_owned())),
             _ => values.push(value),

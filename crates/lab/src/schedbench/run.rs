@@ -63,7 +63,8 @@ pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenar
     let mut host = machine.host.clone();
     if let Some(name) = run.run_config.scheduler.as_deref().filter(|s| !s.is_empty()) {
         let Ok(scheduler) = catalog().schedulers().find(name) else {
-            let known: Vec<&str> = crate::catalog::schedulers().iter().map(|s| s.name).collect();
+            let known: Vec<&str> =
+                crate::catalog::catalog().schedulers().iter().map(|s| s.name).collect();
             let guess = nearest(name, known.iter().copied())
                 .map_or_else(String::new, |n| format!("did you mean `{n}`? "));
             let help = format!("{guess}schedulers are: {}", known.join(", "));

@@ -6,8 +6,8 @@ mod spread;
 pub use groups::{FALSE_ALARMS, FEWEST};
 pub use spread::{CONFIDENCE, Finding, Spread, seeds_in_words};
 
-use crate::map::{MapError, in_parallel, jain};
 use crate::record::Run;
+use crate::sweep::{SweepError, in_parallel, jain};
 use crate::way::Way;
 use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, Scenario};
 
@@ -82,11 +82,11 @@ pub fn run(
     seeds: &[u64],
     (threads, way): (usize, Way),
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<OverSeeds, MapError> {
+) -> Result<OverSeeds, SweepError> {
     let runs = in_parallel(threads, seeds, progress, |seed| {
         let outcome = way
             .run(scenario, *seed, &mut (), &|_| {})
-            .map_err(|cause| MapError::Sim { set: vec![format!("seed={seed}")], cause })?;
+            .map_err(|cause| SweepError::Sim { set: vec![format!("seed={seed}")], cause })?;
         Ok((Run::of(&outcome), figures(&outcome)))
     })?;
     let results = metrics(&runs);

@@ -17,7 +17,7 @@
 //! C before it loses the pCPU to a vCPU that was not behind it.
 //!
 //! Invariants: always-runnable vCPUs of one pCPU share it in proportion to 1/`mcu_advance`; `avt` ≥
-//! SVT for all queued vCPUs; SVT never decreases; no vCPU starves if warp is bounded (with L = 0 a
+//! SVT for all queued vCPUs; the SVT never decreases; no vCPU starves if warp is bounded (with L = 0 a
 //! warped vCPU may run for its whole warp value at a stretch). Each pCPU has its own queue, without
 //! balancing, so bvt is not work-conserving over several pCPUs. There are no caps.
 //!

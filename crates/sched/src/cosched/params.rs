@@ -41,7 +41,7 @@ const QUANTUM: ParamInfo = ParamInfo::time(
     "quantum",
     (Nanos::us(100), Nanos::ms(1000)),
     "50 ms",
-    "What runs gives way after this long, if another is behind it.",
+    "A running vCPU gives way after this long, if another vCPU waits and is behind it.",
 );
 
 const RELAXED_PARAMS: &[ParamInfo] = &[

@@ -27,8 +27,9 @@ impl Credit {
         let credits = due / Nanos::MS.0;
         vcpu.residual = due % Nanos::MS.0;
         vcpu.credit -= credits;
-        // Advances by the charged time only: its rounding error and the residual keep each other in
-        // check.
+        // Advances by the time that the charged credits stand for. The remainder is counted twice at
+        // first: in `residual` and in the next `ran`. When that charges a credit early, `start`
+        // passes `now`, and the next `ran` is shorter by as much.
         vcpu.start += credits * (Nanos::MS / CREDITS_PER_MS);
     }
 

@@ -16,7 +16,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use overspin_scenario::keys::{Absent, Kind, Section, integer, key, time};
-use overspin_scenario::{LONGEST, MS, Parameters, Picos, Tree, Value, WorkerReport, format_time};
+use overspin_scenario::{LONGEST, MS, Parameters, Picos, Tree, Value, WorkerReport};
 use serde::{Deserialize, Serialize};
 
 /// A schedbench worker: one loop on each vCPU that serves items in the order of their times.
@@ -105,7 +105,7 @@ impl Load for Schedbench {
         for item in &self.items {
             let (Again::After(wait) | Again::Every(wait)) = item.again;
             if let Some(time) = [item.burn, wait].into_iter().find(|time| *time > LONGEST) {
-                let message = format!("an item takes {}", format_time(time));
+                let message = format!("an item takes {time}");
                 return fault(message, "a time is at most 1000h");
             }
             // A deadline in the past would make the item due for ever without a sleep: a hog. If it also had

@@ -3,11 +3,6 @@
 use overspin_scenario::{Ending, Outcome, Picos, WaitCauses};
 use serde::Serialize;
 
-/// Simulated time in seconds.
-pub(crate) fn seconds(picos: Picos) -> f64 {
-    picos.seconds()
-}
-
 /// One run. Times and counts are scaled up to the published length, except `simulated_s`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sample {
@@ -54,9 +49,9 @@ impl Sample {
         let tasks = domain.map_or(&[][..], |d| &d.tasks);
         let vcpus = domain.map_or(&[][..], |d| &d.vcpus);
         let finished = domain.filter(|d| d.finished.is_some());
-        let elapsed = finished.map(|d| seconds(d.lifetime(outcome.elapsed)));
-        let user = seconds(tasks.iter().map(|t| t.user_ticks).sum());
-        let system = seconds(tasks.iter().map(|t| t.system_ticks).sum());
+        let elapsed = finished.map(|d| d.lifetime(outcome.elapsed).seconds());
+        let user = tasks.iter().map(|t| t.user_ticks).sum::<Picos>().seconds();
+        let system = tasks.iter().map(|t| t.system_ticks).sum::<Picos>().seconds();
         let ratio =
             |part: Picos, whole: Picos| if whole == Picos::ZERO { 0.0 } else { part.ratio(whole) };
         let busy: Picos = outcome.pcpus.iter().map(|p| p.busy + p.switching).sum();
@@ -71,7 +66,7 @@ impl Sample {
                 Ending::Deadlock { .. } => "deadlock",
                 Ending::Stopped { .. } => "stopped",
             },
-            simulated_s: seconds(outcome.elapsed),
+            simulated_s: outcome.elapsed.seconds(),
             elapsed_s: elapsed.map(|e| e * scale),
             user_s: user * scale,
             system_s: system * scale,
@@ -80,7 +75,7 @@ impl Sample {
                 .map(|e| ((user + system) / e * 100.0).floor()),
             context_switches: tasks.iter().map(|t| t.preemptions).sum::<u64>() as f64 * scale,
             sleeps: tasks.iter().map(|t| t.sleeps).sum::<u64>() as f64 * scale,
-            vcpu_time_s: vcpus.iter().map(|v| seconds(v.running) * scale).collect(),
+            vcpu_time_s: vcpus.iter().map(|v| v.running.seconds() * scale).collect(),
             spinning: ratio(
                 vcpus.iter().map(|v| v.spinning).sum(),
                 vcpus.iter().map(|v| v.running).sum(),

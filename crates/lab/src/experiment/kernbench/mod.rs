@@ -123,7 +123,7 @@ impl Kind for Kernbench {
 /// Assembles the results.
 fn assemble(experiment: &Kernbench, scale: u32, runs: &[Sample]) -> Found {
     Found {
-        limit_s: Some(measure::seconds(experiment.head.scenario.limit) / f64::from(scale)),
+        limit_s: Some(experiment.head.scenario.limit.seconds() / f64::from(scale)),
         samples: samples::samples(runs),
         runs: raw(runs),
         details: report::blocks(&Session { experiment, runs }),

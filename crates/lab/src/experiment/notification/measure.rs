@@ -40,10 +40,6 @@ pub struct NotificationSample {
     pub trace_hash: u64,
 }
 
-fn seconds(time: Picos) -> f64 {
-    time.seconds()
-}
-
 impl NotificationSample {
     pub(super) fn of(case: &Case, seed: u64, scale: u32, outcome: &Outcome) -> Self {
         // The domain that preempts comes last.
@@ -65,10 +61,10 @@ impl NotificationSample {
             help: case.help,
             load: case.load,
             seed,
-            elapsed_s: guest.finished.map(|t| seconds(t - guest.started) * scale),
-            cpu_s: guest.tasks.iter().map(|t| seconds(t.cpu)).sum::<f64>() * scale,
+            elapsed_s: guest.finished.map(|t| (t - guest.started).seconds() * scale),
+            cpu_s: guest.tasks.iter().map(|t| t.cpu.seconds()).sum::<f64>() * scale,
             items: guest.tasks.iter().map(|t| t.items).sum(),
-            requests_per_s: answered as f64 / seconds(other.lifetime(outcome.elapsed)),
+            requests_per_s: answered as f64 / other.lifetime(outcome.elapsed).seconds(),
             holders_preempted: guest.locks.iter().map(|l| l.holder_preempted).sum(),
             windows,
             wait_causes: wait_causes(outcome),

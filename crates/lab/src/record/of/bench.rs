@@ -1,8 +1,8 @@
 //! Records of benchmarks: the program's speed, and locks on threads.
 
 use crate::bench::BenchResult;
-use crate::map::jain;
 use crate::record::{Kind, Record, Run, Target};
+use crate::sweep::jain;
 use overspin_native::bench::{Point, Report};
 
 /// The record of `overspin bench sim` or `sched`: each result is a place, and each repetition a run.

@@ -9,5 +9,5 @@ mod schedbench;
 pub use bench::{locks, speed};
 pub use noise::noise;
 pub use reproduction::reproductions;
-pub use run::{map, one, seeds};
+pub use run::{one, seeds, sweep};
 pub use schedbench::schedbench;

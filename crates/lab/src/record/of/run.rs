@@ -1,10 +1,10 @@
-//! Records of simulated scenarios: one run, many seeds, a map.
+//! Records of simulated scenarios: one run, many seeds, a sweep.
 
-use crate::map::{Cell, Measured};
 use crate::record::again::json;
 use crate::record::{Changes, Kind, OverSeeds, Point, Record, Run, next_number};
-use crate::scenario_file::Map;
+use crate::scenario_file::Sweep;
 use crate::seeds::{Figure, OverSeeds as Result, Spread, figures};
+use crate::sweep::{Cell, Measured};
 use overspin_scenario::{Outcome, Scenario};
 
 /// The record of one run. `set` has the arguments of `--set`, `trace` names the trace that was written beside
@@ -51,24 +51,24 @@ pub fn seeds(over: &Result, set: &[String]) -> Record {
     record
 }
 
-/// The record of a map. `seed` is the argument of `--seed`.
+/// The record of a sweep. `seed` is the argument of `--seed`.
 #[must_use]
-pub fn map(map: &Map, measured: &Measured, set: &[String], seed: Option<u64>) -> Record {
-    let first = map.points.first().map(|p| &p.scenario);
+pub fn sweep(sweep: &Sweep, measured: &Measured, set: &[String], seed: Option<u64>) -> Record {
+    let first = sweep.points.first().map(|p| &p.scenario);
     let mut record = match first {
-        Some(scenario) => of_scenario(Kind::Map, scenario, set, seed),
-        None => Record::new(Kind::Map, map.name.clone()),
+        Some(scenario) => of_scenario(Kind::Sweep, scenario, set, seed),
+        None => Record::new(Kind::Sweep, sweep.name.clone()),
     };
-    record.description.clone_from(&map.description);
-    record.axes.clone_from(&map.axes);
+    record.description.clone_from(&sweep.description);
+    record.axes.clone_from(&sweep.axes);
     let base = json(first);
     let point = |p: &crate::scenario_file::Point| Point {
-        at: p.at.iter().zip(&map.axes).map(|(i, axis)| axis.values[*i].clone()).collect(),
+        at: p.at.iter().zip(&sweep.axes).map(|(i, axis)| axis.values[*i].clone()).collect(),
         set: p.sets.clone(),
         changes: Changes::between(&base, &json(Some(&p.scenario))),
     };
-    record.points = map.points.iter().map(point).collect();
-    let each = measured.cells.len() / map.points.len().max(1);
+    record.points = sweep.points.iter().map(point).collect();
+    let each = measured.cells.len() / sweep.points.len().max(1);
     for (i, cell) in measured.cells.iter().enumerate() {
         let number = next_number(&record.runs);
         let place = place(cell);
@@ -86,12 +86,12 @@ pub fn map(map: &Map, measured: &Measured, set: &[String], seed: Option<u64>) ->
     record
 }
 
-/// The words of a map's cell.
+/// The words of a sweep's cell.
 fn place(cell: &Cell) -> String {
     cell.at.join(".")
 }
 
-/// The measures of each cell of a map: metric, unit and value.
+/// The measures of each cell of a sweep: metric, unit and value.
 fn measures(cell: &Cell) -> [(&'static str, &'static str, f64); 4] {
     [
         ("throughput", "1/s", cell.throughput),

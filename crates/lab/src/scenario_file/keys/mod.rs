@@ -49,16 +49,16 @@ pub(crate) const ROOT: Section = Section {
             "vary",
             Tables(&VARY),
             Means("one run"),
-            "What to vary, one `[[vary]]` each: every combination is run, and all are printed as maps.",
+            "What to vary, one `[[vary]]` each: every combination is run, and all are printed: a sweep.",
         ),
     ],
 };
 
 pub(crate) const VARY: Section = Section {
     heading: "[[vary]]",
-    doc: "One axis of a map. The values of the first axis become the rows.",
+    doc: "One axis of a sweep. The values of the first axis become the rows.",
     keys: &[
-        key("name", Text, Required, "Name of the axis in the map."),
+        key("name", Text, Required, "Name of the axis in the sweep."),
         key(
             "set",
             Text,
@@ -73,7 +73,7 @@ pub(crate) const VARY: Section = Section {
             "Its values, with `/` between those of several keys. `[\"every lock\"]`, \
              `[\"every scheduler\"]` and `[\"every machine\"]` stand for all names.",
         ),
-        key("labels", Texts, Means("the values"), "Names of the values in the map."),
+        key("labels", Texts, Means("the values"), "Names of the values in the sweep."),
     ],
 };
 

@@ -16,7 +16,7 @@ use domain::{cpu_list, domain};
 use overspin_scenario::{
     Costs, DirectedYieldRules, Domain, Governor, HaltPolling, Host, Noise, NoisePlacement,
     NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, PreemptionNotification,
-    Scenario, format_time,
+    Scenario,
 };
 use overspin_sched::Topology;
 use std::collections::BTreeSet;
@@ -194,7 +194,7 @@ fn in_order(r: &Reader<'_>, (least, time): (&str, Picos), max: Picos) -> Result<
     if time <= max {
         return Ok(());
     }
-    let (full, time, max) = (r.full(least), format_time(time), format_time(max));
+    let full = r.full(least);
     let at = if r.node(least).is_some() { least } else { "max" };
     Err(r.error(
         at,

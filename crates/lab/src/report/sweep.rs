@@ -1,9 +1,9 @@
-//! The report of a map: one table for each measure, the first axis down, all others across.
+//! The report of a sweep: one table for each measure, the first axis down, all others across.
 
 use super::seeds::coincidences;
 use super::{Block, Grid, short_integer, two_digits};
-use crate::map::{Cell, Measured, PointOverSeeds};
 use crate::seeds::{Finding, Spread, seeds_in_words};
+use crate::sweep::{Cell, Measured, PointOverSeeds};
 use overspin_scenario::{Ending, US};
 
 /// A measure: how to read it from a run, and from a point over its seeds, and how to show it.
@@ -98,7 +98,7 @@ impl Entry<'_> {
 
 /// Report of `measured`.
 #[must_use]
-pub fn map(measured: &Measured) -> Vec<Block> {
+pub fn sweep(measured: &Measured) -> Vec<Block> {
     let mut blocks = vec![Block::Title(measured.name.clone())];
     if !measured.description.is_empty() {
         blocks.push(Block::Text(measured.description.clone()));

@@ -1,8 +1,8 @@
-//! Maps: every combination of a scenario file's `[[vary]]` tables, run and measured in the same way.
+//! Sweeps: every combination of a scenario file's `[[vary]]` tables, run and measured in the same way.
 
 use crate::catalog;
 use crate::record::Run;
-use crate::scenario_file::{Axis, MOST_RUNS, Map, Point};
+use crate::scenario_file::{Axis, MOST_RUNS, Point, Sweep};
 use crate::seeds::{Spread, seeds_from};
 use crate::way::Way;
 use overspin_host::Refused;
@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// How to run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// Seed of every run, or the first one; `None` means the map's own.
+    /// Seed of every run, or the first one; `None` means the sweep's own.
     pub seed: Option<u64>,
-    /// Runs of each point, with consecutive seeds; `None` means as many as the map names seeds.
+    /// Runs of each point, with consecutive seeds; `None` means as many as the sweep names seeds.
     pub seeds: Option<u32>,
     /// Threads; 0 means one for each CPU.
     pub threads: usize,
@@ -23,7 +23,7 @@ pub struct Settings {
     pub way: Way,
 }
 
-/// One run of a map, measured.
+/// One run of a sweep, measured.
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// Its value on each axis.
@@ -93,7 +93,7 @@ impl PointOverSeeds {
     }
 }
 
-/// All runs of a map. [`record::map`](crate::record::map) writes it.
+/// All runs of a sweep. [`record::sweep`](crate::record::sweep) writes it.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Name of the scenario.
@@ -108,9 +108,9 @@ pub struct Measured {
     pub over_seeds: Vec<PointOverSeeds>,
 }
 
-/// Why a map could not be run.
+/// Why a sweep could not be run.
 #[derive(Debug, thiserror::Error)]
-pub enum MapError {
+pub enum SweepError {
     /// The simulator refused a scenario.
     #[error("with {}: {cause}", .set.join(" "))]
     Sim {
@@ -120,8 +120,8 @@ pub enum MapError {
         #[source]
         cause: Refused,
     },
-    /// More runs than a map may have.
-    #[error("the map has {runs} runs; at most {MOST_RUNS} are possible")]
+    /// More runs than a sweep may have.
+    #[error("the sweep has {runs} runs; at most {MOST_RUNS} are possible")]
     TooMany {
         /// How many.
         runs: usize,
@@ -137,43 +137,43 @@ pub enum MapError {
     },
 }
 
-/// Runs all points of `map` with all seeds, on as many threads as asked for. Calls `progress` with the runs
+/// Runs all points of `sweep` with all seeds, on as many threads as asked for. Calls `progress` with the runs
 /// done and the runs in all. The result does not depend on the threads.
 ///
 /// # Errors
 /// If a scenario is refused, if the threads cannot be started, or if there are too many runs.
 pub fn run(
-    map: &Map,
+    sweep: &Sweep,
     settings: Settings,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Measured, MapError> {
+) -> Result<Measured, SweepError> {
     let seeds_of = |point: &Point| match settings {
-        Settings { seed: None, seeds: None, .. } if !map.seeds.is_empty() => map.seeds.clone(),
+        Settings { seed: None, seeds: None, .. } if !sweep.seeds.is_empty() => sweep.seeds.clone(),
         _ => {
             let first = settings.seed.unwrap_or(point.scenario.seed);
             seeds_from(first, settings.seeds.unwrap_or(1))
         }
     };
-    let each = map.points.first().map_or(0, |p| seeds_of(p).len());
-    let runs = map.points.len().saturating_mul(each);
+    let each = sweep.points.first().map_or(0, |p| seeds_of(p).len());
+    let runs = sweep.points.len().saturating_mul(each);
     if runs > MOST_RUNS {
-        return Err(MapError::TooMany { runs });
+        return Err(SweepError::TooMany { runs });
     }
     let jobs: Vec<(&Point, u64)> =
-        map.points.iter().flat_map(|p| seeds_of(p).into_iter().map(move |s| (p, s))).collect();
+        sweep.points.iter().flat_map(|p| seeds_of(p).into_iter().map(move |s| (p, s))).collect();
     let cells = in_parallel(settings.threads, &jobs, progress, |(point, seed)| {
         let outcome = settings
             .way
             .run(&point.scenario, *seed, &mut (), &|_| {})
-            .map_err(|cause| MapError::Sim { set: point.sets.clone(), cause })?;
-        Ok(cell(&map.axes, point, &outcome))
+            .map_err(|cause| SweepError::Sim { set: point.sets.clone(), cause })?;
+        Ok(cell(&sweep.axes, point, &outcome))
     })?;
     let over_seeds =
         if each > 1 { cells.chunks(each).map(PointOverSeeds::of).collect() } else { Vec::new() };
     Ok(Measured {
-        name: map.name.clone(),
-        description: map.description.clone(),
-        axes: map.axes.iter().map(|a| (a.name.clone(), a.values.clone())).collect(),
+        name: sweep.name.clone(),
+        description: sweep.description.clone(),
+        axes: sweep.axes.iter().map(|a| (a.name.clone(), a.values.clone())).collect(),
         cells,
         over_seeds,
     })
@@ -184,8 +184,8 @@ pub(crate) fn in_parallel<J: Sync, T: Send>(
     threads: usize,
     jobs: &[J],
     progress: &(dyn Fn(usize, usize) + Sync),
-    job: impl Fn(&J) -> Result<T, MapError> + Sync,
-) -> Result<Vec<T>, MapError> {
+    job: impl Fn(&J) -> Result<T, SweepError> + Sync,
+) -> Result<Vec<T>, SweepError> {
     let done = AtomicUsize::new(0);
     let one = |of: &J| {
         let result = job(of)?;
@@ -195,12 +195,12 @@ pub(crate) fn in_parallel<J: Sync, T: Send>(
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
-        .map_err(|cause| MapError::Threads { threads, cause })?;
+        .map_err(|cause| SweepError::Threads { threads, cause })?;
     pool.install(|| jobs.par_iter().map(one).collect())
 }
 
 fn cell(axes: &[Axis], point: &Point, outcome: &Outcome) -> Cell {
-    // The guest kernel's own locks follow the workload's; the map covers only the latter.
+    // The guest kernel's own locks follow the workload's; the sweep covers only the latter.
     let domains = || {
         outcome
             .domains
@@ -262,24 +262,24 @@ set = "domain.guest.vcpus / host.cores"
 to = ["2/2", "2/1"]
 "#;
 
-    fn map(text: &str) -> Result<Map, String> {
+    fn sweep(text: &str) -> Result<Sweep, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         match scenario_file::load(file.path(), &[]) {
-            Ok(scenario_file::Loaded::Map(map)) => Ok(map),
-            Ok(_) => Err("not a map".into()),
+            Ok(scenario_file::Loaded::Sweep(sweep)) => Ok(sweep),
+            Ok(_) => Err("not a sweep".into()),
             Err(error) => Err(error.to_string()),
         }
     }
 
     #[test]
     fn every_combination_is_the_run_that_its_set_arguments_describe() {
-        let map = map(TWO_BY_TWO).unwrap();
+        let sweep = sweep(TWO_BY_TWO).unwrap();
         let measured =
-            run(&map, Settings { threads: 2, ..Settings::default() }, &|_, _| {}).unwrap();
+            run(&sweep, Settings { threads: 2, ..Settings::default() }, &|_, _| {}).unwrap();
         let at: Vec<String> = measured.cells.iter().map(|c| c.at.join(" ")).collect();
         assert_eq!(at, ["ticket 2/2", "ticket 2/1", "lock-byte 2/2", "lock-byte 2/1"]);
-        for (cell, point) in measured.cells.iter().zip(&map.points) {
+        for (cell, point) in measured.cells.iter().zip(&sweep.points) {
             let alone = scenario_file::parse("t", "t", TWO_BY_TWO, &point.sets).unwrap();
             let seed = cell.run.seed.unwrap();
             let outcome = overspin_sim::run(&alone, seed).unwrap();
@@ -294,10 +294,10 @@ to = ["2/2", "2/1"]
 
     #[test]
     fn seeds_are_no_axis_and_each_point_runs_with_each_of_them() {
-        let with_seeds = map(&format!("{TWO_BY_TWO}{SEEDS}")).unwrap();
+        let with_seeds = sweep(&format!("{TWO_BY_TWO}{SEEDS}")).unwrap();
         assert_eq!((with_seeds.axes.len(), with_seeds.points.len()), (2, 4));
-        let measure = |map: &Map, seed, seeds| {
-            run(map, Settings { seed, seeds, threads: 2, ..Settings::default() }, &|_, _| {})
+        let measure = |sweep: &Sweep, seed, seeds| {
+            run(sweep, Settings { seed, seeds, threads: 2, ..Settings::default() }, &|_, _| {})
                 .unwrap()
         };
         let named = measure(&with_seeds, None, None);
@@ -312,16 +312,16 @@ to = ["2/2", "2/1"]
         }
         // The options win over the file, and do the same without the file's seeds.
         let asked = measure(&with_seeds, Some(3), Some(3));
-        let plain = measure(&map(TWO_BY_TWO).unwrap(), Some(3), Some(3));
+        let plain = measure(&sweep(TWO_BY_TWO).unwrap(), Some(3), Some(3));
         let hashes = |m: &Measured| m.cells.iter().map(|c| c.run.trace_hash).collect::<Vec<_>>();
         assert_eq!(hashes(&asked), hashes(&plain));
         assert_eq!(asked.cells[0].run.trace_hash, named.cells[0].run.trace_hash);
         let alone = measure(&with_seeds, Some(4), None);
         assert_eq!((alone.cells.len(), alone.over_seeds.len()), (4, 0));
-        let text = crate::report::text(&crate::report::map(&named));
+        let text = crate::report::text(&crate::report::sweep(&named));
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("mean over seeds 3, 5, 4") && text.contains('±'), "{text}");
-        assert!(!crate::report::text(&crate::report::map(&alone)).contains('±'));
+        assert!(!crate::report::text(&crate::report::sweep(&alone)).contains('±'));
     }
 
     #[test]
@@ -335,11 +335,11 @@ to = ["2/2", "2/1"]
 
     #[test]
     fn more_runs_than_anybody_waits_for_are_refused() {
-        let map = map(TWO_BY_TWO).unwrap();
+        let sweep = sweep(TWO_BY_TWO).unwrap();
         let settings = Settings { seeds: Some(30_000), ..Settings::default() };
         assert!(matches!(
-            run(&map, settings, &|_, _| {}),
-            Err(MapError::TooMany { runs: 120_000 })
+            run(&sweep, settings, &|_, _| {}),
+            Err(SweepError::TooMany { runs: 120_000 })
         ));
     }
 
@@ -350,7 +350,7 @@ to = ["2/2", "2/1"]
             ("\"4\"]", "\"3\"]", "seed 3 is listed twice"),
             ("\"4\"]\n", &format!("\"4\"]\n{SEEDS}"), "the seed is varied twice"),
         ] {
-            let error = map(&format!("{TWO_BY_TWO}{}", SEEDS.replacen(from, to, 1))).unwrap_err();
+            let error = sweep(&format!("{TWO_BY_TWO}{}", SEEDS.replacen(from, to, 1))).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
     }
@@ -364,10 +364,10 @@ to = ["2/2", "2/1"]
             ("set = \"domain.guest.lock\"", "", "`set` is missing"),
         ];
         for (from, to, message) in cases {
-            let error = map(&TWO_BY_TWO.replacen(from, to, 1)).unwrap_err();
+            let error = sweep(&TWO_BY_TWO.replacen(from, to, 1)).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
-        assert_eq!(map(TWO_BY_TWO.split("[[vary]]").next().unwrap()).unwrap_err(), "not a map");
+        assert_eq!(sweep(TWO_BY_TWO.split("[[vary]]").next().unwrap()).unwrap_err(), "not a sweep");
     }
 
     #[test]
