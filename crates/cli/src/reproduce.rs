@@ -25,7 +25,12 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         markdown: outputs.open(args.markdown.as_ref())?,
     };
     let svg = outputs.open(args.svg.as_ref())?;
-    let settings = Settings { seeds: args.seeds, full: args.full, threads: args.threads };
+    let settings = Settings {
+        seeds: args.seeds,
+        full: args.full,
+        threads: args.threads,
+        outcomes: files.records.outcomes(),
+    };
     let Some(experiment) = named else {
         let mut results = Vec::new();
         for name in experiment::names() {
@@ -67,7 +72,7 @@ impl Files {
 /// Runs an experiment behind a progress bar.
 fn one(
     experiment: &Experiment,
-    settings: Settings,
+    settings: Settings<'_>,
     global: &Global,
 ) -> Result<Reproduction, Failure> {
     let template = "{prefix} {bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left";

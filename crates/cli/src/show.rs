@@ -7,7 +7,7 @@ use overspin_lab::catalog::catalog;
 use overspin_lab::environment::Environment;
 use overspin_lab::output::Output;
 use overspin_lab::record::{Record, csv};
-use overspin_lab::results::Claim;
+use overspin_lab::results::{Claim, Outcomes};
 use overspin_lab::way::{Until, Way};
 use overspin_scenario::Stopped;
 use serde::Serialize;
@@ -100,6 +100,11 @@ impl RecordFiles {
     pub(crate) fn files(outputs: &Outputs, args: &RecordArgs) -> Result<Self, Failure> {
         let (json, csv) = (outputs.open(args.json.as_ref())?, outputs.open(args.csv.as_ref())?);
         Ok(Self { json, csv, out: None })
+    }
+
+    /// Where the directory keeps single runs until the result is written, if there is one.
+    pub(crate) fn outcomes(&self) -> Option<&Outcomes> {
+        self.out.as_ref().map(Claim::outcomes)
     }
 
     /// Writes the record that `make` makes, if it is wanted.

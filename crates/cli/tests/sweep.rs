@@ -262,3 +262,32 @@ fn a_full_disk_keeps_what_fitted_and_a_read_only_one_is_refused_at_once() {
     let err = fails(dir.path(), &sweep, 3);
     assert!(err.contains("Read-only"), "{err}");
 }
+
+/// A reproduction is written as a whole, but its runs are kept as they end.
+#[test]
+fn a_killed_reproduction_goes_on() {
+    let dir = folder();
+    let args = ["reproduce", "2016-schedbench", "--seeds", "1", "--no-progress", "--out"];
+    let mut child = overspin(dir.path(), &[&args[..], &["killed"]].concat()).spawn().unwrap();
+    let kept = dir.path().join("killed/outcomes.jsonl");
+    let lines = || fs::read_to_string(&kept).unwrap_or_default().matches('\n').count();
+    // The runs take seconds in this build: some are there long before all.
+    for _ in 0..6000 {
+        if lines() >= 3 || child.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = lines();
+    assert!(before >= 3, "{before} runs were kept");
+    let (resumed, _) = fine(dir.path(), &[&args[..], &["killed"]].concat());
+    assert!(!kept.exists(), "the result is written");
+    let (whole, _) = fine(dir.path(), &[&args[..], &["whole"]].concat());
+    assert_eq!(resumed, whole);
+    let samples = |name: &str| samples(&dir.path().join(name));
+    assert_eq!(samples("killed"), samples("whole"));
+    let (explained, _) = fine(dir.path(), &["explain", "killed"]);
+    assert!(explained.contains("2016-schedbench"), "{explained}");
+}

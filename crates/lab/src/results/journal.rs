@@ -3,6 +3,7 @@
 use super::error::{ResultsError, io_error};
 use crate::record::{Record, Run, Sample};
 use overspin_scenario::Ending;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::File;
@@ -84,9 +85,17 @@ pub(super) fn of_record(record: &Record) -> impl Iterator<Item = String> {
     })
 }
 
-/// Reads the finished runs. Cuts off the beginning of a line that a killed command left, if the file is open
-/// for writing.
-pub(super) fn read(path: &Path, mut file: &File) -> Result<Vec<Finished>, ResultsError> {
+/// Reads the finished runs.
+pub(super) fn read(path: &Path, file: &File) -> Result<Vec<Finished>, ResultsError> {
+    lines(path, file)
+}
+
+/// Reads a value from each line. Cuts off the beginning of a line that a killed command left, if the file is
+/// open for writing.
+pub(super) fn lines<T: DeserializeOwned>(
+    path: &Path,
+    mut file: &File,
+) -> Result<Vec<T>, ResultsError> {
     let mut text = Vec::new();
     file.rewind().and_then(|()| file.read_to_end(&mut text)).map_err(io_error("read", path))?;
     let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |last| last + 1);

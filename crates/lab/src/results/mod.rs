@@ -14,12 +14,14 @@ mod error;
 mod journal;
 mod manifest;
 mod merge;
+mod outcomes;
 mod parquet;
 
 pub use error::ResultsError;
 pub use journal::{Finished, Kept};
 pub use manifest::{MANIFEST, Manifest, Plan};
 pub use merge::{Merged, merge};
+pub use outcomes::Outcomes;
 
 use crate::output::Output;
 use crate::record::Record;
@@ -165,6 +167,7 @@ pub struct Claim {
     dir: PathBuf,
     /// Locked as long as it is open.
     _journal: File,
+    outcomes: Outcomes,
 }
 
 impl Claim {
@@ -179,7 +182,13 @@ impl Claim {
         if let Some(found) = found {
             found.is_of(command, dir)?;
         }
-        Ok(Self { dir: dir.to_owned(), _journal: journal })
+        Ok(Self { dir: dir.to_owned(), _journal: journal, outcomes: Outcomes::open(dir)? })
+    }
+
+    /// Single runs that the command has made so far.
+    #[must_use]
+    pub fn outcomes(&self) -> &Outcomes {
+        &self.outcomes
     }
 
     /// Writes the result.
@@ -187,7 +196,9 @@ impl Claim {
     /// # Errors
     /// If it cannot be written.
     pub fn finish(self, record: &Record) -> Result<(), ResultsError> {
-        finish(&self.dir, &Manifest::of(record, Plan::default()), record, true)
+        finish(&self.dir, &Manifest::of(record, Plan::default()), record, true)?;
+        self.outcomes.remove();
+        Ok(())
     }
 }
 
@@ -224,7 +235,8 @@ fn refuse_other_files(dir: &Path) -> Result<(), ResultsError> {
     for entry in fs::read_dir(dir).map_err(io_error("read", dir))? {
         let entry = entry.map_err(io_error("read", dir))?;
         let name = entry.file_name();
-        let ours = name == JOURNAL && entry.metadata().is_ok_and(|m| m.len() == 0);
+        let empty = || entry.metadata().is_ok_and(|m| m.len() == 0);
+        let ours = name == outcomes::OUTCOMES || name == JOURNAL && empty();
         if !ours && !is_temporary(&name.to_string_lossy()) {
             return Err(ResultsError::NotEmpty {
                 dir: dir.display().to_string(),
