@@ -26,6 +26,7 @@ mod failure;
 mod import;
 mod list;
 mod measure;
+mod report;
 mod reproduce;
 mod run;
 mod schedbench;
@@ -69,6 +70,7 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
         Command::Explain(command) => explain::explain(command, &args.global),
         Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
         Command::Import(command) => import::import(command, &args.global),
+        Command::Report(command) => report::report(command, &args.global),
         Command::Compare(command) => compare::compare(command, &args.global),
         Command::Exec(command) => exec::exec(command),
         Command::List(command) => list::list(command, &args.global),

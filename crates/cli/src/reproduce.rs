@@ -2,6 +2,7 @@
 
 use crate::args::{Global, ReproduceArgs};
 use crate::failure::{Failure, Verdict};
+use crate::report::Page;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::experiment::{self, Experiment};
 use overspin_lab::output::Output;
@@ -16,12 +17,21 @@ use std::path::Path;
 pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict, Failure> {
     let named = args.experiment.as_deref().map(find).transpose()?;
     let wanted = &args.record;
-    let all =
-        [wanted.json.as_ref(), wanted.csv.as_ref(), args.markdown.as_ref(), args.svg.as_ref()];
+    let all = [
+        wanted.json.as_ref(),
+        wanted.csv.as_ref(),
+        args.markdown.as_ref(),
+        args.svg.as_ref(),
+        args.report.as_ref(),
+    ];
     let outputs = Outputs::new(global, &all)?;
     let files = Files {
         records: RecordFiles::open(&outputs, wanted)?,
         markdown: outputs.open(args.markdown.as_ref())?,
+        page: match args.no_report {
+            true => None,
+            false => Some(Page::open(args.report.as_ref(), &page_name(named.as_ref()))?),
+        },
     };
     let svg = outputs.open(args.svg.as_ref())?;
     let settings = Settings { seeds: args.seeds, full: args.full, threads: args.threads };
@@ -32,18 +42,18 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         }
         let whole: Vec<Block> = results.iter().flat_map(report::reproduction).collect();
         let summary = report::reproductions(&results);
-        files.write(&results, &[whole, summary.clone()].concat())?;
-        outputs.print(&report::text(&summary))?;
+        let page = files.write(&results, &[whole, summary.clone()].concat())?;
+        outputs.print(&(report::text(&summary) + &page))?;
         return Ok(verdict(verdict_of_all(&results), args.strict));
     };
     let result = one(&experiment, settings, global)?;
     let blocks = report::reproduction(&result);
-    files.write(std::slice::from_ref(&result), &blocks)?;
+    let page = files.write(std::slice::from_ref(&result), &blocks)?;
     if let Some(svg) = svg {
         let title = format!("{}: {}", result.experiment, result.title);
         svg.finish_with(&report::picture(&title, &experiment.panels(&result)))?;
     }
-    outputs.print(&report::text(&blocks))?;
+    outputs.print(&(report::text(&blocks) + &page))?;
     Ok(verdict(result.verdict(), args.strict))
 }
 
@@ -51,15 +61,26 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
 struct Files {
     records: RecordFiles,
     markdown: Option<Output>,
+    page: Option<Page>,
+}
+
+/// The name of the page of an experiment, or of all.
+fn page_name(experiment: Option<&Experiment>) -> String {
+    // The id of a user's experiment may be any text, so it may not become a path.
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name = experiment.map_or("reproduce", |e| &e.head().id);
+    format!("{}.html", name.chars().map(plain).collect::<String>().trim_start_matches('.'))
 }
 
 impl Files {
-    fn write(self, results: &[Reproduction], blocks: &[Block]) -> Result<(), Failure> {
-        self.records.write(|| record::reproductions(results).made_here(show::command()))?;
+    /// Writes all files; returns the line about the page.
+    fn write(self, results: &[Reproduction], blocks: &[Block]) -> Result<String, Failure> {
+        let record = || record::reproductions(results).made_here(show::command());
+        self.records.write(record)?;
         if let Some(markdown) = self.markdown {
             markdown.finish_with(&report::markdown(blocks))?;
         }
-        Ok(())
+        self.page.map_or_else(|| Ok(String::new()), |page| page.write(record()))
     }
 }
 

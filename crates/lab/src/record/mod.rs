@@ -22,7 +22,7 @@ pub use groups::Group;
 pub use kind::Kind;
 pub use of::{locks, noise, one, reproductions, schedbench, seeds, speed, sweep};
 pub use parts::{Experiment, NoiseConditions, OverSeeds, Target};
-pub use read::{json_error, read};
+pub use read::{json_error, read, read_path};
 pub use run::{Point, Run};
 pub(crate) use run::{vcpu_time, wait_causes};
 pub use sample::Sample;

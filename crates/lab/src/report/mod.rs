@@ -9,6 +9,7 @@ mod sweep;
 mod vmstat;
 
 pub use chart::{Bar, Panel, Row, picture};
+pub(crate) use chart::{nice, tick};
 pub use reproduction::{reproduction, reproductions};
 pub use run::run;
 pub(crate) use run::{MOST_LINES, micros, seconds, share};
@@ -59,7 +60,8 @@ impl Grid {
         self.rows.push(cells.into());
     }
 
-    fn numbers(&self) -> std::ops::Range<usize> {
+    /// The columns that hold numbers.
+    pub(crate) fn numbers(&self) -> std::ops::Range<usize> {
         self.words..self.header.len().saturating_sub(self.notes)
     }
 
