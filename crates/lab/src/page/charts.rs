@@ -180,7 +180,8 @@ pub(super) fn histogram(name: &str, waits: &Histogram) -> String {
     let first = waits.counts.iter().position(|n| *n > 0).unwrap_or(0);
     let axis = Axis::decades(Histogram::from_ns(first), Histogram::from_ns(waits.counts.len()));
     let most = waits.counts.iter().copied().max().unwrap_or(1).max(1) as f64;
-    let x = |ns: f64| 8.0 + WIDTH * axis.part(ns);
+    // The first and the last time stand half outside the plot.
+    let x = |ns: f64| 24.0 + WIDTH * axis.part(ns);
     let mut body = String::new();
     for (i, count) in waits.counts.iter().enumerate().filter(|(_, n)| **n > 0) {
         let (from, to) = (Histogram::from_ns(i), Histogram::from_ns(i + 1));
@@ -209,8 +210,8 @@ pub(super) fn histogram(name: &str, waits: &Histogram) -> String {
     }
     format!(
         "<figure class=\"histogram\"><figcaption>{}: {} waits, at most {most} in a bar</figcaption>\
-         <svg class=\"chart\" role=\"img\" aria-label=\"waits for {0} by length\" width=\"470\" height=\"138\" \
-         viewBox=\"0 0 470 138\">\n{body}</svg></figure>\n",
+         <svg class=\"chart\" role=\"img\" aria-label=\"waits for {0} by length\" width=\"472\" height=\"138\" \
+         viewBox=\"0 0 472 138\">\n{body}</svg></figure>\n",
         escape(name),
         waits.total(),
     )

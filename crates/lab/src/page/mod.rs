@@ -299,3 +299,6 @@ fn file_name(name: &str) -> String {
     let name = name.trim_matches(['-', '.']);
     if name.is_empty() { "overspin".into() } else { name.to_owned() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,19 +75,31 @@ function drawRow(image, palette, row, view, y0, y1, sums) {
   const rectangles = [];
   const { start, end, style } = row;
   let any = false;
-  const place = (from, to) => Math.min(Math.max(Math.floor(((from + to) / 2 - view.t0) * scale), 0), width - 1);
+  // Adds a time of less than a pixel to the one or two pixels that it touches.
+  const add = (x0, x1, s, time) => {
+    const left = Math.floor(x0), right = Math.floor(x1);
+    const part = left === right ? 1 : (right - x0) / (x1 - x0);
+    if (left >= 0 && left < width) sums[left * styles + s] += time * part;
+    if (left !== right && right >= 0 && right < width) sums[right * styles + s] += time * (1 - part);
+    any = true;
+  };
   row.visit(view.t0, view.t1, 1 / scale, (i) => {
     const x0 = (start[i] - view.t0) * scale, x1 = (end[i] - view.t0) * scale;
     if (x1 - x0 >= 1) {
-      rectangles.push(i);
+      // Whole pixels are filled; the rest of both ends is added up like short pieces.
+      const left = Math.ceil(x0), right = Math.floor(x1);
+      if (left > x0) add(x0, left, style[i], left - x0);
+      if (x1 > right) add(right, x1, style[i], x1 - right);
+      if (right > left) rectangles.push(i);
     } else {
-      sums[place(start[i], end[i]) * styles + style[i]] += Math.max(x1 - x0, 1e-3);
-      any = true;
+      add(x0, x1, style[i], Math.max(x1 - x0, 1e-3));
     }
   }, (level, i) => {
-    const at = place(level.start[i], level.end[i]) * styles;
-    for (let s = 0; s < styles; s++) sums[at + s] += level.time[i * styles + s] * scale;
-    any = true;
+    const x0 = (level.start[i] - view.t0) * scale, x1 = (level.end[i] - view.t0) * scale;
+    for (let s = 0; s < styles; s++) {
+      const time = level.time[i * styles + s] * scale;
+      if (time > 0) add(x0, x1, s, time);
+    }
   });
   if (any) {
     const height = y1 - y0;
@@ -112,8 +124,8 @@ function drawRow(image, palette, row, view, y0, y1, sums) {
     }
   }
   for (const i of rectangles) {
-    const x0 = Math.round((start[i] - view.t0) * scale), x1 = Math.round((end[i] - view.t0) * scale);
-    fillStyle(image, palette, style[i], x0, Math.max(x1, x0 + 1), y0, y1);
+    const x0 = Math.ceil((start[i] - view.t0) * scale), x1 = Math.floor((end[i] - view.t0) * scale);
+    fillStyle(image, palette, style[i], x0, x1, y0, y1);
     if (x1 - x0 > 34 * image.ratio) wide.push({ i, x0: Math.max(x0, 0), x1: Math.min(x1, width) });
   }
   return wide;

@@ -185,7 +185,6 @@ class Timeline {
         context.font = 'bold 11px sans-serif';
         context.fillStyle = palette.faint;
         context.fillText(heading, 6, at + height / 2 + 2);
-        context.fillRect(NAMES, at + height - 2, this.width - NAMES, 1);
       } else {
         context.font = '12px sans-serif';
         context.fillStyle = palette.text;

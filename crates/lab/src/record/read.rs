@@ -25,7 +25,14 @@ struct Head {
 /// If the file cannot be read, or is neither a record nor a `.bench` file.
 pub fn read_path(path: &Path) -> Result<Record, LoadError> {
     let text = scenario_file::read_text(path)?;
-    Ok(read(&path.display().to_string(), &text).map_err(Box::new)?)
+    let name = path.display().to_string();
+    // Every record begins like this, and no scenario does.
+    if !text.trim_start().starts_with('{') {
+        let message = "this is not a record: it does not begin with `{`";
+        let help = format!("if it is a scenario, make a record of it first: overspin run {name} --json r.json");
+        return Err(Box::new(ScenarioError::at(&name, &text, 0..0, "", message, help)).into());
+    }
+    Ok(read(&name, &text).map_err(Box::new)?)
 }
 
 /// Reads a record that messages call `path`, or a `.bench` file as the record of its complete runs.

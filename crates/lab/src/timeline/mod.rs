@@ -120,3 +120,6 @@ impl Timeline {
         self.from > Picos::ZERO || self.until < self.end
     }
 }
+
+#[cfg(test)]
+mod tests;
