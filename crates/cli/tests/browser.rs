@@ -359,7 +359,7 @@ fn pictures_look_as_they_did() {
     look("whole", "#timeline-0 canvas");
     page.value("overspin.timelines[0].nextWait(1)");
     look("worst-wait", "#timeline-0 canvas");
-    page.value("overspin.timelines[1].show(0, overspin.timelines[1].data.head.length / 6)");
+    page.value("overspin.timelines[1].show(overspin.timelines[1].data.head.length * 0.45, overspin.timelines[1].data.head.length * 0.5)");
     look("marks", "#timeline-1 canvas");
     look("waits", "#waits-0 svg.chart");
     look("states", "#states-1 svg.chart");
