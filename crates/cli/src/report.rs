@@ -2,11 +2,13 @@
 
 use crate::args::{Global, ReportArgs};
 use crate::failure::{Failure, Verdict};
-use crate::show::{Meter, Outputs};
+use crate::progress::Meter;
+use crate::show::Outputs;
 use overspin_host::Observer;
 use overspin_lab::output::Output;
 use overspin_lab::page::{self, DetailError, Entry};
 use overspin_lab::record::{self, Record};
+use overspin_lab::results;
 use overspin_lab::way::Way;
 use overspin_scenario::Scenario;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[Some(&args.output)])?;
     let records: Vec<Record> =
-        args.results.iter().map(|path| record::read_path(path)).collect::<Result<_, _>>()?;
+        args.results.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
     let output = Output::create(&args.output)?;
     let most = (!args.no_timeline).then_some(args.slices);
     let mut entries = Vec::new();
@@ -25,6 +27,14 @@ pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Verdict, Fail
     output.finish_with(&text)?;
     outputs.print(&written(&args.output, text.len(), &entries))?;
     Ok(Verdict::Fine)
+}
+
+/// The record of a results directory, or in a file.
+fn read(path: &Path) -> Result<Record, Failure> {
+    match path.is_dir() {
+        true => Ok(results::read(path)?),
+        false => Ok(record::read_path(path)?),
+    }
 }
 
 /// A record with a run in detail, whose timeline has at most `most` slices and marks; without one if `most` is

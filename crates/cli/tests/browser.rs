@@ -101,11 +101,18 @@ static PAGES: LazyLock<Pages> = LazyLock::new(|| {
     let example = example.to_str().unwrap();
     fs::write(dir.join("marks.toml"), MARKS).unwrap();
     fs::write(dir.join("sweep.toml"), SWEEP).unwrap();
-    overspin(dir, &["run", example, "--set", "limit=500ms", "--json", "run.json", "--csv", "run.csv"]);
+    overspin(
+        dir,
+        &["run", example, "--set", "limit=500ms", "--json", "run.json", "--csv", "run.csv"],
+    );
     overspin(dir, &["run", "marks.toml", "--json", "marks.json"]);
     overspin(dir, &["run", "sweep.toml", "--json", "sweep.json"]);
-    let said = overspin(dir, &["report", "run.json", "marks.json", "sweep.json", "-o", "page.html"]);
-    assert!(said.starts_with("page.html: ") && said.contains("3 results, 3 timelines of "), "{said}");
+    let said =
+        overspin(dir, &["report", "run.json", "marks.json", "sweep.json", "-o", "page.html"]);
+    assert!(
+        said.starts_with("page.html: ") && said.contains("3 results, 3 timelines of "),
+        "{said}"
+    );
     pages
 });
 
@@ -129,8 +136,10 @@ fn the_page_needs_no_network_and_has_no_errors() {
     let Some(page) = browser() else { return };
     assert_eq!(page.errors(), Vec::<Value>::new());
     let requests = page.requests();
-    let others: Vec<&String> =
-        requests.iter().filter(|url| !url.starts_with("file:") && !url.starts_with("about:")).collect();
+    let others: Vec<&String> = requests
+        .iter()
+        .filter(|url| !url.starts_with("file:") && !url.starts_with("about:"))
+        .collect();
     assert!(others.is_empty() && requests.len() <= 2, "{requests:?}");
     assert_eq!(page.number("overspin.timelines.length"), 3.0);
     // A name with markup in it is text.
@@ -157,7 +166,10 @@ fn tables_are_sorted_and_the_theme_is_switched() {
                   return { t, i, values: () => [...t.tBodies[0].rows].map(r => Number(r.cells[i].textContent.replace(/,/g, ''))) }; })()";
     page.value(&format!("window.column = {column}; column.t.tHead.rows[0].cells[column.i].querySelector('button').click()"));
     assert_eq!(page.value("column.values().every((v, i, a) => i === 0 || a[i - 1] >= v)"), true);
-    assert_eq!(page.text("column.t.tHead.rows[0].cells[column.i].getAttribute('aria-sort')"), "descending");
+    assert_eq!(
+        page.text("column.t.tHead.rows[0].cells[column.i].getAttribute('aria-sort')"),
+        "descending"
+    );
     page.value("column.t.tHead.rows[0].cells[column.i].querySelector('button').click()");
     assert_eq!(page.value("column.values().every((v, i, a) => i === 0 || a[i - 1] <= v)"), true);
 
@@ -167,7 +179,10 @@ fn tables_are_sorted_and_the_theme_is_switched() {
     let dark = page.text(background);
     assert_ne!(light, dark);
     // The canvas follows: its background is a pixel of the palette.
-    assert_eq!(page.value("overspin.timelines.every(t => t.palette.background !== 0xfff4f6f6)"), true);
+    assert_eq!(
+        page.value("overspin.timelines.every(t => t.palette.background !== 0xfff4f6f6)"),
+        true
+    );
     assert_eq!(page.errors(), Vec::<Value>::new());
 }
 
@@ -232,7 +247,10 @@ fn the_timeline_agrees_with_the_record() {
                 let pieces = page.number(&format!("{t}.data.vcpuLanes[{lane}].rows[0].length"));
                 let near = |shown: f64, recorded: &Value, what: &str| {
                     let error = (shown - nanos(recorded)).abs();
-                    assert!(error <= quantum * (pieces + 1.0), "{name} lane {lane} {what}: {shown} {recorded}");
+                    assert!(
+                        error <= quantum * (pieces + 1.0),
+                        "{name} lane {lane} {what}: {shown} {recorded}"
+                    );
                 };
                 near(time("[0, 1]"), &vcpu["running"], "running");
                 near(time("[2]"), &vcpu["runnable"], "runnable");
@@ -247,10 +265,14 @@ fn the_timeline_agrees_with_the_record() {
         let holds = page.number(&format!(
             "{t}.data.byLock.filter(l => !l.name.startsWith('noise')).reduce((n, l) => n + l.holds.length, 0)"
         ));
-        assert!((holds - acquisitions).abs() <= 2.0, "{name}: {holds} holds, {acquisitions} acquisitions");
+        assert!(
+            (holds - acquisitions).abs() <= 2.0,
+            "{name}: {holds} holds, {acquisitions} acquisitions"
+        );
     }
     // Every kind of mark that the host and the locks of the second run make.
-    let kinds = page.value("[...new Set(overspin.timelines[1].data.marksOf.flat().map(m => m.kind))].sort()");
+    let kinds = page
+        .value("[...new Set(overspin.timelines[1].data.marksOf.flat().map(m => m.kind))].sort()");
     for kind in [0, 1, 2, 3] {
         assert!(kinds.as_array().unwrap().contains(&kind.into()), "kind {kind}: {kinds}");
     }
@@ -264,8 +286,14 @@ fn a_wait_tells_its_chain_as_explain_does() {
     let waits = record["runs"][0]["outcome"]["worst_waits"].as_array().unwrap().clone();
     let story = overspin(PAGES.dir.path(), &["explain", "run.json"]);
     page.value(&format!("{t}.canvas.focus()"));
-    let causes =
-        ["holder_running", "holder_preempted", "next_preempted", "kick_wake", "own_preemption", "line_transfer"];
+    let causes = [
+        "holder_running",
+        "holder_preempted",
+        "next_preempted",
+        "kick_wake",
+        "own_preemption",
+        "line_transfer",
+    ];
     for (i, wait) in waits.iter().take(5).enumerate() {
         page.key("n");
         let title = page.text(&format!("{t}.details.querySelector('.chain-title').textContent"));
@@ -273,7 +301,8 @@ fn a_wait_tells_its_chain_as_explain_does() {
         let line = story.split(&format!("\n{}. ", i + 1)).nth(1).unwrap();
         let (who, rest) = line.split_once(" waited ").unwrap();
         let millis: f64 = rest.split(" ms").next().unwrap().parse().unwrap();
-        let shown: f64 = title.split(" waited ").nth(1).unwrap().split(" ms").next().unwrap().parse().unwrap();
+        let shown: f64 =
+            title.split(" waited ").nth(1).unwrap().split(" ms").next().unwrap().parse().unwrap();
         assert!(title.starts_with(&format!("{who} waited ")), "{title}\n{line}");
         assert!((shown - millis).abs() < 0.002, "{title}\n{line}");
         // The page finds the causes from its slices; the simulator kept them while it ran.
@@ -281,7 +310,10 @@ fn a_wait_tells_its_chain_as_explain_does() {
         let found = page.value(&format!("{t}.causesOf({t}.selected.slice)"));
         for (cause, found) in causes.iter().zip(found.as_array().unwrap()) {
             let kept = wait["causes"][cause].as_f64().unwrap() / time;
-            assert!((found.as_f64().unwrap() - kept).abs() < 0.01, "{title}\n{cause}: {found}, kept {kept}");
+            assert!(
+                (found.as_f64().unwrap() - kept).abs() < 0.01,
+                "{title}\n{cause}: {found}, kept {kept}"
+            );
         }
     }
     // The longest wait, whose main cause is a preempted next waiter, names it and the decision.
@@ -299,7 +331,8 @@ fn a_wait_tells_its_chain_as_explain_does() {
         page.number(&format!("{t}.canvas.getBoundingClientRect().{axis}")) + page.number(what)
     };
     let x = place("left", &format!("{t}.x(({t}.data.start[{slice}] + {t}.data.end[{slice}]) / 2)"));
-    let lane = format!("{t}.lanes.find(l => l.lane === {t}.data.vcpuLanes[{t}.data.vcpu[{slice}]])");
+    let lane =
+        format!("{t}.lanes.find(l => l.lane === {t}.data.vcpuLanes[{t}.data.vcpu[{slice}]])");
     let y = place("top", &format!("{lane}.rows[1].y - {t}.scroller.scrollTop + 4"));
     page.click((x, y));
     assert_eq!(page.number(&format!("{t}.selected.slice")), slice);
@@ -350,7 +383,8 @@ fn pictures_look_as_they_did() {
          s.textContent = 'text { fill: transparent !important } .timeline .scroller { width: 1200px }'; \
          document.head.append(s); for (const t of overspin.timelines) { t.textless = true; t.resize(); } })()",
     );
-    let frame = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))";
+    let frame =
+        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))";
     let mut wrong = Vec::new();
     let mut look = |name: &str, selector: &str| {
         page.value(frame);
@@ -366,7 +400,10 @@ fn pictures_look_as_they_did() {
     look("histogram", "#histograms-0 svg.chart");
     page.value("document.getElementById('theme').click()");
     look("dark", "#timeline-1 canvas");
-    assert!(wrong.is_empty(), "{wrong:#?}\nIf this is right, look at the new pictures after OVERSPIN_BLESS=1.");
+    assert!(
+        wrong.is_empty(),
+        "{wrong:#?}\nIf this is right, look at the new pictures after OVERSPIN_BLESS=1."
+    );
 }
 
 /// Compares a picture with the one that is kept, or keeps it. The browser decodes both.
@@ -400,7 +437,8 @@ fn compare(page: &Chromium, name: &str, taken: &str, wrong: &mut Vec<String>) {
     ));
     let [mean, block, size] = [0, 1, 2].map(|i| found[i].as_f64().unwrap());
     if mean > MEAN || block > BLOCK || size > 2.0 {
-        wrong.push(format!("{name}: mean difference {mean:.1}, of a block {block:.1}, size {size}"));
+        wrong
+            .push(format!("{name}: mean difference {mean:.1}, of a block {block:.1}, size {size}"));
     }
 }
 
@@ -419,7 +457,16 @@ fn a_million_slices() {
     let dir = tempfile::tempdir().unwrap();
     let example = root().join("examples/ticket-overcommit.toml");
     let run = ["run", example.to_str().unwrap(), "--json", "run.json"];
-    let many = ["--set", "host.cores=8", "--set", "domain.guest.vcpus=16", "--set", "limit=10s", "--set", "domain.guest.lock=lock-byte"];
+    let many = [
+        "--set",
+        "host.cores=8",
+        "--set",
+        "domain.guest.vcpus=16",
+        "--set",
+        "limit=10s",
+        "--set",
+        "domain.guest.lock=lock-byte",
+    ];
     overspin(dir.path(), &[&run[..], &many[..]].concat());
     print!("{}", overspin(dir.path(), &["report", "run.json", "-o", "page.html"]));
     let file = dir.path().join("page.html");
@@ -427,7 +474,11 @@ fn a_million_slices() {
     page.open(&file);
     let slices = page.number("overspin.timelines[0].data.count");
     let quantum = page.number("overspin.timelines[0].data.head.quantum_ns");
-    println!("{slices} slices, {:.2} MB, {:.2} bytes a slice, times in {quantum} ns", size / 1e6, size / slices);
+    println!(
+        "{slices} slices, {:.2} MB, {:.2} bytes a slice, times in {quantum} ns",
+        size / 1e6,
+        size / slices
+    );
     let found = page.value("overspin.timelines[0].measure(10)");
     println!(
         "{:.1} frames a second while zooming and panning; the longest took {:.1} ms to draw",

@@ -50,7 +50,10 @@ fn it_says_where_the_page_is_and_what_it_holds() {
         String::from_utf8(output.stdout).unwrap()
     };
     let line = said(&["report", "r.json"]);
-    assert!(line.starts_with("report.html: ") && line.contains(" MB, 1 result, a timeline of "), "{line}");
+    assert!(
+        line.starts_with("report.html: ") && line.contains(" MB, 1 result, a timeline of "),
+        "{line}"
+    );
     let page = fs::read_to_string(dir.join("report.html")).unwrap();
     assert!(page.contains("id=\"timeline-0\"") && !page.contains("The timeline is cut"));
     let line = said(&["report", "r.json", "r.json", "--no-timeline", "-o", "two.html"]);
@@ -76,5 +79,9 @@ fn what_it_cannot_read_or_write_it_says() {
     fails(dir, &["report", "r.json", "-o", "no/such.html"], 3, &["no/such.html", "directory"]);
     fails(dir, &["report", "r.json", "--slices", "5"], 2, &["1000 to 4000000"]);
     fails(dir, &["report"], 2, &["RESULT"]);
-    assert_eq!(fs::read_to_string(dir.join("report.html")).unwrap(), "mine", "nothing was replaced");
+    assert_eq!(
+        fs::read_to_string(dir.join("report.html")).unwrap(),
+        "mine",
+        "nothing was replaced"
+    );
 }

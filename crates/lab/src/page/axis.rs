@@ -32,7 +32,8 @@ impl Axis {
     }
 
     fn linear(low: f64, high: f64) -> Self {
-        let (low, high) = (low.min(0.0), if high > low { high.max(0.0) } else { low.min(0.0) + 1.0 });
+        let (low, high) =
+            (low.min(0.0), if high > low { high.max(0.0) } else { low.min(0.0) + 1.0 });
         let step = nice((high - low) / 6.0);
         Self { low: (low / step).floor() * step, high: (high / step).ceil() * step, log: false }
     }
@@ -115,7 +116,14 @@ impl Chart {
     }
 
     /// A rectangle of a class between two values, with a tooltip.
-    pub(super) fn bar(&mut self, from: f64, to: f64, (y, height): (f64, f64), class: &str, tip: &str) {
+    pub(super) fn bar(
+        &mut self,
+        from: f64,
+        to: f64,
+        (y, height): (f64, f64),
+        class: &str,
+        tip: &str,
+    ) {
         let (x, end) = (self.x(from), self.x(to));
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(
@@ -193,6 +201,10 @@ mod tests {
     #[test]
     fn long_labels_keep_both_ends() {
         let label = shortened(&format!("begin{}end", "x".repeat(100)));
-        assert!(label.starts_with("begin") && label.ends_with("end") && label.chars().count() <= LONGEST);
+        assert!(
+            label.starts_with("begin")
+                && label.ends_with("end")
+                && label.chars().count() <= LONGEST
+        );
     }
 }

@@ -158,7 +158,9 @@ pub(super) fn samples(metric: &str, unit: &str, rows: &[Dots]) -> String {
             whisker(&mut chart, s.min, s.max, y, "simulated");
             for value in row.values.iter().take(MOST_DOTS) {
                 let x = chart.x(*value);
-                chart.draw(&format!("<circle class=\"sample\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"/>"));
+                chart.draw(&format!(
+                    "<circle class=\"sample\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\"/>"
+                ));
             }
         }
         let x = chart.x(s.median);
@@ -241,7 +243,14 @@ mod tests {
         let parts: [Part; 3] = [("c0", "one"), ("c1", "two"), ("c2", "three")];
         let svg = stacks("words", "s", &parts, &bars);
         let number = |text: &str, key: &str| -> f64 {
-            text.split(&format!(" {key}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+            text.split(&format!(" {key}=\""))
+                .nth(1)
+                .unwrap()
+                .split('"')
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap()
         };
         let bar = |class: &str| {
             let at = format!("<rect class=\"{class}\" x=");

@@ -46,7 +46,11 @@ pub enum DetailError {
 ///
 /// # Errors
 /// If a point of the record does not fit its scenario, or if the world refuses the scenario.
-pub fn detail(record: &Record, most: usize, make: MakeRun<'_>) -> Result<Option<Detail>, DetailError> {
+pub fn detail(
+    record: &Record,
+    most: usize,
+    make: MakeRun<'_>,
+) -> Result<Option<Detail>, DetailError> {
     let Some(wanted) = wanted(record).map_err(DetailError::Record)? else { return Ok(None) };
     let Wanted { name, mut scenario, seed, hash, stopped } = wanted;
     if let Some(at) = stopped {

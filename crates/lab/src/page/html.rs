@@ -71,9 +71,12 @@ mod tests {
         let text = "</script><b a=\"1\" b='2'>&";
         let mut grid = Grid::new(1, &["a\nb", "n"]);
         grid.row([text.into(), "1".into()]);
-        let html = blocks(&[Block::Title(text.into()), Block::Lines(text.into()), Block::Grid(grid)], 2);
+        let html =
+            blocks(&[Block::Title(text.into()), Block::Lines(text.into()), Block::Grid(grid)], 2);
         assert!(!html.contains("<b") && !html.contains("</script"), "{html}");
-        assert!(html.contains("<th scope=\"col\">a b</th><th scope=\"col\" class=\"number\">n</th>"));
+        assert!(
+            html.contains("<th scope=\"col\">a b</th><th scope=\"col\" class=\"number\">n</th>")
+        );
         assert_eq!(escape("a=\"'"), "a=&quot;&#39;");
         assert_eq!(json(&"</script><!--"), "\"\\u003c/script>\\u003c!--\"");
     }

@@ -13,8 +13,8 @@ mod panels;
 pub use detail::{Detail, DetailError, MakeRun, detail};
 
 use crate::record::{Kind, Record, csv};
-use crate::scenario_file;
 use crate::report::{Grid, made_by, short};
+use crate::scenario_file;
 use crate::stats::Summary;
 use crate::timeline::{MOST_BYTES, pack};
 use html::{blocks, escape, json, table};
@@ -77,7 +77,8 @@ pub fn page(entries: &[Entry]) -> String {
         let _ = writeln!(out, "<nav><ol>{contents}</ol></nav>");
     }
     let _ = writeln!(out, "<main>\n{body}</main>");
-    let _ = writeln!(out, "<script type=\"module\">\n{}</script>\n</body>\n</html>", SCRIPT.join("\n"));
+    let _ =
+        writeln!(out, "<script type=\"module\">\n{}</script>\n</body>\n</html>", SCRIPT.join("\n"));
     out
 }
 
@@ -93,8 +94,13 @@ fn panel(out: &mut String, id: &str, heading: &str, about: &str, content: &str) 
     if content.is_empty() {
         return;
     }
-    let about = if about.is_empty() { String::new() } else { format!("<p class=\"about\">{about}</p>\n") };
-    let _ = writeln!(out, "<section id=\"{id}\"><h3>{}</h3>\n{about}{content}</section>", escape(heading));
+    let about =
+        if about.is_empty() { String::new() } else { format!("<p class=\"about\">{about}</p>\n") };
+    let _ = writeln!(
+        out,
+        "<section id=\"{id}\"><h3>{}</h3>\n{about}{content}</section>",
+        escape(heading)
+    );
 }
 
 fn section(number: usize, Entry { record, detail }: &Entry) -> String {
@@ -113,13 +119,28 @@ fn section(number: usize, Entry { record, detail }: &Entry) -> String {
     for experiment in &record.experiments {
         let several = record.experiments.len() > 1;
         if several {
-            let _ = writeln!(out, "<h3 class=\"experiment\">{}: {}</h3>", escape(&experiment.id), escape(&experiment.title));
+            let _ = writeln!(
+                out,
+                "<h3 class=\"experiment\">{}: {}</h3>",
+                escape(&experiment.id),
+                escape(&experiment.title)
+            );
         }
-        let _ = writeln!(out, "<p class=\"about\">Published in: {}.</p>", escape(&experiment.source));
-        let id = |name: &str| if several { format!("{name}-{number}-{}", experiment.id) } else { id(name) };
+        let _ =
+            writeln!(out, "<p class=\"about\">Published in: {}.</p>", escape(&experiment.source));
+        let id = |name: &str| {
+            if several { format!("{name}-{number}-{}", experiment.id) } else { id(name) }
+        };
         panel(&mut out, &id("claims"), "Claims", "", &panels::claims(experiment));
-        panel(&mut out, &id("figures"), "Published beside simulated", "", &panels::figures(experiment));
+        panel(
+            &mut out,
+            &id("figures"),
+            "Published beside simulated",
+            "",
+            &panels::figures(experiment),
+        );
     }
+    panel(&mut out, &id("curves"), "Curves", "", &panels::curves(record).unwrap_or_default());
     if record.kind != Kind::Run {
         panel(
             &mut out,
@@ -139,7 +160,13 @@ fn section(number: usize, Entry { record, detail }: &Entry) -> String {
     if let Some(detail) = detail {
         in_detail(&mut out, number, detail);
     }
-    panel(&mut out, &id("report"), "In words and numbers", "Click a heading of a table to sort by it.", &panels::tables(record, detail.as_ref()));
+    panel(
+        &mut out,
+        &id("report"),
+        "In words and numbers",
+        "Click a heading of a table to sort by it.",
+        &panels::tables(record, detail.as_ref()),
+    );
     panel(&mut out, &id("numbers"), "All samples", "", &samples(record));
     panel(&mut out, &id("origin"), "Where it comes from", "", &origin(number, record));
     out + "</article>\n"
@@ -149,7 +176,8 @@ fn section(number: usize, Entry { record, detail }: &Entry) -> String {
 fn in_detail(out: &mut String, number: usize, detail: &Detail) {
     let id = |name: &str| format!("{name}-{number}");
     if !detail.name.is_empty() {
-        let _ = writeln!(out, "<h3 class=\"experiment\">The worst run: {}</h3>", escape(&detail.name));
+        let _ =
+            writeln!(out, "<h3 class=\"experiment\">The worst run: {}</h3>", escape(&detail.name));
     }
     if detail.differs {
         let _ = writeln!(
@@ -178,7 +206,13 @@ fn in_detail(out: &mut String, number: usize, detail: &Detail) {
         "Five bars for each factor of ten. A bar is at least two pixels high, so that a single wait can be seen.",
         &panels::histograms(detail).unwrap_or_default(),
     );
-    panel(out, &id("states"), "Where time went", "In percent of the run.", &panels::run_states(&detail.outcome));
+    panel(
+        out,
+        &id("states"),
+        "Where time went",
+        "In percent of the run.",
+        &panels::run_states(&detail.outcome),
+    );
 }
 
 fn timeline(number: usize, detail: &Detail) -> String {
@@ -233,10 +267,17 @@ fn samples(record: &Record) -> String {
         return String::new();
     }
     let cut = match groups.len() > MOST_SAMPLES {
-        true => format!("<p class=\"faint\">The first {MOST_SAMPLES} of {}; the raw data has all.</p>", groups.len()),
+        true => format!(
+            "<p class=\"faint\">The first {MOST_SAMPLES} of {}; the raw data has all.</p>",
+            groups.len()
+        ),
         false => String::new(),
     };
-    format!("<details><summary>{} metrics in their places</summary>{}{cut}</details>", groups.len(), table(&grid))
+    format!(
+        "<details><summary>{} metrics in their places</summary>{}{cut}</details>",
+        groups.len(),
+        table(&grid)
+    )
 }
 
 /// Command, environment, seeds, scenario, raw data.
@@ -265,7 +306,11 @@ fn origin(number: usize, record: &Record) -> String {
     row("runs", record.runs.len().to_string());
     let mut out = table(&grid);
     if let Some(scenario) = &record.scenario {
-        let _ = write!(out, "<details><summary>The scenario with all defaults, as a scenario file</summary><pre>{}</pre></details>", escape(&scenario_file::toml(scenario)));
+        let _ = write!(
+            out,
+            "<details><summary>The scenario with all defaults, as a scenario file</summary><pre>{}</pre></details>",
+            escape(&scenario_file::toml(scenario))
+        );
     }
     for experiment in &record.experiments {
         if let Some(text) = crate::experiment::text(&experiment.id) {

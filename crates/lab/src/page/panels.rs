@@ -6,7 +6,8 @@ use super::html::escape;
 use crate::explain;
 use crate::record::{Experiment, Kind, Record};
 use crate::reproduce::{Compared, Judged};
-use overspin_scenario::{Cause, DomainOutcome, Outcome, Picos, WaitCauses};
+use crate::sweep::Outcome;
+use overspin_scenario::{Cause, DomainOutcome, Outcome as RunOutcome, Picos, WaitCauses};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -80,11 +81,20 @@ pub(super) fn waits_of_runs(record: &Record) -> Option<String> {
         let label = if place.is_empty() { record.name.clone() } else { (*place).to_owned() };
         Stack { label, parts: Cause::ALL.map(|c| causes.of(c).percent(time)).into() }
     };
-    let bars: Vec<Stack> = order.iter().map(bar).filter(|b| b.parts.iter().sum::<f64>() > 0.0).collect();
+    let bars: Vec<Stack> =
+        order.iter().map(bar).filter(|b| b.parts.iter().sum::<f64>() > 0.0).collect();
     (!bars.is_empty()).then(|| {
         let words = "what the vCPUs of each configuration waited for, in percent of their time";
         cut(bars, "configurations", |bars| charts::stacks(words, "%", &causes(), bars))
     })
+}
+
+/// The curves of a sweep, as `--svg` draws them.
+pub(super) fn curves(record: &Record) -> Option<String> {
+    let scenario = record.scenario.as_ref().filter(|_| record.kind == Kind::Sweep)?;
+    let sweep = record.sweep(scenario).ok()?;
+    let svg = crate::report::sweep_curves(&sweep, &Outcome::of(record));
+    Some(format!("<div class=\"curves\">{svg}</div>\n"))
 }
 
 /// Draws the rows with the largest values, and says how many are left out.
@@ -129,8 +139,10 @@ pub(super) fn samples(record: &Record) -> String {
         }
         let all = rows.len();
         rows.truncate(MOST_ROWS);
-        let name = if unit.is_empty() { (*metric).to_owned() } else { format!("{metric} [{unit}]") };
-        let _ = writeln!(out, "<h4>{}</h4>\n{}", escape(&name), charts::samples(metric, unit, &rows));
+        let name =
+            if unit.is_empty() { (*metric).to_owned() } else { format!("{metric} [{unit}]") };
+        let _ =
+            writeln!(out, "<h4>{}</h4>\n{}", escape(&name), charts::samples(metric, unit, &rows));
         if all > MOST_ROWS {
             let _ = writeln!(
                 out,
@@ -142,7 +154,7 @@ pub(super) fn samples(record: &Record) -> String {
 }
 
 /// The runstates of vCPUs and pCPUs, in percent of the run.
-pub(super) fn run_states(outcome: &Outcome) -> String {
+pub(super) fn run_states(outcome: &RunOutcome) -> String {
     const PARTS: [Part; 5] = [
         ("style-running", "running"),
         ("style-spinning", "on a pCPU, waiting for a lock"),
@@ -150,8 +162,11 @@ pub(super) fn run_states(outcome: &Outcome) -> String {
         ("style-asleep", "asleep"),
         ("style-offline", "offline"),
     ];
-    const HOST: [Part; 3] =
-        [("style-running", "runs a vCPU"), ("style-switching", "switches"), ("style-asleep", "idle")];
+    const HOST: [Part; 3] = [
+        ("style-running", "runs a vCPU"),
+        ("style-switching", "switches"),
+        ("style-asleep", "idle"),
+    ];
     let percent = |time: Picos| time.percent(outcome.elapsed);
     let mut vcpus = Vec::new();
     for domain in &outcome.domains {
@@ -159,7 +174,9 @@ pub(super) fn run_states(outcome: &Outcome) -> String {
             let waiting = v.waiting.max(v.spinning).min(v.running);
             vcpus.push(Stack {
                 label: format!("{}/v{i}", domain.name),
-                parts: [v.running - waiting, waiting, v.runnable, v.blocked, v.offline].map(percent).into(),
+                parts: [v.running - waiting, waiting, v.runnable, v.blocked, v.offline]
+                    .map(percent)
+                    .into(),
             });
         }
     }
@@ -175,7 +192,7 @@ pub(super) fn run_states(outcome: &Outcome) -> String {
 }
 
 /// What waits were spent on, in seconds: for each lock, and for each vCPU.
-pub(super) fn waits(outcome: &Outcome) -> Option<String> {
+pub(super) fn waits(outcome: &RunOutcome) -> Option<String> {
     let bar = |label: String, causes: &WaitCauses| Stack {
         label,
         parts: Cause::ALL.map(|c| causes.of(c).seconds()).into(),

@@ -19,9 +19,10 @@ fn entry(most: usize) -> Entry {
     let scenario = scenario_file::parse("t", "t", SCENARIO, &[]).unwrap();
     let outcome = overspin_sim::run(&scenario, 3).unwrap();
     let record = record::one(&scenario, &[], None, &outcome);
-    let run = |s: &overspin_scenario::Scenario, seed, observer: &mut dyn overspin_host::Observer| {
-        Way::default().run(s, seed, observer, &|_| {})
-    };
+    let run =
+        |s: &overspin_scenario::Scenario, seed, observer: &mut dyn overspin_host::Observer| {
+            Way::default().run(s, seed, observer, &|_| {})
+        };
     let detail = detail(&record, most, &run).unwrap();
     Entry { record, detail }
 }

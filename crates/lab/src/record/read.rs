@@ -29,7 +29,9 @@ pub fn read_path(path: &Path) -> Result<Record, LoadError> {
     // Every record begins like this, and no scenario does.
     if !text.trim_start().starts_with('{') {
         let message = "this is not a record: it does not begin with `{`";
-        let help = format!("if it is a scenario, make a record of it first: overspin run {name} --json r.json");
+        let help = format!(
+            "if it is a scenario, make a record of it first: overspin run {name} --json r.json"
+        );
         return Err(Box::new(ScenarioError::at(&name, &text, 0..0, "", message, help)).into());
     }
     Ok(read(&name, &text).map_err(Box::new)?)

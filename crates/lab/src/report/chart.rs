@@ -12,7 +12,7 @@ const MARGIN: f64 = 16.0;
 const GAP: f64 = 14.0;
 /// Widths of a letter of 13 pixels, and of a bold letter of 16 pixels, in the widest sans-serif font of
 /// browsers.
-const LETTER: f64 = 7.6;
+pub(super) const LETTER: f64 = 7.6;
 const BOLD: f64 = 10.4;
 const PUBLISHED: &str = "#9aa5b1";
 const SIMULATED: &str = "#1f6fb2";
@@ -305,12 +305,12 @@ fn rect(out: &mut String, (x, y): (f64, f64), (width, height): (f64, f64), colou
     );
 }
 
-fn text(out: &mut String, (x, y): (f64, f64), style: &str, words: &str) {
+pub(super) fn text(out: &mut String, (x, y): (f64, f64), style: &str, words: &str) {
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>", escape(words));
 }
 
 /// The text in lines of at most this many letters, broken between words.
-fn broken(text: &str, letters: usize) -> Vec<String> {
+pub(super) fn broken(text: &str, letters: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -338,7 +338,7 @@ pub(crate) fn nice(about: f64) -> f64 {
     steps.into_iter().find(|s| *s >= about).unwrap_or(10.0 * power)
 }
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

@@ -184,7 +184,8 @@ fn what_is_too_large_gets_a_longer_quantum_and_no_error_adds_up() {
 #[test]
 fn a_run_that_is_observed_is_the_same_run() {
     let scenario = scenario();
-    let mut observers = (Recorder::new(&scenario, Picos::ZERO, 10_000), WaitLengths::new(&scenario));
+    let mut observers =
+        (Recorder::new(&scenario, Picos::ZERO, 10_000), WaitLengths::new(&scenario));
     let world = crate::catalog::catalog().simulator();
     let outcome = overspin_host::run(world, &scenario, 5, &mut observers, &()).unwrap();
     let alone = overspin_host::run(world, &scenario, 5, &mut (), &()).unwrap();

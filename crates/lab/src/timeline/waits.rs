@@ -102,7 +102,8 @@ mod tests {
             histogram.add(Picos(ns * 1000));
         }
         // 1000 ns is 10^(15/5): the first of its bin. 999 ns is in the bin before it.
-        let full: Vec<usize> = (0..histogram.counts.len()).filter(|i| histogram.counts[*i] > 0).collect();
+        let full: Vec<usize> =
+            (0..histogram.counts.len()).filter(|i| histogram.counts[*i] > 0).collect();
         assert_eq!((full, histogram.counts[0]), (vec![0, 1, 14, 15, 30], 2));
         assert_eq!(histogram.total(), 6);
         assert!((Histogram::from_ns(15) - 1000.0).abs() < 1e-9);
