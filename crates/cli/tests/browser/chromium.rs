@@ -112,7 +112,7 @@ impl Chromium {
     /// Opens a page of ours, and waits until its script has run.
     pub fn open(&self, page: &Path) {
         self.call("Page.navigate", json!({ "url": format!("file://{}", page.display()) }));
-        self.until("document.documentElement.dataset.ready === 'yes'");
+        self.until("document.documentElement?.dataset.ready === 'yes'");
     }
 
     /// The value of a JavaScript expression, which may be a promise.

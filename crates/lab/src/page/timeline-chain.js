@@ -9,6 +9,18 @@ const HOLDER_RUNNING = 0, HOLDER_PREEMPTED = 1, NEXT_PREEMPTED = 2, KICK_WAKE = 
 // An absence that is shorter than this part of the wait gets no line of its own.
 const WORTH_A_LINE = 0.01;
 
+/// The vCPU for which a free lock is kept at `time`: the next holder if it waits already, or else the vCPU that has waited
+/// longest. -1 if nobody waits.
+function keptFor(data, lock, time, next) {
+  if (next >= 0 && data.waitAt(next, lock, time) >= 0) return next;
+  let first = -1, since = Infinity;
+  for (let v = 0; v < data.head.vcpus.length; v++) {
+    const wait = data.waitAt(v, lock, time);
+    if (wait >= 0 && data.start[wait] < since) { first = v; since = data.start[wait]; }
+  }
+  return first;
+}
+
 /// The pieces of a wait: `{start, end, cause, who, slice}` with the vCPU that is absent and its runstate.
 function pieces(data, wait) {
   const v = data.vcpu[wait];
@@ -28,7 +40,7 @@ function pieces(data, wait) {
     while (h < holds.length && data.end[holds[h]] <= time) h++;
     const own = data.stateAt(v, time);
     const holder = h < holds.length && data.start[holds[h]] <= time ? data.vcpu[holds[h]] : -1;
-    const next = holder < 0 && h < holds.length ? data.vcpu[holds[h]] : -1;
+    const next = holder < 0 ? keptFor(data, data.argument[wait], time, h < holds.length ? data.vcpu[holds[h]] : -1) : -1;
     let end = until, piece;
     const within = (slice) => { if (slice >= 0) end = Math.min(end, data.end[slice]); };
     within(own);

@@ -294,6 +294,17 @@ class TimelineData {
     return i >= from && time < this.end[i] ? i : -1;
   }
 
+  /// The wait of a vCPU for a lock at `time`; for any lock if `lock` is undefined. -1 if there is none.
+  waitAt(v, lock, time) {
+    const [from, to] = this.locks[v];
+    // A wait in an interrupt handler may be inside another one, and holds may overlap it: a few slices back is enough.
+    const last = lastAtMost(this.start, time, from, to);
+    for (let i = last; i >= from && i > last - 8; i--) {
+      if (this.isWait(i) && this.end[i] > time && (lock === undefined || this.argument[i] === lock)) return i;
+    }
+    return -1;
+  }
+
   /// Whether a vCPU that is off its pCPU was woken for it, so that it did not lose a pCPU.
   wasWoken(v, slice) {
     return slice > this.states[v][0] && this.kind[slice - 1] === ASLEEP && this.kind[slice] === OFF;

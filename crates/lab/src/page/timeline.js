@@ -392,18 +392,11 @@ class Timeline {
     if (hit.mark) { this.selectMark(hit.mark, hit.lane); return; }
     let slice = hit.row.slice[hit.piece];
     // A spinning vCPU: the wait says more than the runstate.
-    if (hit.row.style[hit.piece] === SPINNING) slice = this.waitDuring(slice, hit.row.start[hit.piece]) ?? slice;
-    this.selectSlice(slice, hit.lane, hit.rowIndex);
-  }
-
-  /// The wait of the vCPU of a runstate at a time in it.
-  waitDuring(slice, time) {
-    const { data } = this;
-    const [from, to] = data.locks[data.vcpu[slice]];
-    for (let i = lastAtMost(data.start, time, from, to); i >= from; i--) {
-      if (data.isWait(i) && data.end[i] > time) return i;
+    if (hit.row.style[hit.piece] === SPINNING) {
+      const wait = this.data.waitAt(this.data.vcpu[slice], undefined, hit.row.start[hit.piece]);
+      if (wait >= 0) slice = wait;
     }
-    return undefined;
+    this.selectSlice(slice, hit.lane, hit.rowIndex);
   }
 
   /// Shows a slice in the middle of the view, and its lane.
