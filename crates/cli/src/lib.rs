@@ -28,6 +28,7 @@ mod list;
 mod measure;
 mod merge;
 mod progress;
+mod report;
 mod reproduce;
 mod run;
 mod schedbench;
@@ -73,6 +74,7 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
         Command::Explain(command) => explain::explain(command, &args.global),
         Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
         Command::Import(command) => import::import(command, &args.global),
+        Command::Report(command) => report::report(command, &args.global),
         Command::Compare(command) => compare::compare(command, &args.global),
         Command::Exec(command) => exec::exec(command),
         Command::List(command) => list::list(command, &args.global),
