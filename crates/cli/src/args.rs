@@ -56,6 +56,18 @@ pub(crate) struct RecordArgs {
     pub(crate) out: Option<PathBuf>,
 }
 
+/// The report page of `reproduce` and `sweep`.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct PageArgs {
+    /// Write the report page there, instead of as report.html in the directory of --out, or in the current
+    /// directory under the name of the experiment or scenario (`-`: standard output)
+    #[arg(long, value_name = "FILE.html", conflicts_with = "no_report")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write no report page
+    #[arg(long)]
+    pub(crate) no_report: bool,
+}
+
 /// Axes, and the part of the runs to make.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct SweepArgs {
@@ -89,7 +101,7 @@ pub(crate) enum Command {
     /// Run a scenario
     Run(RunArgs),
     /// Run a scenario along axes: every combination of its [[vary]] tables, -L and -P
-    Sweep(RunArgs),
+    Sweep(SweepCommandArgs),
     /// Join the directories that the parts of a sweep or of many seeds wrote (`--shard`)
     Merge(MergeArgs),
     /// Explain why a run is slow: which locks, which causes, whose vCPUs, and the longest waits
@@ -151,13 +163,8 @@ pub(crate) struct ReproduceArgs {
     /// output)
     #[arg(long, value_name = "FILE", requires = "experiment")]
     pub(crate) curves: Option<PathBuf>,
-    /// Write the report page there, instead of in the current directory under the name of the experiment, or as
-    /// reproduce.html (`-`: standard output)
-    #[arg(long, value_name = "FILE.html", conflicts_with = "no_report")]
-    pub(crate) report: Option<PathBuf>,
-    /// Write no report page
-    #[arg(long)]
-    pub(crate) no_report: bool,
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
     /// End with 1 if a claim does not hold, with 4 if one cannot be decided
     #[arg(long)]
     pub(crate) strict: bool,
@@ -210,6 +217,16 @@ pub(crate) struct RunArgs {
     /// End with 1 if a run deadlocked
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+/// `overspin sweep`: what `run` takes, and the page.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct SweepCommandArgs {
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
 }
 
 #[derive(Debug, ClapArgs)]

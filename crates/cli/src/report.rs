@@ -1,6 +1,6 @@
 //! `overspin report`, and the page that other commands write by default.
 
-use crate::args::{Global, ReportArgs};
+use crate::args::{Global, PageArgs, ReportArgs};
 use crate::failure::{Failure, Verdict};
 use crate::progress::Meter;
 use crate::show::Outputs;
@@ -8,7 +8,6 @@ use overspin_host::Observer;
 use overspin_lab::output::Output;
 use overspin_lab::page::{self, DetailError, Entry};
 use overspin_lab::record::{self, Record};
-use overspin_lab::results;
 use overspin_lab::way::Way;
 use overspin_scenario::Scenario;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[Some(&args.output)])?;
     let records: Vec<Record> =
-        args.results.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
+        args.results.iter().map(|path| record::read_path(path)).collect::<Result<_, _>>()?;
     let output = Output::create(&args.output)?;
     let most = (!args.no_timeline).then_some(args.slices);
     let mut entries = Vec::new();
@@ -27,14 +26,6 @@ pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Verdict, Fail
     output.finish_with(&text)?;
     outputs.print(&written(&args.output, text.len(), &entries))?;
     Ok(Verdict::Fine)
-}
-
-/// The record of a results directory, or in a file.
-fn read(path: &Path) -> Result<Record, Failure> {
-    match path.is_dir() {
-        true => Ok(results::read(path)?),
-        false => Ok(record::read_path(path)?),
-    }
 }
 
 /// A record with a run in detail, whose timeline has at most `most` slices and marks; without one if `most` is
@@ -89,13 +80,33 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Opens the page: the file that the user `asked` for, or else `name` in the current directory. If only
-    /// that one cannot be written, the command says so in a line and goes on without a page.
-    pub(crate) fn open(asked: Option<&PathBuf>, name: &str) -> Result<Self, Failure> {
-        if let Some(path) = asked {
+    /// Opens the page, if it is wanted: the file that the user asked for, or else `report.html` in the
+    /// directory of --out, or else the page of `subject` in the current directory. If only that one cannot be
+    /// written, the command says so in a line and goes on without a page.
+    pub(crate) fn open(
+        args: &PageArgs,
+        out: Option<&PathBuf>,
+        subject: &str,
+    ) -> Result<Option<Self>, Failure> {
+        if args.no_report {
+            return Ok(None);
+        }
+        Self::create(args.report.as_ref(), out, subject).map(Some)
+    }
+
+    fn create(
+        asked: Option<&PathBuf>,
+        out: Option<&PathBuf>,
+        subject: &str,
+    ) -> Result<Self, Failure> {
+        let in_out = out.map(|dir| dir.join("report.html"));
+        if let Some(path) = asked.or(in_out.as_ref()) {
             return Ok(Self { path: path.clone(), output: Some(Output::create(path)?) });
         }
-        let path = PathBuf::from(name);
+        // The name of a user's scenario or experiment may be any text, so it may not become a path.
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+        let name: String = subject.chars().map(plain).collect();
+        let path = PathBuf::from(format!("{}.html", name.trim_start_matches('.')));
         let output = Output::create(&path);
         let output = output.inspect_err(|e| eprintln!("warning: no report page: {e}")).ok();
         Ok(Self { path, output })

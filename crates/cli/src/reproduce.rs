@@ -24,16 +24,14 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         args.markdown.as_ref(),
         args.svg.as_ref(),
         args.curves.as_ref(),
-        args.report.as_ref(),
+        args.page.report.as_ref(),
     ];
     let outputs = Outputs::new(global, &all)?;
+    let subject = named.as_ref().map_or("reproduce", |e| e.head().id.as_str()).to_owned();
     let files = Files {
         records: RecordFiles::open(&outputs, wanted)?,
         markdown: outputs.open(args.markdown.as_ref())?,
-        page: match args.no_report {
-            true => None,
-            false => Some(Page::open(args.report.as_ref(), &page_name(named.as_ref()))?),
-        },
+        page: Page::open(&args.page, wanted.out.as_ref(), &subject)?,
     };
     let svg = outputs.open(args.svg.as_ref())?;
     if let (Some(_), Some(experiment)) = (&args.curves, &named)
@@ -82,14 +80,6 @@ struct Files {
     records: RecordFiles,
     markdown: Option<Output>,
     page: Option<Page>,
-}
-
-/// The name of the page of an experiment, or of all.
-fn page_name(experiment: Option<&Experiment>) -> String {
-    // The id of a user's experiment may be any text, so it may not become a path.
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let name = experiment.map_or("reproduce", |e| &e.head().id);
-    format!("{}.html", name.chars().map(plain).collect::<String>().trim_start_matches('.'))
 }
 
 impl Files {

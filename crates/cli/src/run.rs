@@ -1,8 +1,9 @@
 //! `overspin run` and `overspin sweep`: one scenario, with one seed or many, or along axes.
 
-use crate::args::{Global, RunArgs};
+use crate::args::{Global, PageArgs, RunArgs, SweepCommandArgs};
 use crate::failure::{Failure, Verdict};
 use crate::progress::{Meter, RunsMeter};
+use crate::report::Page;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::parallel::ParallelError;
 use overspin_lab::perfetto::PerfettoSink;
@@ -14,10 +15,11 @@ use overspin_lab::seeds;
 use overspin_lab::sweep::{self, Narrow, SweepError};
 use overspin_lab::way::Way;
 use overspin_scenario::{Ending, Scenario, Stopped};
+use std::path::PathBuf;
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
-    let (outputs, way, again) = begin(args, global)?;
-    let what = What { args, global, outputs: &outputs, again: &again, way };
+    let (outputs, way, again) = begin(args, None, global)?;
+    let what = What { args, page: None, global, outputs: &outputs, again: &again, way };
     match &again.loaded {
         Loaded::One(scenario) => match args.seeds {
             None => what.one(scenario),
@@ -33,9 +35,11 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
 }
 
 /// `overspin sweep`: the same for a scenario with at least one axis.
-pub(crate) fn sweep(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
-    let (outputs, way, again) = begin(args, global)?;
-    let what = What { args, global, outputs: &outputs, again: &again, way };
+pub(crate) fn sweep(command: &SweepCommandArgs, global: &Global) -> Result<Verdict, Failure> {
+    let args = &command.run;
+    let (outputs, way, again) = begin(args, command.page.report.as_ref(), global)?;
+    let page = Some(&command.page);
+    let what = What { args, page, global, outputs: &outputs, again: &again, way };
     match &again.loaded {
         Loaded::Sweep(sweep) => what.many(sweep),
         Loaded::One(_) | Loaded::Seeds(..) => Err(Failure::usage(
@@ -47,9 +51,14 @@ pub(crate) fn sweep(args: &RunArgs, global: &Global) -> Result<Verdict, Failure>
 }
 
 /// Opens what a command needs, before it works.
-fn begin(args: &RunArgs, global: &Global) -> Result<(Outputs, Way, Again), Failure> {
+fn begin(
+    args: &RunArgs,
+    page: Option<&PathBuf>,
+    global: &Global,
+) -> Result<(Outputs, Way, Again), Failure> {
     let wanted = &args.record;
     let files = [
+        page,
         wanted.json.as_ref(),
         wanted.csv.as_ref(),
         args.trace.as_ref(),
@@ -68,6 +77,8 @@ fn begin(args: &RunArgs, global: &Global) -> Result<(Outputs, Way, Again), Failu
 /// The scenario to run, and the wanted outputs.
 struct What<'a> {
     args: &'a RunArgs,
+    /// The page of `overspin sweep`.
+    page: Option<&'a PageArgs>,
     global: &'a Global,
     outputs: &'a Outputs,
     again: &'a Again,
@@ -188,6 +199,10 @@ impl What<'_> {
             list: Vec::new(),
         };
         let results = self.results(plan, || record::sweep_head(sweep, &self.again.set, seed))?;
+        let page = match self.page {
+            Some(page) => Page::open(page, args.record.out.as_ref(), &sweep.name)?,
+            None => None,
+        };
         settings.results = results.as_ref();
         let meter = self.meter(&words, results.as_ref());
         let result = sweep::run(sweep, settings, &|done, all| meter.at(done, all));
@@ -204,6 +219,9 @@ impl What<'_> {
             svg.finish_with(&report::sweep_curves(sweep, &outcome))?;
         }
         print(args, self.outputs, &report::sweep(&outcome))?;
+        if let Some(page) = page {
+            self.outputs.print(&page.write(record())?)?;
+        }
         Ok(verdict(outcome.cells().filter_map(sweep::Cell::ending), args.strict))
     }
 

@@ -21,9 +21,10 @@ workload = { kind = "lock-loop" }
 "#;
 
 /// 24 runs of it.
-const SWEEP: [&str; 8] = [
+const SWEEP: [&str; 9] = [
     "sweep",
     "s.toml",
+    "--no-report",
     "-L",
     "domain.guest.lock=ticket,mcs,mutex",
     "-P",
@@ -267,7 +268,8 @@ fn a_full_disk_keeps_what_fitted_and_a_read_only_one_is_refused_at_once() {
 #[test]
 fn a_killed_reproduction_goes_on() {
     let dir = folder();
-    let args = ["reproduce", "2016-schedbench", "--seeds", "1", "--no-progress", "--out"];
+    let args =
+        ["reproduce", "2016-schedbench", "--seeds=1", "--no-progress", "--no-report", "--out"];
     let mut child = overspin(dir.path(), &[&args[..], &["killed"]].concat()).spawn().unwrap();
     let kept = dir.path().join("killed/outcomes.jsonl");
     let lines = || fs::read_to_string(&kept).unwrap_or_default().matches('\n').count();
@@ -290,4 +292,24 @@ fn a_killed_reproduction_goes_on() {
     assert_eq!(samples("killed"), samples("whole"));
     let (explained, _) = fine(dir.path(), &["explain", "killed"]);
     assert!(explained.contains("2016-schedbench"), "{explained}");
+}
+
+#[test]
+fn a_sweep_writes_its_page_by_default_and_says_where() {
+    let dir = folder();
+    let place = |name: &str| dir.path().join(name);
+    let sweep: Vec<&str> = SWEEP.into_iter().filter(|arg| *arg != "--no-report").collect();
+    let (out, _) = fine(dir.path(), &sweep);
+    assert!(out.lines().last().unwrap().starts_with("s.html: "), "{out}");
+    assert!(
+        fs::read_to_string(place("s.html")).unwrap().to_lowercase().starts_with("<!doctype html>")
+    );
+    fine(dir.path(), &[&sweep[..], &["--out", "d"]].concat());
+    assert!(place("d/report.html").exists());
+    fs::remove_file(place("s.html")).unwrap();
+    fine(dir.path(), &SWEEP);
+    fine(dir.path(), &["run", "s.toml", "-L", "domain.guest.lock=ticket,mcs"]);
+    assert!(!place("s.html").exists(), "`run` writes none");
+    fine(dir.path(), &[&sweep[..], &["--report", "p.html", "--quiet"]].concat());
+    assert!(place("p.html").exists() && !place("s.html").exists());
 }

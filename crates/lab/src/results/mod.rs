@@ -250,7 +250,9 @@ fn refuse_other_files(dir: &Path) -> Result<(), ResultsError> {
 /// Whether a file is one of ours that never became complete; see [`Output`].
 fn is_temporary(name: &str) -> bool {
     let inner = name.strip_prefix('.').and_then(|n| n.strip_suffix(".tmp"));
-    inner.is_some_and(|n| [MANIFEST, JOURNAL, SAMPLES].iter().any(|file| n.starts_with(file)))
+    inner.is_some_and(|n| {
+        [MANIFEST, JOURNAL, SAMPLES, "report.html"].iter().any(|file| n.starts_with(file))
+    })
 }
 
 /// Removes what killed commands left; the lock says that none of them is at work.
