@@ -81,28 +81,28 @@ fn journal(dir: &Path) -> String {
 #[test]
 fn fifty_kills_lose_only_runs_under_way() {
     let dir = folder();
-    let whole = [&SWEEP[..], &["--out", "whole"]].concat();
-    fine(dir.path(), &whole);
-    let killed = [&SWEEP[..], &["--out", "killed", "--threads", "2"]].concat();
+    // So many runs that fifty kills come before the end.
+    let sweep: Vec<&str> =
+        SWEEP.into_iter().map(|arg| if arg == "2" { "60" } else { arg }).collect();
+    fine(dir.path(), &[&sweep[..], &["--out", "whole"]].concat());
+    let killed = [&sweep[..], &["--out", "killed", "--threads", "2"]].concat();
     let place = dir.path().join("killed");
-    let (mut kills, mut lines) = (0, 0);
-    // The times are spread evenly over what the first runs take; a run that ends before its kill ends the test.
-    while kills < 50 {
+    let mut lines = 0;
+    for kills in 0..50 {
         let mut child = overspin(dir.path(), &killed).spawn().unwrap();
-        std::thread::sleep(Duration::from_micros(500 + 731 * kills % 9_000));
+        // From before the first run to after some.
+        std::thread::sleep(Duration::from_micros(500 + 1_731 * kills % 17_000));
         child.kill().unwrap();
-        let status = child.wait().unwrap();
-        kills += 1;
+        let ended = child.wait().unwrap();
+        assert!(!ended.success(), "it ended before kill {kills}: the test needs more runs");
         let now = journal(&place).matches('\n').count();
         assert!(now >= lines, "{now} runs after kill {kills}, {lines} before");
         lines = now;
-        if status.success() {
-            break;
-        }
     }
+    assert!(lines > 0, "no run was kept in fifty attempts");
     let (_, err) = fine(dir.path(), &killed);
-    assert!(lines == 0 || err.contains(&format!("{lines} are there already")), "{err}");
-    assert_eq!(journal(&place), journal(&dir.path().join("whole")), "after {kills} kills");
+    assert!(err.contains(&format!("{lines} are there already")), "{err}");
+    assert_eq!(journal(&place), journal(&dir.path().join("whole")));
     assert_eq!(samples(&place), samples(&dir.path().join("whole")));
 }
 
