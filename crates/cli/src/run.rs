@@ -58,7 +58,7 @@ impl What<'_> {
             })
         };
         let mut sink = match trace {
-            Some(output) => Some(PerfettoSink::new(scenario, output).map_err(trace_error)?),
+            Some(output) => Some(PerfettoSink::new(scenario, seed, output).map_err(trace_error)?),
             None => None,
         };
         let meter = Meter::new(self.global, scenario.limit);
