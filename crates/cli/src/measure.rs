@@ -5,7 +5,6 @@ use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::measure;
 use overspin_lab::record;
-use overspin_lab::report::text;
 use overspin_native::measure::{NoiseError, NoisePlan, noise};
 use std::time::Duration;
 
@@ -46,7 +45,7 @@ fn of_noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict, Failure
         file.finish_with(&measure::noise_csv(&measured))?;
     }
     records.write(|| record::noise(&measured).made_here(show::command()))?;
-    outputs.print(&text(&measure::noise(&measured)))?;
+    outputs.report(&measure::noise(&measured))?;
     Ok(Verdict::Fine)
 }
 

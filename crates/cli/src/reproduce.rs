@@ -33,7 +33,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         let whole: Vec<Block> = results.iter().flat_map(report::reproduction).collect();
         let summary = report::reproductions(&results);
         files.write(&results, &[whole, summary.clone()].concat())?;
-        outputs.print(&report::text(&summary))?;
+        outputs.report(&summary)?;
         return Ok(verdict(verdict_of_all(&results), args.strict));
     };
     let result = one(&experiment, settings, global)?;
@@ -43,7 +43,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         let title = format!("{}: {}", result.experiment, result.title);
         svg.finish_with(&report::picture(&title, &experiment.panels(&result)))?;
     }
-    outputs.print(&report::text(&blocks))?;
+    outputs.report(&blocks)?;
     Ok(verdict(result.verdict(), args.strict))
 }
 

@@ -170,7 +170,7 @@ fn print(args: &RunArgs, outputs: &Outputs, blocks: &[Block]) -> Result<(), Fail
     if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
         markdown.finish_with(&report::markdown(blocks))?;
     }
-    outputs.print(&report::text(blocks))
+    outputs.report(blocks)
 }
 
 fn name(args: &RunArgs) -> String {

@@ -2,13 +2,13 @@
 
 use crate::args::{Global, RecordArgs};
 use crate::failure::{Failure, Verdict};
-use crate::signals;
+use crate::{screen, signals};
 use indicatif::{ProgressBar, ProgressStyle};
 use overspin_lab::catalog::catalog;
 use overspin_lab::environment::Environment;
 use overspin_lab::output::Output;
 use overspin_lab::record::{Record, csv};
-use overspin_lab::report::two_digits;
+use overspin_lab::report::{self, Block, two_digits};
 use overspin_lab::way::{Until, Way};
 use overspin_scenario::{MS, Picos, Stopped};
 use serde::Serialize;
@@ -66,6 +66,11 @@ impl Outputs {
     /// Opens an output file, if asked for.
     pub(crate) fn open(&self, path: Option<&PathBuf>) -> Result<Option<Output>, Failure> {
         Ok(path.map(|p| Output::create(p)).transpose()?)
+    }
+
+    /// Prints a report for people, as [`Outputs::print`] does.
+    pub(crate) fn report(&self, blocks: &[Block]) -> Result<(), Failure> {
+        self.print(&report::text_on(blocks, &screen::of_stdout()))
     }
 
     /// Prints text for people, unless standard output carries data or --quiet was given.
@@ -160,7 +165,11 @@ pub(crate) fn progress(global: &Global, length: u64, template: &str) -> Progress
     }
     let bar = ProgressBar::new(length);
     if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+        bar.set_style(if screen::is_ascii() {
+            style.progress_chars("#>-").tick_chars("-\\|/ ")
+        } else {
+            style
+        });
     }
     bar
 }
