@@ -2,10 +2,11 @@
 
 use crate::args::{AdviseArgs, Global};
 use crate::failure::{Failure, Verdict};
+use crate::progress;
 use crate::show::{self, Outputs};
 use overspin_lab::advise::{self, AdviceError, Question};
+use overspin_lab::parallel::ParallelError;
 use overspin_lab::report;
-use overspin_lab::sweep::SweepError;
 use serde_json::json;
 
 /// The name of the scenario in the commands that repeat a number, if it was not written.
@@ -19,8 +20,11 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
     let (json, markdown, svg, scenario) = (json?, markdown?, svg?, scenario?);
     let question = question(args);
     let way = show::way("sim", args.max_wall)?;
-    let bar =
-        show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left");
+    let bar = progress::progress(
+        global,
+        0,
+        "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left",
+    );
     let tell = |done: usize, total: usize| {
         bar.set_length(total as u64);
         bar.set_position(done as u64);
@@ -72,7 +76,7 @@ fn failure(error: AdviceError) -> Failure {
     match error {
         // Its place is in a file that the user has not written; the message names what was asked for.
         AdviceError::Question(error) => Failure::usage(error.message, error.help),
-        AdviceError::Run(SweepError::Threads { .. }) => {
+        AdviceError::Run(ParallelError::Threads { .. }) => {
             Failure::environment(error.to_string(), "ask for fewer with --threads")
         }
         AdviceError::Run(error) => {

@@ -37,7 +37,7 @@ fn find<'a>(root: &'a Command, words: &[String]) -> Result<&'a Command, Failure>
                 true => format!("`{above}` has no commands of its own"),
                 false => format!("commands of `{above}` are: {}", names.join(", ")),
             };
-            Failure::usage(format!("there is no command `{above} {word}`"), remedy)
+            Failure::usage(format!("there is no command `{word}`"), remedy)
         })?;
     }
     Ok(command)

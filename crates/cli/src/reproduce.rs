@@ -2,6 +2,7 @@
 
 use crate::args::{Global, ReproduceArgs};
 use crate::failure::{Failure, Verdict};
+use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::experiment::{self, Experiment};
 use overspin_lab::output::Output;
@@ -24,7 +25,12 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         markdown: outputs.open(args.markdown.as_ref())?,
     };
     let svg = outputs.open(args.svg.as_ref())?;
-    let settings = Settings { seeds: args.seeds, full: args.full, threads: args.threads };
+    let settings = Settings {
+        seeds: args.seeds,
+        full: args.full,
+        threads: args.threads,
+        outcomes: files.records.outcomes(),
+    };
     let Some(experiment) = named else {
         let mut results = Vec::new();
         for name in experiment::names() {
@@ -55,7 +61,7 @@ struct Files {
 
 impl Files {
     fn write(self, results: &[Reproduction], blocks: &[Block]) -> Result<(), Failure> {
-        self.records.write(|| record::reproductions(results).made_here(show::command()))?;
+        self.records.write(|| show::made(record::reproductions(results)))?;
         if let Some(markdown) = self.markdown {
             markdown.finish_with(&report::markdown(blocks))?;
         }
@@ -66,11 +72,11 @@ impl Files {
 /// Runs an experiment behind a progress bar.
 fn one(
     experiment: &Experiment,
-    settings: Settings,
+    settings: Settings<'_>,
     global: &Global,
 ) -> Result<Reproduction, Failure> {
     let template = "{prefix} {bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left";
-    let bar = show::progress(global, 0, template);
+    let bar = progress::progress(global, 0, template);
     bar.set_prefix(experiment.head().id.clone());
     let tell = |done: usize, total: usize| {
         bar.set_length(total as u64);

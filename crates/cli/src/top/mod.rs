@@ -28,7 +28,7 @@ const PLAIN_FRAMES: u32 = 5;
 const ROOM: Room = Room { vcpus: 64, locks: 16 };
 
 pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
-    let again = record::load(&args.scenario, &args.set)?;
+    let again = record::load(&args.scenario, &args.set, &[])?;
     let name = args.scenario.display().to_string();
     let (scenario, seed) = match again.loaded {
         Loaded::One(scenario) => {

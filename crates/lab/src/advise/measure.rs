@@ -2,9 +2,9 @@
 
 use super::plan::{self, Group, Point};
 use super::{AdviceError, Question, template};
+use crate::parallel::{ParallelError, in_parallel};
 use crate::scenario_file::{Loaded, load_text};
 use crate::seeds::{Spread, seeds_from};
-use crate::sweep::{SweepError, in_parallel};
 use crate::way::Way;
 use overspin_scenario::{Ending, Outcome, Picos, Scenario, Stopped};
 use serde::Serialize;
@@ -129,7 +129,7 @@ pub fn ask(
     let runs = in_parallel(threads, &jobs, progress, |(point, scenario, seed)| {
         let outcome = way
             .run(scenario, *seed, &mut (), &|_| {})
-            .map_err(|cause| SweepError::Sim { set: point.sets.clone(), cause })?;
+            .map_err(|cause| ParallelError::Sim { set: point.sets.clone(), cause })?;
         Ok(run(question, scenario, &outcome))
     })?;
     let measured = points.iter().zip(runs.chunks(seeds.len().max(1)));
@@ -142,7 +142,7 @@ pub fn ask(
 
 /// The template with these settings.
 fn scenario(text: &str, sets: &[String]) -> Result<Scenario, AdviceError> {
-    match load_text(Path::new("advise.toml"), text, sets).map_err(AdviceError::Question)? {
+    match load_text(Path::new("advise.toml"), text, sets, &[]).map_err(AdviceError::Question)? {
         Loaded::One(scenario) | Loaded::Seeds(scenario, _) => Ok(*scenario),
         Loaded::Sweep(_) => unreachable!("the template has no [[vary]] tables"),
     }

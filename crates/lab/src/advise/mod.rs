@@ -22,8 +22,8 @@ pub use template::template;
 pub use verdict::{Break, Effect};
 pub use work::Work;
 
+use crate::parallel::ParallelError;
 use crate::scenario_file::ScenarioError;
-use crate::sweep::SweepError;
 use serde::Serialize;
 
 /// Most seeds of a point.
@@ -80,7 +80,7 @@ pub enum AdviceError {
     Question(Box<ScenarioError>),
     /// A run failed.
     #[error(transparent)]
-    Run(#[from] SweepError),
+    Run(#[from] ParallelError),
 }
 
 #[cfg(test)]

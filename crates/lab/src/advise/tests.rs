@@ -41,7 +41,7 @@ fn a_number_is_what_the_command_beside_it_computes() {
     let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
     std::fs::write(file.path(), &advice.scenario).unwrap();
     for measured in &advice.points {
-        let again = record::load(file.path(), &measured.point.sets).unwrap();
+        let again = record::load(file.path(), &measured.point.sets, &[]).unwrap();
         let scenario_file::Loaded::One(scenario) = again.loaded else { panic!("one run") };
         let run = measured.runs.last().unwrap();
         let outcome = Way::default().run(&scenario, run.seed, &mut (), &|_| {}).unwrap();
@@ -89,7 +89,7 @@ fn no_part_of_a_wait_counts_more_acquisitions_than_the_wait() {
         Question { pcpus: 8, guests: 4, vcpus: 4, length_ms: Some(1500), ..question(Work::Build) };
     let sets = ["host.pause_loop_exiting.window=2048ns".to_owned()];
     let loaded =
-        scenario_file::load_text(Path::new("advise.toml"), &template(&own), &sets).unwrap();
+        scenario_file::load_text(Path::new("advise.toml"), &template(&own), &sets, &[]).unwrap();
     let scenario_file::Loaded::One(scenario) = loaded else { panic!("one run") };
     let outcome = Way::default().run(&scenario, 4, &mut (), &|_| {}).unwrap();
     assert!(!outcome.worst_waits.is_empty());
@@ -101,7 +101,7 @@ fn no_part_of_a_wait_counts_more_acquisitions_than_the_wait() {
 #[test]
 fn the_template_is_a_scenario_of_its_own() {
     let text = template(&question(Work::Build));
-    let loaded = scenario_file::load_text(Path::new("advise.toml"), &text, &[]).unwrap();
+    let loaded = scenario_file::load_text(Path::new("advise.toml"), &text, &[], &[]).unwrap();
     let scenario_file::Loaded::One(scenario) = loaded else { panic!("one run") };
     assert_eq!((scenario.domains.len(), scenario.host.pcpus()), (2, 2));
     assert_eq!(scenario.domains[1].name, "guest1");

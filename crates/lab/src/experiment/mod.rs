@@ -92,7 +92,7 @@ pub trait Kind: Debug + Send + Sync {
     ///
     /// # Errors
     /// If the simulator refuses a scenario.
-    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError>;
+    fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError>;
 }
 
 /// Names of the experiments that come with the program.

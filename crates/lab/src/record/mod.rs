@@ -20,13 +20,16 @@ pub use again::{Again, load};
 pub use changes::Changes;
 pub use groups::Group;
 pub use kind::Kind;
-pub use of::{locks, noise, one, reproductions, schedbench, seeds, speed, sweep};
+pub use of::{
+    locks, noise, one, reproductions, schedbench, seeds, seeds_head, speed, sweep, sweep_head,
+};
 pub use parts::{Experiment, NoiseConditions, OverSeeds, Target};
 pub use read::{json_error, read};
 pub use run::{Point, Run};
 pub(crate) use run::{vcpu_time, wait_causes};
 pub use sample::Sample;
 pub use write::csv;
+pub(crate) use write::pretty;
 pub(crate) use write::rows;
 
 use crate::environment::Environment;
@@ -132,10 +135,13 @@ impl Record {
         }
     }
 
-    /// The same, made by this command on the machine at hand.
+    /// The same, made on the machine at hand by this command of a program built from this revision of its
+    /// sources, if that is known.
     #[must_use]
-    pub fn made_here(self, command: String) -> Self {
-        Self { command: Some(command), environment: Some(Environment::here()), ..self }
+    pub fn made_here(self, command: String, revision: Option<&str>) -> Self {
+        let environment =
+            Environment { revision: revision.map(str::to_owned), ..Environment::here() };
+        Self { command: Some(command), environment: Some(environment), ..self }
     }
 
     /// Adds a number. A number that is not finite could not be measured and gets no sample.
