@@ -264,6 +264,10 @@ pub(crate) struct ReproduceArgs {
     /// Draw the figures of one experiment, published beside simulated, as SVG (`-`: standard output)
     #[arg(long, value_name = "FILE", requires = "experiment")]
     pub(crate) svg: Option<PathBuf>,
+    /// Draw what one experiment measured as curves, with 95 % intervals over seeds, as SVG (`-`: standard
+    /// output)
+    #[arg(long, value_name = "FILE", requires = "experiment")]
+    pub(crate) curves: Option<PathBuf>,
     /// End with 1 if a claim does not hold, with 4 if one cannot be decided
     #[arg(long)]
     pub(crate) strict: bool,

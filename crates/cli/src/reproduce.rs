@@ -17,14 +17,29 @@ use std::path::Path;
 pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict, Failure> {
     let named = args.experiment.as_deref().map(find).transpose()?;
     let wanted = &args.record;
-    let all =
-        [wanted.json.as_ref(), wanted.csv.as_ref(), args.markdown.as_ref(), args.svg.as_ref()];
+    let all = [
+        wanted.json.as_ref(),
+        wanted.csv.as_ref(),
+        args.markdown.as_ref(),
+        args.svg.as_ref(),
+        args.curves.as_ref(),
+    ];
     let outputs = Outputs::new(global, &all)?;
     let files = Files {
         records: RecordFiles::open(&outputs, wanted)?,
         markdown: outputs.open(args.markdown.as_ref())?,
     };
     let svg = outputs.open(args.svg.as_ref())?;
+    if let (Some(_), Some(experiment)) = (&args.curves, &named)
+        && experiment.along().is_empty()
+    {
+        let id = &experiment.head().id;
+        return Err(Failure::usage(
+            format!("{id} varies nothing by steps: it has no curves"),
+            "use --svg for its bars",
+        ));
+    }
+    let curves = outputs.open(args.curves.as_ref())?;
     let settings = Settings {
         seeds: args.seeds,
         full: args.full,
@@ -48,6 +63,9 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     if let Some(svg) = svg {
         let title = format!("{}: {}", result.experiment, result.title);
         svg.finish_with(&report::picture(&title, &experiment.panels(&result)))?;
+    }
+    if let Some((file, svg)) = curves.zip(report::reproduction_curves(&experiment, &result)) {
+        file.finish_with(&svg)?;
     }
     outputs.report(&blocks)?;
     Ok(verdict(result.verdict(), args.strict))

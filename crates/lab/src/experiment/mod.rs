@@ -4,6 +4,7 @@
 //! To add an experiment, add its file and a line in `BUILT_IN`. To add a kind of experiment, add a folder
 //! here with a type that is a [`Kind`], and a line in `KINDS`.
 
+mod along;
 pub(crate) mod claim;
 pub mod dbench;
 pub(crate) mod figure;
@@ -13,6 +14,7 @@ pub mod notification;
 pub mod pv_ticket;
 pub mod schedbench;
 
+pub use along::Along;
 pub use dbench::Dbench;
 pub use figure::Figure;
 pub use file::{Claim, Head, Parameter, Role};
@@ -86,6 +88,11 @@ pub trait Kind: Debug + Send + Sync {
         let (metric, words) = self.picture();
         let label = |f: &Compared| (f.metric == metric).then(|| f.place.clone());
         vec![Panel::of_figures(result, words, label)]
+    }
+
+    /// What its samples show as curves; empty if it varies nothing by steps.
+    fn along(&self) -> &'static [Along] {
+        &[]
     }
 
     /// Runs it and puts the results beside what was published.

@@ -13,7 +13,7 @@ mod vmstat;
 
 pub use chart::{Bar, Panel, Row, picture};
 pub use curves::{At, Curve, Horizontal, Plot, curves};
-pub use reproduction::{reproduction, reproductions};
+pub use reproduction::{reproduction, reproduction_curves, reproductions};
 pub use run::run;
 pub(crate) use run::{MOST_LINES, micros, seconds, share};
 pub use screen::Screen;

@@ -4,6 +4,7 @@ mod measure;
 mod report;
 mod samples;
 
+use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
@@ -99,6 +100,21 @@ impl Kind for Kernbench {
 
     fn picture(&self) -> (&'static str, &'static str) {
         ("elapsed_s", "elapsed time [s]")
+    }
+
+    fn along(&self) -> &'static [Along] {
+        &[Along {
+            metrics: &[
+                ("elapsed", "elapsed"),
+                ("system", "system time"),
+                ("context-switches", "switches"),
+            ],
+            only: &[],
+            words: 2,
+            x: 1,
+            title: "load",
+            plots: &[],
+        }]
     }
 
     fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError> {

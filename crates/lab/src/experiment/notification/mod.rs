@@ -5,6 +5,7 @@ mod measure;
 mod report;
 mod samples;
 
+use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
@@ -231,6 +232,28 @@ impl Kind for Notification {
 
     fn picture(&self) -> (&'static str, &'static str) {
         ("faults_per_wall_s [1/s]", "faults a wall second")
+    }
+
+    fn along(&self) -> &'static [Along] {
+        const RATE: Along = Along {
+            metrics: &[],
+            only: &[],
+            words: 5,
+            x: 4,
+            title: "requests of the other domain [1/s]",
+            plots: &[1],
+        };
+        const PFT: Along = Along {
+            metrics: &[("faults", "page faults")],
+            only: &[(0, "pft"), (3, "pings")],
+            ..RATE
+        };
+        const COUNT: Along = Along {
+            metrics: &[("elapsed", "time to count")],
+            only: &[(0, "count"), (3, "pings")],
+            ..RATE
+        };
+        &[PFT, COUNT]
     }
 
     fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError> {

@@ -8,6 +8,7 @@ mod report;
 mod samples;
 mod threads;
 
+use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
@@ -181,6 +182,17 @@ impl Kind for PvTicket {
         // These follow from other published figures; nothing here is simulated.
         improvements.series[1].0 = "computed again".into();
         vec![report::overcommit(self, &result.runs), improvements]
+    }
+
+    fn along(&self) -> &'static [Along] {
+        &[Along {
+            metrics: &[("of-best", "rate, of the best"), ("wait-p999", "p99.9 wait")],
+            only: &[],
+            words: 3,
+            x: 2,
+            title: "pCPUs of the host",
+            plots: &[1],
+        }]
     }
 
     fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError> {

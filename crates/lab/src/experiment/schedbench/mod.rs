@@ -4,6 +4,7 @@ mod measure;
 mod report;
 mod samples;
 
+use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
@@ -171,6 +172,17 @@ impl Kind for Schedbench {
             Panel::of_figures(result, words, throughput),
             Panel::of_figures(result, "max_delta: how late an item began at worst [ms]", delta),
         ]
+    }
+
+    fn along(&self) -> &'static [Along] {
+        &[Along {
+            metrics: &[("throughput", "throughput of a worker"), ("utilization", "utilisation")],
+            only: &[],
+            words: 3,
+            x: 1,
+            title: "workers of each kind",
+            plots: &[2],
+        }]
     }
 
     fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError> {
