@@ -123,7 +123,7 @@ fn show(
                 Err(TryRecvError::Empty) => {}
             }
         }
-        let size = crossterm::terminal::size().map_err(|e| error(&e))?;
+        let size = size()?;
         terminal.show(&text(run, last.as_ref(), &pace.words(at_end), size), size)?;
         let wait = match pace.paused || at_end {
             true => REFRESH,
@@ -141,6 +141,14 @@ fn show(
             None => {}
         }
         shared.interval.store(pace.interval.0, Ordering::Relaxed);
+    }
+}
+
+/// Columns and lines of the terminal. One that does not know its size says 0: it gets the usual size.
+fn size() -> Result<(u16, u16), Failure> {
+    match crossterm::terminal::size().map_err(|e| error(&e))? {
+        (0, _) | (_, 0) => Ok((80, 24)),
+        size => Ok(size),
     }
 }
 
