@@ -33,8 +33,11 @@ fn overspin(dir: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
+/// The small question; its options give way to those of `more`.
 fn small(dir: &Path, more: &[&str]) -> Output {
-    overspin(dir, &[SMALL, more].concat())
+    let own = SMALL[1..].chunks(2).filter(|pair| !more.contains(&pair[0])).flatten();
+    let args: Vec<&str> = [SMALL[0]].iter().chain(own).chain(more).copied().collect();
+    overspin(dir, &args)
 }
 
 #[test]
