@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use overspin_lab::advise::Work;
 use overspin_lab::sweep::{Narrow, Shard};
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -17,7 +18,9 @@ const EXIT_CODES: &str = "Exit codes:
 A benchmark that ran ends with 0, whatever its figures are.
 
 Environment:
-  NO_COLOR  no colours";
+  NO_COLOR                no colours
+  COLUMNS                 width of tables and text, instead of the terminal's
+  LC_ALL, LC_CTYPE, LANG  the first that is set: with C or POSIX, the output is ASCII only";
 
 /// What locks and CPU schedulers do to each other when there are more vCPUs than CPUs.
 #[derive(Debug, Parser)]
@@ -124,16 +127,132 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Measure this machine, to make scenarios like it
     Measure(MeasureArgs),
+    /// Say how far a host can be overcommitted with guests of one kind: where it breaks, and what moves it most
+    Advise(AdviseArgs),
+    /// Show a run as xentop shows a host: pCPUs, domains, vCPUs, locks, steal. Keys: q quits, space pauses, + and
+    /// - or the arrows change the speed
+    Top(TopArgs),
+    /// Look at this machine: what the commands lack here, what each missing thing costs, and the remedy
+    Doctor(DoctorArgs),
     /// Write shell completions to standard output
     Completions {
         /// Shell
         shell: clap_complete::Shell,
     },
-    /// Write the manual page to standard output
-    Man {
-        /// Show the page of this command instead of the overview
-        command: Option<String>,
-    },
+    /// Write a manual page to standard output, or all of them to a folder
+    Man(ManArgs),
+}
+
+/// What guests do, in operators' words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GuestWork {
+    /// A parallel compile
+    Build,
+    /// A database in memory
+    Database,
+    /// Servers that answer requests and are idle in between
+    Web,
+    /// Threads that fight for one kernel lock: the hardest case
+    Locks,
+}
+
+impl GuestWork {
+    pub(crate) fn work(self) -> Work {
+        match self {
+            Self::Build => Work::Build,
+            Self::Database => Work::Database,
+            Self::Web => Work::Web,
+            Self::Locks => Work::Locks,
+        }
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct AdviseArgs {
+    /// Machine of the host (`overspin list machines`)
+    #[arg(long, value_name = "NAME", default_value = "skylake-sp")]
+    pub(crate) machine: String,
+    /// pCPUs of the host
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) pcpus: u32,
+    /// Number of guests, all alike
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) guests: u32,
+    /// vCPUs of each guest
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) vcpus: u32,
+    /// What the guests do
+    #[arg(long, default_value = "build")]
+    pub(crate) work: GuestWork,
+    /// Schedulers to compare, the host's own first (`overspin list schedulers`)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "credit,credit2")]
+    pub(crate) schedulers: Vec<String>,
+    /// Lock of the guests' kernels (`overspin list locks`)
+    #[arg(long, value_name = "NAME", default_value = "pv-qspinlock")]
+    pub(crate) lock: String,
+    /// Runs of each point, from which the intervals come
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) seeds: u32,
+    /// Simulated time of each run, for example 2s; default: so that the whole takes some 20 s on two cores
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    pub(crate) length: Option<Duration>,
+    /// Threads; 0 means one for each CPU
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
+    pub(crate) threads: usize,
+    /// Stop after this much real time, for example 90s, and keep the results so far
+    #[arg(long, value_name = "TIME", value_parser = wall)]
+    pub(crate) max_wall: Option<Duration>,
+    /// Write the scenario, with which `overspin run` repeats every number (`-`: standard output)
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// Draw work and waits against the overcommit ratio as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write everything as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the page as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct TopArgs {
+    /// Scenario file (`-`: standard input), or the record of a run, which is run again
+    pub(crate) scenario: PathBuf,
+    /// Seed, instead of the scenario's
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Replace a value of the scenario, for example domain.0.lock=xen-pv
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Print one frame of the whole run as plain text
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print N frames of equal simulated time as plain text; without a terminal, 5
+    #[arg(long, value_name = "N", conflicts_with = "once",
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) batch: Option<u32>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct DoctorArgs {
+    /// Write as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ManArgs {
+    /// Show the page of this command instead of the overview; a command within a command is two words, for
+    /// example `bench locks`
+    pub(crate) command: Vec<String>,
+    /// Write the pages of all commands into this folder, which is created if it is missing
+    #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -466,9 +585,12 @@ pub(crate) struct ListArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = EXIT_CODES)]
+#[command(
+    after_help = EXIT_CODES,
+    override_usage = "overspin check [OPTIONS] <LOCK>\n       overspin check [OPTIONS] --all"
+)]
 pub(crate) struct CheckArgs {
-    /// Name of a lock (`overspin list locks`)
+    /// Name of a lock (`overspin list locks`); `--all` checks all locks instead
     #[arg(required_unless_present = "all")]
     pub(crate) lock: Option<String>,
     /// Check all locks

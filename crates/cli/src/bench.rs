@@ -8,7 +8,7 @@ use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::bench;
 use overspin_lab::bench::BenchResult;
 use overspin_lab::record;
-use overspin_lab::report::{Block, Grid, short, text};
+use overspin_lab::report::{Block, Grid, short};
 use overspin_native::bench::{Plan, PlanError, Point, measure};
 
 pub(crate) fn bench(args: &BenchArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
@@ -44,7 +44,7 @@ fn speed(
     bar.finish_and_clear();
     let results = results?;
     files.write(|| show::made(record::speed(name, &results)))?;
-    outputs.print(&text(&[Block::Grid(bench::table(&results))]))?;
+    outputs.report(&[Block::Grid(bench::table(&results))])?;
     // A slower machine is not a fault: the table shows which targets were missed.
     Ok(Verdict::Fine)
 }
@@ -107,7 +107,7 @@ fn locks(args: &BenchLocksArgs, global: &Global, parts: &Parts) -> Result<Verdic
         points.sort_by(|a, b| b.throughput.total_cmp(&a.throughput));
         blocks.push(Block::Grid(locks_table(&points)));
     }
-    outputs.print(&text(&blocks))?;
+    outputs.report(&blocks)?;
     Ok(Verdict::Fine)
 }
 

@@ -4,7 +4,7 @@ use crate::args::{CompareArgs, Direction, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use overspin_lab::compare::{self, Better, Choice, Finding};
-use overspin_lab::report::{self, Block};
+use overspin_lab::report::Block;
 use overspin_lab::scenario_file;
 use serde_json::json;
 
@@ -55,7 +55,7 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
     let mut blocks: Vec<Block> =
         warnings.iter().map(|w| Block::Text(format!("WARNING: {w}"))).collect();
     blocks.extend(compare::report(&all, confidence));
-    outputs.print(&report::text(&blocks))?;
+    outputs.report(&blocks)?;
     Ok(if all.iter().any(|c| c.finding == Finding::Regressed) {
         Verdict::Finding
     } else if all.iter().any(|c| c.finding == Finding::Undecided) {

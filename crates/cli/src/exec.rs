@@ -48,7 +48,7 @@ fn before_others(library: &Path, others: Option<OsString>) -> OsString {
 }
 
 /// The file in `OVERSPIN_PRELOAD`, or else the library beside this command or in `../lib`.
-fn find_library() -> Result<PathBuf, Failure> {
+pub(crate) fn find_library() -> Result<PathBuf, Failure> {
     let remedy = format!(
         "build it with `cargo build --release -p overspin-preload`; put {LIBRARY} beside this command or into \
          ../lib relative to it, or set OVERSPIN_PRELOAD to the file"

@@ -27,7 +27,7 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
     if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
         markdown.finish_with(&report::markdown(&blocks))?;
     }
-    outputs.print(&report::text(&blocks))?;
+    outputs.report(&blocks)?;
     Ok(Verdict::Fine)
 }
 
@@ -49,7 +49,9 @@ impl What<'_> {
                         "write it again with `overspin run --json`",
                     ));
                 };
-                Ok(explain::run(scenario, outcome, record.trace.as_deref()))
+                let mut blocks = explain::run(scenario, outcome, record.trace.as_deref());
+                blocks.extend(self.drawing(scenario, outcome)?);
+                Ok(blocks)
             }
             Kind::Seeds | Kind::Sweep => self.many(record),
             Kind::Reproduction => Ok(explain::reproduction(record)),
@@ -71,6 +73,7 @@ impl What<'_> {
             blocks.extend(other_run(&worst, &outcome, record));
             // Its title is already printed.
             blocks.extend(explain::run(&worst.scenario, &outcome, None).into_iter().skip(1));
+            blocks.extend(self.drawing(&worst.scenario, &outcome)?);
         }
         Ok(blocks)
     }
@@ -89,7 +92,18 @@ impl What<'_> {
             }
             Loaded::Sweep(sweep) => return self.sweep(&sweep),
         };
-        Ok(explain::run(&scenario, &self.run(&scenario, seed)?, None))
+        let outcome = self.run(&scenario, seed)?;
+        let mut blocks = explain::run(&scenario, &outcome, None);
+        blocks.extend(self.drawing(&scenario, &outcome)?);
+        Ok(blocks)
+    }
+
+    /// The longest wait as a drawing, for which the run is repeated.
+    fn drawing(&self, scenario: &Scenario, outcome: &Outcome) -> Result<Vec<Block>, Failure> {
+        let meter = Meter::new(self.global, scenario.limit);
+        let result = explain::drawing(scenario, outcome, Way::default(), &|at| meter.at(at));
+        meter.end();
+        result.map_err(|e| Failure::refused(&self.name, &e))
     }
 
     /// Runs a sweep, and explains its record.

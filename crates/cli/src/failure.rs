@@ -1,7 +1,10 @@
 //! How commands end: exit codes, and errors with a line of cause and a line of remedy.
 
+use crate::screen;
 use crate::window::Window;
-use miette::{Diagnostic, LabeledSpan, SourceCode};
+use miette::{
+    Diagnostic, LabeledSpan, MietteHandler, MietteHandlerOpts, ReportHandler, SourceCode,
+};
 use overspin_lab::output::OutputError;
 use overspin_lab::results::ResultsError;
 use overspin_lab::scenario_file::{LoadError, ScenarioError};
@@ -64,18 +67,21 @@ impl Failure {
         Self::Plain { code: ENVIRONMENT, cause: cause.into(), remedy: remedy.into() }
     }
 
+    /// The cause in words.
+    pub(crate) fn cause(&self) -> String {
+        match self {
+            Self::Scenario(error) => error.to_string(),
+            Self::Plain { cause, .. } => cause.clone(),
+            Self::BrokenPipe => "the reader went away".into(),
+        }
+    }
+
     /// Prints the error to standard error and gives its exit code.
     pub(crate) fn report(self) -> ExitCode {
         match self {
             Self::Scenario(error) => {
-                // The error is ignored: it means that a hook is set already, which cannot be, and that hook
-                // would do.
-                let _ = miette::set_hook(Box::new(|_| {
-                    // Words are never broken, so that names can be searched for and copied.
-                    Box::new(miette::MietteHandlerOpts::new().width(110).break_words(false).build())
-                }));
                 eprintln!("error: {error}");
-                eprintln!("{:?}", miette::Report::new(Located::new(*error)));
+                eprintln!("{}", Located::new(*error).drawing());
                 ExitCode::from(USAGE)
             }
             Self::Plain { code, cause, remedy } => {
@@ -125,7 +131,11 @@ impl From<LoadError> for Failure {
     }
 }
 
-/// A scenario error, for display by miette.
+/// Widest drawing of a place.
+const WIDTH: usize = 110;
+
+/// A scenario error, for display by miette. Its text is empty: the line above the drawing has the message,
+/// unbroken, so that it can be searched for.
 struct Located {
     error: ScenarioError,
     window: Window,
@@ -136,6 +146,32 @@ impl Located {
         let window = Window::of(&error);
         Self { error, window }
     }
+
+    /// The place in its file, and the remedy.
+    fn drawing(&self) -> String {
+        // Words are never broken, so that names can be searched for and copied.
+        let options = MietteHandlerOpts::new().break_words(false);
+        let width = screen::of_stderr().width.map_or(WIDTH, |width| width.min(WIDTH));
+        let options = options.width(width);
+        let options = if screen::is_ascii() { options.unicode(false) } else { options };
+        let drawn = format!("{:?}", Drawn { handler: options.build(), error: self });
+        // Above the place stands the mark of an error without text.
+        let place = drawn.lines().position(|line| line.contains(&*self.error.path));
+        let lines: Vec<&str> = drawn.lines().skip(place.unwrap_or(0)).collect();
+        screen::of_stderr().spell(&lines.join("\n"))
+    }
+}
+
+/// An error as a handler draws it.
+struct Drawn<'a> {
+    handler: MietteHandler,
+    error: &'a Located,
+}
+
+impl fmt::Debug for Drawn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handler.debug(self.error, f)
+    }
 }
 
 impl fmt::Debug for Located {
@@ -145,8 +181,8 @@ impl fmt::Debug for Located {
 }
 
 impl fmt::Display for Located {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.error.message)
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
     }
 }
 

@@ -15,16 +15,19 @@
 //! `examples/own-parts` is a complete example.
 #![forbid(unsafe_code)]
 
+mod advise;
 mod args;
 mod bench;
 mod catalog;
 mod check;
 mod compare;
+mod doctor;
 mod exec;
 mod explain;
 mod failure;
 mod import;
 mod list;
+mod man;
 mod measure;
 mod merge;
 mod progress;
@@ -32,8 +35,10 @@ mod report;
 mod reproduce;
 mod run;
 mod schedbench;
+mod screen;
 mod show;
 mod signals;
+mod top;
 mod window;
 
 pub use catalog::Catalog;
@@ -81,40 +86,14 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
         Command::Check(command) => check::check(command, &args.global, parts),
         Command::Bench(command) => bench::bench(command, &args.global, parts),
         Command::Measure(command) => measure::measure(command, &args.global),
+        Command::Advise(command) => advise::advise(command, &args.global),
+        Command::Top(command) => top::top(command, &args.global),
+        Command::Doctor(command) => doctor::doctor(command, &args.global),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Args::command(), "overspin", &mut text);
             show::bytes(&text).map(|()| Verdict::Fine)
         }
-        Command::Man { command } => man(command.as_deref()),
+        Command::Man(command) => man::man(command),
     }
-}
-
-/// The manual page of the command or of one of its subcommands.
-fn man(name: Option<&str>) -> Result<Verdict, Failure> {
-    let mut root = Args::command();
-    root.build();
-    let page = match name {
-        None => root.clone(),
-        Some(name) => match root.find_subcommand(name) {
-            Some(command) => command.clone(),
-            None => {
-                let names: Vec<&str> =
-                    root.get_subcommands().map(clap::Command::get_name).collect();
-                return Err(Failure::usage(
-                    format!("there is no command `{name}`"),
-                    format!("commands are: {}", names.join(", ")),
-                ));
-            }
-        },
-    };
-    let mut text = Vec::new();
-    clap_mangen::Man::new(page).render(&mut text).map_err(|e| {
-        Failure::environment(
-            format!("cannot write the manual page: {e}"),
-            "this is a fault in overspin",
-        )
-    })?;
-    show::bytes(&text)?;
-    Ok(Verdict::Fine)
 }

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use overspin_lab::catalog::{ParamInfo, SchedulerInfo};
 use overspin_lab::machine::{self, Basis, MACHINES, Machine};
-use overspin_lab::report::{Block, Grid, text};
+use overspin_lab::report::{Block, Grid};
 use overspin_lab::{catalog, experiment};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure>
     if let Some(json) = json {
         show::json(json, &record)?;
     }
-    outputs.print(text(&blocks).trim_start())?;
+    outputs.report(&blocks)?;
     Ok(Verdict::Fine)
 }
 

@@ -6,7 +6,6 @@ use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::measure;
 use overspin_lab::record;
-use overspin_lab::report::text;
 use overspin_native::measure::{NoiseError, NoisePlan, noise};
 use std::time::Duration;
 
@@ -47,7 +46,7 @@ fn of_noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict, Failure
         file.finish_with(&measure::noise_csv(&measured))?;
     }
     records.write(|| show::made(record::noise(&measured)))?;
-    outputs.print(&text(&measure::noise(&measured)))?;
+    outputs.report(&measure::noise(&measured))?;
     Ok(Verdict::Fine)
 }
 

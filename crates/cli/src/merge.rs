@@ -42,7 +42,7 @@ pub(crate) fn merge(args: &MergeArgs, global: &Global) -> Result<Verdict, Failur
     if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
         markdown.finish_with(&report::markdown(&whole.report))?;
     }
-    outputs.print(&report::text(&whole.report))?;
+    outputs.report(&whole.report)?;
     if missing > 0 {
         eprintln!(
             "{missing} runs are missing: merge the other parts too, or make the runs with the command of one \

@@ -1,6 +1,7 @@
 //! Progress of long work: a bar on terminals, an occasional line elsewhere.
 
 use crate::args::Global;
+use crate::screen;
 use indicatif::{ProgressBar, ProgressStyle};
 use overspin_lab::report::two_digits;
 use overspin_scenario::{MS, Picos};
@@ -16,7 +17,8 @@ pub(crate) fn progress(global: &Global, length: u64, template: &str) -> Progress
     }
     let bar = ProgressBar::new(length);
     if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+        let plain = || style.clone().progress_chars("#>-").tick_chars("-\\|/ ");
+        bar.set_style(if screen::is_ascii() { plain() } else { style });
     }
     bar
 }

@@ -58,7 +58,8 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         let whole: Vec<Block> = results.iter().flat_map(report::reproduction).collect();
         let summary = report::reproductions(&results);
         let page = files.write(&results, &[whole, summary.clone()].concat())?;
-        outputs.print(&(report::text(&summary) + &page))?;
+        outputs.report(&summary)?;
+        outputs.print(&page)?;
         return Ok(verdict(verdict_of_all(&results), args.strict));
     };
     let result = one(&experiment, settings, global)?;
@@ -71,7 +72,8 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     if let Some((file, svg)) = curves.zip(report::reproduction_curves(&experiment, &result)) {
         file.finish_with(&svg)?;
     }
-    outputs.print(&(report::text(&blocks) + &page))?;
+    outputs.report(&blocks)?;
+    outputs.print(&page)?;
     Ok(verdict(result.verdict(), args.strict))
 }
 

@@ -113,7 +113,7 @@ impl What<'_> {
             })
         };
         let mut sink = match trace {
-            Some(output) => Some(PerfettoSink::new(scenario, output).map_err(trace_error)?),
+            Some(output) => Some(PerfettoSink::new(scenario, seed, output).map_err(trace_error)?),
             None => None,
         };
         let meter = Meter::new(self.global, scenario.limit);
@@ -331,7 +331,7 @@ fn print(args: &RunArgs, outputs: &Outputs, blocks: &[Block]) -> Result<(), Fail
     if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
         markdown.finish_with(&report::markdown(blocks))?;
     }
-    outputs.print(&report::text(blocks))
+    outputs.report(blocks)
 }
 
 fn name(args: &RunArgs) -> String {

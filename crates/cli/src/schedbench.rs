@@ -164,7 +164,7 @@ fn traced(
     let error = |cause| {
         Failure::from(OutputError { action: "write to", path: trace.display().to_string(), cause })
     };
-    let mut sink = PerfettoSink::new(&scenario, Output::create(trace)?).map_err(error)?;
+    let mut sink = PerfettoSink::new(&scenario, seed, Output::create(trace)?).map_err(error)?;
     let sink_ref: &mut dyn Observer = &mut sink;
     let (done, _, outcome) = schedbench::run_in(file, run, machine, seed, Some(sink_ref), way)
         .map_err(|e| refused(path, e))?;

@@ -2,11 +2,12 @@
 
 use crate::args::{Global, RecordArgs};
 use crate::failure::{Failure, Verdict};
-use crate::signals;
+use crate::{screen, signals};
 use overspin_lab::catalog::catalog;
 use overspin_lab::environment::Environment;
 use overspin_lab::output::Output;
 use overspin_lab::record::{Record, csv};
+use overspin_lab::report::{self, Block};
 use overspin_lab::results::{Claim, Outcomes};
 use overspin_lab::way::{Until, Way};
 use overspin_scenario::Stopped;
@@ -64,6 +65,11 @@ impl Outputs {
     /// Opens an output file, if asked for.
     pub(crate) fn open(&self, path: Option<&PathBuf>) -> Result<Option<Output>, Failure> {
         Ok(path.map(|p| Output::create(p)).transpose()?)
+    }
+
+    /// Prints a report for people, as [`Outputs::print`] does.
+    pub(crate) fn report(&self, blocks: &[Block]) -> Result<(), Failure> {
+        self.print(&report::text_on(blocks, &screen::of_stdout()))
     }
 
     /// Prints text for people, unless standard output carries data or --quiet was given.

@@ -2,6 +2,7 @@
 //! results so far; the second ends it at once.
 
 use crate::failure::Failure;
+use crate::top;
 use overspin_lab::output;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -32,6 +33,7 @@ pub(crate) fn watch() -> Result<(), Failure> {
                 continue;
             }
             output::discard_all();
+            top::restore();
             // Ends the process as the signal would have. This cannot fail for these two signals.
             let _ = emulate_default_handler(signal);
         }

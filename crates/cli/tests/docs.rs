@@ -36,6 +36,7 @@ const SHORTER: &[(&str, &[&str], &str)] = &[
         "--seeds 2 --set limit=10ms",
     ),
     ("overspin run examples/io-beside-hog.toml", &[], "--set limit=1s"),
+    ("overspin advise", &["--seeds", "--length"], "--seeds 2 --length 50ms"),
     ("overspin measure noise", &["--duration"], "--duration 200ms"),
     (
         "overspin bench locks",
@@ -219,6 +220,13 @@ fn measure_and_machines() {
     }
 }
 
+#[test]
+fn advise_doctor_and_top() {
+    for name in ["docs/advise.md", "docs/doctor.md"] {
+        document(name, |_, _| {});
+    }
+}
+
 /// Every command of every document is run by a test above, or has a reason not to be. All commands of this
 /// program use options that exist.
 #[test]
@@ -236,6 +244,8 @@ fn every_command_is_known_and_parses() {
         "docs/measure.md",
         "docs/machines.md",
         "docs/io-beside-a-hog.md",
+        "docs/advise.md",
+        "docs/doctor.md",
     ];
     let mut documents = vec![root().join("README.md")];
     documents.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));

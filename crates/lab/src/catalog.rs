@@ -143,3 +143,12 @@ pub(crate) fn own_name<'a>(key: &str, value: &'a str) -> &'a str {
 pub fn lock_names(domain: &Domain) -> Vec<String> {
     Loads::of(domain, catalog().workloads()).map_or_else(|_| Vec::new(), |loads| loads.lock_names())
 }
+
+/// Names of all locks of a domain's kernel, in the order of their numbers: those that the workloads use, then
+/// those of its run queues. Reports and traces use these names.
+#[must_use]
+pub fn all_lock_names(domain: &Domain) -> Vec<String> {
+    let mut names = lock_names(domain);
+    names.extend((0..domain.vcpus).map(overspin_sim::run_queue_lock));
+    names
+}

@@ -2,10 +2,12 @@
 //! This crate computes everything that the `overspin` command prints.
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod bench;
 pub mod catalog;
 pub mod claims;
 pub mod compare;
+pub mod doctor;
 pub mod environment;
 pub mod experiment;
 pub mod explain;
@@ -26,4 +28,5 @@ pub mod seeds;
 pub mod stats;
 pub mod sweep;
 pub mod timeline;
+pub mod top;
 pub mod way;

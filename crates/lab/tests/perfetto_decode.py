@@ -22,6 +22,10 @@ instants = 0
 on_cpu = {}  # cpu -> (thread name, since)
 running = collections.Counter()
 wakings = 0
+track_names = {}  # track uuid -> name
+counters = {}  # name of the counter -> [(timestamp, value)]
+flows = collections.defaultdict(list)  # flow -> the slices that it passes
+attributes = {}
 last = collections.defaultdict(int)  # cpu -> last timestamp
 
 
@@ -49,6 +53,14 @@ for packet in trace.packet:
             threads[track.uuid] = track.thread.thread_name
             assert 1000 <= track.thread.tid
         parents[track.uuid] = track.parent_uuid
+        if track.HasField("process"):
+            track_names[track.uuid] = track.process.process_name
+        elif track.HasField("name"):
+            track_names[track.uuid] = track.name
+        if track.HasField("counter"):
+            assert track.counter.unit == pb.CounterDescriptor.UNIT_COUNT
+    for attribute in packet.trace_attributes.attribute:
+        attributes[attribute.key] = attribute.string_value
     if packet.HasField("track_event"):
         event = packet.track_event
         if event.type == pb.TrackEvent.TYPE_SLICE_BEGIN:
@@ -60,9 +72,19 @@ for packet in trace.packet:
             entry["ns"] += packet.timestamp - begin
             for argument in event.debug_annotations:
                 arguments[f"{name}: {argument_names[argument.name_iid]}"] += argument.uint_value
+        elif event.type == pb.TrackEvent.TYPE_INSTANT and track_names[event.track_uuid] == "run":
+            for argument in event.debug_annotations:
+                assert attributes["overspin." + argument.name] == argument.string_value
         elif event.type == pb.TrackEvent.TYPE_INSTANT:
             instants += 1
             owner(event.track_uuid)
+        elif event.type == pb.TrackEvent.TYPE_COUNTER:
+            above = track_names.get(parents[event.track_uuid])
+            name = track_names[event.track_uuid]
+            counter = counters.setdefault(f"{above}|{name}" if above else name, [])
+            counter.append([packet.timestamp, event.counter_value])
+        for flow in list(event.flow_ids) + list(event.terminating_flow_ids):
+            flows[flow].append(f"{owner(event.track_uuid)}|{names[event.name_iid]}")
     if packet.HasField("ftrace_events"):
         cpu = packet.ftrace_events.cpu
         for event in packet.ftrace_events.event:
@@ -87,6 +109,9 @@ json.dump(
         "unended": unended,
         "instants": instants,
         "wakings": wakings,
+        "counters": counters,
+        "flows": flows,
+        "attributes": attributes,
     },
     sys.stdout,
 )

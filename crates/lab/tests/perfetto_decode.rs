@@ -62,7 +62,7 @@ fn hand_made_events_add_up() {
     let Some(python) = python() else { return };
     let switch = |prev, prev_state, why, next| Switch { pcpu: 0, prev, prev_state, why, next };
     let runs = |vcpu| Runs { vcpu, pcpu: 0 };
-    let mut sink = PerfettoSink::new(&scenario(TWO_ON_ONE), Vec::new()).unwrap();
+    let mut sink = PerfettoSink::new(&scenario(TWO_ON_ONE), 7, Vec::new()).unwrap();
     for (at, event) in [
         (Picos::ZERO, switch(None, VcpuState::Runnable, None, Some(0))),
         (Picos::ZERO, runs(0)),
@@ -114,6 +114,33 @@ fn hand_made_events_add_up() {
         (&totals["unended"], &totals["instants"], &totals["wakings"]),
         (&1.into(), &1.into(), &2.into())
     );
+    // The kick wakes the waiter, which runs later; the other wake-up came from no kick.
+    assert_eq!(
+        totals["flows"],
+        serde_json::json!({ "1": ["guest/v0|kick guest/v1", "guest/v1|runnable", "guest/v1|running"] })
+    );
+    // The waiter spins from 4 to 6 us, when it blocks, from 8 to 9 us, and from 11 us to the end.
+    assert_eq!(
+        totals["counters"]["guest|spinning vCPUs"],
+        serde_json::json!([
+            [0, 0],
+            [4_000, 1],
+            [6_000, 0],
+            [8_000, 1],
+            [9_000, 0],
+            [11_000, 1],
+            [12_000, 0]
+        ])
+    );
+    // Of two vCPUs on a pCPU one is runnable from the wake-up on, while neither sleeps.
+    let queued = serde_json::json!([[0, 0], [2_000, 1], [6_000, 0], [7_000, 1], [12_000, 0]]);
+    assert_eq!(totals["counters"]["guest|runnable vCPUs"], queued);
+    assert_eq!(totals["counters"]["runnable vCPUs, all domains"], queued);
+    assert_eq!(totals["attributes"]["overspin.seed"], "7");
+    let scenario: Scenario =
+        serde_json::from_str(totals["attributes"]["overspin.scenario_json"].as_str().unwrap())
+            .unwrap();
+    assert_eq!((scenario.name.as_str(), scenario.domains[0].vcpus), ("trace", 2));
 }
 
 /// Waits for `lock` of domain `domain` in the decoded trace: number and nanoseconds.
@@ -135,7 +162,7 @@ fn a_simulated_run_adds_up_to_its_outcome() {
             .replace("[host]", "limit = \"50ms\"\n[host]")
             .replace("\"ticket\"", &format!("{lock:?}"));
         let scenario = scenario(&text);
-        let mut sink = PerfettoSink::new(&scenario, Vec::new()).unwrap();
+        let mut sink = PerfettoSink::new(&scenario, 1, Vec::new()).unwrap();
         let simulator = Simulator::new();
         let outcome = overspin_host::run(&simulator, &scenario, 1, &mut sink, &()).unwrap();
         let totals = decode(&python, &sink.finish(outcome.elapsed).unwrap());

@@ -36,6 +36,7 @@ mod validity;
 mod vcpu;
 mod watchers;
 
+pub use guest::run_queue_lock;
 pub use platform::{SimCell, SimPlatform, SimSlots};
 
 use engine::Entered;

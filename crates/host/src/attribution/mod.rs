@@ -428,13 +428,15 @@ impl Attribution {
         let mut from = begin;
         // Time of unlisted absences since the last listed one.
         let mut unlisted = Picos::ZERO;
+        // The acquisitions of another vCPU's absence are those up to its end, even if the waiter's own absence cuts
+        // it short. If the lock changed hands in between, the count of the next piece begins later than the piece.
         let between = |from: (Picos, u64), to: (Picos, u64), unlisted| Link {
             since: from.0,
             time: to.0 - from.0,
             cause: None,
             vcpu: None,
             decision: None,
-            acquisitions: to.1 - from.1,
+            acquisitions: to.1.saturating_sub(from.1),
             unlisted,
         };
         for (a, listed) in absences {

@@ -2,11 +2,13 @@
 //! whose vCPUs. For the longest waits, it names the holder, the descheduled vCPUs, the decisions that
 //! descheduled them, and the times. `docs/attribution.md` defines the causes and shows how to read this.
 
+mod drawing;
 mod many;
 mod reproduction;
 mod samples;
 mod waits;
 
+pub use drawing::drawing;
 pub use many::{Worst, many, worst};
 pub use reproduction::reproduction;
 pub use samples::samples;

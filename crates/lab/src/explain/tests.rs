@@ -244,3 +244,45 @@ fn the_example_of_the_documentation_waits_for_waiters_that_are_away() {
     assert!(of(all.next_preempted) > 0.40, "{all:?}");
     assert!(domain.finished.is_none());
 }
+
+#[test]
+fn the_longest_wait_is_drawn_as_it_is_told() {
+    let text = r#"
+limit = "200ms"
+[host]
+cores = 2
+scheduler = "credit-2008"
+[[domain]]
+name = "guest"
+vcpus = 4
+lock = "ticket"
+[domain.workload]
+kind = "lock-loop"
+section = "5us"
+outside = "50us"
+"#;
+    let scenario = crate::scenario_file::parse("t", "t", text, &[]).unwrap();
+    let outcome = overspin_sim::run(&scenario, 1).unwrap();
+    let wait = &outcome.worst_waits[0];
+    let way = crate::way::Way::default();
+    let drawn = crate::report::text(&drawing(&scenario, &outcome, way, &|_| {}).unwrap());
+    let lane = |name: &str| {
+        let line = drawn.lines().find(|l| l.trim_start().starts_with(&format!("{name} "))).unwrap();
+        line.trim_start()[name.len() + 1..].to_owned()
+    };
+    // The waiter's lane shows its causes: the part of its time off its pCPU.
+    let waiter = lane(&format!("guest/v{}", wait.vcpu));
+    let off = waiter.chars().filter(|c| *c == '·').count() as f64 / 64.0;
+    let told = wait.causes.own_preemption.ratio(wait.time);
+    assert!((off - told).abs() < 0.2, "{off} {told}\n{drawn}");
+    for word in ["waits on a pCPU", "wants a pCPU and has none", "asleep", " ms", "0.000"] {
+        assert!(drawn.contains(word), "{word}\n{drawn}");
+    }
+    let screen = crate::report::Screen { width: None, ascii: true };
+    assert!(screen.spell(&drawn).is_ascii() && !screen.spell(&drawn).contains('?'), "{drawn}");
+    // Another run does not have this wait.
+    let other = overspin_sim::run(&scenario, 2).unwrap();
+    let swapped = Outcome { seed: 1, ..other };
+    let drawn = crate::report::text(&drawing(&scenario, &swapped, way, &|_| {}).unwrap());
+    assert!(drawn.contains("does not have this wait"), "{drawn}");
+}

@@ -165,6 +165,15 @@ impl Machine {
         self.value(key).and_then(|(v, of)| v.time(v.amount, of.mhz)).unwrap_or_default()
     }
 
+    /// The least and the largest plausible value of a cost that is assumed, not published, for this machine;
+    /// `None` if it has a source.
+    #[must_use]
+    pub fn assumed(&self, key: &str) -> Option<[Picos; 2]> {
+        let (value, of) = self.value(key)?;
+        let Basis::Assumed { low, high, .. } = value.basis else { return None };
+        Some([value.time(low, of.mhz)?, value.time(high, of.mhz)?])
+    }
+
     /// Speed of a thread while its sibling runs too, in thousandths of full speed.
     #[must_use]
     pub fn smt_permille(&self) -> u32 {

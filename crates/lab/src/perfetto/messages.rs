@@ -22,6 +22,24 @@ pub struct TracePacket {
     pub sequence_flags: Option<u32>,
     #[prost(message, optional, tag = "60")]
     pub track_descriptor: Option<TrackDescriptor>,
+    #[prost(message, optional, tag = "126")]
+    pub trace_attributes: Option<TraceAttributes>,
+}
+
+/// trace_attributes.proto
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TraceAttributes {
+    #[prost(message, repeated, tag = "1")]
+    pub attribute: Vec<TraceAttribute>,
+}
+
+/// `TraceAttributes.Attribute`
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TraceAttribute {
+    #[prost(string, optional, tag = "1")]
+    pub key: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    pub string_value: Option<String>,
 }
 
 /// `TracePacket.SequenceFlags`
@@ -129,6 +147,24 @@ pub struct TrackDescriptor {
     pub thread: Option<ThreadDescriptor>,
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
+    #[prost(message, optional, tag = "8")]
+    pub counter: Option<CounterDescriptor>,
+}
+
+/// track_event/counter_descriptor.proto
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct CounterDescriptor {
+    #[prost(enumeration = "CounterUnit", optional, tag = "3")]
+    pub unit: Option<i32>,
+}
+
+/// `CounterDescriptor.Unit`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
+#[repr(i32)]
+pub enum CounterUnit {
+    Unspecified = 0,
+    TimeNs = 1,
+    Count = 2,
 }
 
 /// track_event/process_descriptor.proto
@@ -162,6 +198,14 @@ pub struct TrackEvent {
     pub name_iid: Option<u64>,
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
+    #[prost(int64, optional, tag = "30")]
+    pub counter_value: Option<i64>,
+    /// Flows that pass this event, or begin here.
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
+    pub flow_ids: Vec<u64>,
+    /// Flows that end here.
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
+    pub terminating_flow_ids: Vec<u64>,
 }
 
 /// track_event/debug_annotation.proto
@@ -171,6 +215,10 @@ pub struct DebugAnnotation {
     pub name_iid: Option<u64>,
     #[prost(uint64, optional, tag = "3")]
     pub uint_value: Option<u64>,
+    #[prost(string, optional, tag = "6")]
+    pub string_value: Option<String>,
+    #[prost(string, optional, tag = "10")]
+    pub name: Option<String>,
 }
 
 /// `TrackEvent.Type`
@@ -181,6 +229,7 @@ pub enum TrackEventType {
     SliceBegin = 1,
     SliceEnd = 2,
     Instant = 3,
+    Counter = 4,
 }
 
 /// interned_data/interned_data.proto

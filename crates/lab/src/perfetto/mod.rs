@@ -7,19 +7,26 @@
 //! - its runstate, as Xen names them: running, runnable, blocked, offline;
 //! - waiting for locks and holding them, as slices `wait NAME` and `hold NAME`; the arguments of a wait are
 //!   its causes, in ns (`docs/attribution.md`);
-//! - kicks, as instants on the vCPU that sent them.
+//! - kicks, as instants on the vCPU that sent them. A flow (an arrow) leads from a kick that wakes a vCPU to
+//!   the woken vCPU's `runnable`, and on to its next `running`.
 //!
-//! Actions of the administrator are instants on their own track.
+//! Locks have the names that reports use; the lock of vCPU 0's run queue is `runqueue/0`. Each domain has two
+//! counters, its spinning vCPUs and its runnable vCPUs (those that want a pCPU and have none), and the host
+//! has one for all runnable vCPUs. Actions of the administrator are instants on their own track. The instant
+//! on the track `run` has the scenario and the seed as arguments; they are also attributes of the trace.
 //!
 //! Timestamps are simulated nanoseconds. Slices on one track must nest, but locks need not be released in the
 //! order in which they were taken. So each lock that a vCPU holds at one time has its own track. These tracks
 //! have the same name, so that Perfetto draws them as one. A wait or hold that had not ended when the run did
 //! has no end in the trace either.
 
+mod counters;
 mod messages;
+mod metadata;
 mod record;
 mod tracks;
 
+use counters::Counters;
 use messages::{
     DebugAnnotation, DebugAnnotationName, EventName, FtraceEvent, FtraceEventBundle, InternedData,
     Process, ProcessTree, SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE, Thread,
@@ -29,7 +36,7 @@ use overspin_host::{Attribution, Moment, VcpuState};
 use overspin_scenario::{Cause, NS, Picos, Scenario, WaitCauses};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use tracks::{Lane, Tracks};
+use tracks::{Counter, Lane, Tracks};
 
 /// Process ids of domains start here.
 const FIRST_PID: i32 = 100;
@@ -50,6 +57,16 @@ struct Vcpu {
     domain: usize,
     pcpu: u32,
     state: VcpuState,
+    /// The flow from the kick that woke it, until it runs.
+    flow: Option<u64>,
+}
+
+/// A kick, which wakes its target at once or not at all.
+#[derive(Clone, Copy, Debug)]
+struct Kick {
+    at: Picos,
+    to: u32,
+    flow: u64,
 }
 
 /// Writes a trace during the run. Hand it to the run, then call [`PerfettoSink::finish`].
@@ -70,6 +87,10 @@ pub struct PerfettoSink<W: Write> {
     attribution: Attribution,
     bundles: Vec<Vec<FtraceEvent>>,
     tracks: Tracks,
+    counters: Counters,
+    /// The last kick, and the number of kicks, which number the flows.
+    kick: Option<Kick>,
+    kicks: u64,
     /// Interned slice names.
     names: BTreeMap<String, u64>,
     /// Names that no packet has defined yet.
@@ -78,11 +99,11 @@ pub struct PerfettoSink<W: Write> {
 }
 
 impl<W: Write> PerfettoSink<W> {
-    /// A sink for a run of `scenario` that writes to `out`.
+    /// A sink for a run of `scenario` with `seed` that writes to `out`.
     ///
     /// # Errors
     /// If the header cannot be written.
-    pub fn new(scenario: &Scenario, out: W) -> io::Result<Self> {
+    pub fn new(scenario: &Scenario, seed: u64, out: W) -> io::Result<Self> {
         let mut vcpus = Vec::new();
         let all = overspin_workload::with_noise(scenario);
         for (domain, d) in all.domains.iter().enumerate() {
@@ -91,6 +112,7 @@ impl<W: Write> PerfettoSink<W> {
                 domain,
                 pcpu: 0,
                 state: VcpuState::Offline,
+                flow: None,
             }));
         }
         let pcpus = scenario.host.pcpus() as usize;
@@ -99,18 +121,21 @@ impl<W: Write> PerfettoSink<W> {
             failed: None,
             buffer: Vec::new(),
             domains: all.domains.iter().map(|d| d.name.clone()).collect(),
-            lock_names: all.domains.iter().map(crate::catalog::lock_names).collect(),
+            lock_names: all.domains.iter().map(crate::catalog::all_lock_names).collect(),
             changes: scenario.events.iter().map(|e| e.change.describe(scenario)).collect(),
             current: vec![None; pcpus],
             attribution: Attribution::new(scenario),
             bundles: vec![Vec::new(); pcpus],
             tracks: Tracks::new(vcpus.len()),
+            counters: Counters::new(vcpus.iter().map(|v| v.domain), all.domains.len()),
+            kick: None,
+            kicks: 0,
             vcpus,
             names: BTreeMap::new(),
             fresh_names: Vec::new(),
             cleared: false,
         };
-        sink.header();
+        sink.header(metadata::facts(scenario, seed));
         match sink.failed.take() {
             Some(error) => Err(error),
             None => Ok(sink),
@@ -133,12 +158,15 @@ impl<W: Write> PerfettoSink<W> {
                     why: None,
                     next: None,
                 };
-                self.record(end, &event);
+                // The counters follow below, once for all.
+                self.write_moment(end, &event);
             }
         }
         for vcpu in 0..self.vcpus.len() {
             self.end_slice(end, vcpu, Lane::State);
+            self.counters.state(vcpu, VcpuState::Offline);
         }
+        self.count(end);
         for pcpu in 0..self.bundles.len() {
             self.flush_bundle(pcpu);
         }
@@ -151,8 +179,8 @@ impl<W: Write> PerfettoSink<W> {
         }
     }
 
-    /// Names of processes and threads, and the tracks below them.
-    fn header(&mut self) {
+    /// Names of processes and threads, the tracks below them, and what this run is.
+    fn header(&mut self, facts: Vec<(&'static str, String)>) {
         let processes = (0..self.domains.len())
             .map(|d| Process {
                 pid: Some(pid(d)),
@@ -187,6 +215,22 @@ impl<W: Write> PerfettoSink<W> {
             let (comm, parent) = (comm.clone(), pid(*domain));
             self.describe(tracks::thread(v, parent, tid(v), comm));
         }
+        for counter in self.counters.all() {
+            self.describe(counter.descriptor());
+            self.write_counter(Picos::ZERO, counter, 0);
+        }
+        let attributes = Some(metadata::attributes(&facts));
+        self.write(TracePacket { trace_attributes: attributes, ..TracePacket::default() });
+        self.describe(tracks::run());
+        let name_iid = Some(self.intern("run"));
+        let event = TrackEvent {
+            r#type: Some(TrackEventType::Instant as i32),
+            name_iid,
+            track_uuid: Some(tracks::RUN),
+            debug_annotations: metadata::arguments(facts),
+            ..TrackEvent::default()
+        };
+        self.write_event(Picos::ZERO, event);
     }
 
     fn describe(&mut self, descriptor: messages::TrackDescriptor) {
@@ -239,6 +283,23 @@ impl<W: Write> PerfettoSink<W> {
         self.write_event(at, event);
     }
 
+    fn write_counter(&mut self, at: Picos, counter: Counter, value: i64) {
+        let event = TrackEvent {
+            r#type: Some(TrackEventType::Counter as i32),
+            track_uuid: Some(counter.track()),
+            counter_value: Some(value),
+            ..TrackEvent::default()
+        };
+        self.write_event(at, event);
+    }
+
+    /// Writes the counters that have changed.
+    fn count(&mut self, at: Picos) {
+        for (counter, value) in self.counters.take() {
+            self.write_counter(at, counter, value);
+        }
+    }
+
     fn write_event(&mut self, at: Picos, event: TrackEvent) {
         self.write(TracePacket {
             timestamp: Some(at / NS),
@@ -258,11 +319,33 @@ impl<W: Write> PerfettoSink<W> {
     }
 
     fn begin_slice(&mut self, at: Picos, vcpu: usize, lane: Lane, name: &str) {
+        self.begin_slice_in(at, vcpu, lane, name, Vec::new(), Vec::new());
+    }
+
+    /// Begins a slice that some flows pass and others end at.
+    fn begin_slice_in(
+        &mut self,
+        at: Picos,
+        vcpu: usize,
+        lane: Lane,
+        name: &str,
+        flow_ids: Vec<u64>,
+        terminating_flow_ids: Vec<u64>,
+    ) {
         let (track, fresh) = self.tracks.begin(vcpu, lane);
         if let Some(descriptor) = fresh {
             self.describe(descriptor);
         }
-        self.track_event(at, TrackEventType::SliceBegin, track, Some(name));
+        let name_iid = Some(self.intern(name));
+        let event = TrackEvent {
+            r#type: Some(TrackEventType::SliceBegin as i32),
+            name_iid,
+            track_uuid: Some(track),
+            flow_ids,
+            terminating_flow_ids,
+            ..TrackEvent::default()
+        };
+        self.write_event(at, event);
     }
 
     fn end_slice(&mut self, at: Picos, vcpu: usize, lane: Lane) {
@@ -280,6 +363,7 @@ impl<W: Write> PerfettoSink<W> {
             .map(|(i, cause)| DebugAnnotation {
                 name_iid: Some(i),
                 uint_value: Some(causes.of(cause) / NS),
+                ..DebugAnnotation::default()
             })
             .collect();
         let event = TrackEvent {
@@ -293,8 +377,18 @@ impl<W: Write> PerfettoSink<W> {
 
     fn set_state(&mut self, at: Picos, vcpu: usize, state: VcpuState) {
         self.vcpus[vcpu].state = state;
+        self.counters.state(vcpu, state);
         self.end_slice(at, vcpu, Lane::State);
-        self.begin_slice(at, vcpu, Lane::State, state_name(state));
+        // The flow from a kick passes `runnable` and ends where the woken vCPU runs.
+        let (passing, ending) = match (state, self.vcpus[vcpu].flow) {
+            (VcpuState::Runnable, Some(flow)) => (vec![flow], vec![]),
+            (VcpuState::Running, Some(flow)) => (vec![], vec![flow]),
+            _ => (vec![], vec![]),
+        };
+        if state != VcpuState::Runnable {
+            self.vcpus[vcpu].flow = None;
+        }
+        self.begin_slice_in(at, vcpu, Lane::State, state_name(state), passing, ending);
     }
 
     fn lock_name(&self, vcpu: usize, lock: u32) -> String {

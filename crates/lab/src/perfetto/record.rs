@@ -1,8 +1,8 @@
 //! Writes each event of a run.
 
-use super::messages::{FtraceEvent, SchedSwitch, SchedWaking, TrackEventType};
+use super::messages::{FtraceEvent, SchedSwitch, SchedWaking, TrackEvent, TrackEventType};
 use super::tracks::{self, Lane};
-use super::{PRIORITY, PerfettoSink};
+use super::{Kick, PRIORITY, PerfettoSink};
 use overspin_host::{Moment, Observer, Timed, VcpuState};
 use overspin_scenario::{NS, Picos};
 use std::io::Write;
@@ -17,9 +17,13 @@ impl<W: Write> Observer for PerfettoSink<W> {
 
 impl<W: Write> PerfettoSink<W> {
     pub(super) fn record(&mut self, at: Picos, moment: &Moment) {
-        if self.failed.is_some() {
-            return;
+        if self.failed.is_none() {
+            self.write_moment(at, moment);
+            self.count(at);
         }
+    }
+
+    pub(super) fn write_moment(&mut self, at: Picos, moment: &Moment) {
         let waited = self.attribution.record(at, moment);
         match *moment {
             Moment::Switch { pcpu, prev, prev_state, next, .. } => {
@@ -70,15 +74,19 @@ impl<W: Write> PerfettoSink<W> {
                 self.ftrace(pcpu.unwrap_or(0) as usize, event);
                 // Waking a vCPU that has not left its pCPU yet does not change its state.
                 if self.vcpus[vcpu as usize].state != VcpuState::Running {
+                    let kick = self.kick.take().filter(|kick| (kick.at, kick.to) == (at, vcpu));
+                    self.vcpus[vcpu as usize].flow = kick.map(|kick| kick.flow);
                     self.set_state(at, vcpu as usize, VcpuState::Runnable);
                 }
             }
             Moment::LockWait { vcpu, lock, .. } => {
                 let name = format!("wait {}", self.lock_name(vcpu as usize, lock));
+                self.counters.waits(vcpu as usize);
                 self.begin_slice(at, vcpu as usize, Lane::Wait(lock), &name);
             }
             Moment::LockAcquired { vcpu, lock, .. } => {
                 if let Some(causes) = waited {
+                    self.counters.got(vcpu as usize);
                     self.end_wait(at, vcpu as usize, lock, &causes);
                 }
                 let name = format!("hold {}", self.lock_name(vcpu as usize, lock));
@@ -94,7 +102,17 @@ impl<W: Write> PerfettoSink<W> {
                     if let Some(descriptor) = fresh {
                         self.describe(descriptor);
                     }
-                    self.track_event(at, TrackEventType::Instant, track, Some(&name));
+                    self.kicks += 1;
+                    self.kick = Some(Kick { at, to, flow: self.kicks });
+                    let name_iid = Some(self.intern(&name));
+                    let event = TrackEvent {
+                        r#type: Some(TrackEventType::Instant as i32),
+                        name_iid,
+                        track_uuid: Some(track),
+                        flow_ids: vec![self.kicks],
+                        ..TrackEvent::default()
+                    };
+                    self.write_event(at, event);
                 }
             }
             Moment::Change { event } => {

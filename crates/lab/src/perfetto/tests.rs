@@ -35,7 +35,7 @@ fn released(vcpu: u32, lock: u32) -> Moment {
 }
 
 fn trace(events: &[(Picos, Moment)], end: Picos) -> Vec<TracePacket> {
-    let mut sink = PerfettoSink::new(&scenario(), Vec::new()).unwrap();
+    let mut sink = PerfettoSink::new(&scenario(), 1, Vec::new()).unwrap();
     for (at, event) in events {
         sink.record(*at, event);
     }
@@ -87,12 +87,14 @@ fn every_slice_that_ends_has_begun_on_its_track() {
 fn changes_are_instants_of_the_administrator() {
     let text = format!("{SCENARIO}[[event]]\nat = \"1us\"\ndomain = \"guest\"\npause = true\n");
     let scenario = scenario_file::parse("t", "t", &text, &[]).unwrap();
-    let mut sink = PerfettoSink::new(&scenario, Vec::new()).unwrap();
+    let mut sink = PerfettoSink::new(&scenario, 1, Vec::new()).unwrap();
     sink.record(US, &Moment::Change { event: 0 });
     let packets = Trace::decode(sink.finish(2 * US).unwrap().as_slice()).unwrap().packet;
     let track = packets.iter().filter_map(|p| p.track_descriptor.as_ref());
     let track = track.filter(|d| d.name() == "administrator").map(|d| d.uuid()).next().unwrap();
-    let packet = packets.iter().find(|p| p.track_event.is_some()).unwrap();
+    let of_track =
+        |p: &&TracePacket| p.track_event.as_ref().is_some_and(|e| e.track_uuid() == track);
+    let packet = packets.iter().find(of_track).unwrap();
     let event = packet.track_event.as_ref().unwrap();
     assert_eq!((packet.timestamp(), event.r#type()), (1_000, TrackEventType::Instant));
     assert_eq!(event.track_uuid(), track);
@@ -128,7 +130,7 @@ fn a_full_disk_is_reported_once_at_the_end() {
             Ok(())
         }
     }
-    let mut sink = PerfettoSink::new(&scenario(), Full(10)).unwrap();
+    let mut sink = PerfettoSink::new(&scenario(), 1, Full(30)).unwrap();
     for i in 0..100 {
         sink.record(i * US, &waits(0, 0));
     }
@@ -162,6 +164,8 @@ fn a_wait_ends_with_what_it_was_spent_on() {
         .iter()
         .filter_map(|p| p.track_event.as_ref())
         .flat_map(|e| &e.debug_annotations)
+        // The facts about the run have names of their own.
+        .filter(|a| a.name.is_none())
         .map(|a| (names[&a.name_iid()].as_str(), a.uint_value()))
         .collect();
     assert_eq!(told, [("own preemption ns", 2_000), ("line transfer ns", 1_000)]);

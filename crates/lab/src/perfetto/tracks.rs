@@ -1,6 +1,8 @@
 //! The track on which a slice is drawn, and the tracks that exist already.
 
-use super::messages::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
+use super::messages::{
+    CounterDescriptor, CounterUnit, ProcessDescriptor, ThreadDescriptor, TrackDescriptor,
+};
 
 /// The subject of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +115,53 @@ fn child(uuid: u64, vcpu: usize, group: Group) -> TrackDescriptor {
 
 /// The track for instants of the host.
 pub(super) const ADMINISTRATOR: u64 = FIRST_TRACK - 1;
+/// The track that says which run this is.
+pub(super) const RUN: u64 = FIRST_TRACK - 2;
+/// The host's counter track; each domain has two more after it.
+const FIRST_COUNTER: u64 = 1 << 39;
+
+/// The descriptor of the run's track.
+pub(super) fn run() -> TrackDescriptor {
+    TrackDescriptor { uuid: Some(RUN), name: Some("run".into()), ..TrackDescriptor::default() }
+}
+
+/// A number that changes during the run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Counter {
+    /// vCPUs of all domains that want a pCPU and have none.
+    Queued,
+    /// The same in this domain.
+    QueuedOf(usize),
+    /// vCPUs of this domain that wait for a lock on a pCPU.
+    SpinningOf(usize),
+}
+
+impl Counter {
+    /// The id of its track.
+    pub(super) fn track(self) -> u64 {
+        match self {
+            Self::Queued => FIRST_COUNTER,
+            Self::QueuedOf(domain) => FIRST_COUNTER + 1 + 2 * domain as u64,
+            Self::SpinningOf(domain) => FIRST_COUNTER + 2 + 2 * domain as u64,
+        }
+    }
+
+    /// The descriptor of its track.
+    pub(super) fn descriptor(self) -> TrackDescriptor {
+        let (name, domain) = match self {
+            Self::Queued => ("runnable vCPUs, all domains", None),
+            Self::QueuedOf(domain) => ("runnable vCPUs", Some(domain)),
+            Self::SpinningOf(domain) => ("spinning vCPUs", Some(domain)),
+        };
+        TrackDescriptor {
+            uuid: Some(self.track()),
+            name: Some(name.into()),
+            parent_uuid: domain.map(|d| 1 + d as u64),
+            counter: Some(CounterDescriptor { unit: Some(CounterUnit::Count as i32) }),
+            ..TrackDescriptor::default()
+        }
+    }
+}
 
 /// The descriptor of the administrator's track.
 pub(super) fn administrator() -> TrackDescriptor {

@@ -5,6 +5,7 @@ mod chart;
 mod curves;
 mod reproduction;
 mod run;
+mod screen;
 mod seeds;
 mod sweep;
 mod sweep_curves;
@@ -16,6 +17,7 @@ pub use curves::{At, Curve, Horizontal, Plot, curves};
 pub use reproduction::{reproduction, reproduction_curves, reproductions};
 pub use run::run;
 pub(crate) use run::{MOST_LINES, micros, seconds, share};
+pub use screen::Screen;
 pub use seeds::seeds;
 pub use sweep::sweep;
 pub use sweep_curves::sweep_curves;
@@ -26,10 +28,12 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use std::fmt::Write;
 
 /// Lines above, below and under the header; rows need none.
-const STYLE: TableStyle = TableStyle::new()
-    .top_border(LineStyle::none().fill('─').junction('─'))
-    .header_separator(LineStyle::none().fill('─').junction('─'))
-    .bottom_border(LineStyle::none().fill('─').junction('─'));
+const fn style(rule: char) -> TableStyle {
+    TableStyle::new()
+        .top_border(LineStyle::none().fill(rule).junction(rule))
+        .header_separator(LineStyle::none().fill(rule).junction(rule))
+        .bottom_border(LineStyle::none().fill(rule).junction(rule))
+}
 
 /// Longest line of running text on a terminal.
 const WIDTH: usize = 100;
@@ -69,10 +73,10 @@ impl Grid {
         self.words..self.header.len().saturating_sub(self.notes)
     }
 
-    fn table(&self) -> Table {
+    fn table(&self, rule: char) -> Table {
         let mut table = Table::new();
-        table.load_style(STYLE);
-        // The bytes are the same on a terminal and in a file; the reader can scroll.
+        table.load_style(style(rule));
+        // [`Screen`] decides about widths; the library would ask the terminal itself.
         table.force_no_tty();
         table.set_header(self.header.clone());
         for row in &self.rows {
@@ -118,25 +122,42 @@ pub enum Block {
     Grid(Grid),
 }
 
-/// Writes blocks for a terminal.
+/// Writes blocks as text of any width.
 #[must_use]
 pub fn text(blocks: &[Block]) -> String {
+    text_on(blocks, &Screen::default())
+}
+
+/// Writes blocks for a screen.
+#[must_use]
+pub fn text_on(blocks: &[Block], screen: &Screen) -> String {
+    let width = screen.width.map_or(WIDTH, |width| width.min(WIDTH));
+    let rule = if screen.ascii { '-' } else { '─' };
     let mut out = String::new();
     for block in blocks {
         if matches!(block, Block::Heading(_)) && !out.is_empty() && !out.ends_with("\n\n") {
             out.push('\n');
         }
         let _ = match block {
-            Block::Title(t) => writeln!(out, "{t}\n{}\n", "=".repeat(t.chars().count())),
-            Block::Heading(t) => writeln!(out, "{t}\n{}", "-".repeat(t.chars().count())),
-            Block::Text(t) => writeln!(out, "{}", wrap(t)),
-            Block::Lines(t) => writeln!(out, "{}\n", t.trim_end()),
-            Block::Grid(g) => writeln!(out, "{}\n", g.table().trim_fmt()),
+            Block::Title(t) => under(&mut out, &wrap_to(&screen.spell(t), width), "=", "\n"),
+            Block::Heading(t) => under(&mut out, &wrap_to(&screen.spell(t), width), "-", ""),
+            Block::Text(t) => writeln!(out, "{}", wrap_to(&screen.spell(t), width)),
+            Block::Lines(t) => writeln!(out, "{}\n", screen.spell(t.trim_end())),
+            Block::Grid(g) => screen
+                .fit(g)
+                .iter()
+                .try_for_each(|part| writeln!(out, "{}\n", part.table(rule).trim_fmt())),
         };
     }
     out.truncate(out.trim_end().len());
     out.push('\n');
     out
+}
+
+/// A title or heading with a line under it.
+fn under(out: &mut String, title: &str, line: &str, end: &str) -> std::fmt::Result {
+    let length = title.lines().map(|l| l.chars().count()).max().unwrap_or(0);
+    writeln!(out, "{title}\n{}{end}", line.repeat(length))
 }
 
 /// Breaks running text into lines.

@@ -7,6 +7,13 @@ use crate::vcpu::{Op, Vcpu};
 use overspin_host::Moment;
 use overspin_sched::RunState;
 
+/// The name of the lock of a vCPU's run queue. These locks follow the workloads' in every list of a guest's
+/// locks.
+#[must_use]
+pub fn run_queue_lock(vcpu: u32) -> String {
+    format!("runqueue/{vcpu}")
+}
+
 impl Guest {
     /// Counts a slow path at the lock for which the current vCPU waits.
     pub(crate) fn count_slow_path(&self, engine: &Engine) {
@@ -37,7 +44,7 @@ impl Guest {
 
     /// Statistics of all locks, named ones first.
     pub(crate) fn lock_outcomes(&self) -> Vec<overspin_scenario::LockOutcome> {
-        let queues = (0..self.vcpus).map(|i| format!("runqueue/{i}"));
+        let queues = (0..self.vcpus).map(run_queue_lock);
         self.named_locks
             .iter()
             .cloned()
@@ -51,7 +58,7 @@ impl Guest {
         let lock = lock as usize;
         match self.named_locks.get(lock) {
             Some(name) => name.clone(),
-            None => format!("runqueue/{}", lock - self.named_locks.len()),
+            None => run_queue_lock((lock - self.named_locks.len()) as u32),
         }
     }
 

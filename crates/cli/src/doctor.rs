@@ -1,0 +1,27 @@
+//! `overspin doctor`.
+
+use crate::args::{DoctorArgs, Global};
+use crate::exec::find_library;
+use crate::failure::{Failure, Verdict};
+use crate::show::{self, Outputs};
+use overspin_lab::doctor::{self, Place};
+use overspin_lab::environment::Environment;
+use serde_json::json;
+
+pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Verdict, Failure> {
+    let outputs = Outputs::new(global, &[args.json.as_ref()])?;
+    let json = outputs.open(args.json.as_ref())?;
+    let environment = Environment::here();
+    let place = Place::here(find_library().map_err(|failure| failure.cause()));
+    let diagnosis = doctor::diagnose(&place, &environment);
+    if let Some(json) = json {
+        let record = json!({
+            "schema": "overspin-doctor/1", "version": env!("CARGO_PKG_VERSION"),
+            "findings": diagnosis.findings,
+        });
+        show::made_here(json, &record)?;
+    }
+    outputs.report(&doctor::report(&diagnosis, &environment.words()))?;
+    // A machine that lacks something is not a failure.
+    Ok(Verdict::Fine)
+}

@@ -1,0 +1,150 @@
+//! `overspin top`: a run as a live view.
+//!
+//! The run is on a thread of its own and hands over frames; it waits when nobody takes them. So the view
+//! decides the pace, and a paused view costs nothing.
+
+mod terminal;
+mod view;
+
+pub(crate) use terminal::restore;
+
+use crate::args::{Global, TopArgs};
+use crate::failure::{Failure, Verdict};
+use crate::show;
+use overspin_lab::record;
+use overspin_lab::report::{Block, text_on};
+use overspin_lab::scenario_file::Loaded;
+use overspin_lab::top::{Frame, Meter, Room, report};
+use overspin_lab::way::Way;
+use overspin_scenario::{Outcome, Picos, Scenario, Stopped};
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+/// Frames of a run that is not shown on a terminal.
+const PLAIN_FRAMES: u32 = 5;
+/// Rows of the tables where nothing limits them.
+const ROOM: Room = Room { vcpus: 64, locks: 16 };
+
+pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
+    let again = record::load(&args.scenario, &args.set, &[])?;
+    let name = args.scenario.display().to_string();
+    let (scenario, seed) = match again.loaded {
+        Loaded::One(scenario) => {
+            let seed = args.seed.unwrap_or(scenario.seed);
+            (scenario, seed)
+        }
+        Loaded::Seeds(scenario, seeds) => {
+            let first = seeds.first().copied().unwrap_or(scenario.seed);
+            (scenario, args.seed.unwrap_or(first))
+        }
+        Loaded::Sweep(_) => {
+            return Err(Failure::usage(
+                format!("{name}: top shows one run, but this is a sweep"),
+                "remove the [[vary]] tables, and use --set for the run that you want to see",
+            ));
+        }
+    };
+    let way = show::way("sim", None)?;
+    let run = Run { scenario: &scenario, seed, way, name: &name };
+    let live = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    match (args.once, args.batch) {
+        (true, _) => run.plain(1),
+        (false, Some(frames)) => run.plain(frames),
+        (false, None) if !live || global.quiet => run.plain(PLAIN_FRAMES),
+        (false, None) => view::view(&run),
+    }
+}
+
+/// The run to show.
+struct Run<'a> {
+    scenario: &'a Scenario,
+    seed: u64,
+    way: Way,
+    name: &'a str,
+}
+
+/// What the view and the run share.
+#[derive(Clone)]
+struct Shared {
+    /// Length of the next interval, in simulated picoseconds.
+    interval: Arc<AtomicU64>,
+    /// Set when the view no longer wants frames.
+    over: Arc<AtomicBool>,
+}
+
+impl Shared {
+    fn new(interval: Picos) -> Self {
+        Self {
+            interval: Arc::new(AtomicU64::new(interval.0)),
+            over: Arc::new(AtomicBool::new(false)),
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Runs, and sends each frame. The values that are shared stand alone: no other memory depends on them.
+    fn make(&self, shared: &Shared, frames: &SyncSender<Frame>) -> Result<Outcome, Failure> {
+        let interval = Arc::clone(&shared.interval);
+        let length = move || Picos(interval.load(Ordering::Relaxed));
+        let mut meter = Meter::new(self.scenario, length, |frame| {
+            if frames.send(frame).is_err() {
+                shared.over.store(true, Ordering::Relaxed);
+            }
+        });
+        let cancel = |_| match shared.over.load(Ordering::Relaxed) {
+            true => Some(Stopped::Interrupted),
+            false => self.way.until.over(),
+        };
+        let result =
+            overspin_host::run(self.way.world, self.scenario, self.seed, &mut meter, &cancel);
+        let outcome = result.map_err(|e| Failure::refused(self.name, &e))?;
+        meter.finish(outcome.elapsed);
+        Ok(outcome)
+    }
+
+    /// Prints this many frames, one below the other.
+    fn plain(&self, frames: u32) -> Result<Verdict, Failure> {
+        // Rounded up, so that no rest becomes a frame of its own.
+        let interval = Picos(self.scenario.limit.0.div_ceil(u64::from(frames).max(1)));
+        let shared = Shared::new(interval);
+        let (send, receive) = sync_channel(1);
+        let (screen, mut shown) = (crate::screen::of_stdout(), Ok(()));
+        let result = std::thread::scope(|scope| {
+            let shared = shared.clone();
+            let run = scope.spawn(move || self.make(&shared, &send));
+            for frame in receive {
+                let mut blocks = vec![Block::Heading(self.title(&frame))];
+                blocks.extend(report(&frame, ROOM));
+                shown = show::bytes((text_on(&blocks, &screen) + "\n").as_bytes());
+                if shown.is_err() {
+                    break;
+                }
+            }
+            run.join()
+        });
+        shown?;
+        let outcome = result.map_err(|_| fault())??;
+        Ok(match outcome.ending {
+            overspin_scenario::Ending::Stopped { by } => show::stopped(by),
+            _ => Verdict::Fine,
+        })
+    }
+
+    fn title(&self, frame: &Frame) -> String {
+        format!(
+            "{}, seed {}: {:.3} to {:.3} of {:.3} ms",
+            self.scenario.name,
+            self.seed,
+            frame.from.millis(),
+            frame.until.millis(),
+            self.scenario.limit.millis()
+        )
+    }
+}
+
+/// The run panicked.
+fn fault() -> Failure {
+    Failure::environment("the run ended unexpectedly", "this is a fault in overspin")
+}

@@ -1,0 +1,143 @@
+//! `overspin top`: plain frames, and the view on a terminal, which is as it was before when the view ends.
+
+#[path = "../../../tests/skip.rs"]
+mod skip;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const SCENARIO: &str = r#"
+name = "small"
+limit = "100ms"
+[host]
+cores = 1
+[[domain]]
+name = "guest"
+vcpus = 2
+lock = "ticket"
+workload = { kind = "lock-loop" }
+"#;
+
+fn top(args: &[&str]) -> (String, String, Option<i32>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_overspin"))
+        .arg("top")
+        .args(args)
+        .env("NO_COLOR", "1")
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (text(&output.stdout), text(&output.stderr), output.status.code())
+}
+
+fn scenario(dir: &Path) -> String {
+    let file = dir.join("s.toml");
+    fs::write(&file, SCENARIO).unwrap();
+    file.display().to_string()
+}
+
+#[test]
+fn without_a_terminal_it_prints_frames() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path());
+    let (frames, stderr, code) = top(&[&file]);
+    assert_eq!((frames.matches("small, seed 1:").count(), code), (5, Some(0)), "{frames}{stderr}");
+    assert!(
+        frames.contains("80.000 to 100.000 of 100.000 ms") && !frames.contains('\u{1b}'),
+        "{frames}"
+    );
+    let (frames, ..) = top(&[&file, "--batch", "2"]);
+    assert_eq!(frames.matches("small, seed 1:").count(), 2, "{frames}");
+    let (frame, ..) = top(&[&file, "--once", "--seed", "7", "--set", "domain.guest.lock=xen-pv"]);
+    assert_eq!(frame.matches("small, seed 7: 0.000 to 100.000").count(), 1, "{frame}");
+    for words in ["steal %", "spin %", "guest/v1", "guest/section", "waits for", "noise"] {
+        assert!(frame.contains(words), "{words}: {frame}");
+    }
+    // A record of the run is run again, and shows the same.
+    let record = dir.path().join("r.json").display().to_string();
+    let made = Command::new(env!("CARGO_BIN_EXE_overspin"))
+        .args([
+            "run",
+            &file,
+            "--seed",
+            "7",
+            "--set",
+            "domain.guest.lock=xen-pv",
+            "--quiet",
+            "--json",
+            &record,
+        ])
+        .status()
+        .unwrap();
+    assert!(made.success());
+    assert_eq!(top(&[&record, "--once"]).0, frame);
+}
+
+#[test]
+fn a_sweep_has_no_view() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path());
+    let vary =
+        "[[vary]]\nname = \"lock\"\nset = \"domain.guest.lock\"\nto = [\"ticket\", \"mcs\"]\n";
+    fs::write(&file, format!("{SCENARIO}{vary}")).unwrap();
+    let (_, stderr, code) = top(&[&file]);
+    assert!(
+        code == Some(2) && stderr.contains("but this is a sweep") && stderr.contains("--set"),
+        "{stderr}"
+    );
+}
+
+/// Runs the view on a pseudo-terminal, presses keys or sends a signal, and says whether the terminal is back.
+const ON_A_TERMINAL: &str = r#"
+import os, pty, select, signal, sys, termios, time
+program, scenario, how = sys.argv[1:4]
+child, terminal = pty.fork()
+if child == 0:
+    os.environ["TERM"] = "xterm"
+    os.execv(program, [program, "top", scenario])
+shown = b""
+def read(until, seconds):
+    global shown
+    end = time.time() + seconds
+    while time.time() < end and until not in shown:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                shown += os.read(terminal, 65536)
+            except OSError:
+                return
+before = termios.tcgetattr(terminal)[3]
+read(b"guest/v1", 60)
+during = termios.tcgetattr(terminal)[3]
+if how == "keys":
+    os.write(terminal, b" ")
+    read(b"paused", 60)
+    os.write(terminal, b"+-q")
+elif how == "control-c":
+    os.write(terminal, b"\x03")
+else:
+    os.kill(child, signal.SIGTERM)
+read(b"\x1b[?1049l", 60)
+after = termios.tcgetattr(terminal)[3]
+_, status = os.waitpid(child, 0)
+raw = not during & termios.ICANON
+print(b"guest/v1" in shown, raw, after & (termios.ICANON | termios.ECHO) == before & (termios.ICANON | termios.ECHO),
+      b"\x1b[?1049l" in shown and b"\x1b[?25h" in shown, os.waitstatus_to_exitcode(status),
+      how != "keys" or b"paused" in shown)
+"#;
+
+#[test]
+fn the_terminal_is_as_before_however_the_view_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path());
+    for (how, code) in [("keys", 0), ("control-c", 0), ("signal", -15)] {
+        let run = Command::new("python3")
+            .args(["-c", ON_A_TERMINAL, env!("CARGO_BIN_EXE_overspin"), &file, how])
+            .output();
+        let output = match run {
+            Ok(output) => output,
+            Err(error) => return skip::skip(&format!("no python3: {error}")),
+        };
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said.trim(), format!("True True True True {code} True"), "{how}: {output:?}");
+    }
+}

@@ -1,0 +1,144 @@
+//! What the figures mean: where it breaks, and what moves it.
+
+use super::measure::{Advice, Measured};
+use super::plan::Group;
+use crate::compare::difference::welch;
+use crate::seeds::{CONFIDENCE, Spread};
+use serde::Serialize;
+
+/// Work of a pCPU below this part of the best at a lower ratio is a break.
+const BROKEN: f64 = 0.8;
+/// For work that leaves CPUs idle: a p99.9 wait this many times longer than at the lowest ratio is a break.
+const LONGER: f64 = 10.0;
+
+/// Where a scheduler breaks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Break {
+    /// vCPUs for each pCPU at the first broken point.
+    pub ratio: f64,
+    /// vCPUs for each pCPU at the last point before it.
+    pub fine: f64,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// How much a change moves the operator's own point.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Effect {
+    /// The change, in words.
+    pub name: String,
+    /// Change of the work, in percent, with its 95 % margin.
+    pub work_percent: [f64; 2],
+    /// Factor of the p99.9 wait.
+    pub wait_factor: f64,
+    /// Whether that wait differs beyond chance, by more than a quarter.
+    pub wait_certain: bool,
+    /// Whether the work differs beyond chance, by more than 2 %.
+    pub certain: bool,
+    /// Index of its point.
+    pub point: usize,
+}
+
+impl Advice {
+    /// Work of a pCPU at this point, in percent of the first point of the curve, with the ends of its interval.
+    #[must_use]
+    pub fn percent(&self, measured: &Measured) -> Option<[f64; 3]> {
+        let first =
+            self.of(Group::Curve).find(|m| m.point.scheduler == measured.point.scheduler)?;
+        let base = first.work_per_s.as_ref()?.summary.mean / f64::from(first.point.pcpus);
+        let spread = measured.work_per_s.as_ref()?;
+        let percent = |work: f64| 100.0 * work / f64::from(measured.point.pcpus) / base;
+        let [low, high] = ends(spread);
+        (base > 0.0).then(|| [percent(low.max(0.0)), percent(spread.summary.mean), percent(high)])
+    }
+
+    /// Where the curve of a scheduler breaks, if it does.
+    #[must_use]
+    pub fn breaks(&self, scheduler: &str) -> Option<Break> {
+        let curve: Vec<&Measured> =
+            self.of(Group::Curve).filter(|m| m.point.scheduler == scheduler).collect();
+        let ratio = |m: &Measured| self.question.ratio(m.point.pcpus);
+        for pair in curve.windows(2) {
+            let [before, at] = pair else { continue };
+            let found = |why: String| Some(Break { ratio: ratio(at), fine: ratio(before), why });
+            if at.work_per_s.is_none() {
+                return found("a run deadlocked or was stopped".into());
+            }
+            if self.question.work.saturates() {
+                // The whole interval must lie below, so that chance does not break it.
+                let Some([.., high]) = self.percent(at) else { continue };
+                if high < 100.0 * BROKEN {
+                    return found(format!("a pCPU does at most {high:.0} % of its work at 1:1"));
+                }
+            } else if let (Some(first), Some(wait)) = (curve.first(), &at.wait_p999_us) {
+                let Some(base) = &first.wait_p999_us else { continue };
+                let factor = ends(wait)[0] / base.summary.mean.max(1.0);
+                if factor > LONGER {
+                    return found(format!("the p99.9 wait is at least {factor:.0} times as long"));
+                }
+            }
+        }
+        None
+    }
+
+    /// What moves the operator's own point: other locks and knobs, and the other schedulers. Those that move the
+    /// work beyond chance come first, then those that move the wait, each with the strongest first.
+    #[must_use]
+    pub fn effects(&self) -> Vec<Effect> {
+        let own = &self.question;
+        let is_other = |m: &Measured| match m.point.group {
+            Group::Curve => {
+                m.point.pcpus == own.pcpus && Some(&m.point.scheduler) != own.schedulers.first()
+            }
+            Group::Lock | Group::Knob => true,
+            Group::Costs => false,
+        };
+        let mut effects = self.effects_of(is_other);
+        let rank = |e: &Effect| (!e.certain, !e.wait_certain);
+        let strength = |e: &Effect| match e.certain || !e.wait_certain {
+            true => e.work_percent[0].abs(),
+            false => e.wait_factor.max(1e-9).ln().abs(),
+        };
+        effects.sort_by(|a, b| rank(a).cmp(&rank(b)).then(strength(b).total_cmp(&strength(a))));
+        effects
+    }
+
+    /// How much assumed costs move the operator's own point.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<Effect> {
+        self.effects_of(|m| m.point.group == Group::Costs)
+    }
+
+    fn effects_of(&self, wanted: impl Fn(&Measured) -> bool) -> Vec<Effect> {
+        let Some(here) = self.here() else { return Vec::new() };
+        let effect = |(point, m): (usize, &Measured)| {
+            let (a, b) = (here.work_per_s.as_ref()?, m.work_per_s.as_ref()?);
+            let (before, after) = (here.wait_p999_us.as_ref()?, m.wait_p999_us.as_ref()?);
+            let base = a.summary.mean;
+            let wait_factor = after.summary.mean / before.summary.mean.max(1e-3);
+            let waits = welch(&before.summary, &after.summary, CONFIDENCE)?;
+            let means = welch(&a.summary, &b.summary, CONFIDENCE)?;
+            let percent = |x: f64| if base > 0.0 { 100.0 * x / base } else { 0.0 };
+            let change = [percent(means.difference), percent(means.margin)];
+            let name = match m.point.group {
+                Group::Curve => format!("scheduler {}", m.point.scheduler),
+                _ => m.point.name.clone(),
+            };
+            Some(Effect {
+                name,
+                work_percent: change,
+                wait_factor,
+                wait_certain: waits.difference.abs() > waits.margin
+                    && !(0.8..=1.25).contains(&wait_factor),
+                certain: change[0].abs() > change[1].max(2.0),
+                point,
+            })
+        };
+        self.points.iter().enumerate().filter(|(_, m)| wanted(m)).filter_map(effect).collect()
+    }
+}
+
+/// The ends of the interval of a mean; the least and the greatest value if there is no interval.
+pub(super) fn ends(spread: &Spread) -> [f64; 2] {
+    spread.interval.map_or([spread.summary.min, spread.summary.max], |i| [i.low, i.high])
+}

@@ -1,0 +1,305 @@
+//! The machine: its CPUs, their clocks, what runs below and beside this program.
+
+use super::{Finding, Place, State};
+use crate::environment::Environment;
+use crate::report::two_digits;
+use std::time::Duration;
+
+/// How long the load is watched.
+const WATCHED: Duration = Duration::from_millis(500);
+/// A load of this part of the CPUs is noise, as `overspin measure noise` judges it.
+const BUSY: f64 = 0.05;
+
+pub(super) fn findings(place: &Place, environment: &Environment) -> Vec<Finding> {
+    vec![
+        build(environment),
+        cpus(place, environment),
+        quota(place),
+        smt(place),
+        governor(place),
+        clock(place),
+        hypervisor(place, environment),
+        load(place),
+        kvm(place),
+        perf(place),
+    ]
+}
+
+fn build(environment: &Environment) -> Finding {
+    match environment.debug_build {
+        false => Finding::fine("build", "release"),
+        true => Finding::new(
+            "build",
+            State::Costs,
+            "debug: without full optimisation",
+            "every simulation takes several times longer, with the same results; figures of `bench` and \
+             `measure` are those of unoptimised code and must not be published",
+            "build with `cargo build --release`",
+        ),
+    }
+}
+
+fn cpus(place: &Place, environment: &Environment) -> Finding {
+    let all = environment.cpus.or(place.usable_cpus);
+    let (Some(usable), Some(all)) = (place.usable_cpus, all) else {
+        return Finding::new("CPUs", State::Unknown, "the kernel does not tell", "", "");
+    };
+    let found = match usable == all {
+        true => format!("{all}, all usable"),
+        false => format!("{usable} of {all} are usable"),
+    };
+    if usable == 1 {
+        let cost = "sweeps, `reproduce`, `advise` and `--seeds` run one simulation at a time; `bench locks` has \
+                    no two threads at once, so it shows nothing about contention, and tests that need a second \
+                    CPU skip";
+        return Finding::new(
+            "CPUs",
+            State::Costs,
+            found,
+            cost,
+            "use a machine with 2 CPUs or more",
+        );
+    }
+    if usable < all {
+        let cost = format!(
+            "sweeps, `reproduce`, `advise` and `--seeds` run {usable} simulations at a time instead of {all}, so \
+             they take up to {} times as long; `measure noise` measures only these CPUs",
+            two_digits(all as f64 / usable as f64)
+        );
+        let remedy = "start it without taskset, or give its cpuset more CPUs";
+        return Finding::new("CPUs", State::Costs, found, cost, remedy);
+    }
+    Finding::fine("CPUs", found)
+}
+
+/// The limit on CPU time of this process' group, in CPUs.
+fn quota(place: &Place) -> Finding {
+    let text = place.read("sys/fs/cgroup/cpu.max");
+    let limit = text.as_deref().and_then(|text| {
+        let (quota, period) = text.split_once(' ')?;
+        Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
+    });
+    match limit {
+        None => Finding::fine("CPU limit", "none"),
+        Some(cpus) => Finding::new(
+            "CPU limit",
+            State::Costs,
+            format!("a control group allows {} CPUs", two_digits(cpus)),
+            format!(
+                "more than {} busy threads are stopped for the rest of each period, for tens of milliseconds: \
+                 `bench locks` and `exec` see that as preempted holders, and `measure noise` as long gaps of \
+                 kind `thread`",
+                two_digits(cpus.floor().max(1.0))
+            ),
+            "measure outside the group (cgroup cpu.max)",
+        ),
+    }
+}
+
+fn smt(place: &Place) -> Finding {
+    match place.read("sys/devices/system/cpu/smt/active").as_deref() {
+        Some("0") => Finding::fine("SMT", "off: every CPU is a core"),
+        Some(_) => Finding::new(
+            "SMT",
+            State::Costs,
+            "on: two CPUs or more share a core",
+            "`bench locks` depends on whether two threads share a core: a sibling runs at about 60 to 65 % of \
+             full speed (`smt_permille` of the simulated machines), and hands a lock over several times faster \
+             than another core",
+            "choose one CPU of each core: `overspin bench locks --cpus` (see `lscpu --extended`)",
+        ),
+        None => Finding::new("SMT", State::Unknown, "the kernel does not tell", "", ""),
+    }
+}
+
+fn governor(place: &Place) -> Finding {
+    let cpu = "sys/devices/system/cpu";
+    let turbo = match (
+        place.read(&format!("{cpu}/intel_pstate/no_turbo")).as_deref(),
+        place.read(&format!("{cpu}/cpufreq/boost")).as_deref(),
+    ) {
+        (Some("0"), _) | (None, Some("1")) => ", with turbo",
+        (Some(_), _) | (None, Some(_)) => ", without turbo",
+        (None, None) => "",
+    };
+    match place.read(&format!("{cpu}/cpu0/cpufreq/scaling_governor")) {
+        None => Finding::new(
+            "clock speed",
+            State::Unknown,
+            "not visible, as in most virtual machines",
+            "the host may change the clock while `bench` measures; both sides of a comparison run in turn, so \
+             ratios suffer less than absolute figures",
+            "trust ratios within one run of `bench`, not absolute figures of two days",
+        ),
+        Some(governor) if governor == "performance" && turbo != ", with turbo" => {
+            Finding::fine("clock speed", format!("governor {governor}{turbo}"))
+        }
+        Some(governor) => Finding::new(
+            "clock speed",
+            State::Costs,
+            format!("governor {governor}{turbo}"),
+            "the clock follows load and temperature: absolute figures of `bench` differ from run to run by as \
+             much as the clock does; ratios suffer less",
+            "`cpupower frequency-set --governor performance`, and turbo off, while you measure",
+        ),
+    }
+}
+
+fn clock(place: &Place) -> Finding {
+    let source = "sys/devices/system/clocksource/clocksource0/current_clocksource";
+    match place.read(source) {
+        None => Finding::new("clock source", State::Unknown, "the kernel does not tell", "", ""),
+        Some(name) if matches!(name.as_str(), "tsc" | "arch_sys_counter" | "kvm-clock") => {
+            Finding::fine("clock source", name)
+        }
+        Some(name) => Finding::new(
+            "clock source",
+            State::Costs,
+            format!("{name}: read by a system call"),
+            "reading the time may take a microsecond instead of some 25 ns: `measure noise` cannot see short \
+             gaps, and time slots of `bench locks` are coarser. `overspin measure noise` prints the clock's cost",
+            "use the clock source tsc, if the kernel trusts it (`dmesg | grep -i tsc`)",
+        ),
+    }
+}
+
+fn hypervisor(place: &Place, environment: &Environment) -> Finding {
+    let Some(name) = &environment.hypervisor else {
+        return Finding::fine("virtualisation", "none visible");
+    };
+    let stolen = place.read("proc/stat").as_deref().and_then(Ticks::read).and_then(Ticks::stolen);
+    let share = stolen.map_or_else(String::new, |s| {
+        format!("; {} % of the CPU time was stolen since the start", two_digits(100.0 * s))
+    });
+    Finding::new(
+        "virtualisation",
+        State::Costs,
+        match name.as_str() {
+            "unknown" => format!("a virtual machine{share}"),
+            name => format!("a virtual machine ({name}){share}"),
+        },
+        "its host may take a CPU away from `bench`, `measure` and `exec` at any time, which looks like a \
+         preempted lock holder. The worst figures suffer most; medians by about the stolen share",
+        "measure on bare hardware, or repeat and compare medians (`overspin bench locks --runs 20`, then \
+         `overspin compare`)",
+    )
+}
+
+/// Clock ticks since the start, summed over all CPUs.
+#[derive(Clone, Copy)]
+struct Ticks {
+    all: u64,
+    idle: u64,
+    stolen: u64,
+}
+
+impl Ticks {
+    /// The first line of `/proc/stat`: user nice system idle iowait irq softirq steal.
+    fn read(stat: &str) -> Option<Self> {
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks: Vec<u64> =
+            line.split_whitespace().take(8).map_while(|n| n.parse().ok()).collect();
+        let [.., idle, wait, _, _, stolen] = ticks[..] else { return None };
+        Some(Self { all: ticks.iter().sum(), idle: idle + wait, stolen })
+    }
+
+    fn stolen(self) -> Option<f64> {
+        (self.all > 0).then(|| self.stolen as f64 / self.all as f64)
+    }
+
+    /// The part of the CPU time that was used between two readings, by this machine or others.
+    fn busy_until(self, later: Self) -> Option<f64> {
+        let all = later.all.checked_sub(self.all).filter(|all| *all > 0)?;
+        let idle = later.idle.saturating_sub(self.idle).min(all);
+        Some((all - idle) as f64 / all as f64)
+    }
+}
+
+fn load(place: &Place) -> Finding {
+    let read = || place.read("proc/stat").as_deref().and_then(Ticks::read);
+    let before = read();
+    std::thread::sleep(WATCHED);
+    let busy = before.zip(read()).and_then(|(before, after)| before.busy_until(after));
+    judge_load(busy)
+}
+
+fn judge_load(busy: Option<f64>) -> Finding {
+    let Some(busy) = busy else {
+        return Finding::new("other load", State::Unknown, "the kernel does not tell", "", "");
+    };
+    let found = format!("{} % of the CPU time is in use", two_digits(100.0 * busy));
+    if busy <= BUSY {
+        return Finding::fine("other load", found);
+    }
+    let longer = match busy < 0.95 {
+        true => format!("up to {} times as long", two_digits(1.0 / (1.0 - busy))),
+        false => "many times as long".into(),
+    };
+    Finding::new(
+        "other load",
+        State::Costs,
+        found,
+        format!(
+            "simulations that use all CPUs take {longer}, with the same results; `bench` measures preempted \
+             threads, so locks whose waiters spin look worse than they are; `measure noise` measures the load"
+        ),
+        "stop what runs (`top`), or raise the priority of this terminal (`echo -10 > /proc/self/autogroup`)",
+    )
+}
+
+fn kvm(place: &Place) -> Finding {
+    match place.device("dev/kvm") {
+        Some(true) => Finding::fine("KVM", "/dev/kvm can be opened"),
+        Some(false) => Finding::fine(
+            "KVM",
+            "/dev/kvm exists, but this user may not open it; no command needs it",
+        ),
+        None => {
+            Finding::fine("KVM", "there is no /dev/kvm; no command needs it: hosts are simulated")
+        }
+    }
+}
+
+fn perf(place: &Place) -> Finding {
+    let level = place.read("proc/sys/kernel/perf_event_paranoid");
+    let level: Option<i32> = level.and_then(|text| text.parse().ok());
+    match level {
+        Some(level) if level <= 1 => Finding::fine(
+            "perf",
+            format!("allowed (perf_event_paranoid {level}); no command needs it"),
+        ),
+        Some(level) => Finding::fine(
+            "perf",
+            format!(
+                "restricted (perf_event_paranoid {level}); no command needs it, only you, to profile a \
+                 program under `overspin exec`"
+            ),
+        ),
+        None => Finding::fine("perf", "not available; no command needs it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn load_and_stolen_time_are_computed_from_the_kernels_counts() {
+        // proc_stat(5): user nice system idle iowait irq softirq steal guest guest_nice.
+        let before = Ticks::read("cpu  10 0 10 70 0 0 0 10 5 5\ncpu0 1 2").unwrap();
+        assert_eq!(before.stolen(), Some(0.1));
+        let after = Ticks::read("cpu  10 0 40 130 10 0 0 10 5 5\n").unwrap();
+        // 100 more ticks, of which 60 idle and 10 waiting for a disk.
+        assert_eq!(before.busy_until(after), Some(0.3));
+        assert!(Ticks::read("cpu 1 2 3").is_none() && Ticks::read("").is_none());
+    }
+
+    #[test]
+    fn load_has_a_price() {
+        assert_eq!(judge_load(Some(0.01)).state, State::Fine);
+        let half = judge_load(Some(0.5));
+        assert!(half.state == State::Costs && half.cost.contains("up to 2.0 times"), "{half:?}");
+        assert!(judge_load(Some(1.0)).cost.contains("many times"));
+        assert_eq!(judge_load(None).state, State::Unknown);
+    }
+}
