@@ -30,6 +30,7 @@ pub use write::csv;
 pub(crate) use write::rows;
 
 use crate::environment::Environment;
+use crate::metric::Metric;
 use crate::scenario_file::Axis;
 use overspin_scenario::Scenario;
 use serde::{Deserialize, Serialize};
@@ -139,12 +140,17 @@ impl Record {
     }
 
     /// Adds a number. A number that is not finite could not be measured and gets no sample.
-    fn push(&mut self, run: u32, place: &str, metric: &str, unit: &str, value: f64) {
+    fn push(&mut self, run: u32, place: &str, metric: &Metric, value: f64) {
+        self.push_in(run, place, metric, metric.unit, value);
+    }
+
+    /// The same in another unit, for a metric that has several.
+    fn push_in(&mut self, run: u32, place: &str, metric: &Metric, unit: &str, value: f64) {
         if value.is_finite() {
             self.samples.push(Sample {
                 run,
                 place: place.into(),
-                metric: metric.into(),
+                metric: metric.name.into(),
                 unit: unit.into(),
                 value,
             });

@@ -56,7 +56,7 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
         grid.row([
             m.of.clone(),
             m.what.to_owned(),
-            m.unit.to_owned(),
+            m.metric.unit.to_owned(),
             m.samples.len().to_string(),
             short(s.mean),
             end(interval.map(|i| i.low)),
@@ -77,7 +77,7 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
     let found = over.results.iter().filter_map(|m| {
         // The total waiting repeats the wait of the lock.
         let finding = m.spread.finding.as_ref().filter(|_| m.what != WAITING)?;
-        Some((m.name.clone(), m.unit, finding))
+        Some((m.name.clone(), m.metric.unit, finding))
     });
     blocks.extend(coincidences(found.collect(), seeds.len()));
     blocks

@@ -6,29 +6,28 @@ mod spread;
 pub use groups::{FALSE_ALARMS, FEWEST};
 pub use spread::{CONFIDENCE, Finding, Spread, seeds_in_words};
 
+use crate::metric::{Metric, simulated};
 use crate::record::Run;
 use crate::sweep::{SweepError, in_parallel, jain};
 use crate::way::Way;
 use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, Scenario};
 
 /// A figure of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Figure {
     /// The subject: `host`, a domain, or a lock as `domain/lock`.
     pub of: String,
     /// The quantity, in words.
     pub what: &'static str,
     /// The metric of its samples in records.
-    pub metric: &'static str,
-    /// Its unit.
-    pub unit: &'static str,
+    pub metric: &'static Metric,
     /// The figure.
     pub value: f64,
 }
 
 /// A figure over seeds.
 #[derive(Clone, Debug)]
-pub struct Metric {
+pub struct FigureOverSeeds {
     /// Subject and quantity: `of: what`.
     pub name: String,
     /// The subject, see [`Figure::of`].
@@ -36,9 +35,7 @@ pub struct Metric {
     /// The quantity, in words.
     pub what: &'static str,
     /// The metric of its samples in records.
-    pub metric: &'static str,
-    /// Its unit.
-    pub unit: &'static str,
+    pub metric: &'static Metric,
     /// Seeds whose runs have the figure. Runs that deadlocked or were stopped do not have it, and only runs
     /// that finished have a time at which they did.
     pub seeds: Vec<u64>,
@@ -56,7 +53,7 @@ pub struct OverSeeds {
     /// The run of each seed, and its figures.
     pub runs: Vec<(Run, Vec<Figure>)>,
     /// Figures over seeds.
-    pub results: Vec<Metric>,
+    pub results: Vec<FigureOverSeeds>,
 }
 
 impl OverSeeds {
@@ -94,7 +91,7 @@ pub fn run(
 }
 
 /// The figures of all runs, each over its seeds, ordered by the first run that has the figure.
-fn metrics(runs: &[(Run, Vec<Figure>)]) -> Vec<Metric> {
+fn metrics(runs: &[(Run, Vec<Figure>)]) -> Vec<FigureOverSeeds> {
     type Samples<'a> = (&'a Figure, Vec<u64>, Vec<f64>);
     let mut all: Vec<Samples<'_>> = Vec::new();
     for (run, figures) in runs {
@@ -111,12 +108,11 @@ fn metrics(runs: &[(Run, Vec<Figure>)]) -> Vec<Metric> {
     }
     all.into_iter()
         .filter_map(|(figure, seeds, samples)| {
-            Some(Metric {
+            Some(FigureOverSeeds {
                 name: format!("{}: {}", figure.of, figure.what),
                 of: figure.of.clone(),
                 what: figure.what,
                 metric: figure.metric,
-                unit: figure.unit,
                 spread: Spread::of(&seeds, &samples)?,
                 seeds,
                 samples,
@@ -132,7 +128,7 @@ pub fn figures(outcome: &Outcome) -> Vec<Figure> {
     let busy: Picos = sum(|p| p.busy);
     let whole = busy + sum(|p| p.switching) + sum(|p| p.idle);
     let mut all = Vec::new();
-    push(&mut all, "host", ("busy", "busy"), "%", percent(busy, whole));
+    push(&mut all, "host", "busy", &simulated::BUSY, percent(busy, whole));
     let names = labels(outcome.domains.iter().map(|d| d.name.as_str()));
     for (domain, name) in outcome.domains.iter().zip(names) {
         of_domain(&mut all, domain, &name, outcome.elapsed);
@@ -156,38 +152,39 @@ pub(crate) const WAITING: &str = "waiting";
 fn of_domain(all: &mut Vec<Figure>, domain: &DomainOutcome, of: &str, end: Picos) {
     let elapsed = domain.lifetime(end).seconds();
     let finished = domain.finished.map(|_| elapsed);
-    push(all, of, ("finished after", "elapsed"), "s", finished);
+    push(all, of, "finished after", &simulated::ELAPSED, finished);
     let items: Vec<f64> = domain.tasks.iter().map(|t| t.items as f64).collect();
     let done: f64 = items.iter().sum();
     let rate = |count: f64| (elapsed > 0.0).then(|| count / elapsed);
-    push(all, of, ("items", "items"), "1/s", rate(done).filter(|_| done > 0.0));
+    push(all, of, "items", &simulated::ITEMS, rate(done).filter(|_| done > 0.0));
     let several = items.len() > 1 && done > 0.0;
-    push(all, of, ("fairness (Jain)", "fairness"), "%", several.then(|| 100.0 * jain(&items)));
+    let fairness = several.then(|| 100.0 * jain(&items));
+    push(all, of, "fairness (Jain)", &simulated::FAIRNESS, fairness);
     let sum = |f: fn(&overspin_scenario::VcpuOutcome) -> Picos| domain.vcpus.iter().map(f).sum();
     let (running, runnable): (Picos, Picos) = (sum(|v| v.running), sum(|v| v.runnable));
-    push(all, of, ("steal", "steal"), "%", percent(runnable, running + runnable));
+    push(all, of, "steal", &simulated::STEAL, percent(runnable, running + runnable));
     if domain.locks.is_empty() {
         return;
     }
     let waiting: Picos = sum(|v| v.waiting);
-    push(all, of, ("CPU burned", "burned"), "%", percent(waiting.min(running), running));
+    push(all, of, "CPU burned", &simulated::BURNED, percent(waiting.min(running), running));
     let names = labels(domain.locks.iter().map(|l| l.name.as_str()));
     for (lock, name) in domain.locks.iter().zip(names) {
         let of = format!("{of}/{name}");
-        push(all, &of, ("acquisitions", "acquisitions"), "1/s", rate(lock.acquisitions as f64));
-        push(all, &of, (WAITING, "waiting"), "s/s", rate(lock.wait_total.seconds()));
-        push(all, &of, ("p99.9 wait", "wait-p99.9"), "us", Some(lock.wait_p999.micros()));
+        push(all, &of, "acquisitions", &simulated::ACQUISITIONS, rate(lock.acquisitions as f64));
+        push(all, &of, WAITING, &simulated::WAITING, rate(lock.wait_total.seconds()));
+        push(all, &of, "p99.9 wait", &simulated::WAIT_P999, Some(lock.wait_p999.micros()));
     }
 }
 
 fn push(
     all: &mut Vec<Figure>,
     of: &str,
-    (what, metric): (&'static str, &'static str),
-    unit: &'static str,
+    what: &'static str,
+    metric: &'static Metric,
     value: Option<f64>,
 ) {
-    all.extend(value.map(|value| Figure { of: of.to_owned(), what, metric, unit, value }));
+    all.extend(value.map(|value| Figure { of: of.to_owned(), what, metric, value }));
 }
 
 fn percent(part: Picos, whole: Picos) -> Option<f64> {
@@ -236,7 +233,7 @@ workload = { kind = "lock-loop" }
     fn runs_without_a_figure_are_left_out_of_it() {
         let run = |seed, deadlock: bool, value: Option<f64>| {
             let mut figures = Vec::new();
-            push(&mut figures, "guest", ("finished after", "elapsed"), "s", value);
+            push(&mut figures, "guest", "finished after", &simulated::ELAPSED, value);
             let ending =
                 if deadlock { Ending::Deadlock { waits: Vec::new() } } else { Ending::Finished };
             (Run { seed: Some(seed), ending: Some(ending), ..Run::default() }, figures)

@@ -1,5 +1,6 @@
 //! Records of simulated scenarios: one run, many seeds, a sweep.
 
+use crate::metric::{Metric, simulated};
 use crate::record::again::json;
 use crate::record::{Changes, Kind, OverSeeds, Point, Record, Run, next_number};
 use crate::scenario_file::Sweep;
@@ -42,8 +43,8 @@ pub fn seeds(over: &Result, set: &[String]) -> Record {
         .iter()
         .map(|m| OverSeeds {
             place: m.of.clone(),
-            metric: m.metric.into(),
-            unit: m.unit.into(),
+            metric: m.metric.name.into(),
+            unit: m.metric.unit.into(),
             seeds: m.seeds.clone(),
             spread: m.spread.clone(),
         })
@@ -73,8 +74,8 @@ pub fn sweep(sweep: &Sweep, measured: &Measured, set: &[String], seed: Option<u6
         let number = next_number(&record.runs);
         let place = place(cell);
         if cell.run.ending.as_ref().is_some_and(overspin_scenario::Ending::is_sound) {
-            for (metric, unit, value) in measures(cell) {
-                record.push(number, &place, metric, unit, value);
+            for (metric, value) in measures(cell) {
+                record.push(number, &place, metric, value);
             }
         }
         let point = u32::try_from(i / each.max(1)).ok();
@@ -91,13 +92,13 @@ fn place(cell: &Cell) -> String {
     cell.at.join(".")
 }
 
-/// The measures of each cell of a sweep: metric, unit and value.
-fn measures(cell: &Cell) -> [(&'static str, &'static str, f64); 4] {
+/// The measures of each cell of a sweep.
+fn measures(cell: &Cell) -> [(&'static Metric, f64); 4] {
     [
-        ("throughput", "1/s", cell.throughput),
-        ("wait-p99.9", "us", cell.wait_p999.micros()),
-        ("burned", "%", 100.0 * cell.burned),
-        ("fairness", "%", 100.0 * cell.fairness),
+        (&simulated::THROUGHPUT, cell.throughput),
+        (&simulated::WORST_WAIT_P999, cell.wait_p999.micros()),
+        (&simulated::BURNED, 100.0 * cell.burned),
+        (&simulated::FAIRNESS, 100.0 * cell.fairness),
     ]
 }
 
@@ -106,12 +107,12 @@ fn over_seeds(cells: &[Cell]) -> Vec<OverSeeds> {
     let sound: Vec<&Cell> = cells.iter().filter(|c| c.is_sound()).collect();
     let Some(first) = sound.first() else { return Vec::new() };
     let seeds: Vec<u64> = sound.iter().filter_map(|c| c.run.seed).collect();
-    let one = |(i, (metric, unit, _)): (usize, (&str, &str, f64))| {
-        let samples: Vec<f64> = sound.iter().map(|c| measures(c)[i].2).collect();
+    let one = |(i, (metric, _)): (usize, (&Metric, f64))| {
+        let samples: Vec<f64> = sound.iter().map(|c| measures(c)[i].1).collect();
         Some(OverSeeds {
             place: place(first),
-            metric: metric.into(),
-            unit: unit.into(),
+            metric: metric.name.into(),
+            unit: metric.unit.into(),
             seeds: seeds.clone(),
             spread: Spread::of(&seeds, &samples)?,
         })
@@ -131,6 +132,6 @@ fn of_scenario(kind: Kind, scenario: &Scenario, set: &[String], seed: Option<u64
 
 fn add(record: &mut Record, run: u32, figures: &[Figure]) {
     for figure in figures {
-        record.push(run, &figure.of, figure.metric, figure.unit, figure.value);
+        record.push(run, &figure.of, figure.metric, figure.value);
     }
 }
