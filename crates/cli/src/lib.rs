@@ -26,6 +26,8 @@ mod failure;
 mod import;
 mod list;
 mod measure;
+#[cfg(test)]
+mod reference;
 mod reproduce;
 mod run;
 mod schedbench;
