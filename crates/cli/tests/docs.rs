@@ -36,6 +36,7 @@ const SHORTER: &[(&str, &[&str], &str)] = &[
         "--seeds 2 --set limit=10ms",
     ),
     ("overspin run examples/io-beside-hog.toml", &[], "--set limit=1s"),
+    ("overspin run examples/host-ratio.toml --seeds", &["--seeds"], "--seeds 2 --set limit=50ms"),
     ("overspin measure noise", &["--duration"], "--duration 200ms"),
     (
         "overspin bench locks",
@@ -217,6 +218,13 @@ fn measure_and_machines() {
     }
 }
 
+#[test]
+fn how_to_and_explanation() {
+    for name in ["docs/ratio.md", "docs/timeline.md", "docs/preemption.md", "docs/trust.md"] {
+        document(name, |_, _| {});
+    }
+}
+
 /// Every command of every document is run by a test above, or has a reason not to be. All commands of this
 /// program use options that exist.
 #[test]
@@ -232,6 +240,10 @@ fn every_command_is_known_and_parses() {
         "docs/measure.md",
         "docs/machines.md",
         "docs/io-beside-a-hog.md",
+        "docs/ratio.md",
+        "docs/timeline.md",
+        "docs/preemption.md",
+        "docs/trust.md",
     ];
     let mut documents = vec![root().join("README.md")];
     documents.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Makes every picture of README.md and docs/ again, from simulated results. Takes a minute on two idle cores, besides the
+# build. The same model gives the same bytes, so `git diff docs/pictures` afterwards shows what a change did.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+cargo build --release --quiet -p overspin -p overspin-lab --bin overspin --example preemption_picture
+
+for experiment in experiments/*.toml; do
+    name=$(basename "$experiment" .toml)
+    echo "$name"
+    target/release/overspin reproduce "$name" --quiet --svg "docs/pictures/$name.svg"
+done
+echo preemption
+target/release/examples/preemption_picture > docs/pictures/preemption.svg
