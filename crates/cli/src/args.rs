@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use overspin_lab::sweep::{Narrow, Shard};
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -49,6 +50,36 @@ pub(crate) struct RecordArgs {
     /// Write the samples as CSV, a line for each number (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+    /// Write the result as a directory, with samples as Parquet. Runs are written as they end; after an
+    /// interruption the same command goes on where it stopped
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// Axes, and the part of the runs to make.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct SweepArgs {
+    /// Add an axis of numbers, for example domain.guest.vcpus=2..16:2, =1..16:x2 or
+    /// domain.guest.workload.section=1us..9us:2us; it replaces a [[vary]] of the same key
+    #[arg(long = "parameter-scan", short = 'P', value_name = "KEY=FROM..TO[:STEP]")]
+    pub(crate) ranges: Vec<String>,
+    /// Add an axis of values, for example domain.guest.lock=ticket,mcs; `every lock`, `every scheduler` and
+    /// `every machine` are such values
+    #[arg(long = "parameter-list", short = 'L', value_name = "KEY=A,B,...")]
+    pub(crate) lists: Vec<String>,
+    /// Run more seeds where half of the 95 % interval of the throughput is wider than this part of its mean,
+    /// at most 1000
+    #[arg(long, value_name = "PERCENT", value_parser = str::parse::<Narrow>)]
+    pub(crate) until_interval: Option<Narrow>,
+    /// Make only the I-th of N parts of the runs, for job arrays; `overspin merge` joins them
+    #[arg(long, value_name = "I/N", value_parser = str::parse::<Shard>)]
+    pub(crate) shard: Option<Shard>,
+    /// Say how many runs there would be, and make none
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Draw the curves of a sweep as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -57,6 +88,10 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// Run a scenario
     Run(RunArgs),
+    /// Run a scenario along axes: every combination of its [[vary]] tables, -L and -P
+    Sweep(RunArgs),
+    /// Join the directories that the parts of a sweep or of many seeds wrote (`--shard`)
+    Merge(MergeArgs),
     /// Explain why a run is slow: which locks, which causes, whose vCPUs, and the longest waits
     Explain(ExplainArgs),
     /// Plan, run and report schedbench's .bench files
@@ -110,6 +145,10 @@ pub(crate) struct ReproduceArgs {
     /// Draw the figures of one experiment, published beside simulated, as SVG (`-`: standard output)
     #[arg(long, value_name = "FILE", requires = "experiment")]
     pub(crate) svg: Option<PathBuf>,
+    /// Draw what one experiment measured as curves, with 95 % intervals over seeds, as SVG (`-`: standard
+    /// output)
+    #[arg(long, value_name = "FILE", requires = "experiment")]
+    pub(crate) curves: Option<PathBuf>,
     /// End with 1 if a claim does not hold, with 4 if one cannot be decided
     #[arg(long)]
     pub(crate) strict: bool,
@@ -141,6 +180,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     #[command(flatten)]
+    pub(crate) sweep: SweepArgs,
+    #[command(flatten)]
     pub(crate) record: RecordArgs,
     /// Write a trace for ui.perfetto.dev (of a single run)
     #[arg(long, value_name = "FILE.pftrace")]
@@ -160,6 +201,29 @@ pub(crate) struct RunArgs {
     /// End with 1 if a run deadlocked
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct MergeArgs {
+    /// Directories that --out wrote
+    #[arg(required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Directory for the whole
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// Write the record, with all measurements, as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the samples as CSV, a line for each number (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Draw the curves of a sweep as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write the report as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -3,6 +3,7 @@
 use crate::args::{BenchArgs, BenchLocksArgs, Benchmark, Global, RecordArgs};
 use crate::catalog::Parts;
 use crate::failure::{Failure, Verdict};
+use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::bench;
 use overspin_lab::bench::BenchResult;
@@ -34,7 +35,7 @@ fn speed(
 ) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[wanted.json.as_ref(), wanted.csv.as_ref()])?;
     let files = RecordFiles::open(&outputs, wanted)?;
-    let bar = show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
+    let bar = progress::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
     let mut tell = |done: usize, all: usize| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
@@ -42,7 +43,7 @@ fn speed(
     let results = measure(&mut tell);
     bar.finish_and_clear();
     let results = results?;
-    files.write(|| record::speed(name, &results).made_here(show::command()))?;
+    files.write(|| show::made(record::speed(name, &results)))?;
     outputs.print(&text(&[Block::Grid(bench::table(&results))]))?;
     // A slower machine is not a fault: the table shows which targets were missed.
     Ok(Verdict::Fine)
@@ -52,7 +53,7 @@ fn locks(args: &BenchLocksArgs, global: &Global, parts: &Parts) -> Result<Verdic
     let wanted = &args.record;
     let outputs = Outputs::new(global, &[wanted.json.as_ref(), wanted.csv.as_ref()])?;
     let files = RecordFiles::open(&outputs, wanted)?;
-    let bar = show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
+    let bar = progress::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
     let mut tell = |done: usize, all: usize| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
@@ -82,7 +83,7 @@ fn locks(args: &BenchLocksArgs, global: &Global, parts: &Parts) -> Result<Verdic
         };
         Failure::usage(e.to_string(), remedy)
     })?;
-    files.write(|| record::locks(&report, plan.seed).made_here(show::command()))?;
+    files.write(|| show::made(record::locks(&report, plan.seed)))?;
     let mut blocks: Vec<Block> =
         report.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))).collect();
     let mut situations: Vec<(u64, u64, usize)> = Vec::new();

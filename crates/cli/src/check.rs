@@ -3,6 +3,7 @@
 use crate::args::{CheckArgs, Global};
 use crate::catalog::Parts;
 use crate::failure::{Failure, Verdict};
+use crate::progress;
 use crate::show::{self, Outputs};
 use indicatif::ProgressBar;
 use overspin_check::seeded::{self, Caught};
@@ -33,7 +34,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<
         work.push((name, parts.checks(name, &limits).ok_or_else(|| unknown(name))?));
     }
     let file = outputs.open(args.json.as_ref())?;
-    let bar = show::progress(global, 0, "{spinner} {msg}");
+    let bar = progress::progress(global, 0, "{spinner} {msg}");
     bar.enable_steady_tick(Duration::from_millis(200));
     let tell = Tell { bar, outputs };
 

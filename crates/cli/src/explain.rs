@@ -2,7 +2,8 @@
 
 use crate::args::{ExplainArgs, Global};
 use crate::failure::{Failure, Verdict};
-use crate::show::{self, Meter, Outputs};
+use crate::progress::{Meter, RunsMeter};
+use crate::show::Outputs;
 use overspin_lab::explain::{self, Worst};
 use overspin_lab::record::{self, Kind, Record};
 use overspin_lab::report::{self, Block};
@@ -20,7 +21,7 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
         let record = record::read(&what.name, &text).map_err(|e| Failure::Scenario(Box::new(e)))?;
         what.record(&record)?
     } else {
-        let loaded = scenario_file::load_text(&args.result, &text, &[]);
+        let loaded = scenario_file::load_text(&args.result, &text, &[], &[]);
         what.scenario(loaded.map_err(Failure::Scenario)?)?
     };
     if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
@@ -93,14 +94,10 @@ impl What<'_> {
 
     /// Runs a sweep, and explains its record.
     fn sweep(&self, sweep: &Sweep) -> Result<Vec<Block>, Failure> {
-        let template = "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left";
-        let bar = show::progress(self.global, 0, template);
-        let tell = |done: usize, total: usize| {
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
-        };
+        let meter = RunsMeter::new(self.global, "", 0);
+        let tell = |done: usize, all: usize| meter.at(done, all);
         let measured = sweep::run(sweep, Settings::default(), &tell);
-        bar.finish_and_clear();
+        meter.end();
         let measured = measured.map_err(|e| Failure::refused(&self.name, &e))?;
         self.many(&record::sweep(sweep, &measured, &[], None))
     }

@@ -3,6 +3,7 @@
 use crate::window::Window;
 use miette::{Diagnostic, LabeledSpan, SourceCode};
 use overspin_lab::output::OutputError;
+use overspin_lab::results::ResultsError;
 use overspin_lab::scenario_file::{LoadError, ScenarioError};
 use overspin_scenario::Stopped;
 use std::fmt;
@@ -96,10 +97,20 @@ impl From<OutputError> for Failure {
     }
 }
 
+impl From<ResultsError> for Failure {
+    fn from(error: ResultsError) -> Self {
+        match error.is_environment() {
+            true => Self::environment(error.to_string(), error.remedy()),
+            false => Self::usage(error.to_string(), error.remedy()),
+        }
+    }
+}
+
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match error {
             LoadError::Invalid(error) => Self::Scenario(error),
+            LoadError::Results(error) => error.into(),
             LoadError::Read { ref cause, .. } => {
                 let remedy = match cause.kind() {
                     std::io::ErrorKind::NotFound => {

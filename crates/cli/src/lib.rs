@@ -26,6 +26,8 @@ mod failure;
 mod import;
 mod list;
 mod measure;
+mod merge;
+mod progress;
 #[cfg(test)]
 mod reference;
 mod reproduce;
@@ -68,6 +70,8 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
     match &args.command {
         Command::Reproduce(command) => reproduce::reproduce(command, &args.global),
         Command::Run(command) => run::run(command, &args.global),
+        Command::Sweep(command) => run::sweep(command, &args.global),
+        Command::Merge(command) => merge::merge(command, &args.global),
         Command::Explain(command) => explain::explain(command, &args.global),
         Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
         Command::Import(command) => import::import(command, &args.global),

@@ -2,6 +2,7 @@
 
 use crate::args::{Global, MeasureArgs, MeasureNoiseArgs, Measurement};
 use crate::failure::{Failure, Verdict};
+use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::measure;
 use overspin_lab::record;
@@ -28,7 +29,7 @@ fn of_noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict, Failure
         quantum: args.quantum,
         duration: args.duration,
     };
-    let bar = show::progress(global, 0, "{bar:40} {elapsed} elapsed, {eta} left");
+    let bar = progress::progress(global, 0, "{bar:40} {elapsed} elapsed, {eta} left");
     let mut tell = |passed: Duration, whole: Duration| {
         bar.set_length(whole.as_millis() as u64);
         bar.set_position(passed.as_millis() as u64);
@@ -45,7 +46,7 @@ fn of_noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict, Failure
     if let Some(file) = raw {
         file.finish_with(&measure::noise_csv(&measured))?;
     }
-    records.write(|| record::noise(&measured).made_here(show::command()))?;
+    records.write(|| show::made(record::noise(&measured)))?;
     outputs.print(&text(&measure::noise(&measured)))?;
     Ok(Verdict::Fine)
 }

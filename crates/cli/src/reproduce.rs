@@ -2,6 +2,7 @@
 
 use crate::args::{Global, ReproduceArgs};
 use crate::failure::{Failure, Verdict};
+use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::experiment::{self, Experiment};
 use overspin_lab::output::Output;
@@ -16,15 +17,35 @@ use std::path::Path;
 pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict, Failure> {
     let named = args.experiment.as_deref().map(find).transpose()?;
     let wanted = &args.record;
-    let all =
-        [wanted.json.as_ref(), wanted.csv.as_ref(), args.markdown.as_ref(), args.svg.as_ref()];
+    let all = [
+        wanted.json.as_ref(),
+        wanted.csv.as_ref(),
+        args.markdown.as_ref(),
+        args.svg.as_ref(),
+        args.curves.as_ref(),
+    ];
     let outputs = Outputs::new(global, &all)?;
     let files = Files {
         records: RecordFiles::open(&outputs, wanted)?,
         markdown: outputs.open(args.markdown.as_ref())?,
     };
     let svg = outputs.open(args.svg.as_ref())?;
-    let settings = Settings { seeds: args.seeds, full: args.full, threads: args.threads };
+    if let (Some(_), Some(experiment)) = (&args.curves, &named)
+        && experiment.along().is_empty()
+    {
+        let id = &experiment.head().id;
+        return Err(Failure::usage(
+            format!("{id} varies nothing by steps: it has no curves"),
+            "use --svg for its bars",
+        ));
+    }
+    let curves = outputs.open(args.curves.as_ref())?;
+    let settings = Settings {
+        seeds: args.seeds,
+        full: args.full,
+        threads: args.threads,
+        outcomes: files.records.outcomes(),
+    };
     let Some(experiment) = named else {
         let mut results = Vec::new();
         for name in experiment::names() {
@@ -43,6 +64,9 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         let title = format!("{}: {}", result.experiment, result.title);
         svg.finish_with(&report::picture(&title, &experiment.panels(&result)))?;
     }
+    if let Some((file, svg)) = curves.zip(report::reproduction_curves(&experiment, &result)) {
+        file.finish_with(&svg)?;
+    }
     outputs.print(&report::text(&blocks))?;
     Ok(verdict(result.verdict(), args.strict))
 }
@@ -55,7 +79,7 @@ struct Files {
 
 impl Files {
     fn write(self, results: &[Reproduction], blocks: &[Block]) -> Result<(), Failure> {
-        self.records.write(|| record::reproductions(results).made_here(show::command()))?;
+        self.records.write(|| show::made(record::reproductions(results)))?;
         if let Some(markdown) = self.markdown {
             markdown.finish_with(&report::markdown(blocks))?;
         }
@@ -66,11 +90,11 @@ impl Files {
 /// Runs an experiment behind a progress bar.
 fn one(
     experiment: &Experiment,
-    settings: Settings,
+    settings: Settings<'_>,
     global: &Global,
 ) -> Result<Reproduction, Failure> {
     let template = "{prefix} {bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left";
-    let bar = show::progress(global, 0, template);
+    let bar = progress::progress(global, 0, template);
     bar.set_prefix(experiment.head().id.clone());
     let tell = |done: usize, total: usize| {
         bar.set_length(total as u64);

@@ -1,24 +1,22 @@
-//! `overspin run`: one scenario, with one seed or many, or a sweep of many.
+//! `overspin run` and `overspin sweep`: one scenario, with one seed or many, or along axes.
 
 use crate::args::{Global, RunArgs};
 use crate::failure::{Failure, Verdict};
-use crate::show::{self, Meter, Outputs, RecordFiles};
+use crate::progress::{Meter, RunsMeter};
+use crate::show::{self, Outputs, RecordFiles};
+use overspin_lab::parallel::ParallelError;
 use overspin_lab::perfetto::PerfettoSink;
-use overspin_lab::record::{self, Again};
+use overspin_lab::record::{self, Again, Record};
 use overspin_lab::report::{self, Block};
-use overspin_lab::scenario_file::{Loaded, Sweep};
+use overspin_lab::results::{Manifest, Plan, Results};
+use overspin_lab::scenario_file::{AxisArgument, Loaded, Sweep};
 use overspin_lab::seeds;
-use overspin_lab::sweep::{self, SweepError};
+use overspin_lab::sweep::{self, Narrow, SweepError};
 use overspin_lab::way::Way;
 use overspin_scenario::{Ending, Scenario, Stopped};
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
-    let wanted = &args.record;
-    let files =
-        [wanted.json.as_ref(), wanted.csv.as_ref(), args.trace.as_ref(), args.markdown.as_ref()];
-    let outputs = Outputs::new(global, &files)?;
-    let way = show::way(&args.world, args.max_wall)?;
-    let again = record::load(&args.scenario, &args.set)?;
+    let (outputs, way, again) = begin(args, global)?;
     let what = What { args, global, outputs: &outputs, again: &again, way };
     match &again.loaded {
         Loaded::One(scenario) => match args.seeds {
@@ -34,6 +32,39 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
     }
 }
 
+/// `overspin sweep`: the same for a scenario with at least one axis.
+pub(crate) fn sweep(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
+    let (outputs, way, again) = begin(args, global)?;
+    let what = What { args, global, outputs: &outputs, again: &again, way };
+    match &again.loaded {
+        Loaded::Sweep(sweep) => what.many(sweep),
+        Loaded::One(_) | Loaded::Seeds(..) => Err(Failure::usage(
+            format!("{}: nothing is varied", name(args)),
+            "add an axis, for example -L domain.0.lock=ticket,mcs or -P domain.0.vcpus=2..16:2, or use \
+             `overspin run`",
+        )),
+    }
+}
+
+/// Opens what a command needs, before it works.
+fn begin(args: &RunArgs, global: &Global) -> Result<(Outputs, Way, Again), Failure> {
+    let wanted = &args.record;
+    let files = [
+        wanted.json.as_ref(),
+        wanted.csv.as_ref(),
+        args.trace.as_ref(),
+        args.markdown.as_ref(),
+        args.sweep.svg.as_ref(),
+    ];
+    let outputs = Outputs::new(global, &files)?;
+    let way = show::way(&args.world, args.max_wall)?;
+    let list = |text: &String| AxisArgument::List(text.clone());
+    let range = |text: &String| AxisArgument::Range(text.clone());
+    let axes = args.sweep.lists.iter().map(list).chain(args.sweep.ranges.iter().map(range));
+    let again = record::load(&args.scenario, &args.set, &axes.collect::<Vec<_>>())?;
+    Ok((outputs, way, again))
+}
+
 /// The scenario to run, and the wanted outputs.
 struct What<'a> {
     args: &'a RunArgs,
@@ -46,6 +77,19 @@ struct What<'a> {
 impl What<'_> {
     fn one(&self, scenario: &Scenario) -> Result<Verdict, Failure> {
         let (args, outputs) = (self.args, self.outputs);
+        for (given, option) in [
+            (args.sweep.svg.is_some(), "--svg draws the curves"),
+            (args.sweep.shard.is_some(), "--shard takes a part"),
+            (args.sweep.until_interval.is_some(), "--until-interval adds seeds to the points"),
+        ] {
+            if given {
+                let cause = format!("{}: {option} of a sweep, but this is one run", name(args));
+                return Err(Failure::usage(cause, "add an axis with -L or -P, or leave it out"));
+            }
+        }
+        if args.sweep.dry_run {
+            return self.dry("1 run", None);
+        }
         let seed = args.seed.unwrap_or(scenario.seed);
         let files = RecordFiles::open(outputs, &args.record)?;
         let trace = outputs.open(args.trace.as_ref())?;
@@ -79,47 +123,143 @@ impl What<'_> {
     fn over_seeds(&self, scenario: &Scenario, seeds: &[u64]) -> Result<Verdict, Failure> {
         let args = self.args;
         no_trace(args, "of many seeds", "choose one with --seed")?;
+        if args.sweep.svg.is_some() || args.sweep.until_interval.is_some() {
+            let cause = format!(
+                "{}: --svg and --until-interval are for sweeps, but nothing except the seed is varied",
+                name(args)
+            );
+            return Err(Failure::usage(cause, "add an axis with -L or -P, or leave them out"));
+        }
         let first = args.seed.unwrap_or(scenario.seed);
         let seeds = args.seeds.map_or_else(|| seeds.to_vec(), |n| seeds::seeds_from(first, n));
-        let files = RecordFiles::open(self.outputs, &args.record)?;
-        let bar = many_runs(self.global);
-        let tell = |done: usize, total: usize| {
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
+        let words = format!("{} runs, one for each seed", seeds.len());
+        if args.sweep.dry_run {
+            return self.dry(&words, None);
+        }
+        let files = RecordFiles::files(self.outputs, &args.record)?;
+        let head = || record::seeds_head(scenario, &self.again.set);
+        let plan = Plan { list: seeds.clone(), ..Plan::default() };
+        let results = self.results(plan, head)?;
+        let meter = self.meter(&words, results.as_ref());
+        let settings = seeds::Settings {
+            shard: args.sweep.shard,
+            threads: args.threads,
+            way: self.way,
+            results: results.as_ref(),
         };
-        let result = seeds::run(scenario, &seeds, (args.threads, self.way), &tell);
-        bar.finish_and_clear();
-        let over = result.map_err(|e| sweep_failure(args, &e))?;
-        files.write(|| record::seeds(&over, &self.again.set).made_here(show::command()))?;
+        let result = seeds::run(scenario, &seeds, settings, &|done, all| meter.at(done, all));
+        meter.end();
+        let over = result.map_err(|e| parallel_failure(args, &e))?;
+        let record = || show::made(record::seeds(&over, &self.again.set));
+        if let Some(results) = results {
+            let complete =
+                args.sweep.shard.is_none() && over.endings().all(|e| stopped(e).is_none());
+            self.keep(results, &record(), complete)?;
+        }
+        files.write(record)?;
         print(args, self.outputs, &report::seeds(&over))?;
         Ok(verdict(over.endings(), args.strict))
     }
 
     fn many(&self, sweep: &Sweep) -> Result<Verdict, Failure> {
         let args = self.args;
-        let remedy = "remove the [[vary]] tables, and use --set for the run that you want to see";
+        let remedy = "remove the axes, and use --set for the run that you want to see";
         no_trace(args, "a sweep", remedy)?;
-        let files = RecordFiles::open(self.outputs, &args.record)?;
-        let bar = many_runs(self.global);
-        let tell = |done: usize, total: usize| {
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
-        };
-        let settings = sweep::Settings {
+        let mut settings = sweep::Settings {
             seed: args.seed,
             seeds: args.seeds.or(self.again.seeds.filter(|_| args.seed.is_none())),
+            until: args.sweep.until_interval,
+            shard: args.sweep.shard,
             threads: args.threads,
             way: self.way,
+            results: None,
         };
-        let result = sweep::run(sweep, settings, &tell);
-        bar.finish_and_clear();
-        let measured = result.map_err(|e| sweep_failure(args, &e))?;
+        let words = words(sweep, &settings);
+        if args.sweep.dry_run {
+            return self.dry(&words, Some(sweep));
+        }
+        let files = RecordFiles::files(self.outputs, &args.record)?;
+        let svg = self.outputs.open(args.sweep.svg.as_ref())?;
         let seed = args.seed.or(self.again.seed);
-        let record = || record::sweep(sweep, &measured, &self.again.set, seed);
-        files.write(|| record().made_here(show::command()))?;
-        print(args, self.outputs, &report::sweep(&measured))?;
-        Ok(verdict(measured.cells.iter().filter_map(sweep::Cell::ending), args.strict))
+        let plan = Plan {
+            seed: settings.seed,
+            seeds: settings.seeds,
+            until: settings.until.map(Narrow::part),
+            list: Vec::new(),
+        };
+        let results = self.results(plan, || record::sweep_head(sweep, &self.again.set, seed))?;
+        settings.results = results.as_ref();
+        let meter = self.meter(&words, results.as_ref());
+        let result = sweep::run(sweep, settings, &|done, all| meter.at(done, all));
+        meter.end();
+        let outcome = result.map_err(|e| sweep_failure(args, &e))?;
+        let record = || show::made(record::sweep(sweep, &outcome, &self.again.set, seed));
+        if let Some(results) = results {
+            let stopped =
+                outcome.cells().filter_map(sweep::Cell::ending).any(|e| stopped(e).is_some());
+            self.keep(results, &record(), args.sweep.shard.is_none() && !stopped)?;
+        }
+        files.write(record)?;
+        if let Some(svg) = svg {
+            svg.finish_with(&report::sweep_curves(sweep, &outcome))?;
+        }
+        print(args, self.outputs, &report::sweep(&outcome))?;
+        Ok(verdict(outcome.cells().filter_map(sweep::Cell::ending), args.strict))
     }
+
+    /// Opens the directory of --out for runs that are written as they end.
+    fn results(&self, plan: Plan, head: impl Fn() -> Record) -> Result<Option<Results>, Failure> {
+        let Some(dir) = &self.args.record.out else { return Ok(None) };
+        Ok(Some(Results::open(dir, Manifest::of(&show::made(head()), plan))?))
+    }
+
+    fn meter(&self, words: &str, results: Option<&Results>) -> RunsMeter {
+        let found = results.map_or(0, Results::found);
+        let words = match found {
+            0 => words.to_owned(),
+            n => format!("{words}; {n} are there already"),
+        };
+        RunsMeter::new(self.global, &words, found)
+    }
+
+    /// Writes what the directory of --out is still without, and says where it is.
+    fn keep(&self, results: Results, record: &Record, complete: bool) -> Result<(), Failure> {
+        let dir = results.dir().display().to_string();
+        results.finish(record, complete)?;
+        let more = match (complete, self.args.sweep.shard) {
+            (true, _) => "",
+            (false, Some(_)) => ", a part of the whole: join all parts with `overspin merge`",
+            (false, None) => ", without the runs under way: the same command goes on with it",
+        };
+        if !self.global.quiet {
+            eprintln!("the result is in {dir}{more}");
+        }
+        Ok(())
+    }
+
+    /// Says what there would be to do. `sweep` lists its axes.
+    fn dry(&self, words: &str, sweep: Option<&Sweep>) -> Result<Verdict, Failure> {
+        let mut text = format!("{words}\n");
+        for axis in sweep.map_or(&[][..], |s| &s.axes) {
+            text += &format!("{}: {}\n", axis.name, axis.values.join(", "));
+        }
+        self.outputs.print(&text)?;
+        Ok(Verdict::Fine)
+    }
+}
+
+/// The size of a sweep: `558 runs: 31 lock x 6 vCPUs/pCPUs x 3 section, 5 seeds each`.
+fn words(sweep: &Sweep, settings: &sweep::Settings<'_>) -> String {
+    let axes: Vec<String> =
+        sweep.axes.iter().map(|a| format!("{} {}", a.values.len(), a.name)).collect();
+    let runs = sweep::count(sweep, settings);
+    let seeds = match runs.checked_div(sweep.points.len()).unwrap_or(0) {
+        1 => String::new(),
+        n => format!(", {n} seeds each"),
+    };
+    let more = if settings.until.is_some() { ", more where the interval is wide" } else { "" };
+    let part = if settings.shard.is_some() { ", of which this is a part" } else { "" };
+    format!("{runs} runs: {}{seeds}{more}{part}", axes.join(" x "))
 }
 
 /// The exit of a command whose runs ended like this. A deadlock is a result like others, unless the user is `strict`.
@@ -150,19 +290,22 @@ fn no_trace(args: &RunArgs, what: &str, remedy: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("{name}: a trace is of one run, but this is {what}"), remedy))
 }
 
-fn many_runs(global: &Global) -> indicatif::ProgressBar {
-    show::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left")
-}
-
 fn sweep_failure(args: &RunArgs, error: &SweepError) -> Failure {
     match error {
-        SweepError::Sim { .. } => Failure::refused(&name(args), error),
         SweepError::TooMany { .. } => {
             Failure::usage(format!("{}: {error}", name(args)), "vary less, or lower --seeds")
         }
-        SweepError::Threads { .. } => {
+        SweepError::Run(error) => parallel_failure(args, error),
+    }
+}
+
+fn parallel_failure(args: &RunArgs, error: &ParallelError) -> Failure {
+    match error {
+        ParallelError::Sim { .. } => Failure::refused(&name(args), error),
+        ParallelError::Threads { .. } => {
             Failure::environment(error.to_string(), "ask for fewer with --threads")
         }
+        ParallelError::Keep(error) => Failure::environment(error.to_string(), error.remedy()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::args::{Global, RecordArgs, SchedbenchArgs, SchedbenchRunArgs, SchedbenchVerb};
 use crate::failure::{Failure, Verdict};
+use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_host::Observer;
 use overspin_lab::experiment;
@@ -117,7 +118,7 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
         return Ok(Verdict::Fine);
     }
     let (way, command) = (show::way(&args.world, args.max_wall)?, show::command());
-    let bar = show::progress(
+    let bar = progress::progress(
         global,
         todo.len() as u64,
         "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left",

@@ -3,18 +3,16 @@
 use crate::args::{Global, RecordArgs};
 use crate::failure::{Failure, Verdict};
 use crate::signals;
-use indicatif::{ProgressBar, ProgressStyle};
 use overspin_lab::catalog::catalog;
 use overspin_lab::environment::Environment;
 use overspin_lab::output::Output;
 use overspin_lab::record::{Record, csv};
-use overspin_lab::report::two_digits;
+use overspin_lab::results::{Claim, Outcomes};
 use overspin_lab::way::{Until, Way};
-use overspin_scenario::{MS, Picos, Stopped};
+use overspin_scenario::Stopped;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::cell::Cell;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -88,16 +86,30 @@ fn place(file: &Path) -> PathBuf {
 pub(crate) struct RecordFiles {
     json: Option<Output>,
     csv: Option<Output>,
+    out: Option<Claim>,
 }
 
 impl RecordFiles {
     pub(crate) fn open(outputs: &Outputs, args: &RecordArgs) -> Result<Self, Failure> {
-        Ok(Self { json: outputs.open(args.json.as_ref())?, csv: outputs.open(args.csv.as_ref())? })
+        let claim = |dir: &PathBuf| Claim::new(dir, &command());
+        let out = args.out.as_ref().map(claim).transpose()?;
+        Ok(Self { out, ..Self::files(outputs, args)? })
+    }
+
+    /// The same without the directory, into which runs are written as they end.
+    pub(crate) fn files(outputs: &Outputs, args: &RecordArgs) -> Result<Self, Failure> {
+        let (json, csv) = (outputs.open(args.json.as_ref())?, outputs.open(args.csv.as_ref())?);
+        Ok(Self { json, csv, out: None })
+    }
+
+    /// Where the directory keeps single runs until the result is written, if there is one.
+    pub(crate) fn outcomes(&self) -> Option<&Outcomes> {
+        self.out.as_ref().map(Claim::outcomes)
     }
 
     /// Writes the record that `make` makes, if it is wanted.
     pub(crate) fn write(self, make: impl FnOnce() -> Record) -> Result<(), Failure> {
-        if self.json.is_none() && self.csv.is_none() {
+        if self.json.is_none() && self.csv.is_none() && self.out.is_none() {
             return Ok(());
         }
         let record = make();
@@ -107,8 +119,16 @@ impl RecordFiles {
         if let Some(file) = self.csv {
             file.finish_with(&csv(&record))?;
         }
+        if let Some(claim) = self.out {
+            claim.finish(&made(record))?;
+        }
         Ok(())
     }
+}
+
+/// The record, made here by the command at hand.
+pub(crate) fn made(record: Record) -> Record {
+    record.made_here(command(), option_env!("OVERSPIN_REVISION"))
 }
 
 fn fault(error: serde_json::Error) -> Failure {
@@ -153,84 +173,6 @@ pub(crate) fn command() -> String {
     std::iter::once("overspin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A progress bar on terminals, hidden elsewhere.
-pub(crate) fn progress(global: &Global, length: u64, template: &str) -> ProgressBar {
-    if global.quiet || global.no_progress || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(length);
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar
-}
-
-/// How long a run without a bar is silent; then it reports after twice that time, and so on.
-const SILENT: Duration = Duration::from_secs(5);
-
-/// The progress of a run and its remaining time: a bar on terminals, an occasional line elsewhere.
-pub(crate) struct Meter {
-    bar: ProgressBar,
-    /// Print lines instead of the bar.
-    lines: bool,
-    next_line: Cell<Duration>,
-    began: Instant,
-    limit: Picos,
-}
-
-impl Meter {
-    /// For a run with this limit of simulated time.
-    pub(crate) fn new(global: &Global, limit: Picos) -> Self {
-        let lines = !(global.quiet || global.no_progress || std::io::stderr().is_terminal());
-        // In simulated milliseconds: nobody sees finer steps, and a run of a thousand hours still fits.
-        let bar = progress(global, (limit / MS).max(1), "{bar:40} {msg}");
-        Self { bar, lines, next_line: Cell::new(SILENT), began: Instant::now(), limit }
-    }
-
-    /// Reports that the run is at this simulated time.
-    pub(crate) fn at(&self, now: Picos) {
-        let passed = self.began.elapsed();
-        if self.lines && passed >= self.next_line.get() {
-            self.next_line.set(passed * 2);
-            eprintln!("{}", self.words(now, passed));
-        } else if !self.lines {
-            self.bar.set_position(now / MS);
-            self.bar.set_message(self.words(now, passed));
-        }
-    }
-
-    /// Removes the bar.
-    pub(crate) fn end(&self) {
-        self.bar.finish_and_clear();
-    }
-
-    fn words(&self, now: Picos, passed: Duration) -> String {
-        let (done, limit) = (now.seconds(), self.limit.seconds());
-        let rate = done / passed.as_secs_f64().max(1e-3);
-        let left = match rate > 0.0 {
-            true => length(((limit - done) / rate).min(1e15)),
-            false => "unknown".into(),
-        };
-        format!(
-            "{} of {} simulated s after {}, {} a second, at most {left} left",
-            two_digits(done),
-            two_digits(limit),
-            length(passed.as_secs_f64()),
-            two_digits(rate),
-        )
-    }
-}
-
-/// A length of real time, roughly.
-fn length(seconds: f64) -> String {
-    const UNITS: [(f64, &str); 4] =
-        [(365.0 * 86_400.0, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min")];
-    match UNITS.iter().find(|(unit, _)| seconds >= 2.0 * unit) {
-        Some((unit, name)) => format!("{:.0} {name}", seconds / unit),
-        None => format!("{seconds:.0} s"),
-    }
-}
-
 /// The world of a command, and when to stop and keep the results so far: at the first Ctrl-C, or after this
 /// long.
 pub(crate) fn way(world: &str, max_wall: Option<Duration>) -> Result<Way, Failure> {
@@ -266,11 +208,5 @@ mod tests {
         std::os::unix::fs::symlink(&here, dir.path().join("link")).unwrap();
         assert_eq!(place(&here), place(&dir.path().join("link")));
         assert_ne!(place(&here), place(&dir.path().join("c.json")));
-    }
-
-    #[test]
-    fn lengths_are_in_the_unit_that_suits() {
-        let shown = [0.4, 100.0, 600.0, 1e4, 1e6, 1e9].map(length);
-        assert_eq!(shown, ["0 s", "100 s", "10 min", "3 h", "12 days", "32 years"]);
     }
 }

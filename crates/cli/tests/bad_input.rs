@@ -147,7 +147,7 @@ fn wrong_usage() {
     fs::write(dir.path().join("e.toml"), "id = 3").unwrap();
     for (args, message) in [
         (&["run", "missing.toml"][..], "cannot read `missing.toml`"),
-        (&["run", "."], "cannot read `.`"),
+        (&["run", "."], "`.` is a directory without a manifest.json"),
         (&["run"], "SCENARIO"),
         (&["run", "good.toml", "--seed", "x"], "--seed"),
         (&["run", "good.toml", "--set", "limit"], "has no `=`"),

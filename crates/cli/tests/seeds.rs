@@ -109,9 +109,9 @@ fn sweeps_have_means_and_keep_each_run() {
     let dir = tempfile::tempdir().unwrap();
     let sweep = record(dir.path(), &format!("{SCENARIO}{LOCKS}"), &["--seed=5", "--seeds=3"]);
     assert_eq!(sweep["runs"].as_array().unwrap().len(), 6);
-    // Four metrics for each of two points.
-    assert_eq!(sweep["over_seeds"].as_array().unwrap().len(), 2 * 4);
-    assert_eq!(sweep["over_seeds"][7]["seeds"], serde_json::json!([5, 6, 7]));
+    // Six metrics for each of two points.
+    assert_eq!(sweep["over_seeds"].as_array().unwrap().len(), 2 * 6);
+    assert_eq!(sweep["over_seeds"][11]["seeds"], serde_json::json!([5, 6, 7]));
     let varied = record(dir.path(), &format!("{SCENARIO}{LOCKS}{VARY}"), &[]);
     for part in ["axes", "points", "runs", "samples", "over_seeds"] {
         assert_eq!(sweep[part], varied[part], "the seed is no axis");

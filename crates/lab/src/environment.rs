@@ -12,6 +12,9 @@ pub struct Environment {
     pub overspin: String,
     /// Version of the program's model of hosts and guests: it changes whenever simulated results change.
     pub model_version: u32,
+    /// Revision of the sources from which the program was built; it ends with `+` if they had been changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
     /// Whether the program was built without optimisation, which affects real times.
     pub debug_build: bool,
     /// The processor's name.
@@ -37,6 +40,7 @@ impl Environment {
         Self {
             overspin: env!("CARGO_PKG_VERSION").into(),
             model_version: overspin_sim::MODEL_VERSION,
+            revision: None,
             debug_build: cfg!(debug_assertions),
             cpu: cpu(&cpuinfo),
             cpus: Some(cpus).filter(|n| *n > 0),

@@ -6,6 +6,7 @@ use crate::experiment::{Experiment, Head, Parameter, Role};
 use crate::experiment::{claim, figure};
 use crate::record::Sample;
 use crate::report::Block;
+use crate::results::Outcomes;
 use crate::scenario_file::ScenarioError;
 use overspin_host::Refused;
 use overspin_scenario::{Outcome, Scenario};
@@ -13,14 +14,16 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// How to run.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings<'a> {
     /// Runs of each configuration; `None` means the experiment's own number.
     pub seeds: Option<u32>,
     /// Whether to run the published length instead of the experiment's scale.
     pub full: bool,
     /// Threads; 0 means one for each CPU.
     pub threads: usize,
+    /// Where outcomes of runs are kept, and found again.
+    pub outcomes: Option<&'a Outcomes>,
 }
 
 /// Why an experiment could not be run.
@@ -186,7 +189,7 @@ pub(crate) fn verdict<'a>(claims: impl IntoIterator<Item = &'a Judged>) -> Optio
 /// If the simulator refuses a scenario.
 pub fn reproduce(
     experiment: &Experiment,
-    settings: Settings,
+    settings: Settings<'_>,
     progress: Progress<'_>,
 ) -> Result<Reproduction, ReproduceError> {
     let head = experiment.head();
@@ -210,7 +213,22 @@ pub fn reproduce(
 /// Called with the number of finished runs and the number of all runs.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-impl Settings {
+impl Settings<'_> {
+    /// Makes one run of an experiment, unless it has been made before; `run` names it in words.
+    pub(crate) fn simulate(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        run: impl FnOnce() -> String,
+    ) -> Result<Outcome, ReproduceError> {
+        let make = || overspin_host::run(catalog().simulator(), scenario, seed, &mut (), &());
+        let outcome = match self.outcomes {
+            Some(outcomes) => outcomes.get(scenario, seed, make),
+            None => make(),
+        };
+        outcome.map_err(|cause| ReproduceError::Sim { run: run(), cause })
+    }
+
     /// Runs are 1/scale of the published length.
     pub(crate) fn scale(&self, head: &Head) -> u32 {
         if self.full { 1 } else { head.scale }
@@ -257,16 +275,6 @@ pub(crate) fn all<J: Send, R: Send>(
             })
             .collect()
     })
-}
-
-/// Makes one run of an experiment; `run` names it in words.
-pub(crate) fn simulate(
-    scenario: &Scenario,
-    seed: u64,
-    run: impl FnOnce() -> String,
-) -> Result<Outcome, ReproduceError> {
-    overspin_host::run(catalog().simulator(), scenario, seed, &mut (), &())
-        .map_err(|cause| ReproduceError::Sim { run: run(), cause })
 }
 
 impl Grade {

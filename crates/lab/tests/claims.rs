@@ -72,7 +72,7 @@ text = "A word in prose"
 
 fn run(text: &str) -> Reproduction {
     let experiment = experiment::parse("mine.toml", text).unwrap_or_else(|e| panic!("{e}"));
-    let settings = Settings { seeds: None, full: false, threads: 1 };
+    let settings = Settings { threads: 1, ..Settings::default() };
     reproduce(&experiment, settings, &|_, _| {}).unwrap_or_else(|e| panic!("{e}"))
 }
 

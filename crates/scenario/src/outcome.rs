@@ -301,8 +301,14 @@ pub struct LockOutcome {
     pub wait_max: Picos,
     /// `wait_total` by cause; the sum is the same.
     pub wait_causes: WaitCauses,
-    /// 99.9 % of all acquisitions, contended or not, waited for at most this long (to two digits; never
-    /// more than `wait_max`).
+    /// Half of all acquisitions, contended or not, waited for at most this long (to two digits; never more
+    /// than `wait_max`).
+    #[serde(default)]
+    pub wait_p50: Picos,
+    /// 99 % of them waited for at most this long.
+    #[serde(default)]
+    pub wait_p99: Picos,
+    /// 99.9 % of them waited for at most this long.
     pub wait_p999: Picos,
     /// Total time from acquisition to release.
     pub hold_total: Picos,

@@ -4,6 +4,7 @@
 //! To add an experiment, add its file and a line in `BUILT_IN`. To add a kind of experiment, add a folder
 //! here with a type that is a [`Kind`], and a line in `KINDS`.
 
+mod along;
 pub(crate) mod claim;
 pub mod dbench;
 pub(crate) mod figure;
@@ -13,6 +14,7 @@ pub mod notification;
 pub mod pv_ticket;
 pub mod schedbench;
 
+pub use along::Along;
 pub use dbench::Dbench;
 pub use figure::Figure;
 pub use file::{Claim, Head, Parameter, Role};
@@ -88,11 +90,16 @@ pub trait Kind: Debug + Send + Sync {
         vec![Panel::of_figures(result, words, label)]
     }
 
+    /// What its samples show as curves; empty if it varies nothing by steps.
+    fn along(&self) -> &'static [Along] {
+        &[]
+    }
+
     /// Runs it and puts the results beside what was published.
     ///
     /// # Errors
     /// If the simulator refuses a scenario.
-    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError>;
+    fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError>;
 }
 
 /// Names of the experiments that come with the program.

@@ -2,7 +2,7 @@
 
 use super::{Kind, Point, Record, Run, read};
 use crate::scenario_file::{
-    self, Axis, LoadError, Loaded, Point as SweepPoint, ScenarioError, Sweep,
+    self, Axis, AxisArgument, LoadError, Loaded, Point as SweepPoint, ScenarioError, Sweep,
 };
 use overspin_scenario::Scenario;
 use serde_json::Value;
@@ -22,19 +22,24 @@ pub struct Again {
     pub seeds: Option<u32>,
 }
 
-/// Loads a scenario file with `sets` applied, or a record of a run, of seeds or of a sweep.
+/// Loads a scenario file with `sets` and `axes` applied, or a record of a run, of seeds or of a sweep.
 ///
 /// # Errors
 /// If the file cannot be read, is not a legal scenario, or is a record of something else.
-pub fn load(path: &Path, sets: &[String]) -> Result<Again, LoadError> {
+pub fn load(path: &Path, sets: &[String], axes: &[AxisArgument]) -> Result<Again, LoadError> {
     let text = scenario_file::read_text(path)?;
-    Ok(load_text(path, &text, sets)?)
+    Ok(load_text(path, &text, sets, axes)?)
 }
 
-fn load_text(path: &Path, text: &str, sets: &[String]) -> Result<Again, Box<ScenarioError>> {
+fn load_text(
+    path: &Path,
+    text: &str,
+    sets: &[String],
+    axes: &[AxisArgument],
+) -> Result<Again, Box<ScenarioError>> {
     // Every record begins like this, and no scenario does.
     if !text.trim_start().starts_with('{') {
-        let loaded = scenario_file::load_text(path, text, sets)?;
+        let loaded = scenario_file::load_text(path, text, sets, axes)?;
         return Ok(Again { loaded, set: sets.to_vec(), seed: None, seeds: None });
     }
     let name = path.display().to_string();
@@ -42,11 +47,11 @@ fn load_text(path: &Path, text: &str, sets: &[String]) -> Result<Again, Box<Scen
     let fail = |message: String, help: &str| {
         Box::new(ScenarioError::at(&name, text, 0..0, "", message, help))
     };
-    if !sets.is_empty() {
-        let message = "--set changes a scenario file, but this is a record".to_owned();
+    if !sets.is_empty() || !axes.is_empty() {
+        let message = "--set, -L and -P change a scenario file, but this is a record".to_owned();
         return Err(fail(
             message,
-            "leave --set out, or run the scenario file that it was made from",
+            "leave them out, or run the scenario file that it was made from",
         ));
     }
     match record.loaded() {
@@ -88,6 +93,19 @@ impl Record {
         let first = seeds.values().next()?;
         let differ = seeds.values().any(|of| of != first);
         if differ { u32::try_from(first.len()).ok() } else { None }
+    }
+
+    /// What the record is of: a scenario, many seeds of it, or a sweep.
+    ///
+    /// # Errors
+    /// Says in words that it has no scenario, or that a point does not fit.
+    pub fn into_loaded(self) -> Result<Loaded, String> {
+        // A directory of many seeds has its seeds in its plan.
+        if let (Kind::Seeds, Some(scenario)) = (self.kind, &self.scenario) {
+            return Ok(Loaded::Seeds(scenario.clone(), Vec::new()));
+        }
+        let words = self.kind.words();
+        self.loaded()?.ok_or_else(|| format!("this is a record of {words}, which has no scenario"))
     }
 
     /// The record's scenario: one run, runs with several seeds, or a sweep; `None` if it has none.

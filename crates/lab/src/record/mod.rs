@@ -20,13 +20,16 @@ pub use again::{Again, load};
 pub use changes::Changes;
 pub use groups::Group;
 pub use kind::Kind;
-pub use of::{locks, noise, one, reproductions, schedbench, seeds, speed, sweep};
+pub use of::{
+    locks, noise, one, reproductions, schedbench, seeds, seeds_head, speed, sweep, sweep_head,
+};
 pub use parts::{Experiment, NoiseConditions, OverSeeds, Target};
 pub use read::{json_error, read};
 pub use run::{Point, Run};
 pub(crate) use run::{vcpu_time, wait_causes};
 pub use sample::Sample;
 pub use write::csv;
+pub(crate) use write::pretty;
 pub(crate) use write::rows;
 
 use crate::environment::Environment;
@@ -133,24 +136,27 @@ impl Record {
         }
     }
 
-    /// The same, made by this command on the machine at hand.
+    /// The same, made on the machine at hand by this command of a program built from this revision of its
+    /// sources, if that is known.
     #[must_use]
-    pub fn made_here(self, command: String) -> Self {
-        Self { command: Some(command), environment: Some(Environment::here()), ..self }
+    pub fn made_here(self, command: String, revision: Option<&str>) -> Self {
+        let environment =
+            Environment { revision: revision.map(str::to_owned), ..Environment::here() };
+        Self { command: Some(command), environment: Some(environment), ..self }
     }
 
     /// Adds a number. A number that is not finite could not be measured and gets no sample.
     fn push(&mut self, run: u32, place: &str, metric: &Metric, value: f64) {
-        self.push_in(run, place, metric, metric.unit, value);
+        self.push_as(run, place, metric.name, metric.unit, value);
     }
 
-    /// The same in another unit, for a metric that has several.
-    fn push_in(&mut self, run: u32, place: &str, metric: &Metric, unit: &str, value: f64) {
+    /// The same for a metric that has several units, or a definition of another kind.
+    fn push_as(&mut self, run: u32, place: &str, metric: &str, unit: &str, value: f64) {
         if value.is_finite() {
             self.samples.push(Sample {
                 run,
                 place: place.into(),
-                metric: metric.name.into(),
+                metric: metric.into(),
                 unit: unit.into(),
                 value,
             });

@@ -3,7 +3,6 @@ use crate::reproduce::Reproduction;
 use crate::scenario_file::{self, Loaded};
 use crate::seeds as over;
 use crate::sweep::{self as sweeps, Settings};
-use crate::way::Way;
 use overspin_scenario::{Ending, Picos, SEC, WaitCauses};
 use proptest::collection::vec;
 use proptest::prelude::{Just, any, prop_oneof, proptest};
@@ -37,6 +36,10 @@ fn back(record: &Record) -> Record {
     read("r.json", &record.to_json()).unwrap_or_else(|e| panic!("{e}\n{}", e.help))
 }
 
+fn two_threads() -> over::Settings<'static> {
+    over::Settings { threads: 2, ..over::Settings::default() }
+}
+
 fn of_run() -> Record {
     let scenario = scenario_file::parse("t", "t", SCENARIO, &[]).unwrap();
     let outcome = overspin_sim::run(&scenario, 3).unwrap();
@@ -46,7 +49,7 @@ fn of_run() -> Record {
 fn of_seeds() -> Record {
     let scenario = scenario_file::parse("t", "t", SCENARIO, &[]).unwrap();
     let seeds_of = over::seeds_from(5, 3);
-    let result = over::run(&scenario, &seeds_of, (2, Way::default()), &|_, _| {}).unwrap();
+    let result = over::run(&scenario, &seeds_of, two_threads(), &|_, _| {}).unwrap();
     seeds(&result, &[])
 }
 
@@ -66,7 +69,7 @@ fn records_come_back_as_they_were_written() {
         assert_eq!(back(&record).to_json(), record.to_json());
         let plain = serde_json::to_string(&record).unwrap();
         assert_eq!(read("r.json", &plain).unwrap(), record, "on one line");
-        let here = record.made_here("overspin run t.toml".into());
+        let here = record.made_here("overspin run t.toml".into(), None);
         assert_eq!(back(&here), here);
     }
 }
@@ -76,7 +79,7 @@ fn records_of_scenarios_run_again_to_the_digit() {
     let again = |record: &Record| {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), record.to_json()).unwrap();
-        load(file.path(), &[]).unwrap()
+        load(file.path(), &[], &[]).unwrap()
     };
     let first = of_run();
     let Again { loaded: Loaded::One(scenario), set, .. } = again(&first) else { panic!() };
@@ -87,7 +90,7 @@ fn records_of_scenarios_run_again_to_the_digit() {
     let first = of_seeds();
     let Again { loaded: Loaded::Seeds(scenario, numbers), .. } = again(&first) else { panic!() };
     assert_eq!(numbers, [5, 6, 7]);
-    let result = over::run(&scenario, &numbers, (2, Way::default()), &|_, _| {}).unwrap();
+    let result = over::run(&scenario, &numbers, two_threads(), &|_, _| {}).unwrap();
     assert_eq!(seeds(&result, &[]), first);
 
     let first = of_sweep();
@@ -109,7 +112,7 @@ fn a_sweep_whose_points_have_seeds_of_their_own_runs_again() {
     let seeds: Vec<u64> = first.runs.iter().filter_map(|r| r.seed).collect();
     assert_eq!(seeds, [3, 4, 9, 10]);
     std::fs::write(file.path(), first.to_json()).unwrap();
-    let again = load(file.path(), &[]).unwrap();
+    let again = load(file.path(), &[], &[]).unwrap();
     let Loaded::Sweep(loaded) = again.loaded else { panic!() };
     let measured = sweeps::run(&loaded, settings(again.seeds), &|_, _| {}).unwrap();
     assert_eq!(sweep(&loaded, &measured, &[], None), first);
@@ -185,7 +188,7 @@ fn a_sweep_that_does_not_fit_together_is_refused() {
     let load_of = |record: &Record| {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), record.to_json()).unwrap();
-        load(file.path(), &[]).map(drop).unwrap_err().to_string()
+        load(file.path(), &[], &[]).map(drop).unwrap_err().to_string()
     };
     let mut record = of_sweep();
     record.points[1].at.pop();
@@ -208,15 +211,15 @@ fn a_sweep_that_does_not_fit_together_is_refused() {
     let mut record = of_seeds();
     record.runs.clear();
     assert!(load_of(&record).contains("no runs with seeds"));
-    assert!(load(Path::new("no-such"), &[]).is_err());
+    assert!(load(Path::new("no-such"), &[], &[]).is_err());
 }
 
 #[test]
 fn a_benchmark_cannot_be_run_as_a_scenario() {
-    let record = speed("sim", &[]).made_here("overspin bench sim".into());
+    let record = speed("sim", &[]).made_here("overspin bench sim".into(), None);
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), record.to_json()).unwrap();
-    let scenario_file::LoadError::Invalid(e) = load(file.path(), &[]).unwrap_err() else {
+    let scenario_file::LoadError::Invalid(e) = load(file.path(), &[], &[]).unwrap_err() else {
         panic!()
     };
     assert!(
@@ -294,7 +297,7 @@ fn read_all(text: &str) {
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
-    let _ = load(file.path(), &[]).is_ok();
+    let _ = load(file.path(), &[], &[]).is_ok();
 }
 
 /// Texts of records, to be corrupted.

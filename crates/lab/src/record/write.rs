@@ -1,6 +1,7 @@
 //! Records as text: JSON that a person can read and compare line by line, and CSV of the samples.
 
 use super::{Record, Sample};
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -12,13 +13,18 @@ impl Record {
     /// As JSON, with a newline at the end. Equal records give equal bytes.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // It has only numbers, texts, lists and structs, which JSON can express.
-        let value = serde_json::to_value(self).unwrap_or_default();
-        let mut out = String::new();
-        write(&value, 0, &mut out);
-        out.push('\n');
-        out
+        pretty(self)
     }
+}
+
+/// A value as JSON with a newline at the end, a line for each part that fits one.
+pub(crate) fn pretty(value: &impl Serialize) -> String {
+    // Records have only numbers, texts, lists and structs, which JSON can express.
+    let value = serde_json::to_value(value).unwrap_or_default();
+    let mut out = String::new();
+    write(&value, 0, &mut out);
+    out.push('\n');
+    out
 }
 
 /// Writes a value: on one line if it fits, otherwise on a line for each part.

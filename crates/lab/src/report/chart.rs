@@ -12,7 +12,7 @@ const MARGIN: f64 = 16.0;
 const GAP: f64 = 14.0;
 /// Widths of a letter of 13 pixels, and of a bold letter of 16 pixels, in the widest sans-serif font of
 /// browsers.
-const LETTER: f64 = 7.6;
+pub(super) const LETTER: f64 = 7.6;
 const BOLD: f64 = 10.4;
 const PUBLISHED: &str = "#9aa5b1";
 const SIMULATED: &str = "#1f6fb2";
@@ -305,12 +305,12 @@ fn rect(out: &mut String, (x, y): (f64, f64), (width, height): (f64, f64), colou
     );
 }
 
-fn text(out: &mut String, (x, y): (f64, f64), style: &str, words: &str) {
+pub(super) fn text(out: &mut String, (x, y): (f64, f64), style: &str, words: &str) {
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>", escape(words));
 }
 
 /// The text in lines of at most this many letters, broken between words.
-fn broken(text: &str, letters: usize) -> Vec<String> {
+pub(super) fn broken(text: &str, letters: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -325,20 +325,20 @@ fn broken(text: &str, letters: usize) -> Vec<String> {
 }
 
 /// A value at the axis: a multiple of a round number, without rounding errors.
-fn tick(value: f64) -> String {
+pub(super) fn tick(value: f64) -> String {
     let rounded = format!("{value:.6}");
     let rounded = rounded.trim_end_matches('0').trim_end_matches('.');
     if rounded == "-0" { "0".into() } else { rounded.to_owned() }
 }
 
 /// The smallest 1, 2 or 5 times a power of ten that is at least `about`.
-fn nice(about: f64) -> f64 {
+pub(super) fn nice(about: f64) -> f64 {
     let power = 10_f64.powf(about.max(f64::MIN_POSITIVE).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|s| s * power);
     steps.into_iter().find(|s| *s >= about).unwrap_or(10.0 * power)
 }
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

@@ -2,18 +2,22 @@
 
 pub(crate) mod causes;
 mod chart;
+mod curves;
 mod reproduction;
 mod run;
 mod seeds;
 mod sweep;
+mod sweep_curves;
 mod vmstat;
 
 pub use chart::{Bar, Panel, Row, picture};
-pub use reproduction::{reproduction, reproductions};
+pub use curves::{At, Curve, Horizontal, Plot, curves};
+pub use reproduction::{reproduction, reproduction_curves, reproductions};
 pub use run::run;
 pub(crate) use run::{MOST_LINES, micros, seconds, share};
 pub use seeds::seeds;
 pub use sweep::sweep;
+pub use sweep_curves::sweep_curves;
 pub use vmstat::{VmstatRow, vmstat_rows};
 pub(crate) use vmstat::{lines, lockmeter, vmstat};
 

@@ -2,7 +2,7 @@
 //! the simulated one, and the claims.
 
 use super::{Block, Grid, short};
-use crate::experiment::Role;
+use crate::experiment::{Experiment, Role};
 use crate::reproduce::{Compared, Grade, Judged, Reproduction};
 use std::fmt::Write;
 
@@ -182,6 +182,22 @@ fn parameters(result: &Reproduction) -> String {
         );
     }
     out
+}
+
+/// The curves of an experiment as SVG; `None` if it varies nothing by steps.
+#[must_use]
+pub fn reproduction_curves(experiment: &Experiment, result: &Reproduction) -> Option<String> {
+    let mut pictures = experiment.along().iter().map(|along| along.draw(result));
+    let (axis, mut plots) = pictures.next()?;
+    for (_, more) in pictures {
+        plots.extend(more);
+    }
+    let title = format!("{}: {}", result.experiment, result.title);
+    let note = match result.seeds.len() {
+        1 => String::new(),
+        n => format!("Means of {n} seeds; whiskers are their 95 % intervals."),
+    };
+    Some(super::curves(&title, &note, &axis, &plots, 3))
 }
 
 #[cfg(test)]

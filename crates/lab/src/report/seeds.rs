@@ -2,7 +2,7 @@
 
 use super::run::{MOST_LINES, seconds};
 use super::{Block, Grid, short};
-use crate::seeds::{FALSE_ALARMS, FEWEST, Finding, OverSeeds, Spread, WAITING, seeds_in_words};
+use crate::seeds::{FALSE_ALARMS, FEWEST, Finding, OverSeeds, Spread, seeds_in_words};
 use overspin_scenario::Ending;
 
 /// Most locks that are shown of a scenario; JSON has all.
@@ -47,7 +47,8 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
         &["of", "figure", "unit", "runs", "mean", "95 % from", "to", "deviation", "min", "max"],
     );
     for m in &over.results {
-        let is_lock = over.results.iter().any(|other| other.of == m.of && other.what == WAITING);
+        let is_lock =
+            over.results.iter().any(|other| other.of == m.of && other.quantity.is_waiting());
         if is_lock && !shown.contains(&m.of.as_str()) {
             continue;
         }
@@ -55,8 +56,8 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
         let end = |of: Option<f64>| of.map_or_else(|| "-".to_owned(), short);
         grid.row([
             m.of.clone(),
-            m.what.to_owned(),
-            m.metric.unit.to_owned(),
+            m.quantity.what.to_owned(),
+            m.quantity.unit.to_owned(),
             m.samples.len().to_string(),
             short(s.mean),
             end(interval.map(|i| i.low)),
@@ -67,7 +68,7 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
         ]);
     }
     blocks.push(Block::Grid(grid));
-    let all = over.results.iter().filter(|m| m.what == WAITING).count();
+    let all = over.results.iter().filter(|m| m.quantity.is_waiting()).count();
     if all > shown.len() {
         blocks.push(Block::Text(format!(
             "The {} locks with the longest waits are shown, of {all}; --json has the others.",
@@ -76,8 +77,8 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
     }
     let found = over.results.iter().filter_map(|m| {
         // The total waiting repeats the wait of the lock.
-        let finding = m.spread.finding.as_ref().filter(|_| m.what != WAITING)?;
-        Some((m.name.clone(), m.metric.unit, finding))
+        let finding = m.spread.finding.as_ref().filter(|_| !m.quantity.is_waiting())?;
+        Some((m.name.clone(), m.quantity.unit, finding))
     });
     blocks.extend(coincidences(found.collect(), seeds.len()));
     blocks
@@ -88,7 +89,7 @@ fn locks_to_show(over: &OverSeeds) -> Vec<&str> {
     let mut locks: Vec<(&str, f64)> = over
         .results
         .iter()
-        .filter(|m| m.what == WAITING && m.spread.summary.max > 0.0)
+        .filter(|m| m.quantity.is_waiting() && m.spread.summary.max > 0.0)
         .map(|m| (m.of.as_str(), m.spread.summary.mean))
         .collect();
     locks.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -3,90 +3,82 @@
 use super::seeds::coincidences;
 use super::{Block, Grid, short_integer, two_digits};
 use crate::seeds::{Finding, Spread, seeds_in_words};
-use crate::sweep::{Cell, Measured, PointOverSeeds};
-use overspin_scenario::{Ending, US};
+use crate::sweep::{Cell, MEASURES, Measured, Outcome, THROUGHPUT};
+use overspin_scenario::Ending;
 
-/// A measure: how to read it from a run, and from a point over its seeds, and how to show it.
-struct Measure {
-    title: &'static str,
+/// How the tables show a measure; `of` is its position in [`MEASURES`]. The other measures are in the record
+/// and in the curves.
+struct Shown {
+    of: usize,
     note: &'static str,
     unit: &'static str,
-    of: fn(&Cell) -> f64,
-    over: fn(&PointOverSeeds) -> Option<&Spread>,
     /// The factor of a figure.
     scale: f64,
     show: fn(f64) -> String,
 }
 
-const THROUGHPUT: Measure = Measure {
-    title: "Throughput",
+const SHOWN_THROUGHPUT: Shown = Shown {
+    of: THROUGHPUT,
     note: "Acquisitions per second, in percent of the best in the column.",
     unit: "1000/s",
-    of: |c| c.throughput,
-    over: |p| p.throughput.as_ref(),
     scale: 1e-3,
     show: |x| format!("{x:.0}"),
 };
 
-const OTHERS: [Measure; 3] = [
-    Measure {
-        title: "p99.9 wait",
+const OTHERS: [Shown; 3] = [
+    Shown {
+        of: 3,
         note: "The wait that 99.9 % of the acquisitions did not exceed, in microseconds.",
         unit: "us",
-        of: |c| c.wait_p999.0 as f64,
-        over: |p| p.wait_p999.as_ref(),
-        scale: 1.0 / US.0 as f64,
+        scale: 1.0,
         show: short_integer,
     },
-    Measure {
-        title: "CPU burned",
-        note: "Percent of the vCPUs' running time spent on waiting for locks: spinning, and stalls \
-               on their cache lines.",
+    Shown {
+        of: 4,
+        note: "Percent of the vCPUs' running time spent on waiting for locks: spinning, and stalls on their \
+               cache lines.",
         unit: "%",
-        of: |c| c.burned,
-        over: |p| p.burned.as_ref(),
-        scale: 100.0,
+        scale: 1.0,
         show: two_digits,
     },
-    Measure {
-        title: "Fairness",
+    Shown {
+        of: 5,
         note: "Jain's index over the threads' shares, in percent.",
         unit: "%",
-        of: |c| c.fairness,
-        over: |p| p.fairness.as_ref(),
-        scale: 100.0,
+        scale: 1.0,
         show: |x| format!("{x:.0}"),
     },
 ];
 
-/// A combination of the axes: its runs, and their summary.
+/// A point: its runs, and the spread of each measure.
 struct Entry<'a> {
-    cells: &'a [Cell],
-    over: Option<&'a PointOverSeeds>,
+    point: &'a Measured,
+    spreads: Vec<Option<Spread>>,
 }
 
-impl Entry<'_> {
+impl<'a> Entry<'a> {
+    fn of(point: &'a Measured) -> Self {
+        Self { point, spreads: (0..MEASURES.len()).map(|i| point.spread(i)).collect() }
+    }
+
     /// The ending of the first run that deadlocked or was stopped, if there is one.
     fn unsound(&self) -> Option<&Ending> {
-        self.cells.iter().filter_map(Cell::ending).find(|e| !e.is_sound())
+        self.point.cells.iter().filter_map(Cell::ending).find(|e| !e.is_sound())
     }
 
     /// The value, or its mean over seeds.
-    fn value(&self, measure: &Measure) -> f64 {
-        match self.over {
-            Some(over) => (measure.over)(over).map_or(0.0, |s| s.summary.mean),
-            None => self.cells.first().map_or(0.0, measure.of),
-        }
+    fn value(&self, shown: &Shown) -> f64 {
+        self.spreads[shown.of].as_ref().map_or(0.0, |s| s.summary.mean)
     }
 
     /// The value times `scale`, with half the interval of a mean, and a mark if the seeds fall into two
     /// groups.
-    fn show(&self, measure: &Measure, scale: f64) -> String {
-        let mut text = (measure.show)(scale * self.value(measure));
-        if let Some(spread) = self.over.and_then(measure.over) {
+    fn show(&self, shown: &Shown, scale: f64) -> String {
+        let mut text = (shown.show)(scale * self.value(shown));
+        if let Some(spread) = &self.spreads[shown.of] {
             if let Some(i) = spread.interval {
                 text += "±";
-                text += &(measure.show)(scale * (i.high - i.low) / 2.0);
+                text += &(shown.show)(scale * (i.high - i.low) / 2.0);
             }
             if matches!(spread.finding, Some(Finding::Bimodal { .. })) {
                 text += "!";
@@ -96,103 +88,104 @@ impl Entry<'_> {
     }
 }
 
-/// Report of `measured`.
+/// Report of a sweep.
 #[must_use]
-pub fn sweep(measured: &Measured) -> Vec<Block> {
-    let mut blocks = vec![Block::Title(measured.name.clone())];
-    if !measured.description.is_empty() {
-        blocks.push(Block::Text(measured.description.clone()));
+pub fn sweep(outcome: &Outcome) -> Vec<Block> {
+    let mut blocks = vec![Block::Title(outcome.name.clone())];
+    if !outcome.description.is_empty() {
+        blocks.push(Block::Text(outcome.description.clone()));
     }
-    let points = match measured.over_seeds.len() {
-        0 => measured.cells.len(),
-        points => points,
-    };
-    let seeds = measured.cells.len().checked_div(points).unwrap_or(1).max(1);
-    let entries: Vec<Entry<'_>> = measured
-        .cells
-        .chunks(seeds)
-        .enumerate()
-        .map(|(i, cells)| Entry { cells, over: measured.over_seeds.get(i) })
-        .collect();
-    let across: Vec<&str> = measured.axes.iter().skip(1).map(|(name, _)| name.as_str()).collect();
-    let rows = measured.axes.first().map_or(0, |(_, values)| values.len());
+    let entries: Vec<Entry<'_>> = outcome.points.iter().map(Entry::of).collect();
+    let rows = outcome.axes.first().map_or(0, |(_, values)| values.len());
     let columns = entries.len().checked_div(rows).unwrap_or(0);
-    let mut head = format!(
-        "{} runs. Columns: {}. D: deadlock. -: stopped before its end. ",
-        measured.cells.len(),
-        if across.is_empty() { "one".to_owned() } else { across.join(", ") },
-    );
-    if seeds > 1 {
-        let list: Vec<u64> = measured.cells[..seeds].iter().filter_map(|c| c.run.seed).collect();
-        head += &format!(
-            "Each figure is the mean over seeds {}, ± half its 95 % interval; !: the seeds fall into two \
-             groups. ",
-            seeds_in_words(&list)
-        );
-    }
-    blocks.push(Block::Text(format!("{head}{}.", super::program())));
+    blocks.push(Block::Text(format!("{}{}.", head(outcome), super::program())));
     let best: Vec<f64> = (0..columns)
         .map(|c| {
             let column = entries.iter().skip(c).step_by(columns);
-            column.map(|e| e.value(&THROUGHPUT)).fold(0.0, f64::max)
+            column.map(|e| e.value(&SHOWN_THROUGHPUT)).fold(0.0, f64::max)
         })
         .collect();
     let relative = |c: usize, entry: &Entry<'_>| match best[c] {
         0.0 => "-".to_owned(),
-        most => entry.show(&THROUGHPUT, 100.0 / most),
+        most => entry.show(&SHOWN_THROUGHPUT, 100.0 / most),
     };
-    let mut throughput = grid(measured, &entries, rows, columns, &relative);
-    let line = best.iter().map(|b| format!("{:.0}", b * THROUGHPUT.scale));
+    let mut throughput = grid(outcome, &entries, (rows, columns), &relative);
+    let line = best.iter().map(|b| format!("{:.0}", b * SHOWN_THROUGHPUT.scale));
     throughput.rows.push(std::iter::once("best, 1000/s".to_owned()).chain(line).collect());
-    let mut measures = vec![(&THROUGHPUT, throughput)];
-    for measure in &OTHERS {
-        let show = |_, entry: &Entry<'_>| entry.show(measure, measure.scale);
-        measures.push((measure, grid(measured, &entries, rows, columns, &show)));
+    let mut measures = vec![(&SHOWN_THROUGHPUT, throughput)];
+    for shown in &OTHERS {
+        let show = |_, entry: &Entry<'_>| entry.show(shown, shown.scale);
+        measures.push((shown, grid(outcome, &entries, (rows, columns), &show)));
     }
-    for (measure, grid) in measures {
-        blocks.push(Block::Heading(measure.title.into()));
-        blocks.push(Block::Text(measure.note.into()));
+    for (shown, grid) in measures {
+        blocks.push(Block::Heading(MEASURES[shown.of].title.into()));
+        blocks.push(Block::Text(shown.note.into()));
         blocks.push(Block::Grid(grid));
     }
-    if seeds > 1 {
-        blocks.extend(doubts(measured, seeds));
+    if outcome.most_seeds() > 1 {
+        blocks.extend(doubts(outcome, &entries));
     }
     blocks
 }
 
+/// How many runs there are, and how to read the tables.
+fn head(outcome: &Outcome) -> String {
+    let across: Vec<&str> = outcome.axes.iter().skip(1).map(|(name, _)| name.as_str()).collect();
+    let mut head = format!(
+        "{} runs. Columns: {}. D: deadlock. -: not made, or stopped before its end. ",
+        outcome.cells().count(),
+        if across.is_empty() { "one".to_owned() } else { across.join(", ") },
+    );
+    let counts = || outcome.points.iter().map(|p| p.cells.len()).filter(|n| *n > 0);
+    let (fewest, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+    if most > 1 {
+        let seeds = match outcome.points.iter().find(|p| p.cells.len() == most) {
+            Some(point) if fewest == most => {
+                let seeds: Vec<u64> = point.cells.iter().filter_map(|c| c.run.seed).collect();
+                format!("seeds {}", seeds_in_words(&seeds))
+            }
+            _ => format!("{fewest} to {most} seeds"),
+        };
+        head += &format!(
+            "Each figure is the mean over {seeds}, ± half its 95 % interval; !: the seeds fall into two groups. "
+        );
+    }
+    head
+}
+
 /// The measures that hang on a coincidence. The tables show how much each figure spreads.
-fn doubts(measured: &Measured, seeds: usize) -> Vec<Block> {
+fn doubts(outcome: &Outcome, entries: &[Entry<'_>]) -> Vec<Block> {
     let mut scaled: Vec<(String, &str, Finding)> = Vec::new();
-    for measure in std::iter::once(&THROUGHPUT).chain(&OTHERS) {
-        for point in &measured.over_seeds {
-            let name = format!("{}, {}", measure.title, point.at.join(" "));
-            let finding = (measure.over)(point).and_then(|s| s.finding.clone());
+    for shown in std::iter::once(&SHOWN_THROUGHPUT).chain(&OTHERS) {
+        for entry in entries {
+            let name = format!("{}, {}", MEASURES[shown.of].title, entry.point.at.join(" "));
+            let finding = entry.spreads[shown.of].as_ref().and_then(|s| s.finding.clone());
             let finding = match finding {
                 Some(Finding::Bimodal { seeds, means }) => {
-                    Finding::Bimodal { seeds, means: means.map(|m| m * measure.scale) }
+                    Finding::Bimodal { seeds, means: means.map(|m| m * shown.scale) }
                 }
                 Some(Finding::Outlier { seed, value, others }) => Finding::Outlier {
                     seed,
-                    value: value * measure.scale,
-                    others: others * measure.scale,
+                    value: value * shown.scale,
+                    others: others * shown.scale,
                 },
                 Some(Finding::Wide { .. }) | None => continue,
             };
-            scaled.push((name, measure.unit, finding));
+            scaled.push((name, shown.unit, finding));
         }
     }
-    coincidences(scaled.iter().map(|(name, unit, f)| (name.clone(), *unit, f)).collect(), seeds)
+    let findings = scaled.iter().map(|(name, unit, f)| (name.clone(), *unit, f)).collect();
+    coincidences(findings, outcome.most_seeds())
 }
 
 fn grid(
-    measured: &Measured,
+    outcome: &Outcome,
     entries: &[Entry<'_>],
-    rows: usize,
-    columns: usize,
+    (rows, columns): (usize, usize),
     show: &dyn Fn(usize, &Entry<'_>) -> String,
 ) -> Grid {
-    let first = measured.axes.first().map_or("", |(name, _)| name.as_str());
-    let head = entries.iter().take(columns).map(|e| e.cells[0].at[1..].join("\n"));
+    let first = outcome.axes.first().map_or("", |(name, _)| name.as_str());
+    let head = entries.iter().take(columns).map(|e| e.point.at[1..].join("\n"));
     let mut grid = Grid {
         header: std::iter::once(first.to_owned()).chain(head).collect(),
         words: 1,
@@ -200,11 +193,12 @@ fn grid(
     };
     for row in entries.chunks(columns.max(1)).take(rows) {
         let cells = row.iter().enumerate().map(|(c, entry)| match entry.unsound() {
+            _ if entry.point.cells.is_empty() => "-".to_owned(),
             Some(Ending::Deadlock { .. }) => "D".to_owned(),
             Some(_) => "-".to_owned(),
             None => show(c, entry),
         });
-        grid.rows.push(std::iter::once(row[0].cells[0].at[0].clone()).chain(cells).collect());
+        grid.rows.push(std::iter::once(row[0].point.at[0].clone()).chain(cells).collect());
     }
     grid
 }

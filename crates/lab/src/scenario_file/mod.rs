@@ -3,6 +3,7 @@
 //! A text becomes a tree with places, and the tree becomes a [`Scenario`]. The tree keeps a span with every
 //! key and value, so that each rule, however late it is checked, can point at the character that broke it.
 
+mod axis;
 mod keys;
 mod lower;
 mod params;
@@ -13,6 +14,7 @@ mod set;
 pub(crate) mod tree;
 mod vary;
 
+pub use axis::AxisArgument;
 pub use reference::{key_tables, schema};
 pub use vary::{Axis, MOST_RUNS, Point, Sweep};
 
@@ -111,6 +113,9 @@ pub enum LoadError {
         #[source]
         cause: std::io::Error,
     },
+    /// It is a directory without results, or with broken ones.
+    #[error(transparent)]
+    Results(#[from] crate::results::ResultsError),
     /// Its content is wrong.
     #[error(transparent)]
     Invalid(#[from] Box<ScenarioError>),
@@ -119,11 +124,14 @@ pub enum LoadError {
 /// Longest scenario or record; a device or a wrong file might be longer.
 const LONGEST_FILE: u64 = 512 << 20;
 
-/// Reads the text of `path`, or of standard input for `-`.
+/// Reads the text of `path`, or of standard input for `-`. The text of a results directory is its record.
 ///
 /// # Errors
 /// If it cannot be read, is not UTF-8 or is longer than 512 MiB.
 pub fn read_text(path: &Path) -> Result<String, LoadError> {
+    if path.is_dir() {
+        return Ok(crate::results::read(path)?.to_json());
+    }
     let name = path.display().to_string();
     let error = |cause| LoadError::Read { path: name.clone(), cause };
     let mut text = String::new();
@@ -158,18 +166,27 @@ pub enum Loaded {
 /// # Errors
 /// If the file cannot be read or is not a legal scenario.
 pub fn load(path: &Path, sets: &[String]) -> Result<Loaded, LoadError> {
-    Ok(load_text(path, &read_text(path)?, sets)?)
+    Ok(load_text(path, &read_text(path)?, sets, &[])?)
 }
 
-/// Like [`load`], for a file whose text has been read.
+/// Like [`load`], for a file whose text has been read, with the `axes` of the command line besides those of
+/// the file.
 ///
 /// # Errors
-/// If it is not a legal scenario.
-pub fn load_text(path: &Path, text: &str, sets: &[String]) -> Result<Loaded, Box<ScenarioError>> {
+/// If it is not a legal scenario, or an axis is not legal.
+pub fn load_text(
+    path: &Path,
+    text: &str,
+    sets: &[String],
+    axes: &[AxisArgument],
+) -> Result<Loaded, Box<ScenarioError>> {
     let name = path.display().to_string();
     let stem = path.file_stem().map_or_else(|| name.clone(), |s| s.to_string_lossy().into_owned());
     let stem = if stem == "-" { "stdin".to_owned() } else { stem };
-    let document = document(&name, text, sets)?;
+    let mut document = document(&name, text, sets)?;
+    for argument in axes {
+        axis::apply(&mut document, argument)?;
+    }
     let sweep = vary::sweep(&document, &stem)?;
     Ok(match sweep {
         Some(Sweep { axes, mut points, seeds, .. }) if axes.is_empty() && points.len() == 1 => {

@@ -74,7 +74,7 @@ fn an_alias_is_read_as_the_name_that_it_stands_for() {
 
     let sweep = |lines: &str| {
         let text = format!("{GOOD}\n[[vary]]\nname = \"what\"\n{lines}");
-        match load_text(Path::new("good.toml"), &text, &[]).unwrap() {
+        match load_text(Path::new("good.toml"), &text, &[], &[]).unwrap() {
             Loaded::Sweep(sweep) => sweep,
             other => panic!("not a sweep: {other:?}"),
         }

@@ -13,5 +13,6 @@ pub use file::{BenchFile, Report, Run, RunConfig, WorkerId, WorkerSet};
 pub use origin::{MachineRecord, Origin};
 pub use overspin_workload::{WorkerArgs, WorkerError};
 pub use report::report;
+pub(crate) use run::done;
 pub use run::{Machine, RunError, run_in, scenario, simulate};
 pub use summary::{Fairness, RunSummary, SetSummary, Window, WorkerSummary, fairness, summarize};

@@ -152,11 +152,16 @@ pub fn run_in(
     let outcome = way
         .run(&scenario, seed, &mut trace, &|_| {})
         .map_err(|cause| RunError::Sim { label: run.label.clone(), cause })?;
+    Ok((done(run, &outcome), scenario, outcome))
+}
+
+/// The run with the results of this outcome.
+pub(crate) fn done(run: &Run, outcome: &Outcome) -> Run {
     let mut done = run.clone();
-    done.results.raw = Some(reports(run, &outcome));
+    done.results.raw = Some(reports(run, outcome));
     done.completed = !matches!(outcome.ending, Ending::Stopped { .. });
     done.origin = None;
-    Ok((done, scenario, outcome))
+    done
 }
 
 /// Reports of all workers, in order of time; a worker of several vCPUs reports their sum.

@@ -23,6 +23,12 @@ impl Spread {
         self.0.borrow().len()
     }
 
+    /// The duration of this rank, from 1 for the shortest; `max` is the longest duration.
+    pub(super) fn of_rank(&self, rank: u64, max: Picos) -> Picos {
+        // The histogram rounds the rank up: half a rank less keeps rounding errors from adding one.
+        self.at((rank as f64 - 0.5) / self.len() as f64, max)
+    }
+
     /// The duration that a fraction `quantile` of them did not exceed; `max` is the longest duration.
     pub(super) fn at(&self, quantile: f64, max: Picos) -> Picos {
         // The histogram gives the upper end of a bucket, which may lie above the longest duration.

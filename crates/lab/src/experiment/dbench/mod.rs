@@ -8,7 +8,7 @@ use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
 use crate::report::VmstatRow;
-use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, raw, simulate};
+use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, raw};
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use measure::Sample;
@@ -109,14 +109,14 @@ impl Kind for Dbench {
         ("elapsed_s", "elapsed time [s]")
     }
 
-    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError> {
+    fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError> {
         let scale = settings.scale(&self.head);
         let seeds = settings.seeds(&self.head);
         let pairs = self.kernels.iter().flat_map(|k| seeds.iter().map(move |seed| (k, *seed)));
         let runs = all(pairs.collect(), settings.threads, progress, |(kernel, seed)| {
             let scenario = self.variant(kernel, scale);
             let run = || format!("{}, seed {seed}", kernel.name);
-            let outcome = simulate(&scenario, seed, run)?;
+            let outcome = settings.simulate(&scenario, seed, run)?;
             Ok(Sample::new(&kernel.name, &scenario, outcome, scale))
         })?;
         Ok(assemble(self, &runs))

@@ -4,10 +4,11 @@ mod measure;
 mod report;
 pub(crate) mod samples;
 
+use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
-use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, raw, simulate};
+use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, raw};
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use measure::Sample;
@@ -101,7 +102,22 @@ impl Kind for Kernbench {
         ("elapsed_s", "elapsed time [s]")
     }
 
-    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError> {
+    fn along(&self) -> &'static [Along] {
+        &[Along {
+            metrics: &[
+                ("elapsed", "elapsed"),
+                ("system", "system time"),
+                ("context-switches", "switches"),
+            ],
+            only: &[],
+            words: 2,
+            x: 1,
+            title: "load",
+            plots: &[],
+        }]
+    }
+
+    fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError> {
         let scale = settings.scale(&self.head);
         let mut jobs = Vec::new();
         for lock in &self.locks {
@@ -112,7 +128,7 @@ impl Kind for Kernbench {
         let one = |(lock, load, seed): (&String, &Load, u64)| {
             let scenario = self.variant(lock, load, scale);
             let run = || format!("{lock}, {} load", load.name);
-            let outcome = simulate(&scenario, seed, run)?;
+            let outcome = settings.simulate(&scenario, seed, run)?;
             Ok(Sample::new(lock, &load.name, &outcome, f64::from(scale)))
         };
         let runs = all(jobs, settings.threads, progress, one)?;

@@ -5,10 +5,11 @@ mod measure;
 mod report;
 pub(crate) mod samples;
 
+use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
-use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, raw, simulate};
+use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, raw};
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use measure::{Measured, NotificationSample};
@@ -233,7 +234,29 @@ impl Kind for Notification {
         ("faults_per_wall_s [1/s]", "faults a wall second")
     }
 
-    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError> {
+    fn along(&self) -> &'static [Along] {
+        const RATE: Along = Along {
+            metrics: &[],
+            only: &[],
+            words: 5,
+            x: 4,
+            title: "requests of the other domain [1/s]",
+            plots: &[1],
+        };
+        const PFT: Along = Along {
+            metrics: &[("faults", "page faults")],
+            only: &[(0, "pft"), (3, "pings")],
+            ..RATE
+        };
+        const COUNT: Along = Along {
+            metrics: &[("elapsed", "time to count")],
+            only: &[(0, "count"), (3, "pings")],
+            ..RATE
+        };
+        &[PFT, COUNT]
+    }
+
+    fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError> {
         let (scale, seeds) = (settings.scale(&self.head), settings.seeds(&self.head));
         let jobs: Vec<_> = self
             .cases()
@@ -242,7 +265,7 @@ impl Kind for Notification {
             .collect();
         let runs = all(jobs, settings.threads, progress, |(case, seed)| {
             let scenario = self.scenario(&case, scale);
-            let outcome = simulate(&scenario, seed, || format!("{case:?}"))?;
+            let outcome = settings.simulate(&scenario, seed, || format!("{case:?}"))?;
             Ok(NotificationSample::of(&case, seed, scale, &outcome))
         })?;
         Ok(assemble(self, &runs))

@@ -8,12 +8,13 @@ mod report;
 pub(crate) mod samples;
 mod threads;
 
+use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
 use crate::report::Panel;
 use crate::reproduce::{
-    Compared, Found, Progress, ReproduceError, Reproduction, Settings, all, raw, simulate,
+    Compared, Found, Progress, ReproduceError, Reproduction, Settings, all, raw,
 };
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
@@ -183,7 +184,18 @@ impl Kind for PvTicket {
         vec![report::overcommit(self, &result.runs), improvements]
     }
 
-    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError> {
+    fn along(&self) -> &'static [Along] {
+        &[Along {
+            metrics: &[("of-best", "rate, of the best"), ("wait-p999", "p99.9 wait")],
+            only: &[],
+            words: 3,
+            x: 2,
+            title: "pCPUs of the host",
+            plots: &[1],
+        }]
+    }
+
+    fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError> {
         let scale = settings.scale(&self.head);
         let mut jobs = Vec::new();
         for lock in &self.locks {
@@ -202,7 +214,7 @@ impl Kind for PvTicket {
         let one = |(lock, load, pcpus, seed): (&Variant, &Load, u32, u64)| {
             let scenario = self.variant(lock, load, pcpus, scale);
             let run = || format!("{}, {}, {pcpus} pCPUs", lock.label, load.name);
-            let outcome = simulate(&scenario, seed, run)?;
+            let outcome = settings.simulate(&scenario, seed, run)?;
             Ok(Sample::new(&lock.label, &load.name, pcpus, &outcome))
         };
         let samples = all(jobs, settings.threads, &|done, _| progress(done, total), one)?;

@@ -237,7 +237,7 @@ fn simulated_runs_work_and_the_report_shows_them_all() {
         for load in &e.loads {
             for &pcpus in &e.pcpus {
                 let scenario = e.variant(lock, load, pcpus, 12);
-                let outcome = simulate(&scenario, 1, String::new).unwrap();
+                let outcome = overspin_sim::run(&scenario, 1).unwrap();
                 samples.push(Sample::new(&lock.label, &load.name, pcpus, &outcome));
             }
         }

@@ -4,6 +4,7 @@ mod measure;
 mod report;
 pub(crate) mod samples;
 
+use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
@@ -13,7 +14,7 @@ use crate::reproduce::{
 };
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
-use crate::schedbench::{self, BenchFile, Machine, RunError, summarize};
+use crate::schedbench::{self, BenchFile, Machine, summarize};
 use crate::stats::Summary;
 use measure::BenchSample;
 use serde::{Deserialize, Serialize};
@@ -173,7 +174,18 @@ impl Kind for Schedbench {
         ]
     }
 
-    fn run(&self, settings: Settings, progress: Progress<'_>) -> Result<Found, ReproduceError> {
+    fn along(&self) -> &'static [Along] {
+        &[Along {
+            metrics: &[("throughput", "throughput of a worker"), ("utilization", "utilisation")],
+            only: &[],
+            words: 3,
+            x: 1,
+            title: "workers of each kind",
+            plots: &[2],
+        }]
+    }
+
+    fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError> {
         let seeds = settings.seeds(&self.head);
         let names = self.run_names();
         let mut jobs = Vec::new();
@@ -184,11 +196,9 @@ impl Kind for Schedbench {
         }
         let runs = all(jobs, settings.threads, progress, |(run, name, policy, seed)| {
             let plan = &self.plan;
-            let (done, _, outcome) = schedbench::simulate(plan, run, &self.machine, seed, None)
-                .map_err(|e| match e {
-                    RunError::File(e) => ReproduceError::Plan(e),
-                    RunError::Sim { label, cause } => ReproduceError::Sim { run: label, cause },
-                })?;
+            let scenario = schedbench::scenario(plan, run, &self.machine).map_err(Box::new)?;
+            let outcome = settings.simulate(&scenario, seed, || run.label.clone())?;
+            let done = schedbench::done(run, &outcome);
             let alone = self.workers.iter().filter(|w| {
                 name.strip_prefix("baseline-").is_some_and(|l| l == w.name.to_lowercase())
             });

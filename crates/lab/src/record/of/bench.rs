@@ -20,7 +20,7 @@ pub fn speed(bench: &str, results: &[BenchResult]) -> Record {
             _ => &threads::TIME,
         };
         for (run, sample) in (0..).zip(&result.samples) {
-            record.push_in(run, &place, metric, &result.unit, *sample);
+            record.push_as(run, &place, metric.name, &result.unit, *sample);
         }
         record.targets.extend(result.target.map(|value| Target {
             place,

@@ -9,5 +9,5 @@ mod schedbench;
 pub use bench::{locks, speed};
 pub use noise::noise;
 pub use reproduction::reproductions;
-pub use run::{one, seeds, sweep};
+pub use run::{one, seeds, seeds_head, sweep, sweep_head};
 pub use schedbench::schedbench;

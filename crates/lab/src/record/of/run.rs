@@ -1,11 +1,10 @@
 //! Records of simulated scenarios: one run, many seeds, a sweep.
 
-use crate::metric::{Metric, simulated};
 use crate::record::again::json;
 use crate::record::{Changes, Kind, OverSeeds, Point, Record, Run, next_number};
 use crate::scenario_file::Sweep;
-use crate::seeds::{Figure, OverSeeds as Result, Spread, figures};
-use crate::sweep::{Cell, Measured};
+use crate::seeds::{Figure, OverSeeds as Result, figures};
+use crate::sweep::{MEASURES, Measured, Outcome as Swept};
 use overspin_scenario::{Outcome, Scenario};
 
 /// The record of one run. `set` has the arguments of `--set`, `trace` names the trace that was written beside
@@ -30,7 +29,7 @@ pub fn one(
 /// The record of one scenario with many seeds.
 #[must_use]
 pub fn seeds(over: &Result, set: &[String]) -> Record {
-    let mut record = of_scenario(Kind::Seeds, &over.scenario, set, None);
+    let mut record = seeds_head(&over.scenario, set);
     for (run, figures) in &over.runs {
         let number = next_number(&record.runs);
         if run.ending.as_ref().is_some_and(overspin_scenario::Ending::is_sound) {
@@ -43,8 +42,8 @@ pub fn seeds(over: &Result, set: &[String]) -> Record {
         .iter()
         .map(|m| OverSeeds {
             place: m.of.clone(),
-            metric: m.metric.name.into(),
-            unit: m.metric.unit.into(),
+            metric: m.quantity.metric.into(),
+            unit: m.quantity.unit.into(),
             seeds: m.seeds.clone(),
             spread: m.spread.clone(),
         })
@@ -52,9 +51,36 @@ pub fn seeds(over: &Result, set: &[String]) -> Record {
     record
 }
 
+/// The same without the runs, which may not have been made yet.
+#[must_use]
+pub fn seeds_head(scenario: &Scenario, set: &[String]) -> Record {
+    of_scenario(Kind::Seeds, scenario, set, None)
+}
+
 /// The record of a sweep. `seed` is the argument of `--seed`.
 #[must_use]
-pub fn sweep(sweep: &Sweep, measured: &Measured, set: &[String], seed: Option<u64>) -> Record {
+pub fn sweep(sweep: &Sweep, outcome: &Swept, set: &[String], seed: Option<u64>) -> Record {
+    let mut record = sweep_head(sweep, set, seed);
+    for (i, point) in outcome.points.iter().enumerate() {
+        let place = point.at.join(".");
+        for cell in &point.cells {
+            let number = next_number(&record.runs);
+            for (measure, value) in cell.samples() {
+                record.push_as(number, &place, measure.metric, measure.unit, value);
+            }
+            let point = u32::try_from(i).ok();
+            record.runs.push(Run { number, place: place.clone(), point, ..cell.run.clone() });
+        }
+    }
+    if outcome.most_seeds() > 1 {
+        record.over_seeds = outcome.points.iter().flat_map(over_seeds).collect();
+    }
+    record
+}
+
+/// The same without the runs, which may not have been made yet.
+#[must_use]
+pub fn sweep_head(sweep: &Sweep, set: &[String], seed: Option<u64>) -> Record {
     let first = sweep.points.first().map(|p| &p.scenario);
     let mut record = match first {
         Some(scenario) => of_scenario(Kind::Sweep, scenario, set, seed),
@@ -69,55 +95,21 @@ pub fn sweep(sweep: &Sweep, measured: &Measured, set: &[String], seed: Option<u6
         changes: Changes::between(&base, &json(Some(&p.scenario))),
     };
     record.points = sweep.points.iter().map(point).collect();
-    let each = measured.cells.len() / sweep.points.len().max(1);
-    for (i, cell) in measured.cells.iter().enumerate() {
-        let number = next_number(&record.runs);
-        let place = place(cell);
-        if cell.run.ending.as_ref().is_some_and(overspin_scenario::Ending::is_sound) {
-            for (metric, value) in measures(cell) {
-                record.push(number, &place, metric, value);
-            }
-        }
-        let point = u32::try_from(i / each.max(1)).ok();
-        record.runs.push(Run { number, place, point, ..cell.run.clone() });
-    }
-    if each > 1 {
-        record.over_seeds = measured.cells.chunks(each).flat_map(over_seeds).collect();
-    }
     record
 }
 
-/// The words of a sweep's cell.
-fn place(cell: &Cell) -> String {
-    cell.at.join(".")
-}
-
-/// The measures of each cell of a sweep.
-fn measures(cell: &Cell) -> [(&'static Metric, f64); 4] {
-    [
-        (&simulated::THROUGHPUT, cell.throughput),
-        (&simulated::WORST_WAIT_P999, cell.wait_p999.micros()),
-        (&simulated::BURNED, 100.0 * cell.burned),
-        (&simulated::FAIRNESS, 100.0 * cell.fairness),
-    ]
-}
-
-/// The summaries over the cells of one point.
-fn over_seeds(cells: &[Cell]) -> Vec<OverSeeds> {
-    let sound: Vec<&Cell> = cells.iter().filter(|c| c.is_sound()).collect();
-    let Some(first) = sound.first() else { return Vec::new() };
-    let seeds: Vec<u64> = sound.iter().filter_map(|c| c.run.seed).collect();
-    let one = |(i, (metric, _)): (usize, (&Metric, f64))| {
-        let samples: Vec<f64> = sound.iter().map(|c| measures(c)[i].1).collect();
+/// The summaries over the runs of one point.
+fn over_seeds(point: &Measured) -> Vec<OverSeeds> {
+    let one = |(i, measure): (usize, &crate::sweep::Measure)| {
         Some(OverSeeds {
-            place: place(first),
-            metric: metric.name.into(),
-            unit: metric.unit.into(),
-            seeds: seeds.clone(),
-            spread: Spread::of(&seeds, &samples)?,
+            place: point.at.join("."),
+            metric: measure.metric.into(),
+            unit: measure.unit.into(),
+            seeds: point.samples(i).0,
+            spread: point.spread(i)?,
         })
     };
-    measures(first).into_iter().enumerate().filter_map(one).collect()
+    MEASURES.iter().enumerate().filter_map(one).collect()
 }
 
 fn of_scenario(kind: Kind, scenario: &Scenario, set: &[String], seed: Option<u64>) -> Record {
@@ -132,6 +124,6 @@ fn of_scenario(kind: Kind, scenario: &Scenario, set: &[String], seed: Option<u64
 
 fn add(record: &mut Record, run: u32, figures: &[Figure]) {
     for figure in figures {
-        record.push(run, &figure.of, figure.metric, figure.value);
+        record.push_as(run, &figure.of, figure.quantity.metric, figure.quantity.unit, figure.value);
     }
 }

@@ -1,0 +1,116 @@
+//! `overspin merge`: joins the directories that the parts of a sweep or of many seeds wrote.
+
+use crate::args::{Global, MergeArgs, RecordArgs};
+use crate::failure::{Failure, Verdict};
+use crate::show::{self, Outputs, RecordFiles};
+use overspin_lab::record::{self, Record};
+use overspin_lab::report::{self, Block};
+use overspin_lab::results::{self, Merged, ResultsError};
+use overspin_lab::scenario_file::{Loaded, Sweep};
+use overspin_lab::way::{Until, Way};
+use overspin_lab::{parallel::ParallelError, seeds, sweep};
+use overspin_scenario::{Ending, Scenario};
+use std::time::Instant;
+
+pub(crate) fn merge(args: &MergeArgs, global: &Global) -> Result<Verdict, Failure> {
+    let wanted = [args.json.as_ref(), args.csv.as_ref(), args.svg.as_ref(), args.markdown.as_ref()];
+    let outputs = Outputs::new(global, &wanted)?;
+    let files = RecordArgs { json: args.json.clone(), csv: args.csv.clone(), out: None };
+    let files = RecordFiles::files(&outputs, &files)?;
+    let merged = results::merge(&args.dirs, &args.output)?;
+    let loaded = merged.manifest.record.clone().into_loaded().map_err(|what| {
+        Failure::usage(
+            format!("{}: {what}", args.dirs[0].display()),
+            "merge directories of sweeps or of many seeds",
+        )
+    })?;
+    let whole = match &loaded {
+        Loaded::Sweep(sweep) => of_sweep(sweep, &merged)?,
+        Loaded::Seeds(scenario, _) | Loaded::One(scenario) => of_seeds(scenario, &merged)?,
+    };
+    let missing = whole.missing;
+    merged.results.finish(&whole.record, missing == 0)?;
+    if let Some(svg) = outputs.open(args.svg.as_ref())? {
+        let Some(curves) = whole.curves else {
+            let cause = "--svg draws the curves of a sweep, but nothing except the seed is varied";
+            return Err(Failure::usage(cause, "leave --svg out"));
+        };
+        svg.finish_with(&curves)?;
+    }
+    let record = whole.record;
+    files.write(|| record)?;
+    if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
+        markdown.finish_with(&report::markdown(&whole.report))?;
+    }
+    outputs.print(&report::text(&whole.report))?;
+    if missing > 0 {
+        eprintln!(
+            "{missing} runs are missing: merge the other parts too, or make the runs with the command of one \
+             part, without --shard and with --out {}",
+            args.output.display()
+        );
+        return Ok(Verdict::Undecided);
+    }
+    Ok(Verdict::Fine)
+}
+
+/// What the parts are together.
+struct Whole {
+    record: Record,
+    report: Vec<Block>,
+    /// As SVG, for a sweep.
+    curves: Option<String>,
+    /// Runs that are in no part.
+    missing: usize,
+}
+
+/// A way that makes no run: what has not been kept is missing.
+fn no_more() -> Way {
+    Way { until: Until { deadline: Some(Instant::now()), interrupted: None }, ..Way::default() }
+}
+
+fn of_sweep(sweep: &Sweep, merged: &Merged) -> Result<Whole, Failure> {
+    let plan = &merged.manifest.plan;
+    let settings = sweep::Settings {
+        seed: plan.seed,
+        seeds: plan.seeds,
+        until: plan.until.and_then(sweep::Narrow::of),
+        way: no_more(),
+        results: Some(&merged.results),
+        ..sweep::Settings::default()
+    };
+    let outcome = sweep::run(sweep, settings, &|_, _| {}).map_err(|e| refused(&e))?;
+    let head = &merged.manifest.record;
+    let record = record::sweep(sweep, &outcome, &head.set, head.seed);
+    Ok(Whole {
+        record: show::made(record),
+        report: report::sweep(&outcome),
+        curves: Some(report::sweep_curves(sweep, &outcome)),
+        missing: missing(outcome.cells().filter_map(sweep::Cell::ending)),
+    })
+}
+
+fn of_seeds(scenario: &Scenario, merged: &Merged) -> Result<Whole, Failure> {
+    let list = &merged.manifest.plan.list;
+    let settings = seeds::Settings {
+        way: no_more(),
+        results: Some(&merged.results),
+        ..seeds::Settings::default()
+    };
+    let over = seeds::run(scenario, list, settings, &|_, _| {});
+    let over = over.map_err(|e: ParallelError| refused(&e))?;
+    Ok(Whole {
+        record: show::made(record::seeds(&over, &merged.manifest.record.set)),
+        report: report::seeds(&over),
+        curves: None,
+        missing: missing(over.endings()),
+    })
+}
+
+fn missing<'a>(endings: impl Iterator<Item = &'a Ending>) -> usize {
+    endings.filter(|e| matches!(e, Ending::Stopped { .. })).count()
+}
+
+fn refused(error: &dyn std::fmt::Display) -> Failure {
+    Failure::environment(error.to_string(), ResultsError::NEXT)
+}
