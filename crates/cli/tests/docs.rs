@@ -220,7 +220,13 @@ fn measure_and_machines() {
 
 #[test]
 fn how_to_and_explanation() {
-    for name in ["docs/ratio.md", "docs/timeline.md", "docs/preemption.md", "docs/trust.md"] {
+    for name in [
+        "docs/ratio.md",
+        "docs/timeline.md",
+        "docs/preemption.md",
+        "docs/trust.md",
+        "docs/sweep.md",
+    ] {
         document(name, |_, _| {});
     }
 }
@@ -244,6 +250,7 @@ fn every_command_is_known_and_parses() {
         "docs/timeline.md",
         "docs/preemption.md",
         "docs/trust.md",
+        "docs/sweep.md",
     ];
     let mut documents = vec![root().join("README.md")];
     documents.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));
