@@ -10,7 +10,7 @@ for experiment in experiments/*.toml; do
     echo "$name"
     curves=()
     [ "$name" = 2005-preemption-notification ] && curves=(--curves "docs/pictures/$name-curves.svg")
-    target/release/overspin reproduce "$name" --quiet --svg "docs/pictures/$name.svg" "${curves[@]}"
+    target/release/overspin reproduce "$name" --quiet --no-report --svg "docs/pictures/$name.svg" "${curves[@]}"
 done
 echo overcommit-curves
 target/release/overspin sweep examples/overcommit-curves.toml --seeds 5 --quiet --svg docs/pictures/overcommit-curves.svg

@@ -98,6 +98,8 @@ pub(crate) enum Command {
     Schedbench(SchedbenchArgs),
     /// Convert another tool's workload to a scenario
     Import(ImportArgs),
+    /// Write a page that shows results: an HTML file for a browser, with charts, tables and a timeline
+    Report(ReportArgs),
     /// Compare results: files of samples, each with the first one
     Compare(CompareArgs),
     /// Run a program with a lock in place of its pthread mutexes
@@ -149,6 +151,13 @@ pub(crate) struct ReproduceArgs {
     /// output)
     #[arg(long, value_name = "FILE", requires = "experiment")]
     pub(crate) curves: Option<PathBuf>,
+    /// Write the report page there, instead of in the current directory under the name of the experiment, or as
+    /// reproduce.html (`-`: standard output)
+    #[arg(long, value_name = "FILE.html", conflicts_with = "no_report")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write no report page
+    #[arg(long)]
+    pub(crate) no_report: bool,
     /// End with 1 if a claim does not hold, with 4 if one cannot be decided
     #[arg(long)]
     pub(crate) strict: bool,
@@ -234,6 +243,31 @@ pub(crate) struct ExplainArgs {
     /// Write the report as Markdown (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ReportArgs {
+    /// Records that --json wrote, directories that --out wrote, and .bench files (`-`: standard input)
+    #[arg(required = true, num_args = 1.., value_name = "RESULT")]
+    pub(crate) results: Vec<PathBuf>,
+    /// HTML file to write (`-`: standard output)
+    #[arg(long, short, value_name = "FILE.html", default_value = "report.html")]
+    pub(crate) output: PathBuf,
+    /// Make no run again: no timeline, no waits by length, and of seeds and sweeps no run in detail
+    #[arg(long)]
+    pub(crate) no_timeline: bool,
+    /// Most slices and marks of a timeline
+    #[arg(long, value_name = "N", default_value_t = overspin_lab::page::MOST_SLICES, value_parser = slices)]
+    pub(crate) slices: usize,
+}
+
+/// A number of slices that a browser can hold.
+fn slices(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(n) if (1000..=4_000_000).contains(&n) => Ok(n),
+        _ => Err("a whole number from 1000 to 4000000".into()),
+    }
 }
 
 #[derive(Debug, ClapArgs)]

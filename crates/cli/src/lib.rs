@@ -30,6 +30,7 @@ mod merge;
 mod progress;
 #[cfg(test)]
 mod reference;
+mod report;
 mod reproduce;
 mod run;
 mod schedbench;
@@ -75,6 +76,7 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
         Command::Explain(command) => explain::explain(command, &args.global),
         Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
         Command::Import(command) => import::import(command, &args.global),
+        Command::Report(command) => report::report(command, &args.global),
         Command::Compare(command) => compare::compare(command, &args.global),
         Command::Exec(command) => exec::exec(command),
         Command::List(command) => list::list(command, &args.global),

@@ -3,6 +3,7 @@
 use crate::args::{Global, ReproduceArgs};
 use crate::failure::{Failure, Verdict};
 use crate::progress;
+use crate::report::Page;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::experiment::{self, Experiment};
 use overspin_lab::output::Output;
@@ -23,11 +24,16 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         args.markdown.as_ref(),
         args.svg.as_ref(),
         args.curves.as_ref(),
+        args.report.as_ref(),
     ];
     let outputs = Outputs::new(global, &all)?;
     let files = Files {
         records: RecordFiles::open(&outputs, wanted)?,
         markdown: outputs.open(args.markdown.as_ref())?,
+        page: match args.no_report {
+            true => None,
+            false => Some(Page::open(args.report.as_ref(), &page_name(named.as_ref()))?),
+        },
     };
     let svg = outputs.open(args.svg.as_ref())?;
     if let (Some(_), Some(experiment)) = (&args.curves, &named)
@@ -53,13 +59,13 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         }
         let whole: Vec<Block> = results.iter().flat_map(report::reproduction).collect();
         let summary = report::reproductions(&results);
-        files.write(&results, &[whole, summary.clone()].concat())?;
-        outputs.print(&report::text(&summary))?;
+        let page = files.write(&results, &[whole, summary.clone()].concat())?;
+        outputs.print(&(report::text(&summary) + &page))?;
         return Ok(verdict(verdict_of_all(&results), args.strict));
     };
     let result = one(&experiment, settings, global)?;
     let blocks = report::reproduction(&result);
-    files.write(std::slice::from_ref(&result), &blocks)?;
+    let page = files.write(std::slice::from_ref(&result), &blocks)?;
     if let Some(svg) = svg {
         let title = format!("{}: {}", result.experiment, result.title);
         svg.finish_with(&report::picture(&title, &experiment.panels(&result)))?;
@@ -67,7 +73,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     if let Some((file, svg)) = curves.zip(report::reproduction_curves(&experiment, &result)) {
         file.finish_with(&svg)?;
     }
-    outputs.print(&report::text(&blocks))?;
+    outputs.print(&(report::text(&blocks) + &page))?;
     Ok(verdict(result.verdict(), args.strict))
 }
 
@@ -75,15 +81,26 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
 struct Files {
     records: RecordFiles,
     markdown: Option<Output>,
+    page: Option<Page>,
+}
+
+/// The name of the page of an experiment, or of all.
+fn page_name(experiment: Option<&Experiment>) -> String {
+    // The id of a user's experiment may be any text, so it may not become a path.
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name = experiment.map_or("reproduce", |e| &e.head().id);
+    format!("{}.html", name.chars().map(plain).collect::<String>().trim_start_matches('.'))
 }
 
 impl Files {
-    fn write(self, results: &[Reproduction], blocks: &[Block]) -> Result<(), Failure> {
-        self.records.write(|| show::made(record::reproductions(results)))?;
+    /// Writes all files; returns the line about the page.
+    fn write(self, results: &[Reproduction], blocks: &[Block]) -> Result<String, Failure> {
+        let record = || show::made(record::reproductions(results));
+        self.records.write(record)?;
         if let Some(markdown) = self.markdown {
             markdown.finish_with(&report::markdown(blocks))?;
         }
-        Ok(())
+        self.page.map_or_else(|| Ok(String::new()), |page| page.write(record()))
     }
 }
 

@@ -204,6 +204,7 @@ fn compare_native_and_lock_map() {
     for name in [
         "docs/2005-preemption-notification-explained.md",
         "docs/compare.md",
+        "docs/report.md",
         "docs/native.md",
         "docs/lock-map.md",
     ] {
@@ -240,6 +241,7 @@ fn every_command_is_known_and_parses() {
         "docs/tutorial.md",
         "docs/schedbench.md",
         "docs/compare.md",
+        "docs/report.md",
         "docs/native.md",
         "docs/2005-preemption-notification-explained.md",
         "docs/lock-map.md",

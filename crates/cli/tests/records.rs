@@ -98,6 +98,10 @@ fn read_by_all(dir: &Path, file: &str, kind: &str, is_scenario: bool) {
     }
     let told = fine(dir, &["explain", file]);
     assert!(told.lines().count() > 5, "{kind}: {told}");
+    let said = fine(dir, &["report", file]);
+    assert!(said.starts_with("report.html: ") && said.lines().count() == 1, "{kind}: {said}");
+    let page = fs::read_to_string(dir.join("report.html")).unwrap();
+    assert!(page.ends_with("</html>\n") && page.contains("Where it comes from"), "{kind}");
     let output = overspin(dir, &["run", file, "--quiet", "--json", "again.json"]);
     let error = String::from_utf8_lossy(&output.stderr);
     if is_scenario {
@@ -162,6 +166,9 @@ fn an_experiment_is_read_by_every_command() {
     // It ran to the end: whatever its claims say, it is not strict.
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     read_by_all(dir, "r.json", "reproduction", false);
+    // It writes its page by default.
+    let page = fs::read_to_string(dir.join("2016-schedbench.html")).unwrap();
+    assert!(page.contains("Published beside simulated") && page.contains("2016-schedbench.toml"));
     let record = record(dir, "r.json");
     assert_eq!(record["experiments"][0]["id"], "2016-schedbench");
     let begins = |s: &Value| s["where"].as_str().unwrap().starts_with("2016-schedbench.");

@@ -108,6 +108,12 @@ pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
+/// The text of the file of the built-in experiment of this name; `None` if there is none.
+#[must_use]
+pub fn text(name: &str) -> Option<&'static str> {
+    BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+}
+
 /// The built-in experiment of this name; `None` if there is none.
 #[must_use]
 pub fn built_in(name: &str) -> Option<Result<Experiment, ScenarioError>> {
@@ -156,8 +162,8 @@ pub(crate) fn schedbench_2016() -> Result<Schedbench, ScenarioError> {
 }
 
 fn document(name: &str) -> Option<Result<(Document, &'static str), ScenarioError>> {
-    let (name, text) = BUILT_IN.iter().find(|(n, _)| *n == name)?;
-    Some(Document::parse(&format!("{name}.toml"), text).map(|document| (document, *text)))
+    let text = text(name)?;
+    Some(Document::parse(&format!("{name}.toml"), text).map(|document| (document, text)))
 }
 
 fn read(document: &Document, text: &str) -> Result<Experiment, ScenarioError> {

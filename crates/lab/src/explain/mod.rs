@@ -10,6 +10,7 @@ mod waits;
 pub use many::{Worst, many, worst};
 pub use reproduction::reproduction;
 pub use samples::samples;
+pub(crate) use waits::why;
 
 use crate::report::causes::{grid, row};
 use crate::report::{Block, Grid, MOST_LINES, micros, seconds, share};

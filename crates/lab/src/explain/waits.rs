@@ -16,7 +16,12 @@ fn decision(d: &Decision, names: &Names<'_>) -> String {
         Some(by) => format!("{} came on pCPU {}", names.vcpu(by), d.pcpu),
         None => format!("pCPU {} fell idle", d.pcpu),
     };
-    let why = match d.why {
+    format!("{came} at {} ms: {}", millis(d.at), why(d.why))
+}
+
+/// The reason of a decision, in words.
+pub(crate) fn why(why: Why) -> &'static str {
+    match why {
         Why::Slice => "end of slice",
         Why::Wake => "it had been woken",
         Why::Yield => "after a yield",
@@ -25,8 +30,7 @@ fn decision(d: &Decision, names: &Names<'_>) -> String {
         Why::Migration => "to another pCPU",
         Why::Paused => "paused by the administrator",
         Why::Scheduler => "the scheduler's choice",
-    };
-    format!("{came} at {} ms: {why}", millis(d.at))
+    }
 }
 
 /// A part of the chain in words; `first` if no other vCPU has had the lock since the beginning of the wait.

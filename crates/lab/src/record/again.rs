@@ -129,7 +129,11 @@ impl Record {
         })
     }
 
-    fn sweep(&self, scenario: &Scenario) -> Result<Sweep, String> {
+    /// The sweep that it is a record of; `scenario` is that of its first point.
+    ///
+    /// # Errors
+    /// Says in words that its points do not fit the scenario or the axes.
+    pub(crate) fn sweep(&self, scenario: &Scenario) -> Result<Sweep, String> {
         let combinations = self.axes.iter().map(|a| a.values.len()).fold(1, usize::saturating_mul);
         if self.points.is_empty() || self.points.len() != combinations {
             let points = self.points.len();

@@ -24,7 +24,7 @@ pub use of::{
     locks, noise, one, reproductions, schedbench, seeds, seeds_head, speed, sweep, sweep_head,
 };
 pub use parts::{Experiment, NoiseConditions, OverSeeds, Target};
-pub use read::{json_error, read};
+pub use read::{json_error, read, read_path};
 pub use run::{Point, Run};
 pub(crate) use run::{vcpu_time, wait_causes};
 pub use sample::Sample;

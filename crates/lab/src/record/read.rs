@@ -1,9 +1,10 @@
 //! Reads records from text: JSON of this layout, or a `.bench` file. An older layout is refused with advice.
 
 use super::{Record, SCHEMA, schedbench};
-use crate::scenario_file::ScenarioError;
+use crate::scenario_file::{self, LoadError, ScenarioError};
 use crate::schedbench::BenchFile;
 use serde::Deserialize;
+use std::path::Path;
 
 /// Longest cause that is quoted: serde repeats a text of the wrong type, however long it is.
 const LONGEST_CAUSE: usize = 200;
@@ -16,6 +17,24 @@ struct Head {
     runs: Option<serde::de::IgnoredAny>,
     #[serde(rename = "Input")]
     input: Option<serde::de::IgnoredAny>,
+}
+
+/// Reads the record at `path`: every command that takes results finds them here. `-` is standard input.
+///
+/// # Errors
+/// If the file cannot be read, or is neither a record nor a `.bench` file.
+pub fn read_path(path: &Path) -> Result<Record, LoadError> {
+    let text = scenario_file::read_text(path)?;
+    let name = path.display().to_string();
+    // Every record begins like this, and no scenario does.
+    if !text.trim_start().starts_with('{') {
+        let message = "this is not a record: it does not begin with `{`";
+        let help = format!(
+            "if it is a scenario, make a record of it first: overspin run {name} --json r.json"
+        );
+        return Err(Box::new(ScenarioError::at(&name, &text, 0..0, "", message, help)).into());
+    }
+    Ok(read(&name, &text).map_err(Box::new)?)
 }
 
 /// Reads a record that messages call `path`, or a `.bench` file as the record of its complete runs.

@@ -325,14 +325,14 @@ pub(super) fn broken(text: &str, letters: usize) -> Vec<String> {
 }
 
 /// A value at the axis: a multiple of a round number, without rounding errors.
-pub(super) fn tick(value: f64) -> String {
+pub(crate) fn tick(value: f64) -> String {
     let rounded = format!("{value:.6}");
     let rounded = rounded.trim_end_matches('0').trim_end_matches('.');
     if rounded == "-0" { "0".into() } else { rounded.to_owned() }
 }
 
 /// The smallest 1, 2 or 5 times a power of ten that is at least `about`.
-pub(super) fn nice(about: f64) -> f64 {
+pub(crate) fn nice(about: f64) -> f64 {
     let power = 10_f64.powf(about.max(f64::MIN_POSITIVE).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|s| s * power);
     steps.into_iter().find(|s| *s >= about).unwrap_or(10.0 * power)

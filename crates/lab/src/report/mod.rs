@@ -11,6 +11,7 @@ mod sweep_curves;
 mod vmstat;
 
 pub use chart::{Bar, Panel, Row, picture};
+pub(crate) use chart::{nice, tick};
 pub use curves::{At, Curve, Horizontal, Plot, curves};
 pub use reproduction::{reproduction, reproduction_curves, reproductions};
 pub use run::run;
@@ -63,7 +64,8 @@ impl Grid {
         self.rows.push(cells.into());
     }
 
-    fn numbers(&self) -> std::ops::Range<usize> {
+    /// The columns that hold numbers.
+    pub(crate) fn numbers(&self) -> std::ops::Range<usize> {
         self.words..self.header.len().saturating_sub(self.notes)
     }
 

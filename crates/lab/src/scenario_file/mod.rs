@@ -13,10 +13,12 @@ mod reference;
 mod set;
 pub(crate) mod tree;
 mod vary;
+mod write;
 
 pub use axis::AxisArgument;
 pub use reference::{key_tables, schema};
 pub use vary::{Axis, MOST_RUNS, Point, Sweep};
+pub use write::toml;
 
 /// The keys of `[host.costs]`.
 pub(crate) fn cost_keys() -> impl Iterator<Item = &'static str> {

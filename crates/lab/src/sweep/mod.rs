@@ -8,7 +8,7 @@ pub use measure::{COUNT, MEASURES, Measure, THROUGHPUT};
 pub use seeding::{MOST_SEEDS, Narrow, Shard};
 
 use crate::parallel::{ParallelError, in_parallel};
-use crate::record::Run;
+use crate::record::{self, Record, Run};
 use crate::results::{Finished, Kept, Results};
 use crate::scenario_file::{MOST_RUNS, Point, Sweep};
 use crate::seeds::{Spread, seeds_from};
@@ -124,6 +124,31 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The runs of a record of a sweep.
+    #[must_use]
+    pub fn of(record: &Record) -> Self {
+        let mut values = vec![[0.0; COUNT]; record.runs.len()];
+        for sample in &record.samples {
+            let measure = MEASURES.iter().position(|m| m.metric == sample.metric);
+            if let Some((values, i)) = values.get_mut(sample.run as usize).zip(measure) {
+                values[i] = sample.value;
+            }
+        }
+        let measured = |p: &record::Point| Measured { at: p.at.clone(), cells: Vec::new() };
+        let mut points: Vec<Measured> = record.points.iter().map(measured).collect();
+        for (run, values) in record.runs.iter().zip(values) {
+            if let Some(point) = run.point.and_then(|p| points.get_mut(p as usize)) {
+                point.cells.push(Cell { run: run.clone(), values });
+            }
+        }
+        Self {
+            name: record.name.clone(),
+            description: record.description.clone(),
+            axes: record.axes.iter().map(|a| (a.name.clone(), a.values.clone())).collect(),
+            points,
+        }
+    }
+
     /// Every run, point after point.
     pub fn cells(&self) -> impl Iterator<Item = &Cell> {
         self.points.iter().flat_map(|p| &p.cells)

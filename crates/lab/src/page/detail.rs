@@ -1,0 +1,115 @@
+//! The run of a record that a page shows in detail. A run is a function of scenario, seed and model, so it is made again
+//! with observers for what no record keeps: the timeline, and every wait by its length.
+
+use crate::explain;
+use crate::record::{Kind, Record};
+use crate::timeline::{Recorder, Timeline, WaitLengths};
+use overspin_host::{Observer, Refused};
+use overspin_scenario::{Ending, Outcome, Picos, Scenario};
+
+/// Makes a run: scenario, seed, observer.
+pub type MakeRun<'a> = &'a dyn Fn(&Scenario, u64, &mut dyn Observer) -> Result<Outcome, Refused>;
+
+/// A run in detail.
+#[derive(Debug)]
+pub struct Detail {
+    /// Its place in the record, in words; empty if the record has only this run.
+    pub name: String,
+    /// The scenario.
+    pub scenario: Scenario,
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Whether it is not the run of the record: another model made that one.
+    pub differs: bool,
+    /// Every wait by its length.
+    pub waits: WaitLengths,
+    /// What happened, in as many slices and marks as asked for.
+    pub timeline: Timeline,
+}
+
+/// Why a run cannot be shown in detail.
+#[derive(Debug, thiserror::Error)]
+pub enum DetailError {
+    /// A point of the record does not fit its scenario.
+    #[error("{0}")]
+    Record(String),
+    /// The world refuses the scenario.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+/// Makes the run of a record again, or the worst of its runs: the one whose vCPUs waited for locks for the largest
+/// part of their time. `None` if the record has no scenario, or if no vCPU waited in any of many runs.
+///
+/// The timeline has at most `most` slices and marks. If these do not reach the longest wait, the run is made once more,
+/// and the timeline begins shortly before that wait.
+///
+/// # Errors
+/// If a point of the record does not fit its scenario, or if the world refuses the scenario.
+pub fn detail(
+    record: &Record,
+    most: usize,
+    make: MakeRun<'_>,
+) -> Result<Option<Detail>, DetailError> {
+    let Some(wanted) = wanted(record).map_err(DetailError::Record)? else { return Ok(None) };
+    let Wanted { name, mut scenario, seed, hash, stopped } = wanted;
+    if let Some(at) = stopped {
+        scenario.limit = at;
+    }
+    let observe = |from: Picos| -> Result<(Outcome, WaitLengths, Timeline), Refused> {
+        let mut observers = (Recorder::new(&scenario, from, most), WaitLengths::new(&scenario));
+        let outcome = make(&scenario, seed, &mut observers)?;
+        let timeline = observers.0.finish(&outcome);
+        Ok((outcome, observers.1, timeline))
+    };
+    let (mut outcome, mut waits, mut timeline) = observe(Picos::ZERO)?;
+    if let Some(worst) = outcome.worst_waits.first()
+        && worst.since + worst.time > timeline.until
+    {
+        // A tenth of what fits shows how the wait came about.
+        let before = Picos((timeline.until - timeline.from).0 / 10);
+        (outcome, waits, timeline) = observe(worst.since.saturating_sub(before))?;
+    }
+    let differs = hash.is_some_and(|hash| hash != outcome.trace_hash && outcome.ending.is_sound());
+    Ok(Some(Detail { name, scenario, outcome, differs, waits, timeline }))
+}
+
+/// A run to make again.
+struct Wanted {
+    name: String,
+    scenario: Scenario,
+    seed: u64,
+    /// Its trace hash, if the record has it and the run was not stopped.
+    hash: Option<u64>,
+    /// The time at which it was stopped from outside.
+    stopped: Option<Picos>,
+}
+
+fn wanted(record: &Record) -> Result<Option<Wanted>, String> {
+    match record.kind {
+        Kind::Run => {
+            let Some((scenario, run)) = record.scenario.as_ref().zip(record.runs.first()) else {
+                return Ok(None);
+            };
+            let scenario = (**scenario).clone();
+            let is_stopped = matches!(run.ending, Some(Ending::Stopped { .. }));
+            Ok(Some(Wanted {
+                name: String::new(),
+                seed: record.seed.or(run.seed).unwrap_or(scenario.seed),
+                scenario,
+                hash: run.trace_hash.filter(|_| !is_stopped),
+                stopped: run.elapsed.filter(|_| is_stopped),
+            }))
+        }
+        Kind::Seeds | Kind::Sweep => Ok(explain::worst(record)?.map(|worst| Wanted {
+            name: worst.name,
+            scenario: worst.scenario,
+            seed: worst.seed,
+            hash: worst.trace_hash,
+            stopped: None,
+        })),
+        Kind::Reproduction | Kind::Bench | Kind::BenchLocks | Kind::Schedbench | Kind::Noise => {
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,88 @@
+// The page around the timelines: theme, tables, raw data, keys of the whole page.
+
+/// Sorts the body of a table by a column: numbers by value, other text by its letters. Rows that are no number come last.
+function sortTable(table, column, descending) {
+  const body = table.tBodies[0];
+  const rows = [...body.rows];
+  const text = (row) => row.cells[column]?.textContent.trim() ?? '';
+  const number = (row) => {
+    const plain = text(row).replace(/[,%]/g, '');
+    return plain === '' ? NaN : Number(plain);
+  };
+  const numeric = rows.some((row) => !Number.isNaN(number(row)))
+    && rows.filter((row) => Number.isNaN(number(row))).length <= rows.length / 2;
+  const order = (a, b) => {
+    if (!numeric) return text(a).localeCompare(text(b), 'en', { numeric: true });
+    const [x, y] = [number(a), number(b)];
+    if (Number.isNaN(x) || Number.isNaN(y)) return (Number.isNaN(x) - Number.isNaN(y)) * (descending ? -1 : 1);
+    return x - y;
+  };
+  rows.sort((a, b) => (descending ? -order(a, b) : order(a, b)));
+  body.append(...rows);
+}
+
+function makeSortable(table) {
+  [...table.tHead.rows[0].cells].forEach((head, column) => {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.textContent = head.textContent;
+    head.replaceChildren(button);
+    button.addEventListener('click', () => {
+      // Numbers are most often wanted from the largest.
+      const first = head.classList.contains('number') ? 'descending' : 'ascending';
+      const now = head.getAttribute('aria-sort');
+      const next = now === null ? first : now === 'ascending' ? 'descending' : 'ascending';
+      for (const other of table.tHead.rows[0].cells) other.removeAttribute('aria-sort');
+      head.setAttribute('aria-sort', next);
+      sortTable(table, column, next === 'descending');
+    });
+  });
+}
+
+/// Hands out data that the page holds as a file.
+async function download(button) {
+  const bytes = await inflate(document.getElementById(button.dataset.raw).textContent);
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([bytes]));
+  link.download = button.dataset.name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+for (const table of document.querySelectorAll('table.sortable')) makeSortable(table);
+for (const button of document.querySelectorAll('button[data-raw]')) {
+  button.addEventListener('click', () => download(button));
+}
+
+// The theme of the system, until somebody chooses one.
+const prefersDark = window.matchMedia('(prefers-color-scheme: dark)');
+let chosen = null;
+function applyTheme(timelines) {
+  document.documentElement.classList.toggle('dark', chosen ?? prefersDark.matches);
+  for (const timeline of timelines) timeline.theme();
+}
+applyTheme([]);
+
+const timelines = await startTimelines();
+prefersDark.addEventListener('change', () => applyTheme(timelines));
+document.getElementById('theme').addEventListener('click', () => {
+  chosen = !document.documentElement.classList.contains('dark');
+  applyTheme(timelines);
+});
+
+// Keys work wherever the focus is, unless text is being written; they go to the last timeline that was used.
+let current = timelines[0];
+for (const timeline of timelines) {
+  timeline.element.addEventListener('pointerdown', () => { current = timeline; });
+  timeline.element.addEventListener('focusin', () => { current = timeline; });
+}
+document.addEventListener('keydown', (event) => {
+  const text = event.target.closest?.('input, textarea, canvas');
+  if (text || !current || !['n', 'N', '/'].includes(event.key)) return;
+  current.element.scrollIntoView({ block: 'nearest' });
+  current.key(event);
+});
+
+// For the console, and for tests.
+window.overspin = { timelines, inflate };
+document.documentElement.dataset.ready = 'yes';

@@ -1,0 +1,260 @@
+//! The panels of a record: charts of what it holds.
+
+use super::charts::{self, Dots, Part, Stack};
+use super::detail::Detail;
+use super::html::escape;
+use crate::explain;
+use crate::record::{Experiment, Kind, Record};
+use crate::reproduce::{Compared, Judged};
+use crate::sweep::Outcome;
+use overspin_scenario::{Cause, DomainOutcome, Outcome as RunOutcome, Picos, WaitCauses};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Most rows of a chart. Beyond it, the rows with the largest values are shown.
+const MOST_ROWS: usize = 48;
+/// Most histograms.
+const MOST_HISTOGRAMS: usize = 12;
+/// Most charts of samples.
+const MOST_METRICS: usize = 12;
+
+/// The parts of a bar of waits.
+fn causes() -> Vec<Part> {
+    let classes = ["cause-0", "cause-1", "cause-2", "cause-3", "cause-4", "cause-5"];
+    classes.into_iter().zip(Cause::ALL.map(Cause::words)).collect()
+}
+
+/// The claims of an experiment.
+pub(super) fn claims(experiment: &Experiment) -> String {
+    let mut out = "<ul class=\"claims\">\n".to_owned();
+    for Judged { id, text, holds, evidence } in &experiment.claims {
+        let (class, words) = match holds {
+            Some(true) => ("holds", "✓ holds"),
+            Some(false) => ("fails", "✗ does not hold"),
+            None => ("undecided", "? undecided"),
+        };
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(
+            out,
+            "<li class=\"{class}\"><strong>{words}</strong> ({id}) {}<p class=\"evidence\">{}</p></li>",
+            escape(text),
+            escape(evidence)
+        );
+    }
+    out + "</ul>\n"
+}
+
+/// The published figures beside the simulated ones: a chart for each metric.
+pub(super) fn figures(experiment: &Experiment) -> String {
+    let mut metrics: Vec<&str> = Vec::new();
+    for f in &experiment.figures {
+        if !metrics.contains(&&*f.metric) {
+            metrics.push(&f.metric);
+        }
+    }
+    let mut out = "<p class=\"legend\"><span><svg width=\"14\" height=\"14\" aria-hidden=\"true\"><circle class=\"published\" cx=\"7\" cy=\"7\" r=\"4.5\"/></svg> published</span> \
+         <span><svg width=\"14\" height=\"14\" aria-hidden=\"true\"><circle class=\"simulated\" cx=\"7\" cy=\"7\" r=\"4.5\"/></svg> simulated</span> \
+         <span>whiskers: standard deviation of the runs</span> <span>✓ within 10 %, ≈ within 25 %, ✗ missed</span></p>\n"
+        .to_owned();
+    for metric in metrics {
+        let of: Vec<&Compared> = experiment.figures.iter().filter(|f| f.metric == metric).collect();
+        let _ = writeln!(out, "<h4>{}</h4>\n{}", escape(metric), charts::figures(metric, &of));
+    }
+    out
+}
+
+/// What the runs of a record waited for, in percent of their vCPUs' time: a bar for each configuration.
+pub(super) fn waits_of_runs(record: &Record) -> Option<String> {
+    let mut order: Vec<&str> = Vec::new();
+    let mut sums: BTreeMap<&str, (WaitCauses, Picos)> = BTreeMap::new();
+    for run in &record.runs {
+        let Some(causes) = &run.wait_causes else { continue };
+        let sum = sums.entry(&run.place).or_insert_with(|| {
+            order.push(&run.place);
+            Default::default()
+        });
+        sum.0 += *causes;
+        sum.1 = sum.1.saturating_add(run.vcpu_time.unwrap_or_default());
+    }
+    let bar = |place: &&str| {
+        let (causes, time) = sums[place];
+        let label = if place.is_empty() { record.name.clone() } else { (*place).to_owned() };
+        Stack { label, parts: Cause::ALL.map(|c| causes.of(c).percent(time)).into() }
+    };
+    let bars: Vec<Stack> =
+        order.iter().map(bar).filter(|b| b.parts.iter().sum::<f64>() > 0.0).collect();
+    (!bars.is_empty()).then(|| {
+        let words = "what the vCPUs of each configuration waited for, in percent of their time";
+        cut(bars, "configurations", |bars| charts::stacks(words, "%", &causes(), bars))
+    })
+}
+
+/// The curves of a sweep, as `--svg` draws them.
+pub(super) fn curves(record: &Record) -> Option<String> {
+    let scenario = record.scenario.as_ref().filter(|_| record.kind == Kind::Sweep)?;
+    let sweep = record.sweep(scenario).ok()?;
+    let svg = crate::report::sweep_curves(&sweep, &Outcome::of(record));
+    Some(format!("<div class=\"curves\">{svg}</div>\n"))
+}
+
+/// Draws the rows with the largest values, and says how many are left out.
+fn cut(mut bars: Vec<Stack>, what: &str, draw: impl FnOnce(&[Stack]) -> String) -> String {
+    let all = bars.len();
+    if all > MOST_ROWS {
+        let mut values: Vec<f64> = bars.iter().map(|b| b.parts.iter().sum()).collect();
+        values.sort_by(|a, b| b.total_cmp(a));
+        let least = values[MOST_ROWS - 1];
+        bars.retain(|b| b.parts.iter().sum::<f64>() >= least);
+        bars.truncate(MOST_ROWS);
+    }
+    let shown = bars.len();
+    let mut out = draw(&bars);
+    if shown < all {
+        let _ = writeln!(out, "<p class=\"faint\">The {shown} largest of {all} {what}.</p>");
+    }
+    out
+}
+
+/// The charts of samples: every sample of each main metric, in each place.
+pub(super) fn samples(record: &Record) -> String {
+    let groups = record.groups();
+    let main = record.kind.main_metrics();
+    let is_main = |metric: &str| main.is_empty() || main.contains(&metric);
+    let mut metrics: Vec<(&str, &str)> = Vec::new();
+    for group in groups.iter().filter(|g| is_main(g.metric)) {
+        if !metrics.contains(&(group.metric, group.unit)) {
+            metrics.push((group.metric, group.unit));
+        }
+    }
+    let mut out = String::new();
+    for (metric, unit) in metrics.iter().take(MOST_METRICS) {
+        let mut rows: Vec<Dots> = groups
+            .iter()
+            .filter(|g| g.metric == *metric && g.unit == *unit)
+            .map(|g| Dots { label: g.place.to_owned(), values: g.values.clone() })
+            .collect();
+        // One number is no chart.
+        if rows.len() < 2 && rows.iter().all(|r| r.values.len() < 2) {
+            continue;
+        }
+        let all = rows.len();
+        rows.truncate(MOST_ROWS);
+        let name =
+            if unit.is_empty() { (*metric).to_owned() } else { format!("{metric} [{unit}]") };
+        let _ =
+            writeln!(out, "<h4>{}</h4>\n{}", escape(&name), charts::samples(metric, unit, &rows));
+        if all > MOST_ROWS {
+            let _ = writeln!(
+                out,
+                "<p class=\"faint\">The first {MOST_ROWS} of {all} places; the table has the others.</p>"
+            );
+        }
+    }
+    out
+}
+
+/// The runstates of vCPUs and pCPUs, in percent of the run.
+pub(super) fn run_states(outcome: &RunOutcome) -> String {
+    const PARTS: [Part; 5] = [
+        ("style-running", "running"),
+        ("style-spinning", "on a pCPU, waiting for a lock"),
+        ("style-preempted", "preempted: wants a pCPU and has none"),
+        ("style-asleep", "asleep"),
+        ("style-offline", "offline"),
+    ];
+    const HOST: [Part; 3] = [
+        ("style-running", "runs a vCPU"),
+        ("style-switching", "switches"),
+        ("style-asleep", "idle"),
+    ];
+    let percent = |time: Picos| time.percent(outcome.elapsed);
+    let mut vcpus = Vec::new();
+    for domain in &outcome.domains {
+        for (i, v) in domain.vcpus.iter().enumerate() {
+            let waiting = v.waiting.max(v.spinning).min(v.running);
+            vcpus.push(Stack {
+                label: format!("{}/v{i}", domain.name),
+                parts: [v.running - waiting, waiting, v.runnable, v.blocked, v.offline]
+                    .map(percent)
+                    .into(),
+            });
+        }
+    }
+    let pcpus = outcome.pcpus.iter().enumerate().map(|(i, p)| Stack {
+        label: format!("pCPU {i}"),
+        parts: [p.busy, p.switching, p.idle].map(percent).into(),
+    });
+    let words = "where the time of each vCPU went, in percent of the run";
+    let mut out = cut(vcpus, "vCPUs", |bars| charts::stacks(words, "%", &PARTS, bars));
+    let words = "where the time of each pCPU went, in percent of the run";
+    out += &cut(pcpus.collect(), "pCPUs", |bars| charts::stacks(words, "%", &HOST, bars));
+    out
+}
+
+/// What waits were spent on, in seconds: for each lock, and for each vCPU.
+pub(super) fn waits(outcome: &RunOutcome) -> Option<String> {
+    let bar = |label: String, causes: &WaitCauses| Stack {
+        label,
+        parts: Cause::ALL.map(|c| causes.of(c).seconds()).into(),
+    };
+    let is_long = |bar: &Stack| bar.parts.iter().sum::<f64>() > 0.0;
+    let each = |of: &dyn Fn(&DomainOutcome) -> Vec<Stack>| -> Vec<Stack> {
+        outcome.domains.iter().flat_map(of).filter(is_long).collect()
+    };
+    let locks = each(&|d| {
+        d.locks.iter().map(|l| bar(format!("{}/{}", d.name, l.name), &l.wait_causes)).collect()
+    });
+    let vcpus = each(&|d| {
+        let vcpus = d.vcpus.iter().enumerate();
+        vcpus.map(|(i, v)| bar(format!("{}/v{i}", d.name), &v.wait_causes)).collect()
+    });
+    if locks.is_empty() {
+        return None;
+    }
+    let mut out = String::from("<h4>By lock</h4>\n");
+    let words = "what vCPUs waited for at each lock, in seconds";
+    out += &cut(locks, "locks", |bars| charts::stacks(words, "s", &causes(), bars));
+    out += "<h4>By vCPU</h4>\n";
+    let words = "what each vCPU waited for, in seconds";
+    out += &cut(vcpus, "vCPUs", |bars| charts::stacks(words, "s", &causes(), bars));
+    Some(out)
+}
+
+/// The waits for each lock by length, those with the longest waits in all first.
+pub(super) fn histograms(detail: &Detail) -> Option<String> {
+    let mut locks = Vec::new();
+    for (d, domain) in detail.outcome.domains.iter().enumerate() {
+        for (l, lock) in domain.locks.iter().enumerate() {
+            if let Some(waits) = detail.waits.of(d, l) {
+                locks.push((lock.wait_total, format!("{}/{}", domain.name, lock.name), waits));
+            }
+        }
+    }
+    locks.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let mut out = String::new();
+    for (_, name, waits) in locks.iter().take(MOST_HISTOGRAMS) {
+        out += &charts::histogram(name, waits);
+    }
+    if locks.len() > MOST_HISTOGRAMS {
+        let _ = writeln!(
+            out,
+            "<p class=\"faint\">The {MOST_HISTOGRAMS} locks with the longest waits in all, of {}.</p>",
+            locks.len()
+        );
+    }
+    (!locks.is_empty()).then_some(out)
+}
+
+/// The report of a record in words and tables: what `run` prints about a run, what `explain` says of it, or its samples.
+pub(super) fn tables(record: &Record, detail: Option<&Detail>) -> String {
+    let mut blocks = Vec::new();
+    if let (Kind::Run, Some(detail)) = (record.kind, detail) {
+        blocks = crate::report::run(&detail.scenario, &detail.outcome);
+    } else if record.kind == Kind::Reproduction {
+        blocks = explain::reproduction(record);
+    } else if matches!(record.kind, Kind::Seeds | Kind::Sweep) {
+        blocks = explain::many(record);
+    }
+    blocks.retain(|b| !matches!(b, crate::report::Block::Title(_)));
+    super::html::blocks(&blocks, 3)
+}

@@ -1,0 +1,58 @@
+use super::*;
+use crate::record;
+use crate::scenario_file;
+use crate::way::Way;
+
+const SCENARIO: &str = r#"
+name = "</script><b>"
+limit = "5ms"
+[host]
+cores = 1
+[[domain]]
+name = "g&t"
+vcpus = 2
+lock = "ticket"
+workload = { kind = "lock-loop" }
+"#;
+
+fn entry(most: usize) -> Entry {
+    let scenario = scenario_file::parse("t", "t", SCENARIO, &[]).unwrap();
+    let outcome = overspin_sim::run(&scenario, 3).unwrap();
+    let record = record::one(&scenario, &[], None, &outcome);
+    let run =
+        |s: &overspin_scenario::Scenario, seed, observer: &mut dyn overspin_host::Observer| {
+            Way::default().run(s, seed, observer, &|_| {})
+        };
+    let detail = detail(&record, most, &run).unwrap();
+    Entry { record, detail }
+}
+
+#[test]
+fn a_page_is_the_same_each_time_and_asks_for_nothing() {
+    let html = page(&[entry(MOST_SLICES)]);
+    assert_eq!(html, page(&[entry(MOST_SLICES)]));
+    // What a browser would fetch. The namespace of SVG is not needed in HTML.
+    for word in ["http:", "https:", "src=", "@import", "url("] {
+        assert!(!html.contains(word), "{word}");
+    }
+    assert!(!html.contains("<b>") && html.contains("&lt;/script&gt;&lt;b&gt;"));
+    // The script of the page; head and columns of the timeline; CSV and record.
+    assert_eq!(html.matches("</script>").count(), 5);
+    let detail = entry(MOST_SLICES).detail.unwrap();
+    assert!(!detail.differs && !detail.timeline.is_cut());
+}
+
+#[test]
+fn a_small_timeline_holds_the_longest_wait() {
+    let small = entry(60).detail.unwrap();
+    let worst = &small.outcome.worst_waits[0];
+    let t = &small.timeline;
+    assert!(t.is_cut());
+    assert!(t.from <= worst.since && worst.since < t.until, "{:?} {:?} {worst:?}", t.from, t.until);
+}
+
+#[test]
+fn names_of_files_are_plain() {
+    assert_eq!(file_name("../a b/\u{e9}.toml"), "a-b--.toml");
+    assert_eq!(file_name("//"), "overspin");
+}

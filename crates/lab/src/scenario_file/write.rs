@@ -1,0 +1,230 @@
+//! Writes a scenario as a scenario file, with every key: the opposite of reading one. The tables of keys say which
+//! numbers are times.
+
+use super::keys::{Kind, ROOT, Section};
+use crate::catalog::catalog;
+use overspin_scenario::{Change, Picos, Scenario, Setting, Settings};
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+type Tree = Map<String, Value>;
+
+/// The text of a scenario file that is read as `scenario` again, to the last picosecond.
+#[must_use]
+pub fn toml(scenario: &Scenario) -> String {
+    let mut root = tree(scenario);
+    let mut host = tree(&scenario.host);
+    host.remove("params");
+    host.insert("scheduler_params".into(), settings(&scenario.host.params));
+    host.remove("pools");
+    let pools = scenario.host.pools.iter().map(|pool| {
+        let mut tree = tree(pool);
+        tree.remove("params");
+        tree.insert("scheduler_params".into(), settings(&pool.params));
+        Value::Object(tree)
+    });
+    host.insert("pool".into(), pools.collect());
+    if scenario.host.noise.is_none() {
+        host.insert("noise".into(), json!({ "placement": "none" }));
+    }
+    root.insert("host".into(), host.into());
+    root.remove("domains");
+    let domains = scenario.domains.iter().map(|domain| {
+        let mut tree = tree(domain);
+        tree.remove("params");
+        tree.insert("scheduler_params".into(), settings(&domain.params));
+        tree.insert("pool".into(), pool(scenario, domain.pool));
+        Value::Object(tree)
+    });
+    root.insert("domain".into(), domains.collect());
+    root.remove("events");
+    root.insert("event".into(), scenario.events.iter().map(|e| event(scenario, e)).collect());
+    let mut out = String::new();
+    table(&mut out, "", &root, &ROOT);
+    out
+}
+
+fn tree(part: &impl serde::Serialize) -> Tree {
+    match serde_json::to_value(part) {
+        Ok(Value::Object(tree)) => tree,
+        // Scenarios and their parts are structures of plain data.
+        _ => Tree::new(),
+    }
+}
+
+/// The parameters of a scheduler, as a table without a section: times are written as texts here.
+fn settings(settings: &Settings) -> Value {
+    let value = |setting: &Setting| match setting {
+        Setting::Time(time) => time.to_string().into(),
+        Setting::Number(number) => (*number).into(),
+        Setting::Flag(flag) => (*flag).into(),
+        Setting::Word(word) => word.clone().into(),
+    };
+    Value::Object(settings.iter().map(|(key, setting)| (key.clone(), value(setting))).collect())
+}
+
+/// The name of a pool.
+fn pool(scenario: &Scenario, number: u32) -> Value {
+    match number.checked_sub(1).and_then(|i| scenario.host.pools.get(i as usize)) {
+        Some(pool) => pool.name.clone().into(),
+        None => "host".into(),
+    }
+}
+
+fn event(scenario: &Scenario, event: &overspin_scenario::Event) -> Value {
+    let domain = |d: u32| scenario.domains.get(d as usize).map(|d| d.name.as_str());
+    let mut tree = match &event.change {
+        Change::Weight { domain: d, weight } => json!({ "domain": domain(*d), "weight": weight }),
+        Change::Cap { domain: d, cap } => json!({ "domain": domain(*d), "cap": cap }),
+        Change::Affinity { domain: d, vcpu, affinity } => {
+            json!({ "domain": domain(*d), "vcpu": vcpu, "affinity": affinity })
+        }
+        Change::Pause { domain: d, vcpu } => {
+            json!({ "domain": domain(*d), "vcpu": vcpu, "pause": true })
+        }
+        Change::Unpause { domain: d, vcpu } => {
+            json!({ "domain": domain(*d), "vcpu": vcpu, "unpause": true })
+        }
+        Change::MoveDomain { domain: d, pool: to } => {
+            json!({ "domain": domain(*d), "pool": pool(scenario, *to) })
+        }
+        Change::MovePcpu { pcpu, pool: to } => {
+            json!({ "pcpu": pcpu, "pool": pool(scenario, *to) })
+        }
+    };
+    tree["at"] = event.at.0.into();
+    tree
+}
+
+/// Writes the values of a table, then the tables in it. `path` is its own place.
+fn table(out: &mut String, path: &str, tree: &Tree, section: &Section) {
+    let kind = |name: &str| section.key(name).map(|key| key.kind);
+    let is_table = |value: &Value| match value {
+        Value::Object(_) => true,
+        Value::Array(all) => all.first().is_some_and(Value::is_object),
+        _ => false,
+    };
+    let is_there = |value: &Value| match value {
+        Value::Null => false,
+        // Lists and tables that are absent are empty.
+        Value::Array(all) => !all.is_empty(),
+        Value::Object(all) => !all.is_empty(),
+        _ => true,
+    };
+    let (tables, values): (Vec<_>, Vec<_>) =
+        tree.iter().filter(|(_, value)| is_there(value)).partition(|(_, value)| is_table(value));
+    for (name, value) in values {
+        let text = match (kind(name), value.as_u64()) {
+            (Some(Kind::Time { .. }), Some(picos)) => format!("\"{}\"", Picos(picos)),
+            // Texts, numbers and lists are the same in TOML as in JSON.
+            _ => value.to_string(),
+        };
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(out, "{name} = {text}");
+    }
+    for (name, value) in tables {
+        let inner = format!("{path}{}{name}", if path.is_empty() { "" } else { "." });
+        let (parts, brackets) = match value {
+            Value::Array(all) => (all.as_slice(), ("[[", "]]")),
+            one => (std::slice::from_ref(one), ("[", "]")),
+        };
+        for part in parts.iter().filter_map(Value::as_object) {
+            let _ = writeln!(out, "\n{}{inner}{}", brackets.0, brackets.1);
+            table(out, &inner, part, section_of(kind(name), part));
+        }
+    }
+}
+
+/// The keys of a table in a table.
+fn section_of(kind: Option<Kind>, tree: &Tree) -> &'static Section {
+    const PLAIN: Section = Section { heading: "", doc: "", keys: &[] };
+    match kind {
+        Some(Kind::Table(section) | Kind::Tables(section)) => section,
+        Some(Kind::Workloads) => {
+            let name = tree.get("kind").and_then(Value::as_str).unwrap_or_default();
+            catalog().workloads().find(name).map_or(&PLAIN, |info| info.keys)
+        }
+        _ => &PLAIN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Loaded, load, parse};
+    use super::*;
+    use crate::experiment;
+    use std::path::Path;
+
+    fn comes_back(scenario: &Scenario) {
+        let text = toml(scenario);
+        let again = parse("again", "again", &text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(&again, scenario, "{text}");
+    }
+
+    #[test]
+    fn every_example_and_experiment_comes_back_as_it_was() {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let mut count = 0;
+        for entry in std::fs::read_dir(examples).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|e| e == "toml") {
+                match load(&path, &[]).unwrap() {
+                    Loaded::One(scenario) | Loaded::Seeds(scenario, _) => comes_back(&scenario),
+                    Loaded::Sweep(sweep) => {
+                        sweep.points.iter().take(40).for_each(|p| comes_back(&p.scenario));
+                    }
+                }
+                count += 1;
+            }
+        }
+        assert!(count > 8, "{count} examples");
+        for name in experiment::names() {
+            comes_back(&experiment::built_in(name).unwrap().unwrap().head().scenario);
+        }
+    }
+
+    #[test]
+    fn odd_names_and_every_action_come_back() {
+        let text = r#"
+            name = "a \"b\"\n\\c"
+            [host]
+            cores = 4
+            scheduler = "credit2"
+            noise = { placement = "none" }
+            [[host.pool]]
+            name = "p"
+            cpus = "2-3"
+            scheduler = "credit"
+            scheduler_params = { tslice = "5ms" }
+            [[domain]]
+            name = "d"
+            vcpus = 2
+            lock = "ticket"
+            affinity = ["0", "1"]
+            workload = [{ kind = "lock-loop" }, { kind = "lock-loop", name = "x", vcpus = [1] }]
+            [[event]]
+            at = "1ms"
+            domain = "d"
+            affinity = "0-1"
+            [[event]]
+            at = "2ms"
+            domain = "d"
+            vcpu = 1
+            pause = true
+            [[event]]
+            at = "3ms"
+            domain = "d"
+            vcpu = 1
+            unpause = true
+            [[event]]
+            at = "4ms"
+            pcpu = 3
+            pool = "host"
+            [[event]]
+            at = "5ms"
+            domain = "d"
+            weight = 300
+        "#;
+        comes_back(&parse("t", "t", text, &[]).unwrap());
+    }
+}

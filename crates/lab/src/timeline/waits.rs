@@ -1,0 +1,111 @@
+//! Counts the waits for each lock by their length, for the histograms of a report page.
+
+use overspin_host::{Interest, Moment, Observer, Timed};
+use overspin_scenario::{Picos, Scenario};
+use std::collections::BTreeMap;
+
+/// Bins for each factor of ten.
+const BINS: f64 = 5.0;
+
+/// Number of waits by length. Bin `i` holds the waits from 10^(i/5) ns up to 10^((i+1)/5) ns; the first one holds
+/// shorter waits, too.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// Waits in each bin, up to the last bin that is not empty.
+    pub counts: Vec<u64>,
+}
+
+impl Histogram {
+    /// Adds a wait.
+    pub fn add(&mut self, time: Picos) {
+        let bin = (time.nanos().max(1.0).log10() * BINS) as usize;
+        if bin >= self.counts.len() {
+            self.counts.resize(bin + 1, 0);
+        }
+        self.counts[bin] += 1;
+    }
+
+    /// Where bin `i` begins, in nanoseconds.
+    #[must_use]
+    pub fn from_ns(i: usize) -> f64 {
+        10_f64.powf(i as f64 / BINS)
+    }
+
+    /// Number of all waits.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+/// An observer that counts the waits of a run: those that ended with the lock.
+#[derive(Debug)]
+pub struct WaitLengths {
+    domains: Vec<u32>,
+    /// The beginning of each wait that goes on, by vCPU and lock.
+    open: BTreeMap<(u32, u32), Picos>,
+    /// By domain and by number of the lock in it.
+    by_lock: BTreeMap<(u32, u32), Histogram>,
+}
+
+impl WaitLengths {
+    /// For a run of `scenario`.
+    #[must_use]
+    pub fn new(scenario: &Scenario) -> Self {
+        let sizes = scenario.domain_sizes();
+        let of = |(domain, vcpus): (u32, &u32)| std::iter::repeat_n(domain, *vcpus as usize);
+        Self {
+            domains: (0..).zip(&sizes).flat_map(of).collect(),
+            open: BTreeMap::new(),
+            by_lock: BTreeMap::new(),
+        }
+    }
+
+    /// The waits for a lock of a domain, by their indices; `None` if no vCPU waited for it.
+    #[must_use]
+    pub fn of(&self, domain: usize, lock: usize) -> Option<&Histogram> {
+        self.by_lock.get(&(u32::try_from(domain).ok()?, u32::try_from(lock).ok()?))
+    }
+}
+
+impl Observer for WaitLengths {
+    fn interest(&self) -> Interest {
+        Interest::WAITS
+    }
+
+    fn observe(&mut self, moments: &[Timed]) {
+        for Timed { at, moment } in moments {
+            match *moment {
+                Moment::LockWait { vcpu, lock, .. } => {
+                    self.open.insert((vcpu, lock), *at);
+                }
+                Moment::LockAcquired { vcpu, lock, contended: true } => {
+                    if let Some(since) = self.open.remove(&(vcpu, lock)) {
+                        let domain = self.domains[vcpu as usize];
+                        self.by_lock.entry((domain, lock)).or_default().add(*at - since);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_falls_into_the_bin_that_begins_below_it() {
+        let mut histogram = Histogram::default();
+        for ns in [0, 1, 2, 999, 1000, 1_000_000] {
+            histogram.add(Picos(ns * 1000));
+        }
+        // 1000 ns is 10^(15/5): the first of its bin. 999 ns is in the bin before it.
+        let full: Vec<usize> =
+            (0..histogram.counts.len()).filter(|i| histogram.counts[*i] > 0).collect();
+        assert_eq!((full, histogram.counts[0]), (vec![0, 1, 14, 15, 30], 2));
+        assert_eq!(histogram.total(), 6);
+        assert!((Histogram::from_ns(15) - 1000.0).abs() < 1e-9);
+    }
+}
