@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const EXIT_CODES: &str = "Exit codes:
+pub(crate) const EXIT_CODES: &str = "Exit codes:
   0  it ran to the end
   1  a check failed, something got worse (compare --better), or with --strict a claim does not hold or a run deadlocked
   2  wrong usage or input

@@ -31,6 +31,8 @@ mod man;
 mod measure;
 mod merge;
 mod progress;
+#[cfg(test)]
+mod reference;
 mod report;
 mod reproduce;
 mod run;

@@ -37,6 +37,7 @@ const SHORTER: &[(&str, &[&str], &str)] = &[
     ),
     ("overspin run examples/io-beside-hog.toml", &[], "--set limit=1s"),
     ("overspin advise", &["--seeds", "--length"], "--seeds 2 --length 50ms"),
+    ("overspin run examples/host-ratio.toml --seeds", &["--seeds"], "--seeds 2 --set limit=50ms"),
     ("overspin measure noise", &["--duration"], "--duration 200ms"),
     (
         "overspin bench locks",
@@ -227,6 +228,13 @@ fn advise_doctor_and_top() {
     }
 }
 
+#[test]
+fn how_to_and_explanation() {
+    for name in ["docs/ratio.md", "docs/timeline.md", "docs/preemption.md", "docs/trust.md"] {
+        document(name, |_, _| {});
+    }
+}
+
 /// Every command of every document is run by a test above, or has a reason not to be. All commands of this
 /// program use options that exist.
 #[test]
@@ -246,11 +254,15 @@ fn every_command_is_known_and_parses() {
         "docs/io-beside-a-hog.md",
         "docs/advise.md",
         "docs/doctor.md",
+        "docs/ratio.md",
+        "docs/timeline.md",
+        "docs/preemption.md",
+        "docs/trust.md",
+        "docs/sweep.md",
     ];
     let mut documents = vec![root().join("README.md")];
     documents.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));
     documents.retain(|path| path.extension().is_some_and(|e| e == "md"));
-    let place = Place::new();
     let mut parsed = 0;
     for path in documents {
         let text = fs::read_to_string(&path).unwrap();

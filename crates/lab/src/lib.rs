@@ -13,6 +13,7 @@ pub mod experiment;
 pub mod explain;
 pub mod machine;
 pub mod measure;
+pub mod metric;
 pub mod output;
 pub mod page;
 pub mod parallel;

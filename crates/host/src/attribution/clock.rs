@@ -29,6 +29,7 @@
 use crate::why::Doing;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use core::hint::black_box;
 use overspin_scenario::{Cause, Picos, Why};
 
@@ -554,8 +555,59 @@ impl LockClock {
             }
         }
         if self.absences.len() == REMEMBERED {
-            self.absences.pop_front();
+            self.forget_short();
         }
         self.absences.push_back(absence);
+    }
+
+    /// Forgets the shorter half of the absences. A waiter that is off its pCPU is next in line at each of
+    /// the others' hand-overs, so thousands of short absences may follow a long one within its wait.
+    fn forget_short(&mut self) {
+        let mut times: Vec<Picos> = self.absences.iter().map(Absence::time).collect();
+        let middle = *times.select_nth_unstable(REMEMBERED / 2).1;
+        let shorter = times.iter().filter(|time| **time < middle).count();
+        // Of those that are as long as the middle one, the oldest go.
+        let mut equal = REMEMBERED / 2 - shorter;
+        self.absences.retain(|a| match a.time().cmp(&middle) {
+            Ordering::Less => false,
+            Ordering::Equal if equal > 0 => {
+                equal -= 1;
+                false
+            }
+            _ => true,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use overspin_scenario::US;
+
+    #[test]
+    fn a_long_absence_outlives_thousands_of_short_ones() {
+        let absence = |cause, who, since: u64, length: u64| Absence {
+            cause,
+            who,
+            decision: None,
+            since: US * since,
+            until: US * (since + length),
+            acquisitions: (0, 0),
+        };
+        let mut clock = LockClock::new();
+        let long = absence(Cause::HolderPreempted, 3, 0, 60_000);
+        clock.remember(long, Picos::ZERO);
+        for i in 0..5_000 {
+            let short = absence(Cause::NextPreempted, 1, 60_000 + 50 * i, 1 + i % 3);
+            clock.remember(short, Picos::ZERO);
+            assert!(clock.absences.len() <= REMEMBERED);
+        }
+        assert_eq!(clock.absences.front().map(Absence::time), Some(long.time()));
+        let times = clock.absences.iter().map(|a| (a.since, a.until));
+        assert!(times.is_sorted(), "they stay in order of time");
+        for i in 0..5_000 {
+            clock.remember(absence(Cause::NextPreempted, 1, 400_000 + 50 * i, 1), Picos::ZERO);
+        }
+        assert_eq!(clock.absences.front().map(Absence::time), Some(long.time()));
     }
 }

@@ -20,7 +20,7 @@ mod unit;
 mod vocabulary;
 
 pub use samples::{Index, Samples};
-pub use vocabulary::{Metric, Vocabulary};
+pub use vocabulary::Vocabulary;
 
 pub(crate) use fault::Fault;
 #[cfg(test)]
@@ -117,7 +117,7 @@ impl Formula {
 
 /// Whether the unit of a metric exists.
 #[cfg(test)]
-pub(crate) fn has_unit(metric: &Metric) -> bool {
+pub(crate) fn has_unit(metric: &crate::metric::Metric) -> bool {
     unit::Unit::find(metric.unit).is_some()
 }
 

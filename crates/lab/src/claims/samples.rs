@@ -1,6 +1,7 @@
 //! Samples, while they are collected and when claims ask for them.
 
-use super::vocabulary::{Metric, Name, place};
+use super::vocabulary::{Name, place};
+use crate::metric::Metric;
 use crate::record::Sample;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,6 @@
 use super::functions::FUNCTIONS;
 use super::*;
+use crate::metric::Metric;
 use proptest::prelude::*;
 
 static ELAPSED: Metric = Metric::new("elapsed", "s", "time");

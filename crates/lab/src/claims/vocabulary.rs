@@ -6,29 +6,14 @@ use super::fault::Fault;
 use super::parser::parse;
 use super::scope::Scope;
 use super::unit::Unit;
+use crate::metric::Metric;
 use overspin_sched::nearest;
 
 /// At most this many legal words are listed in a message.
 const LISTED: usize = 24;
 
-/// A quantity that is measured.
-#[derive(Debug)]
-pub struct Metric {
-    /// Its name, without the unit.
-    pub name: &'static str,
-    /// Its unit.
-    pub unit: &'static str,
-    /// Its meaning, for people.
-    pub meaning: &'static str,
-}
-
 impl Metric {
-    /// A metric with this name, unit and meaning.
-    pub const fn new(name: &'static str, unit: &'static str, meaning: &'static str) -> Self {
-        Self { name, unit, meaning }
-    }
-
-    /// Its unit, for calculations.
+    /// The unit of a metric that claims use, for calculations.
     pub(crate) fn unit(&self) -> &'static Unit {
         // A test checks that all of them exist.
         Unit::find(self.unit).unwrap_or(Unit::plain())

@@ -33,6 +33,7 @@ pub(crate) use write::pretty;
 pub(crate) use write::rows;
 
 use crate::environment::Environment;
+use crate::metric::Metric;
 use crate::scenario_file::Axis;
 use overspin_scenario::Scenario;
 use serde::{Deserialize, Serialize};
@@ -145,7 +146,12 @@ impl Record {
     }
 
     /// Adds a number. A number that is not finite could not be measured and gets no sample.
-    fn push(&mut self, run: u32, place: &str, metric: &str, unit: &str, value: f64) {
+    fn push(&mut self, run: u32, place: &str, metric: &Metric, value: f64) {
+        self.push_as(run, place, metric.name, metric.unit, value);
+    }
+
+    /// The same for a metric that has several units, or a definition of another kind.
+    fn push_as(&mut self, run: u32, place: &str, metric: &str, unit: &str, value: f64) {
         if value.is_finite() {
             self.samples.push(Sample {
                 run,

@@ -66,7 +66,7 @@ pub struct Figure {
 
 /// A figure over seeds.
 #[derive(Clone, Debug)]
-pub struct Metric {
+pub struct FigureOverSeeds {
     /// Subject and quantity: `of: what`.
     pub name: String,
     /// The subject, see [`Figure::of`].
@@ -103,7 +103,7 @@ pub struct OverSeeds {
     /// The run of each seed, and its figures.
     pub runs: Vec<(Run, Vec<Figure>)>,
     /// Figures over seeds.
-    pub results: Vec<Metric>,
+    pub results: Vec<FigureOverSeeds>,
 }
 
 impl OverSeeds {
@@ -170,7 +170,7 @@ fn found(kept: Kept) -> Option<Figure> {
 }
 
 /// The figures of all runs, each over its seeds, ordered by the first run that has the figure.
-fn metrics(runs: &[(Run, Vec<Figure>)]) -> Vec<Metric> {
+fn metrics(runs: &[(Run, Vec<Figure>)]) -> Vec<FigureOverSeeds> {
     type Samples<'a> = (&'a Figure, Vec<u64>, Vec<f64>);
     let mut all: Vec<Samples<'_>> = Vec::new();
     for (run, figures) in runs {
@@ -187,7 +187,7 @@ fn metrics(runs: &[(Run, Vec<Figure>)]) -> Vec<Metric> {
     }
     all.into_iter()
         .filter_map(|(figure, seeds, samples)| {
-            Some(Metric {
+            Some(FigureOverSeeds {
                 name: format!("{}: {}", figure.of, figure.quantity.what),
                 of: figure.of.clone(),
                 quantity: figure.quantity,

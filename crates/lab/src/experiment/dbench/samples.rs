@@ -2,7 +2,8 @@
 
 use super::Dbench;
 use super::measure::{Sample, of_trace};
-use crate::claims::{Metric, Samples, Vocabulary};
+use crate::claims::{Samples, Vocabulary};
+use crate::metric::{Metric, Table};
 use overspin_scenario::LineOutcome;
 
 static FINISHED: Metric = Metric::new("finished", "", "1 if all clients came to their end, else 0");
@@ -49,6 +50,16 @@ static OF_TRACE: [(&str, Metric); 10] = [
 ];
 /// The other metrics.
 static OTHERS: [&Metric; 6] = [&WRITING, &HOLD, &HOLD_DATA, &SPINNING, &LOST, &SYSTEM_SHARE];
+
+/// What is measured, for the reference.
+pub(crate) static TABLES: [Table; 1] = [Table {
+    heading: "A kernel",
+    places: "The place is the name of the kernel: `\"2.4.10\"`.",
+    metrics: || {
+        let traced = OF_TRACE.iter().map(|(_, metric)| metric);
+        [&FINISHED].into_iter().chain(OTHERS).chain(traced).collect()
+    },
+}];
 
 pub(super) fn vocabulary(experiment: &Dbench) -> Vocabulary {
     let mut names = Vocabulary::default();

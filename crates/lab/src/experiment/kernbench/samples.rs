@@ -2,7 +2,8 @@
 
 use super::Kernbench;
 use super::measure::Sample;
-use crate::claims::{Metric, Samples, Vocabulary};
+use crate::claims::{Samples, Vocabulary};
+use crate::metric::{Metric, Table};
 
 static FINISHED: Metric = Metric::new("finished", "", "1 if the run came to its end, else 0");
 static SPINNING: Metric = Metric::new(
@@ -25,6 +26,20 @@ static VCPU_TIME: Metric = Metric::new("vcpu-time", "s", "running time of the vC
 static ALWAYS: [&Metric; 3] = [&FINISHED, &SPINNING, &HOST_BUSY];
 static FINISHED_ONLY: [&Metric; 7] =
     [&ELAPSED, &USER, &SYSTEM, &CPU, &SWITCHES, &SLEEPS, &VCPU_TIME];
+
+/// What is measured, for the reference.
+pub(crate) static TABLES: [Table; 2] = [
+    Table {
+        heading: "A configuration",
+        places: "The place is `lock.load`: `ticket.half`. All but the first three are of finished runs only.",
+        metrics: || ALWAYS.into_iter().chain(FINISHED_ONLY).collect(),
+    },
+    Table {
+        heading: "A vCPU in it",
+        places: "The place is `lock.load.v0`, `v1`, ..",
+        metrics: || vec![&VCPU_TIME],
+    },
+];
 
 pub(super) fn vocabulary(experiment: &Kernbench) -> Vocabulary {
     let mut names = Vocabulary::default();

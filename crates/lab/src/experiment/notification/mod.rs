@@ -3,7 +3,7 @@
 
 mod measure;
 mod report;
-mod samples;
+pub(crate) mod samples;
 
 use super::Along;
 use super::Kind;

@@ -3,7 +3,8 @@
 
 use super::measure::NotificationSample;
 use super::{Case, Help, Load, Notification, Test};
-use crate::claims::{Metric, Samples, Vocabulary};
+use crate::claims::{Samples, Vocabulary};
+use crate::metric::{Metric, Table};
 
 static FINISHED: Metric =
     Metric::new("finished", "", "1 if the guest was done before the limit, else 0");
@@ -27,6 +28,16 @@ static EVENTS: Metric = Metric::new(
 );
 
 static ALWAYS: [&Metric; 7] = [&FINISHED, &REQUESTS, &HOLDERS, &OFFERED, &USED, &EXPIRED, &EVENTS];
+
+/// What is measured, for the reference.
+pub(crate) static TABLES: [Table; 1] = [Table {
+    heading: "A case",
+    places: "The place is `test.host.help.load.rate`, for example `count.bvt.all.pings.1000` and \
+             `pft.cfs.deferral.busy`. `test` is `count` or `pft`, and `host` is the host's scheduler. `help` is \
+             `none`, `smp`, `all`, `deferral` or `directed-yield`. `load` is `pings` (whole milliseconds), \
+             `exact-pings` or, without a rate, `busy`. The last four metrics are of finished runs only.",
+    metrics: || ALWAYS.into_iter().chain([&ELAPSED, &CPU, &FAULTS, &FAULTS_CPU]).collect(),
+}];
 
 fn place(test: Test, host: &str, help: Help, load: Load) -> Vec<String> {
     let test = match test {

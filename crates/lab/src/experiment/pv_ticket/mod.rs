@@ -5,7 +5,7 @@ mod capacity;
 mod measure;
 mod published;
 mod report;
-mod samples;
+pub(crate) mod samples;
 mod threads;
 
 use super::Along;

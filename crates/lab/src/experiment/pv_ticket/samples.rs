@@ -9,7 +9,8 @@
 use super::measure::{Measured, Sample};
 use super::threads::Cost;
 use super::{Capacity, PvTicket};
-use crate::claims::{Metric, Samples, Vocabulary};
+use crate::claims::{Samples, Vocabulary};
+use crate::metric::{Metric, Table};
 use overspin_native::bench::{PairedReport, Pairs};
 use std::time::Duration;
 
@@ -57,6 +58,32 @@ static COST: [&Metric; 5] = [&RATIO, &LOW, &HIGH, &RESOLUTION, &CHANCE];
 const PAIR: [&str; 2] = ["ticket", "pv-ticket"];
 
 static CPUS: Metric = Metric::new("cpus", "", "the most CPUs that the lock serves");
+
+/// What is measured, for the reference.
+pub(crate) static TABLES: [Table; 4] = [
+    Table {
+        heading: "A lock under a load",
+        places: "The place is `lock.load.pcpus`, by the label of the lock: `ticket.\"pgbench, 8 clients\".4`.",
+        metrics: || [&DEADLOCK, &OVERCOMMIT].into_iter().chain(IN_GUEST).collect(),
+    },
+    Table {
+        heading: "The cost on threads of the real machine",
+        places: "The place is `threads.2.100ns-200ns`: the number of threads, the length of the section, and the \
+                 mean length of the work between two sections.",
+        metrics: || COST.to_vec(),
+    },
+    Table {
+        heading: "A lock on threads",
+        places: "The place is that of the cost with `.ticket` or `.pv-ticket`. The values of `setup.averages` are \
+                 the published `rate` of `kernel.scale.clients`: `published(base.500.16.rate)`.",
+        metrics: || vec![&RATE],
+    },
+    Table {
+        heading: "The capacity of a lock",
+        places: "The place is `capacity.lock`, for each lock of `setup.capacity`.",
+        metrics: || vec![&CPUS],
+    },
+];
 
 fn situation(section_ns: u128, outside_ns: u128) -> String {
     format!("{section_ns}ns-{outside_ns}ns")

@@ -3,7 +3,8 @@
 
 use super::Schedbench;
 use super::measure::{BenchSample, lateness, mops, percent};
-use crate::claims::{Metric, Samples, Vocabulary};
+use crate::claims::{Samples, Vocabulary};
+use crate::metric::{Metric, Table};
 
 static THROUGHPUT: Metric = Metric::new(
     "throughput",
@@ -27,6 +28,20 @@ static OF_RUN: [&Metric; 3] = [&THROUGHPUT, &DEVIATION, &UTILIZATION];
 static OF_REPORT: [&Metric; 3] = [&THROUGHPUT, &UTILIZATION, &LATE];
 /// The word of the place of a worker's reports.
 const REPORT: &str = "report";
+
+/// What is measured, for the reference.
+pub(crate) static TABLES: [Table; 2] = [
+    Table {
+        heading: "The workers of one name",
+        places: "The place is `scheduler.run.worker`: `credit.\"2a+2b\".A`.",
+        metrics: || OF_RUN.to_vec(),
+    },
+    Table {
+        heading: "Their reports",
+        places: "The place is that of the workers with `.report`. It has a sample for each second of each worker.",
+        metrics: || OF_REPORT.to_vec(),
+    },
+];
 
 /// Names of the workers of a run.
 fn workers<'a>(experiment: &'a Schedbench, run: &str) -> Vec<&'a str> {

@@ -1,6 +1,7 @@
 //! Records of benchmarks: the program's speed, and locks on threads.
 
 use crate::bench::BenchResult;
+use crate::metric::threads;
 use crate::record::{Kind, Record, Run, Target};
 use crate::sweep::jain;
 use overspin_native::bench::{Point, Report};
@@ -13,14 +14,17 @@ pub fn speed(bench: &str, results: &[BenchResult]) -> Record {
     record.runs = (0..).take(repetitions).map(|number| Run { number, ..Run::default() }).collect();
     for result in results {
         let place = format!("{bench}.{}", result.name);
-        // Times have a plain unit; rates are something over time.
-        let metric = if result.unit.contains('/') { "rate" } else { "time" };
+        let metric = match result.unit.as_str() {
+            "MiB" => &threads::MEMORY,
+            unit if unit.contains('/') => &threads::RATE,
+            _ => &threads::TIME,
+        };
         for (run, sample) in (0..).zip(&result.samples) {
-            record.push(run, &place, metric, &result.unit, *sample);
+            record.push_as(run, &place, metric.name, &result.unit, *sample);
         }
         record.targets.extend(result.target.map(|value| Target {
             place,
-            metric: metric.into(),
+            metric: metric.name.into(),
             value,
             at_most: result.at_most,
         }));
@@ -51,23 +55,23 @@ fn of_point(record: &mut Record, point: &Point, seed: u64) {
         let shares: Vec<f64> = sample.acquisitions.iter().map(|n| *n as f64).collect();
         let (total, seconds) = (shares.iter().sum::<f64>(), sample.time_ns as f64 / 1e9);
         let wait = &sample.wait;
-        for (metric, unit, value) in [
-            ("acquisitions", "1/s", total / seconds),
-            ("fairness", "%", 100.0 * jain(&shares)),
-            ("wait-p50", "ns", wait.p50 as f64),
-            ("wait-p90", "ns", wait.p90 as f64),
-            ("wait-p99", "ns", wait.p99 as f64),
-            ("wait-p99.9", "ns", wait.p99_9 as f64),
-            ("wait-max", "ns", wait.max as f64),
-            ("cpu", "ns", sample.cpu_ns as f64 / total),
-            ("preempted", "1/s", sample.involuntary_switches as f64 / seconds),
-            ("slept", "1/s", sample.voluntary_switches as f64 / seconds),
-            ("length", "s", seconds),
+        for (metric, value) in [
+            (&threads::ACQUISITIONS, total / seconds),
+            (&threads::FAIRNESS, 100.0 * jain(&shares)),
+            (&threads::WAIT_P50, wait.p50 as f64),
+            (&threads::WAIT_P90, wait.p90 as f64),
+            (&threads::WAIT_P99, wait.p99 as f64),
+            (&threads::WAIT_P999, wait.p99_9 as f64),
+            (&threads::WAIT_MAX, wait.max as f64),
+            (&threads::CPU, sample.cpu_ns as f64 / total),
+            (&threads::PREEMPTED, sample.involuntary_switches as f64 / seconds),
+            (&threads::SLEPT, sample.voluntary_switches as f64 / seconds),
+            (&threads::LENGTH, seconds),
         ] {
-            record.push(number, &place, metric, unit, value);
+            record.push(number, &place, metric, value);
         }
         for (thread, share) in shares.iter().enumerate() {
-            record.push(number, &format!("{place}.thread-{thread}"), "share", "", *share);
+            record.push(number, &format!("{place}.thread-{thread}"), &threads::SHARE, *share);
         }
     }
 }

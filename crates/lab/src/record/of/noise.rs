@@ -1,6 +1,7 @@
 //! Records of `overspin measure noise`.
 
 use crate::measure;
+use crate::metric::threads;
 use crate::record::{Kind, NoiseConditions, Record, Run};
 use overspin_native::measure::{Histogram, Noise};
 
@@ -17,23 +18,23 @@ pub fn noise(noise: &Noise) -> Record {
         steal: steal(noise),
         toml: measure::noise_table(noise),
     });
-    record.push(0, "clock", "read", "ns", noise.clock_read_ns);
-    record.push(0, "clock", "step", "ns", noise.clock_step_ns as f64);
-    record.push(0, "clock", "steal-step", "ns", noise.steal_step_ns as f64);
+    record.push(0, "clock", &threads::READ, noise.clock_read_ns);
+    record.push(0, "clock", &threads::STEP, noise.clock_step_ns as f64);
+    record.push(0, "clock", &threads::STEAL_STEP, noise.steal_step_ns as f64);
     for cpu in &noise.cpus {
         let (place, noted) = (format!("cpu-{}", cpu.cpu), &cpu.noted);
         let [shortest, longest] = noted.quantum_range_ns;
-        for (metric, unit, value) in [
-            ("watched", "ns", Some(noted.watched_ns as f64)),
-            ("quanta", "", Some(noted.quanta as f64)),
-            ("quantum", "ns", Some(noted.quantum_ns)),
-            ("quantum-min", "ns", Some(shortest as f64)),
-            ("quantum-max", "ns", Some(longest as f64)),
-            ("steal", "ns", cpu.steal_ns.map(|ns| ns as f64)),
-            ("run-delay", "ns", cpu.run_delay_ns.map(|ns| ns as f64)),
+        for (metric, value) in [
+            (&threads::WATCHED, Some(noted.watched_ns as f64)),
+            (&threads::QUANTA, Some(noted.quanta as f64)),
+            (&threads::QUANTUM, Some(noted.quantum_ns)),
+            (&threads::QUANTUM_MIN, Some(shortest as f64)),
+            (&threads::QUANTUM_MAX, Some(longest as f64)),
+            (&threads::STEAL, cpu.steal_ns.map(|ns| ns as f64)),
+            (&threads::RUN_DELAY, cpu.run_delay_ns.map(|ns| ns as f64)),
         ] {
             // A value that the kernel does not count has no sample.
-            record.push(0, &place, metric, unit, value.unwrap_or(f64::NAN));
+            record.push(0, &place, metric, value.unwrap_or(f64::NAN));
         }
         for (kind, all) in [
             ("thread", &noted.thread),
@@ -49,13 +50,13 @@ pub fn noise(noise: &Noise) -> Record {
 
 /// Adds the counts, and the count of each length.
 fn histogram(record: &mut Record, place: &str, all: &Histogram) {
-    record.push(0, place, "gaps", "", all.count as f64);
-    record.push(0, place, "time", "ns", all.time_ns as f64);
-    record.push(0, place, "longest", "ns", all.max_ns as f64);
+    record.push(0, place, &threads::GAPS, all.count as f64);
+    record.push(0, place, &threads::GAP_TIME, all.time_ns as f64);
+    record.push(0, place, &threads::LONGEST, all.max_ns as f64);
     for bin in &all.bins {
         let place = format!("{place}.{}-{}ns", bin.from_ns, bin.to_ns);
-        record.push(0, &place, "bin-gaps", "", bin.count as f64);
-        record.push(0, &place, "bin-time", "ns", bin.time_ns as f64);
+        record.push(0, &place, &threads::BIN_GAPS, bin.count as f64);
+        record.push(0, &place, &threads::BIN_TIME, bin.time_ns as f64);
     }
 }
 

@@ -66,7 +66,7 @@ pub fn sweep(sweep: &Sweep, outcome: &Swept, set: &[String], seed: Option<u64>) 
         for cell in &point.cells {
             let number = next_number(&record.runs);
             for (measure, value) in cell.samples() {
-                record.push(number, &place, measure.metric, measure.unit, value);
+                record.push_as(number, &place, measure.metric, measure.unit, value);
             }
             let point = u32::try_from(i).ok();
             record.runs.push(Run { number, place: place.clone(), point, ..cell.run.clone() });
@@ -124,6 +124,6 @@ fn of_scenario(kind: Kind, scenario: &Scenario, set: &[String], seed: Option<u64
 
 fn add(record: &mut Record, run: u32, figures: &[Figure]) {
     for figure in figures {
-        record.push(run, &figure.of, figure.quantity.metric, figure.quantity.unit, figure.value);
+        record.push_as(run, &figure.of, figure.quantity.metric, figure.quantity.unit, figure.value);
     }
 }

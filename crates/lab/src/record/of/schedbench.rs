@@ -1,5 +1,6 @@
 //! Records of a `.bench` file's complete runs. The file itself keeps schedbench's format.
 
+use crate::metric::schedbench as metric;
 use crate::record::{Kind, Record, Run, next_number};
 use crate::schedbench::{BenchFile, Origin, RunSummary, summarize};
 
@@ -40,21 +41,21 @@ fn of_run(record: &mut Record, run: &RunSummary) {
     });
     for (i, set) in run.sets.iter().enumerate() {
         let place = format!("{}.{i}", run.label);
-        record.push(number, &place, "throughput-total", "kops/s", set.throughput.total);
-        record.push(number, &place, "throughput-stddev", "kops/s", set.throughput.stddev);
-        record.push(number, &place, "utilization-total", "CPUs", set.utilization.total);
-        record.push(number, &place, "late-max", "ms", set.max_delta_ms);
+        record.push(number, &place, &metric::TOTAL, set.throughput.total);
+        record.push(number, &place, &metric::DEVIATION, set.throughput.stddev);
+        record.push(number, &place, &metric::UTILIZATION_TOTAL, set.utilization.total);
+        record.push(number, &place, &metric::LATE_MAX, set.max_delta_ms);
         for w in &set.workers {
             let place = format!("{}.{}:{}", run.label, w.set, w.id);
             if w.deadlines > 0 {
-                record.push(number, &place, "deadlines", "", w.deadlines as f64);
-                record.push(number, &place, "missed", "", w.missed as f64);
+                record.push(number, &place, &metric::DEADLINES, w.deadlines as f64);
+                record.push(number, &place, &metric::MISSED, w.missed as f64);
             }
             for window in &w.windows {
-                record.push(number, &place, "at", "s", window.at_s);
-                record.push(number, &place, "throughput", "kops/s", window.throughput);
-                record.push(number, &place, "utilization", "CPUs", window.utilization);
-                record.push(number, &place, "late", "ms", window.max_delta_ms);
+                record.push(number, &place, &metric::AT, window.at_s);
+                record.push(number, &place, &metric::THROUGHPUT, window.throughput);
+                record.push(number, &place, &metric::UTILIZATION, window.utilization);
+                record.push(number, &place, &metric::LATE, window.max_delta_ms);
             }
         }
     }

@@ -1,0 +1,138 @@
+//! Every command and option as Markdown, for `docs/commands.md`, from the definitions by which arguments are
+//! read.
+
+use crate::args::{Args, EXIT_CODES};
+use clap::{Arg, ArgAction, Command, CommandFactory};
+use std::fmt::Write;
+
+/// A chapter for each command, with its usage and a table of its arguments and options.
+pub(crate) fn commands() -> String {
+    let mut root = Args::command();
+    root.build();
+    let mut text = String::new();
+    text.push_str("## Options of all commands\n\n");
+    let global = |arg: &&Arg| arg.is_global_set() || arg.get_id() == "help";
+    arguments(&mut text, root.get_arguments().filter(global));
+    for command in root.get_subcommands_mut().filter(|c| c.get_name() != "help") {
+        chapter(&mut text, command);
+    }
+    text
+}
+
+/// The chapter of a command, or those of the commands below it.
+fn chapter(text: &mut String, command: &mut Command) {
+    // Writing to a String cannot fail.
+    let name = command.get_bin_name().unwrap_or_default().to_owned();
+    let _ = writeln!(text, "## {name}\n");
+    if let Some(about) = command.get_about() {
+        let _ = writeln!(text, "{about}.\n");
+    }
+    if command.has_subcommands() {
+        for below in command.get_subcommands_mut().filter(|c| c.get_name() != "help") {
+            chapter(text, below);
+        }
+        return;
+    }
+    let usage = command.render_usage().to_string();
+    let _ = writeln!(text, "```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
+    let own = |arg: &&Arg| !arg.is_global_set() && arg.get_id() != "help";
+    arguments(text, command.get_arguments().filter(own));
+    match command.get_after_help().map(ToString::to_string) {
+        Some(more) if more != EXIT_CODES => _ = writeln!(text, "```text\n{more}\n```\n"),
+        _ => {}
+    }
+}
+
+/// A table of arguments and options; nothing if there are none.
+fn arguments<'a>(text: &mut String, all: impl Iterator<Item = &'a Arg>) {
+    let mut rows = all.filter(|arg| !arg.is_hide_set()).map(row).peekable();
+    if rows.peek().is_some() {
+        text.push_str("| argument | default | meaning |\n| --- | --- | --- |\n");
+        text.extend(rows);
+        text.push('\n');
+    }
+}
+
+fn row(arg: &Arg) -> String {
+    let mut names: Vec<String> = Vec::new();
+    names.extend(arg.get_short().map(|c| format!("-{c}")));
+    names.extend(arg.get_long().map(|long| format!("--{long}")));
+    let mut name = names.join("`, `");
+    if takes_values(arg) {
+        let values = arg.get_value_names().unwrap_or_default();
+        let values: Vec<&str> = values.iter().map(|v| v.as_str()).collect();
+        let values = values.join(" ");
+        name = if arg.is_positional() { values } else { format!("{name} {values}") };
+    }
+    let default: Vec<String> =
+        arg.get_default_values().iter().map(|v| format!("`{}`", v.to_string_lossy())).collect();
+    let default = match (takes_values(arg), arg.is_required_set()) {
+        (true, true) => "required".to_owned(),
+        (true, false) => default.join(", "),
+        (false, _) => String::new(),
+    };
+    let mut meaning = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    if matches!(arg.get_action(), ArgAction::Append) && !meaning.contains("repeat") {
+        meaning += "; several are possible";
+    }
+    let words: Vec<String> = words(arg).collect();
+    if !words.is_empty() {
+        let _ = write!(meaning, ": {}", words.join(", "));
+    }
+    format!("| `{name}` | {default} | {} |\n", meaning.replace('|', "\\|")).replace("|  |", "| |")
+}
+
+/// The words that an argument can be, with their meanings.
+fn words(arg: &Arg) -> impl Iterator<Item = String> {
+    let all = if takes_values(arg) { arg.get_possible_values() } else { Vec::new() };
+    all.into_iter().filter(|word| !word.is_hide_set()).map(|word| match word.get_help() {
+        Some(help) => format!("`{}` ({help})", word.get_name()),
+        None => format!("`{}`", word.get_name()),
+    })
+}
+
+fn takes_values(arg: &Arg) -> bool {
+    arg.get_action().takes_values()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// To renew the page after a change: `OVERSPIN_BLESS=1 cargo test -p overspin --lib published_commands`.
+    #[test]
+    fn published_commands_are_current() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+        let page = std::fs::read_to_string(&path).unwrap();
+        let (begin, end) = ("<!-- commands: begin -->\n", "<!-- commands: end -->");
+        let start = page.find(begin).unwrap() + begin.len();
+        let stop = page.find(end).unwrap();
+        let fresh = format!("{}\n{}{}", &page[..start], commands(), &page[stop..]);
+        if std::env::var_os("OVERSPIN_BLESS").is_some() {
+            std::fs::write(&path, &fresh).unwrap();
+        }
+        assert!(std::fs::read_to_string(&path).unwrap() == fresh, "docs/commands.md is stale");
+    }
+
+    #[test]
+    fn every_command_and_option_is_there_with_a_meaning() {
+        let text = commands();
+        fn check(text: &str, command: &Command) {
+            for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+                let at = format!("{}: {}", command.get_name(), arg.get_id());
+                assert!(arg.get_help().is_some(), "{at}");
+                let long = arg.get_long().filter(|long| !["help", "version"].contains(long));
+                assert!(long.is_none_or(|long| text.contains(&format!("`--{long}"))), "{at}");
+            }
+            command.get_subcommands().for_each(|below| check(text, below));
+        }
+        check(&text, &Args::command());
+        for heading in
+            ["## overspin run\n", "## overspin schedbench plan\n", "## overspin bench locks\n"]
+        {
+            assert!(text.contains(heading), "{heading}");
+        }
+        assert!(!text.contains("|\n|\n") && !text.contains("overspin help"));
+    }
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Makes every picture of README.md and docs/ again, from simulated results. Takes some minutes on two
+# cores, besides the build. The same model gives the same bytes, so `git diff docs/pictures` afterwards shows what a change did.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+cargo build --release --quiet -p overspin -p overspin-lab --bin overspin --example preemption_picture
+
+for experiment in experiments/*.toml; do
+    name=$(basename "$experiment" .toml)
+    echo "$name"
+    curves=()
+    [ "$name" = 2005-preemption-notification ] && curves=(--curves "docs/pictures/$name-curves.svg")
+    target/release/overspin reproduce "$name" --quiet --no-report --svg "docs/pictures/$name.svg" "${curves[@]}"
+done
+echo overcommit-curves
+target/release/overspin sweep examples/overcommit-curves.toml --seeds 5 --quiet --svg docs/pictures/overcommit-curves.svg
+echo preemption
+target/release/examples/preemption_picture > docs/pictures/preemption.svg
