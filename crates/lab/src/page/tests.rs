@@ -7,7 +7,9 @@ const SCENARIO: &str = r#"
 name = "</script><b>"
 limit = "5ms"
 [host]
-cores = 1
+cores = 2
+stagger = "0"
+noise = { placement = "none" }
 [[domain]]
 name = "g&t"
 vcpus = 2

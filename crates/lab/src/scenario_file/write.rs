@@ -3,13 +3,16 @@
 
 use super::keys::{Kind, ROOT, Section};
 use crate::catalog::catalog;
-use overspin_scenario::{Change, Picos, Scenario, Setting, Settings};
+use overspin_scenario::{Change, NS, Picos, Scenario, Setting, Settings, Workload};
+use overspin_workload::{Again, BenchItem, Phase, Phases, Schedbench, Step};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 type Tree = Map<String, Value>;
 
 /// The text of a scenario file that is read as `scenario` again, to the last picosecond.
+///
+/// A workload of your own whose file has texts that stand for more is written as the data that they stand for.
 #[must_use]
 pub fn toml(scenario: &Scenario) -> String {
     let mut root = tree(scenario);
@@ -34,6 +37,13 @@ pub fn toml(scenario: &Scenario) -> String {
         tree.remove("params");
         tree.insert("scheduler_params".into(), settings(&domain.params));
         tree.insert("pool".into(), pool(scenario, domain.pool));
+        let workloads: Vec<Value> = domain.workload.0.iter().map(workload).collect();
+        // As data, one stands by itself.
+        let [one] = &workloads[..] else {
+            tree.insert("workload".into(), workloads.into());
+            return Value::Object(tree);
+        };
+        tree.insert("workload".into(), one.clone());
         Value::Object(tree)
     });
     root.insert("domain".into(), domains.collect());
@@ -61,6 +71,44 @@ fn settings(settings: &Settings) -> Value {
         Setting::Word(word) => word.clone().into(),
     };
     Value::Object(settings.iter().map(|(key, setting)| (key.clone(), value(setting))).collect())
+}
+
+/// A workload. Two kinds have texts in files that stand for more than they say.
+fn workload(workload: &Workload) -> Value {
+    let mut tree = tree(workload);
+    if let Some(phases) = workload.get::<Phases>() {
+        let texts: Vec<String> = phases.phases.iter().map(phase).collect();
+        tree.insert("phases".into(), texts.into());
+    }
+    if let Some(worker) = workload.get::<Schedbench>() {
+        tree.remove("items");
+        tree.insert("worker".into(), worker_args(&worker.items).into());
+        // Every item burns at the same rate.
+        let first = worker.items.first().filter(|item| item.burn > Picos::ZERO);
+        let rate = first.map(|item| item.kops * 1_000_000_000 / item.burn.0);
+        tree.insert("rate".into(), rate.into());
+    }
+    Value::Object(tree)
+}
+
+fn phase(phase: &Phase) -> String {
+    let step = |step: &Step| match step {
+        Step::Run(time) => format!("run {time}"),
+        Step::Sleep(time) => format!("sleep {time}"),
+        Step::Timer(time) => format!("timer {time}"),
+        Step::Yield => "yield".into(),
+    };
+    let steps = phase.steps.iter().map(step).collect::<Vec<_>>().join(", ");
+    if phase.times == 1 { steps } else { format!("{} x {steps}", phase.times) }
+}
+
+/// The command line of a schedbench worker.
+fn worker_args(items: &[BenchItem]) -> String {
+    let item = |item: &BenchItem| match item.again {
+        Again::After(wait) => format!("burnwait {} {}", item.kops, wait / NS),
+        Again::Every(period) => format!("deadline {} {}", item.kops, period / NS),
+    };
+    items.iter().map(item).collect::<Vec<_>>().join(" ")
 }
 
 /// The name of a pool.
