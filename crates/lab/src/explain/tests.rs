@@ -267,7 +267,9 @@ outside = "50us"
     let way = crate::way::Way::default();
     let drawn = crate::report::text(&drawing(&scenario, &outcome, way, &|_| {}).unwrap());
     let lane = |name: &str| {
-        let line = drawn.lines().find(|l| l.trim_start().starts_with(&format!("{name} "))).unwrap();
+        // The sentence above the lanes begins with a name too.
+        let mut lanes = drawn.lines().filter(|l| !l.contains(" waits for "));
+        let line = lanes.find(|l| l.trim_start().starts_with(&format!("{name} "))).unwrap();
         line.trim_start()[name.len() + 1..].to_owned()
     };
     // The waiter's lane shows its causes: the part of its time off its pCPU.

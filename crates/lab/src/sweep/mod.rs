@@ -110,7 +110,7 @@ impl Measured {
     }
 }
 
-/// All runs of a sweep. [`record::sweep`](crate::record::sweep) writes it.
+/// All runs of a sweep. [`crate::record::sweep`] writes it.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Name of the scenario.
