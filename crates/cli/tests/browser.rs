@@ -245,13 +245,14 @@ fn the_timeline_agrees_with_the_record() {
                     )) * quantum
                 };
                 let pieces = page.number(&format!("{t}.data.vcpuLanes[{lane}].rows[0].length"));
-                // No moment says that a vCPU comes up. What is missing until its first dispatch is some events
-                // of the host: an IPI, a pass of the scheduler, a switch, each of one or two microseconds.
+                // No moment says that a vCPU comes up, so its wait for its first pCPU is not drawn.
+                let begins = page.number(&format!("{t}.data.start[{t}.data.states[{lane}][0]]"));
+                let undrawn = begins * quantum - nanos(&vcpu["offline"]);
                 let near = |shown: f64, recorded: &Value, what: &str| {
-                    let first = if what == "runnable" { 10_000.0 } else { 0.0 };
-                    let error = (shown - nanos(recorded)).abs();
+                    let undrawn = if what == "runnable" { undrawn } else { 0.0 };
+                    let error = (shown + undrawn - nanos(recorded)).abs();
                     assert!(
-                        error <= quantum * (pieces + 1.0) + first,
+                        error <= quantum * (pieces + 1.0),
                         "{name} lane {lane} {what}: {shown} {recorded}"
                     );
                 };
