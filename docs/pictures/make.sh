@@ -13,6 +13,19 @@ for experiment in experiments/*.toml; do
     target/release/overspin reproduce "$name" --quiet --no-report --svg "docs/pictures/$name.svg" "${curves[@]}"
 done
 echo overcommit-curves
-target/release/overspin sweep examples/overcommit-curves.toml --seeds 5 --quiet --svg docs/pictures/overcommit-curves.svg
+target/release/overspin sweep examples/overcommit-curves.toml --seeds 5 --quiet --no-report --svg docs/pictures/overcommit-curves.svg
 echo preemption
 target/release/examples/preemption_picture > docs/pictures/preemption.svg
+
+# The fonts of this machine show in this one.
+echo timeline
+if command -v chromium > /dev/null; then
+    page=$(mktemp --suffix .html)
+    target/release/overspin run examples/ticket-overcommit.toml --set limit=500ms --json - |
+        target/release/overspin report - --output "$page" --quiet
+    chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,800 --virtual-time-budget=5000 \
+        --screenshot="$PWD/docs/pictures/timeline.png" "file://$page" 2> /dev/null
+    rm "$page"
+else
+    echo "no chromium: docs/pictures/timeline.png stays as it is"
+fi

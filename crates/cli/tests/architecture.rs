@@ -35,5 +35,5 @@ fn every_file_and_item_that_the_map_names_exists() {
             items += 1;
         }
     }
-    assert!(files > 45 && items > 60, "five walks: {files} files, {items} items");
+    assert!(files > 57 && items > 80, "six walks: {files} files, {items} items");
 }

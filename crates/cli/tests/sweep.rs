@@ -135,6 +135,9 @@ fn parts_join_to_the_whole_and_a_missing_part_is_named() {
     assert!(explained.contains("The worst run"), "{explained}");
     let (compared, _) = fine(dir.path(), &["compare", "out", "m.json", "--metric", "throughput"]);
     assert!(compared.contains("throughput"), "{compared}");
+    let (_, err) = fine(dir.path(), &["top", "out", "--once"]);
+    assert!(err.contains("the worst run of out"), "{err}");
+    fine(dir.path(), &["report", "out", "m.json", "-o", "p.html"]);
     let (again, _) = fine(dir.path(), &["run", "whole"]);
     assert_eq!(again, whole);
     fails(dir.path(), &["merge", "p1", "s.toml", "-o", "x"], 3);

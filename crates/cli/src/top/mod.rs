@@ -11,6 +11,7 @@ pub(crate) use terminal::restore;
 use crate::args::{Global, TopArgs};
 use crate::failure::{Failure, Verdict};
 use crate::show;
+use overspin_lab::explain;
 use overspin_lab::record;
 use overspin_lab::report::{Block, text_on};
 use overspin_lab::scenario_file::Loaded;
@@ -39,12 +40,7 @@ pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
             let first = seeds.first().copied().unwrap_or(scenario.seed);
             (scenario, args.seed.unwrap_or(first))
         }
-        Loaded::Sweep(_) => {
-            return Err(Failure::usage(
-                format!("{name}: top shows one run, but this is a sweep"),
-                "remove the [[vary]] tables, and use --set for the run that you want to see",
-            ));
-        }
+        Loaded::Sweep(_) => worst(args, global)?,
     };
     let way = show::way("sim", None)?;
     let run = Run { scenario: &scenario, seed, way, name: &name };
@@ -55,6 +51,23 @@ pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
         (false, None) if !live || global.quiet => run.plain(PLAIN_FRAMES),
         (false, None) => view::view(&run),
     }
+}
+
+/// The worst run of a sweep that has been made, which the command says.
+fn worst(args: &TopArgs, global: &Global) -> Result<(Box<Scenario>, u64), Failure> {
+    let name = args.scenario.display();
+    let record = record::read_path(&args.scenario).ok();
+    let Some(worst) = record.and_then(|record| explain::worst(&record).ok().flatten()) else {
+        return Err(Failure::usage(
+            format!("{name}: top shows one run, but this is a sweep"),
+            "use --set for the run that you want to see instead of [[vary]] tables, or give a result of the \
+             sweep, whose worst run is shown",
+        ));
+    };
+    if !global.quiet {
+        eprintln!("the worst run of {name}: {}", worst.name);
+    }
+    Ok((Box::new(worst.scenario), worst.seed))
 }
 
 /// The run to show.

@@ -251,7 +251,9 @@ fn refuse_other_files(dir: &Path) -> Result<(), ResultsError> {
 fn is_temporary(name: &str) -> bool {
     let inner = name.strip_prefix('.').and_then(|n| n.strip_suffix(".tmp"));
     inner.is_some_and(|n| {
-        [MANIFEST, JOURNAL, SAMPLES, "report.html"].iter().any(|file| n.starts_with(file))
+        [MANIFEST, JOURNAL, SAMPLES, "report.html", "trace.pftrace"]
+            .iter()
+            .any(|file| n.starts_with(file))
     })
 }
 
