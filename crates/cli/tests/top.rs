@@ -117,8 +117,9 @@ elif how == "control-c":
 else:
     os.kill(child, signal.SIGTERM)
 read(b"\x1b[?1049l", 60)
-after = termios.tcgetattr(terminal)[3]
 _, status = os.waitpid(child, 0)
+# Not earlier: the program puts the modes back after it has left the screen.
+after = termios.tcgetattr(terminal)[3]
 raw = not during & termios.ICANON
 print(b"guest/v1" in shown, raw, after & (termios.ICANON | termios.ECHO) == before & (termios.ICANON | termios.ECHO),
       b"\x1b[?1049l" in shown and b"\x1b[?25h" in shown, os.waitstatus_to_exitcode(status),
