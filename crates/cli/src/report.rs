@@ -73,6 +73,13 @@ fn written(path: &Path, bytes: usize, entries: &[Entry]) -> String {
     )
 }
 
+/// Writes the page of a record into the directory of its result, without a timeline: that would run the
+/// scenario once more, which `overspin report DIR` does.
+pub(crate) fn into_directory(dir: &Path, record: Record) -> Result<(), Failure> {
+    let output = Output::create(&dir.join("report.html"))?;
+    Ok(output.finish_with(&page::page(&[Entry { record, detail: None }]))?)
+}
+
 /// The page that a command writes besides its other output.
 pub(crate) struct Page {
     path: PathBuf,

@@ -29,7 +29,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     let outputs = Outputs::new(global, &all)?;
     let subject = named.as_ref().map_or("reproduce", |e| e.head().id.as_str()).to_owned();
     let files = Files {
-        records: RecordFiles::open(&outputs, wanted)?,
+        records: RecordFiles::open(&outputs, wanted)?.with_own_page(),
         markdown: outputs.open(args.markdown.as_ref())?,
         page: Page::open(&args.page, wanted.out.as_ref(), &subject)?,
     };

@@ -3,7 +3,7 @@
 use crate::args::{Global, PageArgs, RunArgs, SweepCommandArgs};
 use crate::failure::{Failure, Verdict};
 use crate::progress::{Meter, RunsMeter};
-use crate::report::Page;
+use crate::report::{self as page, Page};
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::parallel::ParallelError;
 use overspin_lab::perfetto::PerfettoSink;
@@ -242,8 +242,12 @@ impl What<'_> {
 
     /// Writes what the directory of --out is still without, and says where it is.
     fn keep(&self, results: Results, record: &Record, complete: bool) -> Result<(), Failure> {
-        let dir = results.dir().display().to_string();
+        let place = results.dir().to_owned();
         results.finish(record, complete)?;
+        if self.page.is_none() {
+            page::into_directory(&place, record.clone())?;
+        }
+        let dir = place.display();
         let more = match (complete, self.args.sweep.shard) {
             (true, _) => "",
             (false, Some(_)) => ", a part of the whole: join all parts with `overspin merge`",

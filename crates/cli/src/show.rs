@@ -2,6 +2,7 @@
 
 use crate::args::{Global, RecordArgs};
 use crate::failure::{Failure, Verdict};
+use crate::report::into_directory;
 use crate::{screen, signals};
 use overspin_lab::catalog::catalog;
 use overspin_lab::environment::Environment;
@@ -93,6 +94,8 @@ pub(crate) struct RecordFiles {
     json: Option<Output>,
     csv: Option<Output>,
     out: Option<Claim>,
+    /// Whether the command writes the page of the directory itself.
+    own_page: bool,
 }
 
 impl RecordFiles {
@@ -105,7 +108,12 @@ impl RecordFiles {
     /// The same without the directory, into which runs are written as they end.
     pub(crate) fn files(outputs: &Outputs, args: &RecordArgs) -> Result<Self, Failure> {
         let (json, csv) = (outputs.open(args.json.as_ref())?, outputs.open(args.csv.as_ref())?);
-        Ok(Self { json, csv, out: None })
+        Ok(Self { json, csv, out: None, own_page: false })
+    }
+
+    /// The same for a command that writes the page of the directory itself.
+    pub(crate) fn with_own_page(self) -> Self {
+        Self { own_page: true, ..self }
     }
 
     /// Where the directory keeps single runs until the result is written, if there is one.
@@ -126,7 +134,11 @@ impl RecordFiles {
             file.finish_with(&csv(&record))?;
         }
         if let Some(claim) = self.out {
-            claim.finish(&made(record))?;
+            let (dir, record) = (claim.dir().to_owned(), made(record));
+            claim.finish(&record)?;
+            if !self.own_page {
+                into_directory(&dir, record)?;
+            }
         }
         Ok(())
     }

@@ -210,6 +210,7 @@ fn mistakes_are_refused_with_a_remedy() {
     let err = fails(d, &[&SWEEP[..], &["--out", "mine"]].concat(), 2);
     assert!(err.contains("thesis.tex"), "{err}");
     fine(d, &["run", "s.toml", "--out", "one"]);
+    assert!(d.join("one/report.html").exists());
     let err = fails(d, &[&SWEEP[..], &["--out", "one"]].concat(), 2);
     assert!(err.contains("holds another result"), "{err}");
     let err = fails(d, &["run", "s.toml", "--seed", "2", "--out", "one"], 2);

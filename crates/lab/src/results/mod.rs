@@ -185,6 +185,12 @@ impl Claim {
         Ok(Self { dir: dir.to_owned(), _journal: journal, outcomes: Outcomes::open(dir)? })
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Single runs that the command has made so far.
     #[must_use]
     pub fn outcomes(&self) -> &Outcomes {
