@@ -151,7 +151,8 @@ fn the_doctor_looks_at_any_machine() {
     {
         assert!(shown.contains(words), "{words}: {shown}");
     }
-    let output = overspin(&["doctor", "--json", "-"], &[("PATH", ""), ("OVERSPIN_PYTHON", "python3")]);
+    let output =
+        overspin(&["doctor", "--json", "-"], &[("PATH", ""), ("OVERSPIN_PYTHON", "python3")]);
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(record["schema"], "overspin-doctor/1");
     let findings = record["findings"].as_array().unwrap();
