@@ -15,6 +15,7 @@ use overspin_lab::seeds;
 use overspin_lab::sweep::{self, Narrow, SweepError};
 use overspin_lab::way::Way;
 use overspin_scenario::{Ending, Scenario, Stopped};
+use std::cell::LazyCell;
 use std::path::PathBuf;
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -161,13 +162,13 @@ impl What<'_> {
         let result = seeds::run(scenario, &seeds, settings, &|done, all| meter.at(done, all));
         meter.end();
         let over = result.map_err(|e| parallel_failure(args, &e))?;
-        let record = || show::made(record::seeds(&over, &self.again.set));
+        let record = LazyCell::new(|| show::made(record::seeds(&over, &self.again.set)));
         if let Some(results) = results {
             let complete =
                 args.sweep.shard.is_none() && over.endings().all(|e| stopped(e).is_none());
-            self.keep(results, &record(), complete)?;
+            self.keep(results, &record, complete)?;
         }
-        files.write(record)?;
+        files.write(|| record.clone())?;
         print(args, self.outputs, &report::seeds(&over))?;
         Ok(verdict(over.endings(), args.strict))
     }
@@ -208,19 +209,20 @@ impl What<'_> {
         let result = sweep::run(sweep, settings, &|done, all| meter.at(done, all));
         meter.end();
         let outcome = result.map_err(|e| sweep_failure(args, &e))?;
-        let record = || show::made(record::sweep(sweep, &outcome, &self.again.set, seed));
+        let made = || show::made(record::sweep(sweep, &outcome, &self.again.set, seed));
+        let record = LazyCell::new(made);
         if let Some(results) = results {
             let stopped =
                 outcome.cells().filter_map(sweep::Cell::ending).any(|e| stopped(e).is_some());
-            self.keep(results, &record(), args.sweep.shard.is_none() && !stopped)?;
+            self.keep(results, &record, args.sweep.shard.is_none() && !stopped)?;
         }
-        files.write(record)?;
+        files.write(|| record.clone())?;
         if let Some(svg) = svg {
             svg.finish_with(&report::sweep_curves(sweep, &outcome))?;
         }
         print(args, self.outputs, &report::sweep(&outcome))?;
         if let Some(page) = page {
-            self.outputs.print(&page.write(record())?)?;
+            self.outputs.print(&page.write(record.clone())?)?;
         }
         Ok(verdict(outcome.cells().filter_map(sweep::Cell::ending), args.strict))
     }

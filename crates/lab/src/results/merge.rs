@@ -2,7 +2,7 @@
 
 use super::error::ResultsError;
 use super::journal::Finished;
-use super::{Key, Manifest, Results, read};
+use super::{Key, Manifest, Results};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -21,11 +21,10 @@ pub struct Merged {
 /// If a directory cannot be read, if they are results of different things, or if `out` cannot be written.
 pub fn merge(dirs: &[PathBuf], out: &Path) -> Result<Merged, ResultsError> {
     let mut first: Option<(&Path, Manifest)> = None;
-    let mut runs: HashMap<Key, (Finished, &Path)> = HashMap::new();
+    let mut runs: HashMap<Key, Finished> = HashMap::new();
     for dir in dirs {
         let no_results = || ResultsError::NoResults { dir: dir.display().to_string() };
         let manifest = Manifest::read(dir)?.ok_or_else(no_results)?;
-        let record = read(dir)?;
         let part = |first: &Path, difference| ResultsError::NoPart {
             dir: dir.display().to_string(),
             first: first.display().to_string(),
@@ -39,25 +38,18 @@ pub fn merge(dirs: &[PathBuf], out: &Path) -> Result<Merged, ResultsError> {
         if whole.plan.list.len() < manifest.plan.list.len() {
             whole.plan.list.clone_from(&manifest.plan.list);
         }
-        let mut figures: HashMap<u32, Vec<super::Kept>> = HashMap::new();
-        for s in record.samples {
-            let kept =
-                super::Kept { place: s.place, metric: s.metric, unit: s.unit, value: s.value };
-            figures.entry(s.run).or_default().push(kept);
-        }
-        for run in record.runs {
+        for finished in super::runs(dir, &manifest)? {
+            let run = &finished.run;
             let Some(seed) = run.seed else { continue };
             let key = (run.point, seed);
-            let figures = figures.remove(&run.number).unwrap_or_default();
-            let run = crate::record::Run { number: 0, ..run };
-            if let Some((other, _)) = runs.get(&key) {
+            if let Some(other) = runs.get(&key) {
                 if other.run.trace_hash != run.trace_hash {
                     let place = if run.place.is_empty() { "a run" } else { &run.place };
                     let what = format!("{place} with seed {seed} differs between them");
                     return Err(part(first_dir, what));
                 }
             } else {
-                runs.insert(key, (Finished { run, figures }, dir));
+                runs.insert(key, finished);
             }
         }
     }
@@ -68,7 +60,7 @@ pub fn merge(dirs: &[PathBuf], out: &Path) -> Result<Merged, ResultsError> {
     let mut keys: Vec<Key> = runs.keys().copied().collect();
     keys.sort_unstable();
     for key in keys {
-        if let Some((finished, _)) = runs.remove(&key) {
+        if let Some(finished) = runs.remove(&key) {
             results.keep(&finished)?;
             results.kept.insert(key, finished);
         }

@@ -215,25 +215,31 @@ impl Claim {
 pub fn read(dir: &Path) -> Result<Record, ResultsError> {
     let manifest = Manifest::read(dir)?
         .ok_or_else(|| ResultsError::NoResults { dir: dir.display().to_string() })?;
-    let path = dir.join(JOURNAL);
-    let journal = File::open(&path).map_err(io_error("read", &path))?;
-    let finished = manifest.finished;
-    let mut runs = journal::read(&path, &journal)?;
+    let runs = runs(dir, &manifest)?;
     let mut record = *manifest.record;
-    if !finished {
-        // Lines are in the order in which runs ended.
-        runs.sort_by_key(|f| (f.run.point, f.run.seed));
-        for (number, finished) in runs.iter_mut().enumerate() {
-            finished.run.number = u32::try_from(number).unwrap_or(u32::MAX);
-            let point = finished.run.point.and_then(|p| record.points.get(p as usize));
-            finished.run.place = point.map_or_else(String::new, |p| p.at.join("."));
-        }
-    }
     for finished in runs {
         record.samples.extend(finished.samples());
         record.runs.push(finished.run);
     }
     Ok(record)
+}
+
+/// The runs that have ended, with their numbers and places.
+fn runs(dir: &Path, manifest: &Manifest) -> Result<Vec<Finished>, ResultsError> {
+    let path = dir.join(JOURNAL);
+    let journal = File::open(&path).map_err(io_error("read", &path))?;
+    let mut runs = journal::read(&path, &journal)?;
+    if !manifest.finished {
+        // Lines are in the order in which runs ended.
+        runs.sort_by_key(|f| (f.run.point, f.run.seed));
+        for (number, finished) in runs.iter_mut().enumerate() {
+            finished.run.number = u32::try_from(number).unwrap_or(u32::MAX);
+            let points = &manifest.record.points;
+            let point = finished.run.point.and_then(|p| points.get(p as usize));
+            finished.run.place = point.map_or_else(String::new, |p| p.at.join("."));
+        }
+    }
+    Ok(runs)
 }
 
 /// A directory without a manifest must be empty, except for what a killed command may have left.
