@@ -19,7 +19,7 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
     let [json, markdown, svg, scenario] = all.map(|path| outputs.open(path));
     let (json, markdown, svg, scenario) = (json?, markdown?, svg?, scenario?);
     let question = question(args);
-    let way = show::way("sim", args.max_wall)?;
+    let way = show::way(None, args.max_wall)?;
     let bar = progress::progress(
         global,
         0,

@@ -330,9 +330,9 @@ pub(crate) struct RunArgs {
     /// Stop after this much real time, for example 90s or 10min, and keep the results so far
     #[arg(long, value_name = "TIME", value_parser = wall)]
     pub(crate) max_wall: Option<Duration>,
-    /// World to run in
-    #[arg(long, value_name = "NAME", default_value = "sim")]
-    pub(crate) world: String,
+    /// World to run in, instead of that of the record, or else `sim`: docs/worlds.md tells what each can do
+    #[arg(long, value_name = "NAME")]
+    pub(crate) world: Option<String>,
     /// End with 1 if a run deadlocked
     #[arg(long)]
     pub(crate) strict: bool,
@@ -530,9 +530,9 @@ pub(crate) struct SchedbenchRunArgs {
     /// Stop after this much real time, for example 90s or 10min; complete runs are kept
     #[arg(long, value_name = "TIME", value_parser = wall)]
     pub(crate) max_wall: Option<Duration>,
-    /// World to run in
-    #[arg(long, value_name = "NAME", default_value = "sim")]
-    pub(crate) world: String,
+    /// World to run in, instead of that of the record, or else `sim`: docs/worlds.md tells what each can do
+    #[arg(long, value_name = "NAME")]
+    pub(crate) world: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -5,10 +5,11 @@ use crate::failure::{Failure, Verdict};
 use crate::progress::{Meter, RunsMeter};
 use crate::show::Outputs;
 use overspin_lab::explain::{self, Worst};
+use overspin_lab::parallel::ParallelError;
 use overspin_lab::record::{self, Kind, Record};
 use overspin_lab::report::{self, Block};
 use overspin_lab::scenario_file::{self, Loaded, Sweep};
-use overspin_lab::sweep::{self, Settings};
+use overspin_lab::sweep::{self, Settings, SweepError};
 use overspin_lab::way::Way;
 use overspin_scenario::{Outcome, Scenario};
 
@@ -50,7 +51,10 @@ impl What<'_> {
                     ));
                 };
                 let mut blocks = explain::run(scenario, outcome, record.trace.as_deref());
-                blocks.extend(self.drawing(scenario, outcome)?);
+                match not_again(record) {
+                    Some(why) => blocks.push(why),
+                    None => blocks.extend(self.drawing(scenario, outcome)?),
+                }
                 Ok(blocks)
             }
             Kind::Seeds | Kind::Sweep => self.many(record),
@@ -64,6 +68,10 @@ impl What<'_> {
     /// The causes in all runs, and the story of the worst run, which is repeated.
     fn many(&self, record: &Record) -> Result<Vec<Block>, Failure> {
         let mut blocks = explain::many(record);
+        if let Some(why) = not_again(record) {
+            blocks.push(why);
+            return Ok(blocks);
+        }
         let worst = explain::worst(record).map_err(|message| {
             Failure::usage(format!("{}: {message}", self.name), "write the record again")
         })?;
@@ -112,7 +120,12 @@ impl What<'_> {
         let tell = |done: usize, all: usize| meter.at(done, all);
         let measured = sweep::run(sweep, Settings::default(), &tell);
         meter.end();
-        let measured = measured.map_err(|e| Failure::refused(&self.name, &e))?;
+        let measured = measured.map_err(|e| match &e {
+            SweepError::Run(ParallelError::Sim { cause, .. }) => {
+                Failure::refused_as(&self.name, cause, &e)
+            }
+            _ => Failure::environment(format!("{}: {e}", self.name), "vary less"),
+        })?;
         self.many(&record::sweep(sweep, &measured, &[], None))
     }
 
@@ -122,6 +135,15 @@ impl What<'_> {
         meter.end();
         result.map_err(|e| Failure::refused(&self.name, &e))
     }
+}
+
+/// Why no run of the record is made again to look at it, if none can be.
+fn not_again(record: &Record) -> Option<Block> {
+    record.unrepeatable().map(|why| {
+        Block::Text(format!(
+            "No run is repeated for its longest wait: {why}. All of this is from the record."
+        ))
+    })
 }
 
 /// A warning, if the repeated run differs from the one in the record.

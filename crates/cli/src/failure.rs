@@ -5,6 +5,7 @@ use crate::window::Window;
 use miette::{
     Diagnostic, LabeledSpan, MietteHandler, MietteHandlerOpts, ReportHandler, SourceCode,
 };
+use overspin_host::Refused;
 use overspin_lab::output::OutputError;
 use overspin_lab::results::ResultsError;
 use overspin_lab::scenario_file::{LoadError, ScenarioError};
@@ -57,10 +58,18 @@ impl Failure {
         Self::Plain { code: USAGE, cause: cause.into(), remedy: remedy.into() }
     }
 
-    /// The simulator refused a scenario that the reader accepted.
-    pub(crate) fn refused(scenario: &str, cause: &dyn fmt::Display) -> Self {
+    /// A world refused a scenario that the reader accepted.
+    pub(crate) fn refused(scenario: &str, cause: &Refused) -> Self {
+        Self::refused_as(scenario, cause, cause)
+    }
+
+    /// The same with `said` as its cause, which says which run of several was refused.
+    pub(crate) fn refused_as(scenario: &str, cause: &Refused, said: &dyn fmt::Display) -> Self {
+        if let Refused::Machine { remedy, .. } = cause {
+            return Self::environment(format!("{scenario}: {said}"), remedy);
+        }
         let remedy = "change the scenario; docs/scenario.md lists what it can contain";
-        Self::usage(format!("{scenario}: {cause}"), remedy)
+        Self::usage(format!("{scenario}: {said}"), remedy)
     }
 
     pub(crate) fn environment(cause: impl Into<String>, remedy: impl Into<String>) -> Self {

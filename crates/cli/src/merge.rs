@@ -7,7 +7,7 @@ use overspin_lab::record::{self, Record};
 use overspin_lab::report::{self, Block};
 use overspin_lab::results::{self, Merged, ResultsError};
 use overspin_lab::scenario_file::{Loaded, Sweep};
-use overspin_lab::way::{Until, Way};
+use overspin_lab::way::{InWorld, Until, Way};
 use overspin_lab::{parallel::ParallelError, seeds, sweep};
 use overspin_scenario::{Ending, Scenario};
 use std::time::Instant;
@@ -81,7 +81,7 @@ fn of_sweep(sweep: &Sweep, merged: &Merged) -> Result<Whole, Failure> {
     };
     let outcome = sweep::run(sweep, settings, &|_, _| {}).map_err(|e| refused(&e))?;
     let head = &merged.manifest.record;
-    let record = record::sweep(sweep, &outcome, &head.set, head.seed);
+    let record = record::sweep(sweep, &outcome, &head.set, head.seed).in_world(&world(head));
     Ok(Whole {
         record: show::made(record),
         report: report::sweep(&outcome),
@@ -91,7 +91,7 @@ fn of_sweep(sweep: &Sweep, merged: &Merged) -> Result<Whole, Failure> {
 }
 
 fn of_seeds(scenario: &Scenario, merged: &Merged) -> Result<Whole, Failure> {
-    let list = &merged.manifest.plan.list;
+    let (list, head) = (&merged.manifest.plan.list, &merged.manifest.record);
     let settings = seeds::Settings {
         way: no_more(),
         results: Some(&merged.results),
@@ -100,11 +100,16 @@ fn of_seeds(scenario: &Scenario, merged: &Merged) -> Result<Whole, Failure> {
     let over = seeds::run(scenario, list, settings, &|_, _| {});
     let over = over.map_err(|e: ParallelError| refused(&e))?;
     Ok(Whole {
-        record: show::made(record::seeds(&over, &merged.manifest.record.set)),
+        record: show::made(record::seeds(&over, &head.set).in_world(&world(head))),
         report: report::seeds(&over),
         curves: None,
         missing: missing(over.endings()),
     })
+}
+
+/// The world of all parts: directories of different worlds are not merged.
+fn world(head: &Record) -> InWorld {
+    InWorld { name: head.world.clone(), unhonoured: head.unhonoured.clone() }
 }
 
 fn missing<'a>(endings: impl Iterator<Item = &'a Ending>) -> usize {

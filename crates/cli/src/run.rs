@@ -67,12 +67,12 @@ fn begin(
         args.sweep.svg.as_ref(),
     ];
     let outputs = Outputs::new(global, &files)?;
-    let way = show::way(&args.world, args.max_wall)?;
     let list = |text: &String| AxisArgument::List(text.clone());
     let range = |text: &String| AxisArgument::Range(text.clone());
     let axes = args.sweep.lists.iter().map(list).chain(args.sweep.ranges.iter().map(range));
     let again = record::load(&args.scenario, &args.set, &axes.collect::<Vec<_>>())?;
-    Ok((outputs, way, again))
+    let world = args.world.as_deref().or(again.world.as_deref());
+    Ok((outputs, show::way(world, args.max_wall)?, again))
 }
 
 /// The scenario to run, and the wanted outputs.
@@ -102,6 +102,7 @@ impl What<'_> {
         if args.sweep.dry_run {
             return self.dry("1 run", None);
         }
+        let made = show::in_world(&self.way, [scenario], self.global);
         let seed = args.seed.unwrap_or(scenario.seed);
         let files = RecordFiles::open(outputs, &args.record)?;
         let trace = outputs.open(args.trace.as_ref())?;
@@ -126,7 +127,7 @@ impl What<'_> {
         }
         // It contains no command and no machine, so that equal runs give equal bytes.
         let trace = args.trace.as_ref().map(|_| trace_name);
-        files.write(|| record::one(scenario, &self.again.set, trace, &outcome))?;
+        files.write(|| record::one(scenario, &self.again.set, trace, &outcome).in_world(&made))?;
         print(args, outputs, &report::run(scenario, &outcome))?;
         Ok(verdict(std::iter::once(&outcome.ending), args.strict))
     }
@@ -149,7 +150,8 @@ impl What<'_> {
             return self.dry(&words, None);
         }
         let files = RecordFiles::files(self.outputs, &args.record)?;
-        let head = || record::seeds_head(scenario, &self.again.set);
+        let made = show::in_world(&self.way, [scenario], self.global);
+        let head = || record::seeds_head(scenario, &self.again.set).in_world(&made);
         let plan = Plan { list: seeds.clone(), ..Plan::default() };
         let results = self.results(plan, head)?;
         let meter = self.meter(&words, results.as_ref());
@@ -162,7 +164,8 @@ impl What<'_> {
         let result = seeds::run(scenario, &seeds, settings, &|done, all| meter.at(done, all));
         meter.end();
         let over = result.map_err(|e| parallel_failure(args, &e))?;
-        let record = LazyCell::new(|| show::made(record::seeds(&over, &self.again.set)));
+        let record =
+            LazyCell::new(|| show::made(record::seeds(&over, &self.again.set).in_world(&made)));
         if let Some(results) = results {
             let complete =
                 args.sweep.shard.is_none() && over.endings().all(|e| stopped(e).is_none());
@@ -190,6 +193,8 @@ impl What<'_> {
         if args.sweep.dry_run {
             return self.dry(&words, Some(sweep));
         }
+        let world =
+            show::in_world(&self.way, sweep.points.iter().map(|p| &p.scenario), self.global);
         let files = RecordFiles::files(self.outputs, &args.record)?;
         let svg = self.outputs.open(args.sweep.svg.as_ref())?;
         let seed = args.seed.or(self.again.seed);
@@ -199,7 +204,8 @@ impl What<'_> {
             until: settings.until.map(Narrow::part),
             list: Vec::new(),
         };
-        let results = self.results(plan, || record::sweep_head(sweep, &self.again.set, seed))?;
+        let results = self
+            .results(plan, || record::sweep_head(sweep, &self.again.set, seed).in_world(&world))?;
         let page = match self.page {
             Some(page) => Page::open(page, args.record.out.as_ref(), &sweep.name)?,
             None => None,
@@ -209,8 +215,9 @@ impl What<'_> {
         let result = sweep::run(sweep, settings, &|done, all| meter.at(done, all));
         meter.end();
         let outcome = result.map_err(|e| sweep_failure(args, &e))?;
-        let made = || show::made(record::sweep(sweep, &outcome, &self.again.set, seed));
-        let record = LazyCell::new(made);
+        let record = LazyCell::new(|| {
+            show::made(record::sweep(sweep, &outcome, &self.again.set, seed).in_world(&world))
+        });
         if let Some(results) = results {
             let stopped =
                 outcome.cells().filter_map(sweep::Cell::ending).any(|e| stopped(e).is_some());
@@ -325,7 +332,7 @@ fn sweep_failure(args: &RunArgs, error: &SweepError) -> Failure {
 
 fn parallel_failure(args: &RunArgs, error: &ParallelError) -> Failure {
     match error {
-        ParallelError::Sim { .. } => Failure::refused(&name(args), error),
+        ParallelError::Sim { cause, .. } => Failure::refused_as(&name(args), cause, error),
         ParallelError::Threads { .. } => {
             Failure::environment(error.to_string(), "ask for fewer with --threads")
         }

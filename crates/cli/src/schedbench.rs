@@ -4,7 +4,7 @@ use crate::args::{Global, RecordArgs, SchedbenchArgs, SchedbenchRunArgs, Schedbe
 use crate::failure::{Failure, Verdict};
 use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
-use overspin_host::Observer;
+use overspin_host::{Observer, Refused};
 use overspin_lab::experiment;
 use overspin_lab::output::{Output, OutputError};
 use overspin_lab::perfetto::PerfettoSink;
@@ -12,6 +12,7 @@ use overspin_lab::record;
 use overspin_lab::scenario_file::{self, Loaded};
 use overspin_lab::schedbench::{self, BenchFile, Machine, Origin, RunError};
 use overspin_lab::way::Way;
+use overspin_scenario::Scenario;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn schedbench(args: &SchedbenchArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -72,12 +73,15 @@ fn machine(scenario: Option<&PathBuf>) -> Result<Machine, Failure> {
 }
 
 fn refused(path: &Path, error: RunError) -> Failure {
+    let said = format!("{}: {error}", path.display());
     match error {
         RunError::File(error) => Failure::Scenario(error),
-        RunError::Sim { .. } => Failure::usage(
-            format!("{}: {error}", path.display()),
-            "change the run, or the machine with --machine",
-        ),
+        RunError::Sim { cause: Refused::Machine { remedy, .. }, .. } => {
+            Failure::environment(said, remedy)
+        }
+        RunError::Sim { .. } => {
+            Failure::usage(said, "change the run, or the machine with --machine")
+        }
     }
 }
 
@@ -108,16 +112,16 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
         todo.retain(|i| !file.runs[*i].completed);
     }
     // All of them are checked before the first one takes any time.
-    for i in &todo {
-        schedbench::scenario(&file, &file.runs[*i], &machine)
-            .map_err(|e| Failure::Scenario(Box::new(e)))?;
-    }
+    let scenario = |i: &usize| schedbench::scenario(&file, &file.runs[*i], &machine);
+    let scenarios: Result<Vec<Scenario>, _> = todo.iter().map(scenario).collect();
+    let scenarios = scenarios.map_err(|e| Failure::Scenario(Box::new(e)))?;
     if args.dry_run {
         let list: String = todo.iter().map(|i| format!("{}\n", file.runs[*i].label)).collect();
         show::bytes(list.as_bytes())?;
         return Ok(Verdict::Fine);
     }
-    let (way, command) = (show::way(&args.world, args.max_wall)?, show::command());
+    let (way, command) = (show::way(args.world.as_deref(), args.max_wall)?, show::command());
+    let world = show::in_world(&way, &scenarios, global);
     let bar = progress::progress(
         global,
         todo.len() as u64,
@@ -138,7 +142,7 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
             stopped = way.until.over();
             break;
         }
-        let origin = Some(Origin::now(&machine, args.seed, &command));
+        let origin = Some(Origin::now(&machine, &world, args.seed, &command));
         file.runs[i] = schedbench::Run { origin, ..done };
         // Complete runs are kept, whatever happens later.
         save(&file, path)?;

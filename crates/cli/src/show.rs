@@ -4,14 +4,15 @@ use crate::args::{Global, RecordArgs};
 use crate::failure::{Failure, Verdict};
 use crate::report::into_directory;
 use crate::{screen, signals};
+use overspin_host::World;
 use overspin_lab::catalog::catalog;
 use overspin_lab::environment::Environment;
 use overspin_lab::output::Output;
 use overspin_lab::record::{Record, csv};
 use overspin_lab::report::{self, Block};
 use overspin_lab::results::{Claim, Outcomes};
-use overspin_lab::way::{Until, Way};
-use overspin_scenario::Stopped;
+use overspin_lab::way::{InWorld, Until, Way};
+use overspin_scenario::{Scenario, Stopped};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Write};
@@ -191,9 +192,10 @@ pub(crate) fn command() -> String {
     std::iter::once("overspin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The world of a command, and when to stop and keep the results so far: at the first Ctrl-C, or after this
-/// long.
-pub(crate) fn way(world: &str, max_wall: Option<Duration>) -> Result<Way, Failure> {
+/// The world of a command, by default the simulator, and when to stop and keep the results so far: at the first
+/// Ctrl-C, or after this long.
+pub(crate) fn way(world: Option<&str>, max_wall: Option<Duration>) -> Result<Way, Failure> {
+    let world = world.unwrap_or(catalog().simulator().name());
     let world = catalog().world(world).ok_or_else(|| {
         let names: Vec<&str> = catalog().worlds().iter().map(|world| world.name()).collect();
         let remedy = format!("worlds are: {}", names.join(", "));
@@ -204,6 +206,19 @@ pub(crate) fn way(world: &str, max_wall: Option<Duration>) -> Result<Way, Failur
         interrupted: Some(signals::first_interrupt()),
     };
     Ok(Way { world, until })
+}
+
+/// What records say about the world of runs of `scenarios`. Says what it ignores, once for all of them.
+pub(crate) fn in_world<'a>(
+    way: &Way,
+    scenarios: impl IntoIterator<Item = &'a Scenario>,
+    global: &Global,
+) -> InWorld {
+    let made = way.in_world(scenarios);
+    if let Some(warning) = made.warning().filter(|_| !global.quiet) {
+        eprintln!("warning: {warning}");
+    }
+    made
 }
 
 /// Reports that a command ended early, with only results from before `until`.

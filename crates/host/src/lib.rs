@@ -35,6 +35,7 @@ mod world;
 pub use attribution::Attribution;
 pub use hash::TraceHash;
 pub use moment::{Interest, Moment, Observer, Timed, VcpuState, WindowEnd};
+pub use overspin_scenario::Unhonoured;
 pub use time::{nanos, picos};
 pub use why::{Doing, Leaving, why};
-pub use world::{Cancel, Refused, Unhonoured, World, run};
+pub use world::{Cancel, Refused, World, run};

@@ -1,10 +1,10 @@
 //! Worlds: things that run scenarios, such as the simulator, threads and micro-hypervisors.
 
 use crate::attribution::Attribution;
-use crate::moment::{Interest, Observer, Timed};
+use crate::moment::{Interest, Moment, Observer, Timed};
 use alloc::string::String;
 use alloc::vec::Vec;
-use overspin_scenario::{Outcome, Picos, Scenario, Stopped};
+use overspin_scenario::{Outcome, Picos, Scenario, Stopped, Unhonoured};
 
 /// Why a scenario cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -27,18 +27,17 @@ pub enum Refused {
         /// The cause.
         cause: String,
     },
+    /// This machine lacks what the world needs to run the scenario.
+    #[error("{cause}")]
+    Machine {
+        /// What is missing.
+        cause: String,
+        /// What the user can do about it.
+        remedy: String,
+    },
     /// Any other request of the scenario that cannot be met.
     #[error("{0}")]
     Invalid(String),
-}
-
-/// A key of a scenario that a world cannot honour and ignores.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unhonoured {
-    /// The key, as scenario files write it.
-    pub key: String,
-    /// Why the world cannot honour it.
-    pub reason: String,
 }
 
 /// Decides whether a run stops before its end. A world asks at least every 100 ms of real time.
@@ -63,8 +62,16 @@ impl<F: Fn(Picos) -> Option<Stopped>> Cancel for F {
 
 /// Something that runs scenarios.
 pub trait World: core::fmt::Debug {
-    /// Its name on the command line.
+    /// Its name on the command line and in records.
     fn name(&self) -> &'static str;
+
+    /// Whether equal scenarios and seeds give equal outcomes, bit for bit.
+    ///
+    /// The runs of any other world are measurements of this machine. They are made one at a time, because
+    /// they would disturb each other, and no run can be repeated to look at it again.
+    fn is_deterministic(&self) -> bool {
+        false
+    }
 
     /// Checks whether it can run `scenario`. Returns the keys that it cannot honour and would ignore.
     ///
@@ -94,6 +101,8 @@ struct Complete<'a> {
     scenario: &'a Scenario,
     /// Created with the first moments: by then the world has accepted the scenario.
     attribution: Option<Attribution>,
+    /// Whether the world tells where vCPUs run.
+    scheduling: bool,
 }
 
 impl Complete<'_> {
@@ -108,6 +117,7 @@ impl Observer for Complete<'_> {
     }
 
     fn observe(&mut self, moments: &[Timed]) {
+        self.scheduling |= moments.iter().any(|m| matches!(m.moment, Moment::Switch { .. }));
         self.attribution().observe(moments);
     }
 }
@@ -124,8 +134,11 @@ pub fn run(
     observer: &mut dyn Observer,
     cancel: &dyn Cancel,
 ) -> Result<Outcome, Refused> {
-    let mut observers = (Complete { scenario, attribution: None }, observer);
+    let mut observers = (Complete { scenario, attribution: None, scheduling: false }, observer);
     let mut outcome = world.run(scenario, seed, &mut observers, cancel)?;
-    observers.0.attribution().complete(&mut outcome);
+    // Causes are what absent vCPUs did. A real machine does not always tell who is absent.
+    if outcome.measurement.is_none() || observers.0.scheduling {
+        observers.0.attribution().complete(&mut outcome);
+    }
     Ok(outcome)
 }

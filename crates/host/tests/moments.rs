@@ -85,6 +85,7 @@ impl World for Played {
             changes: Vec::new(),
             worst_waits: Vec::new(),
             noise: None,
+            measurement: None,
         })
     }
 }

@@ -96,10 +96,12 @@ impl Catalog {
         self.worlds().into_iter().find(|world| world.name() == name)
     }
 
-    /// Every world that runs scenarios with these parts.
+    /// Every world that runs scenarios with these parts, the simulator first. A new world is one more line.
     #[must_use]
     pub fn worlds(&'static self) -> Vec<AnyWorld> {
-        vec![&self.simulator]
+        vec![
+            &self.simulator, // sim
+        ]
     }
 
     /// The simulator that knows all of these parts.

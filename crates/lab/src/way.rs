@@ -2,7 +2,7 @@
 
 use crate::catalog::{AnyWorld, catalog};
 use overspin_host::{Observer, Refused};
-use overspin_scenario::{Ending, Outcome, Picos, Scenario, Stopped};
+use overspin_scenario::{Ending, Outcome, Picos, Scenario, Stopped, Unhonoured};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -46,7 +46,52 @@ impl Default for Way {
     }
 }
 
+/// What a record says about the world of its runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InWorld {
+    /// Its name; `None` for the simulator.
+    pub name: Option<String>,
+    /// Keys that it ignored.
+    pub unhonoured: Vec<Unhonoured>,
+}
+
+impl InWorld {
+    /// A warning in one line; `None` if the world honours everything.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let name = self.name.as_ref().filter(|_| !self.unhonoured.is_empty())?;
+        let one = |u: &Unhonoured| format!("{} ({})", u.key, u.reason);
+        let all: Vec<String> = self.unhonoured.iter().map(one).collect();
+        Some(format!("the world `{name}` ignores {}", all.join("; ")))
+    }
+}
+
 impl Way {
+    /// What a record of runs of `scenarios` says about the world. A scenario that the world refuses adds
+    /// nothing: its run says why.
+    #[must_use]
+    pub fn in_world<'a>(&self, scenarios: impl IntoIterator<Item = &'a Scenario>) -> InWorld {
+        if self.world.is_deterministic() {
+            return InWorld::default();
+        }
+        let mut unhonoured: Vec<Unhonoured> = Vec::new();
+        for scenario in scenarios {
+            for key in self.world.supports(scenario).unwrap_or_default() {
+                if !unhonoured.iter().any(|known| known.key == key.key) {
+                    unhonoured.push(key);
+                }
+            }
+        }
+        InWorld { name: Some(self.world.name().into()), unhonoured }
+    }
+
+    /// The number of runs to make at a time, if `asked` are wanted (0: one for each CPU). Runs on a real machine
+    /// would disturb each other.
+    #[must_use]
+    pub fn at_a_time(&self, asked: usize) -> usize {
+        if self.world.is_deterministic() { asked } else { 1 }
+    }
+
     /// Runs a scenario this way; tells `progress` the world's time now and then. If it is already time to
     /// stop, the run has length zero.
     ///

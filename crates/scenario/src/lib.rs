@@ -15,6 +15,7 @@ extern crate std;
 mod attribution;
 mod event;
 pub mod keys;
+mod measurement;
 mod noise;
 mod outcome;
 mod quantity;
@@ -24,6 +25,7 @@ mod workload;
 
 pub use attribution::*;
 pub use event::*;
+pub use measurement::*;
 pub use noise::*;
 pub use outcome::*;
 pub use quantity::*;

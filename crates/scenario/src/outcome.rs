@@ -1,6 +1,6 @@
 //! The outcome of one run: what every vCPU, lock and task did. All times are in picoseconds.
 
-use crate::{ChangeOutcome, LongWait, Picos, WaitCauses};
+use crate::{ChangeOutcome, LongWait, Measurement, Picos, WaitCauses};
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -118,6 +118,9 @@ pub struct Outcome {
     /// What the host's noise did; `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseOutcome>,
+    /// How it was measured; `None` if it was simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measurement: Option<Measurement>,
 }
 
 /// What all threads of the host's noise did together.

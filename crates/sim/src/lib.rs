@@ -165,6 +165,10 @@ impl World for Simulator {
         "sim"
     }
 
+    fn is_deterministic(&self) -> bool {
+        true
+    }
+
     fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
         validity::check(scenario, &with_noise(scenario), self)?;
         Ok(Vec::new())

@@ -50,6 +50,7 @@ pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
         noise: noise_outcome(engine, guests),
         changes: engine.hypervisor.administrator.borrow().done().to_vec(),
         worst_waits: Vec::new(),
+        measurement: None,
     }
 }
 

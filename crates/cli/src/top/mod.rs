@@ -31,6 +31,12 @@ const ROOM: Room = Room { vcpus: 64, locks: 16 };
 pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
     let again = record::load(&args.scenario, &args.set, &[])?;
     let name = args.scenario.display().to_string();
+    if let Some(world) = &again.world {
+        return Err(Failure::usage(
+            format!("{name}: top repeats a run, but this one was measured in the world `{world}`"),
+            format!("`overspin explain {name}` shows what its record holds"),
+        ));
+    }
     let (scenario, seed) = match again.loaded {
         Loaded::One(scenario) => {
             let seed = args.seed.unwrap_or(scenario.seed);
@@ -42,7 +48,7 @@ pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
         }
         Loaded::Sweep(_) => worst(args, global)?,
     };
-    let way = show::way("sim", None)?;
+    let way = show::way(None, None)?;
     let run = Run { scenario: &scenario, seed, way, name: &name };
     let live = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     match (args.once, args.batch) {

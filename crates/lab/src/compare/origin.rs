@@ -8,6 +8,8 @@ use crate::record::Record;
 pub struct Origin {
     version: Option<String>,
     model_version: Option<u32>,
+    /// The world of the runs, if there are runs of a scenario.
+    world: Option<String>,
     environment: Option<Environment>,
 }
 
@@ -15,11 +17,14 @@ impl Origin {
     /// What a record says about its making.
     #[must_use]
     pub fn of(record: &Record) -> Self {
+        let simulated = record.is_simulated();
+        let world = record.world.clone().or_else(|| simulated.then(|| "sim".into()));
         Self {
             version: Some(record.version.clone()),
-            model_version: Some(record.model_version),
+            model_version: Some(record.model_version).filter(|_| record.world.is_none()),
+            world,
             // Simulated runs are compared in simulated time, which does not depend on the machine.
-            environment: record.environment.clone().filter(|_| !record.kind.is_simulated()),
+            environment: record.environment.clone().filter(|_| !simulated),
         }
     }
 }
@@ -33,6 +38,14 @@ pub fn differences((first, a): (&str, &Origin), (other, b): (&str, &Origin)) -> 
     {
         let (one, two) = (one.words(), two.words());
         all.push(format!("{first} and {other} are of different machines: {one}; and {two}."));
+    }
+    if let (Some(one), Some(two)) = (&a.world, &b.world)
+        && one != two
+    {
+        all.push(format!(
+            "{first} and {other} were made in different worlds, `{one}` and `{two}`: the worlds may be the whole \
+             difference."
+        ));
     }
     if let (Some(one), Some(two)) = (a.model_version, b.model_version)
         && one != two
@@ -66,6 +79,7 @@ mod tests {
         let record = |model: u32, e: &Environment| Origin {
             version: Some("1".into()),
             model_version: Some(model),
+            world: None,
             environment: Some(e.clone()),
         };
         let (a, b) = (record(1, &here), record(2, &other));

@@ -39,7 +39,8 @@ pub enum DetailError {
 }
 
 /// Makes the run of a record again, or the worst of its runs: the one whose vCPUs waited for locks for the largest
-/// part of their time. `None` if the record has no scenario, or if no vCPU waited in any of many runs.
+/// part of their time. `None` if the record has no scenario, if its runs cannot be repeated,
+/// or if no vCPU waited in any of many runs.
 ///
 /// The timeline has at most `most` slices and marks. If these do not reach the longest wait, the run is made once more,
 /// and the timeline begins shortly before that wait.
@@ -51,6 +52,9 @@ pub fn detail(
     most: usize,
     make: MakeRun<'_>,
 ) -> Result<Option<Detail>, DetailError> {
+    if record.unrepeatable().is_some() {
+        return Ok(None);
+    }
     let Some(wanted) = wanted(record).map_err(DetailError::Record)? else { return Ok(None) };
     let Wanted { name, mut scenario, seed, hash, stopped } = wanted;
     if let Some(at) = stopped {

@@ -14,6 +14,8 @@ use std::path::Path;
 pub struct Again {
     /// What to run.
     pub loaded: Loaded,
+    /// The world of the record, if this comes from one that was not simulated.
+    pub world: Option<String>,
     /// `--set` arguments that it includes: those of the command, or those of the record.
     pub set: Vec<String>,
     /// The seed of the record, if this comes from one: a sweep may have been run with `--seed`.
@@ -40,7 +42,7 @@ fn load_text(
     // Every record begins like this, and no scenario does.
     if !text.trim_start().starts_with('{') {
         let loaded = scenario_file::load_text(path, text, sets, axes)?;
-        return Ok(Again { loaded, set: sets.to_vec(), seed: None, seeds: None });
+        return Ok(Again { loaded, world: None, set: sets.to_vec(), seed: None, seeds: None });
     }
     let name = path.display().to_string();
     let record = read(&name, text)?;
@@ -57,7 +59,7 @@ fn load_text(
     match record.loaded() {
         Ok(Some(loaded)) => {
             let seeds = record.own_seeds();
-            Ok(Again { loaded, set: record.set, seed: record.seed, seeds })
+            Ok(Again { loaded, world: record.world, set: record.set, seed: record.seed, seeds })
         }
         Ok(None) => {
             let message =

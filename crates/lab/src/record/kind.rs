@@ -58,9 +58,9 @@ impl Kind {
         }
     }
 
-    /// Whether its numbers are of a simulated world, and so do not depend on the machine.
+    /// Whether it is of runs of scenarios, which are simulated unless the record names another world.
     #[must_use]
-    pub fn is_simulated(self) -> bool {
+    pub fn is_of_scenarios(self) -> bool {
         match self {
             Self::Run | Self::Seeds | Self::Sweep | Self::Reproduction | Self::Schedbench => true,
             Self::Bench | Self::BenchLocks | Self::Noise => false,

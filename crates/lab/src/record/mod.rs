@@ -35,7 +35,8 @@ pub(crate) use write::rows;
 use crate::environment::Environment;
 use crate::metric::Metric;
 use crate::scenario_file::Axis;
-use overspin_scenario::Scenario;
+use crate::way::InWorld;
+use overspin_scenario::{Scenario, Unhonoured};
 use serde::{Deserialize, Serialize};
 
 /// Layout of [`Record`]. It changes when a reader of the old layout could misread the new one.
@@ -64,6 +65,12 @@ pub struct Record {
     pub set: Vec<String>,
     /// The seed that was asked for, or the scenario's; null if each run has its own.
     pub seed: Option<u64>,
+    /// The world of its runs, if it is not the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub world: Option<String>,
+    /// Keys of the scenario that this world could not honour and ignored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unhonoured: Vec<Unhonoured>,
     /// The simulated machine by name: a machine of `overspin list machines`, or the machine of a `.bench`
     /// file's runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,6 +126,8 @@ impl Record {
             description: String::new(),
             set: Vec::new(),
             seed: None,
+            world: None,
+            unhonoured: Vec::new(),
             machine: None,
             trace: None,
             warnings: Vec::new(),
@@ -143,6 +152,27 @@ impl Record {
         let environment =
             Environment { revision: revision.map(str::to_owned), ..Environment::here() };
         Self { command: Some(command), environment: Some(environment), ..self }
+    }
+
+    /// The same, with runs made in this world.
+    #[must_use]
+    pub fn in_world(self, made: &InWorld) -> Self {
+        Self { world: made.name.clone(), unhonoured: made.unhonoured.clone(), ..self }
+    }
+
+    /// Whether its numbers are of a simulated world, and so do not depend on the machine.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        self.world.is_none() && self.kind.is_of_scenarios()
+    }
+
+    /// Why no run of it can be made again, in words; `None` if each can.
+    #[must_use]
+    pub fn unrepeatable(&self) -> Option<String> {
+        let world = self.world.as_ref()?;
+        Some(format!(
+            "its runs were measured in the world `{world}`, and a run on a real machine never happens twice"
+        ))
     }
 
     /// Adds a number. A number that is not finite could not be measured and gets no sample.

@@ -47,7 +47,8 @@ impl Run {
             elapsed: Some(outcome.elapsed),
             vcpu_time: Some(vcpu_time(outcome)),
             wait_causes: Some(wait_causes(outcome)),
-            trace_hash: Some(outcome.trace_hash),
+            // A measured run has no equals.
+            trace_hash: outcome.measurement.is_none().then_some(outcome.trace_hash),
             ..Self::default()
         }
     }

@@ -126,6 +126,7 @@ impl Manifest {
         let r = &*self.record;
         serde_json::json!({
             "version": r.version, "model_version": r.model_version, "kind": r.kind, "name": r.name,
+            "world": r.world,
             "seed": self.plan.seed, "until": self.plan.until,
             "scenario": r.scenario, "axes": r.axes, "points": r.points,
             "experiments": r.experiments.iter().map(|e| &e.id).collect::<Vec<_>>(),

@@ -5,6 +5,7 @@ use super::run::Machine;
 use super::summary::RunSummary;
 use crate::environment::Environment;
 use crate::report::wrap;
+use crate::way::InWorld;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -29,6 +30,9 @@ pub struct Origin {
     pub version: String,
     /// Version of its model.
     pub model_version: u32,
+    /// The world of the run, if it is not the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub world: Option<String>,
     /// Seed.
     pub seed: u64,
     /// The command, as it was given.
@@ -42,11 +46,12 @@ pub struct Origin {
 impl Origin {
     /// The origin of a run that this program makes now.
     #[must_use]
-    pub fn now(machine: &Machine, seed: u64, command: &str) -> Self {
+    pub fn now(machine: &Machine, world: &InWorld, seed: u64, command: &str) -> Self {
         let environment = Environment::here();
         Self {
             version: environment.overspin.clone(),
             model_version: environment.model_version,
+            world: world.name.clone(),
             seed,
             command: command.into(),
             machine: MachineRecord {
@@ -59,17 +64,20 @@ impl Origin {
         }
     }
 
-    /// Whether figures of both may be compared: they have the same machine and model.
+    /// Whether figures of both may be compared: they have the same world, machine and model.
     #[must_use]
     pub fn comparable(&self, other: &Self) -> bool {
-        let of = |o: &Self| (o.machine.rate, o.machine.host.clone(), o.model_version);
+        let of =
+            |o: &Self| (o.world.clone(), o.machine.rate, o.machine.host.clone(), o.model_version);
         of(self) == of(other)
     }
 
     fn words(&self) -> String {
         let count = |key: &str| self.machine.host.get(key).and_then(Value::as_u64).unwrap_or(0);
+        let world =
+            self.world.as_ref().map_or_else(String::new, |w| format!("the world `{w}`, as "));
         format!(
-            "{} ({} cores of {} threads before the plan's choice, {} Mops/s), seed {}, Overspin {}, \
+            "{world}{} ({} cores of {} threads before the plan's choice, {} Mops/s), seed {}, Overspin {}, \
              model version {}",
             self.machine.name,
             count("cores") * count("sockets"),
@@ -131,6 +139,9 @@ pub(super) fn head(runs: &[RunSummary]) -> String {
             let mut what = Vec::new();
             if differ(&|o| format!("{} {}", o.machine.rate, o.machine.host)) {
                 what.push("machines");
+            }
+            if differ(&|o| o.world.clone().unwrap_or_default()) {
+                what.push("worlds");
             }
             if differ(&|o| o.model_version.to_string()) {
                 what.push("model versions");

@@ -134,21 +134,22 @@ pub fn run(
         Some(shard) => shard.of(seeds.iter().map(|s| (0, *s)).collect(), false),
         None => seeds.iter().map(|s| (0, *s)).collect(),
     };
-    let runs = in_parallel(settings.threads, &seeds, progress, |(_, seed)| {
-        if let Some(kept) = settings.results.and_then(|r| r.kept(None, *seed)) {
-            return Ok((kept.run, kept.figures.into_iter().filter_map(found).collect()));
-        }
-        let outcome = settings
-            .way
-            .run(scenario, *seed, &mut (), &|_| {})
-            .map_err(|cause| ParallelError::Sim { set: vec![format!("seed={seed}")], cause })?;
-        let (run, figures) = (Run::of(&outcome), figures(&outcome));
-        if let Some(results) = settings.results {
-            let figures = figures.iter().map(kept).collect();
-            results.keep(&Finished { run: run.clone(), figures })?;
-        }
-        Ok((run, figures))
-    })?;
+    let runs =
+        in_parallel(settings.way.at_a_time(settings.threads), &seeds, progress, |(_, seed)| {
+            if let Some(kept) = settings.results.and_then(|r| r.kept(None, *seed)) {
+                return Ok((kept.run, kept.figures.into_iter().filter_map(found).collect()));
+            }
+            let outcome = settings
+                .way
+                .run(scenario, *seed, &mut (), &|_| {})
+                .map_err(|cause| ParallelError::Sim { set: vec![format!("seed={seed}")], cause })?;
+            let (run, figures) = (Run::of(&outcome), figures(&outcome));
+            if let Some(results) = settings.results {
+                let figures = figures.iter().map(kept).collect();
+                results.keep(&Finished { run: run.clone(), figures })?;
+            }
+            Ok((run, figures))
+        })?;
     let results = metrics(&runs);
     Ok(OverSeeds { scenario: scenario.clone(), runs, results })
 }

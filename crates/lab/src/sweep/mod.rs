@@ -231,9 +231,12 @@ pub fn run(
     let mut done = 0;
     while !jobs.is_empty() {
         let tell = |now: usize, total: usize| progress(done + now, done + total);
-        let cells = in_parallel(settings.threads, &jobs, &tell, |(point, seed)| {
-            one(sweep, &settings, *point, *seed)
-        })?;
+        let cells = in_parallel(
+            settings.way.at_a_time(settings.threads),
+            &jobs,
+            &tell,
+            |(point, seed)| one(sweep, &settings, *point, *seed),
+        )?;
         done += jobs.len();
         for ((point, _), cell) in jobs.iter().zip(cells) {
             points[*point].cells.push(cell);

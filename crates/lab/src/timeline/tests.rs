@@ -37,6 +37,7 @@ fn outcome(end: Picos) -> Outcome {
         changes: Vec::new(),
         worst_waits: Vec::new(),
         noise: None,
+        measurement: None,
     }
 }
 

@@ -53,6 +53,7 @@ fn outcome(
         changes: Vec::new(),
         worst_waits: Vec::new(),
         noise: None,
+        measurement: None,
     }
 }
 

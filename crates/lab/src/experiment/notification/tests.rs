@@ -79,6 +79,7 @@ fn outcome(seed: u64) -> Outcome {
         changes: Vec::new(),
         worst_waits: Vec::new(),
         noise: None,
+        measurement: None,
     }
 }
 

@@ -17,10 +17,13 @@ pub fn schedbench(file: &BenchFile, name: &str) -> Record {
             record.seed = Some(first.seed);
         }
         record.machine = Some(first.machine.name.clone());
+        record.world.clone_from(&first.world);
         record.command = Some(first.command.clone());
         record.environment = Some(first.environment.clone());
         if origins.len() < all.len() || origins.iter().any(|o| !o.comparable(first)) {
-            record.warnings.push("the runs are not all of one machine and one model".into());
+            record
+                .warnings
+                .push("the runs are not all of one world, one machine and one model".into());
         }
     }
     for run in &all {
