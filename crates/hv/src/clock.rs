@@ -63,6 +63,9 @@ mod tests {
         let begin = Instant::now();
         std::thread::sleep(Duration::from_millis(100));
         let (told, real) = (clock.now().0 as f64, begin.elapsed().as_nanos() as f64);
-        assert!((told / real - 1.0).abs() < 0.01, "{told} ns by the counter, {real} ns by the kernel");
+        assert!(
+            (told / real - 1.0).abs() < 0.01,
+            "{told} ns by the counter, {real} ns by the kernel"
+        );
     }
 }

@@ -45,6 +45,7 @@ thread_local! {
     static ENTRY: Entry = const { Entry {
         immediate_exit: AtomicPtr::new(std::ptr::null_mut()),
         kicked: AtomicBool::new(false),
+        came: AtomicBool::new(false),
     } };
 }
 
@@ -53,6 +54,8 @@ struct Entry {
     immediate_exit: AtomicPtr<u8>,
     /// A signal came since `prepare`.
     kicked: AtomicBool,
+    /// A signal came since `take_came`.
+    came: AtomicBool,
 }
 
 /// Why a vCPU stopped.
@@ -167,7 +170,8 @@ impl RunPage {
             compiler_fence(Ordering::SeqCst);
             entry.kicked.load(Ordering::Relaxed)
         });
-        let result = if kicked { Ok(Exit::Interrupted) } else { self.enter(vcpu).map(|()| self.exit()) };
+        let result =
+            if kicked { Ok(Exit::Interrupted) } else { self.enter(vcpu).map(|()| self.exit()) };
         ENTRY.with(|entry| entry.immediate_exit.store(std::ptr::null_mut(), Ordering::Relaxed));
         match result {
             Ok(exit) => exit,
@@ -197,7 +201,10 @@ impl RunPage {
                 };
                 Exit::Out { port, size, count, value }
             }
-            KVM_EXIT_SHUTDOWN => Exit::Fault("it caused an exception that it does not handle".into()),
+            KVM_EXIT_SHUTDOWN => {
+                let rip = self.regs().rip;
+                Exit::Fault(format!("it caused an exception at {rip:#x} and handles none"))
+            }
             KVM_EXIT_HLT => Exit::Fault("it executed HLT".into()),
             KVM_EXIT_MMIO => {
                 let at = self.get::<u64>(detail);
@@ -226,6 +233,11 @@ pub(crate) fn prepare() {
     compiler_fence(Ordering::SeqCst);
 }
 
+/// Whether a signal came to this thread since the last call. It may have been that of the thread's timer.
+pub(crate) fn take_came() -> bool {
+    ENTRY.with(|entry| entry.came.swap(false, Ordering::Relaxed))
+}
+
 /// The signal that stops a vCPU.
 pub(crate) fn signal() -> libc::c_int {
     libc::SIGRTMIN() + 6
@@ -233,6 +245,7 @@ pub(crate) fn signal() -> libc::c_int {
 
 extern "C" fn handler(_: libc::c_int) {
     ENTRY.with(|entry| {
+        entry.came.store(true, Ordering::Relaxed);
         entry.kicked.store(true, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         let byte = entry.immediate_exit.load(Ordering::Relaxed);

@@ -35,8 +35,11 @@ impl ThreadTimer {
 
     /// Makes it expire at `at`; `None` stops it. It is a system call only if something changes.
     pub(crate) fn set(&mut self, now: Nanos, at: Option<Nanos>) {
-        // A timer that has expired is not set any more.
-        if self.set == at && at.is_none_or(|at| at > now) {
+        // A timer that has expired is not set any more. It may have expired somewhat early, by this clock.
+        if kvm_run::take_came() {
+            self.set = None;
+        }
+        if self.set == at {
             return;
         }
         self.set = at;
@@ -44,7 +47,10 @@ impl ThreadTimer {
         let left = at.map_or(0, |at| (at.0 - now.0).max(1));
         let setting = libc::itimerspec {
             it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
-            it_value: libc::timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 },
+            it_value: libc::timespec {
+                tv_sec: left / 1_000_000_000,
+                tv_nsec: left % 1_000_000_000,
+            },
         };
         // SAFETY: the timer is ours, and the pointer is to a local variable.
         unsafe { libc::timer_settime(self.id, 0, &raw const setting, std::ptr::null_mut()) };

@@ -4,6 +4,7 @@
 //! use: names are resolved while files are read, which is long before a world is made.
 
 use overspin_host::World;
+use overspin_hv::Hv;
 use overspin_locks::LockFamily;
 pub use overspin_locks::LockInfo;
 use overspin_scenario::Domain;
@@ -23,6 +24,7 @@ static CATALOG: OnceLock<Catalog> = OnceLock::new();
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     simulator: Simulator,
+    hv: Hv,
 }
 
 /// The catalog of this process was already used or installed.
@@ -40,7 +42,7 @@ impl Catalog {
     /// Adds this lock; it replaces one of the same name.
     #[must_use]
     pub fn with_lock<F: LockFamily>(self) -> Self {
-        Self { simulator: self.simulator.with_lock::<F::On<SimPlatform>>() }
+        Self { simulator: self.simulator.with_lock::<F::On<SimPlatform>>(), ..self }
     }
 
     /// Adds this scheduler.
@@ -49,14 +51,17 @@ impl Catalog {
     /// If one of its names already stands for another scheduler.
     pub fn with_scheduler(self, scheduler: SchedulerInfo) -> Result<Self, SchedError> {
         let schedulers = self.schedulers().clone().with(scheduler)?;
-        Ok(Self { simulator: self.simulator.with_schedulers(schedulers) })
+        Ok(Self {
+            hv: self.hv.with_schedulers(schedulers.clone()),
+            simulator: self.simulator.with_schedulers(schedulers),
+        })
     }
 
     /// Adds this workload; it replaces one of the same name.
     #[must_use]
     pub fn with_workload(self, workload: WorkloadInfo) -> Self {
         let workloads = self.workloads().clone().with(workload);
-        Self { simulator: self.simulator.with_workloads(workloads) }
+        Self { simulator: self.simulator.with_workloads(workloads), ..self }
     }
 
     /// Makes it the catalog of this process.
@@ -101,6 +106,7 @@ impl Catalog {
     pub fn worlds(&'static self) -> Vec<AnyWorld> {
         vec![
             &self.simulator, // sim
+            &self.hv,        // hv
         ]
     }
 

@@ -47,7 +47,9 @@ pub fn id() -> usize {
 #[inline(always)]
 pub fn hypercall(port: u16, value: u32) {
     // SAFETY: a hypercall changes no register, and of memory only what is atomic.
-    unsafe { asm!("out dx, eax", in("dx") port, in("eax") value, options(nostack, preserves_flags)) };
+    unsafe {
+        asm!("out dx, eax", in("dx") port, in("eax") value, options(nostack, preserves_flags))
+    };
 }
 
 /// Nanoseconds since the start of the run.

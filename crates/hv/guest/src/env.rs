@@ -138,13 +138,8 @@ impl Env for Task<'_> {
     }
 
     fn report(&self, report: WorkerReport) {
-        let words = [
-            report.kops,
-            report.max_delta.0,
-            report.cpu_time.0,
-            report.deadlines,
-            report.missed,
-        ];
+        let words =
+            [report.kops, report.max_delta.0, report.cpu_time.0, report.deadlines, report.missed];
         for (to, word) in cpu::page().args.iter().zip(words) {
             to.store(word, Ordering::Relaxed);
         }

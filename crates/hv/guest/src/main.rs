@@ -81,8 +81,9 @@ fn begin(info: &SharedInfo) -> World {
     unsafe { HEAP.lock().init(heap as *mut u8, len as usize) };
     let at = info.argument.load(Ordering::Relaxed) as *const u8;
     // SAFETY: the host has put the argument there, and does not change it.
-    let text =
-        unsafe { core::slice::from_raw_parts(at, info.argument_len.load(Ordering::Relaxed) as usize) };
+    let text = unsafe {
+        core::slice::from_raw_parts(at, info.argument_len.load(Ordering::Relaxed) as usize)
+    };
     let job: job::Job = match serde_json::from_slice(text) {
         Ok(job) => job,
         Err(error) => panic!("the job cannot be read: {error}"),
