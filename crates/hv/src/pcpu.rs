@@ -141,7 +141,7 @@ impl Core {
     }
 
     /// Does what is due on `p`, and says when `p` has to look again.
-    fn look(&mut self, p: u32) {
+    pub(crate) fn look(&mut self, p: u32) {
         for _ in 0..PASSES {
             self.expire(p);
             if !self.pcpus[p as usize].resched {

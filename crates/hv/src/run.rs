@@ -5,7 +5,7 @@ use crate::boot::{self, Made};
 use crate::outcome::{End, outcome};
 use crate::pcpu::Machine;
 use crate::tracing::Pass;
-use overspin_host::{Cancel, Observer, Refused, nanos, picos};
+use overspin_host::{Cancel, Observer, Refused, Timed, nanos, picos};
 use overspin_scenario::{Outcome, Picos, Scenario};
 use std::time::Duration;
 
@@ -22,7 +22,11 @@ pub(crate) fn run(
 ) -> Result<Outcome, Refused> {
     let Made { machine, vms, loads } = boot::make(hv, scenario, seed, observer.interest())?;
     let mut pass = Pass::default();
+    let of: Vec<u32> = machine.core().vcpus.iter().map(|v| v.domain).collect();
+    let domain_of = |v: u32| of[v as usize];
     let (end, failures) = std::thread::scope(|scope| {
+        // Also if the observer panics: the scope waits for all threads.
+        let _stop = Stop(&machine);
         let threads: Vec<_> = (0..machine.bells.len() as u32)
             .map(|p| {
                 let machine = &machine;
@@ -40,10 +44,9 @@ pub(crate) fn run(
             })
             .collect();
         let all = threads.iter().all(Result::is_ok);
-        let end =
-            if all { watch(&machine, scenario, observer, &mut pass, cancel) } else { End::Limit };
-        machine.core().ended = true;
-        machine.ring_all();
+        let mut tell = |moments| pass.on(moments, &domain_of, observer);
+        let end = if all { watch(&machine, scenario, &mut tell, cancel) } else { End::Limit };
+        drop(Stop(&machine));
         let join =
             |thread: Result<std::thread::ScopedJoinHandle<'_, Result<(), String>>, String>| {
                 thread.and_then(|thread| match thread.join() {
@@ -60,7 +63,7 @@ pub(crate) fn run(
     }
     let mut core = machine.core();
     let rest = core.tracing.ready(Picos::MAX);
-    pass.on(rest, observer);
+    pass.on(rest, &domain_of, observer);
     let outcome = outcome(&core, seed, end, &loads, &machine.cpus);
     drop(core);
     // vCPUs first, then their virtual machines, then the memory.
@@ -71,12 +74,21 @@ pub(crate) fn run(
     Ok(outcome)
 }
 
+/// Ends the run when it is dropped.
+struct Stop<'a>(&'a Machine);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.core().ended = true;
+        self.0.ring_all();
+    }
+}
+
 /// Waits until the run is over. Tells the observer meanwhile.
 fn watch(
     machine: &Machine,
     scenario: &Scenario,
-    observer: &mut dyn Observer,
-    pass: &mut Pass,
+    tell: &mut dyn FnMut(Vec<Timed>),
     cancel: &dyn Cancel,
 ) -> End {
     loop {
@@ -88,7 +100,7 @@ fn watch(
             let until = on_pcpus.map(|v| core.vcpus[v as usize].entered).min().unwrap_or(now);
             (core.ended, now, core.tracing.ready(picos(until)))
         };
-        pass.on(ready, observer);
+        tell(ready);
         if ended {
             return End::Finished;
         }
