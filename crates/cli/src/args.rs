@@ -635,6 +635,8 @@ pub(crate) enum Benchmark {
     Sim(BenchSpeedArgs),
     /// The schedulers
     Sched(BenchSpeedArgs),
+    /// The micro-hypervisor, beside what the machine itself takes; needs /dev/kvm
+    Hv(BenchSpeedArgs),
     /// Locks on threads: ours, and others in use
     Locks(BenchLocksArgs),
 }

@@ -68,7 +68,20 @@ pub(crate) fn make(
     seed: u64,
     interest: Interest,
 ) -> Result<Made, Refused> {
-    let (mut core, loads) = core(hv, scenario, seed, interest)?;
+    let program = Program::parse(&hv.image)
+        .map_err(|what| Refused::Invalid(format!("the guest program: {what}")))?;
+    make_with(hv, &program, scenario, seed, interest)
+}
+
+/// [`make`], with this program in all guests.
+pub(crate) fn make_with(
+    hv: &Hv,
+    program: &Program,
+    scenario: &Scenario,
+    seed: u64,
+    interest: Interest,
+) -> Result<Made, Refused> {
+    let (mut core, loads) = core(hv, program, scenario, seed, interest)?;
     let kvm = kvm()?;
     let cpus = cpus(scenario.host.pcpus())?;
     kvm_run::install_handler();
@@ -92,13 +105,12 @@ pub(crate) fn make(
 /// Makes the state of the hypervisor and the memory of its domains. This needs no KVM.
 pub(crate) fn core(
     hv: &Hv,
+    program: &Program,
     scenario: &Scenario,
     seed: u64,
     interest: Interest,
 ) -> Result<(Core, Vec<Loads>), Refused> {
     let loads = hv.loads(scenario)?;
-    let program = Program::parse(&hv.image)
-        .map_err(|what| Refused::Invalid(format!("the guest program: {what}")))?;
     let plan = boot_plan(scenario, seed);
     let all_up = plan.iter().copied().max().unwrap_or(Nanos::ZERO);
     let mut vcpus = Vec::with_capacity(plan.len());
@@ -110,7 +122,7 @@ pub(crate) fn core(
             let home = number % scenario.host.pcpus();
             Vcpu::new(d as u32, index, home, plan[number as usize])
         }));
-        let image = image(&program, scenario, (d, load), seed)?;
+        let image = image(program, scenario, (d, load), seed)?;
         let info = image.info();
         let traces = interest.meets(Interest::WAITS.and(Interest::LOCKS));
         info.traces.store(u32::from(traces), Ordering::Relaxed);

@@ -6,6 +6,7 @@
 use crate::Hv;
 use crate::boot;
 use crate::core::Core;
+use crate::image::Program;
 use overspin_guest_abi::{event, port};
 use overspin_host::Interest;
 use overspin_scenario::Scenario;
@@ -32,7 +33,9 @@ impl Hostile {
     /// If the scenario is refused.
     #[must_use]
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
-        let made = boot::core(&Hv::default(), scenario, seed, Interest::ALL);
+        // No guest executes anything.
+        let program = Program::of(&[0xeb, 0xfe]);
+        let made = boot::core(&Hv::default(), &program, scenario, seed, Interest::ALL);
         let (core, _) = made.unwrap_or_else(|refused| panic!("{refused}"));
         Self { core, random: Random::new(seed), calls: 0, unchecked: 0 }
     }

@@ -90,9 +90,8 @@ impl Program {
     }
 }
 
-#[cfg(test)]
 impl Program {
-    /// A program of these instructions.
+    /// A program of these instructions, which do not depend on their address.
     pub(crate) fn of(code: &[u8]) -> Self {
         Self {
             entry: LOWEST,

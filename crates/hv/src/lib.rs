@@ -38,6 +38,8 @@ mod outcome;
 mod passes;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod pcpu;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod probe;
 #[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
 mod race;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -157,7 +157,7 @@ impl Core {
 }
 
 /// Binds the calling thread to a CPU.
-fn pin(cpu: u32) -> Result<(), String> {
+pub(crate) fn pin(cpu: u32) -> Result<(), String> {
     // SAFETY: all bytes zero is the empty set, the macro checks its bounds, and the call only reads the set.
     let result = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();

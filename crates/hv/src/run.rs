@@ -2,11 +2,13 @@
 
 use crate::Hv;
 use crate::boot::{self, Made};
+use crate::core::Core;
 use crate::outcome::{End, outcome};
 use crate::pcpu::Machine;
 use crate::tracing::Pass;
 use overspin_host::{Cancel, Observer, Refused, Timed, nanos, picos};
 use overspin_scenario::{Outcome, Picos, Scenario};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 /// How often the main thread looks.
@@ -20,7 +22,19 @@ pub(crate) fn run(
     observer: &mut dyn Observer,
     cancel: &dyn Cancel,
 ) -> Result<Outcome, Refused> {
-    let Made { machine, vms, loads } = boot::make(hv, scenario, seed, observer.interest())?;
+    let made = boot::make(hv, scenario, seed, observer.interest())?;
+    run_made(made, scenario, seed, observer, cancel).map(|(outcome, _)| outcome)
+}
+
+/// Runs what was made. Returns the outcome, and what the hypervisor was at the end.
+pub(crate) fn run_made(
+    made: Made,
+    scenario: &Scenario,
+    seed: u64,
+    observer: &mut dyn Observer,
+    cancel: &dyn Cancel,
+) -> Result<(Outcome, Core), Refused> {
+    let Made { machine, vms, loads } = made;
     let mut pass = Pass::default();
     let of: Vec<u32> = machine.core().vcpus.iter().map(|v| v.domain).collect();
     let domain_of = |v: u32| of[v as usize];
@@ -67,11 +81,11 @@ pub(crate) fn run(
     let outcome = outcome(&core, seed, end, &loads, &machine.cpus);
     drop(core);
     // vCPUs first, then their virtual machines, then the memory.
-    let Machine { vcpus, images, .. } = machine;
+    let Machine { core, vcpus, images, .. } = machine;
     drop(vcpus);
     drop(vms);
     drop(images);
-    Ok(outcome)
+    Ok((outcome, core.into_inner().unwrap_or_else(PoisonError::into_inner)))
 }
 
 /// Ends the run when it is dropped.
