@@ -34,10 +34,14 @@ impl Hv {
         Self { schedulers, ..self }
     }
 
-    /// With another guest program: a static ELF file for x86-64, which needs not look at the workloads.
-    #[must_use]
-    pub fn with_guest(self, program: Vec<u8>) -> Self {
-        Self { image: Cow::Owned(program), ..self }
+    /// With another guest program: a static ELF file for x86-64. It need not look at the workloads.
+    ///
+    /// # Errors
+    /// Why it cannot be a guest.
+    pub fn with_guest(self, program: Vec<u8>) -> Result<Self, String> {
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        crate::image::Program::parse(&program)?;
+        Ok(Self { image: Cow::Owned(program), ..self })
     }
 
     /// What the domains have to do.

@@ -110,6 +110,15 @@ impl Catalog {
         ]
     }
 
+    /// The world of real vCPUs, with these schedulers and with `program` in every guest; see
+    /// [`Hv::with_guest`]. It lasts as long as the process.
+    ///
+    /// # Errors
+    /// Why the program cannot be a guest.
+    pub fn world_of_guest(&'static self, program: Vec<u8>) -> Result<AnyWorld, String> {
+        Ok(Box::leak(Box::new(self.hv.clone().with_guest(program)?)))
+    }
+
     /// The simulator that knows all of these parts.
     #[must_use]
     pub fn simulator(&self) -> &Simulator {
