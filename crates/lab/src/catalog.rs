@@ -4,8 +4,9 @@
 //! use: names are resolved while files are read, which is long before a world is made.
 
 use overspin_host::World;
-use overspin_locks::LockFamily;
 pub use overspin_locks::LockInfo;
+use overspin_locks::{LockFamily, RawLock};
+use overspin_native::world::{RunThreads, ThreadsWorld};
 use overspin_scenario::Domain;
 pub use overspin_sched::{ParamInfo, SchedulerInfo};
 use overspin_sched::{SchedError, Schedulers};
@@ -23,6 +24,7 @@ static CATALOG: OnceLock<Catalog> = OnceLock::new();
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     simulator: Simulator,
+    threads: ThreadsWorld,
 }
 
 /// The catalog of this process was already used or installed.
@@ -39,8 +41,15 @@ impl Catalog {
 
     /// Adds this lock; it replaces one of the same name.
     #[must_use]
-    pub fn with_lock<F: LockFamily>(self) -> Self {
-        Self { simulator: self.simulator.with_lock::<F::On<SimPlatform>>() }
+    pub fn with_lock<F: LockFamily>(self) -> Self
+    where
+        F::On<RunThreads>: Send + Sync,
+        <F::On<RunThreads> as RawLock<RunThreads>>::Shared: Send + Sync,
+    {
+        Self {
+            simulator: self.simulator.with_lock::<F::On<SimPlatform>>(),
+            threads: self.threads.with_lock::<F::On<RunThreads>>(),
+        }
     }
 
     /// Adds this scheduler.
@@ -49,14 +58,17 @@ impl Catalog {
     /// If one of its names already stands for another scheduler.
     pub fn with_scheduler(self, scheduler: SchedulerInfo) -> Result<Self, SchedError> {
         let schedulers = self.schedulers().clone().with(scheduler)?;
-        Ok(Self { simulator: self.simulator.with_schedulers(schedulers) })
+        Ok(Self { simulator: self.simulator.with_schedulers(schedulers), ..self })
     }
 
     /// Adds this workload; it replaces one of the same name.
     #[must_use]
     pub fn with_workload(self, workload: WorkloadInfo) -> Self {
         let workloads = self.workloads().clone().with(workload);
-        Self { simulator: self.simulator.with_workloads(workloads) }
+        Self {
+            simulator: self.simulator.with_workloads(workloads.clone()),
+            threads: self.threads.with_workloads(workloads),
+        }
     }
 
     /// Makes it the catalog of this process.
@@ -101,6 +113,7 @@ impl Catalog {
     pub fn worlds(&'static self) -> Vec<AnyWorld> {
         vec![
             &self.simulator, // sim
+            &self.threads,   // threads
         ]
     }
 
