@@ -11,7 +11,7 @@ use crate::kvm_run::{self, Exit};
 use crate::run::run_made;
 use crate::vcpu::{KvmVcpu, machine};
 use overspin_guest_abi::VcpuPage;
-use overspin_host::{Interest, Moment, Observer, Refused, Timed};
+use overspin_host::{Interest, Moment, Observer, Refused, Timed, picos};
 use overspin_scenario::{Domain, Host, Kernel, Picos, Scenario, Settings, Workloads};
 use overspin_workload::Kinds;
 use std::mem::offset_of;
@@ -80,7 +80,10 @@ pub struct Round {
     pub round_trip: f64,
     /// A switch between two vCPUs of a pCPU: the first yields.
     pub switch: f64,
-    /// The part of it that the host spends outside guests: bookkeeping, and the decision.
+    /// The part of it outside `KVM_RUN`: the decision, the hypercall, the lock, and caches that are cold after the
+    /// exit.
+    pub outside: f64,
+    /// The scheduling pass: the scheduler's decision, the runstates, the pages of both vCPUs.
     pub decision: f64,
     /// From the moment at which a vCPU is woken by another pCPU to the moment at which it is entered; `None` with one
     /// CPU.
@@ -103,7 +106,7 @@ const WAKES: u64 = 300;
 pub fn round(seed: u64) -> Result<Round, Refused> {
     let two = crate::pcpu::allowed_cpus().len() >= 2;
     let mut round = Round { round_trip: round_trip()?, ..Round::default() };
-    (round.switch, round.decision) = switch(seed)?;
+    (round.switch, round.outside, round.decision) = switch(seed)?;
     if two {
         round.thread_wake = Some(thread_wake());
         round.wake = wake(seed)?;
@@ -190,18 +193,19 @@ fn scenario(pcpus: u32, vcpus: u32) -> Scenario {
     }
 }
 
-/// Time of a switch between two vCPUs that yield to each other, and the part of it outside guests.
-fn switch(seed: u64) -> Result<(f64, f64), Refused> {
+/// Time of a switch between two vCPUs that yield to each other, the part of it outside guests, and that of the pass.
+fn switch(seed: u64) -> Result<(f64, f64, f64), Refused> {
     let program =
         Program::of(code(&raw const overspin_probe_yields, &raw const overspin_probe_yields_end));
     // Two domains of one vCPU each, so that nobody has to start the second.
     let mut two = scenario(1, 1);
     two.domains.push(Domain { name: "other".into(), ..two.domains[0].clone() });
     let made = boot::make_with(&Hv::default(), &program, &two, seed, Interest::NOTHING)?;
-    let (outcome, _) = run_made(made, &two, seed, &mut (), &())?;
+    let (outcome, core) = run_made(made, &two, seed, &mut (), &())?;
     let pcpu = &outcome.pcpus[0];
     let ns = |time: Picos| time.0 as f64 / 1e3 / pcpu.switches.max(1) as f64;
-    Ok((ns(pcpu.busy + pcpu.switching), ns(pcpu.switching)))
+    let passing = picos(core.pcpus[0].passing);
+    Ok((ns(pcpu.busy + pcpu.switching), ns(pcpu.switching), ns(passing)))
 }
 
 /// Times from a wake-up by another pCPU to the entry of the vCPU.

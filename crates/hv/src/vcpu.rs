@@ -136,7 +136,7 @@ impl KvmVcpu {
         }
         let mut regs = self.page.regs();
         let frame = regs.rsp.wrapping_sub(RED_ZONE + 16);
-        let fits = frame % 8 == 0
+        let fits = frame.is_multiple_of(8)
             && frame >= overspin_guest_abi::LOWEST
             && image.memory.write_word(frame, regs.rflags)
             && image.memory.write_word(frame + 8, regs.rip);
