@@ -51,7 +51,7 @@ impl Tracing {
             if lock >= locks || holder.is_some_and(|holder| holder >= vcpus) {
                 continue;
             }
-            let holder = holder.map(|holder| first + holder);
+            let holder = holder.map(|holder| first + holder).filter(|holder| *holder != v);
             let moment = match what as u8 {
                 kind::WAIT => Moment::LockWait { vcpu: v, lock, holder, releasing: false },
                 kind::ACQUIRED => Moment::LockAcquired { vcpu: v, lock, contended: false },
@@ -125,7 +125,7 @@ impl Pass {
         }
         match *moment {
             Moment::LockWait { vcpu, lock, holder, .. } => {
-                if holder == Some(vcpu) || self.waits.contains_key(&vcpu) {
+                if self.waits.contains_key(&vcpu) {
                     return false;
                 }
                 self.waits.insert(vcpu, lock);

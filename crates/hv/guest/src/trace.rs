@@ -55,7 +55,13 @@ pub fn acquired(now: u64, lock: u32, waited: bool) {
 /// This vCPU begins to release a lock. Returns whether others wait for it.
 #[inline(always)]
 pub fn releases(now: u64, lock: u32) -> bool {
-    let contended = is_on() && STATES[lock as usize].waiters.load(Ordering::Relaxed) > 0;
+    if !is_on() {
+        return false;
+    }
+    let state = &STATES[lock as usize];
+    // Now, while it still holds the lock: after the release another may have it.
+    state.holder.store(0, Ordering::Relaxed);
+    let contended = state.waiters.load(Ordering::Relaxed) > 0;
     if contended {
         write(now, kind::RELEASED, lock, 0);
     }

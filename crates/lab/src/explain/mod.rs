@@ -99,8 +99,9 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
     let mut blocks = vec![
         Block::Title(format!("{}: why it waits", scenario.name)),
         Block::Text(format!(
-            "{} simulated seconds, seed {}, scheduler {}, {} pCPUs.",
+            "{} {}seconds, seed {}, scheduler {}, {} pCPUs.",
             seconds(outcome.elapsed),
+            if outcome.measurement.is_none() { "simulated " } else { "measured " },
             outcome.seed,
             scenario.host.scheduler,
             scenario.host.pcpus()
