@@ -688,6 +688,9 @@ pub(crate) struct BenchLocksArgs {
     /// Seed of the order of runs and of the random draws in them
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Measure in this world instead: as many vCPUs as threads, on as many pCPUs as CPUs; --runs are seeds then
+    #[arg(long, value_name = "NAME")]
+    pub(crate) world: Option<String>,
     #[command(flatten)]
     pub(crate) record: RecordArgs,
 }

@@ -18,6 +18,7 @@
 mod advise;
 mod args;
 mod bench;
+mod bench_world;
 mod catalog;
 mod check;
 mod compare;
