@@ -144,9 +144,12 @@ impl What<'_> {
         if let Some(sink) = sink {
             sink.finish(outcome.elapsed).map_err(trace_error)?.commit()?;
         }
-        // It contains no command and no machine, so that equal runs give equal bytes.
         let trace = args.trace.as_ref().map(|_| trace_name);
-        files.write(|| record::one(scenario, &self.again.set, trace, &outcome).in_world(&made))?;
+        files.write(|| {
+            let record = record::one(scenario, &self.again.set, trace, &outcome).in_world(&made);
+            // That of a simulated run contains no command and no machine, so that equal runs give equal bytes.
+            if record.unrepeatable().is_some() { show::made(record) } else { record }
+        })?;
         print(args, outputs, &report::run(scenario, &outcome))?;
         Ok(verdict(std::iter::once(&outcome.ending), args.strict))
     }

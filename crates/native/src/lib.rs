@@ -25,6 +25,8 @@ compile_error!("overspin-native rests on Linux futexes");
 
 #[cfg(feature = "bench")]
 pub mod bench;
+#[cfg(feature = "bench")]
+pub mod calibrate;
 mod futex;
 mod identity;
 #[cfg(feature = "bench")]

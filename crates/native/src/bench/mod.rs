@@ -30,12 +30,11 @@ use hdrhistogram::Histogram;
 
 use contestants::{Contestant, Visitor};
 use machine::MachineTime;
-use work::Lots;
 
 pub(crate) use machine::warnings;
 #[cfg(feature = "world")]
 pub(crate) use work::steps_per_ns;
-pub(crate) use work::{Clock, work};
+pub(crate) use work::{Clock, Lots, work};
 
 pub use contestants::MUTEXES;
 pub use machine::Warning;

@@ -76,10 +76,10 @@ pub(super) fn steps(time: Duration, steps_per_ns: f64) -> Result<u32, PlanError>
 
 /// A random generator for outside times and for the order of runs (Marsaglia's xorshift, 64 bits).
 #[derive(Debug)]
-pub(super) struct Lots(u64);
+pub(crate) struct Lots(u64);
 
 impl Lots {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         // The state must not be 0. The multiplication separates neighbouring seeds.
         Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -98,7 +98,7 @@ impl Lots {
         (((self.draw() >> 32) * (u64::from(max) + 1)) >> 32) as u32
     }
 
-    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
             // The number of items fits 32 bits: they are runs that a person waits for.
             items.swap(end, self.up_to(end as u32) as usize);

@@ -1,0 +1,229 @@
+//! What the operations of a machine cost: lines between CPUs, atomics, PAUSE, switches, wake-ups, timers, noise.
+//!
+//! The measurements are short, and come in rounds, each in another order. A disturbance of the machine then meets all
+//! quantities alike and shows as spread. Each round gives each quantity one sample.
+
+mod cpu;
+mod pairs;
+mod topology;
+mod waking;
+
+pub use topology::Distance;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::bench::{Lots, Warning, pin, warnings};
+use crate::measure::{Histogram, NoisePlan, Noted, System, allowed_cpus, noise};
+
+/// Pairs of CPUs that a round measures at most.
+const MOST_PAIRS: usize = 64;
+/// Length of a look at the noise, in each round.
+const NOISE: Duration = Duration::from_millis(100);
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quantity {
+    /// A load or store that hits this core's cache, nanoseconds.
+    CacheHit,
+    /// What an atomic operation on an owned line takes beyond that, nanoseconds.
+    Atomic,
+    /// A fence, nanoseconds.
+    Fence,
+    /// A turn of a spin loop: load, compare, PAUSE; nanoseconds.
+    SpinIteration,
+    /// A line moves between two CPUs at this distance, nanoseconds.
+    Transfer(Distance),
+    /// A line moves between these two CPUs, nanoseconds.
+    Between(u32, u32),
+    /// A CPU goes from one thread to another, without the system calls, nanoseconds.
+    ContextSwitch,
+    /// From the wake-up of a sleeping thread to its first instruction on another CPU, nanoseconds.
+    Wake,
+    /// How late a sleep of a millisecond ends, nanoseconds.
+    Timer,
+    /// Speed of a CPU beside a busy sibling, thousandths of its speed alone.
+    SmtPermille,
+    /// Time that a CPU loses to others while its thread wants to run, thousandths of a percent.
+    Noise,
+    /// The longest interruption in a tenth of a second, nanoseconds.
+    Interruption,
+    /// A quantity of another crate: its key in `[host.costs]`, nanoseconds.
+    Other(&'static str),
+}
+
+/// A measurement that another crate adds: exits and kicks of a hypervisor.
+#[derive(Clone, Copy, Debug)]
+pub struct Extra {
+    /// The key in `[host.costs]`.
+    pub key: &'static str,
+    /// Makes one sample, in nanoseconds; the reason if that is impossible.
+    pub sample: fn() -> Result<f64, String>,
+}
+
+/// The samples of a quantity.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// The quantity.
+    pub quantity: Quantity,
+    /// One for each round that measured it.
+    pub samples: Vec<f64>,
+}
+
+/// The result.
+#[derive(Clone, Debug)]
+pub struct Calibration {
+    /// The machine.
+    pub system: System,
+    /// Conditions that make the figures doubtful.
+    pub warnings: Vec<Warning>,
+    /// CPUs that were used.
+    pub cpus: Vec<usize>,
+    /// What was measured.
+    pub series: Vec<Series>,
+    /// What could not be measured, and why.
+    pub missing: Vec<(Quantity, String)>,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// A measurement of a round.
+type Job = Box<dyn Fn() -> io::Result<Vec<(Quantity, f64)>>>;
+
+/// Measures this machine for `time`, at least three rounds. Calls `tell` after each round with the time so far.
+/// Stops early if `over`.
+///
+/// # Errors
+/// If this process may not choose its CPUs.
+pub fn calibrate(
+    time: Duration,
+    seed: u64,
+    extras: &[Extra],
+    tell: &mut dyn FnMut(Duration),
+    over: &dyn Fn() -> bool,
+) -> io::Result<Calibration> {
+    let (cpus, began) = (allowed_cpus()?, Instant::now());
+    let warnings = warnings();
+    let mut missing = Vec::new();
+    let mut lots = Lots::new(seed);
+    let jobs = jobs(&cpus, &mut missing);
+    let mut all_pairs = topology::pairs(&cpus);
+    let mut extras = extras.to_vec();
+    let mut series: Vec<Series> = Vec::new();
+    let mut add = |quantity: Quantity, sample: f64| match series
+        .iter_mut()
+        .find(|s| s.quantity == quantity)
+    {
+        Some(s) => s.samples.push(sample),
+        None => series.push(Series { quantity, samples: vec![sample] }),
+    };
+    let mut rounds = 0;
+    while !over() && (rounds < 3 || began.elapsed() < time) {
+        lots.shuffle(&mut all_pairs);
+        let pairs = &all_pairs[..all_pairs.len().min(MOST_PAIRS)];
+        let mut order: Vec<usize> = (0..jobs.len() + pairs.len() + extras.len()).collect();
+        lots.shuffle(&mut order);
+        let mut failed = Vec::new();
+        for i in order {
+            if let Some(job) = jobs.get(i) {
+                job()?.into_iter().for_each(|(quantity, sample)| add(quantity, sample));
+            } else if let Some((a, b, distance)) = pairs.get(i - jobs.len()) {
+                let ns = pairs::transfer(*a, *b)?;
+                add(Quantity::Transfer(*distance), ns);
+                add(Quantity::Between(*a as u32, *b as u32), ns);
+            } else {
+                let extra = extras[i - jobs.len() - pairs.len()];
+                match (extra.sample)() {
+                    Ok(ns) => add(Quantity::Other(extra.key), ns),
+                    Err(why) => failed.push((extra.key, why)),
+                }
+            }
+        }
+        for (key, why) in failed {
+            missing.push((Quantity::Other(key), why));
+            extras.retain(|e| e.key != key);
+        }
+        rounds += 1;
+        tell(began.elapsed());
+    }
+    // The calling thread may have been kept to a CPU.
+    pin(&cpus)?;
+    for distance in Distance::ALL {
+        if !all_pairs.iter().any(|(_, _, d)| *d == distance) {
+            missing.push((Quantity::Transfer(distance), distance.absent().into()));
+        }
+    }
+    series.sort_by_key(|s| s.quantity);
+    missing.sort_by_key(|(quantity, _)| *quantity);
+    let elapsed = began.elapsed();
+    Ok(Calibration { system: System::here(), warnings, cpus, series, missing, elapsed })
+}
+
+/// The measurements of every round, apart from pairs.
+fn jobs(cpus: &[usize], missing: &mut Vec<(Quantity, String)>) -> Vec<Job> {
+    let first = cpus[0];
+    let mut jobs: Vec<Job> = vec![
+        Box::new(move || cpu::local(first)),
+        Box::new(move || Ok(vec![(Quantity::ContextSwitch, waking::switch(first)?)])),
+        Box::new(move || Ok(vec![(Quantity::Timer, waking::timer(first)?)])),
+    ];
+    match cpus.get(1).copied() {
+        Some(second) => {
+            jobs.push(Box::new(move || Ok(vec![(Quantity::Wake, waking::wake(first, second)?)])));
+        }
+        None => missing.push((Quantity::Wake, "this process may use only one CPU".into())),
+    }
+    match topology::siblings(cpus) {
+        Some((a, b)) => {
+            jobs.push(Box::new(move || Ok(vec![(Quantity::SmtPermille, cpu::beside(a, b)?)])));
+        }
+        None => missing.push((
+            Quantity::SmtPermille,
+            "no two CPUs of this process share a core, or the kernel does not tell".into(),
+        )),
+    }
+    let all = cpus.to_vec();
+    jobs.push(Box::new(move || {
+        let plan =
+            NoisePlan { cpus: all.clone(), quantum: Duration::from_micros(15), duration: NOISE };
+        let noise = noise(&plan, None).map_err(io::Error::other)?;
+        let (mut lost, mut longest) = (0, 0);
+        let kinds: [fn(&Noted) -> &Histogram; 3] = [|n| &n.thread, |n| &n.taken, |n| &n.short];
+        for of in kinds {
+            let all = noise.all(of);
+            lost += all.time_ns;
+            longest = longest.max(all.max_ns);
+        }
+        let share = 1e5 * lost as f64 / noise.watched_ns().max(1) as f64;
+        Ok(vec![(Quantity::Noise, share), (Quantity::Interruption, longest as f64)])
+    }));
+    jobs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_calibration_measures_what_every_machine_has() {
+        let extra = Extra { key: "hypercall", sample: || Err("no hypervisor".into()) };
+        let found = calibrate(Duration::ZERO, 1, &[extra], &mut |_| {}, &|| false).unwrap();
+        let of = |q: Quantity| found.series.iter().find(|s| s.quantity == q);
+        for q in
+            [Quantity::CacheHit, Quantity::Atomic, Quantity::SpinIteration, Quantity::ContextSwitch]
+        {
+            let s = of(q).unwrap();
+            assert!(s.samples.len() == 3 && s.samples.iter().all(|ns| ns.is_finite()), "{s:?}");
+        }
+        // No CPU has a locked operation that is faster than light across the core.
+        assert!(of(Quantity::SpinIteration).unwrap().samples.iter().all(|ns| *ns > 0.1));
+        let timer = of(Quantity::Timer).unwrap();
+        assert!(timer.samples.iter().all(|ns| *ns >= 0.0), "a sleep never ends early: {timer:?}");
+        assert!(
+            found
+                .missing
+                .iter()
+                .any(|(q, why)| *q == Quantity::Other("hypercall") && why == "no hypervisor")
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! The world of threads on this machine. Machines differ and are noisy, so these tests assert only what must be so on
+//! every one: time is not multiplied, work is done, nothing hangs.
+
+use overspin_host::{Moment, Observer, Refused, Timed, World, run};
+use overspin_native::measure::allowed_cpus;
+use overspin_native::world::ThreadsWorld;
+use overspin_scenario::{
+    Domain, Ending, Host, Kernel, MS, Outcome, Parameters, Picos, SEC, Scenario, Settings, Stopped,
+    US, Workload, Workloads,
+};
+use overspin_workload::{BurnWait, Count, Kernbench, Kinds, LockLoop, Stream};
+use std::time::{Duration, Instant};
+
+/// A workload with its defaults, and these keys.
+fn work<P: Parameters>(keys: &str) -> Workload {
+    let info = *Kinds::builtin().find(P::KIND).unwrap();
+    let mut tree = info.keys.defaults();
+    tree.extend(serde_json::from_str::<overspin_scenario::Tree>(keys).unwrap());
+    info.lower(tree).unwrap()
+}
+
+fn domain(name: &str, vcpus: u32, lock: &str, workload: Workload) -> Domain {
+    Domain {
+        name: name.into(),
+        vcpus,
+        weight: 256,
+        cap: 0,
+        params: Settings::new(),
+        pool: 0,
+        affinity: Vec::new(),
+        lock: lock.into(),
+        spin_budget: None,
+        nopvspin: false,
+        kernel: Kernel::default(),
+        workload: Workloads(vec![workload]),
+    }
+}
+
+fn scenario(cores: u32, limit: Picos, domains: Vec<Domain>) -> Scenario {
+    Scenario {
+        name: "test".into(),
+        description: String::new(),
+        host: Host { cores, ..Host::default() }.undisturbed(),
+        domains,
+        events: Vec::new(),
+        limit,
+        to_the_limit: false,
+        seed: 1,
+    }
+}
+
+/// Two CPUs, or one where there is only one.
+fn cores() -> u32 {
+    allowed_cpus().unwrap().len().min(2) as u32
+}
+
+fn measured(scenario: &Scenario, observer: &mut dyn Observer) -> Outcome {
+    run(&ThreadsWorld::default(), scenario, 1, observer, &()).unwrap()
+}
+
+fn contended() -> Workload {
+    work::<LockLoop>(r#"{"section": 2000000, "outside": 10000000, "irqs_off": false}"#)
+}
+
+#[test]
+fn threads_share_the_cpus_and_do_their_work() {
+    let cores = cores();
+    let outcome = measured(
+        &scenario(cores, 200 * MS, vec![domain("guest", 2 * cores, "ticket", contended())]),
+        &mut (),
+    );
+    assert_eq!(outcome.ending, Ending::Limit);
+    let (guest, elapsed) = (&outcome.domains[0], outcome.elapsed);
+    assert!(elapsed >= 200 * MS, "{elapsed}");
+    let lock = &guest.locks[0];
+    assert!(lock.acquisitions > 0 && lock.acquisitions >= lock.contended, "{lock:?}");
+    // A section burns 2 us of CPU time, less what the calibration may be wrong by.
+    assert!(lock.hold_total >= lock.acquisitions * US, "{lock:?}");
+    assert!(lock.wait_max <= elapsed && lock.wait_p50 <= lock.wait_p99, "{lock:?}");
+    let items: u64 = guest.tasks.iter().map(|t| t.items).sum();
+    assert!(items.abs_diff(lock.acquisitions) <= u64::from(2 * cores), "{items} of {lock:?}");
+    let running: Picos = guest.vcpus.iter().map(|v| v.running).sum();
+    let capacity = elapsed.saturating_mul(cores.into());
+    // The accounts are taken one after another just before the end.
+    assert!(running <= capacity + 20 * MS && running > Picos::ZERO, "{running} of {capacity}");
+    for v in &guest.vcpus {
+        assert_eq!(v.running + v.runnable + v.blocked, elapsed, "{v:?}");
+    }
+    let measurement = outcome.measurement.unwrap();
+    assert_eq!(measurement.world, "threads");
+    assert_eq!(measurement.cpus.len(), cores as usize);
+    assert!(measurement.steps_per_us > 1.0);
+}
+
+#[test]
+fn a_heavier_domain_gets_more_of_a_cpu() {
+    let hog = |name: &str, weight| Domain {
+        weight,
+        ..domain(name, 1, "ticket", work::<BurnWait>(r#"{"burn": 1000000000}"#))
+    };
+    let outcome =
+        measured(&scenario(1, 600 * MS, vec![hog("heavy", 1024), hog("light", 128)]), &mut ());
+    let ran = |d: usize| outcome.domains[d].vcpus[0].running;
+    assert!(ran(0) > ran(1), "{} and {}", ran(0), ran(1));
+}
+
+#[test]
+fn every_lock_serves_twice_as_many_threads_as_cpus_and_lets_them_end() {
+    let cores = cores();
+    for info in overspin_locks::infos() {
+        let s = scenario(cores, 20 * MS, vec![domain("guest", 2 * cores, info.name, contended())]);
+        let began = Instant::now();
+        let outcome = measured(&s, &mut ());
+        assert!(outcome.domains[0].locks[0].acquisitions > 0, "{}", info.name);
+        assert!(began.elapsed() < Duration::from_secs(20), "{} hung", info.name);
+    }
+}
+
+#[test]
+fn a_long_queue_of_descheduled_waiters_dissolves_at_the_end() {
+    let cores = cores();
+    let s = scenario(cores, 50 * MS, vec![domain("guest", 30 * cores, "ticket", contended())]);
+    let began = Instant::now();
+    measured(&s, &mut ());
+    // A time slice for each waiter, again and again, would take a minute.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[test]
+fn work_of_a_fixed_amount_ends_when_it_is_done() {
+    let count = work::<Count>(r#"{"to": 1000, "step": 1000000}"#);
+    let outcome = measured(&scenario(1, 20 * SEC, vec![domain("a", 1, "ticket", count)]), &mut ());
+    assert_eq!(outcome.ending, Ending::Finished);
+    let a = &outcome.domains[0];
+    assert_eq!(a.tasks[0].items, 1);
+    let finished = a.finished.unwrap();
+    assert!(finished <= outcome.elapsed && a.tasks[0].ended.unwrap() <= finished);
+    // A thousand steps of a microsecond, less what the calibration may be wrong by.
+    assert!(a.tasks[0].cpu >= 500 * US, "{}", a.tasks[0].cpu);
+}
+
+#[test]
+fn tasks_start_tasks_and_wait_for_them() {
+    let locks = r#"[{"name": "a", "hold": 1000000, "every": 50000000, "irqs_off": false}]"#;
+    let keys = format!(r#"{{"jobs": 3, "units": 4, "user": 2000000000, "locks": {locks}}}"#);
+    let build = work::<Kernbench>(&keys);
+    let outcome = measured(&scenario(1, 20 * SEC, vec![domain("a", 2, "mutex", build)]), &mut ());
+    assert_eq!(outcome.ending, Ending::Finished);
+    // A unit, and its compiler and its assembler.
+    assert_eq!(outcome.domains[0].tasks.iter().map(|t| t.items).sum::<u64>(), 3 * 4);
+}
+
+#[test]
+fn a_cancelled_run_has_the_figures_up_to_then() {
+    let s = scenario(1, 3600 * SEC, vec![domain("guest", 2, "ticket", contended())]);
+    let cancel = |now: Picos| (now >= 30 * MS).then_some(Stopped::Interrupted);
+    let outcome = run(&ThreadsWorld::default(), &s, 1, &mut (), &cancel).unwrap();
+    assert_eq!(outcome.ending, Ending::Stopped { by: Stopped::Interrupted });
+    assert!(outcome.elapsed < 60 * SEC && outcome.domains[0].locks[0].acquisitions > 0);
+}
+
+#[test]
+fn what_threads_cannot_do_is_named() {
+    let mut s = scenario(1, MS, vec![domain("guest", 1, "ticket", work::<LockLoop>("{}"))]);
+    s.domains[0].cap = 50;
+    let keys = |s: &Scenario| -> Vec<String> {
+        let all = ThreadsWorld::default().supports(s).unwrap();
+        assert!(all.iter().all(|u| !u.reason.is_empty()));
+        all.into_iter().map(|u| u.key).collect()
+    };
+    let all = keys(&s);
+    for key in ["host.scheduler", "domain.cap", "domain.workload.irqs_off"] {
+        assert!(all.iter().any(|k| k == key), "{key}: {all:?}");
+    }
+    assert!(!all.iter().any(|k| k == "host.noise"), "it has none: {all:?}");
+    s.domains[0].workload = Workloads(vec![work::<Stream>("{}")]);
+    let Err(Refused::Invalid(why)) = ThreadsWorld::default().supports(&s) else { panic!() };
+    assert!(why.contains("stream") && why.contains("device"), "{why}");
+    s.domains[0].lock = "no-lock".into();
+    assert!(matches!(ThreadsWorld::default().supports(&s), Err(Refused::UnknownLock { .. })));
+    let many = scenario(1, MS, vec![domain("guest", 5000, "ticket", contended())]);
+    let Err(Refused::Invalid(why)) = ThreadsWorld::default().supports(&many) else { panic!() };
+    assert!(why.contains("5000 tasks are too many"), "{why}");
+}
+
+#[test]
+fn too_few_cpus_are_the_machines_fault() {
+    let s = scenario(4096, MS, vec![domain("guest", 1, "ticket", contended())]);
+    let refused = run(&ThreadsWorld::default(), &s, 1, &mut (), &()).unwrap_err();
+    let Refused::Machine { cause, remedy } = refused else { panic!("{refused}") };
+    assert!(
+        cause.contains("4096 pCPUs") && remedy.contains("--set host.cores="),
+        "{cause} {remedy}"
+    );
+}
+
+#[test]
+fn moments_are_in_order_and_a_lock_has_one_holder() {
+    let mut all: Vec<Timed> = Vec::new();
+    let cores = cores();
+    let s = scenario(cores, 100 * MS, vec![domain("guest", 2 * cores, "ticket", contended())]);
+    let outcome = measured(&s, &mut all);
+    if all.is_empty() {
+        let missing = &outcome.measurement.unwrap().missing;
+        assert!(missing.iter().any(|m| m.contains("perf_event_open")), "{missing:?}");
+        println!("skipped: this kernel does not let a thread record its switches");
+        return;
+    }
+    assert!(all.windows(2).all(|w| w[0].at <= w[1].at));
+    let mut holder: Option<u32> = None;
+    let (mut acquired, mut overlaps) = (0_u64, 0_u64);
+    for Timed { moment, .. } in &all {
+        match *moment {
+            Moment::LockAcquired { vcpu, .. } => {
+                acquired += 1;
+                overlaps += u64::from(holder.is_some());
+                holder = Some(vcpu);
+            }
+            Moment::LockReleased { vcpu, .. } if holder == Some(vcpu) => holder = None,
+            _ => {}
+        }
+    }
+    let lock = &outcome.domains[0].locks[0];
+    assert!(acquired > 0 && acquired <= lock.acquisitions, "{acquired} of {lock:?}");
+    // Counters of two CPUs may differ by some ticks.
+    assert!(overlaps * 100 <= acquired, "{overlaps} of {acquired} overlap");
+    // The causes are of the same waits as the total, apart from those at the end.
+    let (causes, total) = (lock.wait_causes.total(), lock.wait_total);
+    assert!(causes.0.abs_diff(total.0) <= total.0 / 10 + MS.0, "{causes} and {total}: {lock:?}");
+    let busy: Picos = outcome.pcpus.iter().map(|p| p.busy).sum();
+    assert!(busy <= outcome.elapsed.saturating_mul(cores.into()), "{busy}");
+}
