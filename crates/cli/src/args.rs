@@ -388,6 +388,10 @@ pub(crate) struct RunArgs {
     /// World to run in, instead of that of the record, or else `sim`: docs/worlds.md tells what each can do
     #[arg(long, value_name = "NAME")]
     pub(crate) world: Option<String>,
+    /// Program of all guests in the world `hv`, instead of the one that comes with it: a static ELF file, as in
+    /// docs/hv.md
+    #[arg(long, value_name = "FILE")]
+    pub(crate) guest: Option<PathBuf>,
     /// End with 1 if a run deadlocked
     #[arg(long)]
     pub(crate) strict: bool,
@@ -690,6 +694,8 @@ pub(crate) enum Benchmark {
     Sim(BenchSpeedArgs),
     /// The schedulers
     Sched(BenchSpeedArgs),
+    /// The micro-hypervisor, beside what the machine itself takes; needs /dev/kvm
+    Hv(BenchSpeedArgs),
     /// Locks on threads: ours, and others in use
     Locks(BenchLocksArgs),
 }

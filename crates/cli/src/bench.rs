@@ -19,6 +19,9 @@ pub(crate) fn bench(args: &BenchArgs, global: &Global, parts: &Parts) -> Result<
         Benchmark::Sched(args) => {
             speed("sched", &args.record, global, |tell| bench::sched(tell).map_err(fault))
         }
+        Benchmark::Hv(args) => speed("hv", &args.record, global, |tell| {
+            bench::hv(tell).map_err(|refused| Failure::refused("bench hv", &refused))
+        }),
         Benchmark::Locks(args) => locks(args, global, parts),
     }
 }

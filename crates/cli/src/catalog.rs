@@ -10,6 +10,7 @@ use overspin_lab::catalog::Catalog as Named;
 use overspin_locks::{LockFamily, LockInfo, RawLock};
 use overspin_native::Threads;
 use overspin_native::bench::OwnLock;
+use overspin_native::world::RunThreads;
 use overspin_sched::{SchedError, SchedulerInfo};
 use overspin_workload::WorkloadInfo;
 
@@ -55,6 +56,8 @@ impl Catalog {
         <F::On<StdPlatform> as RawLock<StdPlatform>>::Shared: Sync,
         F::On<Threads>: Send + Sync,
         <F::On<Threads> as RawLock<Threads>>::Shared: Send + Sync,
+        F::On<RunThreads>: Send + Sync,
+        <F::On<RunThreads> as RawLock<RunThreads>>::Shared: Send + Sync,
     {
         self.named = self.named.with_lock::<F>();
         let measured = OwnLock::of::<F::On<Threads>>();

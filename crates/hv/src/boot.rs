@@ -11,9 +11,7 @@ use crate::vcpu::{KvmVcpu, machine};
 use crate::{Hv, kvm_run, rate};
 use kvm_ioctls::{Kvm, VmFd};
 use overspin_host::admin::{self, Administrator};
-use overspin_host::block::Place;
-use overspin_host::notification::Notified;
-use overspin_host::{Doing, Interest, Refused, nanos};
+use overspin_host::{Interest, Refused, nanos};
 use overspin_locks::find;
 use overspin_scenario::{Picos, Scenario};
 use overspin_sched::Nanos;
@@ -70,63 +68,66 @@ pub(crate) fn make(
     seed: u64,
     interest: Interest,
 ) -> Result<Made, Refused> {
-    let loads = hv.loads(scenario)?;
     let program = Program::parse(&hv.image)
         .map_err(|what| Refused::Invalid(format!("the guest program: {what}")))?;
+    make_with(hv, &program, scenario, seed, interest)
+}
+
+/// [`make`], with this program in all guests.
+pub(crate) fn make_with(
+    hv: &Hv,
+    program: &Program,
+    scenario: &Scenario,
+    seed: u64,
+    interest: Interest,
+) -> Result<Made, Refused> {
+    let (mut core, loads) = core(hv, program, scenario, seed, interest)?;
     let kvm = kvm()?;
     let cpus = cpus(scenario.host.pcpus())?;
     kvm_run::install_handler();
-    let plan = boot_plan(scenario, seed);
-    let all_up = plan.iter().copied().max().unwrap_or(Nanos::ZERO);
     let (mut vms, mut vcpus, mut images) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut domains, mut states) = (Vec::new(), Vec::new());
     let none = |what: String| lacks(what, "see `overspin doctor`");
-    for (d, (domain, load)) in scenario.domains.iter().zip(&loads).enumerate() {
-        let tasks = load.start(domain.vcpus).len() as u32;
-        let sizes = Sizes { vcpus: domain.vcpus, locks: load.lock_names().len() as u32, tasks };
-        let job = Job {
-            domain: domain.clone(),
-            seed: Random::new(seed ^ Random::new(d as u64).bits()).bits(),
-            staggered: scenario.host.stagger > Picos::ZERO,
-            lock: find(&domain.lock).map_or("", |info| info.name).into(),
-        };
-        let argument = serde_json::to_vec(&job)
-            .map_err(|error| Refused::Invalid(format!("domain `{}`: {error}", domain.name)))?;
-        let image = Arc::new(Image::new(&program, sizes, &argument).map_err(none)?);
-        let info = image.info();
-        info.traces.store(
-            u32::from(interest.meets(Interest::WAITS.and(Interest::LOCKS))),
-            Ordering::Relaxed,
-        );
-        info.burn_rate.store(rate::per_2_20_ns(), Ordering::Relaxed);
-        info.all_up.store(all_up.0.unsigned_abs(), Ordering::Relaxed);
-        let vm = machine(&kvm, &image).map_err(none)?;
-        let first = states.len() as u32;
+    for domain in &core.domains {
+        let vm = machine(&kvm, &domain.image).map_err(none)?;
         for index in 0..domain.vcpus {
-            let vcpu = KvmVcpu::new(&kvm, &vm, &image, index).map_err(none)?;
-            vcpus.push(vcpu);
-            images.push((Arc::clone(&image), index));
-            let number = states.len();
-            states.push(Vcpu {
-                domain: d as u32,
-                index,
-                place: Place::Guest,
-                doing: Doing::Wants,
-                timer: None,
-                boots: (index == 0).then_some(plan[number]),
-                boot_plan: plan[number],
-                home: number as u32 % scenario.host.pcpus(),
-                yielded: None,
-                by_itself: false,
-                notified: Notified::default(),
-                dispatches: 0,
-                migrations: 0,
-                entered: Nanos::ZERO,
-            });
+            vcpus.push(KvmVcpu::new(&kvm, &vm, &domain.image, index).map_err(none)?);
+            images.push((Arc::clone(&domain.image), index));
         }
         vms.push(vm);
+    }
+    // Time begins when everything is there.
+    core.set_clock(Clock::start(vcpus.first().and_then(KvmVcpu::khz)));
+    let bells = cpus.iter().map(|_| Doorbell::default()).collect();
+    let vcpus = vcpus.into_iter().map(Mutex::new).collect();
+    Ok(Made { machine: Machine { core: Mutex::new(core), bells, vcpus, images, cpus }, vms, loads })
+}
+
+/// Makes the state of the hypervisor and the memory of its domains. This needs no KVM.
+pub(crate) fn core(
+    hv: &Hv,
+    program: &Program,
+    scenario: &Scenario,
+    seed: u64,
+    interest: Interest,
+) -> Result<(Core, Vec<Loads>), Refused> {
+    let loads = hv.loads(scenario)?;
+    let plan = boot_plan(scenario, seed);
+    let all_up = plan.iter().copied().max().unwrap_or(Nanos::ZERO);
+    let mut vcpus = Vec::with_capacity(plan.len());
+    let mut domains = Vec::with_capacity(loads.len());
+    for (d, (domain, load)) in scenario.domains.iter().zip(&loads).enumerate() {
+        let first = vcpus.len() as u32;
+        vcpus.extend((0..domain.vcpus).map(|index| {
+            let number = first + index;
+            let home = number % scenario.host.pcpus();
+            Vcpu::new(d as u32, index, home, plan[number as usize])
+        }));
+        let image = image(program, scenario, (d, load), seed)?;
+        let info = image.info();
+        let traces = interest.meets(Interest::WAITS.and(Interest::LOCKS));
+        info.traces.store(u32::from(traces), Ordering::Relaxed);
+        info.all_up.store(all_up.0.unsigned_abs(), Ordering::Relaxed);
         domains.push(Domain {
-            image,
             first,
             vcpus: domain.vcpus,
             finite: !load.is_endless(),
@@ -134,33 +135,28 @@ pub(crate) fn make(
             finished: None,
             fault: None,
             console: String::new(),
-            reports: vec![Vec::new(); tasks as usize],
+            reports: vec![Vec::new(); image.sizes.tasks as usize],
+            image: Arc::new(image),
         });
     }
-    let mut out = Vec::new();
+    let mut actions = Vec::new();
     let mut pools = admin::hypervisor(scenario, &hv.schedulers)?;
-    let finite = domains.iter().filter(|d| d.finite).count() as u32;
-    // Time begins when everything is there.
-    let clock = Clock::start(vcpus.first().and_then(KvmVcpu::khz));
-    for domain in &domains {
-        domain.image.info().tsc_base.store(clock.base, Ordering::Relaxed);
-        domain.image.info().tsc_scale.store(clock.scale, Ordering::Relaxed);
-    }
-    admin::start(scenario, &hv.schedulers, &mut pools, &mut out)?;
+    admin::start(scenario, &hv.schedulers, &mut pools, &mut actions)?;
     for domain in &scenario.domains {
-        admin::create(&mut pools, domain, &mut out)?;
+        admin::create(&mut pools, domain, &mut actions)?;
     }
+    let finite = domains.iter().filter(|d| d.finite).count() as u32;
     let mut core = Core {
         scenario: scenario.clone(),
-        clock,
+        clock: Clock::start(None),
         pools,
         administrator: Administrator::new(scenario, scenario.domains.len()),
         events: VecDeque::from(admin::in_time_order(scenario)),
-        pcpus: cpus.iter().map(|_| Pcpu::default()).collect(),
-        vcpus: states,
+        pcpus: (0..scenario.host.pcpus()).map(|_| Pcpu::default()).collect(),
+        vcpus,
         domains,
         accounting: None,
-        actions: out,
+        actions,
         to_ring: Vec::new(),
         tracing: Tracing::new(interest),
         // If no workload ends, the run goes to its limit.
@@ -169,9 +165,35 @@ pub(crate) fn make(
     };
     // Carries out the actions of the start.
     core.hypervisor(None, |_, _| {});
-    let bells = cpus.iter().map(|_| Doorbell::default()).collect();
-    let vcpus = vcpus.into_iter().map(Mutex::new).collect();
-    Ok(Made { machine: Machine { core: Mutex::new(core), bells, vcpus, images, cpus }, vms, loads })
+    Ok((core, loads))
+}
+
+/// The memory of domain `d`, with its job.
+fn image(
+    program: &Program,
+    scenario: &Scenario,
+    (d, load): (usize, &Loads),
+    seed: u64,
+) -> Result<Image, Refused> {
+    let domain = &scenario.domains[d];
+    let sizes = Sizes {
+        vcpus: domain.vcpus,
+        locks: load.lock_names().len() as u32,
+        tasks: load.start(domain.vcpus).len() as u32,
+    };
+    let job = Job {
+        domain: domain.clone(),
+        seed: Random::new(seed ^ Random::new(d as u64).bits()).bits(),
+        staggered: scenario.host.stagger > Picos::ZERO,
+        lock: find(&domain.lock).map_or("", |info| info.name).into(),
+    };
+    let argument = serde_json::to_vec(&job)
+        .map_err(|error| Refused::Invalid(format!("domain `{}`: {error}", domain.name)))?;
+    let image = Image::new(program, sizes, &argument).map_err(|what| {
+        lacks(format!("domain `{}`: {what}", domain.name), "give it fewer vCPUs")
+    })?;
+    image.info().burn_rate.store(rate::per_2_20_ns(), Ordering::Relaxed);
+    Ok(image)
 }
 
 /// When each vCPU comes up, at the earliest: as in the simulator, domains begin at random offsets, and the vCPUs of

@@ -77,6 +77,29 @@ pub(crate) struct Vcpu {
     pub entered: Nanos,
 }
 
+impl Vcpu {
+    /// vCPU `index` of `domain`, which is down. The first one of a domain comes up by itself at `boot_plan`.
+    pub(crate) fn new(domain: u32, index: u32, home: u32, boot_plan: Nanos) -> Self {
+        Self {
+            domain,
+            index,
+            place: Place::Guest,
+            // A vCPU that comes up wants to run.
+            doing: Doing::Wants,
+            timer: None,
+            boots: (index == 0).then_some(boot_plan),
+            boot_plan,
+            home,
+            yielded: None,
+            by_itself: false,
+            notified: Notified::default(),
+            dispatches: 0,
+            migrations: 0,
+            entered: Nanos::ZERO,
+        }
+    }
+}
+
 /// A domain.
 #[derive(Debug)]
 pub(crate) struct Domain {
@@ -119,6 +142,15 @@ pub(crate) struct Core {
 }
 
 impl Core {
+    /// Time begins now, by this clock; guests learn it too.
+    pub(crate) fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
+        for domain in &self.domains {
+            domain.image.info().tsc_base.store(clock.base, Ordering::Relaxed);
+            domain.image.info().tsc_scale.store(clock.scale, Ordering::Relaxed);
+        }
+    }
+
     /// Tells the observer.
     pub(crate) fn tell(&mut self, now: Nanos, moment: Moment) {
         self.tracing.tell(picos(now), moment);

@@ -90,6 +90,17 @@ impl Program {
     }
 }
 
+impl Program {
+    /// A program of these instructions, which do not depend on their address.
+    pub(crate) fn of(code: &[u8]) -> Self {
+        Self {
+            entry: LOWEST,
+            parts: vec![(LOWEST, code.to_vec())],
+            end: LOWEST + code.len() as u64,
+        }
+    }
+}
+
 /// What a domain shares with the host, and how much of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {

@@ -18,6 +18,9 @@ mod core;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod doorbell;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[doc(hidden)]
+pub mod fuzz;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod hypercalls;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod image;
@@ -35,6 +38,10 @@ mod outcome;
 mod passes;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod pcpu;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod probe;
+#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
+mod race;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod rate;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -141,7 +141,7 @@ impl Core {
     }
 
     /// Does what is due on `p`, and says when `p` has to look again.
-    fn look(&mut self, p: u32) {
+    pub(crate) fn look(&mut self, p: u32) {
         for _ in 0..PASSES {
             self.expire(p);
             if !self.pcpus[p as usize].resched {
@@ -157,7 +157,7 @@ impl Core {
 }
 
 /// Binds the calling thread to a CPU.
-fn pin(cpu: u32) -> Result<(), String> {
+pub(crate) fn pin(cpu: u32) -> Result<(), String> {
     // SAFETY: all bytes zero is the empty set, the macro checks its bounds, and the call only reads the set.
     let result = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();

@@ -2,11 +2,13 @@
 
 use crate::Hv;
 use crate::boot::{self, Made};
+use crate::core::Core;
 use crate::outcome::{End, outcome};
 use crate::pcpu::Machine;
 use crate::tracing::Pass;
-use overspin_host::{Cancel, Observer, Refused, nanos, picos};
+use overspin_host::{Cancel, Observer, Refused, Timed, nanos, picos};
 use overspin_scenario::{Outcome, Picos, Scenario};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 /// How often the main thread looks.
@@ -20,9 +22,25 @@ pub(crate) fn run(
     observer: &mut dyn Observer,
     cancel: &dyn Cancel,
 ) -> Result<Outcome, Refused> {
-    let Made { machine, vms, loads } = boot::make(hv, scenario, seed, observer.interest())?;
+    let made = boot::make(hv, scenario, seed, observer.interest())?;
+    run_made(made, scenario, seed, observer, cancel).map(|(outcome, _)| outcome)
+}
+
+/// Runs what was made. Returns the outcome, and what the hypervisor was at the end.
+pub(crate) fn run_made(
+    made: Made,
+    scenario: &Scenario,
+    seed: u64,
+    observer: &mut dyn Observer,
+    cancel: &dyn Cancel,
+) -> Result<(Outcome, Core), Refused> {
+    let Made { machine, vms, loads } = made;
     let mut pass = Pass::default();
+    let of: Vec<u32> = machine.core().vcpus.iter().map(|v| v.domain).collect();
+    let domain_of = |v: u32| of[v as usize];
     let (end, failures) = std::thread::scope(|scope| {
+        // Also if the observer panics: the scope waits for all threads.
+        let _stop = Stop(&machine);
         let threads: Vec<_> = (0..machine.bells.len() as u32)
             .map(|p| {
                 let machine = &machine;
@@ -40,10 +58,9 @@ pub(crate) fn run(
             })
             .collect();
         let all = threads.iter().all(Result::is_ok);
-        let end =
-            if all { watch(&machine, scenario, observer, &mut pass, cancel) } else { End::Limit };
-        machine.core().ended = true;
-        machine.ring_all();
+        let mut tell = |moments| pass.on(moments, &domain_of, observer);
+        let end = if all { watch(&machine, scenario, &mut tell, cancel) } else { End::Limit };
+        drop(Stop(&machine));
         let join =
             |thread: Result<std::thread::ScopedJoinHandle<'_, Result<(), String>>, String>| {
                 thread.and_then(|thread| match thread.join() {
@@ -60,23 +77,32 @@ pub(crate) fn run(
     }
     let mut core = machine.core();
     let rest = core.tracing.ready(Picos::MAX);
-    pass.on(rest, observer);
+    pass.on(rest, &domain_of, observer);
     let outcome = outcome(&core, seed, end, &loads, &machine.cpus);
     drop(core);
     // vCPUs first, then their virtual machines, then the memory.
-    let Machine { vcpus, images, .. } = machine;
+    let Machine { core, vcpus, images, .. } = machine;
     drop(vcpus);
     drop(vms);
     drop(images);
-    Ok(outcome)
+    Ok((outcome, core.into_inner().unwrap_or_else(PoisonError::into_inner)))
+}
+
+/// Ends the run when it is dropped.
+struct Stop<'a>(&'a Machine);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.core().ended = true;
+        self.0.ring_all();
+    }
 }
 
 /// Waits until the run is over. Tells the observer meanwhile.
 fn watch(
     machine: &Machine,
     scenario: &Scenario,
-    observer: &mut dyn Observer,
-    pass: &mut Pass,
+    tell: &mut dyn FnMut(Vec<Timed>),
     cancel: &dyn Cancel,
 ) -> End {
     loop {
@@ -88,7 +114,7 @@ fn watch(
             let until = on_pcpus.map(|v| core.vcpus[v as usize].entered).min().unwrap_or(now);
             (core.ended, now, core.tracing.ready(picos(until)))
         };
-        pass.on(ready, observer);
+        tell(ready);
         if ended {
             return End::Finished;
         }

@@ -33,18 +33,20 @@ impl ThreadTimer {
         Ok(Self { id, set: None })
     }
 
-    /// Makes it expire at `at`; `None` stops it. It is a system call only if something changes.
+    /// Makes it expire at `at` at the latest. It may expire earlier, when it was set before: a vCPU that leaves once
+    /// too often in a slice costs less than a system call at each switch.
     pub(crate) fn set(&mut self, now: Nanos, at: Option<Nanos>) {
         // A timer that has expired is not set any more. It may have expired somewhat early, by this clock.
         if kvm_run::take_came() {
             self.set = None;
         }
-        if self.set == at {
+        let Some(at) = at else { return };
+        if self.set.is_some_and(|set| set <= at) {
             return;
         }
-        self.set = at;
+        self.set = Some(at);
         // At least 1 ns: 0 would stop it.
-        let left = at.map_or(0, |at| (at.0 - now.0).max(1));
+        let left = (at.0 - now.0).max(1);
         let setting = libc::itimerspec {
             it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
             it_value: libc::timespec {

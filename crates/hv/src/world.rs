@@ -3,9 +3,9 @@
 use crate::NAME;
 use overspin_host::{Cancel, Observer, Refused, Unhonoured, World, admin};
 use overspin_locks::find;
-use overspin_scenario::{Costs, Domain, Host, Kernel, Noise, Outcome, Scenario};
+use overspin_scenario::{Domain, Outcome, Scenario};
 use overspin_sched::Schedulers;
-use overspin_workload::{Kinds, Loads};
+use overspin_workload::{Kinds, LayoutOf, Loads};
 use std::borrow::Cow;
 
 /// The guest image that comes with this crate.
@@ -34,10 +34,14 @@ impl Hv {
         Self { schedulers, ..self }
     }
 
-    /// With another guest program: a static ELF file for x86-64, which needs not look at the workloads.
-    #[must_use]
-    pub fn with_guest(self, program: Vec<u8>) -> Self {
-        Self { image: Cow::Owned(program), ..self }
+    /// With another guest program: a static ELF file for x86-64. It need not look at the workloads.
+    ///
+    /// # Errors
+    /// Why it cannot be a guest.
+    pub fn with_guest(self, program: Vec<u8>) -> Result<Self, String> {
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        crate::image::Program::parse(&program)?;
+        Ok(Self { image: Cow::Owned(program), ..self })
     }
 
     /// What the domains have to do.
@@ -67,12 +71,23 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
         Ok(loads) => loads,
         Err(fault) => return bad(fault.to_string()),
     };
-    let kinds = || domain.workload.0.iter().map(|w| w.kind.as_str()).collect::<Vec<_>>().join(", ");
-    if let Some(kind) = domain.workload.0.iter().find(|w| !PORTABLE.contains(&w.kind.as_str())) {
+    let kinds: Vec<&str> = domain.workload.0.iter().map(|w| w.kind.as_str()).collect();
+    let kinds = kinds.join(", ");
+    let first = loads.start(domain.vcpus).len() as u64;
+    let needs = match () {
+        () if loads.ticks().next().is_some() => "waits for ticks of a kernel or a hypervisor",
+        () if loads.has_devices() => "is interrupted by a device",
+        () if loads.disk().is_some() => "writes to a disk of its own kernel",
+        () if loads.layout(LayoutOf::types::<u64, u64>()).is_some() => {
+            "has locks among kernel data"
+        }
+        () if loads.most_tasks(domain.vcpus) > first => "starts tasks while it runs",
+        () => "",
+    };
+    if !needs.is_empty() {
         return bad(format!(
-            "the workload `{}` needs a guest kernel, which the guests of `{NAME}` have not; these need none: {}",
-            kind.kind,
-            PORTABLE.join(", ")
+            "the workload ({kinds}) {needs}, and the guests of `{NAME}` have no kernel for that; run it in the \
+             world `sim`"
         ));
     }
     let mut taken = vec![false; domain.vcpus as usize];
@@ -80,32 +95,27 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
         let vcpu = first.start.vcpu.map_or(i, |vcpu| vcpu as usize);
         if vcpu >= taken.len() || std::mem::replace(&mut taken[vcpu], true) {
             return bad(format!(
-                "a guest of `{NAME}` runs one task on each vCPU, and this workload ({}) has more: give the domain \
-                 more vCPUs, or the workload fewer threads",
-                kinds()
+                "a guest of `{NAME}` runs one task on each vCPU, and this workload ({kinds}) has more: give the \
+                 domain more vCPUs, or the workload fewer threads"
             ));
         }
     }
     Ok(loads)
 }
 
-/// Workloads that need nothing of a guest kernel but locks, sleeps and a clock.
-const PORTABLE: [&str; 3] = ["lock-loop", "burn-wait", "schedbench"];
-
 /// The keys of `scenario` that describe a simulated machine or kernel.
 fn unhonoured(scenario: &Scenario) -> Vec<Unhonoured> {
-    let (host, usual) = (&scenario.host, Host::default());
+    let host = &scenario.host;
     let mut all = Vec::new();
     let mut ignore = |differs: bool, key: &str, reason: &str| {
         if differs {
             all.push(Unhonoured { key: key.into(), reason: reason.into() });
         }
     };
-    let machine = "this machine has its own";
-    let differs = host.machine != usual.machine || host.costs != Costs::default();
-    ignore(differs, "host.machine and host.costs", machine);
-    ignore(host.governor.is_some(), "host.governor", machine);
-    ignore(host.noise.as_ref().is_some_and(|n| *n != Noise::default()), "host.noise", machine);
+    ignore(true, "host.machine and host.costs", "operations take the time that they take here");
+    ignore(host.noise.is_some(), "host.noise", "this machine has its own noise");
+    ignore(host.governor.is_some(), "host.governor", "this machine has its own");
+    ignore(host.threads > 1, "host.threads", "which CPUs share a core is not chosen");
     let exits = host.pause_loop_exiting.is_some() || host.directed_yield;
     ignore(
         exits,
@@ -113,8 +123,7 @@ fn unhonoured(scenario: &Scenario) -> Vec<Unhonoured> {
         "KVM and the processor decide",
     );
     ignore(host.halt_polling.is_some(), "host.halt_polling", "a vCPU that halts leaves at once");
-    let kernel = scenario.domains.iter().any(|d| d.kernel != Kernel::default());
-    ignore(kernel, "domain.kernel", "these guests have no kernel with ticks and run queues");
+    ignore(true, "domain.kernel", "these guests have no kernel with ticks and run queues");
     all
 }
 

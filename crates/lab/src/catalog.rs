@@ -5,8 +5,9 @@
 
 use overspin_host::World;
 use overspin_hv::Hv;
-use overspin_locks::LockFamily;
 pub use overspin_locks::LockInfo;
+use overspin_locks::{LockFamily, RawLock};
+use overspin_native::world::{RunThreads, ThreadsWorld};
 use overspin_scenario::Domain;
 pub use overspin_sched::{ParamInfo, SchedulerInfo};
 use overspin_sched::{SchedError, Schedulers};
@@ -25,6 +26,7 @@ static CATALOG: OnceLock<Catalog> = OnceLock::new();
 pub struct Catalog {
     simulator: Simulator,
     hv: Hv,
+    threads: ThreadsWorld,
 }
 
 /// The catalog of this process was already used or installed.
@@ -41,8 +43,16 @@ impl Catalog {
 
     /// Adds this lock; it replaces one of the same name.
     #[must_use]
-    pub fn with_lock<F: LockFamily>(self) -> Self {
-        Self { simulator: self.simulator.with_lock::<F::On<SimPlatform>>(), ..self }
+    pub fn with_lock<F: LockFamily>(self) -> Self
+    where
+        F::On<RunThreads>: Send + Sync,
+        <F::On<RunThreads> as RawLock<RunThreads>>::Shared: Send + Sync,
+    {
+        Self {
+            simulator: self.simulator.with_lock::<F::On<SimPlatform>>(),
+            threads: self.threads.with_lock::<F::On<RunThreads>>(),
+            ..self
+        }
     }
 
     /// Adds this scheduler.
@@ -54,6 +64,7 @@ impl Catalog {
         Ok(Self {
             hv: self.hv.with_schedulers(schedulers.clone()),
             simulator: self.simulator.with_schedulers(schedulers),
+            ..self
         })
     }
 
@@ -61,7 +72,11 @@ impl Catalog {
     #[must_use]
     pub fn with_workload(self, workload: WorkloadInfo) -> Self {
         let workloads = self.workloads().clone().with(workload);
-        Self { simulator: self.simulator.with_workloads(workloads), ..self }
+        Self {
+            simulator: self.simulator.with_workloads(workloads.clone()),
+            threads: self.threads.with_workloads(workloads),
+            ..self
+        }
     }
 
     /// Makes it the catalog of this process.
@@ -106,8 +121,18 @@ impl Catalog {
     pub fn worlds(&'static self) -> Vec<AnyWorld> {
         vec![
             &self.simulator, // sim
+            &self.threads,   // threads
             &self.hv,        // hv
         ]
+    }
+
+    /// The world of real vCPUs, with these schedulers and with `program` in every guest; see
+    /// [`Hv::with_guest`]. It lasts as long as the process.
+    ///
+    /// # Errors
+    /// Why the program cannot be a guest.
+    pub fn world_of_guest(&'static self, program: Vec<u8>) -> Result<AnyWorld, String> {
+        Ok(Box::leak(Box::new(self.hv.clone().with_guest(program)?)))
     }
 
     /// The simulator that knows all of these parts.

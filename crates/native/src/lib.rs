@@ -35,6 +35,8 @@ mod raw;
 #[cfg(feature = "static-branch")]
 mod static_branch;
 mod threads;
+#[cfg(feature = "world")]
+pub mod world;
 
 pub use identity::{
     MAX_THREADS, forget_other_threads, kernel_thread_id, served_id, thread_id, thread_serial,

@@ -62,6 +62,9 @@ where
 /// long as the published budget spins.
 const YIELDS: u32 = 2_000;
 
+/// Settings of all locks on threads.
+pub(crate) const TUNING: Tuning = Tuning { yields: YIELDS, ..Tuning::DEFAULT };
+
 /// Creates records for all threads that the lock can serve.
 ///
 /// # Panics
@@ -72,8 +75,7 @@ pub fn new_system<L: RawLock<Threads>>() -> L::Shared {
 
 /// [`new_system`] on any platform.
 pub(crate) fn records<P: Platform, L: RawLock<P>>() -> L::Shared {
-    let tuning = Tuning { yields: YIELDS, ..Tuning::DEFAULT };
-    L::shared(capacity::<P, L>(), tuning).expect("no more CPUs than the lock's own limit")
+    L::shared(capacity::<P, L>(), TUNING).expect("no more CPUs than the lock's own limit")
 }
 
 /// The capacity of a lock: it serves threads with numbers below this.

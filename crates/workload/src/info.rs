@@ -32,6 +32,10 @@ pub trait Load: fmt::Debug + Send + Sync {
     fn ticks(&self) -> Option<Ticks> {
         None
     }
+    /// Whether devices interrupt it; a world without interrupts cannot run it.
+    fn has_devices(&self) -> bool {
+        false
+    }
     /// The disk that it writes to.
     fn disk(&self) -> Option<&Disk> {
         None

@@ -106,6 +106,12 @@ impl Loads {
         self.0.iter().filter_map(|one| one.load.ticks())
     }
 
+    /// Whether devices interrupt one of them.
+    #[must_use]
+    pub fn has_devices(&self) -> bool {
+        self.0.iter().any(|one| one.load.has_devices())
+    }
+
     /// The disk that one of them writes to.
     #[must_use]
     pub fn disk(&self) -> Option<&Disk> {

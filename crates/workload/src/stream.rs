@@ -59,6 +59,10 @@ impl Load for Stream {
         self.count == 0
     }
 
+    fn has_devices(&self) -> bool {
+        true
+    }
+
     fn most_tasks(&self, _vcpus: u32) -> u64 {
         1
     }

@@ -29,8 +29,6 @@ struct Held<L: RawLock<Guest>> {
     irqs: Cell<Option<bool>>,
     since: Cell<u64>,
     dispatches: Cell<u64>,
-    /// Whether the acquisition had to wait.
-    waited: Cell<bool>,
 }
 
 struct Locks<L: RawLock<Guest>> {
@@ -59,7 +57,6 @@ impl LockVisitor<Guest> for Make {
                 irqs: Cell::new(None),
                 since: Cell::new(0),
                 dispatches: Cell::new(0),
-                waited: Cell::new(false),
             }),
         };
         let shared = L::shared(self.vcpus, self.tuning)?;
@@ -102,9 +99,7 @@ impl<L: RawLock<Guest>> Bank for Locks<L> {
         held.irqs.set(irqs);
         held.since.set(now);
         held.dispatches.set(page.dispatches.load(Ordering::Relaxed));
-        held.waited.set(wait.is_some());
-        let contended = wait.is_some() || entry.lock.is_contended(&self.shared);
-        trace::acquired(now, lock as u32, contended);
+        trace::acquired(now, lock as u32, wait.is_some());
         page.held.store(page.held.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
@@ -117,12 +112,8 @@ impl<L: RawLock<Guest>> Bank for Locks<L> {
         if page.dispatches.load(Ordering::Relaxed) != held.dispatches.get() {
             LockStats::add(&stats.preempted, 1);
         }
-        // A lock that keeps no record of its waiters is taken for contended if this acquisition was.
-        let contended = held.waited.get() || entry.lock.is_contended(&self.shared);
         let (token, irqs) = (held.token.take(), held.irqs.take());
-        if contended {
-            trace::releases(now, lock as u32);
-        }
+        let contended = trace::releases(now, lock as u32);
         let kicks = waiting::kicks_so_far();
         if let Some(token) = token {
             entry.lock.unlock(&self.shared, token);

@@ -4,16 +4,23 @@ use crate::cpu;
 use core::sync::atomic::{AtomicU32, Ordering};
 use overspin_guest_abi::{Traced, kind, port};
 
-/// The vCPU that holds each lock, plus one. There is one word for each of the first locks: no workload that runs
-/// here has more.
-static HOLDERS: [Holder; 64] = [const { Holder(AtomicU32::new(0)) }; 64];
+/// What the trace has to know of each lock. There is one for each of the first locks: no workload that runs here has
+/// more.
+static STATES: [State; 64] =
+    [const { State { holder: AtomicU32::new(0), waiters: AtomicU32::new(0) } }; 64];
 
-/// A word on a cache line of its own, so that it costs a waiter one miss and the holder none.
+/// On a cache line of its own. A contended acquisition costs its waiter two transfers of this line; an uncontended
+/// one costs nothing but hits.
 #[repr(align(64))]
-struct Holder(AtomicU32);
+struct State {
+    /// The vCPU that holds the lock, plus one.
+    holder: AtomicU32,
+    /// vCPUs that wait for it.
+    waiters: AtomicU32,
+}
 
 /// Most locks that a domain may have.
-pub const MOST_LOCKS: usize = HOLDERS.len();
+pub const MOST_LOCKS: usize = STATES.len();
 
 /// Whether the host wants to know.
 #[inline(always)]
@@ -24,34 +31,40 @@ pub fn is_on() -> bool {
 /// This vCPU starts to wait for a lock.
 pub fn waits(now: u64, lock: u32) {
     if is_on() {
-        let holder = HOLDERS[lock as usize].0.load(Ordering::Relaxed);
-        write(now, kind::WAIT, lock, holder);
+        let state = &STATES[lock as usize];
+        state.waiters.fetch_add(1, Ordering::Relaxed);
+        write(now, kind::WAIT, lock, state.holder.load(Ordering::Relaxed));
     }
 }
 
-/// This vCPU has a lock.
+/// This vCPU has a lock, for which it has `waited` or not.
 #[inline(always)]
-pub fn acquired(now: u64, lock: u32, contended: bool) {
+pub fn acquired(now: u64, lock: u32, waited: bool) {
     if is_on() {
-        HOLDERS[lock as usize].0.store(cpu::id() as u32 + 1, Ordering::Relaxed);
-        if contended {
+        let state = &STATES[lock as usize];
+        state.holder.store(cpu::id() as u32 + 1, Ordering::Relaxed);
+        if waited {
+            state.waiters.fetch_sub(1, Ordering::Relaxed);
+        }
+        if waited || state.waiters.load(Ordering::Relaxed) > 0 {
             write(now, kind::ACQUIRED_CONTENDED, lock, 0);
         }
     }
 }
 
-/// This vCPU begins to release a contended lock.
-pub fn releases(now: u64, lock: u32) {
-    if is_on() {
+/// This vCPU begins to release a lock. Returns whether others wait for it.
+#[inline(always)]
+pub fn releases(now: u64, lock: u32) -> bool {
+    let contended = is_on() && STATES[lock as usize].waiters.load(Ordering::Relaxed) > 0;
+    if contended {
         write(now, kind::RELEASED, lock, 0);
     }
+    contended
 }
 
 /// This vCPU has released a contended lock.
 pub fn freed(now: u64, lock: u32) {
-    if is_on() {
-        write(now, kind::FREED, lock, 0);
-    }
+    write(now, kind::FREED, lock, 0);
 }
 
 fn write(now: u64, kind: u8, lock: u32, holder: u32) {

@@ -1,7 +1,9 @@
 //! The report of one run: where the time of the host, its vCPUs, locks and tasks went.
 
 use super::{Block, Grid, causes, short, vmstat};
-use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, Scenario, TaskOutcome};
+use overspin_scenario::{
+    DomainOutcome, Ending, Measurement, Outcome, Picos, Scenario, TaskOutcome,
+};
 use std::collections::BTreeMap;
 
 /// The report of `outcome`, the result of `scenario`.
@@ -11,8 +13,8 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
     if !scenario.description.is_empty() {
         blocks.push(Block::Text(scenario.description.clone()));
     }
-    blocks.push(Block::Text(format!(
-        "{} after {} simulated seconds. Seed {}, scheduler {}, {} pCPUs. {} events, trace hash {:016x}. {}.",
+    let ending = format!(
+        "{} after {}",
         match &outcome.ending {
             Ending::Finished => String::from("All tasks ended"),
             Ending::Limit => "The limit came".into(),
@@ -20,19 +22,30 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
             Ending::Stopped { by } => format!("STOPPED BEFORE THE END ({}),", by.words()),
         },
         seconds(outcome.elapsed),
-        outcome.seed,
-        scenario.host.scheduler,
-        scenario.host.pcpus(),
-        outcome.events,
-        outcome.trace_hash,
-        super::program(),
-    )));
+    );
+    blocks.push(Block::Text(match &outcome.measurement {
+        None => format!(
+            "{ending} simulated seconds. Seed {}, scheduler {}, {} pCPUs. {} events, trace hash {:016x}. {}.",
+            outcome.seed,
+            scenario.host.scheduler,
+            scenario.host.pcpus(),
+            outcome.events,
+            outcome.trace_hash,
+            super::program(),
+        ),
+        Some(measured) => format!("{ending} seconds. {} {}.", how(measured), super::program()),
+    }));
+    if let Some(measured) = &outcome.measurement {
+        blocks.extend(doubts(measured).map(Block::Text));
+    }
     if let Ending::Deadlock { waits } = &outcome.ending {
         blocks.push(Block::Heading("Waits at the end".into()));
         blocks.push(Block::Lines(waits.join("\n")));
     }
-    blocks.push(Block::Heading("Host".into()));
-    blocks.push(Block::Grid(host(outcome)));
+    if !outcome.pcpus.is_empty() {
+        blocks.push(Block::Heading("Host".into()));
+        blocks.push(Block::Grid(host(outcome)));
+    }
     if let Some(noise) = &outcome.noise {
         let capacity: Picos = outcome.pcpus.iter().map(|p| p.busy + p.switching + p.idle).sum();
         blocks.push(Block::Text(format!(
@@ -76,6 +89,24 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// Where a run was measured.
+fn how(measured: &Measurement) -> String {
+    let cpus: Vec<String> = measured.cpus.iter().map(ToString::to_string).collect();
+    let (s, cpus) = (if cpus.len() == 1 { "" } else { "s" }, cpus.join(", "));
+    format!(
+        "Measured in the world `{}` on CPU{s} {cpus} of this machine. A microsecond of work is {} steps of a loop.",
+        measured.world,
+        short(measured.steps_per_us)
+    )
+}
+
+/// What was not measured, and reasons for doubt.
+fn doubts(measured: &Measurement) -> impl Iterator<Item = String> {
+    let missing = (!measured.missing.is_empty())
+        .then(|| format!("Not measured, and 0 or absent: {}.", measured.missing.join("; ")));
+    missing.into_iter().chain(measured.doubts.iter().map(|d| format!("Doubtful: {d}.")))
 }
 
 fn changes(scenario: &Scenario, outcome: &Outcome) -> Grid {

@@ -30,10 +30,12 @@ use hdrhistogram::Histogram;
 
 use contestants::{Contestant, Visitor};
 use machine::MachineTime;
-use work::{Clock, Lots};
+use work::Lots;
 
 pub(crate) use machine::warnings;
-pub(crate) use work::work;
+#[cfg(feature = "world")]
+pub(crate) use work::steps_per_ns;
+pub(crate) use work::{Clock, work};
 
 pub use contestants::MUTEXES;
 pub use machine::Warning;
@@ -353,7 +355,7 @@ fn point(
 }
 
 /// Creates a histogram from 1 ns to some minutes.
-fn histogram() -> Histogram<u64> {
+pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 1_000_000_000_000, 2).expect("the bounds are in order")
 }
 

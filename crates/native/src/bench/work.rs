@@ -8,21 +8,27 @@ use super::PlanError;
 /// A clock that uses the time stamp counter where there is one. Reading the kernel's clock takes as long
 /// as a short section.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     ns_per_tick: f64,
 }
 
 impl Clock {
     /// Compares the counter with the kernel's clock, for 20 ms.
-    pub(super) fn calibrated() -> Self {
+    pub(crate) fn calibrated() -> Self {
         let (start, first) = (Instant::now(), Self::ticks());
         std::thread::sleep(Duration::from_millis(20));
         let (time, ticks) = (start.elapsed(), Self::ticks() - first);
         Self { ns_per_tick: time.as_nanos() as f64 / ticks as f64 }
     }
 
+    /// The clock that counted `ticks` in `time`.
+    #[cfg(feature = "world")]
+    pub(crate) fn of(time: Duration, ticks: u64) -> Self {
+        Self { ns_per_tick: time.as_nanos() as f64 / ticks.max(1) as f64 }
+    }
+
     #[inline]
-    pub(super) fn ticks() -> u64 {
+    pub(crate) fn ticks() -> u64 {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: every x86-64 has the instruction, and Linux allows it.
         return unsafe { std::arch::x86_64::_rdtsc() };
@@ -33,7 +39,7 @@ impl Clock {
     /// Converts the ticks from `start` to `end` to nanoseconds; 0 if the counters of two CPUs differ by
     /// more than that.
     #[inline]
-    pub(super) fn ns(self, start: u64, end: u64) -> u64 {
+    pub(crate) fn ns(self, start: u64, end: u64) -> u64 {
         (end.saturating_sub(start) as f64 * self.ns_per_tick) as u64
     }
 }
@@ -50,7 +56,7 @@ pub(crate) fn work(steps: u32) {
 
 /// Steps of [`work`] per nanosecond. It uses the best of many short trials, because the worse ones were
 /// disturbed.
-pub(super) fn steps_per_ns(clock: Clock) -> f64 {
+pub(crate) fn steps_per_ns(clock: Clock) -> f64 {
     const STEPS: u32 = 10_000;
     let trial = || {
         let start = Clock::ticks();

@@ -1,0 +1,51 @@
+//! Work: a loop that uses the CPU for a given time.
+//!
+//! The loop counts steps, not time. A thread that is descheduled in the middle of a critical section still has the
+//! rest of it to do, as a real one has. A loop that looks at a clock would find its time over.
+
+use std::time::{Duration, Instant};
+
+use overspin_scenario::Picos;
+
+use crate::bench::{Clock, steps_per_ns, work};
+
+/// Longest piece of work without a look at the end of the run.
+const PIECE_NS: u64 = 100_000;
+
+/// The speed of the loop, and of the counter of time stamps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Burn {
+    steps_per_ns: f64,
+    began: (Instant, u64),
+}
+
+impl Burn {
+    /// Measures the loop on the CPU at hand, for some 30 ms.
+    pub(super) fn calibrated() -> Self {
+        let clock = Clock::calibrated();
+        Self { steps_per_ns: steps_per_ns(clock), began: (Instant::now(), Clock::ticks()) }
+    }
+
+    /// Steps in a microsecond.
+    pub(super) fn steps_per_us(self) -> f64 {
+        self.steps_per_ns * 1e3
+    }
+
+    /// The clock, from all the time since the calibration: the longer, the more exact.
+    pub(super) fn clock(self) -> Clock {
+        let (time, ticks) = self.began;
+        let elapsed = time.elapsed().max(Duration::from_nanos(1));
+        Clock::of(elapsed, Clock::ticks().saturating_sub(ticks))
+    }
+
+    /// Works for `time`, until `over`.
+    pub(super) fn work(self, time: Picos, over: impl Fn() -> bool) {
+        let mut left = time.nanos();
+        while left > 0.0 && !over() {
+            let piece = left.min(PIECE_NS as f64);
+            // A piece has far fewer steps than fit.
+            work((piece * self.steps_per_ns) as u32);
+            left -= piece;
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The world `threads`: scenarios on this machine, under its own kernel.
+//!
+//! Each task of a domain is a thread, kept to as many CPUs as the scenario has pCPUs. The kernel of the machine is
+//! hypervisor and guest kernel at once. Locks are those of the registry, work is a calibrated loop, weights are nice
+//! values. `docs/worlds.md` says what the world can and cannot do.
+//!
+//! Start reading at `run.rs` (who is there, and when it is over), then `task.rs` (a thread, and what its program can
+//! ask), `locks.rs` and `platform.rs`. `switches.rs` and `moments.rs` make the stream of moments, `outcome.rs` the
+//! outcome.
+
+mod burn;
+mod kernel;
+mod locks;
+mod moments;
+mod outcome;
+mod platform;
+mod run;
+mod semaphores;
+mod spread;
+mod supports;
+mod switches;
+mod task;
+
+pub use platform::{Counting, RunThreads};
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use overspin_host::{Attribution, Cancel, Interest, Observer, Refused, Unhonoured, World};
+use overspin_locks::RawLock;
+use overspin_scenario::{Ending, Host, Outcome, Picos, Scenario};
+use overspin_workload::{Kinds, LayoutOf, Loads};
+
+use crate::bench::warnings;
+use crate::measure::allowed_cpus;
+use burn::Burn;
+use locks::Known;
+use platform::Ending as Drain;
+use run::{DomainRun, Run};
+
+/// How often a run looks whether to stop, and reads the kernel's records.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The world of threads; see the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct ThreadsWorld {
+    locks: Vec<Known>,
+    workloads: Kinds,
+}
+
+impl ThreadsWorld {
+    /// Adds a lock of your own; it replaces one of the same name.
+    #[must_use]
+    pub fn with_lock<L>(mut self) -> Self
+    where
+        L: RawLock<RunThreads> + Send + Sync + 'static,
+        L::Shared: Send + Sync,
+    {
+        let own = Known::of::<L>();
+        self.locks.retain(|known| known.info.name != own.info.name);
+        self.locks.push(own);
+        self
+    }
+
+    /// Replaces the kinds of workloads by these.
+    #[must_use]
+    pub fn with_workloads(mut self, workloads: Kinds) -> Self {
+        self.workloads = workloads;
+        self
+    }
+
+    fn lock(&self, name: &str) -> Option<Known> {
+        let own = self.locks.iter().find(|own| own.info.name == name).copied();
+        own.or_else(|| locks::registered(name))
+    }
+
+    fn lock_names(&self) -> String {
+        let own = self.locks.iter().map(|own| own.info.name);
+        let all = overspin_locks::infos().iter().map(|info| info.name).chain(own);
+        all.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl World for ThreadsWorld {
+    fn name(&self) -> &'static str {
+        "threads"
+    }
+
+    fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
+        supports::check(scenario, self)?;
+        Ok(supports::unhonoured(scenario))
+    }
+
+    fn run(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        observer: &mut dyn Observer,
+        cancel: &dyn Cancel,
+    ) -> Result<Outcome, Refused> {
+        let loads = supports::check(scenario, self)?;
+        let cpus = cpus(&scenario.host)?;
+        let wanted = observer.interest().meets(Attribution::INTEREST.and(Interest::LOCKS));
+        let domains = self.domains(scenario, &loads, &cpus);
+        let doubts = warnings().iter().map(ToString::to_string).collect();
+        let burn = Burn::calibrated();
+        let run = Arc::new(Run::new(seed, burn, (scenario.host.stagger, wanted), domains));
+        let ending = make(&run, scenario, &loads, cancel)?;
+        let measured = outcome::Measured { cpus: &cpus, doubts, ending };
+        Ok(measured.outcome(&run, observer))
+    }
+}
+
+/// Starts the tasks, waits for the end, and ends the threads.
+fn make(
+    run: &Arc<Run>,
+    scenario: &Scenario,
+    loads: &[Loads],
+    cancel: &dyn Cancel,
+) -> Result<(Ending, Picos), Refused> {
+    if scenario.limit == Picos::ZERO {
+        return Ok((Ending::Limit, Picos::ZERO));
+    }
+    for (d, (load, domain)) in loads.iter().zip(&scenario.domains).enumerate() {
+        for first in load.start(domain.vcpus) {
+            let whose = (d, Arc::clone(&first.vcpus), first.awaited);
+            run.start(whose, first.start.name, first.start.vcpu, first.start.program);
+        }
+    }
+    run.go();
+    let ending = loop {
+        let now = run.now();
+        if run.failure().is_some() {
+            break Ending::Limit;
+        }
+        if run.has_finished() && !scenario.to_the_limit {
+            break Ending::Finished;
+        }
+        if now >= scenario.limit {
+            break Ending::Limit;
+        }
+        if let Some(by) = cancel.asked(now) {
+            break Ending::Stopped { by };
+        }
+        outcome::read_switches(run);
+        let left = Duration::from_nanos((scenario.limit - now).0.div_ceil(1_000));
+        run.wait_for_news(left.min(LOOK));
+    };
+    let at = run.now();
+    outcome::close_accounts(run);
+    let _drain = Drain::begin();
+    run.end();
+    run.join();
+    match run.failure() {
+        None => Ok((ending, at)),
+        Some(cause) => {
+            let remedy = "look whether this process may have so many threads and these CPUs".into();
+            Err(Refused::Machine { cause, remedy })
+        }
+    }
+}
+
+/// The CPUs that stand for the pCPUs of `host`: the first ones that this process may use.
+fn cpus(host: &Host) -> Result<Vec<usize>, Refused> {
+    let allowed = allowed_cpus().map_err(|e| Refused::Machine {
+        cause: format!("cannot tell which CPUs this process may use: {e}"),
+        remedy: "the world `threads` needs them; run it in the world `sim`".into(),
+    })?;
+    let wanted = host.pcpus() as usize;
+    if allowed.len() < wanted {
+        let (n, s) = (allowed.len(), if allowed.len() == 1 { "" } else { "s" });
+        return Err(Refused::Machine {
+            cause: format!(
+                "the scenario has {wanted} pCPUs, but this process may use only {n} CPU{s} of this machine"
+            ),
+            remedy: format!(
+                "run it on a larger machine, in the world `sim`, or with --set host.cores={n} --set \
+                 host.sockets=1 --set host.threads=1"
+            ),
+        });
+    }
+    Ok(allowed.into_iter().take(wanted).collect())
+}
+
+impl ThreadsWorld {
+    fn domains(&self, scenario: &Scenario, loads: &[Loads], cpus: &[usize]) -> Vec<DomainRun> {
+        let host = &scenario.host;
+        let in_other_pools: Vec<u32> = host.pools.iter().flat_map(|p| p.cpus.clone()).collect();
+        let pool = |number: u32| -> Vec<u32> {
+            match number.checked_sub(1).and_then(|i| host.pools.get(i as usize)) {
+                Some(pool) => pool.cpus.clone(),
+                None => (0..host.pcpus()).filter(|p| !in_other_pools.contains(p)).collect(),
+            }
+        };
+        let heaviest = scenario.domains.iter().map(|d| d.weight).max().unwrap_or(1);
+        let one = |(domain, loads): (&overspin_scenario::Domain, &Loads)| {
+            let pool = pool(domain.pool);
+            let of_vcpu = |v: u32| {
+                let wanted = domain.affinity.get(v as usize).filter(|list| !list.is_empty());
+                let both: Vec<u32> = match wanted {
+                    Some(list) => pool.iter().filter(|p| list.contains(p)).copied().collect(),
+                    None => pool.clone(),
+                };
+                both.iter().filter_map(|p| cpus.get(*p as usize)).copied().collect()
+            };
+            let lock_names = loads.lock_names();
+            let words = loads.layout(LayoutOf::types::<AtomicUsize, AtomicUsize>());
+            let words = words.map_or(0, |layout| layout.words.len());
+            DomainRun {
+                name: domain.name.clone(),
+                vcpus: domain.vcpus,
+                cpus: (0..domain.vcpus).map(of_vcpu).collect(),
+                nice: kernel::nice(domain.weight, heaviest),
+                // `supports::check` has found the lock.
+                bank: self.lock(&domain.lock).expect("the lock was checked").bank(
+                    lock_names.len(),
+                    domain.spin_budget,
+                    domain.nopvspin,
+                ),
+                lock_names,
+                words: (0..words).map(|_| AtomicUsize::new(0)).collect(),
+                semaphores: semaphores::Semaphores::default(),
+                awaited: AtomicUsize::new(0),
+                finished: Mutex::default(),
+            }
+        };
+        scenario.domains.iter().zip(loads).map(one).collect()
+    }
+}
+
+/// A value behind a lock that nobody leaves in disorder.
+fn of<T: Clone>(value: &Mutex<T>) -> T {
+    value.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// A flag that stands alone.
+fn is_set(flag: &std::sync::atomic::AtomicBool) -> bool {
+    flag.load(Ordering::Relaxed)
+}

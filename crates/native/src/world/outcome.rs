@@ -1,0 +1,315 @@
+//! The outcome of a run, from the accounts of its threads and of the kernel.
+
+use std::sync::{Arc, PoisonError};
+
+use overspin_host::Observer;
+use overspin_locks::Platform as _;
+use overspin_scenario::{
+    DomainOutcome, Ending, LatencyOutcome, LockOutcome, Measurement, Outcome, PcpuOutcome, Picos,
+    TaskOutcome, VcpuOutcome,
+};
+
+use super::moments::{Frame, Noted, moments};
+use super::run::{Run, Task};
+use super::spread::{Spread, picos};
+use super::switches::{Switch, What};
+use super::task::{Done, LockSeen};
+use super::{is_set, of};
+use crate::Threads;
+use crate::bench::Clock;
+
+/// Reads the kernel's records of switches, before it needs their place.
+pub(super) fn read_switches(run: &Run) {
+    for task in of(&run.tasks) {
+        if let Some(switches) = &mut task.state().switches {
+            switches.read();
+        }
+    }
+}
+
+/// Takes the accounts of all threads: what they do after this is only to end.
+pub(super) fn close_accounts(run: &Run) {
+    for task in of(&run.tasks) {
+        let account = task.account();
+        let mut state = task.state();
+        if state.last.is_none() {
+            state.last = Some(account);
+        }
+        if let Some(switches) = &mut state.switches {
+            switches.read();
+        }
+    }
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub(super) struct Measured<'a> {
+    /// The CPUs that stood for pCPUs.
+    pub cpus: &'a [usize],
+    pub doubts: Vec<String>,
+    /// How it ended, and when.
+    pub ending: (Ending, Picos),
+}
+
+/// What a task has left.
+struct Left {
+    task: Arc<Task>,
+    done: Done,
+    switches: Vec<Switch>,
+    /// Whether its switches are all known.
+    watched: bool,
+    account: super::kernel::Account,
+    ended: Option<Picos>,
+}
+
+impl Measured<'_> {
+    /// The outcome; tells `observer` the moments if they are known.
+    pub(super) fn outcome(self, run: &Run, observer: &mut dyn Observer) -> Outcome {
+        let clock = run.burn.clock();
+        let left: Vec<Left> = of(&run.tasks).into_iter().map(leave).collect();
+        let (ending, elapsed) = self.ending.clone();
+        // A vCPU is a thread, or moments of vCPUs would overlap.
+        let single = (0..run.domains.len()).all(|d| {
+            let of_domain = || left.iter().filter(move |l| l.task.domain == d);
+            of_domain().all(|l| of_domain().filter(|o| o.task.vcpu == l.task.vcpu).count() == 1)
+        });
+        let switches = run.watches && !left.is_empty() && left.iter().all(|l| l.watched);
+        let told = single && switches && !is_set(&run.full);
+        let mut missing = self.missing(run, single, switches);
+        let mut domains: Vec<DomainOutcome> = (0..run.domains.len())
+            .map(|d| domain(run, d, &left, (elapsed, clock, single)))
+            .collect();
+        let mut pcpus = Vec::new();
+        if told && let Some((began, ticks)) = run.began.get() {
+            let ns = Threads::now().saturating_sub(began.elapsed().as_nanos() as u64);
+            let frame = Frame { clock, ticks: *ticks, ns, end: elapsed };
+            let mut first_lock = 0;
+            let firsts: Vec<(u32, u32)> = {
+                let mut vcpu = 0;
+                let firsts = run.domains.iter().map(|d| {
+                    let first = (vcpu, first_lock);
+                    vcpu += d.vcpus;
+                    first_lock += d.lock_names.len() as u32;
+                    first
+                });
+                firsts.collect()
+            };
+            let noted: Vec<Noted<'_>> = left
+                .iter()
+                .map(|l| Noted {
+                    vcpu: firsts[l.task.domain].0 + l.task.vcpu,
+                    first_lock: firsts[l.task.domain].1,
+                    held: &l.done.held,
+                    switches: &l.switches,
+                })
+                .collect();
+            let all = moments(&noted, &frame, self.cpus, first_lock as usize);
+            observer.observe(&all);
+            for l in &left {
+                preempted_holders(l, &frame, &mut domains[l.task.domain]);
+            }
+            pcpus = of_pcpus(&left, self.cpus, frame.ns, elapsed);
+        } else {
+            missing.push("causes of waits, time on each pCPU, preempted holders".into());
+        }
+        Outcome {
+            seed: run.seed,
+            ending,
+            elapsed,
+            events: 0,
+            run_ahead: 0,
+            trace_hash: 0,
+            pcpus,
+            domains,
+            changes: Vec::new(),
+            worst_waits: Vec::new(),
+            noise: None,
+            measurement: Some(Measurement {
+                world: "threads".into(),
+                cpus: self.cpus.iter().map(|cpu| *cpu as u32).collect(),
+                steps_per_us: run.burn.steps_per_us(),
+                missing,
+                doubts: self.doubts,
+            }),
+        }
+    }
+
+    /// What this world cannot measure, and why.
+    fn missing(&self, run: &Run, single: bool, switches: bool) -> Vec<String> {
+        let mut missing = vec!["time of spinning apart from other waiting".to_owned()];
+        if !single {
+            missing.push(
+                "run states of vCPUs with several tasks: each task is a thread, and the kernel knows no vCPUs".into(),
+            );
+        }
+        if run.watches && !switches {
+            missing.push(
+                "switches: the kernel does not let threads record theirs (perf_event_open), or some were lost".into(),
+            );
+        }
+        if is_set(&run.full) {
+            missing.push("moments: there were more acquisitions than a run remembers".into());
+        }
+        missing
+    }
+}
+
+fn leave(task: Arc<Task>) -> Left {
+    let mut state = task.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let done = state.done.take().unwrap_or_default();
+    let (watched, switches) = match &mut state.switches {
+        Some(s) => (!s.lost, std::mem::take(&mut s.seen)),
+        None => (false, Vec::new()),
+    };
+    let (account, ended) = (state.last.unwrap_or_default(), state.ended);
+    drop(state);
+    Left { task, done, switches, watched, account, ended }
+}
+
+fn domain(
+    run: &Run,
+    d: usize,
+    all: &[Left],
+    (elapsed, clock, single): (Picos, Clock, bool),
+) -> DomainOutcome {
+    let of_run = &run.domains[d];
+    let mine: Vec<&Left> = all.iter().filter(|l| l.task.domain == d).collect();
+    let vcpu = |v: u32| {
+        let threads = || mine.iter().filter(move |l| l.task.vcpu == v);
+        let sum = |of: fn(&Left) -> u64| threads().map(|l| of(l)).sum::<u64>();
+        let running = picos(sum(|l| l.account.cpu_ns)).min(elapsed);
+        let runnable = picos(sum(|l| l.account.delay_ns.unwrap_or(0))).min(elapsed - running);
+        let mut outcome = VcpuOutcome {
+            running,
+            dispatches: sum(|l| l.account.dispatches),
+            migrations: threads().map(|l| migrations(&l.switches)).sum(),
+            ..VcpuOutcome::default()
+        };
+        if single {
+            (outcome.runnable, outcome.blocked) = (runnable, elapsed - running - runnable);
+        }
+        outcome
+    };
+    let lock = |(i, name): (usize, &String)| {
+        let mut sum = LockSeen::default();
+        for seen in mine.iter().filter_map(|l| l.done.locks.get(i)) {
+            sum.add(seen);
+        }
+        sum.outcome(name, clock)
+    };
+    DomainOutcome {
+        name: of_run.name.clone(),
+        started: Picos::ZERO,
+        finished: of(&of_run.finished),
+        vcpus: (0..of_run.vcpus).map(vcpu).collect(),
+        locks: of_run.lock_names.iter().enumerate().map(lock).collect(),
+        tasks: mine.iter().map(|l| task(l)).collect(),
+        ..DomainOutcome::default()
+    }
+}
+
+fn task(l: &Left) -> TaskOutcome {
+    TaskOutcome {
+        name: l.task.name.clone(),
+        cpu: picos(l.account.cpu_ns),
+        user_ticks: Picos::ZERO,
+        system_ticks: Picos::ZERO,
+        sleeps: l.account.voluntary,
+        preemptions: l.account.involuntary,
+        items: l.done.items,
+        ended: l.ended,
+        latency: l.done.latency.as_ref().map(latency),
+        reports: l.done.reports.clone(),
+    }
+}
+
+fn latency(all: &Spread) -> LatencyOutcome {
+    LatencyOutcome {
+        answers: all.count,
+        total: picos(all.total_ns),
+        max: picos(all.max_ns),
+        p50: all.of_all_but(2),
+        p99: all.of_all_but(100),
+        p999: all.of_all_but(1000),
+    }
+}
+
+impl LockSeen {
+    fn add(&mut self, other: &Self) {
+        self.waits.add(&other.waits);
+        self.contended += other.contended;
+        self.hold_total += other.hold_total;
+        self.hold_max = self.hold_max.max(other.hold_max);
+        self.slow_paths += other.slow_paths;
+        self.kicks += other.kicks;
+    }
+
+    fn outcome(&self, name: &str, clock: Clock) -> LockOutcome {
+        let time = |ticks: u64| picos(clock.ns(0, ticks));
+        // The spread is of ticks.
+        let quantile = |one_in| time(self.waits.of_all_but(one_in).0 / 1_000);
+        LockOutcome {
+            name: name.to_owned(),
+            acquisitions: self.waits.count,
+            contended: self.contended,
+            wait_total: time(self.waits.total_ns),
+            wait_max: time(self.waits.max_ns),
+            wait_p50: quantile(2),
+            wait_p99: quantile(100),
+            wait_p999: quantile(1000),
+            hold_total: time(self.hold_total),
+            hold_max: time(self.hold_max),
+            slow_paths: self.slow_paths,
+            kicks: self.kicks,
+            ..LockOutcome::default()
+        }
+    }
+}
+
+fn migrations(switches: &[Switch]) -> u64 {
+    let ins: Vec<u32> = switches.iter().filter(|s| s.what == What::In).map(|s| s.cpu).collect();
+    ins.windows(2).filter(|w| w[0] != w[1]).count() as u64
+}
+
+/// Counts the holds of a task during which it lost its CPU.
+fn preempted_holders(l: &Left, frame: &Frame, domain: &mut DomainOutcome) {
+    for h in &l.done.held {
+        let (from, until) = (frame.of_ticks(h.got), frame.of_ticks(h.released));
+        let at = |s: &Switch| frame.of_ns(s.at_ns);
+        let i = l.switches.partition_point(|s| at(s) < from);
+        let lost = l.switches[i..].iter().take_while(|s| at(s) < until);
+        if lost.into_iter().any(|s| s.what != What::In)
+            && let Some(lock) = domain.locks.get_mut(h.lock as usize)
+        {
+            lock.holder_preempted += 1;
+        }
+    }
+}
+
+/// The time that our threads had on each CPU.
+fn of_pcpus(left: &[Left], cpus: &[usize], began: u64, elapsed: Picos) -> Vec<PcpuOutcome> {
+    let mut all = vec![PcpuOutcome::default(); cpus.len()];
+    let end = began + elapsed.0 / 1_000;
+    for l in left {
+        let mut since = None;
+        let stop = Switch { at_ns: end, cpu: u32::MAX, what: What::Slept };
+        for s in l.switches.iter().filter(|s| s.at_ns < end).chain([&stop]) {
+            if let Some((at, cpu)) = since.take()
+                && let Some(i) = cpus.iter().position(|c| *c as u32 == cpu)
+            {
+                all[i].busy += picos(s.at_ns.saturating_sub(at));
+            }
+            if s.what == What::In {
+                since = Some((s.at_ns.max(began), s.cpu));
+                if let Some(i) = cpus.iter().position(|c| *c as u32 == s.cpu) {
+                    all[i].switches += 1;
+                }
+            }
+        }
+    }
+    for p in &mut all {
+        p.busy = p.busy.min(elapsed);
+        p.idle = elapsed - p.busy;
+    }
+    all
+}

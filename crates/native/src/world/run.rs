@@ -1,0 +1,340 @@
+//! One run: its domains and tasks, who is still there, and when it is over.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use overspin_scenario::Picos;
+use overspin_workload::Program;
+
+use super::burn::Burn;
+use super::kernel::{Account, set_nice};
+use super::locks::Bank;
+use super::semaphores::Semaphores;
+use super::switches::Switches;
+use super::task::{Done, live, start_offset};
+use crate::bench::{Clock, pin};
+use crate::{futex, kernel_thread_id};
+
+/// Acquisitions of which a run remembers all times: 40 bytes each.
+const MOST_HELD: usize = 2_000_000;
+
+/// A domain of a run.
+#[derive(Debug)]
+pub(super) struct DomainRun {
+    pub name: String,
+    /// vCPUs.
+    pub vcpus: u32,
+    /// For each vCPU, the CPUs of this machine that it may use.
+    pub cpus: Vec<Vec<usize>>,
+    pub nice: i32,
+    pub bank: Arc<dyn Bank>,
+    pub lock_names: Vec<String>,
+    pub words: Vec<AtomicUsize>,
+    pub semaphores: Semaphores,
+    /// Tasks that must end before the domain does, and have not.
+    pub awaited: AtomicUsize,
+    /// When the last of them ended.
+    pub finished: Mutex<Option<Picos>>,
+}
+
+/// A task of a run.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub name: String,
+    pub domain: usize,
+    /// Its number in the domain.
+    pub number: usize,
+    /// The vCPU that it stands on, or for.
+    pub vcpu: u32,
+    /// vCPUs that it and the tasks that it starts may use; all if empty.
+    pub vcpus: Arc<[u32]>,
+    pub awaited: bool,
+    pub state: Mutex<State>,
+}
+
+/// What is known about a task's thread.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub tid: Option<i32>,
+    /// The account when the program began, and when it ended.
+    pub before: Account,
+    pub last: Option<Account>,
+    pub switches: Option<Switches>,
+    pub ended: Option<Picos>,
+    pub done: Option<Done>,
+}
+
+impl Task {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts the calling thread where the task belongs.
+    pub(super) fn place(&self, run: &Run) {
+        let domain = &run.domains[self.domain];
+        let of_vcpu = |v: u32| domain.cpus.get(v as usize).map_or(&[][..], Vec::as_slice);
+        let cpus: Vec<usize> = match &*self.vcpus {
+            [] => of_vcpu(self.vcpu).to_vec(),
+            several => several.iter().flat_map(|v| of_vcpu(*v)).copied().collect(),
+        };
+        if let Err(e) = pin(&cpus) {
+            run.fail(format!("cannot keep a thread to CPUs {cpus:?}: {e}"));
+        }
+        if domain.nice != 0
+            && let Err(e) = set_nice(domain.nice)
+        {
+            run.fail(format!("cannot give a thread nice value {}: {e}", domain.nice));
+        }
+    }
+
+    pub(super) fn begins(&self, switches: Option<Switches>) {
+        let tid = kernel_thread_id();
+        let before = Account::of(tid);
+        let mut state = self.state();
+        (state.tid, state.before, state.switches) = (Some(tid), before, switches);
+    }
+
+    /// The program has ended, by itself or because the run is over.
+    pub(super) fn ends(&self, run: &Run, by_itself: bool, done: Done) {
+        let now = run.now();
+        let mut state = self.state();
+        let before = state.before;
+        // At the end of the run, the account was taken when it ended.
+        if state.last.is_none() {
+            state.last = Some(Account::of(kernel_thread_id()).since(before));
+        }
+        if let Some(switches) = &mut state.switches {
+            switches.read();
+        }
+        state.ended = Some(now).filter(|_| by_itself && !run.is_over());
+        state.done = Some(done);
+    }
+
+    pub(super) fn tid(&self) -> Option<i32> {
+        self.state().tid
+    }
+
+    /// CPU time of its thread before the program began.
+    pub(super) fn cpu_before(&self) -> u64 {
+        self.state().before.cpu_ns
+    }
+}
+
+/// What all threads of a run share.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub seed: u64,
+    pub burn: Burn,
+    pub stagger: Picos,
+    /// Whether it records switches and acquisitions.
+    pub watches: bool,
+    pub domains: Vec<DomainRun>,
+    /// 1 when the run is over. Sleepers wait on it.
+    pub over: AtomicU32,
+    /// When the tasks began, with the ticks of the clock.
+    pub began: OnceLock<(Instant, u64)>,
+    /// 1 when they may begin.
+    go: AtomicU32,
+    /// All tasks so far.
+    pub tasks: Mutex<Vec<Arc<Task>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Domains that have awaited tasks. The run may end when there are none.
+    open: AtomicUsize,
+    /// Changes when a domain finishes or the run fails; the coordinator waits on it.
+    news: AtomicU32,
+    held: AtomicUsize,
+    /// Whether acquisitions were left out because there were too many.
+    pub full: AtomicBool,
+    failure: Mutex<Option<String>>,
+}
+
+impl Run {
+    pub(super) fn new(
+        seed: u64,
+        burn: Burn,
+        (stagger, watches): (Picos, bool),
+        domains: Vec<DomainRun>,
+    ) -> Self {
+        Self {
+            seed,
+            burn,
+            stagger,
+            watches,
+            domains,
+            over: AtomicU32::new(0),
+            began: OnceLock::new(),
+            go: AtomicU32::new(0),
+            tasks: Mutex::default(),
+            threads: Mutex::default(),
+            open: AtomicUsize::new(0),
+            news: AtomicU32::new(0),
+            held: AtomicUsize::new(0),
+            full: AtomicBool::new(false),
+            failure: Mutex::default(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Picos {
+        // More nanoseconds than fit are more than 500 years.
+        let elapsed = self.began.get().map_or(Duration::ZERO, |(at, _)| at.elapsed());
+        super::spread::picos(elapsed.as_nanos() as u64)
+    }
+
+    /// Lets all tasks begin.
+    pub(super) fn go(&self) {
+        self.began.get_or_init(|| (Instant::now(), Clock::ticks()));
+        self.go.store(1, Release);
+        futex::wake(&raw const self.go, i32::MAX);
+    }
+
+    /// Waits until the tasks may begin.
+    pub(super) fn wait_to_go(&self) {
+        while self.go.load(Acquire) == 0 {
+            futex::wait(&self.go, 0);
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        // Relaxed: a thread that learns it later ends later.
+        self.over.load(Relaxed) != 0
+    }
+
+    /// Ends the run: threads learn it at their next call.
+    pub(super) fn end(&self) {
+        self.over.store(1, Release);
+        futex::wake(&raw const self.over, i32::MAX);
+        self.domains.iter().for_each(|d| d.semaphores.release_all());
+    }
+
+    /// The run cannot go on.
+    pub(super) fn fail(&self, why: String) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(why);
+        drop(failure);
+        self.tell();
+    }
+
+    pub(super) fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn tell(&self) {
+        self.news.fetch_add(1, Release);
+        futex::wake(&raw const self.news, 1);
+    }
+
+    /// Waits until something happens, at most this long.
+    pub(super) fn wait_for_news(&self, limit: Duration) {
+        let before = self.news.load(Acquire);
+        if self.failure().is_none() && !self.has_finished() {
+            futex::wait_for(&self.news, before, limit);
+        }
+    }
+
+    /// Whether every domain has finished.
+    pub(super) fn has_finished(&self) -> bool {
+        self.open.load(Acquire) == 0
+    }
+
+    /// How long the task waits before it begins, if it does.
+    pub(super) fn stagger(&self, task: &Task) -> Option<Picos> {
+        (self.stagger > Picos::ZERO).then(|| start_offset(self, task, self.stagger))
+    }
+
+    /// Whether a task that remembers `own` acquisitions may remember one more.
+    #[inline]
+    pub(super) fn keeps(&self, own: usize) -> bool {
+        /// A task takes its share in pieces of this size.
+        const PIECE: usize = 1024;
+        if !self.watches || self.full.load(Relaxed) {
+            return false;
+        }
+        if own.is_multiple_of(PIECE) && self.held.fetch_add(PIECE, Relaxed) + PIECE > MOST_HELD {
+            self.full.store(true, Relaxed);
+            return false;
+        }
+        true
+    }
+
+    /// Starts a task beside `parent`.
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        parent: &Arc<Task>,
+        name: String,
+        vcpu: Option<u32>,
+        program: Program,
+    ) {
+        let (vcpus, awaited) = (Arc::clone(&parent.vcpus), parent.awaited);
+        self.start((parent.domain, vcpus, awaited), name, vcpu, program);
+    }
+
+    /// Starts a task of a domain. Without a vCPU, tasks are dealt to them in turn.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        (domain, vcpus, awaited): (usize, Arc<[u32]>, bool),
+        name: String,
+        vcpu: Option<u32>,
+        program: Program,
+    ) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = tasks.iter().filter(|t| t.domain == domain).count();
+        let of = &self.domains[domain];
+        let turn = match &*vcpus {
+            [] => number as u32 % of.vcpus.max(1),
+            several => several[number % several.len()],
+        };
+        let vcpu = vcpu.unwrap_or(turn);
+        let state = Mutex::default();
+        let task = Arc::new(Task { name, domain, number, vcpu, vcpus, awaited, state });
+        tasks.push(Arc::clone(&task));
+        drop(tasks);
+        if awaited && of.awaited.fetch_add(1, AcqRel) == 0 {
+            self.open.fetch_add(1, AcqRel);
+        }
+        let run = Arc::clone(self);
+        let life = {
+            let task = Arc::clone(&task);
+            move || live(&run, &task, program)
+        };
+        let short: String = task.name.chars().take(15).collect();
+        match thread::Builder::new().name(short).spawn(life) {
+            Ok(thread) => {
+                self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+            }
+            Err(e) => {
+                self.fail(format!("cannot start a thread for task `{}`: {e}", task.name));
+                self.left(&task);
+            }
+        }
+    }
+
+    /// A task's thread is about to end.
+    pub(super) fn left(&self, task: &Task) {
+        let domain = &self.domains[task.domain];
+        if task.awaited && domain.awaited.fetch_sub(1, AcqRel) == 1 {
+            if !self.is_over() {
+                let mut finished = domain.finished.lock().unwrap_or_else(PoisonError::into_inner);
+                *finished = Some(self.now());
+            }
+            self.open.fetch_sub(1, AcqRel);
+            self.tell();
+        }
+    }
+
+    /// Waits for the end of all threads.
+    pub(super) fn join(&self) {
+        loop {
+            let next = self.threads.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            // A thread does not panic: it catches panics, and `fail` has the words.
+            match next {
+                Some(thread) => _ = thread.join(),
+                None => return,
+            }
+        }
+    }
+}
