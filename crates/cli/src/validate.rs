@@ -24,8 +24,8 @@ pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, 
     let (markdown, svg) = (outputs.open(args.markdown.as_ref())?, outputs.open(args.svg.as_ref())?);
     let settings = settings(args);
     let sets = machine(args)?;
-    let (worlds, refused) = worlds(args, &settings, &sets)?;
-    let plan = Plan::new(&settings, &worlds).map_err(failure)?;
+    let Worlds { usable, refused, notes } = worlds(args, &settings, &sets)?;
+    let plan = Plan::new(&settings, &usable).map_err(failure)?;
     if plan.subjects.is_empty() {
         return Err(Failure::usage(
             "no case is left: none of these schedulers runs one of these cases",
@@ -45,7 +45,7 @@ pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, 
     meters.end();
     let mut validation = result.map_err(failure)?;
     validation.result.refused = refused;
-    validation.result.notes = notes(&sets);
+    validation.result.notes = notes;
     let result = &validation.result;
     records.write(|| show::made(record::validation(&validation)))?;
     if let Some(svg) = svg {
@@ -96,42 +96,51 @@ fn machine(args: &ValidateArgs) -> Result<Vec<String>, Failure> {
     Ok(vec![format!("host.machine={}", args.machine)])
 }
 
-/// The worlds to measure, and those that this machine cannot run, with the reasons. A world that the user named
-/// must run.
+/// The worlds to measure, and what there is to say about them.
+#[derive(Default)]
+struct Worlds {
+    usable: Vec<Measurable>,
+    /// Worlds that this machine cannot run, with the reasons.
+    refused: Vec<[String; 2]>,
+    /// What the simulator is told of the machine.
+    notes: Vec<String>,
+}
+
+/// Finds the worlds that this machine can run, and measures their costs. A world that the user named must run.
 fn worlds(
     args: &ValidateArgs,
     settings: &Settings,
     sets: &[String],
-) -> Result<(Vec<Measurable>, Vec<[String; 2]>), Failure> {
-    let (mut usable, mut refused) = (Vec::new(), Vec::new());
+) -> Result<Worlds, Failure> {
+    let told = format!("The simulator was told of this machine: {}.", sets.join(", "));
+    let here = format!("{}.", Environment::here().words());
+    let mut worlds = Worlds { notes: vec![here, told], ..Worlds::default() };
     for world in validate::worlds(args.world.as_deref()).map_err(failure)? {
         match validate::probe(world, settings).map_err(failure)? {
-            Ok(()) => usable.push(validate::measurable(world, sets.to_vec())),
+            Ok(()) => {
+                let costs = validate::costs(world, settings.pcpus)
+                    .map_err(|cause| Failure::refused(world.name(), &cause))?;
+                let sets = sets.iter().cloned().chain(costs.sets).collect();
+                worlds.usable.push(validate::measurable(world, sets));
+                worlds.notes.extend(Some(costs.words).filter(|words| !words.is_empty()));
+            }
             Err(cause) if args.world.is_some() => {
                 return Err(Failure::refused(&format!("--world {}", world.name()), &cause));
             }
             Err(Refused::Machine { cause, remedy }) => {
                 let reason = format!("{}. Remedy: {remedy}.", cause.trim_end_matches('.'));
-                refused.push([world.name().to_owned(), reason]);
+                worlds.refused.push([world.name().to_owned(), reason]);
             }
             Err(cause) => return Err(Failure::refused(world.name(), &cause)),
         }
     }
-    if let ([], [[world, reason], ..]) = (&usable[..], &refused[..]) {
+    if let ([], [[world, reason], ..]) = (&worlds.usable[..], &worlds.refused[..]) {
         return Err(Failure::environment(
             format!("no world can be measured here; `{world}`: {reason}"),
             "`overspin doctor` says what this machine lacks",
         ));
     }
-    Ok((usable, refused))
-}
-
-/// What the report says about the machine.
-fn notes(sets: &[String]) -> Vec<String> {
-    vec![
-        format!("{}.", Environment::here().words()),
-        format!("The simulator was told of this machine: {}.", sets.join(", ")),
-    ]
+    Ok(worlds)
 }
 
 /// Says what there would be to do.

@@ -6,6 +6,7 @@
 
 mod cases;
 mod compare;
+mod costs;
 mod figure;
 mod load;
 mod measure;
@@ -15,6 +16,7 @@ mod report;
 
 pub use cases::{Case, Family, LOCKS, cases};
 pub use compare::{Agreement, Compared, Goals, Order};
+pub use costs::{Costs, costs};
 pub use figure::Kind;
 pub(crate) use figure::TABLES;
 pub use load::Disturbance;

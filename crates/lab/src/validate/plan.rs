@@ -1,6 +1,6 @@
 //! What is run: cases, in worlds, under schedulers, again and again in a shuffled order.
 
-use super::cases::{Case, cases};
+use super::cases::{Case, Family, cases};
 use super::{Settings, ValidateError};
 use crate::catalog::{AnyWorld, catalog};
 use crate::scenario_file::{Loaded, load_text};
@@ -70,6 +70,9 @@ impl Plan {
                         continue;
                     }
                     let scenario = scenario(case, settings.pcpus, scheduler, sets)?;
+                    if !honours(*world, case, &scenario) {
+                        continue;
+                    }
                     subjects.push(Subject {
                         case: case.clone(),
                         world: *world,
@@ -186,6 +189,12 @@ pub fn worlds(name: Option<&str>) -> Result<Vec<AnyWorld>, ValidateError> {
         }),
         false => Ok(found),
     }
+}
+
+/// Whether a world can do what a case is about.
+fn honours(world: AnyWorld, case: &Case, scenario: &Scenario) -> bool {
+    let Ok(ignored) = world.supports(scenario) else { return false };
+    case.family != Family::Caps || !ignored.iter().any(|key| key.key == "domain.cap")
 }
 
 /// The scenario of a case.
