@@ -30,7 +30,7 @@ fn colour(agreement: Agreement) -> &'static str {
 #[must_use]
 pub fn picture(result: &Comparison) -> String {
     let columns = columns(result);
-    let width = LABEL + columns.len().max(4) as f64 * (CELL + GAP) + MARGIN;
+    let width = LABEL + columns.len().max(6) as f64 * (CELL + GAP) + MARGIN;
     let mut out = String::new();
     let mut y = MARGIN + 18.0;
     text(&mut out, (MARGIN, y), "font-size=\"16\" font-weight=\"bold\"", "Simulated beside measured");
@@ -84,7 +84,6 @@ fn panel(
     if rows.is_empty() {
         return y - 30.0;
     }
-    // The runs of one case stand together in the order of the cases, whatever world came first.
     let title = match kind {
         Kind::State => format!("{}: -{POINTS} to +{POINTS} points from the measured value", kind.words()),
         _ => format!("{}: half to twice the measured value", kind.words()),
