@@ -42,6 +42,7 @@ mod screen;
 mod show;
 mod signals;
 mod top;
+mod validate;
 mod window;
 
 pub use catalog::Catalog;
@@ -90,6 +91,7 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
         Command::Bench(command) => bench::bench(command, &args.global, parts),
         Command::Measure(command) => measure::measure(command, &args.global),
         Command::Advise(command) => advise::advise(command, &args.global),
+        Command::Validate(command) => validate::validate(command, &args.global),
         Command::Top(command) => top::top(command, &args.global),
         Command::Doctor(command) => doctor::doctor(command, &args.global),
         Command::Completions { shell } => {

@@ -56,6 +56,9 @@ mod tracing;
 mod vcpu;
 mod world;
 
+mod costs;
+
+pub use costs::HvCosts;
 pub use world::Hv;
 
 extern crate alloc;

@@ -54,6 +54,7 @@ fn why(kind: Kind) -> &'static str {
              wake-up of a second."
         }
         Kind::Noise => "It lists what took CPUs away, by kind: `thread`, `taken` and `short`.",
+        Kind::Validation => "It compares the simulator with this machine: `overspin report` shows how.",
         _ => "It has no waits for locks.",
     }
 }
