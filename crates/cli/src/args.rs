@@ -127,6 +127,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Measure this machine, to make scenarios like it
     Measure(MeasureArgs),
+    /// Measure what operations of this machine cost, and write a machine profile that scenarios can name
+    Calibrate(CalibrateArgs),
     /// Say how far a host can be overcommitted with guests of one kind: where it breaks, and what moves it most
     Advise(AdviseArgs),
     /// Show a run as xentop shows a host: pCPUs, domains, vCPUs, locks, steal. Keys: q quits, space pauses, + and
@@ -170,7 +172,7 @@ impl GuestWork {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct AdviseArgs {
-    /// Machine of the host (`overspin list machines`)
+    /// Machine of the host (`overspin list machines`), or the file of a profile (`overspin calibrate`)
     #[arg(long, value_name = "NAME", default_value = "skylake-sp")]
     pub(crate) machine: String,
     /// pCPUs of the host
@@ -720,6 +722,22 @@ pub(crate) struct MeasureNoiseArgs {
     /// Write the counts of all gaps by CPU, kind and length as CSV (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) raw: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct CalibrateArgs {
+    /// Time to measure, in rounds; at least three rounds are made
+    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "20s")]
+    pub(crate) time: Duration,
+    /// Write the machine profile, for `host.machine` of scenarios and `advise --machine` (`-`: standard output)
+    #[arg(long, short, value_name = "FILE.toml")]
+    pub(crate) output: Option<PathBuf>,
+    /// Seed of the order of the measurements
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
 }
 
 /// A time that is not zero.

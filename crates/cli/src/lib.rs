@@ -18,6 +18,7 @@
 mod advise;
 mod args;
 mod bench;
+mod calibrate;
 mod catalog;
 mod check;
 mod compare;
@@ -88,6 +89,7 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
         Command::Check(command) => check::check(command, &args.global, parts),
         Command::Bench(command) => bench::bench(command, &args.global, parts),
         Command::Measure(command) => measure::measure(command, &args.global),
+        Command::Calibrate(command) => calibrate::calibrate(command, &args.global),
         Command::Advise(command) => advise::advise(command, &args.global),
         Command::Top(command) => top::top(command, &args.global),
         Command::Doctor(command) => doctor::doctor(command, &args.global),

@@ -13,7 +13,7 @@ struct Chapter {
     tables: &'static [Table],
 }
 
-const CHAPTERS: [Chapter; 11] = [
+const CHAPTERS: [Chapter; 12] = [
     Chapter { heading: "`run`, `seeds`", kind: Kind::Run, tables: &simulated::OF_RUN },
     Chapter { heading: "`sweep`", kind: Kind::Sweep, tables: &simulated::OF_SWEEP },
     Chapter {
@@ -45,6 +45,7 @@ const CHAPTERS: [Chapter; 11] = [
     Chapter { heading: "`bench`", kind: Kind::Bench, tables: &threads::OF_SPEED },
     Chapter { heading: "`bench-locks`", kind: Kind::BenchLocks, tables: &threads::OF_LOCKS },
     Chapter { heading: "`noise`", kind: Kind::Noise, tables: &threads::OF_NOISE },
+    Chapter { heading: "`calibration`", kind: Kind::Calibration, tables: &threads::OF_CALIBRATION },
 ];
 
 /// A chapter for each kind of record, with a Markdown table for each sort of place.

@@ -112,8 +112,11 @@ fn wanted(record: &Record) -> Result<Option<Wanted>, String> {
             hash: worst.trace_hash,
             stopped: None,
         })),
-        Kind::Reproduction | Kind::Bench | Kind::BenchLocks | Kind::Schedbench | Kind::Noise => {
-            Ok(None)
-        }
+        Kind::Reproduction
+        | Kind::Bench
+        | Kind::BenchLocks
+        | Kind::Schedbench
+        | Kind::Noise
+        | Kind::Calibration => Ok(None),
     }
 }

@@ -23,6 +23,8 @@ pub enum Kind {
     Schedbench,
     /// What interrupts threads of this machine.
     Noise,
+    /// What operations of this machine cost.
+    Calibration,
 }
 
 impl Kind {
@@ -38,6 +40,7 @@ impl Kind {
             Self::BenchLocks => "a benchmark of locks",
             Self::Schedbench => "runs of schedbench",
             Self::Noise => "a measurement of noise",
+            Self::Calibration => "a calibration of a machine",
         }
     }
 
@@ -55,6 +58,7 @@ impl Kind {
             Self::BenchLocks => &["acquisitions"],
             Self::Schedbench => &["throughput"],
             Self::Noise => &["gaps", "time"],
+            Self::Calibration => &["cost"],
         }
     }
 
@@ -63,7 +67,7 @@ impl Kind {
     pub fn is_of_scenarios(self) -> bool {
         match self {
             Self::Run | Self::Seeds | Self::Sweep | Self::Reproduction | Self::Schedbench => true,
-            Self::Bench | Self::BenchLocks | Self::Noise => false,
+            Self::Bench | Self::BenchLocks | Self::Noise | Self::Calibration => false,
         }
     }
 }

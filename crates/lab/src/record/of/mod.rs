@@ -1,12 +1,14 @@
 //! Records of measurements: one file for each kind.
 
 mod bench;
+mod calibration;
 mod noise;
 mod reproduction;
 mod run;
 mod schedbench;
 
 pub use bench::{locks, speed};
+pub use calibration::calibration;
 pub use noise::noise;
 pub use reproduction::reproductions;
 pub use run::{one, seeds, seeds_head, sweep, sweep_head};
