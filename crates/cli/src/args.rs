@@ -127,6 +127,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Measure this machine, to make scenarios like it
     Measure(MeasureArgs),
+    /// Measure what operations of this machine cost, and write a machine profile that scenarios can name
+    Calibrate(CalibrateArgs),
     /// Say how far a host can be overcommitted with guests of one kind: where it breaks, and what moves it most
     Advise(AdviseArgs),
     /// Compare the simulator with this machine: locks, sleepers, weights and caps, simulated and measured
@@ -172,7 +174,7 @@ impl GuestWork {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct AdviseArgs {
-    /// Machine of the host (`overspin list machines`)
+    /// Machine of the host (`overspin list machines`), or the file of a profile (`overspin calibrate`)
     #[arg(long, value_name = "NAME", default_value = "skylake-sp")]
     pub(crate) machine: String,
     /// pCPUs of the host
@@ -315,9 +317,10 @@ pub(crate) struct ValidateArgs {
     /// Only these schedulers
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) schedulers: Vec<String>,
-    /// The machine whose costs the simulator has (`overspin list machines`)
-    #[arg(long, value_name = "NAME", default_value = "generic-2008")]
-    pub(crate) machine: String,
+    /// The machine whose costs the simulator has: a name of `overspin list machines`, or a profile that `overspin
+    /// calibrate` wrote; default: this machine, calibrated at the start
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    pub(crate) machine: Option<String>,
     /// pCPUs of all cases; default: as many as this process may use, at most 8
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) pcpus: Option<u32>,
@@ -784,6 +787,22 @@ pub(crate) struct MeasureNoiseArgs {
     /// Write the counts of all gaps by CPU, kind and length as CSV (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub(crate) raw: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct CalibrateArgs {
+    /// Time to measure, in rounds; at least three rounds are made
+    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "20s")]
+    pub(crate) time: Duration,
+    /// Write the machine profile, for `host.machine` of scenarios and `advise --machine` (`-`: standard output)
+    #[arg(long, short, value_name = "FILE.toml")]
+    pub(crate) output: Option<PathBuf>,
+    /// Seed of the order of the measurements
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
 }
 
 /// A time that is not zero.

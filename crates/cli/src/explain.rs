@@ -63,6 +63,7 @@ impl What<'_> {
             | Kind::BenchLocks
             | Kind::Schedbench
             | Kind::Noise
+            | Kind::Calibration
             | Kind::Validation => Ok(explain::samples(record)),
         }
     }

@@ -19,6 +19,7 @@ mod advise;
 mod args;
 mod bench;
 mod bench_world;
+mod calibrate;
 mod catalog;
 mod check;
 mod compare;
@@ -90,6 +91,7 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
         Command::Check(command) => check::check(command, &args.global, parts),
         Command::Bench(command) => bench::bench(command, &args.global, parts),
         Command::Measure(command) => measure::measure(command, &args.global),
+        Command::Calibrate(command) => calibrate::calibrate(command, &args.global),
         Command::Advise(command) => advise::advise(command, &args.global),
         Command::Validate(command) => validate::validate(command, &args.global),
         Command::Top(command) => top::top(command, &args.global),

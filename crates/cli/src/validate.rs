@@ -4,16 +4,20 @@ use crate::args::{Global, ValidateArgs};
 use crate::failure::{Failure, Verdict};
 use crate::progress::RunsMeter;
 use crate::show::{self, Outputs, RecordFiles};
+use crate::signals;
 use overspin_host::Refused;
+use overspin_lab::calibrate;
 use overspin_lab::environment::Environment;
-use overspin_lab::machine::{self, MACHINES};
 use overspin_lab::parallel::ParallelError;
 use overspin_lab::record;
 use overspin_lab::report;
 use overspin_lab::validate::{
     self, Goals, Measurable, Plan, Settings, Stage, ValidateError, Validation,
 };
+use overspin_native::calibrate as native;
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, Failure> {
     let wanted = &args.record;
@@ -23,8 +27,11 @@ pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, 
     let records = RecordFiles::open(&outputs, wanted)?;
     let (markdown, svg) = (outputs.open(args.markdown.as_ref())?, outputs.open(args.svg.as_ref())?);
     let settings = settings(args);
-    let sets = machine(args)?;
-    let Worlds { usable, refused, notes } = worlds(args, &settings, &sets)?;
+    let (sets, told) = match args.dry_run {
+        true => (Vec::new(), String::new()),
+        false => machine(args, global.quiet)?,
+    };
+    let Worlds { usable, refused, notes } = worlds(args, &settings, &sets, told)?;
     let plan = Plan::new(&settings, &usable).map_err(failure)?;
     if plan.subjects.is_empty() {
         return Err(Failure::usage(
@@ -84,16 +91,31 @@ fn settings(args: &ValidateArgs) -> Settings {
 /// The most pCPUs of cases, unless others are asked for: four vCPUs for each must fit the time of the full set.
 const MOST_PCPUS: u32 = 8;
 
-/// What the simulator is told of this machine, as `--set` arguments.
-fn machine(args: &ValidateArgs) -> Result<Vec<String>, Failure> {
-    if machine::machine(&args.machine).is_none() {
-        let names: Vec<&str> = MACHINES.iter().map(|m| m.name).collect();
-        return Err(Failure::usage(
-            format!("there is no machine `{}`", args.machine),
-            format!("machines are: {}", names.join(", ")),
-        ));
+/// How long this machine is calibrated, in all and in the short form.
+const CALIBRATION: [Duration; 2] = [Duration::from_secs(12), Duration::from_secs(3)];
+
+/// What the simulator is told of this machine, as `--set` arguments, and the same in words.
+fn machine(args: &ValidateArgs, quiet: bool) -> Result<(Vec<String>, String), Failure> {
+    if let Some(name) = &args.machine {
+        let sets = vec![format!("host.machine={name}")];
+        return Ok((sets, format!("The simulator has the costs of the machine `{name}`.")));
     }
-    Ok(vec![format!("host.machine={}", args.machine)])
+    let time = CALIBRATION[usize::from(args.quick)];
+    if !quiet {
+        eprintln!("calibrates this machine for {} s", time.as_secs());
+    }
+    let interrupted = signals::first_interrupt();
+    // Relaxed: the flag stands alone.
+    let over = || interrupted.load(Ordering::Relaxed);
+    let found = native::calibrate(time, args.seed, &[], &mut |_| {}, &over).map_err(|e| {
+        Failure::environment(
+            format!("cannot calibrate this machine: {e}"),
+            "name a machine with --machine, or allow this process to choose its CPUs",
+        )
+    })?;
+    let sets = calibrate::settings(&found);
+    let words = format!("The simulator has the costs of this machine, just measured: {}.", sets.join(", "));
+    Ok((sets, words))
 }
 
 /// The worlds to measure, and what there is to say about them.
@@ -111,8 +133,8 @@ fn worlds(
     args: &ValidateArgs,
     settings: &Settings,
     sets: &[String],
+    told: String,
 ) -> Result<Worlds, Failure> {
-    let told = format!("The simulator was told of this machine: {}.", sets.join(", "));
     let here = format!("{}.", Environment::here().words());
     let mut worlds = Worlds { notes: vec![here, told], ..Worlds::default() };
     for world in validate::worlds(args.world.as_deref()).map_err(failure)? {
@@ -206,9 +228,7 @@ fn failure(error: ValidateError) -> Failure {
         ValidateError::NoWorld { names, .. } => {
             Failure::usage(message, format!("these can: {}", names.join(", ")))
         }
-        ValidateError::Case { .. } => {
-            Failure::usage(message, "--pcpus and --machine decide what cases contain")
-        }
+        ValidateError::Case { error, .. } => Failure::Scenario(error),
         ValidateError::Run(ParallelError::Sim { cause, .. }) => {
             Failure::refused_as("validate", &cause, &message)
         }

@@ -4,6 +4,7 @@
 
 pub mod advise;
 pub mod bench;
+pub mod calibrate;
 pub mod catalog;
 pub mod claims;
 pub mod compare;

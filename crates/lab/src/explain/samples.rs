@@ -53,6 +53,7 @@ fn why(kind: Kind) -> &'static str {
             "Its workers take no lock; they wait for a CPU. The metric `late` is the lateness of the latest \
              wake-up of a second."
         }
+        Kind::Calibration => "It lists what operations of a machine took, in rounds.",
         Kind::Noise => "It lists what took CPUs away, by kind: `thread`, `taken` and `short`.",
         Kind::Validation => "It compares the simulator with this machine: `overspin report` shows how.",
         _ => "It has no waits for locks.",

@@ -5,6 +5,7 @@
 
 mod core2;
 mod epyc_milan;
+pub(crate) mod file;
 mod generic;
 mod graviton2;
 mod haswell_ep;
@@ -37,9 +38,12 @@ pub const MACHINES: &[Machine] = &[
 /// The machine of scenarios that name no machine.
 pub const DEFAULT: &Machine = &MACHINES[0];
 
-/// The machine of this name.
+/// The machine of this name, or of the profile in this file.
 #[must_use]
 pub fn machine(name: &str) -> Option<&'static Machine> {
+    if file::is_file(name) {
+        return file::load(name).ok();
+    }
     MACHINES.iter().find(|m| m.name == name)
 }
 

@@ -14,7 +14,7 @@ struct Chapter {
     tables: &'static [Table],
 }
 
-const CHAPTERS: [Chapter; 12] = [
+const CHAPTERS: [Chapter; 13] = [
     Chapter { heading: "`run`, `seeds`", kind: Kind::Run, tables: &simulated::OF_RUN },
     Chapter { heading: "`sweep`", kind: Kind::Sweep, tables: &simulated::OF_SWEEP },
     Chapter {
@@ -46,6 +46,7 @@ const CHAPTERS: [Chapter; 12] = [
     Chapter { heading: "`bench`", kind: Kind::Bench, tables: &threads::OF_SPEED },
     Chapter { heading: "`bench-locks`", kind: Kind::BenchLocks, tables: &threads::OF_LOCKS },
     Chapter { heading: "`noise`", kind: Kind::Noise, tables: &threads::OF_NOISE },
+    Chapter { heading: "`calibration`", kind: Kind::Calibration, tables: &threads::OF_CALIBRATION },
     Chapter { heading: "`validation`", kind: Kind::Validation, tables: &validate::TABLES },
 ];
 

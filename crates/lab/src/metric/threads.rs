@@ -161,3 +161,18 @@ pub(crate) static OF_NOISE: [Table; 4] = [
         metrics: || vec![&BIN_GAPS, &BIN_TIME],
     },
 ];
+
+/// Of an operation of the machine.
+pub(crate) static COST: Metric = Metric::new(
+    "cost",
+    "ns",
+    "what the operation takes in one round; a speed is in thousandths (`permille`), a share in `0.001 %`",
+);
+
+/// What `overspin calibrate` measures.
+pub(crate) static OF_CALIBRATION: [Table; 1] = [Table {
+    heading: "An operation",
+    places: "The place is a key of `[host.costs]`, `smt_permille`, `line-0-1` (two CPUs), `wake`, `timer`, `noise` or \
+             `interruption`. A run is a round.",
+    metrics: || vec![&COST],
+}];

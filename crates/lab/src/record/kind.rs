@@ -23,6 +23,8 @@ pub enum Kind {
     Schedbench,
     /// What interrupts threads of this machine.
     Noise,
+    /// What operations of this machine cost.
+    Calibration,
     /// Scenarios in the simulator and on this machine.
     Validation,
 }
@@ -40,6 +42,7 @@ impl Kind {
             Self::BenchLocks => "a benchmark of locks",
             Self::Schedbench => "runs of schedbench",
             Self::Noise => "a measurement of noise",
+            Self::Calibration => "a calibration of a machine",
             Self::Validation => "a validation",
         }
     }
@@ -58,6 +61,7 @@ impl Kind {
             Self::BenchLocks => &["acquisitions"],
             Self::Schedbench => &["throughput"],
             Self::Noise => &["gaps", "time"],
+            Self::Calibration => &["cost"],
             Self::Validation => &["throughput", "work-share", "wake-p50", "wake-p99"],
         }
     }
@@ -67,7 +71,11 @@ impl Kind {
     pub fn is_of_scenarios(self) -> bool {
         match self {
             Self::Run | Self::Seeds | Self::Sweep | Self::Reproduction | Self::Schedbench => true,
-            Self::Bench | Self::BenchLocks | Self::Noise | Self::Validation => false,
+            Self::Bench
+            | Self::BenchLocks
+            | Self::Noise
+            | Self::Calibration
+            | Self::Validation => false,
         }
     }
 }

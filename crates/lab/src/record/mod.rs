@@ -21,8 +21,8 @@ pub use changes::Changes;
 pub use groups::Group;
 pub use kind::Kind;
 pub use of::{
-    locks, noise, one, reproductions, schedbench, seeds, seeds_head, speed, sweep, sweep_head,
-    validation,
+    calibration, locks, noise, one, reproductions, schedbench, seeds, seeds_head, speed, sweep,
+    sweep_head, validation,
 };
 pub use parts::{Experiment, NoiseConditions, OverSeeds, Target};
 pub use read::{json_error, read, read_path};

@@ -5,6 +5,7 @@ use super::ScenarioError;
 use super::keys::{Absent, Key, Kind, Section, expected, legal};
 use super::tree::{At, Document, Node, Table, Value};
 use crate::catalog::catalog;
+use crate::machine::{self, MACHINES, Machine};
 use overspin_locks::LockInfo;
 use overspin_scenario::{Picos, parse_time};
 use overspin_sched::{SchedulerInfo, nearest};
@@ -300,6 +301,15 @@ impl<'a> Reader<'a> {
     pub(crate) fn scheduler(&self, name: &str) -> Result<&'static SchedulerInfo> {
         let known: Vec<&'static str> = catalog().schedulers().iter().map(|s| s.name).collect();
         self.named(name, &known, |text| catalog().schedulers().find(text).ok())
+    }
+
+    /// The machine in the key `name`: a built-in one, or a profile from a file.
+    pub(crate) fn machine(&self, name: &str) -> Result<&'static Machine> {
+        if let Some(text) = self.text(name)?.filter(|text| machine::file::is_file(text)) {
+            return machine::file::load(&text).map_err(|e| self.error(name, e.message, e.help));
+        }
+        let known: Vec<&'static str> = MACHINES.iter().map(|m| m.name).collect();
+        self.named(name, &known, machine::machine)
     }
 
     /// The result of `find` for the text of `name`; an error message lists the names `known`.

@@ -47,6 +47,9 @@ struct Guest {
     lock: &'static str,
     /// The lines of `[domain.workload]`.
     workload: String,
+    /// Each vCPU has a workload of its own, which stays there. Otherwise the simulated guest kernel would move tasks
+    /// that wake to other vCPUs, and the other worlds have no such kernel.
+    is_bound: bool,
 }
 
 /// A case.
@@ -107,7 +110,18 @@ fn hog() -> String {
 
 impl Guest {
     fn new(name: &'static str, vcpus: u32, workload: String) -> Self {
-        Self { name, vcpus, weight: 256, cap: 0, lock: "ticket", workload }
+        Self { name, vcpus, weight: 256, cap: 0, lock: "ticket", workload, is_bound: true }
+    }
+
+    /// The tables of its workload.
+    fn workloads(&self) -> String {
+        if !self.is_bound {
+            return format!("[domain.workload]\n{}\n", self.workload);
+        }
+        let one = |v| {
+            format!("[[domain.workload]]\nname = \"w{v}\"\nvcpus = [{v}]\n{}\n", self.workload)
+        };
+        (0..self.vcpus).map(one).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -150,8 +164,8 @@ impl Case {
             let _ = write!(
                 text,
                 "\n[[domain]]\nname = \"{}\"\nvcpus = {}\nweight = {}\ncap = {}\nlock = \"{}\"\n\n\
-                 [domain.kernel]\nhz = 0\ntask_switch = 0\ntick_work = 0\n\n[domain.workload]\n{}\n",
-                guest.name, guest.vcpus, guest.weight, guest.cap, guest.lock, guest.workload
+                 [domain.kernel]\nhz = 0\ntask_switch = 0\ntick_work = 0\n\n{}",
+                guest.name, guest.vcpus, guest.weight, guest.cap, guest.lock, guest.workloads()
             );
         }
         text
@@ -175,7 +189,8 @@ pub fn cases(pcpus: u32) -> Vec<Case> {
 fn lock_loop(lock: &'static str, ratio: u32, pcpus: u32) -> Case {
     let workload =
         "kind = \"lock-loop\"\nsection = \"5us\"\noutside = \"20us\"\nirqs_off = false".to_owned();
-    let guest = Guest { lock, ..Guest::new("guest", ratio * pcpus, workload) };
+    // One workload, because its threads share its lock; none of them sleeps of its own accord.
+    let guest = Guest { lock, is_bound: false, ..Guest::new("guest", ratio * pcpus, workload) };
     let about = format!("{ratio} vCPUs for each pCPU take a {lock} lock: 5 us inside, 20 us outside");
     Case {
         ratio,

@@ -27,13 +27,36 @@ static RUNNABLE: Metric = Metric::new(
 );
 static BLOCKED: Metric = Metric::new("blocked", "%", "part of the vCPUs' time in which they slept");
 
+/// What others had of the CPUs, as in [`Disturbance`](super::Disturbance).
+pub(crate) static OTHERS: Metric = Metric::new(
+    "others",
+    "%",
+    "what other programs and the kernel's own threads had of the CPUs of this machine in a measured run",
+);
+/// As above.
+pub(crate) static STEAL: Metric = Metric::new(
+    "steal",
+    "%",
+    "what the hypervisor below had of the CPUs of this machine in a measured run",
+);
+
 /// The metrics of a validation.
 pub(crate) static TABLES: [Table; 1] = [Table {
     heading: "A case",
     places: "The place is `hv.credit.wake-1-hogs.measured/sleeper`: the world, the scheduler, the case, the side \
              (`simulated` or `measured`), and the domain if there are several.",
     metrics: || {
-        vec![&THROUGHPUT, &WORK_SHARE, &WAKE_P50, &WAKE_P99, &RUNNING, &RUNNABLE, &BLOCKED]
+        vec![
+            &THROUGHPUT,
+            &WORK_SHARE,
+            &WAKE_P50,
+            &WAKE_P99,
+            &RUNNING,
+            &RUNNABLE,
+            &BLOCKED,
+            &OTHERS,
+            &STEAL,
+        ]
     },
 }];
 

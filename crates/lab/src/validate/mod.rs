@@ -18,7 +18,7 @@ pub use cases::{Case, Family, LOCKS, cases};
 pub use compare::{Agreement, Compared, Goals, Order};
 pub use costs::{Costs, costs};
 pub use figure::Kind;
-pub(crate) use figure::TABLES;
+pub(crate) use figure::{OTHERS, STEAL, TABLES};
 pub use load::Disturbance;
 pub use measure::{Made, Side, measurable, probe};
 pub use picture::picture;

@@ -1,6 +1,7 @@
 //! Records of measurements: one file for each kind.
 
 mod bench;
+mod calibration;
 mod noise;
 mod reproduction;
 mod run;
@@ -8,6 +9,7 @@ mod schedbench;
 mod validation;
 
 pub use bench::{locks, speed};
+pub use calibration::calibration;
 pub use noise::noise;
 pub use reproduction::reproductions;
 pub use run::{one, seeds, seeds_head, sweep, sweep_head};

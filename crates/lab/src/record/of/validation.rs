@@ -1,7 +1,7 @@
 //! Records of `overspin validate`.
 
 use crate::record::{Kind, Record, Run};
-use crate::validate::{Side, Validation};
+use crate::validate::{OTHERS, STEAL, Side, Validation};
 
 /// The record of a validation. A place names the world, the scheduler, the case and the side.
 #[must_use]
@@ -23,6 +23,10 @@ pub fn validation(validation: &Validation) -> Record {
                 None => place.clone(),
             };
             record.push(number, &place, figure.metric, figure.value);
+        }
+        if let Some(by) = run.disturbance {
+            record.push(number, &place, &OTHERS, by.others);
+            record.push(number, &place, &STEAL, by.steal);
         }
         record.runs.push(Run { number, place, seed: Some(run.seed), ..Run::default() });
     }

@@ -85,7 +85,8 @@ pub(crate) const HOST: Section = Section {
             "machine",
             Kind::Machine,
             Is("generic-2008"),
-            "The machine that provides the costs and `smt_permille` (docs/machines.md).",
+            "The machine that provides the costs and `smt_permille` (docs/machines.md), or the file of a profile \
+             (docs/calibrate.md).",
         ),
         key("sockets", integer(1, 256), Is("1"), "Sockets."),
         key("cores", integer(1, 4096), Required, "Cores in a socket."),

@@ -10,8 +10,7 @@ use super::keys::{NOISE_PLACEMENTS, NOTIFIED_GUESTS, PROTOCOLS, ROOT, RULES};
 use super::reader::Reader;
 use super::tree::{Document, Node};
 use super::{ScenarioError, params};
-use crate::machine;
-use crate::machine::{MACHINES, Machine};
+use crate::machine::Machine;
 use domain::{cpu_list, domain};
 use overspin_scenario::{
     Costs, DirectedYieldRules, Domain, Governor, HaltPolling, Host, Noise, NoisePlacement,
@@ -92,8 +91,7 @@ fn host(r: &Reader<'_>) -> Result<Host> {
     }
     let pcpus = topology.pcpus();
     let scheduler = r.scheduler("scheduler")?.name;
-    let machines: Vec<&'static str> = MACHINES.iter().map(|m| m.name).collect();
-    let machine = machine::machine(&r.name("machine", &machines)?).unwrap_or(machine::DEFAULT);
+    let machine = r.machine("machine")?;
     Ok(Host {
         machine: machine.name.into(),
         sockets,

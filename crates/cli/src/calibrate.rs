@@ -1,0 +1,39 @@
+//! `overspin calibrate`.
+
+use crate::args::{CalibrateArgs, Global};
+use crate::failure::{Failure, Verdict};
+use crate::show::{self, Outputs, RecordFiles};
+use crate::{progress, signals};
+use overspin_lab::calibrate;
+use overspin_lab::record;
+use overspin_native::calibrate as native;
+use overspin_scenario::Stopped;
+use std::sync::atomic::Ordering;
+
+pub(crate) fn calibrate(args: &CalibrateArgs, global: &Global) -> Result<Verdict, Failure> {
+    let wanted = &args.record;
+    let files = [args.output.as_ref(), wanted.json.as_ref(), wanted.csv.as_ref()];
+    let outputs = Outputs::new(global, &files)?;
+    let profile = outputs.open(args.output.as_ref())?;
+    let records = RecordFiles::open(&outputs, wanted)?;
+    let bar = progress::progress(global, 0, "{bar:40} {elapsed} elapsed, {eta} left");
+    bar.set_length(args.time.as_millis() as u64);
+    let interrupted = signals::first_interrupt();
+    // Relaxed: the flag stands alone.
+    let over = || interrupted.load(Ordering::Relaxed);
+    let mut tell = |so_far: std::time::Duration| bar.set_position(so_far.as_millis() as u64);
+    let found = native::calibrate(args.time, args.seed, &[], &mut tell, &over);
+    bar.finish_and_clear();
+    let found = found.map_err(|e| {
+        Failure::environment(
+            format!("cannot measure this machine: {e}"),
+            "allow this process to choose its CPUs (sched_setaffinity) and to start threads",
+        )
+    })?;
+    if let Some(profile) = profile {
+        profile.finish_with(&calibrate::profile(&found))?;
+    }
+    records.write(|| show::made(record::calibration(&found)))?;
+    outputs.report(&calibrate::report(&found))?;
+    Ok(if over() { show::stopped(Stopped::Interrupted) } else { Verdict::Fine })
+}

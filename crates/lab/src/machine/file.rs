@@ -1,0 +1,124 @@
+//! Machine profiles from files, as `overspin calibrate` writes them.
+//!
+//! A machine lives as long as the process, because the built-in ones do. So each file is read once.
+
+use super::{DEFAULT, Machine, Value, nanos, smt};
+use crate::scenario_file::{cost_keys, parse_time};
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Whether this is the name of a file, not of a built-in machine.
+pub(crate) fn is_file(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "toml")
+}
+
+/// Why a profile cannot be used, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProfileError {
+    pub message: String,
+    pub help: String,
+}
+
+/// A profile as its file states it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Profile {
+    #[serde(default)]
+    brief: String,
+    smt_permille: Option<u32>,
+    #[serde(default)]
+    costs: BTreeMap<String, String>,
+}
+
+static READ: OnceLock<Mutex<HashMap<String, &'static Machine>>> = OnceLock::new();
+
+/// The machine of the file at this path; a relative path is relative to the current directory.
+///
+/// # Errors
+/// If it cannot be read, or is not a profile.
+pub(crate) fn load(path: &str) -> Result<&'static Machine, ProfileError> {
+    let read = READ.get_or_init(Mutex::default);
+    let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(machine) = read.get(path) {
+        return Ok(machine);
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| ProfileError {
+        message: format!("cannot read the machine profile `{path}`: {e}"),
+        help: "make it with `overspin calibrate -o FILE.toml`; a relative path begins at the current directory"
+            .into(),
+    })?;
+    let machine: &'static Machine = Box::leak(Box::new(parse(path, &text)?));
+    read.insert(path.to_owned(), machine);
+    Ok(machine)
+}
+
+fn parse(path: &str, text: &str) -> Result<Machine, ProfileError> {
+    let keys: Vec<&'static str> = cost_keys().collect();
+    let line = |at: usize| text[..at.min(text.len())].lines().count().max(1);
+    let profile: Profile = toml::from_str(text).map_err(|e| ProfileError {
+        message: format!("{path}:{}: {}", line(e.span().map_or(0, |s| s.start + 1)), e.message()),
+        help: "a profile has brief, smt_permille and [costs]".into(),
+    })?;
+    let mut values: Vec<Value> = Vec::new();
+    let fail = |key: &str, message: String, help: String| {
+        let at = text.find(key).map_or(0, |at| at + 1);
+        Err(ProfileError { message: format!("{path}:{}: {message}", line(at)), help })
+    };
+    match profile.smt_permille {
+        Some(permille) if (1..=1000).contains(&permille) => {
+            values.push(smt(f64::from(permille), "measured"));
+        }
+        Some(permille) => {
+            let message = format!("`smt_permille` is {permille}");
+            return fail("smt_permille", message, "a whole number, 1 to 1000".into());
+        }
+        None => {}
+    }
+    for (key, time) in &profile.costs {
+        let Some(known) = keys.iter().find(|known| **known == key.as_str()) else {
+            let message = format!("there is no cost `{key}`");
+            return fail(key, message, format!("costs are: {}", keys.join(", ")));
+        };
+        match parse_time(time) {
+            Ok(time) => values.push(nanos(known, time.nanos(), "measured")),
+            Err(e) => {
+                return fail(key, format!("`costs.{key}`: {e}"), "a time, as \"12.5ns\"".into());
+            }
+        }
+    }
+    Ok(Machine {
+        name: String::leak(path.to_owned()),
+        brief: String::leak(profile.brief),
+        year: 0,
+        mhz: DEFAULT.mhz,
+        values: Vec::leak(values),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_line_and_the_legal_values() {
+        let error = |text: &str| parse("p.toml", text).unwrap_err();
+        let e = error("brief = \"x\"\n[costs]\natomik = \"5ns\"\n");
+        assert!(e.message.starts_with("p.toml:3: there is no cost `atomik`"), "{e:?}");
+        assert!(e.help.contains("atomic, "), "{e:?}");
+        let e = error("smt_permille = 1500\n");
+        assert!(e.message.contains("p.toml:1: `smt_permille` is 1500"), "{e:?}");
+        let e = error("[costs]\natomic = \"5 parsecs\"\n");
+        assert!(e.message.contains("p.toml:2: `costs.atomic`"), "{e:?}");
+        let e = error("\n\nmhz = 5\n");
+        assert!(e.message.starts_with("p.toml:3: "), "{e:?}");
+        assert!(load("/no/such.toml").unwrap_err().help.contains("overspin calibrate"));
+    }
+
+    #[test]
+    fn only_names_with_the_ending_are_files() {
+        assert!(is_file("here.toml") && is_file("/a/b.toml"));
+        assert!(!is_file("skylake-sp") && !is_file("toml"));
+    }
+}
