@@ -114,7 +114,8 @@ fn machine(args: &ValidateArgs, quiet: bool) -> Result<(Vec<String>, String), Fa
         )
     })?;
     let sets = calibrate::settings(&found);
-    let words = format!("The simulator has the costs of this machine, just measured: {}.", sets.join(", "));
+    let words =
+        format!("The simulator has the costs of this machine, just measured: {}.", sets.join(", "));
     Ok((sets, words))
 }
 

@@ -16,7 +16,18 @@ fn overspin(dir: &Path, args: &[&str]) -> Output {
 
 /// Few and short runs of these cases.
 fn short<'a>(world: &'a str, cases: &'a str) -> Vec<&'a str> {
-    let size = ["--machine", "generic-2008", "--pcpus", "1", "--repeats", "2", "--seeds", "2", "--quick", "--no-progress"];
+    let size = [
+        "--machine",
+        "generic-2008",
+        "--pcpus",
+        "1",
+        "--repeats",
+        "2",
+        "--seeds",
+        "2",
+        "--quick",
+        "--no-progress",
+    ];
     let mut args = vec!["validate", "--world", world, "--cases", cases];
     args.extend(size);
     args
@@ -122,8 +133,17 @@ fn misuse_is_told_with_what_there_is() {
     let vax = ["validate", "--machine", "core2", "--cases", "vax", "--world", "threads"];
     refused(&vax, &["vax", "ticket-1x"]);
     refused(&["validate", "--machine", "vax"], &["vax", "generic-2008"]);
-    let none =
-        ["validate", "--machine", "core2", "--world", "threads", "--schedulers", "vax", "--cases", "hogs"];
+    let none = [
+        "validate",
+        "--machine",
+        "core2",
+        "--world",
+        "threads",
+        "--schedulers",
+        "vax",
+        "--cases",
+        "hogs",
+    ];
     refused(&none, &["no case is left"]);
     refused(&["validate", "--json", "-", "--svg", "-"], &["same destination"]);
 }

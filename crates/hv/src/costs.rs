@@ -159,14 +159,9 @@ fn take_kick() -> Vec<u8> {
 fn ping_pong(rounds: u32) -> Vec<u8> {
     let kick = |vcpu: u32| call(port::SEND, vcpu);
     let first_body = [kick(1), take_kick()].concat();
-    let first = [
-        call(port::VCPU_UP, 1),
-        count(rounds),
-        first_body.clone(),
-        again(first_body.len()),
-        end(),
-    ]
-    .concat();
+    let first =
+        [call(port::VCPU_UP, 1), count(rounds), first_body.clone(), again(first_body.len()), end()]
+            .concat();
     let second_body = [take_kick(), kick(0)].concat();
     // jmp back to its beginning
     let second = [second_body.clone(), vec![0xe9], back(second_body.len() + 5).to_vec()].concat();

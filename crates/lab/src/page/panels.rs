@@ -91,7 +91,8 @@ pub(super) fn waits_of_runs(record: &Record) -> Option<String> {
 
 /// The picture of a validation.
 pub(super) fn validation(record: &Record) -> String {
-    let picture = |result| format!("<div class=\"curves\">{}</div>\n", crate::validate::picture(result));
+    let picture =
+        |result| format!("<div class=\"curves\">{}</div>\n", crate::validate::picture(result));
     record.validation.as_ref().map_or_else(String::new, picture)
 }
 

@@ -71,11 +71,9 @@ impl Kind {
     pub fn is_of_scenarios(self) -> bool {
         match self {
             Self::Run | Self::Seeds | Self::Sweep | Self::Reproduction | Self::Schedbench => true,
-            Self::Bench
-            | Self::BenchLocks
-            | Self::Noise
-            | Self::Calibration
-            | Self::Validation => false,
+            Self::Bench | Self::BenchLocks | Self::Noise | Self::Calibration | Self::Validation => {
+                false
+            }
         }
     }
 }

@@ -118,9 +118,8 @@ impl Guest {
         if !self.is_bound {
             return format!("[domain.workload]\n{}\n", self.workload);
         }
-        let one = |v| {
-            format!("[[domain.workload]]\nname = \"w{v}\"\nvcpus = [{v}]\n{}\n", self.workload)
-        };
+        let one =
+            |v| format!("[[domain.workload]]\nname = \"w{v}\"\nvcpus = [{v}]\n{}\n", self.workload);
         (0..self.vcpus).map(one).collect::<Vec<_>>().join("\n")
     }
 }
@@ -165,7 +164,12 @@ impl Case {
                 text,
                 "\n[[domain]]\nname = \"{}\"\nvcpus = {}\nweight = {}\ncap = {}\nlock = \"{}\"\n\n\
                  [domain.kernel]\nhz = 0\ntask_switch = 0\ntick_work = 0\n\n{}",
-                guest.name, guest.vcpus, guest.weight, guest.cap, guest.lock, guest.workloads()
+                guest.name,
+                guest.vcpus,
+                guest.weight,
+                guest.cap,
+                guest.lock,
+                guest.workloads()
             );
         }
         text
@@ -191,7 +195,8 @@ fn lock_loop(lock: &'static str, ratio: u32, pcpus: u32) -> Case {
         "kind = \"lock-loop\"\nsection = \"5us\"\noutside = \"20us\"\nirqs_off = false".to_owned();
     // One workload, because its threads share its lock; none of them sleeps of its own accord.
     let guest = Guest { lock, is_bound: false, ..Guest::new("guest", ratio * pcpus, workload) };
-    let about = format!("{ratio} vCPUs for each pCPU take a {lock} lock: 5 us inside, 20 us outside");
+    let about =
+        format!("{ratio} vCPUs for each pCPU take a {lock} lock: 5 us inside, 20 us outside");
     Case {
         ratio,
         lock: Some(lock),

@@ -107,7 +107,13 @@ pub(super) fn compare(samples: &Samples, kind: Kind, goal: f64) -> Option<Differ
     let scaled = |difference: f64| match kind {
         Kind::State => difference,
         // Both are 0, or the simulator does what the machine never did.
-        _ if base == 0.0 => if difference == 0.0 { 0.0 } else { 100.0 * difference.signum() },
+        _ if base == 0.0 => {
+            if difference == 0.0 {
+                0.0
+            } else {
+                100.0 * difference.signum()
+            }
+        }
         _ => 100.0 * difference / base,
     };
     let difference = scaled(simulated.summary.mean - measured.summary.mean);
@@ -210,8 +216,11 @@ mod tests {
     fn only_orders_beyond_doubt_are_judged() {
         let spread = |values: &[f64]| Spread::of(&[1, 2, 3], values).unwrap();
         // Measured: a is faster than c beyond doubt; b may be as fast as either.
-        let (fast, wide, slow) =
-            (spread(&[99.0, 100.0, 101.0]), spread(&[20.0, 80.0, 140.0]), spread(&[49.0, 50.0, 51.0]));
+        let (fast, wide, slow) = (
+            spread(&[99.0, 100.0, 101.0]),
+            spread(&[20.0, 80.0, 140.0]),
+            spread(&[49.0, 50.0, 51.0]),
+        );
         let locks = [("a", &slow, &fast), ("b", &fast, &wide), ("c", &fast, &slow)];
         assert_eq!(order(&locks), (1, vec![["a", "c"]]));
         let locks = [("a", &fast, &fast), ("b", &fast, &wide), ("c", &slow, &slow)];

@@ -48,9 +48,8 @@ fn of_hv(cpus: u32) -> Result<Measurement, Refused> {
 
 /// The kernel is the hypervisor of threads: a system call is a hypercall.
 fn of_kernel(cpus: u32) -> Result<Measurement, Refused> {
-    let measured = allowed_cpus().and_then(|allowed| {
-        KernelCosts::measure(&allowed[..allowed.len().min(cpus as usize)])
-    });
+    let measured = allowed_cpus()
+        .and_then(|allowed| KernelCosts::measure(&allowed[..allowed.len().min(cpus as usize)]));
     let costs = measured.map_err(|error| Refused::Machine {
         cause: format!("a thread cannot be kept to a CPU: {error}"),
         remedy: "allow this process to set its affinity (sched_setaffinity)".into(),

@@ -5,7 +5,8 @@ use crate::metric::{Metric, Table};
 use overspin_scenario::{DomainOutcome, Outcome, Picos, US, VcpuOutcome};
 use serde::{Deserialize, Serialize};
 
-static THROUGHPUT: Metric = Metric::new("throughput", "1/s", "work items of the domain in a second");
+static THROUGHPUT: Metric =
+    Metric::new("throughput", "1/s", "work items of the domain in a second");
 static WORK_SHARE: Metric =
     Metric::new("work-share", "%", "the domain's part of the work items of all domains");
 static WAKE_P50: Metric = Metric::new(
@@ -186,10 +187,15 @@ mod tests {
     }
 
     fn domain(name: &str, items: u64, late_us: &[u64]) -> DomainOutcome {
-        let reports = late_us.iter().map(|us| WorkerReport { max_delta: *us * US, ..Default::default() });
+        let reports =
+            late_us.iter().map(|us| WorkerReport { max_delta: *us * US, ..Default::default() });
         DomainOutcome {
             name: name.into(),
-            vcpus: vec![VcpuOutcome { running: 125 * MS, runnable: 250 * MS, ..Default::default() }],
+            vcpus: vec![VcpuOutcome {
+                running: 125 * MS,
+                runnable: 250 * MS,
+                ..Default::default()
+            }],
             tasks: vec![TaskOutcome { items, reports: reports.collect(), ..Default::default() }],
             ..Default::default()
         }

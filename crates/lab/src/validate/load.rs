@@ -39,8 +39,11 @@ impl Ticks {
     fn parse(machine: &str, process: &str) -> Option<Self> {
         // proc_stat(5): user nice system idle iowait irq softirq steal.
         let line = machine.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let times: Vec<u64> = line.split_whitespace().take(8).filter_map(|t| t.parse().ok()).collect();
-        let [user, nice, system, idle, iowait, irq, softirq, stolen] = times[..] else { return None };
+        let times: Vec<u64> =
+            line.split_whitespace().take(8).filter_map(|t| t.parse().ok()).collect();
+        let [user, nice, system, idle, iowait, irq, softirq, stolen] = times[..] else {
+            return None;
+        };
         let busy = user + nice + system + irq + softirq;
         // The name of a program may contain anything, so the fields begin after its last parenthesis.
         let fields: Vec<&str> = process.rsplit_once(')')?.1.split_whitespace().collect();
@@ -73,10 +76,8 @@ mod tests {
             "7 (a) b) S 1 1 1 0 -1 0 1 2 3 4 40 10 0 0",
         );
         // Of 200 ticks, 110 were busy, of which 100 were ours; 20 were stolen.
-        let after = of(
-            "cpu  180 0 80 1070 10 0 0 25 0 0\n",
-            "7 (a) b) S 1 1 1 0 -1 0 1 2 3 4 130 20 0 0",
-        );
+        let after =
+            of("cpu  180 0 80 1070 10 0 0 25 0 0\n", "7 (a) b) S 1 1 1 0 -1 0 1 2 3 4 130 20 0 0");
         assert_eq!(after.since(before), Disturbance { steal: 10.0, others: 5.0 });
         assert_eq!(before.since(before), Disturbance::default());
         assert_eq!(Ticks::parse("cpu  1 2 3", "7 (a) S"), None);

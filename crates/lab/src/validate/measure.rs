@@ -108,9 +108,7 @@ fn one(
         side,
         seed,
         figures: figures(&subject.case, &outcome),
-        disturbance: (side == Side::Measured)
-            .then(|| Some(after?.since(before?)))
-            .flatten(),
+        disturbance: (side == Side::Measured).then(|| Some(after?.since(before?))).flatten(),
         repeated: 0,
     }))
 }

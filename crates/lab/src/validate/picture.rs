@@ -33,7 +33,12 @@ pub fn picture(result: &Comparison) -> String {
     let width = LABEL + columns.len().max(6) as f64 * (CELL + GAP) + MARGIN;
     let mut out = String::new();
     let mut y = MARGIN + 18.0;
-    text(&mut out, (MARGIN, y), "font-size=\"16\" font-weight=\"bold\"", "Simulated beside measured");
+    text(
+        &mut out,
+        (MARGIN, y),
+        "font-size=\"16\" font-weight=\"bold\"",
+        "Simulated beside measured",
+    );
     y += 20.0;
     let mut x = MARGIN;
     for (agreement, words) in [
@@ -85,7 +90,9 @@ fn panel(
         return y - 30.0;
     }
     let title = match kind {
-        Kind::State => format!("{}: -{POINTS} to +{POINTS} points from the measured value", kind.words()),
+        Kind::State => {
+            format!("{}: -{POINTS} to +{POINTS} points from the measured value", kind.words())
+        }
         _ => format!("{}: half to twice the measured value", kind.words()),
     };
     text(out, (MARGIN, y), "font-weight=\"bold\"", &title);
@@ -131,7 +138,15 @@ fn panel(
 fn place(kind: Kind, measured: f64, value: f64) -> f64 {
     let part = match kind {
         Kind::State => (value - measured) / POINTS,
-        _ if measured <= 0.0 || value <= 0.0 => if value > measured { 1.0 } else if value < measured { -1.0 } else { 0.0 },
+        _ if measured <= 0.0 || value <= 0.0 => {
+            if value > measured {
+                1.0
+            } else if value < measured {
+                -1.0
+            } else {
+                0.0
+            }
+        }
         _ => (value / measured).ln() / FACTOR.ln(),
     };
     (0.5 + part / 2.0).clamp(0.0, 1.0)
@@ -143,7 +158,14 @@ fn cell(out: &mut String, c: &Compared, left: f64, y: f64) {
     let x = at(c.simulated.summary.mean);
     let hint = format!(
         "{} {}, {} under {}: simulated {} {}, measured {} {}",
-        c.case, c.figure(), c.world, c.scheduler, short(c.simulated.summary.mean), c.unit, short(base), c.unit
+        c.case,
+        c.figure(),
+        c.world,
+        c.scheduler,
+        short(c.simulated.summary.mean),
+        c.unit,
+        short(base),
+        c.unit
     );
     let _ = writeln!(out, "<g><title>{}</title>", escape(&hint));
     if let Some(of) = c.measured.interval {
@@ -162,10 +184,7 @@ fn cell(out: &mut String, c: &Compared, left: f64, y: f64) {
     }
     if x <= left || x >= left + CELL {
         let point = if x <= left { 7.0 } else { -7.0 };
-        let _ = writeln!(
-            out,
-            "<path d=\"M{x:.1} {y:.1} l{point} -4.5 v9 z\" fill=\"{colour}\"/>"
-        );
+        let _ = writeln!(out, "<path d=\"M{x:.1} {y:.1} l{point} -4.5 v9 z\" fill=\"{colour}\"/>");
     } else {
         dot(out, (x, y), colour);
     }

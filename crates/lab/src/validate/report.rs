@@ -1,8 +1,8 @@
 //! The report: how well both sides agree, what misses, and every figure.
 
+use super::Comparison;
 use super::compare::{Agreement, Compared};
 use super::figure::Kind;
-use super::Comparison;
 use super::measure::QUIET;
 use crate::report::{Block, Grid, short};
 use crate::seeds::Spread;
@@ -88,8 +88,16 @@ fn goals(result: &Comparison) -> String {
 
 fn summary(result: &Comparison) -> Grid {
     let header = [
-        "world", "scheduler", "figures", "compared", "within", "unclear", "missed", "median\ndifference",
-        "greatest\ndifference", "where",
+        "world",
+        "scheduler",
+        "figures",
+        "compared",
+        "within",
+        "unclear",
+        "missed",
+        "median\ndifference",
+        "greatest\ndifference",
+        "where",
     ];
     let mut grid = Grid::new(3, &header);
     grid.notes = 1;
@@ -102,7 +110,8 @@ fn summary(result: &Comparison) -> Grid {
                 .collect();
             of.sort_by(|a, b| a.difference.abs().total_cmp(&b.difference.abs()));
             let (Some(middle), Some(worst)) = (of.get(of.len() / 2), of.last()) else { continue };
-            let count = |agreement| of.iter().filter(|c| c.agreement == agreement).count().to_string();
+            let count =
+                |agreement| of.iter().filter(|c| c.agreement == agreement).count().to_string();
             grid.row([
                 world.clone(),
                 scheduler.clone(),
@@ -121,7 +130,14 @@ fn summary(result: &Comparison) -> Grid {
 }
 
 fn orders(result: &Comparison) -> Grid {
-    let header = ["world", "scheduler", "vCPUs\nper pCPU", "pairs\ndecided", "same\norder", "wrong: the first is faster"];
+    let header = [
+        "world",
+        "scheduler",
+        "vCPUs\nper pCPU",
+        "pairs\ndecided",
+        "same\norder",
+        "wrong: the first is faster",
+    ];
     let mut grid = Grid::new(2, &header);
     grid.notes = 1;
     for order in &result.orders {
@@ -162,7 +178,18 @@ fn misses(result: &Comparison, blocks: &mut Vec<Block>) {
 
 fn figures<'a>(all: impl Iterator<Item = &'a Compared>, with_column: bool) -> Grid {
     let columns = ["world", "scheduler"];
-    let rest = ["case", "figure", "unit", "simulated", "+-", "measured", "+-", "difference", "+-", "verdict"];
+    let rest = [
+        "case",
+        "figure",
+        "unit",
+        "simulated",
+        "+-",
+        "measured",
+        "+-",
+        "difference",
+        "+-",
+        "verdict",
+    ];
     let header: Vec<&str> = match with_column {
         true => columns.into_iter().chain(rest).collect(),
         false => rest.into(),
@@ -170,9 +197,8 @@ fn figures<'a>(all: impl Iterator<Item = &'a Compared>, with_column: bool) -> Gr
     let mut grid = Grid::new(header.len() - 7, &header);
     grid.notes = 1;
     for c in all {
-        let margin = |of: &Spread| {
-            of.interval.map_or_else(String::new, |i| short((i.high - i.low) / 2.0))
-        };
+        let margin =
+            |of: &Spread| of.interval.map_or_else(String::new, |i| short((i.high - i.low) / 2.0));
         let rest = [
             c.case.clone(),
             c.figure(),

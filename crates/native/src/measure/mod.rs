@@ -9,7 +9,7 @@ mod noise;
 mod system;
 
 pub use gaps::{LONG_NS, Noted, SHORTEST_NS};
-pub use kernel::KernelCosts;
 pub use histogram::{Bin, Histogram};
+pub use kernel::KernelCosts;
 pub use noise::{CpuNoise, Noise, NoiseError, NoisePlan, Steal, noise};
 pub use system::{System, allowed_cpus};
