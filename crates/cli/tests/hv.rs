@@ -70,7 +70,7 @@ fn a_record_says_where_it_was_measured_and_every_reader_reads_it() {
     assert!(json.contains("\"world\": \"hv\""), "{record}");
     assert!(std::fs::metadata(dir.path().join("t.pftrace")).unwrap().len() > 1_000);
     let explained = text(&fine(dir.path(), &["explain", "r.json"]).unwrap().stdout);
-    assert!(explained.contains("measured seconds"), "{explained}");
+    assert!(explained.contains("seconds in the world `hv`"), "{explained}");
     fine(dir.path(), &["report", "r.json", "d", "-o", "r.html"]).unwrap();
     // One run on each side decides nothing.
     let compared = overspin(dir.path(), &["compare", "r.json", "d"]).output().unwrap();
