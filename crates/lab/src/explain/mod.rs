@@ -99,11 +99,23 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
     let mut blocks = vec![
         Block::Title(format!("{}: why it waits", scenario.name)),
         Block::Text(format!(
+<<<<<<< HEAD
             "{} {}seconds, seed {}, scheduler {}, {} pCPUs.",
             seconds(outcome.elapsed),
             if outcome.measurement.is_none() { "simulated " } else { "measured " },
             outcome.seed,
             scenario.host.scheduler,
+=======
+            "{} {}, {} pCPUs.",
+            seconds(outcome.elapsed),
+            match &outcome.measurement {
+                None => format!(
+                    "simulated seconds, seed {}, scheduler {}",
+                    outcome.seed, scenario.host.scheduler
+                ),
+                Some(measured) => format!("seconds in the world `{}`", measured.world),
+            },
+>>>>>>> threads
             scenario.host.pcpus()
         )),
     ];
@@ -139,7 +151,15 @@ fn domain_story(domain: &DomainOutcome, elapsed: Picos, blocks: &mut Vec<Block>)
     let all = WaitCauses::sum(domain.locks.iter().map(|l| &l.wait_causes));
     let vcpu_time = elapsed.saturating_mul(domain.vcpus.len() as u64);
     if all.total() == Picos::ZERO {
-        blocks.push(Block::Text("No vCPU waited for a lock and then got it.".into()));
+        let waited: Picos = domain.locks.iter().map(|l| l.wait_total).sum();
+        blocks.push(Block::Text(match waited {
+            Picos::ZERO => "No vCPU waited for a lock and then got it.".into(),
+            // A real machine does not always tell who is absent.
+            _ => format!(
+                "Waits for locks took {} s in all. Their causes were not measured.",
+                seconds(waited)
+            ),
+        }));
         return;
     }
     let contended: u64 = domain.locks.iter().map(|l| l.contended).sum();

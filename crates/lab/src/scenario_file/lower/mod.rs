@@ -241,6 +241,7 @@ mod tests {
     };
     use super::domain::kernel;
     use super::*;
+    use crate::machine;
     use overspin_scenario::Kernel;
 
     /// Defaults are in words in the key list and in code in the types: they must agree.
