@@ -99,13 +99,6 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
     let mut blocks = vec![
         Block::Title(format!("{}: why it waits", scenario.name)),
         Block::Text(format!(
-<<<<<<< HEAD
-            "{} {}seconds, seed {}, scheduler {}, {} pCPUs.",
-            seconds(outcome.elapsed),
-            if outcome.measurement.is_none() { "simulated " } else { "measured " },
-            outcome.seed,
-            scenario.host.scheduler,
-=======
             "{} {}, {} pCPUs.",
             seconds(outcome.elapsed),
             match &outcome.measurement {
@@ -115,7 +108,6 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
                 ),
                 Some(measured) => format!("seconds in the world `{}`", measured.world),
             },
->>>>>>> threads
             scenario.host.pcpus()
         )),
     ];
