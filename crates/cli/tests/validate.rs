@@ -130,13 +130,13 @@ fn misuse_is_told_with_what_there_is() {
         assert!(words.iter().all(|word| said.contains(word)), "{args:?}: {said}");
     };
     refused(&["validate", "--world", "sim"], &["sim", "threads"]);
-    let vax = ["validate", "--machine", "core2", "--cases", "vax", "--world", "threads"];
+    let vax = ["validate", "--machine", "core-2", "--cases", "vax", "--world", "threads"];
     refused(&vax, &["vax", "ticket-1x"]);
     refused(&["validate", "--machine", "vax"], &["vax", "generic-2008"]);
     let none = [
         "validate",
         "--machine",
-        "core2",
+        "core-2",
         "--world",
         "threads",
         "--schedulers",

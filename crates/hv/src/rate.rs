@@ -4,7 +4,7 @@ use crate::clock::{Clock, counter};
 use overspin_guest_abi::burn;
 use std::sync::OnceLock;
 
-/// Iterations of one measurement, some 50 us.
+/// Iterations of one measurement, some 100 us.
 const ITERATIONS: u64 = 100_000;
 /// Measurements. The fastest counts: everything that disturbs makes one slower.
 const MEASUREMENTS: usize = 200;
