@@ -247,16 +247,21 @@ fn of_subject(i: usize, subject: &Subject, runs: &[Made], settings: &Settings) -
     all.iter().filter_map(one).collect()
 }
 
+/// World, scheduler and ratio of a comparison of locks.
+type Among<'a> = (&'a str, &'a str, u32);
+/// What was measured of one of these locks.
+type Measured<'a> = (&'a Case, &'a Compared);
+
 /// The order of the locks in each world, under each scheduler, at each ratio.
 fn orders(plan: &Plan, compared: &[Compared]) -> Vec<Order> {
     let case = |name: &str| plan.subjects.iter().map(|s| &s.case).find(|case| case.name == name);
-    let mut groups: BTreeMap<(&str, &str, u32), Vec<(&Case, &Compared)>> = BTreeMap::new();
+    let mut groups: BTreeMap<Among<'_>, Vec<Measured<'_>>> = BTreeMap::new();
     for of in compared.iter().filter(|c| c.metric == "throughput") {
         if let Some(case) = case(&of.case).filter(|case| case.lock.is_some()) {
             groups.entry((&of.world, &of.scheduler, case.ratio)).or_default().push((case, of));
         }
     }
-    let one = |((world, scheduler, ratio), locks): ((&str, &str, u32), Vec<(&Case, &Compared)>)| {
+    let one = |((world, scheduler, ratio), locks): (Among<'_>, Vec<Measured<'_>>)| {
         let locks: Vec<_> = locks
             .iter()
             .map(|(case, of)| (case.lock.unwrap_or_default(), &of.simulated, &of.measured))
