@@ -5,7 +5,7 @@
 //! I/O; see `overspin_guest_abi`. The image that comes with this crate contains the project's locks and workloads.
 //!
 //! What is measured is this machine: its costs, its noise. Keys of a scenario that describe a simulated machine
-//! are not honoured, and [`World::supports`] names them.
+//! are not honoured, and `World::supports` names them.
 //!
 //! This works on Linux on x86-64 with `/dev/kvm`. Elsewhere every run is refused with the reason.
 
