@@ -9,8 +9,8 @@ use crate::core::Core;
 use crate::image::Program;
 use overspin_guest_abi::{event, port};
 use overspin_host::Interest;
-use overspin_scenario::Scenario;
-use overspin_workload::Random;
+use overspin_scenario::{Domain, Host, Kernel, Picos, Scenario, Settings, Workloads};
+use overspin_workload::{Kinds, Random};
 use std::sync::atomic::Ordering;
 
 /// A hypervisor whose guests are played by random numbers.
@@ -40,6 +40,44 @@ impl Hostile {
         Self { core, random: Random::new(seed), calls: 0, unchecked: 0 }
     }
 
+    /// Two guests on two pCPUs under credit: two vCPUs with locks, and a hog.
+    ///
+    /// # Panics
+    /// Never, unless the workloads of this project have changed.
+    #[must_use]
+    pub fn of_two_guests(seed: u64) -> Self {
+        let kinds = Kinds::builtin();
+        let guest = |name: &str, vcpus, kind| {
+            let info = kinds.find(kind).expect("it is a workload of this project");
+            let workload = info.lower(info.keys.defaults()).expect("its defaults are legal");
+            Domain {
+                name: name.into(),
+                vcpus,
+                weight: 256,
+                cap: 0,
+                params: Settings::new(),
+                pool: 0,
+                affinity: Vec::new(),
+                lock: "pv-ticket".into(),
+                spin_budget: None,
+                nopvspin: false,
+                kernel: Kernel::default(),
+                workload: Workloads(vec![workload]),
+            }
+        };
+        let scenario = Scenario {
+            name: "hostile".into(),
+            description: String::new(),
+            host: Host { cores: 2, stagger: Picos::ZERO, ..Host::default() },
+            domains: vec![guest("locks", 2, "lock-loop"), guest("hog", 1, "burn-wait")],
+            events: Vec::new(),
+            limit: Picos::ms(1000),
+            to_the_limit: false,
+            seed,
+        };
+        Self::new(&scenario, seed)
+    }
+
     /// Makes a random call of a random vCPU that is on a pCPU.
     ///
     /// # Panics
@@ -59,7 +97,7 @@ impl Hostile {
             self.core.send(now, Some(p), v, [event::KICK, event::TIMER][(now.0 & 1) as usize]);
         }
         self.core.to_ring.clear();
-        self.core.tracing.ready(overspin_scenario::Picos::MAX);
+        self.core.tracing.ready(Picos::MAX);
         self.unchecked += 1;
         if self.unchecked == CHECKED {
             self.unchecked = 0;
@@ -85,7 +123,7 @@ impl Hostile {
             self.call(p, v, port::CONSOLE - 1 + u16::from(bytes[3] % 16), word(4));
         }
         self.core.to_ring.clear();
-        self.core.tracing.ready(overspin_scenario::Picos::MAX);
+        self.core.tracing.ready(Picos::MAX);
         self.check();
     }
 

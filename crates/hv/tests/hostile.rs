@@ -49,3 +49,14 @@ fn random_calls_harm_nobody_else() {
 fn ten_million_random_calls_harm_nobody_else() {
     calls(10_000_000);
 }
+
+#[test]
+fn bytes_of_a_fuzzer_are_calls() {
+    let mut hostile = Hostile::of_two_guests(1);
+    let mut random = overspin_workload::Random::new(7);
+    for _ in 0..5_000 {
+        let bytes = u128::from(random.bits()) << 64 | u128::from(random.bits());
+        hostile.call_of(bytes.to_le_bytes());
+    }
+    assert!(hostile.stopped() > 0, "random bytes are not all legal");
+}
