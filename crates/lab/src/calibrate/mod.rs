@@ -37,8 +37,8 @@ impl Median {
     }
 }
 
-/// The number of samples below an interval of 95 % for the median of `n`: the largest of which a binomial with `n`
-/// trials and chance 1/2 has at most that many with probability 2.5 %.
+/// The number of samples below an interval of 95 % for the median of `n`: the largest number such that a binomial
+/// with `n` trials and chance 1/2 is at most that with a probability of at most 2.5 %.
 fn rank(n: usize) -> usize {
     // Logarithms: the chance of no success is too small for a double if there are more than a thousand trials.
     let mut log = -(n as f64) * std::f64::consts::LN_2;
@@ -46,7 +46,7 @@ fn rank(n: usize) -> usize {
     loop {
         sum += log.exp();
         if sum > 0.025 || k >= n / 2 {
-            return k;
+            return k.saturating_sub(1);
         }
         log += ((n - k) as f64 / (k + 1) as f64).ln();
         k += 1;
