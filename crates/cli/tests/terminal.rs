@@ -136,7 +136,7 @@ fn every_command_has_a_manual_page() {
     let stderr = text(&output.stderr);
     assert!(
         output.status.code() == Some(2)
-            && stderr.contains("commands of `overspin bench` are: sim, sched, locks"),
+            && stderr.contains("commands of `overspin bench` are: sim, sched, hv, locks"),
         "{stderr}"
     );
 }
