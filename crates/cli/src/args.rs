@@ -131,6 +131,8 @@ pub(crate) enum Command {
     Calibrate(CalibrateArgs),
     /// Say how far a host can be overcommitted with guests of one kind: where it breaks, and what moves it most
     Advise(AdviseArgs),
+    /// Compare the simulator with this machine: locks, sleepers, weights and caps, simulated and measured
+    Validate(ValidateArgs),
     /// Show a run as xentop shows a host: pCPUs, domains, vCPUs, locks, steal. Keys: q quits, space pauses, + and
     /// - or the arrows change the speed
     Top(TopArgs),
@@ -301,6 +303,60 @@ fn threads(text: &str) -> Result<usize, String> {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
+pub(crate) struct ValidateArgs {
+    /// Measure in this world alone: `threads` (against this kernel's scheduler) or `hv` (against the project's
+    /// own schedulers); default: in all that this machine can run
+    #[arg(long, value_name = "NAME")]
+    pub(crate) world: Option<String>,
+    /// The short form, for CI: a few cases in less than a minute, with wide bounds instead of the goals
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Only cases whose names contain one of these texts (`--dry-run` lists them)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) cases: Vec<String>,
+    /// Only these schedulers
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) schedulers: Vec<String>,
+    /// The machine whose costs the simulator has: a name of `overspin list machines`, or a profile that `overspin
+    /// calibrate` wrote; default: this machine, calibrated at the start
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    pub(crate) machine: Option<String>,
+    /// pCPUs of all cases; default: as many as this process may use, at most 8
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) pcpus: Option<u32>,
+    /// Measured runs of each case; default: 4, or 2 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) repeats: Option<u32>,
+    /// Simulated runs of each case; default: 8, or 3 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) seeds: Option<u32>,
+    /// First seed of both sides, and seed of the order of the measured runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Threads for the simulated runs; 0 means one for each CPU
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
+    pub(crate) threads: usize,
+    /// Stop after this much real time, for example 90s or 10min, and keep the results so far
+    #[arg(long, value_name = "TIME", value_parser = wall)]
+    pub(crate) max_wall: Option<Duration>,
+    /// Say what there would be to do, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
+    /// Write the report, with every figure, as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Draw simulated beside measured as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// End with 1 if a figure misses its goal or locks have another order, with 4 if that is unclear
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct RunArgs {
     /// Scenario file (`-`: standard input), as in docs/scenario.md; or the record of a run, of seeds or of a
     /// sweep, which is run again
@@ -335,6 +391,10 @@ pub(crate) struct RunArgs {
     /// World to run in, instead of that of the record, or else `sim`: docs/worlds.md tells what each can do
     #[arg(long, value_name = "NAME")]
     pub(crate) world: Option<String>,
+    /// Program of all guests in the world `hv`, instead of the one that comes with it: a static ELF file, as in
+    /// docs/hv.md
+    #[arg(long, value_name = "FILE")]
+    pub(crate) guest: Option<PathBuf>,
     /// End with 1 if a run deadlocked
     #[arg(long)]
     pub(crate) strict: bool,
@@ -637,6 +697,8 @@ pub(crate) enum Benchmark {
     Sim(BenchSpeedArgs),
     /// The schedulers
     Sched(BenchSpeedArgs),
+    /// The micro-hypervisor, beside what the machine itself takes; needs /dev/kvm
+    Hv(BenchSpeedArgs),
     /// Locks on threads: ours, and others in use
     Locks(BenchLocksArgs),
 }
@@ -684,6 +746,9 @@ pub(crate) struct BenchLocksArgs {
     /// Seed of the order of runs and of the random draws in them
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Measure in this world instead: as many vCPUs as threads, on as many pCPUs as CPUs; --runs are seeds then
+    #[arg(long, value_name = "NAME")]
+    pub(crate) world: Option<String>,
     #[command(flatten)]
     pub(crate) record: RecordArgs,
 }

@@ -1,6 +1,7 @@
 //! `overspin bench`.
 
 use crate::args::{BenchArgs, BenchLocksArgs, Benchmark, Global, RecordArgs};
+use crate::bench_world;
 use crate::catalog::Parts;
 use crate::failure::{Failure, Verdict};
 use crate::progress;
@@ -19,7 +20,13 @@ pub(crate) fn bench(args: &BenchArgs, global: &Global, parts: &Parts) -> Result<
         Benchmark::Sched(args) => {
             speed("sched", &args.record, global, |tell| bench::sched(tell).map_err(fault))
         }
-        Benchmark::Locks(args) => locks(args, global, parts),
+        Benchmark::Hv(args) => speed("hv", &args.record, global, |tell| {
+            bench::hv(tell).map_err(|refused| Failure::refused("bench hv", &refused))
+        }),
+        Benchmark::Locks(args) => match &args.world {
+            Some(world) => bench_world::locks(args, world, global),
+            None => locks(args, global, parts),
+        },
     }
 }
 

@@ -59,9 +59,12 @@ impl What<'_> {
             }
             Kind::Seeds | Kind::Sweep => self.many(record),
             Kind::Reproduction => Ok(explain::reproduction(record)),
-            Kind::Bench | Kind::BenchLocks | Kind::Schedbench | Kind::Noise | Kind::Calibration => {
-                Ok(explain::samples(record))
-            }
+            Kind::Bench
+            | Kind::BenchLocks
+            | Kind::Schedbench
+            | Kind::Noise
+            | Kind::Calibration
+            | Kind::Validation => Ok(explain::samples(record)),
         }
     }
 

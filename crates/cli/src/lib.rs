@@ -18,6 +18,7 @@
 mod advise;
 mod args;
 mod bench;
+mod bench_world;
 mod calibrate;
 mod catalog;
 mod check;
@@ -42,6 +43,7 @@ mod screen;
 mod show;
 mod signals;
 mod top;
+mod validate;
 mod window;
 
 pub use catalog::Catalog;
@@ -91,6 +93,7 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
         Command::Measure(command) => measure::measure(command, &args.global),
         Command::Calibrate(command) => calibrate::calibrate(command, &args.global),
         Command::Advise(command) => advise::advise(command, &args.global),
+        Command::Validate(command) => validate::validate(command, &args.global),
         Command::Top(command) => top::top(command, &args.global),
         Command::Doctor(command) => doctor::doctor(command, &args.global),
         Command::Completions { shell } => {

@@ -5,6 +5,7 @@ use crate::failure::{Failure, Verdict};
 use crate::progress::{Meter, RunsMeter};
 use crate::report::{self as page, Page};
 use crate::show::{self, Outputs, RecordFiles};
+use overspin_lab::catalog::{AnyWorld, catalog};
 use overspin_lab::parallel::ParallelError;
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::record::{self, Again, Record};
@@ -16,7 +17,7 @@ use overspin_lab::sweep::{self, Narrow, SweepError};
 use overspin_lab::way::Way;
 use overspin_scenario::{Ending, Scenario, Stopped};
 use std::cell::LazyCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {
     let (outputs, way, again) = begin(args, None, global)?;
@@ -72,7 +73,25 @@ fn begin(
     let axes = args.sweep.lists.iter().map(list).chain(args.sweep.ranges.iter().map(range));
     let again = record::load(&args.scenario, &args.set, &axes.collect::<Vec<_>>())?;
     let world = args.world.as_deref().or(again.world.as_deref());
-    Ok((outputs, show::way(world, args.max_wall)?, again))
+    let mut way = show::way(world, args.max_wall)?;
+    if let Some(file) = &args.guest {
+        way.world = guest_of(file, &way)?;
+    }
+    Ok((outputs, way, again))
+}
+
+/// The world `hv` with the program in `file`.
+fn guest_of(file: &Path, way: &Way) -> Result<AnyWorld, Failure> {
+    if way.world.name() != "hv" {
+        let what = format!("the world `{}` runs no guest programs", way.world.name());
+        return Err(Failure::usage(what, "add `--world hv`, or leave `--guest` out"));
+    }
+    let named = |what: String| {
+        let remedy = "a guest is linked with `-static -nostdlib -no-pie`: see docs/hv.md";
+        Failure::usage(format!("{}: {what}", file.display()), remedy)
+    };
+    let program = std::fs::read(file).map_err(|error| named(error.to_string()))?;
+    catalog().world_of_guest(program).map_err(named)
 }
 
 /// The scenario to run, and the wanted outputs.

@@ -8,6 +8,7 @@ use std::process::Command;
 
 /// Commands that are not run here, by their beginnings, with the reason.
 const NOT_RUN: &[(&str, &str)] = &[
+    ("overspin validate --quick", "crates/cli/tests/validate.rs runs it"),
     ("cargo ", "builds or tests the workspace, which is what runs this"),
     (
         "overspin reproduce",
@@ -229,6 +230,13 @@ fn advise_doctor_and_top() {
 }
 
 #[test]
+fn worlds_and_calibration() {
+    for name in ["docs/worlds.md", "docs/calibrate.md", "docs/validate.md"] {
+        document(name, |_, _| {});
+    }
+}
+
+#[test]
 fn how_to_and_explanation() {
     for name in ["docs/ratio.md", "docs/timeline.md", "docs/preemption.md", "docs/trust.md"] {
         document(name, |_, _| {});
@@ -258,6 +266,9 @@ fn every_command_is_known_and_parses() {
         "docs/timeline.md",
         "docs/preemption.md",
         "docs/trust.md",
+        "docs/worlds.md",
+        "docs/calibrate.md",
+        "docs/validate.md",
     ];
     let mut documents = vec![root().join("README.md")];
     documents.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));

@@ -86,6 +86,11 @@ impl Notified {
         }
     }
 
+    /// Records how many locks the vCPU holds, where the guest keeps the count in a page.
+    pub fn holds(&mut self, locks: u32) {
+        self.held = locks;
+    }
+
     /// Records that the vCPU has acquired a lock.
     pub fn holds_one_more(&mut self) {
         self.held += 1;

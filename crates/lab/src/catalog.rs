@@ -4,6 +4,7 @@
 //! use: names are resolved while files are read, which is long before a world is made.
 
 use overspin_host::World;
+use overspin_hv::Hv;
 pub use overspin_locks::LockInfo;
 use overspin_locks::{LockFamily, RawLock};
 use overspin_native::world::{RunThreads, ThreadsWorld};
@@ -24,6 +25,7 @@ static CATALOG: OnceLock<Catalog> = OnceLock::new();
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     simulator: Simulator,
+    hv: Hv,
     threads: ThreadsWorld,
 }
 
@@ -49,6 +51,7 @@ impl Catalog {
         Self {
             simulator: self.simulator.with_lock::<F::On<SimPlatform>>(),
             threads: self.threads.with_lock::<F::On<RunThreads>>(),
+            ..self
         }
     }
 
@@ -58,7 +61,11 @@ impl Catalog {
     /// If one of its names already stands for another scheduler.
     pub fn with_scheduler(self, scheduler: SchedulerInfo) -> Result<Self, SchedError> {
         let schedulers = self.schedulers().clone().with(scheduler)?;
-        Ok(Self { simulator: self.simulator.with_schedulers(schedulers), ..self })
+        Ok(Self {
+            hv: self.hv.with_schedulers(schedulers.clone()),
+            simulator: self.simulator.with_schedulers(schedulers),
+            ..self
+        })
     }
 
     /// Adds this workload; it replaces one of the same name.
@@ -68,6 +75,7 @@ impl Catalog {
         Self {
             simulator: self.simulator.with_workloads(workloads.clone()),
             threads: self.threads.with_workloads(workloads),
+            ..self
         }
     }
 
@@ -114,7 +122,17 @@ impl Catalog {
         vec![
             &self.simulator, // sim
             &self.threads,   // threads
+            &self.hv,        // hv
         ]
+    }
+
+    /// The world of real vCPUs, with these schedulers and with `program` in every guest; see
+    /// [`Hv::with_guest`]. It lasts as long as the process.
+    ///
+    /// # Errors
+    /// Why the program cannot be a guest.
+    pub fn world_of_guest(&'static self, program: Vec<u8>) -> Result<AnyWorld, String> {
+        Ok(Box::leak(Box::new(self.hv.clone().with_guest(program)?)))
     }
 
     /// The simulator that knows all of these parts.

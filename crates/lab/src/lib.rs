@@ -31,4 +31,5 @@ pub mod stats;
 pub mod sweep;
 pub mod timeline;
 pub mod top;
+pub mod validate;
 pub mod way;

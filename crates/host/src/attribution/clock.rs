@@ -511,10 +511,12 @@ impl LockClock {
     /// known.
     #[inline]
     fn advance(&mut self, waits: &Waits, at: Picos, next: u32) {
-        let since = core::mem::replace(&mut self.now, at);
-        if at == since {
+        // Time never runs backward in a world that tells its moments in order. A real one may tell of a release
+        // that was not there.
+        if at <= self.now {
             return;
         }
+        let since = core::mem::replace(&mut self.now, at);
         let away = matches!(self.holder_doing, Doing::Wakes | Doing::Wants);
         let (cause, who, decision) = if self.is_held() || (self.holder != NONE && away) {
             let cause = if away { Cause::HolderPreempted } else { Cause::HolderRunning };

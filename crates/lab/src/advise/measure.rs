@@ -22,6 +22,8 @@ pub struct Run {
     pub ending: Ending,
     /// Units of work of all guests in a simulated second.
     pub work_per_s: f64,
+    /// The wait that 99 % did not exceed, in microseconds.
+    pub wait_p99_us: f64,
     /// The wait that 99.9 % did not exceed, in microseconds.
     pub wait_p999_us: f64,
     /// Part of the vCPUs' running time in which they waited for locks.
@@ -39,6 +41,8 @@ pub struct Measured {
     pub runs: Vec<Run>,
     /// Units of work of all guests in a simulated second, over seeds.
     pub work_per_s: Option<Spread>,
+    /// The wait that 99 % did not exceed, in microseconds, over seeds.
+    pub wait_p99_us: Option<Spread>,
     /// The wait that 99.9 % did not exceed, in microseconds, over seeds.
     pub wait_p999_us: Option<Spread>,
     /// Part of the vCPUs' running time in which they waited for locks, over seeds.
@@ -57,6 +61,7 @@ impl Measured {
         };
         Self {
             work_per_s: spread(|run| run.work_per_s),
+            wait_p99_us: spread(|run| run.wait_p99_us),
             wait_p999_us: spread(|run| run.wait_p999_us),
             burned: spread(|run| run.burned),
             steal: spread(|run| run.steal),
@@ -155,12 +160,14 @@ fn run(question: &Question, scenario: &Scenario, outcome: &Outcome) -> Run {
     let stolen: Picos = vcpus().map(|v| v.runnable).sum();
     let all = outcome.elapsed.saturating_mul(vcpus().count() as u64);
     let part = |a: Picos, of: Picos| if of == Picos::ZERO { 0.0 } else { a.ratio(of).min(1.0) };
+    let [wait_p99_us, wait_p999_us] = question.work.waits(scenario, outcome);
     Run {
         seed: outcome.seed,
         trace_hash: outcome.trace_hash,
         ending: outcome.ending.clone(),
         work_per_s: question.work.rate(scenario, outcome),
-        wait_p999_us: question.work.p999(scenario, outcome),
+        wait_p99_us,
+        wait_p999_us,
         burned: part(waiting, running),
         steal: part(stolen, all),
     }

@@ -21,8 +21,8 @@ pub fn picture(advice: &Advice) -> String {
         let [low, mean, high] = advice.percent(m)?;
         Some(Bar::Value(mean, Some([low, high])))
     });
-    let wait = panel(advice, "p99.9 wait, us", |m| {
-        let spread = m.wait_p999_us.as_ref()?;
+    let wait = panel(advice, "p99 wait, us", |m| {
+        let spread = m.wait_p99_us.as_ref()?;
         let [low, high] = ends(spread);
         Some(Bar::Value(spread.summary.mean, Some([low.max(0.0), high])))
     });

@@ -23,7 +23,7 @@ pub fn report(advice: &Advice, file: &str) -> Vec<Block> {
     blocks.extend(in_short(advice).into_iter().map(Block::Text));
     blocks.push(Block::Heading("Work and waits against overcommit".into()));
     blocks.push(Block::Text(format!(
-        "Work: {}. Wait: the {} that 99.9 % did not exceed. Each is the mean over {} seeds with its 95 % interval. \
+        "Work: {}. Waits: the {} that 99 % and 99.9 % did not exceed. Each is the mean over {} seeds with its 95 % interval. \
          Burned is the part of the running time that went into waiting for locks. Other ratios are the same guests \
          on more or fewer pCPUs.",
         question.work.unit(),
@@ -91,10 +91,10 @@ fn in_short(advice: &Advice) -> Vec<String> {
         })
         .collect();
     if let Some([work, wait]) =
-        advice.here().and_then(|m| Some([m.work_per_s.as_ref()?, m.wait_p999_us.as_ref()?]))
+        advice.here().and_then(|m| Some([m.work_per_s.as_ref()?, m.wait_p99_us.as_ref()?]))
     {
         texts.push(format!(
-            "- Today, at {:.1}:1: {} {} a second, and a p99.9 wait of {} us.",
+            "- Today, at {:.1}:1: {} {} a second, and a p99 wait of {} us.",
             question.ratio(question.pcpus),
             interval(work),
             question.work.unit().split(" (").next().unwrap_or_default(),
@@ -146,8 +146,11 @@ fn waits(advice: &Advice, scheduler: &str) -> String {
 
 /// A mean with half its interval.
 fn interval(spread: &Spread) -> String {
-    let [low, high] = ends(spread);
-    format!("{} ± {}", short(spread.summary.mean), two_digits((high - low) / 2.0))
+    let ([low, high], mean) = (ends(spread), spread.summary.mean);
+    let half = (high - low) / 2.0;
+    // Equal samples differ from their mean by its rounding.
+    let half = if half < 1e-9 * mean.abs() { 0.0 } else { half };
+    format!("{} ± {}", short(mean), two_digits(half))
 }
 
 fn margin(effect: &Effect) -> String {
@@ -161,7 +164,8 @@ fn curves(advice: &Advice) -> Grid {
         "pCPUs",
         "work/s",
         "per pCPU % of 1:1",
-        "wait us",
+        "p99 wait us",
+        "p99.9 wait us",
         "burned %",
         "steal %",
         "run",
@@ -184,6 +188,7 @@ fn curves(advice: &Advice) -> Grid {
             m.point.pcpus.to_string(),
             shown(&m.work_per_s),
             part,
+            shown(&m.wait_p99_us),
             shown(&m.wait_p999_us),
             percent(&m.burned),
             percent(&m.steal),

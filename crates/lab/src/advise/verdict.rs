@@ -9,6 +9,9 @@ use serde::Serialize;
 /// Work of a pCPU below this part of the best at a lower ratio is a break.
 const BROKEN: f64 = 0.8;
 /// For work that leaves CPUs idle: a p99.9 wait this many times longer than at the lowest ratio is a break.
+///
+/// This and the effects compare p99.9 waits although the curves show p99 too: waits for a preempted vCPU can be rarer
+/// than one in a hundred. The p99 wait of a guest that seldom contends is zero, which has no multiples.
 const LONGER: f64 = 10.0;
 
 /// Where a scheduler breaks.

@@ -152,16 +152,19 @@ impl Work {
         }
     }
 
-    /// The wait that 99.9 % did not exceed, in microseconds.
-    pub(super) fn p999(self, scenario: &Scenario, outcome: &Outcome) -> f64 {
-        let worst = match self {
+    /// The waits that 99 % and 99.9 % did not exceed, in microseconds.
+    pub(super) fn waits(self, scenario: &Scenario, outcome: &Outcome) -> [f64; 2] {
+        let worst = |all: &mut dyn Iterator<Item = [Picos; 2]>| {
+            all.fold([Picos::ZERO; 2], |[a, b], [p99, p999]| [a.max(p99), b.max(p999)])
+        };
+        let waits = match self {
             Self::Web => {
                 let tasks = outcome.domains.iter().flat_map(|d| &d.tasks);
-                tasks.filter_map(|t| t.latency).map(|l| l.p999).max()
+                worst(&mut tasks.filter_map(|t| t.latency).map(|l| [l.p99, l.p999]))
             }
-            _ => locks(scenario, outcome).map(|l| l.wait_p999).max(),
+            _ => worst(&mut locks(scenario, outcome).map(|l| [l.wait_p99, l.wait_p999])),
         };
-        worst.unwrap_or_default().ratio(US)
+        waits.map(|wait| wait.ratio(US))
     }
 }
 

@@ -1,9 +1,11 @@
 //! The speed of the program itself, on the machine where it runs: wall time of one thread, never part of a
 //! test. The targets are for a server core of about 2.6 GHz.
 
+mod hv;
 mod sched;
 mod sim;
 
+pub use hv::hv;
 pub use sched::sched;
 pub use sim::sim;
 

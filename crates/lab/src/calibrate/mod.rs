@@ -3,7 +3,7 @@
 mod profile;
 mod report;
 
-pub use profile::profile;
+pub use profile::{profile, settings};
 pub use report::report;
 
 use overspin_native::calibrate::{Calibration, Quantity, Series};

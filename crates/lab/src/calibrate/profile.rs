@@ -65,6 +65,14 @@ pub fn profile(calibration: &Calibration) -> String {
     out
 }
 
+/// The same as `--set` arguments: the costs that were measured. Those that were not are the scenario's machine's.
+#[must_use]
+pub fn settings(calibration: &Calibration) -> Vec<String> {
+    let value = |key: &str| Some(Median::of(&found(calibration, key)?.samples)?.value);
+    let cost = |key: &str| Some(format!("host.costs.{key}={:.0}ps", (value(key)? * 1e3).round()));
+    cost_keys().filter_map(cost).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -55,6 +55,9 @@ fn why(kind: Kind) -> &'static str {
         }
         Kind::Calibration => "It lists what operations of a machine took, in rounds.",
         Kind::Noise => "It lists what took CPUs away, by kind: `thread`, `taken` and `short`.",
+        Kind::Validation => {
+            "It compares the simulator with this machine: `overspin report` shows how."
+        }
         _ => "It has no waits for locks.",
     }
 }

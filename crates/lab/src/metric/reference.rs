@@ -3,6 +3,7 @@
 use super::{Metric, Table, schedbench, simulated, threads};
 use crate::experiment;
 use crate::record::Kind;
+use crate::validate;
 use std::fmt::Write;
 
 /// What a chapter of the reference is about: a command and the records that it writes.
@@ -13,7 +14,7 @@ struct Chapter {
     tables: &'static [Table],
 }
 
-const CHAPTERS: [Chapter; 12] = [
+const CHAPTERS: [Chapter; 13] = [
     Chapter { heading: "`run`, `seeds`", kind: Kind::Run, tables: &simulated::OF_RUN },
     Chapter { heading: "`sweep`", kind: Kind::Sweep, tables: &simulated::OF_SWEEP },
     Chapter {
@@ -46,6 +47,7 @@ const CHAPTERS: [Chapter; 12] = [
     Chapter { heading: "`bench-locks`", kind: Kind::BenchLocks, tables: &threads::OF_LOCKS },
     Chapter { heading: "`noise`", kind: Kind::Noise, tables: &threads::OF_NOISE },
     Chapter { heading: "`calibration`", kind: Kind::Calibration, tables: &threads::OF_CALIBRATION },
+    Chapter { heading: "`validation`", kind: Kind::Validation, tables: &validate::TABLES },
 ];
 
 /// A chapter for each kind of record, with a Markdown table for each sort of place.

@@ -117,6 +117,7 @@ fn wanted(record: &Record) -> Result<Option<Wanted>, String> {
         | Kind::BenchLocks
         | Kind::Schedbench
         | Kind::Noise
-        | Kind::Calibration => Ok(None),
+        | Kind::Calibration
+        | Kind::Validation => Ok(None),
     }
 }

@@ -140,6 +140,13 @@ fn section(number: usize, Entry { record, detail }: &Entry) -> String {
             &panels::figures(experiment),
         );
     }
+    panel(
+        &mut out,
+        &id("validation"),
+        "Simulated beside measured",
+        "",
+        &panels::validation(record),
+    );
     panel(&mut out, &id("curves"), "Curves", "", &panels::curves(record).unwrap_or_default());
     if record.kind != Kind::Run {
         panel(

@@ -89,6 +89,13 @@ pub(super) fn waits_of_runs(record: &Record) -> Option<String> {
     })
 }
 
+/// The picture of a validation.
+pub(super) fn validation(record: &Record) -> String {
+    let picture =
+        |result| format!("<div class=\"curves\">{}</div>\n", crate::validate::picture(result));
+    record.validation.as_ref().map_or_else(String::new, picture)
+}
+
 /// The curves of a sweep, as `--svg` draws them.
 pub(super) fn curves(record: &Record) -> Option<String> {
     let scenario = record.scenario.as_ref().filter(|_| record.kind == Kind::Sweep)?;
@@ -252,6 +259,8 @@ pub(super) fn tables(record: &Record, detail: Option<&Detail>) -> String {
         blocks = crate::report::run(&detail.scenario, &detail.outcome);
     } else if record.kind == Kind::Reproduction {
         blocks = explain::reproduction(record);
+    } else if let Some(result) = &record.validation {
+        blocks = crate::validate::report(result, true);
     } else if matches!(record.kind, Kind::Seeds | Kind::Sweep) {
         blocks = explain::many(record);
     }

@@ -25,6 +25,8 @@ pub enum Kind {
     Noise,
     /// What operations of this machine cost.
     Calibration,
+    /// Scenarios in the simulator and on this machine.
+    Validation,
 }
 
 impl Kind {
@@ -41,6 +43,7 @@ impl Kind {
             Self::Schedbench => "runs of schedbench",
             Self::Noise => "a measurement of noise",
             Self::Calibration => "a calibration of a machine",
+            Self::Validation => "a validation",
         }
     }
 
@@ -59,6 +62,7 @@ impl Kind {
             Self::Schedbench => &["throughput"],
             Self::Noise => &["gaps", "time"],
             Self::Calibration => &["cost"],
+            Self::Validation => &["throughput", "work-share", "wake-p50", "wake-p99"],
         }
     }
 
@@ -67,7 +71,9 @@ impl Kind {
     pub fn is_of_scenarios(self) -> bool {
         match self {
             Self::Run | Self::Seeds | Self::Sweep | Self::Reproduction | Self::Schedbench => true,
-            Self::Bench | Self::BenchLocks | Self::Noise | Self::Calibration => false,
+            Self::Bench | Self::BenchLocks | Self::Noise | Self::Calibration | Self::Validation => {
+                false
+            }
         }
     }
 }

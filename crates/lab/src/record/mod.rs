@@ -22,7 +22,7 @@ pub use groups::Group;
 pub use kind::Kind;
 pub use of::{
     calibration, locks, noise, one, reproductions, schedbench, seeds, seeds_head, speed, sweep,
-    sweep_head,
+    sweep_head, validation,
 };
 pub use parts::{Experiment, NoiseConditions, OverSeeds, Target};
 pub use read::{json_error, read, read_path};
@@ -36,6 +36,7 @@ pub(crate) use write::rows;
 use crate::environment::Environment;
 use crate::metric::Metric;
 use crate::scenario_file::Axis;
+use crate::validate::Comparison;
 use crate::way::InWorld;
 use overspin_scenario::{Scenario, Unhonoured};
 use serde::{Deserialize, Serialize};
@@ -105,6 +106,9 @@ pub struct Record {
     /// How noise was measured, and the resulting table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseConditions>,
+    /// A validation: every figure, simulated and measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Comparison>,
     /// Every number that was measured.
     pub samples: Vec<Sample>,
     /// The command line.
@@ -140,6 +144,7 @@ impl Record {
             experiments: Vec::new(),
             targets: Vec::new(),
             noise: None,
+            validation: None,
             samples: Vec::new(),
             command: None,
             environment: None,

@@ -305,7 +305,7 @@ fn rect(out: &mut String, (x, y): (f64, f64), (width, height): (f64, f64), colou
     );
 }
 
-pub(super) fn text(out: &mut String, (x, y): (f64, f64), style: &str, words: &str) {
+pub(crate) fn text(out: &mut String, (x, y): (f64, f64), style: &str, words: &str) {
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>", escape(words));
 }
 
@@ -338,7 +338,7 @@ pub(crate) fn nice(about: f64) -> f64 {
     steps.into_iter().find(|s| *s >= about).unwrap_or(10.0 * power)
 }
 
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

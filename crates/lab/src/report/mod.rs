@@ -12,7 +12,7 @@ mod sweep_curves;
 mod vmstat;
 
 pub use chart::{Bar, Panel, Row, picture};
-pub(crate) use chart::{nice, tick};
+pub(crate) use chart::{escape, nice, text as text_at, tick};
 pub use curves::{At, Curve, Horizontal, Plot, curves};
 pub use reproduction::{reproduction, reproduction_curves, reproductions};
 pub use run::run;

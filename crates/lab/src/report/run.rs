@@ -18,6 +18,7 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
         match &outcome.ending {
             Ending::Finished => String::from("All tasks ended"),
             Ending::Limit => "The limit came".into(),
+            Ending::Deadlock { .. } if outcome.measurement.is_some() => "A DOMAIN FAILED".into(),
             Ending::Deadlock { .. } => "DEADLOCK".into(),
             Ending::Stopped { by } => format!("STOPPED BEFORE THE END ({}),", by.words()),
         },
@@ -39,7 +40,8 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
         blocks.extend(doubts(measured).map(Block::Text));
     }
     if let Ending::Deadlock { waits } = &outcome.ending {
-        blocks.push(Block::Heading("Waits at the end".into()));
+        let heading = if outcome.measurement.is_some() { "Failures" } else { "Waits at the end" };
+        blocks.push(Block::Heading(heading.into()));
         blocks.push(Block::Lines(waits.join("\n")));
     }
     if !outcome.pcpus.is_empty() {

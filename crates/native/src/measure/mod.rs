@@ -4,10 +4,12 @@
 
 mod gaps;
 mod histogram;
+mod kernel;
 mod noise;
 mod system;
 
 pub use gaps::{LONG_NS, Noted, SHORTEST_NS};
 pub use histogram::{Bin, Histogram};
+pub use kernel::KernelCosts;
 pub use noise::{CpuNoise, Noise, NoiseError, NoisePlan, Steal, noise};
 pub use system::{System, allowed_cpus};

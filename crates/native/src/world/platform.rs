@@ -72,7 +72,7 @@ fn one_more(count: &'static thread::LocalKey<Cell<u64>>) {
     count.set(count.get() + 1);
 }
 
-/// The platform of locks of a run on threads; see the [module](self).
+/// The platform of locks of a run on threads; see the files beside this one.
 #[derive(Debug)]
 pub struct RunThreads;
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use overspin_scenario::{Picos, WorkerReport};
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Ticks, WordId};
 
-use super::kernel::{Account, cpu_time};
+use super::kernel::{Account, cpu_time, precise_sleeps};
 use super::locks::Hand;
 use super::moments::Held;
 use super::platform::counts;
@@ -71,6 +71,7 @@ pub(super) fn live(run: &Arc<Run>, task: &Arc<Task>, program: Program) {
     let result = catch_unwind(AssertUnwindSafe(|| {
         let domain = &run.domains[task.domain];
         task.place(run);
+        precise_sleeps();
         let Some(hand) = Arc::clone(&domain.bank).hand() else {
             run.fail(format!(
                 "the lock of domain `{}` does not serve so many threads",

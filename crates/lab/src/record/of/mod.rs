@@ -6,6 +6,7 @@ mod noise;
 mod reproduction;
 mod run;
 mod schedbench;
+mod validation;
 
 pub use bench::{locks, speed};
 pub use calibration::calibration;
@@ -13,3 +14,4 @@ pub use noise::noise;
 pub use reproduction::reproductions;
 pub use run::{one, seeds, seeds_head, sweep, sweep_head};
 pub use schedbench::schedbench;
+pub use validation::validation;

@@ -1,0 +1,241 @@
+//! `overspin validate`.
+
+use crate::args::{Global, ValidateArgs};
+use crate::failure::{Failure, Verdict};
+use crate::progress::RunsMeter;
+use crate::show::{self, Outputs, RecordFiles};
+use crate::signals;
+use overspin_host::Refused;
+use overspin_lab::calibrate;
+use overspin_lab::environment::Environment;
+use overspin_lab::parallel::ParallelError;
+use overspin_lab::record;
+use overspin_lab::report;
+use overspin_lab::validate::{
+    self, Goals, Measurable, Plan, Settings, Stage, ValidateError, Validation,
+};
+use overspin_native::calibrate as native;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, Failure> {
+    let wanted = &args.record;
+    let files =
+        [wanted.json.as_ref(), wanted.csv.as_ref(), args.markdown.as_ref(), args.svg.as_ref()];
+    let outputs = Outputs::new(global, &files)?;
+    let records = RecordFiles::open(&outputs, wanted)?;
+    let (markdown, svg) = (outputs.open(args.markdown.as_ref())?, outputs.open(args.svg.as_ref())?);
+    let settings = settings(args);
+    let (sets, told) = match args.dry_run {
+        true => (Vec::new(), String::new()),
+        false => machine(args, global.quiet)?,
+    };
+    let Worlds { usable, refused, notes } = worlds(args, &settings, &sets, told)?;
+    let plan = Plan::new(&settings, &usable).map_err(failure)?;
+    if plan.subjects.is_empty() {
+        return Err(Failure::usage(
+            "no case is left: none of these schedulers runs one of these cases",
+            "leave --schedulers or --cases out",
+        ));
+    }
+    if args.dry_run {
+        return dry(&plan, &outputs);
+    }
+    if !global.quiet {
+        eprintln!("{}", plan.words());
+    }
+    let way = show::way(None, args.max_wall)?;
+    let meters = Meters::new(global);
+    let tell = |stage, done, all| meters.at(stage, done, all);
+    let result = validate::validate(&plan, &settings, way.until, &tell);
+    meters.end();
+    let mut validation = result.map_err(failure)?;
+    validation.result.refused = refused;
+    validation.result.notes = notes;
+    let result = &validation.result;
+    records.write(|| show::made(record::validation(&validation)))?;
+    if let Some(svg) = svg {
+        svg.finish_with(&validate::picture(result))?;
+    }
+    if let Some(markdown) = markdown {
+        markdown.finish_with(&report::markdown(&validate::report(result, true)))?;
+    }
+    outputs.report(&validate::report(result, false))?;
+    Ok(verdict(&validation, args.strict))
+}
+
+fn settings(args: &ValidateArgs) -> Settings {
+    let pcpus = args.pcpus.unwrap_or_else(|| {
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        u32::try_from(all).unwrap_or(MOST_PCPUS).min(MOST_PCPUS)
+    });
+    let usual = Settings::new(pcpus);
+    let (repeats, seeds, goals) = match args.quick {
+        true => (2, 3, Goals::WIDE),
+        false => (usual.repeats, usual.seeds, usual.goals),
+    };
+    Settings {
+        cases: args.cases.clone(),
+        schedulers: args.schedulers.clone(),
+        quick: args.quick,
+        repeats: args.repeats.unwrap_or(repeats),
+        seeds: args.seeds.unwrap_or(seeds),
+        seed: args.seed,
+        threads: args.threads,
+        goals,
+        ..usual
+    }
+}
+
+/// The most pCPUs of cases, unless others are asked for: four vCPUs for each must fit the time of the full set.
+const MOST_PCPUS: u32 = 8;
+
+/// How long this machine is calibrated, in all and in the short form.
+const CALIBRATION: [Duration; 2] = [Duration::from_secs(12), Duration::from_secs(3)];
+
+/// What the simulator is told of this machine, as `--set` arguments, and the same in words.
+fn machine(args: &ValidateArgs, quiet: bool) -> Result<(Vec<String>, String), Failure> {
+    if let Some(name) = &args.machine {
+        let sets = vec![format!("host.machine={name}")];
+        return Ok((sets, format!("The simulator has the costs of the machine `{name}`.")));
+    }
+    let time = CALIBRATION[usize::from(args.quick)];
+    if !quiet {
+        eprintln!("calibrates this machine for {} s", time.as_secs());
+    }
+    let interrupted = signals::first_interrupt();
+    // Relaxed: the flag stands alone.
+    let over = || interrupted.load(Ordering::Relaxed);
+    let found = native::calibrate(time, args.seed, &[], &mut |_| {}, &over).map_err(|e| {
+        Failure::environment(
+            format!("cannot calibrate this machine: {e}"),
+            "name a machine with --machine, or allow this process to choose its CPUs",
+        )
+    })?;
+    let sets = calibrate::settings(&found);
+    let words =
+        format!("The simulator has the costs of this machine, just measured: {}.", sets.join(", "));
+    Ok((sets, words))
+}
+
+/// The worlds to measure, and what there is to say about them.
+#[derive(Default)]
+struct Worlds {
+    usable: Vec<Measurable>,
+    /// Worlds that this machine cannot run, with the reasons.
+    refused: Vec<[String; 2]>,
+    /// What the simulator is told of the machine.
+    notes: Vec<String>,
+}
+
+/// Finds the worlds that this machine can run, and measures their costs. A world that the user named must run.
+fn worlds(
+    args: &ValidateArgs,
+    settings: &Settings,
+    sets: &[String],
+    told: String,
+) -> Result<Worlds, Failure> {
+    let here = format!("{}.", Environment::here().words());
+    let mut worlds = Worlds { notes: vec![here, told], ..Worlds::default() };
+    for world in validate::worlds(args.world.as_deref()).map_err(failure)? {
+        match validate::probe(world, settings).map_err(failure)? {
+            Ok(()) => {
+                let costs = validate::costs(world, settings.pcpus)
+                    .map_err(|cause| Failure::refused(world.name(), &cause))?;
+                let sets = sets.iter().cloned().chain(costs.sets).collect();
+                worlds.usable.push(validate::measurable(world, sets));
+                worlds.notes.extend(Some(costs.words).filter(|words| !words.is_empty()));
+            }
+            Err(cause) if args.world.is_some() => {
+                return Err(Failure::refused(&format!("--world {}", world.name()), &cause));
+            }
+            Err(Refused::Machine { cause, remedy }) => {
+                let reason = format!("{}. Remedy: {remedy}.", cause.trim_end_matches('.'));
+                worlds.refused.push([world.name().to_owned(), reason]);
+            }
+            Err(cause) => return Err(Failure::refused(world.name(), &cause)),
+        }
+    }
+    if let ([], [[world, reason], ..]) = (&worlds.usable[..], &worlds.refused[..]) {
+        return Err(Failure::environment(
+            format!("no world can be measured here; `{world}`: {reason}"),
+            "`overspin doctor` says what this machine lacks",
+        ));
+    }
+    Ok(worlds)
+}
+
+/// Says what there would be to do.
+fn dry(plan: &Plan, outputs: &Outputs) -> Result<Verdict, Failure> {
+    let mut text = format!("{}\n", plan.words());
+    for subject in &plan.subjects {
+        let (world, scheduler) = (subject.world.name(), &subject.scheduler);
+        text += &format!("{world}, {scheduler}: {}: {}\n", subject.case.name, subject.case.about);
+    }
+    outputs.print(&text)?;
+    Ok(Verdict::Fine)
+}
+
+/// A meter for each stage; that of the second begins with it.
+struct Meters<'a> {
+    global: &'a Global,
+    simulated: RunsMeter,
+    measured: OnceLock<RunsMeter>,
+}
+
+impl<'a> Meters<'a> {
+    fn new(global: &'a Global) -> Self {
+        let simulated = RunsMeter::new(global, "simulated runs", 0);
+        Self { global, simulated, measured: OnceLock::new() }
+    }
+
+    fn at(&self, stage: Stage, done: usize, all: usize) {
+        match stage {
+            Stage::Simulates => self.simulated.at(done, all),
+            Stage::Measures => {
+                let begin = || {
+                    self.simulated.end();
+                    RunsMeter::new(self.global, "measured runs", 0)
+                };
+                self.measured.get_or_init(begin).at(done, all);
+            }
+        }
+    }
+
+    fn end(&self) {
+        self.simulated.end();
+        if let Some(measured) = self.measured.get() {
+            measured.end();
+        }
+    }
+}
+
+fn verdict(validation: &Validation, strict: bool) -> Verdict {
+    match (validation.stopped, validation.result.agrees()) {
+        (Some(by), _) => show::stopped(by),
+        (None, Some(false)) if strict => Verdict::Finding,
+        (None, None) if strict => Verdict::Undecided,
+        _ => Verdict::Fine,
+    }
+}
+
+fn failure(error: ValidateError) -> Failure {
+    let message = error.to_string();
+    match error {
+        ValidateError::NoCase { names, .. } => {
+            Failure::usage(message, format!("cases are: {}", names.join(", ")))
+        }
+        ValidateError::NoWorld { names, .. } => {
+            Failure::usage(message, format!("these can: {}", names.join(", ")))
+        }
+        ValidateError::Case { error, .. } => Failure::Scenario(error),
+        ValidateError::Run(ParallelError::Sim { cause, .. }) => {
+            Failure::refused_as("validate", &cause, &message)
+        }
+        ValidateError::Run(ParallelError::Threads { .. }) => {
+            Failure::environment(message, "ask for fewer with --threads")
+        }
+        ValidateError::Run(ParallelError::Keep(error)) => error.into(),
+    }
+}

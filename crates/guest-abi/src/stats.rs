@@ -1,0 +1,132 @@
+//! What a guest counts and traces. The host reads it at any time, also while the guest runs.
+
+use crate::Histogram;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// What one vCPU did at one lock. Times are in nanoseconds.
+#[derive(Debug)]
+#[repr(C)]
+pub struct LockStats {
+    /// Acquisitions.
+    pub acquisitions: AtomicU64,
+    /// Acquisitions that had to wait.
+    pub contended: AtomicU64,
+    /// Total time from the first failed attempt to the acquisition.
+    pub wait_total: AtomicU64,
+    /// Longest wait.
+    pub wait_max: AtomicU64,
+    /// Total time from acquisition to release.
+    pub hold_total: AtomicU64,
+    /// Longest hold.
+    pub hold_max: AtomicU64,
+    /// How often it slept while it waited.
+    pub slow_paths: AtomicU64,
+    /// Kicks that it sent in its releases.
+    pub kicks: AtomicU64,
+    /// Holds in which it was descheduled.
+    pub preempted: AtomicU64,
+    /// The waits.
+    pub waits: Histogram,
+}
+
+/// What a task did.
+#[derive(Debug)]
+#[repr(C)]
+pub struct TaskStats {
+    /// Work items.
+    pub items: AtomicU64,
+    /// Sleeps.
+    pub sleeps: AtomicU64,
+    /// When it ended, in nanoseconds plus one; 0: it did not end.
+    pub ended: AtomicU64,
+    /// Answers to requesters.
+    pub answers: AtomicU64,
+    /// Their total wait, in nanoseconds.
+    pub waited: AtomicU64,
+    /// Their longest wait.
+    pub longest: AtomicU64,
+    /// Their waits.
+    pub waits: Histogram,
+}
+
+/// A moment at a lock.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Traced {
+    /// Its time, in nanoseconds.
+    pub at: AtomicU64,
+    /// [`kind`] in the first 8 bits, the lock in the next 24, and for [`kind::WAIT`] the vCPU that holds it plus
+    /// one in the last 32.
+    pub what: AtomicU64,
+}
+
+/// Kinds of traced moments.
+pub mod kind {
+    /// The vCPU starts to wait.
+    pub const WAIT: u8 = 1;
+    /// It has the lock, and was alone.
+    pub const ACQUIRED: u8 = 2;
+    /// It has the lock, and had to wait, or others wait.
+    pub const ACQUIRED_CONTENDED: u8 = 3;
+    /// It begins to release.
+    pub const RELEASED: u8 = 4;
+    /// It has released.
+    pub const FREED: u8 = 5;
+}
+
+/// Adds to a counter that only the calling vCPU writes.
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+}
+
+/// Raises a maximum that only the calling vCPU writes.
+pub(crate) fn raise(maximum: &AtomicU64, n: u64) {
+    if n > maximum.load(Ordering::Relaxed) {
+        maximum.store(n, Ordering::Relaxed);
+    }
+}
+
+impl LockStats {
+    /// Counts a wait.
+    pub fn waited(&self, ns: u64) {
+        add(&self.contended, 1);
+        add(&self.wait_total, ns);
+        raise(&self.wait_max, ns);
+        self.waits.record(ns);
+    }
+
+    /// Counts an acquisition and its release after `ns`.
+    pub fn held(&self, ns: u64) {
+        add(&self.hold_total, ns);
+        raise(&self.hold_max, ns);
+    }
+
+    /// Adds to one of the counters.
+    pub fn add(counter: &AtomicU64, n: u64) {
+        add(counter, n);
+    }
+}
+
+impl TaskStats {
+    /// Counts an answer to a requester that has waited for `ns`.
+    pub fn answered(&self, ns: u64) {
+        add(&self.answers, 1);
+        add(&self.waited, ns);
+        raise(&self.longest, ns);
+        self.waits.record(ns);
+    }
+
+    /// Adds to one of the counters.
+    pub fn add(counter: &AtomicU64, n: u64) {
+        add(counter, n);
+    }
+}
+
+impl Traced {
+    /// Writes a moment.
+    pub fn write(&self, at: u64, kind: u8, lock: u32, holder: u32) {
+        self.at.store(at, Ordering::Relaxed);
+        let what = u64::from(kind) | u64::from(lock & 0xff_ffff) << 8 | u64::from(holder) << 32;
+        self.what.store(what, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,138 @@
+//! The locks of this guest, of the kind that its domain names, with their statistics.
+
+use crate::platform::Guest;
+use crate::{cpu, trace, upcall, waiting};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering};
+use overspin_guest_abi::LockStats;
+use overspin_locks::{CachePadded, CapacityError, LockVisitor, Platform, RawLock, Tuning};
+use overspin_workload::LockUse;
+
+/// All locks of the guest, whatever their kind.
+pub trait Bank {
+    /// Acquires a lock.
+    fn acquire(&self, lock: usize, how: LockUse);
+    /// Releases a lock that this vCPU holds.
+    fn release(&self, lock: usize);
+}
+
+struct Entry<L: RawLock<Guest>> {
+    lock: CachePadded<L>,
+    /// What the acquisition left for the release. Only the holder touches it.
+    held: CachePadded<Held<L>>,
+}
+
+struct Held<L: RawLock<Guest>> {
+    token: Cell<Option<L::Token>>,
+    irqs: Cell<Option<bool>>,
+    since: Cell<u64>,
+    dispatches: Cell<u64>,
+}
+
+struct Locks<L: RawLock<Guest>> {
+    shared: L::Shared,
+    entries: Vec<Entry<L>>,
+}
+
+/// Makes the locks.
+pub struct Make {
+    /// How many.
+    pub count: usize,
+    /// For how many vCPUs.
+    pub vcpus: usize,
+    /// Settings.
+    pub tuning: Tuning,
+}
+
+impl LockVisitor<Guest> for Make {
+    type Output = Result<Box<dyn Bank>, CapacityError>;
+
+    fn visit<L: RawLock<Guest> + 'static>(self) -> Self::Output {
+        let entry = |_| Entry::<L> {
+            lock: CachePadded::new(L::new()),
+            held: CachePadded::new(Held {
+                token: Cell::new(None),
+                irqs: Cell::new(None),
+                since: Cell::new(0),
+                dispatches: Cell::new(0),
+            }),
+        };
+        let shared = L::shared(self.vcpus, self.tuning)?;
+        Ok(Box::new(Locks { shared, entries: (0..self.count).map(entry).collect() }))
+    }
+}
+
+/// This vCPU's statistics of a lock.
+#[inline(always)]
+fn stats(lock: usize) -> &'static LockStats {
+    let info = cpu::info();
+    let first = info.lock_stats.load(Ordering::Relaxed) as *const LockStats;
+    // SAFETY: the host has made one for each vCPU and lock.
+    unsafe { &*first.add(cpu::id() * info.locks.load(Ordering::Relaxed) as usize + lock) }
+}
+
+impl<L: RawLock<Guest>> Bank for Locks<L> {
+    #[inline]
+    fn acquire(&self, lock: usize, how: LockUse) {
+        let entry = &self.entries[lock];
+        waiting::wants_lock(lock);
+        let (token, irqs) = match how {
+            LockUse::Plain => (entry.lock.lock(&self.shared), None),
+            LockUse::IrqSave => {
+                let (token, state) = entry.lock.lock_irqsave(&self.shared);
+                (token, Some(state))
+            }
+        };
+        let (now, page, held) = (cpu::now(), cpu::page(), &entry.held);
+        let stats = stats(lock);
+        LockStats::add(&stats.acquisitions, 1);
+        let wait = waiting::has_lock();
+        if let Some(wait) = &wait {
+            stats.waited(now.saturating_sub(wait.since));
+            LockStats::add(&stats.slow_paths, wait.slept);
+            LockStats::add(&page.waiting, wait.cpu);
+            LockStats::add(&page.spinning, wait.cpu);
+        }
+        held.token.set(Some(token));
+        held.irqs.set(irqs);
+        held.since.set(now);
+        held.dispatches.set(page.dispatches.load(Ordering::Relaxed));
+        trace::acquired(now, lock as u32, wait.is_some());
+        page.held.store(page.held.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn release(&self, lock: usize) {
+        let entry = &self.entries[lock];
+        let (now, page, held) = (cpu::now(), cpu::page(), &entry.held);
+        let stats = stats(lock);
+        stats.held(now.saturating_sub(held.since.get()));
+        if page.dispatches.load(Ordering::Relaxed) != held.dispatches.get() {
+            LockStats::add(&stats.preempted, 1);
+        }
+        let (token, irqs) = (held.token.take(), held.irqs.take());
+        let contended = trace::releases(now, lock as u32);
+        let kicks = waiting::kicks_so_far();
+        if let Some(token) = token {
+            entry.lock.unlock(&self.shared, token);
+        }
+        LockStats::add(&stats.kicks, waiting::kicks_so_far() - kicks);
+        if contended {
+            trace::freed(cpu::now(), lock as u32);
+        }
+        page.held.store(page.held.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        if page.notice.load(Ordering::Relaxed) != 0 {
+            upcall::give_up_if_asked();
+        }
+        if let Some(irqs) = irqs {
+            Guest::irq_restore(irqs);
+        }
+    }
+}
+
+/// Counts in a word that only this vCPU writes.
+pub fn count(counter: &AtomicU64) {
+    LockStats::add(counter, 1);
+}

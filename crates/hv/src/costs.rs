@@ -1,0 +1,223 @@
+//! What this micro-hypervisor costs on this machine: the values that the simulator has to be told to model it.
+//!
+//! Three guest programs of a few instructions are timed as a whole. None of them is a workload, so no figure that
+//! a workload gives can be fitted by them.
+//!
+//! ```text
+//!   calls       N empty hypercalls                            h = exit, hypervisor, entry
+//!   ping-pong   two vCPUs kick each other and poll in turn
+//!     one pCPU    half a round: SEND (h), POLL, the other enters
+//!     two pCPUs   half a round: SEND (h), the idle pCPU of the other wakes, the other enters
+//! ```
+
+use crate::Hv;
+use overspin_guest_abi::{LOWEST, event, port};
+use overspin_host::{Refused, World};
+use overspin_scenario::{Domain, Host, Kernel, Outcome, Picos, Scenario, Settings, Workloads};
+use overspin_workload::BurnWait;
+
+/// Costs of one measurement, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HvCosts {
+    /// A guest enters the hypervisor and returns: `hypercall`.
+    pub hypercall_ns: f64,
+    /// A vCPU leaves its pCPU and another one enters: `context_switch`. The exit of the one and the entry of the
+    /// other are part of it.
+    pub context_switch_ns: f64,
+    /// From a kick to the moment in which the idle pCPU of the other vCPU begins to enter it: `ipi`; `None` with a
+    /// single CPU.
+    pub ipi_ns: Option<f64>,
+}
+
+/// Rounds of a program: few, and as many more as are timed.
+const ROUNDS: [u32; 2] = [20, 220];
+/// No program takes as long as this.
+const LIMIT: Picos = Picos::ms(2000);
+
+impl HvCosts {
+    /// Measures once, in some 50 to 100 ms.
+    ///
+    /// # Errors
+    /// If this machine cannot run guests.
+    pub fn measure(cpus: u32) -> Result<Self, Refused> {
+        let call = per_round(calls, 1, 1)?;
+        let here = per_round(ping_pong, 2, 1)? / 2.0;
+        let there = match cpus {
+            0 | 1 => None,
+            _ => Some(per_round(ping_pong, 2, 2)? / 2.0),
+        };
+        let context_switch_ns = (here - call).max(0.0);
+        Ok(Self {
+            hypercall_ns: call,
+            context_switch_ns,
+            // The entry is half of a call, as near as can be told from outside.
+            ipi_ns: there.map(|there| (there - 1.5 * call).max(0.0)),
+        })
+    }
+}
+
+/// The time of a round of `program`, in nanoseconds: the difference of a long and a short run, without what
+/// begins and ends them.
+fn per_round(program: fn(u32) -> Vec<u8>, vcpus: u32, pcpus: u32) -> Result<f64, Refused> {
+    let mut times = [0.0; 2];
+    for (time, rounds) in times.iter_mut().zip(ROUNDS) {
+        let hv = Hv::default().with_guest(elf(&program(rounds))).map_err(Refused::Invalid)?;
+        let outcome = hv.run(&scenario(vcpus, pcpus), 1, &mut (), &())?;
+        *time = length_ns(&outcome);
+    }
+    Ok(((times[1] - times[0]) / f64::from(ROUNDS[1] - ROUNDS[0])).max(0.0))
+}
+
+fn length_ns(outcome: &Outcome) -> f64 {
+    let end = outcome.domains.first().and_then(|d| d.finished).unwrap_or(outcome.elapsed);
+    end.nanos()
+}
+
+/// One domain. Nobody looks at its workload, but it has an end, so that the run ends when the domain does.
+fn scenario(vcpus: u32, pcpus: u32) -> Scenario {
+    Scenario {
+        name: "costs".into(),
+        description: String::new(),
+        host: Host { cores: pcpus, scheduler: "rr".into(), ..Host::default() }.undisturbed(),
+        domains: vec![Domain {
+            name: "guest".into(),
+            vcpus,
+            weight: 256,
+            cap: 0,
+            params: Settings::new(),
+            pool: 0,
+            affinity: Vec::new(),
+            lock: "ticket".into(),
+            spin_budget: None,
+            nopvspin: false,
+            kernel: Kernel::default(),
+            workload: Workloads::from(BurnWait { count: 1, ..BurnWait::default() }),
+        }],
+        events: Vec::new(),
+        limit: LIMIT,
+        to_the_limit: false,
+        seed: 1,
+    }
+}
+
+/// Machine code: `mov eax, value; mov edx, port; out dx, eax`.
+fn call(port: u16, value: u32) -> Vec<u8> {
+    let mut code = vec![0xb8];
+    code.extend(value.to_le_bytes());
+    code.push(0xba);
+    code.extend(u32::from(port).to_le_bytes());
+    code.push(0xef);
+    code
+}
+
+/// `dec ecx; jnz` back over the last `over` bytes, which the two instructions follow.
+fn again(over: usize) -> Vec<u8> {
+    let mut code = vec![0xff, 0xc9, 0x0f, 0x85];
+    code.extend(back(over + 8));
+    code
+}
+
+/// A jump back by `bytes`, as the 32 bits in which it ends.
+fn back(bytes: usize) -> [u8; 4] {
+    i32::try_from(bytes).map_or([0; 4], |bytes| (-bytes).to_le_bytes())
+}
+
+/// `mov ecx, rounds`.
+fn count(rounds: u32) -> Vec<u8> {
+    [vec![0xb9], rounds.to_le_bytes().to_vec()].concat()
+}
+
+/// Ends the domain: `SHUTDOWN`, and a jump to itself.
+fn end() -> Vec<u8> {
+    [call(port::SHUTDOWN, 0), vec![0xeb, 0xfe]].concat()
+}
+
+fn calls(rounds: u32) -> Vec<u8> {
+    let body = call(port::NOTHING, 0);
+    [count(rounds), body.clone(), again(body.len()), end()].concat()
+}
+
+/// The latch of kicks in the page of the vCPU at `rbx`: the offset of `pending`.
+const PENDING: u8 = std::mem::offset_of!(overspin_guest_abi::VcpuPage, pending) as u8;
+const ID: u8 = std::mem::offset_of!(overspin_guest_abi::VcpuPage, id) as u8;
+
+/// Polls until a kick has come, and takes it.
+fn take_kick() -> Vec<u8> {
+    let poll = call(port::POLL, 0);
+    let kick = event::KICK as u8;
+    // test byte [rbx + PENDING], KICK
+    let test = [0xf6, 0x43, PENDING, kick];
+    let mut code = [poll.clone(), test.to_vec()].concat();
+    // jz to the poll
+    code.extend([0x0f, 0x84]);
+    code.extend(back(poll.len() + test.len() + 6));
+    // lock and byte [rbx + PENDING], !KICK
+    code.extend([0xf0, 0x80, 0x63, PENDING, !kick]);
+    code
+}
+
+fn ping_pong(rounds: u32) -> Vec<u8> {
+    let kick = |vcpu: u32| call(port::SEND, vcpu);
+    let first_body = [kick(1), take_kick()].concat();
+    let first =
+        [call(port::VCPU_UP, 1), count(rounds), first_body.clone(), again(first_body.len()), end()]
+            .concat();
+    let second_body = [take_kick(), kick(0)].concat();
+    // jmp back to its beginning
+    let second = [second_body.clone(), vec![0xe9], back(second_body.len() + 5).to_vec()].concat();
+    // mov rbx, fs:[0]; cmp dword [rbx + ID], 0; jne over the first vCPU's part
+    let mut code = vec![0x64, 0x48, 0x8b, 0x1c, 0x25, 0, 0, 0, 0, 0x83, 0x7b, ID, 0, 0x0f, 0x85];
+    code.extend(i32::try_from(first.len()).unwrap_or(0).to_le_bytes());
+    [code, first, second].concat()
+}
+
+/// An ELF file with this code alone, which begins at its first byte.
+fn elf(code: &[u8]) -> Vec<u8> {
+    const HEADERS: u64 = 64 + 56;
+    let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let size = HEADERS + code.len() as u64;
+    // Executable, x86-64, version 1.
+    file.extend([2, 0, 62, 0, 1, 0, 0, 0]);
+    file.extend((LOWEST + HEADERS).to_le_bytes());
+    // Program headers behind this header; no sections; no flags.
+    file.extend(64_u64.to_le_bytes());
+    file.extend(0_u64.to_le_bytes());
+    file.extend(0_u32.to_le_bytes());
+    for half in [64_u16, 56, 1, 64, 0, 0] {
+        file.extend(half.to_le_bytes());
+    }
+    // One segment: loaded, readable and executable, the whole file at the lowest address.
+    file.extend(1_u32.to_le_bytes());
+    file.extend(5_u32.to_le_bytes());
+    for word in [0, LOWEST, LOWEST, size, size, 4096] {
+        file.extend(word.to_le_bytes());
+    }
+    file.extend(code);
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_loadable_and_jump_within_themselves() {
+        for code in [calls(5), ping_pong(5)] {
+            assert!(Hv::default().with_guest(elf(&code)).is_ok());
+        }
+        // mov ecx; then mov eax, mov edx, out: 11 bytes; dec and jnz: 8 bytes, back over both.
+        assert_eq!(calls(1)[5 + 11..5 + 11 + 8], [0xff, 0xc9, 0x0f, 0x85, 0xed, 0xff, 0xff, 0xff]);
+    }
+
+    #[test]
+    fn costs_are_plausible() {
+        let costs = match HvCosts::measure(1) {
+            Ok(costs) => costs,
+            Err(Refused::Machine { cause, .. }) => return println!("skipped: {cause}"),
+            Err(other) => panic!("{other}"),
+        };
+        // No processor leaves a guest and returns in 100 ns, and none takes 10 ms.
+        assert!((100.0..1e7).contains(&costs.hypercall_ns), "{costs:?}");
+        assert!(costs.context_switch_ns < 1e7 && costs.ipi_ns.is_none(), "{costs:?}");
+    }
+}

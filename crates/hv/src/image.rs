@@ -1,0 +1,275 @@
+//! Lays out the memory of a domain: page tables, the program, and what host and guest share.
+//!
+//! ```text
+//!   0        page tables and the task state segment, which ring 3 cannot touch
+//!   2 MiB    the program, where it wants to be
+//!            the heap
+//!            stacks, one for each vCPU
+//!            rings of traced moments, one for each vCPU
+//!            statistics of locks and tasks
+//!            the argument
+//!            the pages of the vCPUs
+//!   top      the page of the domain
+//! ```
+
+use crate::memory::GuestMemory;
+use object::elf::{EM_X86_64, ET_EXEC, PT_DYNAMIC, PT_INTERP, PT_LOAD};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, Object};
+use overspin_guest_abi::{LOWEST, LockStats, MAGIC, SharedInfo, TaskStats, Traced, VcpuPage};
+use std::sync::atomic::Ordering;
+
+/// Bytes that one entry of the lowest page table maps.
+const LARGE_PAGE: u64 = 2 << 20;
+const PAGE: u64 = 4096;
+/// Stack of a vCPU.
+const STACK: u64 = 256 << 10;
+/// Free memory of the program.
+const HEAP: u64 = 16 << 20;
+/// The most memory that one table of large pages maps.
+const MOST: u64 = 512 * LARGE_PAGE;
+/// Traced moments in the ring of a vCPU.
+const RING: u64 = 1 << 15;
+
+/// A program for a guest.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    entry: u64,
+    /// Where each part goes, and its bytes.
+    parts: Vec<(u64, Vec<u8>)>,
+    /// The first address behind it.
+    end: u64,
+}
+
+impl Program {
+    /// Reads a static ELF program.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let file = ElfFile64::<Endianness>::parse(bytes)
+            .map_err(|error| format!("this is no 64-bit ELF program: {error}"))?;
+        let (header, endian) = (file.elf_header(), file.endian());
+        if header.e_machine(endian) != EM_X86_64 {
+            return Err("it is not for x86-64".into());
+        }
+        if header.e_type(endian) != ET_EXEC {
+            return Err(
+                "it is not linked to fixed addresses: link it with `-static -no-pie`".into()
+            );
+        }
+        let mut program = Self { entry: file.entry(), parts: Vec::new(), end: LOWEST };
+        let headers = header
+            .program_headers(endian, bytes)
+            .map_err(|error| format!("its program headers cannot be read: {error}"))?;
+        for segment in headers {
+            match segment.p_type(endian) {
+                PT_INTERP | PT_DYNAMIC => {
+                    return Err("it wants a dynamic linker: link it with `-static -no-pie`".into());
+                }
+                PT_LOAD => {}
+                _ => continue,
+            }
+            let (at, size) = (segment.p_vaddr(endian), segment.p_memsz(endian));
+            let end = at.checked_add(size).filter(|end| at >= LOWEST && *end <= MOST / 2);
+            let Some(end) = end else {
+                return Err(format!("it wants to be at {at:#x}; it must be between 2 and 512 MiB"));
+            };
+            let data = segment.data(endian, bytes).map_err(|()| "it is cut off".to_string())?;
+            program.parts.push((at, data.to_vec()));
+            program.end = program.end.max(end);
+        }
+        if program
+            .parts
+            .iter()
+            .all(|(at, data)| !(*at..*at + data.len() as u64).contains(&program.entry))
+        {
+            return Err(format!("its entry point {:#x} is outside", program.entry));
+        }
+        Ok(program)
+    }
+}
+
+impl Program {
+    /// A program of these instructions, which do not depend on their address.
+    pub(crate) fn of(code: &[u8]) -> Self {
+        Self {
+            entry: LOWEST,
+            parts: vec![(LOWEST, code.to_vec())],
+            end: LOWEST + code.len() as u64,
+        }
+    }
+}
+
+/// What a domain shares with the host, and how much of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    pub vcpus: u32,
+    pub locks: u32,
+    pub tasks: u32,
+}
+
+/// A domain's memory, ready to run. Addresses are the guest's.
+#[derive(Debug)]
+pub(crate) struct Image {
+    pub memory: GuestMemory,
+    pub entry: u64,
+    pub sizes: Sizes,
+    info: u64,
+    pages: u64,
+    stacks: u64,
+    rings: u64,
+    lock_stats: u64,
+    task_stats: u64,
+}
+
+/// Address of the top page table.
+pub(crate) const PAGE_TABLES: u64 = PAGE;
+/// Address of the task state segment: 104 bytes, and a bit for each I/O port, 0 if ring 3 may use it.
+pub(crate) const TASK_STATE: u64 = 0x10_0000;
+/// Its last byte: the bits are followed by a byte of ones.
+pub(crate) const TASK_STATE_LIMIT: u32 = 104 + 8192;
+
+impl Image {
+    /// Makes the memory of a domain that runs `program` with `argument`.
+    ///
+    /// # Errors
+    /// If there is not so much memory.
+    pub(crate) fn new(program: &Program, sizes: Sizes, argument: &[u8]) -> Result<Self, String> {
+        let round = |size: u64| size.next_multiple_of(PAGE);
+        let of = |count: u64, size: usize| round(count * size as u64);
+        let vcpus = u64::from(sizes.vcpus);
+        let parts = [
+            HEAP,
+            vcpus * STACK,
+            of(vcpus * RING, size_of::<Traced>()),
+            of(vcpus * u64::from(sizes.locks), size_of::<LockStats>()),
+            of(sizes.tasks.into(), size_of::<TaskStats>()),
+            round(argument.len() as u64 + 1),
+            vcpus * size_of::<VcpuPage>() as u64,
+            size_of::<SharedInfo>() as u64,
+        ];
+        let mut at = round(program.end);
+        let starts = parts.map(|size| {
+            let start = at;
+            at += size;
+            start
+        });
+        let len = at.next_multiple_of(LARGE_PAGE);
+        if len > MOST {
+            return Err(format!("its memory would be {} MiB; the most is 1 GiB", len >> 20));
+        }
+        let memory = usize::try_from(len)
+            .map_err(std::io::Error::other)
+            .and_then(GuestMemory::new)
+            .map_err(|error| format!("there is no memory for it: {error}"))?;
+        let [heap, stacks, rings, lock_stats, task_stats, args, pages, info] = starts;
+        let image = Self {
+            memory,
+            entry: program.entry,
+            sizes,
+            info,
+            pages,
+            stacks,
+            rings,
+            lock_stats,
+            task_stats,
+        };
+        image.map_pages();
+        for (at, bytes) in &program.parts {
+            assert!(image.memory.write(*at, bytes), "the program is below the end of the memory");
+        }
+        assert!(image.memory.write(args, argument));
+        let told = image.info();
+        let set = |word: &std::sync::atomic::AtomicU64, value| word.store(value, Ordering::Relaxed);
+        told.vcpus.store(sizes.vcpus, Ordering::Relaxed);
+        told.locks.store(sizes.locks, Ordering::Relaxed);
+        told.tasks.store(sizes.tasks, Ordering::Relaxed);
+        set(&told.magic, MAGIC);
+        set(&told.pages, pages);
+        set(&told.argument, args);
+        set(&told.argument_len, argument.len() as u64);
+        set(&told.heap, heap);
+        set(&told.heap_len, HEAP);
+        set(&told.lock_stats, lock_stats);
+        set(&told.task_stats, task_stats);
+        set(&told.rings, rings);
+        set(&told.ring_len, RING);
+        for v in 0..sizes.vcpus {
+            let page = image.page(v);
+            set(&page.this, image.address_of_page(v));
+            page.id.store(v, Ordering::Relaxed);
+            page.state.store(3, Ordering::Relaxed);
+            set(&page.slice_end, overspin_guest_abi::NEVER);
+            set(&page.deadline, overspin_guest_abi::NEVER);
+        }
+        Ok(image)
+    }
+
+    /// Virtual addresses are physical ones, in large pages. Ring 3 may use all but the first, where the tables are.
+    fn map_pages(&self) {
+        const PRESENT: u64 = 1;
+        const WRITE: u64 = 1 << 1;
+        const USER: u64 = 1 << 2;
+        const LARGE: u64 = 1 << 7;
+        let tables = [PAGE_TABLES, PAGE_TABLES + PAGE, PAGE_TABLES + 2 * PAGE];
+        let put = |at, word| assert!(self.memory.write_word(at, word));
+        put(tables[0], tables[1] | PRESENT | WRITE | USER);
+        put(tables[1], tables[2] | PRESENT | WRITE | USER);
+        for i in 0..self.memory.len() as u64 / LARGE_PAGE {
+            let user = if i * LARGE_PAGE < LOWEST { 0 } else { USER };
+            put(tables[2] + 8 * i, (i * LARGE_PAGE) | PRESENT | WRITE | user | LARGE);
+        }
+        // Where the map of ports begins, and the byte that ends it. The map itself is 0: all are permitted.
+        assert!(self.memory.write(TASK_STATE + 102, &104_u16.to_le_bytes()));
+        assert!(self.memory.write(TASK_STATE + u64::from(TASK_STATE_LIMIT), &[0xff]));
+    }
+
+    /// The page of the domain.
+    pub(crate) fn info(&self) -> &SharedInfo {
+        self.memory.shared(self.info).expect("the layout has a place for it")
+    }
+
+    pub(crate) fn address_of_info(&self) -> u64 {
+        self.info
+    }
+
+    /// The page of a vCPU.
+    pub(crate) fn page(&self, vcpu: u32) -> &VcpuPage {
+        assert!(vcpu < self.sizes.vcpus);
+        self.memory.shared(self.address_of_page(vcpu)).expect("the layout has a place for it")
+    }
+
+    pub(crate) fn address_of_page(&self, vcpu: u32) -> u64 {
+        self.pages + u64::from(vcpu) * size_of::<VcpuPage>() as u64
+    }
+
+    /// The end of the stack of a vCPU.
+    pub(crate) fn stack_of(&self, vcpu: u32) -> u64 {
+        self.stacks + u64::from(vcpu + 1) * STACK
+    }
+
+    /// What a vCPU did at a lock.
+    pub(crate) fn lock_stats(&self, vcpu: u32, lock: u32) -> &LockStats {
+        let index = u64::from(vcpu) * u64::from(self.sizes.locks) + u64::from(lock);
+        let at = self.lock_stats + index * size_of::<LockStats>() as u64;
+        self.memory.shared(at).expect("the layout has a place for it")
+    }
+
+    /// What a task did.
+    pub(crate) fn task_stats(&self, task: u32) -> &TaskStats {
+        let at = self.task_stats + u64::from(task) * size_of::<TaskStats>() as u64;
+        self.memory.shared(at).expect("the layout has a place for it")
+    }
+
+    /// The traced moments of a vCPU since the last call. The vCPU must not run meanwhile.
+    pub(crate) fn take_traced(&self, vcpu: u32) -> impl Iterator<Item = &Traced> {
+        // Whatever the guest wrote there, no more than the ring is read.
+        let count = self.page(vcpu).traced.swap(0, Ordering::Acquire).min(RING as u32);
+        let first = self.rings + u64::from(vcpu) * RING * size_of::<Traced>() as u64;
+        (0..u64::from(count)).map(move |i| {
+            let at = first + i * size_of::<Traced>() as u64;
+            self.memory.shared(at).expect("the layout has a place for it")
+        })
+    }
+}

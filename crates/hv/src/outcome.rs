@@ -1,0 +1,218 @@
+//! The outcome of a run: what the host counted, and what guests counted in their memory.
+
+use crate::core::{Core, Domain};
+use crate::{NAME, rate};
+use overspin_guest_abi::{BUCKETS, Histogram, LockStats, upper_end};
+use overspin_host::{nanos, picos};
+use overspin_scenario::{
+    DomainOutcome, Ending, LatencyOutcome, LockOutcome, Measurement, NS, Outcome, PcpuOutcome,
+    Picos, Stopped, TaskOutcome, VcpuOutcome,
+};
+use overspin_sched::Nanos;
+use overspin_workload::Loads;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Finished,
+    Limit,
+    Asked(Stopped),
+}
+
+/// Nanoseconds that a guest states. It cannot have counted more than the run lasted.
+fn time(word: &AtomicU64, most: Picos) -> Picos {
+    NS.saturating_mul(word.load(Ordering::Relaxed)).min(most)
+}
+
+/// The outcome, without the parts that only observers know.
+pub(crate) fn outcome(core: &Core, seed: u64, end: End, loads: &[Loads], cpus: &[u32]) -> Outcome {
+    let elapsed = core.now();
+    let fault = |(d, domain): (&Domain, &overspin_scenario::Domain)| {
+        d.fault.as_ref().map(|fault| format!("the host stopped domain `{}`: {fault}", domain.name))
+    };
+    let faults: Vec<String> =
+        core.domains.iter().zip(&core.scenario.domains).filter_map(fault).collect();
+    let mut doubts = faults.clone();
+    if core.tracing.dropped > 0 {
+        doubts.push(format!("{} moments at locks were too many to keep", core.tracing.dropped));
+    }
+    Outcome {
+        seed,
+        ending: match end {
+            _ if !faults.is_empty() => Ending::Deadlock { waits: faults },
+            End::Finished => Ending::Finished,
+            End::Limit => Ending::Limit,
+            End::Asked(by) => Ending::Stopped { by },
+        },
+        elapsed,
+        events: core.pcpus.iter().map(|p| p.passes).sum(),
+        run_ahead: 0,
+        trace_hash: 0,
+        pcpus: pcpus(core, nanos(elapsed)),
+        domains: core
+            .domains
+            .iter()
+            .zip(&core.scenario.domains)
+            .zip(loads)
+            .map(|((d, scenario), loads)| domain(core, d, scenario, loads, elapsed))
+            .collect(),
+        changes: core.administrator.done().to_vec(),
+        worst_waits: Vec::new(),
+        noise: None,
+        measurement: Some(Measurement {
+            world: NAME.into(),
+            cpus: cpus.to_vec(),
+            steps_per_us: rate::per_2_20_ns() as f64 * 1000.0 / (1_u64 << 20) as f64,
+            missing: vec!["ticks and tasks' tick accounts: this guest has no timer ticks".into()],
+            doubts,
+        }),
+    }
+}
+
+fn pcpus(core: &Core, now: Nanos) -> Vec<PcpuOutcome> {
+    let one = |p: &crate::core::Pcpu| {
+        let open = p.occupied_since.map_or(0, |since| now.0 - since.0);
+        let occupied = Nanos((p.occupied.0 + open).clamp(0, now.0));
+        let busy = Nanos(p.inside.0.min(occupied.0));
+        PcpuOutcome {
+            busy: picos(busy),
+            // Everything that the host does while the pCPU is given to a vCPU.
+            switching: picos(Nanos(occupied.0 - busy.0)),
+            idle: picos(Nanos(now.0 - occupied.0)),
+            switches: p.switches,
+        }
+    };
+    core.pcpus.iter().map(one).collect()
+}
+
+fn domain(
+    core: &Core,
+    d: &Domain,
+    scenario: &overspin_scenario::Domain,
+    loads: &Loads,
+    elapsed: Picos,
+) -> DomainOutcome {
+    let asked = core.scenario.host.preemption_notification.as_ref();
+    let vcpu = |i: u32| {
+        let v = d.first + i;
+        let times = core.look_at(v, |h, v| h.run_times(v, nanos(elapsed)));
+        let (vcpu, page) = (&core.vcpus[v as usize], d.image.page(i));
+        let running = picos(times.running);
+        VcpuOutcome {
+            running,
+            runnable: picos(times.runnable),
+            blocked: picos(times.blocked),
+            offline: picos(times.offline),
+            spinning: time(&page.spinning, running),
+            waiting: time(&page.waiting, running),
+            dispatches: vcpu.dispatches,
+            migrations: vcpu.migrations,
+            windows: asked
+                .filter(|options| overspin_host::notification::asks(options, d.vcpus))
+                .map(|_| vcpu.notified.outcome(elapsed)),
+            ..VcpuOutcome::default()
+        }
+    };
+    let task = |(i, (name, on)): (usize, (String, u32))| {
+        let stats = d.image.task_stats(i as u32);
+        let ended = stats.ended.load(Ordering::Relaxed);
+        TaskOutcome {
+            name,
+            cpu: core.look_at(d.first + on, |h, v| picos(h.run_times(v, nanos(elapsed)).running)),
+            sleeps: stats.sleeps.load(Ordering::Relaxed),
+            items: stats.items.load(Ordering::Relaxed),
+            ended: (ended > 0).then(|| NS.saturating_mul(ended - 1).min(elapsed)),
+            latency: latency(stats, elapsed),
+            reports: d.reports[i].clone(),
+            ..TaskOutcome::default()
+        }
+    };
+    let tasks = loads.start(scenario.vcpus).into_iter().enumerate();
+    let tasks = tasks.map(|(i, t)| (t.start.name, t.start.vcpu.unwrap_or(i as u32)));
+    DomainOutcome {
+        name: scenario.name.clone(),
+        started: picos(d.started),
+        finished: d.finished.map(picos),
+        vcpus: (0..d.vcpus).map(vcpu).collect(),
+        locks: (0..).zip(loads.lock_names()).map(|(i, name)| lock(d, i, name, elapsed)).collect(),
+        tasks: tasks.enumerate().map(task).collect(),
+        ..DomainOutcome::default()
+    }
+}
+
+/// Durations of several histograms together.
+struct Spread {
+    counts: Vec<u64>,
+    total: u64,
+}
+
+impl Spread {
+    fn of<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Self {
+        let mut counts = vec![0; BUCKETS];
+        for histogram in histograms {
+            for (count, more) in counts.iter_mut().zip(&histogram.counts) {
+                *count += u64::from(more.load(Ordering::Relaxed));
+            }
+        }
+        Self { total: counts.iter().sum(), counts }
+    }
+
+    /// The duration that all but one in `one_in` of `of` did not exceed, where those that are not in the histograms
+    /// took no time.
+    fn of_all_but(&self, one_in: u64, of: u64, max: Picos) -> Picos {
+        let mut beyond = of / one_in;
+        if self.total <= beyond {
+            return Picos::ZERO;
+        }
+        for (bucket, count) in self.counts.iter().enumerate().rev() {
+            if *count > beyond {
+                return NS.saturating_mul(upper_end(bucket)).min(max);
+            }
+            beyond -= count;
+        }
+        Picos::ZERO
+    }
+}
+
+fn lock(d: &Domain, i: u32, name: String, most: Picos) -> LockOutcome {
+    let all = || (0..d.vcpus).map(|v| d.image.lock_stats(v, i));
+    let sum = |of: fn(&LockStats) -> &AtomicU64| {
+        all().map(|stats| of(stats).load(Ordering::Relaxed)).fold(0, u64::saturating_add)
+    };
+    let longest = |of: fn(&LockStats) -> &AtomicU64| {
+        all().map(|stats| time(of(stats), most)).max().unwrap_or_default()
+    };
+    let total = |of: fn(&LockStats) -> &AtomicU64| NS.saturating_mul(sum(of));
+    let (acquisitions, wait_max) = (sum(|s| &s.acquisitions), longest(|s| &s.wait_max));
+    let waits = Spread::of(all().map(|stats| &stats.waits));
+    LockOutcome {
+        name,
+        acquisitions,
+        contended: sum(|s| &s.contended),
+        wait_total: total(|s| &s.wait_total),
+        wait_max,
+        wait_p50: waits.of_all_but(2, acquisitions, wait_max),
+        wait_p99: waits.of_all_but(100, acquisitions, wait_max),
+        wait_p999: waits.of_all_but(1000, acquisitions, wait_max),
+        hold_total: total(|s| &s.hold_total),
+        hold_max: longest(|s| &s.hold_max),
+        slow_paths: sum(|s| &s.slow_paths),
+        kicks: sum(|s| &s.kicks),
+        holder_preempted: sum(|s| &s.preempted),
+        ..LockOutcome::default()
+    }
+}
+
+fn latency(stats: &overspin_guest_abi::TaskStats, most: Picos) -> Option<LatencyOutcome> {
+    let answers = stats.answers.load(Ordering::Relaxed);
+    let (waits, max) = (Spread::of(std::iter::once(&stats.waits)), time(&stats.longest, most));
+    (answers > 0).then(|| LatencyOutcome {
+        answers,
+        total: NS.saturating_mul(stats.waited.load(Ordering::Relaxed)),
+        max,
+        p50: waits.of_all_but(2, answers, max),
+        p99: waits.of_all_but(100, answers, max),
+        p999: waits.of_all_but(1000, answers, max),
+    })
+}

@@ -1,0 +1,286 @@
+//! What this machine's virtualisation costs, and what the hypervisor adds to it.
+//!
+//! Each figure of ours stands beside its floor, measured in the same round: a bare entry and exit of one vCPU, a bare
+//! wake-up of a thread. All times are in nanoseconds.
+
+use crate::Hv;
+use crate::boot;
+use crate::clock::Clock;
+use crate::image::{Image, Program, Sizes};
+use crate::kvm_run::{self, Exit};
+use crate::run::run_made;
+use crate::vcpu::{KvmVcpu, machine};
+use overspin_guest_abi::VcpuPage;
+use overspin_host::{Interest, Moment, Observer, Refused, Timed, picos};
+use overspin_scenario::{Domain, Host, Kernel, Picos, Scenario, Settings, Workloads};
+use overspin_workload::Kinds;
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+// Two small guests. Their code does not depend on its address.
+std::arch::global_asm!(
+    ".pushsection .rodata",
+    ".balign 16",
+    // It calls the hypercall that does nothing, for ever.
+    "overspin_probe_calls:",
+    "mov edx, 0x51c",
+    "2: out dx, eax",
+    "jmp 2b",
+    "overspin_probe_calls_end:",
+    // It yields for ever.
+    "overspin_probe_yields:",
+    "mov edx, 0x511",
+    "2: out dx, eax",
+    "jmp 2b",
+    "overspin_probe_yields_end:",
+    // vCPU 0 starts vCPU 1, and wakes it now and then; vCPU 1 sleeps until it is woken.
+    "overspin_probe_wakes:",
+    "mov rbx, fs:0",
+    "mov eax, [rbx + {id}]",
+    "test eax, eax",
+    "jnz 4f",
+    "mov eax, 1",
+    "mov edx, 0x516",
+    "out dx, eax",
+    "2: mov ecx, 500000",
+    "3: dec ecx",
+    "jnz 3b",
+    "mov eax, 0x3000001",
+    "mov edx, 0x514",
+    "out dx, eax",
+    "jmp 2b",
+    "4: mov edx, 0x512",
+    "5: mov dword ptr [rbx + {pending}], 0",
+    "out dx, eax",
+    "jmp 5b",
+    "overspin_probe_wakes_end:",
+    ".popsection",
+    id = const offset_of!(VcpuPage, id),
+    pending = const offset_of!(VcpuPage, pending),
+);
+
+unsafe extern "C" {
+    static overspin_probe_calls: u8;
+    static overspin_probe_calls_end: u8;
+    static overspin_probe_yields: u8;
+    static overspin_probe_yields_end: u8;
+    static overspin_probe_wakes: u8;
+    static overspin_probe_wakes_end: u8;
+}
+
+fn code(from: *const u8, to: *const u8) -> &'static [u8] {
+    // SAFETY: both labels are in one section above, the second after the first.
+    unsafe { std::slice::from_raw_parts(from, to.offset_from_unsigned(from)) }
+}
+
+/// One round of measurements, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Round {
+    /// A bare exit and entry: a vCPU alone on a thread, without the hypervisor.
+    pub round_trip: f64,
+    /// A switch between two vCPUs of a pCPU: the first yields.
+    pub switch: f64,
+    /// The part of it outside `KVM_RUN`: the decision, the hypercall, the lock, and caches that are cold after the
+    /// exit.
+    pub outside: f64,
+    /// The scheduling pass: the scheduler's decision, the runstates, the pages of both vCPUs.
+    pub decision: f64,
+    /// From the moment at which a vCPU is woken by another pCPU to the moment at which it is entered; `None` with one
+    /// CPU.
+    pub wake: Option<f64>,
+    /// A bare wake-up of a thread on another CPU.
+    pub thread_wake: Option<f64>,
+}
+
+/// How long each part of a round runs.
+const PART: Picos = Picos::ms(150);
+/// Round trips in a round.
+const TRIPS: usize = 2_000;
+/// Wake-ups of a thread in a round.
+const WAKES: u64 = 300;
+
+/// Measures once.
+///
+/// # Errors
+/// If this machine has no usable KVM.
+pub fn round(seed: u64) -> Result<Round, Refused> {
+    let two = crate::pcpu::allowed_cpus().len() >= 2;
+    let mut round = Round { round_trip: round_trip()?, ..Round::default() };
+    (round.switch, round.outside, round.decision) = switch(seed)?;
+    if two {
+        round.thread_wake = Some(thread_wake());
+        round.wake = wake(seed)?;
+    }
+    Ok(round)
+}
+
+fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// An exit and the next entry of a vCPU that does nothing else.
+fn round_trip() -> Result<f64, Refused> {
+    let kvm = boot::kvm()?;
+    kvm_run::install_handler();
+    let lacks = |what| Refused::Machine { cause: what, remedy: "see `overspin doctor`".into() };
+    let program =
+        Program::of(code(&raw const overspin_probe_calls, &raw const overspin_probe_calls_end));
+    let sizes = Sizes { vcpus: 1, locks: 0, tasks: 0 };
+    let image = Image::new(&program, sizes, b"").map_err(lacks)?;
+    let vm = machine(&kvm, &image).map_err(lacks)?;
+    let mut vcpu = KvmVcpu::new(&kvm, &vm, &image, 0).map_err(lacks)?;
+    let clock = Clock::start(vcpu.khz());
+    // A thread of its own, which is pinned as a pCPU is.
+    let trips = std::thread::scope(|scope| {
+        let measure = || {
+            crate::pcpu::pin(crate::pcpu::allowed_cpus()[0]).ok();
+            let mut trips = Vec::with_capacity(TRIPS);
+            let mut last = clock.now();
+            while trips.len() < TRIPS {
+                kvm_run::prepare();
+                if let Exit::Fault(what) = vcpu.run() {
+                    return Err(what);
+                }
+                let now = clock.now();
+                trips.push((now.0 - last.0) as f64);
+                last = now;
+            }
+            Ok(trips)
+        };
+        scope.spawn(measure).join().unwrap_or_else(|_| Err("the probe has panicked".into()))
+    });
+    drop((vcpu, vm, image));
+    Ok(median(trips.map_err(lacks)?))
+}
+
+/// A scenario with one domain whose guest ignores its workload.
+fn scenario(pcpus: u32, vcpus: u32) -> Scenario {
+    let kinds = Kinds::builtin();
+    let load = kinds.find("burn-wait").expect("it is a workload of this project");
+    let workload = load.lower(load.keys.defaults()).expect("its defaults are legal");
+    Scenario {
+        name: "probe".into(),
+        description: String::new(),
+        host: Host {
+            cores: pcpus,
+            scheduler: "round-robin".into(),
+            stagger: Picos::ZERO,
+            ..Host::default()
+        },
+        domains: vec![Domain {
+            name: "probe".into(),
+            vcpus,
+            weight: 256,
+            cap: 0,
+            params: Settings::new(),
+            pool: 0,
+            affinity: if pcpus == vcpus {
+                (0..vcpus).map(|v| vec![v]).collect()
+            } else {
+                Vec::new()
+            },
+            lock: "ticket".into(),
+            spin_budget: None,
+            nopvspin: false,
+            kernel: Kernel::default(),
+            workload: Workloads(vec![workload]),
+        }],
+        events: Vec::new(),
+        limit: PART,
+        to_the_limit: false,
+        seed: 1,
+    }
+}
+
+/// Time of a switch between two vCPUs that yield to each other, the part of it outside guests, and that of the pass.
+fn switch(seed: u64) -> Result<(f64, f64, f64), Refused> {
+    let program =
+        Program::of(code(&raw const overspin_probe_yields, &raw const overspin_probe_yields_end));
+    // Two domains of one vCPU each, so that nobody has to start the second.
+    let mut two = scenario(1, 1);
+    two.domains.push(Domain { name: "other".into(), ..two.domains[0].clone() });
+    let made = boot::make_with(&Hv::default(), &program, &two, seed, Interest::NOTHING)?;
+    let (outcome, core) = run_made(made, &two, seed, &mut (), &())?;
+    let pcpu = &outcome.pcpus[0];
+    let ns = |time: Picos| time.0 as f64 / 1e3 / pcpu.switches.max(1) as f64;
+    let passing = picos(core.pcpus[0].passing);
+    Ok((ns(pcpu.busy + pcpu.switching), ns(pcpu.switching), ns(passing)))
+}
+
+/// Times from a wake-up by another pCPU to the entry of the vCPU.
+#[derive(Default)]
+struct Woken {
+    at: Option<Picos>,
+    times: Vec<f64>,
+}
+
+impl Observer for Woken {
+    fn interest(&self) -> Interest {
+        Interest::SCHEDULING
+    }
+
+    fn observe(&mut self, moments: &[Timed]) {
+        for Timed { at, moment } in moments {
+            match moment {
+                Moment::Wake { vcpu: 1, runnable: true, .. } => self.at = Some(*at),
+                Moment::Runs { vcpu: 1, .. } => {
+                    let since = self.at.take().map(|woken| (*at - woken).0 as f64 / 1e3);
+                    self.times.extend(since);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn wake(seed: u64) -> Result<Option<f64>, Refused> {
+    let program =
+        Program::of(code(&raw const overspin_probe_wakes, &raw const overspin_probe_wakes_end));
+    let pair = scenario(2, 2);
+    let mut woken = Woken::default();
+    let made = boot::make_with(&Hv::default(), &program, &pair, seed, Interest::SCHEDULING)?;
+    run_made(made, &pair, seed, &mut woken, &())?;
+    Ok((!woken.times.is_empty()).then(|| median(woken.times)))
+}
+
+/// A thread wakes another, which is pinned to another CPU: from the call to the return there.
+fn thread_wake() -> f64 {
+    let cpus = crate::pcpu::allowed_cpus();
+    let clock = Clock::start(None);
+    let (asked, heard) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| {
+            crate::pcpu::pin(cpus[1]).ok();
+            let mut times = Vec::new();
+            for i in 1..=WAKES {
+                while asked.load(Ordering::SeqCst) == 0 {
+                    std::thread::park();
+                }
+                let now = clock.now().0.unsigned_abs();
+                times.push(now.saturating_sub(asked.swap(0, Ordering::SeqCst)) as f64);
+                heard.store(i, Ordering::SeqCst);
+            }
+            times
+        });
+        let waker = scope.spawn({
+            let sleeper = sleeper.thread().clone();
+            let (asked, heard, cpus) = (&asked, &heard, &cpus);
+            move || {
+                crate::pcpu::pin(cpus[0]).ok();
+                for i in 0..WAKES {
+                    while heard.load(Ordering::SeqCst) != i {
+                        std::hint::spin_loop();
+                    }
+                    // Long enough that it sleeps again.
+                    overspin_guest_abi::burn(500_000);
+                    asked.store(clock.now().0.unsigned_abs(), Ordering::SeqCst);
+                    sleeper.unpark();
+                }
+            }
+        });
+        let times = sleeper.join().unwrap_or_default();
+        let _ = waker.join();
+        median(times)
+    })
+}

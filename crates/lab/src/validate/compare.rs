@@ -1,0 +1,229 @@
+//! Simulated beside measured: differences, goals, verdicts, and the order of locks.
+
+use super::figure::Kind;
+use crate::compare::difference::welch;
+use crate::seeds::{CONFIDENCE, Spread};
+use serde::{Deserialize, Serialize};
+
+/// How far simulated figures may be from measured ones.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Goals {
+    /// Percent of the measured throughput.
+    pub throughput: f64,
+    /// Percentage points of a run state's share.
+    pub state: f64,
+    /// Percent of the measured latency.
+    pub latency: f64,
+}
+
+impl Goals {
+    /// The goals of the full set.
+    pub const FULL: Self = Self { throughput: 5.0, state: 5.0, latency: 25.0 };
+    /// Bounds for short runs on a machine that others use: only what is wrong altogether is beyond them.
+    pub const WIDE: Self = Self { throughput: 50.0, state: 30.0, latency: 900.0 };
+
+    /// The goal of this kind of figures, in its unit of differences.
+    #[must_use]
+    pub fn of(&self, kind: Kind) -> f64 {
+        match kind {
+            Kind::Throughput => self.throughput,
+            Kind::State => self.state,
+            Kind::Latency => self.latency,
+        }
+    }
+}
+
+/// Whether a simulated figure is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Agreement {
+    /// The difference of the means is within the goal.
+    Within,
+    /// It is not, but the interval of the difference reaches into the goal: more runs could decide.
+    Unclear,
+    /// The whole interval of the difference is beyond the goal.
+    Miss,
+}
+
+/// A figure, simulated and measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// The case.
+    pub case: String,
+    /// The world that it was measured in.
+    pub world: String,
+    /// The simulated scheduler.
+    pub scheduler: String,
+    /// The domain, if the case has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// The metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// How it is compared.
+    pub kind: Kind,
+    /// Over simulated runs, one for each seed.
+    pub simulated: Spread,
+    /// Over measured runs.
+    pub measured: Spread,
+    /// Simulated less measured, in percent of the measured mean, or in points for run states.
+    pub difference: f64,
+    /// Half of the width of its 95 % interval; `None` with a single run on a side.
+    pub margin: Option<f64>,
+    /// The goal for it.
+    pub goal: f64,
+    /// The verdict.
+    pub agreement: Agreement,
+    /// Others used the CPUs during measured runs, and repeating these did not help.
+    pub disturbed: bool,
+}
+
+/// The samples of a figure on both sides.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Samples {
+    pub simulated: Vec<(u64, f64)>,
+    pub measured: Vec<(u64, f64)>,
+}
+
+/// A difference with its verdict.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Difference {
+    pub simulated: Spread,
+    pub measured: Spread,
+    pub difference: f64,
+    pub margin: Option<f64>,
+    pub agreement: Agreement,
+}
+
+/// Compares the two sides of a figure. `None` if one of them has no sample.
+pub(super) fn compare(samples: &Samples, kind: Kind, goal: f64) -> Option<Difference> {
+    let spread = |side: &[(u64, f64)]| {
+        let (seeds, values): (Vec<u64>, Vec<f64>) = side.iter().copied().unzip();
+        Spread::of(&seeds, &values)
+    };
+    let (simulated, measured) = (spread(&samples.simulated)?, spread(&samples.measured)?);
+    let base = measured.summary.mean.abs();
+    let scaled = |difference: f64| match kind {
+        Kind::State => difference,
+        // Both are 0, or the simulator does what the machine never did.
+        _ if base == 0.0 => {
+            if difference == 0.0 {
+                0.0
+            } else {
+                100.0 * difference.signum()
+            }
+        }
+        _ => 100.0 * difference / base,
+    };
+    let difference = scaled(simulated.summary.mean - measured.summary.mean);
+    let margin = welch(&measured.summary, &simulated.summary, CONFIDENCE)
+        .map(|means| scaled(means.margin).abs());
+    let nearest = difference.abs() - margin.unwrap_or(0.0);
+    let agreement = if difference.abs() <= goal {
+        Agreement::Within
+    } else if nearest <= goal {
+        Agreement::Unclear
+    } else {
+        Agreement::Miss
+    };
+    Some(Difference { simulated, measured, difference, margin, agreement })
+}
+
+/// The order of locks by throughput at one ratio.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// The world that was measured.
+    pub world: String,
+    /// The simulated scheduler.
+    pub scheduler: String,
+    /// vCPUs for each pCPU.
+    pub ratio: u32,
+    /// Pairs of locks whose measured intervals do not overlap.
+    pub decided: usize,
+    /// Those that the simulator has the wrong way round: measured, the first of each is faster.
+    pub wrong: Vec<[String; 2]>,
+}
+
+/// Finds the pairs of `locks` (a name, the simulated and the measured throughput) whose order is measured
+/// beyond doubt, and those of them that the simulator has the wrong way round.
+pub(super) fn order<'a>(locks: &[(&'a str, &Spread, &Spread)]) -> (usize, Vec<[&'a str; 2]>) {
+    let mut decided = 0;
+    let mut wrong = Vec::new();
+    for (i, a) in locks.iter().enumerate() {
+        for b in &locks[i + 1..] {
+            let (Some(of_a), Some(of_b)) = (a.2.interval, b.2.interval) else { continue };
+            let (faster, slower) = match () {
+                () if of_a.low > of_b.high => (a, b),
+                () if of_b.low > of_a.high => (b, a),
+                () => continue,
+            };
+            decided += 1;
+            if faster.1.summary.mean < slower.1.summary.mean {
+                wrong.push([faster.0, slower.0]);
+            }
+        }
+    }
+    (decided, wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(simulated: &[f64], measured: &[f64]) -> Samples {
+        let side = |values: &[f64]| (1..).zip(values.iter().copied()).collect();
+        Samples { simulated: side(simulated), measured: side(measured) }
+    }
+
+    fn compared(simulated: &[f64], measured: &[f64], kind: Kind) -> Difference {
+        compare(&samples(simulated, measured), kind, Goals::FULL.of(kind)).unwrap()
+    }
+
+    #[test]
+    fn a_throughput_is_compared_in_percent_and_a_state_in_points() {
+        // 104 is 4 % above 100, and 4 points.
+        let of = compared(&[103.0, 104.0, 105.0], &[99.0, 100.0, 101.0], Kind::Throughput);
+        assert_eq!((of.difference, of.agreement), (4.0, Agreement::Within));
+        let of = compared(&[43.0, 44.0, 45.0], &[49.0, 50.0, 51.0], Kind::State);
+        assert_eq!(of.difference, -6.0);
+        // Welch by hand: both variances are 1, so the error is sqrt(1/3 + 1/3) = 0.8165 with 4 degrees of
+        // freedom; t is 2.7764. The interval -6 +- 2.267 reaches into the goal of 5.
+        assert!((of.margin.unwrap() - 2.267).abs() < 1e-3, "{of:?}");
+        assert_eq!(of.agreement, Agreement::Unclear);
+    }
+
+    #[test]
+    fn a_miss_is_beyond_the_goal_with_its_whole_interval() {
+        let of = compared(&[20.0, 20.1, 19.9], &[10.0, 10.1, 9.9], Kind::Latency);
+        assert_eq!(of.agreement, Agreement::Miss);
+        assert!((of.difference - 100.0).abs() < 1e-9);
+        // Without an interval, the means alone decide.
+        let of = compared(&[20.0], &[10.0], Kind::Latency);
+        assert_eq!((of.margin, of.agreement), (None, Agreement::Miss));
+        assert_eq!(compared(&[11.0], &[10.0], Kind::Latency).agreement, Agreement::Within);
+    }
+
+    #[test]
+    fn nothing_is_compared_with_nothing() {
+        assert_eq!(compared(&[0.0, 0.0], &[0.0, 0.0], Kind::Throughput).difference, 0.0);
+        assert_eq!(compared(&[5.0], &[0.0], Kind::Throughput).difference, 100.0);
+        assert_eq!(compare(&samples(&[], &[1.0]), Kind::State, 5.0), None);
+        assert_eq!(compare(&samples(&[1.0], &[]), Kind::State, 5.0), None);
+    }
+
+    #[test]
+    fn only_orders_beyond_doubt_are_judged() {
+        let spread = |values: &[f64]| Spread::of(&[1, 2, 3], values).unwrap();
+        // Measured: a is faster than c beyond doubt; b may be as fast as either.
+        let (fast, wide, slow) = (
+            spread(&[99.0, 100.0, 101.0]),
+            spread(&[20.0, 80.0, 140.0]),
+            spread(&[49.0, 50.0, 51.0]),
+        );
+        let locks = [("a", &slow, &fast), ("b", &fast, &wide), ("c", &fast, &slow)];
+        assert_eq!(order(&locks), (1, vec![["a", "c"]]));
+        let locks = [("a", &fast, &fast), ("b", &fast, &wide), ("c", &slow, &slow)];
+        assert_eq!(order(&locks), (1, vec![]));
+    }
+}

@@ -1,0 +1,244 @@
+//! The report: how well both sides agree, what misses, and every figure.
+
+use super::Comparison;
+use super::compare::{Agreement, Compared};
+use super::figure::Kind;
+use super::measure::QUIET;
+use crate::report::{Block, Grid, short};
+use crate::seeds::Spread;
+
+/// Misses in the short report.
+const MOST_MISSES: usize = 20;
+
+/// The report; with `all`, every figure, and otherwise only the worst misses.
+#[must_use]
+pub fn report(result: &Comparison, all: bool) -> Vec<Block> {
+    let mut blocks = vec![Block::Title("The simulator beside this machine".into())];
+    blocks.push(Block::Text(load(result)));
+    blocks.extend(result.notes.iter().cloned().map(Block::Text));
+    for [world, reason] in &result.refused {
+        blocks.push(Block::Text(format!("Not validated: the world `{world}`. {reason}")));
+    }
+    if result.compared.is_empty() {
+        blocks.push(Block::Text("Nothing was run on both sides.".into()));
+        return blocks;
+    }
+    blocks.push(Block::Heading("Agreement".into()));
+    blocks.push(Block::Text(goals(result)));
+    blocks.push(Block::Grid(summary(result)));
+    if !result.orders.is_empty() {
+        blocks.push(Block::Heading("The order of the locks".into()));
+        blocks.push(Block::Text(
+            "Of two locks whose measured intervals do not overlap, the simulator should have the same one ahead."
+                .into(),
+        ));
+        blocks.push(Block::Grid(orders(result)));
+    }
+    if all {
+        for (world, scheduler) in columns(result) {
+            blocks.push(Block::Heading(format!("{world}, {scheduler}")));
+            let of = |c: &&Compared| c.world == world && c.scheduler == scheduler;
+            blocks.push(Block::Grid(figures(result.compared.iter().filter(of), false)));
+        }
+    } else {
+        misses(result, &mut blocks);
+    }
+    blocks
+}
+
+/// The columns of the comparison: worlds with their schedulers, in the order of the plan.
+pub(super) fn columns(result: &Comparison) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for c in &result.compared {
+        let column = (c.world.clone(), c.scheduler.clone());
+        if !all.contains(&column) {
+            all.push(column);
+        }
+    }
+    all
+}
+
+fn load(result: &Comparison) -> String {
+    let load = &result.load;
+    if load.told == 0 {
+        let runs = load.runs;
+        return format!("{runs} measured runs. This kernel does not tell what else used the CPUs.");
+    }
+    format!(
+        "{} measured runs, in which other programs had {} % of the CPUs and the hypervisor below {} %. A run is \
+         disturbed if both together had more than {QUIET} %: {} were repeated for that, and {} are disturbed \
+         all the same.",
+        load.runs,
+        short(load.mean.others),
+        short(load.mean.steal),
+        load.repeated,
+        load.disturbed,
+    )
+}
+
+fn goals(result: &Comparison) -> String {
+    let goals = &result.goals;
+    format!(
+        "The difference is simulated less measured: in percent of the measured value, or in percentage points for run \
+         states. Goals: throughput within {} %, run states within {} points, wake-up latency within {} %. A figure \
+         misses if the whole 95 % interval of its difference is beyond the goal; it is unclear if only the mean is.",
+        goals.throughput, goals.state, goals.latency
+    )
+}
+
+fn summary(result: &Comparison) -> Grid {
+    let header = [
+        "world",
+        "scheduler",
+        "figures",
+        "compared",
+        "within",
+        "unclear",
+        "missed",
+        "median\ndifference",
+        "greatest\ndifference",
+        "where",
+    ];
+    let mut grid = Grid::new(3, &header);
+    grid.notes = 1;
+    for (world, scheduler) in columns(result) {
+        for kind in Kind::ALL {
+            let mut of: Vec<&Compared> = result
+                .compared
+                .iter()
+                .filter(|c| c.world == world && c.scheduler == scheduler && c.kind == kind)
+                .collect();
+            of.sort_by(|a, b| a.difference.abs().total_cmp(&b.difference.abs()));
+            let (Some(middle), Some(worst)) = (of.get(of.len() / 2), of.last()) else { continue };
+            let count =
+                |agreement| of.iter().filter(|c| c.agreement == agreement).count().to_string();
+            grid.row([
+                world.clone(),
+                scheduler.clone(),
+                kind.words().into(),
+                of.len().to_string(),
+                count(Agreement::Within),
+                count(Agreement::Unclear),
+                count(Agreement::Miss),
+                format!("{} {}", short(middle.difference.abs()), kind.unit()),
+                format!("{} {}", signed(worst.difference), kind.unit()),
+                worst.case.clone(),
+            ]);
+        }
+    }
+    grid
+}
+
+fn orders(result: &Comparison) -> Grid {
+    let header = [
+        "world",
+        "scheduler",
+        "vCPUs\nper pCPU",
+        "pairs\ndecided",
+        "same\norder",
+        "wrong: the first is faster",
+    ];
+    let mut grid = Grid::new(2, &header);
+    grid.notes = 1;
+    for order in &result.orders {
+        let wrong: Vec<String> = order.wrong.iter().map(|[a, b]| format!("{a} > {b}")).collect();
+        let cut = match wrong.len() {
+            0..=4 => wrong.join(", "),
+            more => format!("{}, and {} more", wrong[..4].join(", "), more - 4),
+        };
+        grid.row([
+            order.world.clone(),
+            order.scheduler.clone(),
+            order.ratio.to_string(),
+            order.decided.to_string(),
+            (order.decided - order.wrong.len()).to_string(),
+            cut,
+        ]);
+    }
+    grid
+}
+
+/// The worst misses, in multiples of their goals.
+fn misses(result: &Comparison, blocks: &mut Vec<Block>) {
+    let mut all: Vec<&Compared> =
+        result.compared.iter().filter(|c| c.agreement == Agreement::Miss).collect();
+    if all.is_empty() {
+        return;
+    }
+    let beyond = |c: &Compared| c.difference.abs() / c.goal;
+    all.sort_by(|a, b| beyond(b).total_cmp(&beyond(a)));
+    let heading = match all.len() > MOST_MISSES {
+        true => format!("The {MOST_MISSES} worst of {} misses", all.len()),
+        false => "Misses".to_owned(),
+    };
+    blocks.push(Block::Heading(heading));
+    blocks.push(Block::Grid(figures(all.into_iter().take(MOST_MISSES), true)));
+    blocks.push(Block::Text("--markdown, --json and the page of --out have every figure.".into()));
+}
+
+fn figures<'a>(all: impl Iterator<Item = &'a Compared>, with_column: bool) -> Grid {
+    let columns = ["world", "scheduler"];
+    let rest = [
+        "case",
+        "figure",
+        "unit",
+        "simulated",
+        "+-",
+        "measured",
+        "+-",
+        "difference",
+        "+-",
+        "verdict",
+    ];
+    let header: Vec<&str> = match with_column {
+        true => columns.into_iter().chain(rest).collect(),
+        false => rest.into(),
+    };
+    let mut grid = Grid::new(header.len() - 7, &header);
+    grid.notes = 1;
+    for c in all {
+        let margin =
+            |of: &Spread| of.interval.map_or_else(String::new, |i| short((i.high - i.low) / 2.0));
+        let rest = [
+            c.case.clone(),
+            c.figure(),
+            c.unit.clone(),
+            short(c.simulated.summary.mean),
+            margin(&c.simulated),
+            short(c.measured.summary.mean),
+            margin(&c.measured),
+            format!("{} {}", signed(c.difference), c.kind.unit()),
+            c.margin.map_or_else(String::new, short),
+            c.verdict(),
+        ];
+        let column = with_column.then(|| [c.world.clone(), c.scheduler.clone()]);
+        grid.rows.push(column.into_iter().flatten().chain(rest).collect());
+    }
+    grid
+}
+
+impl Compared {
+    /// The figure in words.
+    #[must_use]
+    pub fn figure(&self) -> String {
+        match &self.domain {
+            Some(domain) => format!("{domain} {}", self.metric),
+            None => self.metric.clone(),
+        }
+    }
+
+    /// The verdict in words.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        let words = match self.agreement {
+            Agreement::Within => "within",
+            Agreement::Unclear => "unclear",
+            Agreement::Miss => "MISS",
+        };
+        format!("{words}{}", if self.disturbed { ", disturbed" } else { "" })
+    }
+}
+
+fn signed(value: f64) -> String {
+    format!("{}{}", if value < 0.0 { "-" } else { "+" }, short(value.abs()))
+}
