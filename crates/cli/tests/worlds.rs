@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const SCENARIO: &str = r#"
 name = "both"
-limit = "100ms"
+limit = "500ms"
 [host]
 cores = 1
 [[domain]]
@@ -123,7 +123,7 @@ fn what_cannot_run_is_refused_with_a_remedy() {
 
 #[test]
 fn ctrl_c_ends_a_run_and_what_was_measured_is_written() {
-    let dir = folder(&SCENARIO.replace("100ms", "1h"));
+    let dir = folder(&SCENARIO.replace("500ms", "1h"));
     let args = ["run", "s.toml", "--world", "threads", "--json", "t.json"];
     let child = command(dir.path(), &args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let child = child.unwrap();

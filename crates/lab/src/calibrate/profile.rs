@@ -29,11 +29,15 @@ pub fn profile(calibration: &Calibration) -> String {
     let value = |key: &str| {
         let median = found(calibration, key).and_then(|s| Median::of(&s.samples))?;
         let [from, to] = median.interval;
-        Some((median.value, format!("{from:.2} to {to:.2}, {} samples", median.n)))
+        Some((median.value, (format!("{from:.2} to {to:.2}"), median.n)))
     };
     let _ = match value("smt_permille") {
-        Some((permille, how)) => {
-            writeln!(out, "# {how}\nsmt_permille = {}", permille.round().clamp(1.0, 1000.0))
+        Some((permille, (interval, n))) => {
+            writeln!(
+                out,
+                "# {interval}, {n} samples\nsmt_permille = {}",
+                permille.round().clamp(1.0, 1000.0)
+            )
         }
         None => writeln!(
             out,
@@ -46,7 +50,9 @@ pub fn profile(calibration: &Calibration) -> String {
     let _ = writeln!(out, "\n[costs]");
     for key in cost_keys() {
         let _ = match value(key) {
-            Some((ns, how)) => writeln!(out, "# {how} ns\n{key} = \"{}ps\"", (ns * 1e3).round()),
+            Some((ns, (interval, n))) => {
+                writeln!(out, "# {interval} ns, {n} samples\n{key} = \"{}ps\"", (ns * 1e3).round())
+            }
             None => writeln!(
                 out,
                 "# {}; as on {}:\n# {key} = \"{}ps\"",

@@ -6,22 +6,26 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Quantity;
+use super::{Quantity, middle};
 use crate::bench::{pin, work};
 
-/// Operations of a sample: some 0.1 to 1 ms.
-const TIMES: u32 = 20_000;
+/// Operations of a piece, some 1 to 30 us, and pieces of a sample.
+const TIMES: u32 = 1_000;
+const PIECES: u32 = 40;
 /// Steps of work of a sample, and how long a sibling is busy before one.
 const STEPS: u32 = 1_000_000;
 const BEFORE: Duration = Duration::from_millis(1);
 
 /// The nanoseconds of one of many operations.
 fn each(operation: impl Fn()) -> f64 {
-    let began = Instant::now();
-    for _ in 0..TIMES {
-        operation();
-    }
-    began.elapsed().as_nanos() as f64 / f64::from(TIMES)
+    let piece = |_| {
+        let began = Instant::now();
+        for _ in 0..TIMES {
+            operation();
+        }
+        began.elapsed().as_nanos() as f64 / f64::from(TIMES)
+    };
+    middle((0..PIECES).map(piece).collect())
 }
 
 /// What a CPU does with a line that it owns.

@@ -90,6 +90,12 @@ pub struct Calibration {
 /// A measurement of a round.
 type Job = Box<dyn Fn() -> io::Result<Vec<(Quantity, f64)>>>;
 
+/// The middle of the times of many equal pieces: the pieces in which another thread had the CPU do not move it.
+fn middle(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// Measures this machine for `time`, at least three rounds. Calls `tell` after each round with the time so far.
 /// Stops early if `over`.
 ///
@@ -110,12 +116,15 @@ pub fn calibrate(
     let mut all_pairs = topology::pairs(&cpus);
     let mut extras = extras.to_vec();
     let mut series: Vec<Series> = Vec::new();
-    let mut add = |quantity: Quantity, sample: f64| match series
-        .iter_mut()
-        .find(|s| s.quantity == quantity)
-    {
-        Some(s) => s.samples.push(sample),
-        None => series.push(Series { quantity, samples: vec![sample] }),
+    let mut add = |quantity: Quantity, sample: f64| {
+        // A measurement that others disturbed throughout has no sample in this round.
+        if !sample.is_finite() {
+            return;
+        }
+        match series.iter_mut().find(|s| s.quantity == quantity) {
+            Some(s) => s.samples.push(sample),
+            None => series.push(Series { quantity, samples: vec![sample] }),
+        }
     };
     let mut rounds = 0;
     while !over() && (rounds < 3 || began.elapsed() < time) {
@@ -215,7 +224,7 @@ mod tests {
             let s = of(q).unwrap();
             assert!(s.samples.len() == 3 && s.samples.iter().all(|ns| ns.is_finite()), "{s:?}");
         }
-        // No CPU has a locked operation that is faster than light across the core.
+        // A turn has a load, a branch and a PAUSE: several cycles on every CPU.
         assert!(of(Quantity::SpinIteration).unwrap().samples.iter().all(|ns| *ns > 0.1));
         let timer = of(Quantity::Timer).unwrap();
         assert!(timer.samples.iter().all(|ns| *ns >= 0.0), "a sleep never ends early: {timer:?}");

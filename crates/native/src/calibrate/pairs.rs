@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 
 use overspin_locks::CachePadded;
 
+use super::middle;
 use crate::bench::pin;
 
-/// Turns of a sample. If one of the threads loses its CPU, a sample has fewer and takes longer; the median of many
-/// samples does not mind.
-const TURNS: u64 = 4_000;
+/// Turns of a piece, and pieces of a sample.
+const TURNS: u64 = 50;
+const PIECES: u64 = 80;
 /// The longest sample.
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// The time in which a line moves from CPU `a` to CPU `b`, nanoseconds: half of a turn there and back.
+/// The time in which a line moves from CPU `a` to CPU `b`, nanoseconds: half of a turn there and back. Not a number
+/// if the threads hardly ran together.
 pub(super) fn transfer(a: usize, b: usize) -> io::Result<f64> {
     let line = CachePadded::new(AtomicU64::new(0));
     let over = AtomicBool::new(false);
@@ -53,13 +55,19 @@ pub(super) fn transfer(a: usize, b: usize) -> io::Result<f64> {
         while turn < 100 && ask(turn) {
             turn += 1;
         }
-        let (first, measured) = (turn, Instant::now());
-        while turn < first + TURNS && ask(turn) {
-            turn += 1;
+        let mut pieces = Vec::new();
+        'sample: for _ in 0..PIECES {
+            let piece = Instant::now();
+            for _ in 0..TURNS {
+                if !ask(turn) {
+                    break 'sample;
+                }
+                turn += 1;
+            }
+            pieces.push(piece.elapsed().as_nanos() as f64 / 2.0 / TURNS as f64);
         }
-        let time = measured.elapsed().as_nanos() as f64;
         over.store(true, Ordering::Relaxed);
         other.join().unwrap_or(Ok(()))?;
-        Ok(time / 2.0 / (turn - first).max(1) as f64)
+        Ok(middle(pieces))
     })
 }

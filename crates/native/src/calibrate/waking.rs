@@ -4,6 +4,7 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::middle;
 use crate::bench::pin;
 
 /// Turns of a sample.
@@ -14,6 +15,13 @@ const SLEEP: Duration = Duration::from_millis(1);
 fn pass(from: &mut PipeReader, to: &mut PipeWriter) -> io::Result<()> {
     from.read_exact(&mut [0])?;
     to.write_all(&[0])
+}
+
+/// The nanoseconds of a turn.
+fn timed(turn: &mut impl FnMut() -> io::Result<()>) -> io::Result<f64> {
+    let began = Instant::now();
+    turn()?;
+    Ok(began.elapsed().as_nanos() as f64)
 }
 
 /// Nanoseconds of a turn between two threads, each kept to its CPU: one writes to a pipe and sleeps on another.
@@ -32,9 +40,8 @@ fn turns(a: usize, b: usize) -> io::Result<f64> {
             here_from.read_exact(&mut [0])
         };
         let result = turn().and_then(|()| {
-            let began = Instant::now();
-            (0..TURNS).try_for_each(|_| turn())?;
-            Ok(began.elapsed().as_nanos() as f64 / f64::from(TURNS))
+            let one = |_| timed(&mut turn);
+            Ok(middle((0..TURNS).map(one).collect::<io::Result<_>>()?))
         });
         // If this side failed, its ends close, and the other side ends too.
         drop((here_to, here_from));
@@ -47,12 +54,11 @@ fn turns(a: usize, b: usize) -> io::Result<f64> {
 fn calls(cpu: usize) -> io::Result<f64> {
     let (mut from, mut to) = pipe()?;
     pin(&[cpu])?;
-    let began = Instant::now();
-    for _ in 0..TURNS {
+    let mut call = || {
         to.write_all(&[0])?;
-        from.read_exact(&mut [0])?;
-    }
-    Ok(began.elapsed().as_nanos() as f64 / f64::from(TURNS))
+        from.read_exact(&mut [0])
+    };
+    Ok(middle((0..TURNS).map(|_| timed(&mut call)).collect::<io::Result<_>>()?))
 }
 
 /// A switch between two threads of one CPU, nanoseconds: half of a turn, less the system calls of that half.

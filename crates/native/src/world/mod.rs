@@ -176,7 +176,7 @@ fn cpus(host: &Host) -> Result<Vec<usize>, Refused> {
             ),
             remedy: format!(
                 "run it on a larger machine, in the world `sim`, or with --set host.cores={n} --set \
-                 host.sockets=1 --set host.threads=1"
+                 host.sockets=1 --set host.threads=1 (a .bench file: with fewer `Cpus`)"
             ),
         });
     }
