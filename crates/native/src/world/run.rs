@@ -1,4 +1,4 @@
-//! One run: its domains and tasks, who is still there, and when it is over.
+//! One run: its domains, its tasks and which of them have not ended, and when the run is over.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
