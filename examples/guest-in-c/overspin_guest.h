@@ -8,7 +8,7 @@
 enum overspin_port {
     OVERSPIN_CONSOLE = 0x510, OVERSPIN_YIELD, OVERSPIN_BLOCK, OVERSPIN_POLL, OVERSPIN_SEND, OVERSPIN_TIMER,
     OVERSPIN_VCPU_UP, OVERSPIN_VCPU_DOWN, OVERSPIN_SHUTDOWN, OVERSPIN_REPORT, OVERSPIN_GIVE_UP, OVERSPIN_FLUSH,
-    OVERSPIN_NOTHING
+    OVERSPIN_NOTHING, OVERSPIN_FRESH
 };
 
 enum overspin_event { OVERSPIN_KICK = 1, OVERSPIN_EXPIRED = 2, OVERSPIN_NOTICE = 4, OVERSPIN_WAKE = 8 };
@@ -21,6 +21,7 @@ struct overspin_info {
     uint32_t vcpus, locks, tasks, traces;
     uint64_t tsc_base, tsc_scale, burn_rate;
     uint64_t pages, argument, argument_len, heap, heap_len, lock_stats, task_stats, rings, ring_len, all_up;
+    uint64_t touch, touch_len;
 };
 
 /* What one vCPU shares with the host. */
@@ -33,6 +34,7 @@ struct overspin_page {
     uint32_t held, traced;
     uint64_t args[8];
     uint64_t waiting, spinning, own[16];
+    uint32_t upcalls;
 };
 
 /* The page of this vCPU. */

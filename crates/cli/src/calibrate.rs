@@ -22,7 +22,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, global: &Global) -> Result<Verdict
     // Relaxed: the flag stands alone.
     let over = || interrupted.load(Ordering::Relaxed);
     let mut tell = |so_far: std::time::Duration| bar.set_position(so_far.as_millis() as u64);
-    let found = native::calibrate(args.time, args.seed, &[], &mut tell, &over);
+    let found = native::calibrate(args.time, args.seed, &[calibrate::GUESTS], &mut tell, &over);
     bar.finish_and_clear();
     let found = found.map_err(|e| {
         Failure::environment(

@@ -4,9 +4,10 @@ use crate::args::{ExplainArgs, Global};
 use crate::failure::{Failure, Verdict};
 use crate::progress::{Meter, RunsMeter};
 use crate::show::Outputs;
-use overspin_lab::explain::{self, Worst};
+use overspin_host::Refused;
+use overspin_lab::explain::{self, ExplainError, Repeat};
 use overspin_lab::parallel::ParallelError;
-use overspin_lab::record::{self, Kind, Record};
+use overspin_lab::record::{self, Record};
 use overspin_lab::report::{self, Block};
 use overspin_lab::scenario_file::{self, Loaded, Sweep};
 use overspin_lab::sweep::{self, Settings, SweepError};
@@ -40,53 +41,12 @@ struct What<'a> {
 
 impl What<'_> {
     fn record(&self, record: &Record) -> Result<Vec<Block>, Failure> {
-        match record.kind {
-            Kind::Run => {
-                let outcome = record.runs.first().and_then(|run| run.outcome.as_ref());
-                let Some((scenario, outcome)) = record.scenario.as_ref().zip(outcome) else {
-                    let name = &self.name;
-                    return Err(Failure::usage(
-                        format!("{name}: this record of a run has no scenario or no outcome"),
-                        "write it again with `overspin run --json`",
-                    ));
-                };
-                let mut blocks = explain::run(scenario, outcome, record.trace.as_deref());
-                match not_again(record) {
-                    Some(why) => blocks.push(why),
-                    None => blocks.extend(self.drawing(scenario, outcome)?),
-                }
-                Ok(blocks)
+        explain::record(record, self).map_err(|error| match error {
+            ExplainError::Record { message, remedy } => {
+                Failure::usage(format!("{}: {message}", self.name), remedy)
             }
-            Kind::Seeds | Kind::Sweep => self.many(record),
-            Kind::Reproduction => Ok(explain::reproduction(record)),
-            Kind::Bench
-            | Kind::BenchLocks
-            | Kind::Schedbench
-            | Kind::Noise
-            | Kind::Calibration
-            | Kind::Validation => Ok(explain::samples(record)),
-        }
-    }
-
-    /// The causes in all runs, and the story of the worst run, which is repeated.
-    fn many(&self, record: &Record) -> Result<Vec<Block>, Failure> {
-        let mut blocks = explain::many(record);
-        if let Some(why) = not_again(record) {
-            blocks.push(why);
-            return Ok(blocks);
-        }
-        let worst = explain::worst(record).map_err(|message| {
-            Failure::usage(format!("{}: {message}", self.name), "write the record again")
-        })?;
-        if let Some(worst) = worst {
-            let outcome = self.run(&worst.scenario, worst.seed)?;
-            blocks.push(Block::Heading(format!("The worst run: {}", worst.name)));
-            blocks.extend(other_run(&worst, &outcome, record));
-            // Its title is already printed.
-            blocks.extend(explain::run(&worst.scenario, &outcome, None).into_iter().skip(1));
-            blocks.extend(self.drawing(&worst.scenario, &outcome)?);
-        }
-        Ok(blocks)
+            ExplainError::Refused(cause) => self.refused(&cause),
+        })
     }
 
     /// Runs a scenario, with its own seed or the first of several, and explains it.
@@ -103,18 +63,10 @@ impl What<'_> {
             }
             Loaded::Sweep(sweep) => return self.sweep(&sweep),
         };
-        let outcome = self.run(&scenario, seed)?;
+        let outcome = self.run(&scenario, seed).map_err(|e| self.refused(&e))?;
         let mut blocks = explain::run(&scenario, &outcome, None);
-        blocks.extend(self.drawing(&scenario, &outcome)?);
+        blocks.extend(self.drawing(&scenario, &outcome).map_err(|e| self.refused(&e))?);
         Ok(blocks)
-    }
-
-    /// The longest wait as a drawing, for which the run is repeated.
-    fn drawing(&self, scenario: &Scenario, outcome: &Outcome) -> Result<Vec<Block>, Failure> {
-        let meter = Meter::new(self.global, scenario.limit);
-        let result = explain::drawing(scenario, outcome, Way::default(), &|at| meter.at(at));
-        meter.end();
-        result.map_err(|e| Failure::refused(&self.name, &e))
     }
 
     /// Runs a sweep, and explains its record.
@@ -129,33 +81,27 @@ impl What<'_> {
             }
             _ => Failure::environment(format!("{}: {e}", self.name), "vary less"),
         })?;
-        self.many(&record::sweep(sweep, &measured, &[], None))
+        self.record(&record::sweep(sweep, &measured, &[], None))
     }
 
-    fn run(&self, scenario: &Scenario, seed: u64) -> Result<Outcome, Failure> {
+    fn refused(&self, cause: &Refused) -> Failure {
+        Failure::refused(&self.name, cause)
+    }
+}
+
+/// Runs are repeated behind a progress bar.
+impl Repeat for What<'_> {
+    fn run(&self, scenario: &Scenario, seed: u64) -> Result<Outcome, Refused> {
         let meter = Meter::new(self.global, scenario.limit);
         let result = Way::default().run(scenario, seed, &mut (), &|at| meter.at(at));
         meter.end();
-        result.map_err(|e| Failure::refused(&self.name, &e))
+        result
     }
-}
 
-/// Why no run of the record is made again to look at it, if none can be.
-fn not_again(record: &Record) -> Option<Block> {
-    record.unrepeatable().map(|why| {
-        Block::Text(format!(
-            "No run is repeated for its longest wait: {why}. All of this is from the record."
-        ))
-    })
-}
-
-/// A warning, if the repeated run differs from the one in the record.
-fn other_run(worst: &Worst, outcome: &Outcome, record: &Record) -> Option<Block> {
-    let same = worst.trace_hash.is_none_or(|hash| hash == outcome.trace_hash);
-    (!same && outcome.ending.is_sound()).then(|| {
-        Block::Text(format!(
-            "WARNING: the repeated run differs: the record was written by version {}, whose model is {}.",
-            record.version, record.model_version
-        ))
-    })
+    fn drawing(&self, scenario: &Scenario, outcome: &Outcome) -> Result<Vec<Block>, Refused> {
+        let meter = Meter::new(self.global, scenario.limit);
+        let result = explain::drawing(scenario, outcome, Way::default(), &|at| meter.at(at));
+        meter.end();
+        result
+    }
 }

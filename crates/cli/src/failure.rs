@@ -1,17 +1,13 @@
 //! How commands end: exit codes, and errors with a line of cause and a line of remedy.
 
 use crate::screen;
-use crate::window::Window;
-use miette::{
-    Diagnostic, LabeledSpan, MietteHandler, MietteHandlerOpts, ReportHandler, SourceCode,
-};
 use overspin_host::Refused;
+use overspin_lab::located;
 use overspin_lab::output::OutputError;
 use overspin_lab::results::ResultsError;
 use overspin_lab::scenario_file::{LoadError, ScenarioError};
 use overspin_scenario::Stopped;
 use std::fmt;
-use std::process::ExitCode;
 
 /// Exit code of wrong usage or input.
 pub(crate) const USAGE: u8 = 2;
@@ -31,14 +27,14 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    pub(crate) fn code(self) -> ExitCode {
-        ExitCode::from(match self {
+    pub(crate) fn code(self) -> u8 {
+        match self {
             Self::Fine => 0,
             Self::Finding => 1,
             Self::Undecided | Self::Stopped(Stopped::MaxWall) => 4,
             // The exit code that shells report for a command that SIGINT ended.
             Self::Stopped(Stopped::Interrupted) => 130,
-        })
+        }
     }
 }
 
@@ -86,18 +82,18 @@ impl Failure {
     }
 
     /// Prints the error to standard error and gives its exit code.
-    pub(crate) fn report(self) -> ExitCode {
+    pub(crate) fn report(self) -> u8 {
         match self {
             Self::Scenario(error) => {
                 eprintln!("error: {error}");
-                eprintln!("{}", Located::new(*error).drawing());
-                ExitCode::from(USAGE)
+                eprintln!("{}", located::drawing(&error, &screen::of_stderr()));
+                USAGE
             }
             Self::Plain { code, cause, remedy } => {
                 eprintln!("error: {cause}\n help: {remedy}");
-                ExitCode::from(code)
+                code
             }
-            Self::BrokenPipe => ExitCode::SUCCESS,
+            Self::BrokenPipe => 0,
         }
     }
 }
@@ -137,78 +133,5 @@ impl From<LoadError> for Failure {
                 Self::usage(error.to_string(), remedy)
             }
         }
-    }
-}
-
-/// Widest drawing of a place.
-const WIDTH: usize = 110;
-
-/// A scenario error, for display by miette. Its text is empty: the line above the drawing has the message,
-/// unbroken, so that it can be searched for.
-struct Located {
-    error: ScenarioError,
-    window: Window,
-}
-
-impl Located {
-    fn new(error: ScenarioError) -> Self {
-        let window = Window::of(&error);
-        Self { error, window }
-    }
-
-    /// The place in its file, and the remedy.
-    fn drawing(&self) -> String {
-        // Words are never broken, so that names can be searched for and copied.
-        let options = MietteHandlerOpts::new().break_words(false);
-        let width = screen::of_stderr().width.map_or(WIDTH, |width| width.min(WIDTH));
-        let options = options.width(width);
-        let options = if screen::is_ascii() { options.unicode(false) } else { options };
-        let drawn = format!("{:?}", Drawn { handler: options.build(), error: self });
-        // Above the place stands the mark of an error without text.
-        let place = drawn.lines().position(|line| line.contains(&*self.error.path));
-        let lines: Vec<&str> = drawn.lines().skip(place.unwrap_or(0)).collect();
-        screen::of_stderr().spell(&lines.join("\n"))
-    }
-}
-
-/// An error as a handler draws it.
-struct Drawn<'a> {
-    handler: MietteHandler,
-    error: &'a Located,
-}
-
-impl fmt::Debug for Drawn<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.handler.debug(self.error, f)
-    }
-}
-
-impl fmt::Debug for Located {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.error, f)
-    }
-}
-
-impl fmt::Display for Located {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Ok(())
-    }
-}
-
-impl std::error::Error for Located {}
-
-impl Diagnostic for Located {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(&self.error.help))
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let span = self.window.span();
-        let label = LabeledSpan::new(Some("here".into()), span.start, span.len());
-        Some(Box::new(std::iter::once(label)))
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.window)
     }
 }

@@ -44,33 +44,42 @@ mod show;
 mod signals;
 mod top;
 mod validate;
-mod window;
 
 pub use catalog::Catalog;
 
 use args::{Args, Command};
 use clap::{CommandFactory, Parser};
 use failure::{Failure, Verdict};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// The command `overspin` with the parts of `catalog`: parses the arguments of this process, runs the
 /// command, prints the results, and returns the exit code. Call it once in a process.
 #[must_use]
 pub fn main_with(catalog: Catalog) -> ExitCode {
-    let args = match Args::try_parse() {
+    ExitCode::from(main_of(catalog, std::env::args_os().collect()))
+}
+
+/// The same for these arguments, the first of which is the name of the program; returns the number of the exit code.
+/// For programs whose own arguments are others, such as an interpreter.
+#[must_use]
+pub fn main_of(catalog: Catalog, arguments: Vec<OsString>) -> u8 {
+    let parsed = Args::try_parse_from(&arguments);
+    show::set_arguments(arguments);
+    let args = match parsed {
         Ok(args) => args,
         Err(error) => {
             // This is also the path of --help and --version. A failure to print is ignored: nobody reads the
             // message.
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
+            return if error.use_stderr() { failure::USAGE } else { 0 };
         }
     };
     let result =
         signals::watch().and_then(|()| catalog.install()).and_then(|parts| command(&args, &parts));
     match result {
         Ok(verdict) => verdict.code(),
-        Err(Failure::BrokenPipe) => ExitCode::SUCCESS,
+        Err(Failure::BrokenPipe) => 0,
         Err(failure) => failure.report(),
     }
 }

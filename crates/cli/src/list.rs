@@ -3,11 +3,10 @@
 use crate::args::{Global, ListArgs, What};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
-use overspin_lab::catalog::{ParamInfo, SchedulerInfo};
-use overspin_lab::machine::{self, Basis, MACHINES, Machine};
+use overspin_lab::machine::{self, MACHINES, Machine};
 use overspin_lab::report::{Block, Grid};
-use overspin_lab::{catalog, experiment};
-use serde_json::{Value, json};
+use overspin_lab::{catalog, experiment, listing};
+use serde_json::Value;
 
 const ALL: [What; 5] =
     [What::Locks, What::Schedulers, What::Workloads, What::Experiments, What::Machines];
@@ -24,15 +23,15 @@ pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure>
     for what in wanted {
         let one = |grid| vec![Block::Grid(grid)];
         let (name, tables, values) = match what {
-            What::Locks => ("locks", one(locks_table()), locks_json()),
-            What::Schedulers => ("schedulers", one(schedulers_table()), schedulers_json()),
-            What::Workloads => ("workloads", one(workloads_table()), workloads_json()),
+            What::Locks => ("locks", one(locks_table()), listing::locks()),
+            What::Schedulers => ("schedulers", one(schedulers_table()), listing::schedulers()),
+            What::Workloads => ("workloads", one(workloads_table()), listing::workloads()),
             What::Experiments => {
                 let (grid, values) = experiments()?;
                 ("experiments", one(grid), values)
             }
             What::Machines => {
-                ("machines", machines_tables(args, machines), machines_json(machines))
+                ("machines", machines_tables(args, machines), listing::machines(machines))
             }
         };
         record.insert(name.into(), values);
@@ -77,26 +76,6 @@ fn machines_tables(args: &ListArgs, machines: &[Machine]) -> Vec<Block> {
     }
 }
 
-fn machines_json(machines: &[Machine]) -> Value {
-    let value = |v: &machine::Value| match v.basis {
-        Basis::Source(source) => json!({
-            "key": v.key, "value": v.amount, "unit": v.unit.name(), "source": source,
-        }),
-        Basis::Assumed { low, high, from } => json!({
-            "key": v.key, "value": v.amount, "unit": v.unit.name(), "assumed_from": from,
-            "low": low, "high": high,
-        }),
-    };
-    let one = |m: &Machine| {
-        json!({
-            "name": m.name, "brief": m.brief, "year": m.year, "mhz": m.mhz,
-            "smt_permille": m.smt_permille(), "costs_ps": m.costs(),
-            "values": m.values.iter().map(value).collect::<Value>(),
-        })
-    };
-    machines.iter().map(one).collect()
-}
-
 fn mark(yes: bool) -> String {
     if yes { "yes" } else { "-" }.into()
 }
@@ -138,18 +117,6 @@ fn locks_table() -> Grid {
     grid
 }
 
-fn locks_json() -> Value {
-    let one = |(l, aliases): (&overspin_lab::catalog::LockInfo, &[&str])| {
-        json!({
-            "name": l.name, "aliases": aliases, "brief": l.brief, "source": l.source, "fair": l.fair,
-            "local_spin": l.local_spin, "lhp": l.lhp.name(), "lwp": l.lwp.name(),
-            "lhp_safe": l.lhp.is_bounded(), "lwp_safe": l.lwp.lets_pass(),
-            "abortable": l.abortable, "blocks": l.blocks, "max_cpus": l.max_cpus, "size_bytes": l.size,
-        })
-    };
-    catalog::catalog().locks().map(one).collect()
-}
-
 fn schedulers_table() -> Grid {
     let mut grid = Grid::new(4, &["name", "what it is", "work-conserving", "caps"]);
     for s in catalog::catalog().schedulers().iter() {
@@ -177,21 +144,6 @@ fn parameters_table() -> Grid {
     grid
 }
 
-fn schedulers_json() -> Value {
-    let params = |infos: &[ParamInfo]| -> Value {
-        let one = |p: &ParamInfo| json!({ "key": p.key, "legal": p.kind.to_string(), "default": p.default, "doc": p.doc });
-        infos.iter().map(one).collect()
-    };
-    let one = |s: &SchedulerInfo| {
-        json!({
-            "name": s.name, "aliases": s.aliases, "brief": s.brief, "source": s.source,
-            "work_conserving": s.work_conserving, "caps": s.caps,
-            "params": params(s.params), "domain_params": params(s.domain_params),
-        })
-    };
-    catalog::catalog().schedulers().iter().map(one).collect()
-}
-
 fn workloads_table() -> Grid {
     let mut grid = Grid::new(2, &["name", "what it does"]);
     for w in catalog::catalog().workloads().all() {
@@ -200,29 +152,13 @@ fn workloads_table() -> Grid {
     grid
 }
 
-fn workloads_json() -> Value {
-    catalog::catalog()
-        .workloads()
-        .all()
-        .iter()
-        .map(|w| json!({ "name": w.name, "brief": w.brief, "source": w.source }))
-        .collect()
-}
-
 fn experiments() -> Result<(Grid, Value), Failure> {
     let mut grid = Grid::new(2, &["name", "title", "figures", "claims"]);
-    let mut values = Vec::new();
-    for name in experiment::names() {
-        let Some(found) = experiment::built_in(name) else { continue };
-        let e = found.map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let all = experiment::all().map_err(|e| Failure::Scenario(Box::new(e)))?;
+    for e in &all {
         let head = e.head();
-        let figures = head.figures.len();
-        let claims = head.claims.len();
-        values.push(json!({
-            "name": head.id, "title": head.title, "source": head.source,
-            "figures": figures, "claims": claims,
-        }));
-        grid.row([head.id.clone(), head.title.clone(), figures.to_string(), claims.to_string()]);
+        let (figures, claims) = (head.figures.len().to_string(), head.claims.len().to_string());
+        grid.row([head.id.clone(), head.title.clone(), figures, claims]);
     }
-    Ok((grid, values.into()))
+    Ok((grid, listing::experiments(&all)))
 }

@@ -13,6 +13,7 @@ use overspin_lab::reproduce::{
     ReproduceError, Reproduction, Settings, reproduce as run, verdict_of_all,
 };
 use overspin_lab::scenario_file;
+use overspin_lab::way::Until;
 use std::path::Path;
 
 pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -49,6 +50,8 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         full: args.full,
         threads: args.threads,
         outcomes: files.records.outcomes(),
+        // Ctrl-C ends the process; finished runs are kept with --out.
+        until: Until::default(),
     };
     let Some(experiment) = named else {
         let mut results = Vec::new();
@@ -116,7 +119,7 @@ fn one(
             Failure::usage(e.to_string(), "change the scenario in the experiment's file")
         }
         ReproduceError::Plan(e) => Failure::Scenario(e),
-        ReproduceError::Native(_) => {
+        ReproduceError::Native(_) | ReproduceError::Stopped => {
             Failure::environment(e.to_string(), "this is a fault in overspin")
         }
         ReproduceError::Threads { .. } => {

@@ -15,8 +15,10 @@ use overspin_lab::way::{InWorld, Until, Way};
 use overspin_scenario::{Scenario, Stopped};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Writes to standard output. If the reader went away, this is not worth a message.
@@ -181,6 +183,15 @@ pub(crate) fn made_here<T: Serialize>(output: Output, record: &T) -> Result<(), 
     json(output, &value)
 }
 
+/// The arguments of the command. They are those of the process, except in an interpreter.
+static ARGUMENTS: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Sets the arguments of the command, of which a process has one.
+pub(crate) fn set_arguments(arguments: Vec<OsString>) {
+    // A second command in a process fails, because the catalog is installed.
+    let _ = ARGUMENTS.set(arguments);
+}
+
 /// The command, as it can be given to a shell again.
 pub(crate) fn command() -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
@@ -188,7 +199,8 @@ pub(crate) fn command() -> String {
         true => word,
         false => format!("'{}'", word.replace('\'', "'\\''")),
     };
-    let words = std::env::args_os().skip(1).map(|w| word(w.to_string_lossy().into_owned()));
+    let arguments = ARGUMENTS.get().map_or(&[][..], Vec::as_slice);
+    let words = arguments.iter().skip(1).map(|w| word(w.to_string_lossy().into_owned()));
     std::iter::once("overspin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 

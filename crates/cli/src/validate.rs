@@ -6,7 +6,6 @@ use crate::progress::RunsMeter;
 use crate::show::{self, Outputs, RecordFiles};
 use crate::signals;
 use overspin_host::Refused;
-use overspin_lab::calibrate;
 use overspin_lab::environment::Environment;
 use overspin_lab::parallel::ParallelError;
 use overspin_lab::record;
@@ -14,6 +13,7 @@ use overspin_lab::report;
 use overspin_lab::validate::{
     self, Goals, Measurable, Plan, Settings, Stage, ValidateError, Validation,
 };
+use overspin_lab::{calibrate, measure};
 use overspin_native::calibrate as native;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -113,9 +113,23 @@ fn machine(args: &ValidateArgs, quiet: bool) -> Result<(Vec<String>, String), Fa
             "name a machine with --machine, or allow this process to choose its CPUs",
         )
     })?;
-    let sets = calibrate::settings(&found);
-    let words =
-        format!("The simulator has the costs of this machine, just measured: {}.", sets.join(", "));
+    let noise = overspin_native::measure::NoisePlan {
+        cpus: found.cpus.clone(),
+        quantum: Duration::from_micros(15),
+        duration: time / 2,
+    };
+    let noise = overspin_native::measure::noise(&noise, None).map_err(|e| {
+        Failure::environment(
+            e.to_string(),
+            "name a machine with --machine, or allow this process to choose its CPUs",
+        )
+    })?;
+    let mut sets = calibrate::settings(&found);
+    sets.extend(measure::noise_settings(&noise));
+    let words = format!(
+        "The simulator has the costs and the noise of this machine, just measured: {}.",
+        sets.join(", ")
+    );
     Ok((sets, words))
 }
 

@@ -32,12 +32,12 @@ fn a_measured_profile_is_a_machine_of_scenarios() {
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("context_switch") && out.contains("Not measured"), "{out}");
     let profile: String = fs::read_to_string(dir.join("here.toml")).unwrap();
-    assert!(profile.contains("# hypercall = "), "{profile}");
+    assert!(profile.contains("# migration = "), "{profile}");
     let record: Value = serde_json::from_slice(&fs::read(dir.join("c.json")).unwrap()).unwrap();
     assert_eq!(record["kind"], "calibration");
     let samples = record["samples"].as_array().unwrap();
     let of = |place: &str| samples.iter().filter(|s| s["where"] == place).count();
-    assert!(of("atomic") >= 3 && of("timer") >= 3, "{samples:?}");
+    assert!(of("atomic") >= 3 && of("sleep") >= 3, "{samples:?}");
 
     fs::write(dir.join("s.toml"), SCENARIO).unwrap();
     let (code, _, err) = overspin(dir, &["run", "s.toml", "--json", "r.json"]);
@@ -45,7 +45,12 @@ fn a_measured_profile_is_a_machine_of_scenarios() {
     let record: Value = serde_json::from_slice(&fs::read(dir.join("r.json")).unwrap()).unwrap();
     let atomic = record["scenario"]["host"]["costs"]["atomic"].as_u64().unwrap();
     assert!(profile.contains(&format!("atomic = \"{atomic}ps\"")), "{atomic}: {profile}");
-    assert_eq!(record["scenario"]["host"]["costs"]["hypercall"], 500_000, "generic-2008's");
+    assert_eq!(record["scenario"]["host"]["costs"]["migration"], 50_000_000, "generic-2008's");
+    // Where guests run, their exits and kicks are measured too; elsewhere the report says why not.
+    match out.contains("exit of a vCPU") && !profile.contains("# hypercall = ") {
+        true => assert!(of("hypercall") >= 3, "{samples:?}"),
+        false => println!("skipped: no guest runs here\n{out}"),
+    }
 }
 
 #[test]

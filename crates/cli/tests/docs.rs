@@ -10,6 +10,7 @@ use std::process::Command;
 const NOT_RUN: &[(&str, &str)] = &[
     ("overspin validate --quick", "crates/cli/tests/validate.rs runs it"),
     ("cargo ", "builds or tests the workspace, which is what runs this"),
+    ("pip ", "builds the Python package; .ci/run does"),
     (
         "overspin reproduce",
         "minutes in a debug build; every release runs them, and crates/lab tests the parts",

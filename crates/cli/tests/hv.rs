@@ -26,9 +26,11 @@ fn fine(dir: &Path, args: &[&str]) -> Option<Output> {
     Some(output)
 }
 
+/// Long enough for several waits to end: a wait for a lock whose holder lost the pCPU takes two slices of 30 ms and
+/// more, and only a wait that has ended is in the results.
 const SCENARIO: &str = r#"
 name = "real"
-limit = "150ms"
+limit = "1s"
 [host]
 cores = 1
 [[domain]]
@@ -70,8 +72,16 @@ fn a_record_says_where_it_was_measured_and_every_reader_reads_it() {
     assert!(json.contains("\"world\": \"hv\""), "{record}");
     assert!(std::fs::metadata(dir.path().join("t.pftrace")).unwrap().len() > 1_000);
     let explained = text(&fine(dir.path(), &["explain", "r.json"]).unwrap().stdout);
-    assert!(explained.contains("seconds in the world `hv`"), "{explained}");
+    assert!(explained.contains("seconds in the world `hv`, scheduler credit"), "{explained}");
     fine(dir.path(), &["report", "r.json", "d", "-o", "r.html"]).unwrap();
+    let page = std::fs::read_to_string(dir.path().join("r.html")).unwrap();
+    for told in [
+        "What waits were spent on",
+        "Where time went",
+        "There is no timeline: its runs were measured",
+    ] {
+        assert!(page.contains(told), "the page has no `{told}`");
+    }
     // One run on each side decides nothing.
     let compared = overspin(dir.path(), &["compare", "r.json", "d"]).output().unwrap();
     assert_eq!(compared.status.code(), Some(4), "{}", text(&compared.stderr));

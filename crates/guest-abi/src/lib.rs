@@ -16,7 +16,8 @@
 //! An event is a bit of [`VcpuPage::pending`]; see [`event`]. The host sets bits and the guest clears them. While
 //! [`VcpuPage::masked`] is 0, the host makes a vCPU with a pending event call its handler
 //! ([`VcpuPage::handler`]) before it goes on: it pushes a frame below the red zone, sets `masked`, and lets the
-//! vCPU continue in the handler. [`event::KICK`] never leads to an upcall: it is a latch to poll for.
+//! vCPU continue in the handler. [`VcpuPage::upcalls`] says which events lead to an upcall. [`event::KICK`] never
+//! does: it is a latch to poll for.
 //!
 //! ```text
 //!   rsp of the interrupted code
@@ -81,6 +82,8 @@ pub mod port {
     pub const FLUSH: u16 = 0x51b;
     /// Does nothing: to measure a hypercall.
     pub const NOTHING: u16 = 0x51c;
+    /// Takes this vCPU's part of the pages to touch away: they are absent until it touches them again.
+    pub const FRESH: u16 = 0x51d;
 }
 
 /// Events, as bits of [`VcpuPage::pending`].
@@ -139,6 +142,10 @@ pub struct SharedInfo {
     pub ring_len: AtomicU64,
     /// When the last vCPU of all initial domains comes up, in nanoseconds.
     pub all_up: AtomicU64,
+    /// Address of the pages to touch: those of vCPU 0 first.
+    pub touch: AtomicU64,
+    /// Bytes of them for each vCPU.
+    pub touch_len: AtomicU64,
 }
 
 /// What one vCPU shares with the host. Times are in nanoseconds since the start of the run.
@@ -183,4 +190,6 @@ pub struct VcpuPage {
     pub spinning: AtomicU64,
     /// Free for the guest.
     pub own: [AtomicU64; 16],
+    /// Events that lead to an upcall: all but [`event::KICK`], unless the guest writes something else here.
+    pub upcalls: AtomicU32,
 }

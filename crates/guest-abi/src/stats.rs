@@ -33,6 +33,12 @@ pub struct LockStats {
 #[derive(Debug)]
 #[repr(C)]
 pub struct TaskStats {
+    /// Its name, in UTF-8; the bytes after it are 0. The host knows the names of the first tasks.
+    pub name: [AtomicU64; 4],
+    /// 1: it has begun.
+    pub begun: AtomicU64,
+    /// CPU time that it used, in nanoseconds, of a task that shares vCPUs with others.
+    pub cpu: AtomicU64,
     /// Work items.
     pub items: AtomicU64,
     /// Sleeps.
@@ -116,9 +122,27 @@ impl TaskStats {
         self.waits.record(ns);
     }
 
-    /// Adds to one of the counters.
+    /// Adds to one of the counters. Tasks of several vCPUs may share them.
     pub fn add(counter: &AtomicU64, n: u64) {
-        add(counter, n);
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Names the task. What does not fit is cut off.
+    pub fn set_name(&self, name: &str) {
+        for (word, bytes) in self.name.iter().zip(name.as_bytes().chunks(8)) {
+            let mut eight = [0; 8];
+            eight[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+        }
+    }
+
+    /// Its name, as bytes.
+    pub fn name(&self) -> [u8; 32] {
+        let mut name = [0; 32];
+        for (to, word) in name.chunks_mut(8).zip(&self.name) {
+            to.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+        }
+        name
     }
 }
 

@@ -5,35 +5,18 @@ use overspin_host::{
     VcpuState, World, run,
 };
 use overspin_scenario::{
-    Domain, Ending, Host, Kernel, LockOutcome, Outcome, Picos, Scenario, Settings, US, VcpuOutcome,
-    WaitCauses, Why, Workloads,
+    Domain, Ending, Host, LockOutcome, Outcome, Picos, Scenario, US, VcpuOutcome, WaitCauses, Why,
+    Workloads,
 };
 
 /// One domain of two vCPUs, on a host without noise.
 fn scenario() -> Scenario {
-    Scenario {
-        name: "test".into(),
-        description: String::new(),
-        host: Host::default().undisturbed(),
-        domains: vec![Domain {
-            name: "guest".into(),
-            vcpus: 2,
-            weight: 256,
-            cap: 0,
-            params: Settings::new(),
-            pool: 0,
-            affinity: Vec::new(),
-            lock: "ticket".into(),
-            spin_budget: None,
-            nopvspin: false,
-            kernel: Kernel::default(),
-            workload: Workloads(Vec::new()),
-        }],
-        events: Vec::new(),
-        limit: US,
-        to_the_limit: false,
-        seed: 1,
-    }
+    Scenario::new(
+        "test",
+        Host::default().undisturbed(),
+        vec![Domain::new("guest", 2, "ticket", Workloads(Vec::new()))],
+        US,
+    )
 }
 
 /// A world that delivers the same moments each time, whatever the scenario.
@@ -210,4 +193,39 @@ fn moments_that_do_not_fit_together_do_no_harm() {
     ] {
         assert_eq!(attribution.record(US, &moment), None);
     }
+}
+
+/// A real machine may tell only later that a vCPU, which already has the lock, runs again. The next wait, for another
+/// lock, has nothing of that absence.
+#[test]
+fn an_absence_that_outlasts_its_wait_is_forgotten() {
+    let wait = |vcpu, lock, holder| Moment::LockWait {
+        vcpu,
+        lock,
+        holder: Some(holder),
+        releasing: false,
+    };
+    let leaves = Moment::Switch {
+        pcpu: 0,
+        prev: Some(1),
+        prev_state: VcpuState::Runnable,
+        why: Some(Why::Slice),
+        next: None,
+    };
+    let moments = [
+        (1, wait(1, 0, 0)),
+        (20, leaves),
+        (40, Moment::LockAcquired { vcpu: 1, lock: 0, contended: true }),
+        (41, wait(0, 1, 1)),
+        (43, Moment::Runs { vcpu: 0, pcpu: 1 }),
+    ];
+    let mut attribution = Attribution::new(&scenario());
+    for (at, moment) in moments {
+        attribution.record(US * at, &moment);
+    }
+    let mut outcome = World::run(&Played(Vec::new()), &scenario(), 1, &mut (), &()).unwrap();
+    outcome.elapsed = 50 * US;
+    attribution.complete(&mut outcome);
+    let cut: Vec<Picos> = outcome.worst_waits.iter().map(|w| w.time).collect();
+    assert!(cut.contains(&(9 * US)), "the second wait was cut after 9 us: {cut:?}");
 }

@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex};
 
 /// Time between the starts of vCPUs that start in a row.
 const BOOT_DISTANCE: Picos = Picos::us(10);
+/// See [`more_tasks`].
+const TASKS: u32 = 4096;
 /// Purposes of random numbers, apart from those of tasks.
 const STARTS: u64 = 1 << 40;
 
@@ -111,6 +113,7 @@ pub(crate) fn core(
     interest: Interest,
 ) -> Result<(Core, Vec<Loads>), Refused> {
     let loads = hv.loads(scenario)?;
+    let rate = rate::per_2_20_ns();
     let plan = boot_plan(scenario, seed);
     let all_up = plan.iter().copied().max().unwrap_or(Nanos::ZERO);
     let mut vcpus = Vec::with_capacity(plan.len());
@@ -122,7 +125,7 @@ pub(crate) fn core(
             let home = number % scenario.host.pcpus();
             Vcpu::new(d as u32, index, home, plan[number as usize])
         }));
-        let image = image(program, scenario, (d, load), seed)?;
+        let image = image(program, scenario, (d, load), seed, rate)?;
         let info = image.info();
         let traces = interest.meets(Interest::WAITS.and(Interest::LOCKS));
         info.traces.store(u32::from(traces), Ordering::Relaxed);
@@ -147,8 +150,9 @@ pub(crate) fn core(
     }
     let finite = domains.iter().filter(|d| d.finite).count() as u32;
     let mut core = Core {
-        scenario: scenario.clone(),
+        scenario: Arc::new(scenario.clone()),
         clock: Clock::start(None),
+        rate,
         pools,
         administrator: Administrator::new(scenario, scenario.domains.len()),
         events: VecDeque::from(admin::in_time_order(scenario)),
@@ -174,12 +178,16 @@ fn image(
     scenario: &Scenario,
     (d, load): (usize, &Loads),
     seed: u64,
+    rate: u64,
 ) -> Result<Image, Refused> {
     let domain = &scenario.domains[d];
     let sizes = Sizes {
         vcpus: domain.vcpus,
         locks: load.lock_names().len() as u32,
-        tasks: load.start(domain.vcpus).len() as u32,
+        tasks: load.start(domain.vcpus).len() as u32 + more_tasks(load, domain.vcpus),
+        // `Hv::loads` has refused more.
+        live: load.most_tasks(domain.vcpus) as u32,
+        touches: load.touches_memory(),
     };
     let job = Job {
         domain: domain.clone(),
@@ -192,8 +200,13 @@ fn image(
     let image = Image::new(program, sizes, &argument).map_err(|what| {
         lacks(format!("domain `{}`: {what}", domain.name), "give it fewer vCPUs")
     })?;
-    image.info().burn_rate.store(rate::per_2_20_ns(), Ordering::Relaxed);
+    image.info().burn_rate.store(rate, Ordering::Relaxed);
     Ok(image)
+}
+
+/// Tasks that are started later and of which the outcome tells. All that come after them are one line.
+fn more_tasks(load: &Loads, vcpus: u32) -> u32 {
+    if load.starts_tasks(vcpus) { TASKS } else { 0 }
 }
 
 /// When each vCPU comes up, at the earliest: as in the simulator, domains begin at random offsets, and the vCPUs of

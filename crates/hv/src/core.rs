@@ -121,8 +121,10 @@ pub(crate) struct Domain {
 /// The hypervisor.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub scenario: Scenario,
+    pub scenario: Arc<Scenario>,
     pub clock: Clock,
+    /// Iterations of `burn` in 2^20 ns of CPU time.
+    pub rate: u64,
     pub pools: Pools,
     pub administrator: Administrator,
     /// Events of the scenario that are not carried out yet.

@@ -1,19 +1,20 @@
 //! What this micro-hypervisor costs on this machine: the values that the simulator has to be told to model it.
 //!
-//! Three guest programs of a few instructions are timed as a whole. None of them is a workload, so no figure that
-//! a workload gives can be fitted by them.
+//! Guest programs of a few instructions are timed. None of them is a workload, so no figure that a workload gives
+//! can be fitted by them.
 //!
 //! ```text
 //!   calls       N empty hypercalls                            h = exit, hypervisor, entry
 //!   ping-pong   two vCPUs kick each other and poll in turn
-//!     one pCPU    half a round: SEND (h), POLL, the other enters
+//!     one pCPU    half a round: SEND (h), POLL (h), the other enters
 //!     two pCPUs   half a round: SEND (h), the idle pCPU of the other wakes, the other enters
+//!   sleeps      one vCPU sleeps: its timer ends, its idle pCPU wakes, it enters
 //! ```
 
-use crate::Hv;
-use overspin_guest_abi::{LOWEST, event, port};
+use crate::{Hv, alone};
+use overspin_guest_abi::{LOWEST, SharedInfo, event, port};
 use overspin_host::{Refused, World};
-use overspin_scenario::{Domain, Host, Kernel, Outcome, Picos, Scenario, Settings, Workloads};
+use overspin_scenario::{Outcome, Picos, Scenario, Workloads};
 use overspin_workload::BurnWait;
 
 /// Costs of one measurement, in nanoseconds.
@@ -21,18 +22,22 @@ use overspin_workload::BurnWait;
 pub struct HvCosts {
     /// A guest enters the hypervisor and returns: `hypercall`.
     pub hypercall_ns: f64,
-    /// A vCPU leaves its pCPU and another one enters: `context_switch`. The exit of the one and the entry of the
-    /// other are part of it.
+    /// A vCPU leaves its pCPU and another one enters, beyond an exit and an entry: `context_switch`.
     pub context_switch_ns: f64,
-    /// From a kick to the moment in which the idle pCPU of the other vCPU begins to enter it: `ipi`; `None` with a
+    /// From a kick to the moment in which the idle pCPU of the other vCPU begins to switch to it: `ipi`; `None` with a
     /// single CPU.
     pub ipi_ns: Option<f64>,
+    /// What the end of a sleep on an idle pCPU takes beyond a kick of that pCPU and a switch to the vCPU: `timer`;
+    /// `None` with a single CPU.
+    pub timer_ns: Option<f64>,
 }
 
 /// Rounds of a program: few, and as many more as are timed.
 const ROUNDS: [u32; 2] = [20, 220];
 /// No program takes as long as this.
 const LIMIT: Picos = Picos::ms(2000);
+/// Length of a sleep: the CPU is asleep by then.
+const SLEEP: Picos = Picos::ms(1);
 
 impl HvCosts {
     /// Measures once, in some 50 to 100 ms.
@@ -46,13 +51,17 @@ impl HvCosts {
             0 | 1 => None,
             _ => Some(per_round(ping_pong, 2, 2)? / 2.0),
         };
-        let context_switch_ns = (here - call).max(0.0);
-        Ok(Self {
-            hypercall_ns: call,
-            context_switch_ns,
-            // The entry is half of a call, as near as can be told from outside.
-            ipi_ns: there.map(|there| (there - 1.5 * call).max(0.0)),
-        })
+        // The vCPU that leaves exits by a hypercall, which the simulator charges besides.
+        let context_switch_ns = (here - 2.0 * call).max(0.0);
+        let ipi_ns = there.map(|there| (there - call - context_switch_ns).max(0.0));
+        let timer_ns = match ipi_ns {
+            None => None,
+            Some(ipi) => {
+                let late = per_round(sleeps, 1, 1)? - SLEEP.nanos();
+                Some((late - ipi - context_switch_ns).max(0.0))
+            }
+        };
+        Ok(Self { hypercall_ns: call, context_switch_ns, ipi_ns, timer_ns })
     }
 }
 
@@ -73,31 +82,11 @@ fn length_ns(outcome: &Outcome) -> f64 {
     end.nanos()
 }
 
-/// One domain. Nobody looks at its workload, but it has an end, so that the run ends when the domain does.
+/// One domain. Its workload has an end, so that the run ends when the domain does.
 fn scenario(vcpus: u32, pcpus: u32) -> Scenario {
-    Scenario {
-        name: "costs".into(),
-        description: String::new(),
-        host: Host { cores: pcpus, scheduler: "rr".into(), ..Host::default() }.undisturbed(),
-        domains: vec![Domain {
-            name: "guest".into(),
-            vcpus,
-            weight: 256,
-            cap: 0,
-            params: Settings::new(),
-            pool: 0,
-            affinity: Vec::new(),
-            lock: "ticket".into(),
-            spin_budget: None,
-            nopvspin: false,
-            kernel: Kernel::default(),
-            workload: Workloads::from(BurnWait { count: 1, ..BurnWait::default() }),
-        }],
-        events: Vec::new(),
-        limit: LIMIT,
-        to_the_limit: false,
-        seed: 1,
-    }
+    let work = BurnWait { count: 1, ..BurnWait::default() };
+    let workload = Workloads::from(work).0.remove(0);
+    alone::scenario(pcpus, vec![alone::guest("guest", vcpus, workload)], LIMIT)
 }
 
 /// Machine code: `mov eax, value; mov edx, port; out dx, eax`.
@@ -139,7 +128,32 @@ fn calls(rounds: u32) -> Vec<u8> {
 
 /// The latch of kicks in the page of the vCPU at `rbx`: the offset of `pending`.
 const PENDING: u8 = std::mem::offset_of!(overspin_guest_abi::VcpuPage, pending) as u8;
+const DEADLINE: u8 = std::mem::offset_of!(overspin_guest_abi::VcpuPage, deadline) as u8;
+const BASE: u8 = std::mem::offset_of!(SharedInfo, tsc_base) as u8;
+const SCALE: u8 = std::mem::offset_of!(SharedInfo, tsc_scale) as u8;
 const ID: u8 = std::mem::offset_of!(overspin_guest_abi::VcpuPage, id) as u8;
+
+/// Sleeps `rounds` times for [`SLEEP`] from when it looks at the clock. The clock is that of the [`SharedInfo`] at
+/// `rdi`: `(rdtsc - tsc_base) * tsc_scale >> 32`.
+fn sleeps(rounds: u32) -> Vec<u8> {
+    let body = [
+        // rdtsc; shl rdx, 32; or rax, rdx
+        vec![0x0f, 0x31, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xd0],
+        // sub rax, [rdi + BASE]; mul qword [rdi + SCALE]; shrd rax, rdx, 32
+        vec![0x48, 0x2b, 0x47, BASE, 0x48, 0xf7, 0x67, SCALE, 0x48, 0x0f, 0xac, 0xd0, 0x20],
+        // add rax, SLEEP; mov [rbx + DEADLINE], rax
+        vec![0x48, 0x05],
+        ((SLEEP.0 / 1000) as u32).to_le_bytes().to_vec(),
+        vec![0x48, 0x89, 0x43, DEADLINE],
+        call(port::BLOCK, 0),
+        // mov dword [rbx + PENDING], 0
+        vec![0xc7, 0x43, PENDING, 0, 0, 0, 0],
+    ]
+    .concat();
+    // mov rbx, fs:[0]
+    let begin = [vec![0x64, 0x48, 0x8b, 0x1c, 0x25, 0, 0, 0, 0], count(rounds)].concat();
+    [begin, body.clone(), again(body.len()), end()].concat()
+}
 
 /// Polls until a kick has come, and takes it.
 fn take_kick() -> Vec<u8> {
@@ -202,7 +216,7 @@ mod tests {
 
     #[test]
     fn programs_are_loadable_and_jump_within_themselves() {
-        for code in [calls(5), ping_pong(5)] {
+        for code in [calls(5), ping_pong(5), sleeps(5)] {
             assert!(Hv::default().with_guest(elf(&code)).is_ok());
         }
         // mov ecx; then mov eax, mov edx, out: 11 bytes; dec and jnz: 8 bytes, back over both.
@@ -219,5 +233,7 @@ mod tests {
         // No processor leaves a guest and returns in 100 ns, and none takes 10 ms.
         assert!((100.0..1e7).contains(&costs.hypercall_ns), "{costs:?}");
         assert!(costs.context_switch_ns < 1e7 && costs.ipi_ns.is_none(), "{costs:?}");
+        let late = per_round(sleeps, 1, 1).unwrap() - SLEEP.nanos();
+        assert!((0.0..1e7).contains(&late), "a sleep does not end early: {late}");
     }
 }

@@ -3,14 +3,13 @@
 //! A small hypervisor runs on its own: no vCPU executes anything, but each call is made as if one had. After each,
 //! the scheduler's state is valid and no other domain has suffered.
 
-use crate::Hv;
-use crate::boot;
 use crate::core::Core;
 use crate::image::Program;
+use crate::{Hv, alone, boot};
 use overspin_guest_abi::{event, port};
 use overspin_host::Interest;
-use overspin_scenario::{Domain, Host, Kernel, Picos, Scenario, Settings, Workloads};
-use overspin_workload::{Kinds, Random};
+use overspin_scenario::{Domain, Picos, Scenario};
+use overspin_workload::Random;
 use std::sync::atomic::Ordering;
 
 /// A hypervisor whose guests are played by random numbers.
@@ -46,35 +45,13 @@ impl Hostile {
     /// Never, unless the workloads of this project have changed.
     #[must_use]
     pub fn of_two_guests(seed: u64) -> Self {
-        let kinds = Kinds::builtin();
-        let guest = |name: &str, vcpus, kind| {
-            let info = kinds.find(kind).expect("it is a workload of this project");
-            let workload = info.lower(info.keys.defaults()).expect("its defaults are legal");
-            Domain {
-                name: name.into(),
-                vcpus,
-                weight: 256,
-                cap: 0,
-                params: Settings::new(),
-                pool: 0,
-                affinity: Vec::new(),
-                lock: "pv-ticket".into(),
-                spin_budget: None,
-                nopvspin: false,
-                kernel: Kernel::default(),
-                workload: Workloads(vec![workload]),
-            }
+        let guest = |name, vcpus, kind| Domain {
+            lock: "pv-ticket".into(),
+            ..alone::guest(name, vcpus, alone::workload(kind))
         };
-        let scenario = Scenario {
-            name: "hostile".into(),
-            description: String::new(),
-            host: Host { cores: 2, stagger: Picos::ZERO, ..Host::default() },
-            domains: vec![guest("locks", 2, "lock-loop"), guest("hog", 1, "burn-wait")],
-            events: Vec::new(),
-            limit: Picos::ms(1000),
-            to_the_limit: false,
-            seed,
-        };
+        let guests = vec![guest("locks", 2, "lock-loop"), guest("hog", 1, "burn-wait")];
+        let mut scenario = alone::scenario(2, guests, Picos::ms(1000));
+        scenario.host.scheduler = "credit".into();
         Self::new(&scenario, seed)
     }
 
@@ -141,7 +118,7 @@ impl Hostile {
 
     /// A call that is often legal: a guest that makes a mistake lives no longer.
     fn ask(&mut self) -> (u16, u32) {
-        const LEGAL: [u16; 9] = [
+        const LEGAL: [u16; 10] = [
             port::YIELD,
             port::BLOCK,
             port::POLL,
@@ -151,6 +128,7 @@ impl Hostile {
             port::GIVE_UP,
             port::FLUSH,
             port::NOTHING,
+            port::FRESH,
         ];
         let bits = [0, 3, 4, 9, 31][self.random.below(5) as usize];
         match self.random.below(256) {
@@ -159,7 +137,7 @@ impl Hostile {
             2 => (port::VCPU_DOWN, 0),
             3 => (port::REPORT, self.random.below(2) as u32),
             4 => (port::CONSOLE, 0),
-            _ => match LEGAL[self.random.below(9) as usize] {
+            _ => match LEGAL[self.random.below(LEGAL.len() as u64) as usize] {
                 port::SEND => (port::SEND, bits << 24),
                 port => (port, self.random.below(1) as u32),
             },

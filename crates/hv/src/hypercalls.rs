@@ -17,6 +17,10 @@ impl Core {
         let now = self.clock.now();
         match port {
             port::NOTHING => {}
+            port::FRESH => {
+                let vcpu = &self.vcpus[v as usize];
+                self.domains[vcpu.domain as usize].image.forget_touched(vcpu.index);
+            }
             port::CONSOLE => self.console(now, p, v, value),
             port::YIELD => {
                 self.vcpus[v as usize].yielded = Some((now, Why::Yield));

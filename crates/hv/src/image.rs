@@ -5,6 +5,7 @@
 //!   2 MiB    the program, where it wants to be
 //!            the heap
 //!            stacks, one for each vCPU
+//!            pages to touch, a part for each vCPU
 //!            rings of traced moments, one for each vCPU
 //!            statistics of locks and tasks
 //!            the argument
@@ -24,8 +25,11 @@ const LARGE_PAGE: u64 = 2 << 20;
 const PAGE: u64 = 4096;
 /// Stack of a vCPU.
 const STACK: u64 = 256 << 10;
-/// Free memory of the program.
+/// Free memory of the program, and what it needs besides for each of its tasks: a stack, and what is about it.
 const HEAP: u64 = 16 << 20;
+const TASK: u64 = 72 << 10;
+/// Pages to touch of a vCPU. All are taken away at once under the hypervisor's lock, so they are few.
+const TOUCHED: u64 = 1 << 20;
 /// The most memory that one table of large pages maps.
 const MOST: u64 = 512 * LARGE_PAGE;
 /// Traced moments in the ring of a vCPU.
@@ -106,7 +110,19 @@ impl Program {
 pub(crate) struct Sizes {
     pub vcpus: u32,
     pub locks: u32,
+    /// Tasks of which it tells what they did.
     pub tasks: u32,
+    /// Most tasks at a time.
+    pub live: u32,
+    /// Whether it touches pages.
+    pub touches: bool,
+}
+
+impl Sizes {
+    /// A domain without locks, tasks and pages to touch.
+    pub(crate) fn bare(vcpus: u32) -> Self {
+        Self { vcpus, locks: 0, tasks: 0, live: 0, touches: false }
+    }
 }
 
 /// A domain's memory, ready to run. Addresses are the guest's.
@@ -121,6 +137,7 @@ pub(crate) struct Image {
     rings: u64,
     lock_stats: u64,
     task_stats: u64,
+    touch: u64,
 }
 
 /// Address of the top page table.
@@ -139,9 +156,11 @@ impl Image {
         let round = |size: u64| size.next_multiple_of(PAGE);
         let of = |count: u64, size: usize| round(count * size as u64);
         let vcpus = u64::from(sizes.vcpus);
+        let heap_len = HEAP + u64::from(sizes.live) * TASK;
         let parts = [
-            HEAP,
+            heap_len,
             vcpus * STACK,
+            if sizes.touches { vcpus * TOUCHED } else { 0 },
             of(vcpus * RING, size_of::<Traced>()),
             of(vcpus * u64::from(sizes.locks), size_of::<LockStats>()),
             of(sizes.tasks.into(), size_of::<TaskStats>()),
@@ -163,7 +182,7 @@ impl Image {
             .map_err(std::io::Error::other)
             .and_then(GuestMemory::new)
             .map_err(|error| format!("there is no memory for it: {error}"))?;
-        let [heap, stacks, rings, lock_stats, task_stats, args, pages, info] = starts;
+        let [heap, stacks, touch, rings, lock_stats, task_stats, args, pages, info] = starts;
         let image = Self {
             memory,
             entry: program.entry,
@@ -174,6 +193,7 @@ impl Image {
             rings,
             lock_stats,
             task_stats,
+            touch,
         };
         image.map_pages();
         for (at, bytes) in &program.parts {
@@ -190,7 +210,9 @@ impl Image {
         set(&told.argument, args);
         set(&told.argument_len, argument.len() as u64);
         set(&told.heap, heap);
-        set(&told.heap_len, HEAP);
+        set(&told.heap_len, heap_len);
+        set(&told.touch, touch);
+        set(&told.touch_len, if sizes.touches { TOUCHED } else { 0 });
         set(&told.lock_stats, lock_stats);
         set(&told.task_stats, task_stats);
         set(&told.rings, rings);
@@ -200,6 +222,7 @@ impl Image {
             set(&page.this, image.address_of_page(v));
             page.id.store(v, Ordering::Relaxed);
             page.state.store(3, Ordering::Relaxed);
+            page.upcalls.store(!overspin_guest_abi::event::KICK, Ordering::Relaxed);
             set(&page.slice_end, overspin_guest_abi::NEVER);
             set(&page.deadline, overspin_guest_abi::NEVER);
         }
@@ -260,6 +283,13 @@ impl Image {
     pub(crate) fn task_stats(&self, task: u32) -> &TaskStats {
         let at = self.task_stats + u64::from(task) * size_of::<TaskStats>() as u64;
         self.memory.shared(at).expect("the layout has a place for it")
+    }
+
+    /// Takes the pages that a vCPU has touched away.
+    pub(crate) fn forget_touched(&self, vcpu: u32) {
+        if self.sizes.touches {
+            self.memory.forget(self.touch + u64::from(vcpu) * TOUCHED, TOUCHED);
+        }
     }
 
     /// The traced moments of a vCPU since the last call. The vCPU must not run meanwhile.

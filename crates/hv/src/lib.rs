@@ -56,6 +56,7 @@ mod tracing;
 mod vcpu;
 mod world;
 
+mod alone;
 mod costs;
 
 pub use costs::HvCosts;

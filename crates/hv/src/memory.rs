@@ -98,6 +98,15 @@ impl GuestMemory {
         self.write(at, &word.to_le_bytes())
     }
 
+    /// Gives pages back to the system; they are zero again when somebody touches them.
+    pub(crate) fn forget(&self, at: u64, len: u64) {
+        let Ok(len) = usize::try_from(len) else { return };
+        let Some(start) = self.inside(at, len) else { return };
+        // SAFETY: the range is inside the mapping, to which nobody has a reference but to atomics, and zeros are a value
+        // of these. If the system refuses, the pages stay as they are.
+        unsafe { libc::madvise(start.cast(), len, libc::MADV_REMOVE) };
+    }
+
     /// Reads bytes, if they are inside.
     pub(crate) fn read(&self, at: u64, len: usize) -> Option<Vec<u8>> {
         let from = self.inside(at, len)?;

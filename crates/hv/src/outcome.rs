@@ -1,8 +1,8 @@
 //! The outcome of a run: what the host counted, and what guests counted in their memory.
 
+use crate::NAME;
 use crate::core::{Core, Domain};
-use crate::{NAME, rate};
-use overspin_guest_abi::{BUCKETS, Histogram, LockStats, upper_end};
+use overspin_guest_abi::{BUCKETS, Histogram, LockStats, TaskStats, upper_end};
 use overspin_host::{nanos, picos};
 use overspin_scenario::{
     DomainOutcome, Ending, LatencyOutcome, LockOutcome, Measurement, NS, Outcome, PcpuOutcome,
@@ -63,7 +63,7 @@ pub(crate) fn outcome(core: &Core, seed: u64, end: End, loads: &[Loads], cpus: &
         measurement: Some(Measurement {
             world: NAME.into(),
             cpus: cpus.to_vec(),
-            steps_per_us: rate::per_2_20_ns() as f64 * 1000.0 / (1_u64 << 20) as f64,
+            steps_per_us: core.rate as f64 * 1000.0 / (1_u64 << 20) as f64,
             missing: vec!["ticks and tasks' tick accounts: this guest has no timer ticks".into()],
             doubts,
         }),
@@ -114,31 +114,50 @@ fn domain(
             ..VcpuOutcome::default()
         }
     };
-    let task = |(i, (name, on)): (usize, (String, u32))| {
-        let stats = d.image.task_stats(i as u32);
+    // Tasks that share vCPUs measure their CPU time themselves; another has that of its vCPU.
+    let shares = loads.starts_tasks(scenario.vcpus);
+    let task = |i: u32, name: String, on: u32| {
+        let stats = d.image.task_stats(i);
         let ended = stats.ended.load(Ordering::Relaxed);
+        let running =
+            || picos(core.look_at(d.first + on, |h, v| h.run_times(v, nanos(elapsed)).running));
         TaskOutcome {
             name,
-            cpu: core.look_at(d.first + on, |h, v| picos(h.run_times(v, nanos(elapsed)).running)),
+            cpu: if shares { time(&stats.cpu, elapsed) } else { running() },
             sleeps: stats.sleeps.load(Ordering::Relaxed),
             items: stats.items.load(Ordering::Relaxed),
             ended: (ended > 0).then(|| NS.saturating_mul(ended - 1).min(elapsed)),
             latency: latency(stats, elapsed),
-            reports: d.reports[i].clone(),
+            reports: d.reports[i as usize].clone(),
             ..TaskOutcome::default()
         }
     };
-    let tasks = loads.start(scenario.vcpus).into_iter().enumerate();
-    let tasks = tasks.map(|(i, t)| (t.start.name, t.start.vcpu.unwrap_or(i as u32)));
+    let first = loads.start(scenario.vcpus);
+    let started = (first.len() as u32..d.image.sizes.tasks).filter_map(|i| {
+        let stats = d.image.task_stats(i);
+        (stats.begun.load(Ordering::Relaxed) != 0).then(|| task(i, told_name(stats), 0))
+    });
+    let first = first.into_iter().enumerate().map(|(i, t)| {
+        let on = t.start.vcpu.unwrap_or(i as u32);
+        task(i as u32, t.start.name, on)
+    });
+    let tasks = first.chain(started).collect();
     DomainOutcome {
         name: scenario.name.clone(),
         started: picos(d.started),
         finished: d.finished.map(picos),
         vcpus: (0..d.vcpus).map(vcpu).collect(),
         locks: (0..).zip(loads.lock_names()).map(|(i, name)| lock(d, i, name, elapsed)).collect(),
-        tasks: tasks.enumerate().map(task).collect(),
+        tasks,
         ..DomainOutcome::default()
     }
+}
+
+/// The name that a guest gave a task. It may be anything.
+fn told_name(stats: &TaskStats) -> String {
+    let name = stats.name();
+    let len = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    String::from_utf8_lossy(&name[..len]).into_owned()
 }
 
 /// Durations of several histograms together.
@@ -204,7 +223,7 @@ fn lock(d: &Domain, i: u32, name: String, most: Picos) -> LockOutcome {
     }
 }
 
-fn latency(stats: &overspin_guest_abi::TaskStats, most: Picos) -> Option<LatencyOutcome> {
+fn latency(stats: &TaskStats, most: Picos) -> Option<LatencyOutcome> {
     let answers = stats.answers.load(Ordering::Relaxed);
     let (waits, max) = (Spread::of(std::iter::once(&stats.waits)), time(&stats.longest, most));
     (answers > 0).then(|| LatencyOutcome {

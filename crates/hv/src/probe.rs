@@ -3,17 +3,15 @@
 //! Each figure of ours stands beside its floor, measured in the same round: a bare entry and exit of one vCPU, a bare
 //! wake-up of a thread. All times are in nanoseconds.
 
-use crate::Hv;
-use crate::boot;
 use crate::clock::Clock;
 use crate::image::{Image, Program, Sizes};
 use crate::kvm_run::{self, Exit};
 use crate::run::run_made;
 use crate::vcpu::{KvmVcpu, machine};
+use crate::{Hv, alone, boot};
 use overspin_guest_abi::VcpuPage;
 use overspin_host::{Interest, Moment, Observer, Refused, Timed, picos};
-use overspin_scenario::{Domain, Host, Kernel, Picos, Scenario, Settings, Workloads};
-use overspin_workload::Kinds;
+use overspin_scenario::{Domain, Picos, Scenario};
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -78,6 +76,8 @@ fn code(from: *const u8, to: *const u8) -> &'static [u8] {
 pub struct Round {
     /// A bare exit and entry: a vCPU alone on a thread, without the hypervisor.
     pub round_trip: f64,
+    /// The same with two vCPUs that are entered in turn: what the kernel itself takes for a switch.
+    pub alternating: f64,
     /// A switch between two vCPUs of a pCPU: the first yields.
     pub switch: f64,
     /// The part of it outside `KVM_RUN`: the decision, the hypercall, the lock, and caches that are cold after the
@@ -94,8 +94,8 @@ pub struct Round {
 
 /// How long each part of a round runs.
 const PART: Picos = Picos::ms(150);
-/// Round trips in a round.
-const TRIPS: usize = 2_000;
+/// Round trips of a part of a round.
+const TRIPS: usize = 1_500;
 /// Wake-ups of a thread in a round.
 const WAKES: u64 = 300;
 
@@ -105,8 +105,13 @@ const WAKES: u64 = 300;
 /// If this machine has no usable KVM.
 pub fn round(seed: u64) -> Result<Round, Refused> {
     let two = crate::pcpu::allowed_cpus().len() >= 2;
-    let mut round = Round { round_trip: round_trip()?, ..Round::default() };
-    (round.switch, round.outside, round.decision) = switch(seed)?;
+    // Before and after: this machine's speed may change meanwhile.
+    let before = [bare(1)?, bare(2)?];
+    let (switch, outside, decision) = switch(seed)?;
+    let after = [bare(1)?, bare(2)?];
+    let [round_trip, alternating] = [0, 1].map(|i| f64::midpoint(before[i], after[i]));
+    let mut round =
+        Round { round_trip, alternating, switch, outside, decision, ..Round::default() };
     if two {
         round.thread_wake = Some(thread_wake());
         round.wake = wake(seed)?;
@@ -119,78 +124,49 @@ fn median(mut all: Vec<f64>) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// An exit and the next entry of a vCPU that does nothing else.
-fn round_trip() -> Result<f64, Refused> {
+/// An exit and the next entry of a vCPU, without the hypervisor: the mean over so many vCPUs that are entered in
+/// turn, each of a virtual machine of its own.
+fn bare(vcpus: usize) -> Result<f64, Refused> {
     let kvm = boot::kvm()?;
     kvm_run::install_handler();
     let lacks = |what| Refused::Machine { cause: what, remedy: "see `overspin doctor`".into() };
     let program =
         Program::of(code(&raw const overspin_probe_calls, &raw const overspin_probe_calls_end));
-    let sizes = Sizes { vcpus: 1, locks: 0, tasks: 0 };
-    let image = Image::new(&program, sizes, b"").map_err(lacks)?;
-    let vm = machine(&kvm, &image).map_err(lacks)?;
-    let mut vcpu = KvmVcpu::new(&kvm, &vm, &image, 0).map_err(lacks)?;
-    let clock = Clock::start(vcpu.khz());
+    let sizes = Sizes::bare(1);
+    let mut guests = Vec::new();
+    for _ in 0..vcpus {
+        let image = Image::new(&program, sizes, b"").map_err(lacks)?;
+        let vm = machine(&kvm, &image).map_err(lacks)?;
+        let vcpu = KvmVcpu::new(&kvm, &vm, &image, 0).map_err(lacks)?;
+        // Fields are dropped in this order: the vCPU, its virtual machine, the memory.
+        guests.push((vcpu, vm, image));
+    }
+    let clock = Clock::start(guests[0].0.khz());
     // A thread of its own, which is pinned as a pCPU is.
-    let trips = std::thread::scope(|scope| {
+    let mean = std::thread::scope(|scope| {
         let measure = || {
             crate::pcpu::pin(crate::pcpu::allowed_cpus()[0]).ok();
-            let mut trips = Vec::with_capacity(TRIPS);
-            let mut last = clock.now();
-            while trips.len() < TRIPS {
+            let began = clock.now();
+            for trip in 0..TRIPS {
                 kvm_run::prepare();
-                if let Exit::Fault(what) = vcpu.run() {
+                if let Exit::Fault(what) = guests[trip % vcpus].0.run() {
                     return Err(what);
                 }
-                let now = clock.now();
-                trips.push((now.0 - last.0) as f64);
-                last = now;
             }
-            Ok(trips)
+            Ok((clock.now().0 - began.0) as f64 / TRIPS as f64)
         };
         scope.spawn(measure).join().unwrap_or_else(|_| Err("the probe has panicked".into()))
     });
-    drop((vcpu, vm, image));
-    Ok(median(trips.map_err(lacks)?))
+    mean.map_err(lacks)
 }
 
 /// A scenario with one domain whose guest ignores its workload.
 fn scenario(pcpus: u32, vcpus: u32) -> Scenario {
-    let kinds = Kinds::builtin();
-    let load = kinds.find("burn-wait").expect("it is a workload of this project");
-    let workload = load.lower(load.keys.defaults()).expect("its defaults are legal");
-    Scenario {
-        name: "probe".into(),
-        description: String::new(),
-        host: Host {
-            cores: pcpus,
-            scheduler: "round-robin".into(),
-            stagger: Picos::ZERO,
-            ..Host::default()
-        },
-        domains: vec![Domain {
-            name: "probe".into(),
-            vcpus,
-            weight: 256,
-            cap: 0,
-            params: Settings::new(),
-            pool: 0,
-            affinity: if pcpus == vcpus {
-                (0..vcpus).map(|v| vec![v]).collect()
-            } else {
-                Vec::new()
-            },
-            lock: "ticket".into(),
-            spin_budget: None,
-            nopvspin: false,
-            kernel: Kernel::default(),
-            workload: Workloads(vec![workload]),
-        }],
-        events: Vec::new(),
-        limit: PART,
-        to_the_limit: false,
-        seed: 1,
+    let mut guest = alone::guest("probe", vcpus, alone::workload("burn-wait"));
+    if pcpus == vcpus {
+        guest.affinity = (0..vcpus).map(|v| vec![v]).collect();
     }
+    alone::scenario(pcpus, vec![guest], PART)
 }
 
 /// Time of a switch between two vCPUs that yield to each other, the part of it outside guests, and that of the pass.

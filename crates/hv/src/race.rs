@@ -24,8 +24,7 @@ fn rings(count: u64, code: &[u8]) {
         return;
     };
     kvm_run::install_handler();
-    let image =
-        Image::new(&Program::of(code), Sizes { vcpus: 1, locks: 0, tasks: 0 }, b"").unwrap();
+    let image = Image::new(&Program::of(code), Sizes::bare(1), b"").unwrap();
     let vm = machine(&kvm, &image).unwrap();
     let mut vcpu = KvmVcpu::new(&kvm, &vm, &image, 0).unwrap();
     let (bell, asked, seen) = (Doorbell::default(), AtomicU64::new(0), AtomicU64::new(0));

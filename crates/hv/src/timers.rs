@@ -7,6 +7,7 @@ use crate::core::Core;
 use overspin_guest_abi::event;
 use overspin_host::{Moment, nanos, picos};
 use overspin_sched::{Nanos, PcpuId, TimerId};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Core {
@@ -75,8 +76,7 @@ impl Core {
 
     fn carry_out(&mut self, now: Nanos, event: usize) {
         let mut administrator = self.administrator.clone();
-        // Events are few, so a copy of the scenario is cheap enough.
-        let all = self.scenario.clone();
+        let all = Arc::clone(&self.scenario);
         self.hypervisor(Some(0), |h, out| {
             administrator.carry_out(&all, event, h, picos(now), out);
         });

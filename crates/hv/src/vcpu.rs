@@ -127,7 +127,8 @@ impl KvmVcpu {
     pub(crate) fn upcall(&mut self, image: &Image, id: u32) -> Result<(), String> {
         let page = image.page(id);
         let handler = page.handler.load(Ordering::Relaxed);
-        let pending = page.pending.load(Ordering::Relaxed) & !event::KICK;
+        let wanted = page.upcalls.load(Ordering::Relaxed) & !event::KICK;
+        let pending = page.pending.load(Ordering::Relaxed) & wanted;
         if handler == 0 || pending == 0 || page.masked.load(Ordering::SeqCst) != 0 {
             return Ok(());
         }

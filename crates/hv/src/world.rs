@@ -14,6 +14,9 @@ const IMAGE: &[u8] = include_bytes!(env!("OVERSPIN_GUEST"));
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 const IMAGE: &[u8] = &[];
 
+/// Most tasks of a guest at a time: their stacks are a part of the 1 GiB that it may have.
+const MOST_TASKS: u64 = 4000;
+
 /// The world of real vCPUs.
 #[derive(Clone, Debug)]
 pub struct Hv {
@@ -73,7 +76,6 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
     };
     let kinds: Vec<&str> = domain.workload.0.iter().map(|w| w.kind.as_str()).collect();
     let kinds = kinds.join(", ");
-    let first = loads.start(domain.vcpus).len() as u64;
     let needs = match () {
         () if loads.ticks().next().is_some() => "waits for ticks of a kernel or a hypervisor",
         () if loads.has_devices() => "is interrupted by a device",
@@ -81,7 +83,6 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
         () if loads.layout(LayoutOf::types::<u64, u64>()).is_some() => {
             "has locks among kernel data"
         }
-        () if loads.most_tasks(domain.vcpus) > first => "starts tasks while it runs",
         () => "",
     };
     if !needs.is_empty() {
@@ -90,10 +91,24 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
              world `sim`"
         ));
     }
+    let shares = loads.starts_tasks(domain.vcpus);
+    if shares && domain.workload.0.len() > 1 {
+        return bad(format!(
+            "one of the workloads ({kinds}) starts tasks while it runs, and a guest of `{NAME}`, which preempts no task, \
+             runs such a workload only alone: give it a domain of its own"
+        ));
+    }
+    if loads.most_tasks(domain.vcpus) > MOST_TASKS {
+        return bad(format!(
+            "the workload ({kinds}) has up to {} tasks at a time, and a guest of `{NAME}` has room for {MOST_TASKS}: \
+             give it fewer",
+            loads.most_tasks(domain.vcpus)
+        ));
+    }
     let mut taken = vec![false; domain.vcpus as usize];
     for (i, first) in loads.start(domain.vcpus).iter().enumerate() {
         let vcpu = first.start.vcpu.map_or(i, |vcpu| vcpu as usize);
-        if vcpu >= taken.len() || std::mem::replace(&mut taken[vcpu], true) {
+        if !shares && (vcpu >= taken.len() || std::mem::replace(&mut taken[vcpu], true)) {
             return bad(format!(
                 "a guest of `{NAME}` runs one task on each vCPU, and this workload ({kinds}) has more: give the \
                  domain more vCPUs, or the workload fewer threads"

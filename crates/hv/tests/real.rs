@@ -5,12 +5,12 @@
 mod common;
 
 use common::{domain, run, scenario, with};
-use overspin_host::Refused;
+use overspin_host::{Refused, World};
 use overspin_hv::Hv;
 use overspin_scenario::{
     Ending, NotificationProtocol, Outcome, Picos, PreemptionNotification, Stopped,
 };
-use overspin_workload::{BurnWait, LockLoop};
+use overspin_workload::{BurnWait, Kernbench, LockLoop, Pft};
 
 fn items(outcome: &Outcome, domain: usize) -> u64 {
     outcome.domains[domain].tasks.iter().map(|t| t.items).sum()
@@ -55,6 +55,59 @@ fn work_that_ends_ends_the_run() {
     assert!(outcome.elapsed < Picos::ms(4_000));
     let task = &outcome.domains[0].tasks[0];
     assert!(task.ended.is_some_and(|at| at >= Picos::ms(4)), "five times 1 ms of work: {task:?}");
+}
+
+/// Three processes touch 1,000 pages each, more than a vCPU's part of fresh pages has.
+#[test]
+fn processes_touch_fresh_pages() {
+    let p = pcpus();
+    for vcpus in [1, 2 * p] {
+        let pages = r#"{"processes": 3, "pages": 1000, "touch": 0, "fault": 1000000}"#;
+        let job = domain("faults", vcpus, "ticket", with::<Pft>(pages));
+        let all = scenario(p, "credit", Picos::ms(20_000), vec![job]);
+        let Some(outcome) = run(&Hv::default(), &all) else { return };
+        assert_eq!(outcome.ending, Ending::Finished);
+        let tasks = &outcome.domains[0].tasks;
+        let told: Vec<(&str, u64)> = tasks.iter().map(|t| (&*t.name, t.items)).collect();
+        assert_eq!(told, [("pft", 0), ("touch0", 1000), ("touch1", 1000), ("touch2", 1000)]);
+        for task in &tasks[1..] {
+            assert!(task.cpu >= Picos::ms(1), "1,000 faults of 1 us: {task:?}");
+            assert!(task.ended.is_some());
+        }
+    }
+}
+
+/// Compilers and assemblers that wait for each other, more of them than vCPUs.
+#[test]
+fn tasks_start_others_and_wait_for_them() {
+    let (p, units) = (pcpus(), 12);
+    let make = format!(
+        r#"{{"jobs": 4, "units": {units}, "user": 4000000000, "system": 1000000000, "pipe_sleeps": 20}}"#
+    );
+    for lock in ["ticket", "mcs", "pv-qspinlock"] {
+        let job = domain("make", 2 * p, lock, with::<Kernbench>(&make));
+        let all = scenario(p, "credit", Picos::ms(30_000), vec![job]);
+        let Some(outcome) = run(&Hv::default(), &all) else { return };
+        assert_eq!(outcome.ending, Ending::Finished, "{lock}");
+        // `make`, and a driver, a compiler and an assembler for each unit, which count one item each.
+        assert_eq!(outcome.domains[0].tasks.len(), 1 + 3 * units);
+        assert_eq!(items(&outcome, 0), 3 * units as u64);
+        let cpu: Picos = outcome.domains[0].tasks.iter().map(|t| t.cpu).sum();
+        // 12 units of 5 ms, at full speed.
+        assert!(cpu >= Picos::ms(40), "{cpu}");
+    }
+}
+
+/// A task that never gives way would keep others off its vCPU, since nothing preempts it.
+#[test]
+fn a_workload_that_starts_tasks_is_alone() {
+    let mut job = domain("mixed", 2, "ticket", with::<Pft>("{}"));
+    job.workload.0.extend(domain("", 2, "ticket", with::<BurnWait>("{}")).workload.0);
+    let refused = Hv::default().supports(&scenario(2, "credit", Picos::ms(1), vec![job]));
+    assert!(refused.unwrap_err().to_string().contains("give it a domain of its own"));
+    let many = domain("many", 2, "ticket", with::<Pft>(r#"{"processes": 5000}"#));
+    let refused = Hv::default().supports(&scenario(2, "credit", Picos::ms(1), vec![many]));
+    assert!(refused.unwrap_err().to_string().contains("room for 4000"));
 }
 
 #[test]

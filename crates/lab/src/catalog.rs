@@ -1,7 +1,8 @@
 //! The parts that scenarios can name: the built-in locks, schedulers and workloads, and yours.
 //!
 //! A process has one catalog. It is the built-in one, unless [`Catalog::install`] was called before its first
-//! use: names are resolved while files are read, which is long before a world is made.
+//! use: names are resolved while files are read, which is long before a world is made. [`Catalog::extend`] adds
+//! parts later, for a program in which parts are written while it runs.
 
 use overspin_host::World;
 use overspin_hv::Hv;
@@ -9,17 +10,18 @@ pub use overspin_locks::LockInfo;
 use overspin_locks::{LockFamily, RawLock};
 use overspin_native::world::{RunThreads, ThreadsWorld};
 use overspin_scenario::Domain;
-pub use overspin_sched::{ParamInfo, SchedulerInfo};
+pub use overspin_sched::{ParamInfo, SchedulerInfo, nearest};
 use overspin_sched::{SchedError, Schedulers};
 use overspin_sim::{SimPlatform, Simulator};
 pub use overspin_workload::WorkloadInfo;
 use overspin_workload::{Kinds, Loads};
-use std::sync::OnceLock;
+use std::sync::{PoisonError, RwLock};
 
 /// A world that several runs may share.
 pub type AnyWorld = &'static (dyn World + Sync);
 
-static CATALOG: OnceLock<Catalog> = OnceLock::new();
+/// Catalogs are leaked, because worlds are used for as long as the process lives.
+static CATALOG: RwLock<Option<&'static Catalog>> = RwLock::new(None);
 
 /// See the [module](self). The simulator knows all parts; the other worlds take theirs from it.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +86,26 @@ impl Catalog {
     /// # Errors
     /// If the catalog was used before.
     pub fn install(self) -> Result<(), InUse> {
-        CATALOG.set(self).map_err(|_| InUse)
+        let mut slot = CATALOG.write().unwrap_or_else(PoisonError::into_inner);
+        match *slot {
+            Some(_) => Err(InUse),
+            None => {
+                *slot = Some(Box::leak(Box::new(self)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes what `with` returns for the catalog of this process its new catalog. Whatever is under way goes on with
+    /// the old one, which is never freed.
+    ///
+    /// # Errors
+    /// The error of `with`. Then nothing has changed.
+    pub fn extend<E>(with: impl FnOnce(Self) -> Result<Self, E>) -> Result<(), E> {
+        let mut slot = CATALOG.write().unwrap_or_else(PoisonError::into_inner);
+        let extended = with(slot.cloned().unwrap_or_default())?;
+        *slot = Some(Box::leak(Box::new(extended)));
+        Ok(())
     }
 
     /// Every lock with its aliases.
@@ -145,7 +166,11 @@ impl Catalog {
 /// The catalog of this process.
 #[must_use]
 pub fn catalog() -> &'static Catalog {
-    CATALOG.get_or_init(Catalog::builtin)
+    if let Some(catalog) = *CATALOG.read().unwrap_or_else(PoisonError::into_inner) {
+        return catalog;
+    }
+    let mut slot = CATALOG.write().unwrap_or_else(PoisonError::into_inner);
+    slot.get_or_insert_with(|| Box::leak(Box::new(Catalog::builtin())))
 }
 
 /// Properties of the lock of this name; an alias is not found.

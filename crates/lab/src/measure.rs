@@ -32,7 +32,10 @@ struct Threads {
 impl Threads {
     /// `None` if there was no gap.
     fn of(noise: &Noise) -> Option<Self> {
-        let gaps = noise.all(|n| &n.thread);
+        Self::making(&noise.all(|n| &n.thread), noise)
+    }
+
+    fn making(gaps: &Histogram, noise: &Noise) -> Option<Self> {
         let asleep = noise.watched_ns().saturating_sub(gaps.time_ns);
         Some(Self { every_ns: asleep as f64 / gaps.count as f64, length_ns: gaps.mean_ns()? })
     }
@@ -248,6 +251,21 @@ fn doubts(noise: &Noise) -> Vec<String> {
         ));
     }
     doubts
+}
+
+/// Settings of `host.noise` that make as many gaps as other threads and the hypervisor below made here, of the same
+/// mean length: what a simulated host of this machine loses. Without a gap there is no noise.
+#[must_use]
+pub fn noise_settings(noise: &Noise) -> Vec<String> {
+    let mut gaps = noise.all(|n| &n.thread);
+    gaps.merge(&noise.all(|n| &n.taken));
+    match Threads::making(&gaps, noise) {
+        Some(t) => vec![
+            format!("host.noise.every={}", time(t.every_ns)),
+            format!("host.noise.length={}", time(t.length_ns)),
+        ],
+        None => vec!["host.noise.placement=none".into()],
+    }
 }
 
 /// A `[host.noise]` table that makes as many gaps, of the same mean length, as threads made here. Gaps that

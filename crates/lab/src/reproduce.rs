@@ -8,8 +8,9 @@ use crate::record::Sample;
 use crate::report::Block;
 use crate::results::Outcomes;
 use crate::scenario_file::ScenarioError;
+use crate::way::Until;
 use overspin_host::Refused;
-use overspin_scenario::{Outcome, Scenario};
+use overspin_scenario::{Ending, Outcome, Picos, Scenario};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,8 @@ pub struct Settings<'a> {
     pub threads: usize,
     /// Where outcomes of runs are kept, and found again.
     pub outcomes: Option<&'a Outcomes>,
+    /// When to give up.
+    pub until: Until,
 }
 
 /// Why an experiment could not be run.
@@ -50,6 +53,9 @@ pub enum ReproduceError {
         #[source]
         cause: rayon::ThreadPoolBuildError,
     },
+    /// [`Settings::until`] came first.
+    #[error("the experiment was stopped before its end")]
+    Stopped,
     /// Locks cannot be measured on threads.
     #[error("cannot measure locks on threads: {0}")]
     Native(#[from] overspin_native::bench::PlanError),
@@ -221,12 +227,17 @@ impl Settings<'_> {
         seed: u64,
         run: impl FnOnce() -> String,
     ) -> Result<Outcome, ReproduceError> {
-        let make = || overspin_host::run(catalog().simulator(), scenario, seed, &mut (), &());
+        let stop = |_: Picos| self.until.over();
+        let make = || overspin_host::run(catalog().simulator(), scenario, seed, &mut (), &stop);
         let outcome = match self.outcomes {
             Some(outcomes) => outcomes.get(scenario, seed, make),
             None => make(),
         };
-        outcome.map_err(|cause| ReproduceError::Sim { run: run(), cause })
+        match outcome {
+            Ok(Outcome { ending: Ending::Stopped { .. }, .. }) => Err(ReproduceError::Stopped),
+            Ok(outcome) => Ok(outcome),
+            Err(cause) => Err(ReproduceError::Sim { run: run(), cause }),
+        }
     }
 
     /// Runs are 1/scale of the published length.

@@ -27,6 +27,23 @@ pub struct Scenario {
     pub seed: u64,
 }
 
+impl Scenario {
+    /// A run of at most `limit`, without a description and without events, with seed 1.
+    #[must_use]
+    pub fn new(name: impl Into<String>, host: Host, domains: Vec<Domain>, limit: Picos) -> Self {
+        Self {
+            name: name.into(),
+            description: String::new(),
+            host,
+            domains,
+            events: Vec::new(),
+            limit,
+            to_the_limit: false,
+            seed: 1,
+        }
+    }
+}
+
 /// The machine and its hypervisor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
@@ -329,6 +346,10 @@ pub struct Costs {
     pub fence: Picos,
     /// The hypervisor switches from one vCPU to another.
     pub context_switch: Picos,
+    /// What a switch takes beyond `context_switch` if the vCPU that leaves did not ask for it: it has to exit first.
+    /// (Records from before this cost existed do not have it.)
+    #[serde(default)]
+    pub preemption: Picos,
     /// A guest enters and leaves the hypervisor.
     pub hypercall: Picos,
     /// A guest enters the hypervisor because it spins (pause-loop exit) and returns, without the host's
@@ -338,6 +359,10 @@ pub struct Costs {
     pub yield_to: Picos,
     /// From sending an interprocessor interrupt to its arrival.
     pub ipi: Picos,
+    /// A timer of a guest that ends while its pCPU is idle is late by this: the pCPU has to leave its sleep first.
+    /// (Records from before this cost existed do not have it.)
+    #[serde(default)]
+    pub timer: Picos,
     /// A guest takes an interrupt (entry and exit).
     pub interrupt: Picos,
     /// Work lost to cold caches after a vCPU moved to another core.
@@ -356,10 +381,12 @@ impl Default for Costs {
             spin_iteration: 20 * NS,
             fence: 8 * NS,
             context_switch: 2 * US,
+            preemption: Picos::ZERO,
             hypercall: 500 * NS,
             pause_loop_exit: 620 * NS,
             yield_to: 500 * NS,
             ipi: US,
+            timer: Picos::ZERO,
             interrupt: US,
             migration: 50 * US,
         }
@@ -393,6 +420,32 @@ pub struct Domain {
     pub kernel: Kernel,
     /// Its workloads.
     pub workload: Workloads,
+}
+
+impl Domain {
+    /// A domain with weight 256, in the host's own pool, without a cap and without settings of its own.
+    #[must_use]
+    pub fn new(
+        name: impl Into<String>,
+        vcpus: u32,
+        lock: impl Into<String>,
+        workload: impl Into<Workloads>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            vcpus,
+            weight: 256,
+            cap: 0,
+            params: Settings::new(),
+            pool: 0,
+            affinity: Vec::new(),
+            lock: lock.into(),
+            spin_budget: None,
+            nopvspin: false,
+            kernel: Kernel::default(),
+            workload: workload.into(),
+        }
+    }
 }
 
 /// The guest kernel.

@@ -29,16 +29,16 @@ const fn credit(
 }
 
 pub(crate) static BUILTIN: &[SchedulerInfo] = &[
-    credit(&Profile::TODAY, credit::TODAY_PARAMS, |p| {
+    credit(&Profile::TODAY, credit::TODAY_PARAMS, &|p| {
         Ok(Box::new(Credit::new(&Profile::TODAY, p)?))
     }),
-    credit(&Profile::Y2016, credit::Y2016_PARAMS, |p| {
+    credit(&Profile::Y2016, credit::Y2016_PARAMS, &|p| {
         Ok(Box::new(Credit::new(&Profile::Y2016, p)?))
     }),
-    credit(&Profile::Y2013, credit::Y2013_PARAMS, |p| {
+    credit(&Profile::Y2013, credit::Y2013_PARAMS, &|p| {
         Ok(Box::new(Credit::new(&Profile::Y2013, p)?))
     }),
-    credit(&Profile::Y2008, credit::Y2008_PARAMS, |p| {
+    credit(&Profile::Y2008, credit::Y2008_PARAMS, &|p| {
         Ok(Box::new(Credit::new(&Profile::Y2008, p)?))
     }),
     credit2::TODAY,

@@ -42,7 +42,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     ticks: false,
     params: &[],
     domain_params: &[],
-    make: |_| Ok(Box::new(Null::new())),
+    make: &|_| Ok(Box::new(Null::new())),
 };
 
 /// The null scheduler. Made by name with [`make`](crate::make).

@@ -12,9 +12,11 @@ use crate::scheduler::Scheduler;
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Makes a scheduler from parameters that were checked against [`SchedulerInfo::params`].
-pub type MakeScheduler = fn(&Params) -> Result<Box<dyn Scheduler>, SchedError>;
+pub type MakeScheduler =
+    &'static (dyn Fn(&Params) -> Result<Box<dyn Scheduler>, SchedError> + Send + Sync);
 
 /// The description of a scheduler, for choosing and making it by name.
 ///
@@ -23,12 +25,12 @@ pub type MakeScheduler = fn(&Params) -> Result<Box<dyn Scheduler>, SchedError>;
 ///
 /// ```
 /// # use overspin_sched::{ParamInfo, ParamKind, SchedulerInfo, make, Params};
-/// const MINE: SchedulerInfo = SchedulerInfo::new("mine", |_| make("rr", &Params::default()))
+/// const MINE: SchedulerInfo = SchedulerInfo::new("mine", &|_| make("rr", &Params::default()))
 ///     .brief("round robin under another name")
 ///     .weights(false);
 /// assert_eq!(MINE.name, "mine");
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct SchedulerInfo {
     /// Name in scenarios and on command lines. [`Scheduler::name`] returns the same.
@@ -54,6 +56,12 @@ pub struct SchedulerInfo {
     /// [`Hypervisor::configure`](crate::Hypervisor::configure).
     pub domain_params: &'static [ParamInfo],
     pub(crate) make: MakeScheduler,
+}
+
+impl fmt::Debug for SchedulerInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SchedulerInfo").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl SchedulerInfo {
@@ -129,7 +137,7 @@ setters! {
 /// ```
 /// use overspin_sched::{Params, SchedulerInfo, Schedulers, make};
 ///
-/// const MINE: SchedulerInfo = SchedulerInfo::new("mine", |_| make("rr", &Params::default()));
+/// const MINE: SchedulerInfo = SchedulerInfo::new("mine", &|_| make("rr", &Params::default()));
 /// let all = Schedulers::builtin().with(MINE)?;
 /// assert_eq!(all.find("mine")?.name, "mine");
 /// assert_eq!(all.find("round-robin")?.name, "rr");
@@ -230,7 +238,7 @@ mod tests {
 
     const PARAMS: &[ParamInfo] =
         &[ParamInfo { key: "quantum", kind: ParamKind::Flag, default: "false", doc: "" }];
-    const OWN: SchedulerInfo = SchedulerInfo::new("own", |_| make("rr", &Params::default()))
+    const OWN: SchedulerInfo = SchedulerInfo::new("own", &|_| make("rr", &Params::default()))
         .aliases(&["mine"])
         .params(PARAMS);
 

@@ -43,7 +43,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
         "A running vCPU gives way after this long, if another vCPU waits.",
     )],
     domain_params: &[],
-    make: |params| Ok(Box::new(RoundRobin::new(params.time("quantum").unwrap_or(Nanos::ms(10))))),
+    make: &|params| Ok(Box::new(RoundRobin::new(params.time("quantum").unwrap_or(Nanos::ms(10))))),
 };
 
 #[derive(Clone, Debug)]

@@ -133,6 +133,29 @@ impl Drop for Entered {
     }
 }
 
+/// Code outside the simulation, on a thread with a run: until this is dropped, the thread has no engine, and
+/// simulated cells do not work.
+#[derive(Debug)]
+pub(crate) struct Left(*const Engine);
+
+impl Left {
+    /// Leaves the engine of the run on this thread, and returns it; `None` if there is no run.
+    pub(crate) fn new<'a>() -> Option<(Self, &'a Engine)> {
+        if ENGINE.get().is_null() {
+            return None;
+        }
+        let engine = engine();
+        ENGINE.set(std::ptr::null());
+        Some((Self(engine), engine))
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        ENGINE.set(self.0);
+    }
+}
+
 impl Engine {
     /// The vCPU whose code runs.
     #[inline]

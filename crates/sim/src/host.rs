@@ -34,6 +34,8 @@ pub(crate) struct Pcpu {
     softirq_at: Cell<Picos>,
     pub busy: Cell<Picos>,
     pub switch_time: Cell<Picos>,
+    /// What the current or last switch costs.
+    switch_cost: Cell<Picos>,
     pub switches: Cell<u64>,
     /// When the lock of its run queue becomes free; 0 in a host that makes no directed yields.
     pub run_queue: Cell<Picos>,
@@ -204,15 +206,15 @@ impl Engine {
             self.stop(v);
             p.busy.set(p.busy.get() + now - p.busy_since.get());
         }
-        self.tell_switch(pcpu, switch);
+        let forced = self.tell_switch(pcpu, switch);
         p.slice_over.set(false);
         p.switches.set(p.switches.get() + 1);
         // A pCPU that becomes idle saves registers lazily: only a switch to a vCPU costs time.
-        let cost = if switch.next.is_some() {
-            self.scenario.host.costs.context_switch
-        } else {
-            Picos::ZERO
+        let cost = match switch.next {
+            Some(_) => self.scenario.host.costs.context_switch + forced,
+            None => Picos::ZERO,
         };
+        p.switch_cost.set(cost);
         p.busy_since.set(if switch.next.is_some() { now } else { Picos::MAX });
         p.switching.set(true);
         self.holds_run_queue(pcpu, cost);
@@ -220,20 +222,28 @@ impl Engine {
         self.adjust_core(pcpu);
     }
 
-    /// Tells the observer of a switch, and why `prev` leaves if it was descheduled.
-    fn tell_switch(&self, pcpu: u32, switch: Switch) {
+    /// Tells the observer of a switch, and why `prev` leaves if it was descheduled. Returns what that costs if `prev`
+    /// did not ask for it.
+    fn tell_switch(&self, pcpu: u32, switch: Switch) -> Picos {
         let name = |v: Option<VcpuId>| v.map(|v| v.0);
         let (prev, next) = (name(switch.prev), name(switch.next));
-        let mut why = None;
+        let (mut why, mut forced) = (None, Picos::ZERO);
         if let Some(v) = prev.map(|v| &self.vcpus[v as usize])
             // A vCPU that sleeps, or was woken before it had left its pCPU, was not descheduled.
             && v.lock.doing.get() == Doing::Runs
         {
             v.lock.doing.set(Doing::Wants);
-            why = self.telling.of_scheduling().then(|| self.why(v, pcpu, next));
+            let cost = self.scenario.host.costs.preemption;
+            why = (cost > Picos::ZERO || self.telling.of_scheduling())
+                .then(|| self.why(v, pcpu, next));
+            // A vCPU that yields has exited already, by a hypercall or a pause-loop exit.
+            if !matches!(why, Some(Why::Yield | Why::PauseLoop)) {
+                forced = cost;
+            }
         }
         let prev_state = state(switch.prev_state);
         self.tell(Moment::Switch { pcpu, prev, prev_state, why, next });
+        forced
     }
 
     fn why(&self, v: &Vcpu, pcpu: u32, next: Option<u32>) -> Why {
@@ -261,7 +271,7 @@ impl Engine {
             self.raise_softirq(pcpu, self.now());
         }
         let Some(v) = self.current_on(pcpu) else { return };
-        p.switch_time.set(p.switch_time.get() + self.scenario.host.costs.context_switch);
+        p.switch_time.set(p.switch_time.get() + p.switch_cost.get());
         let from = v.run.pcpu.replace(pcpu);
         v.run.dispatches.set(v.run.dispatches.get() + 1);
         if from != pcpu && from != NONE {

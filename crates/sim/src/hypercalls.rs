@@ -123,8 +123,23 @@ impl Engine {
     /// Sets the one-shot timer of a vCPU; `Picos::MAX` cancels it.
     pub(crate) fn set_guest_timer(&self, v: &Vcpu, at: Picos) {
         let at = if at == Picos::MAX { at } else { at.max(self.now()) };
+        v.irqs.timer_is_late.set(false);
         if let Some(at) = v.irqs.timer.set(at) {
             self.push(at, Event::GuestTimer { vcpu: v.id });
+        }
+    }
+
+    /// The one-shot timer of `v` has ended. If the pCPU that has to notice is asleep, it notices later.
+    pub(crate) fn guest_timer_ends(&self, v: &Vcpu) {
+        let late = self.scenario.host.costs.timer;
+        let was_late = v.irqs.timer_is_late.replace(false);
+        // A vCPU that has never run has no pCPU, and sets no timer.
+        let sleeps = || self.machine.pcpus[v.run.pcpu.get() as usize].current.get().is_none();
+        if late > Picos::ZERO && !was_late && sleeps() {
+            self.set_guest_timer(v, self.now() + late);
+            v.irqs.timer_is_late.set(true);
+        } else {
+            self.deliver(v, irq::TIMER, NONE);
         }
     }
 }

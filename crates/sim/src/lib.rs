@@ -13,6 +13,7 @@
 
 mod asking;
 mod boot;
+mod callers_stack;
 mod directed_yield;
 mod engine;
 mod events;
@@ -36,6 +37,7 @@ mod validity;
 mod vcpu;
 mod watchers;
 
+pub use callers_stack::on_callers_stack;
 pub use guest::run_queue_lock;
 pub use platform::{SimCell, SimPlatform, SimSlots};
 

@@ -57,7 +57,7 @@ impl Engine {
                 Event::GuestTimer { vcpu } => {
                     let v = &self.vcpus[vcpu as usize];
                     match v.irqs.timer.event(at) {
-                        Ok(()) => self.deliver(v, irq::TIMER, NONE),
+                        Ok(()) => self.guest_timer_ends(v),
                         Err(Some(at)) => self.push(at, event),
                         Err(None) => {}
                     }

@@ -150,10 +150,12 @@ fn costs(costs: &Costs) -> Result<(), Refused> {
         ("spin_iteration", costs.spin_iteration),
         ("fence", costs.fence),
         ("context_switch", costs.context_switch),
+        ("preemption", costs.preemption),
         ("hypercall", costs.hypercall),
         ("pause_loop_exit", costs.pause_loop_exit),
         ("yield_to", costs.yield_to),
         ("ipi", costs.ipi),
+        ("timer", costs.timer),
         ("interrupt", costs.interrupt),
         ("migration", costs.migration),
     ];

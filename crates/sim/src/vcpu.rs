@@ -138,6 +138,8 @@ pub(crate) struct Interrupts {
     pub nesting: Cell<usize>,
     /// The guest's one-shot timer.
     pub timer: Timer,
+    /// Its end is put off, because the pCPU sleeps.
+    pub timer_is_late: Cell<bool>,
     /// Number of ticks that it has taken.
     pub ticks: Cell<u64>,
 }
@@ -268,6 +270,7 @@ impl Vcpu {
                 pending: Cell::new(0),
                 nesting: Cell::new(0),
                 timer: Timer::new(),
+                timer_is_late: Cell::new(false),
                 ticks: Cell::new(0),
             },
             lock: LockOperation {

@@ -51,6 +51,9 @@ pub enum LockUse {
 pub trait Env {
     /// Uses the CPU for `work`.
     fn compute(&self, work: Picos, mode: Mode);
+    /// Touches a page of memory that nobody has touched before. In a world with real memory that takes what it takes;
+    /// elsewhere the workload says what it costs.
+    fn touch_page(&self) {}
     /// Sleeps for at least `time`; zero returns at once.
     fn sleep(&self, time: Picos);
     /// Makes the vCPU give up its pCPU; it stays runnable. This gives other tasks of the guest no turn.

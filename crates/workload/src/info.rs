@@ -36,6 +36,10 @@ pub trait Load: fmt::Debug + Send + Sync {
     fn has_devices(&self) -> bool {
         false
     }
+    /// Whether its tasks call [`touch_page`](crate::Env::touch_page): a world with real memory makes some ready.
+    fn touches_memory(&self) -> bool {
+        false
+    }
     /// The disk that it writes to.
     fn disk(&self) -> Option<&Disk> {
         None
@@ -129,6 +133,19 @@ impl WorkloadInfo {
         keys: &'static Section,
     ) -> Self {
         Self { name: W::KIND, brief, source, keys, lower: |_| Ok(()), load: load::<W> }
+    }
+
+    /// A kind whose name and keys are known only while the program runs: `load` makes it from parameters that are
+    /// within the ranges of `keys`.
+    #[must_use]
+    pub const fn made_by(
+        name: &'static str,
+        brief: &'static str,
+        source: &'static str,
+        keys: &'static Section,
+        load: fn(&Workload) -> Result<Box<dyn Load>, Fault>,
+    ) -> Self {
+        Self { name, brief, source, keys, lower: |_| Ok(()), load }
     }
 
     /// The same kind, with `lower` to turn its keys into the fields of its parameters.

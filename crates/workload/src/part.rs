@@ -67,6 +67,10 @@ impl Env for PartEnv<'_> {
         self.env.compute(work, mode);
     }
 
+    fn touch_page(&self) {
+        self.env.touch_page();
+    }
+
     fn sleep(&self, time: Picos) {
         self.env.sleep(time);
     }

@@ -52,6 +52,10 @@ impl Load for Pft {
         false
     }
 
+    fn touches_memory(&self) -> bool {
+        true
+    }
+
     fn most_tasks(&self, _vcpus: u32) -> u64 {
         1 + u64::from(self.processes)
     }
@@ -72,6 +76,7 @@ fn parent(env: &dyn Env, w: &Arc<Pft>) {
             let mut kernel = Work::new(env, &w.locks);
             for _ in 0..w.pages {
                 env.compute(w.touch, Mode::User);
+                env.touch_page();
                 kernel.kernel(w.fault);
                 env.item_done();
             }

@@ -112,6 +112,18 @@ impl Loads {
         self.0.iter().any(|one| one.load.has_devices())
     }
 
+    /// Whether one of them touches pages of memory.
+    #[must_use]
+    pub fn touches_memory(&self) -> bool {
+        self.0.iter().any(|one| one.load.touches_memory())
+    }
+
+    /// Whether tasks start others while they run.
+    #[must_use]
+    pub fn starts_tasks(&self, vcpus: u32) -> bool {
+        self.most_tasks(vcpus) > self.start(vcpus).len() as u64
+    }
+
     /// The disk that one of them writes to.
     #[must_use]
     pub fn disk(&self) -> Option<&Disk> {
@@ -209,7 +221,7 @@ impl One {
 mod tests {
     use super::*;
     use crate::{BurnWait, Dbench, LockLoop, Pft};
-    use overspin_scenario::{Kernel, Parameters, Picos, Settings, Workloads};
+    use overspin_scenario::{Parameters, Picos, Workloads};
     use std::vec;
 
     fn default<P: Parameters>() -> P {
@@ -223,20 +235,7 @@ mod tests {
     }
 
     fn domain(workloads: Vec<Workload>) -> Domain {
-        Domain {
-            name: "guest".into(),
-            vcpus: 4,
-            weight: 256,
-            cap: 0,
-            params: Settings::new(),
-            pool: 0,
-            affinity: Vec::new(),
-            lock: "ticket".into(),
-            spin_budget: None,
-            nopvspin: false,
-            kernel: Kernel::default(),
-            workload: Workloads(workloads),
-        }
+        Domain::new("guest", 4, "ticket", Workloads(workloads))
     }
 
     fn loads(workloads: Vec<Workload>) -> Result<Loads, Fault> {

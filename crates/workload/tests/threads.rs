@@ -2,9 +2,7 @@
 //! for each lock, a condition variable for each semaphore, a clock, and no vCPUs. Times are scaled down: the
 //! tests only check that everything ends with all items done.
 
-use overspin_scenario::{
-    Domain, Kernel, NS, Parameters, Picos, Settings, WorkerReport, Workload, Workloads,
-};
+use overspin_scenario::{Domain, NS, Parameters, Picos, WorkerReport, Workload, Workloads};
 use overspin_workload::{
     BurnWait, Dbench, Env, Kernbench, Kinds, Loads, LockId, LockLoop, LockUse, Mode, Pft, Pgbench,
     Program, Random, Semaphore, Stream, Ticks, WordId,
@@ -140,20 +138,7 @@ impl Env for Task {
 
 /// Runs workloads until all of their tasks have ended; returns the items that they have done.
 fn run(workloads: Vec<Workload>) -> u64 {
-    let domain = Domain {
-        name: "threads".into(),
-        vcpus: 3,
-        weight: 256,
-        cap: 0,
-        params: Settings::new(),
-        pool: 0,
-        affinity: Vec::new(),
-        lock: "mutex".into(),
-        spin_budget: None,
-        nopvspin: false,
-        kernel: Kernel::default(),
-        workload: Workloads(workloads),
-    };
+    let domain = Domain::new("threads", 3, "mutex", Workloads(workloads));
     let loads = Loads::of(&domain, &Kinds::builtin()).unwrap();
     let world = Arc::new(World {
         locks: Mutex::new(vec![false; loads.lock_names().len()]),

@@ -14,7 +14,7 @@ pub const QUANTUM: Nanos = Nanos::ms(5);
 
 /// The entry in the registry: all that lists, scenarios and worlds need to know.
 pub const STRIDE: SchedulerInfo =
-    SchedulerInfo::new("stride", |params| Ok(Box::new(Stride::new(params))))
+    SchedulerInfo::new("stride", &|params| Ok(Box::new(Stride::new(params))))
         .aliases(&["waldspurger"])
         .brief("the vCPU that has run least by weight runs next, for a quantum")
         .source("Waldspurger and Weihl, MIT/LCS/TM-528, 1995")

@@ -207,9 +207,11 @@ impl Waits {
         &mut self.all[id as usize]
     }
 
-    /// Removes a wait that is over; its vCPU runs.
+    /// Removes a wait that is over; its vCPU runs. A real machine may tell so only later; the next wait with this
+    /// number must not begin with an absence from another lock.
     pub(super) fn remove(&mut self, id: u32) {
         let w = self.at(id);
+        w.doing = Doing::Runs;
         (w.own_preemption, w.own_wake, w.forgotten_until) = (Picos::ZERO, Picos::ZERO, Picos::ZERO);
         w.absences.clear();
         self.free.push(id);

@@ -1,35 +1,43 @@
 //! What a task of a workload can do in this guest.
 
-use crate::locks::{Bank, count};
-use crate::{cpu, job::Job};
+use crate::tasks::World;
+use crate::{cpu, touch};
 use alloc::string::String;
+use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 use overspin_guest_abi::{NEVER, TaskStats, burn, port};
 use overspin_scenario::{Picos, WorkerReport};
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Ticks, WordId};
 
-/// A task, which has its vCPU to itself.
-pub struct Task<'a> {
+/// A task that runs.
+pub struct Task {
+    /// Where it runs.
+    pub world: &'static World,
     /// Its number in the domain.
     pub number: usize,
-    /// The work of the domain.
-    pub job: &'a Job,
-    /// The locks of the guest.
-    pub locks: &'a dyn Bank,
+    /// Whether the domain waits for its end.
+    pub awaited: bool,
+    /// vCPUs that the tasks which it starts may use; all if empty.
+    pub vcpus: Arc<[u32]>,
 }
 
 /// Purpose of the random offset, apart from the purposes of workloads.
 const OFFSET: u32 = 1 << 31;
 
-impl Task<'_> {
+impl Task {
     /// What it did so far.
     pub fn stats(&self) -> &'static TaskStats {
-        let info = cpu::info();
-        assert!(self.number < info.tasks.load(Ordering::Relaxed) as usize, "a task too many");
-        let first = info.task_stats.load(Ordering::Relaxed) as *const TaskStats;
-        // SAFETY: the host has made one for each task.
-        unsafe { &*first.add(self.number) }
+        stats_of(self.number)
     }
+}
+
+/// What a task did so far. The last tasks share what the host has made for the last one.
+pub fn stats_of(number: usize) -> &'static TaskStats {
+    let info = cpu::info();
+    let last = (info.tasks.load(Ordering::Relaxed) as usize).saturating_sub(1);
+    let first = info.task_stats.load(Ordering::Relaxed) as *const TaskStats;
+    // SAFETY: the host has made that many, and at least one if there is a task.
+    unsafe { &*first.add(number.min(last)) }
 }
 
 /// Whole nanoseconds.
@@ -50,9 +58,13 @@ fn compute(work: Picos) {
     burn(((u128::from(work.0) * u128::from(rate) / 1000) >> 20) as u64);
 }
 
-impl Env for Task<'_> {
+impl Env for Task {
     fn compute(&self, work: Picos, _: Mode) {
         compute(work);
+    }
+
+    fn touch_page(&self) {
+        touch::page();
     }
 
     fn sleep(&self, time: Picos) {
@@ -60,10 +72,8 @@ impl Env for Task<'_> {
             return;
         }
         let end = cpu::now().saturating_add(ns(time)).min(NEVER - 1);
-        count(&self.stats().sleeps);
-        while cpu::now() < end {
-            cpu::block_until(end);
-        }
+        TaskStats::add(&self.stats().sleeps, 1);
+        self.world.sleep_until(end);
     }
 
     fn yield_vcpu(&self) {
@@ -75,17 +85,17 @@ impl Env for Task<'_> {
     }
 
     fn section(&self, lock: LockId, how: LockUse, work: Picos) {
-        self.locks.acquire(lock, how);
+        self.world.locks.acquire(lock, how);
         compute(work);
-        self.locks.release(lock);
+        self.world.locks.release(lock);
     }
 
     fn acquire(&self, lock: LockId, how: LockUse) {
-        self.locks.acquire(lock, how);
+        self.world.locks.acquire(lock, how);
     }
 
     fn release(&self, lock: LockId) {
-        self.locks.release(lock);
+        self.world.locks.release(lock);
     }
 
     fn read(&self, _: WordId) -> usize {
@@ -100,20 +110,20 @@ impl Env for Task<'_> {
         panic!("this guest has no disk")
     }
 
-    fn spawn(&self, name: String, _: Option<u32>, _: Program) {
-        panic!("this guest starts no tasks while it runs, not even `{name}`")
+    fn spawn(&self, name: String, _: Option<u32>, program: Program) {
+        self.world.spawn(self, &name, program);
     }
 
-    fn semaphore(&self, _: u32) -> Semaphore {
-        panic!("this guest has no semaphores")
+    fn semaphore(&self, count: u32) -> Semaphore {
+        Semaphore(self.world.semaphore(count))
     }
 
-    fn down(&self, _: Semaphore) {
-        panic!("this guest has no semaphores")
+    fn down(&self, semaphore: Semaphore) {
+        self.world.down(semaphore.0);
     }
 
-    fn up(&self, _: Semaphore) {
-        panic!("this guest has no semaphores")
+    fn up(&self, semaphore: Semaphore) {
+        self.world.up(semaphore.0);
     }
 
     fn interrupt_in(&self, _: Picos, _: Picos, _: Semaphore) {
@@ -121,7 +131,7 @@ impl Env for Task<'_> {
     }
 
     fn item_done(&self) {
-        count(&self.stats().items);
+        TaskStats::add(&self.stats().items, 1);
     }
 
     fn answered(&self, since: Picos) {
@@ -147,7 +157,7 @@ impl Env for Task<'_> {
     }
 
     fn offset(&self, below: Picos) -> Picos {
-        if self.job.staggered { self.random(OFFSET).time_below(below) } else { Picos::ZERO }
+        if self.world.job.staggered { self.random(OFFSET).time_below(below) } else { Picos::ZERO }
     }
 
     fn all_up(&self) -> Picos {
@@ -156,7 +166,7 @@ impl Env for Task<'_> {
 
     fn random(&self, purpose: u32) -> Random {
         let stream = (self.number as u64) << 32 | u64::from(purpose);
-        let seed = self.job.seed ^ Random::new(stream).bits();
+        let seed = self.world.job.seed ^ Random::new(stream).bits();
         Random::new(seed)
     }
 }

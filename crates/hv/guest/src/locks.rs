@@ -5,7 +5,7 @@ use crate::{cpu, trace, upcall, waiting};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 use overspin_guest_abi::LockStats;
 use overspin_locks::{CachePadded, CapacityError, LockVisitor, Platform, RawLock, Tuning};
 use overspin_workload::LockUse;
@@ -130,9 +130,4 @@ impl<L: RawLock<Guest>> Bank for Locks<L> {
             Guest::irq_restore(irqs);
         }
     }
-}
-
-/// Counts in a word that only this vCPU writes.
-pub fn count(counter: &AtomicU64) {
-    LockStats::add(counter, 1);
 }

@@ -1,8 +1,8 @@
 //! The guest image of the micro-hypervisor: the project's own locks and workloads, in real vCPUs.
 //!
 //! It runs in ring 3, without an operating system, and everything it knows of the world is in two pages (see
-//! `overspin_guest_abi`). vCPU 0 reads its job, makes locks and tasks, and starts the other vCPUs. Each vCPU runs
-//! its one task, and then sleeps.
+//! `overspin_guest_abi`). vCPU 0 reads its job, makes locks and tasks, and starts the other vCPUs. Then each
+//! vCPU runs tasks.
 #![no_std]
 #![no_main]
 
@@ -14,39 +14,29 @@ mod env;
 mod job;
 mod locks;
 mod platform;
+mod switch;
+mod tasks;
+mod touch;
 mod trace;
 mod unwind;
 mod upcall;
 mod waiting;
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::arch::global_asm;
-use core::cell::Cell;
 use core::fmt::Write;
 use core::panic::PanicInfo;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 use linked_list_allocator::LockedHeap;
 use overspin_guest_abi::{MAGIC, SharedInfo, port};
 use overspin_locks::{Tuning, with_lock};
-use overspin_workload::{Kinds, Loads, Program};
+use overspin_workload::{Kinds, Loads};
+use tasks::World;
 
 #[global_allocator]
 static HEAP: LockedHeap = LockedHeap::empty();
 
 // The host has left the stack pointer at the end of the stack, and the address of the shared page in `rdi`.
 global_asm!(".globl _start", "_start:", "xor ebp, ebp", "call {main}", "ud2", main = sym main);
-
-/// What vCPU 0 has made for all.
-struct World {
-    job: job::Job,
-    locks: Box<dyn locks::Bank>,
-    /// The task of each vCPU, if it has one: its number, whether the domain waits for its end, its program. Each
-    /// vCPU takes its own.
-    tasks: Vec<Cell<Option<(usize, bool, Program)>>>,
-    /// Tasks that have to end before the domain has done its work.
-    left: AtomicU32,
-}
 
 static WORLD: AtomicPtr<World> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -55,27 +45,18 @@ extern "C" fn main(info: &'static SharedInfo) -> ! {
     cpu::set_info(info);
     upcall::enable();
     if cpu::id() == 0 {
-        let world = Box::into_raw(Box::new(begin(info)));
         // The other vCPUs start after this, by a hypercall.
-        WORLD.store(world, Ordering::Release);
+        WORLD.store(core::ptr::from_ref(begin(info)).cast_mut(), Ordering::Release);
         for vcpu in 1..info.vcpus.load(Ordering::Relaxed) {
             cpu::hypercall(port::VCPU_UP, vcpu);
         }
     }
     // SAFETY: vCPU 0 has stored the address of a value that lives for ever, before any other vCPU started.
     let world = unsafe { &*WORLD.load(Ordering::Acquire) };
-    if let Some((number, awaited, program)) = world.tasks[cpu::id()].take() {
-        let task = env::Task { number, job: &world.job, locks: &*world.locks };
-        program(&task);
-        task.stats().ended.store(cpu::now() + 1, Ordering::Relaxed);
-        if awaited && world.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            cpu::hypercall(port::SHUTDOWN, 0);
-        }
-    }
-    cpu::idle()
+    world.run()
 }
 
-fn begin(info: &SharedInfo) -> World {
+fn begin(info: &SharedInfo) -> &'static World {
     let (heap, len) = (info.heap.load(Ordering::Relaxed), info.heap_len.load(Ordering::Relaxed));
     // SAFETY: the host leaves this memory to the guest, and only vCPU 0 comes here, once.
     unsafe { HEAP.lock().init(heap as *mut u8, len as usize) };
@@ -106,14 +87,9 @@ fn begin(info: &SharedInfo) -> World {
         Some(Err(error)) => panic!("{error}"),
         None => panic!("no lock is called `{}`", job.lock),
     };
-    let mut tasks: Vec<_> = (0..vcpus).map(|_| Cell::new(None)).collect();
-    let mut left = 0;
-    for (number, first) in loads.start(vcpus).into_iter().enumerate() {
-        let vcpu = first.start.vcpu.map_or(number, |vcpu| vcpu as usize);
-        left += u32::from(first.awaited);
-        *tasks[vcpu].get_mut() = Some((number, first.awaited, first.start.program));
-    }
-    World { job, locks, tasks, left: AtomicU32::new(left) }
+    let first = loads.start(vcpus);
+    let shares = loads.starts_tasks(vcpus);
+    World::new(job, locks, vcpus as usize, first, shares)
 }
 
 /// The console: whole messages.

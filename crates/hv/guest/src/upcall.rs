@@ -53,6 +53,7 @@ unsafe extern "C" {
 
 /// Tells the host where upcalls of this vCPU go.
 pub fn enable() {
+    cpu::page().upcalls.store(event::NOTICE, Ordering::Relaxed);
     cpu::page().handler.store(overspin_upcall as *const () as u64, Ordering::Relaxed);
 }
 

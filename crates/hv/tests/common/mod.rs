@@ -3,46 +3,22 @@
 
 use overspin_host::Refused;
 use overspin_hv::Hv;
-use overspin_scenario::{
-    Domain, Host, Kernel, Outcome, Parameters, Picos, Scenario, Settings, Workloads,
-};
+use overspin_scenario::{Domain, Host, Outcome, Parameters, Picos, Scenario, Workloads};
 use overspin_workload::Kinds;
 
 /// A scenario of `limit` on `pcpus` pCPUs under `scheduler`.
 pub fn scenario(pcpus: u32, scheduler: &str, limit: Picos, domains: Vec<Domain>) -> Scenario {
-    Scenario {
-        name: "test".into(),
-        description: String::new(),
-        host: Host {
-            cores: pcpus,
-            scheduler: scheduler.into(),
-            stagger: Picos::ZERO,
-            ..Host::default()
-        },
+    Scenario::new(
+        "test",
+        Host { cores: pcpus, scheduler: scheduler.into(), stagger: Picos::ZERO, ..Host::default() },
         domains,
-        events: Vec::new(),
         limit,
-        to_the_limit: false,
-        seed: 1,
-    }
+    )
 }
 
 /// A domain with this workload.
 pub fn domain<P: Parameters>(name: &str, vcpus: u32, lock: &str, workload: P) -> Domain {
-    Domain {
-        name: name.into(),
-        vcpus,
-        weight: 256,
-        cap: 0,
-        params: Settings::new(),
-        pool: 0,
-        affinity: Vec::new(),
-        lock: lock.into(),
-        spin_budget: None,
-        nopvspin: false,
-        kernel: Kernel::default(),
-        workload: Workloads::from(workload),
-    }
+    Domain::new(name, vcpus, lock, Workloads::from(workload))
 }
 
 /// Parameters with these keys; the others have their defaults. Times are in picoseconds.

@@ -27,7 +27,14 @@ pub fn hv(tell: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, Refuse
     };
     let mut results = vec![
         ns("bare exit and entry of a vCPU", all(|r| Some(r.round_trip)), Limit::None),
+        ns("bare switch between two vCPUs", all(|r| Some(r.alternating)), Limit::None),
         ns("switch between two vCPUs", all(|r| Some(r.switch)), Limit::None),
+        BenchResult::of(
+            "switch / bare switch".into(),
+            all(|r| Some(r.switch / r.alternating)),
+            "ratio",
+            Limit::None,
+        ),
         ratio("switch / bare exit and entry", all(|r| Some(r.switch / r.round_trip)), 1.15),
         ns("its part outside KVM_RUN", all(|r| Some(r.outside)), Limit::None),
         ns("its scheduling pass", all(|r| Some(r.decision)), Limit::AtMost(1_000.0)),

@@ -107,31 +107,17 @@ fn scenario(
     limit: Picos,
     workload: &Workloads,
 ) -> Scenario {
-    Scenario {
-        name: "bench".into(),
-        description: String::new(),
-        host: host(pcpus),
-        domains: (0..domains)
+    Scenario::new(
+        "bench",
+        host(pcpus),
+        (0..domains)
             .map(|i| Domain {
-                name: format!("d{i}"),
-                vcpus,
-                weight: 256,
-                cap: 0,
-                params: Settings::new(),
-                pool: 0,
-                affinity: Vec::new(),
-                lock: "ticket".into(),
-                spin_budget: None,
-                nopvspin: false,
                 kernel: Kernel { hz, ..Kernel::default() },
-                workload: workload.clone(),
+                ..Domain::new(format!("d{i}"), vcpus, "ticket", workload.clone())
             })
             .collect(),
-        events: Vec::new(),
         limit,
-        to_the_limit: false,
-        seed: 1,
-    }
+    )
 }
 
 fn lock_loop(vcpus: u32, count: u64) -> Scenario {

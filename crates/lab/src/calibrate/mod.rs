@@ -1,8 +1,10 @@
 //! Reports and profiles of `overspin calibrate`: what the operations of this machine cost.
 
+mod guests;
 mod profile;
 mod report;
 
+pub use guests::GUESTS;
 pub use profile::{profile, settings};
 pub use report::report;
 
@@ -102,15 +104,19 @@ pub fn told(quantity: Quantity) -> Told {
         },
         Quantity::ContextSwitch => cost("context_switch", "switch between two threads of a CPU"),
         Quantity::Wake => other("wake", "ns", "wake-up of a thread on another CPU"),
-        Quantity::Timer => other("timer", "ns", "lateness of a sleep of 1 ms"),
+        Quantity::Timer => other("sleep", "ns", "lateness of a sleep of 1 ms"),
+        Quantity::IdleTimer => cost("timer", "its part beyond a wake-up"),
         Quantity::SmtPermille => Told {
             words: "speed beside a busy sibling".into(),
             place: "smt_permille".into(),
             unit: "permille",
             key: Some("smt_permille"),
         },
+        Quantity::BesideBusy => other("beside", "permille", "speed beside another busy core"),
         Quantity::Noise => other("noise", "0.001 %", "CPU time lost to others"),
         Quantity::Interruption => other("interruption", "ns", "longest interruption in 0.1 s"),
+        Quantity::Other("hypercall") => cost("hypercall", "exit of a vCPU, and entry"),
+        Quantity::Other("ipi") => cost("ipi", "kick of a vCPU on an idle CPU"),
         Quantity::Other(key) => cost(key, key),
     }
 }

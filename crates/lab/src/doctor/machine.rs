@@ -21,6 +21,7 @@ pub(super) fn findings(place: &Place, environment: &Environment) -> Vec<Finding>
         hypervisor(place, environment),
         load(place),
         kvm(place),
+        costs(),
         perf(place),
     ]
 }
@@ -248,16 +249,34 @@ fn judge_load(busy: Option<f64>) -> Finding {
 }
 
 fn kvm(place: &Place) -> Finding {
+    let cost = "`--world hv`, `bench hv` and the part of `validate` with real vCPUs end with exit code 3; \
+                `--world threads` works everywhere";
     match place.device("dev/kvm") {
         Some(true) => Finding::fine("KVM", "/dev/kvm can be opened"),
-        Some(false) => Finding::fine(
+        Some(false) => Finding::new(
             "KVM",
-            "/dev/kvm exists, but this user may not open it; no command needs it",
+            State::Missing,
+            "/dev/kvm exists, but this user may not open it",
+            cost,
+            "join the group of /dev/kvm (`sudo usermod -aG kvm $USER`, then log in again)",
         ),
-        None => {
-            Finding::fine("KVM", "there is no /dev/kvm; no command needs it: hosts are simulated")
-        }
+        None => Finding::new(
+            "KVM",
+            State::Missing,
+            "there is no /dev/kvm",
+            cost,
+            "load the module (`modprobe kvm_amd` or `kvm_intel`); in a virtual machine, its host has to allow \
+             nested virtualisation",
+        ),
     }
+}
+
+/// What a simulated host of this machine's kind costs is measured on demand only.
+fn costs() -> Finding {
+    Finding::fine(
+        "machine profile",
+        "`overspin calibrate -o here.toml` measures this machine's costs; a scenario names the file as host.machine",
+    )
 }
 
 fn perf(place: &Place) -> Finding {

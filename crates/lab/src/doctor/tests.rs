@@ -79,6 +79,7 @@ fn what_is_missing_has_a_cost_and_a_remedy() {
         "SMT",
         "clock speed",
         "clock source",
+        "KVM",
         "virtualisation",
         "preload library",
         "Python",

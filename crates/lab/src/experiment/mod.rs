@@ -120,6 +120,14 @@ pub fn built_in(name: &str) -> Option<Result<Experiment, ScenarioError>> {
     document(name).map(|found| found.and_then(|(document, text)| read(&document, text)))
 }
 
+/// Every experiment that comes with the program, oldest first.
+///
+/// # Errors
+/// If a file is not legal, which a test rules out.
+pub fn all() -> Result<Vec<Experiment>, ScenarioError> {
+    names().into_iter().filter_map(built_in).collect()
+}
+
 /// The experiment name that was probably meant.
 #[must_use]
 pub fn nearest_name(name: &str) -> Option<&'static str> {

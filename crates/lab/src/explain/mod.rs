@@ -4,16 +4,19 @@
 
 mod drawing;
 mod many;
+mod record;
 mod reproduction;
 mod samples;
 mod waits;
 
 pub use drawing::drawing;
 pub use many::{Worst, many, worst};
+pub use record::{ExplainError, Repeat, record};
 pub use reproduction::reproduction;
 pub use samples::samples;
 pub(crate) use waits::why;
 
+use crate::catalog::catalog;
 use crate::report::causes::{grid, row};
 use crate::report::{Block, Grid, MOST_LINES, micros, seconds, share};
 use overspin_scenario::{
@@ -93,6 +96,16 @@ impl Names<'_> {
     }
 }
 
+/// The scheduler of a measured run, in words, if it was the scenario's and not that of a kernel.
+fn own_scheduler(world: &str, scenario: &Scenario) -> String {
+    match catalog().world(world).map(|world| world.supports(scenario)) {
+        Some(Ok(keys)) if !keys.iter().any(|key| key.key.contains("host.scheduler")) => {
+            format!(", scheduler {}", scenario.host.scheduler)
+        }
+        _ => String::new(),
+    }
+}
+
 /// Explains a run; `trace` is the name of its trace, if there is one.
 #[must_use]
 pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<Block> {
@@ -106,7 +119,11 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
                     "simulated seconds, seed {}, scheduler {}",
                     outcome.seed, scenario.host.scheduler
                 ),
-                Some(measured) => format!("seconds in the world `{}`", measured.world),
+                Some(measured) => format!(
+                    "seconds in the world `{}`{}",
+                    measured.world,
+                    own_scheduler(&measured.world, scenario)
+                ),
             },
             scenario.host.pcpus()
         )),

@@ -26,6 +26,7 @@ pub(super) const MACHINE: Machine = Machine {
         nanos("fence", 8.0, "as an atomic operation; MFENCE takes 20 to 45 cycles")
             .assumed(5.0, 25.0),
         nanos("context_switch", 2000.0, ORDER).assumed(1000.0, 5000.0),
+        nanos("preemption", 0.0, "chosen: the exit is part of the context switch").chosen(),
         nanos("hypercall", 500.0, ORDER).assumed(200.0, 1500.0),
         nanos(
             "pause_loop_exit",
@@ -37,6 +38,7 @@ pub(super) const MACHINE: Machine = Machine {
         nanos("yield_to", 500.0, "two locks, a look at two run queues, and a hint")
             .assumed(200.0, 2000.0),
         nanos("ipi", 1000.0, ORDER).assumed(500.0, 3000.0),
+        nanos("timer", 0.0, "chosen: idle pCPUs poll, as with Linux's idle=poll").chosen(),
         nanos("interrupt", 1000.0, ORDER).assumed(200.0, 3000.0),
         nanos(
             "migration",

@@ -112,6 +112,8 @@ pub enum Basis {
         /// The basis of the estimate.
         from: &'static str,
     },
+    /// Chosen, and no property of a machine: another choice would be another kind of host.
+    Chosen(&'static str),
 }
 
 /// A value in cycles, with its source.
@@ -132,8 +134,15 @@ const fn smt(amount: f64, source: &'static str) -> Value {
 impl Value {
     /// The same value as an assumption; its source becomes the basis of the estimate.
     const fn assumed(self, low: f64, high: f64) -> Self {
-        let (Basis::Source(from) | Basis::Assumed { from, .. }) = self.basis;
+        let (Basis::Source(from) | Basis::Assumed { from, .. } | Basis::Chosen(from)) = self.basis;
         Self { basis: Basis::Assumed { low, high, from }, ..self }
+    }
+
+    /// The same value as a choice; its source becomes the reason.
+    const fn chosen(self) -> Self {
+        let (Basis::Source(why) | Basis::Assumed { from: why, .. } | Basis::Chosen(why)) =
+            self.basis;
+        Self { basis: Basis::Chosen(why), ..self }
     }
 
     /// An amount of the value's unit as time on a machine with this clock; `None` for a share.
@@ -196,10 +205,12 @@ impl Machine {
             spin_iteration: self.cost("spin_iteration"),
             fence: self.cost("fence"),
             context_switch: self.cost("context_switch"),
+            preemption: self.cost("preemption"),
             hypercall: self.cost("hypercall"),
             pause_loop_exit: self.cost("pause_loop_exit"),
             yield_to: self.cost("yield_to"),
             ipi: self.cost("ipi"),
+            timer: self.cost("timer"),
             interrupt: self.cost("interrupt"),
             migration: self.cost("migration"),
         }

@@ -83,7 +83,7 @@ fn shown(value: &Value, of: &Machine) -> String {
 /// The range, empty for a published value, and the source.
 fn basis(value: &Value) -> (String, String) {
     match value.basis {
-        Basis::Source(source) => (String::new(), source.to_owned()),
+        Basis::Source(source) | Basis::Chosen(source) => (String::new(), source.to_owned()),
         Basis::Assumed { low, high, from } => {
             let unit = if value.unit == Unit::Permille { "" } else { value.unit.name() };
             (format!("{low} to {high} {unit}").trim_end().into(), format!("assumed: {from}"))

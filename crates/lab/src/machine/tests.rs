@@ -23,6 +23,7 @@ fn each_machine_has_known_keys_once_and_values_within_their_ranges() {
                     assert!(dated || known, "{at}: neither year nor address nor manual");
                     source
                 }
+                Basis::Chosen(why) => why,
                 Basis::Assumed { low, high, from } => {
                     assert!(low <= v.amount && v.amount <= high && low < high, "{at}");
                     from

@@ -4,7 +4,8 @@ use crate::report::{Block, Grid};
 use std::fmt::Write;
 
 /// Text with the characters escaped that mean something in HTML and in SVG, in attributes too.
-pub(super) fn escape(text: &str) -> String {
+#[must_use]
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

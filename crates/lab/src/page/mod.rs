@@ -1,23 +1,27 @@
 //! The report page: one HTML file with everything that records hold, for a browser without a network.
 //!
 //! Rust writes the text, the tables and the charts, so the page can be read and printed without its script. The script
-//! sorts tables, draws timelines, switches the theme, and hands out the raw data. `page.css`, `page.js` and the
+//! sorts tables, draws timelines, switches the theme, and hands out the raw data. The style sheets, `page.js` and the
 //! `timeline*.js` files are inlined as they are.
 
 mod axis;
 mod charts;
 mod detail;
+mod fragment;
 mod html;
 mod panels;
 
 pub use detail::{Detail, DetailError, MakeRun, detail};
+pub use fragment::fragment;
+pub use html::escape;
 
 use crate::record::{Kind, Record, csv};
 use crate::report::{Grid, made_by, short};
 use crate::scenario_file;
 use crate::stats::Summary;
 use crate::timeline::{MOST_BYTES, pack};
-use html::{blocks, escape, json, table};
+use html::{blocks, json, table};
+use overspin_scenario::{Outcome, Scenario};
 use std::fmt::Write;
 
 /// Most slices and marks of a timeline, unless others are asked for.
@@ -35,6 +39,8 @@ pub struct Entry {
 /// Most rows of the table of samples; the raw data has all.
 const MOST_SAMPLES: usize = 2000;
 
+const COLOURS: &str = include_str!("colours.css");
+const CHARTS: &str = include_str!("charts.css");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: [&str; 5] = [
     include_str!("timeline-data.js"),
@@ -56,7 +62,7 @@ pub fn page(entries: &[Entry]) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"generator\" content=\"Overspin {}\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
-         <title>{} - Overspin</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <title>{} - Overspin</title>\n<style>\n{COLOURS}{CHARTS}{STYLE}</style>\n</head>\n<body>\n\
          <header><h1>{1}</h1><button type=\"button\" id=\"theme\" title=\"light or dark\">◐ theme</button></header>\n",
         env!("CARGO_PKG_VERSION"),
         escape(&title),
@@ -164,15 +170,28 @@ fn section(number: usize, Entry { record, detail }: &Entry) -> String {
             &panels::samples(record),
         );
     }
-    if let Some(detail) = detail {
-        in_detail(&mut out, number, detail);
+    match (detail, shown(record)) {
+        (Some(detail), _) => in_detail(&mut out, number, detail),
+        // What the record holds; a timeline needs a run that can be made again.
+        (None, Some((_, outcome))) => {
+            if let Some(why) = record.unrepeatable() {
+                let _ =
+                    writeln!(out, "<p class=\"faint\">There is no timeline: {}.</p>", escape(&why));
+            }
+            waits(&mut out, number, outcome);
+            states(&mut out, number, outcome);
+        }
+        (None, None) => {}
     }
     panel(
         &mut out,
         &id("report"),
         "In words and numbers",
         "Click a heading of a table to sort by it.",
-        &panels::tables(record, detail.as_ref()),
+        &panels::tables(
+            record,
+            detail.as_ref().map(|d| (&d.scenario, &d.outcome)).or_else(|| shown(record)),
+        ),
     );
     panel(&mut out, &id("numbers"), "All samples", "", &samples(record));
     panel(&mut out, &id("origin"), "Where it comes from", "", &origin(number, record));
@@ -199,13 +218,7 @@ fn in_detail(out: &mut String, number: usize, detail: &Detail) {
         "Drag to move, use the wheel to zoom. Keys: <kbd>w</kbd> <kbd>s</kbd> zoom, <kbd>a</kbd> <kbd>d</kbd> move, <kbd>n</kbd> next worst wait, <kbd>/</kbd> search, <kbd>0</kbd> all, <kbd>Esc</kbd> no selection.",
         &timeline(number, detail),
     );
-    panel(
-        out,
-        &id("waits"),
-        "What waits were spent on",
-        "Time from the first look at a lock that was not free to its acquisition.",
-        &panels::waits(&detail.outcome).unwrap_or_default(),
-    );
+    waits(out, number, &detail.outcome);
     panel(
         out,
         &id("histograms"),
@@ -213,12 +226,31 @@ fn in_detail(out: &mut String, number: usize, detail: &Detail) {
         "Five bars for each factor of ten. A bar is at least two pixels high, so that a single wait can be seen.",
         &panels::histograms(detail).unwrap_or_default(),
     );
+    states(out, number, &detail.outcome);
+}
+
+/// The run of a record that has only one, with everything about it.
+fn shown(record: &Record) -> Option<(&Scenario, &Outcome)> {
+    Some((record.scenario.as_deref()?, record.runs.first()?.outcome.as_deref()?))
+}
+
+fn waits(out: &mut String, number: usize, outcome: &Outcome) {
     panel(
         out,
-        &id("states"),
+        &format!("waits-{number}"),
+        "What waits were spent on",
+        "Time from the first look at a lock that was not free to its acquisition.",
+        &panels::waits(outcome).unwrap_or_default(),
+    );
+}
+
+fn states(out: &mut String, number: usize, outcome: &Outcome) {
+    panel(
+        out,
+        &format!("states-{number}"),
         "Where time went",
         "In percent of the run.",
-        &panels::run_states(&detail.outcome),
+        &panels::run_states(outcome),
     );
 }
 
@@ -304,8 +336,10 @@ fn origin(number: usize, record: &Record) -> String {
     if !seeds.is_empty() {
         row("seeds", crate::seeds::seeds_in_words(&seeds));
     }
-    if let Some(machine) = &record.machine {
-        row("simulated machine", machine.clone());
+    match (&record.world, &record.machine) {
+        (Some(world), _) => row("world", world.clone()),
+        (None, Some(machine)) => row("simulated machine", machine.clone()),
+        (None, None) => {}
     }
     if let Some(here) = &record.environment {
         row("made on", here.words());

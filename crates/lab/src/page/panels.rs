@@ -7,7 +7,9 @@ use crate::explain;
 use crate::record::{Experiment, Kind, Record};
 use crate::reproduce::{Compared, Judged};
 use crate::sweep::Outcome;
-use overspin_scenario::{Cause, DomainOutcome, Outcome as RunOutcome, Picos, WaitCauses};
+use overspin_scenario::{
+    Cause, DomainOutcome, LockOutcome, Outcome as RunOutcome, Picos, Scenario, WaitCauses,
+};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -198,31 +200,34 @@ pub(super) fn run_states(outcome: &RunOutcome) -> String {
     out
 }
 
+/// What waits for each lock were spent on, in seconds; `None` if there were none.
+pub(super) fn waits_by_lock(outcome: &RunOutcome) -> Option<String> {
+    let of = |d: &DomainOutcome| -> Vec<Stack> {
+        let bar = |l: &LockOutcome| waiting(format!("{}/{}", d.name, l.name), &l.wait_causes);
+        d.locks.iter().filter_map(bar).collect()
+    };
+    let locks: Vec<Stack> = outcome.domains.iter().flat_map(of).collect();
+    let words = "what vCPUs waited for at each lock, in seconds";
+    (!locks.is_empty())
+        .then(|| cut(locks, "locks", |bars| charts::stacks(words, "s", &causes(), bars)))
+}
+
+/// A bar of waits in seconds; `None` if there were none.
+fn waiting(label: String, causes: &WaitCauses) -> Option<Stack> {
+    let parts = Cause::ALL.map(|c| causes.of(c).seconds()).into();
+    (causes.total() > Picos::ZERO).then_some(Stack { label, parts })
+}
+
 /// What waits were spent on, in seconds: for each lock, and for each vCPU.
 pub(super) fn waits(outcome: &RunOutcome) -> Option<String> {
-    let bar = |label: String, causes: &WaitCauses| Stack {
-        label,
-        parts: Cause::ALL.map(|c| causes.of(c).seconds()).into(),
-    };
-    let is_long = |bar: &Stack| bar.parts.iter().sum::<f64>() > 0.0;
-    let each = |of: &dyn Fn(&DomainOutcome) -> Vec<Stack>| -> Vec<Stack> {
-        outcome.domains.iter().flat_map(of).filter(is_long).collect()
-    };
-    let locks = each(&|d| {
-        d.locks.iter().map(|l| bar(format!("{}/{}", d.name, l.name), &l.wait_causes)).collect()
-    });
-    let vcpus = each(&|d| {
+    let of = |d: &DomainOutcome| -> Vec<Stack> {
         let vcpus = d.vcpus.iter().enumerate();
-        vcpus.map(|(i, v)| bar(format!("{}/v{i}", d.name), &v.wait_causes)).collect()
-    });
-    if locks.is_empty() {
-        return None;
-    }
-    let mut out = String::from("<h4>By lock</h4>\n");
-    let words = "what vCPUs waited for at each lock, in seconds";
-    out += &cut(locks, "locks", |bars| charts::stacks(words, "s", &causes(), bars));
+        vcpus.filter_map(|(i, v)| waiting(format!("{}/v{i}", d.name), &v.wait_causes)).collect()
+    };
+    let mut out = format!("<h4>By lock</h4>\n{}", waits_by_lock(outcome)?);
     out += "<h4>By vCPU</h4>\n";
     let words = "what each vCPU waited for, in seconds";
+    let vcpus = outcome.domains.iter().flat_map(of).collect();
     out += &cut(vcpus, "vCPUs", |bars| charts::stacks(words, "s", &causes(), bars));
     Some(out)
 }
@@ -253,10 +258,10 @@ pub(super) fn histograms(detail: &Detail) -> Option<String> {
 }
 
 /// The report of a record in words and tables: what `run` prints about a run, what `explain` says of it, or its samples.
-pub(super) fn tables(record: &Record, detail: Option<&Detail>) -> String {
+pub(super) fn tables(record: &Record, run: Option<(&Scenario, &RunOutcome)>) -> String {
     let mut blocks = Vec::new();
-    if let (Kind::Run, Some(detail)) = (record.kind, detail) {
-        blocks = crate::report::run(&detail.scenario, &detail.outcome);
+    if let (Kind::Run, Some((scenario, outcome))) = (record.kind, run) {
+        blocks = crate::report::run(scenario, outcome);
     } else if record.kind == Kind::Reproduction {
         blocks = explain::reproduction(record);
     } else if let Some(result) = &record.validation {

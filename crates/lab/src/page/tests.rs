@@ -54,6 +54,32 @@ fn a_small_timeline_holds_the_longest_wait() {
 }
 
 #[test]
+fn a_fragment_has_charts_and_leaves_the_page_around_it_alone() {
+    let record = entry(0).record;
+    let html = fragment(&record);
+    assert_eq!(html.matches("<svg class=\"chart\"").count(), 3, "vCPUs, pCPUs, locks");
+    assert!(!html.contains("<b>") && !html.contains("<script"));
+    // Every rule is inside one that begins with the class of the fragment.
+    let style = &html[html.find("<style>").unwrap() + 7..html.find("</style>").unwrap()];
+    let (mut depth, mut selector) = (0, String::new());
+    for c in style.chars() {
+        match c {
+            '{' => {
+                assert!(depth > 0 || selector.trim_start().starts_with(".overspin"), "{selector}");
+                depth += 1;
+            }
+            '}' => depth -= 1,
+            _ if depth == 0 => selector.push(c),
+            _ => {}
+        }
+        if c == '}' {
+            selector.clear();
+        }
+    }
+    assert_eq!(depth, 0);
+}
+
+#[test]
 fn names_of_files_are_plain() {
     assert_eq!(file_name("../a b/\u{e9}.toml"), "a-b--.toml");
     assert_eq!(file_name("//"), "overspin");

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A scenario to run, from its own file or from a record.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Again {
     /// What to run.
     pub loaded: Loaded,
@@ -33,7 +33,11 @@ pub fn load(path: &Path, sets: &[String], axes: &[AxisArgument]) -> Result<Again
     Ok(load_text(path, &text, sets, axes)?)
 }
 
-fn load_text(
+/// Like [`load`], for a file whose text has been read.
+///
+/// # Errors
+/// If it is not a legal scenario, or is a record of something else.
+pub fn load_text(
     path: &Path,
     text: &str,
     sets: &[String],

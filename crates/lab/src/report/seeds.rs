@@ -18,8 +18,11 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
     }
     let seeds: Vec<u64> = over.runs.iter().filter_map(|(run, _)| run.seed).collect();
     let longest = over.runs.iter().filter_map(|(run, _)| run.elapsed).max().unwrap_or_default();
+    // Only simulated runs have a hash: a measured run has no equals.
+    let is_simulated = over.runs.iter().any(|(run, _)| run.trace_hash.is_some());
+    let kind = if is_simulated { "simulated seconds" } else { "seconds, measured" };
     blocks.push(Block::Text(format!(
-        "{} runs of at most {} simulated seconds, with seeds {}. Scheduler {}, {} pCPUs. Overspin {}.",
+        "{} runs of at most {} {kind}, with seeds {}. Scheduler {}, {} pCPUs. Overspin {}.",
         seeds.len(),
         seconds(longest),
         seeds_in_words(&seeds),

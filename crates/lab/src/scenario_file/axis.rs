@@ -15,13 +15,20 @@ pub enum AxisArgument {
     /// `-P key=from..to[:step]`: numbers from `from` to `to`. The step is a number (default 1), or `x` and a
     /// factor; all three may have one unit, such as `us`.
     Range(String),
+    /// A key and its values one by one, from a program: a value may contain a comma.
+    Values(String, Vec<String>),
 }
 
 /// Adds an axis to the document. It replaces a `[[vary]]` of the same key.
 pub(super) fn apply(document: &mut Document, argument: &AxisArgument) -> Result<(), ScenarioError> {
+    let shown;
     let (option, text) = match argument {
         AxisArgument::List(text) => ("-L", text),
         AxisArgument::Range(text) => ("-P", text),
+        AxisArgument::Values(key, values) => {
+            shown = format!("{key}={}", values.join(","));
+            ("axis", &shown)
+        }
     };
     let source = document.sources.len();
     document.sources.push(Source { name: option.into(), text: text.as_str().into() });
@@ -35,6 +42,7 @@ pub(super) fn apply(document: &mut Document, argument: &AxisArgument) -> Result<
                 "write -P key=from..to or -P key=from..to:step, for example -P domain.guest.vcpus=2..16:2, \
                  -P domain.guest.vcpus=1..16:x2 or -P domain.guest.workload.section=1us..9us:2us"
             }
+            AxisArgument::Values(..) => "give a dotted key and at least one value",
         };
         document.error(&at, text, message, help)
     };
@@ -44,8 +52,9 @@ pub(super) fn apply(document: &mut Document, argument: &AxisArgument) -> Result<
     let values = match argument {
         AxisArgument::List(_) => values.split(',').map(|v| v.trim().to_owned()).collect(),
         AxisArgument::Range(_) => range(values).map_err(fail)?,
+        AxisArgument::Values(_, values) => values.clone(),
     };
-    if values.iter().any(String::is_empty) {
+    if values.is_empty() || values.iter().any(String::is_empty) {
         return Err(fail(format!("`{text}` has an empty value")));
     }
     let key = key.trim();

@@ -11,13 +11,15 @@ mod quantity;
 mod reader;
 mod reference;
 mod set;
+mod template;
 pub(crate) mod tree;
 mod vary;
 mod write;
 
 pub use axis::AxisArgument;
 pub use reference::{key_tables, schema};
-pub use vary::{Axis, MOST_RUNS, Point, Sweep};
+pub use template::Template;
+pub use vary::{Axis, Dimension, MOST_RUNS, Point, Sweep};
 pub use write::toml;
 
 /// The keys of `[host.costs]`.
@@ -182,9 +184,7 @@ pub fn load_text(
     sets: &[String],
     axes: &[AxisArgument],
 ) -> Result<Loaded, Box<ScenarioError>> {
-    let name = path.display().to_string();
-    let stem = path.file_stem().map_or_else(|| name.clone(), |s| s.to_string_lossy().into_owned());
-    let stem = if stem == "-" { "stdin".to_owned() } else { stem };
+    let (name, stem) = names(path);
     let mut document = document(&name, text, sets)?;
     for argument in axes {
         axis::apply(&mut document, argument)?;
@@ -197,6 +197,14 @@ pub fn load_text(
         Some(sweep) => Loaded::Sweep(sweep),
         None => Loaded::One(Box::new(one(&document, &stem)?)),
     })
+}
+
+/// The name of a file in messages, and the name of its scenario if that has none.
+fn names(path: &Path) -> (String, String) {
+    let name = path.display().to_string();
+    let stem = path.file_stem().map_or_else(|| name.clone(), |s| s.to_string_lossy().into_owned());
+    let stem = if stem == "-" { "stdin".to_owned() } else { stem };
+    (name, stem)
 }
 
 /// Parses a scenario and ignores its `[[vary]]` tables. `path` is its name in messages, `default_name` its

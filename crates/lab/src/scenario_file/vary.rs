@@ -52,9 +52,12 @@ pub struct Sweep {
 pub const MOST_RUNS: usize = 100_000;
 
 /// An axis, with the arguments that make each of its values.
-struct Dimension {
-    axis: Axis,
-    sets: Vec<Vec<String>>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// The axis.
+    pub axis: Axis,
+    /// The `--set` arguments of each value.
+    pub sets: Vec<Vec<String>>,
 }
 
 /// The sweep that a document describes; `None` if it has no `[[vary]]`.
@@ -62,8 +65,38 @@ pub(super) fn sweep(
     document: &Document,
     default_name: &str,
 ) -> Result<Option<Sweep>, ScenarioError> {
+    let (dimensions, seeds) = dimensions(document)?;
+    let points = dimensions.iter().map(|d| d.axis.values.len()).product();
+    if dimensions.is_empty() && seeds.is_empty() {
+        return Ok(None);
+    }
+    let base = without_axes(document);
+    let points = (0..points)
+        .map(|i| point(&base, &dimensions, i, default_name))
+        .collect::<Result<Vec<_>, _>>()?;
+    let first = points.first().map(|p| &p.scenario);
+    Ok(Some(Sweep {
+        name: first.map_or_else(String::new, |s| s.name.clone()),
+        description: first.map_or_else(String::new, |s| s.description.clone()),
+        axes: dimensions.into_iter().map(|d| d.axis).collect(),
+        points,
+        seeds,
+    }))
+}
+
+/// The document without its `[[vary]]` tables.
+pub(super) fn without_axes(document: &Document) -> Document {
+    let mut base = document.clone();
+    if let Value::Table(root) = &mut base.root.value {
+        root.remove("vary");
+    }
+    base
+}
+
+/// The axes of a document, and the seeds that it names.
+pub(super) fn dimensions(document: &Document) -> Result<(Vec<Dimension>, Vec<u64>), ScenarioError> {
     let mut dimensions: Vec<Dimension> = Vec::new();
-    let (mut points, mut runs) = (1_usize, 1_usize);
+    let mut runs = 1_usize;
     let mut seeds: Vec<u64> = Vec::new();
     // If required tables are missing, the reader rightly reports those first.
     for reader in Reader::open(document, &document.root, String::new(), &ROOT)?.tables("vary")? {
@@ -80,28 +113,10 @@ pub(super) fn sweep(
             }
             seeds = numbers(&reader)?;
         } else {
-            points *= dimension.axis.values.len();
             dimensions.push(dimension);
         }
     }
-    if dimensions.is_empty() && seeds.is_empty() {
-        return Ok(None);
-    }
-    let mut base = document.clone();
-    if let Value::Table(root) = &mut base.root.value {
-        root.remove("vary");
-    }
-    let points = (0..points)
-        .map(|i| point(&base, &dimensions, i, default_name))
-        .collect::<Result<Vec<_>, _>>()?;
-    let first = points.first().map(|p| &p.scenario);
-    Ok(Some(Sweep {
-        name: first.map_or_else(String::new, |s| s.name.clone()),
-        description: first.map_or_else(String::new, |s| s.description.clone()),
-        axes: dimensions.into_iter().map(|d| d.axis).collect(),
-        points,
-        seeds,
-    }))
+    Ok((dimensions, seeds))
 }
 
 /// The seeds that a `[[vary]]` names.

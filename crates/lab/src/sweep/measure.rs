@@ -1,8 +1,7 @@
 //! What a sweep measures of each run: a few figures that every workload with locks has.
 
 use crate::catalog;
-use crate::scenario_file::Point;
-use overspin_scenario::{DomainOutcome, LockOutcome, Outcome, Picos};
+use overspin_scenario::{DomainOutcome, LockOutcome, Outcome, Picos, Scenario};
 
 /// A measure of a run, in the unit of its samples.
 #[derive(Debug)]
@@ -82,22 +81,22 @@ pub static MEASURES: [Measure; COUNT] = [
     },
 ];
 
-/// The measures of a run of `point`.
-pub(super) fn measure(point: &Point, outcome: &Outcome) -> [f64; COUNT] {
-    let subject = Subject { point, outcome };
+/// The [`MEASURES`] of a run of `scenario`, in their units.
+pub(super) fn measure(scenario: &Scenario, outcome: &Outcome) -> [f64; COUNT] {
+    let subject = Subject { scenario, outcome };
     std::array::from_fn(|i| (MEASURES[i].of)(&subject))
 }
 
 /// A run, and the scenario that it ran.
 struct Subject<'a> {
-    point: &'a Point,
+    scenario: &'a Scenario,
     outcome: &'a Outcome,
 }
 
 impl<'a> Subject<'a> {
     /// Each domain with the locks of its workload: the guest kernel's own locks come after them.
     fn workload_locks(&self) -> impl Iterator<Item = (&'a DomainOutcome, &'a [LockOutcome])> {
-        let domains = self.outcome.domains.iter().zip(&self.point.scenario.domains);
+        let domains = self.outcome.domains.iter().zip(&self.scenario.domains);
         domains.map(|(of, domain)| (of, &of.locks[..catalog::lock_names(domain).len()]))
     }
 

@@ -13,7 +13,8 @@ use crate::results::{Finished, Kept, Results};
 use crate::scenario_file::{MOST_RUNS, Point, Sweep};
 use crate::seeds::{Spread, seeds_from};
 use crate::way::Way;
-use overspin_scenario::Ending;
+use overspin_host::Refused;
+use overspin_scenario::{Ending, Scenario};
 
 /// How to run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,6 +45,15 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// Makes a run and measures it.
+    ///
+    /// # Errors
+    /// If the world refuses the scenario.
+    pub fn new(way: Way, scenario: &Scenario, seed: u64) -> Result<Self, Refused> {
+        let outcome = way.run(scenario, seed, &mut (), &|_| {})?;
+        Ok(Self { run: Run::of(&outcome), values: measure::measure(scenario, &outcome) })
+    }
+
     /// How it ended; every cell has an ending.
     #[must_use]
     pub fn ending(&self) -> Option<&Ending> {
@@ -267,12 +277,9 @@ fn one(
     if let Some(kept) = settings.results.and_then(|r| r.kept(key, seed)) {
         return Ok(Cell::of_kept(kept));
     }
-    let outcome = settings
-        .way
-        .run(&point.scenario, seed, &mut (), &|_| {})
+    let mut cell = Cell::new(settings.way, &point.scenario, seed)
         .map_err(|cause| ParallelError::Sim { set: point.sets.clone(), cause })?;
-    let values = measure::measure(point, &outcome);
-    let cell = Cell { run: Run { point: key, ..Run::of(&outcome) }, values };
+    cell.run.point = key;
     if let Some(results) = settings.results {
         results.keep(&cell.finished())?;
     }

@@ -41,7 +41,10 @@ fn of_hv(cpus: u32) -> Result<Measurement, Refused> {
     let both = [
         ("hypercall", Some(costs.hypercall_ns)),
         ("context_switch", Some(costs.context_switch_ns)),
+        // A vCPU that is preempted exits, and enters again later, as in a hypercall.
+        ("preemption", Some(costs.hypercall_ns)),
         ("ipi", costs.ipi_ns),
+        ("timer", costs.timer_ns),
     ];
     Ok(known(both))
 }
@@ -58,6 +61,7 @@ fn of_kernel(cpus: u32) -> Result<Measurement, Refused> {
         ("hypercall", Some(costs.call_ns)),
         ("context_switch", Some(costs.context_switch_ns)),
         ("ipi", costs.wake_ns),
+        ("timer", costs.timer_ns),
     ];
     Ok(known(both))
 }

@@ -32,8 +32,6 @@ use contestants::{Contestant, Visitor};
 use machine::MachineTime;
 
 pub(crate) use machine::warnings;
-#[cfg(feature = "world")]
-pub(crate) use work::steps_per_ns;
 pub(crate) use work::{Clock, Lots, work};
 
 pub use contestants::MUTEXES;
@@ -477,6 +475,13 @@ pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
     // SAFETY: the kernel reads this many bytes of `set`. 0 is the calling thread.
     let result = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sleeps of the calling thread end when they should, and not up to 50 us later, which is what the kernel allows
+/// itself by default.
+pub(crate) fn precise_sleeps() {
+    // SAFETY: it changes a property of this thread only.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
 /// Resources that the calling thread has used.

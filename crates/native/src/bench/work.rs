@@ -56,7 +56,7 @@ pub(crate) fn work(steps: u32) {
 
 /// Steps of [`work`] per nanosecond. It uses the best of many short trials, because the worse ones were
 /// disturbed.
-pub(crate) fn steps_per_ns(clock: Clock) -> f64 {
+pub(super) fn steps_per_ns(clock: Clock) -> f64 {
     const STEPS: u32 = 10_000;
     let trial = || {
         let start = Clock::ticks();

@@ -14,12 +14,15 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::bench::{Lots, Warning, pin, warnings};
-use crate::measure::{Histogram, NoisePlan, Noted, System, allowed_cpus, noise};
+use crate::measure::{Histogram, NoisePlan, Noted, System, allowed_cpus, lateness, noise};
 
 /// Pairs of CPUs that a round measures at most.
 const MOST_PAIRS: usize = 64;
 /// Length of a look at the noise, in each round.
 const NOISE: Duration = Duration::from_millis(100);
+/// Sleeps of a sample, and their length.
+const SLEEPS: usize = 5;
+const SLEEP: Duration = Duration::from_millis(1);
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,8 +45,13 @@ pub enum Quantity {
     Wake,
     /// How late a sleep of a millisecond ends, nanoseconds.
     Timer,
+    /// What that takes beyond the wake-up of a thread on another CPU, nanoseconds.
+    IdleTimer,
     /// Speed of a CPU beside a busy sibling, thousandths of its speed alone.
     SmtPermille,
+    /// The same of two CPUs that share no core, as far as the kernel tells. vCPUs of a virtual machine may share one
+    /// all the same.
+    BesideBusy,
     /// Time that a CPU loses to others while its thread wants to run, thousandths of a percent.
     Noise,
     /// The longest interruption in a tenth of a second, nanoseconds.
@@ -52,13 +60,16 @@ pub enum Quantity {
     Other(&'static str),
 }
 
+/// Keys in `[host.costs]` with nanoseconds.
+pub type Costs = Vec<(&'static str, f64)>;
+
 /// A measurement that another crate adds: exits and kicks of a hypervisor.
 #[derive(Clone, Copy, Debug)]
 pub struct Extra {
-    /// The key in `[host.costs]`.
-    pub key: &'static str,
-    /// Makes one sample, in nanoseconds; the reason if that is impossible.
-    pub sample: fn() -> Result<f64, String>,
+    /// The keys in `[host.costs]`.
+    pub keys: &'static [&'static str],
+    /// Makes one sample of each key that this machine has, in nanoseconds; the reason if it has none.
+    pub sample: fn() -> Result<Costs, String>,
 }
 
 /// The samples of a quantity.
@@ -142,15 +153,17 @@ pub fn calibrate(
                 add(Quantity::Between(*a as u32, *b as u32), ns);
             } else {
                 let extra = extras[i - jobs.len() - pairs.len()];
+                // Others have kept this thread to a CPU, and it may need two.
+                pin(&cpus)?;
                 match (extra.sample)() {
-                    Ok(ns) => add(Quantity::Other(extra.key), ns),
-                    Err(why) => failed.push((extra.key, why)),
+                    Ok(all) => all.into_iter().for_each(|(key, ns)| add(Quantity::Other(key), ns)),
+                    Err(why) => failed.push((extra.keys, why)),
                 }
             }
         }
-        for (key, why) in failed {
-            missing.push((Quantity::Other(key), why));
-            extras.retain(|e| e.key != key);
+        for (keys, why) in failed {
+            missing.extend(keys.iter().map(|key| (Quantity::Other(key), why.clone())));
+            extras.retain(|e| e.keys != keys);
         }
         rounds += 1;
         tell(began.elapsed());
@@ -174,13 +187,24 @@ fn jobs(cpus: &[usize], missing: &mut Vec<(Quantity, String)>) -> Vec<Job> {
     let mut jobs: Vec<Job> = vec![
         Box::new(move || cpu::local(first)),
         Box::new(move || Ok(vec![(Quantity::ContextSwitch, waking::switch(first)?)])),
-        Box::new(move || Ok(vec![(Quantity::Timer, waking::timer(first)?)])),
     ];
     match cpus.get(1).copied() {
-        Some(second) => {
-            jobs.push(Box::new(move || Ok(vec![(Quantity::Wake, waking::wake(first, second)?)])));
+        Some(second) => jobs.push(Box::new(move || {
+            let (wake, late) = (waking::wake(first, second)?, lateness(first, SLEEP, SLEEPS)?);
+            Ok(vec![
+                (Quantity::Wake, wake),
+                (Quantity::Timer, late),
+                (Quantity::IdleTimer, (late - wake).max(0.0)),
+            ])
+        })),
+        None => {
+            jobs.push(Box::new(move || {
+                Ok(vec![(Quantity::Timer, lateness(first, SLEEP, SLEEPS)?)])
+            }));
+            for quantity in [Quantity::Wake, Quantity::IdleTimer] {
+                missing.push((quantity, "this process may use only one CPU".into()));
+            }
         }
-        None => missing.push((Quantity::Wake, "this process may use only one CPU".into())),
     }
     match topology::siblings(cpus) {
         Some((a, b)) => {
@@ -190,6 +214,12 @@ fn jobs(cpus: &[usize], missing: &mut Vec<(Quantity, String)>) -> Vec<Job> {
             Quantity::SmtPermille,
             "no two CPUs of this process share a core, or the kernel does not tell".into(),
         )),
+    }
+    match topology::strangers(cpus) {
+        Some((a, b)) => {
+            jobs.push(Box::new(move || Ok(vec![(Quantity::BesideBusy, cpu::beside(a, b)?)])));
+        }
+        None => missing.push((Quantity::BesideBusy, "this process may use only one core".into())),
     }
     let all = cpus.to_vec();
     jobs.push(Box::new(move || {
@@ -215,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_short_calibration_measures_what_every_machine_has() {
-        let extra = Extra { key: "hypercall", sample: || Err("no hypervisor".into()) };
+        let extra = Extra { keys: &["hypercall", "ipi"], sample: || Err("no hypervisor".into()) };
         let found = calibrate(Duration::ZERO, 1, &[extra], &mut |_| {}, &|| false).unwrap();
         let of = |q: Quantity| found.series.iter().find(|s| s.quantity == q);
         for q in
@@ -228,11 +258,11 @@ mod tests {
         assert!(of(Quantity::SpinIteration).unwrap().samples.iter().all(|ns| *ns > 0.1));
         let timer = of(Quantity::Timer).unwrap();
         assert!(timer.samples.iter().all(|ns| *ns >= 0.0), "a sleep never ends early: {timer:?}");
-        assert!(
-            found
-                .missing
-                .iter()
-                .any(|(q, why)| *q == Quantity::Other("hypercall") && why == "no hypervisor")
-        );
+        for key in extra.keys {
+            let missing = |(q, why): &(Quantity, String)| {
+                *q == Quantity::Other(key) && why == "no hypervisor"
+            };
+            assert!(found.missing.iter().any(missing), "{key}");
+        }
     }
 }

@@ -67,5 +67,14 @@ pub(super) fn pairs(cpus: &[usize]) -> Vec<(usize, usize, Distance)> {
 
 /// Two CPUs that share a core.
 pub(super) fn siblings(cpus: &[usize]) -> Option<(usize, usize)> {
-    pairs(cpus).into_iter().find(|(_, _, d)| *d == Distance::SameCore).map(|(a, b, _)| (a, b))
+    first(cpus, |d| d == Distance::SameCore)
+}
+
+/// Two CPUs that share none.
+pub(super) fn strangers(cpus: &[usize]) -> Option<(usize, usize)> {
+    first(cpus, |d| d != Distance::SameCore)
+}
+
+fn first(cpus: &[usize], at: impl Fn(Distance) -> bool) -> Option<(usize, usize)> {
+    pairs(cpus).into_iter().find(|(_, _, d)| at(*d)).map(|(a, b, _)| (a, b))
 }

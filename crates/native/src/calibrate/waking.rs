@@ -1,16 +1,14 @@
-//! Threads that sleep and wake each other: context switches, wake-ups, timers.
+//! Threads that sleep and wake each other: context switches and wake-ups.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::middle;
 use crate::bench::pin;
 
 /// Turns of a sample.
 const TURNS: u32 = 200;
-/// Length of a sleep.
-const SLEEP: Duration = Duration::from_millis(1);
 
 fn pass(from: &mut PipeReader, to: &mut PipeWriter) -> io::Result<()> {
     from.read_exact(&mut [0])?;
@@ -72,12 +70,4 @@ pub(super) fn switch(cpu: usize) -> io::Result<f64> {
 pub(super) fn wake(a: usize, b: usize) -> io::Result<f64> {
     let (turn, calls) = (turns(a, b)?, calls(a)?);
     Ok((turn / 2.0 - calls / 2.0).max(0.0))
-}
-
-/// How late a sleep ends, nanoseconds.
-pub(super) fn timer(cpu: usize) -> io::Result<f64> {
-    pin(&[cpu])?;
-    let began = Instant::now();
-    thread::sleep(SLEEP);
-    Ok(began.elapsed().saturating_sub(SLEEP).as_nanos() as f64)
 }

@@ -1,17 +1,19 @@
-//! What this kernel's switches and wake-ups cost: two threads that wake each other in turn.
+//! What this kernel's switches, wake-ups and timers cost: two threads that wake each other in turn, and one that
+//! sleeps.
 //!
 //! ```text
 //!   calls       futex calls that wake nobody                        h = one system call
 //!   one CPU     half a round: wake (h), wait (h), the other runs
 //!   two CPUs    half a round: wake (h), the idle CPU of the other wakes, the other runs
+//!   sleep       the idle CPU's timer ends, the idle CPU wakes, the sleeper runs
 //! ```
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::bench::pin;
+use crate::bench::{pin, precise_sleeps};
 use crate::futex;
 
 /// Costs of one measurement, in nanoseconds.
@@ -24,12 +26,17 @@ pub struct KernelCosts {
     /// From the wake-up of a thread to the moment in which its idle CPU begins to switch to it; `None` with a single
     /// CPU.
     pub wake_ns: Option<f64>,
+    /// What the end of a sleep on an idle CPU takes beyond such a wake-up; `None` with a single CPU.
+    pub timer_ns: Option<f64>,
 }
 
 /// Calls that are timed together.
 const CALLS: u32 = 2000;
 /// Rounds that are timed together.
 const ROUNDS: u32 = 200;
+/// Sleeps, of which the median counts, and their length.
+const SLEEPS: usize = 21;
+const SLEEP: Duration = Duration::from_micros(700);
 
 impl KernelCosts {
     /// Measures once on these CPUs, in some 10 to 50 ms.
@@ -42,12 +49,36 @@ impl KernelCosts {
         let here = half_round([*first, *first])?;
         let there = cpus.get(1).map(|second| half_round([*first, *second])).transpose()?;
         let context_switch_ns = (here - 2.0 * call).max(0.0);
+        let late = thread::scope(|scope| {
+            let sleeper = scope.spawn(|| lateness(*first, SLEEP, SLEEPS));
+            sleeper.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed")))
+        })?;
         Ok(Self {
             call_ns: call,
             context_switch_ns,
             wake_ns: there.map(|there| (there - call - context_switch_ns).max(0.0)),
+            timer_ns: there.map(|there| (late - (there - call)).max(0.0)),
         })
     }
+}
+
+/// How late sleeps of the calling thread end on `cpu`, which is idle meanwhile: the median of `times` of them, in
+/// nanoseconds. The thread stays on that CPU.
+///
+/// # Errors
+/// If the thread cannot be kept to its CPU.
+pub(crate) fn lateness(cpu: usize, sleep: Duration, times: usize) -> io::Result<f64> {
+    pin(&[cpu])?;
+    precise_sleeps();
+    let mut late: Vec<f64> = (0..times)
+        .map(|_| {
+            let began = Instant::now();
+            thread::sleep(sleep);
+            began.elapsed().saturating_sub(sleep).as_nanos() as f64
+        })
+        .collect();
+    late.sort_by(f64::total_cmp);
+    late.get(times / 2).copied().ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 /// The time of a call, in nanoseconds.
@@ -101,6 +132,7 @@ mod tests {
         assert!((5.0..1e7).contains(&costs.call_ns), "{costs:?}");
         assert!(costs.context_switch_ns < 1e7, "{costs:?}");
         assert_eq!(costs.wake_ns.is_some(), cpus.len() > 1, "{costs:?}");
+        assert_eq!(costs.timer_ns.is_some(), cpus.len() > 1, "{costs:?}");
         assert!(KernelCosts::measure(&[]).is_err());
     }
 }

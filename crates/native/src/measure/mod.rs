@@ -11,5 +11,6 @@ mod system;
 pub use gaps::{LONG_NS, Noted, SHORTEST_NS};
 pub use histogram::{Bin, Histogram};
 pub use kernel::KernelCosts;
+pub(crate) use kernel::lateness;
 pub use noise::{CpuNoise, Noise, NoiseError, NoisePlan, Steal, noise};
 pub use system::{System, allowed_cpus};

@@ -7,10 +7,17 @@ use std::time::{Duration, Instant};
 
 use overspin_scenario::Picos;
 
-use crate::bench::{Clock, steps_per_ns, work};
+use super::kernel::own_cpu_time;
+use crate::bench::{Clock, work};
 
 /// Longest piece of work without a look at the end of the run.
 const PIECE_NS: u64 = 100_000;
+
+/// Steps of a piece whose speed is measured, some 1 ms: long enough to have its share of the short interruptions that
+/// every machine has.
+const STEPS: u32 = 1_000_000;
+/// Such pieces, of which the median counts.
+const PIECES: usize = 25;
 
 /// The speed of the loop, and of the counter of time stamps.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +27,19 @@ pub(super) struct Burn {
 }
 
 impl Burn {
-    /// Measures the loop on the CPU at hand, for some 30 ms.
+    /// Measures the loop on the CPU at hand, for some 30 ms: steps in a nanosecond of CPU time. Time in which other
+    /// threads had the CPU is not in it.
     pub(super) fn calibrated() -> Self {
-        let clock = Clock::calibrated();
-        Self { steps_per_ns: steps_per_ns(clock), began: (Instant::now(), Clock::ticks()) }
+        let mut pieces: Vec<u64> = (0..PIECES)
+            .map(|_| {
+                let began = own_cpu_time();
+                work(STEPS);
+                own_cpu_time().saturating_sub(began).max(1)
+            })
+            .collect();
+        pieces.sort_unstable();
+        let steps_per_ns = f64::from(STEPS) / pieces[PIECES / 2] as f64;
+        Self { steps_per_ns, began: (Instant::now(), Clock::ticks()) }
     }
 
     /// Steps in a microsecond.

@@ -57,7 +57,16 @@ impl Account {
 pub(super) fn cpu_time(tid: i32) -> u64 {
     // The clock of a thread by its number, as `pthread_getcpuclockid` makes it: its complement, then the bits for
     // "of a thread" (4) and "as the scheduler counts" (2).
-    let clock = (!tid << 3) | 6;
+    read((!tid << 3) | 6)
+}
+
+/// The exact CPU time of the calling thread.
+pub(super) fn own_cpu_time() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The time of a clock, in nanoseconds; 0 if there is no such clock.
+fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is ours to write; the kernel refuses a clock that does not exist.
     if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
@@ -65,13 +74,6 @@ pub(super) fn cpu_time(tid: i32) -> u64 {
     }
     // Neither is negative.
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Sleeps of the calling thread end when they should, and not up to 50 us later, which is what the kernel allows
-/// itself by default.
-pub(super) fn precise_sleeps() {
-    // SAFETY: it changes a property of this thread only.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
 /// Gives the calling thread a nice value. Everybody may raise theirs.

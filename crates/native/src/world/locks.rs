@@ -6,7 +6,7 @@ use std::sync::Arc;
 use overspin_locks::{CachePadded, LockInfo, RawLock, Tuning};
 
 use super::platform::RunThreads;
-use crate::raw::{TUNING, capacity};
+use crate::raw::capacity;
 use crate::served_id;
 
 /// A task's way to the locks of its domain. It keeps the tokens of the task's acquisitions, so that no lock is
@@ -101,7 +101,7 @@ impl Known {
         spin_budget: Option<u32>,
         nopvspin: bool,
     ) -> Arc<dyn Bank> {
-        (self.make)(count, Tuning { spin_budget, nopvspin, ..TUNING })
+        (self.make)(count, Tuning { spin_budget, nopvspin, ..Tuning::DEFAULT })
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use overspin_scenario::{Picos, WorkerReport};
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Ticks, WordId};
 
-use super::kernel::{Account, cpu_time, precise_sleeps};
+use super::kernel::{Account, cpu_time};
 use super::locks::Hand;
 use super::moments::Held;
 use super::platform::counts;
@@ -21,6 +21,7 @@ use super::run::{Run, Task};
 use super::spread::{Spread, picos};
 use super::switches::Switches;
 use crate::bench::Clock;
+use crate::bench::precise_sleeps;
 use crate::futex;
 
 /// The purpose of the random numbers for [`Env::offset`]; workloads count theirs from 0.

@@ -29,7 +29,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
         ),
     ],
     domain_params: DOMAIN_PARAMS,
-    make: |params| {
+    make: &|params| {
         let as_is = params.flag("as_is").unwrap_or(false);
         Ok(Box::new(Bvt::new(params.time("allowance").unwrap_or(Nanos::ms(5)), as_is)))
     },

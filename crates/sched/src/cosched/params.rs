@@ -77,14 +77,14 @@ pub(crate) const RELAXED_VCPU: SchedulerInfo = SchedulerInfo {
     ticks: false,
     params: RELAXED_PARAMS,
     domain_params: &[],
-    make: |params| Ok(Box::new(Relaxed::new(false, Tunables::new(params)?))),
+    make: &|params| Ok(Box::new(Relaxed::new(false, Tunables::new(params)?))),
 };
 
 pub(crate) const RELAXED_VM: SchedulerInfo = SchedulerInfo {
     name: "cosched-vm",
     brief: "relaxed co-scheduling: a VM whose vCPUs are too far apart is stopped",
     source: "VMware ESX 3.x, as published; constants are a model",
-    make: |params| Ok(Box::new(Relaxed::new(true, Tunables::new(params)?))),
+    make: &|params| Ok(Box::new(Relaxed::new(true, Tunables::new(params)?))),
     ..RELAXED_VCPU
 };
 
@@ -100,7 +100,7 @@ pub(crate) const STRICT: SchedulerInfo = SchedulerInfo {
             "pCPUs that would idle take vCPUs of VMs that are not placed.",
         ),
     ],
-    make: |params| {
+    make: &|params| {
         let backfill = params.flag("backfill").unwrap_or(false);
         Ok(Box::new(Strict::new(quantum(params), backfill)))
     },

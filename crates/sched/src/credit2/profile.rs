@@ -148,7 +148,7 @@ pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     ticks: false,
     params: TODAY_PARAMS,
     domain_params: &[],
-    make: |params| Ok(Box::new(Credit2::new(&TODAY_PROFILE, params)?)),
+    make: &|params| Ok(Box::new(Credit2::new(&TODAY_PROFILE, params)?)),
 };
 
 pub(crate) const Y2016: SchedulerInfo = SchedulerInfo {
@@ -158,7 +158,7 @@ pub(crate) const Y2016: SchedulerInfo = SchedulerInfo {
     caps: false,
     ticks: false,
     params: EARLY_PARAMS,
-    make: |params| Ok(Box::new(Credit2::new(&Y2016_PROFILE, params)?)),
+    make: &|params| Ok(Box::new(Credit2::new(&Y2016_PROFILE, params)?)),
     ..TODAY
 };
 
@@ -166,7 +166,7 @@ pub(crate) const Y2013: SchedulerInfo = SchedulerInfo {
     name: "credit2-2013",
     brief: "credit2 as of 2013: one runqueue for all pCPUs, slices of at most 2 ms",
     source: "Xen 4.3 to 4.6, credit2 (experimental)",
-    make: |params| Ok(Box::new(Credit2::new(&Y2013_PROFILE, params)?)),
+    make: &|params| Ok(Box::new(Credit2::new(&Y2013_PROFILE, params)?)),
     ..Y2016
 };
 

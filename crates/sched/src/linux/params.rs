@@ -102,7 +102,7 @@ pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
         BALANCE,
     ],
     domain_params: &[],
-    make: |params| {
+    make: &|params| {
         let class = Cfs {
             latency: params.time("latency").unwrap_or(Nanos::ms(6)),
             min_granularity: params.time("min_granularity").unwrap_or(Nanos::us(750)),
@@ -141,7 +141,7 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
         BALANCE,
     ],
     domain_params: &[],
-    make: |params| {
+    make: &|params| {
         let tunables = Tunables::new(params);
         let class = Eevdf {
             name: EEVDF.name,
@@ -179,7 +179,7 @@ pub(crate) const EEVDF_6_18: SchedulerInfo = SchedulerInfo {
         GROUP_SHARES,
         BALANCE,
     ],
-    make: |params| {
+    make: &|params| {
         let tunables = Tunables { throttles_on_return: true, ..Tunables::new(params) };
         let class = Eevdf {
             name: EEVDF_6_18.name,

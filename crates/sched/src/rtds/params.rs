@@ -40,7 +40,7 @@ pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     ticks: false,
     params: &[PERIOD, BUDGET, EXTRATIME, AS_IS],
     domain_params: &[PERIOD, BUDGET, EXTRATIME],
-    make: |params| {
+    make: &|params| {
         let as_is = params.flag("as_is").unwrap_or(false);
         let profile = Profile { name: "rtds", polls: false, as_is };
         Ok(Box::new(Rtds::new(profile, Server::DEFAULT.with(params)?)))
@@ -54,7 +54,7 @@ pub(crate) const V4_5: SchedulerInfo = SchedulerInfo {
     work_conserving: false,
     params: &[PERIOD, BUDGET],
     domain_params: &[PERIOD, BUDGET],
-    make: |params| {
+    make: &|params| {
         let profile = Profile { name: "rtds-4.5", polls: true, as_is: false };
         let server = Server { extratime: false, ..Server::DEFAULT };
         Ok(Box::new(Rtds::new(profile, server.with(params)?)))

@@ -17,7 +17,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     ticks: false,
     params: PARAMS,
     domain_params: PARAMS,
-    make: |params| Ok(Box::new(Sedf::new(Share::BEST_EFFORT.with(params)?))),
+    make: &|params| Ok(Box::new(Sedf::new(Share::BEST_EFFORT.with(params)?))),
 };
 
 const PARAMS: &[ParamInfo] = &[

@@ -29,7 +29,7 @@ fn changes(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, D
     let mut changes = Vec::new();
     for (at, event) in trace {
         match *event {
-            Moment::Switch { prev, prev_state, next, .. } => {
+            Moment::Switch { prev, prev_state, next, why, .. } => {
                 if let Some(v) = prev {
                     on[v as usize] = false;
                     let doing = match prev_state {
@@ -42,7 +42,12 @@ fn changes(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, D
                 }
                 if let Some(v) = next {
                     on[v as usize] = true;
-                    changes.push((*at + scenario.host.costs.context_switch, v, Doing::Runs));
+                    let costs = &scenario.host.costs;
+                    let forced = match why {
+                        None | Some(Why::Yield | Why::PauseLoop) => Picos::ZERO,
+                        Some(_) => costs.preemption,
+                    };
+                    changes.push((*at + costs.context_switch + forced, v, Doing::Runs));
                 }
             }
             Moment::Wake { vcpu, runnable: true, .. } => {

@@ -24,20 +24,7 @@ pub fn host(pcpus: u32, scheduler: &str) -> Host {
 
 /// A domain with the default weight, no cap, any pCPU, and a kernel with ticks at 1000 Hz.
 pub fn domain(vcpus: u32, lock: &str, workload: impl Into<Workloads>) -> Domain {
-    Domain {
-        name: "guest".into(),
-        vcpus,
-        weight: 256,
-        cap: 0,
-        params: Settings::new(),
-        pool: 0,
-        affinity: Vec::new(),
-        lock: lock.into(),
-        spin_budget: None,
-        nopvspin: false,
-        kernel: Kernel::default(),
-        workload: workload.into(),
-    }
+    Domain::new("guest", vcpus, lock, workload)
 }
 
 /// Like `domain`, without ticks.
@@ -47,16 +34,7 @@ pub fn tickless(vcpus: u32, lock: &str, workload: impl Into<Workloads>) -> Domai
 }
 
 pub fn scenario(host: Host, domains: Vec<Domain>, limit: Picos) -> Scenario {
-    Scenario {
-        name: "test".into(),
-        description: String::new(),
-        host,
-        domains,
-        events: Vec::new(),
-        limit,
-        to_the_limit: false,
-        seed: 1,
-    }
+    Scenario::new("test", host, domains, limit)
 }
 
 /// An endless loop of one thread on each vCPU, with a random time outside and interrupts off.

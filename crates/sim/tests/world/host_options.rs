@@ -5,7 +5,7 @@ use overspin_scenario::{
     Costs, DirectedYieldRules, Domain, HaltPolling, Host, MS, NS, Outcome, PauseLoopExiting, Picos,
     SEC, Scenario, US,
 };
-use overspin_workload::{BurnWait, Distribution, LockLoop};
+use overspin_workload::{Again, BenchItem, BurnWait, Distribution, LockLoop, Schedbench};
 
 fn exiting() -> Option<PauseLoopExiting> {
     Some(PauseLoopExiting::default())
@@ -305,4 +305,35 @@ fn nopvspin_keeps_the_waiters_of_paravirtual_locks_awake() {
         assert!(sleeps(false) > 0, "{lock} sleeps");
         assert_eq!(sleeps(true), 0, "{lock} does not with nopvspin");
     }
+}
+
+/// A worker on each vCPU that computes for 100 us, sleeps for 2 ms, and reports how late it woke.
+fn sleepers() -> Schedbench {
+    let item = BenchItem { kops: 1, burn: 100 * US, again: Again::After(2 * MS) };
+    Schedbench { items: vec![item], report_interval: MS }
+}
+
+fn latest(outcome: &Outcome) -> Picos {
+    let reports = outcome.domains[0].tasks.iter().flat_map(|task| &task.reports);
+    reports.map(|report| report.max_delta).max().unwrap()
+}
+
+/// A pCPU that sleeps leaves its sleep first; one that computes takes the interrupt at once.
+#[test]
+fn a_timer_that_ends_on_an_idle_pcpu_is_late() {
+    let with = |timer: Picos, hogs: u32| {
+        let costs = Costs { timer, ..Costs::default() };
+        let host = Host { costs, ..host(2, "credit") };
+        let mut domains = vec![tickless(2, "ticket", sleepers())];
+        if hogs > 0 {
+            domains.push(Domain { name: "hog".into(), ..tickless(hogs, "ticket", hog()) });
+        }
+        latest(&run(&scenario(host, domains, 200 * MS), 1))
+    };
+    // An idle pCPU is woken by an interprocessor interrupt and switches: 1 us and 2 us. The vCPU takes the interrupt of
+    // its timer, 1 us, and its kernel switches from the idle task to the sleeper.
+    let without = with(Picos::ZERO, 0);
+    assert!((4 * US..10 * US).contains(&without), "{without}");
+    assert_eq!(with(30 * US, 0), without + 30 * US);
+    assert_eq!(with(30 * US, 2), with(Picos::ZERO, 2), "beside hogs no pCPU is idle");
 }

@@ -2,6 +2,7 @@
 //! so that it is linked once.
 
 mod attribution;
+mod callers_stack;
 mod closed_forms;
 mod common;
 mod conservation;

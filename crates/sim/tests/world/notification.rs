@@ -30,10 +30,12 @@ fn costs() -> Costs {
         spin_iteration: 10 * NS,
         fence: Picos::ZERO,
         context_switch: Picos::ZERO,
+        preemption: Picos::ZERO,
         hypercall: 500 * NS,
         pause_loop_exit: 500 * NS,
         yield_to: Picos::ZERO,
         ipi: 3 * US,
+        timer: Picos::ZERO,
         interrupt: 7 * US,
         migration: Picos::ZERO,
     }

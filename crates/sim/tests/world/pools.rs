@@ -157,7 +157,7 @@ fn what_would_leave_a_domain_without_a_pcpu_is_refused() {
 #[test]
 fn a_scheduler_from_outside_is_simulated_as_any_other() {
     const MINE: SchedulerInfo =
-        SchedulerInfo::new("mine", |_| overspin_sched::make("rr", &Params::default()))
+        SchedulerInfo::new("mine", &|_| overspin_sched::make("rr", &Params::default()))
             .aliases(&["my-own"]);
     let of = |host: &str, other: &str| {
         let host = Host { scheduler: host.into(), ..split(4, vec![pool("other", &[2, 3], other)]) };

@@ -440,6 +440,12 @@ pub(crate) const COSTS: Section = Section {
         ),
         key("fence", COST, Is("8ns"), "Memory fence."),
         key("context_switch", COST, Is("2us"), "The hypervisor switches from one vCPU to another."),
+        key(
+            "preemption",
+            COST,
+            Is("0ns"),
+            "What a switch takes beyond `context_switch` if the vCPU that leaves did not ask for it: its exit.",
+        ),
         key("hypercall", COST, Is("500ns"), "A guest enters and leaves the hypervisor."),
         key(
             "pause_loop_exit",
@@ -455,6 +461,13 @@ pub(crate) const COSTS: Section = Section {
              for them before.",
         ),
         key("ipi", COST, Is("1us"), "From sending an interprocessor interrupt to its arrival."),
+        key(
+            "timer",
+            COST,
+            Is("0ns"),
+            "A timer of a guest that ends while its pCPU is idle is late by this time. It comes on top of `ipi` and \
+             `context_switch`.",
+        ),
         key("interrupt", COST, Is("1us"), "A guest takes an interrupt: entry and exit."),
         key(
             "migration",

@@ -224,10 +224,12 @@ fn costs(r: Option<&Reader<'_>>, machine: &Machine) -> Result<Costs> {
         spin_iteration: time("spin_iteration")?,
         fence: time("fence")?,
         context_switch: time("context_switch")?,
+        preemption: time("preemption")?,
         hypercall: time("hypercall")?,
         pause_loop_exit: time("pause_loop_exit")?,
         yield_to: time("yield_to")?,
         ipi: time("ipi")?,
+        timer: time("timer")?,
         interrupt: time("interrupt")?,
         migration: time("migration")?,
     })

@@ -1,8 +1,8 @@
 //! The part of a text that an error message shows. A record may be one line of megabytes in which one word is
 //! wrong. So long lines are cut to a window around the place.
 
+use crate::scenario_file::ScenarioError;
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
-use overspin_lab::scenario_file::ScenarioError;
 use std::ops::Range;
 
 /// Most characters that are shown of a line.
@@ -14,7 +14,7 @@ const CUT: &str = "...";
 
 /// The line with the place and its neighbours, cut.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(super) struct Window {
     name: String,
     text: String,
     /// Lines of the whole text before this part.
@@ -29,7 +29,7 @@ pub(crate) struct Window {
 
 impl Window {
     /// A window around the place of an error.
-    pub(crate) fn of(error: &ScenarioError) -> Self {
+    pub(super) fn of(error: &ScenarioError) -> Self {
         let whole = &*error.text;
         let start = whole[..error.span.start].rfind('\n').map_or(0, |at| at + 1);
         let end = whole[start..].find('\n').map_or(whole.len(), |at| start + at);
@@ -57,7 +57,7 @@ impl Window {
         }
     }
 
-    pub(crate) fn span(&self) -> Range<usize> {
+    pub(super) fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 }

@@ -1,0 +1,26 @@
+//! Scenarios made here, for guest programs of a few instructions and for fuzzing: no file states them.
+
+use overspin_scenario::{Domain, Host, Picos, Scenario, Workload, Workloads};
+use overspin_workload::Kinds;
+
+/// A workload of this kind with all defaults. Small guest programs do not look at it.
+pub(crate) fn workload(kind: &str) -> Workload {
+    let kinds = Kinds::builtin();
+    let load = kinds.find(kind).expect("it is a workload of this project");
+    load.lower(load.keys.defaults()).expect("its defaults are legal")
+}
+
+/// A domain without weights, caps and affinity.
+pub(crate) fn guest(name: &str, vcpus: u32, workload: Workload) -> Domain {
+    Domain::new(name, vcpus, "ticket", Workloads(vec![workload]))
+}
+
+/// A host of these pCPUs on which everything begins at once.
+pub(crate) fn scenario(pcpus: u32, domains: Vec<Domain>, limit: Picos) -> Scenario {
+    Scenario::new(
+        "alone",
+        Host { cores: pcpus, scheduler: "rr".into(), ..Host::default() }.undisturbed(),
+        domains,
+        limit,
+    )
+}

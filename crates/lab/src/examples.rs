@@ -1,0 +1,53 @@
+//! The scenarios of the folder `examples`. They are compiled in, for readers that have no copy of the repository.
+
+/// Names and texts, by name.
+pub const EXAMPLES: [(&str, &str); 16] = [
+    ("aligned-locks", include_str!("../../../examples/aligned-locks.toml")),
+    ("boost-latency", include_str!("../../../examples/boost-latency.toml")),
+    ("host-ratio", include_str!("../../../examples/host-ratio.toml")),
+    ("io-beside-hog", include_str!("../../../examples/io-beside-hog.toml")),
+    ("lock-map", include_str!("../../../examples/lock-map.toml")),
+    ("lock-map-machines", include_str!("../../../examples/lock-map-machines.toml")),
+    ("overcommit-curves", include_str!("../../../examples/overcommit-curves.toml")),
+    ("pause-loop-exiting", include_str!("../../../examples/pause-loop-exiting.toml")),
+    ("pause-loop-exits-by-year", include_str!("../../../examples/pause-loop-exits-by-year.toml")),
+    ("pools-and-events", include_str!("../../../examples/pools-and-events.toml")),
+    ("preemption-notification", include_str!("../../../examples/preemption-notification.toml")),
+    ("real-overcommit", include_str!("../../../examples/real-overcommit.toml")),
+    ("spin-then-block", include_str!("../../../examples/spin-then-block.toml")),
+    ("tick-thief", include_str!("../../../examples/tick-thief.toml")),
+    ("ticket-compile", include_str!("../../../examples/ticket-compile.toml")),
+    ("ticket-overcommit", include_str!("../../../examples/ticket-overcommit.toml")),
+];
+
+/// The text of the example of this name; `None` if there is none.
+#[must_use]
+pub fn text(name: &str) -> Option<&'static str> {
+    EXAMPLES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn every_example_is_listed() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let mut there: Vec<String> = folder
+            .read_dir()
+            .unwrap()
+            .filter_map(|entry| {
+                entry
+                    .unwrap()
+                    .file_name()
+                    .into_string()
+                    .unwrap()
+                    .strip_suffix(".toml")
+                    .map(str::to_owned)
+            })
+            .collect();
+        there.sort();
+        assert_eq!(EXAMPLES.map(|(name, _)| name.to_owned()).to_vec(), there);
+    }
+}
