@@ -1,5 +1,12 @@
 //! The command line.
 
+mod measure;
+
+pub(crate) use measure::{
+    CommandArgs, CountArgs, DbenchArgs, KernbenchArgs, LockArgs, MeasureArgs, MeasureNoiseArgs,
+    Measurement, PftArgs, PgbenchArgs, RealArgs, Transaction,
+};
+
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use overspin_lab::advise::Work;
 use overspin_lab::sweep::{Narrow, Shard};
@@ -125,7 +132,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Measure the speed of overspin itself
     Bench(BenchArgs),
-    /// Measure this machine, to make scenarios like it
+    /// Measure this machine: real benchmarks, and what interrupts its threads
     Measure(MeasureArgs),
     /// Measure what operations of this machine cost, and write a machine profile that scenarios can name
     Calibrate(CalibrateArgs),
@@ -754,42 +761,6 @@ pub(crate) struct BenchLocksArgs {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(crate) struct MeasureArgs {
-    /// What to measure
-    #[command(subcommand)]
-    pub(crate) what: Measurement,
-}
-
-/// Things to measure about a machine.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Measurement {
-    /// Interruptions of threads that only compute: how often, how long, and by what
-    Noise(MeasureNoiseArgs),
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(after_help = EXIT_CODES)]
-pub(crate) struct MeasureNoiseArgs {
-    /// Time to measure, on all CPUs at once, after a warm-up of a tenth of it
-    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "10s")]
-    pub(crate) duration: Duration,
-    /// Length of a quantum of work, 1us to 1ms
-    #[arg(long, value_name = "TIME", value_parser = quantum, default_value = "15us")]
-    pub(crate) quantum: Duration,
-    /// CPUs to measure, for example 0,2-3; default: all that this process may use
-    #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = cpus)]
-    pub(crate) cpus: Vec<RangeInclusive<usize>>,
-    /// Write the [host.noise] table of a scenario (`-`: standard output)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) toml: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) record: RecordArgs,
-    /// Write the counts of all gaps by CPU, kind and length as CSV (`-`: standard output)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) raw: Option<PathBuf>,
-}
-
-#[derive(Debug, ClapArgs)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct CalibrateArgs {
     /// Time to measure, in rounds; at least three rounds are made
@@ -810,16 +781,6 @@ fn some_time(text: &str) -> Result<Duration, String> {
     match time(text)? {
         Duration::ZERO => Err("a time longer than 0".into()),
         some => Ok(some),
-    }
-}
-
-/// A quantum that is long compared with the clock's cost, and short compared with the gaps to distinguish.
-fn quantum(text: &str) -> Result<Duration, String> {
-    let quantum = time(text)?;
-    if (Duration::from_micros(1)..=Duration::from_millis(1)).contains(&quantum) {
-        Ok(quantum)
-    } else {
-        Err("a time from 1us to 1ms".into())
     }
 }
 

@@ -4,8 +4,9 @@ use crate::args::ExecArgs;
 use crate::check::unknown;
 use crate::failure::{Failure, Verdict};
 use overspin_check::name_of;
+use overspin_real::preload::before_others;
 use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -35,16 +36,6 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<Verdict, Failure> {
         ErrorKind::PermissionDenied => Failure::usage(cause, "name a file that you may execute"),
         _ => Failure::environment(cause, "try it without overspin exec"),
     })
-}
-
-/// The value of LD_PRELOAD: the library, then whatever it had before.
-fn before_others(library: &Path, others: Option<OsString>) -> OsString {
-    let mut all = library.as_os_str().to_owned();
-    if let Some(others) = others.filter(|others| !others.is_empty()) {
-        all.push(":");
-        all.push(others);
-    }
-    all
 }
 
 /// The file in `OVERSPIN_PRELOAD`, or else the library beside this command or in `../lib`.
@@ -89,17 +80,4 @@ pub(crate) fn find_library() -> Result<PathBuf, Failure> {
 /// The absolute path of an existing file: the program may change its folder and start others.
 fn existing(file: &Path) -> Option<PathBuf> {
     file.is_file().then(|| std::path::absolute(file).ok())?
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_libraries_are_kept() {
-        let library = Path::new("/a.so");
-        assert_eq!(before_others(library, None), "/a.so");
-        assert_eq!(before_others(library, Some("".into())), "/a.so");
-        assert_eq!(before_others(library, Some("/b.so".into())), "/a.so:/b.so");
-    }
 }

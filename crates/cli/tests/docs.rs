@@ -218,7 +218,12 @@ fn compare_native_and_lock_map() {
 
 #[test]
 fn measure_and_machines() {
-    for name in ["docs/measure.md", "docs/machines.md", "docs/io-beside-a-hog.md"] {
+    for name in [
+        "docs/measure.md",
+        "docs/real-benchmarks.md",
+        "docs/machines.md",
+        "docs/io-beside-a-hog.md",
+    ] {
         document(name, |_, _| {});
     }
 }
@@ -259,6 +264,7 @@ fn every_command_is_known_and_parses() {
         "docs/2005-preemption-notification-explained.md",
         "docs/lock-map.md",
         "docs/measure.md",
+        "docs/real-benchmarks.md",
         "docs/machines.md",
         "docs/io-beside-a-hog.md",
         "docs/advise.md",

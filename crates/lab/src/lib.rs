@@ -22,6 +22,7 @@ pub mod output;
 pub mod page;
 pub mod parallel;
 pub mod perfetto;
+pub mod real;
 pub mod record;
 pub mod report;
 pub mod reproduce;

@@ -121,7 +121,7 @@ impl<'a> Eval<'a> {
         self.as_measured = expr.keeps_units();
         expr.each_path(&mut |path, _| {
             let names = self.vocabulary.about(path, &scope);
-            self.as_measured &= names.iter().all(|name| name.metric.unit() == unit);
+            self.as_measured &= names.iter().all(|name| name.unit() == unit);
         });
         let samples = match &expr.kind {
             Kind::Call(call) if call.function.name == "mean" => {
@@ -160,7 +160,7 @@ impl<'a> Eval<'a> {
 
     /// Converts a number from a metric's unit to what the calculation needs.
     fn converted(&self, name: &Name, value: f64) -> f64 {
-        if self.as_measured { value } else { name.metric.unit().to_base(value) }
+        if self.as_measured { value } else { name.unit().to_base(value) }
     }
 
     /// Samples of an argument: all samples of a reference, or the one number of anything else.

@@ -122,11 +122,9 @@ impl Eval<'_> {
 pub(super) fn unit(expr: &Expr, scope: &Scope, names: &Vocabulary) -> Option<&'static Unit> {
     match &expr.kind {
         Kind::Number(_, unit) => Some(unit),
-        Kind::Reference(path) => {
-            names.find(path, scope).ok()?.first().map(|name| name.metric.unit())
-        }
+        Kind::Reference(path) => names.find(path, scope).ok()?.first().map(|name| name.unit()),
         Kind::Published(path) => {
-            names.find_published(path, scope).ok()?.first().map(|(name, _)| name.metric.unit())
+            names.find_published(path, scope).ok()?.first().map(|(name, _)| name.unit())
         }
         Kind::Call(call) if matches!(call.function.make, Make::Same(_) | Make::Percentile) => {
             // Whatever its variables stand for, the unit is the same.

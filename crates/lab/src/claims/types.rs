@@ -135,7 +135,7 @@ impl Checker<'_> {
             Kind::Published(path) => {
                 several(path, expr)?;
                 let found = self.vocabulary.find_published(path, scope)?;
-                let unit = found.first().map_or(Unit::plain(), |(name, _)| name.metric.unit());
+                let unit = found.first().map_or(Unit::plain(), |(name, _)| name.unit());
                 Ok(Type::Number(Some(unit.dimension)))
             }
             Kind::Call(call) => self.call(call, expr, scope),
@@ -245,7 +245,7 @@ impl Checker<'_> {
 
     fn reference(&self, path: &Path, scope: &Scope) -> Result<Type, Fault> {
         let found = self.vocabulary.find(path, scope)?;
-        let units = found.iter().map(|name| name.metric.unit());
+        let units = found.iter().map(|name| name.unit());
         Ok(Type::Number(units.map(|unit| unit.dimension).next()))
     }
 

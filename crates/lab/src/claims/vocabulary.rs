@@ -12,14 +12,6 @@ use overspin_sched::nearest;
 /// At most this many legal words are listed in a message.
 const LISTED: usize = 24;
 
-impl Metric {
-    /// The unit of a metric that claims use, for calculations.
-    pub(crate) fn unit(&self) -> &'static Unit {
-        // A test checks that all of them exist.
-        Unit::find(self.unit).unwrap_or(Unit::plain())
-    }
-}
-
 /// A metric at a place.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
@@ -28,6 +20,12 @@ pub(crate) struct Name {
 }
 
 impl Name {
+    /// The unit of its metric, for calculations.
+    pub(crate) fn unit(&self) -> &'static Unit {
+        // A test checks that those of all metrics that claims use exist.
+        Unit::find(self.metric.unit).unwrap_or(Unit::plain())
+    }
+
     /// The word at a position; the last is the metric.
     fn word(&self, at: usize) -> Option<&str> {
         match self.place.get(at) {

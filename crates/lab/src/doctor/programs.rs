@@ -97,6 +97,24 @@ const NEEDED: &[Needed] = &[
         cost: "the tests that run them under `overspin exec` skip",
         remedy: "install memcached, redis-server and sysbench",
     },
+    Needed {
+        what: "kernbench",
+        programs: &["make", "gcc", "flex", "bison", "bc", "xz"],
+        cost: "`overspin measure kernbench` cannot build a kernel; any other tree needs only make",
+        remedy: "install make, gcc, flex, bison, bc and xz-utils",
+    },
+    Needed {
+        what: "dbench",
+        programs: &["dbench"],
+        cost: "`overspin measure dbench` ends with exit code 3, and its test skips",
+        remedy: "install dbench",
+    },
+    Needed {
+        what: "virtual network cables",
+        programs: &["ip"],
+        cost: "`overspin measure pft` and `count` cannot send packets beside their work; without --packets they work",
+        remedy: "install iproute2",
+    },
 ];
 
 impl Needed {

@@ -63,6 +63,7 @@ pub fn record(record: &Record, again: &dyn Repeat) -> Result<Vec<Block>, Explain
         | Kind::Schedbench
         | Kind::Noise
         | Kind::Calibration
+        | Kind::Real
         | Kind::Validation => Ok(samples(record)),
     }
 }

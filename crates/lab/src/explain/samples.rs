@@ -55,6 +55,10 @@ fn why(kind: Kind) -> &'static str {
         }
         Kind::Calibration => "It lists what operations of a machine took, in rounds.",
         Kind::Noise => "It lists what took CPUs away, by kind: `thread`, `taken` and `short`.",
+        Kind::Real => {
+            "Its programs are not watched while they wait; the places that end in `/machine` say what the machine \
+             did meanwhile, and `contentions` how often threads had to wait for the kernel's own locks."
+        }
         Kind::Validation => {
             "It compares the simulator with this machine: `overspin report` shows how."
         }

@@ -1,6 +1,6 @@
 //! Every metric as Markdown tables, for `docs/metrics.md`.
 
-use super::{Metric, Table, schedbench, simulated, threads};
+use super::{Metric, Table, real, schedbench, simulated, threads};
 use crate::experiment;
 use crate::record::Kind;
 use crate::validate;
@@ -14,7 +14,7 @@ struct Chapter {
     tables: &'static [Table],
 }
 
-const CHAPTERS: [Chapter; 13] = [
+const CHAPTERS: [Chapter; 14] = [
     Chapter { heading: "`run`, `seeds`", kind: Kind::Run, tables: &simulated::OF_RUN },
     Chapter { heading: "`sweep`", kind: Kind::Sweep, tables: &simulated::OF_SWEEP },
     Chapter {
@@ -47,6 +47,7 @@ const CHAPTERS: [Chapter; 13] = [
     Chapter { heading: "`bench-locks`", kind: Kind::BenchLocks, tables: &threads::OF_LOCKS },
     Chapter { heading: "`noise`", kind: Kind::Noise, tables: &threads::OF_NOISE },
     Chapter { heading: "`calibration`", kind: Kind::Calibration, tables: &threads::OF_CALIBRATION },
+    Chapter { heading: "`real`", kind: Kind::Real, tables: &real::OF_REAL },
     Chapter { heading: "`validation`", kind: Kind::Validation, tables: &validate::TABLES },
 ];
 

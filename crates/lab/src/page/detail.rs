@@ -118,6 +118,7 @@ fn wanted(record: &Record) -> Result<Option<Wanted>, String> {
         | Kind::Schedbench
         | Kind::Noise
         | Kind::Calibration
+        | Kind::Real
         | Kind::Validation => Ok(None),
     }
 }

@@ -170,6 +170,13 @@ fn section(number: usize, Entry { record, detail }: &Entry) -> String {
             &panels::samples(record),
         );
     }
+    panel(
+        &mut out,
+        &id("machine"),
+        "The machine, second by second",
+        "What all CPUs together did while each run lasted.",
+        &panels::machine(record),
+    );
     match (detail, shown(record)) {
         (Some(detail), _) => in_detail(&mut out, number, detail),
         // What the record holds; a timeline needs a run that can be made again.

@@ -7,6 +7,7 @@ use crate::explain;
 use crate::record::{Experiment, Kind, Record};
 use crate::reproduce::{Compared, Judged};
 use crate::sweep::Outcome;
+use overspin_real::seconds::Second;
 use overspin_scenario::{
     Cause, DomainOutcome, LockOutcome, Outcome as RunOutcome, Picos, Scenario, WaitCauses,
 };
@@ -200,6 +201,38 @@ pub(super) fn run_states(outcome: &RunOutcome) -> String {
     out
 }
 
+/// What the machine did during each run of a real benchmark, in percent of all CPUs, by seconds for the last run.
+pub(super) fn machine(record: &Record) -> String {
+    const PARTS: [Part; 5] = [
+        ("style-running", "user"),
+        ("style-spinning", "system"),
+        ("style-switching", "waits for a disk"),
+        ("style-preempted", "stolen by the hypervisor"),
+        ("style-asleep", "idle"),
+    ];
+    let Some(real) = &record.real else { return String::new() };
+    let bar = |label: String, s: &Second| Stack {
+        label,
+        parts: [s.user, s.system, s.iowait, s.steal, s.idle].into(),
+    };
+    let mut out = String::new();
+    for run in &real.seconds {
+        let place = record.runs.iter().find(|r| r.number == run.run).map_or("", |r| &r.place);
+        let bars = run.seconds.iter().map(|s| bar(format!("{:.0} s", s.until_s), s)).collect();
+        let words = "what all CPUs did in each second, in percent";
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "<details{}><summary>Run {}: {}</summary>\n{}</details>",
+            if run.run == 0 { " open" } else { "" },
+            run.run,
+            escape(place),
+            cut(bars, "seconds", |bars| charts::stacks(words, "%", &PARTS, bars))
+        );
+    }
+    out
+}
+
 /// What waits for each lock were spent on, in seconds; `None` if there were none.
 pub(super) fn waits_by_lock(outcome: &RunOutcome) -> Option<String> {
     let of = |d: &DomainOutcome| -> Vec<Stack> {
@@ -266,6 +299,8 @@ pub(super) fn tables(record: &Record, run: Option<(&Scenario, &RunOutcome)>) -> 
         blocks = explain::reproduction(record);
     } else if let Some(result) = &record.validation {
         blocks = crate::validate::report(result, true);
+    } else if record.kind == Kind::Real {
+        blocks = crate::real::report(record);
     } else if matches!(record.kind, Kind::Seeds | Kind::Sweep) {
         blocks = explain::many(record);
     }

@@ -25,6 +25,8 @@ pub enum Kind {
     Noise,
     /// What operations of this machine cost.
     Calibration,
+    /// A real benchmark on a real machine.
+    Real,
     /// Scenarios in the simulator and on this machine.
     Validation,
 }
@@ -43,6 +45,7 @@ impl Kind {
             Self::Schedbench => "runs of schedbench",
             Self::Noise => "a measurement of noise",
             Self::Calibration => "a calibration of a machine",
+            Self::Real => "a real benchmark",
             Self::Validation => "a validation",
         }
     }
@@ -62,6 +65,8 @@ impl Kind {
             Self::Schedbench => &["throughput"],
             Self::Noise => &["gaps", "time"],
             Self::Calibration => &["cost"],
+            // Programs, dbench, pgbench, page faults.
+            Self::Real => &["elapsed", "throughput", "rate", "faults"],
             Self::Validation => &["throughput", "work-share", "wake-p50", "wake-p99"],
         }
     }
@@ -71,9 +76,12 @@ impl Kind {
     pub fn is_of_scenarios(self) -> bool {
         match self {
             Self::Run | Self::Seeds | Self::Sweep | Self::Reproduction | Self::Schedbench => true,
-            Self::Bench | Self::BenchLocks | Self::Noise | Self::Calibration | Self::Validation => {
-                false
-            }
+            Self::Bench
+            | Self::BenchLocks
+            | Self::Noise
+            | Self::Calibration
+            | Self::Real
+            | Self::Validation => false,
         }
     }
 }

@@ -21,10 +21,10 @@ pub use changes::Changes;
 pub use groups::Group;
 pub use kind::Kind;
 pub use of::{
-    calibration, locks, noise, one, reproductions, schedbench, seeds, seeds_head, speed, sweep,
-    sweep_head, validation,
+    calibration, locks, noise, one, real, reproductions, schedbench, seeds, seeds_head, speed,
+    sweep, sweep_head, validation,
 };
-pub use parts::{Experiment, NoiseConditions, OverSeeds, Target};
+pub use parts::{Experiment, NoiseConditions, OverSeeds, RealConditions, RunSeconds, Target};
 pub use read::{json_error, read, read_path};
 pub use run::{Point, Run};
 pub(crate) use run::{vcpu_time, wait_causes};
@@ -106,6 +106,9 @@ pub struct Record {
     /// How noise was measured, and the resulting table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseConditions>,
+    /// A real benchmark: the locks that were compared, and what the machine did in each second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real: Option<RealConditions>,
     /// A validation: every figure, simulated and measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Comparison>,
@@ -144,6 +147,7 @@ impl Record {
             experiments: Vec::new(),
             targets: Vec::new(),
             noise: None,
+            real: None,
             validation: None,
             samples: Vec::new(),
             command: None,

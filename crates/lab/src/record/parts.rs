@@ -3,6 +3,7 @@
 use crate::experiment::Parameter;
 use crate::reproduce::{Compared, Judged};
 use crate::seeds::Spread;
+use overspin_real::seconds::Second;
 use serde::{Deserialize, Serialize};
 
 /// The summary of the samples of one metric in one place over seeds.
@@ -73,4 +74,27 @@ pub struct NoiseConditions {
     pub steal: String,
     /// The `[host.noise]` table that `--toml` writes.
     pub toml: String,
+}
+
+/// How a real benchmark was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RealConditions {
+    /// Locks that took the place of pthread mutexes, the base of comparisons first; empty if none was named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<String>,
+    /// All places, in the order of the benchmark; some may have no run.
+    pub places: Vec<String>,
+    /// What the machine did in each second of each run.
+    pub seconds: Vec<RunSeconds>,
+}
+
+/// The seconds of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSeconds {
+    /// Number of the run.
+    pub run: u32,
+    /// When it began, in seconds since the first run began.
+    pub began_s: f64,
+    /// Its seconds.
+    pub seconds: Vec<Second>,
 }

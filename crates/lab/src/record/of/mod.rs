@@ -3,6 +3,7 @@
 mod bench;
 mod calibration;
 mod noise;
+mod real;
 mod reproduction;
 mod run;
 mod schedbench;
@@ -11,6 +12,7 @@ mod validation;
 pub use bench::{locks, speed};
 pub use calibration::calibration;
 pub use noise::noise;
+pub use real::real;
 pub use reproduction::reproductions;
 pub use run::{one, seeds, seeds_head, sweep, sweep_head};
 pub use schedbench::schedbench;

@@ -1,21 +1,16 @@
-//! `overspin measure`.
+//! `overspin measure noise`.
 
-use crate::args::{Global, MeasureArgs, MeasureNoiseArgs, Measurement};
+use crate::args::{Global, MeasureNoiseArgs};
 use crate::failure::{Failure, Verdict};
 use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::measure;
 use overspin_lab::record;
-use overspin_native::measure::{NoiseError, NoisePlan, noise};
+use overspin_native::measure as native;
+use overspin_native::measure::{NoiseError, NoisePlan};
 use std::time::Duration;
 
-pub(crate) fn measure(args: &MeasureArgs, global: &Global) -> Result<Verdict, Failure> {
-    match &args.what {
-        Measurement::Noise(args) => of_noise(args, global),
-    }
-}
-
-fn of_noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict, Failure> {
+pub(crate) fn noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict, Failure> {
     let wanted = &args.record;
     let files = [args.toml.as_ref(), args.raw.as_ref()];
     let all = [files[0], files[1], wanted.json.as_ref(), wanted.csv.as_ref()];
@@ -36,7 +31,7 @@ fn of_noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict, Failure
     // An invisible bar would only add noise.
     let tell: Option<&mut dyn FnMut(Duration, Duration)> =
         if bar.is_hidden() { None } else { Some(&mut tell) };
-    let measured = noise(&plan, tell);
+    let measured = native::noise(&plan, tell);
     bar.finish_and_clear();
     let measured = measured.map_err(|e| failure(&e))?;
     if let Some(file) = toml {

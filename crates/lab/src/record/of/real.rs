@@ -1,0 +1,59 @@
+//! Records of `overspin measure` with a real benchmark.
+
+use crate::metric::real;
+use crate::record::{Kind, RealConditions, Record, Run, RunSeconds};
+use overspin_real::seconds::Second;
+use overspin_real::{Failed, Measured};
+use overspin_scenario::Metric;
+
+/// The record of a measurement. `locks` are those that were compared, the base first; none if it was one variant.
+#[must_use]
+pub fn real(measured: &Measured, locks: &[String], seed: u64) -> Record {
+    let mut record = Record::new(Kind::Real, measured.name.clone());
+    record.description.clone_from(&measured.description);
+    record.seed = Some(seed);
+    record.warnings.clone_from(&measured.doubts);
+    match &measured.failed {
+        None => {}
+        Some(Failed::Stopped) => record.warnings.push("it was stopped before the end".into()),
+        Some(failed) => record.warnings.push(format!("it ended early: {failed}")),
+    }
+    let mut seconds = Vec::new();
+    for (number, run) in (0..).zip(&measured.runs) {
+        record.runs.push(Run { number, place: run.place.clone(), ..Run::default() });
+        for figure in &run.outcome.figures {
+            let place = match figure.part.as_str() {
+                "" => run.place.clone(),
+                part => format!("{}/{part}", run.place),
+            };
+            record.push(number, &place, figure.metric, figure.value);
+        }
+        let place = format!("{}/machine", run.place);
+        for (metric, value) in of_machine(&run.whole) {
+            // What the kernel does not tell has no sample.
+            record.push(number, &place, metric, value.unwrap_or(f64::NAN));
+        }
+        seconds.push(RunSeconds {
+            run: number,
+            began_s: run.began_s,
+            seconds: run.seconds.clone(),
+        });
+    }
+    let (locks, places) = (locks.to_owned(), measured.places.clone());
+    record.real = Some(RealConditions { locks, places, seconds });
+    record
+}
+
+fn of_machine(s: &Second) -> [(&'static Metric, Option<f64>); 9] {
+    [
+        (&real::USER, Some(s.user)),
+        (&real::SYSTEM, Some(s.system)),
+        (&real::IDLE, Some(s.idle)),
+        (&real::IOWAIT, Some(s.iowait)),
+        (&real::STEAL, Some(s.steal)),
+        (&real::SWITCHES, Some(s.switches)),
+        (&real::CPU_PRESSURE, s.cpu_pressure),
+        (&real::RUN_DELAY, s.run_delay),
+        (&real::CONTENTIONS, s.contentions),
+    ]
+}

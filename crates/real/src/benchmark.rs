@@ -1,0 +1,298 @@
+//! What a benchmark is, and how its places are measured: a warm-up, then rounds. In each round every place runs once,
+//! in an order that the seed shuffles, so that a slow minute of the machine does not meet one place alone.
+
+use crate::seconds::{Recorder, Second, Watched};
+use crate::{Cancel, Failed};
+use overspin_scenario::Metric;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+use std::time::{Duration, Instant};
+
+/// Something that can be run in several configurations.
+pub trait Benchmark {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// What it ran, and how, in a few sentences; known when it was prepared.
+    fn description(&self) -> String;
+
+    /// The configurations, as dotted words from the general to the particular; the first one is the base of
+    /// comparisons.
+    fn places(&self) -> Vec<String>;
+
+    /// Gets everything ready: checks what it needs, makes files and servers, fills caches.
+    ///
+    /// # Errors
+    /// If the machine lacks something, or the user asked for nonsense.
+    fn prepare(&mut self, cancel: Cancel) -> Result<(), Failed>;
+
+    /// Runs once in a place of [`Self::places`], by its index. `warm_up`: nothing of it will be kept.
+    ///
+    /// # Errors
+    /// If it could not be measured.
+    fn run(&mut self, place: usize, warm_up: bool, cancel: Cancel) -> Result<Outcome, Failed>;
+
+    /// The places that run once before anything is kept.
+    fn warm_up(&self) -> Vec<usize> {
+        (0..self.places().len()).collect()
+    }
+
+    /// Reasons to doubt the figures, known at the end.
+    fn doubts(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// One measured number.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// A part of the place, empty for the whole of it.
+    pub part: String,
+    /// What it is.
+    pub metric: &'static Metric,
+    /// The number, in the metric's unit.
+    pub value: f64,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The numbers.
+    pub figures: Vec<Figure>,
+    /// What the program printed, from which the numbers come; empty for a benchmark of our own.
+    pub output: String,
+}
+
+impl Outcome {
+    /// The same with a number of the whole place.
+    #[must_use]
+    pub(crate) fn with(self, metric: &'static Metric, value: f64) -> Self {
+        self.with_part(String::new(), metric, value)
+    }
+
+    /// The same with a number of a part of the place.
+    #[must_use]
+    pub(crate) fn with_part(mut self, part: String, metric: &'static Metric, value: f64) -> Self {
+        self.figures.push(Figure { part, metric, value });
+        self
+    }
+}
+
+/// A run that is kept.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Its place.
+    pub place: String,
+    /// Its numbers and output.
+    pub outcome: Outcome,
+    /// When it began, in seconds since the first run began.
+    pub began_s: f64,
+    /// What the machine did meanwhile.
+    pub whole: Second,
+    /// The same by seconds.
+    pub seconds: Vec<Second>,
+}
+
+/// How often to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Rounds.
+    pub runs: u32,
+    /// Instead of a number of rounds: begin no new round after this long. One round is always made.
+    pub time: Option<Duration>,
+    /// Seed of the order.
+    pub seed: u64,
+}
+
+/// How far a measurement is.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// What runs now.
+    pub place: &'a str,
+    /// Whether it is the warm-up.
+    pub warm_up: bool,
+    /// Runs that have ended.
+    pub done: usize,
+    /// All runs, if that is known.
+    pub of: Option<usize>,
+    /// The run that has just ended.
+    pub last: Option<&'a Run>,
+}
+
+/// Everything that was measured.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// Name of the benchmark.
+    pub name: String,
+    /// What it ran.
+    pub description: String,
+    /// All places, also those that have no run.
+    pub places: Vec<String>,
+    /// Runs in the order of time.
+    pub runs: Vec<Run>,
+    /// Reasons to doubt the figures.
+    pub doubts: Vec<String>,
+    /// Why it ended before the plan did.
+    pub failed: Option<Failed>,
+}
+
+/// Measures. What was measured before an error or a stop is kept; [`Measured::failed`] tells of it.
+///
+/// # Errors
+/// If not even the preparation succeeds.
+pub fn measure(
+    benchmark: &mut dyn Benchmark,
+    plan: &Plan,
+    cancel: Cancel,
+    tell: &mut dyn FnMut(&Progress),
+) -> Result<Measured, Failed> {
+    benchmark.prepare(cancel)?;
+    let places = benchmark.places();
+    let mut measured = Measured {
+        name: benchmark.name().into(),
+        description: benchmark.description(),
+        places: places.clone(),
+        ..Measured::default()
+    };
+    let rounds = rounds(benchmark, &places, plan, cancel, tell, &mut measured.runs);
+    measured.doubts = benchmark.doubts();
+    measured.failed = rounds.err();
+    Ok(measured)
+}
+
+fn rounds(
+    benchmark: &mut dyn Benchmark,
+    places: &[String],
+    plan: &Plan,
+    cancel: Cancel,
+    tell: &mut dyn FnMut(&Progress),
+    runs: &mut Vec<Run>,
+) -> Result<(), Failed> {
+    for place in benchmark.warm_up() {
+        tell(&Progress { place: &places[place], warm_up: true, done: 0, of: None, last: None });
+        benchmark.run(place, true, cancel)?;
+    }
+    let of = plan.time.is_none().then_some(places.len() * plan.runs as usize);
+    let (mut lots, began) = (ChaCha8Rng::seed_from_u64(plan.seed), Instant::now());
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    for round in 0.. {
+        let over = match plan.time {
+            Some(time) => round > 0 && began.elapsed() >= time,
+            None => round >= plan.runs,
+        };
+        if over {
+            break;
+        }
+        shuffle(&mut order, &mut lots);
+        for &place in &order {
+            if cancel() {
+                return Err(Failed::Stopped);
+            }
+            let (done, last) = (runs.len(), runs.last());
+            tell(&Progress { place: &places[place], warm_up: false, done, of, last });
+            let (began_s, recorder) = (began.elapsed().as_secs_f64(), Recorder::start());
+            let outcome = benchmark.run(place, false, cancel);
+            let Watched { whole, seconds } = recorder.stop();
+            let place = places[place].clone();
+            runs.push(Run { place, outcome: outcome?, began_s, whole, seconds });
+        }
+    }
+    Ok(())
+}
+
+/// Fisher and Yates's shuffle. The bias of the remainder is below 2^-32 of anything that is shuffled here.
+fn shuffle(order: &mut [usize], lots: &mut ChaCha8Rng) {
+    for last in (1..order.len()).rev() {
+        let other = lots.next_u64() % (last as u64 + 1);
+        order.swap(last, usize::try_from(other).unwrap_or(last));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static ONE: Metric = Metric::new("one", "", "one");
+
+    /// Notes what runs; fails after `fails_after` runs.
+    #[derive(Default)]
+    struct Notes {
+        log: Vec<(usize, bool)>,
+        fails_after: Option<usize>,
+    }
+
+    impl Benchmark for Notes {
+        fn name(&self) -> &'static str {
+            "notes"
+        }
+
+        fn description(&self) -> String {
+            String::new()
+        }
+
+        fn places(&self) -> Vec<String> {
+            ["a", "b", "c"].map(str::to_owned).into()
+        }
+
+        fn prepare(&mut self, _: Cancel) -> Result<(), Failed> {
+            Ok(())
+        }
+
+        fn run(&mut self, place: usize, warm_up: bool, _: Cancel) -> Result<Outcome, Failed> {
+            if self.fails_after.is_some_and(|after| self.log.len() >= after) {
+                return Err(Failed::needs("no more", "none"));
+            }
+            self.log.push((place, warm_up));
+            Ok(Outcome::default().with(&ONE, 1.0))
+        }
+    }
+
+    fn plan(runs: u32, seed: u64) -> Plan {
+        Plan { runs, time: None, seed }
+    }
+
+    fn order(seed: u64) -> Vec<usize> {
+        let mut notes = Notes::default();
+        measure(&mut notes, &plan(20, seed), &|| false, &mut |_| {}).unwrap();
+        notes.log.iter().filter(|(_, warm_up)| !warm_up).map(|(place, _)| *place).collect()
+    }
+
+    #[test]
+    fn each_round_has_each_place_once_in_an_order_of_the_seed() {
+        let first = order(1);
+        for round in first.chunks(3) {
+            let mut sorted = round.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [0, 1, 2]);
+        }
+        assert_eq!(first, order(1));
+        assert_ne!(first, order(2));
+        assert!(first.chunks(3).any(|round| round != &first[..3]), "orders differ");
+    }
+
+    #[test]
+    fn warm_ups_are_not_kept_and_a_time_ends_with_a_whole_round() {
+        let mut notes = Notes::default();
+        let plan = Plan { runs: 7, time: Some(Duration::ZERO), seed: 1 };
+        let measured = measure(&mut notes, &plan, &|| false, &mut |_| {}).unwrap();
+        assert_eq!(measured.runs.len(), 3);
+        assert_eq!(notes.log.len(), 6);
+        assert!(notes.log[..3].iter().all(|(_, warm_up)| *warm_up));
+    }
+
+    #[test]
+    fn what_was_measured_before_a_failure_or_a_stop_is_kept() {
+        let mut notes = Notes { fails_after: Some(5), ..Notes::default() };
+        let measured = measure(&mut notes, &plan(2, 1), &|| false, &mut |_| {}).unwrap();
+        assert_eq!(measured.runs.len(), 2, "five less three to warm up");
+        assert_eq!(measured.failed.unwrap().to_string(), "no more");
+        let asked = std::cell::Cell::new(0);
+        let cancel = || {
+            asked.set(asked.get() + 1);
+            asked.get() > 4
+        };
+        let measured = measure(&mut Notes::default(), &plan(2, 1), &cancel, &mut |_| {}).unwrap();
+        assert_eq!(measured.runs.len(), 4);
+        assert!(matches!(measured.failed, Some(Failed::Stopped)));
+    }
+}

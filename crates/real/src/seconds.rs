@@ -1,0 +1,304 @@
+//! What the machine did in each second of a run: `/proc/stat`, `/proc/vmstat`, pressure (PSI), schedstat and waits for
+//! the kernel's locks, as `vmstat 1` would show them and more.
+
+use crate::contention::Contention;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The length of a line.
+const SECOND: Duration = Duration::from_secs(1);
+/// A rest that is shorter than this says little, and is left out if there are whole seconds.
+const SHORTEST: Duration = Duration::from_millis(200);
+
+/// One second, or what was left at the end. Shares are in percent of all CPUs together, rates in events a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    /// Its end, in seconds from the begin of the run.
+    pub until_s: f64,
+    /// Threads that ran or could have run, at its end.
+    pub runnable: u64,
+    /// Threads that waited for a disk, at its end.
+    pub blocked: u64,
+    /// Read from disks, in KiB/s.
+    pub read_kib: f64,
+    /// Written to disks, in KiB/s.
+    pub written_kib: f64,
+    /// Interrupts a second.
+    pub interrupts: f64,
+    /// Context switches a second.
+    pub switches: f64,
+    /// Page faults a second.
+    pub faults: f64,
+    /// User time, with that of nice processes.
+    pub user: f64,
+    /// System time, with interrupts.
+    pub system: f64,
+    /// Idle time.
+    pub idle: f64,
+    /// Idle time while a disk was waited for.
+    pub iowait: f64,
+    /// Time that the hypervisor gave to others.
+    pub steal: f64,
+    /// Percent of the time in which a thread waited for a CPU (PSI `some`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_pressure: Option<f64>,
+    /// The same for disks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_pressure: Option<f64>,
+    /// The same for memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_pressure: Option<f64>,
+    /// Seconds a second in which threads could have run and did not, all together (`/proc/schedstat`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_delay: Option<f64>,
+    /// Waits for the kernel's own locks that began, a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contentions: Option<f64>,
+}
+
+/// Counters of the kernel at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Counters {
+    /// User, nice, system, idle, iowait, irq, softirq, steal: clock ticks of all CPUs.
+    ticks: [u64; 8],
+    interrupts: u64,
+    switches: u64,
+    runnable: u64,
+    blocked: u64,
+    read_kib: u64,
+    written_kib: u64,
+    faults: u64,
+    /// Microseconds.
+    pressure: [Option<u64>; 3],
+    /// Nanoseconds.
+    run_delay: Option<u64>,
+    contentions: Option<u64>,
+}
+
+/// The files that counters come from.
+struct Sources<'a> {
+    stat: &'a str,
+    vmstat: &'a str,
+    pressure: [Option<&'a str>; 3],
+    schedstat: Option<&'a str>,
+}
+
+/// The number after a word that begins a line.
+fn after(text: &str, word: &str) -> Option<u64> {
+    let line = text.lines().find_map(|l| l.strip_prefix(word)?.strip_prefix(' '))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+impl Counters {
+    fn now(contention: Option<&Contention>) -> Self {
+        let read = |path: &str| fs::read_to_string(path).ok();
+        let (stat, vmstat) = (read("/proc/stat"), read("/proc/vmstat"));
+        let pressure = ["cpu", "io", "memory"].map(|what| read(&format!("/proc/pressure/{what}")));
+        let schedstat = read("/proc/schedstat");
+        let this = Self::of(&Sources {
+            stat: stat.as_deref().unwrap_or_default(),
+            vmstat: vmstat.as_deref().unwrap_or_default(),
+            pressure: pressure.each_ref().map(Option::as_deref),
+            schedstat: schedstat.as_deref(),
+        });
+        Self { contentions: contention.and_then(Contention::begun), ..this }
+    }
+
+    /// What is not there counts as 0, or as unknown if it is optional.
+    fn of(sources: &Sources<'_>) -> Self {
+        let mut ticks = [0; 8];
+        let cpu = sources.stat.lines().find_map(|l| l.strip_prefix("cpu "));
+        let numbers = cpu.unwrap_or_default().split_ascii_whitespace();
+        for (to, from) in ticks.iter_mut().zip(numbers) {
+            *to = from.parse().unwrap_or(0);
+        }
+        let (stat, vmstat) = (|w| after(sources.stat, w), |w| after(sources.vmstat, w));
+        // `some avg10=0.00 avg60=0.00 avg300=0.00 total=123`
+        let total = |text: &str| text.lines().next()?.rsplit_once("total=")?.1.parse().ok();
+        // `cpu0 0 0 0 0 0 0 RUN DELAY SLICES`; what comes before has changed over the versions.
+        let delay = |text: &str| -> Option<u64> {
+            let of = |line: &str| line.split_ascii_whitespace().rev().nth(1)?.parse::<u64>().ok();
+            text.lines().filter(|l| l.starts_with("cpu")).map(of).sum()
+        };
+        Self {
+            ticks,
+            interrupts: stat("intr").unwrap_or(0),
+            switches: stat("ctxt").unwrap_or(0),
+            runnable: stat("procs_running").unwrap_or(0),
+            blocked: stat("procs_blocked").unwrap_or(0),
+            read_kib: vmstat("pgpgin").unwrap_or(0),
+            written_kib: vmstat("pgpgout").unwrap_or(0),
+            faults: vmstat("pgfault").unwrap_or(0),
+            pressure: sources.pressure.map(|text| text.and_then(total)),
+            run_delay: sources.schedstat.and_then(delay),
+            contentions: None,
+        }
+    }
+
+    /// What happened from `before` to `self`, in `length` seconds.
+    fn since(&self, before: &Self, until_s: f64, length: f64) -> Second {
+        let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / length;
+        let counted =
+            |now: Option<u64>, then: Option<u64>| now.zip(then).map(|(now, then)| rate(now, then));
+        let ticks: Vec<u64> = self
+            .ticks
+            .iter()
+            .zip(before.ticks)
+            .map(|(now, then)| now.saturating_sub(then))
+            .collect();
+        let whole = ticks.iter().sum::<u64>().max(1) as f64;
+        let share = |of: &[usize]| 100.0 * of.iter().map(|i| ticks[*i]).sum::<u64>() as f64 / whole;
+        // Microseconds a second, in percent. A stall that began earlier may be counted all at once.
+        let pressure =
+            |i: usize| Some((counted(self.pressure[i], before.pressure[i])? / 1e4).min(100.0));
+        Second {
+            until_s,
+            runnable: self.runnable,
+            blocked: self.blocked,
+            read_kib: rate(self.read_kib, before.read_kib),
+            written_kib: rate(self.written_kib, before.written_kib),
+            interrupts: rate(self.interrupts, before.interrupts),
+            switches: rate(self.switches, before.switches),
+            faults: rate(self.faults, before.faults),
+            user: share(&[0, 1]),
+            system: share(&[2, 5, 6]),
+            idle: share(&[3]),
+            iowait: share(&[4]),
+            steal: share(&[7]),
+            cpu_pressure: pressure(0),
+            io_pressure: pressure(1),
+            memory_pressure: pressure(2),
+            run_delay: counted(self.run_delay, before.run_delay).map(|ns| ns / 1e9),
+            contentions: counted(self.contentions, before.contentions),
+        }
+    }
+}
+
+/// What one run of a benchmark saw of the machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Watched {
+    /// The whole run as one line.
+    pub whole: Second,
+    /// Its seconds.
+    pub seconds: Vec<Second>,
+}
+
+/// A thread that reads the counters each second until it is stopped.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    stop: mpsc::Sender<()>,
+    thread: JoinHandle<Watched>,
+}
+
+impl Recorder {
+    /// It has read its first counters then: what that costs is not a part of the run.
+    pub(crate) fn start() -> Self {
+        let (stop, asked) = mpsc::channel();
+        let (ready, begun) = mpsc::channel();
+        let thread = std::thread::spawn(move || record(&asked, &ready));
+        // An error means that it failed; `stop` copes with that.
+        let _ = begun.recv();
+        Self { stop, thread }
+    }
+
+    pub(crate) fn stop(self) -> Watched {
+        drop(self.stop);
+        // It does not panic; without it, the run is worth as much.
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn record(asked: &mpsc::Receiver<()>, ready: &mpsc::Sender<()>) -> Watched {
+    let contention = Contention::watch();
+    let contention = contention.as_ref();
+    let began = Instant::now();
+    let first = Counters::now(contention);
+    // Nobody but `start` listens, and it waits.
+    let _ = ready.send(());
+    let (mut before, mut at, mut seconds) = (first, Duration::ZERO, Vec::new());
+    let s = |d: Duration| d.as_secs_f64();
+    loop {
+        let whole = u32::try_from(seconds.len() + 1).unwrap_or(u32::MAX);
+        let next = SECOND.saturating_mul(whole).saturating_sub(began.elapsed());
+        let over = asked.recv_timeout(next) == Err(RecvTimeoutError::Disconnected);
+        let (now, until) = (Counters::now(contention), began.elapsed());
+        let length = until.saturating_sub(at);
+        if !over || length >= SHORTEST || seconds.is_empty() {
+            seconds.push(now.since(&before, s(until), s(length).max(1e-6)));
+        }
+        (before, at) = (now, until);
+        if over {
+            return Watched { whole: now.since(&first, s(until), s(until).max(1e-6)), seconds };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  100 10 50 800 30 5 5 0 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\nintr 1000 0 3\n\
+                        ctxt 5000\nprocs_running 3\nprocs_blocked 1\n";
+
+    #[test]
+    fn a_second_is_the_difference_of_two_readings() {
+        let before = Counters::of(&Sources {
+            stat: STAT,
+            vmstat: "pgpgin 10\npgpgout 20\npgfault 30\npgfault_x 1\n",
+            pressure: [Some("some avg10=0.00 total=1000000\nfull avg10=0 total=7\n"), None, None],
+            schedstat: Some(
+                "version 17\ntimestamp 1\ncpu0 0 0 0 0 0 0 9 1000 4\ncpu1 0 0 0 0 0 0 9 500 4\n",
+            ),
+        });
+        // 200 ticks later: 40 user, 20 nice, 30 system, 10 irq, 60 idle, 20 iowait, 20 stolen.
+        let after = Counters::of(&Sources {
+            stat: "cpu  140 30 80 860 50 15 5 20 0 0\nintr 3000 1\nctxt 9000\nprocs_running 5\nprocs_blocked 0\n",
+            vmstat: "pgpgin 110\npgpgout 20\npgfault 1030\n",
+            pressure: [Some("some avg10=0.00 total=1250000\n"), None, None],
+            schedstat: Some(
+                "version 17\ncpu0 0 0 0 0 0 0 9 1000001000 4\ncpu1 0 0 0 0 0 0 9 500 4\n",
+            ),
+        });
+        let second = after.since(&before, 2.0, 2.0);
+        let expected = Second {
+            until_s: 2.0,
+            runnable: 5,
+            blocked: 0,
+            read_kib: 50.0,
+            written_kib: 0.0,
+            interrupts: 1000.0,
+            switches: 2000.0,
+            faults: 500.0,
+            user: 30.0,
+            system: 20.0,
+            idle: 30.0,
+            iowait: 10.0,
+            steal: 10.0,
+            // 250 ms of 2 s.
+            cpu_pressure: Some(12.5),
+            io_pressure: None,
+            memory_pressure: None,
+            // 1 s of delay in 2 s.
+            run_delay: Some(0.5),
+            contentions: None,
+        };
+        assert_eq!(second, expected);
+    }
+
+    #[test]
+    fn a_run_of_a_second_and_a_half_has_two_lines() {
+        let recorder = Recorder::start();
+        std::thread::sleep(Duration::from_millis(1500));
+        let watched = recorder.stop();
+        let ends: Vec<f64> = watched.seconds.iter().map(|s| s.until_s).collect();
+        // A busy machine may make it longer.
+        assert!(ends.len() >= 2 && ends[0] >= 1.0 && ends[1] >= 1.5, "{ends:?}");
+        for line in watched.seconds.iter().chain([&watched.whole]) {
+            let sum = line.user + line.system + line.idle + line.iowait + line.steal;
+            assert!((sum - 100.0).abs() < 1e-6, "{line:?}");
+        }
+    }
+}
