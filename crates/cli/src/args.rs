@@ -10,6 +10,7 @@ pub(crate) use measure::{
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use overspin_lab::advise::Work;
 use overspin_lab::sweep::{Narrow, Shard};
+use overspin_scenario::Picos;
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -531,9 +532,32 @@ pub(crate) struct ImportArgs {
     pub(crate) format: Format,
     /// The file
     pub(crate) file: PathBuf,
-    /// Scenario to write (`-`: standard output)
-    #[arg(long, short, value_name = "SCENARIO.toml", default_value = "-")]
-    pub(crate) output: PathBuf,
+    /// Scenario to write (`-`: standard output, which is the default without --compare)
+    #[arg(long, short, value_name = "SCENARIO.toml")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) recording: RecordingArgs,
+}
+
+/// Options for recordings.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Options for perf-sched")]
+pub(crate) struct RecordingArgs {
+    /// Begin this long after the first event of the recording
+    #[arg(long, value_name = "TIME", value_parser = overspin_scenario::parse_time)]
+    pub(crate) from: Option<Picos>,
+    /// End this long after the first event of the recording
+    #[arg(long, value_name = "TIME", value_parser = overspin_scenario::parse_time)]
+    pub(crate) to: Option<Picos>,
+    /// Run the scenario, and print its figures beside those of the recording
+    #[arg(long)]
+    pub(crate) compare: bool,
+    /// World to compare in, instead of `sim`
+    #[arg(long, value_name = "WORLD", requires = "compare")]
+    pub(crate) world: Option<String>,
+    /// Change the scenario before it is compared, for example host.scheduler=cfs
+    #[arg(long, value_name = "KEY=VALUE", requires = "compare")]
+    pub(crate) set: Vec<String>,
 }
 
 /// Workloads that can be imported.
@@ -541,6 +565,8 @@ pub(crate) struct ImportArgs {
 pub(crate) enum Format {
     /// rt-app's JSON
     RtApp,
+    /// The text of `perf sched script` or `perf script`: what a kernel scheduled
+    PerfSched,
 }
 
 #[derive(Debug, ClapArgs)]

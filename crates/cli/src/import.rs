@@ -2,21 +2,90 @@
 
 use crate::args::{Format, Global, ImportArgs};
 use crate::failure::{Failure, Verdict};
-use overspin_lab::output::Output;
-use overspin_lab::{rt_app, scenario_file};
+use crate::progress::Meter;
+use crate::show::{self, Outputs};
+use overspin_lab::perf_sched::{self, Part, Recording, Watch};
+use overspin_lab::rt_app::{self, Imported};
+use overspin_lab::scenario_file;
+use overspin_scenario::Ending;
+use std::path::PathBuf;
 
 pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Verdict, Failure> {
+    let recording = &args.recording;
+    let for_recordings = recording.from.is_some() || recording.to.is_some() || recording.compare;
+    if args.format == Format::RtApp && for_recordings {
+        let remedy = "rt-app's files have no times and no measured figures: leave them out";
+        return Err(Failure::usage("--from, --to and --compare are for `perf-sched`", remedy));
+    }
+    let standard = PathBuf::from("-");
+    let output = args.output.as_ref().or((!recording.compare).then_some(&standard));
+    let outputs = Outputs::new(global, &[output])?;
     let text = scenario_file::read_text(&args.file)?;
     let name = args.file.display().to_string();
-    let imported = match args.format {
-        Format::RtApp => rt_app::import(&name, &text),
+    let fault = |e| Failure::Scenario(Box::new(e));
+    match args.format {
+        Format::RtApp => {
+            let imported = rt_app::import(&name, &text).map_err(fault)?;
+            write(&imported, output, &outputs, global)?;
+            Ok(Verdict::Fine)
+        }
+        Format::PerfSched => {
+            let part = Part { from: recording.from.unwrap_or_default(), to: recording.to };
+            let imported = perf_sched::import(&name, &text, part).map_err(fault)?;
+            write(&imported.imported, output, &outputs, global)?;
+            if recording.compare {
+                return compare(&imported, args, &outputs, global);
+            }
+            outputs.report(&perf_sched::measured(&imported.names, &imported.measured))?;
+            Ok(Verdict::Fine)
+        }
     }
-    .map_err(|e| Failure::Scenario(Box::new(e)))?;
-    Output::create(&args.output)?.finish_with(&imported.scenario)?;
+}
+
+fn write(
+    imported: &Imported,
+    output: Option<&PathBuf>,
+    outputs: &Outputs,
+    global: &Global,
+) -> Result<(), Failure> {
+    if let Some(file) = outputs.open(output)? {
+        file.finish_with(&imported.scenario)?;
+    }
     if !global.quiet {
         for dropped in &imported.dropped {
             eprintln!("dropped: {dropped}");
         }
     }
-    Ok(Verdict::Fine)
+    Ok(())
+}
+
+fn compare(
+    recording: &Recording,
+    args: &ImportArgs,
+    outputs: &Outputs,
+    global: &Global,
+) -> Result<Verdict, Failure> {
+    let wanted = &args.recording;
+    let way = show::way(wanted.world.as_deref(), None)?;
+    let name = args.file.display().to_string();
+    let scenario = scenario_file::parse(&name, &name, &recording.imported.scenario, &wanted.set)
+        .map_err(|e| Failure::Scenario(Box::new(e)))?;
+    show::in_world(&way, [&scenario], global);
+    let meter = Meter::new(global, scenario.limit);
+    let mut watch = Watch::default();
+    let outcome = way
+        .run(&scenario, scenario.seed, &mut watch, &|at| meter.at(at))
+        .map_err(|e| Failure::refused(&name, &e))?;
+    meter.end();
+    let run = watch.finish(&outcome, scenario.host.pcpus() as usize);
+    let how = format!("its scenario under `{}` in `{}`", scenario.host.scheduler, way.world.name());
+    outputs.report(&perf_sched::beside(&recording.names, &recording.measured, &run, &how))?;
+    match outcome.ending {
+        Ending::Finished => Ok(Verdict::Fine),
+        Ending::Stopped { by } => Ok(Verdict::Stopped(by)),
+        Ending::Limit | Ending::Deadlock { .. } => {
+            eprintln!("the run did not come to its end: {:?}", outcome.ending);
+            Ok(Verdict::Finding)
+        }
+    }
 }

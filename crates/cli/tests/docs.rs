@@ -244,7 +244,13 @@ fn worlds_and_calibration() {
 
 #[test]
 fn how_to_and_explanation() {
-    for name in ["docs/ratio.md", "docs/timeline.md", "docs/preemption.md", "docs/trust.md"] {
+    for name in [
+        "docs/ratio.md",
+        "docs/timeline.md",
+        "docs/preemption.md",
+        "docs/trust.md",
+        "docs/import.md",
+    ] {
         document(name, |_, _| {});
     }
 }
@@ -276,6 +282,7 @@ fn every_command_is_known_and_parses() {
         "docs/worlds.md",
         "docs/calibrate.md",
         "docs/validate.md",
+        "docs/import.md",
     ];
     let mut documents = vec![root().join("README.md")];
     documents.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));

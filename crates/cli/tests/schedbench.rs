@@ -194,3 +194,31 @@ fn rt_app_files_become_scenarios_that_run() {
     let (_, err, code) = run(dir, &["import", "rt-app", "bad.json"]);
     assert!(code == 2 && err.contains("bad.json:1:21: `rum` is not a key"), "{err}");
 }
+
+#[test]
+fn recordings_become_scenarios_that_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hackbench.perf.txt");
+    let (out, err, code) = run(dir, &["import", "perf-sched", recording, "-o", "h.toml"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(
+        err.contains("dropped: the real-time priority of") && out.contains("switches"),
+        "{out}{err}"
+    );
+    let (_, err, code) = run(dir, &["run", "h.toml"]);
+    assert_eq!(code, 0, "{err}");
+    let compare = ["import", "perf-sched", recording, "--compare", "--set", "host.scheduler=cfs"];
+    let (out, err, code) = run(dir, &compare);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("under `cfs` in `sim`") && out.contains("gap"), "{out}");
+    fs::write(dir.join("w.json"), "{}").unwrap();
+    let (_, err, code) = run(dir, &["import", "rt-app", "w.json", "--compare"]);
+    assert!(code == 2 && err.contains("are for `perf-sched`"), "{err}");
+    fs::write(dir.join("bad.txt"), "\nhello\n").unwrap();
+    let (_, err, code) = run(dir, &["import", "perf-sched", "bad.txt"]);
+    assert!(
+        code == 2 && err.contains("bad.txt:2:1: this is no line of `perf sched script`"),
+        "{err}"
+    );
+}

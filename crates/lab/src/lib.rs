@@ -21,6 +21,7 @@ pub mod metric;
 pub mod output;
 pub mod page;
 pub mod parallel;
+pub mod perf_sched;
 pub mod perfetto;
 pub mod real;
 pub mod record;

@@ -28,6 +28,10 @@ pub trait Load: fmt::Debug + Send + Sync {
     fn is_endless(&self) -> bool;
     /// Most tasks that may exist at a time in a guest with `vcpus` vCPUs.
     fn most_tasks(&self, vcpus: u32) -> u64;
+    /// Whether each of its first tasks stays on the vCPU that it starts on, in a guest with `vcpus` vCPUs.
+    fn stays(&self, _vcpus: u32) -> bool {
+        false
+    }
     /// The ticks that it waits for; a world without them cannot run it.
     fn ticks(&self) -> Option<Ticks> {
         None

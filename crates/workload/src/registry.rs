@@ -17,6 +17,7 @@ pub const WORKLOADS: &[WorkloadInfo] = &[
     crate::pgbench::INFO,
     crate::dbench::INFO,
     crate::stream::INFO,
+    crate::replay::INFO,
 ];
 
 /// The workloads that a program knows: those of this crate, and others.

@@ -142,8 +142,15 @@ impl Loads {
         let all_endless = self.is_endless();
         let tasks = |one: &One| {
             let awaited = all_endless || !one.load.is_endless();
-            let first =
-                |start| First { start: one.place(start), vcpus: Arc::clone(&one.vcpus), awaited };
+            let stays = one.load.stays(one.number(vcpus));
+            let first = |start| {
+                let start = one.place(start);
+                let vcpus = match start.vcpu {
+                    Some(vcpu) if stays => Arc::from([vcpu]),
+                    _ => Arc::clone(&one.vcpus),
+                };
+                First { start, vcpus, awaited }
+            };
             one.load.start(one.number(vcpus)).into_iter().map(first).collect::<Vec<_>>()
         };
         self.0.iter().flat_map(tasks).collect()

@@ -40,9 +40,10 @@ fn a_quiet_machine_with_everything_is_fine() {
         ("proc/sys/kernel/perf_event_paranoid", "-1\n"),
         ("dev/kvm", ""),
     ]);
-    for name in
-        ["cc", "g++", "objdump", "nm", "pkg-config", "memcached", "redis-server", "sysbench"]
-    {
+    let ours =
+        ["cc", "g++", "objdump", "nm", "pkg-config", "memcached", "redis-server", "sysbench"];
+    let measured = ["make", "gcc", "flex", "bison", "bc", "xz", "dbench", "ip"];
+    for name in ours.into_iter().chain(measured) {
         let file = root.path().join("bin").join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, "").unwrap();
@@ -86,6 +87,9 @@ fn what_is_missing_has_a_cost_and_a_remedy() {
         "C compiler",
         "binutils",
         "real programs",
+        "kernbench",
+        "dbench",
+        "virtual network cables",
     ] {
         let finding = of(&diagnosis, what);
         assert!(matches!(finding.state, State::Costs | State::Missing), "{finding:?}");

@@ -1,0 +1,352 @@
+//! From events to what each task did: run, sleep, wait for another task, wake one.
+//!
+//! A sleep ends in one of three ways. Another task woke the sleeper: it waits for that task. An interrupt did, or
+//! nothing that the recording shows: it sleeps for as long as it did. The task was still awake: the wake-up changed
+//! nothing. A task that is preempted goes on later: that is no end of its run.
+
+use super::figures::Measured;
+use super::holds::Holds;
+use super::line::{Event, What, Who};
+use std::collections::BTreeMap;
+
+/// Something that a task did. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Run(u64),
+    Sleep(u64),
+    /// Slept until another task woke it.
+    Wait,
+    /// Woke a task. It was not asleep unless `real`.
+    Wake {
+        task: usize,
+        real: bool,
+    },
+    /// Spun for `spun` until it had the lock, and then held it.
+    Hold {
+        lock: usize,
+        spun: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing is known from before this event.
+    Unknown,
+    Running {
+        since: u64,
+    },
+    Ready {
+        since: u64,
+        woken: bool,
+    },
+    Asleep {
+        since: u64,
+    },
+    Gone,
+}
+
+/// A task.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    pub pid: u32,
+    pub name: String,
+    pub prio: Option<u32>,
+    pub steps: Vec<Step>,
+    /// The first CPU on which it ran, and whether it ran on others too.
+    pub cpu: Option<(u32, bool)>,
+    /// CPU time of its present run, which is not a step yet.
+    work: u64,
+    state: State,
+    /// A wake-up that came while it seemed to be awake: the waker and its step, `None` if an interrupt came.
+    early: Option<Option<(usize, usize)>>,
+}
+
+/// What follows the events of a recording.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    pub all: Vec<Task>,
+    pub holds: Holds,
+    pub measured: Measured,
+    by_pid: BTreeMap<u32, usize>,
+    cpus: BTreeMap<u32, Cpu>,
+    begin: u64,
+    /// Whether the recording has `sched_waking`, which tells the waker; otherwise `sched_wakeup` does.
+    has_waking: bool,
+    pub notes: Notes,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    /// The process that it runs, 0 if it idles; `None` before its first event.
+    current: Option<u32>,
+    /// Interrupts that it serves.
+    interrupts: u32,
+}
+
+/// What an import cannot take over as it was.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notes {
+    /// Sleeps whose end the recording does not show.
+    pub unseen: u64,
+    /// Wake-ups by interrupts and by idle CPUs.
+    pub by_interrupt: u64,
+    /// Wake-ups by tasks.
+    pub by_task: u64,
+    /// Switches that follow from other events and were not recorded themselves.
+    pub unseen_switches: u64,
+}
+
+impl Tasks {
+    pub(super) fn new(begin: u64, has_waking: bool) -> Self {
+        Self { begin, has_waking, ..Self::default() }
+    }
+
+    /// The CPUs of the recording.
+    pub(super) fn cpus(&self) -> impl Iterator<Item = u32> {
+        self.cpus.keys().copied()
+    }
+
+    pub(super) fn follow(&mut self, event: &Event<'_>) {
+        let now = event.at;
+        let cpu = self.cpus.entry(event.cpu).or_default();
+        if let What::Interrupt { begins } = event.what {
+            cpu.interrupts =
+                if begins { cpu.interrupts + 1 } else { cpu.interrupts.saturating_sub(1) };
+            return;
+        }
+        let nested = cpu.interrupts > 0;
+        if let Some(who) = event.current {
+            self.runs(who, event);
+        }
+        let current = self.cpus[&event.cpu].current.filter(|pid| *pid != 0);
+        let current = current.and_then(|pid| self.by_pid.get(&pid).copied());
+        let waker = current.filter(|_| !event.in_interrupt && !nested);
+        match event.what {
+            What::Switch { prev, state, next } => {
+                self.runs(prev, event);
+                self.measured.switches += 1;
+                if prev.pid != 0 {
+                    let prev = self.task(prev);
+                    self.leaves(prev, state, now);
+                }
+                if next.pid != 0 {
+                    let next = self.task(next);
+                    self.enters(next, event.cpu, now);
+                }
+                self.cpus.entry(event.cpu).or_default().current = Some(next.pid);
+            }
+            What::Waking(who) => self.wakes(waker, who, now),
+            What::Wakeup(who) if !self.has_waking => self.wakes(waker, who, now),
+            What::WakeupNew(who) => {
+                // A process number may come again.
+                if let Some(known) = self.by_pid.get(&who.pid)
+                    && self.all[*known].state == State::Gone
+                {
+                    self.by_pid.remove(&who.pid);
+                }
+                self.wakes(waker, who, now);
+            }
+            What::Runtime { pid, ns } if pid != 0 => self.measured.accounted += ns,
+            What::ContentionBegin { lock, flags } => match waker {
+                Some(task) => {
+                    self.account(task, now);
+                    self.flush(task);
+                    self.holds.begins(task, lock, flags, now);
+                }
+                None => self.holds.in_interrupts += 1,
+            },
+            What::ContentionEnd { lock } => {
+                if let Some(task) = waker {
+                    self.account(task, now);
+                    let step = self.all[task].steps.len();
+                    if let Some((lock, spun)) = self.holds.ends(task, lock, step, now) {
+                        let task = &mut self.all[task];
+                        task.work = 0;
+                        task.steps.push(Step::Hold { lock, spun });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the recording.
+    pub(super) fn end(&mut self, now: u64) {
+        for i in 0..self.all.len() {
+            self.account(i, now);
+            self.flush(i);
+        }
+        self.measured.elapsed = now - self.begin;
+        self.measured.cpus = self.cpus.len();
+    }
+
+    fn task(&mut self, who: Who<'_>) -> usize {
+        let all = &mut self.all;
+        let i = *self.by_pid.entry(who.pid).or_insert_with(|| {
+            all.push(Task {
+                pid: who.pid,
+                name: String::new(),
+                prio: None,
+                steps: Vec::new(),
+                cpu: None,
+                work: 0,
+                state: State::Unknown,
+                early: None,
+            });
+            all.len() - 1
+        });
+        let task = &mut all[i];
+        // A program that is executed renames its task; the last name is the one that people know.
+        if task.name != who.comm {
+            who.comm.clone_into(&mut task.name);
+        }
+        task.prio = who.prio.or(task.prio);
+        i
+    }
+
+    /// The recording shows a task on the CPU of an event. If it is another than the last one there, the switch between
+    /// them was not recorded.
+    fn runs(&mut self, who: Who<'_>, event: &Event<'_>) {
+        let cpu = self.cpus.entry(event.cpu).or_default();
+        let was = cpu.current.replace(who.pid);
+        if was == Some(who.pid) {
+            return;
+        }
+        // The kernel's account says since when the task runs.
+        let since = match event.what {
+            What::Runtime { pid, ns } if pid == who.pid => event.at.saturating_sub(ns),
+            _ => event.at,
+        };
+        if let Some(was) = was {
+            self.notes.unseen_switches += 1;
+            self.measured.switches += 1;
+            if let Some(was) = self.by_pid.get(&was).copied().filter(|_| was != 0) {
+                self.leaves(was, "?", since);
+            }
+        }
+        if who.pid != 0 {
+            let i = self.task(who);
+            match was {
+                Some(_) => self.enters(i, event.cpu, since),
+                // It was there at the beginning.
+                None => {
+                    self.all[i].state = State::Running { since: self.begin };
+                    self.ran_on(i, event.cpu);
+                }
+            }
+        }
+    }
+
+    fn ran_on(&mut self, i: usize, cpu: u32) {
+        let was = self.all[i].cpu.get_or_insert((cpu, false));
+        was.1 |= was.0 != cpu;
+    }
+
+    /// Counts the time up to now of a task that runs.
+    fn account(&mut self, i: usize, now: u64) {
+        if let State::Running { since } = &mut self.all[i].state {
+            let ran = now.saturating_sub(*since);
+            *since = now;
+            self.all[i].work += ran;
+            self.measured.ran(i, ran);
+        }
+    }
+
+    fn flush(&mut self, i: usize) {
+        let task = &mut self.all[i];
+        if task.work > 0 {
+            task.steps.push(Step::Run(task.work));
+            task.work = 0;
+        }
+    }
+
+    fn slept(&mut self, i: usize, since: u64, now: u64) {
+        if now > since {
+            self.all[i].steps.push(Step::Sleep(now - since));
+        }
+    }
+
+    fn leaves(&mut self, i: usize, state: &str, now: u64) {
+        self.account(i, now);
+        self.holds.leaves(i);
+        self.all[i].state = match state.as_bytes().first() {
+            // `R`, and `R+` for a task that was preempted.
+            Some(b'R') => State::Ready { since: now, woken: false },
+            Some(b'X' | b'Z') => State::Gone,
+            _ => State::Asleep { since: now },
+        };
+        if !matches!(self.all[i].state, State::Ready { .. }) {
+            self.flush(i);
+        }
+    }
+
+    fn enters(&mut self, i: usize, cpu: u32, now: u64) {
+        let early = self.all[i].early.take();
+        match (self.all[i].state, early) {
+            (State::Ready { since, woken }, _) => {
+                self.measured.delays.add(now.saturating_sub(since), woken)
+            }
+            (State::Asleep { since }, Some(waker)) => {
+                // The wake-up came just before the task left its CPU.
+                self.measured.delays.add(now.saturating_sub(since), true);
+                match waker {
+                    Some((waker, step)) => {
+                        if let Some(Step::Wake { real, .. }) = self.all[waker].steps.get_mut(step) {
+                            *real = true;
+                        }
+                        self.notes.by_task += 1;
+                        self.all[i].steps.push(Step::Wait);
+                    }
+                    None => self.notes.by_interrupt += 1,
+                }
+            }
+            (State::Asleep { since }, None) => {
+                self.notes.unseen += 1;
+                self.slept(i, since, now);
+            }
+            _ => {}
+        }
+        self.all[i].state = State::Running { since: now };
+        self.ran_on(i, cpu);
+    }
+
+    fn wakes(&mut self, waker: Option<usize>, who: Who<'_>, now: u64) {
+        if who.pid == 0 {
+            return;
+        }
+        let i = self.task(who);
+        if waker == Some(i) {
+            return;
+        }
+        let since = match self.all[i].state {
+            State::Asleep { since } => since,
+            State::Unknown => self.begin,
+            _ => {
+                let step = waker.map(|waker| (waker, self.woke(waker, i, false, now)));
+                self.all[i].early = Some(step);
+                return;
+            }
+        };
+        match waker {
+            Some(waker) => {
+                self.woke(waker, i, true, now);
+                self.notes.by_task += 1;
+                self.all[i].steps.push(Step::Wait);
+            }
+            None => {
+                self.notes.by_interrupt += 1;
+                self.slept(i, since, now);
+            }
+        }
+        self.all[i].state = State::Ready { since: now, woken: true };
+        self.all[i].early = None;
+    }
+
+    /// Adds a wake-up to the steps of the waker; returns its place.
+    fn woke(&mut self, waker: usize, task: usize, real: bool, now: u64) -> usize {
+        self.account(waker, now);
+        self.flush(waker);
+        self.all[waker].steps.push(Step::Wake { task, real });
+        self.all[waker].steps.len() - 1
+    }
+}
