@@ -204,7 +204,8 @@ fn ctrl_c_and_a_kill_leave_no_process_and_no_file() {
         common::until("nothing is left", || std::fs::read_dir(&scratch).unwrap().count() == 0);
     }
     let record = record(dir.path(), "r.json");
-    assert!(record["warnings"][0].as_str().unwrap().contains("stopped"), "{}", record["warnings"]);
+    let warnings = record["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|w| w.as_str().unwrap().contains("stopped")), "{warnings:?}");
     assert!(!record["runs"].as_array().unwrap().is_empty(), "the finished runs are kept");
 }
 

@@ -142,6 +142,7 @@ fn run(
         deadline: args.max_wall.and_then(|time| Instant::now().checked_add(time)),
         interrupted: Some(signals::first_interrupt()),
     };
+    let before = overspin_native::bench::warnings();
     let cancel = || until.over().is_some();
     let plan = Plan { runs: args.runs.unwrap_or(runs), time: args.time, seed: args.seed };
     let measured = with_progress(benchmark, &plan, wanted.out.as_deref(), &cancel, global);
@@ -151,7 +152,7 @@ fn run(
         (Err(failed), _) => return Err(failure(&failed)),
         (Ok(measured), _) => measured,
     };
-    let record = show::made(record::real(&measured, &locks.names, args.seed));
+    let record = show::made(record::real(&measured, &before, &locks.names, args.seed));
     if let Some(file) = seconds {
         file.finish_with(&real::csv(&record))?;
     }

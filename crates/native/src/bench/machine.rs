@@ -63,7 +63,8 @@ fn read(path: &str) -> Option<String> {
 }
 
 /// Lists the warnings that are known before the start.
-pub(crate) fn warnings() -> Vec<Warning> {
+#[must_use]
+pub fn warnings() -> Vec<Warning> {
     let mut warnings = Vec::new();
     let flags = read("/proc/cpuinfo").unwrap_or_default();
     if flags.split_whitespace().any(|flag| flag == "hypervisor") {

@@ -31,11 +31,10 @@ use hdrhistogram::Histogram;
 use contestants::{Contestant, Visitor};
 use machine::MachineTime;
 
-pub(crate) use machine::warnings;
 pub(crate) use work::{Clock, Lots, work};
 
 pub use contestants::MUTEXES;
-pub use machine::Warning;
+pub use machine::{Warning, warnings};
 pub use own::OwnLock;
 pub use paired::{PairedPoint, PairedReport, Pairs, ticket_against_pv_ticket};
 

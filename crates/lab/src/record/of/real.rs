@@ -2,17 +2,19 @@
 
 use crate::metric::real;
 use crate::record::{Kind, RealConditions, Record, Run, RunSeconds};
+use overspin_native::bench::Warning;
 use overspin_real::seconds::Second;
 use overspin_real::{Failed, Measured};
 use overspin_scenario::Metric;
 
-/// The record of a measurement. `locks` are those that were compared, the base first; none if it was one variant.
+/// The record of a measurement. `before` are doubts that were known before it, and `locks` are those that were compared, the base first; none if it was one variant.
 #[must_use]
-pub fn real(measured: &Measured, locks: &[String], seed: u64) -> Record {
+pub fn real(measured: &Measured, before: &[Warning], locks: &[String], seed: u64) -> Record {
     let mut record = Record::new(Kind::Real, measured.name.clone());
     record.description.clone_from(&measured.description);
     record.seed = Some(seed);
-    record.warnings.clone_from(&measured.doubts);
+    record.warnings = before.iter().map(ToString::to_string).collect();
+    record.warnings.extend(measured.doubts.iter().cloned());
     match &measured.failed {
         None => {}
         Some(Failed::Stopped) => record.warnings.push("it was stopped before the end".into()),
