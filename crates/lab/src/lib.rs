@@ -36,3 +36,4 @@ pub mod timeline;
 pub mod top;
 pub mod validate;
 pub mod way;
+pub mod xen_spinlocks;

@@ -23,7 +23,7 @@ fn two_hogs_share_a_pcpu_under_each_scheduler() {
         println!("skipped: the packages of emulated Xen are not in {}", cache.folder().display());
         return;
     };
-    let machine = Machine { unpacked, clock: Clock::Instructions, scheduler: "credit2".into() };
+    let machine = Machine { unpacked, clock: Clock::Instructions(0), scheduler: "credit2".into() };
     let job = |scheduler: &str| Job {
         name: scheduler.into(),
         pool: Pool { name: "bench".into(), scheduler: Some(scheduler.into()), cpus: vec![1] },

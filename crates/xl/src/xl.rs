@@ -3,6 +3,7 @@
 use crate::XlError;
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -37,6 +38,8 @@ impl Xl {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).envs(self.environment.iter().cloned());
+        // A Ctrl-C is for this program, which then restores the host with more commands.
+        command.process_group(0);
         command
     }
 

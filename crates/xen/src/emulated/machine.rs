@@ -30,11 +30,10 @@ const CONSOLE: &str = "console.txt";
 const LAST_LINES: usize = 5;
 
 /// The emulated machine's time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// An instruction takes a nanosecond, on one pCPU after another. Idle time is skipped.
-    #[default]
-    Instructions,
+    /// An instruction takes 2 to this power of nanoseconds, on one pCPU after another. Idle time is skipped.
+    Instructions(u8),
     /// This machine's time. Each pCPU is a thread.
     Host,
 }
@@ -128,11 +127,11 @@ fn start(machine: &Machine, jobs: &[Job], folder: &Path) -> Result<Child, Emulat
     );
     let mut qemu = unpacked.qemu();
     match machine.clock {
-        Clock::Instructions => qemu.args([
+        Clock::Instructions(shift) => qemu.args([
             "-accel",
             "tcg,thread=single",
             "-icount",
-            "shift=0,sleep=off",
+            &format!("shift={shift},sleep=off"),
             // Nothing of this machine's time is in the other one, so that runs repeat.
             "-rtc",
             "base=2020-01-01T00:00:00,clock=vm",

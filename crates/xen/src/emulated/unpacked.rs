@@ -85,6 +85,12 @@ impl Unpacked {
         command
     }
 
+    /// File name of the guests' kernel.
+    #[must_use]
+    pub fn linux_name(&self) -> String {
+        self.linux.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     /// QEMU's version.
     ///
     /// # Errors
