@@ -119,6 +119,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Plan, run and report schedbench's .bench files
     Schedbench(SchedbenchArgs),
+    /// Run a .bench file on real Xen in an emulated machine, from Debian's packages, without root
+    XenEmulated(XenEmulatedArgs),
     /// Convert another tool's workload to a scenario
     Import(ImportArgs),
     /// Write a page that shows results: an HTML file for a browser, with charts, tables and a timeline
@@ -625,9 +627,101 @@ pub(crate) struct SchedbenchRunArgs {
     /// Stop after this much real time, for example 90s or 10min; complete runs are kept
     #[arg(long, value_name = "TIME", value_parser = wall)]
     pub(crate) max_wall: Option<Duration>,
-    /// World to run in, instead of that of the record, or else `sim`: docs/worlds.md tells what each can do
+    /// World to run in, instead of `sim`: docs/worlds.md tells what each can do. `xen` is this machine, if it is the
+    /// dom0 of a Xen host (docs/xen.md)
     #[arg(long, value_name = "NAME")]
     pub(crate) world: Option<String>,
+    /// Kernel of the guests, with --world xen, instead of the running one: a Linux for paravirtual guests
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kernel: Option<PathBuf>,
+}
+
+/// The time of the emulated machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EmulatedClock {
+    /// Each instruction takes the same time: runs repeat, whatever else this machine does
+    Instructions,
+    /// This machine's time, with a thread for each pCPU
+    Host,
+}
+
+/// Time of an instruction of the emulated machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Instruction {
+    /// A nanosecond
+    #[value(name = "1ns")]
+    One,
+    /// Two: a CPU half as fast
+    #[value(name = "2ns")]
+    Two,
+    /// Four
+    #[value(name = "4ns")]
+    Four,
+}
+
+impl Instruction {
+    /// The logarithm of the nanoseconds, to base 2.
+    pub(crate) fn shift(self) -> u8 {
+        self as u8
+    }
+}
+
+/// Work that wants locks of the guests' kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SpinlockWork {
+    /// Duplicate file descriptors and close them
+    Dup,
+    /// Touch fresh pages
+    Pft,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct XenEmulatedArgs {
+    /// .bench file, to which the results are added
+    #[arg(required_unless_present_any = ["spinlocks", "fetch"], conflicts_with = "spinlocks")]
+    pub(crate) file: Option<PathBuf>,
+    /// Instead of a file, run this work with and without paravirtual spinlocks in the guests' kernels
+    #[arg(long, value_name = "WORK,...", value_delimiter = ',')]
+    pub(crate) spinlocks: Vec<SpinlockWork>,
+    /// Only the run of this name, even if it has been run
+    #[arg(long, value_name = "LABEL", conflicts_with = "spinlocks")]
+    pub(crate) only: Option<String>,
+    /// Seed of the workers' random start
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "spinlocks")]
+    pub(crate) seed: u64,
+    /// Time of the emulated machine
+    #[arg(long, value_enum, default_value_t = EmulatedClock::Instructions)]
+    pub(crate) clock: EmulatedClock,
+    /// Time of an instruction, with --clock instructions
+    #[arg(long, value_enum, value_name = "TIME", default_value_t = Instruction::One)]
+    pub(crate) instruction: Instruction,
+    /// Schedulers to compare, with --spinlocks
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "credit,credit2")]
+    pub(crate) schedulers: Vec<String>,
+    /// Guests, with --spinlocks
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub(crate) guests: u32,
+    /// vCPUs of each guest, with --spinlocks
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub(crate) vcpus: u32,
+    /// pCPUs of the guests' pool, with --spinlocks
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub(crate) cpus: u32,
+    /// Length of a run in seconds of the emulated machine, with --spinlocks
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) seconds: u64,
+    /// Keep the emulated machine's files, among them Xen's console, in this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Fetch the packages, if they are not there, and run nothing
+    #[arg(long)]
+    pub(crate) fetch: bool,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
+    /// Stop after this much real time, for example 90s or 10min; complete runs are kept
+    #[arg(long, value_name = "TIME", value_parser = wall)]
+    pub(crate) max_wall: Option<Duration>,
 }
 
 #[derive(Debug, ClapArgs)]

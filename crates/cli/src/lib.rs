@@ -44,6 +44,8 @@ mod show;
 mod signals;
 mod top;
 mod validate;
+mod xen;
+mod xen_emulated;
 
 pub use catalog::Catalog;
 
@@ -91,6 +93,7 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
         Command::Sweep(command) => run::sweep(command, &args.global),
         Command::Merge(command) => merge::merge(command, &args.global),
         Command::Explain(command) => explain::explain(command, &args.global),
+        Command::XenEmulated(command) => xen_emulated::xen_emulated(command, &args.global),
         Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
         Command::Import(command) => import::import(command, &args.global),
         Command::Report(command) => report::report(command, &args.global),

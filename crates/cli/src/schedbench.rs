@@ -4,6 +4,7 @@ use crate::args::{Global, RecordArgs, SchedbenchArgs, SchedbenchRunArgs, Schedbe
 use crate::failure::{Failure, Verdict};
 use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
+use crate::xen;
 use overspin_host::{Observer, Refused};
 use overspin_lab::experiment;
 use overspin_lab::output::{Output, OutputError};
@@ -28,12 +29,12 @@ pub(crate) fn schedbench(args: &SchedbenchArgs, global: &Global) -> Result<Verdi
     }
 }
 
-fn read(path: &Path) -> Result<BenchFile, Failure> {
+pub(crate) fn read(path: &Path) -> Result<BenchFile, Failure> {
     let text = scenario_file::read_text(path)?;
     BenchFile::parse(&path.display().to_string(), &text).map_err(|e| Failure::Scenario(Box::new(e)))
 }
 
-fn save(file: &BenchFile, path: &Path) -> Result<(), Failure> {
+pub(crate) fn save(file: &BenchFile, path: &Path) -> Result<(), Failure> {
     Ok(Output::create(path)?.finish_with(&file.to_json())?)
 }
 
@@ -91,34 +92,23 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
     let all = [Some(path), args.trace.as_ref(), wanted.json.as_ref(), wanted.csv.as_ref()];
     let outputs = Outputs::new(global, &all)?;
     let mut file = read(path)?;
-    let machine = machine(args.machine.as_ref())?;
-    if file.runs.is_empty() {
+    if args.world.as_deref() == Some(xen::WORLD) {
+        return xen::run(args, file, &outputs, global);
+    }
+    if args.kernel.is_some() {
         return Err(Failure::usage(
-            format!("{}: there are no runs", path.display()),
-            "fill them in with `overspin schedbench plan`",
+            "--kernel names the kernel of Xen's guests",
+            "leave it out, or add --world xen",
         ));
     }
-    let mut todo: Vec<usize> = (0..file.runs.len()).collect();
-    if let Some(label) = &args.only {
-        todo.retain(|i| file.runs[*i].label == *label);
-        if todo.is_empty() {
-            let labels: Vec<&str> = file.runs.iter().map(|r| r.label.as_str()).collect();
-            return Err(Failure::usage(
-                format!("{}: there is no run `{label}`", path.display()),
-                format!("runs are: {}", labels.join(", ")),
-            ));
-        }
-    } else {
-        todo.retain(|i| !file.runs[*i].completed);
-    }
+    let machine = machine(args.machine.as_ref())?;
+    let todo = to_run(&file, path, args.only.as_deref())?;
     // All of them are checked before the first one takes any time.
     let scenario = |i: &usize| schedbench::scenario(&file, &file.runs[*i], &machine);
     let scenarios: Result<Vec<Scenario>, _> = todo.iter().map(scenario).collect();
     let scenarios = scenarios.map_err(|e| Failure::Scenario(Box::new(e)))?;
     if args.dry_run {
-        let list: String = todo.iter().map(|i| format!("{}\n", file.runs[*i].label)).collect();
-        show::bytes(list.as_bytes())?;
-        return Ok(Verdict::Fine);
+        return list(&file, &todo);
     }
     let (way, command) = (show::way(args.world.as_deref(), args.max_wall)?, show::command());
     let world = show::in_world(&way, &scenarios, global);
@@ -153,6 +143,41 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
     Ok(stopped.map_or(report, show::stopped))
 }
 
+/// The runs to make: the one of this name, or those that have not been run.
+pub(crate) fn to_run(
+    file: &BenchFile,
+    path: &Path,
+    only: Option<&str>,
+) -> Result<Vec<usize>, Failure> {
+    if file.runs.is_empty() {
+        return Err(Failure::usage(
+            format!("{}: there are no runs", path.display()),
+            "fill them in with `overspin schedbench plan`",
+        ));
+    }
+    let mut todo: Vec<usize> = (0..file.runs.len()).collect();
+    if let Some(label) = only {
+        todo.retain(|i| file.runs[*i].label == *label);
+        if todo.is_empty() {
+            let labels: Vec<&str> = file.runs.iter().map(|r| r.label.as_str()).collect();
+            return Err(Failure::usage(
+                format!("{}: there is no run `{label}`", path.display()),
+                format!("runs are: {}", labels.join(", ")),
+            ));
+        }
+    } else {
+        todo.retain(|i| !file.runs[*i].completed);
+    }
+    Ok(todo)
+}
+
+/// Prints the names of runs that would be made.
+pub(crate) fn list(file: &BenchFile, todo: &[usize]) -> Result<Verdict, Failure> {
+    let list: String = todo.iter().map(|i| format!("{}\n", file.runs[*i].label)).collect();
+    show::bytes(list.as_bytes())?;
+    Ok(Verdict::Fine)
+}
+
 fn traced(
     file: &BenchFile,
     run: usize,
@@ -177,7 +202,7 @@ fn traced(
 }
 
 /// Prints the results, and writes their record.
-fn print(
+pub(crate) fn print(
     path: &Path,
     verbosity: u8,
     wanted: &RecordArgs,

@@ -208,6 +208,12 @@ pub(crate) fn command() -> String {
 /// Ctrl-C, or after this long.
 pub(crate) fn way(world: Option<&str>, max_wall: Option<Duration>) -> Result<Way, Failure> {
     let world = world.unwrap_or(catalog().simulator().name());
+    if world == crate::xen::WORLD {
+        return Err(Failure::usage(
+            "the world `xen` runs the plans of schedbench only: its guests are Linux with their own locks",
+            "use overspin schedbench run FILE.bench --world xen; docs/xen.md describes it",
+        ));
+    }
     let world = catalog().world(world).ok_or_else(|| {
         let names: Vec<&str> = catalog().worlds().iter().map(|world| world.name()).collect();
         let remedy = format!("worlds are: {}", names.join(", "));

@@ -38,3 +38,4 @@ pub mod timeline;
 pub mod top;
 pub mod validate;
 pub mod way;
+pub mod xen_spinlocks;

@@ -16,10 +16,23 @@ use std::fmt::Write as _;
 pub struct MachineRecord {
     /// The scenario or experiment that describes it.
     pub name: String,
-    /// Million operations that a worker does in a second of CPU time at full speed.
+    /// Million operations that a worker does in a second of CPU time at full speed; 0 for real Xen.
     pub rate: u32,
-    /// The host with all its keys, as in the records of `overspin run`.
+    /// The host with all its keys, as in the records of `overspin run`; for real Xen an [`XenHost`].
     pub host: Value,
+}
+
+/// A host with real Xen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct XenHost {
+    /// Version of Xen.
+    pub xen: String,
+    /// The guests' kernel, by its file name.
+    pub kernel: String,
+    /// What emulates the host, and how its time passes; `None` for real hardware.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulator: Option<String>,
 }
 
 /// The origin of a run; our extension, which schedbench ignores.
@@ -64,6 +77,27 @@ impl Origin {
         }
     }
 
+    /// The origin of a run on real Xen that this program makes now, in the world `world`.
+    #[must_use]
+    pub fn on_xen(world: &str, host: &XenHost, seed: u64, command: &str) -> Self {
+        let environment = Environment::here();
+        let by = host.emulator.as_ref().map_or_else(String::new, |e| format!(", emulated by {e}"));
+        Self {
+            version: environment.overspin.clone(),
+            model_version: environment.model_version,
+            world: Some(world.into()),
+            seed,
+            command: command.into(),
+            machine: MachineRecord {
+                name: format!("Xen {} with guests of {}{by}", host.xen, host.kernel),
+                // Nothing is simulated. What a CPU does in a second, the runs themselves show.
+                rate: 0,
+                host: serde_json::to_value(host).unwrap_or_default(),
+            },
+            environment,
+        }
+    }
+
     /// Whether figures of both may be compared: they have the same world, machine and model.
     #[must_use]
     pub fn comparable(&self, other: &Self) -> bool {
@@ -74,6 +108,13 @@ impl Origin {
 
     fn words(&self) -> String {
         let count = |key: &str| self.machine.host.get(key).and_then(Value::as_u64).unwrap_or(0);
+        if self.machine.rate == 0 {
+            let (name, world) = (&self.machine.name, self.world.as_deref().unwrap_or_default());
+            return format!(
+                "{name} (world `{world}`), seed {}, Overspin {}",
+                self.seed, self.version
+            );
+        }
         let world =
             self.world.as_ref().map_or_else(String::new, |w| format!("the world `{w}`, as "));
         format!(

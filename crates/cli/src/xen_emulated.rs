@@ -1,0 +1,184 @@
+//! `overspin xen-emulated`: real Xen in an emulated machine.
+
+use crate::args::{EmulatedClock, Global, SpinlockWork, XenEmulatedArgs};
+use crate::failure::{Failure, Verdict};
+use crate::schedbench::{print, read, save, to_run};
+use crate::show::{self, Outputs};
+use crate::xen::{say, temporary, until};
+use overspin_lab::schedbench::{self, Origin, XenCpus, XenHost};
+use overspin_lab::xen_spinlocks::{self, Comparison, KernelWork, Measured};
+use overspin_scenario::Stopped;
+use overspin_xen::emulated::{Cache, Clock, EmulatedError, Machine, run};
+use overspin_xl::{Job, Message, Reports, SCHEDULERS};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// Name of the world.
+const WORLD: &str = "xen-emulated";
+/// The scheduler of the dom0's pool; the dom0 has a pCPU of its own, so that it matters to nobody.
+const SCHEDULER: &str = "credit2";
+const MB: u64 = 1_000_000;
+
+pub(crate) fn xen_emulated(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure> {
+    match &args.file {
+        Some(file) => plan(args, file, global),
+        None if args.spinlocks.is_empty() => machine(args, global).map(|_| Verdict::Fine),
+        None => spinlocks(args, global),
+    }
+}
+
+fn plan(args: &XenEmulatedArgs, path: &PathBuf, global: &Global) -> Result<Verdict, Failure> {
+    let wanted = &args.record;
+    let outputs = Outputs::new(global, &[Some(path), wanted.json.as_ref(), wanted.csv.as_ref()])?;
+    let mut file = read(path)?;
+    let todo = to_run(&file, path, args.only.as_deref())?;
+    let job = |i: &usize| schedbench::xen_job(&file, &file.runs[*i], args.seed, XenCpus::FromOne);
+    let jobs: Result<Vec<Job>, _> = todo.iter().map(job).collect();
+    let jobs = jobs.map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let machine = machine(args, global)?;
+    if args.fetch || jobs.is_empty() {
+        return print(path, 0, wanted, &outputs);
+    }
+    let command = show::command();
+    let mut saved = Ok(());
+    let stopped = make(args, &machine, &jobs, global, &mut |host, job, reports| {
+        let i = todo[job];
+        let origin = Some(Origin::on_xen(WORLD, host, args.seed, &command));
+        let done = schedbench::xen_done(&file.runs[i], &reports);
+        file.runs[i] = schedbench::Run { origin, ..done };
+        // Complete runs are kept, whatever happens later.
+        if saved.is_ok() {
+            saved = save(&file, path);
+        }
+    });
+    saved?;
+    let report = print(path, 0, wanted, &outputs)?;
+    Ok(stopped?.map_or(report, show::stopped))
+}
+
+fn spinlocks(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure> {
+    let unknown = args.schedulers.iter().find(|name| !SCHEDULERS.contains(&&***name));
+    if let Some(name) = unknown {
+        return Err(Failure::usage(
+            format!("--schedulers: Xen has no scheduler `{name}`"),
+            format!("Xen's are: {}", SCHEDULERS.join(", ")),
+        ));
+    }
+    let outputs = Outputs::new(global, &[args.record.json.as_ref()])?;
+    if args.record.csv.is_some() || args.record.out.is_some() {
+        return Err(Failure::usage(
+            "--csv and --out are not for --spinlocks",
+            "write the figures with --json FILE",
+        ));
+    }
+    let json = outputs.open(args.record.json.as_ref())?;
+    let comparison = Comparison {
+        works: args
+            .spinlocks
+            .iter()
+            .map(|work| match work {
+                SpinlockWork::Dup => KernelWork::Dup,
+                SpinlockWork::Pft => KernelWork::Pft,
+            })
+            .collect(),
+        schedulers: args.schedulers.clone(),
+        guests: args.guests,
+        vcpus: args.vcpus,
+        cpus: args.cpus,
+        seconds: args.seconds,
+    };
+    let machine = machine(args, global)?;
+    if args.fetch {
+        return Ok(Verdict::Fine);
+    }
+    let (mut all, mut of): (Vec<Measured>, Option<XenHost>) = (Vec::new(), None);
+    let stopped = make(args, &machine, &comparison.jobs(), global, &mut |host, job, reports| {
+        all.extend(comparison.measured(job, reports));
+        of = Some(host.clone());
+    });
+    if let Some(json) = json {
+        let record = json!({
+            "schema": "overspin-xen-spinlocks/1", "version": env!("CARGO_PKG_VERSION"),
+            "host": of, "comparison": comparison, "runs": all,
+        });
+        show::made_here(json, &record)?;
+    }
+    outputs.report(&xen_spinlocks::report(&all))?;
+    Ok(stopped?.map_or(Verdict::Fine, show::stopped))
+}
+
+/// The machine; its packages are fetched if they are not there.
+fn machine(args: &XenEmulatedArgs, global: &Global) -> Result<Machine, Failure> {
+    let cache = Cache::of_user().map_err(|e| failure(&e))?;
+    let mut unpacked = cache.unpacked().map_err(|e| failure(&e))?;
+    if unpacked.is_none() {
+        say(global, &format!("fetching Debian's packages into {}", cache.folder().display()));
+        let fetched = cache.fetch().map_err(|e| failure(&e))?;
+        say(global, &format!("{} packages, {} MB", fetched.packages, fetched.bytes / MB));
+        unpacked = cache.unpacked().map_err(|e| failure(&e))?;
+    }
+    let unpacked = unpacked.ok_or_else(|| failure(&EmulatedError::NoCache))?;
+    let clock = match args.clock {
+        EmulatedClock::Instructions => Clock::Instructions(args.instruction.shift()),
+        EmulatedClock::Host => Clock::Host,
+    };
+    Ok(Machine { unpacked, clock, scheduler: SCHEDULER.into() })
+}
+
+/// Makes the runs; `done` takes what each of them reported. Says why it stopped early, if it did.
+fn make(
+    args: &XenEmulatedArgs,
+    machine: &Machine,
+    jobs: &[Job],
+    global: &Global,
+    done: &mut dyn FnMut(&XenHost, usize, Vec<Reports>),
+) -> Result<Option<Stopped>, Failure> {
+    let temporary = temporary()?;
+    let folder: &Path = args.keep.as_deref().unwrap_or(temporary.path());
+    std::fs::create_dir_all(folder).map_err(|e| {
+        let remedy = "name a folder that you may write";
+        Failure::environment(format!("--keep {}: {e}", folder.display()), remedy)
+    })?;
+    let time = match machine.clock {
+        Clock::Instructions(shift) => format!("{} ns for each instruction", 1_u32 << shift),
+        Clock::Host => "the emulator's own time".into(),
+    };
+    let qemu = machine.unpacked.qemu_version().map_err(|e| failure(&e))?;
+    let mut host = XenHost {
+        xen: "unknown".into(),
+        kernel: machine.unpacked.linux_name(),
+        emulator: Some(format!("QEMU {qemu} (TCG), {time}")),
+    };
+    let until = until(args.max_wall);
+    let mut failed = Vec::new();
+    say(global, "Xen boots");
+    let name = |job: usize| jobs.get(job).map_or("?", |job| &*job.name);
+    let result = run(
+        machine,
+        jobs,
+        folder,
+        &mut |message| match message {
+            Message::Up { xen } => host.xen = xen,
+            Message::Step { job, step } => say(global, &format!("{}: {step}", name(job))),
+            Message::Done { job, reports } if job < jobs.len() => done(&host, job, reports),
+            Message::Failed { job, message } => {
+                failed.push(format!("{}: {message}", name(job.unwrap_or(usize::MAX))));
+            }
+            Message::Done { .. } | Message::End => {}
+        },
+        &|| until.over().is_some(),
+    );
+    result.map_err(|e| failure(&e))?;
+    match until.over() {
+        Some(by) => Ok(Some(by)),
+        None if failed.is_empty() => Ok(None),
+        None => Err(Failure::environment(
+            format!("runs failed: {}", failed.join("; ")),
+            "run them again with --keep DIR: Xen's console is then in DIR/console.txt",
+        )),
+    }
+}
+
+fn failure(error: &EmulatedError) -> Failure {
+    Failure::environment(error.to_string(), error.remedy())
+}

@@ -1,0 +1,154 @@
+//! The emulated machine: starts QEMU with Xen, and hears its dom0.
+
+use super::packages::file;
+use super::unpacked::{Unpacked, bytes};
+use super::{EmulatedError, dom0};
+use flate2::read::GzDecoder;
+use overspin_xl::{Job, Message};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+/// Memory of the dom0 in MiB: its file system has a kernel of 65 MB.
+const DOM0_MEMORY: u32 = 700;
+/// Memory for Xen itself, and for what each guest takes besides its own.
+const XEN_MEMORY: u32 = 256;
+const EACH_MEMORY: u32 = 8;
+/// The dom0 has a pCPU of its own, so that its work takes no time of the guests.
+const DOM0_CPUS: u32 = 1;
+/// What a CPU must have for Debian's programs, beyond the emulator's plainest one.
+const CPU: &str = "qemu64,+ssse3,+sse4.1,+sse4.2";
+/// How often to look whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// The file of Xen's console.
+const CONSOLE: &str = "console.txt";
+/// Lines of the console that an error shows.
+const LAST_LINES: usize = 5;
+
+/// The emulated machine's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// An instruction takes 2 to this power of nanoseconds, on one pCPU after another. Idle time is skipped.
+    Instructions(u8),
+    /// This machine's time. Each pCPU is a thread.
+    Host,
+}
+
+/// An emulated machine.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Its software.
+    pub unpacked: Unpacked,
+    /// Its time.
+    pub clock: Clock,
+    /// The scheduler of Xen's own pool.
+    pub scheduler: String,
+}
+
+/// Boots the machine and makes the runs, whose pools have the pCPUs from 1 on. `hear` is told of each message. Stops
+/// early if `stop` says so. Files, Xen's console among them, go into `folder`.
+///
+/// # Errors
+/// If the machine cannot be started, or stops before its end.
+pub fn run(
+    machine: &Machine,
+    jobs: &[Job],
+    folder: &Path,
+    hear: &mut dyn FnMut(Message),
+    stop: &dyn Fn() -> bool,
+) -> Result<(), EmulatedError> {
+    let mut qemu = Qemu(start(machine, jobs, folder)?);
+    let (to, heard) = channel();
+    if let Some(output) = qemu.0.stdout.take() {
+        thread::spawn(move || {
+            for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+                // A line that is no message is the firmware's or the kernel's.
+                if let Ok(message) = serde_json::from_slice::<Message>(&line) {
+                    let _ = to.send(message);
+                }
+            }
+        });
+    }
+    loop {
+        if stop() {
+            return Ok(());
+        }
+        match heard.recv_timeout(LOOK) {
+            Ok(Message::End) => return Ok(()),
+            Ok(Message::Failed { job: None, message }) => return Err(EmulatedError::Dom0(message)),
+            Ok(message) => hear(message),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                let text = fs::read(folder.join(CONSOLE)).unwrap_or_default();
+                let text = String::from_utf8_lossy(&text);
+                let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+                let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+                return Err(EmulatedError::Died { console: last.join(" / ") });
+            }
+        }
+    }
+}
+
+/// QEMU, which ends when this is dropped.
+struct Qemu(Child);
+
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(machine: &Machine, jobs: &[Job], folder: &Path) -> Result<Child, EmulatedError> {
+    let write = |name: &str, data: &[u8]| {
+        let path = folder.join(name);
+        fs::write(&path, data).map_err(|cause| file(&path, cause))
+    };
+    let unpacked = &machine.unpacked;
+    let mut xen = Vec::new();
+    GzDecoder::new(&*bytes(&unpacked.xen)?)
+        .read_to_end(&mut xen)
+        .map_err(|cause| file(&unpacked.xen, cause))?;
+    // QEMU divides lists of files at commas and spaces: it is given these names without their folder.
+    write("xen", &xen)?;
+    write("vmlinuz", &bytes(&unpacked.linux)?)?;
+    write("dom0.cpio", &dom0::initramfs(unpacked, jobs)?)?;
+    let cpus = jobs.iter().map(|job| job.pool.cpus.len()).max().unwrap_or(0) as u32 + DOM0_CPUS;
+    let guests = |job: &Job| job.guests.iter().map(|g| g.memory + EACH_MEMORY).sum::<u32>();
+    let memory = DOM0_MEMORY + XEN_MEMORY + jobs.iter().map(guests).max().unwrap_or(0);
+    let xen_line = format!(
+        "dom0_mem={DOM0_MEMORY}M dom0_max_vcpus={DOM0_CPUS} dom0_vcpus_pin sched={} console=com1 com1=115200,8n1 \
+         loglvl=warning guest_loglvl=warning",
+        machine.scheduler
+    );
+    let mut qemu = unpacked.qemu();
+    match machine.clock {
+        Clock::Instructions(shift) => qemu.args([
+            "-accel",
+            "tcg,thread=single",
+            "-icount",
+            &format!("shift={shift},sleep=off"),
+            // Nothing of this machine's time is in the other one, so that runs repeat.
+            "-rtc",
+            "base=2020-01-01T00:00:00,clock=vm",
+        ]),
+        Clock::Host => qemu.args(["-accel", "tcg,thread=multi"]),
+    };
+    qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
+        .args(["-cpu", CPU, "-smp", &cpus.to_string(), "-m", &memory.to_string()])
+        .args(["-monitor", "none", "-serial", &format!("file:{CONSOLE}"), "-serial", "stdio"])
+        .args(["-kernel", "xen", "-append", &xen_line])
+        .args(["-initrd", "vmlinuz console=hvc0 quiet overspin.dom0,dom0.cpio"])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    qemu.spawn().map_err(|e| EmulatedError::Program {
+        command: "qemu-system-x86_64".into(),
+        said: e.to_string(),
+    })
+}
