@@ -91,6 +91,8 @@ pub struct Run {
     pub whole: Second,
     /// The same by seconds.
     pub seconds: Vec<Second>,
+    /// The kernel's statistics of its locks, where it has them.
+    pub lock_stat: Option<String>,
 }
 
 /// How often to measure.
@@ -192,9 +194,9 @@ fn rounds(
             tell(&Progress { place: &places[place], warm_up: false, done, of, last });
             let (began_s, recorder) = (began.elapsed().as_secs_f64(), Recorder::start());
             let outcome = benchmark.run(place, false, cancel);
-            let Watched { whole, seconds } = recorder.stop();
+            let Watched { whole, seconds, lock_stat } = recorder.stop();
             let place = places[place].clone();
-            runs.push(Run { place, outcome: outcome?, began_s, whole, seconds });
+            runs.push(Run { place, outcome: outcome?, began_s, whole, seconds, lock_stat });
         }
     }
     Ok(())

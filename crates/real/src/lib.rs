@@ -22,6 +22,7 @@ pub mod count;
 pub mod dbench;
 mod failed;
 pub mod kernbench;
+mod lock_stat;
 pub mod packets;
 pub mod pft;
 pub mod pgbench;

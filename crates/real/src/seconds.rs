@@ -2,8 +2,10 @@
 //! the kernel's locks, as `vmstat 1` would show them and more.
 
 use crate::contention::Contention;
+use crate::lock_stat::LockStat;
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -184,6 +186,8 @@ pub struct Watched {
     pub whole: Second,
     /// Its seconds.
     pub seconds: Vec<Second>,
+    /// The kernel's statistics of its locks during the run, where it has them.
+    pub lock_stat: Option<String>,
 }
 
 /// A thread that reads the counters each second until it is stopped.
@@ -214,6 +218,7 @@ impl Recorder {
 fn record(asked: &mpsc::Receiver<()>, ready: &mpsc::Sender<()>) -> Watched {
     let contention = Contention::watch();
     let contention = contention.as_ref();
+    let lock_stat = LockStat::begin(Path::new("/"));
     let began = Instant::now();
     let first = Counters::now(contention);
     // Nobody but `start` listens, and it waits.
@@ -231,7 +236,9 @@ fn record(asked: &mpsc::Receiver<()>, ready: &mpsc::Sender<()>) -> Watched {
         }
         (before, at) = (now, until);
         if over {
-            return Watched { whole: now.since(&first, s(until), s(until).max(1e-6)), seconds };
+            let whole = now.since(&first, s(until), s(until).max(1e-6));
+            let lock_stat = lock_stat.and_then(|l| l.text());
+            return Watched { whole, seconds, lock_stat };
         }
     }
 }

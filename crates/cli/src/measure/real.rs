@@ -209,10 +209,16 @@ fn keep(run: &Run, number: usize, out: &Path) {
         let _ = writeln!(text, "# {}{part} {name} {} {unit}", run.place, figure.value);
     }
     text += &run.outcome.output;
-    let file = raw.join(format!("{number:03}-{}.txt", run.place.replace('/', "-")));
+    let name = format!("{number:03}-{}", run.place.replace('/', "-"));
     // The record is what counts, and its own errors are told.
     let _ = std::fs::create_dir_all(&raw);
-    if let Ok(output) = Output::create(&file) {
-        let _ = output.finish_with(&text);
+    let write = |file: String, text: &str| {
+        if let Ok(output) = Output::create(&raw.join(file)) {
+            let _ = output.finish_with(text);
+        }
+    };
+    write(format!("{name}.txt"), &text);
+    if let Some(lock_stat) = &run.lock_stat {
+        write(format!("{name}.lock_stat"), lock_stat);
     }
 }
