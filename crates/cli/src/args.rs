@@ -129,6 +129,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Run a program with a lock in place of its pthread mutexes
     Exec(ExecArgs),
+    /// Say what other locks, and overcommit, would do to a program that `exec --record` recorded
+    Fit(FitArgs),
     /// Show the names that scenarios can use, and the experiments
     List(ListArgs),
     /// Check a lock: model checker, random schedules, threads, and bugs inserted on purpose
@@ -742,9 +744,29 @@ pub(crate) struct ExecArgs {
     /// When the program ends, print the most acquired mutexes on standard error
     #[arg(long)]
     pub(crate) stats: bool,
+    /// When the program ends, write how long each mutex was held, waited for and left alone, as JSON for `overspin
+    /// fit`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// The program and its arguments
     #[arg(required = true, last = true, value_name = "PROGRAM")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct FitArgs {
+    /// Recording, written by `overspin exec --record`
+    pub(crate) file: PathBuf,
+    /// Scenario to write, with [[vary]] tables as comments (`-`: standard output)
+    #[arg(long, short, value_name = "SCENARIO.toml")]
+    pub(crate) output: Option<PathBuf>,
+    /// Number of the mutex in the list, from 0, instead of the one whose sections and waits took most time
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) mutex: Option<usize>,
+    /// Locks to try
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_values = overspin_lab::fit::LOCKS)]
+    pub(crate) locks: Vec<String>,
 }
 
 /// Things to list.

@@ -6,7 +6,8 @@ use crate::failure::{Failure, Verdict};
 use overspin_check::name_of;
 use overspin_real::preload::before_others;
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,10 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<Verdict, Failure> {
     } else {
         command.env_remove("OVERSPIN_STATS");
     }
+    match &args.record {
+        Some(file) => command.env("OVERSPIN_RECORD", request(file)?),
+        None => command.env_remove("OVERSPIN_RECORD"),
+    };
     let error = command.exec();
     let cause = format!("cannot run {}: {error}", program.display());
     Err(match error.kind() {
@@ -36,6 +41,19 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<Verdict, Failure> {
         ErrorKind::PermissionDenied => Failure::usage(cause, "name a file that you may execute"),
         _ => Failure::environment(cause, "try it without overspin exec"),
     })
+}
+
+/// The request for a recording: the process that this one becomes, and the file, which is made now. So no program runs in
+/// vain for a wrong path.
+fn request(file: &Path) -> Result<OsString, Failure> {
+    let made = File::create(file).and_then(|_| std::path::absolute(file));
+    let absolute = made.map_err(|e| {
+        let cause = format!("cannot write `{}`: {e}", file.display());
+        Failure::environment(cause, "name a file in a folder in which you may write")
+    })?;
+    let mut request = OsString::from(format!("{}:", std::process::id()));
+    request.push(absolute);
+    Ok(request)
 }
 
 /// The file in `OVERSPIN_PRELOAD`, or else the library beside this command or in `../lib`.

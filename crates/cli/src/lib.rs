@@ -27,6 +27,7 @@ mod doctor;
 mod exec;
 mod explain;
 mod failure;
+mod fit;
 mod import;
 mod list;
 mod man;
@@ -99,6 +100,7 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
         Command::Report(command) => report::report(command, &args.global),
         Command::Compare(command) => compare::compare(command, &args.global),
         Command::Exec(command) => exec::exec(command),
+        Command::Fit(command) => fit::fit(command, &args.global),
         Command::List(command) => list::list(command, &args.global),
         Command::Check(command) => check::check(command, &args.global, parts),
         Command::Bench(command) => bench::bench(command, &args.global, parts),

@@ -250,6 +250,7 @@ fn how_to_and_explanation() {
         "docs/preemption.md",
         "docs/trust.md",
         "docs/import.md",
+        "docs/fit.md",
     ] {
         document(name, |_, _| {});
     }
@@ -283,6 +284,7 @@ fn every_command_is_known_and_parses() {
         "docs/calibrate.md",
         "docs/validate.md",
         "docs/import.md",
+        "docs/fit.md",
     ];
     let mut documents = vec![root().join("README.md")];
     documents.extend(fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path()));

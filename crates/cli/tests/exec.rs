@@ -41,6 +41,25 @@ fn the_program_gets_the_lock_and_the_library_and_its_exit_code_counts() {
 }
 
 #[test]
+fn a_recording_is_requested_for_the_process_that_the_command_becomes() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("lib.so");
+    fs::write(&library, "").unwrap();
+    let file = folder.path().join("r.json");
+    let show = ["--", "sh", "-c", "test \"$OVERSPIN_RECORD\" = \"$$:$0\""];
+    let mut command = overspin(Some(&library));
+    command.args(["exec", "--lock", "mutex", "--record"]).arg(&file).args(show).arg(&file);
+    command.assert().code(0);
+    // The program has recorded nothing.
+    let message = told(overspin(None).arg("fit").arg(&file), 2);
+    assert!(message.contains("the recording is empty"), "{message}");
+    let mut command = overspin(Some(&library));
+    let message =
+        told(command.args(["exec", "--lock", "mcs", "--record", "/no/such/f"]).args(SHOW), 3);
+    assert!(message.contains("cannot write `/no/such/f`"), "{message}");
+}
+
+#[test]
 fn what_is_wrong_is_told_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("lib.so");

@@ -13,6 +13,7 @@ pub mod environment;
 pub mod examples;
 pub mod experiment;
 pub mod explain;
+pub mod fit;
 pub mod listing;
 pub mod located;
 pub mod machine;

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `OVERSPIN_LOCK` | name of the lock; without it the library does nothing |
 //! | `OVERSPIN_STATS` | `1`: statistics on standard error when the program ends |
+//! | `OVERSPIN_RECORD` | `PROCESS:FILE`: a recording of all mutexes, written when the program ends |
 //!
 //! **Construction.** The C library's mutex stays in place, and the lock stands in front of it. An acquisition takes
 //! the lock, then the mutex; a release releases the mutex, then the lock. A thread that comes through the lock finds
@@ -43,7 +44,7 @@
 //! | `watched.rs` | the platform of the locks, whose waiters look around |
 //! | `mutex.rs`, `real.rs` | the C library's mutex, and its functions |
 //! | `arena.rs`, `fork_lock.rs`, `system.rs` | memory, a lock for own data, and system calls that the program does not notice |
-//! | `stats.rs` | statistics |
+//! | `stats.rs`, `record.rs` | statistics, and the recordings of `overspin exec --record` |
 
 mod abi;
 mod arena;
@@ -54,6 +55,7 @@ mod mutex;
 mod passage;
 mod policy;
 mod real;
+mod record;
 mod shadow;
 mod startup;
 mod stats;

@@ -25,6 +25,7 @@ use overspin_native::{Kind, NamedLock, served_id};
 
 use crate::fork_lock::ForkLock;
 use crate::mutex::Mutex;
+use crate::record::{Ended, Record, Recorded};
 use crate::watched::kind;
 
 pub(crate) struct Shadow {
@@ -39,6 +40,8 @@ pub(crate) struct Shadow {
     /// Releases so far that left a sleeper behind. Used by the holder of the mutex.
     passed: Cell<u32>,
     pub(crate) uses: Uses,
+    /// What is recorded about the mutex, on request.
+    record: Option<&'static Record>,
 }
 
 // SAFETY: `lock` changes only while there is one thread; only the holder of the mutex uses `passed`; the rest is
@@ -78,6 +81,8 @@ struct Table {
     all: Vec<&'static Shadow>,
     /// Uses of mutexes that have ended, by caller: mutexes, acquisitions, contended.
     ended: BTreeMap<usize, [u64; 3]>,
+    /// What was recorded about them.
+    ended_records: Ended,
 }
 
 static TABLE: OnceLock<ForkLock<Table>> = OnceLock::new();
@@ -94,6 +99,7 @@ pub(crate) fn start(kind: Kind) {
         free: Vec::new(),
         all: Vec::new(),
         ended: BTreeMap::new(),
+        ended_records: Ended::default(),
     }));
 }
 
@@ -246,7 +252,8 @@ pub(crate) fn retire(shadow: &'static Shadow) {
 
 impl Table {
     fn new_shadow(&mut self) -> &'static Shadow {
-        let lock = self.kind.new_lock();
+        let record = Record::new();
+        let lock = new_lock(&self.kind, record);
         let shadow: &Shadow = Box::leak(Box::new(Shadow {
             address: AtomicUsize::new(0),
             holder: AtomicU64::new(0),
@@ -254,6 +261,7 @@ impl Table {
             lock: UnsafeCell::new(lock),
             passed: Cell::new(0),
             uses: Uses::default(),
+            record,
         }));
         self.all.push(shadow);
         shadow
@@ -269,7 +277,19 @@ impl Table {
                 *sum += more;
             }
         }
+        if let Some(record) = shadow.record {
+            self.ended_records.take(uses.caller.load(Relaxed), record);
+        }
         uses.clear();
+    }
+}
+
+/// A free lock, which writes `record` if there is one.
+fn new_lock(kind: &Kind, record: Option<&'static Record>) -> Box<dyn NamedLock> {
+    let lock = kind.new_lock();
+    match record {
+        None => lock,
+        Some(record) => Box::new(Recorded { lock, record }),
     }
 }
 
@@ -304,6 +324,22 @@ pub(crate) fn lines() -> Option<(&'static str, Vec<Line>)> {
     })
 }
 
+/// Calls `write` with the name of the lock and all records, each with the address of its mutex (0 for mutexes that have
+/// ended) and the place where that was first locked. `None` if this library is not active.
+pub(crate) fn with_records<R>(
+    write: impl FnOnce(&str, &[(usize, usize, &Record)]) -> R,
+) -> Option<R> {
+    TABLE.get().map(|table| {
+        table.with(|table| {
+            let live = table.of.iter().filter_map(|(&address, shadow)| {
+                Some((address, shadow.uses.caller.load(Relaxed), shadow.record?))
+            });
+            let ended = table.ended_records.all().map(|(caller, record)| (0, caller, record));
+            write(table.kind.name(), &live.chain(ended).collect::<Vec<_>>())
+        })
+    })
+}
+
 /// Keeps other threads out of the table during a fork.
 pub(crate) fn close() {
     if let Some(table) = TABLE.get() {
@@ -324,10 +360,14 @@ pub(crate) fn renew_locks() {
     let Some(table) = TABLE.get() else { return };
     table.with(|table| {
         table.ended.clear();
+        table.ended_records.clear();
         let Some(kind) = kind(table.kind.name()) else { return };
         for shadow in &table.all {
             // SAFETY: this is the only thread, and it is not in a lock.
-            unsafe { *shadow.lock.get() = kind.new_lock() };
+            unsafe { *shadow.lock.get() = new_lock(&kind, shadow.record) };
+            if let Some(record) = shadow.record {
+                record.clear();
+            }
             shadow.set_holder(None);
             shadow.uses.clear();
         }

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::system::say;
-use crate::{fork, mutex, shadow, stats, watched};
+use crate::{fork, mutex, record, shadow, stats, watched};
 
 /// Starts this library at the first call.
 #[cold]
@@ -50,6 +50,7 @@ fn start() {
     if env::var_os("OVERSPIN_STATS").is_some_and(|value| value == "1") {
         stats::start();
     }
+    record::start();
     shadow::start(kind);
 }
 

@@ -98,7 +98,7 @@ impl fmt::Display for Mutexes<'_> {
 }
 
 /// A code address as `file+offset (function)`, as `addr2line` takes it.
-struct Place(usize);
+pub(crate) struct Place(pub(crate) usize);
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

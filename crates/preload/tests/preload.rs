@@ -151,6 +151,44 @@ fn statistics_count_every_acquisition() {
     assert!(contended, "none of 20 runs has met a held mutex");
 }
 
+/// known.c holds a mutex for 5 us and leaves it alone for 20 us. The clock decides, so only a busy machine makes these
+/// times longer, and hardly half of them.
+#[test]
+fn a_recording_has_the_known_times() {
+    let Some(program) = compile("cc", "known.c") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("known.json");
+    // The number of no process: the program takes itself for a child, and appends its own.
+    let request = format!("0:{}", file.display());
+    let mut child = with_lock(&program, Some("mutex"));
+    let mut child = child.env("OVERSPIN_RECORD", request).args(["2", "500"]).spawn().unwrap();
+    assert!(child.wait().unwrap().success());
+    let text = std::fs::read_to_string(format!("{}.{}", file.display(), child.id())).unwrap();
+    assert!(text.contains("\"schema\": \"overspin-recording/1\""), "{text}");
+    assert!(text.contains("\"threads\": 2") && text.contains("\"acquisitions\": 1000,"), "{text}");
+    assert!(text.contains("+0x"), "where it was first locked: {text}");
+    // Each bucket is [least, number, sum].
+    let median = |name: &str, of: u64| {
+        let list =
+            text.split(&format!("\"{name}\": [")).nth(1).unwrap().split('\n').next().unwrap();
+        let mut seen = 0;
+        let buckets = list.split('[').filter_map(|b| b.split_once(", "));
+        let mut all = buckets.map(|(least, rest)| {
+            let number = rest.split(", ").next().unwrap();
+            (least.parse::<u64>().unwrap(), number.parse::<u64>().unwrap())
+        });
+        all.find(|(_, number)| {
+            seen += number;
+            seen > of / 2
+        })
+        .unwrap()
+        .0
+    };
+    // 5000 ns are in the bucket from 4096 to 5120 ns or the next, 20000 ns in that from 16384 or 20480 ns.
+    assert!([4096, 5120].contains(&median("section", 1000)), "{text}");
+    assert!([16_384, 20_480].contains(&median("outside", 998)), "{text}");
+}
+
 #[test]
 fn a_name_that_is_no_lock_stops_the_program() {
     let Some(program) = compile("cc", "stats.c") else { return };

@@ -1,4 +1,4 @@
-//! pgbench: transactions of many clients against a throw-away PostgreSQL ([`server`]), as the paravirtual ticket locks
+//! pgbench: transactions of many clients against a throw-away PostgreSQL (`server.rs`), as the paravirtual ticket locks
 //! of 2012 were judged: 1 to 64 clients, ten runs each.
 
 mod server;

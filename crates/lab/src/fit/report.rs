@@ -1,0 +1,182 @@
+//! What the scenario of a mutex shows: first whether it reproduces the recording, then what else could be.
+
+use super::recording::{Mutex, Recording};
+use super::scenario::Fitted;
+use crate::report::{Block, Grid, short};
+use crate::scenario_file::{ScenarioError, parse};
+use crate::way::Way;
+use overspin_host::Refused;
+use overspin_scenario::{LockOutcome, Outcome, Picos};
+
+/// Seeds of each run; means are shown.
+const SEEDS: u64 = 3;
+/// Mutexes that are listed.
+const MOST_MUTEXES: usize = 10;
+/// Changes the scenario to 2:1 overcommit.
+const CROWDED: &str = "domain.neighbour.workload.wait=0";
+
+/// Figures of a lock.
+#[derive(Clone, Copy, Debug, Default)]
+struct Figures {
+    /// Acquisitions a second.
+    rate: f64,
+    /// Acquisitions in a second of CPU time: other programs on the machine do not change it much.
+    per_cpu: f64,
+    /// Part of the acquisitions that had to wait, in percent.
+    contended: f64,
+    /// Mean wait of all acquisitions, in microseconds.
+    wait: f64,
+    /// Its 99th percentile.
+    p99: f64,
+}
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// A setting does not fit the scenario, such as an unknown lock.
+    #[error(transparent)]
+    Scenario(#[from] Box<ScenarioError>),
+    /// The simulator refuses the scenario.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+/// Runs `fitted`, the scenario of mutex `number` (from 0) of `recording`, as recorded and with `locks`.
+///
+/// # Errors
+/// If the scenario cannot be run with one of them.
+pub fn report(
+    path: &str,
+    recording: &Recording,
+    number: usize,
+    fitted: &Fitted,
+    locks: &[String],
+) -> Result<Vec<Block>, Failed> {
+    let text = &fitted.text;
+    let mutex = &recording.mutexes[number];
+    let mut blocks = vec![Block::Title(format!("Locks of {}", recording.program))];
+    blocks.push(Block::Grid(list(recording, number)));
+    blocks.extend(fitted.doubts.iter().map(|doubt| Block::Text(format!("Doubtful: {doubt}."))));
+    blocks.push(Block::Heading(format!("As recorded, with `{}`", recording.lock)));
+    let was = recorded(recording, mutex);
+    let is = run(path, text, &[])?;
+    let mut grid = Grid::new(2, &["figure", "unit", "recorded", "simulated", "gap"]);
+    for (name, unit, was, is) in [
+        ("acquisitions", "1/s", was.rate, is.rate),
+        ("acquisitions, by CPU time", "1/s", was.per_cpu, is.per_cpu),
+        ("contended", "%", was.contended, is.contended),
+        ("mean wait", "us", was.wait, is.wait),
+        ("p99 of waits", "us", was.p99, is.p99),
+    ] {
+        let gap = match unit {
+            "%" => format!("{:+.1} points", is - was),
+            _ if was > 0.0 => format!("{:+.0} %", 100.0 * (is - was) / was),
+            _ => "-".to_owned(),
+        };
+        grid.row([name.to_owned(), unit.to_owned(), short(was), short(is), gap]);
+    }
+    blocks.push(Block::Grid(grid));
+    blocks.push(Block::Heading("With other locks, and at 2:1 overcommit".into()));
+    let header =
+        ["lock", "acquisitions/s", "p99 wait, us", "2:1: acquisitions/s", "2:1: p99 wait, us"];
+    let mut grid = Grid::new(1, &header);
+    let mut all = vec![recording.lock.clone()];
+    all.extend(locks.iter().filter(|lock| **lock != recording.lock).cloned());
+    for lock in all {
+        let set = format!("domain.program.lock={lock}");
+        let alone = run(path, text, std::slice::from_ref(&set))?;
+        let crowded = run(path, text, &[set, CROWDED.to_owned()])?;
+        grid.row([
+            lock,
+            short(alone.rate),
+            short(alone.p99),
+            short(crowded.rate),
+            short(crowded.p99),
+        ]);
+    }
+    blocks.push(Block::Grid(grid));
+    blocks.push(Block::Text(format!(
+        "Simulated: means of {SEEDS} seeds. The neighbour of 2:1 computes on as many vCPUs as there are CPUs. Trust the second table \
+         as far as the first one agrees."
+    )));
+    Ok(blocks)
+}
+
+/// The mutexes of a recording; the fitted one is marked.
+fn list(recording: &Recording, number: usize) -> Grid {
+    let header = [
+        "",
+        "mutex",
+        "threads",
+        "acquisitions",
+        "contended, %",
+        "section, us",
+        "outside, us",
+        "first locked at",
+    ];
+    let mut grid = Grid::new(2, &header);
+    grid.notes = 1;
+    for (i, m) in recording.mutexes.iter().enumerate().take(MOST_MUTEXES.max(number + 1)) {
+        grid.row([
+            if i == number { "fitted" } else { "" }.to_owned(),
+            i.to_string(),
+            m.threads.to_string(),
+            m.acquisitions.to_string(),
+            short(recorded(recording, m).contended),
+            short(m.section.usual() / 1e3),
+            short(m.outside.usual() / 1e3),
+            m.first_locked_at.clone(),
+        ]);
+    }
+    grid
+}
+
+fn recorded(recording: &Recording, mutex: &Mutex) -> Figures {
+    let seconds = mutex.to_ns.saturating_sub(mutex.from_ns).max(1) as f64 / 1e9;
+    let all = mutex.acquisitions.max(1) as f64;
+    Figures {
+        rate: mutex.acquisitions as f64 / seconds,
+        per_cpu: mutex.acquisitions as f64 / (recording.cpu_ns.max(1) as f64 / 1e9),
+        contended: 100.0 * mutex.contended as f64 / all,
+        wait: mutex.wait.mean() / 1e3,
+        p99: mutex.wait.percentile(99) as f64 / 1e3,
+    }
+}
+
+/// Means over seeds.
+fn run(path: &str, text: &str, sets: &[String]) -> Result<Figures, Failed> {
+    let scenario = parse(path, path, text, sets).map_err(Box::new)?;
+    let mut sum = Figures::default();
+    for seed in 1..=SEEDS {
+        let figures = simulated(&Way::default().run(&scenario, seed, &mut (), &|_| {})?);
+        sum.rate += figures.rate;
+        sum.per_cpu += figures.per_cpu;
+        sum.contended += figures.contended;
+        sum.wait += figures.wait;
+        sum.p99 += figures.p99;
+    }
+    let n = SEEDS as f64;
+    Ok(Figures {
+        rate: sum.rate / n,
+        per_cpu: sum.per_cpu / n,
+        contended: sum.contended / n,
+        wait: sum.wait / n,
+        p99: sum.p99 / n,
+    })
+}
+
+fn simulated(outcome: &Outcome) -> Figures {
+    let Some(program) = outcome.domains.first() else { return Figures::default() };
+    let section = |lock: &&LockOutcome| lock.name == "section";
+    let Some(lock) = program.locks.iter().find(section) else { return Figures::default() };
+    let cpu: f64 = program.vcpus.iter().map(|vcpu| vcpu.running.seconds()).sum();
+    let all = lock.acquisitions.max(1) as f64;
+    let us = |time: Picos| time.micros();
+    Figures {
+        per_cpu: lock.acquisitions as f64 / cpu.max(1e-9),
+        rate: lock.acquisitions as f64 / outcome.elapsed.seconds().max(1e-9),
+        contended: 100.0 * lock.contended as f64 / all,
+        wait: us(lock.wait_total) / all,
+        p99: us(lock.wait_p99),
+    }
+}

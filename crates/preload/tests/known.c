@@ -1,0 +1,41 @@
+/* Threads that hold one mutex for 5 us and leave it alone for 20 us, so often. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static long rounds;
+
+static long long now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static void work(long long ns) {
+    long long end = now() + ns;
+    while (now() < end) {
+    }
+}
+
+static void *run(void *unused) {
+    for (long i = 0; i < rounds; i++) {
+        pthread_mutex_lock(&mutex);
+        work(5000);
+        pthread_mutex_unlock(&mutex);
+        work(20000);
+    }
+    return unused;
+}
+
+int main(int argc, char **argv) {
+    int threads = argc > 1 ? atoi(argv[1]) : 2;
+    pthread_t all[64];
+    rounds = argc > 2 ? atol(argv[2]) : 2000;
+    for (int i = 0; i < threads; i++)
+        pthread_create(&all[i], NULL, run, NULL);
+    for (int i = 0; i < threads; i++)
+        pthread_join(all[i], NULL);
+    return 0;
+}
