@@ -16,9 +16,10 @@ const LOOK: Duration = Duration::from_millis(100);
 const LEAD: Duration = Duration::from_secs(1);
 /// The same for each guest: the line takes its way through xenconsoled.
 const LEAD_EACH: Duration = Duration::from_millis(100);
-/// Time for all guests to boot, and for each guest on a pCPU. An emulated Linux takes some 3 s of CPU time.
+/// Time for all guests to boot, and for each vCPU on a pCPU. An emulated Linux takes some 3 s of CPU time, and more if its
+/// vCPUs spin for each other.
 const BOOT: (u64, u64) = (60, 30);
-/// Time from the end of a run to all reports, and for each guest.
+/// Time from the end of a run to all reports, and for each vCPU on a pCPU.
 const REPORT: (u64, u64) = (30, 10);
 
 /// Makes a run, and returns what each guest reported. `folder` is for configuration files. `step` hears what happens,
@@ -82,7 +83,8 @@ impl Guests<'_> {
         }
         step("guests boot".into());
         let hearing = Hearing { job, heard, stop };
-        let per_cpu = job.guests.len().div_ceil(job.pool.cpus.len().max(1)) as u64;
+        let vcpus: u64 = job.guests.iter().map(|guest| u64::from(guest.vcpus)).sum();
+        let per_cpu = vcpus.div_ceil(job.pool.cpus.len().max(1) as u64);
         let mut begin = Start { at: 0, seconds: job.seconds };
         let mut ready = vec![false; job.guests.len()];
         let booting = Instant::now();
