@@ -641,7 +641,7 @@ pub(crate) struct SchedbenchRunArgs {
 /// The time of the emulated machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EmulatedClock {
-    /// Each instruction takes the same time: runs repeat, whatever else this machine does
+    /// Each instruction takes the same time: time does not depend on the load of this machine
     Instructions,
     /// This machine's time, with a thread for each pCPU
     Host,

@@ -132,7 +132,7 @@ fn start(machine: &Machine, jobs: &[Job], folder: &Path) -> Result<Child, Emulat
             "tcg,thread=single",
             "-icount",
             &format!("shift={shift},sleep=off"),
-            // Nothing of this machine's time is in the other one, so that runs repeat.
+            // Nothing of this machine's time is in the other one.
             "-rtc",
             "base=2020-01-01T00:00:00,clock=vm",
         ]),

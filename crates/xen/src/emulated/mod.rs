@@ -1,7 +1,7 @@
 //! An emulated machine with real Xen: from Debian's packages, by QEMU, without any privilege.
 //!
 //! QEMU emulates every instruction (TCG). With [`Clock::Instructions`], its time is the number of instructions,
-//! each of which takes a nanosecond, for example. A run then does not depend on the load of this machine, and gives the same result again.
+//! each of which takes a nanosecond, for example. A run then does not depend on the load of this machine.
 
 mod dom0;
 mod machine;
