@@ -204,6 +204,14 @@ pub(crate) fn command() -> String {
     std::iter::once("overspin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
+/// When to stop and keep the results so far: at the first Ctrl-C, or after this long.
+pub(crate) fn until(max_wall: Option<Duration>) -> Until {
+    Until {
+        deadline: max_wall.and_then(|time| Instant::now().checked_add(time)),
+        interrupted: Some(signals::first_interrupt()),
+    }
+}
+
 /// The world of a command, by default the simulator, and when to stop and keep the results so far: at the first
 /// Ctrl-C, or after this long.
 pub(crate) fn way(world: Option<&str>, max_wall: Option<Duration>) -> Result<Way, Failure> {
@@ -219,11 +227,7 @@ pub(crate) fn way(world: Option<&str>, max_wall: Option<Duration>) -> Result<Way
         let remedy = format!("worlds are: {}", names.join(", "));
         Failure::usage(format!("there is no world `{world}`"), remedy)
     })?;
-    let until = Until {
-        deadline: max_wall.and_then(|time| Instant::now().checked_add(time)),
-        interrupted: Some(signals::first_interrupt()),
-    };
-    Ok(Way { world, until })
+    Ok(Way { world, until: until(max_wall) })
 }
 
 /// What records say about the world of runs of `scenarios`. Says what it ignores, once for all of them.

@@ -4,12 +4,9 @@ use crate::args::{Global, SchedbenchRunArgs};
 use crate::failure::{Failure, Verdict};
 use crate::schedbench::{list, print, save, to_run};
 use crate::show::{self, Outputs};
-use crate::signals;
 use overspin_lab::schedbench::{self, BenchFile, Origin, XenCpus, XenHost};
-use overspin_lab::way::Until;
 use overspin_xl::{Images, Xl, XlError};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// Name of the world.
 pub(crate) const WORLD: &str = "xen";
@@ -49,7 +46,7 @@ pub(crate) fn run(
         kernel: kernel.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         emulator: None,
     };
-    let until = until(args.max_wall);
+    let until = show::until(args.max_wall);
     let stop = || until.over().is_some();
     let mut stopped = None;
     for (i, job) in todo.into_iter().zip(jobs) {
@@ -71,14 +68,6 @@ pub(crate) fn run(
     }
     let report = print(path, 0, &args.record, outputs)?;
     Ok(stopped.map_or(report, show::stopped))
-}
-
-/// When a command with this limit ends early.
-pub(crate) fn until(max_wall: Option<Duration>) -> Until {
-    Until {
-        deadline: max_wall.and_then(|time| Instant::now().checked_add(time)),
-        interrupted: Some(signals::first_interrupt()),
-    }
 }
 
 /// Tells what happens, unless nobody wants to know.

@@ -4,7 +4,7 @@ use crate::args::{EmulatedClock, Global, SpinlockWork, XenEmulatedArgs};
 use crate::failure::{Failure, Verdict};
 use crate::schedbench::{print, read, save, to_run};
 use crate::show::{self, Outputs};
-use crate::xen::{say, temporary, until};
+use crate::xen::{say, temporary};
 use overspin_lab::schedbench::{self, Origin, XenCpus, XenHost};
 use overspin_lab::xen_spinlocks::{self, Comparison, KernelWork, Measured};
 use overspin_scenario::Stopped;
@@ -149,7 +149,7 @@ fn make(
         kernel: machine.unpacked.linux_name(),
         emulator: Some(format!("QEMU {qemu} (TCG), {time}")),
     };
-    let until = until(args.max_wall);
+    let until = show::until(args.max_wall);
     let mut failed = Vec::new();
     say(global, "Xen boots");
     let name = |job: usize| jobs.get(job).map_or("?", |job| &*job.name);

@@ -103,9 +103,7 @@ pub(crate) fn own_usage() -> (f64, f64, u64) {
 
 /// Counts on `cpu`; `None` if the user stopped it. Elapsed seconds, CPU seconds, involuntary switches.
 fn count(to: u64, cpu: usize, cancel: Cancel) -> Result<Option<(f64, f64, u64)>, Failed> {
-    packets::pin(cpu).map_err(|e| {
-        Failed::needs(format!("cannot stay on CPU {cpu}: {e}"), "let this process use more CPUs")
-    })?;
+    packets::stay_on(cpu)?;
     let (user, system, switches) = own_usage();
     let began = Instant::now();
     let mut done = 0;
@@ -147,7 +145,7 @@ impl Benchmark for Count {
     }
 
     fn run(&mut self, place: usize, _: bool, cancel: Cancel) -> Result<Outcome, Failed> {
-        let (rate, cpu) = (self.rates[place], packets::allowed()[0]);
+        let (rate, cpu) = (self.rates[place], packets::meeting_cpu());
         // The thread's affinity ends with it. The caller's own thread asks for the user's wish.
         let stop = std::sync::atomic::AtomicBool::new(false);
         let asked = || stop.load(std::sync::atomic::Ordering::Relaxed);

@@ -10,6 +10,8 @@
 
 use crate::Failed;
 use crate::program::need;
+use overspin_native::bench::pin;
+use overspin_native::measure::allowed_cpus;
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -148,9 +150,7 @@ fn ours(peer: i32, cpu: usize) -> Result<(), Failed> {
         ip(&["link", "set", "theirs", "up"])
     });
     there.join().unwrap_or_else(|_| Err(Failed::needs("a thread failed", "run it again")))?;
-    pin(cpu).map_err(|e| {
-        Failed::needs(format!("cannot stay on CPU {cpu}: {e}"), "let this process use more CPUs")
-    })?;
+    stay_on(cpu)?;
     // SAFETY: the structure lives longer than the call; 0 is the calling thread. Without the priority, the sender may
     // have to wait for its turn; the achieved rate shows it.
     unsafe {
@@ -162,31 +162,15 @@ fn ours(peer: i32, cpu: usize) -> Result<(), Failed> {
 }
 
 /// Keeps the calling thread on a CPU.
-pub(crate) fn pin(cpu: usize) -> io::Result<()> {
-    // SAFETY: all zeros is a valid value.
-    let mut set: libc::cpu_set_t = unsafe { zeroed() };
-    // SAFETY: a CPU beyond the set is ignored, and then the call fails.
-    unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: the set lives longer than the call; 0 is the calling thread.
-    match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+pub(crate) fn stay_on(cpu: usize) -> Result<(), Failed> {
+    pin(&[cpu]).map_err(|e| {
+        Failed::needs(format!("cannot stay on CPU {cpu}: {e}"), "let this process use more CPUs")
+    })
 }
 
-/// The CPUs that this thread may use, in order.
-pub(crate) fn allowed() -> Vec<usize> {
-    // SAFETY: all zeros is a valid value.
-    let mut set: libc::cpu_set_t = unsafe { zeroed() };
-    // SAFETY: the kernel writes at most this many bytes.
-    let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
-    let all = 0..libc::CPU_SETSIZE as usize;
-    // SAFETY: the numbers are within the set.
-    let mut cpus: Vec<usize> = all.filter(|c| unsafe { libc::CPU_ISSET(*c, &set) }).collect();
-    if result != 0 || cpus.is_empty() {
-        cpus = vec![0];
-    }
-    cpus
+/// The CPU on which packets and their work meet: the first one that this process may use.
+pub(crate) fn meeting_cpu() -> usize {
+    allowed_cpus().ok().and_then(|cpus| cpus.first().copied()).unwrap_or(0)
 }
 
 /// A socket for echo requests to the other end, which never blocks.
@@ -314,7 +298,7 @@ mod tests {
 
     #[test]
     fn packets_are_sent_at_the_rate_and_answered() {
-        let packets = match Packets::start(1000, allowed()[0]) {
+        let packets = match Packets::start(1000, meeting_cpu()) {
             Ok(packets) => packets,
             Err(failed) => {
                 println!("skipped: {failed}");

@@ -15,7 +15,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A rest that is shorter than this says little, and is left out if there are whole seconds.
 const SHORTEST: Duration = Duration::from_millis(200);
 
-/// One second, or what was left at the end. Shares are in percent of all CPUs together, rates in events a second.
+/// One second, or what was left at the end. Rates are in events a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Second {
     /// Its end, in seconds from the begin of the run.
@@ -34,16 +34,9 @@ pub struct Second {
     pub switches: f64,
     /// Page faults a second.
     pub faults: f64,
-    /// User time, with that of nice processes.
-    pub user: f64,
-    /// System time, with interrupts.
-    pub system: f64,
-    /// Idle time.
-    pub idle: f64,
-    /// Idle time while a disk was waited for.
-    pub iowait: f64,
-    /// Time that the hypervisor gave to others.
-    pub steal: f64,
+    /// Where the time of the CPUs went; unknown if no clock tick of the kernel ended in this time.
+    #[serde(flatten)]
+    pub shares: Option<Shares>,
     /// Percent of the time in which a thread waited for a CPU (PSI `some`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_pressure: Option<f64>,
@@ -59,6 +52,38 @@ pub struct Second {
     /// Waits for the kernel's own locks that began, a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contentions: Option<f64>,
+}
+
+/// Where the time of all CPUs together went, in percent. The kernel counts it in ticks of some 10 ms, so a run of a few
+/// milliseconds may see none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shares {
+    /// User time, with that of nice processes.
+    pub user: f64,
+    /// System time, with interrupts.
+    pub system: f64,
+    /// Idle time.
+    pub idle: f64,
+    /// Idle time while a disk was waited for.
+    pub iowait: f64,
+    /// Time that the hypervisor gave to others.
+    pub steal: f64,
+}
+
+impl Shares {
+    /// Of ticks in the order of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+    fn of(ticks: [u64; 8]) -> Option<Self> {
+        let all = ticks.iter().sum::<u64>();
+        let share =
+            |of: &[usize]| 100.0 * of.iter().map(|i| ticks[*i]).sum::<u64>() as f64 / all as f64;
+        (all > 0).then(|| Self {
+            user: share(&[0, 1]),
+            system: share(&[2, 5, 6]),
+            idle: share(&[3]),
+            iowait: share(&[4]),
+            steal: share(&[7]),
+        })
+    }
 }
 
 /// Counters of the kernel at a moment.
@@ -145,14 +170,7 @@ impl Counters {
         let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / length;
         let counted =
             |now: Option<u64>, then: Option<u64>| now.zip(then).map(|(now, then)| rate(now, then));
-        let ticks: Vec<u64> = self
-            .ticks
-            .iter()
-            .zip(before.ticks)
-            .map(|(now, then)| now.saturating_sub(then))
-            .collect();
-        let whole = ticks.iter().sum::<u64>().max(1) as f64;
-        let share = |of: &[usize]| 100.0 * of.iter().map(|i| ticks[*i]).sum::<u64>() as f64 / whole;
+        let ticks = std::array::from_fn(|i| self.ticks[i].saturating_sub(before.ticks[i]));
         // Microseconds a second, in percent. A stall that began earlier may be counted all at once.
         let pressure =
             |i: usize| Some((counted(self.pressure[i], before.pressure[i])? / 1e4).min(100.0));
@@ -165,11 +183,7 @@ impl Counters {
             interrupts: rate(self.interrupts, before.interrupts),
             switches: rate(self.switches, before.switches),
             faults: rate(self.faults, before.faults),
-            user: share(&[0, 1]),
-            system: share(&[2, 5, 6]),
-            idle: share(&[3]),
-            iowait: share(&[4]),
-            steal: share(&[7]),
+            shares: Shares::of(ticks),
             cpu_pressure: pressure(0),
             io_pressure: pressure(1),
             memory_pressure: pressure(2),
@@ -279,11 +293,13 @@ mod tests {
             interrupts: 1000.0,
             switches: 2000.0,
             faults: 500.0,
-            user: 30.0,
-            system: 20.0,
-            idle: 30.0,
-            iowait: 10.0,
-            steal: 10.0,
+            shares: Some(Shares {
+                user: 30.0,
+                system: 20.0,
+                idle: 30.0,
+                iowait: 10.0,
+                steal: 10.0,
+            }),
             // 250 ms of 2 s.
             cpu_pressure: Some(12.5),
             io_pressure: None,
@@ -293,6 +309,20 @@ mod tests {
             contentions: None,
         };
         assert_eq!(second, expected);
+        let json = serde_json::to_string(&second).unwrap();
+        assert!(json.contains("\"iowait\":10.0"), "{json}");
+        assert_eq!(serde_json::from_str::<Second>(&json).unwrap(), second);
+    }
+
+    #[test]
+    fn without_a_tick_nothing_is_known_of_the_shares() {
+        let counters =
+            Counters::of(&Sources { stat: STAT, vmstat: "", pressure: [None; 3], schedstat: None });
+        let second = counters.since(&counters, 0.003, 0.003);
+        assert_eq!(second.shares, None, "not 0 % of everything");
+        let json = serde_json::to_string(&second).unwrap();
+        assert!(!json.contains("idle"), "{json}");
+        assert_eq!(serde_json::from_str::<Second>(&json).unwrap(), second);
     }
 
     #[test]
@@ -304,7 +334,8 @@ mod tests {
         // A busy machine may make it longer.
         assert!(ends.len() >= 2 && ends[0] >= 1.0 && ends[1] >= 1.5, "{ends:?}");
         for line in watched.seconds.iter().chain([&watched.whole]) {
-            let sum = line.user + line.system + line.idle + line.iowait + line.steal;
+            let Some(s) = line.shares else { panic!("no tick in {} s", line.until_s) };
+            let sum = s.user + s.system + s.idle + s.iowait + s.steal;
             assert!((sum - 100.0).abs() < 1e-6, "{line:?}");
         }
     }

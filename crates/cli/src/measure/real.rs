@@ -9,10 +9,8 @@ use crate::exec::find_library;
 use crate::failure::{Failure, Verdict};
 use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
-use crate::signals;
 use overspin_check::name_of;
 use overspin_lab::output::Output;
-use overspin_lab::way::Until;
 use overspin_lab::{real, record};
 use overspin_real::command::AnyCommand;
 use overspin_real::count::Count;
@@ -24,7 +22,6 @@ use overspin_real::preload::{Locks, NONE};
 use overspin_real::{Benchmark, Failed, Measured, Plan, Progress, Run, SourceOf};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Instant;
 
 /// Runs of each place, if the user does not say.
 const RUNS: u32 = 5;
@@ -138,10 +135,7 @@ fn run(
     let outputs = Outputs::new(global, &files)?;
     let seconds = outputs.open(args.seconds.as_ref())?;
     let records = RecordFiles::open(&outputs, wanted)?;
-    let until = Until {
-        deadline: args.max_wall.and_then(|time| Instant::now().checked_add(time)),
-        interrupted: Some(signals::first_interrupt()),
-    };
+    let until = show::until(args.max_wall);
     let before = overspin_native::bench::warnings();
     let cancel = || until.over().is_some();
     let plan = Plan { runs: args.runs.unwrap_or(runs), time: args.time, seed: args.seed };

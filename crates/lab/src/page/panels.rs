@@ -211,14 +211,18 @@ pub(super) fn machine(record: &Record) -> String {
         ("style-asleep", "idle"),
     ];
     let Some(real) = &record.real else { return String::new() };
-    let bar = |label: String, s: &Second| Stack {
-        label,
-        parts: [s.user, s.system, s.iowait, s.steal, s.idle].into(),
+    // A rest that is shorter than a clock tick has no bar.
+    let bar = |second: &Second| {
+        let s = second.shares.as_ref()?;
+        Some(Stack {
+            label: format!("{:.0} s", second.until_s),
+            parts: [s.user, s.system, s.iowait, s.steal, s.idle].into(),
+        })
     };
     let mut out = String::new();
     for run in &real.seconds {
         let place = record.runs.iter().find(|r| r.number == run.run).map_or("", |r| &r.place);
-        let bars = run.seconds.iter().map(|s| bar(format!("{:.0} s", s.until_s), s)).collect();
+        let bars = run.seconds.iter().filter_map(bar).collect();
         let words = "what all CPUs did in each second, in percent";
         // Writing to a String cannot fail.
         let _ = writeln!(

@@ -2,7 +2,7 @@
 
 use crate::record::{Record, RunSeconds};
 use crate::report::Grid;
-use overspin_real::seconds::Second;
+use overspin_real::seconds::{Second, Shares};
 use std::fmt::Write;
 
 /// The columns of the CSV after run, place and second.
@@ -45,6 +45,7 @@ pub fn csv(record: &Record) -> String {
 
 fn cells(s: &Second) -> [Option<f64>; 18] {
     let known = Some;
+    let shares = s.shares.as_ref();
     [
         known(s.until_s),
         known(s.runnable as f64),
@@ -54,11 +55,11 @@ fn cells(s: &Second) -> [Option<f64>; 18] {
         known(s.interrupts),
         known(s.switches),
         known(s.faults),
-        known(s.user),
-        known(s.system),
-        known(s.idle),
-        known(s.iowait),
-        known(s.steal),
+        shares.map(|s| s.user),
+        shares.map(|s| s.system),
+        shares.map(|s| s.idle),
+        shares.map(|s| s.iowait),
+        shares.map(|s| s.steal),
         s.cpu_pressure,
         s.io_pressure,
         s.memory_pressure,
@@ -75,6 +76,8 @@ pub fn vmstat(run: &RunSeconds) -> Grid {
     let mut grid = Grid::new(0, &header);
     for s in &run.seconds {
         let whole = |v: f64| format!("{v:.0}");
+        let or_dash = |v: Option<f64>| v.map_or_else(|| "-".into(), whole);
+        let share = |of: fn(&Shares) -> f64| or_dash(s.shares.as_ref().map(of));
         grid.row([
             whole(s.until_s),
             s.runnable.to_string(),
@@ -83,12 +86,12 @@ pub fn vmstat(run: &RunSeconds) -> Grid {
             whole(s.written_kib),
             whole(s.interrupts),
             whole(s.switches),
-            whole(s.user),
-            whole(s.system),
-            whole(s.idle),
-            whole(s.iowait),
-            whole(s.steal),
-            s.contentions.map_or_else(|| "-".into(), whole),
+            share(|s| s.user),
+            share(|s| s.system),
+            share(|s| s.idle),
+            share(|s| s.iowait),
+            share(|s| s.steal),
+            or_dash(s.contentions),
         ]);
     }
     grid

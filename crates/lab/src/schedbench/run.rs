@@ -90,30 +90,12 @@ pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenar
         let workload = file.worker(&run.label, &workers.params.args)?.workload(machine.rate);
         let vcpus = workers.params.vcpus.unwrap_or(1);
         domains.extend((0..workers.count).map(|id| Domain {
-            name: format!("{set}:{id}"),
-            vcpus,
-            weight: 256,
-            cap: 0,
-            params: Settings::default(),
-            pool: 0,
-            affinity: Vec::new(),
-            lock: "ticket".into(),
-            spin_budget: None,
-            nopvspin: false,
             kernel: kernel(vcpus),
-            workload: workload.clone().into(),
+            ..Domain::new(format!("{set}:{id}"), vcpus, "ticket", workload.clone())
         }));
     }
-    Ok(Scenario {
-        name: run.label.clone(),
-        description: String::new(),
-        host,
-        domains,
-        events: Vec::new(),
-        limit: run.runtime_seconds * SEC,
-        to_the_limit: true,
-        seed: 1,
-    })
+    let limit = run.runtime_seconds * SEC;
+    Ok(Scenario { to_the_limit: true, ..Scenario::new(run.label.clone(), host, domains, limit) })
 }
 
 /// Workers are unikernels: almost no kernel, and a tick only to spread threads over vCPUs.

@@ -458,7 +458,10 @@ impl Run<'_> {
 }
 
 /// Pins the calling thread to these CPUs, if there are any.
-pub(crate) fn pin(cpus: &[usize]) -> io::Result<()> {
+///
+/// # Errors
+/// If there is no such CPU, or the thread may not use it.
+pub fn pin(cpus: &[usize]) -> io::Result<()> {
     if cpus.is_empty() {
         return Ok(());
     }

@@ -168,7 +168,7 @@ impl Setup<'_> {
         for arguments in
             [&["-i", "-q", "-s", &self.scale.to_string()][..], &["-n", "-S", "-T", "1"]]
         {
-            let mut client = server.client(self, "pgbench");
+            let mut client = server.client(self.programs, "pgbench");
             self.locks.apply_counting(variant, &mut client)?;
             client.args(arguments).arg("postgres");
             counted += preload::acquisitions(&program::run(client, self.scratch, cancel)?.stderr);
@@ -223,7 +223,7 @@ impl Server {
                 let early = Failed::needs("the server ended", "run the same command again");
                 return Err(self.process.finish(cancel).err().unwrap_or(early));
             }
-            let mut ready = self.client(setup, "pg_isready");
+            let mut ready = self.client(setup.programs, "pg_isready");
             ready.arg("-q");
             if program::run(ready, setup.scratch, cancel).is_ok() {
                 return Ok(self);
@@ -237,12 +237,8 @@ impl Server {
         }
     }
 
-    fn client(&self, setup: &Setup<'_>, name: &str) -> Command {
-        self.client_of(setup.programs, name)
-    }
-
     /// A program that talks to this server, without the server's lock.
-    fn client_of(&self, programs: &Programs, name: &str) -> Command {
+    fn client(&self, programs: &Programs, name: &str) -> Command {
         let mut command = programs.program(name);
         command.arg("-h").arg(&self.folder).args(["-p", "5432", "-U", "postgres"]);
         command.current_dir(&self.folder);
@@ -251,7 +247,7 @@ impl Server {
 
     /// A pgbench for this server, with the same lock.
     pub(super) fn pgbench(&self, programs: &Programs, locks: &Locks) -> Result<Command, Failed> {
-        let mut command = self.client_of(programs, "pgbench");
+        let mut command = self.client(programs, "pgbench");
         locks.apply(&self.variant, &mut command)?;
         Ok(command)
     }

@@ -47,12 +47,13 @@ pub fn real(measured: &Measured, before: &[Warning], locks: &[String], seed: u64
 }
 
 fn of_machine(s: &Second) -> [(&'static Metric, Option<f64>); 9] {
+    let shares = s.shares.as_ref();
     [
-        (&real::USER, Some(s.user)),
-        (&real::SYSTEM, Some(s.system)),
-        (&real::IDLE, Some(s.idle)),
-        (&real::IOWAIT, Some(s.iowait)),
-        (&real::STEAL, Some(s.steal)),
+        (&real::USER, shares.map(|s| s.user)),
+        (&real::SYSTEM, shares.map(|s| s.system)),
+        (&real::IDLE, shares.map(|s| s.idle)),
+        (&real::IOWAIT, shares.map(|s| s.iowait)),
+        (&real::STEAL, shares.map(|s| s.steal)),
         (&real::SWITCHES, Some(s.switches)),
         (&real::CPU_PRESSURE, s.cpu_pressure),
         (&real::RUN_DELAY, s.run_delay),
