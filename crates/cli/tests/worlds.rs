@@ -138,3 +138,79 @@ fn ctrl_c_ends_a_run_and_what_was_measured_is_written() {
         t["runs"][0]["outcome"]["domains"][0]["locks"][0]["acquisitions"].as_u64().unwrap() > 0
     );
 }
+
+/// Numbers of the processes that a process has started.
+fn children(of: u32) -> Vec<String> {
+    let all = fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten();
+    let texts = all.filter_map(|t| fs::read_to_string(t.ok()?.path().join("children")).ok());
+    texts.flat_map(|t| t.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn domains_are_processes_which_end_with_the_command() {
+    let two = format!(
+        "{}\n{}",
+        SCENARIO.replace("500ms", "1h"),
+        SCENARIO.split("[[domain]]").nth(1).unwrap()
+    );
+    let two = two
+        .replacen("name = \"guest\"", "name = \"first\"", 1)
+        .replace("\n\nname", "\n[[domain]]\nname");
+    let dir = folder(&two);
+    let args = ["run", "s.toml", "--world", "processes", "--json", "p.json"];
+    for (signal, code) in [("-INT", Some(130)), ("-KILL", None)] {
+        let child = command(dir.path(), &args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let child = child.unwrap();
+        let mut workers = Vec::new();
+        while workers.len() < 2 {
+            sleep(Duration::from_millis(20));
+            workers = children(child.id());
+        }
+        sleep(Duration::from_millis(300));
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), code, "{err}");
+        for worker in workers {
+            // The kernel may take a moment to end a process that it kills.
+            let gone = |_: &u32| {
+                sleep(Duration::from_millis(20));
+                let status = fs::read_to_string(format!("/proc/{worker}/status"));
+                status.map_or(true, |s| s.contains("State:\tZ"))
+            };
+            assert!((0..250).find(gone).is_some(), "process {worker} is left");
+        }
+    }
+    let p = record(dir.path(), "p.json");
+    assert_eq!(
+        (&p["world"], &p["runs"][0]["ending"]["by"]),
+        (&"processes".into(), &"interrupted".into())
+    );
+    for domain in p["runs"][0]["outcome"]["domains"].as_array().unwrap() {
+        assert!(domain["locks"][0]["acquisitions"].as_u64().unwrap() > 0, "{domain}");
+    }
+}
+
+#[test]
+fn the_workers_of_a_plan_can_be_processes() {
+    let dir = folder("");
+    let plan = r#"{ "Input": { "WorkerPresets": { "A": { "Args": ["report_interval", "100", "burnwait", "70", "200000"] } },
+        "SimpleMatrix": { "Schedulers": ["credit"], "Workers": ["A"], "Count": [2] } },
+        "RunConfig": { "Pool": "p", "Cpus": [0] } }"#;
+    fs::write(dir.path().join("p.bench"), plan).unwrap();
+    assert!(overspin(dir.path(), &["schedbench", "plan", "p.bench"]).0.status.success());
+    let text = fs::read_to_string(dir.path().join("p.bench")).unwrap();
+    let short = text.replace("\"RuntimeSeconds\": 10", "\"RuntimeSeconds\": 1");
+    assert_ne!(text, short);
+    fs::write(dir.path().join("p.bench"), short).unwrap();
+    let args = ["schedbench", "run", "p.bench", "--world", "processes"];
+    let (output, out, err) = overspin(dir.path(), &args);
+    assert!(output.status.success(), "{err}");
+    assert!(out.starts_with("Runs on the world `processes`"), "{out}");
+    let done = record(dir.path(), "p.bench");
+    for run in done["Runs"].as_array().unwrap() {
+        assert_eq!(run["Completed"], true);
+        assert!(run["Results"]["Raw"].as_array().is_some_and(|raw| !raw.is_empty()), "{run}");
+    }
+}

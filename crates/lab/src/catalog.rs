@@ -8,7 +8,7 @@ use overspin_host::World;
 use overspin_hv::Hv;
 pub use overspin_locks::LockInfo;
 use overspin_locks::{LockFamily, RawLock};
-use overspin_native::world::{RunThreads, ThreadsWorld};
+use overspin_native::world::{ProcessesWorld, RunThreads, ThreadsWorld};
 use overspin_scenario::Domain;
 pub use overspin_sched::{ParamInfo, SchedulerInfo, nearest};
 use overspin_sched::{SchedError, Schedulers};
@@ -29,6 +29,7 @@ pub struct Catalog {
     simulator: Simulator,
     hv: Hv,
     threads: ThreadsWorld,
+    processes: ProcessesWorld,
 }
 
 /// The catalog of this process was already used or installed.
@@ -53,6 +54,7 @@ impl Catalog {
         Self {
             simulator: self.simulator.with_lock::<F::On<SimPlatform>>(),
             threads: self.threads.with_lock::<F::On<RunThreads>>(),
+            processes: self.processes.with_lock::<F::On<RunThreads>>(),
             ..self
         }
     }
@@ -76,7 +78,8 @@ impl Catalog {
         let workloads = self.workloads().clone().with(workload);
         Self {
             simulator: self.simulator.with_workloads(workloads.clone()),
-            threads: self.threads.with_workloads(workloads),
+            threads: self.threads.with_workloads(workloads.clone()),
+            processes: self.processes.with_workloads(workloads),
             ..self
         }
     }
@@ -143,6 +146,7 @@ impl Catalog {
         vec![
             &self.simulator, // sim
             &self.threads,   // threads
+            &self.processes, // processes
             &self.hv,        // hv
         ]
     }

@@ -1,32 +1,18 @@
 //! The world of threads on this machine. Machines differ and are noisy, so these tests assert only what must be so on
 //! every one: time is not multiplied, work is done, nothing hangs.
 
+mod scenarios;
+
 use overspin_host::{Moment, Observer, Refused, Timed, World, run};
 use overspin_native::measure::allowed_cpus;
 use overspin_native::world::ThreadsWorld;
 use overspin_scenario::{
-    Domain, Ending, Host, MS, Outcome, Parameters, Picos, SEC, Scenario, Stopped, US, Workload,
-    Workloads,
+    Domain, Ending, MS, Outcome, Picos, SEC, Scenario, Stopped, US, Workloads,
 };
-use overspin_workload::{BurnWait, Count, Kernbench, Kinds, LockLoop, Stream};
+use overspin_workload::{BurnWait, Count, Kernbench, LockLoop, Stream};
+use scenarios::{contended, domain, scenario, work};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// A workload with its defaults, and these keys.
-fn work<P: Parameters>(keys: &str) -> Workload {
-    let info = *Kinds::builtin().find(P::KIND).unwrap();
-    let mut tree = info.keys.defaults();
-    tree.extend(serde_json::from_str::<overspin_scenario::Tree>(keys).unwrap());
-    info.lower(tree).unwrap()
-}
-
-fn domain(name: &str, vcpus: u32, lock: &str, workload: Workload) -> Domain {
-    Domain::new(name, vcpus, lock, Workloads(vec![workload]))
-}
-
-fn scenario(cores: u32, limit: Picos, domains: Vec<Domain>) -> Scenario {
-    Scenario::new("test", Host { cores, ..Host::default() }.undisturbed(), domains, limit)
-}
 
 /// Two CPUs, or one where there is only one.
 fn cores() -> u32 {
@@ -55,10 +41,6 @@ fn until_acquired(first: Picos, run: impl Fn(Picos) -> Outcome) -> Outcome {
 fn measured(scenario: &Scenario, observer: &mut dyn Observer) -> Outcome {
     let _alone = alone();
     run(&ThreadsWorld::default(), scenario, 1, observer, &()).unwrap()
-}
-
-fn contended() -> Workload {
-    work::<LockLoop>(r#"{"section": 2000000, "outside": 10000000, "irqs_off": false}"#)
 }
 
 #[test]
@@ -147,6 +129,16 @@ fn work_of_a_fixed_amount_ends_when_it_is_done() {
     assert!(finished <= outcome.elapsed && a.tasks[0].ended.unwrap() <= finished);
     // A thousand steps of a microsecond, less what the calibration may be wrong by.
     assert!(a.tasks[0].cpu >= 500 * US, "{}", a.tasks[0].cpu);
+}
+
+#[test]
+fn an_endless_domain_does_not_prolong_a_run() {
+    let count = work::<Count>(r#"{"to": 1000, "step": 1000000}"#);
+    let endless = domain("endless", 1, "ticket", work::<BurnWait>(r#"{"burn": 1000000000}"#));
+    let s = scenario(1, 3600 * SEC, vec![endless, domain("a", 1, "ticket", count)]);
+    let outcome = measured(&s, &mut ());
+    assert_eq!(outcome.ending, Ending::Finished);
+    assert!(outcome.domains[0].finished.is_none() && outcome.domains[1].finished.is_some());
 }
 
 #[test]

@@ -29,7 +29,7 @@ type Measurement = Vec<(&'static str, f64)>;
 pub fn costs(world: AnyWorld, cpus: u32) -> Result<Costs, Refused> {
     let measure = match world.name() {
         "hv" => of_hv,
-        "threads" => of_kernel,
+        "threads" | "processes" => of_kernel,
         _ => return Ok(Costs::default()),
     };
     let all = (0..MEASUREMENTS).map(|_| measure(cpus)).collect::<Result<Vec<_>, _>>()?;

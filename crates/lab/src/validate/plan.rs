@@ -149,7 +149,7 @@ impl Schedulers {
     #[must_use]
     pub fn of(world: AnyWorld) -> Self {
         match world.name() {
-            "threads" => Self::Kernel(kernels_scheduler(&release())),
+            "threads" | "processes" => Self::Kernel(kernels_scheduler(&release())),
             _ => Self::Own,
         }
     }
@@ -173,14 +173,17 @@ fn kernels_scheduler(release: &str) -> String {
     name.into()
 }
 
-/// The worlds of this name, or all that measure.
+/// The worlds of this name, or those that differ in what the simulator is judged by: processes have the scheduler and the
+/// locks of threads.
 ///
 /// # Errors
 /// If there is no such world.
 pub fn worlds(name: Option<&str>) -> Result<Vec<AnyWorld>, ValidateError> {
     let all: Vec<AnyWorld> =
         catalog().worlds().into_iter().filter(|world| !world.is_deterministic()).collect();
-    let Some(name) = name else { return Ok(all) };
+    let Some(name) = name else {
+        return Ok(all.into_iter().filter(|world| world.name() != "processes").collect());
+    };
     let found: Vec<AnyWorld> = all.iter().copied().filter(|world| world.name() == name).collect();
     match found.is_empty() {
         true => Err(ValidateError::NoWorld {

@@ -1,19 +1,22 @@
-//! The world `threads`: scenarios on this machine, under its own kernel.
+//! The worlds `threads` and `processes`: scenarios on this machine, under its own kernel.
 //!
-//! Each task of a domain is a thread, kept to as many CPUs as the scenario has pCPUs. The kernel of the machine is
-//! hypervisor and guest kernel at once. Locks are those of the registry, work is a calibrated loop, weights are nice
-//! values. `docs/worlds.md` says what the world can and cannot do.
+//! Each task of a domain is a thread, kept to as many CPUs as the scenario has pCPUs. In `threads` all of them belong to
+//! this process, in `processes` each domain is a process of its own. The kernel of the machine is hypervisor and guest
+//! kernel at once. Locks are those of the registry, work is a calibrated loop, weights are nice values.
+//! `docs/worlds.md` says what the worlds can and cannot do.
 //!
 //! Start reading at `run.rs` (who is there, and when it is over), then `task.rs` (a thread, and what its program can
 //! ask), `locks.rs` and `platform.rs`. `switches.rs` and `moments.rs` make the stream of moments, `outcome.rs` the
-//! outcome.
+//! outcome. `processes.rs` starts a process for each domain, `domain_process.rs` is its life.
 
 mod burn;
+mod domain_process;
 mod kernel;
 mod locks;
 mod moments;
 mod outcome;
 mod platform;
+mod processes;
 mod run;
 mod semaphores;
 mod spread;
@@ -22,6 +25,7 @@ mod switches;
 mod task;
 
 pub use platform::{Counting, RunThreads};
+pub use processes::ProcessesWorld;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -99,14 +103,51 @@ impl World for ThreadsWorld {
         observer: &mut dyn Observer,
         cancel: &dyn Cancel,
     ) -> Result<Outcome, Refused> {
+        let doubts = warnings().iter().map(ToString::to_string).collect();
+        let machine = (Burn::calibrated(), doubts);
+        self.run_beside(scenario, seed, machine, &mut *observer, (&Alone, cancel))
+    }
+}
+
+/// Runs of other processes that belong to the same run of a scenario.
+trait Company {
+    /// Whether the tasks of this domain are ours.
+    fn is_ours(&self, domain: usize) -> bool;
+    /// All our tasks are there; returns when they may begin.
+    fn begin(&self);
+    /// Everything that is awaited of ours has ended. Whether that is the end of the run.
+    fn ends_with_us(&self) -> bool;
+}
+
+/// There are no others.
+struct Alone;
+
+impl Company for Alone {
+    fn is_ours(&self, _: usize) -> bool {
+        true
+    }
+    fn begin(&self) {}
+    fn ends_with_us(&self) -> bool {
+        true
+    }
+}
+
+impl ThreadsWorld {
+    /// Runs the domains that are ours. The outcome has all domains.
+    fn run_beside(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        (burn, doubts): (Burn, Vec<String>),
+        observer: &mut dyn Observer,
+        (company, cancel): (&dyn Company, &dyn Cancel),
+    ) -> Result<Outcome, Refused> {
         let loads = supports::check(scenario, self)?;
         let cpus = cpus(&scenario.host)?;
         let wanted = observer.interest().meets(Attribution::INTEREST.and(Interest::LOCKS));
         let domains = self.domains(scenario, &loads, &cpus);
-        let doubts = warnings().iter().map(ToString::to_string).collect();
-        let burn = Burn::calibrated();
         let run = Arc::new(Run::new(seed, burn, (scenario.host.stagger, wanted), domains));
-        let ending = make(&run, scenario, &loads, cancel)?;
+        let ending = make(&run, scenario, &loads, (company, cancel))?;
         let measured = outcome::Measured { cpus: &cpus, doubts, ending };
         Ok(measured.outcome(&run, observer))
     }
@@ -117,24 +158,28 @@ fn make(
     run: &Arc<Run>,
     scenario: &Scenario,
     loads: &[Loads],
-    cancel: &dyn Cancel,
+    (company, cancel): (&dyn Company, &dyn Cancel),
 ) -> Result<(Ending, Picos), Refused> {
     if scenario.limit == Picos::ZERO {
         return Ok((Ending::Limit, Picos::ZERO));
     }
+    // Nobody waits for endless domains if there are others.
+    let finite = loads.iter().any(|load| !load.is_endless());
     for (d, (load, domain)) in loads.iter().zip(&scenario.domains).enumerate() {
-        for first in load.start(domain.vcpus) {
-            let whose = (d, Arc::clone(&first.vcpus), first.awaited);
+        for first in load.start(domain.vcpus).into_iter().filter(|_| company.is_ours(d)) {
+            let awaited = first.awaited && !(finite && load.is_endless());
+            let whose = (d, Arc::clone(&first.vcpus), awaited);
             run.start(whose, first.start.name, first.start.vcpu, first.start.program);
         }
     }
+    company.begin();
     run.go();
     let ending = loop {
-        let now = run.now();
+        let (news, now) = (run.news(), run.now());
         if run.failure().is_some() {
             break Ending::Limit;
         }
-        if run.has_finished() && !scenario.to_the_limit {
+        if run.has_finished() && !scenario.to_the_limit && company.ends_with_us() {
             break Ending::Finished;
         }
         if now >= scenario.limit {
@@ -145,7 +190,7 @@ fn make(
         }
         outcome::read_switches(run);
         let left = Duration::from_nanos((scenario.limit - now).0.div_ceil(1_000));
-        run.wait_for_news(left.min(LOOK));
+        run.wait_for_news(news, left.min(LOOK));
     };
     let at = run.now();
     outcome::close_accounts(run);

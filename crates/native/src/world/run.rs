@@ -228,12 +228,14 @@ impl Run {
         futex::wake(&raw const self.news, 1);
     }
 
-    /// Waits until something happens, at most this long.
-    pub(super) fn wait_for_news(&self, limit: Duration) {
-        let before = self.news.load(Acquire);
-        if self.failure().is_none() && !self.has_finished() {
-            futex::wait_for(&self.news, before, limit);
-        }
+    /// The number of the latest news: a domain has finished, or the run has failed.
+    pub(super) fn news(&self) -> u32 {
+        self.news.load(Acquire)
+    }
+
+    /// Waits until there is news after number `last`, at most this long.
+    pub(super) fn wait_for_news(&self, last: u32, limit: Duration) {
+        futex::wait_for(&self.news, last, limit);
     }
 
     /// Whether every domain has finished.
