@@ -6,8 +6,8 @@
 
 use std::sync::atomic::AtomicU32;
 
-use lock_api::GuardNoSend;
-use overspin_locks::{RawLock, mutex, mutexee};
+use lock_api::{GuardNoSend, MutexGuard};
+use overspin_locks::{RawLock, Tuning, mutex, mutexee};
 
 use crate::Threads;
 
@@ -76,3 +76,29 @@ raw_mutex!(
     mutexee::Mutexee::of(zero()),
     mutexee::Shared::DEFAULT
 );
+
+impl RawMutex {
+    /// Looks at a held lock before a thread that comes back from a wait sleeps: just the first ones.
+    const LOOKS_AFTER_A_WAIT: u32 = 2;
+
+    /// Releases the mutex of `guard`, calls `f`, and acquires the mutex again, for a wait. It hardly spins: the thread
+    /// has slept, so another sleep is cheap for it, and the holder may wait for its CPU.
+    pub(crate) fn released<T: ?Sized, R>(
+        guard: &mut MutexGuard<'_, Self, T>,
+        f: impl FnOnce() -> R,
+    ) -> R {
+        // SAFETY: it is released and acquired by the same thread, which keeps the guard and cannot reach the data
+        // meanwhile. `f` does not unwind: it is a sleep.
+        let raw = unsafe { MutexGuard::mutex(guard).raw() };
+        // SAFETY: the guard says that this thread holds it.
+        unsafe { lock_api::RawMutex::unlock(raw, GuardNoSend::new()) };
+        let result = f();
+        let tuning = Tuning { spin_budget: Some(Self::LOOKS_AFTER_A_WAIT), ..Tuning::DEFAULT };
+        match mutex::Mutex::<Threads>::shared(1, tuning) {
+            Ok(shared) => raw.0.lock(&shared),
+            // It has no records of CPUs that could be too few.
+            Err(_) => raw.0.lock(&mutex::Shared::DEFAULT),
+        }
+        result
+    }
+}

@@ -26,7 +26,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use loom::sync::atomic::{AtomicBool, Ordering};
-use overspin_locks::{AtomicCell, Bug, CpuId, Platform};
+use overspin_locks::{AtomicCell, Bug, CpuId, Platform, WakeAll};
 
 use crate::Mutation;
 use crate::asked::{Tries, Watch, Watches};
@@ -327,6 +327,18 @@ impl World {
 /// The model checker. See the module documentation.
 #[derive(Debug)]
 pub struct LoomPlatform;
+
+impl WakeAll for LoomPlatform {
+    fn wake_all(address: *const LoomU32) {
+        let world = world();
+        // As in `wake_one`.
+        world.here().latch.load(Ordering::Relaxed);
+        for cpu in world.cpus.iter().filter(|cpu| cpu.waits_at.get() == address.addr()) {
+            cpu.waits_at.set(0);
+            world.progress();
+        }
+    }
+}
 
 impl Platform for LoomPlatform {
     type U8 = LoomU8;
