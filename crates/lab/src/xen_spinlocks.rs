@@ -47,6 +47,8 @@ pub struct Comparison {
     pub cpus: u32,
     /// Length of a run in seconds.
     pub seconds: u64,
+    /// Decides when each thread starts.
+    pub seed: u64,
 }
 
 /// A run of a comparison.
@@ -95,7 +97,8 @@ impl Comparison {
                     vcpus: self.vcpus,
                     memory: MEMORY.0 + MEMORY.1 * self.vcpus,
                     work: vec![work.name().into()],
-                    seed: number.into(),
+                    // Threads of a run differ, and so do runs of different seeds.
+                    seed: self.seed.wrapping_mul(1_000_003).wrapping_add(number.into()),
                     kernel_options: options.into(),
                 })
                 .collect(),
@@ -178,6 +181,7 @@ mod tests {
             vcpus: 4,
             cpus: 2,
             seconds: 5,
+            seed: 1,
         }
     }
 
@@ -190,7 +194,11 @@ mod tests {
             assert_eq!(pair[0].guests[0].work, pair[1].guests[0].work);
             assert_eq!(pair[0].guests[0].kernel_options, "");
             assert_eq!(pair[1].guests[0].kernel_options, "nopvspin");
+            assert_eq!(pair[0].guests[1].seed, pair[1].guests[1].seed);
+            assert_ne!(pair[0].guests[0].seed, pair[0].guests[1].seed);
         }
+        let other = Comparison { seed: 2, ..comparison() }.jobs();
+        assert_ne!(other[0].guests[0].seed, jobs[0].guests[0].seed);
         assert_eq!(jobs[0].pool.cpus, [1, 2]);
     }
 
