@@ -690,7 +690,7 @@ pub(crate) struct XenEmulatedArgs {
     #[arg(long, value_name = "LABEL", conflicts_with = "spinlocks")]
     pub(crate) only: Option<String>,
     /// Seed of the workers' random start
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "spinlocks")]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Time of the emulated machine
     #[arg(long, value_enum, default_value_t = EmulatedClock::Instructions)]
