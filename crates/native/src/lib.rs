@@ -39,6 +39,7 @@ mod static_branch;
 mod threads;
 #[cfg(feature = "world")]
 pub mod world;
+mod yields;
 
 pub use identity::{
     MAX_THREADS, forget_other_threads, kernel_thread_id, served_id, thread_id, thread_serial,

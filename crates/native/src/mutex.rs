@@ -6,10 +6,9 @@
 
 use std::sync::atomic::AtomicU32;
 
-use lock_api::GuardNoSend;
 use overspin_locks::{RawLock, mutex, mutexee};
 
-use crate::Threads;
+use crate::{Guard, Threads};
 
 /// For general use: a mutex over [`mutex`](overspin_locks::mutex). No limit on threads, no poisoning.
 ///
@@ -28,7 +27,7 @@ const fn zero() -> AtomicU32 {
 }
 
 macro_rules! raw_mutex {
-    ($raw:ident, $lock:ty, $free:expr, $shared:expr) => {
+    ($raw:ident, $lock:ty, $token:ty, $free:expr, $shared:expr) => {
         #[doc = concat!("[`", stringify!($lock), "`] as [`lock_api::RawMutex`].")]
         #[derive(Debug)]
         pub struct $raw($lock);
@@ -38,22 +37,21 @@ macro_rules! raw_mutex {
         // moved or dropped while no thread can use them.
         unsafe impl lock_api::RawMutex for $raw {
             const INIT: Self = Self($free);
-            type Guard = GuardNoSend;
+            type Guard = Guard<$token>;
 
             #[inline]
-            fn lock(&self) -> GuardNoSend {
-                let () = self.0.lock(&$shared);
-                GuardNoSend::new()
+            fn lock(&self) -> Self::Guard {
+                Guard::new(self.0.lock(&$shared))
             }
 
             #[inline]
-            fn try_lock(&self) -> Option<GuardNoSend> {
-                self.0.try_lock(&$shared).map(|()| GuardNoSend::new())
+            fn try_lock(&self) -> Option<Self::Guard> {
+                self.0.try_lock(&$shared).map(Guard::new)
             }
 
             #[inline]
-            unsafe fn unlock(&self, _guard: GuardNoSend) {
-                self.0.unlock(&$shared, ());
+            unsafe fn unlock(&self, guard: Self::Guard) {
+                self.0.unlock(&$shared, guard.into_token());
             }
 
             #[inline]
@@ -67,12 +65,14 @@ macro_rules! raw_mutex {
 raw_mutex!(
     RawMutex,
     mutex::Mutex<Threads>,
+    mutex::Token,
     mutex::Mutex::of(zero(), zero(), zero(), zero()),
-    mutex::Shared::DEFAULT
+    mutex::Shared::ON_THREADS
 );
 raw_mutex!(
     RawMutexee,
     mutexee::Mutexee<Threads>,
+    (),
     mutexee::Mutexee::of(zero()),
     mutexee::Shared::DEFAULT
 );
