@@ -256,7 +256,7 @@ impl<P: Platform> Mutex<P> {
                 }
                 left = if P::yield_is_dear() { rest / DEAR_PART } else { rest };
                 if self.spin(&mut left) {
-                    return Token::timed::<P>(shared);
+                    return Token::sampled::<P>(shared, left);
                 }
             }
             // Acquire, and before the count: see "Order".

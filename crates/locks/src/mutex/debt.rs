@@ -6,50 +6,67 @@
 //! **The rule.** A holder of `long_ns` or more that leaves n sleepers behind owes n times the time that it has held the
 //! lock, but [`MOST_NS`] at most. So each of n + 1 threads gets an equal part of the lock's time, unless the limit ends
 //! the debt early. A thread pays at its next `lock`: it naps. It stops when the debt is paid, or when it finds that
-//! no thread uses the lock. A nap of [`NAP_NS`] may begin just before the last user leaves.
+//! no thread uses the lock. A nap is as long as the section was, but [`NAP_NS`] at most. If the last user leaves during
+//! it, the lock is idle for no longer than it was held.
 //!
 //! **What is not charged.** The first long section in a row: a holder that was descheduled has held the lock as long,
 //! and is not to blame. A thread that finds the lock free and without sleepers takes it before it looks at its debt.
-//! What it owes then adds up. Such an acquisition has no time stamp, because that would cost as much as the rest of it.
-//! The section then counts as long as the last one, or as the time since then if that is less.
+//! What it owes then adds up. Such an acquisition has no time stamp, because that would cost as much as the rest of it;
+//! nor have most of those that have waited for less than a quarter of the spin budget. A section without a stamp counts
+//! as long as the last one, or as the time since then if that is less.
 //!
 //! **State.** The time stamp travels in the token, and the debt in the thread's [`Note`]. There is one note for each
 //! thread, so a thread that alternates between two locks with long sections is charged for neither. The lock itself
 //! has no more state than without debts, and a paying thread only looks at it: no waiter depends on it.
 
+use core::num::NonZero;
 use core::ptr;
 
 use super::{HEIR, HELD, Mutex, Shared, WAKING};
 use crate::bug::right;
 use crate::{AtomicCell, Budget, Note, Platform};
 
-/// A section of this length is long. A switch and a nap are short beside it.
-pub(super) const LONG_NS: u64 = 500_000;
+/// A section of this length is long: two switches and a nap are short beside it.
+pub(super) const LONG_NS: u64 = 100_000;
 
 /// The longest debt: what 20 threads with sections of 1 ms wait for each other anyway.
 pub(super) const MOST_NS: u64 = 20_000_000;
 
-/// A nap. As long as a long section, so a lock that others leave meanwhile is not idle for longer than it was held.
-const NAP_NS: u64 = LONG_NS;
+/// The longest nap.
+const NAP_NS: u64 = 500_000;
 
 /// Looks for a user of the lock before it counts as unused: some 12 us, many times the time that a short section and
 /// the work outside take.
 const LOOKS: u32 = 300;
 
+/// Of so many acquisitions after a short wait one gets a time stamp.
+const ONE_IN: u32 = 8;
+
 /// When an acquisition was made, if that was noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the lock stays held until `unlock` gets it"]
 pub struct Token {
-    /// Time of [`Platform::now`]; 0 if it was not noted.
-    since: u64,
+    /// Time of [`Platform::now`]; 1 if it was not noted. Never 0, so that an `Option` of a token is one word.
+    since: NonZero<u64>,
 }
 
 impl Token {
-    pub(super) const UNTIMED: Self = Self { since: 0 };
+    pub(super) const UNTIMED: Self = Self { since: NonZero::<u64>::MIN };
 
-    /// The token of an acquisition that had to wait, beside which a look at the clock costs nothing.
+    /// The token of an acquisition beside whose wait a look at the clock costs nothing.
     pub(super) fn timed<P: Platform>(shared: &Shared) -> Self {
-        if shared.long_ns == u64::MAX { Self::UNTIMED } else { Self { since: P::now() } }
+        if shared.long_ns == u64::MAX {
+            return Self::UNTIMED;
+        }
+        NonZero::new(P::now()).map_or(Self::UNTIMED, |since| Self { since })
+    }
+
+    /// The token of an acquisition with so many looks left of a spin budget. After a short wait the clock is read for
+    /// one in [`ONE_IN`] only: the lock is held meanwhile, and a quarter of a short section is much.
+    pub(super) fn sampled<P: Platform>(shared: &Shared, left: u32) -> Self {
+        let waited = left < shared.spin_budget - shared.spin_budget / 4;
+        // The number of looks left is as good as random.
+        if waited || left.is_multiple_of(ONE_IN) { Self::timed::<P>(shared) } else { Self::UNTIMED }
     }
 }
 
@@ -65,7 +82,7 @@ fn after(
     let again = last.lock == lock;
     let held = match token {
         Token::UNTIMED => last.held.min(released.saturating_sub(last.released)),
-        Token { since } => released.saturating_sub(since),
+        Token { since } => released.saturating_sub(since.get()),
     };
     if held < shared.long_ns {
         return if again { Note::default() } else { last };
@@ -115,7 +132,7 @@ impl<P: Platform> Mutex<P> {
             if left == 0 || self.word.spin_until(used, looks).is_err() {
                 return;
             }
-            P::nap(left.min(NAP_NS));
+            P::nap(left.min(note.held).min(NAP_NS));
         }
     }
 }
@@ -128,7 +145,14 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn section(last: Note, since: u64, released: u64, sleepers: u32) -> Note {
-        after(last, LOCK, Token { since }, released, sleepers, &Shared::ON_THREADS)
+        after(
+            last,
+            LOCK,
+            Token { since: NonZero::new(since).unwrap() },
+            released,
+            sleepers,
+            &Shared::ON_THREADS,
+        )
     }
 
     #[test]
@@ -143,7 +167,7 @@ mod tests {
     fn a_debt_has_a_limit() {
         let first = section(Note::default(), MS, 2 * MS, 0);
         assert_eq!(section(first, 3 * MS, 5 * MS, 15).owed, MOST_NS);
-        assert_eq!(section(first, 1, u64::MAX / 2, u32::MAX).owed, MOST_NS);
+        assert_eq!(section(first, 2, u64::MAX / 2, u32::MAX).owed, MOST_NS);
     }
 
     #[test]
