@@ -18,6 +18,7 @@
 //! **State.** The time stamp travels in the token, and the debt in the thread's [`Note`]. There is one note for each
 //! thread, so a thread that alternates between two locks with long sections is charged for neither. The lock itself
 //! has no more state than without debts, and a paying thread only looks at it: no waiter depends on it.
+//! A lock at the address of one that is gone inherits its notes, which can cost a thread a debt.
 
 use core::num::NonZero;
 use core::ptr;
