@@ -851,7 +851,7 @@ pub(crate) enum Benchmark {
     /// The micro-hypervisor, beside what the machine itself takes; needs /dev/kvm
     Hv(BenchSpeedArgs),
     /// Locks on threads: ours, and others in use
-    Locks(BenchLocksArgs),
+    Locks(Box<BenchLocksArgs>),
 }
 
 #[derive(Debug, ClapArgs)]
