@@ -136,4 +136,6 @@ pub enum Bug {
     O5MutexHeirStays,
     /// `mutex`: the releaser wakes a sleeper before it changes the count of wake-ups.
     O6MutexWakesBeforeItCounts,
+    /// `mutex`: a thread that pays for a long section waits until another thread uses the lock, even if none does.
+    O8MutexPaysWithoutUsers,
 }

@@ -89,7 +89,7 @@ pub use mcs_tp::McsTp;
 pub use mutex::Mutex;
 pub use mutexee::Mutexee;
 pub use padded::CachePadded;
-pub use platform::{AtomicCell, Budget, CpuId, Platform};
+pub use platform::{AtomicCell, Budget, CpuId, Note, Platform};
 pub use preemptable::PreemptableTicket;
 pub use pv_qspinlock::{PvQspinlock, PvQspinlock42, PvQspinlock45};
 pub use pv_ticket::{PvTicket, PvTicket2012, PvTicket2012Small};

@@ -40,6 +40,7 @@ mod static_branch;
 mod threads;
 #[cfg(feature = "world")]
 pub mod world;
+mod yields;
 
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use identity::{
