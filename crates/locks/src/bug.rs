@@ -37,6 +37,22 @@ pub enum Bug {
     D3CondvarWakesBeforeItSignals,
     /// Condition variable: a notifier of all wakes one.
     D4CondvarWakesOneOfAll,
+    /// Reader-writer lock: a reader reads the count of wake-ups after it has looked at the lock.
+    L1RwLockReaderReadsWakesLate,
+    /// Reader-writer lock: a reader gives up but stays in the count of waiting readers.
+    L2RwLockReaderGivesUpAndStaysCounted,
+    /// Reader-writer lock: the last waiting reader to enter does not wake the writer that waits for that.
+    L3RwLockLastWaiterDoesNotWakeTheWriter,
+    /// Reader-writer lock: the last reader to leave does not wake the writer that waits for that.
+    L4RwLockLastReaderDoesNotWakeTheWriter,
+    /// Reader-writer lock: a writer wakes one of the waiting readers.
+    L5RwLockWakesOneReader,
+    /// Reader-writer lock: a writer does not wait for the readers.
+    L6RwLockWriterDoesNotWaitForReaders,
+    /// Reader-writer lock: a writer that was faster than the pending one does not wake it.
+    L7RwLockFasterWriterDoesNotWake,
+    /// Reader-writer lock: a writer gives up and does not wake the readers that wait for it.
+    L8RwLockWriterGivesUpAndLeavesReadersAsleep,
     /// Hemlock: a releaser does not wait until its grant has been seen.
     H1HemlockUnlockWithoutAcknowledgement,
     /// CNA: a releaser that finds the main queue empty forgets the secondary one.

@@ -2,6 +2,24 @@
 
 use crate::Platform;
 
+/// A deadline that does not come.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+pub(crate) fn has_passed<P: Platform>(deadline_ns: u64) -> bool {
+    deadline_ns != NEVER && P::now() >= deadline_ns
+}
+
+/// Sleeps while `cell` holds `value`, until the deadline at the latest; may return at any time.
+pub(crate) fn sleep<P: Platform>(cell: &P::U32, value: u32, deadline_ns: u64) {
+    if !P::can_block() {
+        return;
+    }
+    match deadline_ns {
+        NEVER => P::wait(cell, value),
+        _ => P::wait_until(cell, value, deadline_ns),
+    }
+}
+
 /// Maximum number of looks between two readings of the clock: a few microseconds.
 const LOOKS: u32 = 1 << 7;
 

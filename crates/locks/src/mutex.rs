@@ -68,6 +68,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::bug::right;
+use crate::deadline::{NEVER, has_passed, sleep};
 use crate::{
     AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile, Platform, RawLock, Tuning,
 };
@@ -225,13 +226,6 @@ impl Shared {
     }
 }
 
-/// A deadline that does not come.
-const NEVER: u64 = u64::MAX;
-
-fn has_passed<P: Platform>(deadline_ns: u64) -> bool {
-    deadline_ns != NEVER && P::now() >= deadline_ns
-}
-
 fn is_free(word: u32) -> bool {
     word & (HELD | HEIR) == 0
 }
@@ -299,12 +293,7 @@ impl<P: Platform> Mutex<P> {
                 continue;
             }
             let wakes = right!(wakes, P, O1MutexReadsWakesLate, self.wakes.load(Acquire));
-            if P::can_block() {
-                match deadline_ns {
-                    NEVER => P::wait(&self.wakes, wakes),
-                    _ => P::wait_until(&self.wakes, wakes, deadline_ns),
-                }
-            }
+            sleep::<P>(&self.wakes, wakes, deadline_ns);
             let found = self.word.fetch_sub(SLEEPER, Relaxed);
             // Only the thread that takes the lock as the woken one clears `WAKING`.
             if right!(found & WAKING != 0, P, O4MutexForgetsItWasWoken, false) {

@@ -4,11 +4,9 @@
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use lock_api::MutexGuard;
 use overspin_locks::{Condvar as Algorithm, WakeAll};
 
-use crate::mutex::RawMutex;
-use crate::{Threads, futex};
+use crate::{MutexGuard, RawMutex, Threads, futex};
 
 impl WakeAll for Threads {
     fn wake_all(address: *const AtomicU32) {
@@ -82,7 +80,7 @@ impl Condvar {
 
     /// Releases the mutex, sleeps until a notification, and acquires the mutex again. May return without a
     /// notification.
-    pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, RawMutex, T>) {
+    pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
         self.wait_with(guard, |word, value| {
             futex::wait(word, value);
             false
@@ -92,7 +90,7 @@ impl Condvar {
     /// As [`Condvar::wait`], until `deadline` at the latest.
     pub fn wait_until<T: ?Sized>(
         &self,
-        guard: &mut MutexGuard<'_, RawMutex, T>,
+        guard: &mut MutexGuard<'_, T>,
         deadline: Instant,
     ) -> WaitTimeoutResult {
         self.wait_for(guard, deadline.saturating_duration_since(Instant::now()))
@@ -101,7 +99,7 @@ impl Condvar {
     /// As [`Condvar::wait`], for `limit` at most.
     pub fn wait_for<T: ?Sized>(
         &self,
-        guard: &mut MutexGuard<'_, RawMutex, T>,
+        guard: &mut MutexGuard<'_, T>,
         limit: Duration,
     ) -> WaitTimeoutResult {
         WaitTimeoutResult(self.wait_with(guard, |word, value| futex::wait_for(word, value, limit)))
@@ -110,7 +108,7 @@ impl Condvar {
     /// Waits while `condition` holds. It is called with the mutex held, at least once.
     pub fn wait_while<T: ?Sized>(
         &self,
-        guard: &mut MutexGuard<'_, RawMutex, T>,
+        guard: &mut MutexGuard<'_, T>,
         mut condition: impl FnMut(&mut T) -> bool,
     ) {
         while condition(&mut **guard) {
@@ -121,7 +119,7 @@ impl Condvar {
     /// As [`Condvar::wait_while`], until `deadline` at the latest. If the result is timed out, `condition` still held.
     pub fn wait_while_until<T: ?Sized>(
         &self,
-        guard: &mut MutexGuard<'_, RawMutex, T>,
+        guard: &mut MutexGuard<'_, T>,
         mut condition: impl FnMut(&mut T) -> bool,
         deadline: Instant,
     ) -> WaitTimeoutResult {
@@ -138,7 +136,7 @@ impl Condvar {
     /// As [`Condvar::wait_while`], for `limit` at most. A limit beyond what the clock can tell is none.
     pub fn wait_while_for<T: ?Sized>(
         &self,
-        guard: &mut MutexGuard<'_, RawMutex, T>,
+        guard: &mut MutexGuard<'_, T>,
         condition: impl FnMut(&mut T) -> bool,
         limit: Duration,
     ) -> WaitTimeoutResult {
@@ -153,7 +151,7 @@ impl Condvar {
 
     fn wait_with<T: ?Sized>(
         &self,
-        guard: &mut MutexGuard<'_, RawMutex, T>,
+        guard: &mut MutexGuard<'_, T>,
         sleep: impl FnOnce(&AtomicU32, u32) -> bool,
     ) -> bool {
         let prepared = self.0.prepare();

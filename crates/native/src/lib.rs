@@ -1,6 +1,7 @@
 //! The locks of `overspin-locks` on operating system threads, as [`lock_api`] mutexes.
 //!
 //! - [`Mutex`] for general use, and [`Mutexee`], on whose design `Mutex` builds;
+//! - [`Condvar`] for `Mutex`, and [`RwLock`], in which readers and writers take turns;
 //! - [`locks`]: `Mutex<T>` for every lock of the registry, for example [`locks::Ticket`];
 //! - [`LockMutex`]: the same for a lock of your own ([`native_lock!`], [`NativeLock`]);
 //! - [`Kind`]: a lock chosen by name at run time;
@@ -35,6 +36,7 @@ pub mod measure;
 mod mutex;
 mod named;
 mod raw;
+mod rwlock;
 #[cfg(feature = "static-branch")]
 mod static_branch;
 mod threads;
@@ -47,9 +49,10 @@ pub use identity::{
     MAX_THREADS, forget_other_threads, kernel_thread_id, served_id, thread_id, thread_serial,
     try_thread_id, with_number_of,
 };
-pub use mutex::{Mutex, Mutexee, RawMutex, RawMutexee};
+pub use mutex::{Mutex, MutexGuard, Mutexee, RawMutex, RawMutexee};
 pub use named::{Kind, NamedLock};
 pub use raw::{Guard, LockMutex, NativeLock, Raw, Records, locks, new_system};
+pub use rwlock::{RawRwLock, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
 #[cfg(feature = "static-branch")]
 pub use static_branch::set_paravirtual;
 pub use threads::Threads;

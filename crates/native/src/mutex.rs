@@ -8,7 +8,6 @@ use std::ptr;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use lock_api::MutexGuard;
 use overspin_locks::{Platform, RawLock, mutex, mutexee};
 
 use crate::{Guard, Threads};
@@ -25,6 +24,9 @@ use crate::{Guard, Threads};
 /// [`try_lock_until`](lock_api::Mutex::try_lock_until). A running thread gives up some 40 us late.
 pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 
+/// A guard of [`Mutex`].
+pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
+
 /// A mutex over [`mutexee`]. It is as fast, but a sleeper may starve. No limit on threads, no poisoning.
 pub type Mutexee<T> = lock_api::Mutex<RawMutexee, T>;
 
@@ -33,7 +35,7 @@ const fn zero() -> AtomicU32 {
 }
 
 /// The time of [`Threads::now`](Platform::now) after `limit`. Beyond 584 years it never comes.
-fn after(limit: Duration) -> u64 {
+pub(crate) fn after(limit: Duration) -> u64 {
     u64::try_from(limit.as_nanos()).map_or(u64::MAX, |limit| Threads::now().saturating_add(limit))
 }
 
@@ -106,7 +108,7 @@ impl RawMutex {
     /// Releases the mutex of `guard`, calls `f`, and acquires the mutex again, for a wait. It hardly spins: the thread
     /// has slept, so another sleep is cheap for it, and the holder may wait for its CPU. `f` must not unwind.
     pub(crate) fn released<T: ?Sized, R>(
-        guard: &mut MutexGuard<'_, Self, T>,
+        guard: &mut MutexGuard<'_, T>,
         f: impl FnOnce() -> R,
     ) -> R {
         let mutex = MutexGuard::mutex(guard);

@@ -1,0 +1,137 @@
+//! A reader-writer lock for general use: readers and writers take turns, and neither starves.
+//!
+//! | `word` | Meaning |
+//! |---|---|
+//! | `WRITER` | a writer holds it, or waits for the readers to leave; no reader may enter |
+//! | `PENDING` | a writer that holds the mutex of the writers waits, or holds the lock |
+//! | `READER` × n | n readers hold it |
+//! | `WAITER` × n | n readers wait |
+//!
+//! Idle is 0. A writer that finds it idle takes it by setting `WRITER`. Otherwise it queues at a mutex, which is a lock
+//! of its own, and sets `PENDING` when it has that. With `PENDING` it waits until there is no `WRITER` and no
+//! `WAITER`; then it sets `WRITER` and waits until there is no `READER`.
+//!
+//! **Why no thread starves.** A reader that finds a writer waits for the end of that one only: `WRITER` is not set again
+//! before all waiting readers are in. A writer with `PENDING` waits for the readers that are there and for one
+//! writer that was faster: the lock is not idle any more, so no other writer takes it without the mutex. Which of
+//! the queued writers is next is up to the mutex.
+//!
+//! **No wake-up is lost.** A waiter reads the count of wake-ups of its kind, then the word, and sleeps unless the count has
+//! changed. A thread that makes the word right for the waiter changes the count afterwards, and wakes. So the waiter sees
+//! the word, or it sees the count, or it is woken. Waiting readers are all woken by the end of a writer. The writer is
+//! woken by the last reader to leave, the last waiting reader to enter or give up, or the faster writer.
+//!
+//! **Order.** Entering acquires, leaving releases. All changes of the word are read-modify-writes, so a writer that sees no
+//! `READER` comes after all readers that have left. The counts of wake-ups are read with acquire and changed with
+//! release: a waiter that reads a changed count sees the word that it stands for.
+//!
+//! **Properties.** A thread that holds the lock as a reader and enters again can wait for a writer that waits for it. At most
+//! 32,767 readers hold it, and as many wait; the next ones look again and again. As with the
+//! [mutex](crate::mutex), a thread that leaves looks at the lock afterwards: it must stay in place until then.
+//!
+//! **Uncontended**: two read-modify-writes for a reader, and for a writer.
+//!
+//! **Source.** Our own. Turns as in phase-fair locks (Brandenburg and Anderson, "Spin-Based Reader-Writer
+//! Synchronization for Multiprocessor Real-Time Systems", 2010), a mutex for the writers as in Go's `RWMutex`.
+
+mod reader;
+mod upgradable;
+mod writer;
+
+use core::fmt::Debug;
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::bug::right;
+use crate::{AtomicCell, Platform, RawLock, WakeAll};
+
+const WRITER: u32 = 1;
+const PENDING: u32 = 1 << 1;
+const READER: u32 = 1 << 2;
+const WAITER: u32 = 1 << 17;
+/// Writers look for an idle lock for this part of the spin budget before they queue.
+const IDLE_PART: u32 = 10;
+const MOST: u32 = (1 << 15) - 1;
+
+/// The algorithm over a mutex `M`. See the [module](self).
+#[derive(Debug)]
+#[repr(C)]
+pub struct RwLock<P: Platform, M> {
+    word: P::U32,
+    /// How often waiting readers have been woken; they sleep on it.
+    reader_wakes: P::U32,
+    /// How often a writer with `PENDING` has been woken; it sleeps on it.
+    writer_wakes: P::U32,
+    writers: M,
+}
+
+/// Patience.
+#[derive(Debug)]
+pub struct Shared<S> {
+    /// Of the mutex of the writers.
+    pub writers: S,
+    /// Looks of a waiter before it sleeps.
+    pub spin_budget: u32,
+}
+
+/// What a writer must return.
+#[derive(Debug)]
+#[must_use = "the lock stays held until `unlock_exclusive` gets it"]
+pub struct Token<T> {
+    /// Of the mutex, if the writer has queued there.
+    queued: Option<T>,
+}
+
+fn readers(word: u32) -> u32 {
+    (word / READER) & MOST
+}
+
+fn waiters(word: u32) -> u32 {
+    word / WAITER
+}
+
+fn admits_readers(word: u32) -> bool {
+    word & WRITER == 0 && readers(word) < MOST
+}
+
+fn admits_a_writer(word: u32) -> bool {
+    word & WRITER == 0 && waiters(word) == 0
+}
+
+impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
+    /// A free lock. The cells are 0, and the mutex is free.
+    pub const fn of(word: P::U32, reader_wakes: P::U32, writer_wakes: P::U32, writers: M) -> Self {
+        Self { word, reader_wakes, writer_wakes, writers }
+    }
+
+    fn try_change(&self, found: u32, new: u32) -> bool {
+        // Acquire: pairs with the releases of those that left.
+        self.word.compare_exchange_weak(found, new, Acquire, Relaxed).is_ok()
+    }
+
+    #[cold]
+    fn wake_writer(&self) {
+        // Release: see "Order".
+        self.writer_wakes.fetch_add(1, Release);
+        P::wake_one(ptr::from_ref(&self.writer_wakes));
+    }
+
+    #[cold]
+    fn wake_readers(&self) {
+        // Release: see "Order".
+        self.reader_wakes.fetch_add(1, Release);
+        let address = ptr::from_ref(&self.reader_wakes);
+        right!(P::wake_all(address), P, L5RwLockWakesOneReader, P::wake_one(address));
+    }
+
+    /// Advisory: whether a writer holds it, or will next.
+    pub fn is_locked_exclusive(&self) -> bool {
+        self.word.load(Relaxed) & WRITER != 0
+    }
+
+    /// Advisory: whether anybody holds it.
+    pub fn is_locked(&self) -> bool {
+        let word = self.word.load(Relaxed);
+        word & WRITER != 0 || readers(word) > 0
+    }
+}

@@ -1,0 +1,105 @@
+//! Readers.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::{
+    MOST, PENDING, READER, RwLock, Shared, WAITER, WRITER, admits_a_writer, admits_readers,
+    readers, waiters,
+};
+use crate::bug::right;
+use crate::deadline::{NEVER, has_passed, sleep};
+use crate::{AtomicCell, RawLock, WakeAll};
+
+impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
+    /// Enters as a reader if no writer is there. May fail if there are too many readers.
+    #[inline]
+    pub fn try_lock_shared(&self) -> bool {
+        // Relaxed: the exchange checks it.
+        let mut found = self.word.load(Relaxed);
+        while admits_readers(found) {
+            if self.try_change(found, found + READER) {
+                return true;
+            }
+            found = self.word.load(Relaxed);
+        }
+        false
+    }
+
+    /// Enters as a reader, or gives up at a time of [`Platform::now`] and returns false.
+    #[inline]
+    pub fn lock_shared_until(&self, shared: &Shared<M::Shared>, deadline_ns: u64) -> bool {
+        self.try_lock_shared() || self.wait_as_reader(shared, deadline_ns)
+    }
+
+    /// Enters as a reader.
+    #[inline]
+    pub fn lock_shared(&self, shared: &Shared<M::Shared>) {
+        while !self.lock_shared_until(shared, NEVER) {}
+    }
+
+    #[cold]
+    fn wait_as_reader(&self, shared: &Shared<M::Shared>, deadline_ns: u64) -> bool {
+        let mut left = shared.spin_budget;
+        loop {
+            let found = match self.word.spin_until_within(admits_readers, &mut left) {
+                Ok(found) if self.try_change(found, found + READER) => return true,
+                Ok(_) => continue,
+                Err(found) => found,
+            };
+            if has_passed::<P>(deadline_ns) {
+                return false;
+            }
+            if found & WRITER == 0 || waiters(found) == MOST {
+                P::yield_now();
+            } else if self.try_change(found, found + WAITER) {
+                break;
+            }
+        }
+        loop {
+            // Acquire, and before the word: see "No wake-up is lost".
+            let wakes = right!(
+                Some(self.reader_wakes.load(Acquire)),
+                P,
+                L1RwLockReaderReadsWakesLate,
+                None
+            );
+            // Relaxed: the exchange checks it.
+            let found = self.word.load(Relaxed);
+            if admits_readers(found) {
+                let entered = found - WAITER + READER;
+                if self.try_change(found, entered) {
+                    self.after_waiting(entered);
+                    return true;
+                }
+            } else if has_passed::<P>(deadline_ns) {
+                let counted = right!(WAITER, P, L2RwLockReaderGivesUpAndStaysCounted, 0);
+                // Relaxed: the thread has not seen what the lock protects.
+                self.after_waiting(self.word.fetch_sub(counted, Relaxed) - counted);
+                return false;
+            } else if found & WRITER == 0 {
+                // As many readers as there can be.
+                P::yield_now();
+            } else {
+                let wakes = wakes.unwrap_or_else(|| self.reader_wakes.load(Acquire));
+                sleep::<P>(&self.reader_wakes, wakes, deadline_ns);
+            }
+        }
+    }
+
+    /// For a reader that has left the waiting ones; the word is, or was, `word`.
+    fn after_waiting(&self, word: u32) {
+        if word & PENDING != 0 && admits_a_writer(word) {
+            right!(self.wake_writer(), P, L3RwLockLastWaiterDoesNotWakeTheWriter, ());
+        }
+    }
+
+    /// Leaves. For a reader.
+    #[inline]
+    pub fn unlock_shared(&self) {
+        // Release: what the reader did happens before the next writer.
+        let word = self.word.fetch_sub(READER, Release) - READER;
+        if word & (WRITER | PENDING) == WRITER | PENDING && readers(word) == 0 {
+            right!(self.wake_writer(), P, L4RwLockLastReaderDoesNotWakeTheWriter, ());
+        }
+    }
+}
