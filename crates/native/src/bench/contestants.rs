@@ -6,7 +6,7 @@ use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 
 use overspin_locks::RawLock;
 
-use crate::{Kind, Mutexee, NamedLock, RawMutex, Threads};
+use crate::{Kind, Mutexee, NamedLock, Threads};
 
 /// A lock to measure.
 pub(super) trait Contestant: Sync {
@@ -76,40 +76,58 @@ impl Condition<Mutex<()>> for Condvar {
     }
 }
 
-/// The mutex of parking_lot. It has a type of its own here because it has a condition variable.
-struct ParkingLot(parking_lot::Mutex<()>);
+/// Mutexes with a condition variable that has the interface of parking_lot's. They have types of their own here, because
+/// the other mutexes of [`lock_api`] have none.
+macro_rules! with_condition {
+    ($name:ident, $mutex:ty, $condition:ty, $doc:literal) => {
+        #[doc = $doc]
+        struct $name($mutex);
 
-impl Contestant for ParkingLot {
-    fn boxed() -> Box<Self> {
-        Box::new(Self(parking_lot::Mutex::new(())))
-    }
+        impl Contestant for $name {
+            fn boxed() -> Box<Self> {
+                Box::new(Self(<$mutex>::new(())))
+            }
 
-    #[inline]
-    fn with(&self, section: impl FnOnce()) {
-        let _guard = self.0.lock();
-        section();
-    }
+            #[inline]
+            fn with(&self, section: impl FnOnce()) {
+                let _guard = self.0.lock();
+                section();
+            }
 
-    fn condition() -> Option<Box<dyn Condition<Self>>> {
-        Some(Box::new(parking_lot::Condvar::new()))
-    }
+            fn condition() -> Option<Box<dyn Condition<Self>>> {
+                Some(Box::new(<$condition>::new()))
+            }
+        }
+
+        impl Condition<$name> for $condition {
+            fn wait_until(
+                &self,
+                lock: &$name,
+                ready: &dyn Fn() -> bool,
+                section: &mut dyn FnMut(),
+            ) {
+                let mut guard = lock.0.lock();
+                self.wait_while(&mut guard, |()| !ready());
+                section();
+            }
+
+            fn notify_one(&self) {
+                <$condition>::notify_one(self);
+            }
+
+            fn notify_all(&self) {
+                <$condition>::notify_all(self);
+            }
+        }
+    };
 }
-
-impl Condition<ParkingLot> for parking_lot::Condvar {
-    fn wait_until(&self, lock: &ParkingLot, ready: &dyn Fn() -> bool, section: &mut dyn FnMut()) {
-        let mut guard = lock.0.lock();
-        self.wait_while(&mut guard, |()| !ready());
-        section();
-    }
-
-    fn notify_one(&self) {
-        parking_lot::Condvar::notify_one(self);
-    }
-
-    fn notify_all(&self) {
-        parking_lot::Condvar::notify_all(self);
-    }
-}
+with_condition!(Ours, crate::Mutex<()>, crate::Condvar, "This crate's mutex.");
+with_condition!(
+    ParkingLot,
+    parking_lot::Mutex<()>,
+    parking_lot::Condvar,
+    "The mutex of parking_lot."
+);
 
 /// The mutex as `overspin exec` and programs in C get it: a lock whose kind is known at run time only, called through
 /// a table of functions.
@@ -274,7 +292,7 @@ macro_rules! contestants {
 }
 
 contestants! {
-    "mutex": lock_api::Mutex<RawMutex, ()>, "This crate's mutex.";
+    "mutex": Ours, "This crate's mutex.";
     "mutex-dynamic": Dynamic, "The same as `exec` and C use it, called through a table.";
     "mutexee": Mutexee<()>, "Spins, sleeps, and hands over in user space where it can.";
     "std": Mutex<()>, "The Rust standard library.";
