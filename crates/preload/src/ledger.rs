@@ -58,7 +58,7 @@ impl Account {
     }
 
     /// Writes the account of a new slot.
-    pub(crate) fn open(slot: *mut Shadow) {
+    pub(crate) fn open(slot: &Shadow) {
         let place = PLACE.load(Relaxed);
         if place != 0 {
             let account = Self {
@@ -67,8 +67,9 @@ impl Account {
                 caller: AtomicUsize::new(0),
                 record: Record::new(),
             };
+            let at = ptr::with_exposed_provenance_mut::<Self>(ptr::from_ref(slot).addr() + place);
             // SAFETY: the slot is new, and has room at that place.
-            unsafe { slot.cast::<u8>().add(place).cast::<Self>().write(account) };
+            unsafe { at.write(account) };
         }
     }
 

@@ -33,6 +33,7 @@ use crate::mutex::Mutex;
 use crate::placed;
 use crate::waiters::Kept;
 
+/// All zeros is a free shadow.
 #[repr(C)]
 pub(crate) struct Shadow {
     address: AtomicUsize,
@@ -95,19 +96,6 @@ pub(crate) fn served_number() -> Option<usize> {
 }
 
 impl Shadow {
-    /// A free shadow.
-    pub(crate) const fn new() -> Self {
-        Self {
-            address: AtomicUsize::new(0),
-            next: Cell::new(ptr::null_mut()),
-            kept: Kept::new(),
-            holder: AtomicU32::new(0),
-            parker: AtomicU16::new(0),
-            passed: Cell::new(0),
-            bypassed: AtomicBool::new(false),
-        }
-    }
-
     #[inline]
     pub(crate) fn holder(&self) -> Option<Holder> {
         // Acquire: pairs with `set_holder`, for `shards::attach`.

@@ -1,12 +1,12 @@
 //! Which shadow belongs to which mutex: tables by address, and free shadows.
 //!
 //! The addresses are divided into shards, each with its own lock, table and memory, so that threads that create and destroy
-//! mutexes rarely meet. Most short-lived mutexes do not come here at all: see [`recent`].
+//! mutexes rarely meet. Most short-lived mutexes do not come here at all: see [`recent`](crate::recent).
 //!
 //! The tables find shadows of mutexes that are never destroyed: those of C++ run no code at their end. A new mutex at the
 //! same address inherits the shadow, so there are never more shadows than addresses that mutexes have had.
 //!
-//! **Races for one mutex.** Two threads may lock a new mutex at the same time, one here and one by `recent`, which takes no
+//! **Races for one mutex.** Two threads may lock a new mutex at the same time, one here and one by `recent.rs`, which takes no
 //! lock of a shard. Both find the same shadow, and what they write is the same. If the thread here finds that the shadow has
 //! a holder, the other one may already have locked; then the mutex points to the shadow. Else the mutex before was held at
 //! its end.
@@ -20,11 +20,14 @@ use crate::fork_lock::ForkLock;
 use crate::ledger::{self, Account};
 use crate::mutex::Mutex;
 use crate::placed::{self, Kind};
+use crate::recent::Place;
 use crate::shadow::{Shadow, attach, attached};
 use crate::slots::{Sizes, Slots};
-use crate::{recent, record};
+use crate::{record, startup};
 
 pub(crate) const SHARD_BITS: u32 = 5;
+/// The number of shards.
+pub(crate) const NUMBER: usize = 1 << SHARD_BITS;
 
 struct Shard {
     table: ByAddress,
@@ -35,15 +38,21 @@ struct Shard {
 #[repr(align(128))]
 struct Apart(ForkLock<Shard>);
 
-static SHARDS: [Apart; 1 << SHARD_BITS] = [const {
-    Apart(ForkLock::new(Shard { table: ByAddress::new(), slots: Slots::new() }))
-}; 1 << SHARD_BITS];
+static SHARDS: [Apart; 1 << SHARD_BITS] =
+    [const { Apart(ForkLock::new(Shard { table: ByAddress::new(), slots: Slots::new() })) };
+        1 << SHARD_BITS];
 static SIZES: OnceLock<Sizes> = OnceLock::new();
+
+/// The number of the shard for mutexes at `address`.
+#[inline]
+pub(crate) fn number(address: usize) -> usize {
+    hash(address) >> (usize::BITS - SHARD_BITS)
+}
 
 #[inline]
 fn shard(address: usize) -> &'static ForkLock<Shard> {
     // As many bits as there are shards.
-    &SHARDS[hash(address) >> (usize::BITS - SHARD_BITS)].0
+    &SHARDS[number(address)].0
 }
 
 /// Activates the tables: from now on mutexes get shadows with locks of this kind.
@@ -54,6 +63,12 @@ pub(crate) fn start(kind: &'static Kind) {
     // They are not set yet, because this is called once.
     let _ = SIZES.set(sizes);
     placed::start(record::recorded(kind));
+}
+
+#[cold]
+fn start_and_get() -> Option<&'static Sizes> {
+    startup::start_once();
+    SIZES.get()
 }
 
 /// Returns the mutex's shadow, and creates it if necessary. `None` if this library is not active, or while a thread
@@ -67,17 +82,24 @@ pub(crate) fn of(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
 fn create(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
     // Exposed: see `Shadow::left_behind`.
     let address = ptr::from_ref(mutex).expose_provenance();
-    if let Some(shadow) = recent::again(address) {
+    let place = Place::of(address);
+    if let Some(shadow) = place.and_then(|place| place.again(address)) {
         shadow.set_bypassed(false);
         attach(mutex, shadow);
         return Some(shadow);
     }
-    crate::startup::start_once();
-    let sizes = SIZES.get()?;
+    let sizes = SIZES.get().or_else(start_and_get)?;
     let shadow = shard(address)
-        .with_unless_closed(|shard| shard.create(sizes, mutex, address, caller))
+        .with_unless_closed(|shard| {
+            if let Some(parked) = place.and_then(Place::parked) {
+                shard.remove(sizes, parked);
+            }
+            shard.create(sizes, mutex, address, caller)
+        })
         .flatten()?;
-    recent::note(shadow, address);
+    if let Some(place) = place {
+        place.fill(shadow);
+    }
     Some(shadow)
 }
 
@@ -85,15 +107,16 @@ fn create(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
 #[inline]
 pub(crate) fn retire(shadow: &'static Shadow) {
     let address = shadow.address();
-    // If the mutex was destroyed while held, its lock is lost.
-    if shadow.holder().is_some() || !recent::park(shadow, address) {
-        remove_if(shadow, address, |_| true);
+    match Place::of(address) {
+        // If the mutex was destroyed while held, its lock is lost.
+        Some(place) if shadow.holder().is_none() => place.park(shadow),
+        _ => remove_if(shadow, address, |_| true),
     }
 }
 
 /// Removes the shadow of the mutex at `address` from the table if the condition holds under the lock of the shard. While a
 /// thread forks, the shadow stays in the table for the next mutex at the address.
-#[cold]
+#[inline(never)]
 pub(crate) fn remove_if(
     shadow: &'static Shadow,
     address: usize,
@@ -175,13 +198,10 @@ impl Shard {
     }
 }
 
-/// Makes a shadow, with its lock, in a slot that has never been used.
-fn put(slot: *mut Shadow) {
-    // SAFETY: the slot is memory for a shadow, its lock and its account, and nothing uses it.
-    unsafe {
-        slot.write(Shadow::new());
-        (*slot).put_lock();
-    }
+/// Makes the lock and the account of a slot that has never been used.
+fn put(slot: &Shadow) {
+    // SAFETY: the slot has room for the lock of its shadow, which no mutex has yet.
+    unsafe { slot.put_lock() };
     Account::open(slot);
 }
 

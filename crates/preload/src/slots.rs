@@ -12,7 +12,8 @@
 //! A new slot comes from the first unit that has one, so that mutexes gather in few units and others become empty.
 //!
 //! **Memory goes back by `madvise`, not by `munmap`.** Addresses of old shadows survive: in mutexes that the program has
-//! copied, and in hints ([`recent`](crate::recent)). Reading one finds zeros, which is the shadow of no mutex.
+//! copied, and in hints ([`recent`](crate::recent)). Reading one finds zeros, which is the shadow of no mutex. A slot that has
+//! never been used is such a shadow, too; only its lock has to be made.
 //!
 //! **When a slot may lose its memory.** POSIX allows a thread to destroy a mutex while the thread that has released the
 //! mutex is still releasing the shadow's lock. A free slot keeps its lock, so that such a thread finds it. Memory that goes
@@ -30,8 +31,6 @@
 //! lock in another one's name has no seat: while it acts, nothing goes back.
 
 use std::ptr;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::shadow::Shadow;
 use crate::{bypass, pages};
@@ -73,6 +72,11 @@ impl Sizes {
         (start, (unit + 1) * self.unit)
     }
 
+    fn untouched(&self, number: usize) -> Unit {
+        // Chunks are far below 4 GiB.
+        Unit { free: ptr::null_mut(), untouched: self.bounds(number).0 as u32, used: 0 }
+    }
+
     fn place(&self, slot: *const Shadow) -> (*mut Chunk, usize) {
         let offset = slot.addr() & (self.chunk() - 1);
         (slot.cast::<u8>().wrapping_sub(offset).cast_mut().cast(), offset / self.unit)
@@ -90,9 +94,7 @@ struct Unit {
 
 /// The head of a chunk.
 struct Chunk {
-    /// Address of the [`Slots`] that it belongs to. Atomic, because others look at it.
-    owner: AtomicUsize,
-    /// The next one of the same owner.
+    /// The next one of the shard.
     next: *mut Chunk,
     /// The next one with room, if this one is in that list.
     next_open: *mut Chunk,
@@ -100,8 +102,6 @@ struct Chunk {
     open: u64,
     /// Empty units, without the first one, which stays.
     empty: u64,
-    /// Units with a shadow that a thread is in. Only while memory is given back.
-    occupied: u64,
     units: [Unit; UNITS],
 }
 
@@ -121,12 +121,12 @@ impl Slots {
         Self { all: ptr::null_mut(), open: ptr::null_mut(), empty: 0 }
     }
 
-    /// Takes a slot. `put` makes a shadow of a slot that has never been used. `None` if there is no memory.
+    /// Takes a slot. `put` completes a slot that has never been used. `None` if there is no memory.
     #[inline]
     pub(crate) fn take(
         &mut self,
         sizes: &Sizes,
-        put: impl FnOnce(*mut Shadow),
+        put: impl FnOnce(&Shadow),
     ) -> Option<&'static Shadow> {
         if self.open.is_null() {
             self.grow(sizes)?;
@@ -142,9 +142,10 @@ impl Slots {
             unit.free = unsafe { free.as_ref() }.next.get();
             free.as_ptr()
         } else {
-            let slot = base.cast::<u8>().wrapping_add(unit.untouched as usize).cast();
+            let slot = base.cast::<u8>().wrapping_add(unit.untouched as usize).cast::<Shadow>();
             unit.untouched += sizes.slot as u32;
-            put(slot);
+            // SAFETY: memory for a shadow, all zeros.
+            put(unsafe { &*slot });
             slot
         };
         unit.used += 1;
@@ -158,7 +159,7 @@ impl Slots {
                 self.open = chunk.next_open;
             }
         }
-        // SAFETY: `put` has written a shadow there, now or earlier.
+        // SAFETY: zeros are a shadow, and it stays one.
         Some(unsafe { &*slot })
     }
 
@@ -195,12 +196,10 @@ impl Slots {
         // Exposed: the locks behind the shadows are reached by address.
         let _ = base.expose_provenance();
         let chunk = Chunk {
-            owner: AtomicUsize::new(ptr::from_ref(self).addr()),
             next: self.all,
             next_open: ptr::null_mut(),
             open: u64::MAX,
             empty: 0,
-            occupied: 0,
             units: std::array::from_fn(|number| sizes.untouched(number)),
         };
         // SAFETY: new memory, aligned to its size.
@@ -216,22 +215,18 @@ impl Slots {
         if bypass::is_acting() {
             return;
         }
-        let me = ptr::from_ref(self).addr();
-        bypass::each_occupied(|shadow| {
-            let (base, number) = sizes.place(shadow);
-            // SAFETY: every shadow is in a chunk, and chunks stay. Nothing but `owner` is read unless the chunk is ours.
-            // Relaxed: this thread knows its own chunks.
-            unsafe {
-                if (*(&raw const (*base).owner)).load(Relaxed) == me {
-                    (*base).occupied |= 1 << number;
-                }
-            }
-        });
         let mut base = self.all;
         // SAFETY: null, or a chunk of ours.
         while let Some(chunk) = unsafe { base.as_mut() } {
-            let mut units = chunk.empty & !chunk.occupied;
-            chunk.occupied = 0;
+            let mut units = chunk.empty;
+            if units != 0 {
+                bypass::each_occupied(|shadow| {
+                    let (its, number) = sizes.place(shadow);
+                    if its == base {
+                        units &= !(1 << number);
+                    }
+                });
+            }
             while units != 0 {
                 let first = units.trailing_zeros() as usize;
                 let length = (units >> first).trailing_ones() as usize;
@@ -257,19 +252,13 @@ impl Slots {
         // SAFETY: null, or a chunk of ours.
         while let Some(chunk) = unsafe { base.as_ref() } {
             for (number, unit) in chunk.units.iter().enumerate() {
-                for offset in (sizes.bounds(number).0..unit.untouched as usize).step_by(sizes.slot) {
+                for offset in (sizes.bounds(number).0..unit.untouched as usize).step_by(sizes.slot)
+                {
                     // SAFETY: a slot that was used has a shadow.
                     f(unsafe { &*base.cast::<u8>().wrapping_add(offset).cast::<Shadow>() });
                 }
             }
             base = chunk.next;
         }
-    }
-}
-
-impl Sizes {
-    fn untouched(&self, number: usize) -> Unit {
-        // Chunks are far below 4 GiB.
-        Unit { free: ptr::null_mut(), untouched: self.bounds(number).0 as u32, used: 0 }
     }
 }
