@@ -11,7 +11,8 @@ pub(crate) fn map(size: usize) -> *mut u8 {
     if memory == libc::MAP_FAILED { ptr::null_mut() } else { memory.cast() }
 }
 
-/// Returns zeroed memory at a multiple of its size, or null. `size` is a power of two, at least a page.
+/// Returns zeroed memory at a multiple of its size, or null. `size` is a power of two, at least a page. The kernel gives it
+/// page by page: a huge page would be memory that nothing uses, and could not go back in part.
 pub(crate) fn map_aligned(size: usize) -> *mut u8 {
     let Some(twice) = size.checked_mul(2) else { return ptr::null_mut() };
     let start = map(twice);
@@ -20,10 +21,12 @@ pub(crate) fn map_aligned(size: usize) -> *mut u8 {
     }
     let before = start.addr().next_multiple_of(size) - start.addr();
     let memory = start.wrapping_add(before);
-    // SAFETY: both rests belong to the new mapping, which nothing uses yet.
+    // SAFETY: all belongs to the new mapping, which nothing uses yet.
     unsafe {
         unmap(start, before);
         unmap(memory.wrapping_add(size), size - before);
+        // Ignored: a kernel without huge pages refuses.
+        libc::madvise(memory.cast(), size, libc::MADV_NOHUGEPAGE);
     }
     memory
 }

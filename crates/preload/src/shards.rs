@@ -58,11 +58,11 @@ fn shard(address: usize) -> &'static ForkLock<Shard> {
 /// Activates the tables: from now on mutexes get shadows with locks of this kind.
 pub(crate) fn start(kind: &'static Kind) {
     let size = Account::reserve(kind.size);
+    placed::start(record::recorded(kind));
     // Memory with accounts stays: recordings are never freed.
     let sizes = Sizes::new(size, kind.align.max(align_of::<Account>()), !ledger::is_open());
-    // They are not set yet, because this is called once.
+    // Last, because it lets mutexes get shadows. They are not set yet, because this is called once.
     let _ = SIZES.set(sizes);
-    placed::start(record::recorded(kind));
 }
 
 #[cold]
