@@ -211,6 +211,22 @@ static void memory(double most) {
     printf("memory\n");
 }
 
+/* The records of a few mutexes are a cache line apart. The library keeps the address of the record in the mutex. */
+static int by_address(const void *a, const void *b) {
+    uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void apart(void) {
+    enum { FEW = 100, APART = 64 + 40 }; /* a line, and the smallest record */
+    uintptr_t records[FEW];
+    create(0, FEW);
+    for (int i = 0; i < FEW; i++) records[i] = (uintptr_t)many[i].__data.__list.__prev;
+    qsort(records, FEW, sizeof *records, by_address);
+    for (int i = 1; i < FEW && records[i]; i++) CHECK(records[i] - records[i - 1] >= APART);
+    printf("apart\n");
+}
+
 /* A copy of a mutex points to a record whose memory has gone back. */
 static void copies(void) {
     create(0, MANY);
@@ -291,6 +307,9 @@ int main(int argc, char **argv) {
         break;
     case 'm':
         memory(argc > 3 ? atof(argv[3]) : 64);
+        break;
+    case 'a':
+        apart();
         break;
     case 'c':
         copies();

@@ -38,6 +38,11 @@ fn a_copy_of_a_mutex_outlives_the_record_of_the_original() {
     comes_out("copies");
 }
 
+#[test]
+fn records_of_a_few_mutexes_share_no_cache_line() {
+    comes_out("apart");
+}
+
 /// A thread stands still between the release of a mutex and that of its lock, while the memory of tens of thousands of
 /// records goes back to the kernel. If its record's did too, `ticket` would lose count, and the next locker would hang.
 #[test]
