@@ -8,6 +8,8 @@
  * machine changes it little. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +85,19 @@ enum { NUMBER = sizeof PARTS / sizeof *PARTS };
 
 static pthread_barrier_t barrier;
 
+static atomic_int next_cpu;
+
+/* Threads run on CPUs in turn: side by side as long as there are enough. */
+static void settle(void) {
+    int cpu = atomic_fetch_add(&next_cpu, 1) % (int)sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
 static void *measure(void *result) {
+    settle();
     pthread_mutex_t *objects = calloc(OBJECTS, sizeof *objects);
     for (int part = 0; part < NUMBER; part++) {
         PARTS[part].run(objects);

@@ -5,13 +5,14 @@ use std::ptr;
 
 use crate::pages;
 use crate::shadow::Shadow;
-use crate::shards::SHARD_BITS;
 
 /// Chains without memory of their own: enough for twice as many mutexes.
 const FEW: usize = 32;
+/// Chains in memory of their own, at least: a page on most machines.
+const LEAST: usize = 4096 / size_of::<*mut Shadow>();
 /// Mutexes for each chain at which the table grows.
 const LONG: usize = 2;
-/// The table shrinks to an eighth when it has more than this many chains for each mutex.
+/// The table shrinks to an eighth when it has more than this many chains for each mutex, but not below [`LEAST`].
 const SPARSE: usize = 32;
 
 pub(crate) struct ByAddress {
@@ -26,7 +27,7 @@ pub(crate) struct ByAddress {
 // SAFETY: the table belongs to no particular thread.
 unsafe impl Send for ByAddress {}
 
-/// Fibonacci hashing: the best bits are the topmost. The first of them choose the shard (see [`shards`](crate::shards)).
+/// Fibonacci hashing: the best bits are the topmost.
 #[inline]
 pub(crate) fn hash(address: usize) -> usize {
     address.wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -40,8 +41,7 @@ impl ByAddress {
     /// The chain of this hash.
     #[inline]
     fn chain(&mut self, hash: usize) -> &mut *mut Shadow {
-        // All of a shard have the topmost bits in common.
-        let index = (hash << SHARD_BITS) >> (usize::BITS - self.chains.trailing_zeros());
+        let index = hash >> (usize::BITS - self.chains.trailing_zeros());
         if self.more.is_null() {
             return &mut self.few[index % FEW];
         }
@@ -68,7 +68,7 @@ impl ByAddress {
     pub(crate) fn insert(&mut self, shadow: &'static Shadow) {
         self.count += 1;
         if self.count > LONG * self.chains {
-            self.resize((2 * self.chains).max(pages::page_size() / size_of::<*mut Shadow>()));
+            self.resize((2 * self.chains).max(LEAST));
         }
         self.link(shadow);
     }
@@ -98,22 +98,21 @@ impl ByAddress {
             }
         }
         self.count -= 1;
-        if self.chains > FEW && self.count < self.chains / SPARSE {
-            self.resize(self.chains / 8);
+        if self.count < self.chains / SPARSE && self.chains > LEAST {
+            self.resize((self.chains / 8).max(LEAST));
         }
     }
 
-    /// Moves all shadows to a table of this many chains, or of [`FEW`] if that is less than a page. Without memory, the table
-    /// stays as it is, and its chains become longer.
+    /// Moves all shadows to a table of this many chains. Without memory, the table stays as it is, and its
+    /// chains become longer.
     #[cold]
     fn resize(&mut self, chains: usize) {
         let size = chains * size_of::<*mut Shadow>();
-        let is_few = size < pages::page_size();
-        let more = if is_few { ptr::null_mut() } else { pages::map(size).cast::<*mut Shadow>() };
-        if more.is_null() && !is_few {
+        let more = pages::map(size).cast::<*mut Shadow>();
+        if more.is_null() {
             return;
         }
-        let mut new = Self { more, chains: if is_few { FEW } else { chains }, ..Self::new() };
+        let mut new = Self { more, chains, ..Self::new() };
         self.each(|shadow| new.link(shadow));
         new.count = self.count;
         if !self.more.is_null() {

@@ -1,8 +1,8 @@
 //! Short-lived mutexes: a thread remembers where it has created mutexes lately, and finds their shadows again without a
 //! lock. A program that creates and destroys a mutex in a loop does so at a few addresses.
 //!
-//! Each thread has a place for each shard, by its number; the next thread with that number inherits them. A place has a
-//! *hint*: the shadow of a mutex that the thread has created or destroyed.
+//! Each thread has [`PLACES`] places, by its number; the next thread with that number inherits them. A place has a *hint*:
+//! the shadow of a mutex that the thread has created or destroyed.
 //!
 //! | Event, by the thread `me` | Shadow | Place |
 //! |---|---|---|
@@ -35,15 +35,19 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use overspin_native::MAX_THREADS;
 
+use crate::by_address::hash;
 use crate::shadow::{Shadow, served_number};
 use crate::{ledger, shards};
 
-/// A place for each shard.
+const BITS: u32 = 5;
+/// Places of a thread.
+const PLACES: usize = 1 << BITS;
+
 #[repr(align(64))]
-struct Places([AtomicPtr<Shadow>; shards::NUMBER]);
+struct Places([AtomicPtr<Shadow>; PLACES]);
 
 static ALL: [Places; MAX_THREADS] =
-    [const { Places([const { AtomicPtr::new(ptr::null_mut()) }; shards::NUMBER]) }; MAX_THREADS];
+    [const { Places([const { AtomicPtr::new(ptr::null_mut()) }; PLACES]) }; MAX_THREADS];
 
 /// A place of this thread.
 #[derive(Clone, Copy)]
@@ -62,7 +66,7 @@ impl Place {
             return None;
         }
         let number = served_number()?;
-        let hint = &ALL.get(number)?.0[shards::number(address)];
+        let hint = &ALL.get(number)?.0[hash(address) >> (usize::BITS - BITS)];
         // Numbers are below `MAX_THREADS`.
         Some(Self { hint, me: number as u16 + 1 })
     }
@@ -89,7 +93,7 @@ impl Place {
         Some(shadow)
     }
 
-    /// The shadow here if this thread has parked it. For the holder of the shard's lock.
+    /// The shadow here if this thread has parked it. It stays parked while this thread holds the lock of its shard.
     #[inline]
     pub(crate) fn parked(self) -> Option<&'static Shadow> {
         self.hint().filter(|shadow| shadow.parker() == self.me)

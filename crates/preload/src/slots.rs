@@ -9,9 +9,10 @@
 //! | in use | > 0 | a page |
 //! | empty | 0 | a page, until there are more than [`KEPT`] of them; then untouched |
 //!
-//! A new slot comes from the first unit that has one, so that mutexes gather in few units and others become empty. Within a
-//! unit, slots are first used in an order that keeps them a cache line apart, in two or three passes. So programs with a few
-//! hundred mutexes have no two locks in a line. Threads that use different mutexes would slow each other down there.
+//! A new slot comes from the first unit that has one, so that mutexes gather in few units and others become empty. But the
+//! first 400 mutexes of a shard are spread, so that a program with few mutexes has no two locks in a cache line, where
+//! threads that use different mutexes would slow each other down: slots are first used in two or three passes over a unit, a
+//! line apart, and the first passes over the first units ([`SPREAD`]) come first.
 //!
 //! **Memory goes back by `madvise`, not by `munmap`.** Addresses of old shadows survive: in mutexes that the program has
 //! copied, and in hints ([`recent`](crate::recent)). Reading one finds zeros, which is the shadow of no mutex. A slot that has
@@ -40,11 +41,13 @@ use crate::{bypass, pages};
 /// Units of a chunk, which is 256 KiB with pages of 4 KiB.
 const UNITS: usize = u64::BITS as usize;
 /// Empty units that keep their memory. They save the system calls and the page faults if the program creates mutexes again.
-const KEPT: usize = 16;
+const KEPT: usize = 8;
 /// A unit has at least this many slots; the first one of a chunk half of that.
 const SLOTS: usize = 8;
 /// Bytes of a cache line.
 const LINE: usize = 64;
+/// The first 16 units of a chunk: their first passes, of 20 to 28 slots of 48 bytes, are used before anything else.
+const SPREAD: u64 = 0xffff;
 
 /// The sizes of all slots and units of this process.
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +123,8 @@ struct Chunk {
     next_open: *mut Chunk,
     /// Units with room.
     open: u64,
+    /// Units of [`SPREAD`] with slots in the first pass.
+    roomy: u64,
     /// Empty units, without the first one, which stays.
     empty: u64,
     units: [Unit; UNITS],
@@ -154,7 +159,8 @@ impl Slots {
         let base = self.open;
         // SAFETY: a chunk of ours, which this thread has to itself.
         let chunk = unsafe { &mut *base };
-        let number = chunk.open.trailing_zeros() as usize;
+        let roomy = chunk.open & chunk.roomy;
+        let number = if roomy == 0 { chunk.open } else { roomy }.trailing_zeros() as usize;
         let unit = &mut chunk.units[number];
         let slot = if let Some(free) = ptr::NonNull::new(unit.free) {
             // SAFETY: a free slot has a shadow.
@@ -162,8 +168,12 @@ impl Slots {
             free.as_ptr()
         } else {
             let slot = base.cast::<u8>().wrapping_add(unit.untouched as usize).cast::<Shadow>();
+            let after = sizes.after(unit.untouched as usize, sizes.bounds(number));
+            if after != unit.untouched as usize + sizes.step {
+                chunk.roomy &= !(1 << number);
+            }
             // Chunks are far below 4 GiB.
-            unit.untouched = sizes.after(unit.untouched as usize, sizes.bounds(number)) as u32;
+            unit.untouched = after as u32;
             // SAFETY: memory for a shadow, all zeros.
             put(unsafe { &*slot });
             slot
@@ -219,6 +229,7 @@ impl Slots {
             next: self.all,
             next_open: ptr::null_mut(),
             open: u64::MAX,
+            roomy: SPREAD,
             empty: 0,
             units: std::array::from_fn(|number| sizes.untouched(number)),
         };
@@ -256,6 +267,7 @@ impl Slots {
                 // SAFETY: these units have no mutexes, and no thread is in their locks; see the module documentation.
                 if unsafe { pages::empty(memory, length * sizes.unit) } {
                     chunk.empty &= !all;
+                    chunk.roomy |= all & SPREAD;
                     self.empty -= length;
                     for number in first..first + length {
                         chunk.units[number] = sizes.untouched(number);
