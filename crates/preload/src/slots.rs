@@ -10,7 +10,7 @@
 //! | empty | 0 | a page, until there are more than [`KEPT`] of them; then untouched |
 //!
 //! A new slot comes from the first unit that has one, so that mutexes gather in few units and others become empty. But the
-//! first 400 mutexes of a shard are spread, so that a program with few mutexes has no two locks in a cache line, where
+//! first 200 mutexes of a shard are spread, so that a program with few mutexes has no two locks in a cache line, where
 //! threads that use different mutexes would slow each other down: slots are first used in two or three passes over a unit, a
 //! line apart, and the first passes over the first units ([`SPREAD`]) come first.
 //!
@@ -41,13 +41,13 @@ use crate::{bypass, pages};
 /// Units of a chunk, which is 256 KiB with pages of 4 KiB.
 const UNITS: usize = u64::BITS as usize;
 /// Empty units that keep their memory. They save the system calls and the page faults if the program creates mutexes again.
-const KEPT: usize = 8;
+const KEPT: usize = 12;
 /// A unit has at least this many slots; the first one of a chunk half of that.
 const SLOTS: usize = 8;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// The first 16 units of a chunk: their first passes, of 20 to 28 slots of 48 bytes, are used before anything else.
-const SPREAD: u64 = 0xffff;
+/// The first 8 units of a chunk, less than [`KEPT`]: their first passes, of 20 to 28 slots of 48 bytes, are used before anything else.
+const SPREAD: u64 = 0xff;
 
 /// The sizes of all slots and units of this process.
 #[derive(Clone, Copy, Debug)]

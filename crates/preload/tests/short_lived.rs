@@ -73,6 +73,6 @@ fn statistics_count_mutexes_that_have_ended() {
         succeeds(with_lock(&program, Some("mutex")).env("OVERSPIN_STATS", "1").arg("copies"));
     let told = String::from_utf8(output.stderr).unwrap();
     // The originals and the copies: one acquisition each.
-    assert!(told.contains(": 160000 mutexes, 160000 acquisitions, 0 contended"), "{told}");
+    assert!(told.contains(": 320000 mutexes, 320000 acquisitions, 0 contended"), "{told}");
     assert!(told.contains("0000 ended)"), "{told}");
 }
