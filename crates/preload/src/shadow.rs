@@ -14,7 +14,7 @@
 //!
 //! | | Address | Parker |
 //! |---|---|---|
-//! | live: a mutex points to it, or one that has ended without notice | the mutex's | 0 |
+//! | live: a mutex points to it, or did until it ended without notice | the mutex's | 0 |
 //! | parked: its mutex has been destroyed; the thread that did so has kept the shadow ([`recent`](crate::recent)) | the mutex's | that thread |
 //! | free | 0 | 0 |
 //!
@@ -52,7 +52,7 @@ pub(crate) struct Shadow {
     bypassed: AtomicBool,
 }
 
-// Documented: with the 16 bytes of the lock `mutex` and a share of the table, a mutex takes 56 bytes at most.
+// With the 16 bytes of the lock `mutex` a slot has 48 bytes: see docs/preload.md.
 const _: () = assert!(size_of::<Shadow>() == 32);
 
 // SAFETY: only the holder of a shard's lock uses `next`, only the holder of the mutex uses `passed`; the rest is atomic.
@@ -106,7 +106,7 @@ impl Shadow {
     /// thread.
     #[inline]
     pub(crate) fn set_holder(&self, thread: Option<Holder>) {
-        // Release: who sees the holder also sees that the mutex points to this shadow.
+        // Release: a thread that sees the holder also sees that the mutex points to this shadow.
         self.holder.store(thread.map_or(0, |Holder(thread)| thread.get()), Release);
     }
 
@@ -131,7 +131,7 @@ impl Shadow {
     /// For the holder of the shard's lock.
     #[inline]
     pub(crate) fn set_address(&self, address: usize) {
-        // Release: who sees the address also sees the lock, and who sees the parker of a free shadow sees no address.
+        // Release: a thread that sees the address also sees the lock.
         self.address.store(address, Release);
     }
 
@@ -144,7 +144,7 @@ impl Shadow {
 
     #[inline]
     pub(crate) fn set_parker(&self, parker: u16) {
-        // Release: see `recent.rs`.
+        // Release: a thread that sees that a free shadow has no parker also sees that it has no address; see `recent.rs`.
         self.parker.store(parker, Release);
     }
 

@@ -28,8 +28,8 @@ static void once(pthread_mutex_t *mutex) {
     CHECK(pthread_mutex_unlock(mutex) == 0);
 }
 
-/* Objects at few addresses. A thread takes a free one, creates the mutex, and invites others. Whoever finds that it was the
- * last user destroys the mutex at once, while the user before may still be in `unlock`: POSIX allows that. Some are never
+/* Objects at few addresses. A thread takes a free one, creates the mutex, and invites others. The last
+ * user destroys the mutex at once, while the user before may still be in `unlock`: POSIX allows that. Some are never
  * destroyed, as in C++. So an address gets its mutexes from all threads in turn. */
 enum { OBJECTS = 24 };
 enum { FREE, MADE, OPEN, ENDING };
