@@ -1,5 +1,5 @@
 //! This library's record of a mutex: the shadow. The lock is behind it in the same slot of memory
-//! ([`placed`](crate::placed)).
+//! ([`placed`]).
 //!
 //! A shadow is created at the first `lock` of a mutex, and the mutex itself points to it. [`shards`](crate::shards) keeps
 //! the shadows by the addresses of their mutexes, and says when a shadow is passed on to another mutex.

@@ -32,7 +32,7 @@ static void once(pthread_mutex_t *mutex) {
  * user destroys the mutex at once, while the user before may still be in `unlock`: POSIX allows that. Some are never
  * destroyed, as in C++. So an address gets its mutexes from all threads in turn. */
 enum { OBJECTS = 24 };
-enum { FREE, MADE, OPEN, ENDING };
+enum { FREE, MADE };
 static struct object {
     atomic_int state, users;
     pthread_mutex_t mutex;
