@@ -51,7 +51,7 @@ pub use identity::{
 };
 pub use mutex::{Mutex, MutexGuard, Mutexee, RawMutex, RawMutexee};
 pub use named::{Kind, NamedLock};
-pub use raw::{Guard, LockMutex, NativeLock, Raw, Records, locks, new_system};
+pub use raw::{Guard, LockMutex, NativeLock, Raw, Records, TUNING, locks, new_system};
 pub use rwlock::{RawRwLock, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
 #[cfg(feature = "static-branch")]
 pub use static_branch::set_paravirtual;

@@ -4,9 +4,9 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::sync::Arc;
 
-use overspin_locks::{Platform, RawLock};
+use overspin_locks::RawLock;
 
-use crate::raw::{NativeLock, capacity, records};
+use crate::raw::{NativeLock, capacity, new_system};
 use crate::{Threads, served_id};
 
 /// A lock that stores the token of its acquisition, so that all kinds have one type.
@@ -59,24 +59,6 @@ impl Kind {
         overspin_locks::find(name).map(|info| info.name)
     }
 
-    /// Creates a kind for locks of type `L` on a platform other than [`Threads`].
-    ///
-    /// # Safety
-    /// `L` keeps the promises of [`NativeLock`], and the platform's `cpu_id` is
-    /// [`thread_id`](crate::thread_id).
-    pub unsafe fn of<P: Platform, L: RawLock<P> + Send + Sync + 'static>() -> Self
-    where
-        L::Shared: Send + Sync,
-    {
-        let capacity = capacity::<P, L>();
-        let shared = Arc::new(records::<P, L>());
-        let make = move || -> Box<dyn NamedLock> {
-            let token = UnsafeCell::new(None);
-            Box::new(Named::<P, L> { lock: L::new(), token, shared: Arc::clone(&shared), capacity })
-        };
-        Self { name: L::INFO.name, capacity, make: Box::new(make) }
-    }
-
     /// The locks admit threads with numbers below this.
     pub fn capacity(&self) -> usize {
         self.capacity
@@ -105,15 +87,22 @@ macro_rules! every_lock {
 }
 overspin_locks::for_each_lock!(every_lock);
 
-fn kind_of<L: NativeLock>() -> Kind
+fn kind_of<L: NativeLock + Send + Sync + 'static>() -> Kind
 where
     L::Shared: Send + Sync,
 {
-    // SAFETY: it is a `NativeLock`, and the `cpu_id` of `Threads` is `thread_id`.
-    unsafe { Kind::of::<Threads, L>() }
+    let shared = Arc::new(new_system::<L>());
+    let make = move || -> Box<dyn NamedLock> {
+        Box::new(Named::<L> {
+            lock: L::new(),
+            token: UnsafeCell::new(None),
+            shared: Arc::clone(&shared),
+        })
+    };
+    Kind { name: L::INFO.name, capacity: capacity::<Threads, L>(), make: Box::new(make) }
 }
 
-struct Named<P: Platform, L: RawLock<P>>
+struct Named<L: RawLock<Threads>>
 where
     L::Shared: Send + Sync,
 {
@@ -121,17 +110,16 @@ where
     /// The holder's token. Only the holder touches it.
     token: UnsafeCell<Option<L::Token>>,
     shared: Arc<L::Shared>,
-    capacity: usize,
 }
 
 // SAFETY: lock and records are `Sync`. The same thread writes the token after it acquires the lock and takes
 // it before it releases the lock; see `NamedLock::unlock`.
-unsafe impl<P: Platform, L: RawLock<P> + Sync> Sync for Named<P, L> where L::Shared: Send + Sync {}
+unsafe impl<L: RawLock<Threads> + Sync> Sync for Named<L> where L::Shared: Send + Sync {}
 // SAFETY: lock and records are `Send`. An owner of the value that finds a token in it can only drop the
 // token, and tokens have no destructors: they are numbers.
-unsafe impl<P: Platform, L: RawLock<P> + Send> Send for Named<P, L> where L::Shared: Send + Sync {}
+unsafe impl<L: RawLock<Threads> + Send> Send for Named<L> where L::Shared: Send + Sync {}
 
-impl<P: Platform, L: RawLock<P>> fmt::Debug for Named<P, L>
+impl<L: RawLock<Threads>> fmt::Debug for Named<L>
 where
     L::Shared: Send + Sync,
 {
@@ -140,13 +128,13 @@ where
     }
 }
 
-impl<P: Platform, L: RawLock<P> + Send + Sync> NamedLock for Named<P, L>
+impl<L: RawLock<Threads> + Send + Sync> NamedLock for Named<L>
 where
     L::Shared: Send + Sync,
 {
     #[inline]
     fn admits(&self) -> bool {
-        served_id(self.capacity).is_some()
+        served_id(const { capacity::<Threads, L>() }).is_some()
     }
 
     fn lock(&self) {

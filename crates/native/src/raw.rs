@@ -63,19 +63,14 @@ where
 const YIELDS: u32 = 2_000;
 
 /// Settings of all locks on threads.
-pub(crate) const TUNING: Tuning = Tuning { yields: YIELDS, ..Tuning::DEFAULT };
+pub const TUNING: Tuning = Tuning { yields: YIELDS, ..Tuning::DEFAULT };
 
 /// Creates records for all threads that the lock can serve.
 ///
 /// # Panics
 /// If the lock does not serve as many CPUs as it claims.
 pub fn new_system<L: RawLock<Threads>>() -> L::Shared {
-    records::<Threads, L>()
-}
-
-/// [`new_system`] on any platform.
-pub(crate) fn records<P: Platform, L: RawLock<P>>() -> L::Shared {
-    L::shared(capacity::<P, L>(), TUNING).expect("no more CPUs than the lock's own limit")
+    L::shared(capacity::<Threads, L>(), TUNING).expect("no more CPUs than the lock's own limit")
 }
 
 /// The capacity of a lock: it serves threads with numbers below this.

@@ -2,13 +2,14 @@
 //! malloc at its first use would re-enter the allocator that is about to lock it.
 //!
 //! Blocks are powers of two, carved from chunks of the kernel's memory. Free blocks are kept in one list per
-//! size. Nothing is returned to the kernel: the only allocations are a record for each mutex and one set of
-//! records for threads.
+//! size. Nothing is returned to the kernel: the only allocations are one set of records for threads, and what
+//! statistics and recordings keep. The records of mutexes have memory of their own, see `slots.rs`.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr;
 
 use crate::fork_lock::ForkLock;
+use crate::pages;
 
 /// Bytes requested from the kernel at a time. Larger blocks have a chunk of their own.
 const CHUNK: usize = 1 << 18;
@@ -49,15 +50,6 @@ fn block_size(layout: Layout) -> Option<usize> {
     layout.size().max(layout.align()).max(SMALLEST).checked_next_power_of_two()
 }
 
-/// Returns zeroed memory at a page boundary, or null.
-fn from_kernel(size: usize) -> *mut u8 {
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping at an address that the kernel chooses touches nothing that exists.
-    let memory = unsafe { libc::mmap(ptr::null_mut(), size, access, kind, -1, 0) };
-    if memory == libc::MAP_FAILED { ptr::null_mut() } else { memory.cast() }
-}
-
 impl Blocks {
     fn take(&mut self, size: usize) -> *mut u8 {
         let list = &mut self.free[size.trailing_zeros() as usize];
@@ -68,12 +60,12 @@ impl Blocks {
             return block;
         }
         if size >= CHUNK {
-            return from_kernel(size);
+            return pages::map(size);
         }
         let misaligned = self.next.addr() & (size - 1);
         let skip = if misaligned == 0 { 0 } else { size - misaligned };
         if self.left < skip + size {
-            let chunk = from_kernel(CHUNK);
+            let chunk = pages::map(CHUNK);
             if chunk.is_null() {
                 return chunk;
             }

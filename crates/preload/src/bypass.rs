@@ -255,7 +255,7 @@ extern "C" fn release(_: *mut c_void) -> *mut c_void {
     if let (Some(shadow), Some(seat)) = (shadow, seat(number)) {
         // SAFETY: the thread of that number is out of all locks, or stands still where it waits, until `end`. It has
         // acquired this lock, and no other thread has released it: `act` has removed the holder's record.
-        unsafe { with_number_of(number, || shadow.lock().unlock()) };
+        unsafe { with_number_of(number, || shadow.unlock()) };
         end(seat);
     }
     ptr::null_mut()
@@ -271,7 +271,7 @@ pub(crate) fn come_back(shadow: &Shadow, holder: Holder) -> bool {
         notice(shadow);
         shadow.set_holder(None);
         // SAFETY: this thread has acquired it, and no thread has released it in its name.
-        unsafe { shadow.lock().unlock() };
+        unsafe { shadow.unlock() };
     }
     seat.leave();
     left_behind
@@ -293,6 +293,23 @@ pub(crate) fn notice(shadow: &Shadow) {
              without RTLD_DEEPBIND",
             shadow.address()
         ));
+    }
+}
+
+/// Whether a thread acts for another one. Its release of a lock happens without a seat of its own.
+pub(crate) fn is_acting() -> bool {
+    // Acquire: pairs with `end`.
+    ACTING.load(Acquire)
+}
+
+/// Calls `f` with each shadow that a thread is in.
+pub(crate) fn each_occupied(mut f: impl FnMut(*const Shadow)) {
+    for seat in &SEATS {
+        // Acquire: pairs with `leave`.
+        let shadow = seat.shadow.load(Acquire);
+        if shadow != OUT {
+            f(shadow);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | When | What happens | Why |
 //! |---|---|---|
-//! | before | the table and the arena are closed | no thread may be half-way through them during the copy |
+//! | before | the tables and the arena are closed | no thread may be half-way through them during the copy |
 //! | after, in the parent | both are opened | |
 //! | after, in the child | the arena is opened | the next steps need memory |
 //! | | numbers and seats of other threads are freed, and queues of waiters emptied | those threads do not exist |
@@ -11,12 +11,12 @@
 //! The mutexes themselves stay as they are. The forking thread can release a mutex that it holds, as with the C
 //! library; it then has no lock to release. A mutex that another thread holds stays held.
 //!
-//! A thread that meets the closed table with a new mutex does not wait: it uses the plain mutex
+//! A thread that meets a closed table with a new mutex does not wait: it uses the plain mutex
 //! ([`ForkLock::with_unless_closed`](crate::fork_lock::ForkLock::with_unless_closed)).
 
 use overspin_native::forget_other_threads;
 
-use crate::{arena, bypass, shadow, waiters};
+use crate::{arena, bypass, shards, waiters};
 
 /// Registers the functions below as fork handlers of the C library. Returns false if there is no memory for that.
 pub(crate) fn watch() -> bool {
@@ -28,13 +28,13 @@ pub(crate) fn watch() -> bool {
 }
 
 extern "C" fn before() {
-    shadow::close();
+    shards::close();
     arena::close();
 }
 
 extern "C" fn after_in_parent() {
     arena::open();
-    shadow::open();
+    shards::open();
 }
 
 extern "C" fn after_in_child() {
@@ -42,6 +42,6 @@ extern "C" fn after_in_child() {
     forget_other_threads();
     bypass::forget_other_threads();
     waiters::forget_other_threads();
-    shadow::open();
-    shadow::renew_locks();
+    shards::open();
+    shards::renew_locks();
 }

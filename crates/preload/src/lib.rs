@@ -41,25 +41,35 @@
 //! | `passage.rs` | the order in which lock and mutex are acquired and released |
 //! | `bypass.rs` | mutexes that some code releases past this library |
 //! | `waiting.rs`, `waiters.rs` | waits on condition variables, and the queues of threads that wait |
-//! | `shadow.rs` | the record of each mutex, and the table of records |
+//! | `shadow.rs`, `placed.rs` | the record of each mutex, and the lock beside it |
+//! | `shards.rs`, `by_address.rs` | which record belongs to which mutex |
+//! | `recent.rs` | records of short-lived mutexes, without a lock |
+//! | `slots.rs`, `pages.rs` | the memory of the records, which goes back to the kernel |
 //! | `watched.rs` | the platform of the locks, whose waiters look around |
 //! | `mutex.rs`, `condition.rs`, `real.rs` | the C library's mutex and condition variable, and its functions |
-//! | `arena.rs`, `fork_lock.rs`, `system.rs` | memory, a lock for own data, and system calls that the program does not notice |
-//! | `stats.rs`, `record.rs` | statistics, and the recordings of `overspin exec --record` |
+//! | `arena.rs`, `fork_lock.rs`, `system.rs` | other memory, a lock for own data, and system calls that the program does not notice |
+//! | `ledger.rs`, `stats.rs`, `record.rs` | accounts of mutexes: statistics, and the recordings of `overspin exec --record` |
 
 mod abi;
 mod arena;
+mod by_address;
 mod bypass;
 mod condition;
 mod fork;
 mod fork_lock;
+mod ledger;
 mod loading;
 mod mutex;
+mod pages;
 mod passage;
+mod placed;
 mod policy;
 mod real;
+mod recent;
 mod record;
 mod shadow;
+mod shards;
+mod slots;
 mod startup;
 mod stats;
 mod system;

@@ -14,7 +14,7 @@
 //!   [`bypass`] relies on this.
 //! - A thread is in its [`Seat`] whenever it touches the lock, and leaves it before it waits for the mutex.
 //! - After the release of the mutex, nothing touches the mutex: another thread may have destroyed it. The shadow and
-//!   its lock stay for ever.
+//!   its lock stay while this thread is in its seat.
 //! - `errno` is unchanged, and nothing is a cancellation point.
 
 use std::ffi::c_int;
@@ -27,6 +27,7 @@ use crate::bypass::{self, Seat};
 use crate::mutex::Mutex;
 use crate::policy::{not_straight, ours, seat_of_mine};
 use crate::shadow::{self, Holder, Shadow};
+use crate::shards;
 use crate::system::{KeepErrno, pause};
 use crate::waiters::Waiters;
 use crate::{real, stats};
@@ -38,8 +39,10 @@ const TURN: Duration = Duration::from_micros(50);
 /// Counts an acquisition, for the thread that has just made it.
 #[inline]
 fn count(shadow: &Shadow, contended: bool) {
-    if stats::are_on() {
-        shadow.uses.count(contended);
+    if stats::are_on()
+        && let Some(account) = shadow.account()
+    {
+        account.count(contended);
     }
 }
 
@@ -93,7 +96,7 @@ fn behind_lock(
 fn give_back(shadow: &Shadow, seat: &Seat) {
     seat.enter(shadow, false);
     // SAFETY: this thread has acquired it.
-    unsafe { shadow.lock().unlock() };
+    unsafe { shadow.unlock() };
     seat.leave();
 }
 
@@ -111,9 +114,11 @@ pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: u
     };
     mine.0.enter(shadow, true);
     let counts = stats::are_on();
-    let contended = counts && !shadow.lock().try_lock();
+    // SAFETY: this thread is in its seat, and served.
+    let contended = counts && !unsafe { shadow.try_lock() };
     if contended || !counts {
-        shadow.lock().lock();
+        // SAFETY: as above.
+        unsafe { shadow.lock() };
     }
     mine.0.leave();
     if shadow.is_bypassed() {
@@ -135,7 +140,8 @@ pub(crate) unsafe extern "C" fn trylock_from(mutex: *mut pthread_mutex_t, caller
     let Some(shadow) = (unsafe { not_straight(mutex, caller) }) else { return real() };
     if let Some(mine) = seat_of_mine(shadow) {
         mine.0.enter(shadow, true);
-        let acquired = shadow.lock().try_lock();
+        // SAFETY: this thread is in its seat, and served.
+        let acquired = unsafe { shadow.try_lock() };
         mine.0.leave();
         if acquired {
             return behind_lock(shadow, mine, false, real);
@@ -252,7 +258,7 @@ impl Held {
     #[inline]
     fn release(self) {
         // SAFETY: the holder was this thread; see `held_lock`.
-        unsafe { self.shadow.lock().unlock() };
+        unsafe { self.shadow.unlock() };
         self.seat.leave();
         self.kept.wake_first();
     }
@@ -288,7 +294,7 @@ pub(crate) unsafe fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: as above.
     let result = unsafe { real::destroy(mutex) };
     if let Some(shadow) = shadow.filter(|_| result == 0) {
-        shadow::retire(shadow);
+        shards::retire(shadow);
     }
     result
 }

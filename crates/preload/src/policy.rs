@@ -21,7 +21,8 @@ use overspin_native::kernel_thread_id;
 
 use crate::bypass::{self, Seat};
 use crate::mutex::Mutex;
-use crate::shadow::{self, Holder, Shadow, served_number};
+use crate::shadow::{Holder, Shadow, served_number};
+use crate::shards;
 
 /// Returns the mutex at `mutex` if this library handles it.
 ///
@@ -46,7 +47,7 @@ pub(crate) unsafe fn not_straight(
 ) -> Option<&'static Shadow> {
     // SAFETY: as the caller promises.
     let mutex = unsafe { ours(mutex) }?;
-    let shadow = shadow::of(mutex, caller)?;
+    let shadow = shards::of(mutex, caller)?;
     (!is_mine(mutex, shadow)).then_some(shadow)
 }
 

@@ -1,7 +1,7 @@
 //! The recording of `overspin exec --record`: how long each mutex is held, waited for and left alone.
 //!
-//! A mutex that is recorded has its lock inside a [`Recorded`], which reads the clock around every operation. Without a
-//! request there is no such thing, and no instruction more than without this file. What goes past the lock is not
+//! With a request, the operations of all locks are those of this file, which read the clock around every operation of the
+//! lock inside. Without a request there is not an instruction more than without this file. What goes past the lock is not
 //! recorded: acquisitions with a time limit that have to wait.
 //!
 //! The holder of the lock writes the record, with plain loads and stores of atomics.
@@ -19,9 +19,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use overspin_native::{NamedLock, try_thread_id};
+use overspin_native::try_thread_id;
 
-use crate::shadow;
+use crate::ledger;
+use crate::placed::{Kind, Operation};
+use crate::shadow::Shadow;
 use crate::stats::Place;
 use crate::system::say;
 
@@ -63,6 +65,11 @@ pub(crate) fn start() {
         // recording, which the reader of the file notices.
         unsafe { libc::atexit(write) };
     }
+}
+
+/// Whether there is a request.
+pub(crate) fn is_on() -> bool {
+    REQUEST.get().is_some()
 }
 
 /// Nanoseconds of a clock that only goes forward.
@@ -226,10 +233,13 @@ fn place(address: usize) -> usize {
 }
 
 /// What happened at mutexes that have ended, by the place where they were first locked.
-#[derive(Default)]
 pub(crate) struct Ended(BTreeMap<usize, Box<Record>>);
 
 impl Ended {
+    pub(crate) const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
     /// Moves what happened at a mutex that has ended.
     pub(crate) fn take(&mut self, caller: usize, record: &Record) {
         if record.acquisitions() > 0 {
@@ -253,52 +263,63 @@ impl Ended {
     }
 }
 
-/// A lock that is recorded.
-pub(crate) struct Recorded {
-    pub(crate) lock: Box<dyn NamedLock>,
-    pub(crate) record: &'static Record,
+/// The kind of the locks inside, if there is a request.
+static INNER: OnceLock<&'static Kind> = OnceLock::new();
+
+/// Returns the kind whose locks write the records beside their shadows: `kind` itself without a request. Called once.
+pub(crate) fn recorded(kind: &'static Kind) -> &'static Kind {
+    if !is_on() || INNER.set(kind).is_err() {
+        return kind;
+    }
+    Box::leak(Box::new(kind.with(lock, try_lock, unlock)))
 }
 
-impl fmt::Debug for Recorded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorded").field("lock", &self.lock).finish_non_exhaustive()
+/// Acquires `shadow`'s lock by the operation `of` of the kind inside.
+unsafe fn inner<R>(shadow: &Shadow, of: impl FnOnce(&Kind) -> Operation<R>) -> R {
+    let Some(kind) = INNER.get() else { unreachable!("a recorded kind has one inside") };
+    // SAFETY: as the caller promises.
+    unsafe { of(kind)(shadow) }
+}
+
+fn record_of(shadow: &Shadow) -> Option<&'static Record> {
+    shadow.account()?.record
+}
+
+unsafe fn lock(shadow: &Shadow) {
+    let asked = now();
+    // SAFETY: as the caller promises, here and below.
+    let contended = !unsafe { inner(shadow, |kind| kind.try_lock) };
+    if contended {
+        // SAFETY: as above.
+        unsafe { inner(shadow, |kind| kind.lock) };
+    }
+    if let Some(record) = record_of(shadow) {
+        record.acquired(asked, contended);
     }
 }
 
-impl NamedLock for Recorded {
-    fn admits(&self) -> bool {
-        self.lock.admits()
+unsafe fn try_lock(shadow: &Shadow) -> bool {
+    let asked = now();
+    // SAFETY: as the caller promises.
+    let got = unsafe { inner(shadow, |kind| kind.try_lock) };
+    if got && let Some(record) = record_of(shadow) {
+        record.acquired(asked, false);
     }
+    got
+}
 
-    fn lock(&self) {
-        let asked = now();
-        let contended = !self.lock.try_lock();
-        if contended {
-            self.lock.lock();
-        }
-        self.record.acquired(asked, contended);
+unsafe fn unlock(shadow: &Shadow) {
+    if let Some(record) = record_of(shadow) {
+        record.released();
     }
-
-    fn try_lock(&self) -> bool {
-        let asked = now();
-        let got = self.lock.try_lock();
-        if got {
-            self.record.acquired(asked, false);
-        }
-        got
-    }
-
-    unsafe fn unlock(&self) {
-        self.record.released();
-        // SAFETY: as the caller promises.
-        unsafe { self.lock.unlock() };
-    }
+    // SAFETY: as the caller promises.
+    unsafe { inner(shadow, |kind| kind.unlock) };
 }
 
 /// Writes the file, at the end of the process.
 extern "C" fn write() {
     let Some(request) = REQUEST.get() else { return };
-    let text = shadow::with_records(|lock, records| json(request, lock, records));
+    let text = ledger::with_records(|lock, records| json(request, lock, records));
     let Some(text) = text else { return };
     if let Err(error) = fs::write(&request.file, text) {
         say(format_args!("cannot write the recording {}: {error}", request.file.display()));

@@ -6,7 +6,7 @@
 //! | another library's constructor locks a mutex earlier | that `lock` starts this library first; see [`start_once`] |
 //! | a thread comes while another one starts | it uses the plain mutex: nothing is active yet |
 //!
-//! **Order.** [`shadow::start`] comes last, because it makes the library active. A mutex that gets a lock before the
+//! **Order.** [`shards::start`] comes last, because it makes the library active. A mutex that gets a lock before the
 //! fork handlers are registered would be stuck in the child of a fork.
 //!
 //! **All or nothing.** If anything that the library needs is missing, the program keeps its own mutexes, and a
@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::system::say;
-use crate::{condition, fork, mutex, real, record, shadow, stats, watched};
+use crate::{condition, fork, mutex, real, record, shards, stats, watched};
 
 /// Starts this library at the first call.
 #[cold]
@@ -55,7 +55,7 @@ fn start() {
     if real::has(c"sem_clockwait") {
         condition::find_layout();
     }
-    shadow::start(kind);
+    shards::start(kind);
 }
 
 extern "C" fn at_load() {

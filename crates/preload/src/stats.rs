@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::shadow::{self, Line};
+use crate::ledger::{self, Line};
 use crate::system::say;
 
 /// The number of mutexes that are listed one by one.
@@ -32,7 +32,7 @@ pub(crate) fn are_on() -> bool {
 
 /// Prints the sums, and the most used mutexes.
 extern "C" fn print() {
-    let Some((lock, mut lines)) = shadow::lines() else { return };
+    let Some((lock, mut lines)) = ledger::lines() else { return };
     let sum = |of: fn(&Line) -> u64| lines.iter().map(of).sum::<u64>();
     let (mutexes, acquisitions, contended) =
         (sum(|line| line.mutexes), sum(|line| line.acquisitions), sum(|line| line.contended));

@@ -105,10 +105,6 @@ impl Waiters {
 pub(crate) struct Kept(AtomicPtr<Waiter>);
 
 impl Kept {
-    pub(crate) const fn new() -> Self {
-        Self(AtomicPtr::new(ptr::null_mut()))
-    }
-
     /// Adds `more`. For the holder.
     pub(crate) fn add(&self, more: Waiters) {
         let mut all = self.take();

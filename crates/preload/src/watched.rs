@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize};
 use std::time::Duration;
 
 use overspin_locks::{AtomicCell, Budget, CpuId, Note, Platform, RawLock, for_each_lock};
-use overspin_native::{Kind, Threads};
+use overspin_native::Threads;
 
 use crate::bypass;
+use crate::placed::Kind;
 
 /// Rounds of a wait loop between two looks: 20 to 200 us, depending on the machine's pause instruction.
 const ROUNDS: u32 = 4096;
@@ -257,14 +258,14 @@ impl Platform for WatchedThreads {
 macro_rules! every_lock {
     ($($lock:ident)+) => {
         /// Returns the lock of that name or alias.
-        pub(crate) fn kind(name: &str) -> Option<Kind> {
-            let name = Kind::name_of(name)?;
+        pub(crate) fn kind(name: &str) -> Option<&'static Kind> {
+            let name = overspin_locks::find(name)?.name;
             $(
                 type $lock = overspin_locks::$lock<WatchedThreads>;
                 if name == <$lock as RawLock<WatchedThreads>>::INFO.name {
                     // SAFETY: the locks of the registry keep the promises on every platform, as the model checker
                     // checks, and this platform has the same thread numbers.
-                    return Some(unsafe { Kind::of::<WatchedThreads, $lock>() });
+                    return Some(unsafe { Kind::of::<$lock>() });
                 }
             )+
             None
