@@ -7,11 +7,13 @@ pub(crate) use measure::{
     Measurement, PftArgs, PgbenchArgs, RealArgs, Transaction,
 };
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use overspin_lab::advise::Work;
 use overspin_lab::sweep::{Narrow, Shard};
+use overspin_native::bench::Case;
 use overspin_scenario::Picos;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -690,7 +692,7 @@ pub(crate) struct XenEmulatedArgs {
     #[arg(long, value_name = "LABEL", conflicts_with = "spinlocks")]
     pub(crate) only: Option<String>,
     /// Seed of the workers' random start
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "spinlocks")]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Time of the emulated machine
     #[arg(long, value_enum, default_value_t = EmulatedClock::Instructions)]
@@ -849,7 +851,7 @@ pub(crate) enum Benchmark {
     /// The micro-hypervisor, beside what the machine itself takes; needs /dev/kvm
     Hv(BenchSpeedArgs),
     /// Locks on threads: ours, and others in use
-    Locks(BenchLocksArgs),
+    Locks(Box<BenchLocksArgs>),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -863,7 +865,7 @@ pub(crate) struct BenchSpeedArgs {
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct BenchLocksArgs {
     /// Locks: names of `overspin list locks`, and std, parking_lot, usync, spin, pthread, pthread-adaptive,
-    /// pthread-spin
+    /// pthread-spin, and mutex-dynamic, which is `mutex` as `exec` and C use it
     #[arg(
         long,
         value_name = "NAMES",
@@ -871,6 +873,9 @@ pub(crate) struct BenchLocksArgs {
         default_value = "mutex,mutexee,std,parking_lot,usync,pthread,pthread-adaptive"
     )]
     pub(crate) locks: Vec<String>,
+    /// What the threads do
+    #[arg(long = "case", value_name = "CASES", value_delimiter = ',', default_value = "plain", value_parser = Cases)]
+    pub(crate) cases: Vec<Case>,
     /// Numbers of threads
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1,2,4,8")]
     pub(crate) threads: Vec<usize>,
@@ -882,6 +887,9 @@ pub(crate) struct BenchLocksArgs {
     #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = time,
           default_value = "200ns")]
     pub(crate) outside: Vec<Duration>,
+    /// Length of the first thread's sections in the cases long-holder and sleeping
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "1ms")]
+    pub(crate) long: Duration,
     /// Length of one run, after a warm-up of a tenth
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "200ms")]
     pub(crate) time: Duration,
@@ -916,6 +924,30 @@ pub(crate) struct CalibrateArgs {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) record: RecordArgs,
+}
+
+/// Reads the name of a [`Case`], and lists what each of them is in the help.
+#[derive(Clone, Debug)]
+struct Cases;
+
+impl TypedValueParser for Cases {
+    type Value = Case;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Case, clap::Error> {
+        let names = PossibleValuesParser::new(Case::ALL.iter().map(|case| case.1));
+        let name = names.parse_ref(command, argument, value)?;
+        // The parser before has found the name among those of all cases.
+        Ok(Case::of(&name).unwrap_or(Case::Plain))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Case::ALL.iter().map(|case| PossibleValue::new(case.1).help(case.2))))
+    }
 }
 
 /// A time that is not zero.

@@ -10,7 +10,7 @@ use overspin_lab::bench;
 use overspin_lab::bench::BenchResult;
 use overspin_lab::record;
 use overspin_lab::report::{Block, Grid, short};
-use overspin_native::bench::{Plan, PlanError, Point, measure};
+use overspin_native::bench::{Case, Plan, PlanError, Point, measure};
 
 pub(crate) fn bench(args: &BenchArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
     match &args.what {
@@ -68,9 +68,11 @@ fn locks(args: &BenchLocksArgs, global: &Global, parts: &Parts) -> Result<Verdic
     let plan = Plan {
         locks: args.locks.clone(),
         own: parts.measured.clone(),
+        cases: args.cases.clone(),
         threads: args.threads.clone(),
         sections: args.section.clone(),
         outsides: args.outside.clone(),
+        long: args.long,
         cpus: args.cpus.iter().cloned().flatten().collect(),
         time: args.time,
         runs: args.runs as usize,
@@ -85,37 +87,52 @@ fn locks(args: &BenchLocksArgs, global: &Global, parts: &Parts) -> Result<Verdic
             }
             PlanError::Empty => "give each of these options a value",
             PlanError::TooManyThreads { .. } => "lower --threads, or leave the lock out",
-            PlanError::TooLong(_) => "give --section and --outside a shorter time",
+            PlanError::OneThread => "give --threads numbers from 2 on",
+            PlanError::TooLong(_) => "give --section, --outside and --long a shorter time",
             PlanError::Cpus { .. } => "give --cpus CPUs that this process may use",
         };
         Failure::usage(e.to_string(), remedy)
     })?;
-    files.write(|| show::made(record::locks(&report, plan.seed)))?;
+    files.write(|| show::made(record::locks(&report, &plan)))?;
     let mut blocks: Vec<Block> =
         report.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))).collect();
-    let mut situations: Vec<(u64, u64, usize)> = Vec::new();
+    if !report.left_out.is_empty() {
+        let left_out = report.left_out.join(", ");
+        blocks
+            .push(Block::Text(format!("Without a condition variable, and left out: {left_out}.")));
+    }
+    let mut situations: Vec<Situation> = Vec::new();
     for point in &report.points {
-        let situation = (point.section_ns, point.outside_ns, point.threads);
+        let situation = situation(point);
         if !situations.contains(&situation) {
             situations.push(situation);
         }
     }
-    situations.sort_unstable();
-    for situation in situations {
-        let (section, outside, threads) = situation;
+    // Stable: the cases stay in the order in which they were asked for.
+    situations.sort_by_key(|&(_, section, outside, threads)| (section, outside, threads));
+    for here in situations {
+        let (case, section, outside, threads) = here;
+        let case = match case {
+            Case::Plain => String::new(),
+            other => format!("{}: ", other.name()),
+        };
         blocks.push(Block::Heading(format!(
-            "{threads} threads, section {section} ns, outside {outside} ns"
+            "{case}{threads} threads, section {section} ns, outside {outside} ns"
         )));
-        let mut points: Vec<&Point> = report
-            .points
-            .iter()
-            .filter(|p| (p.section_ns, p.outside_ns, p.threads) == situation)
-            .collect();
+        let mut points: Vec<&Point> =
+            report.points.iter().filter(|p| situation(p) == here).collect();
         points.sort_by(|a, b| b.throughput.total_cmp(&a.throughput));
         blocks.push(Block::Grid(locks_table(&points)));
     }
     outputs.report(&blocks)?;
     Ok(Verdict::Fine)
+}
+
+/// Case, section, outside work and threads: what the locks of one table have in common.
+type Situation = (Case, u64, u64, usize);
+
+fn situation(point: &Point) -> Situation {
+    (point.case, point.section_ns, point.outside_ns, point.threads)
 }
 
 fn locks_table(points: &[&Point]) -> Grid {
@@ -132,6 +149,7 @@ fn locks_table(points: &[&Point]) -> Grid {
             "p99 us",
             "p99.9 us",
             "max us",
+            "worst us",
             "CPU ns",
             "preempted/s",
             "slept/s",
@@ -150,6 +168,7 @@ fn locks_table(points: &[&Point]) -> Grid {
             us(p.wait.p99),
             us(p.wait.p99_9),
             us(p.wait.max),
+            us(p.worst_wait),
             short(p.cpu_ns),
             short(p.involuntary_switches),
             short(p.voluntary_switches),

@@ -9,6 +9,7 @@ use overspin_lab::record;
 use overspin_lab::report;
 use overspin_lab::scenario_file::{self, Loaded, Sweep};
 use overspin_lab::sweep;
+use overspin_native::bench::Case;
 use std::fmt::Write;
 use std::num::NonZero;
 use std::path::Path;
@@ -20,6 +21,10 @@ pub(crate) fn locks(
     world: &str,
     global: &Global,
 ) -> Result<Verdict, Failure> {
+    if args.cases.iter().any(|case| *case != Case::Plain) {
+        let remedy = "leave --case out, or --world; scenarios can have many workloads (`overspin list workloads`)";
+        return Err(Failure::usage("only threads have other cases than plain".to_owned(), remedy));
+    }
     let outputs = Outputs::new(global, &[args.record.json.as_ref(), args.record.csv.as_ref()])?;
     let files = RecordFiles::open(&outputs, &args.record)?;
     let way = show::way(Some(world), None)?;

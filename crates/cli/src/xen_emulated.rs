@@ -86,6 +86,7 @@ fn spinlocks(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure
         vcpus: args.vcpus,
         cpus: args.cpus,
         seconds: args.seconds,
+        seed: args.seed,
     };
     let machine = machine(args, global)?;
     if args.fetch {

@@ -66,6 +66,39 @@ fn every_combination_with_all_its_runs() {
 }
 
 #[test]
+fn every_case_has_its_runs_and_the_plan_is_kept() {
+    let cases = "long-holder,sleeping,bursts,nested,zipf,hogs,condvar,uncontended,plain";
+    let (out, err, code) = bench_locks(&[
+        "--locks=mutex-dynamic,std,parking_lot,pthread",
+        &format!("--case={cases}"),
+        "--threads=3",
+        "--long=100us",
+        "--time=4ms",
+        "--runs=2",
+        "--json=-",
+    ]);
+    assert_eq!(code, 0, "{err}");
+    let record: Value = serde_json::from_str(&out).expect("JSON");
+    let plan = &record["locks"];
+    let listed: Vec<&Value> = plan["cases"].as_array().expect("a list").iter().collect();
+    assert!(listed.into_iter().eq(cases.split(',').collect::<Vec<_>>()), "{plan}");
+    assert_eq!(
+        (&plan["long_ns"], &plan["time_ns"], &plan["runs"], &plan["left_out"][0]),
+        (&100_000.into(), &4_000_000.into(), &2.into(), &"mutex-dynamic".into())
+    );
+    assert!(record["environment"]["cpus"].is_u64(), "the machine");
+    let runs = record["runs"].as_array().expect("a list");
+    // One lock has no condition variable.
+    assert_eq!(runs.len(), (9 * 4 - 1) * 2);
+    for case in cases.split(',').filter(|case| *case != "plain") {
+        let place = format!("std.{case}.threads-3.section-100ns.outside-200ns");
+        assert_eq!(runs.iter().filter(|run| run["where"] == *place).count(), 2, "{place}");
+    }
+    let plain = "std.threads-3.section-100ns.outside-200ns";
+    assert!(runs.iter().any(|run| run["where"] == plain), "the plain case has no name");
+}
+
+#[test]
 fn table_for_people() {
     let (out, _, code) =
         bench_locks(&["--locks=mutex,ticket", "--threads=1", "--time=1ms", "--runs=1"]);
@@ -79,6 +112,10 @@ fn mistakes() {
     for (args, cause) in [
         (&["--locks=mutes"][..], "there is no lock `mutes`"),
         (&["--locks=ticket-small", "--threads=256"], "`ticket-small` serves at most 255 threads"),
+        (&["--case=hog"], "hogs"),
+        (&["--case=condvar", "--threads=1"], "2 threads or more"),
+        (&["--case=long-holder", "--long=10s"], "too long"),
+        (&["--case=hogs", "--world=sim"], "only threads have other cases"),
         (&["--threads=0"], "there must be at least one"),
         (&["--time=0ns"], "and some time"),
         (&["--section=100"], "a number with ns, us, ms or s"),

@@ -21,6 +21,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("overspin bench sim", "a minute of measuring; tests/docs.rs checks its options only"),
     ("overspin bench sched", "half a minute of measuring; tests/docs.rs checks its options only"),
     ("overspin exec", "needs the preload library beside the command; tests/exec.rs runs it"),
+    ("overspin bench locks --case condvar", "tests/bench_locks.rs runs it; one thread is too few"),
     (
         "overspin bench locks --locks pthread,std",
         "of a section on `overspin exec`; minutes of measuring",

@@ -9,7 +9,6 @@ use serde::Serialize;
 const WITHOUT: &str = "nopvspin";
 /// Memory of a guest in MiB: a kernel of a distribution, and 4 MiB of fresh pages for each vCPU.
 const MEMORY: (u32, u32) = (96, 12);
-const NS_PER_S: f64 = 1e9;
 
 /// Work that wants kernel locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -47,6 +46,8 @@ pub struct Comparison {
     pub cpus: u32,
     /// Length of a run in seconds.
     pub seconds: u64,
+    /// Decides when each thread starts.
+    pub seed: u64,
 }
 
 /// A run of a comparison.
@@ -95,7 +96,8 @@ impl Comparison {
                     vcpus: self.vcpus,
                     memory: MEMORY.0 + MEMORY.1 * self.vcpus,
                     work: vec![work.name().into()],
-                    seed: number.into(),
+                    // Threads of a run differ, and so do runs of different seeds.
+                    seed: self.seed.wrapping_mul(1_000_003).wrapping_add(number.into()),
                     kernel_options: options.into(),
                 })
                 .collect(),
@@ -107,28 +109,28 @@ impl Comparison {
     #[must_use]
     pub fn measured(&self, job: usize, guests: Vec<Vec<Sample>>) -> Option<Measured> {
         let (work, scheduler, paravirtual) = self.points().nth(job)?;
-        let rate = |of: fn(&Sample) -> u64| -> f64 { guests.iter().map(|g| rate(g, of)).sum() };
-        let (operations, time) = (rate(|s| s.operations), rate(|s| s.cpu_time));
+        let total = |of| guests.iter().map(|guest| gained(guest, of)).sum::<u64>() as f64;
+        let reports = || guests.iter().flatten().map(|sample| sample.at);
+        let first_to_last = reports().max()?.saturating_sub(reports().min()?).max(1);
         Some(Measured {
             work,
             scheduler: scheduler.clone(),
             paravirtual,
-            per_second: operations * NS_PER_S,
-            cpus: time,
+            // Threads stop at the end of the run, even if their last reports come later.
+            per_second: total(|s| s.operations) / self.seconds.max(1) as f64,
+            cpus: total(|s| s.cpu_time) / first_to_last as f64,
             guests,
         })
     }
 }
 
-/// How much of a total all vCPUs of a guest gain in a nanosecond, each from its first report to its last.
-fn rate(samples: &[Sample], of: fn(&Sample) -> u64) -> f64 {
+/// How much of a total all vCPUs of a guest gain, each from its first report to its last.
+fn gained(samples: &[Sample], of: fn(&Sample) -> u64) -> u64 {
     let vcpus = samples.iter().map(|s| s.vcpu + 1).max().unwrap_or(0);
     let one = |vcpu| {
         let mut own = samples.iter().filter(|s| s.vcpu == vcpu);
         let first = own.next()?;
-        let last = own.next_back()?;
-        let time = last.at.saturating_sub(first.at).max(1) as f64;
-        Some(of(last).saturating_sub(of(first)) as f64 / time)
+        Some(of(own.next_back()?).saturating_sub(of(first)))
     };
     (0..vcpus).filter_map(one).sum()
 }
@@ -178,6 +180,7 @@ mod tests {
             vcpus: 4,
             cpus: 2,
             seconds: 5,
+            seed: 1,
         }
     }
 
@@ -190,12 +193,16 @@ mod tests {
             assert_eq!(pair[0].guests[0].work, pair[1].guests[0].work);
             assert_eq!(pair[0].guests[0].kernel_options, "");
             assert_eq!(pair[1].guests[0].kernel_options, "nopvspin");
+            assert_eq!(pair[0].guests[1].seed, pair[1].guests[1].seed);
+            assert_ne!(pair[0].guests[0].seed, pair[0].guests[1].seed);
         }
+        let other = Comparison { seed: 2, ..comparison() }.jobs();
+        assert_ne!(other[0].guests[0].seed, jobs[0].guests[0].seed);
         assert_eq!(jobs[0].pool.cpus, [1, 2]);
     }
 
     #[test]
-    fn rates_are_of_all_vcpus_from_first_report_to_last() {
+    fn operations_are_of_the_run_and_cpu_time_is_of_the_reports() {
         let sample = |vcpu, at: u64, operations, cpu_time| Sample {
             vcpu,
             at: at * 1_000_000_000,
@@ -203,17 +210,19 @@ mod tests {
             cpu_time,
             ..Sample::default()
         };
-        // vCPU 0 does 100 in a second, vCPU 1 does 30 in two seconds with half a CPU; one report alone says nothing.
+        // In a run of 5 s, vCPU 0 does 100 and vCPU 1 does 30; they take a second of CPU time each. The last report is late,
+        // after 8 s. One report alone says nothing.
         let guest = vec![
             sample(0, 0, 0, 0),
             sample(1, 0, 10, 0),
             sample(0, 1, 100, 1_000_000_000),
-            sample(1, 2, 40, 1_000_000_000),
+            sample(1, 8, 40, 1_000_000_000),
             sample(2, 0, 7, 7),
         ];
         let measured = comparison().measured(1, vec![guest.clone(), guest]).unwrap();
-        assert!((measured.per_second - 2.0 * 115.0).abs() < 1e-6, "{}", measured.per_second);
-        assert!((measured.cpus - 2.0 * 1.5).abs() < 1e-9, "{}", measured.cpus);
+        // 2 guests x 130 in 5 s; 2 x 2 s in 8 s.
+        assert!((measured.per_second - 52.0).abs() < 1e-9, "{}", measured.per_second);
+        assert!((measured.cpus - 0.5).abs() < 1e-9, "{}", measured.cpus);
         assert!(!measured.paravirtual);
         assert_eq!(comparison().measured(8, Vec::new()), None);
     }

@@ -29,6 +29,14 @@ pub enum Bug {
     M2McsUnlockLeavesUnlinkedWaiter,
     /// CLH: a node is reused under its old version.
     C2ClhReuseWithoutNewVersion,
+    /// Condition variable: a waiter counts itself after it has released the mutex.
+    D1CondvarCountsLate,
+    /// Condition variable: a waiter reads the number of signals after it has released the mutex.
+    D2CondvarReadsLate,
+    /// Condition variable: a notifier wakes before it changes the number of signals.
+    D3CondvarWakesBeforeItSignals,
+    /// Condition variable: a notifier of all wakes one.
+    D4CondvarWakesOneOfAll,
     /// Hemlock: a releaser does not wait until its grant has been seen.
     H1HemlockUnlockWithoutAcknowledgement,
     /// CNA: a releaser that finds the main queue empty forgets the secondary one.
@@ -128,4 +136,6 @@ pub enum Bug {
     O5MutexHeirStays,
     /// `mutex`: the releaser wakes a sleeper before it changes the count of wake-ups.
     O6MutexWakesBeforeItCounts,
+    /// `mutex`: a thread that pays for a long section waits until another thread uses the lock, even if none does.
+    O8MutexPaysWithoutUsers,
 }

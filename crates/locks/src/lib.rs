@@ -27,6 +27,8 @@
 //! | [`twa`] | ticket lock; all waiters but the next in line wait in an array |
 //! | [`xen_pv`] | a byte; a waiter that spins too long sleeps until kicked |
 //!
+//! [`condvar`] is no lock: threads sleep on it until another one says that something has changed.
+//!
 //! To add a lock, write its file and add its line to [`registry`]. The checks (`overspin-check`) then run it. If
 //! its models take long, add a line to the table of bounds there.
 //!
@@ -38,6 +40,7 @@ pub mod aligned;
 mod bug;
 pub mod clh;
 pub mod cna;
+pub mod condvar;
 mod core_cells;
 mod deadline;
 mod delay;
@@ -73,6 +76,7 @@ pub use aligned::{Aligned, LockByteAligned, TicketAligned};
 pub use bug::Bug;
 pub use clh::Clh;
 pub use cna::Cna;
+pub use condvar::{Condvar, WakeAll};
 pub use family::LockFamily;
 pub use flexguard::FlexGuard;
 pub use futex::Futex;
@@ -85,7 +89,7 @@ pub use mcs_tp::McsTp;
 pub use mutex::Mutex;
 pub use mutexee::Mutexee;
 pub use padded::CachePadded;
-pub use platform::{AtomicCell, Budget, CpuId, Platform};
+pub use platform::{AtomicCell, Budget, CpuId, Note, Platform};
 pub use preemptable::PreemptableTicket;
 pub use pv_qspinlock::{PvQspinlock, PvQspinlock42, PvQspinlock45};
 pub use pv_ticket::{PvTicket, PvTicket2012, PvTicket2012Small};

@@ -28,6 +28,14 @@
 //! escapes that thread, it becomes the heir. So a sleeper waits for the sleepers before it in the queue, one
 //! rotation each. A thread that has never slept can be overtaken for its spin budget, and then sleeps.
 //!
+//! **Why no thread has the lock most of the time.** A holder of long sections [pays](debt): it stays away as long as
+//! the sleepers that it left would each have held the lock, but 20 ms at most. This holds on threads only.
+//!
+//! **Beside processes that compute** a yield may cost a slice. Where [yields are dear](Platform::yield_is_dear),
+//! releasers do not yield, a woken thread naps instead, newcomers do not make room for it, and waiters look for a
+//! shorter time. A thread that has napped 64 times becomes the heir as elsewhere. Turns stay as they are: a waiter loses
+//! nothing by them that it could use.
+//!
 //! **No wake-up is lost.** A thread reads `wakes`, then counts itself as a sleeper, in an exchange that fails
 //! unless the lock is held, then sleeps unless `wakes` has changed. The holder finds it counted when it releases.
 //! Then there are three cases. Another thread has taken the lock, and finds the sleeper too; or `WAKING` is set,
@@ -49,6 +57,7 @@
 //! (Dice, "Malthusian Locks", 2017); an heir (Linux's `MUTEX_FLAG_HANDOFF`).
 
 mod coarse_clock;
+mod debt;
 
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -56,6 +65,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::bug::right;
 use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 use coarse_clock::CoarseClock;
+pub use debt::Token;
 
 const HELD: u32 = 1;
 const WAKING: u32 = 1 << 1;
@@ -95,6 +105,17 @@ const ROTATION_NS: u64 = 250_000;
 /// Releases with sleepers between two readings of the clock.
 const RELEASES_PER_LOOK: u32 = coarse_clock::MOST;
 
+/// Naps of a woken thread, each between two rounds of looks, before it becomes the heir where yields are dear: about
+/// 4 ms, a slice of a process that computes.
+const NAPS: u32 = 64;
+
+/// Such a nap. The thread keeps its claim to a CPU, unlike one that yields.
+const NAP_NS: u64 = 50_000;
+
+/// Where yields are dear, waiters look only this part of their spin budget. Looks take CPU time that the holder could
+/// use, because the scheduler gives the threads a share in common.
+const DEAR_PART: u32 = 8;
+
 /// Properties of [`Mutex`].
 pub const INFO: LockInfo = LockInfo {
     name: "mutex",
@@ -131,20 +152,34 @@ pub struct Shared {
     turn_us: u32,
     grace: u32,
     patience: u32,
+    naps: u32,
     releases_per_look: u32,
     rotation_ns: u64,
+    /// Holders pay for sections of this length and more; `u64::MAX`: for none.
+    long_ns: u64,
+    /// What a holder pays for each nanosecond and each sleeper, in nanoseconds.
+    price: u32,
 }
 
 impl Shared {
-    /// With the default spin budget.
+    /// On threads: the default, and holders [pay](debt) for long sections.
+    pub const ON_THREADS: Self = Self { long_ns: debt::LONG_NS, ..Self::DEFAULT };
+
+    /// On threads, for a thread that has just slept: it looks just the first times before it sleeps again.
+    pub const AFTER_A_SLEEP: Self = Self { spin_budget: FIRST_LOOKS, ..Self::ON_THREADS };
+
+    /// With the default spin budget. Holders do not pay: a guest's kernel has no long sections.
     pub const DEFAULT: Self = Self {
         spin_budget: DEFAULT_SPIN_BUDGET,
         waits_per_look: WAITS_PER_LOOK,
         turn_us: TURN_US,
         grace: GRACE,
         patience: PATIENCE,
+        naps: NAPS,
         releases_per_look: RELEASES_PER_LOOK,
         rotation_ns: ROTATION_NS,
+        long_ns: u64::MAX,
+        price: 1,
     };
 
     /// No patience at all: waiters sleep at once, and each release reads the clock, for a rotation at least
@@ -154,10 +189,22 @@ impl Shared {
             spin_budget: 0,
             grace: 0,
             patience: 0,
+            naps: 0,
             releases_per_look: 1,
             rotation_ns,
             ..Self::DEFAULT
         }
+    }
+
+    /// The same with so many naps of a woken thread where [yields are dear](Platform::yield_is_dear).
+    #[must_use]
+    pub const fn with_naps(self, naps: u32) -> Self {
+        Self { naps, ..self }
+    }
+
+    /// No patience, and every section that a thread has waited for is a long one, and dear.
+    pub const fn charging() -> Self {
+        Self { long_ns: 0, price: 1000, ..Self::impatient(u64::MAX) }
     }
 
     /// Waiters take a turn after a few looks and sleep after a few more; there are no rotations.
@@ -194,23 +241,25 @@ impl<P: Platform> Mutex<P> {
     }
 
     #[cold]
-    fn lock_slow(&self, shared: &Shared) {
+    fn lock_slow(&self, shared: &Shared) -> Token {
+        self.pay(shared);
         loop {
-            // Relaxed: a hint. A woken thread is on its way to a CPU: make room.
-            let hurried = self.word.load(Relaxed) & WAKING != 0;
+            // Relaxed: a hint. A woken thread is on its way to a CPU: make room. Where it must wait for the slice of a
+            // process that computes, room does not help it.
+            let hurried = self.word.load(Relaxed) & WAKING != 0 && !P::yield_is_dear();
             let budget = if hurried { 0 } else { shared.spin_budget };
             let mut left = budget.min(FIRST_LOOKS);
             let rest = budget - left;
             if self.spin(&mut left) {
-                return;
+                return if hurried { Token::timed::<P>(shared) } else { Token::UNTIMED };
             }
             if rest > 0 {
                 if self.is_time_for_a_turn(shared) {
                     P::yield_now();
                 }
-                left = rest;
+                left = if P::yield_is_dear() { rest / DEAR_PART } else { rest };
                 if self.spin(&mut left) {
-                    return;
+                    return Token::sampled::<P>(shared, left);
                 }
             }
             // Acquire, and before the count: see "Order".
@@ -233,7 +282,8 @@ impl<P: Platform> Mutex<P> {
             let found = self.word.fetch_sub(SLEEPER, Relaxed);
             // Only the thread that takes the lock as the woken one clears `WAKING`.
             if right!(found & WAKING != 0, P, O4MutexForgetsItWasWoken, false) {
-                return self.lock_woken(shared);
+                self.lock_woken(shared);
+                return Token::timed::<P>(shared);
             }
         }
     }
@@ -260,6 +310,7 @@ impl<P: Platform> Mutex<P> {
     /// Takes the lock as the woken thread.
     fn lock_woken(&self, shared: &Shared) {
         let mut heir = 0;
+        let mut naps = shared.naps;
         loop {
             let mut left = shared.patience;
             while let Ok(found) = self.word.spin_until_within(|word| word & HELD == 0, &mut left) {
@@ -273,22 +324,28 @@ impl<P: Platform> Mutex<P> {
                     return;
                 }
             }
+            if naps > 0 && P::yield_is_dear() {
+                naps -= 1;
+                P::nap(NAP_NS);
+                continue;
+            }
             if heir == 0 {
                 // Relaxed: it only tells others to keep away. If there is an heir already, wait for it.
                 let found = self.word.fetch_or(HEIR, Relaxed);
                 heir = HEIR & !found;
             }
             // The holder may be waiting for this CPU.
-            P::yield_now();
+            P::yield_if_cheap();
         }
     }
 
     /// Cares for the sleepers after a release that found `word`.
     #[cold]
-    fn after_release(&self, shared: &Shared, word: u32) {
+    fn after_release(&self, shared: &Shared, word: u32, token: Token) {
+        self.charge(shared, token, word / SLEEPER);
         if word & (WAKING | HEIR) != 0 {
             // The woken thread may be waiting for this CPU.
-            P::yield_now();
+            P::yield_if_cheap();
             return;
         }
         let rotate = self.is_time_to_rotate(shared);
@@ -318,7 +375,7 @@ impl<P: Platform> Mutex<P> {
         // Release: see "Order".
         self.wakes.fetch_add(1, Release);
         right!(wake(), P, O6MutexWakesBeforeItCounts, ());
-        P::yield_now();
+        P::yield_if_cheap();
     }
 
     fn is_time_to_rotate(&self, shared: &Shared) -> bool {
@@ -336,15 +393,16 @@ impl<P: Platform> Mutex<P> {
 impl<P: Platform> RawLock<P> for Mutex<P> {
     const INFO: LockInfo = INFO;
     type Shared = Shared;
-    type Token = ();
+    type Token = Token;
 
     /// With a spin budget of 0 it has no patience at all, and rotates at every release.
     fn shared(cpus: usize, tuning: Tuning) -> Result<Shared, CapacityError> {
         INFO.check_capacity(cpus)?;
+        let usual = if tuning.yields > 0 { Shared::ON_THREADS } else { Shared::DEFAULT };
         Ok(match tuning.spin_budget {
-            None => Shared::DEFAULT,
+            None => usual,
             Some(0) => Shared::impatient(0),
-            Some(spin_budget) => Shared { spin_budget, ..Shared::DEFAULT },
+            Some(spin_budget) => Shared { spin_budget, ..usual },
         })
     }
 
@@ -354,28 +412,26 @@ impl<P: Platform> RawLock<P> for Mutex<P> {
     }
 
     #[inline]
-    fn lock(&self, shared: &Shared) {
-        if !self.take(0, HELD) {
-            self.lock_slow(shared);
-        }
+    fn lock(&self, shared: &Shared) -> Token {
+        if self.take(0, HELD) { Token::UNTIMED } else { self.lock_slow(shared) }
     }
 
     #[inline]
-    fn try_lock(&self, _shared: &Shared) -> Option<()> {
+    fn try_lock(&self, _shared: &Shared) -> Option<Token> {
         // Relaxed: the exchange checks it.
         let found = self.word.load(Relaxed);
-        (is_free(found) && self.take(found, found | HELD)).then_some(())
+        (is_free(found) && self.take(found, found | HELD)).then_some(Token::UNTIMED)
     }
 
     #[inline]
-    fn unlock(&self, shared: &Shared, (): ()) {
+    fn unlock(&self, shared: &Shared, token: Token) {
         let seen = right!(None, P, O3MutexLooksBeforeItReleases, Some(self.word.load(Relaxed)));
         // Release: what the holder did happens before the next acquisition. The release and the look for sleepers
         // are one step: a sleeper that came between the two would find the lock held, and sleep unseen.
         let found = self.word.fetch_sub(HELD, Release);
         let found = seen.unwrap_or(found);
         if found != HELD {
-            self.after_release(shared, found);
+            self.after_release(shared, found, token);
         }
     }
 

@@ -108,6 +108,20 @@ pub trait AtomicCell: Debug {
     }
 }
 
+/// What a CPU remembers about a lock from one call to the next: its last section, if that was long. Times are in
+/// nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Address of the lock; 0 is no lock.
+    pub lock: usize,
+    /// When it was released, by [`Platform::now`].
+    pub released: u64,
+    /// How long it had been held.
+    pub held: u64,
+    /// For how long after the release this CPU should leave the lock to others.
+    pub owed: u64,
+}
+
 /// A world in which locks can run. See the module documentation.
 ///
 /// # Wait and kick
@@ -213,6 +227,29 @@ pub trait Platform: Sized + Debug + 'static {
     /// Gives the CPU up; the caller stays runnable.
     fn yield_now() {
         Self::relax();
+    }
+    /// [`yield_now`](Platform::yield_now), unless [that is dear](Platform::yield_is_dear).
+    fn yield_if_cheap() {
+        Self::yield_now();
+    }
+    /// Hint: yields have lately cost slices, because processes compute on the same CPUs. The default means "don't
+    /// know" and returns false.
+    fn yield_is_dear() -> bool {
+        false
+    }
+    /// Does nothing for about `nanos` nanoseconds; the CPU may do something else.
+    fn nap(nanos: u64) {
+        let _ = nanos;
+        Self::relax();
+    }
+    /// What this CPU [remembers](Platform::remember). A world without such a memory returns the empty note.
+    fn recall() -> Note {
+        Note::default()
+    }
+    /// Keeps a note for this CPU, in place of the one that it has. The next call of any lock may replace it: use it for
+    /// heuristics only, never for safety.
+    fn remember(note: Note) {
+        let _ = note;
     }
     /// A monotonic clock in nanoseconds, for locks that measure or time out.
     fn now() -> u64 {

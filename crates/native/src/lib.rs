@@ -27,6 +27,7 @@ compile_error!("overspin-native rests on Linux futexes");
 pub mod bench;
 #[cfg(feature = "bench")]
 pub mod calibrate;
+mod condvar;
 mod futex;
 mod identity;
 #[cfg(feature = "bench")]
@@ -39,7 +40,9 @@ mod static_branch;
 mod threads;
 #[cfg(feature = "world")]
 pub mod world;
+mod yields;
 
+pub use condvar::{Condvar, WaitTimeoutResult};
 pub use identity::{
     MAX_THREADS, forget_other_threads, kernel_thread_id, served_id, thread_id, thread_serial,
     try_thread_id, with_number_of,

@@ -4,12 +4,13 @@
 //! They have no records of threads. So there is no limit on threads, and an acquisition needs no load and
 //! branch to find the lock and its records, as [`LockMutex`](crate::LockMutex) does.
 
+use std::ptr;
 use std::sync::atomic::AtomicU32;
 
-use lock_api::GuardNoSend;
+use lock_api::MutexGuard;
 use overspin_locks::{RawLock, mutex, mutexee};
 
-use crate::Threads;
+use crate::{Guard, Threads};
 
 /// For general use: a mutex over [`mutex`](overspin_locks::mutex). No limit on threads, no poisoning.
 ///
@@ -28,7 +29,7 @@ const fn zero() -> AtomicU32 {
 }
 
 macro_rules! raw_mutex {
-    ($raw:ident, $lock:ty, $free:expr, $shared:expr) => {
+    ($raw:ident, $lock:ty, $token:ty, $free:expr, $shared:expr) => {
         #[doc = concat!("[`", stringify!($lock), "`] as [`lock_api::RawMutex`].")]
         #[derive(Debug)]
         pub struct $raw($lock);
@@ -38,22 +39,21 @@ macro_rules! raw_mutex {
         // moved or dropped while no thread can use them.
         unsafe impl lock_api::RawMutex for $raw {
             const INIT: Self = Self($free);
-            type Guard = GuardNoSend;
+            type Guard = Guard<$token>;
 
             #[inline]
-            fn lock(&self) -> GuardNoSend {
-                let () = self.0.lock(&$shared);
-                GuardNoSend::new()
+            fn lock(&self) -> Self::Guard {
+                Guard::new(self.0.lock(&$shared))
             }
 
             #[inline]
-            fn try_lock(&self) -> Option<GuardNoSend> {
-                self.0.try_lock(&$shared).map(|()| GuardNoSend::new())
+            fn try_lock(&self) -> Option<Self::Guard> {
+                self.0.try_lock(&$shared).map(Guard::new)
             }
 
             #[inline]
-            unsafe fn unlock(&self, _guard: GuardNoSend) {
-                self.0.unlock(&$shared, ());
+            unsafe fn unlock(&self, guard: Self::Guard) {
+                self.0.unlock(&$shared, guard.into_token());
             }
 
             #[inline]
@@ -67,12 +67,35 @@ macro_rules! raw_mutex {
 raw_mutex!(
     RawMutex,
     mutex::Mutex<Threads>,
+    mutex::Token,
     mutex::Mutex::of(zero(), zero(), zero(), zero()),
-    mutex::Shared::DEFAULT
+    mutex::Shared::ON_THREADS
 );
 raw_mutex!(
     RawMutexee,
     mutexee::Mutexee<Threads>,
+    (),
     mutexee::Mutexee::of(zero()),
     mutexee::Shared::DEFAULT
 );
+
+impl RawMutex {
+    /// Releases the mutex of `guard`, calls `f`, and acquires the mutex again, for a wait. It hardly spins: the thread
+    /// has slept, so another sleep is cheap for it, and the holder may wait for its CPU. `f` must not unwind.
+    pub(crate) fn released<T: ?Sized, R>(
+        guard: &mut MutexGuard<'_, Self, T>,
+        f: impl FnOnce() -> R,
+    ) -> R {
+        let mutex = MutexGuard::mutex(guard);
+        // SAFETY: the caller's guard is overwritten below before anybody can use or drop it: `f` does not unwind.
+        drop(unsafe { ptr::read(guard) });
+        let result = f();
+        // SAFETY: only the lock itself is used, and the token becomes the state of a guard.
+        let token = unsafe { mutex.raw() }.0.lock(&mutex::Shared::AFTER_A_SLEEP);
+        // SAFETY: the token is of an acquisition by this thread.
+        let again = unsafe { mutex.make_guard_unchecked(Guard::new(token)) };
+        // SAFETY: what the caller's guard held has been dropped above.
+        unsafe { ptr::write(guard, again) };
+        result
+    }
+}

@@ -175,8 +175,13 @@ unsafe impl<T> Sync for Guard<T> {}
 
 impl<T> Guard<T> {
     #[inline]
-    fn new(token: T) -> Self {
+    pub(crate) fn new(token: T) -> Self {
         Self { token, not_send: PhantomData }
+    }
+
+    #[inline]
+    pub(crate) fn into_token(self) -> T {
+        self.token
     }
 }
 
@@ -213,7 +218,7 @@ where
         // SAFETY: there is a guard, so a thread has locked, and has created the lock for that.
         let lock = unsafe { lock.unwrap_unchecked() };
         // SAFETY: the caller holds the lock, so `guard` belongs to its acquisition.
-        lock.unlock(unsafe { L::system() }, guard.token);
+        lock.unlock(unsafe { L::system() }, guard.into_token());
     }
 
     fn is_locked(&self) -> bool {

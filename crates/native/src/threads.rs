@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, fence};
 use std::thread;
 use std::time::Duration;
 
-use overspin_locks::{CachePadded, CpuId, Platform};
+use overspin_locks::{CachePadded, CpuId, Note, Platform};
 
+use crate::yields::Yields;
 use crate::{MAX_THREADS, futex, thread_id};
 
 /// The latch of each thread, by thread number.
@@ -30,7 +31,11 @@ const CLEAR: u32 = 0;
 const SET: u32 = 1;
 const ASLEEP: u32 = 2;
 
+/// What yields of this process cost.
+static YIELDS: Yields = Yields::new();
+
 thread_local! {
+    static NOTE: Cell<Note> = const { Cell::new(Note { lock: 0, released: 0, held: 0, owed: 0 }) };
     static NODE: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
@@ -163,6 +168,28 @@ impl Platform for Threads {
 
     fn yield_now() {
         thread::yield_now();
+    }
+
+    fn yield_if_cheap() {
+        YIELDS.yield_if_cheap(Self::now, thread::yield_now);
+    }
+
+    fn yield_is_dear() -> bool {
+        YIELDS.are_dear(Self::now)
+    }
+
+    /// On a word that nobody changes: unlike `nanosleep`, this is no cancellation point, and a thread that waits for a
+    /// mutex must not be cancelled.
+    fn nap(nanos: u64) {
+        futex::wait_for(&AtomicU32::new(0), 0, Duration::from_nanos(nanos));
+    }
+
+    fn recall() -> Note {
+        NOTE.get()
+    }
+
+    fn remember(note: Note) {
+        NOTE.set(note);
     }
 
     fn now() -> u64 {

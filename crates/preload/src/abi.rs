@@ -4,6 +4,8 @@
 //! - **Caller.** A new mutex notes the place that the program called from. Only the first instruction of the call can
 //!   see that place, so the functions that acquire begin in assembly: they append the return address to the
 //!   arguments, and jump on.
+//! - **Two versions.** The C library has condition variables of 2002 and older ones, under the same names. All functions
+//!   are defined here, so that a program's calls all reach the newer ones: both have the same size and initialiser.
 //! - **Unwinding.** Only waits on condition variables are cancellation points. A cancelled thread unwinds through
 //!   them, hence `C-unwind`. They have nothing to drop.
 //! - **No panic leaves.** The other functions are `extern "C"`, which aborts instead.
@@ -11,12 +13,11 @@
 use std::arch::naked_asm;
 use std::ffi::c_int;
 
-use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
+use libc::{clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 
-use crate::passage::{
-    before_wait, clocklock_at, destroy, lock_from, timedlock_at, trylock_from, unlock,
-};
+use crate::passage::{clocklock_at, destroy, lock_from, timedlock_at, trylock_from, unlock};
 use crate::real;
+use crate::waiting::{Until, broadcast, signal, wait};
 
 /// Defines a function of the C library that jumps to `$inner` with one more argument, the address from which it was
 /// called.
@@ -73,53 +74,36 @@ pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c
     unsafe { destroy(mutex) }
 }
 
-/// The C library's function of that name.
-///
-/// # Safety
-/// The rules of the C function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_cond_wait(
-    condition: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe {
-        before_wait(mutex);
-        real::cond_wait(condition, mutex)
-    }
+/// Defines functions of the C library that call `$inner`.
+macro_rules! condition_functions {
+    ($($abi:literal fn $name:ident($($argument:ident: $type:ty),+) = $inner:expr;)+) => {$(
+        /// The C library's function of that name.
+        ///
+        /// # Safety
+        /// The rules of the C function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern $abi fn $name($($argument: $type),+) -> c_int {
+            // SAFETY: as the caller promises.
+            unsafe { $inner }
+        }
+    )+};
 }
 
-/// The C library's function of that name.
-///
-/// # Safety
-/// The rules of the C function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
-    condition: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    until: *const timespec,
-) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe {
-        before_wait(mutex);
-        real::cond_timedwait(condition, mutex, until)
-    }
-}
-
-/// The C library's function of that name.
-///
-/// # Safety
-/// The rules of the C function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
-    condition: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    clock: clockid_t,
-    until: *const timespec,
-) -> c_int {
-    // SAFETY: as the caller promises.
-    unsafe {
-        before_wait(mutex);
-        real::cond_clockwait(condition, mutex, clock, until)
-    }
+condition_functions! {
+    "C" fn pthread_cond_init(
+        condition: *mut pthread_cond_t, attributes: *const pthread_condattr_t
+    ) = real::cond_init(condition, attributes);
+    "C" fn pthread_cond_destroy(condition: *mut pthread_cond_t) = real::cond_destroy(condition);
+    "C" fn pthread_cond_signal(condition: *mut pthread_cond_t) = signal(condition);
+    "C" fn pthread_cond_broadcast(condition: *mut pthread_cond_t) = broadcast(condition);
+    "C-unwind" fn pthread_cond_wait(
+        condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t
+    ) = wait(condition, mutex, Until::Signal);
+    "C-unwind" fn pthread_cond_timedwait(
+        condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: *const timespec
+    ) = wait(condition, mutex, Until::Time(until));
+    "C-unwind" fn pthread_cond_clockwait(
+        condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t,
+        until: *const timespec
+    ) = wait(condition, mutex, Until::TimeOf(clock, until));
 }

@@ -44,6 +44,7 @@ use overspin_native::{MAX_THREADS, try_thread_id, with_number_of};
 
 use crate::shadow::{Holder, Shadow};
 use crate::system::{pause, say};
+use crate::waiting::others_signal;
 
 /// The time that a waiter gives the holder to leave another lock or to stand still in it. It is longer than a
 /// sleeper's interval between looks. If it does not suffice, the waiter tries again at its next look.
@@ -281,6 +282,9 @@ pub(crate) fn come_back(shadow: &Shadow, holder: Holder) -> bool {
 pub(crate) fn notice(shadow: &Shadow) {
     static SAID: AtomicBool = AtomicBool::new(false);
     shadow.set_bypassed(true);
+    // Nobody may come who would wake them.
+    shadow.kept.take().wake_first();
+    others_signal();
     if !SAID.swap(true, Relaxed) {
         say(format_args!(
             "mutex {:#x} was released past this library, by code that calls the C library's own functions (as \

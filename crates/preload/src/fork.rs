@@ -5,7 +5,7 @@
 //! | before | the table and the arena are closed | no thread may be half-way through them during the copy |
 //! | after, in the parent | both are opened | |
 //! | after, in the child | the arena is opened | the next steps need memory |
-//! | | numbers and seats of other threads are freed | those threads do not exist |
+//! | | numbers and seats of other threads are freed, and queues of waiters emptied | those threads do not exist |
 //! | | all locks are replaced by free ones, with new records | the old ones know the other threads as waiters and holders |
 //!
 //! The mutexes themselves stay as they are. The forking thread can release a mutex that it holds, as with the C
@@ -16,7 +16,7 @@
 
 use overspin_native::forget_other_threads;
 
-use crate::{arena, bypass, shadow};
+use crate::{arena, bypass, shadow, waiters};
 
 /// Registers the functions below as fork handlers of the C library. Returns false if there is no memory for that.
 pub(crate) fn watch() -> bool {
@@ -41,6 +41,7 @@ extern "C" fn after_in_child() {
     arena::open();
     forget_other_threads();
     bypass::forget_other_threads();
+    waiters::forget_other_threads();
     shadow::open();
     shadow::renew_locks();
 }

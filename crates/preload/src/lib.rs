@@ -13,8 +13,7 @@
 //! thread may go past the lock whenever the lock cannot serve it, and only loses its place in the queue:
 //!
 //! - with a time limit: most locks cannot give up waiting;
-//! - back from a condition variable, whose functions release and acquire the mutex inside the C library; the C
-//!   library also handles cancellation during such a wait;
+//! - back from a wait of the C library on a condition variable; most waits are ours, see `waiting.rs`;
 //! - without a number ([`overspin_native::try_thread_id`]) or records in the lock;
 //! - inside the C library itself, whose own calls do not come here;
 //! - in code that calls the C library past this one. If such code *releases* a mutex, the lock stays held;
@@ -37,20 +36,24 @@
 //! |---|---|
 //! | `startup.rs`, `fork.rs` | the requests of the environment, read once; the handling of forks |
 //! | `abi.rs` | the C functions that programs call instead of the C library's |
+//! | `loading.rs` | libraries that will call past this one |
 //! | `policy.rs` | which mutexes are served, and which acquisitions go through the lock |
 //! | `passage.rs` | the order in which lock and mutex are acquired and released |
 //! | `bypass.rs` | mutexes that some code releases past this library |
+//! | `waiting.rs`, `waiters.rs` | waits on condition variables, and the queues of threads that wait |
 //! | `shadow.rs` | the record of each mutex, and the table of records |
 //! | `watched.rs` | the platform of the locks, whose waiters look around |
-//! | `mutex.rs`, `real.rs` | the C library's mutex, and its functions |
+//! | `mutex.rs`, `condition.rs`, `real.rs` | the C library's mutex and condition variable, and its functions |
 //! | `arena.rs`, `fork_lock.rs`, `system.rs` | memory, a lock for own data, and system calls that the program does not notice |
 //! | `stats.rs`, `record.rs` | statistics, and the recordings of `overspin exec --record` |
 
 mod abi;
 mod arena;
 mod bypass;
+mod condition;
 mod fork;
 mod fork_lock;
+mod loading;
 mod mutex;
 mod passage;
 mod policy;
@@ -60,6 +63,8 @@ mod shadow;
 mod startup;
 mod stats;
 mod system;
+mod waiters;
+mod waiting;
 mod watched;
 
 #[global_allocator]

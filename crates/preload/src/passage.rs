@@ -28,6 +28,7 @@ use crate::mutex::Mutex;
 use crate::policy::{not_straight, ours, seat_of_mine};
 use crate::shadow::{self, Holder, Shadow};
 use crate::system::{KeepErrno, pause};
+use crate::waiters::Waiters;
 use crate::{real, stats};
 
 /// The time that a releaser keeps the lock when a thread that sleeps on the mutex is next. It is about the time that
@@ -201,6 +202,8 @@ struct Held {
     shadow: &'static Shadow,
     seat: &'static Seat,
     has_sleepers: bool,
+    /// Threads to wake when both are released.
+    kept: Waiters,
 }
 
 /// Returns the lock that this thread releases with the mutex. The lock then has no recorded holder, and the thread
@@ -229,7 +232,8 @@ unsafe fn held_lock(mutex: *mut pthread_mutex_t) -> Option<Held> {
         return None;
     }
     shadow.set_holder(None);
-    Some(Held { shadow, seat, has_sleepers: inner.has_sleepers() })
+    let (has_sleepers, kept) = (inner.has_sleepers(), shadow.kept.take());
+    Some(Held { shadow, seat, has_sleepers, kept })
 }
 
 /// Called if the recorded holder is another thread. Either that thread has left the lock behind, and this thread owns
@@ -250,6 +254,7 @@ impl Held {
         // SAFETY: the holder was this thread; see `held_lock`.
         unsafe { self.shadow.lock().unlock() };
         self.seat.leave();
+        self.kept.wake_first();
     }
 }
 
@@ -288,7 +293,8 @@ pub(crate) unsafe fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
     result
 }
 
-/// Releases the lock before a wait that releases the mutex. The next thread in the lock waits a moment for the mutex.
+/// Releases the lock before a wait of the C library, which releases the mutex. The next thread in the lock waits a moment
+/// for the mutex.
 ///
 /// # Safety
 /// `mutex` points to a mutex.

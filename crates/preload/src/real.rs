@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
+use libc::{clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, sem_t, timespec};
 
 /// A function, looked up at its first use, which may come before this library's constructor has run.
 struct Next {
@@ -53,6 +53,18 @@ impl Next {
     }
 }
 
+/// Whether the C library has this function: newer ones have more.
+pub(crate) fn has(name: &CStr) -> bool {
+    // SAFETY: it is a C string.
+    !unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }.is_null()
+}
+
+/// The address of `dlopen`.
+pub(crate) fn dlopen() -> *mut c_void {
+    static NEXT: Next = Next::new(c"dlopen", None);
+    NEXT.get()
+}
+
 /// The version in which condition variables got their present form. Machines other than x86-64 have never
 /// had another one.
 const CONDITION: Option<&CStr> =
@@ -92,6 +104,19 @@ functions! {
         (mutex: *mut pthread_mutex_t, clock: clockid_t, until: *const timespec);
     /// `pthread_mutex_unlock`.
     "C" fn unlock = c"pthread_mutex_unlock", None, (mutex: *mut pthread_mutex_t);
+    /// `pthread_cond_init`.
+    "C" fn cond_init = c"pthread_cond_init", CONDITION,
+        (condition: *mut pthread_cond_t, attributes: *const pthread_condattr_t);
+    /// `pthread_cond_destroy`.
+    "C" fn cond_destroy = c"pthread_cond_destroy", CONDITION, (condition: *mut pthread_cond_t);
+    /// `pthread_cond_signal`.
+    "C" fn cond_signal = c"pthread_cond_signal", CONDITION, (condition: *mut pthread_cond_t);
+    /// `pthread_cond_broadcast`.
+    "C" fn cond_broadcast = c"pthread_cond_broadcast", CONDITION,
+        (condition: *mut pthread_cond_t);
+    /// `sem_clockwait`: a cancellation point, which unwinds.
+    "C-unwind" fn sem_clockwait = c"sem_clockwait", None,
+        (semaphore: *mut sem_t, clock: clockid_t, until: *const timespec);
     /// `pthread_cond_wait`: a cancellation point, which unwinds.
     "C-unwind" fn cond_wait = c"pthread_cond_wait", CONDITION,
         (condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t);

@@ -2,7 +2,7 @@
 //!
 //! A mutex that is recorded has its lock inside a [`Recorded`], which reads the clock around every operation. Without a
 //! request there is no such thing, and no instruction more than without this file. What goes past the lock is not
-//! recorded: returns from waits on condition variables, and acquisitions with a time limit that have to wait.
+//! recorded: acquisitions with a time limit that have to wait.
 //!
 //! The holder of the lock writes the record, with plain loads and stores of atomics.
 

@@ -26,6 +26,7 @@ use overspin_native::{Kind, NamedLock, served_id};
 use crate::fork_lock::ForkLock;
 use crate::mutex::Mutex;
 use crate::record::{Ended, Record, Recorded};
+use crate::waiters::Kept;
 use crate::watched::kind;
 
 pub(crate) struct Shadow {
@@ -39,6 +40,8 @@ pub(crate) struct Shadow {
     lock: UnsafeCell<Box<dyn NamedLock>>,
     /// Releases so far that left a sleeper behind. Used by the holder of the mutex.
     passed: Cell<u32>,
+    /// Waiters that the next release of the mutex wakes.
+    pub(crate) kept: Kept,
     pub(crate) uses: Uses,
     /// What is recorded about the mutex, on request.
     record: Option<&'static Record>,
@@ -260,6 +263,7 @@ impl Table {
             bypassed: AtomicBool::new(false),
             lock: UnsafeCell::new(lock),
             passed: Cell::new(0),
+            kept: Kept::new(),
             uses: Uses::default(),
             record,
         }));
@@ -369,6 +373,8 @@ pub(crate) fn renew_locks() {
                 record.clear();
             }
             shadow.set_holder(None);
+            // Their threads do not exist.
+            let _ = shadow.kept.take();
             shadow.uses.clear();
         }
         table.kind = kind;

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::system::say;
-use crate::{fork, mutex, record, shadow, stats, watched};
+use crate::{condition, fork, mutex, real, record, shadow, stats, watched};
 
 /// Starts this library at the first call.
 #[cold]
@@ -51,6 +51,10 @@ fn start() {
         stats::start();
     }
     record::start();
+    // Without what they need, waits are the C library's.
+    if real::has(c"sem_clockwait") {
+        condition::find_layout();
+    }
     shadow::start(kind);
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::{self, Acquire};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize};
 use std::time::Duration;
 
-use overspin_locks::{AtomicCell, Budget, CpuId, Platform, RawLock, for_each_lock};
+use overspin_locks::{AtomicCell, Budget, CpuId, Note, Platform, RawLock, for_each_lock};
 use overspin_native::{Kind, Threads};
 
 use crate::bypass;
@@ -225,6 +225,28 @@ impl Platform for WatchedThreads {
     fn yield_now() {
         Threads::yield_now();
         waited(ROUNDS_OF_A_YIELD);
+    }
+
+    fn yield_if_cheap() {
+        Threads::yield_if_cheap();
+        waited(ROUNDS_OF_A_YIELD);
+    }
+
+    fn yield_is_dear() -> bool {
+        Threads::yield_is_dear()
+    }
+
+    fn nap(nanos: u64) {
+        Threads::nap(nanos);
+        waited(ROUNDS);
+    }
+
+    fn recall() -> Note {
+        Threads::recall()
+    }
+
+    fn remember(note: Note) {
+        Threads::remember(note);
     }
 
     fn now() -> u64 {

@@ -115,6 +115,35 @@ fn every_kind_of_use_comes_out_as_without_the_library() {
     }
 }
 
+/// conditions.c prints the same without the library. Its last part releases a mutex past the library, which is said.
+#[test]
+fn waits_on_condition_variables_come_out_as_without_the_library() {
+    let Some(program) = compile("cc", "conditions.c") else { return };
+    for (lock, rounds) in LOCKS {
+        let expected = succeeds(with_lock(&program, None).arg(rounds));
+        assert!(expected.stdout.ends_with(b"done\n"));
+        let output = succeeds(with_lock(&program, Some(lock)).arg(rounds));
+        assert_eq!(output.stdout, expected.stdout, "{lock}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(told.contains("was released past this library"), "{told}");
+    }
+}
+
+#[test]
+fn a_library_loaded_with_deepbind_may_signal() {
+    let Some((program, library)) =
+        compile("cc", "conditions.c").zip(compile_with("cc", "deepbind.c", &["-shared", "-fPIC"]))
+    else {
+        return;
+    };
+    for lock in ["mutex", "futex"] {
+        let output = succeeds(with_lock(&program, Some(lock)).arg("1").arg(&library));
+        assert_eq!(output.stdout, b"signals past\ndone\n", "{lock}");
+        assert_eq!(output.stderr, b"", "{lock}");
+    }
+}
+
 /// Native locks serve at most 1024 threads at a time.
 #[test]
 fn threads_beyond_the_last_number_are_served() {

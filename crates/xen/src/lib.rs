@@ -8,6 +8,7 @@
 pub mod emulated;
 mod initramfs;
 mod kernel_image;
+mod pauses;
 mod worker;
 
 pub use initramfs::Initramfs;

@@ -26,7 +26,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use loom::sync::atomic::{AtomicBool, Ordering};
-use overspin_locks::{AtomicCell, Bug, CpuId, Platform};
+use overspin_locks::{AtomicCell, Bug, CpuId, Note, Platform, WakeAll};
 
 use crate::Mutation;
 use crate::asked::{Tries, Watch, Watches};
@@ -80,6 +80,8 @@ struct Cpu {
     /// The address at which it sleeps in [`Platform::wait`], 0 if it does not sleep. The look at the
     /// cell and falling asleep are one step, as under the kernel's lock on the queue.
     waits_at: Cell<usize>,
+    /// What it remembers.
+    note: Cell<Note>,
 }
 
 /// The state of one execution of a model, besides the lock.
@@ -99,6 +101,7 @@ pub struct World {
     /// The clock: its time, and the nanoseconds by which each reading advances it.
     time: Cell<u64>,
     clock_step: Cell<u64>,
+    yield_is_dear: Cell<bool>,
     /// Set by a test whose lock asks whether CPUs are preempted: the answer for all CPUs. It is read
     /// relaxed, so after a change a reader may or may not have seen it.
     preempted: RefCell<Option<Rc<AtomicBool>>>,
@@ -154,6 +157,7 @@ impl World {
             cleared: Cell::new(false),
             leaving: Cell::new(false),
             waits_at: Cell::new(0),
+            note: Cell::default(),
         };
         WORLD.set(Some(Rc::new(Self {
             mutation,
@@ -165,6 +169,7 @@ impl World {
             numa_nodes: Cell::new(1),
             time: Cell::new(0),
             clock_step: Cell::new(0),
+            yield_is_dear: Cell::new(false),
             preempted: RefCell::new(None),
             places: RefCell::default(),
         })));
@@ -218,6 +223,11 @@ impl World {
     /// Each reading of the clock advances it by this much. Otherwise it stands still.
     pub fn advance_clock_by(&self, nanoseconds: u64) {
         self.clock_step.set(nanoseconds);
+    }
+
+    /// From now on a yield costs a slice.
+    pub fn say_that_yields_are_dear(&self) {
+        self.yield_is_dear.set(true);
     }
 
     /// From now on every CPU is reported as preempted, or as running.
@@ -327,6 +337,18 @@ impl World {
 /// The model checker. See the module documentation.
 #[derive(Debug)]
 pub struct LoomPlatform;
+
+impl WakeAll for LoomPlatform {
+    fn wake_all(address: *const LoomU32) {
+        let world = world();
+        // As in `wake_one`.
+        world.here().latch.load(Ordering::Relaxed);
+        for cpu in world.cpus.iter().filter(|cpu| cpu.waits_at.get() == address.addr()) {
+            cpu.waits_at.set(0);
+            world.progress();
+        }
+    }
+}
 
 impl Platform for LoomPlatform {
     type U8 = LoomU8;
@@ -476,6 +498,18 @@ impl Platform for LoomPlatform {
             places.len() - 1
         });
         nth * PLACE
+    }
+
+    fn yield_is_dear() -> bool {
+        world().yield_is_dear.get()
+    }
+
+    fn recall() -> Note {
+        world().here().note.get()
+    }
+
+    fn remember(note: Note) {
+        world().here().note.set(note);
     }
 
     fn now() -> u64 {

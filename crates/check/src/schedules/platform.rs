@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use overspin_locks::{Bug, CpuId, Platform};
+use overspin_locks::{Bug, CpuId, Note, Platform};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::atomic::AtomicBool;
 use shuttle::thread::Thread;
@@ -85,6 +85,7 @@ struct Cpu {
     parked_at: Cell<Option<u64>>,
     irqs_off: Cell<bool>,
     done: Cell<bool>,
+    note: Cell<Note>,
     level: Cell<usize>,
     tries: Tries,
     /// Interrupts to come, and what they do.
@@ -573,6 +574,18 @@ impl Platform for SchedulePlatform {
         let place = thread_rng().gen_range(0..world.deals.get()) * PLACE;
         places.push((lock, place));
         place
+    }
+
+    fn yield_is_dear() -> bool {
+        one_in(HINT_ONE_IN)
+    }
+
+    fn recall() -> Note {
+        world().here().note.get()
+    }
+
+    fn remember(note: Note) {
+        world().here().note.set(note);
     }
 
     fn now() -> u64 {

@@ -5,7 +5,7 @@ use overspin_locks::{Bug, Mutex};
 
 use super::{Special, few, three_that_wake_for_no_reason};
 use crate::Mutation;
-use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Protected};
+use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Protected, world};
 
 /// The message about a mark that no CPU clears.
 const LEFT: &str = "nobody waits, but it is contended";
@@ -24,9 +24,27 @@ fn with_turns(cpus: usize, pairs: usize, preemptions: usize) -> Model {
     Model::pairs_of(cpus, pairs, preemptions, || Protected::<Lock>::with_shared(Shared::restless()))
 }
 
+/// Every holder that has waited pays at its next acquisition, for as long as its sleepers could hold the lock.
+fn charged(cpus: usize, pairs: usize, preemptions: usize) -> Model {
+    Model::pairs_of(cpus, pairs, preemptions, || {
+        world().advance_clock_by(1);
+        Protected::<Lock>::with_shared(Shared::charging())
+    })
+}
+
+/// Woken waiters nap instead of yielding before they become the heir.
+fn beside_processes_that_compute(cpus: usize, pairs: usize, preemptions: usize) -> Model {
+    Model::pairs_of(cpus, pairs, preemptions, || {
+        world().say_that_yields_are_dear();
+        Protected::<Lock>::with_shared(Shared::impatient(0).with_naps(1))
+    })
+}
+
 pub(super) fn models() -> Vec<Special> {
     let seeded = Mutation::Seeded;
     let (unrotated, turns) = ("without rotation", "waiters look, yield, look again");
+    let dear = "yields are dear";
+    let debts = "holders pay for their sections";
     let early = seeded(Bug::O3MutexLooksBeforeItReleases);
     vec![
         few::<Lock>()
@@ -51,5 +69,11 @@ pub(super) fn models() -> Vec<Special> {
         Special::new(unrotated, "2 pairs each", never_rotates(3, 2, 1)),
         Special::new(turns, "2 pairs each", with_turns(2, 2, 3)),
         Special::new(turns, "1 pair each", with_turns(3, 1, 2)),
+        Special::new(dear, "2 pairs each", beside_processes_that_compute(2, 2, 3)),
+        Special::new(dear, "1 pair each", beside_processes_that_compute(3, 1, 2)),
+        // The first acquisition has no time stamp, the next section is free, and a thread owes for the third.
+        Special::new(debts, "4 pairs each", charged(2, 4, 4))
+            .finds(seeded(Bug::O8MutexPaysWithoutUsers), DEADLOCK_MESSAGE),
+        Special::new(debts, "2 pairs each", charged(3, 2, 1)),
     ]
 }

@@ -111,7 +111,8 @@ pub(crate) static OF_LOCKS: [Table; 2] = [
     Table {
         heading: "A lock in a situation",
         places: "The place is `mutex.threads-2.section-100ns.outside-200ns`: the lock, the number of threads, the \
-                 length of the section, and the mean length of the work between two sections.",
+                 length of the section, and the mean length of the work between two sections. In another case than \
+                 `plain` the case follows the lock: `mutex.hogs.threads-2.section-100ns.outside-200ns`.",
         metrics: || {
             vec![
                 &ACQUISITIONS,

@@ -24,7 +24,9 @@ pub use of::{
     calibration, locks, noise, one, real, reproductions, schedbench, seeds, seeds_head, speed,
     sweep, sweep_head, validation,
 };
-pub use parts::{Experiment, NoiseConditions, OverSeeds, RealConditions, RunSeconds, Target};
+pub use parts::{
+    Experiment, LocksPlan, NoiseConditions, OverSeeds, RealConditions, RunSeconds, Target,
+};
 pub use read::{json_error, read, read_path};
 pub use run::{Point, Run};
 pub(crate) use run::{vcpu_time, wait_causes};
@@ -103,6 +105,9 @@ pub struct Record {
     /// Targets of a benchmark.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<Target>,
+    /// The plan of a benchmark of locks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<LocksPlan>,
     /// How noise was measured, and the resulting table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseConditions>,
@@ -146,6 +151,7 @@ impl Record {
             over_seeds: Vec::new(),
             experiments: Vec::new(),
             targets: Vec::new(),
+            locks: None,
             noise: None,
             real: None,
             validation: None,

@@ -76,6 +76,32 @@ pub struct NoiseConditions {
     pub toml: String,
 }
 
+/// The plan of a benchmark of locks: every combination was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LocksPlan {
+    /// Locks.
+    pub locks: Vec<String>,
+    /// Cases: what the threads did.
+    pub cases: Vec<String>,
+    /// Numbers of threads.
+    pub threads: Vec<usize>,
+    /// Lengths of the section, nanoseconds.
+    pub section_ns: Vec<u64>,
+    /// Mean lengths of the work between two sections, nanoseconds.
+    pub outside_ns: Vec<u64>,
+    /// Length of the long holder's sections, nanoseconds.
+    pub long_ns: u64,
+    /// Length of a run, nanoseconds.
+    pub time_ns: u64,
+    /// Runs of each combination.
+    pub runs: usize,
+    /// CPUs that were asked for; empty for all.
+    pub cpus: Vec<usize>,
+    /// Locks without a condition variable, which the case `condvar` left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+}
+
 /// How a real benchmark was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RealConditions {

@@ -2,11 +2,11 @@
 //! use.
 
 use std::cell::UnsafeCell;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 
 use overspin_locks::RawLock;
 
-use crate::{Mutexee, RawMutex, Threads};
+use crate::{Kind, Mutexee, NamedLock, RawMutex, Threads};
 
 /// A lock to measure.
 pub(super) trait Contestant: Sync {
@@ -16,6 +16,20 @@ pub(super) trait Contestant: Sync {
         Self: Sized;
     /// Runs `section` with the lock held.
     fn with(&self, section: impl FnOnce());
+    /// Creates a condition variable for it; `None` if it has none.
+    fn condition() -> Option<Box<dyn Condition<Self>>> {
+        None
+    }
+}
+
+/// A condition variable for a lock of type `C`.
+pub(super) trait Condition<C: ?Sized>: Sync {
+    /// Acquires `lock`, waits until `ready` holds, and runs `section` with the lock held.
+    fn wait_until(&self, lock: &C, ready: &dyn Fn() -> bool, section: &mut dyn FnMut());
+    /// Wakes one waiter, if there is one.
+    fn notify_one(&self);
+    /// Wakes all waiters.
+    fn notify_all(&self);
 }
 
 impl<R: lock_api::RawMutex + Sync> Contestant for lock_api::Mutex<R, ()> {
@@ -39,6 +53,81 @@ impl Contestant for Mutex<()> {
     fn with(&self, section: impl FnOnce()) {
         let _guard = self.lock().unwrap_or_else(PoisonError::into_inner);
         section();
+    }
+
+    fn condition() -> Option<Box<dyn Condition<Self>>> {
+        Some(Box::new(Condvar::new()))
+    }
+}
+
+impl Condition<Mutex<()>> for Condvar {
+    fn wait_until(&self, lock: &Mutex<()>, ready: &dyn Fn() -> bool, section: &mut dyn FnMut()) {
+        let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.wait_while(guard, |()| !ready()).unwrap_or_else(PoisonError::into_inner);
+        section();
+    }
+
+    fn notify_one(&self) {
+        Condvar::notify_one(self);
+    }
+
+    fn notify_all(&self) {
+        Condvar::notify_all(self);
+    }
+}
+
+/// The mutex of parking_lot. It has a type of its own here because it has a condition variable.
+struct ParkingLot(parking_lot::Mutex<()>);
+
+impl Contestant for ParkingLot {
+    fn boxed() -> Box<Self> {
+        Box::new(Self(parking_lot::Mutex::new(())))
+    }
+
+    #[inline]
+    fn with(&self, section: impl FnOnce()) {
+        let _guard = self.0.lock();
+        section();
+    }
+
+    fn condition() -> Option<Box<dyn Condition<Self>>> {
+        Some(Box::new(parking_lot::Condvar::new()))
+    }
+}
+
+impl Condition<ParkingLot> for parking_lot::Condvar {
+    fn wait_until(&self, lock: &ParkingLot, ready: &dyn Fn() -> bool, section: &mut dyn FnMut()) {
+        let mut guard = lock.0.lock();
+        self.wait_while(&mut guard, |()| !ready());
+        section();
+    }
+
+    fn notify_one(&self) {
+        parking_lot::Condvar::notify_one(self);
+    }
+
+    fn notify_all(&self) {
+        parking_lot::Condvar::notify_all(self);
+    }
+}
+
+/// The mutex as `overspin exec` and programs in C get it: a lock whose kind is known at run time only, called through
+/// a table of functions.
+struct Dynamic(Box<dyn NamedLock>);
+
+impl Contestant for Dynamic {
+    fn boxed() -> Box<Self> {
+        static KIND: LazyLock<Kind> =
+            LazyLock::new(|| Kind::new("mutex").expect("the registry has it"));
+        Box::new(Self(KIND.new_lock()))
+    }
+
+    #[inline]
+    fn with(&self, section: impl FnOnce()) {
+        self.0.lock();
+        section();
+        // SAFETY: this thread has locked it.
+        unsafe { self.0.unlock() };
     }
 }
 
@@ -98,6 +187,43 @@ impl<const KIND: i32> Contestant for Pthread<KIND> {
         // SAFETY: this thread has locked it.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
     }
+
+    fn condition() -> Option<Box<dyn Condition<Self>>> {
+        Some(Box::new(PthreadCondition(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER))))
+    }
+}
+
+/// The C library's condition variable.
+struct PthreadCondition(UnsafeCell<libc::pthread_cond_t>);
+
+// SAFETY: as `Pthread`.
+unsafe impl Sync for PthreadCondition {}
+
+impl<const KIND: i32> Condition<Pthread<KIND>> for PthreadCondition {
+    fn wait_until(
+        &self,
+        lock: &Pthread<KIND>,
+        ready: &dyn Fn() -> bool,
+        section: &mut dyn FnMut(),
+    ) {
+        lock.with(|| {
+            while !ready() {
+                // SAFETY: both are initialised and stay where they are. This thread holds the lock.
+                unsafe { libc::pthread_cond_wait(self.0.get(), lock.0.get()) };
+            }
+            section();
+        });
+    }
+
+    fn notify_one(&self) {
+        // SAFETY: it is initialised and stays where it is.
+        unsafe { libc::pthread_cond_signal(self.0.get()) };
+    }
+
+    fn notify_all(&self) {
+        // SAFETY: it is initialised and stays where it is.
+        unsafe { libc::pthread_cond_broadcast(self.0.get()) };
+    }
 }
 
 /// The C library's spinlock.
@@ -149,9 +275,10 @@ macro_rules! contestants {
 
 contestants! {
     "mutex": lock_api::Mutex<RawMutex, ()>, "This crate's mutex.";
+    "mutex-dynamic": Dynamic, "The same as `exec` and C use it, called through a table.";
     "mutexee": Mutexee<()>, "Spins, sleeps, and hands over in user space where it can.";
     "std": Mutex<()>, "The Rust standard library.";
-    "parking_lot": parking_lot::Mutex<()>, "parking_lot 0.13.";
+    "parking_lot": ParkingLot, "parking_lot 0.13.";
     "usync": usync::Mutex<()>, "usync 0.2.";
     "spin": spin::Mutex<()>, "spin 0.12: test and set.";
     "pthread": Pthread<{ libc::PTHREAD_MUTEX_NORMAL }>, "The C library's mutex.";
@@ -177,6 +304,19 @@ overspin_locks::for_each_lock!(registry);
 pub(super) fn canonical(name: &str) -> Option<&'static str> {
     let mutex = MUTEXES.iter().find(|mutex| mutex.0 == name).map(|mutex| mutex.0);
     mutex.or_else(|| overspin_locks::find(name).map(|info| info.name))
+}
+
+/// Whether the contestant of this canonical name has a condition variable.
+pub(super) fn has_condition(name: &str) -> bool {
+    struct Has;
+    impl Visitor for Has {
+        type Output = bool;
+
+        fn visit<C: Contestant>(self) -> bool {
+            C::condition().is_some()
+        }
+    }
+    with_contestant(name, Has) == Some(true)
 }
 
 /// Calls `visitor` with the contestant of this canonical name.

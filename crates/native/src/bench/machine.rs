@@ -47,14 +47,30 @@ impl std::fmt::Display for Warning {
             ),
             Self::Load { load } => write!(
                 f,
-                "the load was {load:.1} before the start: others compete for the CPUs; stop \
-                 them, or repeat and compare"
+                "the load was {load:.1} before the start: others compete for the CPUs; {}",
+                remedy(autogroup())
             ),
             Self::Taken { percent } => write!(
                 f,
-                "others had {percent:.0} % of the CPU time while this ran; repeat and compare"
+                "others had {percent:.0} % of the CPU time while this ran; {}",
+                remedy(autogroup())
             ),
         }
+    }
+}
+
+/// Whether the kernel shares the CPUs out between terminals first, and then between the processes of each.
+fn autogroup() -> bool {
+    read("/proc/sys/kernel/sched_autogroup_enabled").as_deref() == Some("1")
+}
+
+/// What helps where other work runs.
+fn remedy(autogroup: bool) -> &'static str {
+    if autogroup {
+        "stop them, or raise the priority of this terminal with `echo -10 > /proc/self/autogroup` as root (`nice` has \
+         no effect between terminals), and repeat"
+    } else {
+        "stop them, or raise the priority of this program with `nice -n -10` as root, and repeat"
     }
 }
 
@@ -111,5 +127,17 @@ impl MachineTime {
         let others = seconds(self.busy.saturating_sub(before.busy)) - ours_s;
         let stolen = seconds(self.stolen.saturating_sub(before.stolen));
         (others.max(0.0) + stolen) / (wall_s * cpus as f64) * 100.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// sched(7): with autogrouping, a nice value counts only among the processes of one session.
+    #[test]
+    fn the_remedy_is_one_that_helps() {
+        assert!(remedy(true).contains("/proc/self/autogroup"));
+        assert!(!remedy(false).contains("autogroup") && remedy(false).contains("nice -n -10"));
     }
 }

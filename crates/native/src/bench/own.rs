@@ -3,7 +3,7 @@
 use overspin_locks::{LockInfo, RawLock, Tuning};
 
 use super::contestants::{Contestant, Visitor};
-use super::{Run, RunResult};
+use super::run::{Run, RunResult};
 use crate::{MAX_THREADS, Threads};
 
 /// A lock from outside the registry.

@@ -16,10 +16,12 @@ use serde::Serialize;
 
 use overspin_locks::{PvTicket2012, RawLock, Ticket, Tuning};
 
+use super::PlanError;
+use super::case::{Case, Lengths};
 use super::contestants::{Contestant, Visitor};
 use super::machine::{self, Warning};
+use super::run::Run;
 use super::work::{self, Clock, Lots};
-use super::{PlanError, Run};
 use crate::Threads;
 use crate::raw::capacity;
 
@@ -109,11 +111,9 @@ pub fn ticket_against_pv_ticket(
     let mut results: Vec<Vec<[f64; 2]>> = vec![Vec::new(); points.len()];
     for (place, &index) in order.iter().enumerate() {
         let (threads, section, outside) = points[index];
-        let (section, outside) =
-            (work::steps(section, steps_per_ns)?, work::steps(outside, steps_per_ns)?);
-        let seed = lots.draw();
-        let run =
-            || Run { clock, threads, section, outside, time: plan.time, cpus: &[], seed, place };
+        let lengths = Lengths::new(section, outside, Duration::ZERO, steps_per_ns)?;
+        let (case, time, cpus, seed) = (Case::Plain, plan.time, &[][..], lots.draw());
+        let run = || Run { clock, case, threads, lengths, time, cpus, seed, place };
         let ticket = || run().visit::<Direct<Ticket<Threads>>>();
         let paravirtual = || run().visit::<Direct<PvTicket2012<Threads>>>();
         let pair = if lots.up_to(1) == 0 {
@@ -123,7 +123,7 @@ pub fn ticket_against_pv_ticket(
             let first = paravirtual()?;
             [ticket()?, first]
         };
-        results[index].push(pair.map(|(sample, _)| sample.throughput()));
+        results[index].push(pair.map(|sample| sample.throughput()));
         tell(place + 1, order.len());
     }
     let points = points.into_iter().zip(results).map(|((threads, section, outside), pairs)| {

@@ -24,7 +24,7 @@ use crate::bench::warnings;
 /// From the moment in which all processes are ready to their common begin: each must have read its line by then.
 const LEAD: Duration = Duration::from_millis(5);
 
-/// The world of processes; see the [module](self).
+/// The world of processes: every domain is one process, and its vCPUs are its threads.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessesWorld {
     threads: ThreadsWorld,

@@ -46,6 +46,11 @@ impl Task {
         now.saturating_sub(self.over.start)
     }
 
+    /// Length of the run, in nanoseconds.
+    pub(crate) fn length(&self) -> u64 {
+        self.over.end - self.over.start
+    }
+
     /// A report in operations, which a workload that counts them itself makes once a second.
     pub(crate) fn sample(&self, at: u64, operations: u64) {
         let cpu_time = self.cpu_time() / NS;

@@ -2,16 +2,20 @@
 
 use crate::clock;
 use crate::env::Task;
+use overspin_scenario::{MS, Picos};
 use overspin_workload::Env;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::fs::File;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Operations between two looks at the clock.
 const BATCH: u64 = 64;
 /// Pages that a thread maps, touches and unmaps.
 const PAGES: usize = 1024;
 const PAGE: usize = 4096;
+/// All threads of a host start within this time.
+const START_WITHIN: Picos = MS;
 const SECOND: u64 = 1_000_000_000;
 
 /// Work of a thread. All threads share the kernel's objects, because they belong to one process.
@@ -32,10 +36,12 @@ impl KernelWork {
         }
     }
 
-    /// Works until the run is over, and reports each second.
-    pub(crate) fn run(self, task: &Task) {
+    /// Works until the run is over. Reports at its start, each second, and at the end. The seed decides when the thread
+    /// starts. `count` tells the operations so far, even while the thread waits for a lock.
+    pub(crate) fn run(self, task: &Task, count: &AtomicU64) {
         task.all_up();
-        let mut done = Progress { task, operations: 0, next: 0 };
+        task.sleep(task.offset(START_WITHIN));
+        let mut done = Progress { task, operations: 0, count, next: 0 };
         done.look();
         match self {
             Self::Dup => dup(&mut done),
@@ -47,6 +53,7 @@ impl KernelWork {
 struct Progress<'a> {
     task: &'a Task,
     operations: u64,
+    count: &'a AtomicU64,
     /// When to report next, in nanoseconds.
     next: u64,
 }
@@ -60,8 +67,9 @@ impl Progress<'_> {
     }
 
     fn look(&mut self) {
+        self.count.store(self.operations, Ordering::Relaxed);
         let now = self.task.since_start(clock::now());
-        if now >= self.next {
+        if now >= self.next.min(self.task.length()) {
             self.task.sample(now, self.operations);
             self.next += SECOND;
         }

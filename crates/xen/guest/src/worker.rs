@@ -9,6 +9,7 @@ use overspin_xl::{Line, Sample, Start, WORK};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use std::io::{BufRead, Write};
 use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -20,6 +21,8 @@ const GRACE: u64 = 100_000_000;
 
 /// The reports of all threads.
 pub(crate) type Samples = Arc<Mutex<Vec<Sample>>>;
+/// Operations of the thread of each vCPU so far.
+type Counts = Arc<[AtomicU64]>;
 type Part = Box<dyn FnOnce(&Task) + Send>;
 
 pub(crate) fn main(command_line: &str) -> Result<(), String> {
@@ -37,7 +40,8 @@ pub(crate) fn main(command_line: &str) -> Result<(), String> {
     let start = heard()?;
     let over = Over { start: start.at, end: start.at + start.seconds * 1_000_000_000 };
     let samples = Samples::default();
-    for (vcpu, part) in (0_u32..).zip(parts(&work, vcpus)?) {
+    let counts: Counts = (0..vcpus).map(|_| AtomicU64::new(0)).collect();
+    for (vcpu, part) in (0_u32..).zip(parts(&work, vcpus, &counts)?) {
         let task = Task::new(vcpu, RATE, seed, over, xen.clone(), samples.clone());
         thread::spawn(move || {
             // The threads of a guest keep to their vCPUs, as the tasks of a simulated guest do.
@@ -49,7 +53,18 @@ pub(crate) fn main(command_line: &str) -> Result<(), String> {
         });
     }
     clock::sleep_until(over.end + GRACE);
-    let samples = samples.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut samples = samples.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if KernelWork::of(&work).is_some() {
+        // A thread that waits for a lock since before the end has not reported since then.
+        let at = clock::now() - over.start;
+        for (vcpu, count) in (0..).zip(&*counts) {
+            if !samples.iter().any(|s| s.vcpu == vcpu && s.at >= over.end - over.start) {
+                let operations = count.load(Ordering::Relaxed);
+                let cpu_time = xen.running(vcpu).unwrap_or(0);
+                samples.push(Sample { vcpu, at, operations, cpu_time, ..Sample::default() });
+            }
+        }
+    }
     for sample in &samples {
         say(&Line::Sample(*sample));
     }
@@ -60,9 +75,12 @@ pub(crate) fn main(command_line: &str) -> Result<(), String> {
 }
 
 /// What the thread of each vCPU does.
-fn parts(work: &[String], vcpus: u32) -> Result<Vec<Part>, String> {
+fn parts(work: &[String], vcpus: u32, counts: &Counts) -> Result<Vec<Part>, String> {
     if let Some(kernel) = KernelWork::of(work) {
-        let part = |_| -> Part { Box::new(move |task: &Task| kernel.run(task)) };
+        let part = |vcpu| -> Part {
+            let counts = counts.clone();
+            Box::new(move |task: &Task| kernel.run(task, &counts[vcpu as usize]))
+        };
         return Ok((0..vcpus).map(part).collect());
     }
     let worker = WorkerArgs::parse(work).map_err(|e| e.to_string())?;

@@ -3,7 +3,7 @@
 use super::EmulatedError;
 use super::packages::file;
 use super::unpacked::{Unpacked, bytes};
-use crate::{Initramfs, kernel_image, program, worker_initramfs};
+use crate::{Initramfs, kernel_image, pauses, program, worker_initramfs};
 use overspin_xl::{Images, Job, Orders};
 use std::path::PathBuf;
 
@@ -19,8 +19,12 @@ const WORKER: &str = "/boot/worker.cpio";
 /// The counter is steady all the same.
 const GUESTS: &str = "tsc_mode = \"native\"";
 
-/// The archive for a dom0 that makes these runs.
-pub(super) fn initramfs(unpacked: &Unpacked, jobs: &[Job]) -> Result<Vec<u8>, EmulatedError> {
+/// The archive for a dom0 that makes these runs, in guests whose kernel has no `pause` if that is wanted.
+pub(super) fn initramfs(
+    unpacked: &Unpacked,
+    jobs: &[Job],
+    without_pauses: bool,
+) -> Result<Vec<u8>, EmulatedError> {
     let mut archive = Initramfs::default();
     archive.file("/init", program()?);
     for folder in [
@@ -68,8 +72,14 @@ pub(super) fn initramfs(unpacked: &Unpacked, jobs: &[Job]) -> Result<Vec<u8>, Em
                 .file(&format!("/modules/{name}{ending}"), &bytes(&unpacked.modules.join(&path))?);
         }
     }
-    let kernel = bytes(&unpacked.linux)?;
-    archive.file(KERNEL, kernel_image::unpacked(&kernel).as_ref().unwrap_or(&kernel));
+    let mut kernel = bytes(&unpacked.linux)?;
+    if let Some(elf) = kernel_image::unpacked(&kernel) {
+        kernel = elf;
+    }
+    if without_pauses && pauses::replace(&mut kernel).is_none() {
+        return Err(EmulatedError::Pauses { kernel: unpacked.linux.display().to_string() });
+    }
+    archive.file(KERNEL, &kernel);
     let module = ["", ".xz", ".zst", ".gz"]
         .map(|ending| unpacked.modules.join(format!("xen-privcmd.ko{ending}")))
         .into_iter()
@@ -81,4 +91,31 @@ pub(super) fn initramfs(unpacked: &Unpacked, jobs: &[Job]) -> Result<Vec<u8>, Em
     let orders = Orders { jobs: jobs.to_vec(), images };
     archive.file("/orders.json", &serde_json::to_vec(&orders).unwrap_or_default());
     Ok(archive.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Cache;
+    use super::*;
+
+    #[test]
+    fn the_pauses_of_the_fetched_kernel_are_found() {
+        let cache = Cache::of_user().unwrap();
+        let Some(unpacked) = cache.unpacked().unwrap() else {
+            println!(
+                "skipped: the packages of emulated Xen are not in {}",
+                cache.folder().display()
+            );
+            return;
+        };
+        let mut kernel = kernel_image::unpacked(&bytes(&unpacked.linux).unwrap()).unwrap();
+        let pairs = |file: &[u8]| file.windows(2).filter(|pair| *pair == [0xf3, 0x90]).count();
+        let before = pairs(&kernel);
+        let found = pauses::replace(&mut kernel).unwrap();
+        println!("{found:?}; {before} pairs of bytes like a pause in the whole file");
+        // Each `pause` was such a pair. Linux has hundreds: one in each loop that waits for another CPU.
+        assert_eq!(before - pairs(&kernel), found.pauses);
+        assert!(found.pauses > 100, "{found:?}");
+        assert_eq!(pauses::replace(&mut kernel).unwrap().pauses, 0);
+    }
 }

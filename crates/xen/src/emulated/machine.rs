@@ -116,8 +116,12 @@ fn start(machine: &Machine, jobs: &[Job], folder: &Path) -> Result<Child, Emulat
     // QEMU divides lists of files at commas and spaces: it is given these names without their folder.
     write("xen", &xen)?;
     write("vmlinuz", &bytes(&unpacked.linux)?)?;
-    write("dom0.cpio", &dom0::initramfs(unpacked, jobs)?)?;
-    let cpus = jobs.iter().map(|job| job.pool.cpus.len()).max().unwrap_or(0) as u32 + DOM0_CPUS;
+    let cpus = jobs.iter().map(|job| job.pool.cpus.len()).max().unwrap_or(0) as u32;
+    // The vCPUs of a guest spin for each other. If they do so on several pCPUs, `pause` lets the next pCPU have its turn.
+    let spin = jobs.iter().flat_map(|job| &job.guests).any(|guest| guest.vcpus > 1);
+    let without_pauses = spin && cpus == 1 && matches!(machine.clock, Clock::Instructions(_));
+    write("dom0.cpio", &dom0::initramfs(unpacked, jobs, without_pauses)?)?;
+    let cpus = cpus + DOM0_CPUS;
     let guests = |job: &Job| job.guests.iter().map(|g| g.memory + EACH_MEMORY).sum::<u32>();
     let memory = DOM0_MEMORY + XEN_MEMORY + jobs.iter().map(guests).max().unwrap_or(0);
     let xen_line = format!(

@@ -43,6 +43,15 @@ pub enum EmulatedError {
         #[source]
         cause: std::io::Error,
     },
+    /// The guests' kernel cannot be made to spin fast.
+    #[error(
+        "{kernel}: its instructions `pause` cannot be replaced: it is not packed with xz, or has data among its \
+         instructions"
+    )]
+    Pauses {
+        /// The kernel.
+        kernel: String,
+    },
     /// There is no place for the packages.
     #[error("there is no folder for cached files: neither XDG_CACHE_HOME nor HOME is set")]
     NoCache,
@@ -75,6 +84,9 @@ impl EmulatedError {
                 format!("remove {folder}, and the packages are fetched again")
             }
             Self::File { .. } => "free some space, or set XDG_CACHE_HOME to another folder".into(),
+            Self::Pauses { .. } => {
+                "give each guest one vCPU, or use --clock host on a machine with more CPUs than the emulated one".into()
+            }
             Self::NoCache => "set XDG_CACHE_HOME to a folder that takes 300 MB".into(),
             Self::Died { .. } | Self::Dom0(_) => {
                 "run it again with --keep DIR: the console is then in DIR/console.txt".into()

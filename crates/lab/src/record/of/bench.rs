@@ -2,9 +2,10 @@
 
 use crate::bench::BenchResult;
 use crate::metric::threads;
-use crate::record::{Kind, Record, Run, Target};
+use crate::record::{Kind, LocksPlan, Record, Run, Target};
 use crate::sweep::jain;
-use overspin_native::bench::{Point, Report};
+use overspin_native::bench::{Case, Plan, Point, Report};
+use std::time::Duration;
 
 /// The record of `overspin bench sim` or `sched`: each result is a place, and each repetition a run.
 #[must_use]
@@ -34,9 +35,11 @@ pub fn speed(bench: &str, results: &[BenchResult]) -> Record {
 
 /// The record of `overspin bench locks`. A run is numbered by its place in the order of all runs.
 #[must_use]
-pub fn locks(report: &Report, seed: u64) -> Record {
+pub fn locks(report: &Report, plan: &Plan) -> Record {
     let mut record = Record::new(Kind::BenchLocks, "locks");
+    let seed = plan.seed;
     record.seed = Some(seed);
+    record.locks = Some(planned(report, plan));
     record.warnings = report.warnings.iter().map(ToString::to_string).collect();
     for point in &report.points {
         of_point(&mut record, point, seed);
@@ -45,9 +48,32 @@ pub fn locks(report: &Report, seed: u64) -> Record {
     record
 }
 
+fn planned(report: &Report, plan: &Plan) -> LocksPlan {
+    // A length of an hour is the longest that the program reads.
+    let ns = |length: &Duration| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+    LocksPlan {
+        locks: plan.locks.clone(),
+        cases: plan.cases.iter().map(|case| case.name().into()).collect(),
+        threads: plan.threads.clone(),
+        section_ns: plan.sections.iter().map(ns).collect(),
+        outside_ns: plan.outsides.iter().map(ns).collect(),
+        long_ns: ns(&plan.long),
+        time_ns: ns(&plan.time),
+        runs: plan.runs,
+        cpus: plan.cpus.clone(),
+        left_out: report.left_out.iter().map(ToString::to_string).collect(),
+    }
+}
+
 fn of_point(record: &mut Record, point: &Point, seed: u64) {
-    let Point { lock, threads, section_ns, outside_ns, .. } = point;
-    let place = format!("{lock}.threads-{threads}.section-{section_ns}ns.outside-{outside_ns}ns");
+    let Point { lock, case, threads, section_ns, outside_ns, .. } = point;
+    // The plain case has no name, so that records compare with those from before there were others.
+    let case = match case {
+        Case::Plain => String::new(),
+        other => format!("{}.", other.name()),
+    };
+    let place =
+        format!("{lock}.{case}threads-{threads}.section-{section_ns}ns.outside-{outside_ns}ns");
     for sample in &point.samples {
         // No plan has so many runs that their number does not fit.
         let number = u32::try_from(sample.place).unwrap_or(u32::MAX);

@@ -1,0 +1,162 @@
+//! A condition variable for [`Mutex`](crate::Mutex), with the interface of parking_lot's. The algorithm is
+//! [`overspin_locks::condvar`].
+
+use std::sync::atomic::AtomicU32;
+use std::time::{Duration, Instant};
+
+use lock_api::MutexGuard;
+use overspin_locks::{Condvar as Algorithm, WakeAll};
+
+use crate::mutex::RawMutex;
+use crate::{Threads, futex};
+
+impl WakeAll for Threads {
+    fn wake_all(address: *const AtomicU32) {
+        futex::wake(address, i32::MAX);
+    }
+}
+
+/// Threads sleep until another one says that something has changed. For [`Mutex`](crate::Mutex); 8 bytes, no set-up, no
+/// limit on threads.
+///
+/// A wait may end for no reason: look again in a loop, or use [`Condvar::wait_while`]. Notify with the mutex held or
+/// after its release, as you like; a thread that returns from a wait does not spin for the mutex, because its notifier
+/// may have to run on the same CPU first.
+///
+/// ```
+/// use overspin_native::{Condvar, Mutex};
+///
+/// static QUEUE: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+/// static MORE: Condvar = Condvar::new();
+///
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| {
+///         let mut queue = QUEUE.lock();
+///         MORE.wait_while(&mut queue, |queue| queue.is_empty());
+///         assert_eq!(queue.pop(), Some(7));
+///     });
+///     QUEUE.lock().push(7);
+///     MORE.notify_one();
+/// });
+/// ```
+#[derive(Debug)]
+pub struct Condvar(Algorithm<Threads>);
+
+/// How a wait with a time limit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitTimeoutResult(bool);
+
+impl WaitTimeoutResult {
+    /// Whether the time limit ended it. What the thread waited for may have come at the same time.
+    #[must_use]
+    pub fn timed_out(self) -> bool {
+        self.0
+    }
+}
+
+impl Default for Condvar {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Condvar {
+    /// A condition variable without waiters.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Algorithm::of(AtomicU32::new(0), AtomicU32::new(0)))
+    }
+
+    /// Wakes one thread that waits, if there is one. One load if there is none. Unlike parking_lot's, it does not say
+    /// whether there was one.
+    #[inline]
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all threads that wait. They return one after another, because each needs the mutex.
+    #[inline]
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+
+    /// Releases the mutex, sleeps until a notification, and acquires the mutex again. May return without a
+    /// notification.
+    pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, RawMutex, T>) {
+        self.wait_with(guard, |word, value| {
+            futex::wait(word, value);
+            false
+        });
+    }
+
+    /// As [`Condvar::wait`], until `deadline` at the latest.
+    pub fn wait_until<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, RawMutex, T>,
+        deadline: Instant,
+    ) -> WaitTimeoutResult {
+        self.wait_for(guard, deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// As [`Condvar::wait`], for `limit` at most.
+    pub fn wait_for<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, RawMutex, T>,
+        limit: Duration,
+    ) -> WaitTimeoutResult {
+        WaitTimeoutResult(self.wait_with(guard, |word, value| futex::wait_for(word, value, limit)))
+    }
+
+    /// Waits while `condition` holds. It is called with the mutex held, at least once.
+    pub fn wait_while<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, RawMutex, T>,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) {
+        while condition(&mut **guard) {
+            self.wait(guard);
+        }
+    }
+
+    /// As [`Condvar::wait_while`], until `deadline` at the latest. If the result is timed out, `condition` still held.
+    pub fn wait_while_until<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, RawMutex, T>,
+        mut condition: impl FnMut(&mut T) -> bool,
+        deadline: Instant,
+    ) -> WaitTimeoutResult {
+        let mut timed_out = false;
+        while condition(&mut **guard) {
+            if timed_out {
+                return WaitTimeoutResult(true);
+            }
+            timed_out = self.wait_until(guard, deadline).timed_out();
+        }
+        WaitTimeoutResult(false)
+    }
+
+    /// As [`Condvar::wait_while`], for `limit` at most. A limit beyond what the clock can tell is none.
+    pub fn wait_while_for<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, RawMutex, T>,
+        condition: impl FnMut(&mut T) -> bool,
+        limit: Duration,
+    ) -> WaitTimeoutResult {
+        match Instant::now().checked_add(limit) {
+            Some(deadline) => self.wait_while_until(guard, condition, deadline),
+            None => {
+                self.wait_while(guard, condition);
+                WaitTimeoutResult(false)
+            }
+        }
+    }
+
+    fn wait_with<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, RawMutex, T>,
+        sleep: impl FnOnce(&AtomicU32, u32) -> bool,
+    ) -> bool {
+        let prepared = self.0.prepare();
+        RawMutex::released(guard, || self.0.sleep(prepared, sleep))
+    }
+}
