@@ -16,15 +16,16 @@ use crate::schedules::{self, Plan, SchedulePlatform, Strategy};
 use crate::threads::{self, StdPlatform, System};
 use crate::{Mutation, NO_SPIN, Report, suite};
 
-/// Schedules of each strategy in the hunt for a seeded bug. The best hidden bug takes some 100.
-const SCHEDULES: usize = 5_000;
+/// CPUs, and schedules of each strategy, in the hunt for a seeded bug. Most bugs take some 100 schedules of 4 CPUs. The
+/// best hidden one needs a sleeper, a waiter that gives up and a releaser at the right moment: some 2,600 of 8 CPUs.
+const SCHEDULES: [(usize, usize); 2] = [(4, 5_000), (8, 30_000)];
 
 /// Nanoseconds to a deadline in schedules: it has passed; it passes after some looks; it passes after a clock jump.
 const DEADLINES: [u64; 3] = [0, 5_000, 100_000_000];
 
 /// Attempts an acquisition in a model. The deadline passes at the `looks`th look at the clock. Returns whether the
 /// CPU acquired the lock.
-fn modelled<L: RawLock<LoomPlatform>>(
+pub(crate) fn modelled<L: RawLock<LoomPlatform>>(
     it: &Protected<L>,
     lock_until: LockUntil<LoomPlatform, L>,
     looks: u64,
@@ -229,10 +230,17 @@ where
             return Some((format!("model, {name}, {} CPUs", model.cpus), report));
         }
     }
-    let plan = plan::<S>(4, 4)?;
-    let schedules = [Strategy::Random, Strategy::Pct].into_iter().map(|strategy| {
-        let report = plan.explore(strategy, SCHEDULES, seed, bug);
-        (format!("{} schedules, giving up, 4 CPUs", strategy.name()), report)
-    });
-    schedules.into_iter().find(|(_, report)| report.fault.is_some())
+    for (cpus, count) in SCHEDULES {
+        let plan = plan::<S>(cpus, 4)?;
+        for strategy in [Strategy::Random, Strategy::Pct] {
+            let report = plan.explore(strategy, count, seed, bug);
+            if report.fault.is_some() {
+                return Some((
+                    format!("{} schedules, giving up, {cpus} CPUs", strategy.name()),
+                    report,
+                ));
+            }
+        }
+    }
+    None
 }

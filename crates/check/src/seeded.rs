@@ -37,6 +37,7 @@ const BUGS: &[(&str, Mutation)] = &[
     ("qspinlock-unfair", Mutation::Seeded(Bug::U4QspinlockUnfairKeepsThePredecessor)),
     ("mcs-tp", Mutation::Seeded(Bug::Y2McsTpReusesTheNodeLeftBehind)),
     ("mcs-tp", Mutation::Seeded(Bug::Y3McsTpGivesUpThoughGranted)),
+    ("mutex", Mutation::Seeded(Bug::O10MutexGivesUpWithoutASuccessor)),
     ("shfllock", Mutation::Seeded(Bug::S1ShflLockMovesTheTail)),
     ("shfllock", Mutation::Seeded(Bug::S2ShflLockHeadPublishedRelaxed)),
 ];

@@ -138,4 +138,8 @@ pub enum Bug {
     O6MutexWakesBeforeItCounts,
     /// `mutex`: a thread that pays for a long section waits until another thread uses the lock, even if none does.
     O8MutexPaysWithoutUsers,
+    /// `mutex`: an heir that gives up stays the heir.
+    O9MutexGivesUpAndStaysTheHeir,
+    /// `mutex`: a woken thread that gives up leaves the other sleepers asleep.
+    O10MutexGivesUpWithoutASuccessor,
 }

@@ -43,6 +43,11 @@
 //! leaves the count with `WAKING` set acts as the woken one, whatever woke it, so the bit has an owner as long as
 //! it is set.
 //!
+//! **Giving up** ([`Mutex::lock_until`]). A sleeper that gives up leaves the count. If `WAKING` is set then, it acts as the
+//! woken thread, with its deadline. A woken thread that gives up clears `WAKING`, and `HEIR` if it set that. If the lock
+//! is held, its release then cares for the sleepers. If not, the thread cares for them as a releaser does. The clock is read
+//! between two spin budgets, so a running thread gives up some 40 us late.
+//!
 //! **Order.** Taking acquires, releasing releases. `wakes` is read with acquire and changed with release: a thread
 //! that reads the changed value comes after the exchange that found a sleeper counted, and so cannot be that
 //! sleeper. The rest are hints.
@@ -63,7 +68,9 @@ use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::bug::right;
-use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile, Platform, RawLock, Tuning,
+};
 use coarse_clock::CoarseClock;
 pub use debt::Token;
 
@@ -125,7 +132,7 @@ pub const INFO: LockInfo = LockInfo {
     local_spin: false,
     lhp: Meanwhile::GiveWay,
     lwp: Meanwhile::GiveWay,
-    abortable: false,
+    abortable: true,
     blocks: true,
     max_cpus: (1 << 24) - 1,
     size: 16,
@@ -218,6 +225,13 @@ impl Shared {
     }
 }
 
+/// A deadline that does not come.
+const NEVER: u64 = u64::MAX;
+
+fn has_passed<P: Platform>(deadline_ns: u64) -> bool {
+    deadline_ns != NEVER && P::now() >= deadline_ns
+}
+
 fn is_free(word: u32) -> bool {
     word & (HELD | HEIR) == 0
 }
@@ -240,9 +254,15 @@ impl<P: Platform> Mutex<P> {
         self.word.compare_exchange_weak(found, new, Acquire, Relaxed).is_ok()
     }
 
+    /// See [`RawLock::LOCK_UNTIL`].
+    pub fn lock_until(&self, shared: &Shared, deadline_ns: u64) -> Option<Token> {
+        self.try_lock(shared).or_else(|| self.lock_slow(shared, deadline_ns))
+    }
+
+    /// `None` only after the deadline, which may be [`NEVER`].
     #[cold]
-    fn lock_slow(&self, shared: &Shared) -> Token {
-        self.pay(shared);
+    fn lock_slow(&self, shared: &Shared, deadline_ns: u64) -> Option<Token> {
+        self.pay(shared, deadline_ns);
         loop {
             // Relaxed: a hint. A woken thread is on its way to a CPU: make room. Where it must wait for the slice of a
             // process that computes, room does not help it.
@@ -251,7 +271,7 @@ impl<P: Platform> Mutex<P> {
             let mut left = budget.min(FIRST_LOOKS);
             let rest = budget - left;
             if self.spin(&mut left) {
-                return if hurried { Token::timed::<P>(shared) } else { Token::UNTIMED };
+                return Some(if hurried { Token::timed::<P>(shared) } else { Token::UNTIMED });
             }
             if rest > 0 {
                 if self.is_time_for_a_turn(shared) {
@@ -259,8 +279,11 @@ impl<P: Platform> Mutex<P> {
                 }
                 left = if P::yield_is_dear() { rest / DEAR_PART } else { rest };
                 if self.spin(&mut left) {
-                    return Token::sampled::<P>(shared, left);
+                    return Some(Token::sampled::<P>(shared, left));
                 }
+            }
+            if has_passed::<P>(deadline_ns) {
+                return None;
             }
             // Acquire, and before the count: see "Order".
             let wakes = self.wakes.load(Acquire);
@@ -277,13 +300,16 @@ impl<P: Platform> Mutex<P> {
             }
             let wakes = right!(wakes, P, O1MutexReadsWakesLate, self.wakes.load(Acquire));
             if P::can_block() {
-                P::wait(&self.wakes, wakes);
+                match deadline_ns {
+                    NEVER => P::wait(&self.wakes, wakes),
+                    _ => P::wait_until(&self.wakes, wakes, deadline_ns),
+                }
             }
             let found = self.word.fetch_sub(SLEEPER, Relaxed);
             // Only the thread that takes the lock as the woken one clears `WAKING`.
             if right!(found & WAKING != 0, P, O4MutexForgetsItWasWoken, false) {
-                self.lock_woken(shared);
-                return Token::timed::<P>(shared);
+                let acquired = self.lock_woken(shared, deadline_ns);
+                return acquired.then(|| Token::timed::<P>(shared));
             }
         }
     }
@@ -307,8 +333,8 @@ impl<P: Platform> Mutex<P> {
         reading.since <= SATURATED_US
     }
 
-    /// Takes the lock as the woken thread.
-    fn lock_woken(&self, shared: &Shared) {
+    /// Takes the lock as the woken thread. Returns false only after the deadline.
+    fn lock_woken(&self, shared: &Shared, deadline_ns: u64) -> bool {
         let mut heir = 0;
         let mut naps = shared.naps;
         loop {
@@ -321,8 +347,12 @@ impl<P: Platform> Mutex<P> {
                 // This clears the heir's mark too: no other thread does.
                 let heir = right!(heir, P, O5MutexHeirStays, 0);
                 if self.take_weakly(found, (found | HELD) & !(WAKING | heir)) {
-                    return;
+                    return true;
                 }
+            }
+            if has_passed::<P>(deadline_ns) {
+                self.give_up_woken(heir);
+                return false;
             }
             if naps > 0 && P::yield_is_dear() {
                 naps -= 1;
@@ -336,6 +366,17 @@ impl<P: Platform> Mutex<P> {
             }
             // The holder may be waiting for this CPU.
             P::yield_if_cheap();
+        }
+    }
+
+    /// Gives up as the woken thread, and as the heir if `heir` is set.
+    fn give_up_woken(&self, heir: u32) {
+        let marks = right!(WAKING | heir, P, O9MutexGivesUpAndStaysTheHeir, WAKING);
+        // Relaxed: the thread has not seen what the lock protects.
+        let found = self.word.fetch_and(!marks, Relaxed);
+        // The release that this thread has slept through woke no other one. Relied on by sleepers that came since.
+        if right!(found & HELD == 0, P, O10MutexGivesUpWithoutASuccessor, false) {
+            self.wake_one_of(found & !marks, false);
         }
     }
 
@@ -355,7 +396,13 @@ impl<P: Platform> Mutex<P> {
                 return;
             }
         }
-        let mut found = self.word.load(Relaxed);
+        // Relaxed: the exchange checks it.
+        self.wake_one_of(self.word.load(Relaxed), rotate);
+    }
+
+    /// Wakes a sleeper, unless another thread cares for them. The word is `found`, or has been. To `rotate` is to wake one
+    /// although the lock may be held.
+    fn wake_one_of(&self, mut found: u32, rotate: bool) {
         loop {
             // A thread that holds the lock by now cares for the sleepers, but does not know that it is time to
             // rotate.
@@ -394,6 +441,7 @@ impl<P: Platform> RawLock<P> for Mutex<P> {
     const INFO: LockInfo = INFO;
     type Shared = Shared;
     type Token = Token;
+    const LOCK_UNTIL: Option<LockUntil<P, Self>> = Some(Self::lock_until);
 
     /// With a spin budget of 0 it has no patience at all, and rotates at every release.
     fn shared(cpus: usize, tuning: Tuning) -> Result<Shared, CapacityError> {
@@ -413,7 +461,14 @@ impl<P: Platform> RawLock<P> for Mutex<P> {
 
     #[inline]
     fn lock(&self, shared: &Shared) -> Token {
-        if self.take(0, HELD) { Token::UNTIMED } else { self.lock_slow(shared) }
+        if self.take(0, HELD) {
+            return Token::UNTIMED;
+        }
+        loop {
+            if let Some(token) = self.lock_slow(shared, NEVER) {
+                return token;
+            }
+        }
     }
 
     #[inline]

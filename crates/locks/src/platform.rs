@@ -178,6 +178,12 @@ pub trait Platform: Sized + Debug + 'static {
     /// [`Platform::wake_one`]. Returns at once if the value differs, and may return spuriously. A futex, or
     /// `pv_wait`.
     fn wait(cell: &Self::U32, value: u32);
+    /// [`Platform::wait`], until `deadline_ns` of [`Platform::now`] at the latest. The default is for worlds whose sleeps
+    /// have no limit: it returns at once, so that its caller looks at the clock again and again.
+    fn wait_until(cell: &Self::U32, value: u32, deadline_ns: u64) {
+        let _ = (cell, value, deadline_ns);
+        Self::relax();
+    }
     /// Wakes one CPU that sleeps in [`Platform::wait`] on the cell at `address`, if there is one. The address is
     /// only compared, so the cell may no longer exist.
     fn wake_one(address: *const Self::U32);

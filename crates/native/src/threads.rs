@@ -145,6 +145,11 @@ impl Platform for Threads {
         futex::wait(cell, value);
     }
 
+    fn wait_until(cell: &AtomicU32, value: u32, deadline_ns: u64) {
+        let left = deadline_ns.saturating_sub(Self::now());
+        futex::wait_for(cell, value, Duration::from_nanos(left));
+    }
+
     fn wake_one(address: *const AtomicU32) {
         futex::wake(address, 1);
     }

@@ -462,6 +462,17 @@ impl Platform for LoomPlatform {
         world.wait(|| here.waits_at.get() == 0);
     }
 
+    /// The time is up when other CPUs have gone on.
+    fn wait_until(cell: &LoomU32, value: u32, _deadline_ns: u64) {
+        let world = world();
+        let here = world.here();
+        if cell.fetch_add(0, Ordering::Relaxed) == value {
+            here.waits_at.set(std::ptr::from_ref(cell).addr());
+            world.wait(|| true);
+            here.waits_at.set(0);
+        }
+    }
+
     fn wake_one(address: *const LoomU32) {
         let world = world();
         // A wake-up is a point where the checker may switch, but gives the lock no order.

@@ -35,6 +35,9 @@ use crate::{Mutation, panic_message};
 /// One in this many accesses is struck by an interrupt, if one is to come.
 const INTERRUPT_ONE_IN: u32 = 8;
 /// One in this many sleeps ends spuriously.
+/// A sleep with a time limit lasts for fewer points where another CPU may go on.
+const TURNS_OF_A_TIMED_SLEEP: u32 = 32;
+
 const SPURIOUS_ONE_IN: u32 = 8;
 /// One in this many weak exchanges fails spuriously.
 const FAILURE_ONE_IN: u32 = 8;
@@ -79,6 +82,8 @@ type Handler = Rc<dyn Fn()>;
 struct Cpu {
     thread: RefCell<Option<Thread>>,
     waits: Cell<Option<Waits>>,
+    /// Its wait ends without a wake-up.
+    timed: Cell<bool>,
     /// It is between [`World::comes`] and [`World::granted`].
     acquires: Cell<bool>,
     /// When it was first parked since then.
@@ -254,7 +259,7 @@ impl World {
 
     /// Whether all CPUs but this one wait or are done.
     pub(super) fn others_wait(&self) -> bool {
-        let waits = |cpu: &Cpu| cpu.done.get() || cpu.waits.get().is_some();
+        let waits = |cpu: &Cpu| cpu.done.get() || cpu.waits.get().is_some() && !cpu.timed.get();
         self.cpus.iter().enumerate().all(|(index, cpu)| index == self.me() || waits(cpu))
     }
 
@@ -398,6 +403,21 @@ impl World {
         }
     }
 
+    /// Parks this CPU until another CPU clears its `waits`, or until it has passed over a few turns.
+    fn park_for(&self, waits: Waits, turns: u32) {
+        let cpu = self.here();
+        *cpu.thread.borrow_mut() = Some(shuttle::thread::current());
+        cpu.waits.set(Some(waits));
+        cpu.timed.set(true);
+        for _ in 0..turns {
+            if cpu.waits.get().is_some() {
+                self.turn();
+            }
+        }
+        cpu.waits.set(None);
+        cpu.timed.set(false);
+    }
+
     /// Ends this CPU's work. It takes no more interrupts.
     fn done(&self) {
         self.here().irqs.set(0);
@@ -407,7 +427,8 @@ impl World {
 
     fn assert_progress(&self) {
         let is_done = |cpu: &Cpu| cpu.done.get();
-        let is_stuck = |cpu: &Cpu| is_done(cpu) || cpu.waits.get().is_some();
+        let waits = |cpu: &Cpu| cpu.waits.get().is_some() && !cpu.timed.get();
+        let is_stuck = |cpu: &Cpu| is_done(cpu) || waits(cpu);
         let deadlock = self.cpus.iter().all(is_stuck) && !self.cpus.iter().all(is_done);
         assert!(!deadlock, "{DEADLOCK_MESSAGE}");
     }
@@ -525,6 +546,13 @@ impl Platform for SchedulePlatform {
         // takes too, so it sees all writes before the wake.
         if cell.find(Relaxed, true).0 == value && !one_in(SPURIOUS_ONE_IN) {
             world().park(Waits::Sleep(cell.address()));
+        }
+    }
+
+    fn wait_until(cell: &ScheduleU32, value: u32, _deadline_ns: u64) {
+        if cell.find(Relaxed, true).0 == value {
+            let turns = thread_rng().gen_range(0..TURNS_OF_A_TIMED_SLEEP);
+            world().park_for(Waits::Sleep(cell.address()), turns);
         }
     }
 

@@ -1,11 +1,13 @@
 //! `mutex`, with turns and without rotation, and its bugs.
 
+use std::rc::Rc;
+
 use overspin_locks::mutex::Shared;
 use overspin_locks::{Bug, Mutex};
 
 use super::{Special, few, three_that_wake_for_no_reason};
-use crate::Mutation;
-use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Protected, world};
+use crate::model::{self, DEADLOCK_MESSAGE, LoomPlatform, Model, Protected, world};
+use crate::{Mutation, abort};
 
 /// The message about a mark that no CPU clears.
 const LEFT: &str = "nobody waits, but it is contended";
@@ -37,6 +39,28 @@ fn beside_processes_that_compute(cpus: usize, pairs: usize, preemptions: usize) 
     Model::pairs_of(cpus, pairs, preemptions, || {
         world().say_that_yields_are_dear();
         Protected::<Lock>::with_shared(Shared::impatient(0).with_naps(1))
+    })
+}
+
+/// CPU 1 gives up after 4 looks at the clock. CPU 0 releases the lock, so that CPU 1 may be the woken one, takes it again,
+/// yields twice while it holds it, so that CPU 1 may become the heir, and wants it once more.
+fn gives_up(preemptions: usize) -> Model {
+    Model::new(2, preemptions, move || {
+        world().advance_clock_by(1);
+        let it = Protected::<Lock>::with_shared(Shared::impatient(0));
+        let of_all = Rc::clone(&it);
+        model::on_cpus(2, move |cpu| {
+            if cpu == 1 {
+                let _ = abort::modelled(&of_all, Lock::lock_until, 4);
+                return;
+            }
+            for yields in [1, 2, 0] {
+                let token = of_all.lock();
+                (0..yields).for_each(|_| world().wait(|| true));
+                of_all.unlock(token);
+            }
+        });
+        it.assert_as_new();
     })
 }
 
@@ -75,5 +99,7 @@ pub(super) fn models() -> Vec<Special> {
         Special::new(debts, "4 pairs each", charged(2, 4, 4))
             .finds(seeded(Bug::O8MutexPaysWithoutUsers), DEADLOCK_MESSAGE),
         Special::new(debts, "2 pairs each", charged(3, 2, 1)),
+        Special::new("an heir gives up", "3 pairs; 1 attempt", gives_up(3))
+            .finds(seeded(Bug::O9MutexGivesUpAndStaysTheHeir), DEADLOCK_MESSAGE),
     ]
 }

@@ -115,8 +115,8 @@ impl<P: Platform> Mutex<P> {
         }
     }
 
-    /// Stays away while there is a debt and other threads use the lock.
-    pub(super) fn pay(&self, shared: &Shared) {
+    /// Stays away while there is a debt and other threads use the lock, until the deadline at the latest.
+    pub(super) fn pay(&self, shared: &Shared, deadline_ns: u64) {
         if shared.long_ns == u64::MAX {
             return;
         }
@@ -129,7 +129,7 @@ impl<P: Platform> Mutex<P> {
         let looks = Budget::Iterations(LOOKS);
         let looks = right!(looks, P, O8MutexPaysWithoutUsers, Budget::Forever);
         loop {
-            let left = (note.released + note.owed).saturating_sub(P::now());
+            let left = (note.released + note.owed).min(deadline_ns).saturating_sub(P::now());
             if left == 0 || self.word.spin_until(used, looks).is_err() {
                 return;
             }
