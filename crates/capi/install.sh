@@ -8,7 +8,7 @@
 #     LIBDIR/liboverspin.so               link to that: the name that the compiler looks for
 #     LIBDIR/liboverspin.a
 #     LIBDIR/pkgconfig/overspin.pc
-#     INCLUDEDIR/overspin.h
+#     INCLUDEDIR/overspin.h, INCLUDEDIR/overspin.hpp
 #
 # The defaults are /usr/local for --prefix, PREFIX/lib, PREFIX/include, and target/release for --from, which has
 # what was built. With DESTDIR everything goes below that folder, as packagers need it; the files name the paths
@@ -62,7 +62,7 @@ install -m 755 "$from/liboverspin.so" "$lib/liboverspin.so.$version"
 ln -sf "liboverspin.so.$version" "$lib/$soname"
 ln -sf "$soname" "$lib/liboverspin.so"
 install -m 644 "$from/liboverspin.a" "$lib/liboverspin.a"
-install -m 644 "$here/include/overspin.h" "$include/overspin.h"
+install -m 644 "$here/include/overspin.h" "$here/include/overspin.hpp" "$include/"
 # Escapes what is special on the right-hand side of sed's s.
 quoted() { printf '%s' "$1" | sed 's/[&|\\]/\\&/g'; }
 sed -e "s|@prefix@|$(quoted "$prefix")|" -e "s|@libdir@|$(quoted "$libdir")|" \

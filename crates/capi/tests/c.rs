@@ -1,4 +1,4 @@
-//! Compares the header with the library, and runs C programs with both.
+//! Compares the header with the library, and runs programs in C and C++ with both.
 
 #[path = "../../../tests/skip.rs"]
 mod skip;
@@ -108,6 +108,8 @@ fn the_static_library_links() {
     }
 }
 
+const CPP: [&str; 2] = ["g++", "-std=c++17"];
+
 #[test]
 fn the_header_is_c_plus_plus_too() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,6 +123,45 @@ fn the_header_is_c_plus_plus_too() {
     if compile(&["g++"], &source, &program).is_some() {
         tool(&mut run(&program)).unwrap();
     }
+}
+
+#[test]
+fn the_guards_and_the_condition_variable_of_c_plus_plus_take_the_mutex() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("queue");
+    if compile(&CPP, &here().join("examples/queue.cpp"), &program).is_none() {
+        return;
+    }
+    // A mutex that sleeps, one that culls waiters, and one that only spins. Two producers make 500 items each, and
+    // what one account loses the other one gains.
+    for lock in ["mutex", "malthusian", "ttas"] {
+        let said = tool(run(&program).arg(lock)).unwrap();
+        assert_eq!(said, format!("{lock}: 1000 items, the accounts balance to 0\n"));
+    }
+    let refused = run(&program).arg("tiket").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        told.starts_with("tiket: there is no lock of that name; locks are: lock-byte "),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_mutex_of_c_plus_plus_reports_what_goes_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("use-cpp");
+    if compile(&CPP, &here().join("tests/use.cpp"), &program).is_none() {
+        return;
+    }
+    tool(&mut run(&program)).unwrap();
+    // A guard cannot throw from its destructor, so a wrong release ends the program, with the reason.
+    let ended = run(&program).arg("release").output().unwrap();
+    assert!(!ended.status.success());
+    assert_eq!(
+        String::from_utf8(ended.stderr).unwrap(),
+        "overspin::mutex: unlock: this thread does not hold the mutex\n"
+    );
 }
 
 /// Names followed by a parenthesis outside of comments.

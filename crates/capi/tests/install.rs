@@ -87,7 +87,7 @@ fn the_documented_lines_install_the_library_and_programs_run_with_it() {
     if !has("cc") || !has("pkg-config") {
         return;
     }
-    let [install, statically] = &scripts()[..] else { panic!("two scripts") };
+    let [install, statically, cpp] = &scripts()[..] else { panic!("three scripts") };
     let install = install.replace("cargo build --release -p overspin-capi\n", "");
     let install = install.replace("prefix=/usr/local\n", "prefix=$PWD/prefix\n");
     assert!(install.contains("prefix=$PWD/prefix\n") && !install.contains("cargo"), "{install}");
@@ -123,6 +123,10 @@ fn the_documented_lines_install_the_library_and_programs_run_with_it() {
     let pkg_config = "export PKG_CONFIG_PATH=$PWD/prefix/lib/pkgconfig\n";
     let version = succeeds(place, &format!("{pkg_config} pkg-config --modversion overspin"));
     assert_eq!(version.trim(), VERSION);
+    if has("c++") {
+        let said = succeeds(place, &format!("{pkg_config}{cpp}"));
+        assert_eq!(said, "malthusian: 1000 items, the accounts balance to 0\n");
+    }
     if has_static_libc(place) {
         let said = succeeds(place, &format!("{pkg_config}{statically}"));
         assert_eq!(said, "mutex: 400\nmutex: 400\n");
@@ -153,7 +157,9 @@ fn packagers_and_others_choose_the_folders() {
         "PKG_CONFIG_PATH=$PWD/stage/opt/lib64/pkgconfig pkg-config --cflags --libs overspin",
     );
     assert_eq!(told.trim().replace('\\', ""), "-I/opt/a&b/include -L/opt/lib64 -loverspin");
-    assert!(place.join("stage/opt/a&b/include/overspin.h").is_file());
+    for name in ["overspin.h", "overspin.hpp"] {
+        assert!(place.join("stage/opt/a&b/include").join(name).is_file(), "{name}");
+    }
     for name in ["liboverspin.so", "liboverspin.a"] {
         assert!(place.join("stage/opt/lib64").join(name).is_file(), "{name}");
     }

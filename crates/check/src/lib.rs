@@ -1,4 +1,6 @@
-//! Checks a lock in every world that can find a fault in it. The checked code is the code that ships.
+#![doc = include_str!("../README.md")]
+//!
+//! # Where to look
 //!
 //! - [`model`]: every interleaving and every stale value that C11 allows, for two or three CPUs, up to a bound on
 //!   preemptions;

@@ -1,5 +1,6 @@
-//! The behaviour of a paravirtual host, independent of the world that runs it, and the stream of
-//! moments that tells what happens.
+#![doc = include_str!("../README.md")]
+//!
+//! # Where to look
 //!
 //! - [`World`]: something that runs scenarios; [`run`] runs a scenario in a world and completes the
 //!   outcome.

@@ -1,5 +1,4 @@
-//! Results: scenarios from TOML, experiments with their published figures, statistics, reports and traces.
-//! This crate computes everything that the `overspin` command prints.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod advise;

@@ -1,4 +1,6 @@
-//! Spinlock algorithms, each written once and generic over the [`Platform`] it runs on.
+#![doc = include_str!("../README.md")]
+//!
+//! # The locks
 //!
 //! | File | Lock |
 //! |---|---|
@@ -31,8 +33,6 @@
 //!
 //! To add a lock, write its file and add its line to [`registry`]. The checks (`overspin-check`) then run it. If
 //! its models take long, add a line to the table of bounds there.
-//!
-//! The crate has no unsafe code, no allocation and no dependency.
 #![no_std]
 #![forbid(unsafe_code)]
 

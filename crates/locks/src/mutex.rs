@@ -28,7 +28,7 @@
 //! escapes that thread, it becomes the heir. So a sleeper waits for the sleepers before it in the queue, one
 //! rotation each. A thread that has never slept can be overtaken for its spin budget, and then sleeps.
 //!
-//! **Why no thread has the lock most of the time.** A holder of long sections [pays](debt): it stays away as long as
+//! **Why no thread has the lock most of the time.** A holder of long sections pays (`mutex/debt.rs`): it stays away as long as
 //! the sleepers that it left would each have held the lock, but 20 ms at most. This holds on threads only.
 //!
 //! **Beside processes that compute** a yield may cost a slice. Where [yields are dear](Platform::yield_is_dear),
@@ -170,7 +170,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// On threads: the default, and holders [pay](debt) for long sections.
+    /// On threads: the default, and holders pay for long sections.
     pub const ON_THREADS: Self = Self { long_ns: debt::LONG_NS, ..Self::DEFAULT };
 
     /// On threads, for a thread that has just slept: it looks just the first times before it sleeps again.

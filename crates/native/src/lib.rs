@@ -1,20 +1,22 @@
-//! The locks of `overspin-locks` on operating system threads, as [`lock_api`] mutexes.
+#![doc = include_str!("../README.md")]
+//!
+//! # Where to look
 //!
 //! - [`Mutex`] for general use, and [`Mutexee`], on whose design `Mutex` builds;
-//! - [`Condvar`] for `Mutex`, and [`RwLock`], in which readers and writers take turns;
+//! - [`Condvar`]: threads sleep on it until another one says that something has changed;
+//! - [`RwLock`]: readers and writers take turns;
 //! - [`locks`]: `Mutex<T>` for every lock of the registry, for example [`locks::Ticket`];
 //! - [`LockMutex`]: the same for a lock of your own ([`native_lock!`], [`NativeLock`]);
 //! - [`Kind`]: a lock chosen by name at run time;
 //! - [`Threads`]: the platform; a thread is a CPU and sleeps on a futex.
 //!
-//! # Panics and poisoning
-//! There is no poisoning. A guard that is dropped while its thread unwinds releases the lock. The next thread
-//! finds the data as the panic left it, as with parking_lot.
+//! # Panics, numbers and signals
 //!
-//! # Limits
-//! Linux only. A thread that uses a lock of [`locks`] has a dense number until it ends; see [`MAX_THREADS`].
-//! Signal handlers must not take these locks: a handler has the number of its thread, and with it the queue node
-//! in which the thread may be waiting.
+//! After a panic in a section, the next thread finds the data as the panic left it, as with parking_lot.
+//!
+//! A thread that uses a lock of [`locks`] has a dense number until it ends; see [`MAX_THREADS`]. A signal handler has the
+//! number of its thread, and with it the queue node in which the thread may be waiting: therefore it must not take these
+//! locks.
 //!
 //! # Safety
 //! The unsafe code is system calls and the promises of [`lock_api::RawMutex`]. The promises rest on

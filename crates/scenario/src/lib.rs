@@ -1,5 +1,6 @@
-//! The input and the result of a run, as plain data. Every world reads a [`Scenario`] and writes an
-//! [`Outcome`]; neither depends on how the other is used.
+#![doc = include_str!("../README.md")]
+//!
+//! # What depends on what
 //!
 //! This crate knows no world, no lock, no scheduler and no workload; they depend on it. A workload
 //! here is therefore the name of its kind with parameters ([`Workload`]); `overspin_workload` gives

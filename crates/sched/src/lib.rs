@@ -1,25 +1,4 @@
-//! vCPU schedulers as pure state machines, and the generic hypervisor layer that drives them.
-//!
-//! Nothing here reads a clock, starts a thread, draws a random number or does I/O. A *world* (a
-//! simulator, a micro-hypervisor) tells the [`Hypervisor`] what happened and when; the hypervisor
-//! answers with a list of [`Action`]s: which pCPUs must enter their scheduler, and which timers to
-//! set or stop. The same object therefore runs in virtual time and on real processors.
-//!
-//! ```
-//! use overspin_sched::{Affinity, DomainParams, Hypervisor, Nanos, Params, PcpuId, Topology, make};
-//!
-//! let topology = Topology { sockets: 1, cores_per_socket: 1, threads_per_core: 1 };
-//! let mut hypervisor = Hypervisor::new(topology, make("credit", &Params::default())?);
-//! let mut actions = Vec::new();
-//! let now = Nanos::ZERO;
-//! hypervisor.start(now, &mut actions);
-//! let domain = hypervisor.create_domain(DomainParams { weight: 256, cap: 0 })?;
-//! let vcpu = hypervisor.create_vcpu(now, domain, Affinity::any(), &mut actions)?;
-//! hypervisor.up(now, vcpu, &mut actions); // asks pCPU 0 to schedule
-//! let switch = hypervisor.schedule(now, PcpuId(0), &mut actions);
-//! assert_eq!(switch.next, Some(vcpu));
-//! # Ok::<(), overspin_sched::SchedError>(())
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! # What a world must do
 //!

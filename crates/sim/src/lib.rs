@@ -1,6 +1,8 @@
-//! The simulated world: an execution-driven, deterministic discrete-event simulation of hosts,
-//! hypervisor scheduling, and guests that run real lock code and real workload code.
+#![doc = include_str!("../README.md")]
 //!
+//! # Where to look
+//!
+//! The simulation is driven by execution: guests run real lock code and real workload code.
 //! Start reading at `execution.rs` (how code uses time: run-ahead, preemption). Then read `memory.rs`
 //! and `watchers.rs` (cache lines: their cost, and the vCPUs that spin on them), `main_loop.rs`,
 //! `host.rs` and `hypercalls.rs` (pCPUs, and the requests of guests) and `guest/` (the guest's kernel).

@@ -1,4 +1,6 @@
-//! What guests do: programs written once against [`Env`], which every world supplies.
+#![doc = include_str!("../README.md")]
+//!
+//! # How a program works
 //!
 //! A program is ordinary code. It computes, sleeps, takes named kernel locks, starts other programs and waits
 //! for them. The world decides what that costs and which task runs when. Programs know no operating system

@@ -25,7 +25,7 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         false
     }
 
-    /// Enters as a reader, or gives up at a time of [`Platform::now`] and returns false.
+    /// Enters as a reader, or gives up at a time of [`Platform::now`](crate::Platform::now) and returns false.
     #[inline]
     pub fn lock_shared_until(&self, shared: &Shared<M::Shared>, deadline_ns: u64) -> bool {
         self.try_lock_shared() || self.wait_as_reader(shared, deadline_ns)

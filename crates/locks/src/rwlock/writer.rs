@@ -43,7 +43,7 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         }
     }
 
-    /// Takes the lock as a writer, or gives up at a time of [`Platform::now`]. The mutex must be able to give up; otherwise a
+    /// Takes the lock as a writer, or gives up at a time of [`Platform::now`](crate::Platform::now). The mutex must be able to give up; otherwise a
     /// thread that queues there gives up only when it has that.
     pub fn lock_exclusive_until(
         &self,

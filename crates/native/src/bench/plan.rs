@@ -9,7 +9,7 @@ use super::{OwnLock, contestants};
 /// A benchmark plan: all combinations are measured.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Names of locks: of the registry, of [`MUTEXES`], or of `own`.
+    /// Names of locks: of the registry, of [`MUTEXES`](super::MUTEXES), or of `own`.
     pub locks: Vec<String>,
     /// Locks from outside. They take precedence over others of the same name.
     pub own: Vec<OwnLock>,
