@@ -145,5 +145,5 @@ fn what_a_guest_cannot_do_is_refused() {
     );
     refused(&["--guest", "s.toml"], "--world hv");
     refused(&["--world", "hv", "--guest", "s.toml"], "ELF");
-    refused(&["--world", "hw"], "worlds are: sim, threads, hv");
+    refused(&["--world", "hw"], "worlds are: sim, threads, processes, hv");
 }
