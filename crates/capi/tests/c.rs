@@ -73,6 +73,17 @@ fn every_function_and_error_in_c() {
     assert_eq!(said.trim(), env!("CARGO_PKG_VERSION"));
 }
 
+/// An example lists the locks if its argument names none.
+fn refuses_a_wrong_name(program: &Path) {
+    let refused = run(program).arg("tiket").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        told.starts_with("tiket: there is no lock of that name; locks are: lock-byte "),
+        "{told}"
+    );
+}
+
 #[test]
 fn the_example_counts() {
     let folder = tempfile::tempdir().unwrap();
@@ -84,13 +95,7 @@ fn the_example_counts() {
     for lock in ["malthusian", "ticket"] {
         assert_eq!(tool(run(&program).arg(lock)).unwrap(), format!("{lock}: 400\n"));
     }
-    let refused = run(&program).arg("tiket").output().unwrap();
-    assert_eq!(refused.status.code(), Some(2));
-    let told = String::from_utf8(refused.stderr).unwrap();
-    assert!(
-        told.starts_with("tiket: there is no lock of that name; locks are: lock-byte "),
-        "{told}"
-    );
+    refuses_a_wrong_name(&program);
 }
 
 /// Links with the libraries that the pkg-config file names for static linking.
@@ -138,13 +143,7 @@ fn the_guards_and_the_condition_variable_of_c_plus_plus_take_the_mutex() {
         let said = tool(run(&program).arg(lock)).unwrap();
         assert_eq!(said, format!("{lock}: 1000 items, the accounts balance to 0\n"));
     }
-    let refused = run(&program).arg("tiket").output().unwrap();
-    assert_eq!(refused.status.code(), Some(2));
-    let told = String::from_utf8(refused.stderr).unwrap();
-    assert!(
-        told.starts_with("tiket: there is no lock of that name; locks are: lock-byte "),
-        "{told}"
-    );
+    refuses_a_wrong_name(&program);
 }
 
 #[test]

@@ -50,7 +50,9 @@ const PENDING: u32 = 1 << 1;
 const READER: u32 = 1 << 2;
 const WAITER: u32 = 1 << 17;
 /// Writers look for an idle lock for this part of the spin budget before they queue.
-const IDLE_PART: u32 = 10;
+const IDLE_PART: u32 = 4;
+/// Pauses between two such looks: about a microsecond.
+const MOST_PAUSES: u32 = 32;
 const MOST: u32 = (1 << 15) - 1;
 
 /// The algorithm over a mutex `M`. See the [module](self).

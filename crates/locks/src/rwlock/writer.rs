@@ -3,7 +3,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    IDLE_PART, PENDING, READER, RwLock, Shared, Token, WRITER, admits_a_writer, readers, waiters,
+    IDLE_PART, MOST_PAUSES, PENDING, READER, RwLock, Shared, Token, WRITER, admits_a_writer,
+    readers, waiters,
 };
 use crate::bug::right;
 use crate::deadline::{NEVER, has_passed, sleep};
@@ -18,14 +19,20 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         taken.then_some(Token { queued: None })
     }
 
-    /// Waits for a short time for an idle lock and takes it: several writers of short sections do not queue.
+    /// Waits for a short time for an idle lock and takes it: several writers of short sections do not queue. Longer and
+    /// longer pauses leave the lock to the CPU that has its cache line.
     #[cold]
     fn spin_for_idle(&self, shared: &Shared<M::Shared>) -> Option<Token<M::Token>> {
-        let mut left = shared.spin_budget / IDLE_PART;
-        while left > 0 && self.word.spin_until_within(|word| word == 0, &mut left).is_ok() {
-            let token = self.try_lock_exclusive();
-            if token.is_some() {
-                return token;
+        let (mut left, mut pauses) = (shared.spin_budget / IDLE_PART, 1);
+        while left > 0 {
+            (0..pauses).for_each(|_| P::relax());
+            left = left.saturating_sub(pauses);
+            pauses = MOST_PAUSES.min(2 * pauses);
+            // Relaxed: the exchange checks it.
+            if self.word.load(Relaxed) == 0
+                && let Some(token) = self.try_lock_exclusive()
+            {
+                return Some(token);
             }
         }
         None
