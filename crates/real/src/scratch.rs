@@ -6,7 +6,9 @@
 
 use crate::Failed;
 use std::fmt::Write as _;
+use std::fs::DirBuilder;
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -33,6 +35,34 @@ done
 rm -rf -- "$1"
 "#;
 
+/// Makes the folder `path`, with its guardian.
+///
+/// The guardian comes first: if this process is killed at any moment from here on, there is somebody to remove the
+/// folder.
+fn guarded(path: &Path) -> Result<std::io::Result<Child>, Failed> {
+    let guardian = Command::new("/bin/sh")
+        .args(["-c", GUARDIAN, "overspin-guardian"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // Ctrl-C reaches the processes of the terminal's group; the guardian must live on.
+        .process_group(0)
+        .spawn();
+    let mut guardian = guardian
+        .map_err(|e| Failed::needs(format!("cannot run /bin/sh: {e}"), "install a shell"))?;
+    // Others may look into it: a database may have to run as another user.
+    Ok(match DirBuilder::new().mode(0o755).create(path) {
+        Ok(()) => Ok(guardian),
+        Err(error) => {
+            // What stands there already belongs to somebody else, so the guardian must not get to see its pipe end.
+            let _ = guardian.kill();
+            let _ = guardian.wait();
+            Err(error)
+        }
+    })
+}
+
 /// The folder, and whatever was started for it.
 #[derive(Debug)]
 pub struct Scratch {
@@ -42,35 +72,22 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A new folder in `parent`, or where temporary files belong. Others may look into it: a database may have to run
-    /// as another user.
+    /// A new folder in `parent`, or where temporary files belong.
     ///
     /// # Errors
     /// If it cannot be made, or there is no shell.
     pub fn new(parent: Option<&Path>) -> Result<Self, Failed> {
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
         let parent = std::path::absolute(&parent).unwrap_or(parent);
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        let path = tempfile::Builder::new()
+        let made = tempfile::Builder::new()
             .prefix("overspin-")
-            .permissions(mode)
-            .tempdir_in(&parent)
-            .map_err(|e| Failed::io("make a folder in", &parent, &e))?
-            .keep();
-        let guardian = Command::new("/bin/sh")
-            .args(["-c", GUARDIAN, "overspin-guardian"])
-            .arg(&path)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            // Ctrl-C reaches the processes of the terminal's group; the guardian must live on.
-            .process_group(0)
-            .spawn();
-        let mut guardian = guardian.map_err(|e| {
-            // Nobody else will remove it; an empty folder is harmless.
-            let _ = std::fs::remove_dir(&path);
-            Failed::needs(format!("cannot run /bin/sh: {e}"), "install a shell")
-        })?;
+            .make_in(&parent, |path| guarded(path).map_err(std::io::Error::other)?)
+            .map_err(|e| match e.downcast::<Failed>() {
+                Ok(failed) => failed,
+                Err(e) => Failed::io("make a folder in", &parent, &e),
+            })?;
+        let (mut guardian, path) =
+            made.keep().map_err(|e| Failed::io("keep", &parent, &e.error))?;
         let told = Mutex::new(guardian.stdin.take());
         Ok(Self { path, guardian, told })
     }
