@@ -33,8 +33,8 @@
 //!
 //! **Beside processes that compute** a yield may cost a slice. Where [yields are dear](Platform::yield_is_dear),
 //! releasers do not yield, a woken thread naps instead, newcomers do not make room for it, and waiters look for a
-//! shorter time. A thread that has napped 64 times becomes the heir as elsewhere. Turns stay as they are: a waiter loses
-//! nothing by them that it could use.
+//! shorter time. A thread that has napped 22 times becomes the heir as elsewhere, and goes on napping if the lock stays
+//! held. Turns stay as they are: a waiter loses nothing by them that it could use.
 //!
 //! **No wake-up is lost.** A thread reads `wakes`, then counts itself as a sleeper, in an exchange that fails
 //! unless the lock is held, then sleeps unless `wakes` has changed. The holder finds it counted when it releases.
@@ -114,11 +114,19 @@ const ROTATION_NS: u64 = 250_000;
 const RELEASES_PER_LOOK: u32 = coarse_clock::MOST;
 
 /// Naps of a woken thread, each between two rounds of looks, before it becomes the heir where yields are dear: about
-/// 4 ms, a slice of a process that computes.
-const NAPS: u32 = 64;
+/// 4 ms in all, a slice of a process that computes.
+const NAPS: u32 = 22;
 
-/// Such a nap. The thread keeps its claim to a CPU, unlike one that yields.
+/// The first nap. The thread keeps its claim to a CPU, unlike one that yields.
 const NAP_NS: u64 = 50_000;
+
+/// Naps get longer, up to this: a nap costs some 40 us of a CPU on a virtual machine.
+const MOST_NAP_NS: u64 = 4 * NAP_NS;
+
+/// Rounds of looks of the heir before it naps where yields are dear: some 50 us, longer than most sections. The holder
+/// of a lock that is held still may be waiting for this CPU. The nap is a short one, because the lock is idle if it is
+/// released meanwhile.
+const HEIR_ROUNDS: u32 = 8;
 
 /// Where yields are dear, waiters look only this part of their spin budget. Looks take CPU time that the holder could
 /// use, because the scheduler gives the threads a share in common.
@@ -326,6 +334,8 @@ impl<P: Platform> Mutex<P> {
     fn lock_woken(&self, shared: &Shared, deadline_ns: u64) -> bool {
         let mut heir = 0;
         let mut naps = shared.naps;
+        let mut nap_ns = NAP_NS;
+        let mut heir_rounds = 0;
         loop {
             let mut left = shared.patience;
             while let Ok(found) = self.word.spin_until_within(|word| word & HELD == 0, &mut left) {
@@ -345,7 +355,8 @@ impl<P: Platform> Mutex<P> {
             }
             if naps > 0 && P::yield_is_dear() {
                 naps -= 1;
-                P::nap(NAP_NS);
+                P::nap(nap_ns);
+                nap_ns = (2 * nap_ns).min(MOST_NAP_NS);
                 continue;
             }
             if heir == 0 {
@@ -354,7 +365,12 @@ impl<P: Platform> Mutex<P> {
                 heir = HEIR & !found;
             }
             // The holder may be waiting for this CPU.
-            P::yield_if_cheap();
+            heir_rounds += 1;
+            if heir_rounds > HEIR_ROUNDS && P::yield_is_dear() {
+                P::nap(NAP_NS);
+            } else {
+                P::yield_if_cheap();
+            }
         }
     }
 

@@ -39,6 +39,7 @@ mod mutex;
 mod named;
 mod raw;
 mod rwlock;
+mod sightings;
 #[cfg(feature = "static-branch")]
 mod static_branch;
 mod threads;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use overspin_locks::{CachePadded, CpuId, Note, Platform};
 
+use crate::sightings::Sightings;
 use crate::yields::Yields;
 use crate::{MAX_THREADS, futex, thread_id};
 
@@ -33,6 +34,9 @@ const ASLEEP: u32 = 2;
 
 /// What yields of this process cost.
 static YIELDS: Yields = Yields::new();
+
+/// Where threads of this process have been.
+static SIGHTINGS: Sightings = Sightings::new();
 
 thread_local! {
     static NOTE: Cell<Note> = const { Cell::new(Note { lock: 0, released: 0, held: 0, owed: 0 }) };
@@ -176,7 +180,7 @@ impl Platform for Threads {
     }
 
     fn yield_if_cheap() {
-        YIELDS.yield_if_cheap(Self::now, thread::yield_now);
+        YIELDS.yield_if_cheap(Self::now, thread::yield_now, || SIGHTINGS.last());
     }
 
     fn yield_is_dear() -> bool {
@@ -202,7 +206,9 @@ impl Platform for Threads {
         // SAFETY: `time` is ours to write. The call cannot fail: the clock exists on every Linux.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
         // Neither is negative: the clock counts from boot.
-        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+        let now = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+        SIGHTINGS.note(now);
+        now
     }
 }
 

@@ -4,6 +4,11 @@
 //! again, so it is back after microseconds. A process that computes keeps the CPU for a slice, some milliseconds. One
 //! slow yield says little: every machine has background work. So yields are dear when slow ones are frequent. Then
 //! only one thread tries, from time to time, whether they still are.
+//!
+//! A thread of the same process may keep the CPU for a slice too, if it finds its locks free. That is no loss: it is
+//! the thread for which the CPU was given away, or another one that uses the locks. So what counts is the time from the
+//! last [sighting](crate::sightings) of such a thread on the CPU. Without this rule, yields that are avoided would stay dear: threads
+//! that do not yield to each other keep the CPU for whole slices.
 
 use std::hint;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -27,15 +32,13 @@ const AVOID_NS: u64 = 100_000_000;
 /// The yields of all threads. Accesses are relaxed, and concurrent updates may be lost: it is for hints.
 pub(crate) struct Yields {
     score: AtomicU32,
-    /// When the last slow yield ended.
-    slow_until: AtomicU64,
     /// Time until which yields are dear; 0 if they are not.
     until: AtomicU64,
 }
 
 impl Yields {
     pub(crate) const fn new() -> Self {
-        Self { score: AtomicU32::new(0), slow_until: AtomicU64::new(0), until: AtomicU64::new(0) }
+        Self { score: AtomicU32::new(0), until: AtomicU64::new(0) }
     }
 
     /// Whether yields are dear. It reads the clock only if they have been.
@@ -46,8 +49,13 @@ impl Yields {
         }
     }
 
-    /// Yields, unless that is dear.
-    pub(crate) fn yield_if_cheap(&self, clock: impl Fn() -> u64, yields: impl FnOnce()) {
+    /// Yields, unless that is dear. `seen` is when a thread of this process was last seen on the CPU.
+    pub(crate) fn yield_if_cheap(
+        &self,
+        clock: impl Fn() -> u64,
+        yields: impl FnOnce(),
+        seen: impl FnOnce() -> u64,
+    ) {
         let asked = clock();
         let until = self.until.load(Relaxed);
         // The first thread after that time tries; until it is back, the others still avoid it.
@@ -60,18 +68,17 @@ impl Yields {
             return;
         }
         yields();
+        // Before the clock is read, which is a sighting of this thread.
+        let seen = seen().max(asked);
         let back = clock();
-        let slow = back - asked >= SLOW_NS;
-        if slow && asked < self.slow_until.load(Relaxed) && until == 0 {
-            // Several threads wait for the end of the same slice, which says no more than one that does.
-            return;
-        }
-        let score = self.score.load(Relaxed);
-        let score = if slow { (score + SLOW).min(MOST) } else { score.saturating_sub(1) };
+        let slow = back.saturating_sub(seen) >= SLOW_NS;
+        let score = match self.score.load(Relaxed) {
+            score if slow => (score + SLOW).min(MOST),
+            score if back - asked < SLOW_NS => score.saturating_sub(1),
+            // Threads of ours ran; another process may have run before them, and then one of them has noticed it.
+            score => score,
+        };
         self.score.store(score, Relaxed);
-        if slow {
-            self.slow_until.store(back, Relaxed);
-        }
         if slow && score >= DEAR {
             self.until.store(back + AVOID_NS, Relaxed);
         } else if until != 0 {
@@ -89,7 +96,7 @@ mod tests {
     /// Yields that take `length`; returns whether there was one.
     fn yields(it: &Yields, now: &Cell<u64>, length: u64) -> bool {
         let before = now.get();
-        it.yield_if_cheap(|| now.get(), || now.set(now.get() + length));
+        it.yield_if_cheap(|| now.get(), || now.set(now.get() + length), || 0);
         now.get() != before
     }
 
@@ -120,13 +127,40 @@ mod tests {
 
     #[test]
     fn threads_that_wait_for_the_same_slice_count_once() {
-        let (it, now) = (Yields::new(), Cell::new(1));
-        let inner = || it.yield_if_cheap(|| now.get(), || now.set(now.get() + SLOW_NS));
+        let (it, now, seen) = (Yields::new(), Cell::new(1), Cell::new(0));
+        let clock = || {
+            seen.set(now.get());
+            now.get()
+        };
+        let inner = || {
+            it.yield_if_cheap(clock, || now.set(now.get() + SLOW_NS), || seen.get());
+        };
         // The second begins and ends within the first.
-        it.yield_if_cheap(|| now.get(), inner);
+        it.yield_if_cheap(clock, inner, || seen.get());
         assert!(!it.are_dear(|| now.get()));
         inner();
         assert!(it.are_dear(|| now.get()));
+    }
+
+    #[test]
+    fn a_slice_of_a_thread_of_the_same_process_costs_nothing() {
+        let (it, now) = (Yields::new(), Cell::new(1));
+        // One of ours was seen until a moment before the yield ended; in the other case, another process ran after it.
+        let yields = |unseen: u64| {
+            let slice = || now.set(now.get() + 2 * SLOW_NS);
+            it.yield_if_cheap(|| now.get(), slice, || now.get() - unseen);
+        };
+        for _ in 0..100 {
+            yields(SLOW_NS - 1);
+        }
+        assert!(!it.are_dear(|| now.get()));
+        yields(SLOW_NS);
+        yields(SLOW_NS);
+        assert!(it.are_dear(|| now.get()));
+        // It finds out that the other process is gone, although its own threads keep the CPU.
+        now.set(now.get() + AVOID_NS);
+        yields(1_000);
+        assert!(!it.are_dear(|| now.get()));
     }
 
     #[test]
@@ -135,7 +169,7 @@ mod tests {
         assert!(yields(&it, &now, SLOW_NS) && yields(&it, &now, SLOW_NS));
         now.set(now.get() + AVOID_NS);
         let second = Cell::new(true);
-        it.yield_if_cheap(|| now.get(), || second.set(yields(&it, &now, SLOW_NS)));
+        it.yield_if_cheap(|| now.get(), || second.set(yields(&it, &now, SLOW_NS)), || 0);
         assert!(!second.get());
     }
 }
