@@ -8,7 +8,7 @@ use loom::cell::UnsafeCell;
 use overspin_check::Mutation;
 use overspin_check::model::{DEADLOCK_MESSAGE, LoomPlatform, LoomU32, Model, on_cpus, world};
 use overspin_locks::rwlock::{RwLock, Shared};
-use overspin_locks::{AtomicCell, Bug, Futex, Mutex, Platform, RawLock, Tuning};
+use overspin_locks::{AtomicCell, Bug, Futex, Mutex, Pace, Platform, RawLock, Tuning};
 
 /// A number that writers count up, behind a lock.
 struct Counter<M: RawLock<LoomPlatform>> {
@@ -38,8 +38,8 @@ impl<M: RawLock<LoomPlatform> + 'static> Counter<M> {
         let tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
         let writers = M::shared(cpus, tuning).expect("few CPUs");
         Rc::new(Self {
-            lock: RwLock::of(zero(), zero(), zero(), M::new()),
-            shared: Shared { writers, spin_budget },
+            lock: RwLock::of(zero(), zero(), zero(), zero(), M::new()),
+            shared: Shared { writers, spin_budget, pace: Pace::ALWAYS },
             count: UnsafeCell::new(0),
             expected: Cell::new(0),
         })
@@ -167,7 +167,7 @@ fn orders_are_needed() {
     model.fails_with(Mutation::NoAcquire, "Causality");
 }
 
-/// A tenth of the looks are for an idle lock, before a writer queues.
+/// A quarter of the looks are for an idle lock, before a writer queues. After the first looks, waiters take turns.
 #[test]
 fn waiters_that_look_before_they_sleep() {
     patient_cpus::<Small>(&[&[Write, Write], &[Write, Read]], 3, 20).passes();

@@ -40,6 +40,7 @@ pub mod aligned;
 mod bug;
 pub mod clh;
 pub mod cna;
+mod coarse_clock;
 pub mod condvar;
 mod core_cells;
 mod deadline;
@@ -70,6 +71,7 @@ pub mod shfllock;
 pub mod ticket;
 pub mod ticket_backoff;
 pub mod ttas;
+mod turn;
 pub mod twa;
 pub mod xen_pv;
 
@@ -102,6 +104,7 @@ pub use shfllock::ShflLock;
 pub use ticket::{Ticket, TicketSmall};
 pub use ticket_backoff::TicketBackoff;
 pub use ttas::Ttas;
+pub use turn::Pace;
 pub use twa::Twa;
 pub use xen_pv::XenPv;
 

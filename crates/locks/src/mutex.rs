@@ -16,7 +16,7 @@
 //! As long as running threads want the lock, no sleeper is woken.
 //!
 //! **Why no thread starves.** Two kinds of threads are left out: sleeping threads, and runnable threads without a
-//! CPU. For runnable threads, a waiter gives its CPU away when the lock has been wanted all the time for `TURN_US`
+//! CPU. For runnable threads, a waiter gives its CPU away when the lock has been wanted all the time for 8 us (`turn.rs`)
 //! or more. The waiter has no other use for the CPU, the lock stays as busy as the others keep it, and the
 //! operating system's queue is the fairest there is. Where sections are shorter than the spin budget, threads
 //! rarely sleep, and these turns are the only remedy.
@@ -61,18 +61,18 @@
 //! over in user space (Falsafi et al., "Unlocking Energy", 2016); keeping few threads active and rotating them
 //! (Dice, "Malthusian Locks", 2017); an heir (Linux's `MUTEX_FLAG_HANDOFF`).
 
-mod coarse_clock;
 mod debt;
 
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::bug::right;
+use crate::coarse_clock::{self, CoarseClock};
 use crate::deadline::{NEVER, has_passed, sleep};
+use crate::turn::{Pace, Turns};
 use crate::{
     AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile, Platform, RawLock, Tuning,
 };
-use coarse_clock::CoarseClock;
 pub use debt::Token;
 
 const HELD: u32 = 1;
@@ -86,17 +86,6 @@ pub const DEFAULT_SPIN_BUDGET: u32 = 1000;
 
 /// The first of these looks: a thread that gets the lock within them has not waited.
 const FIRST_LOOKS: u32 = 2;
-
-/// Maximum number of waits between two readings of the clock; the minimum is half of it.
-const WAITS_PER_LOOK: u32 = 8;
-
-/// Minimum time from one turn to the next. A turn takes a microsecond of a waiting thread: with sections of 1 us, a
-/// turn every 9 us and a turn every 20 us have the same throughput.
-const TURN_US: u32 = 8;
-
-/// If [`WAITS_PER_LOOK`] waits take longer than this, the lock is not wanted all the time. Then a turn would help
-/// no thread, and a thread that yields may lose its CPU for milliseconds to a thread that computes.
-const SATURATED_US: u32 = 100;
 
 /// Looks of a woken thread at a held lock before it becomes the heir: some microseconds, in which the holder of a
 /// short section has released several times. A fifteenth of it costs an eighth of the throughput.
@@ -156,16 +145,14 @@ pub struct Mutex<P: Platform> {
     wakes: P::U32,
     /// Counts releases with sleepers; every releaser updates it. The event is a rotation.
     rotation: CoarseClock<P::U32>,
-    /// Counts waits; every waiter updates it. The event is a turn, or the finding that none was needed.
-    turn: CoarseClock<P::U32>,
+    turns: Turns<P::U32>,
 }
 
 /// What locks of a kind share: their patience.
 #[derive(Debug)]
 pub struct Shared {
     spin_budget: u32,
-    waits_per_look: u32,
-    turn_us: u32,
+    pace: Pace,
     grace: u32,
     patience: u32,
     naps: u32,
@@ -187,8 +174,7 @@ impl Shared {
     /// With the default spin budget. Holders do not pay: a guest's kernel has no long sections.
     pub const DEFAULT: Self = Self {
         spin_budget: DEFAULT_SPIN_BUDGET,
-        waits_per_look: WAITS_PER_LOOK,
-        turn_us: TURN_US,
+        pace: Pace::DEFAULT,
         grace: GRACE,
         patience: PATIENCE,
         naps: NAPS,
@@ -225,12 +211,7 @@ impl Shared {
 
     /// Waiters take a turn after a few looks and sleep after a few more; there are no rotations.
     pub const fn restless() -> Self {
-        Self {
-            spin_budget: FIRST_LOOKS + 1,
-            waits_per_look: 1,
-            turn_us: 0,
-            ..Self::impatient(u64::MAX)
-        }
+        Self { spin_budget: FIRST_LOOKS + 1, pace: Pace::ALWAYS, ..Self::impatient(u64::MAX) }
     }
 }
 
@@ -240,8 +221,8 @@ fn is_free(word: u32) -> bool {
 
 impl<P: Platform> Mutex<P> {
     /// Makes an unlocked lock from cells that are all 0. For statics: [`RawLock::new`] is not const.
-    pub const fn of(word: P::U32, wakes: P::U32, rotation: P::U32, turn: P::U32) -> Self {
-        Self { word, wakes, rotation: CoarseClock::of(rotation), turn: CoarseClock::of(turn) }
+    pub const fn of(word: P::U32, wakes: P::U32, rotation: P::U32, turns: P::U32) -> Self {
+        Self { word, wakes, rotation: CoarseClock::of(rotation), turns: Turns::of(turns) }
     }
 
     #[inline]
@@ -276,9 +257,7 @@ impl<P: Platform> Mutex<P> {
                 return Some(if hurried { Token::timed::<P>(shared) } else { Token::UNTIMED });
             }
             if rest > 0 {
-                if self.is_time_for_a_turn(shared) {
-                    P::yield_now();
-                }
+                self.turns.wait::<P>(shared.pace);
                 left = if P::yield_is_dear() { rest / DEAR_PART } else { rest };
                 if self.spin(&mut left) {
                     return Some(Token::sampled::<P>(shared, left));
@@ -319,15 +298,6 @@ impl<P: Platform> Mutex<P> {
             }
         }
         false
-    }
-
-    fn is_time_for_a_turn(&self, shared: &Shared) -> bool {
-        let Some(reading) = self.turn.look(shared.waits_per_look, P::now) else { return false };
-        if reading.since < shared.turn_us {
-            return false;
-        }
-        self.turn.happens(&reading);
-        reading.since <= SATURATED_US
     }
 
     /// Takes the lock as the woken thread. Returns false only after the deadline.

@@ -14,7 +14,8 @@
 //! **Why no thread starves.** A reader that finds a writer waits for the end of that one only: `WRITER` is not set again
 //! before all waiting readers are in. A writer with `PENDING` waits for the readers that are there and for one
 //! writer that was faster: the lock is not idle any more, so no other writer takes it without the mutex. Which of
-//! the queued writers is next is up to the mutex.
+//! the queued writers is next is up to the mutex. Threads without a CPU get one by [turns](Pace): a waiter that spins
+//! yields now and then.
 //!
 //! **No wake-up is lost.** A waiter reads the count of wake-ups of its kind, then the word, and sleeps unless the count has
 //! changed. A thread that makes the word right for the waiter changes the count afterwards, and wakes. So the waiter sees
@@ -43,12 +44,15 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::bug::right;
+use crate::turn::{Pace, Turns};
 use crate::{AtomicCell, Platform, RawLock, WakeAll};
 
 const WRITER: u32 = 1;
 const PENDING: u32 = 1 << 1;
 const READER: u32 = 1 << 2;
 const WAITER: u32 = 1 << 17;
+/// A thread that gets the lock within these looks has not waited.
+const FIRST_LOOKS: u32 = 2;
 /// Writers look for an idle lock for this part of the spin budget before they queue.
 const IDLE_PART: u32 = 4;
 /// Pauses between two such looks: about a microsecond.
@@ -64,6 +68,7 @@ pub struct RwLock<P: Platform, M> {
     reader_wakes: P::U32,
     /// How often a writer with `PENDING` has been woken; it sleeps on it.
     writer_wakes: P::U32,
+    turns: Turns<P::U32>,
     writers: M,
 }
 
@@ -74,6 +79,8 @@ pub struct Shared<S> {
     pub writers: S,
     /// Looks of a waiter before it sleeps.
     pub spin_budget: u32,
+    /// How often waiters that spin give their CPU away.
+    pub pace: Pace,
 }
 
 /// What a writer must return.
@@ -102,8 +109,14 @@ fn admits_a_writer(word: u32) -> bool {
 
 impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
     /// A free lock. The cells are 0, and the mutex is free.
-    pub const fn of(word: P::U32, reader_wakes: P::U32, writer_wakes: P::U32, writers: M) -> Self {
-        Self { word, reader_wakes, writer_wakes, writers }
+    pub const fn of(
+        word: P::U32,
+        reader_wakes: P::U32,
+        writer_wakes: P::U32,
+        turns: P::U32,
+        writers: M,
+    ) -> Self {
+        Self { word, reader_wakes, writer_wakes, turns: Turns::of(turns), writers }
     }
 
     fn try_change(&self, found: u32, new: u32) -> bool {

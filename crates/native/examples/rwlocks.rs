@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p overspin-native --features bench --example rwlocks [ROUNDS]`
 //!
-//! Each thread reads or writes a pair of numbers and then works for some 50 ns outside. A row is a number of threads and a
-//! share of writes. In each round the locks run in a different order. It prints medians of the rounds, and the
-//! longest waits of all rounds.
+//! Each thread reads or writes a pair of numbers and then pauses outside; in the second part it pauses for a microsecond
+//! inside, too. A row is a lock and a share of writes. In each round the locks run in a different order. It prints medians of the rounds, and
+//! the longest waits of all rounds.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::Barrier;
@@ -14,14 +14,18 @@ use std::time::{Duration, Instant};
 
 /// Length of a run.
 const RUN: Duration = Duration::from_millis(100);
-/// Pauses outside the lock.
-const OUTSIDE: u32 = 2;
+/// Pauses inside and outside the lock, and the numbers of threads.
+const CASES: [(u32, u32, &[usize]); 2] = [(0, 2, &[1, 2, 8]), (50, 50, &[2, 8])];
 
 trait Shared: Sync {
     const NAME: &'static str;
     fn new() -> Self;
-    fn read(&self) -> u64;
-    fn write(&self);
+    fn read(&self, pauses: u32) -> u64;
+    fn write(&self, pauses: u32);
+}
+
+fn pause(pauses: u32) {
+    (0..pauses).for_each(|_| spin_loop());
 }
 
 macro_rules! shared {
@@ -32,12 +36,14 @@ macro_rules! shared {
             fn new() -> Self {
                 Self(<$lock>::new((0, 0)))
             }
-            fn read(&self) -> u64 {
+            fn read(&self, pauses: u32) -> u64 {
                 let pair = self.0.read()$(.$unwrap())?;
+                pause(pauses);
                 pair.0 + pair.1
             }
-            fn write(&self) {
+            fn write(&self, pauses: u32) {
                 let mut pair = self.0.write()$(.$unwrap())?;
+                pause(pauses);
                 pair.0 += 1;
                 pair.1 += 1;
             }
@@ -57,7 +63,7 @@ struct Measured {
     longest_write: Duration,
 }
 
-fn run<L: Shared>(threads: usize, writes_in_100: u32) -> Measured {
+fn run<L: Shared>(threads: usize, writes_in_100: u32, inside: u32, outside: u32) -> Measured {
     let (lock, over, begin) = (L::new(), AtomicBool::new(false), Barrier::new(threads + 1));
     let one = |number: usize| {
         let (mut seed, mut done) = (number as u32 * 2_654_435_761 + 1, 0_u64);
@@ -72,16 +78,16 @@ fn run<L: Shared>(threads: usize, writes_in_100: u32) -> Measured {
             // A clock for one in 16, so that it costs little.
             let since = (done % 16 == 0).then(Instant::now);
             if writes {
-                lock.write();
+                lock.write(inside);
             } else {
-                black_box(lock.read());
+                black_box(lock.read(inside));
             }
             if let Some(since) = since {
                 let longest = &mut longest[usize::from(writes)];
                 *longest = since.elapsed().max(*longest);
             }
             done += 1;
-            (0..OUTSIDE).for_each(|_| spin_loop());
+            pause(outside);
         }
         (done, longest)
     };
@@ -104,21 +110,24 @@ fn run<L: Shared>(threads: usize, writes_in_100: u32) -> Measured {
     })
 }
 
-type Run = fn(usize, u32) -> Measured;
+type Run = fn(usize, u32, u32, u32) -> Measured;
 
 fn main() {
     let rounds = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(9_usize);
     let locks: [(&str, Run); 3] =
         [(Ours::NAME, run::<Ours>), (ParkingLot::NAME, run::<ParkingLot>), (Std::NAME, run::<Std>)];
     println!("{rounds} runs of {} ms; medians, and the longest wait of all", RUN.as_millis());
-    println!("threads  writes  lock          Mops/s   of the best   longest read   longest write");
-    for threads in [1, 2, 8] {
+    for ((inside, outside), threads) in CASES.iter().flat_map(|&(inside, outside, threads)| {
+        threads.iter().map(move |&threads| ((inside, outside), threads))
+    }) {
+        println!("\n{threads} threads, {inside} pauses inside, {outside} outside");
+        println!("writes  lock          Mops/s   of the best   longest read   longest write");
         for writes in [0, 1, 10, 50, 100] {
             let mut measured: Vec<Vec<Measured>> = locks.iter().map(|_| Vec::new()).collect();
             for round in 0..rounds {
                 for place in 0..locks.len() {
                     let lock = (place + round) % locks.len();
-                    measured[lock].push(locks[lock].1(threads, writes));
+                    measured[lock].push(locks[lock].1(threads, writes, inside, outside));
                 }
             }
             let median = |of: &[Measured]| {
@@ -133,7 +142,7 @@ fn main() {
                     of.iter().map(kind).max().unwrap_or_default().as_secs_f64() * 1e3
                 };
                 println!(
-                    "{threads:7}  {writes:4} %  {name:11} {rate:8.2}   {:11.2}   {:9.2} ms   {:10.2} ms",
+                    "{writes:4} %  {name:11} {rate:8.2}   {:11.2}   {:9.2} ms   {:10.2} ms",
                     rate / best,
                     longest(|m| m.longest_read),
                     longest(|m| m.longest_write),

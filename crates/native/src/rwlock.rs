@@ -4,12 +4,12 @@
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use overspin_locks::{RwLock as Algorithm, mutex, rwlock};
+use overspin_locks::{Pace, RwLock as Algorithm, mutex, rwlock};
 
 use crate::mutex::after;
 use crate::{Guard, Threads};
 
-/// For general use where most threads only read: readers and writers take turns, and neither starves. 28 bytes and the
+/// For general use where most threads only read: readers and writers take turns, and neither starves. 32 bytes and the
 /// data, no limit on threads, no poisoning.
 ///
 /// A thread that has a read guard must not take another one of the same lock: a writer may wait between the two.
@@ -44,13 +44,17 @@ const fn zero() -> AtomicU32 {
 }
 
 /// The patience of the mutex, also for readers and for the first writer.
-const SHARED: rwlock::Shared<mutex::Shared> =
-    rwlock::Shared { writers: mutex::Shared::ON_THREADS, spin_budget: mutex::DEFAULT_SPIN_BUDGET };
+const SHARED: rwlock::Shared<mutex::Shared> = rwlock::Shared {
+    writers: mutex::Shared::ON_THREADS,
+    spin_budget: mutex::DEFAULT_SPIN_BUDGET,
+    pace: Pace::SELDOM,
+};
 
 // SAFETY: the model checker checks that a writer is alone, and that what it did is seen. Nothing unwinds. The guards have no
 // destructors. No other code refers to the words, so they can be moved or dropped while no thread can use them.
 unsafe impl lock_api::RawRwLock for RawRwLock {
     const INIT: Self = Self(Algorithm::of(
+        zero(),
         zero(),
         zero(),
         zero(),

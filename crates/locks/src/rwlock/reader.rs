@@ -1,10 +1,11 @@
 //! Readers.
 
+use core::mem;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    MOST, PENDING, READER, RwLock, Shared, WAITER, WRITER, admits_a_writer, admits_readers,
-    readers, waiters,
+    FIRST_LOOKS, MOST, PENDING, READER, RwLock, Shared, WAITER, WRITER, admits_a_writer,
+    admits_readers, readers, waiters,
 };
 use crate::bug::right;
 use crate::deadline::{NEVER, has_passed, sleep};
@@ -39,11 +40,17 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
 
     #[cold]
     fn wait_as_reader(&self, shared: &Shared<M::Shared>, deadline_ns: u64) -> bool {
-        let mut left = shared.spin_budget;
+        let mut left = shared.spin_budget.min(FIRST_LOOKS);
+        let mut later = shared.spin_budget - left;
         loop {
             let found = match self.word.spin_until_within(admits_readers, &mut left) {
                 Ok(found) if self.try_change(found, found + READER) => return true,
                 Ok(_) => continue,
+                Err(_) if later > 0 => {
+                    left = mem::take(&mut later);
+                    self.turns.wait::<P>(shared.pace);
+                    continue;
+                }
                 Err(found) => found,
             };
             if has_passed::<P>(deadline_ns) {

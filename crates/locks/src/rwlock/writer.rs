@@ -3,8 +3,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    IDLE_PART, MOST_PAUSES, PENDING, READER, RwLock, Shared, Token, WRITER, admits_a_writer,
-    readers, waiters,
+    FIRST_LOOKS, IDLE_PART, MOST_PAUSES, PENDING, READER, RwLock, Shared, Token, WRITER,
+    admits_a_writer, readers, waiters,
 };
 use crate::bug::right;
 use crate::deadline::{NEVER, has_passed, sleep};
@@ -27,6 +27,9 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         while left > 0 {
             (0..pauses).for_each(|_| P::relax());
             left = left.saturating_sub(pauses);
+            if pauses == FIRST_LOOKS {
+                self.turns.wait::<P>(shared.pace);
+            }
             pauses = MOST_PAUSES.min(2 * pauses);
             // Relaxed: the exchange checks it.
             if self.word.load(Relaxed) == 0

@@ -15,16 +15,16 @@ use crate::AtomicCell;
 /// late. After 268 s of silence a hint may come late.
 #[derive(Debug)]
 #[repr(transparent)]
-pub(super) struct CoarseClock<C>(C);
+pub(crate) struct CoarseClock<C>(C);
 
 /// Maximum number of calls between two readings of the clock.
-pub(super) const MOST: u32 = COUNT + 1;
+pub(crate) const MOST: u32 = COUNT + 1;
 
 const COUNT: u32 = 15;
 const TIME: u32 = u32::MAX / MOST;
 
 /// A reading of the clock, in microseconds.
-pub(super) struct Reading {
+pub(crate) struct Reading {
     now: u32,
     /// Time since the last event, in microseconds.
     pub since: u32,
