@@ -47,14 +47,45 @@ impl<C: AtomicCell<Value = u32>> Turns<C> {
 
     /// Counts a wait, and yields if it is time for a turn.
     pub fn wait<P: Platform>(&self, pace: Pace) {
-        let Some(reading) = self.0.look(pace.waits_per_look, P::now) else { return };
+        if self.is_due(pace, P::now) {
+            P::yield_now();
+        }
+    }
+
+    fn is_due(&self, pace: Pace, clock: impl FnOnce() -> u64) -> bool {
+        let Some(reading) = self.0.look(pace.waits_per_look, clock) else { return false };
         if reading.since < pace.turn_us {
-            return;
+            return false;
         }
         // A turn, or the finding that none was needed.
         self.0.happens(&reading);
-        if reading.since <= SATURATED_US {
-            P::yield_now();
-        }
+        reading.since <= SATURATED_US
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    /// The turns of a thousand waits, one every `pace_ns`.
+    fn turns(pace_ns: u64) -> usize {
+        let turns = Turns::of(AtomicU32::new(0));
+        (1..=1000).filter(|wait| turns.is_due(Pace::DEFAULT, || wait * pace_ns)).count()
+    }
+
+    #[test]
+    fn a_lock_that_is_always_wanted_has_a_turn_every_few_waits_or_microseconds() {
+        // A look every 4 to 8 waits, each long enough for a turn.
+        assert!((125..=250).contains(&turns(2_000)), "{}", turns(2_000));
+        // 100 us in all, so at most one turn in 8 of them, and one more look of 0.8 us between two.
+        assert!((11..=12).contains(&turns(100)), "{}", turns(100));
+    }
+
+    #[test]
+    fn a_lock_that_is_seldom_wanted_has_none() {
+        // Four waits take more than 100 us.
+        assert_eq!(turns(26_000), 0);
     }
 }
