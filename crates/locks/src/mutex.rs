@@ -16,7 +16,7 @@
 //! As long as running threads want the lock, no sleeper is woken.
 //!
 //! **Why no thread starves.** Two kinds of threads are left out: sleeping threads, and runnable threads without a
-//! CPU. For runnable threads, a waiter gives its CPU away when the lock has been wanted all the time for 8 us (`turn.rs`)
+//! CPU. For runnable threads, a waiter gives its CPU away (`turn.rs`) when the lock has been wanted all the time for 8 us
 //! or more. The waiter has no other use for the CPU, the lock stays as busy as the others keep it, and the
 //! operating system's queue is the fairest there is. Where sections are shorter than the spin budget, threads
 //! rarely sleep, and these turns are the only remedy.
@@ -69,7 +69,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::bug::right;
 use crate::coarse_clock::{self, CoarseClock};
 use crate::deadline::{NEVER, has_passed, sleep};
-use crate::turn::{Pace, Turns};
+use crate::turn::{FIRST_LOOKS, Pace, Turns};
 use crate::{
     AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile, Platform, RawLock, Tuning,
 };
@@ -83,9 +83,6 @@ const SLEEPER: u32 = 1 << 8;
 /// Looks at a held lock before a thread sleeps. With pauses of 35 to 45 ns this is 40 us, about the total cost of
 /// going to sleep and being woken on a virtual machine; on a bare machine a third would do.
 pub const DEFAULT_SPIN_BUDGET: u32 = 1000;
-
-/// The first of these looks: a thread that gets the lock within them has not waited.
-const FIRST_LOOKS: u32 = 2;
 
 /// Looks of a woken thread at a held lock before it becomes the heir: some microseconds, in which the holder of a
 /// short section has released several times. A fifteenth of it costs an eighth of the throughput.

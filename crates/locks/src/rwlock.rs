@@ -51,8 +51,6 @@ const WRITER: u32 = 1;
 const PENDING: u32 = 1 << 1;
 const READER: u32 = 1 << 2;
 const WAITER: u32 = 1 << 17;
-/// A thread that gets the lock within these looks has not waited.
-const FIRST_LOOKS: u32 = 2;
 /// Writers look for an idle lock for this part of the spin budget before they queue.
 const IDLE_PART: u32 = 4;
 /// Pauses between two such looks: about a microsecond.

@@ -1,12 +1,15 @@
 //! Turns: when a waiter that spins gives its CPU away.
 //!
 //! With more threads than CPUs and sections shorter than a spin budget, hardly any waiter sleeps. The threads that are
-//! left out are runnable, and wait until the operating system ends a slice, for milliseconds. A waiter has no other use for
-//! its CPU than to let one of them run, and the lock stays as busy as the other CPUs keep it. So where a lock has been wanted all
-//! the time, one of its waiters yields now and then.
+//! left out are runnable, and wait until the operating system ends a slice, for milliseconds. A waiter has no other use
+//! for its CPU than to let one of them run, and the lock stays as busy as the other CPUs keep it. So where a lock has
+//! been wanted all the time, one of its waiters yields now and then.
 
 use crate::coarse_clock::CoarseClock;
 use crate::{AtomicCell, Platform};
+
+/// A thread that gets a lock within these looks has not waited.
+pub(crate) const FIRST_LOOKS: u32 = 2;
 
 /// How often waiters take turns.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +25,8 @@ impl Pace {
     /// have the same throughput.
     pub const DEFAULT: Self = Self { waits_per_look: 8, turn_us: 8 };
 
-    /// For locks that several threads hold at a time, and whose writers back off: a turn costs them more. Every 8 us, writers of
-    /// sections of 1 us lose 4 % more of their throughput.
+    /// For locks that several threads hold at a time, and whose writers back off: a turn costs them more. Every 8 us,
+    /// writers of sections of 1 us lose up to 5 % more of their throughput.
     pub const SELDOM: Self = Self { turn_us: 30, ..Self::DEFAULT };
 
     /// A turn at each wait, for tests.

@@ -3,8 +3,8 @@
 //! `cargo run --release -p overspin-native --features bench --example rwlocks [ROUNDS]`
 //!
 //! Each thread reads or writes a pair of numbers and then pauses outside; in the second part it pauses for a microsecond
-//! inside, too. A row is a lock and a share of writes. In each round the locks run in a different order. It prints medians of the rounds, and
-//! the longest waits of all rounds.
+//! inside, too. A row is a lock and a share of writes. In each round the locks run in a different order. It prints
+//! medians of the rounds, and the longest waits of all rounds.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::Barrier;
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Length of a run.
 const RUN: Duration = Duration::from_millis(100);
-/// Pauses inside and outside the lock, and the numbers of threads.
-const CASES: [(u32, u32, &[usize]); 2] = [(0, 2, &[1, 2, 8]), (50, 50, &[2, 8])];
+/// Pauses inside and outside the lock, and threads.
+const CASES: [(u32, u32, usize); 5] = [(0, 2, 1), (0, 2, 2), (0, 2, 8), (50, 50, 2), (50, 50, 8)];
 
 trait Shared: Sync {
     const NAME: &'static str;
@@ -117,9 +117,7 @@ fn main() {
     let locks: [(&str, Run); 3] =
         [(Ours::NAME, run::<Ours>), (ParkingLot::NAME, run::<ParkingLot>), (Std::NAME, run::<Std>)];
     println!("{rounds} runs of {} ms; medians, and the longest wait of all", RUN.as_millis());
-    for ((inside, outside), threads) in CASES.iter().flat_map(|&(inside, outside, threads)| {
-        threads.iter().map(move |&threads| ((inside, outside), threads))
-    }) {
+    for (inside, outside, threads) in CASES {
         println!("\n{threads} threads, {inside} pauses inside, {outside} outside");
         println!("writes  lock          Mops/s   of the best   longest read   longest write");
         for writes in [0, 1, 10, 50, 100] {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use overspin_locks::CachePadded;
 
-/// CPUs with the same number modulo this one share a time. A wrong answer then costs a millisecond, not more.
+/// CPUs with the same number modulo this one share a time, and then a yield can seem cheap that was not.
 const CPUS: usize = 128;
 
 /// The times of a [`Platform::now`](overspin_locks::Platform::now), in nanoseconds. Accesses are relaxed: it is for

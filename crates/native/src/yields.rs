@@ -7,8 +7,8 @@
 //!
 //! A thread of the same process may keep the CPU for a slice too, if it finds its locks free. That is no loss: it is
 //! the thread for which the CPU was given away, or another one that uses the locks. So what counts is the time from the
-//! last [sighting](crate::sightings) of such a thread on the CPU. Without this rule, yields that are avoided would stay dear: threads
-//! that do not yield to each other keep the CPU for whole slices.
+//! last [sighting](crate::sightings) of such a thread on the CPU. Without this rule, yields that are avoided would stay
+//! dear: threads that do not yield to each other keep the CPU for whole slices.
 
 use std::hint;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -7,7 +7,7 @@
 use crate::Failed;
 use std::fmt::Write as _;
 use std::fs::DirBuilder;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ rm -rf -- "$1"
 ///
 /// The guardian comes first: if this process is killed at any moment from here on, there is somebody to remove the
 /// folder.
-fn guarded(path: &Path) -> Result<std::io::Result<Child>, Failed> {
+fn guarded(path: &Path) -> io::Result<Child> {
     let guardian = Command::new("/bin/sh")
         .args(["-c", GUARDIAN, "overspin-guardian"])
         .arg(path)
@@ -49,18 +49,17 @@ fn guarded(path: &Path) -> Result<std::io::Result<Child>, Failed> {
         // Ctrl-C reaches the processes of the terminal's group; the guardian must live on.
         .process_group(0)
         .spawn();
-    let mut guardian = guardian
-        .map_err(|e| Failed::needs(format!("cannot run /bin/sh: {e}"), "install a shell"))?;
+    let mut guardian = guardian.map_err(|e| {
+        io::Error::other(Failed::needs(format!("cannot run /bin/sh: {e}"), "install a shell"))
+    })?;
     // Others may look into it: a database may have to run as another user.
-    Ok(match DirBuilder::new().mode(0o755).create(path) {
-        Ok(()) => Ok(guardian),
-        Err(error) => {
-            // What stands there already belongs to somebody else, so the guardian must not get to see its pipe end.
-            let _ = guardian.kill();
-            let _ = guardian.wait();
-            Err(error)
-        }
-    })
+    if let Err(error) = DirBuilder::new().mode(0o755).create(path) {
+        // What stands there already belongs to somebody else, so the guardian must not get to see its pipe end.
+        let _ = guardian.kill();
+        let _ = guardian.wait();
+        return Err(error);
+    }
+    Ok(guardian)
 }
 
 /// The folder, and whatever was started for it.
@@ -79,13 +78,12 @@ impl Scratch {
     pub fn new(parent: Option<&Path>) -> Result<Self, Failed> {
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
         let parent = std::path::absolute(&parent).unwrap_or(parent);
-        let made = tempfile::Builder::new()
-            .prefix("overspin-")
-            .make_in(&parent, |path| guarded(path).map_err(std::io::Error::other)?)
-            .map_err(|e| match e.downcast::<Failed>() {
+        let made = tempfile::Builder::new().prefix("overspin-").make_in(&parent, guarded).map_err(
+            |e| match e.downcast::<Failed>() {
                 Ok(failed) => failed,
                 Err(e) => Failed::io("make a folder in", &parent, &e),
-            })?;
+            },
+        )?;
         let (mut guardian, path) =
             made.keep().map_err(|e| Failed::io("keep", &parent, &e.error))?;
         let told = Mutex::new(guardian.stdin.take());

@@ -4,11 +4,12 @@ use core::mem;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    FIRST_LOOKS, MOST, PENDING, READER, RwLock, Shared, WAITER, WRITER, admits_a_writer,
-    admits_readers, readers, waiters,
+    MOST, PENDING, READER, RwLock, Shared, WAITER, WRITER, admits_a_writer, admits_readers,
+    readers, waiters,
 };
 use crate::bug::right;
 use crate::deadline::{NEVER, has_passed, sleep};
+use crate::turn::FIRST_LOOKS;
 use crate::{AtomicCell, RawLock, WakeAll};
 
 impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {

@@ -3,11 +3,12 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    FIRST_LOOKS, IDLE_PART, MOST_PAUSES, PENDING, READER, RwLock, Shared, Token, WRITER,
-    admits_a_writer, readers, waiters,
+    IDLE_PART, MOST_PAUSES, PENDING, READER, RwLock, Shared, Token, WRITER, admits_a_writer,
+    readers, waiters,
 };
 use crate::bug::right;
 use crate::deadline::{NEVER, has_passed, sleep};
+use crate::turn::FIRST_LOOKS;
 use crate::{AtomicCell, RawLock, WakeAll};
 
 impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
@@ -27,6 +28,7 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         while left > 0 {
             (0..pauses).for_each(|_| P::relax());
             left = left.saturating_sub(pauses);
+            // Pauses double, so this comes once, after two looks.
             if pauses == FIRST_LOOKS {
                 self.turns.wait::<P>(shared.pace);
             }
