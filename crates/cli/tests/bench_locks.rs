@@ -67,7 +67,7 @@ fn every_combination_with_all_its_runs() {
 
 #[test]
 fn every_case_has_its_runs_and_the_plan_is_kept() {
-    let cases = "long-holder,sleeping,bursts,nested,zipf,hogs,condvar,uncontended,plain";
+    let cases = "long-holder,sleeping,bursts,nested,zipf,hogs,shared,condvar,uncontended,plain";
     let (out, err, code) = bench_locks(&[
         "--locks=mutex-dynamic,std,parking_lot,pthread",
         &format!("--case={cases}"),
@@ -89,7 +89,7 @@ fn every_case_has_its_runs_and_the_plan_is_kept() {
     assert!(record["environment"]["cpus"].is_u64(), "the machine");
     let runs = record["runs"].as_array().expect("a list");
     // One lock has no condition variable.
-    assert_eq!(runs.len(), (9 * 4 - 1) * 2);
+    assert_eq!(runs.len(), (10 * 4 - 1) * 2);
     for case in cases.split(',').filter(|case| *case != "plain") {
         let place = format!("std.{case}.threads-3.section-100ns.outside-200ns");
         assert_eq!(runs.iter().filter(|run| run["where"] == *place).count(), 2, "{place}");

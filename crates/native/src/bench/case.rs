@@ -22,6 +22,9 @@ pub enum Case {
     Zipf,
     /// Beside the threads there is one for each CPU that computes without a pause and never locks.
     Hogs,
+    /// Each section also adds 1 in each of [`SHARED_LINES`] cache lines. On another CPU than before they have to come from
+    /// there, so a section takes longer.
+    Shared,
     /// Half of the threads put items into a queue of 16, the others take them out, and wait for room or for an item
     /// with condition variables. An acquisition puts or takes an item. Its wait includes the wait for the condition.
     Condvar,
@@ -32,6 +35,8 @@ pub enum Case {
 
 /// Acquisitions of a burst.
 pub const BURST: u32 = 64;
+/// Cache lines of 64 bytes that sections of the case `shared` use: 64 KiB.
+pub const SHARED_LINES: usize = 1024;
 /// Locks of the case `zipf`.
 pub const ZIPF_LOCKS: usize = 64;
 
@@ -45,6 +50,7 @@ impl Case {
         (Self::Nested, "nested", "two locks, always in the same order"),
         (Self::Zipf, "zipf", "64 locks; the k-th is chosen in proportion to 1/k"),
         (Self::Hogs, "hogs", "beside one computing thread for each CPU"),
+        (Self::Shared, "shared", "sections also use 64 KiB that all threads share"),
         (Self::Condvar, "condvar", "half of the threads fill a queue of 16, the others empty it"),
         (Self::Uncontended, "uncontended", "a lock for each thread; lock and unlock, nothing else"),
     ];

@@ -3,14 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
 use super::PlanError;
-use super::case::{BURST, Case, Lengths, Zipf};
+use super::case::{BURST, Case, Lengths, SHARED_LINES, Zipf};
 use super::contestants::{Contestant, Visitor};
 use super::queue::Queue;
 use super::result::{Sample, Waits, histogram};
@@ -38,6 +38,19 @@ pub(super) struct Run<'a> {
     pub cpus: &'a [usize],
     pub seed: u64,
     pub place: usize,
+}
+
+/// A cache line that sections share.
+#[repr(align(64))]
+#[derive(Default)]
+struct Line(AtomicU64);
+
+/// Adds 1 in each line, for the holder of the lock. Never inlined: see [`work`].
+#[inline(never)]
+fn add(lines: &[Line]) {
+    for Line(line) in lines {
+        line.store(line.load(Relaxed).wrapping_add(1), Relaxed);
+    }
 }
 
 pub(super) type RunResult = Result<Sample, PlanError>;
@@ -69,16 +82,18 @@ impl Visitor for Run<'_> {
         };
         let phase = AtomicU32::new(WARM_UP);
         let queue = Queue::<C>::new().filter(|_| self.case == Case::Condvar);
+        let lines = if self.case == Case::Shared { SHARED_LINES } else { 0 };
+        let lines: Vec<Line> = (0..lines).map(|_| Line::default()).collect();
         let all_in = Barrier::new(self.threads + hogs + 1);
         let (time, worked, hogs) = thread::scope(|scope| {
             let (run, locks, phase, all_in) = (&self, &*locks, &phase, &all_in);
-            let queue = queue.as_ref();
+            let (queue, lines) = (queue.as_ref(), &*lines);
             let start = |thread: usize| {
                 scope.spawn(move || {
                     let pinned = pin(run.cpus);
                     let lots = Lots::new(run.seed.wrapping_add(thread as u64));
                     all_in.wait();
-                    pinned.map(|()| run.thread(thread, locks, phase, queue, lots))
+                    pinned.map(|()| run.thread(thread, locks, phase, (queue, lines), lots))
                 })
             };
             let hog = |_| {
@@ -152,7 +167,7 @@ impl Run<'_> {
         number: usize,
         locks: &[Box<C>],
         phase: &AtomicU32,
-        queue: Option<&Queue<C>>,
+        (queue, lines): (Option<&Queue<C>>, &[Line]),
         lots: Lots,
     ) -> Worked {
         let lengths = self.lengths;
@@ -178,6 +193,13 @@ impl Run<'_> {
                     timed(lock, || work(lengths.section))
                 })
             }
+            Case::Shared => self.repeat(phase, || {
+                outside();
+                timed(lock, || {
+                    work(lengths.section);
+                    add(lines);
+                })
+            }),
             Case::Bursts => {
                 let left = Cell::new(0);
                 self.repeat(phase, || {
