@@ -158,4 +158,8 @@ pub enum Bug {
     O9MutexGivesUpAndStaysTheHeir,
     /// `mutex`: a woken thread that gives up leaves the other sleepers asleep.
     O10MutexGivesUpWithoutASuccessor,
+    /// Mutex: a woken thread whose turn it is not goes back to sleep, but keeps the mark of the woken one.
+    O11MutexGoesBackAndStaysTheWokenThread,
+    /// Mutex: a woken thread whose turn it is takes the lock, but its turn does not end.
+    O12MutexStaysDue,
 }

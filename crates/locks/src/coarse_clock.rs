@@ -56,6 +56,11 @@ impl<C: AtomicCell<Value = u32>> CoarseClock<C> {
         Some(Reading { now, since: now.wrapping_sub(found / MOST) & TIME })
     }
 
+    /// True for about one in eight calls of [`look`](Self::look), if it reads the clock for one in [`MOST`].
+    pub fn is_one_in_eight(&self) -> bool {
+        self.0.load(Relaxed) % 8 == 7
+    }
+
     /// Records an event at the time of `reading`.
     pub fn happens(&self, reading: &Reading) {
         self.0.store((reading.now * MOST) | (self.0.load(Relaxed) & COUNT), Relaxed);

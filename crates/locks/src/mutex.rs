@@ -5,9 +5,10 @@
 //! | `HELD` | held |
 //! | `WAKING` | a sleeper has been woken and does not have the lock yet |
 //! | `HEIR` | the woken thread is next: no other thread may take the lock |
+//! | `DUE` | it is the woken thread's turn: others make room for it |
 //! | `SLEEPER` × n | n threads sleep, are about to, or have not noticed that they are awake |
 //!
-//! Idle is 0. `WAKING` and `HEIR` are set on behalf of one thread. The thread that takes the lock in their name
+//! Idle is 0. `WAKING`, `DUE` and `HEIR` are set on behalf of one thread. The thread that takes the lock in their name
 //! clears them.
 //!
 //! **Why it is fast.** With more threads than CPUs, waking costs the time: two system calls, a context switch, and
@@ -31,6 +32,12 @@
 //! **Why no thread has the lock most of the time.** A holder of long sections pays (`mutex/debt.rs`): it stays away as long as
 //! the sleepers that it left would each have held the lock, but 20 ms at most. This holds on threads only.
 //!
+//! **Where sections share much**, a lock that moves from one processor to another has to wait for what the sections use. It
+//! learns that (`mutex/affinity.rs`), and then prefers threads on the processor where it is. Waiters do not spin, and a woken
+//! thread is not due unless it was woken for a rotation: it goes back to sleep if it finds the lock held. Rotations come
+//! less often, so sleepers wait for longer. In other locks each woken thread is due. Only
+//! threads learn.
+//!
 //! **Beside processes that compute** a yield may cost a slice. Where [yields are dear](Platform::yield_is_dear),
 //! releasers do not yield, a woken thread naps instead, newcomers do not make room for it, and waiters look for a
 //! shorter time. A thread that has napped 22 times becomes the heir as elsewhere, and goes on napping if the lock stays
@@ -41,10 +48,11 @@
 //! Then there are three cases. Another thread has taken the lock, and finds the sleeper too; or `WAKING` is set,
 //! and a thread is awake; or the releaser sets `WAKING`, changes `wakes`, and wakes one sleeper. A thread that
 //! leaves the count with `WAKING` set acts as the woken one, whatever woke it, so the bit has an owner as long as
-//! it is set.
+//! it is set. A woken thread that goes back to sleep first clears the bit, and then begins anew: it looks, and is counted
+//! only if the lock is held.
 //!
 //! **Giving up** ([`Mutex::lock_until`]). A sleeper that gives up leaves the count. If `WAKING` is set then, it acts as the
-//! woken thread, with its deadline. A woken thread that gives up clears `WAKING`, and `HEIR` if it set that. If the lock
+//! woken thread, with its deadline. A woken thread that gives up clears `WAKING` and `DUE`, and `HEIR` if it set that. If the lock
 //! is held, its release then cares for the sleepers. If not, the thread cares for them as a releaser does. The clock is read
 //! between two spin budgets, so a running thread gives up some 40 us late.
 //!
@@ -59,8 +67,10 @@
 //!
 //! **Source.** Our own. Its parts are barging, as in the mutexes of Linux and of the Rust standard library; handing
 //! over in user space (Falsafi et al., "Unlocking Energy", 2016); keeping few threads active and rotating them
-//! (Dice, "Malthusian Locks", 2017); an heir (Linux's `MUTEX_FLAG_HANDOFF`).
+//! (Dice, "Malthusian Locks", 2017); an heir (Linux's `MUTEX_FLAG_HANDOFF`); a lock that stays where its data is (Dice,
+//! Marathe and Shavit, "Lock Cohorting", 2012), here by a price that it measures.
 
+mod affinity;
 mod debt;
 
 use core::ptr;
@@ -73,11 +83,13 @@ use crate::turn::{FIRST_LOOKS, Pace, Turns};
 use crate::{
     AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile, Platform, RawLock, Tuning,
 };
+use affinity::{Affinity, Before};
 pub use debt::Token;
 
 const HELD: u32 = 1;
 const WAKING: u32 = 1 << 1;
 const HEIR: u32 = 1 << 2;
+const DUE: u32 = 1 << 3;
 const SLEEPER: u32 = 1 << 8;
 
 /// Looks at a held lock before a thread sleeps. With pauses of 35 to 45 ns this is 40 us, about the total cost of
@@ -130,7 +142,7 @@ pub const INFO: LockInfo = LockInfo {
     abortable: true,
     blocks: true,
     max_cpus: (1 << 24) - 1,
-    size: 16,
+    size: 20,
 };
 
 /// The algorithm. See the [module](self).
@@ -143,6 +155,8 @@ pub struct Mutex<P: Platform> {
     /// Counts releases with sleepers; every releaser updates it. The event is a rotation.
     rotation: CoarseClock<P::U32>,
     turns: Turns<P::U32>,
+    /// The holder updates it, or the last one.
+    affinity: Affinity<P::U32>,
 }
 
 /// What locks of a kind share: their patience.
@@ -155,6 +169,8 @@ pub struct Shared {
     naps: u32,
     releases_per_look: u32,
     rotation_ns: u64,
+    /// The least price of a move, in nanoseconds, for which the lock seldom moves; `u64::MAX`: it never learns one.
+    move_ns: u64,
     /// Holders pay for sections of this length and more; `u64::MAX`: for none.
     long_ns: u64,
     /// What a holder pays for each nanosecond and each sleeper, in nanoseconds.
@@ -162,13 +178,19 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// On threads: the default, and holders pay for long sections.
-    pub const ON_THREADS: Self = Self { long_ns: debt::LONG_NS, ..Self::DEFAULT };
+    fn learns(&self) -> bool {
+        self.move_ns != u64::MAX
+    }
+
+    /// On threads: the default, and holders pay for long sections, and locks learn what a move costs.
+    pub const ON_THREADS: Self =
+        Self { long_ns: debt::LONG_NS, move_ns: affinity::PRICE_NS, ..Self::DEFAULT };
 
     /// On threads, for a thread that has just slept: it looks just the first times before it sleeps again.
     pub const AFTER_A_SLEEP: Self = Self { spin_budget: FIRST_LOOKS, ..Self::ON_THREADS };
 
-    /// With the default spin budget. Holders do not pay: a guest's kernel has no long sections.
+    /// With the default spin budget. Holders do not pay: a guest's kernel has no long sections. And a guest does not know on
+    /// which processor it runs.
     pub const DEFAULT: Self = Self {
         spin_budget: DEFAULT_SPIN_BUDGET,
         pace: Pace::DEFAULT,
@@ -177,6 +199,7 @@ impl Shared {
         naps: NAPS,
         releases_per_look: RELEASES_PER_LOOK,
         rotation_ns: ROTATION_NS,
+        move_ns: u64::MAX,
         long_ns: u64::MAX,
         price: 1,
     };
@@ -201,6 +224,18 @@ impl Shared {
         Self { naps, ..self }
     }
 
+    /// The same with locks that seldom move, whatever that costs. A woken thread is not due before a rotation.
+    #[must_use]
+    pub const fn staying(self) -> Self {
+        Self { move_ns: 0, ..self }
+    }
+
+    /// The same with so many releases with sleepers between two readings of the clock.
+    #[must_use]
+    pub const fn with_releases_per_look(self, releases_per_look: u32) -> Self {
+        Self { releases_per_look, ..self }
+    }
+
     /// No patience, and every section that a thread has waited for is a long one, and dear.
     pub const fn charging() -> Self {
         Self { long_ns: 0, price: 1000, ..Self::impatient(u64::MAX) }
@@ -212,14 +247,35 @@ impl Shared {
     }
 }
 
+/// What became of a woken thread.
+enum Woken {
+    /// It took the lock. The word was this.
+    Took(u32),
+    GaveUp,
+    /// It found the lock held, and it is not its turn: it sleeps again.
+    IsNotDue,
+}
+
 fn is_free(word: u32) -> bool {
     word & (HELD | HEIR) == 0
 }
 
 impl<P: Platform> Mutex<P> {
     /// Makes an unlocked lock from cells that are all 0. For statics: [`RawLock::new`] is not const.
-    pub const fn of(word: P::U32, wakes: P::U32, rotation: P::U32, turns: P::U32) -> Self {
-        Self { word, wakes, rotation: CoarseClock::of(rotation), turns: Turns::of(turns) }
+    pub const fn of(
+        word: P::U32,
+        wakes: P::U32,
+        rotation: P::U32,
+        turns: P::U32,
+        affinity: P::U32,
+    ) -> Self {
+        Self {
+            word,
+            wakes,
+            rotation: CoarseClock::of(rotation),
+            turns: Turns::of(turns),
+            affinity: Affinity::of(affinity),
+        }
     }
 
     #[inline]
@@ -246,18 +302,19 @@ impl<P: Platform> Mutex<P> {
         loop {
             // Relaxed: a hint. A woken thread is on its way to a CPU: make room. Where it must wait for the slice of a
             // process that computes, room does not help it.
-            let hurried = self.word.load(Relaxed) & WAKING != 0 && !P::yield_is_dear();
-            let budget = if hurried { 0 } else { shared.spin_budget };
+            let hurried = self.word.load(Relaxed) & DUE != 0 && !P::yield_is_dear();
+            let patient = !hurried && !self.seldom_moves(shared);
+            let budget = if patient { shared.spin_budget } else { 0 };
             let mut left = budget.min(FIRST_LOOKS);
             let rest = budget - left;
-            if self.spin(&mut left) {
-                return Some(if hurried { Token::timed::<P>(shared) } else { Token::UNTIMED });
+            if let Some(found) = self.spin(&mut left) {
+                return Some(self.begin(shared, found, hurried));
             }
             if rest > 0 {
                 self.turns.wait::<P>(shared.pace);
                 left = if P::yield_is_dear() { rest / DEAR_PART } else { rest };
-                if self.spin(&mut left) {
-                    return Some(Token::sampled::<P>(shared, left));
+                if let Some(found) = self.spin(&mut left) {
+                    return Some(self.begin_after_looks(shared, found, left));
                 }
             }
             if has_passed::<P>(deadline_ns) {
@@ -281,30 +338,61 @@ impl<P: Platform> Mutex<P> {
             let found = self.word.fetch_sub(SLEEPER, Relaxed);
             // Only the thread that takes the lock as the woken one clears `WAKING`.
             if right!(found & WAKING != 0, P, O4MutexForgetsItWasWoken, false) {
-                let acquired = self.lock_woken(shared, deadline_ns);
-                return acquired.then(|| Token::timed::<P>(shared));
+                match self.lock_woken(shared, found, deadline_ns) {
+                    Woken::Took(found) => return Some(self.begin(shared, found, true)),
+                    Woken::GaveUp => return None,
+                    Woken::IsNotDue => {}
+                }
             }
         }
     }
 
-    /// Takes the lock if it is free within a budget; returns whether it did.
-    fn spin(&self, left: &mut u32) -> bool {
+    /// Takes the lock if it is free within a budget; returns the word from before.
+    fn spin(&self, left: &mut u32) -> Option<u32> {
         while let Ok(found) = self.word.spin_until_within(is_free, left) {
             if self.take_weakly(found, found | HELD) {
-                return true;
+                return Some(found);
             }
         }
-        false
+        None
     }
 
-    /// Takes the lock as the woken thread. Returns false only after the deadline.
-    fn lock_woken(&self, shared: &Shared, deadline_ns: u64) -> bool {
+    /// The token of a section that begins. The word was `found`. `timed` asks for the time, beside a wait that makes it
+    /// cheap.
+    fn begin(&self, shared: &Shared, found: u32, timed: bool) -> Token {
+        let before = if found >= SLEEPER && shared.learns() {
+            self.affinity.begin(P::processor())
+        } else {
+            Before::Unknown
+        };
+        let timed = match before {
+            Before::Unknown => timed,
+            Before::Here => timed || self.rotation.is_one_in_eight(),
+            Before::Elsewhere => true,
+        };
+        if timed { Token::timed::<P>(shared, before) } else { Token::UNTIMED }
+    }
+
+    /// The token of a section that begins after so many looks that `left` are left of the spin budget.
+    fn begin_after_looks(&self, shared: &Shared, found: u32, left: u32) -> Token {
+        let timed = debt::is_timed(shared, left);
+        if timed && found < SLEEPER {
+            // The holder ran while this thread did.
+            return Token::timed::<P>(shared, Before::Elsewhere);
+        }
+        self.begin(shared, found, timed)
+    }
+
+    /// Tries to take the lock as the woken thread. The word was `found`.
+    fn lock_woken(&self, shared: &Shared, found: u32, deadline_ns: u64) -> Woken {
+        let mut due = found & DUE != 0;
         let mut heir = 0;
         let mut naps = shared.naps;
         let mut nap_ns = NAP_NS;
         let mut heir_rounds = 0;
         loop {
-            let mut left = shared.patience;
+            let looks = due && !self.is_held_here(shared);
+            let mut left = if looks { shared.patience } else { 0 };
             while let Ok(found) = self.word.spin_until_within(|word| word & HELD == 0, &mut left) {
                 if heir == 0 && found & HEIR != 0 {
                     // Another thread has left the count while `WAKING` was set, and was faster.
@@ -312,13 +400,20 @@ impl<P: Platform> Mutex<P> {
                 }
                 // This clears the heir's mark too: no other thread does.
                 let heir = right!(heir, P, O5MutexHeirStays, 0);
-                if self.take_weakly(found, (found | HELD) & !(WAKING | heir)) {
-                    return true;
+                let turn = right!(DUE, P, O12MutexStaysDue, 0);
+                if self.take_weakly(found, (found | HELD) & !(WAKING | turn | heir)) {
+                    return Woken::Took(found);
                 }
             }
             if has_passed::<P>(deadline_ns) {
-                self.give_up_woken(heir);
-                return false;
+                self.give_up_woken(shared, heir);
+                return Woken::GaveUp;
+            }
+            if !due {
+                if self.goes_back() {
+                    return Woken::IsNotDue;
+                }
+                due = true;
             }
             if naps > 0 && P::yield_is_dear() {
                 naps -= 1;
@@ -341,14 +436,29 @@ impl<P: Platform> Mutex<P> {
         }
     }
 
+    /// Ceases to be the woken thread, unless it is its turn by now. Returns whether it did. The lock may be free then, and
+    /// no other thread may care for the sleepers: the caller looks again before it sleeps.
+    fn goes_back(&self) -> bool {
+        let wakes = right!(WAKING, P, O11MutexGoesBackAndStaysTheWokenThread, 0);
+        // Relaxed: the exchange checks it.
+        let mut found = self.word.load(Relaxed);
+        while found & DUE == 0 {
+            match self.word.compare_exchange_weak(found, found & !wakes, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => found = now,
+            }
+        }
+        false
+    }
+
     /// Gives up as the woken thread, and as the heir if `heir` is set.
-    fn give_up_woken(&self, heir: u32) {
-        let marks = right!(WAKING | heir, P, O9MutexGivesUpAndStaysTheHeir, WAKING);
+    fn give_up_woken(&self, shared: &Shared, heir: u32) {
+        let marks = right!(WAKING | DUE | heir, P, O9MutexGivesUpAndStaysTheHeir, WAKING | DUE);
         // Relaxed: the thread has not seen what the lock protects.
         let found = self.word.fetch_and(!marks, Relaxed);
         // The release that this thread has slept through woke no other one. Relied on by sleepers that came since.
         if right!(found & HELD == 0, P, O10MutexGivesUpWithoutASuccessor, false) {
-            self.wake_one_of(found & !marks, false);
+            self.wake_one_of(shared, found & !marks, false);
         }
     }
 
@@ -356,54 +466,83 @@ impl<P: Platform> Mutex<P> {
     #[cold]
     fn after_release(&self, shared: &Shared, word: u32, token: Token) {
         self.charge(shared, token, word / SLEEPER);
-        if word & (WAKING | HEIR) != 0 {
+        if word & (DUE | HEIR) != 0 {
             // The woken thread may be waiting for this CPU.
             P::yield_if_cheap();
             return;
         }
         let rotate = self.is_time_to_rotate(shared);
         if !rotate {
+            if word & WAKING != 0 {
+                return;
+            }
             let somebody_cares = |word| word < SLEEPER || word & (HELD | HEIR | WAKING) != 0;
             if self.word.spin_until(somebody_cares, Budget::Iterations(shared.grace)).is_ok() {
                 return;
             }
         }
         // Relaxed: the exchange checks it.
-        self.wake_one_of(self.word.load(Relaxed), rotate);
+        self.wake_one_of(shared, self.word.load(Relaxed), rotate);
     }
 
     /// Wakes a sleeper, unless another thread cares for them. The word is `found`, or has been. To `rotate` is to wake one
-    /// although the lock may be held.
-    fn wake_one_of(&self, mut found: u32, rotate: bool) {
+    /// although the lock may be held, and to make it its turn; a thread that is awake already gets the turn.
+    fn wake_one_of(&self, shared: &Shared, mut found: u32, rotate: bool) {
+        let due = if rotate || !self.seldom_moves(shared) { DUE } else { 0 };
         loop {
             // A thread that holds the lock by now cares for the sleepers, but does not know that it is time to
             // rotate.
-            let others_care = HEIR | WAKING | if rotate { 0 } else { HELD };
+            let others_care = HEIR | DUE | if rotate { 0 } else { HELD | WAKING };
             if found < SLEEPER || found & others_care != 0 {
                 return;
             }
             // Relaxed: `wakes` has the order.
-            match self.word.compare_exchange_weak(found, found | WAKING, Relaxed, Relaxed) {
+            let new = found | WAKING | due;
+            match self.word.compare_exchange_weak(found, new, Relaxed, Relaxed) {
                 Ok(_) => break,
                 Err(now) => found = now,
             }
         }
+        if found & WAKING == 0 {
+            self.wake_one();
+        }
+        if due != 0 {
+            P::yield_if_cheap();
+        }
+    }
+
+    fn wake_one(&self) {
         // A thread that is about to sleep on the old value must find it changed.
         let wake = || P::wake_one(ptr::from_ref(&self.wakes));
         right!((), P, O6MutexWakesBeforeItCounts, wake());
         // Release: see "Order".
         self.wakes.fetch_add(1, Release);
         right!(wake(), P, O6MutexWakesBeforeItCounts, ());
-        P::yield_if_cheap();
+    }
+
+    /// Whether moves are dear. Where locks do not learn it, this does not touch the lock.
+    fn seldom_moves(&self, shared: &Shared) -> bool {
+        shared.learns() && self.affinity.is_strong(shared.move_ns)
+    }
+
+    /// Hint: the holder took the lock on this processor. It waits for it now, so looks would only make it wait longer.
+    fn is_held_here(&self, shared: &Shared) -> bool {
+        shared.learns() && self.affinity.was_on(P::processor())
     }
 
     fn is_time_to_rotate(&self, shared: &Shared) -> bool {
         let Some(reading) = self.rotation.look(shared.releases_per_look, P::now) else {
             return false;
         };
-        let rotate = u64::from(reading.since) * 1000 >= shared.rotation_ns;
+        let since = u64::from(reading.since) * 1000;
+        let most = shared.rotation_ns.saturating_mul(affinity::MOST);
+        let stays = || self.seldom_moves(shared) && !self.affinity.has_stayed() && since < most;
+        let rotate = !stays() && since >= shared.rotation_ns;
         if rotate {
             self.rotation.happens(&reading);
+            if shared.learns() {
+                self.affinity.rotate();
+            }
         }
         rotate
     }
@@ -428,7 +567,7 @@ impl<P: Platform> RawLock<P> for Mutex<P> {
 
     fn new() -> Self {
         let zero = || P::U32::new(0);
-        Self::of(zero(), zero(), zero(), zero())
+        Self::of(zero(), zero(), zero(), zero(), zero())
     }
 
     #[inline]
@@ -459,6 +598,8 @@ impl<P: Platform> RawLock<P> for Mutex<P> {
         let found = seen.unwrap_or(found);
         if found != HELD {
             self.after_release(shared, found, token);
+        } else if token != Token::UNTIMED {
+            self.measure(shared, token);
         }
     }
 

@@ -209,6 +209,11 @@ pub trait Platform: Sized + Debug + 'static {
     fn numa_node() -> usize {
         0
     }
+    /// Hint: the processor that this CPU runs on now, where CPUs move between processors, as threads do. The default is for a
+    /// world where they do not, or do not know it.
+    fn processor() -> usize {
+        0
+    }
     /// Hint: `cpu` wants to run and does not run. It may be stale: use it for heuristics only, never for safety.
     /// The default means "don't know" and returns false.
     fn preempted(cpu: CpuId) -> bool {

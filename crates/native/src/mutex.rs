@@ -79,7 +79,7 @@ raw_mutex!(
     RawMutex,
     mutex::Mutex<Threads>,
     mutex::Token,
-    mutex::Mutex::of(zero(), zero(), zero(), zero()),
+    mutex::Mutex::of(zero(), zero(), zero(), zero(), zero()),
     mutex::Shared::ON_THREADS
 );
 raw_mutex!(

@@ -9,7 +9,7 @@ use overspin_locks::{Pace, RwLock as Algorithm, mutex, rwlock};
 use crate::mutex::after;
 use crate::{Guard, Threads};
 
-/// For general use where most threads only read: readers and writers take turns, and neither starves. 32 bytes and the
+/// For general use where most threads only read: readers and writers take turns, and neither starves. 36 bytes and the
 /// data, no limit on threads, no poisoning.
 ///
 /// A thread that has a read guard must not take another one of the same lock: a writer may wait between the two.
@@ -58,7 +58,7 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
         zero(),
         zero(),
         zero(),
-        mutex::Mutex::of(zero(), zero(), zero(), zero()),
+        mutex::Mutex::of(zero(), zero(), zero(), zero(), zero()),
     ));
     type SharedGuard = Guard<()>;
     type ExclusiveGuard = Guard<Token>;

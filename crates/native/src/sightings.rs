@@ -31,11 +31,15 @@ impl Sightings {
     }
 
     fn here(&self) -> &AtomicU64 {
-        // SAFETY: it has no preconditions.
-        let cpu = unsafe { libc::sched_getcpu() };
-        // Where the call is forbidden it gives -1: then all CPUs are one, and yields never seem dear.
-        &self.0[cpu.max(0) as usize % CPUS]
+        // If the processor is unknown, all are one, and then yields never seem dear.
+        &self.0[processor() % CPUS]
     }
+}
+
+/// The processor of this thread; 0 if it is unknown.
+pub(crate) fn processor() -> usize {
+    // SAFETY: it has no preconditions. Where the call is forbidden it gives -1.
+    unsafe { libc::sched_getcpu() }.max(0).cast_unsigned() as usize
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use overspin_locks::{CachePadded, CpuId, Note, Platform};
 
-use crate::sightings::Sightings;
+use crate::sightings::{Sightings, processor};
 use crate::yields::Yields;
 use crate::{MAX_THREADS, futex, thread_id};
 
@@ -173,6 +173,10 @@ impl Platform for Threads {
             NODE.set(Some(node));
             node
         })
+    }
+
+    fn processor() -> usize {
+        processor()
     }
 
     fn yield_now() {

@@ -52,7 +52,7 @@ pub(crate) struct Shadow {
     bypassed: AtomicBool,
 }
 
-// With the 16 bytes of the lock `mutex` a slot has 48 bytes: see docs/preload.md.
+// With the 20 bytes of the lock `mutex` and the 4 of a token a slot has 56 bytes: see docs/preload.md.
 const _: () = assert!(size_of::<Shadow>() == 32);
 
 // SAFETY: only the holder of a shard's lock uses `next`, only the holder of the mutex uses `passed`; the rest is atomic.

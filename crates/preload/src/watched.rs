@@ -233,6 +233,10 @@ impl Platform for WatchedThreads {
         waited(ROUNDS_OF_A_YIELD);
     }
 
+    fn processor() -> usize {
+        Threads::processor()
+    }
+
     fn yield_is_dear() -> bool {
         Threads::yield_is_dear()
     }

@@ -29,7 +29,8 @@ fn with_turns(cpus: usize, pairs: usize, preemptions: usize) -> Model {
 /// Every holder that has waited pays at its next acquisition, for as long as its sleepers could hold the lock.
 fn charged(cpus: usize, pairs: usize, preemptions: usize) -> Model {
     Model::pairs_of(cpus, pairs, preemptions, || {
-        world().advance_clock_by(1);
+        // Tokens have times in steps of 4.
+        world().advance_clock_by(4);
         Protected::<Lock>::with_shared(Shared::charging())
     })
 }
@@ -42,12 +43,22 @@ fn beside_processes_that_compute(cpus: usize, pairs: usize, preemptions: usize) 
     })
 }
 
+/// A woken waiter goes back to sleep unless it is its turn. There are no turns, or after every second release; then a
+/// waiter that is awake already may get its turn.
+fn seldom_moves(cpus: usize, pairs: usize, preemptions: usize, turns: bool) -> Model {
+    Model::pairs_of(cpus, pairs, preemptions, move || {
+        let often = || Shared::impatient(0).with_releases_per_look(2);
+        let shared = if turns { often() } else { Shared::impatient(u64::MAX) };
+        Protected::<Lock>::with_shared(shared.staying())
+    })
+}
+
 /// CPU 1 gives up after 4 looks at the clock. CPU 0 releases the lock, so that CPU 1 may be the woken one, takes it again,
 /// yields twice while it holds it, so that CPU 1 may become the heir, and wants it once more.
-fn gives_up(preemptions: usize) -> Model {
+fn gives_up(preemptions: usize, shared: fn() -> Shared) -> Model {
     Model::new(2, preemptions, move || {
         world().advance_clock_by(1);
-        let it = Protected::<Lock>::with_shared(Shared::impatient(0));
+        let it = Protected::<Lock>::with_shared(shared());
         let of_all = Rc::clone(&it);
         model::on_cpus(2, move |cpu| {
             if cpu == 1 {
@@ -69,6 +80,7 @@ pub(super) fn models() -> Vec<Special> {
     let (unrotated, turns) = ("without rotation", "waiters look, yield, look again");
     let dear = "yields are dear";
     let debts = "holders pay for their sections";
+    let stays = "moves are dear";
     let early = seeded(Bug::O3MutexLooksBeforeItReleases);
     vec![
         few::<Lock>()
@@ -95,11 +107,26 @@ pub(super) fn models() -> Vec<Special> {
         Special::new(turns, "1 pair each", with_turns(3, 1, 2)),
         Special::new(dear, "2 pairs each", beside_processes_that_compute(2, 2, 3)),
         Special::new(dear, "1 pair each", beside_processes_that_compute(3, 1, 2)),
+        Special::new(stays, "2 pairs each", seldom_moves(2, 2, 3, false)),
+        Special::new(stays, "2 pairs each", seldom_moves(3, 2, 2, false))
+            .finds(seeded(Bug::O11MutexGoesBackAndStaysTheWokenThread), DEADLOCK_MESSAGE),
+        Special::new("moves are dear, turns", "2 pairs each", seldom_moves(2, 2, 3, true))
+            .finds(seeded(Bug::O12MutexStaysDue), LEFT),
+        Special::new("moves are dear, turns", "1 pair each", seldom_moves(3, 1, 2, true)),
         // The first acquisition has no time stamp, the next section is free, and a thread owes for the third.
         Special::new(debts, "4 pairs each", charged(2, 4, 4))
             .finds(seeded(Bug::O8MutexPaysWithoutUsers), DEADLOCK_MESSAGE),
         Special::new(debts, "2 pairs each", charged(3, 2, 1)),
-        Special::new("an heir gives up", "3 pairs; 1 attempt", gives_up(3))
-            .finds(seeded(Bug::O9MutexGivesUpAndStaysTheHeir), DEADLOCK_MESSAGE),
+        Special::new(
+            "an heir gives up",
+            "3 pairs; 1 attempt",
+            gives_up(3, || Shared::impatient(0)),
+        )
+        .finds(seeded(Bug::O9MutexGivesUpAndStaysTheHeir), DEADLOCK_MESSAGE),
+        Special::new(
+            "moves are dear, one gives up",
+            "3 pairs; 1 attempt",
+            gives_up(3, || Shared::impatient(u64::MAX).staying()),
+        ),
     ]
 }

@@ -23,6 +23,7 @@
 use core::num::NonZero;
 use core::ptr;
 
+use super::affinity::Before;
 use super::{HEIR, HELD, Mutex, Shared, WAKING};
 use crate::bug::right;
 use crate::{AtomicCell, Budget, Note, Platform};
@@ -43,32 +44,62 @@ const LOOKS: u32 = 300;
 /// Of so many acquisitions after a short wait one gets a time stamp.
 const ONE_IN: u32 = 8;
 
-/// When an acquisition was made, if that was noted.
+/// When a section began, if that was noted, and where the one before it ran.
+///
+/// | Bits | Meaning |
+/// |---|---|
+/// | 0 and 1 | [`Before`] as a number; 3: neither was noted |
+/// | 2 to 31 | time of [`Platform::now`], in 64 ns, wrapping after 68 s |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the lock stays held until `unlock` gets it"]
 pub struct Token {
-    /// Time of [`Platform::now`]; 1 if it was not noted. Never 0, so that an `Option` of a token is one word.
-    since: NonZero<u64>,
+    /// Never 0, so that an `Option` of a token is one word.
+    bits: NonZero<u32>,
 }
 
 impl Token {
-    pub(super) const UNTIMED: Self = Self { since: NonZero::<u64>::MIN };
+    pub(super) const UNTIMED: Self = Self { bits: NonZero::new(3).expect("it is not 0") };
 
-    /// The token of an acquisition beside whose wait a look at the clock costs nothing.
-    pub(super) fn timed<P: Platform>(shared: &Shared) -> Self {
+    /// The token of a section that begins now.
+    pub(super) fn timed<P: Platform>(shared: &Shared, before: Before) -> Self {
         if shared.long_ns == u64::MAX {
             return Self::UNTIMED;
         }
-        NonZero::new(P::now()).map_or(Self::UNTIMED, |since| Self { since })
+        Self::of(P::now(), before)
     }
 
-    /// The token of an acquisition with so many looks left of a spin budget. After a short wait the clock is read for
-    /// one in [`ONE_IN`] only: the lock is held meanwhile, and a quarter of a short section is much.
-    pub(super) fn sampled<P: Platform>(shared: &Shared, left: u32) -> Self {
-        let waited = left < shared.spin_budget - shared.spin_budget / 4;
-        // The number of looks left is as good as random.
-        if waited || left.is_multiple_of(ONE_IN) { Self::timed::<P>(shared) } else { Self::UNTIMED }
+    fn of(now: u64, before: Before) -> Self {
+        // Truncation is intended: the time wraps.
+        let bits = ((now / UNIT_NS) as u32) << 2 | before as u32;
+        NonZero::new(bits).map_or(Self::UNTIMED, |bits| Self { bits })
     }
+
+    fn before(self) -> Before {
+        match self.bits.get() & 3 {
+            HERE => Before::Here,
+            ELSEWHERE => Before::Elsewhere,
+            _ => Before::Unknown,
+        }
+    }
+
+    /// The time from then to `now`, in nanoseconds. The token is not untimed.
+    fn age(self, now: u64) -> u64 {
+        let units = ((now / UNIT_NS) as u32).wrapping_sub(self.bits.get() >> 2) & u32::MAX >> 2;
+        u64::from(units) * UNIT_NS
+    }
+}
+
+/// The unit of times in tokens.
+const UNIT_NS: u64 = 64;
+const HERE: u32 = Before::Here as u32;
+const ELSEWHERE: u32 = Before::Elsewhere as u32;
+
+/// Whether to note the time of an acquisition with so many looks left of a spin budget. After a short wait it is noted for
+/// one in [`ONE_IN`] only: the lock is held meanwhile, and a quarter of a short section is much.
+pub(super) fn is_timed(shared: &Shared, left: u32) -> bool {
+    let waited = left < shared.spin_budget - shared.spin_budget / 4;
+    // The number of looks left is as good as random.
+    waited || left.is_multiple_of(ONE_IN)
 }
 
 /// The note of a thread that has released the lock at the address `lock`. `last` is its note from before.
@@ -83,7 +114,7 @@ fn after(
     let again = last.lock == lock;
     let held = match token {
         Token::UNTIMED => last.held.min(released.saturating_sub(last.released)),
-        Token { since } => released.saturating_sub(since.get()),
+        _ => token.age(released),
     };
     if held < shared.long_ns {
         return if again { Note::default() } else { last };
@@ -111,7 +142,19 @@ impl<P: Platform> Mutex<P> {
         let (lock, last) = (self.address(), P::recall());
         // Of most sections nothing is known, and then the clock is not read.
         if token != Token::UNTIMED || last.lock == lock {
-            P::remember(after(last, lock, token, P::now(), sleepers, shared));
+            let released = P::now();
+            if token != Token::UNTIMED && shared.learns() {
+                self.affinity.end(token.before(), token.age(released));
+            }
+            P::remember(after(last, lock, token, released, sleepers, shared));
+        }
+    }
+
+    /// Notes how long a section was after which nobody slept, and nobody is owed.
+    #[cold]
+    pub(super) fn measure(&self, shared: &Shared, token: Token) {
+        if shared.learns() {
+            self.affinity.end(token.before(), token.age(P::now()));
         }
     }
 
@@ -146,14 +189,8 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn section(last: Note, since: u64, released: u64, sleepers: u32) -> Note {
-        after(
-            last,
-            LOCK,
-            Token { since: NonZero::new(since).unwrap() },
-            released,
-            sleepers,
-            &Shared::ON_THREADS,
-        )
+        let token = Token::of(since, Before::Unknown);
+        after(last, LOCK, token, released, sleepers, &Shared::ON_THREADS)
     }
 
     #[test]
