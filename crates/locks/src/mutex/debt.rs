@@ -48,7 +48,7 @@ const ONE_IN: u32 = 8;
 ///
 /// | Bits | Meaning |
 /// |---|---|
-/// | 0 and 1 | [`Before`] as a number; 3: neither was noted |
+/// | 0 and 1 | where, as the number of a `Before`; 3: neither was noted |
 /// | 2 to 31 | time of [`Platform::now`], in 64 ns, wrapping after 68 s |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the lock stays held until `unlock` gets it"]

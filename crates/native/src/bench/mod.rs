@@ -36,7 +36,7 @@ pub(crate) use result::histogram;
 pub(crate) use thread::{Usage, precise_sleeps};
 pub(crate) use work::{Clock, Lots, work};
 
-pub use case::{BURST, Case, ZIPF_LOCKS};
+pub use case::{BURST, Case, SHARED_LINES, ZIPF_LOCKS};
 pub use contestants::MUTEXES;
 pub use machine::{Warning, warnings};
 pub use own::OwnLock;
