@@ -7,16 +7,18 @@
 //!
 //! **The rule.** The lock keeps two medians of the length of a section: one where the section before it ran on the same
 //! processor, and one where it did not. The difference is the price of a move. The affinity is strong if the price is at least
-//! a quarter of a section, and at least [`PRICE_NS`]. Then the lock moves seldom: waiters do not spin, a sleeper that is
-//! woken and finds the lock held goes back to sleep, and rotations come after some 60 sections ([`READINGS`]), or at the
-//! first reading of the clock after [`MOST`] times the usual time. Why sections and not time: a section cannot use more than it has time to touch, so a move
-//! costs one section or two, and a rotation for each 60 of them costs a few per cent of the throughput.
+//! a quarter of a section, and at least [`PRICE_NS`]. Then the lock moves seldom: waiters do not spin, and a sleeper that is
+//! woken and finds the lock held goes back to sleep. Rotations come after some 60 sections ([`READINGS`]), or at the first
+//! reading of the clock after [`MOST`] times the usual time. Why sections and not time: a section cannot use more than it
+//! has time to touch. So a move costs one section or two, and a rotation for each 60 of them a few per cent of the throughput.
 //!
 //! **Medians**, because a section in which the thread lost its CPU takes milliseconds. Each section moves its median up
-//! or down by a step of 0.4 to 0.8 %. Only sections that begin while other threads sleep, or after a wait, count. Of those
-//! on the same processor one in eight is measured, because reading the clock lengthens them, and of those after short waits.
-//! No thread sleeps where each has a processor, and then all sections are on another one. So a lock that knows only those
-//! counts as bound to its processor. Then waiters sleep, the next sections are on the same one, and it knows both.
+//! or down by a step of 0.4 to 0.8 %.
+//!
+//! **What is measured.** Sections that begin while other threads sleep, and sections that begin after a wait. Reading the
+//! clock lengthens a section, so only one in eight is measured of those on the same processor and of those after short waits.
+//! Where each thread has a processor no thread sleeps, and each section after a wait is on another processor than the one
+//! before. So a lock that knows no length on the same processor counts as bound. Then waiters sleep until it knows one.
 //!
 //! **State**, in one cell, because the lock should stay small. All accesses are relaxed, and some updates are lost: these are
 //! hints.
