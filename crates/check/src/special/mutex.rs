@@ -29,8 +29,8 @@ fn with_turns(cpus: usize, pairs: usize, preemptions: usize) -> Model {
 /// Every holder that has waited pays at its next acquisition, for as long as its sleepers could hold the lock.
 fn charged(cpus: usize, pairs: usize, preemptions: usize) -> Model {
     Model::pairs_of(cpus, pairs, preemptions, || {
-        // Tokens have times in steps of 4.
-        world().advance_clock_by(4);
+        // Tokens have times in steps of 64.
+        world().advance_clock_by(64);
         Protected::<Lock>::with_shared(Shared::charging())
     })
 }
