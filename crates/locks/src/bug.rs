@@ -29,14 +29,20 @@ pub enum Bug {
     M2McsUnlockLeavesUnlinkedWaiter,
     /// CLH: a node is reused under its old version.
     C2ClhReuseWithoutNewVersion,
-    /// Condition variable: a waiter counts itself after it has released the mutex.
-    D1CondvarCountsLate,
-    /// Condition variable: a waiter reads the number of signals after it has released the mutex.
-    D2CondvarReadsLate,
-    /// Condition variable: a notifier wakes before it changes the number of signals.
-    D3CondvarWakesBeforeItSignals,
+    /// Condition variable: a waiter queues itself after it has released the mutex.
+    D1CondvarQueuesLate,
+    /// Condition variable: a waiter whose time is up stays in the queue.
+    D2CondvarGivesUpAndStaysQueued,
+    /// Condition variable: a notifier wakes a waiter before it takes away the reason to sleep.
+    D3CondvarWakesBeforeItNotifies,
     /// Condition variable: a notifier of all wakes one.
     D4CondvarWakesOneOfAll,
+    /// Condition variable: a waiter becomes a sleeper of a mutex that is free.
+    D5CondvarMovesToAFreeMutex,
+    /// Condition variable: a waiter is moved to the sleepers of the mutex, and a wake-up that came just before is forgotten.
+    D6CondvarForgetsAWakeUpBeforeTheMove,
+    /// Condition variable: a waiter that was moved stays in the count of the mutex's sleepers.
+    D7CondvarMovedWaiterStaysCounted,
     /// Reader-writer lock: a reader reads the count of wake-ups after it has looked at the lock.
     L1RwLockReaderReadsWakesLate,
     /// Reader-writer lock: a reader gives up but stays in the count of waiting readers.

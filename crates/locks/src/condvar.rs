@@ -2,100 +2,293 @@
 //!
 //! | Word | Meaning |
 //! |---|---|
-//! | `signals` | how many notifications there have been while threads waited; waiters sleep on it |
-//! | `waiters` | threads between [`Condvar::prepare`] and the end of [`Condvar::sleep`] |
+//! | `lock` | guards the queue and the links of those who are in it |
+//! | `first` | the number of the [`Waiter`] that has waited longest; 0: no CPU waits |
 //!
-//! A waiter counts itself and reads `signals` while it holds the mutex, releases the mutex, sleeps unless `signals` has
-//! changed, and acquires the mutex again. A sleep may end for no reason, so its caller looks again, in a loop, whether
-//! what it waits for has come. A time limit is such a reason.
+//! Each CPU has one [`Waiter`], which its platform keeps. The waiters of a condition variable are a ring.
+//!
+//! | `Waiter::state` | Its CPU | Ends |
+//! |---|---|---|
+//! | `WAITING` | is queued, and sleeps on the state or is about to | by a notification, or when the CPU leaves the queue because its time is up |
+//! | `WOKEN` | has been notified and will be woken; then it acquires the mutex | when it has seen that |
+//! | `MOVED` | has been notified and is a sleeper of the mutex | when the mutex wakes it, or its time is up |
+//!
+//! A waiter queues itself while it holds the mutex, releases the mutex, sleeps, and acquires the mutex again.
+//!
+//! **Why waiters are moved.** A waiter that is woken while another thread holds the mutex would sleep again at once, which
+//! costs two switches. On the holder's own processor it may even take the CPU from the holder. So it becomes a sleeper of the
+//! [`mutex`] instead, and a release of the mutex wakes it.
+//!
+//! **When they are not.** If the mutex is free, the waiter is woken. It is also woken if it began to wait on another processor:
+//! then it can wake up while the holder goes on, which takes tens of microseconds on an idle processor. A notification of all that
+//! finds the mutex free moves no waiter. Otherwise the first that wakes up would hold the mutex before the next is notified, and the
+//! waiters would wake up one after another.
 //!
 //! **No wake-up is lost.** A thread acquires the mutex, changes what a waiter waits for, and notifies, before or after it
-//! releases the mutex. If the waiter looked before, it also counted itself and read `signals` before: all that comes
-//! before its release of the mutex. So the notifier finds it counted, and changes `signals` after the waiter has read it.
-//! Then the waiter does not fall asleep, or it already sleeps and is woken, because a sleep begins in one step with the
-//! look at the word. (2^32 notifications between the reading and the sleep would defeat this.)
+//! releases the mutex. If the waiter looked before, it also queued itself before: both come before its release of the
+//! mutex. So the notifier finds it, and takes it from the queue. One of two cases follows. The notifier makes it a
+//! sleeper of the mutex, and `mutex/adopt.rs` says why it wakes up. Or the notifier changes the state, and then wakes. A
+//! sleep begins in one step with the look at the state, so the waiter does not fall asleep, or is woken.
 //!
-//! **Who is woken.** [`Condvar::notify_one`] wakes one sleeper, and perhaps one that began to wait meanwhile: such a
-//! thread looked after the change. Threads that have read `signals` and do not sleep yet return as well.
+//! **No wake-up for no reason.** A CPU that finds `WAITING` sleeps again. So a wait ends by a notification or by its deadline.
+//! A notification ends one wait, the longest. If the deadline comes at the same time, the lock of the queue decides which of
+//! the two it was.
 //!
-//! **Order.** All accesses are relaxed: the mutex orders them, as said above, and the platform's sleep sees the newest
-//! value of its word.
+//! **Order.** The links and `first` are guarded by `lock`. The look at `first` without it is relaxed: the mutex orders it, as said
+//! above. A state other than `WAITING` is stored with release and loaded with acquire, so what the notifier has done with the
+//! waiter comes before what its CPU does with it next. A waiter that was moved acquires the lock of the queue once more, because
+//! its notifier moves it after it has stored the state, and must not do that to the next wait.
 //!
 //! **Uncontended**: a notification without waiters is one load.
 //!
-//! **Source.** The condition variable of Rust's standard library on futexes, with a count of waiters that saves the
-//! system call where there are none.
+//! **Source.** Our own. Moving waiters to the mutex is old, for example `FUTEX_CMP_REQUEUE` of Linux (2004) and parking_lot.
 
 use core::fmt::Debug;
+use core::iter;
+use core::ops::Deref;
 use core::ptr;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::bug::right;
-use crate::{AtomicCell, Platform};
+use crate::deadline::{has_passed, sleep};
+use crate::{AtomicCell, Futex, Mutex, Platform, RawLock, futex, mutex};
 
-/// Platforms that can wake all sleepers of a word.
-pub trait WakeAll: Platform {
-    /// As [`Platform::wake_one`], for all CPUs that sleep there.
-    fn wake_all(address: *const Self::U32);
+const WAITING: u32 = 0;
+const WOKEN: u32 = 1;
+const MOVED: u32 = 2;
+
+/// Waiters that a notification of all takes from the queue at a time, before it wakes them.
+const BATCH: usize = 64;
+
+/// Platforms whose CPUs can wait on condition variables.
+pub trait Parking: Platform {
+    /// A reference to a [`Waiter`].
+    type Waiter: Deref<Target = Waiter<Self>>;
+
+    /// The number of this CPU's waiter, from 1. No other CPU has it.
+    fn own_waiter() -> u32;
+    /// The waiter with this number.
+    fn waiter(number: u32) -> Self::Waiter;
+    /// Moves a CPU that sleeps in [`Platform::wait`] on the cell at `from`, if there is one, to the sleepers of the cell at `to`.
+    /// One step with respect to looks, sleeps and wake-ups. The addresses are only compared.
+    fn requeue(from: *const Self::U32, to: *const Self::U32);
+}
+
+/// A CPU that can wait. See the [module](self).
+#[derive(Debug)]
+pub struct Waiter<P: Platform> {
+    state: P::U32,
+    next: P::U32,
+    previous: P::U32,
+    /// The [processor](Platform::processor) on which its CPU began to wait.
+    processor: P::U32,
+    /// The address of the mutex that it acquires after the wait.
+    mutex: P::Usize,
+}
+
+impl<P: Platform> Waiter<P> {
+    /// Makes a waiter from cells that are 0.
+    pub const fn of(
+        state: P::U32,
+        next: P::U32,
+        previous: P::U32,
+        processor: P::U32,
+        mutex: P::Usize,
+    ) -> Self {
+        Self { state, next, previous, processor, mutex }
+    }
 }
 
 /// The algorithm. See the [module](self).
 #[derive(Debug)]
 #[repr(C)]
 pub struct Condvar<P: Platform> {
-    signals: P::U32,
-    waiters: P::U32,
+    lock: Futex<P>,
+    first: P::U32,
 }
 
-/// What a waiter knows when it releases the mutex.
-#[derive(Debug)]
-#[must_use = "a thread that has prepared to wait is counted until it has slept"]
-pub struct Prepared {
-    signals: u32,
-}
-
-impl<P: WakeAll> Condvar<P> {
+impl<P: Parking> Condvar<P> {
     /// Without waiters. The cells are 0.
-    pub const fn of(signals: P::U32, waiters: P::U32) -> Self {
-        Self { signals, waiters }
+    pub const fn of(lock: P::U32, first: P::U32) -> Self {
+        Self { lock: Futex::of(lock), first }
     }
 
-    /// The first half of a wait: for a thread that holds the mutex, and will release it and call [`Condvar::sleep`].
-    pub fn prepare(&self) -> Prepared {
-        right!(_ = self.waiters.fetch_add(1, Relaxed), P, D1CondvarCountsLate, ());
-        Prepared { signals: self.signals.load(Relaxed) }
+    /// Waits for a notification, until the deadline of [`Platform::now`] at the latest; `u64::MAX` is none. The caller holds the mutex,
+    /// and `release` releases it. Returns the token of the mutex, which is acquired again, and whether a notification came.
+    pub fn wait(
+        &self,
+        mutex: &Mutex<P>,
+        shared: &mutex::Shared,
+        release: impl FnOnce(),
+        deadline_ns: u64,
+    ) -> (mutex::Token, bool) {
+        let number = P::own_waiter();
+        let me = P::waiter(number);
+        me.mutex.store(ptr::from_ref(mutex).expose_provenance(), Relaxed);
+        me.processor.store(P::processor() as u32, Relaxed);
+        me.state.store(WAITING, Relaxed);
+        right!(self.locked(|| self.push(number)), P, D1CondvarQueuesLate, ());
+        release();
+        right!((), P, D1CondvarQueuesLate, self.locked(|| self.push(number)));
+        loop {
+            sleep::<P>(&me.state, WAITING, deadline_ns);
+            match me.state.load(Acquire) {
+                WAITING if has_passed::<P>(deadline_ns) && self.leave(number) => {
+                    return (mutex.lock(&shared.after_a_sleep()), false);
+                }
+                WAITING => {}
+                MOVED => {
+                    // The notifier may still be about to move it.
+                    self.locked(|| ());
+                    let stays = || mutex.lock(&shared.after_a_sleep());
+                    let adopted = || mutex.lock_adopted(shared);
+                    let token = right!(adopted(), P, D7CondvarMovedWaiterStaysCounted, stays());
+                    return (token, true);
+                }
+                _ => return (mutex.lock(&shared.after_a_sleep()), true),
+            }
+        }
     }
 
-    /// The second half, without the mutex. `sleep` sleeps while the cell holds the value, and may return at any time:
-    /// [`Platform::wait`], or the same with a time limit. The caller then acquires the mutex.
-    pub fn sleep<R>(&self, prepared: Prepared, sleep: impl FnOnce(&P::U32, u32) -> R) -> R {
-        right!((), P, D1CondvarCountsLate, _ = self.waiters.fetch_add(1, Relaxed));
-        let signals = right!(prepared.signals, P, D2CondvarReadsLate, self.signals.load(Relaxed));
-        let result = sleep(&self.signals, signals);
-        self.waiters.fetch_sub(1, Relaxed);
+    /// Ends the longest wait. Returns whether there was one. `mutex_at` gets the address of a mutex with which a CPU waits, and
+    /// returns the mutex; while it runs and the result is used, that CPU waits.
+    #[inline]
+    pub fn notify_one<'m>(&self, mutex_at: impl Fn(usize) -> &'m Mutex<P>) -> bool {
+        // Relaxed: see "Order".
+        self.first.load(Relaxed) != 0 && self.notify_some::<1>(1, &mutex_at) > 0
+    }
+
+    /// Ends all waits. Returns how many there were. See [`notify_one`](Condvar::notify_one).
+    #[inline]
+    pub fn notify_all<'m>(&self, mutex_at: impl Fn(usize) -> &'m Mutex<P>) -> usize {
+        // Relaxed: see "Order".
+        if self.first.load(Relaxed) == 0 {
+            return 0;
+        }
+        // Not the waits that begin meanwhile.
+        let all = right!(self.locked(|| self.count()), P, D4CondvarWakesOneOfAll, 1);
+        let mut ended = 0;
+        while ended < all {
+            match self.notify_some::<BATCH>(all - ended, &mutex_at) {
+                // The rest have left: their time was up.
+                0 => break,
+                some => ended += some,
+            }
+        }
+        ended
+    }
+
+    /// Ends the longest waits, up to `most` and up to `N`. Returns how many.
+    #[cold]
+    fn notify_some<'m, const N: usize>(
+        &self,
+        most: usize,
+        mutex_at: &impl Fn(usize) -> &'m Mutex<P>,
+    ) -> usize {
+        let mut woken = [0; N];
+        let ended = self.locked(|| {
+            // See "When they are not".
+            let moves = self.first().is_some_and(|it| Self::mutex_of(&it, mutex_at).is_held());
+            let mut ended = 0;
+            while let Some(it) = self.first().filter(|_| ended < most.min(N)) {
+                let number = self.first.load(Relaxed);
+                self.remove(number);
+                if !(moves && Self::moves(&it, mutex_at)) {
+                    woken[ended] = number;
+                    Self::end(&it);
+                }
+                ended += 1;
+            }
+            ended
+        });
+        // Without the lock: a thread that wakes up may take this CPU, or want the lock for its next wait.
+        for number in woken.into_iter().filter(|&number| number != 0) {
+            let it = P::waiter(number);
+            // Its CPU may have gone on, and may even wait again. Then it wakes up for no reason.
+            let wake = || P::wake_one(ptr::from_ref(&it.state));
+            right!(wake(), P, D3CondvarWakesBeforeItNotifies, ());
+        }
+        ended
+    }
+
+    /// The mutex of a waiter. The waiter needs it before it can leave, and cannot have it before the lock of the queue is free.
+    fn mutex_of<'m>(it: &Waiter<P>, mutex_at: &impl Fn(usize) -> &'m Mutex<P>) -> &'m Mutex<P> {
+        // Relaxed: the lock orders it.
+        mutex_at(it.mutex.load(Relaxed))
+    }
+
+    /// Makes a waiter a sleeper of its mutex, if that is held and the waiter began to wait on this processor.
+    fn moves<'m>(it: &Waiter<P>, mutex_at: &impl Fn(usize) -> &'m Mutex<P>) -> bool {
+        let here = it.processor.load(Relaxed) == P::processor() as u32;
+        here && Self::mutex_of(it, mutex_at).adopt(&it.state, MOVED)
+    }
+
+    /// Ends the reason to sleep.
+    fn end(it: &Waiter<P>) {
+        right!((), P, D3CondvarWakesBeforeItNotifies, P::wake_one(ptr::from_ref(&it.state)));
+        // Release: see "Order".
+        it.state.store(WOKEN, Release);
+    }
+
+    fn locked<R>(&self, work: impl FnOnce() -> R) -> R {
+        const SHARED: futex::Shared = futex::Shared::DEFAULT;
+        let () = self.lock.lock(&SHARED);
+        let result = work();
+        self.lock.unlock(&SHARED, ());
         result
     }
 
-    /// Wakes a thread that waits, if there is one.
-    #[inline]
-    pub fn notify_one(&self) {
-        self.notify(|| P::wake_one(ptr::from_ref(&self.signals)));
+    /// Leaves the queue, unless a notification has come. Returns whether it did.
+    fn leave(&self, number: u32) -> bool {
+        self.locked(|| {
+            // Relaxed: the lock orders it.
+            let waits = P::waiter(number).state.load(Relaxed) == WAITING;
+            if waits {
+                right!(self.remove(number), P, D2CondvarGivesUpAndStaysQueued, ());
+            }
+            waits
+        })
     }
 
-    /// Wakes all threads that wait.
-    #[inline]
-    pub fn notify_all(&self) {
-        let one = || P::wake_one(ptr::from_ref(&self.signals));
-        let all = || P::wake_all(ptr::from_ref(&self.signals));
-        self.notify(|| right!(all(), P, D4CondvarWakesOneOfAll, one()));
-    }
-
-    #[inline]
-    fn notify(&self, wake: impl Fn()) {
-        if self.waiters.load(Relaxed) > 0 {
-            right!((), P, D3CondvarWakesBeforeItSignals, wake());
-            self.signals.fetch_add(1, Relaxed);
-            right!(wake(), P, D3CondvarWakesBeforeItSignals, ());
+    /// Adds a waiter at the end of the ring.
+    fn push(&self, number: u32) {
+        let it = P::waiter(number);
+        let (mut first, mut last) = (self.first.load(Relaxed), number);
+        if first == 0 {
+            first = number;
+            self.first.store(number, Relaxed);
+        } else {
+            last = P::waiter(first).previous.load(Relaxed);
         }
+        it.next.store(first, Relaxed);
+        it.previous.store(last, Relaxed);
+        P::waiter(last).next.store(number, Relaxed);
+        P::waiter(first).previous.store(number, Relaxed);
+    }
+
+    /// Takes a waiter out of the ring.
+    fn remove(&self, number: u32) {
+        let it = P::waiter(number);
+        let (next, previous) = (it.next.load(Relaxed), it.previous.load(Relaxed));
+        P::waiter(previous).next.store(next, Relaxed);
+        P::waiter(next).previous.store(previous, Relaxed);
+        if self.first.load(Relaxed) == number {
+            self.first.store(if next == number { 0 } else { next }, Relaxed);
+        }
+    }
+
+    /// The number of waiters.
+    fn count(&self) -> usize {
+        let first = self.first.load(Relaxed);
+        let after = |&number: &u32| {
+            let next = P::waiter(number).next.load(Relaxed);
+            (next != first).then_some(next)
+        };
+        iter::successors((first != 0).then_some(first), after).count()
+    }
+
+    fn first(&self) -> Option<P::Waiter> {
+        let first = self.first.load(Relaxed);
+        (first != 0).then(|| P::waiter(first))
     }
 }

@@ -58,7 +58,16 @@ pub struct Futex<P: Platform> {
 #[derive(Debug)]
 pub struct Shared(u32);
 
+impl Shared {
+    pub(crate) const DEFAULT: Self = Self(DEFAULT_SPIN_BUDGET);
+}
+
 impl<P: Platform> Futex<P> {
+    /// Makes an unlocked lock from a cell that is 0. For statics: [`RawLock::new`] is not const.
+    pub const fn of(word: P::U32) -> Self {
+        Self { word }
+    }
+
     #[inline]
     fn acquire_at_once(&self) -> bool {
         // Acquire: pairs with the release in `unlock`.

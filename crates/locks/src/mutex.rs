@@ -70,50 +70,30 @@
 //! (Dice, "Malthusian Locks", 2017); an heir (Linux's `MUTEX_FLAG_HANDOFF`); a lock that stays where its data is (Dice,
 //! Marathe and Shavit, "Lock Cohorting", 2012), here by a price that it measures.
 
+mod adopt;
 mod affinity;
 mod debt;
+mod shared;
 
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::bug::right;
-use crate::coarse_clock::{self, CoarseClock};
+use crate::coarse_clock::CoarseClock;
 use crate::deadline::{NEVER, has_passed, sleep};
-use crate::turn::{FIRST_LOOKS, Pace, Turns};
+use crate::turn::{FIRST_LOOKS, Turns};
 use crate::{
     AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile, Platform, RawLock, Tuning,
 };
 use affinity::{Affinity, Before};
 pub use debt::Token;
+pub use shared::{DEFAULT_SPIN_BUDGET, Shared};
 
 const HELD: u32 = 1;
 const WAKING: u32 = 1 << 1;
 const HEIR: u32 = 1 << 2;
 const DUE: u32 = 1 << 3;
 const SLEEPER: u32 = 1 << 8;
-
-/// Looks at a held lock before a thread sleeps. With pauses of 35 to 45 ns this is 40 us, about the total cost of
-/// going to sleep and being woken on a virtual machine; on a bare machine a third would do.
-pub const DEFAULT_SPIN_BUDGET: u32 = 1000;
-
-/// Looks of a woken thread at a held lock before it becomes the heir: some microseconds, in which the holder of a
-/// short section has released several times. A fifteenth of it costs an eighth of the throughput.
-const PATIENCE: u32 = 300;
-
-/// Looks of a releaser for a thread that takes over: some 400 cycles, the value of MUTEXEE.
-const GRACE: u32 = 3;
-
-/// Minimum time from one rotation to the next. It is a compromise: a rotation costs two system calls and two
-/// switches, and sleepers wait in proportion to this time. With sections of 10 us, in which turns do not keep all
-/// threads from sleeping, 150 us cost 2 to 4 % more of the throughput.
-const ROTATION_NS: u64 = 250_000;
-
-/// Releases with sleepers between two readings of the clock.
-const RELEASES_PER_LOOK: u32 = coarse_clock::MOST;
-
-/// Naps of a woken thread, each between two rounds of looks, before it becomes the heir where yields are dear: about
-/// 4 ms in all, a slice of a process that computes.
-const NAPS: u32 = 22;
 
 /// The first nap. The thread keeps its claim to a CPU, unlike one that yields.
 const NAP_NS: u64 = 50_000;
@@ -159,101 +139,13 @@ pub struct Mutex<P: Platform> {
     affinity: Affinity<P::U32>,
 }
 
-/// What locks of a kind share: their patience.
-#[derive(Debug)]
-pub struct Shared {
-    spin_budget: u32,
-    pace: Pace,
-    grace: u32,
-    patience: u32,
-    naps: u32,
-    releases_per_look: u32,
-    rotation_ns: u64,
-    /// The least price of a move, in nanoseconds, for which the lock seldom moves; `u64::MAX`: it never learns one.
-    move_ns: u64,
-    /// Holders pay for sections of this length and more; `u64::MAX`: for none.
-    long_ns: u64,
-    /// What a holder pays for each nanosecond and each sleeper, in nanoseconds.
-    price: u32,
-}
-
-impl Shared {
-    fn learns(&self) -> bool {
-        self.move_ns != u64::MAX
-    }
-
-    /// On threads: the default, and holders pay for long sections, and locks learn what a move costs.
-    pub const ON_THREADS: Self =
-        Self { long_ns: debt::LONG_NS, move_ns: affinity::PRICE_NS, ..Self::DEFAULT };
-
-    /// On threads, for a thread that has just slept: it looks just the first times before it sleeps again.
-    pub const AFTER_A_SLEEP: Self = Self { spin_budget: FIRST_LOOKS, ..Self::ON_THREADS };
-
-    /// With the default spin budget. Holders do not pay: a guest's kernel has no long sections. And a guest does not know on
-    /// which processor it runs.
-    pub const DEFAULT: Self = Self {
-        spin_budget: DEFAULT_SPIN_BUDGET,
-        pace: Pace::DEFAULT,
-        grace: GRACE,
-        patience: PATIENCE,
-        naps: NAPS,
-        releases_per_look: RELEASES_PER_LOOK,
-        rotation_ns: ROTATION_NS,
-        move_ns: u64::MAX,
-        long_ns: u64::MAX,
-        price: 1,
-    };
-
-    /// No patience at all: waiters sleep at once, and each release reads the clock, for a rotation at least
-    /// `rotation_ns` after the last.
-    pub const fn impatient(rotation_ns: u64) -> Self {
-        Self {
-            spin_budget: 0,
-            grace: 0,
-            patience: 0,
-            naps: 0,
-            releases_per_look: 1,
-            rotation_ns,
-            ..Self::DEFAULT
-        }
-    }
-
-    /// The same with so many naps of a woken thread where [yields are dear](Platform::yield_is_dear).
-    #[must_use]
-    pub const fn with_naps(self, naps: u32) -> Self {
-        Self { naps, ..self }
-    }
-
-    /// The same with locks that seldom move, whatever that costs. A woken thread is not due before a rotation.
-    #[must_use]
-    pub const fn staying(self) -> Self {
-        Self { move_ns: 0, ..self }
-    }
-
-    /// The same with so many releases with sleepers between two readings of the clock.
-    #[must_use]
-    pub const fn with_releases_per_look(self, releases_per_look: u32) -> Self {
-        Self { releases_per_look, ..self }
-    }
-
-    /// No patience, and every section that a thread has waited for is a long one, and dear.
-    pub const fn charging() -> Self {
-        Self { long_ns: 0, price: 1000, ..Self::impatient(u64::MAX) }
-    }
-
-    /// Waiters take a turn after a few looks and sleep after a few more; there are no rotations.
-    pub const fn restless() -> Self {
-        Self { spin_budget: FIRST_LOOKS + 1, pace: Pace::ALWAYS, ..Self::impatient(u64::MAX) }
-    }
-}
-
-/// What became of a woken thread.
+/// What became of a sleeper that is awake.
 enum Woken {
     /// It took the lock. The word was this.
     Took(u32),
     GaveUp,
-    /// It found the lock held, and it is not its turn: it sleeps again.
-    IsNotDue,
+    /// It is not the woken thread, or it is and found the lock held, but it is not its turn: it wants the lock as a newcomer does.
+    BeginsAnew,
 }
 
 fn is_free(word: u32) -> bool {
@@ -335,15 +227,22 @@ impl<P: Platform> Mutex<P> {
             }
             let wakes = right!(wakes, P, O1MutexReadsWakesLate, self.wakes.load(Acquire));
             sleep::<P>(&self.wakes, wakes, deadline_ns);
-            let found = self.word.fetch_sub(SLEEPER, Relaxed);
-            // Only the thread that takes the lock as the woken one clears `WAKING`.
-            if right!(found & WAKING != 0, P, O4MutexForgetsItWasWoken, false) {
-                match self.lock_woken(shared, found, deadline_ns) {
-                    Woken::Took(found) => return Some(self.begin(shared, found, true)),
-                    Woken::GaveUp => return None,
-                    Woken::IsNotDue => {}
-                }
+            match self.leave_the_count(shared, deadline_ns) {
+                Woken::Took(found) => return Some(self.begin(shared, found, true)),
+                Woken::GaveUp => return None,
+                Woken::BeginsAnew => {}
             }
+        }
+    }
+
+    /// For a sleeper that is awake: it is no sleeper any more, and tries to take the lock if it is the woken thread.
+    fn leave_the_count(&self, shared: &Shared, deadline_ns: u64) -> Woken {
+        let found = self.word.fetch_sub(SLEEPER, Relaxed);
+        // Only the thread that takes the lock as the woken one clears `WAKING`.
+        if right!(found & WAKING != 0, P, O4MutexForgetsItWasWoken, false) {
+            self.lock_woken(shared, found, deadline_ns)
+        } else {
+            Woken::BeginsAnew
         }
     }
 
@@ -411,7 +310,7 @@ impl<P: Platform> Mutex<P> {
             }
             if !due {
                 if self.goes_back() {
-                    return Woken::IsNotDue;
+                    return Woken::BeginsAnew;
                 }
                 due = true;
             }

@@ -45,7 +45,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::bug::right;
 use crate::turn::{Pace, Turns};
-use crate::{AtomicCell, Platform, RawLock, WakeAll};
+use crate::{AtomicCell, Platform, RawLock};
 
 const WRITER: u32 = 1;
 const PENDING: u32 = 1 << 1;
@@ -56,6 +56,12 @@ const IDLE_PART: u32 = 4;
 /// Pauses between two such looks: about a microsecond.
 const MOST_PAUSES: u32 = 32;
 const MOST: u32 = (1 << 15) - 1;
+
+/// Platforms that can wake all sleepers of a word.
+pub trait WakeAll: Platform {
+    /// As [`Platform::wake_one`], for all CPUs that sleep there.
+    fn wake_all(address: *const Self::U32);
+}
 
 /// The algorithm over a mutex `M`. See the [module](self).
 #[derive(Debug)]

@@ -4,22 +4,17 @@
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use overspin_locks::{Condvar as Algorithm, WakeAll};
+use overspin_locks::{Condvar as Algorithm, mutex};
 
-use crate::{MutexGuard, RawMutex, Threads, futex};
-
-impl WakeAll for Threads {
-    fn wake_all(address: *const AtomicU32) {
-        futex::wake(address, i32::MAX);
-    }
-}
+use crate::mutex::after;
+use crate::{MutexGuard, RawMutex, Threads};
 
 /// Threads sleep until another one says that something has changed. For [`Mutex`](crate::Mutex); 8 bytes, no set-up, no
 /// limit on threads.
 ///
-/// A wait may end for no reason: look again in a loop, or use [`Condvar::wait_while`]. Notify with the mutex held or
-/// after its release, as you like; a thread that returns from a wait does not spin for the mutex, because its notifier
-/// may have to run on the same CPU first.
+/// A wait ends by a notification or by its time limit, and not for no reason. But another thread may have been faster: look
+/// again in a loop, or use [`Condvar::wait_while`]. Notify with the mutex held or after its release, as you like. If the
+/// mutex is held, by whatever thread, the waiter is not woken before it can have the mutex.
 ///
 /// ```
 /// use overspin_native::{Condvar, Mutex};
@@ -65,26 +60,22 @@ impl Condvar {
         Self(Algorithm::of(AtomicU32::new(0), AtomicU32::new(0)))
     }
 
-    /// Wakes one thread that waits, if there is one. One load if there is none. Unlike parking_lot's, it does not say
-    /// whether there was one.
+    /// Ends the longest wait. Returns whether there was one. One load if there was none.
     #[inline]
-    pub fn notify_one(&self) {
-        self.0.notify_one();
+    pub fn notify_one(&self) -> bool {
+        self.0.notify_one(waited_with)
     }
 
-    /// Wakes all threads that wait. They return one after another, because each needs the mutex.
+    /// Ends all waits, one system call for each. Returns how many there were. The threads return one after another, because each
+    /// needs the mutex.
     #[inline]
-    pub fn notify_all(&self) {
-        self.0.notify_all();
+    pub fn notify_all(&self) -> usize {
+        self.0.notify_all(waited_with)
     }
 
-    /// Releases the mutex, sleeps until a notification, and acquires the mutex again. May return without a
-    /// notification.
+    /// Releases the mutex, sleeps until a notification, and acquires the mutex again.
     pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
-        self.wait_with(guard, |word, value| {
-            futex::wait(word, value);
-            false
-        });
+        RawMutex::wait(&self.0, guard, u64::MAX);
     }
 
     /// As [`Condvar::wait`], until `deadline` at the latest.
@@ -102,7 +93,7 @@ impl Condvar {
         guard: &mut MutexGuard<'_, T>,
         limit: Duration,
     ) -> WaitTimeoutResult {
-        WaitTimeoutResult(self.wait_with(guard, |word, value| futex::wait_for(word, value, limit)))
+        WaitTimeoutResult(!RawMutex::wait(&self.0, guard, after(limit)))
     }
 
     /// Waits while `condition` holds. It is called with the mutex held, at least once.
@@ -148,13 +139,10 @@ impl Condvar {
             }
         }
     }
+}
 
-    fn wait_with<T: ?Sized>(
-        &self,
-        guard: &mut MutexGuard<'_, T>,
-        sleep: impl FnOnce(&AtomicU32, u32) -> bool,
-    ) -> bool {
-        let prepared = self.0.prepare();
-        RawMutex::released(guard, || self.0.sleep(prepared, sleep))
-    }
+/// The mutex at an address that the algorithm has.
+fn waited_with<'a>(address: usize) -> &'a mutex::Mutex<Threads> {
+    // SAFETY: the algorithm calls this for a thread that waits, and lets it go only when it has used the mutex.
+    unsafe { RawMutex::waited_with(address) }
 }

@@ -43,6 +43,7 @@ mod sightings;
 #[cfg(feature = "static-branch")]
 mod static_branch;
 mod threads;
+mod waiters;
 #[cfg(feature = "world")]
 pub mod world;
 mod yields;

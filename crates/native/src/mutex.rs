@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use overspin_locks::{Platform, RawLock, mutex, mutexee};
+use overspin_locks::{Condvar, Platform, RawLock, mutex, mutexee};
 
 use crate::{Guard, Threads};
 
@@ -105,22 +105,35 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
 }
 
 impl RawMutex {
-    /// Releases the mutex of `guard`, calls `f`, and acquires the mutex again, for a wait. It hardly spins: the thread
-    /// has slept, so another sleep is cheap for it, and the holder may wait for its CPU. `f` must not unwind.
-    pub(crate) fn released<T: ?Sized, R>(
+    /// Waits on a condition variable with the mutex of `guard`, which is released meanwhile, until the deadline of
+    /// [`Threads::now`](Platform::now) at the latest. Returns whether a notification came.
+    pub(crate) fn wait<T: ?Sized>(
+        condvar: &Condvar<Threads>,
         guard: &mut MutexGuard<'_, T>,
-        f: impl FnOnce() -> R,
-    ) -> R {
+        deadline_ns: u64,
+    ) -> bool {
         let mutex = MutexGuard::mutex(guard);
-        // SAFETY: the caller's guard is overwritten below before anybody can use or drop it: `f` does not unwind.
-        drop(unsafe { ptr::read(guard) });
-        let result = f();
+        // SAFETY: the caller's guard is overwritten below before anybody can use or drop it: nothing here unwinds but for
+        // want of memory, and then the process ends.
+        let held = unsafe { ptr::read(guard) };
+        let shared = &mutex::Shared::ON_THREADS;
         // SAFETY: only the lock itself is used, and the token becomes the state of a guard.
-        let token = unsafe { mutex.raw() }.0.lock(&mutex::Shared::AFTER_A_SLEEP);
+        let raw = &unsafe { mutex.raw() }.0;
+        let (token, notified) = condvar.wait(raw, shared, || drop(held), deadline_ns);
         // SAFETY: the token is of an acquisition by this thread.
         let again = unsafe { mutex.make_guard_unchecked(Guard::new(token)) };
         // SAFETY: what the caller's guard held has been dropped above.
         unsafe { ptr::write(guard, again) };
-        result
+        notified
+    }
+
+    /// The lock with which a thread waits, from the address that the condition variable knows.
+    ///
+    /// # Safety
+    /// The thread waits as long as the lock is used.
+    pub(crate) unsafe fn waited_with<'a>(address: usize) -> &'a mutex::Mutex<Threads> {
+        // SAFETY: the address was exposed in `Condvar::wait`. The thread borrows the lock until it has acquired it again, and the
+        // caller says that it waits.
+        unsafe { &*ptr::with_exposed_provenance(address) }
     }
 }

@@ -4,10 +4,16 @@
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use overspin_locks::{Pace, RwLock as Algorithm, mutex, rwlock};
+use overspin_locks::{Pace, RwLock as Algorithm, WakeAll, mutex, rwlock};
 
 use crate::mutex::after;
-use crate::{Guard, Threads};
+use crate::{Guard, Threads, futex};
+
+impl WakeAll for Threads {
+    fn wake_all(address: *const AtomicU32) {
+        futex::wake(address, i32::MAX);
+    }
+}
 
 /// For general use where most threads only read: readers and writers take turns, and neither starves. 36 bytes and the
 /// data, no limit on threads, no poisoning.

@@ -86,8 +86,7 @@ fn time_limits_end_waits_with_the_mutex_held() {
     let mut guard = mutex.lock();
     for limit in [Duration::ZERO, Duration::from_millis(20)] {
         let began = Instant::now();
-        // A sleep may end before, for no reason.
-        while !never.wait_for(&mut guard, limit).timed_out() {}
+        assert!(never.wait_for(&mut guard, limit).timed_out());
         assert!(began.elapsed() >= limit);
         assert!(mutex.is_locked() && mutex.try_lock().is_none());
     }
@@ -113,4 +112,104 @@ fn a_notification_ends_a_wait_with_a_time_limit() {
         changed.notify_one();
         assert!(!waiter.join().unwrap());
     });
+}
+
+/// Starts a thread that waits once, without a loop: a wait does not end for no reason. Returns when it waits.
+fn wait_once<'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    mutex: &'scope Mutex<u32>,
+    changed: &'scope Condvar,
+    limit: Duration,
+) -> thread::ScopedJoinHandle<'scope, bool> {
+    let mut before = mutex.lock();
+    *before = 0;
+    let waiter = scope.spawn(move || {
+        let mut guard = mutex.lock();
+        *guard = 1;
+        !changed.wait_for(&mut guard, limit).timed_out()
+    });
+    drop(before);
+    // The waiter sets it just before it waits, and the mutex is free again when it does.
+    while *mutex.lock() == 0 {
+        thread::yield_now();
+    }
+    waiter
+}
+
+#[test]
+fn a_notification_ends_the_longest_wait_and_says_so() {
+    let (mutex, changed) = (Mutex::new(0), Condvar::new());
+    assert_eq!((changed.notify_one(), changed.notify_all()), (false, 0));
+    thread::scope(|scope| {
+        for under in [false, true] {
+            let start = |_| wait_once(scope, &mutex, &changed, Duration::MAX);
+            let mut waiters: VecDeque<_> = (0..4).map(start).collect();
+            while waiters.len() > 2 {
+                let guard = under.then(|| mutex.lock());
+                assert!(changed.notify_one());
+                drop(guard);
+                assert!(waiters.pop_front().unwrap().join().unwrap());
+                assert!(waiters.iter().all(|waiter| !waiter.is_finished()));
+            }
+            let guard = under.then(|| mutex.lock());
+            assert_eq!(changed.notify_all(), 2);
+            drop(guard);
+            assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()));
+            assert!(!changed.notify_one());
+        }
+    });
+}
+
+#[test]
+fn a_wait_that_is_over_gets_no_notification() {
+    let (mutex, changed) = (Mutex::new(0), Condvar::new());
+    thread::scope(|scope| {
+        let short = wait_once(scope, &mutex, &changed, Duration::from_millis(1));
+        let first = wait_once(scope, &mutex, &changed, Duration::MAX);
+        let second = wait_once(scope, &mutex, &changed, Duration::MAX);
+        assert!(!short.join().unwrap());
+        assert!(changed.notify_one() && first.join().unwrap());
+        assert!(changed.notify_one() && second.join().unwrap());
+    });
+    assert_eq!(changed.notify_all(), 0);
+}
+
+/// More of them than a notification takes from the queue at a time.
+#[test]
+fn two_hundred_threads_wait_with_one_of_two_mutexes() {
+    let (mutexes, changed) = ([Mutex::new(0), Mutex::new(0)], Condvar::new());
+    thread::scope(|scope| {
+        let start = |n: usize| wait_once(scope, &mutexes[n % 2], &changed, Duration::MAX);
+        let waiters: Vec<_> = (0..200).map(start).collect();
+        let guard = mutexes[1].lock();
+        assert_eq!(changed.notify_all(), 200);
+        drop(guard);
+        assert!(waiters.into_iter().all(|waiter| waiter.join().unwrap()));
+    });
+    assert!(mutexes.iter().all(|mutex| !mutex.is_locked()));
+}
+
+#[test]
+fn destructors_of_thread_local_values_may_wait() {
+    struct Waits;
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            let (mutex, never) = (Mutex::new(()), Condvar::new());
+            assert!(never.wait_for(&mut mutex.lock(), Duration::from_millis(1)).timed_out());
+            ENDED.fetch_add(1, Relaxed);
+        }
+    }
+    static ENDED: AtomicU32 = AtomicU32::new(0);
+    thread_local!(static LAST: Waits = const { Waits });
+    for waits_before in [false, true] {
+        thread::spawn(move || {
+            LAST.with(|_| ());
+            if waits_before {
+                drop(Waits);
+            }
+        })
+        .join()
+        .unwrap();
+    }
+    assert_eq!(ENDED.load(Relaxed), 3);
 }

@@ -20,12 +20,13 @@
 //! **Mutations.** A bug is put in at this boundary, not into a copy of the lock. So the checks run
 //! the shipped code with a bug, not something like it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::rc::Rc;
 
 use loom::sync::atomic::{AtomicBool, Ordering};
+use overspin_locks::condvar::{Parking, Waiter};
 use overspin_locks::{AtomicCell, Bug, CpuId, Note, Platform, WakeAll};
 
 use crate::Mutation;
@@ -82,6 +83,8 @@ struct Cpu {
     waits_at: Cell<usize>,
     /// What it remembers.
     note: Cell<Note>,
+    /// Made at its first wait on a condition variable: other models have no use for more cells.
+    waiter: OnceCell<Rc<Waiter<LoomPlatform>>>,
 }
 
 /// The state of one execution of a model, besides the lock.
@@ -158,6 +161,7 @@ impl World {
             leaving: Cell::new(false),
             waits_at: Cell::new(0),
             note: Cell::default(),
+            waiter: OnceCell::new(),
         };
         WORLD.set(Some(Rc::new(Self {
             mutation,
@@ -346,6 +350,31 @@ impl WakeAll for LoomPlatform {
         for cpu in world.cpus.iter().filter(|cpu| cpu.waits_at.get() == address.addr()) {
             cpu.waits_at.set(0);
             world.progress();
+        }
+    }
+}
+
+impl Parking for LoomPlatform {
+    type Waiter = Rc<Waiter<Self>>;
+
+    fn own_waiter() -> u32 {
+        let zero = || LoomU32::new(0);
+        let make = || Rc::new(Waiter::of(zero(), zero(), zero(), zero(), LoomUsize::new(0)));
+        world().here().waiter.get_or_init(make);
+        Self::cpu_id() as u32 + 1
+    }
+
+    fn waiter(number: u32) -> Rc<Waiter<Self>> {
+        let cpu = &world().cpus[number as usize - 1];
+        Rc::clone(cpu.waiter.get().expect("it waits, or has waited"))
+    }
+
+    fn requeue(from: *const LoomU32, to: *const LoomU32) {
+        let world = world();
+        // As in `wake_one`.
+        world.here().latch.load(Ordering::Relaxed);
+        if let Some(cpu) = world.cpus.iter().find(|cpu| cpu.waits_at.get() == from.addr()) {
+            cpu.waits_at.set(to.addr());
         }
     }
 }
