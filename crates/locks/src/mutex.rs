@@ -17,7 +17,7 @@
 //! As long as running threads want the lock, no sleeper is woken.
 //!
 //! **Why no thread starves.** Two kinds of threads are left out: sleeping threads, and runnable threads without a
-//! CPU. For runnable threads, a waiter gives its CPU away (`turn.rs`) when the lock has been wanted all the time for 8 us
+//! CPU. For runnable threads, a waiter gives its CPU away (`turn.rs`) when the lock has been wanted all the time for 4 us
 //! or more. The waiter has no other use for the CPU, the lock stays as busy as the others keep it, and the
 //! operating system's queue is the fairest there is. Where sections are shorter than the spin budget, threads
 //! rarely sleep, and these turns are the only remedy.

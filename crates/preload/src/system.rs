@@ -9,21 +9,27 @@ use std::fmt;
 use std::time::Duration;
 
 /// Restores `errno` when it is dropped.
-pub(crate) struct KeepErrno(c_int);
+pub(crate) struct KeepErrno {
+    /// This thread's `errno`. The compiler cannot know that the place stays the same, and would ask twice.
+    place: *mut c_int,
+    value: c_int,
+}
 
 impl KeepErrno {
     #[inline]
     pub(crate) fn new() -> Self {
-        // SAFETY: it points to this thread's own `errno`.
-        Self(unsafe { *libc::__errno_location() })
+        // SAFETY: the C library always knows the place.
+        let place = unsafe { libc::__errno_location() };
+        // SAFETY: it is this thread's own, and stays until the thread ends.
+        Self { place, value: unsafe { *place } }
     }
 }
 
 impl Drop for KeepErrno {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: as above.
-        unsafe { *libc::__errno_location() = self.0 };
+        // SAFETY: as in `new`. A pointer keeps this value in its thread.
+        unsafe { *self.place = self.value };
     }
 }
 
