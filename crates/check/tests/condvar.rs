@@ -4,9 +4,12 @@
 use std::rc::Rc;
 
 use loom::cell::UnsafeCell;
+use loom::sync::atomic::AtomicBool;
+use loom::sync::atomic::Ordering::{Acquire, Release};
+use loom::sync::mpsc::channel;
 use overspin_check::Mutation;
 use overspin_check::model::{
-    DEADLOCK_MESSAGE, LoomPlatform, LoomU32, Model, Protected, on_cpus, world,
+    DEADLOCK_MESSAGE, FREED_MESSAGE, LoomPlatform, LoomU32, Model, Protected, on_cpus, world,
 };
 use overspin_locks::mutex::Shared;
 use overspin_locks::{AtomicCell, Bug, Condvar, Mutex};
@@ -60,7 +63,7 @@ impl Store {
         let mut notified = true;
         while self.add(0) == 0 && notified {
             let release = || self.mutex.unlock(token);
-            (token, notified) = self.more.wait(mutex, shared, release, deadline_ns);
+            (token, notified) = self.more.wait((), mutex, shared, release, deadline_ns);
         }
         let there = self.add(0) > 0;
         if there {
@@ -163,6 +166,51 @@ fn two_notifications_of_one_reach_two() {
 fn sleeps_may_end_for_no_reason() {
     takers(2, 1, 3, (1, OneUnder), true).passes();
     takers(3, 2, 2, (2, AllUnder), true).passes();
+}
+
+/// CPU 0 has queued itself, CPU 2 holds the mutex, and then CPU 1 notifies. After its wait CPU 0 frees the mutex, if CPU 2 has
+/// gone: nobody needs it. But CPU 1 may not have come to the end of its notification.
+#[test]
+fn a_waiter_may_free_the_mutex_after_its_wait() {
+    let model = Model::new(3, 3, || {
+        world().expect_free();
+        let store = Store::new(false);
+        let gone = AtomicBool::new(false);
+        // Without preemptions, which the model counts.
+        let (queued, when_queued) = channel();
+        let (held, when_held) = channel();
+        let (held_too, when_held_too) = channel();
+        on_cpus(3, move |cpu| match cpu {
+            0 => {
+                let (mutex, shared) = store.mutex.raw();
+                let token = store.mutex.lock();
+                let release = || {
+                    store.mutex.unlock(token);
+                    queued.send(()).unwrap();
+                    when_held.recv().unwrap();
+                };
+                let (token, _) = store.more.wait((), mutex, shared, release, NEVER);
+                store.mutex.unlock(token);
+                if gone.load(Acquire) {
+                    store.mutex.free();
+                }
+            }
+            1 => {
+                when_held_too.recv().unwrap();
+                assert!(store.more.notify_one(|_| store.mutex.raw().0));
+            }
+            _ => {
+                when_queued.recv().unwrap();
+                let token = store.mutex.lock();
+                held.send(()).unwrap();
+                held_too.send(()).unwrap();
+                store.mutex.unlock(token);
+                gone.store(true, Release);
+            }
+        });
+    });
+    model.passes();
+    model.fails_with(Mutation::Seeded(Bug::D8CondvarReturnsBeforeItIsMoved), FREED_MESSAGE);
 }
 
 /// CPU 1 gives up after some looks at the clock. CPU 2 takes a thing.

@@ -43,6 +43,8 @@ pub enum Bug {
     D6CondvarForgetsAWakeUpBeforeTheMove,
     /// Condition variable: a waiter that was moved stays in the count of the mutex's sleepers.
     D7CondvarMovedWaiterStaysCounted,
+    /// Condition variable: a waiter that was moved does not wait until its notifier has left the lock of the queue.
+    D8CondvarReturnsBeforeItIsMoved,
     /// Reader-writer lock: a reader reads the count of wake-ups after it has looked at the lock.
     L1RwLockReaderReadsWakesLate,
     /// Reader-writer lock: a reader gives up but stays in the count of waiting readers.

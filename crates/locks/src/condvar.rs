@@ -36,8 +36,9 @@
 //!
 //! **Order.** The links and `first` are guarded by `lock`. The look at `first` without it is relaxed: the mutex orders it, as said
 //! above. A state other than `WAITING` is stored with release and loaded with acquire, so what the notifier has done with the
-//! waiter comes before what its CPU does with it next. A waiter that was moved acquires the lock of the queue once more, because
-//! its notifier moves it after it has stored the state, and must not do that to the next wait.
+//! waiter comes before what its CPU does with it next. A waiter that was moved acquires the lock of the queue once more. Its
+//! notifier stores the state, and only then moves it and looks at the mutex. By then the waiter could have returned, another
+//! CPU could have freed the mutex, or the waiter could wait again, elsewhere.
 //!
 //! **Uncontended**: a notification without waiters is one load.
 //!
@@ -64,6 +65,9 @@ const BATCH: usize = 64;
 pub trait Parking: Platform {
     /// A reference to a [`Waiter`].
     type Waiter: Deref<Target = Waiter<Self>>;
+    /// What a caller of [`Condvar::wait`] shows. Where all condition variables share the waiters of CPUs, and a wrong one would
+    /// leave the address of a mutex that is gone, only code that keeps the rules of `wait` has it.
+    type Permit;
 
     /// The number of this CPU's waiter, from 1. No other CPU has it.
     fn own_waiter() -> u32;
@@ -115,8 +119,11 @@ impl<P: Parking> Condvar<P> {
 
     /// Waits for a notification, until the deadline of [`Platform::now`] at the latest; `u64::MAX` is none. The caller holds the mutex,
     /// and `release` releases it. Returns the token of the mutex, which is acquired again, and whether a notification came.
+    ///
+    /// `release` does not wait on a condition variable, and does not unwind: the CPU is queued already, and has one waiter.
     pub fn wait(
         &self,
+        _: P::Permit,
         mutex: &Mutex<P>,
         shared: &mutex::Shared,
         release: impl FnOnce(),
@@ -139,7 +146,7 @@ impl<P: Parking> Condvar<P> {
                 WAITING => {}
                 MOVED => {
                     // The notifier may still be about to move it.
-                    self.locked(|| ());
+                    right!(self.locked(|| ()), P, D8CondvarReturnsBeforeItIsMoved, ());
                     let stays = || mutex.lock(&shared.after_a_sleep());
                     let adopted = || mutex.lock_adopted(shared);
                     let token = right!(adopted(), P, D7CondvarMovedWaiterStaysCounted, stays());
@@ -155,7 +162,7 @@ impl<P: Parking> Condvar<P> {
     #[inline]
     pub fn notify_one<'m>(&self, mutex_at: impl Fn(usize) -> &'m Mutex<P>) -> bool {
         // Relaxed: see "Order".
-        self.first.load(Relaxed) != 0 && self.notify_some::<1>(1, &mutex_at) > 0
+        self.first.load(Relaxed) != 0 && self.notify_some::<1>(1, true, &mutex_at) > 0
     }
 
     /// Ends all waits. Returns how many there were. See [`notify_one`](Condvar::notify_one).
@@ -165,11 +172,14 @@ impl<P: Parking> Condvar<P> {
         if self.first.load(Relaxed) == 0 {
             return 0;
         }
-        // Not the waits that begin meanwhile.
-        let all = right!(self.locked(|| self.count()), P, D4CondvarWakesOneOfAll, 1);
+        // No more waits than there are now: others may begin meanwhile. And see "When they are not".
+        let (count, moves) = self.locked(|| {
+            (self.count(), self.first().is_some_and(|it| Self::mutex_of(&it, &mutex_at).is_held()))
+        });
+        let all = right!(count, P, D4CondvarWakesOneOfAll, 1);
         let mut ended = 0;
         while ended < all {
-            match self.notify_some::<BATCH>(all - ended, &mutex_at) {
+            match self.notify_some::<BATCH>(all - ended, moves, &mutex_at) {
                 // The rest have left: their time was up.
                 0 => break,
                 some => ended += some,
@@ -178,17 +188,16 @@ impl<P: Parking> Condvar<P> {
         ended
     }
 
-    /// Ends the longest waits, up to `most` and up to `N`. Returns how many.
+    /// Ends the longest waits, up to `most` and up to `N`. Returns how many. If it `moves`, some become sleepers of the mutex.
     #[cold]
     fn notify_some<'m, const N: usize>(
         &self,
         most: usize,
+        moves: bool,
         mutex_at: &impl Fn(usize) -> &'m Mutex<P>,
     ) -> usize {
         let mut woken = [0; N];
         let ended = self.locked(|| {
-            // See "When they are not".
-            let moves = self.first().is_some_and(|it| Self::mutex_of(&it, mutex_at).is_held());
             let mut ended = 0;
             while let Some(it) = self.first().filter(|_| ended < most.min(N)) {
                 let number = self.first.load(Relaxed);

@@ -14,7 +14,10 @@ use crate::{MutexGuard, RawMutex, Threads};
 ///
 /// A wait ends by a notification or by its time limit, and not for no reason. But another thread may have been faster: look
 /// again in a loop, or use [`Condvar::wait_while`]. Notify with the mutex held or after its release, as you like. If the
-/// mutex is held, by whatever thread, the waiter is not woken before it can have the mutex.
+/// mutex is held, and the waiter began to wait on the notifier's CPU, it is not woken before it can have the mutex.
+///
+/// A signal handler must neither wait nor notify. After a fork, a child may use condition variables that no thread of the parent
+/// was waiting on or notifying.
 ///
 /// ```
 /// use overspin_native::{Condvar, Mutex};
@@ -66,7 +69,7 @@ impl Condvar {
         self.0.notify_one(waited_with)
     }
 
-    /// Ends all waits, one system call for each. Returns how many there were. The threads return one after another, because each
+    /// Ends all waits, with one system call or two for each. Returns how many there were. The threads return one after another, because each
     /// needs the mutex.
     #[inline]
     pub fn notify_all(&self) -> usize {

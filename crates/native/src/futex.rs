@@ -38,11 +38,15 @@ pub(crate) fn wake(address: *const AtomicU32, count: i32) -> usize {
     usize::try_from(woken).unwrap_or(0)
 }
 
-/// Moves the thread that has slept longest at `from` to the sleepers at `to`.
+/// Moves the thread that has slept longest at `from` to the sleepers at `to`. Where the kernel refuses that, wakes it.
 pub(crate) fn requeue(from: *const AtomicU32, to: *const AtomicU32) {
     let operation = libc::FUTEX_REQUEUE | libc::FUTEX_PRIVATE_FLAG;
     // To wake: none. To move: one.
     let (wake, requeue) = (0, ptr::without_provenance::<libc::timespec>(1));
     // SAFETY: as in `wake`, for both addresses. The kernel reads the fourth argument as a number here.
-    unsafe { libc::syscall(libc::SYS_futex, from, operation, wake, requeue, to) };
+    let moved = unsafe { libc::syscall(libc::SYS_futex, from, operation, wake, requeue, to) };
+    if moved < 0 {
+        // Some sandboxes and emulators do not know the operation. The thread then wakes up too early, and not never.
+        self::wake(from, 1);
+    }
 }

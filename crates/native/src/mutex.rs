@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use overspin_locks::{Condvar, Platform, RawLock, mutex, mutexee};
 
+use crate::waiters::Permit;
 use crate::{Guard, Threads};
 
 /// For general use: a mutex over [`mutex`](overspin_locks::mutex). No limit on threads, no poisoning.
@@ -46,8 +47,8 @@ macro_rules! raw_mutex {
         pub struct $raw($lock);
 
         // SAFETY: `RawLock` promises mutual exclusion with acquire and release, and the model checker checks
-        // it. Nothing unwinds. The guard has no destructor. No other code refers to the words, so they can be
-        // moved or dropped while no thread can use them.
+        // it. Nothing unwinds. The guard has no destructor. Other code refers to the words only while a thread waits
+        // with the mutex, which it borrows. So they can be moved or dropped while no thread can use them.
         unsafe impl lock_api::RawMutex for $raw {
             const INIT: Self = Self($free);
             type Guard = Guard<$token>;
@@ -119,7 +120,9 @@ impl RawMutex {
         let shared = &mutex::Shared::ON_THREADS;
         // SAFETY: only the lock itself is used, and the token becomes the state of a guard.
         let raw = &unsafe { mutex.raw() }.0;
-        let (token, notified) = condvar.wait(raw, shared, || drop(held), deadline_ns);
+        // SAFETY: to drop a guard neither waits on a condition variable nor unwinds, and `guard` borrows the mutex.
+        let permit = unsafe { Permit::new() };
+        let (token, notified) = condvar.wait(permit, raw, shared, || drop(held), deadline_ns);
         // SAFETY: the token is of an acquisition by this thread.
         let again = unsafe { mutex.make_guard_unchecked(Guard::new(token)) };
         // SAFETY: what the caller's guard held has been dropped above.

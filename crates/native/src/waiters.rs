@@ -1,9 +1,12 @@
 //! What condition variables know about the threads that wait.
 //!
 //! A thread has one [`Waiter`], from its first wait to its end; then the next thread that waits gets it. Waiters have numbers, which
-//! are places in a table that grows in pieces, each twice as long as the one before, and never moves or shrinks: 24 bytes for
-//! each of the threads that have waited at the same time. So there is no limit on threads.
+//! are places in a table that grows in pieces, each twice as long as the one before, and never moves or shrinks. So there is no
+//! limit on threads. A waiter has 24 bytes; there are 32 at least, and up to three times as many as threads have waited at the
+//! same time.
 
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -53,18 +56,35 @@ impl Drop for Own {
 
 thread_local! {
     static OWN: Own = Own::take();
+    /// For a thread that waits in the last destructors of its thread-local values; 0 if it has not done so. No thread uses the
+    /// number again.
+    static LAST: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The proof that [`RawMutex::wait`](crate::RawMutex) calls.
+#[derive(Debug)]
+pub struct Permit(());
+
+impl Permit {
+    /// # Safety
+    /// The caller keeps the rules of [`Condvar::wait`](overspin_locks::Condvar::wait). The mutex stays where it is until that
+    /// returns.
+    pub(crate) unsafe fn new() -> Self {
+        Self(())
+    }
 }
 
 impl Parking for Threads {
     type Waiter = &'static Waiter<Self>;
+    type Permit = Permit;
 
-    /// A thread that waits in the last destructors of its thread-local values gets a number that is never used again.
     fn own_waiter() -> u32 {
         OWN.try_with(|own| own.0).unwrap_or_else(|_| {
-            let own = Own::take();
-            let number = own.0;
-            std::mem::forget(own);
-            number
+            if LAST.get() == 0 {
+                let own = ManuallyDrop::new(Own::take());
+                LAST.set(own.0);
+            }
+            LAST.get()
         })
     }
 

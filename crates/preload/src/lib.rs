@@ -12,6 +12,7 @@
 //! the mutex free, so threads wait in the lock, by the lock's rules. *Correctness rests on the mutex alone.* So a
 //! thread may go past the lock whenever the lock cannot serve it, and only loses its place in the queue:
 //!
+//! - while no thread has had to wait for the mutex: most mutexes never get a lock, and cost what they cost without the library;
 //! - with a time limit: most locks cannot give up waiting;
 //! - back from a wait of the C library on a condition variable; most waits are ours, see `waiting.rs`;
 //! - without a number ([`overspin_native::try_thread_id`]) or records in the lock;
@@ -43,7 +44,6 @@
 //! | `waiting.rs`, `waiters.rs` | waits on condition variables, and the queues of threads that wait |
 //! | `shadow.rs`, `placed.rs` | the record of each mutex, and the lock beside it |
 //! | `shards.rs`, `by_address.rs` | which record belongs to which mutex |
-//! | `recent.rs` | records of short-lived mutexes, without a lock |
 //! | `slots.rs`, `pages.rs` | the memory of the records, which goes back to the kernel |
 //! | `watched.rs` | the platform of the locks, whose waiters look around |
 //! | `mutex.rs`, `condition.rs`, `real.rs` | the C library's mutex and condition variable, and its functions |
@@ -65,7 +65,6 @@ mod passage;
 mod placed;
 mod policy;
 mod real;
-mod recent;
 mod record;
 mod shadow;
 mod shards;

@@ -1,5 +1,6 @@
 //! The way of a thread through a mutex and its lock. An acquisition takes the lock, then the mutex; a release
-//! releases the mutex, then the lock.
+//! releases the mutex, then the lock. A mutex that no thread has had to wait for has no lock: the first thread that finds it held
+//! gives it one, takes that, and waits for the mutex.
 //!
 //! | Step | Recorded holder of the lock | Mutex |
 //! |---|---|---|
@@ -73,6 +74,20 @@ unsafe fn lock_past_lock(mutex: *mut pthread_mutex_t, shadow: &Shadow) -> c_int 
     result
 }
 
+/// Tries to acquire a mutex for which no thread has had to wait yet: it has no lock. `None` if it has one, or if other rules
+/// apply to it.
+///
+/// # Safety
+/// As `pthread_mutex_trylock`.
+#[inline]
+unsafe fn try_without_lock(mutex: *mut pthread_mutex_t) -> Option<c_int> {
+    // SAFETY: as the caller promises, here and below.
+    let inner = unsafe { ours(mutex) }?;
+    let is_plain = shards::come_late() && shadow::attached(inner).is_none();
+    // SAFETY: as above.
+    is_plain.then(|| unsafe { real::trylock(mutex) })
+}
+
 /// Acquires the mutex by `acquire`, with the lock held. Releases the lock if that fails.
 #[inline]
 fn behind_lock(
@@ -103,6 +118,12 @@ fn give_back(shadow: &Shadow, seat: &Seat) {
 /// # Safety
 /// As `pthread_mutex_lock`.
 pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
+    // SAFETY: as the caller promises. "Busy" may mean that this thread holds it: its type decides below.
+    if let Some(result) = unsafe { try_without_lock(mutex) }
+        && result != libc::EBUSY
+    {
+        return result;
+    }
     let _errno = KeepErrno::new();
     // SAFETY: as the caller promises, here and below.
     let real = || unsafe { real::lock(mutex) };
@@ -133,6 +154,10 @@ pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: u
 /// # Safety
 /// As `pthread_mutex_trylock`.
 pub(crate) unsafe extern "C" fn trylock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
+    // SAFETY: as the caller promises.
+    if let Some(result) = unsafe { try_without_lock(mutex) } {
+        return result;
+    }
     let _errno = KeepErrno::new();
     // SAFETY: as the caller promises, here and below.
     let real = || unsafe { real::trylock(mutex) };
@@ -164,6 +189,12 @@ unsafe fn timedlock_from(
     caller: usize,
     timed: impl FnOnce() -> c_int,
 ) -> c_int {
+    // SAFETY: as the caller promises. "Busy": as in `lock_from`.
+    if let Some(result) = unsafe { try_without_lock(mutex) }
+        && result != libc::EBUSY
+    {
+        return result;
+    }
     let _errno = KeepErrno::new();
     // SAFETY: as the caller promises, here and below.
     let Some(shadow) = (unsafe { not_straight(mutex, caller) }) else { return timed() };

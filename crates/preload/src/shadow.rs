@@ -1,8 +1,9 @@
 //! This library's record of a mutex: the shadow. The lock is behind it in the same slot of memory
 //! ([`placed`]).
 //!
-//! A shadow is created at the first `lock` of a mutex, and the mutex itself points to it. [`shards`](crate::shards) keeps
-//! the shadows by the addresses of their mutexes, and says when a shadow is passed on to another mutex.
+//! A shadow is created when a thread first has to wait for a mutex, and the mutex itself points to it.
+//! [`shards`](crate::shards) keeps the shadows by the addresses of their mutexes, and says when a shadow is passed on to
+//! another mutex.
 //!
 //! A free shadow keeps its lock. POSIX allows a thread to destroy a mutex and free its memory while the thread that has
 //! released the mutex is still releasing the shadow's lock. That thread then releases a lock that exists and works. The
@@ -12,19 +13,14 @@
 //! A mutex that was copied or moved, which POSIX forbids but C programs do, points to a shadow with another address.
 //! It gets its own shadow.
 //!
-//! | | Address | Parker |
-//! |---|---|---|
-//! | live: a mutex points to it, or did until it ended without notice | the mutex's | 0 |
-//! | parked: its mutex has been destroyed; the thread that did so has kept the shadow ([`recent`](crate::recent)) | the mutex's | that thread |
-//! | free | 0 | 0 |
-//!
-//! A shadow is in the table of its shard exactly if it has an address.
+//! A live shadow has the address of its mutex, which points to it, or did until it ended without notice. A free one has the
+//! address 0. A shadow is in the table of its shard exactly if it has an address.
 
 use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 
 use overspin_native::{MAX_THREADS, served_id};
 
@@ -44,8 +40,6 @@ pub(crate) struct Shadow {
     /// The thread that holds both the mutex and the lock, as [`Holder`]; 0 if there is none. Written by the holder of
     /// the mutex, or by the thread that acts in its name (see [`bypass`](crate::bypass)).
     holder: AtomicU32,
-    /// The thread that has parked it, as its number + 1, or 0.
-    parker: AtomicU16,
     /// Releases so far that left a sleeper behind. Used by the holder of the mutex.
     passed: Cell<u8>,
     /// The mutex has been released past this library, and works without the lock.
@@ -133,19 +127,6 @@ impl Shadow {
     pub(crate) fn set_address(&self, address: usize) {
         // Release: a thread that sees the address also sees the lock.
         self.address.store(address, Release);
-    }
-
-    /// The number + 1 of the thread that has parked it, or 0.
-    #[inline]
-    pub(crate) fn parker(&self) -> u16 {
-        // Acquire: pairs with `set_parker`.
-        self.parker.load(Acquire)
-    }
-
-    #[inline]
-    pub(crate) fn set_parker(&self, parker: u16) {
-        // Release: a thread that sees that a free shadow has no parker also sees that it has no address; see `recent.rs`.
-        self.parker.store(parker, Release);
     }
 
     /// What is counted and recorded about the mutex, on request.

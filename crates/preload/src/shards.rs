@@ -1,20 +1,21 @@
 //! Which shadow belongs to which mutex: tables by address, and free shadows.
 //!
+//! Most mutexes never come here: a mutex gets a shadow when a thread first has to wait for it, or waits with it
+//! ([`come_late`]). Until then it costs what it costs without this library, and no memory.
+//!
 //! The addresses are divided into shards, each with its own lock, table and memory. All mutexes in a block of [`BLOCK`] bytes
 //! are in one shard: a thread has its own stack and, in most allocators, its own part of the heap, so threads that create and
-//! destroy mutexes rarely meet, and the data of a shard stays in the cache of one CPU. Most short-lived mutexes do not come
-//! here at all: see [`recent`](crate::recent).
+//! destroy mutexes rarely meet, and the data of a shard stays in the cache of one CPU.
 //!
 //! The tables find shadows of mutexes that are never destroyed: those of C++ run no code at their end. A new mutex at the
 //! same address inherits the shadow, so there are never more shadows than addresses that mutexes have had.
 //!
-//! **Races for one mutex.** Two threads may lock a new mutex at the same time, one here and one by `recent.rs`, which takes no
-//! lock of a shard. Both find the same shadow, and what they write is the same. If the thread here finds that the shadow has
-//! a holder, the other one may already have locked; then the mutex points to the shadow. Else the mutex before was held at
-//! its end.
+//! **Several threads may need the shadow of a mutex** at the same time. The first one under the lock of the shard attaches it,
+//! and the others find it attached.
 
 use std::ptr;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::by_address::{ByAddress, hash};
@@ -22,7 +23,6 @@ use crate::fork_lock::ForkLock;
 use crate::ledger::{self, Account};
 use crate::mutex::Mutex;
 use crate::placed::{self, Kind};
-use crate::recent::Place;
 use crate::shadow::{Shadow, attach, attached};
 use crate::slots::{Sizes, Slots};
 use crate::{record, startup};
@@ -47,6 +47,7 @@ static SHARDS: [Apart; NUMBER] =
     [const { Apart(ForkLock::new(Shard { table: ByAddress::new(), slots: Slots::new() })) };
         NUMBER];
 static SIZES: OnceLock<Sizes> = OnceLock::new();
+static LATE: AtomicBool = AtomicBool::new(false);
 
 /// The number of the shard for mutexes at `address`.
 #[inline]
@@ -66,8 +67,16 @@ pub(crate) fn start(kind: &'static Kind) {
     placed::start(record::recorded(kind));
     // Memory with accounts stays: recordings are never freed.
     let sizes = Sizes::new(size, kind.align.max(align_of::<Account>()), !ledger::is_open());
-    // Last, because it lets mutexes get shadows. They are not set yet, because this is called once.
+    // Late, because it lets mutexes get shadows. They are not set yet, because this is called once.
     let _ = SIZES.set(sizes);
+    LATE.store(!ledger::is_open(), Relaxed);
+}
+
+/// Whether mutexes get their shadows late: when a thread first has to wait for them, or waits with them. Accounts want all
+/// acquisitions of all mutexes. False as long as this library is not active.
+#[inline]
+pub(crate) fn come_late() -> bool {
+    LATE.load(Relaxed)
 }
 
 #[cold]
@@ -87,50 +96,17 @@ pub(crate) fn of(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
 fn create(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
     // Exposed: see `Shadow::left_behind`.
     let address = ptr::from_ref(mutex).expose_provenance();
-    let place = Place::of(address);
-    if let Some(shadow) = place.and_then(|place| place.again(address)) {
-        shadow.set_bypassed(false);
-        attach(mutex, shadow);
-        return Some(shadow);
-    }
     let sizes = SIZES.get().or_else(start_and_get)?;
-    let shadow = shard(address)
-        .with_unless_closed(|shard| {
-            let parked = place.and_then(Place::parked);
-            if let Some(parked) = parked.filter(|its| number(its.address()) == number(address)) {
-                shard.remove(sizes, parked);
-            }
-            shard.create(sizes, mutex, address, caller)
-        })
-        .flatten()?;
-    if let Some(place) = place {
-        place.fill(shadow);
-    }
-    Some(shadow)
+    shard(address).with_unless_closed(|shard| shard.create(sizes, mutex, address, caller)).flatten()
 }
 
-/// Retires `shadow`, whose mutex has been destroyed.
-#[inline]
+/// Retires `shadow`, whose mutex has been destroyed. While a thread forks, it stays in the table for the next mutex at the
+/// address.
 pub(crate) fn retire(shadow: &'static Shadow) {
-    let address = shadow.address();
-    match Place::of(address) {
-        // If the mutex was destroyed while held, its lock is lost.
-        Some(place) if shadow.holder().is_none() => place.park(shadow),
-        _ => remove_if(shadow, address, |_| true),
-    }
-}
-
-/// Removes the shadow of the mutex at `address` from the table if the condition holds under the lock of the shard. While a
-/// thread forks, the shadow stays in the table for the next mutex at the address.
-#[inline(never)]
-pub(crate) fn remove_if(
-    shadow: &'static Shadow,
-    address: usize,
-    condition: impl FnOnce(&Shadow) -> bool,
-) {
     let Some(sizes) = SIZES.get() else { return };
+    let address = shadow.address();
     shard(address).with_unless_closed(|shard| {
-        if shadow.address() == address && condition(shadow) {
+        if shadow.address() == address {
             shard.remove(sizes, shadow);
         }
     });
@@ -147,7 +123,7 @@ impl Shard {
         if let Some(shadow) = attached(mutex) {
             return Some(shadow);
         }
-        let shadow = match self.inherited(sizes, mutex, address) {
+        let shadow = match self.inherited(sizes, address) {
             Some(shadow) => shadow,
             None => {
                 let shadow = self.slots.take(sizes, put)?;
@@ -164,20 +140,10 @@ impl Shard {
         Some(shadow)
     }
 
-    /// The shadow of the previous mutex at this address, which has ended without notice or is parked.
-    fn inherited(
-        &mut self,
-        sizes: &Sizes,
-        mutex: &Mutex,
-        address: usize,
-    ) -> Option<&'static Shadow> {
+    /// The shadow of the previous mutex at this address, which has ended without notice.
+    fn inherited(&mut self, sizes: &Sizes, address: usize) -> Option<&'static Shadow> {
         let shadow = self.table.find(address)?;
-        let is_held = shadow.holder().is_some();
-        if is_held && attached(mutex).is_some() {
-            // See "Races for one mutex".
-            return Some(shadow);
-        }
-        if is_held {
+        if shadow.holder().is_some() {
             // The mutex was held at its end: its lock is lost.
             self.remove(sizes, shadow);
             return None;
@@ -185,7 +151,6 @@ impl Shard {
         if let Some(account) = shadow.account() {
             account.close();
         }
-        shadow.set_parker(0);
         Some(shadow)
     }
 
@@ -195,9 +160,7 @@ impl Shard {
         if let Some(account) = shadow.account() {
             account.close();
         }
-        // In this order: see `recent.rs`.
         shadow.set_address(0);
-        shadow.set_parker(0);
         if shadow.holder().is_none() {
             self.slots.give(sizes, shadow);
         }

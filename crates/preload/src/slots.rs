@@ -15,7 +15,7 @@
 //! line apart, and the first passes over the first units ([`SPREAD`]) come first.
 //!
 //! **Memory goes back by `madvise`, not by `munmap`.** Addresses of old shadows survive: in mutexes that the program has
-//! copied, and in hints ([`recent`](crate::recent)). Reading one finds zeros, which is the shadow of no mutex. A slot that has
+//! copied. Reading one finds zeros, which is the shadow of no mutex. A slot that has
 //! never been used is such a shadow, too; only its lock has to be made.
 //!
 //! **When a slot may lose its memory.** POSIX allows a thread to destroy a mutex while the thread that has released the

@@ -41,7 +41,7 @@ use crate::policy::ours;
 use crate::shadow;
 use crate::system::KeepErrno;
 use crate::waiters::{Waiter, Waiters, taken, wake_all};
-use crate::{bypass, condition, real};
+use crate::{bypass, condition, real, shards};
 
 /// Some code of this process uses mutexes past this library.
 static OTHERS: AtomicBool = AtomicBool::new(false);
@@ -127,7 +127,7 @@ unsafe fn begin(
     // SAFETY: as the caller promises, here and below.
     let Some(inner) = (unsafe { ours(mutex) }) else { return false };
     // A mutex that is held more than once stays held, and one that is another thread's is an error: cases for the C library.
-    let is_served = shadow::attached(inner).is_some_and(|shadow| !shadow.is_bypassed());
+    let is_served = shards::of(inner, 0).is_some_and(|shadow| !shadow.is_bypassed());
     if !is_served || !inner.is_held_by(kernel_thread_id()) || inner.is_nested() {
         return false;
     }

@@ -1,5 +1,8 @@
-/* Mutexes that are used both past the preload library and through it: `bypass deepbind.so SCENARIO`. `all` runs all
- * scenarios one after another. The output is the same with and without the library. */
+/* Mutexes that are used both past the preload library and through it: `bypass deepbind.so SCENARIO [fresh]`. `all` runs all
+ * scenarios one after another. The output is the same with and without the library.
+ *
+ * The library has a lock for a mutex as soon as a thread has had to wait for it. So that happens before each scenario, but
+ * not with `fresh`. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -46,6 +49,22 @@ static pthread_t start(void *(*run)(void *)) {
 }
 static void join(pthread_t thread) { CHECK(pthread_join(thread, NULL) == 0); }
 static void in_a_thread(void *(*run)(void *)) { join(start(run)); }
+
+static void *use(void *mutex) {
+    lock(mutex);
+    unlock(mutex);
+    return mutex;
+}
+
+/* Lets a thread wait for the mutex. */
+static void contend(pthread_mutex_t *mutex) {
+    pthread_t thread;
+    lock(mutex);
+    CHECK(pthread_create(&thread, NULL, use, mutex) == 0);
+    while (*(volatile int *)mutex != 2) nap(1); /* glibc: held, and a thread sleeps */
+    unlock(mutex);
+    join(thread);
+}
 
 static void *use_a(void *arg) {
     lock(&a);
@@ -252,6 +271,7 @@ static void *mix(void *arg) {
 static void mixed(void) {
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 4; i++) CHECK(pthread_mutex_init(&many[i], NULL) == 0);
+        for (int i = 0; i < 4; i++) contend(&many[i]);
         pthread_t threads[3];
         for (int i = 0; i < 3; i++) threads[i] = start(mix);
         for (int i = 0; i < 3; i++) join(threads[i]);
@@ -269,7 +289,7 @@ static const struct {
 };
 
 int main(int argc, char **argv) {
-    CHECK(argc == 3);
+    CHECK(argc == 3 || (argc == 4 && strcmp(argv[3], "fresh") == 0));
     setvbuf(stdout, NULL, _IOLBF, 0);
     void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
     if (library == NULL) fprintf(stderr, "%s\n", dlerror());
@@ -284,6 +304,7 @@ int main(int argc, char **argv) {
         count = inside = ready = 0;
         CHECK(pthread_mutex_init(&a, NULL) == 0 && pthread_mutex_init(&b, NULL) == 0);
         CHECK(pthread_cond_init(&cond, NULL) == 0);
+        if (argc == 3) contend(&a), contend(&b);
         scenarios[i].run();
         CHECK(pthread_mutex_destroy(&a) == 0 && pthread_mutex_destroy(&b) == 0);
         printf("%s: %d\n", scenarios[i].name, count);

@@ -164,15 +164,19 @@ fn bypass_program() -> Option<(PathBuf, PathBuf)> {
 }
 
 /// Returns the standard output of bypass.c, and the number of bypass messages of the library.
-fn bypass(
+fn bypass(paths: &(PathBuf, PathBuf), lock: Option<&str>, scenario: &str) -> (String, usize) {
+    bypass_of(paths, lock, &[scenario])
+}
+
+fn bypass_of(
     (program, library): &(PathBuf, PathBuf),
     lock: Option<&str>,
-    scenario: &str,
+    arguments: &[&str],
 ) -> (String, usize) {
-    let output = succeeds(with_lock(program, lock).arg(library).arg(scenario));
+    let output = succeeds(with_lock(program, lock).arg(library).args(arguments));
     let told = String::from_utf8(output.stderr).unwrap();
     let said = told.matches("was released past this library").count();
-    assert_eq!(said, told.lines().count(), "{lock:?} {scenario}: {told}");
+    assert_eq!(said, told.lines().count(), "{lock:?} {arguments:?}: {told}");
     (String::from_utf8(output.stdout).unwrap(), said)
 }
 
@@ -203,6 +207,10 @@ fn a_release_past_the_library_is_noticed_and_hangs_nobody() {
             let result = bypass(&program, Some(lock), scenario);
             assert_eq!(result, (expected.clone(), said), "{lock} {scenario}");
         }
+        // A release of a mutex for which no thread has waited yet concerns nobody.
+        let (output, said_fresh) = bypass_of(&program, Some("mutex"), &[scenario, "fresh"]);
+        assert_eq!(output, expected, "fresh {scenario}");
+        assert!(said_fresh <= said, "fresh {scenario}: {said_fresh}");
     }
 }
 

@@ -2,6 +2,7 @@
  * part. Each prints a line and exits with 0 on success; a failure prints its place. The output does not depend on the
  * implementation of the mutexes. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -23,8 +24,19 @@
 enum { THREADS = 4 };
 static int rounds = 300;
 
-static void once(pthread_mutex_t *mutex) {
+/* The library has no record of a mutex for which no thread has had to wait, and which no thread has waited with. */
+static void plainly(pthread_mutex_t *mutex) {
     CHECK(pthread_mutex_lock(mutex) == 0);
+    CHECK(pthread_mutex_unlock(mutex) == 0);
+}
+
+static pthread_cond_t nothing = PTHREAD_COND_INITIALIZER;
+
+/* Waits with the mutex, until a time that is long past: now the library has a record. */
+static void with_record(pthread_mutex_t *mutex) {
+    struct timespec long_ago = {-1, 0}; /* the C library makes no system call */
+    CHECK(pthread_mutex_lock(mutex) == 0);
+    CHECK(pthread_cond_timedwait(&nothing, mutex, &long_ago) == ETIMEDOUT);
     CHECK(pthread_mutex_unlock(mutex) == 0);
 }
 
@@ -81,6 +93,7 @@ static long turn(unsigned *seed) {
     int free = FREE;
     if (atomic_compare_exchange_strong(&object->state, &free, MADE)) {
         make(object, random);
+        if (random % 4) with_record(&object->mutex);
         atomic_store(&object->users, 1);
     } else if (!enter(object)) {
         return 0;
@@ -133,11 +146,12 @@ static void forks(void) {
         if (child == 0) {
             alarm(30);
             memset(objects, 0, sizeof objects);
+            nothing = (pthread_cond_t)PTHREAD_COND_INITIALIZER; /* a thread of the parent was in it */
             rounds = 10;
             spawn(play, i);
             for (int j = 0; j < OBJECTS; j++) {
                 make(&objects[j], j);
-                once(&objects[j].mutex);
+                with_record(&objects[j].mutex);
             }
             _exit(0);
         }
@@ -165,7 +179,7 @@ static double resident(void) {
 static void create(int from, int to) {
     for (int i = from; i < to; i++) {
         CHECK(pthread_mutex_init(&many[i], NULL) == 0);
-        once(&many[i]);
+        with_record(&many[i]);
     }
 }
 
@@ -186,7 +200,7 @@ static void is_below(double before, double most) {
  * them has a table of a page. */
 static void memory(double most) {
     for (int i = 0; i < MANY; i++) CHECK(pthread_mutex_init(&many[i], NULL) == 0);
-    once(&many[0]);
+    with_record(&many[0]);
     double before = resident();
     for (int round = 0; round < 3; round++) {
         create(0, MANY);
@@ -199,7 +213,7 @@ static void memory(double most) {
             if (i * 7919L % 1000) CHECK(pthread_mutex_destroy(&many[i * 1L]) == 0);
         for (int i = 0; i < MANY; i++)
             if (i * 7919L % 1000 == 0) {
-                once(&many[i]);
+                with_record(&many[i]);
                 CHECK(pthread_mutex_destroy(&many[i]) == 0);
             }
         is_below(before, 33);
@@ -229,6 +243,24 @@ static void apart(void) {
     printf("apart\n");
 }
 
+/* Mutexes that no thread has had to wait for, of two kinds, one destroyed and one not, have no records. */
+static void uncontended(void) {
+    double before = resident();
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < MANY; i++) {
+            if (i % 2) CHECK(pthread_mutex_init(&many[i], NULL) == 0);
+            else many[i] = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+            plainly(&many[i]);
+            CHECK(pthread_mutex_trylock(&many[i]) == 0 && pthread_mutex_trylock(&many[i]) == EBUSY);
+            CHECK(pthread_mutex_unlock(&many[i]) == 0);
+            CHECK(many[i].__data.__list.__prev == NULL);
+            if (i % 4 < 2) CHECK(pthread_mutex_destroy(&many[i]) == 0);
+        }
+        is_below(before, 1);
+    }
+    printf("uncontended\n");
+}
+
 /* A copy of a mutex points to a record whose memory has gone back. */
 static void copies(void) {
     create(0, MANY);
@@ -236,7 +268,7 @@ static void copies(void) {
     CHECK(copy);
     memcpy(copy, many, MANY * sizeof *copy);
     destroy(0, MANY);
-    for (int i = 0; i < MANY; i++) once(&copy[i]);
+    for (int i = 0; i < MANY; i++) with_record(&copy[i]);
     for (int i = 0; i < MANY; i++) CHECK(pthread_mutex_destroy(&copy[i]) == 0);
     free(copy);
     printf("copies\n");
@@ -265,6 +297,11 @@ static void *release_late(void *arg) {
     return arg;
 }
 
+static void *create_all(void *arg) {
+    create(0, MANY);
+    return arg;
+}
+
 static void late_release(void) {
     struct sigaction action = {.sa_handler = stand_still};
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
@@ -279,15 +316,13 @@ static void late_release(void) {
             usleep(10);
         }
         destroy(0, MANY);
-        for (int i = 0; i < MANY; i++) {
-            CHECK(pthread_mutex_init(&many[i], NULL) == 0);
-            /* The lock of one of them may still be held, so `lock` would wait. */
-            CHECK(pthread_mutex_trylock(&many[i]) == 0);
-            CHECK(pthread_mutex_unlock(&many[i]) == 0);
-        }
+        /* One of them gets the lock that is still being released, and waits for that. */
+        pthread_t next;
+        CHECK(pthread_create(&next, NULL, create_all, NULL) == 0);
+        usleep(50 * 1000);
         go = 1;
-        CHECK(pthread_join(thread, NULL) == 0);
-        for (int i = 0; i < MANY; i++) once(&many[i]);
+        CHECK(pthread_join(thread, NULL) == 0 && pthread_join(next, NULL) == 0);
+        for (int i = 0; i < MANY; i++) with_record(&many[i]);
         destroy(0, MANY);
     }
     printf("late release\n");
@@ -315,6 +350,9 @@ int main(int argc, char **argv) {
         break;
     case 'c':
         copies();
+        break;
+    case 'u':
+        uncontended();
         break;
     case 'l':
         late_release();

@@ -33,15 +33,16 @@ static void *release(void *arg) {
 int main(int argc, char **argv) {
     (void)argv;
     pthread_t thread;
-    if (pthread_mutex_lock(&hot) != 0) return 1;
+    if (pthread_mutex_lock(&hot) != 0 || pthread_mutex_unlock(&hot) != 0) return 1;
+    pthread_create(&thread, NULL, hold, NULL);
+    while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE)) usleep(1000);
     if (argc > 1) {
+        if (pthread_mutex_lock(&hot) != 0) return 1;
+        pthread_join(thread, NULL);
         pthread_create(&thread, NULL, release, NULL);
         pthread_join(thread, NULL);
         return 0;
     }
-    if (pthread_mutex_unlock(&hot) != 0) return 1;
-    pthread_create(&thread, NULL, hold, NULL);
-    while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE)) usleep(1000);
     for (int i = 0; i < 98; i++) use(&hot);
     pthread_join(thread, NULL);
     for (int i = 0; i < 7; i++) use(&cold);

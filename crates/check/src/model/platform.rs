@@ -356,6 +356,7 @@ impl WakeAll for LoomPlatform {
 
 impl Parking for LoomPlatform {
     type Waiter = Rc<Waiter<Self>>;
+    type Permit = ();
 
     fn own_waiter() -> u32 {
         let zero = || LoomU32::new(0);
