@@ -73,38 +73,27 @@
 mod adopt;
 mod affinity;
 mod debt;
+mod release;
 mod shared;
+mod woken;
 
-use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::bug::right;
 use crate::coarse_clock::CoarseClock;
 use crate::deadline::{NEVER, has_passed, sleep};
 use crate::turn::{FIRST_LOOKS, Turns};
-use crate::{
-    AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile, Platform, RawLock, Tuning,
-};
+use crate::{AtomicCell, CapacityError, LockInfo, LockUntil, Meanwhile, Platform, RawLock, Tuning};
 use affinity::{Affinity, Before};
 pub use debt::Token;
 pub use shared::{DEFAULT_SPIN_BUDGET, Shared};
+use woken::Woken;
 
 const HELD: u32 = 1;
 const WAKING: u32 = 1 << 1;
 const HEIR: u32 = 1 << 2;
 const DUE: u32 = 1 << 3;
 const SLEEPER: u32 = 1 << 8;
-
-/// The first nap. The thread keeps its claim to a CPU, unlike one that yields.
-const NAP_NS: u64 = 50_000;
-
-/// Naps get longer, up to this: a nap costs some 40 us of a CPU on a virtual machine.
-const MOST_NAP_NS: u64 = 4 * NAP_NS;
-
-/// Rounds of looks of the heir before it naps where yields are dear: some 50 us, longer than most sections. The holder
-/// of a lock that is held still may be waiting for this CPU. The nap is a short one, because the lock is idle if it is
-/// released meanwhile.
-const HEIR_ROUNDS: u32 = 8;
 
 /// Where yields are dear, waiters look only this part of their spin budget. Looks take CPU time that the holder could
 /// use, because the scheduler gives the threads a share in common.
@@ -137,15 +126,6 @@ pub struct Mutex<P: Platform> {
     turns: Turns<P::U32>,
     /// The holder updates it, or the last one.
     affinity: Affinity<P::U32>,
-}
-
-/// What became of a sleeper that is awake.
-enum Woken {
-    /// It took the lock. The word was this.
-    Took(u32),
-    GaveUp,
-    /// It is not the woken thread, or it is and found the lock held, but it is not its turn: it wants the lock as a newcomer does.
-    BeginsAnew,
 }
 
 fn is_free(word: u32) -> bool {
@@ -235,17 +215,6 @@ impl<P: Platform> Mutex<P> {
         }
     }
 
-    /// For a sleeper that is awake: it is no sleeper any more, and tries to take the lock if it is the woken thread.
-    fn leave_the_count(&self, shared: &Shared, deadline_ns: u64) -> Woken {
-        let found = self.word.fetch_sub(SLEEPER, Relaxed);
-        // Only the thread that takes the lock as the woken one clears `WAKING`.
-        if right!(found & WAKING != 0, P, O4MutexForgetsItWasWoken, false) {
-            self.lock_woken(shared, found, deadline_ns)
-        } else {
-            Woken::BeginsAnew
-        }
-    }
-
     /// Takes the lock if it is free within a budget; returns the word from before.
     fn spin(&self, left: &mut u32) -> Option<u32> {
         while let Ok(found) = self.word.spin_until_within(is_free, left) {
@@ -280,170 +249,6 @@ impl<P: Platform> Mutex<P> {
             return Token::timed::<P>(shared, Before::Elsewhere);
         }
         self.begin(shared, found, timed)
-    }
-
-    /// Tries to take the lock as the woken thread. The word was `found`.
-    fn lock_woken(&self, shared: &Shared, found: u32, deadline_ns: u64) -> Woken {
-        let mut due = found & DUE != 0;
-        let mut heir = 0;
-        let mut naps = shared.naps;
-        let mut nap_ns = NAP_NS;
-        let mut heir_rounds = 0;
-        loop {
-            let looks = due && !self.is_held_here(shared);
-            let mut left = if looks { shared.patience } else { 0 };
-            while let Ok(found) = self.word.spin_until_within(|word| word & HELD == 0, &mut left) {
-                if heir == 0 && found & HEIR != 0 {
-                    // Another thread has left the count while `WAKING` was set, and was faster.
-                    break;
-                }
-                // This clears the heir's mark too: no other thread does.
-                let heir = right!(heir, P, O5MutexHeirStays, 0);
-                let turn = right!(DUE, P, O12MutexStaysDue, 0);
-                if self.take_weakly(found, (found | HELD) & !(WAKING | turn | heir)) {
-                    return Woken::Took(found);
-                }
-            }
-            if has_passed::<P>(deadline_ns) {
-                self.give_up_woken(shared, heir);
-                return Woken::GaveUp;
-            }
-            if !due {
-                if self.goes_back() {
-                    return Woken::BeginsAnew;
-                }
-                due = true;
-            }
-            if naps > 0 && P::yield_is_dear() {
-                naps -= 1;
-                P::nap(nap_ns);
-                nap_ns = (2 * nap_ns).min(MOST_NAP_NS);
-                continue;
-            }
-            if heir == 0 {
-                // Relaxed: it only tells others to keep away. If there is an heir already, wait for it.
-                let found = self.word.fetch_or(HEIR, Relaxed);
-                heir = HEIR & !found;
-            }
-            // The holder may be waiting for this CPU.
-            heir_rounds += 1;
-            if heir_rounds > HEIR_ROUNDS && P::yield_is_dear() {
-                P::nap(NAP_NS);
-            } else {
-                P::yield_if_cheap();
-            }
-        }
-    }
-
-    /// Ceases to be the woken thread, unless it is its turn by now. Returns whether it did. The lock may be free then, and
-    /// no other thread may care for the sleepers: the caller looks again before it sleeps.
-    fn goes_back(&self) -> bool {
-        let wakes = right!(WAKING, P, O11MutexGoesBackAndStaysTheWokenThread, 0);
-        // Relaxed: the exchange checks it.
-        let mut found = self.word.load(Relaxed);
-        while found & DUE == 0 {
-            match self.word.compare_exchange_weak(found, found & !wakes, Relaxed, Relaxed) {
-                Ok(_) => return true,
-                Err(now) => found = now,
-            }
-        }
-        false
-    }
-
-    /// Gives up as the woken thread, and as the heir if `heir` is set.
-    fn give_up_woken(&self, shared: &Shared, heir: u32) {
-        let marks = right!(WAKING | DUE | heir, P, O9MutexGivesUpAndStaysTheHeir, WAKING | DUE);
-        // Relaxed: the thread has not seen what the lock protects.
-        let found = self.word.fetch_and(!marks, Relaxed);
-        // The release that this thread has slept through woke no other one. Relied on by sleepers that came since.
-        if right!(found & HELD == 0, P, O10MutexGivesUpWithoutASuccessor, false) {
-            self.wake_one_of(shared, found & !marks, false);
-        }
-    }
-
-    /// Cares for the sleepers after a release that found `word`.
-    #[cold]
-    fn after_release(&self, shared: &Shared, word: u32, token: Token) {
-        self.charge(shared, token, word / SLEEPER);
-        if word & (DUE | HEIR) != 0 {
-            // The woken thread may be waiting for this CPU.
-            P::yield_if_cheap();
-            return;
-        }
-        let rotate = self.is_time_to_rotate(shared);
-        if !rotate {
-            if word & WAKING != 0 {
-                return;
-            }
-            let somebody_cares = |word| word < SLEEPER || word & (HELD | HEIR | WAKING) != 0;
-            if self.word.spin_until(somebody_cares, Budget::Iterations(shared.grace)).is_ok() {
-                return;
-            }
-        }
-        // Relaxed: the exchange checks it.
-        self.wake_one_of(shared, self.word.load(Relaxed), rotate);
-    }
-
-    /// Wakes a sleeper, unless another thread cares for them. The word is `found`, or has been. To `rotate` is to wake one
-    /// although the lock may be held, and to make it its turn; a thread that is awake already gets the turn.
-    fn wake_one_of(&self, shared: &Shared, mut found: u32, rotate: bool) {
-        let due = if rotate || !self.seldom_moves(shared) { DUE } else { 0 };
-        loop {
-            // A thread that holds the lock by now cares for the sleepers, but does not know that it is time to
-            // rotate.
-            let others_care = HEIR | DUE | if rotate { 0 } else { HELD | WAKING };
-            if found < SLEEPER || found & others_care != 0 {
-                return;
-            }
-            // Relaxed: `wakes` has the order.
-            let new = found | WAKING | due;
-            match self.word.compare_exchange_weak(found, new, Relaxed, Relaxed) {
-                Ok(_) => break,
-                Err(now) => found = now,
-            }
-        }
-        if found & WAKING == 0 {
-            self.wake_one();
-        }
-        if due != 0 {
-            P::yield_if_cheap();
-        }
-    }
-
-    fn wake_one(&self) {
-        // A thread that is about to sleep on the old value must find it changed.
-        let wake = || P::wake_one(ptr::from_ref(&self.wakes));
-        right!((), P, O6MutexWakesBeforeItCounts, wake());
-        // Release: see "Order".
-        self.wakes.fetch_add(1, Release);
-        right!(wake(), P, O6MutexWakesBeforeItCounts, ());
-    }
-
-    /// Whether moves are dear. Where locks do not learn it, this does not touch the lock.
-    fn seldom_moves(&self, shared: &Shared) -> bool {
-        shared.learns() && self.affinity.is_strong(shared.move_ns)
-    }
-
-    /// Hint: the holder took the lock on this processor. It waits for it now, so looks would only make it wait longer.
-    fn is_held_here(&self, shared: &Shared) -> bool {
-        shared.learns() && self.affinity.was_on(P::processor())
-    }
-
-    fn is_time_to_rotate(&self, shared: &Shared) -> bool {
-        let Some(reading) = self.rotation.look(shared.releases_per_look, P::now) else {
-            return false;
-        };
-        let since = u64::from(reading.since) * 1000;
-        let most = shared.rotation_ns.saturating_mul(affinity::MOST);
-        let stays = || self.seldom_moves(shared) && !self.affinity.has_stayed() && since < most;
-        let rotate = !stays() && since >= shared.rotation_ns;
-        if rotate {
-            self.rotation.happens(&reading);
-            if shared.learns() {
-                self.affinity.rotate();
-            }
-        }
-        rotate
     }
 }
 
