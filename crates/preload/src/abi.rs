@@ -1,7 +1,7 @@
 //! ABI: the functions of the C library that this library defines. [`passage`](crate::passage) implements them.
 //!
 //! - **Names and types are the C library's**, so that the dynamic linker binds the program's calls to them.
-//! - **Caller.** A new mutex notes the place that the program called from. Only the first instruction of the call can
+//! - **Caller.** With accounts, a new mutex notes the place that the program called from. Only the first instruction of the call can
 //!   see that place, so the functions that acquire begin in assembly: they append the return address to the
 //!   arguments, and jump on.
 //! - **Two versions.** The C library has condition variables of 2002 and older ones, under the same names. All functions

@@ -11,7 +11,7 @@
 //! The mutexes themselves stay as they are. The forking thread can release a mutex that it holds, as with the C
 //! library; it then has no lock to release. A mutex that another thread holds stays held.
 //!
-//! A thread that meets a closed table with a new mutex does not wait: it uses the plain mutex
+//! A thread that meets a closed table with a mutex without a lock does not wait: it uses the plain mutex
 //! ([`ForkLock::with_unless_closed`](crate::fork_lock::ForkLock::with_unless_closed)).
 
 use overspin_native::forget_other_threads;

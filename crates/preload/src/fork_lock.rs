@@ -1,8 +1,8 @@
 //! The lock of this library's own data: a spinlock that yields.
 //!
 //! It cannot be a mutex of the C library, which this library replaces. It cannot be the standard library's
-//! mutex, because it must stay closed during a fork. Its sections are short and rare: the first use of a
-//! mutex, its end, a fork.
+//! mutex, because it must stay closed during a fork. Its sections are short and rare: the first
+//! contention of a mutex, its end, a fork.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::AtomicU8;

@@ -76,6 +76,12 @@ impl Mutex {
         owner != tid && (owner != 0 || self.word.load(Relaxed) == 0)
     }
 
+    /// Hint: no thread holds it.
+    #[inline]
+    pub(crate) fn is_free(&self) -> bool {
+        self.word.load(Relaxed) == 0
+    }
+
     /// Whether a thread may sleep until it is released. For its holder.
     #[inline]
     pub(crate) fn has_sleepers(&self) -> bool {

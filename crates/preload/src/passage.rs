@@ -2,6 +2,8 @@
 //! releases the mutex, then the lock. A mutex that no thread has had to wait for has no lock: the first thread that finds it held
 //! gives it one, takes that, and waits for the mutex.
 //!
+//! (So a thread may own the mutex without the lock, although others are queued in the lock. Then there is no recorded holder.)
+//!
 //! | Step | Recorded holder of the lock | Mutex |
 //! |---|---|---|
 //! | the lock is acquired | none | held by a thread that went past the lock, else free |
@@ -19,6 +21,7 @@
 //! - `errno` is unchanged, and nothing is a cancellation point.
 
 use std::ffi::c_int;
+use std::hint;
 use std::time::Duration;
 
 use libc::{clockid_t, pthread_mutex_t, timespec};
@@ -36,6 +39,10 @@ use crate::{real, stats};
 /// The time that a releaser keeps the lock when a thread that sleeps on the mutex is next. It is about the time that
 /// a sleeper takes to wake up on a free CPU.
 const TURN: Duration = Duration::from_micros(50);
+
+/// Looks at a mutex that is held without a lock, before the thread sleeps: some microseconds. A wake-up takes longer than most
+/// sections, and all other threads wait for this one meanwhile.
+const LOOKS: u32 = 100;
 
 /// Counts an acquisition, for the thread that has just made it.
 #[inline]
@@ -88,6 +95,27 @@ unsafe fn try_without_lock(mutex: *mut pthread_mutex_t) -> Option<c_int> {
     is_plain.then(|| unsafe { real::trylock(mutex) })
 }
 
+/// Acquires a mutex that another thread may hold without the lock.
+///
+/// # Safety
+/// As `pthread_mutex_lock`. Not for a mutex that this thread holds.
+#[cold]
+unsafe fn lock_after_looks(mutex: *mut pthread_mutex_t) -> c_int {
+    for _ in 0..LOOKS {
+        // SAFETY: as the caller promises, here and below.
+        if unsafe { ours(mutex) }.is_none_or(Mutex::is_free) {
+            // SAFETY: as above.
+            let result = unsafe { real::trylock(mutex) };
+            if result != libc::EBUSY {
+                return result;
+            }
+        }
+        hint::spin_loop();
+    }
+    // SAFETY: as above.
+    unsafe { real::lock(mutex) }
+}
+
 /// Acquires the mutex by `acquire`, with the lock held. Releases the lock if that fails.
 #[inline]
 fn behind_lock(
@@ -118,10 +146,10 @@ fn give_back(shadow: &Shadow, seat: &Seat) {
 /// # Safety
 /// As `pthread_mutex_lock`.
 pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
-    // SAFETY: as the caller promises. "Busy" may mean that this thread holds it: its type decides below.
-    if let Some(result) = unsafe { try_without_lock(mutex) }
-        && result != libc::EBUSY
-    {
+    // SAFETY: as the caller promises.
+    let tried = unsafe { try_without_lock(mutex) };
+    // "Busy" may mean that this thread holds it: its type decides below.
+    if let Some(result) = tried.filter(|&result| result != libc::EBUSY) {
         return result;
     }
     let _errno = KeepErrno::new();
@@ -147,6 +175,10 @@ pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: u
         give_back(shadow, mine.0);
         // SAFETY: as above.
         return unsafe { lock_past_lock(mutex, shadow) };
+    }
+    if tried.is_some() {
+        // SAFETY: as above. If this thread held it, it would have gone straight.
+        return behind_lock(shadow, mine, contended, || unsafe { lock_after_looks(mutex) });
     }
     behind_lock(shadow, mine, contended, real)
 }
@@ -189,11 +221,9 @@ unsafe fn timedlock_from(
     caller: usize,
     timed: impl FnOnce() -> c_int,
 ) -> c_int {
-    // SAFETY: as the caller promises. "Busy": as in `lock_from`.
-    if let Some(result) = unsafe { try_without_lock(mutex) }
-        && result != libc::EBUSY
-    {
-        return result;
+    // SAFETY: as the caller promises. A thread with a time limit has no place in a lock, so it need not make one.
+    if let Some(result) = unsafe { try_without_lock(mutex) } {
+        return if result == libc::EBUSY { timed() } else { result };
     }
     let _errno = KeepErrno::new();
     // SAFETY: as the caller promises, here and below.
@@ -231,7 +261,13 @@ pub(crate) unsafe extern "C" fn clocklock_at(
     caller: usize,
 ) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { timedlock_from(mutex, caller, || real::clocklock(mutex, clock, until)) }
+    let timed = || unsafe { real::clocklock(mutex, clock, until) };
+    if !matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC) {
+        // An error, even if the mutex is free.
+        return timed();
+    }
+    // SAFETY: as the caller promises.
+    unsafe { timedlock_from(mutex, caller, timed) }
 }
 
 /// The lock that this thread releases together with the mutex, by `unlock` or in a wait.
@@ -325,7 +361,7 @@ pub(crate) unsafe fn destroy(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: as above.
     let result = unsafe { real::destroy(mutex) };
     if let Some(shadow) = shadow.filter(|_| result == 0) {
-        shards::retire(shadow);
+        shards::retire(shadow, mutex.addr());
     }
     result
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the mutex is robust, shared between processes, or inherits or protects priority | straight |
 //! | this library is not active; or the mutex has no lock and a thread forks | straight |
-//! | no thread has had to wait for the mutex, which is free, or has waited with it (but see [`shards::come_late`]) | straight |
+//! | the mutex has no lock, and is free, or the thread only tries or has a time limit (but see [`shards::come_late`]) | straight |
 //! | this thread holds the mutex, with its lock or without | straight: the type of the mutex decides |
 //! | this thread has no number, or the locks have no records for that number | past the lock |
 //! | the mutex has been released past this library ([`bypass`]) | past the lock |

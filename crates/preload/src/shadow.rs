@@ -1,7 +1,8 @@
 //! This library's record of a mutex: the shadow. The lock is behind it in the same slot of memory
 //! ([`placed`]).
 //!
-//! A shadow is created when a thread first has to wait for a mutex, and the mutex itself points to it.
+//! A shadow is created when a thread first has to wait for a mutex or waits with it, or, with accounts, at the first `lock`.
+//! The mutex itself points to it.
 //! [`shards`](crate::shards) keeps the shadows by the addresses of their mutexes, and says when a shadow is passed on to
 //! another mutex.
 //!
@@ -92,7 +93,7 @@ pub(crate) fn served_number() -> Option<usize> {
 impl Shadow {
     #[inline]
     pub(crate) fn holder(&self) -> Option<Holder> {
-        // Acquire: pairs with `set_holder`, for `shards::attach`.
+        // Acquire: pairs with `set_holder`.
         NonZeroU32::new(self.holder.load(Acquire)).map(Holder)
     }
 
@@ -100,7 +101,7 @@ impl Shadow {
     /// thread.
     #[inline]
     pub(crate) fn set_holder(&self, thread: Option<Holder>) {
-        // Release: a thread that sees the holder also sees that the mutex points to this shadow.
+        // Release: a thread that sees the holder also sees it in the mutex; see `left_behind`.
         self.holder.store(thread.map_or(0, |Holder(thread)| thread.get()), Release);
     }
 
@@ -108,6 +109,12 @@ impl Shadow {
     #[inline]
     pub(crate) fn is_bypassed(&self) -> bool {
         self.bypassed.load(Relaxed)
+    }
+
+    /// Begins the service of another mutex. No thread uses the shadow, but one may still release its lock.
+    pub(crate) fn begin(&self) {
+        self.set_bypassed(false);
+        self.passed.set(0);
     }
 
     #[inline]

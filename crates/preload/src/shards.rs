@@ -8,7 +8,7 @@
 //! destroy mutexes rarely meet, and the data of a shard stays in the cache of one CPU.
 //!
 //! The tables find shadows of mutexes that are never destroyed: those of C++ run no code at their end. A new mutex at the
-//! same address inherits the shadow, so there are never more shadows than addresses that mutexes have had.
+//! same address that needs a shadow inherits it, so there are never more shadows than addresses that mutexes have had.
 //!
 //! **Several threads may need the shadow of a mutex** at the same time. The first one under the lock of the shard attaches it,
 //! and the others find it attached.
@@ -100,12 +100,12 @@ fn create(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
     shard(address).with_unless_closed(|shard| shard.create(sizes, mutex, address, caller)).flatten()
 }
 
-/// Retires `shadow`, whose mutex has been destroyed. While a thread forks, it stays in the table for the next mutex at the
+/// Retires `shadow`, whose mutex at `address` has been destroyed. While a thread forks, it stays in the table for the next mutex at the
 /// address.
-pub(crate) fn retire(shadow: &'static Shadow) {
+pub(crate) fn retire(shadow: &'static Shadow, address: usize) {
     let Some(sizes) = SIZES.get() else { return };
-    let address = shadow.address();
     shard(address).with_unless_closed(|shard| {
+        // Unless the program destroys the mutex twice, at the same time.
         if shadow.address() == address {
             shard.remove(sizes, shadow);
         }
@@ -132,7 +132,7 @@ impl Shard {
                 shadow
             }
         };
-        shadow.set_bypassed(false);
+        shadow.begin();
         if let Some(account) = shadow.account() {
             account.caller.store(caller, Relaxed);
         }

@@ -46,7 +46,7 @@ const KEPT: usize = 12;
 const SLOTS: usize = 8;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// The first 8 units of a chunk, less than [`KEPT`]: their first passes, of 20 to 28 slots of 48 bytes, are used before anything else.
+/// The first 8 units of a chunk, less than [`KEPT`]: their first passes, of 20 to 28 slots, are used before anything else.
 const SPREAD: u64 = 0xff;
 
 /// The sizes of all slots and units of this process.

@@ -16,7 +16,7 @@
 //! | does not | the first is woken at once |
 //!
 //! **The C library's waits still exist**: for variables shared between processes, for mutexes that this library does not
-//! serve, for mutexes that some code uses past it, and for code that calls the C library itself. So a signal also goes
+//! serve (for a new one, while a thread forks), for mutexes that some code uses past it, and for code that calls the C library itself. So a signal also goes
 //! to the C library, which finds nobody in most cases. It goes there first: a woken thread may end the variable.
 //!
 //! **Signals past this library** are not seen here. So when the program loads a library that will call past this one, or
@@ -127,7 +127,11 @@ unsafe fn begin(
     // SAFETY: as the caller promises, here and below.
     let Some(inner) = (unsafe { ours(mutex) }) else { return false };
     // A mutex that is held more than once stays held, and one that is another thread's is an error: cases for the C library.
-    let is_served = shards::of(inner, 0).is_some_and(|shadow| !shadow.is_bypassed());
+    let shadow = {
+        let _errno = KeepErrno::new();
+        shards::of(inner, 0)
+    };
+    let is_served = shadow.is_some_and(|shadow| !shadow.is_bypassed());
     if !is_served || !inner.is_held_by(kernel_thread_id()) || inner.is_nested() {
         return false;
     }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -189,6 +190,26 @@ static void all_kinds(void) {
     printf("kinds: %d signals\n", handled);
 }
 
+/* The first wait with a mutex gives it a lock, for which there is no memory here. */
+static void without_memory(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+        pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+        struct timespec long_ago = {-1, 0};
+        struct rlimit none = {1, 1};
+        CHECK(setrlimit(RLIMIT_AS, &none) == 0);
+        CHECK(pthread_mutex_lock(&mutex) == 0);
+        errno = 77;
+        CHECK(pthread_cond_timedwait(&cond, &mutex, &long_ago) == ETIMEDOUT);
+        CHECK(errno == 77);
+        CHECK(pthread_mutex_unlock(&mutex) == 0);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 /* Time limits by each clock, and wrong calls. */
 static void limits(void) {
     pthread_mutex_t *mutex = &kinds[2];
@@ -364,6 +385,7 @@ int main(int count, char **args) {
         purses();
         all_kinds();
         limits();
+        without_memory();
         processes();
         forks();
         old_versions();

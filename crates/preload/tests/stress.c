@@ -33,12 +33,22 @@ static struct timespec in_ms(clockid_t clock, long ms) {
     return t;
 }
 
+/* The library gives a mutex a lock when a thread has to wait for it, or waits with it. This chooses the latter at once. */
+static int with_lock;
+
 static void make(pthread_mutex_t *mutex, int type) {
     pthread_mutexattr_t attr;
     CHECK(pthread_mutexattr_init(&attr) == 0);
     CHECK(pthread_mutexattr_settype(&attr, type) == 0);
     CHECK(pthread_mutex_init(mutex, &attr) == 0);
     CHECK(pthread_mutexattr_destroy(&attr) == 0);
+    if (with_lock) {
+        pthread_cond_t nothing = PTHREAD_COND_INITIALIZER;
+        struct timespec long_ago = {-1, 0};
+        CHECK(pthread_mutex_lock(mutex) == 0);
+        CHECK(pthread_cond_timedwait(&nothing, mutex, &long_ago) == ETIMEDOUT);
+        CHECK(pthread_mutex_unlock(mutex) == 0);
+    }
 }
 
 static void spawn(void *(*run)(void *), void *arg) {
@@ -187,6 +197,8 @@ static void errors(void) {
     CHECK(pthread_mutex_destroy(&mutex) == 0);
 
     make(&mutex, PTHREAD_MUTEX_NORMAL);
+    struct timespec good = {1, 0};
+    CHECK(pthread_mutex_clocklock(&mutex, CLOCK_PROCESS_CPUTIME_ID, &good) == EINVAL);
     CHECK(pthread_mutex_lock(&mutex) == 0);
     spawn(try_held, &mutex);
     struct timespec bad = {0, -1};
@@ -477,7 +489,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     all_exclusion();
-    errors();
+    for (with_lock = 0; with_lock < 2; with_lock++) errors();
     nesting_and_reuse();
     conditions();
     cancellation();
