@@ -10,6 +10,8 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
+use overspin_native::bench::pin;
+
 const TURNS: usize = 20_000;
 const ANNOUNCEMENTS: usize = 500;
 
@@ -92,16 +94,6 @@ kind!(
     unwrap
 );
 
-/// Keeps the calling thread on a CPU.
-fn pin(cpu: usize) {
-    // SAFETY: a set of CPUs may be all zeros. The set outlives the call. On failure the thread stays where it may run.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
-    }
-}
-
 /// Microseconds per turn of a ring. With `cpus`, thread n stays on CPU n modulo that.
 fn ring<K: Kind>(threads: usize, cpus: Option<usize>, under: bool) -> f64 {
     let number = K::number();
@@ -109,7 +101,8 @@ fn ring<K: Kind>(threads: usize, cpus: Option<usize>, under: bool) -> f64 {
     let begin = Barrier::new(threads + 1);
     let one = |mine: usize| {
         if let Some(cpus) = cpus {
-            pin(mine % cpus);
+            // On failure the thread stays where it may run.
+            let _ = pin(&[mine % cpus]);
         }
         begin.wait();
         for turn in (mine..TURNS).step_by(threads) {

@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../tests/with_record.h"
+
 enum { BATCHES = 20, LOOPS = 20480, OBJECTS = 512 };
 
 static double now(void) {
@@ -27,15 +29,6 @@ static double now(void) {
 
 static void once(pthread_mutex_t *mutex) {
     pthread_mutex_lock(mutex);
-    pthread_mutex_unlock(mutex);
-}
-
-/* Waits with the mutex until a time that is long past, so that the library has a record of it. */
-static void with_record(pthread_mutex_t *mutex) {
-    static pthread_cond_t nothing = PTHREAD_COND_INITIALIZER;
-    struct timespec long_ago = {-1, 0}; /* the C library makes no system call */
-    pthread_mutex_lock(mutex);
-    pthread_cond_timedwait(&nothing, mutex, &long_ago);
     pthread_mutex_unlock(mutex);
 }
 

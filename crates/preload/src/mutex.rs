@@ -73,7 +73,7 @@ impl Mutex {
     /// none.
     pub(crate) fn is_not_held_by(&self, tid: i32) -> bool {
         let owner = self.owner.load(Relaxed);
-        owner != tid && (owner != 0 || self.word.load(Relaxed) == 0)
+        owner != tid && (owner != 0 || self.is_free())
     }
 
     /// Hint: no thread holds it.

@@ -29,7 +29,7 @@ use overspin_native::kernel_thread_id;
 
 use crate::bypass::{self, Seat};
 use crate::mutex::Mutex;
-use crate::policy::{not_straight, ours, seat_of_mine};
+use crate::policy::{Found, ours, seat_of_mine};
 use crate::shadow::{self, Holder, Shadow};
 use crate::shards;
 use crate::system::{KeepErrno, pause};
@@ -80,20 +80,6 @@ unsafe fn lock_past_lock(mutex: *mut pthread_mutex_t, shadow: &Shadow) -> c_int 
         acquired_past_lock(shadow, contended);
     }
     result
-}
-
-/// Tries to acquire a mutex for which no thread has had to wait yet: it has no lock. `None` if it has one, or if other rules
-/// apply to it.
-///
-/// # Safety
-/// As `pthread_mutex_trylock`.
-#[inline]
-unsafe fn try_without_lock(mutex: *mut pthread_mutex_t) -> Option<c_int> {
-    // SAFETY: as the caller promises, here and below.
-    let inner = unsafe { ours(mutex) }?;
-    let is_plain = shards::come_late() && shadow::attached(inner).is_none();
-    // SAFETY: as above.
-    is_plain.then(|| unsafe { real::trylock(mutex) })
 }
 
 /// Acquires a mutex that another thread may hold without the lock.
@@ -147,17 +133,21 @@ fn give_back(shadow: &Shadow, seat: &Seat) {
 /// # Safety
 /// As `pthread_mutex_lock`.
 pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
-    // SAFETY: as the caller promises.
-    let tried = unsafe { try_without_lock(mutex) };
-    // "Busy" may mean that this thread holds it: its type decides below.
-    if let Some(result) = tried.filter(|&result| result != libc::EBUSY) {
-        return result;
-    }
-    let _errno = KeepErrno::new();
     // SAFETY: as the caller promises, here and below.
     let real = || unsafe { real::lock(mutex) };
     // SAFETY: as above.
-    let Some(shadow) = (unsafe { not_straight(mutex, caller) }) else { return real() };
+    let Some(found) = (unsafe { Found::at(mutex) }) else { return real() };
+    let was_plain = found.is_plain();
+    if was_plain {
+        // SAFETY: as above.
+        let result = unsafe { real::trylock(mutex) };
+        // "Busy" may mean that this thread holds it: its type decides below.
+        if result != libc::EBUSY {
+            return result;
+        }
+    }
+    let _errno = KeepErrno::new();
+    let Some(shadow) = found.not_straight(caller) else { return real() };
     let Some(mine) = seat_of_mine(shadow) else {
         // SAFETY: as above.
         return unsafe { lock_past_lock(mutex, shadow) };
@@ -177,7 +167,7 @@ pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: u
         // SAFETY: as above.
         return unsafe { lock_past_lock(mutex, shadow) };
     }
-    if tried.is_some() {
+    if was_plain {
         // SAFETY: as above. If this thread held it, it would have gone straight.
         return behind_lock(shadow, mine, contended, || unsafe { lock_after_looks(mutex) });
     }
@@ -187,15 +177,14 @@ pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: u
 /// # Safety
 /// As `pthread_mutex_trylock`.
 pub(crate) unsafe extern "C" fn trylock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
-    // SAFETY: as the caller promises.
-    if let Some(result) = unsafe { try_without_lock(mutex) } {
-        return result;
-    }
-    let _errno = KeepErrno::new();
     // SAFETY: as the caller promises, here and below.
     let real = || unsafe { real::trylock(mutex) };
     // SAFETY: as above.
-    let Some(shadow) = (unsafe { not_straight(mutex, caller) }) else { return real() };
+    let Some(found) = (unsafe { Found::at(mutex) }).filter(|it| !it.is_plain()) else {
+        return real();
+    };
+    let _errno = KeepErrno::new();
+    let Some(shadow) = found.not_straight(caller) else { return real() };
     if let Some(mine) = seat_of_mine(shadow) {
         mine.0.enter(shadow, true);
         // SAFETY: this thread is in its seat, and served.
@@ -222,13 +211,16 @@ unsafe fn timedlock_from(
     caller: usize,
     timed: impl FnOnce() -> c_int,
 ) -> c_int {
-    // SAFETY: as the caller promises. A thread with a time limit has no place in a lock, so it need not make one.
-    if let Some(result) = unsafe { try_without_lock(mutex) } {
+    // SAFETY: as the caller promises, here and below.
+    let Some(found) = (unsafe { Found::at(mutex) }) else { return timed() };
+    if found.is_plain() {
+        // A thread with a time limit has no place in a lock, so it need not make one.
+        // SAFETY: as above.
+        let result = unsafe { real::trylock(mutex) };
         return if result == libc::EBUSY { timed() } else { result };
     }
     let _errno = KeepErrno::new();
-    // SAFETY: as the caller promises, here and below.
-    let Some(shadow) = (unsafe { not_straight(mutex, caller) }) else { return timed() };
+    let Some(shadow) = found.not_straight(caller) else { return timed() };
     // SAFETY: as above.
     match unsafe { trylock_from(mutex, caller) } {
         libc::EBUSY => {

@@ -22,7 +22,7 @@ use overspin_native::kernel_thread_id;
 
 use crate::bypass::{self, Seat};
 use crate::mutex::Mutex;
-use crate::shadow::{Holder, Shadow, served_number};
+use crate::shadow::{self, Holder, Shadow, served_number};
 use crate::shards;
 
 /// Returns the mutex at `mutex` if this library handles it.
@@ -36,20 +36,35 @@ pub(crate) unsafe fn ours<'a>(mutex: *mut pthread_mutex_t) -> Option<&'a Mutex> 
     mutex.is_ours().then_some(mutex)
 }
 
-/// Returns this library's record of the mutex, unless this thread should go straight to the mutex. `caller` is the
-/// place where the program acquires it.
-///
-/// # Safety
-/// As [`ours`].
-#[inline]
-pub(crate) unsafe fn not_straight(
-    mutex: *mut pthread_mutex_t,
-    caller: usize,
-) -> Option<&'static Shadow> {
-    // SAFETY: as the caller promises.
-    let mutex = unsafe { ours(mutex) }?;
-    let shadow = shards::of(mutex, caller)?;
-    (!is_mine(mutex, shadow)).then_some(shadow)
+/// A mutex that this library handles, as a thread finds it.
+pub(crate) struct Found<'a> {
+    mutex: &'a Mutex,
+    shadow: Option<&'static Shadow>,
+}
+
+impl<'a> Found<'a> {
+    /// # Safety
+    /// As [`ours`].
+    #[inline]
+    pub(crate) unsafe fn at(mutex: *mut pthread_mutex_t) -> Option<Self> {
+        // SAFETY: as the caller promises.
+        let mutex = unsafe { ours(mutex) }?;
+        Some(Self { mutex, shadow: shadow::attached(mutex) })
+    }
+
+    /// Whether the mutex has no lock, and needs none unless this thread must wait for it.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.shadow.is_none() && shards::come_late()
+    }
+
+    /// Returns this library's record of the mutex, unless this thread should go straight to the mutex. `caller` is the
+    /// place where the program acquires it.
+    #[inline]
+    pub(crate) fn not_straight(self, caller: usize) -> Option<&'static Shadow> {
+        let shadow = self.shadow.or_else(|| shards::of(self.mutex, caller))?;
+        (!is_mine(self.mutex, shadow)).then_some(shadow)
+    }
 }
 
 /// Whether this thread holds the mutex, with its lock or without. Then the C library decides what happens.

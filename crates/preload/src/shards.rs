@@ -15,7 +15,6 @@
 
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::by_address::{ByAddress, hash};
@@ -47,18 +46,12 @@ static SHARDS: [Apart; NUMBER] =
     [const { Apart(ForkLock::new(Shard { table: ByAddress::new(), slots: Slots::new() })) };
         NUMBER];
 static SIZES: OnceLock<Sizes> = OnceLock::new();
-static LATE: AtomicBool = AtomicBool::new(false);
 
-/// The number of the shard for mutexes at `address`.
-#[inline]
-fn number(address: usize) -> usize {
-    hash(address / BLOCK) >> (usize::BITS - BITS)
-}
-
+/// The shard for mutexes at `address`.
 #[inline]
 fn shard(address: usize) -> &'static ForkLock<Shard> {
     // As many bits as there are shards.
-    &SHARDS[number(address)].0
+    &SHARDS[hash(address / BLOCK) >> (usize::BITS - BITS)].0
 }
 
 /// Activates the tables: from now on mutexes get shadows with locks of this kind.
@@ -67,16 +60,15 @@ pub(crate) fn start(kind: &'static Kind) {
     placed::start(record::recorded(kind));
     // Memory with accounts stays: recordings are never freed.
     let sizes = Sizes::new(size, kind.align.max(align_of::<Account>()), !ledger::is_open());
-    // Late, because it lets mutexes get shadows. They are not set yet, because this is called once.
+    // Last, because it lets mutexes get shadows. They are not set yet, because this is called once.
     let _ = SIZES.set(sizes);
-    LATE.store(!ledger::is_open(), Relaxed);
 }
 
 /// Whether mutexes get their shadows late: when a thread first has to wait for them, or waits with them. Accounts want all
 /// acquisitions of all mutexes. False as long as this library is not active.
 #[inline]
 pub(crate) fn come_late() -> bool {
-    LATE.load(Relaxed)
+    SIZES.get().is_some() && !ledger::is_open()
 }
 
 #[cold]
@@ -100,8 +92,8 @@ fn create(mutex: &Mutex, caller: usize) -> Option<&'static Shadow> {
     shard(address).with_unless_closed(|shard| shard.create(sizes, mutex, address, caller)).flatten()
 }
 
-/// Retires `shadow`, whose mutex at `address` has been destroyed. While a thread forks, it stays in the table for the next mutex at the
-/// address.
+/// Retires `shadow`, whose mutex at `address` has been destroyed. While a thread forks, it stays in the table for the next
+/// mutex at the address.
 pub(crate) fn retire(shadow: &'static Shadow, address: usize) {
     let Some(sizes) = SIZES.get() else { return };
     shard(address).with_unless_closed(|shard| {

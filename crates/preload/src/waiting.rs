@@ -16,8 +16,9 @@
 //! | does not | the first is woken at once |
 //!
 //! **The C library's waits still exist**: for variables shared between processes, for mutexes that this library does not
-//! serve (for a new one, while a thread forks), for mutexes that some code uses past it, and for code that calls the C library itself. So a signal also goes
-//! to the C library, which finds nobody in most cases. It goes there first: a woken thread may end the variable.
+//! serve (for a new one, while a thread forks), for mutexes that some code uses past it, and for code that calls the C
+//! library itself. So a signal also goes to the C library, which finds nobody in most cases. It goes there first: a woken
+//! thread may end the variable.
 //!
 //! **Signals past this library** are not seen here. So when the program loads a library that will call past this one, or
 //! when a mutex is found to be used past it, [`others_signal`] lets all waiters wake up as if by chance, which POSIX

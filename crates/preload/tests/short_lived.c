@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "with_record.h"
+
 #define CHECK(what)                                                                     \
     do {                                                                                \
         if (!(what)) {                                                                  \
@@ -27,16 +29,6 @@ static int rounds = 300;
 /* The library has no record of a mutex for which no thread has had to wait, and which no thread has waited with. */
 static void plainly(pthread_mutex_t *mutex) {
     CHECK(pthread_mutex_lock(mutex) == 0);
-    CHECK(pthread_mutex_unlock(mutex) == 0);
-}
-
-static pthread_cond_t nothing = PTHREAD_COND_INITIALIZER;
-
-/* Waits with the mutex, until a time that is long past: now the library has a record. */
-static void with_record(pthread_mutex_t *mutex) {
-    struct timespec long_ago = {-1, 0}; /* the C library makes no system call */
-    CHECK(pthread_mutex_lock(mutex) == 0);
-    CHECK(pthread_cond_timedwait(&nothing, mutex, &long_ago) == ETIMEDOUT);
     CHECK(pthread_mutex_unlock(mutex) == 0);
 }
 
@@ -93,7 +85,7 @@ static long turn(unsigned *seed) {
     int free = FREE;
     if (atomic_compare_exchange_strong(&object->state, &free, MADE)) {
         make(object, random);
-        if (random % 4) with_record(&object->mutex);
+        if (random % 4) CHECK(with_record(&object->mutex) == ETIMEDOUT);
         atomic_store(&object->users, 1);
     } else if (!enter(object)) {
         return 0;
@@ -151,7 +143,7 @@ static void forks(void) {
             spawn(play, i);
             for (int j = 0; j < OBJECTS; j++) {
                 make(&objects[j], j);
-                with_record(&objects[j].mutex);
+                CHECK(with_record(&objects[j].mutex) == ETIMEDOUT);
             }
             _exit(0);
         }
@@ -179,7 +171,7 @@ static double resident(void) {
 static void create(int from, int to) {
     for (int i = from; i < to; i++) {
         CHECK(pthread_mutex_init(&many[i], NULL) == 0);
-        with_record(&many[i]);
+        CHECK(with_record(&many[i]) == ETIMEDOUT);
     }
 }
 
@@ -200,7 +192,7 @@ static void is_below(double before, double most) {
  * them has a table of a page. */
 static void memory(double most) {
     for (int i = 0; i < MANY; i++) CHECK(pthread_mutex_init(&many[i], NULL) == 0);
-    with_record(&many[0]);
+    CHECK(with_record(&many[0]) == ETIMEDOUT);
     double before = resident();
     for (int round = 0; round < 3; round++) {
         create(0, MANY);
@@ -213,7 +205,7 @@ static void memory(double most) {
             if (i * 7919L % 1000) CHECK(pthread_mutex_destroy(&many[i * 1L]) == 0);
         for (int i = 0; i < MANY; i++)
             if (i * 7919L % 1000 == 0) {
-                with_record(&many[i]);
+                CHECK(with_record(&many[i]) == ETIMEDOUT);
                 CHECK(pthread_mutex_destroy(&many[i]) == 0);
             }
         is_below(before, 33);
@@ -268,7 +260,7 @@ static void copies(void) {
     CHECK(copy);
     memcpy(copy, many, MANY * sizeof *copy);
     destroy(0, MANY);
-    for (int i = 0; i < MANY; i++) with_record(&copy[i]);
+    for (int i = 0; i < MANY; i++) CHECK(with_record(&copy[i]) == ETIMEDOUT);
     for (int i = 0; i < MANY; i++) CHECK(pthread_mutex_destroy(&copy[i]) == 0);
     free(copy);
     printf("copies\n");
@@ -322,7 +314,7 @@ static void late_release(void) {
         usleep(50 * 1000);
         go = 1;
         CHECK(pthread_join(thread, NULL) == 0 && pthread_join(next, NULL) == 0);
-        for (int i = 0; i < MANY; i++) with_record(&many[i]);
+        for (int i = 0; i < MANY; i++) CHECK(with_record(&many[i]) == ETIMEDOUT);
         destroy(0, MANY);
     }
     printf("late release\n");

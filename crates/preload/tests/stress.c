@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "with_record.h"
+
 #define CHECK(what)                                                                     \
     do {                                                                                \
         if (!(what)) {                                                                  \
@@ -33,7 +35,7 @@ static struct timespec in_ms(clockid_t clock, long ms) {
     return t;
 }
 
-/* The library gives a mutex a lock when a thread has to wait for it, or waits with it. This chooses the latter at once. */
+/* Whether mutexes get their locks at once, by a wait with them. */
 static int with_lock;
 
 static void make(pthread_mutex_t *mutex, int type) {
@@ -42,13 +44,7 @@ static void make(pthread_mutex_t *mutex, int type) {
     CHECK(pthread_mutexattr_settype(&attr, type) == 0);
     CHECK(pthread_mutex_init(mutex, &attr) == 0);
     CHECK(pthread_mutexattr_destroy(&attr) == 0);
-    if (with_lock) {
-        pthread_cond_t nothing = PTHREAD_COND_INITIALIZER;
-        struct timespec long_ago = {-1, 0};
-        CHECK(pthread_mutex_lock(mutex) == 0);
-        CHECK(pthread_cond_timedwait(&nothing, mutex, &long_ago) == ETIMEDOUT);
-        CHECK(pthread_mutex_unlock(mutex) == 0);
-    }
+    if (with_lock) CHECK(with_record(mutex) == ETIMEDOUT);
 }
 
 static void spawn(void *(*run)(void *), void *arg) {
