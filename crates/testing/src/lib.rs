@@ -1,0 +1,60 @@
+//! What the tests of several crates share: running a command, skipping with a reason, waiting for something, and
+//! files that hold expected texts.
+#![forbid(unsafe_code)]
+
+mod expected;
+mod program;
+
+pub use expected::{expect_file, expect_section, expected_bytes};
+pub use program::{Ended, Program};
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A scenario of some milliseconds: four vCPUs on two pCPUs fight for a ticket lock.
+pub const SCENARIO: &str = r#"
+limit = "20ms"
+[host]
+cores = 2
+[[domain]]
+name = "guest"
+vcpus = 4
+lock = "ticket"
+workload = { kind = "lock-loop" }
+"#;
+
+/// The folder of the repository.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("this tree")
+}
+
+/// Says why a test does nothing, in the line that `.ci/run` repeats at its end.
+///
+/// It writes to standard error itself, because the test harness hides what `eprintln!` prints in a test that passes.
+pub fn skip(reason: &str) {
+    // Ignored: there is nobody else to tell.
+    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
+}
+
+/// Looks every 200 us whether something has come about.
+///
+/// # Panics
+/// After five minutes. The limit is only against hanging: no machine is so slow.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(300), "after five minutes not yet: {what}");
+        sleep(Duration::from_micros(200));
+    }
+}
+
+/// Whether models, random schedules and rare faults are searched as deeply as in CI, which takes ten times as long.
+/// `.ci/run` sets `OVERSPIN_DEEP=1`.
+#[must_use]
+pub fn deep() -> bool {
+    std::env::var_os("OVERSPIN_DEEP").is_some()
+}
