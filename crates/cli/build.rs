@@ -1,10 +1,11 @@
-//! Tells the program from which revision of its sources it is built, if these are in a git repository. Results
-//! carry it.
+//! Tells the program how it is built: from which revision of its sources, if these are in a git repository, and with which
+//! profile. Results carry both.
 
 use std::path::Path;
 use std::process::Command;
 
 fn main() {
+    println!("cargo::rustc-env=OVERSPIN_PROFILE={}", profile());
     let git = |args: &[&str]| {
         let output = Command::new("git").args(args).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
@@ -23,4 +24,16 @@ fn main() {
     let changed = git(&["status", "--porcelain", "--untracked-files=no"]);
     let mark = if changed.is_none_or(|files| !files.is_empty()) { "+" } else { "" };
     println!("cargo::rustc-env=OVERSPIN_REVISION={revision}{mark}");
+}
+
+/// The name of the profile. Cargo's `PROFILE` says only whether it is one for debugging; the profile's own folder has its
+/// name, and holds this script's output as `build/PACKAGE/out`.
+fn profile() -> String {
+    let out = std::env::var("OUT_DIR").unwrap_or_default();
+    let folder = Path::new(&out).ancestors().nth(3).and_then(Path::file_name);
+    match folder.and_then(|name| name.to_str()) {
+        Some("debug") => "dev".into(),
+        Some(name) => name.into(),
+        None => "unknown".into(),
+    }
 }

@@ -45,6 +45,7 @@ mod _overspin {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        overspin_cli::build().is_of_this_program();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("MODEL_VERSION", overspin_sim::MODEL_VERSION)
     }

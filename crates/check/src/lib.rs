@@ -37,7 +37,7 @@ pub use asked::TRY_WAITS_MESSAGE;
 pub use checks::{Check, Limits, NOT_COVERED, Verdict, World, checks};
 pub use mutation::Mutation;
 pub use profile::{Profile, named_in_tables};
-pub use registry::{checks_by_name, name_of, own_checks, seeded_by_name};
+pub use registry::{checks_by_name, own_checks, seeded_by_name};
 
 /// A tuning with which waiters sleep at once. It exercises the slow path of locks that have one.
 pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };

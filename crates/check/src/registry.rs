@@ -10,11 +10,6 @@ use crate::seeded::{Caught, hunt};
 use crate::threads::StdPlatform;
 use crate::{Check, Limits, Profile, World, checks};
 
-/// Returns the lock's own name for a name or an alias; `None` if there is no such lock.
-pub fn name_of(name: &str) -> Option<&'static str> {
-    overspin_locks::find(name).map(|info| info.name)
-}
-
 /// Lists all checks of a lock, given its types on the platforms of the worlds that check it.
 pub fn own_checks<M, S, T, A>(limits: &Limits) -> Vec<Check>
 where
@@ -40,7 +35,7 @@ macro_rules! by_name {
 
         /// Lists all checks of the lock with this name or alias; `None` if there is no such lock.
         pub fn checks_by_name(name: &str, limits: &Limits) -> Option<Vec<Check>> {
-            let name = name_of(name)?;
+            let name = overspin_locks::find(name)?.name;
             $({
                 if <$lock<StdPlatform> as RawLock<StdPlatform>>::INFO.name == name {
                     return Some(own_checks::<
@@ -57,7 +52,7 @@ macro_rules! by_name {
         /// Looks for `bug` in the lock with this name or alias. Returns `None` if there is no such
         /// lock, and `Some(None)` if the bug survives.
         pub fn seeded_by_name(name: &str, bug: Mutation) -> Option<Option<Caught>> {
-            let name = name_of(name)?;
+            let name = overspin_locks::find(name)?.name;
             $(
                 if <$lock<StdPlatform> as RawLock<StdPlatform>>::INFO.name == name {
                     return Some(hunt::<$lock<LoomPlatform>, $lock<SchedulePlatform>>(bug));

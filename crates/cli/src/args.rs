@@ -7,6 +7,7 @@ pub(crate) use measure::{
     Measurement, PftArgs, PgbenchArgs, RealArgs, Transaction,
 };
 
+use crate::built::version;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use overspin_lab::advise::Work;
@@ -34,7 +35,7 @@ Environment:
 
 /// What locks and CPU schedulers do to each other when there are more vCPUs than CPUs.
 #[derive(Debug, Parser)]
-#[command(name = "overspin", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "overspin", version = version(), after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -663,6 +664,7 @@ pub(crate) enum Instruction {
     Four,
 }
 
+#[cfg(feature = "xen")]
 impl Instruction {
     /// The logarithm of the nanoseconds, to base 2.
     pub(crate) fn shift(self) -> u8 {

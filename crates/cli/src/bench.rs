@@ -2,6 +2,7 @@
 
 use crate::args::{BenchArgs, BenchLocksArgs, Benchmark, Global, RecordArgs};
 use crate::bench_world;
+use crate::built::above_figures;
 use crate::catalog::Parts;
 use crate::failure::{Failure, Verdict};
 use crate::progress;
@@ -51,7 +52,7 @@ fn speed(
     bar.finish_and_clear();
     let results = results?;
     files.write(|| show::made(record::speed(name, &results)))?;
-    outputs.report(&[Block::Grid(bench::table(&results))])?;
+    outputs.report(&[above_figures(global), Block::Grid(bench::table(&results))])?;
     // A slower machine is not a fault: the table shows which targets were missed.
     Ok(Verdict::Fine)
 }
@@ -94,8 +95,8 @@ fn locks(args: &BenchLocksArgs, global: &Global, parts: &Parts) -> Result<Verdic
         Failure::usage(e.to_string(), remedy)
     })?;
     files.write(|| show::made(record::locks(&report, &plan)))?;
-    let mut blocks: Vec<Block> =
-        report.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))).collect();
+    let mut blocks = vec![above_figures(global)];
+    blocks.extend(report.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))));
     if !report.left_out.is_empty() {
         let left_out = report.left_out.join(", ");
         blocks

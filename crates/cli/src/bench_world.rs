@@ -1,6 +1,7 @@
 //! `overspin bench locks --world NAME`: the same locks and lengths in a world that runs scenarios.
 
 use crate::args::{BenchLocksArgs, Global};
+use crate::built::above_figures;
 use crate::failure::{Failure, Verdict};
 use crate::progress::RunsMeter;
 use crate::show::{self, Outputs, RecordFiles};
@@ -51,7 +52,7 @@ pub(crate) fn locks(
     files.write(|| {
         show::made(record::sweep(&sweep, &outcome, &[], Some(args.seed)).in_world(&made))
     })?;
-    outputs.report(&report::sweep(&outcome))?;
+    outputs.report(&[vec![above_figures(global)], report::sweep(&outcome)].concat())?;
     Ok(Verdict::Fine)
 }
 

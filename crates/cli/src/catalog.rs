@@ -1,13 +1,9 @@
 //! The parts that the commands know: the built-in ones, and yours.
 
+use crate::checked::{Checkable, Checked};
 use crate::failure::Failure;
-use overspin_check::descheduled::Away;
-use overspin_check::model::LoomPlatform;
-use overspin_check::schedules::SchedulePlatform;
-use overspin_check::threads::StdPlatform;
-use overspin_check::{Check, Limits, checks_by_name, name_of, own_checks};
-use overspin_lab::catalog::Catalog as Named;
-use overspin_locks::{LockFamily, LockInfo, RawLock};
+use overspin_lab::catalog::{Catalog as Named, catalog};
+use overspin_locks::RawLock;
 use overspin_native::Threads;
 use overspin_native::bench::OwnLock;
 use overspin_native::world::RunThreads;
@@ -27,14 +23,8 @@ pub struct Catalog {
 /// The aspects of the parts that no scenario names: how to check and to measure a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
-    checked: Vec<Checked>,
+    pub checked: Checked,
     pub measured: Vec<OwnLock>,
-}
-
-#[derive(Debug)]
-struct Checked {
-    info: LockInfo,
-    checks: fn(&Limits) -> Vec<Check>,
 }
 
 impl Catalog {
@@ -46,14 +36,8 @@ impl Catalog {
 
     /// Adds this lock; it replaces one of the same name.
     #[must_use]
-    pub fn with_lock<F: LockFamily>(mut self) -> Self
+    pub fn with_lock<F: Checkable>(mut self) -> Self
     where
-        F::On<SchedulePlatform>: Send + Sync,
-        <F::On<SchedulePlatform> as RawLock<SchedulePlatform>>::Shared: Send + Sync,
-        F::On<Away>: Send + Sync,
-        <F::On<Away> as RawLock<Away>>::Shared: Send + Sync,
-        F::On<StdPlatform>: Sync,
-        <F::On<StdPlatform> as RawLock<StdPlatform>>::Shared: Sync,
         F::On<Threads>: Send + Sync,
         <F::On<Threads> as RawLock<Threads>>::Shared: Send + Sync,
         F::On<RunThreads>: Send + Sync,
@@ -64,14 +48,7 @@ impl Catalog {
         let info = measured.info;
         self.parts.measured.retain(|own| own.info.name != info.name);
         self.parts.measured.push(measured);
-        let checks = own_checks::<
-            F::On<LoomPlatform>,
-            F::On<SchedulePlatform>,
-            F::On<StdPlatform>,
-            F::On<Away>,
-        >;
-        self.parts.checked.retain(|own| own.info.name != info.name);
-        self.parts.checked.push(Checked { info, checks });
+        self.parts.checked.add::<F>(info);
         self
     }
 
@@ -108,26 +85,8 @@ impl Catalog {
     }
 }
 
-impl Parts {
-    /// The lock's own name, for a name or an alias.
-    pub(crate) fn lock(&self, name: &str) -> Option<&'static str> {
-        self.checked(name).map(|own| own.info.name).or_else(|| name_of(name))
-    }
-
-    /// All checks of a lock.
-    pub(crate) fn checks(&self, name: &str, limits: &Limits) -> Option<Vec<Check>> {
-        match self.checked(name) {
-            Some(own) => Some((own.checks)(limits)),
-            None => checks_by_name(name, limits),
-        }
-    }
-
-    /// Whether a lock is one of yours: no bugs were inserted into it on purpose.
-    pub(crate) fn is_own(&self, name: &str) -> bool {
-        self.checked(name).is_some()
-    }
-
-    fn checked(&self, name: &str) -> Option<&Checked> {
-        self.checked.iter().find(|own| own.info.name == name)
-    }
+/// The error for a lock that does not exist.
+pub(crate) fn unknown_lock(name: &str) -> Failure {
+    let names: Vec<&str> = catalog().locks().map(|(lock, _)| lock.name).collect();
+    Failure::usage(format!("there is no lock `{name}`"), format!("locks are: {}", names.join(", ")))
 }

@@ -1,7 +1,7 @@
 //! `overspin check`.
 
 use crate::args::{CheckArgs, Global};
-use crate::catalog::Parts;
+use crate::catalog::{Parts, unknown_lock};
 use crate::failure::{Failure, Verdict};
 use crate::progress;
 use crate::show::{self, Outputs};
@@ -30,8 +30,8 @@ pub(crate) fn check(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<
     };
     let mut work = Vec::new();
     for name in wanted {
-        let name = parts.lock(name).ok_or_else(|| unknown(name))?;
-        work.push((name, parts.checks(name, &limits).ok_or_else(|| unknown(name))?));
+        let name = parts.checked.lock(name).ok_or_else(|| unknown_lock(name))?;
+        work.push((name, parts.checked.checks(name, &limits).ok_or_else(|| unknown_lock(name))?));
     }
     let file = outputs.open(args.json.as_ref())?;
     let bar = progress::progress(global, 0, "{spinner} {msg}");
@@ -58,11 +58,6 @@ pub(crate) fn check(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<
         show::made_here(file, &record)?;
     }
     Ok(verdict)
-}
-
-pub(crate) fn unknown(name: &str) -> Failure {
-    let names: Vec<&str> = catalog::catalog().locks().map(|(lock, _)| lock.name).collect();
-    Failure::usage(format!("there is no lock `{name}`"), format!("locks are: {}", names.join(", ")))
 }
 
 /// Lines for people, with the current activity below them on terminals.
@@ -113,7 +108,7 @@ fn one_lock(
     }
     tell.line("")?;
     // Catching a bug in a lock that fails anyway proves nothing.
-    let none = verdict == Verdict::Finding || parts.is_own(name);
+    let none = verdict == Verdict::Finding || parts.checked.is_own(name);
     let bugs = if none { Vec::new() } else { seeded::bugs(name) };
     let mut seeded = Vec::new();
     if !bugs.is_empty() {

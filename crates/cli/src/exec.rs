@@ -1,9 +1,8 @@
 //! `overspin exec`: a program with the preload library.
 
 use crate::args::ExecArgs;
-use crate::check::unknown;
+use crate::catalog::unknown_lock;
 use crate::failure::{Failure, Verdict};
-use overspin_check::name_of;
 use overspin_real::preload::before_others;
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -17,7 +16,7 @@ const LIBRARY: &str = "liboverspin_preload.so";
 
 /// Becomes the program; returns only on failure.
 pub(crate) fn exec(args: &ExecArgs) -> Result<Verdict, Failure> {
-    let lock = name_of(&args.lock).ok_or_else(|| unknown(&args.lock))?;
+    let lock = overspin_locks::find(&args.lock).ok_or_else(|| unknown_lock(&args.lock))?.name;
     let library = find_library()?;
     let [program, arguments @ ..] = &args.command[..] else {
         return Err(Failure::usage("there is no program to run", "name it after `--`"));

@@ -19,9 +19,12 @@ mod advise;
 mod args;
 mod bench;
 mod bench_world;
+mod built;
 mod calibrate;
 mod catalog;
+#[cfg(feature = "check")]
 mod check;
+mod checked;
 mod compare;
 mod doctor;
 mod exec;
@@ -29,6 +32,8 @@ mod explain;
 mod failure;
 mod fit;
 mod import;
+#[cfg(not(all(feature = "check", feature = "xen")))]
+mod left_out;
 mod list;
 mod man;
 mod measure;
@@ -45,10 +50,14 @@ mod show;
 mod signals;
 mod top;
 mod validate;
+#[cfg(feature = "xen")]
 mod xen;
+#[cfg(feature = "xen")]
 mod xen_emulated;
 
+pub use built::build;
 pub use catalog::Catalog;
+pub use checked::Checkable;
 
 use args::{Args, Command};
 use clap::{CommandFactory, Parser};
@@ -67,6 +76,7 @@ pub fn main_with(catalog: Catalog) -> ExitCode {
 /// For programs whose own arguments are others, such as an interpreter.
 #[must_use]
 pub fn main_of(catalog: Catalog, arguments: Vec<OsString>) -> u8 {
+    build().is_of_this_program();
     let parsed = Args::try_parse_from(&arguments);
     show::set_arguments(arguments);
     let args = match parsed {
@@ -94,7 +104,12 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
         Command::Sweep(command) => run::sweep(command, &args.global),
         Command::Merge(command) => merge::merge(command, &args.global),
         Command::Explain(command) => explain::explain(command, &args.global),
+        #[cfg(feature = "xen")]
         Command::XenEmulated(command) => xen_emulated::xen_emulated(command, &args.global),
+        #[cfg(not(feature = "xen"))]
+        Command::XenEmulated(_) => {
+            Err(left_out::left_out("Xen's guests and its emulated host", "xen"))
+        }
         Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
         Command::Import(command) => import::import(command, &args.global),
         Command::Report(command) => report::report(command, &args.global),
@@ -102,7 +117,10 @@ fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
         Command::Exec(command) => exec::exec(command),
         Command::Fit(command) => fit::fit(command, &args.global),
         Command::List(command) => list::list(command, &args.global),
+        #[cfg(feature = "check")]
         Command::Check(command) => check::check(command, &args.global, parts),
+        #[cfg(not(feature = "check"))]
+        Command::Check(_) => Err(left_out::left_out("the model checker", "check")),
         Command::Bench(command) => bench::bench(command, &args.global, parts),
         Command::Measure(command) => measure::measure(command, &args.global),
         Command::Calibrate(command) => calibrate::calibrate(command, &args.global),

@@ -4,7 +4,6 @@ use crate::args::{Global, RecordArgs, SchedbenchArgs, SchedbenchRunArgs, Schedbe
 use crate::failure::{Failure, Verdict};
 use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
-use crate::xen;
 use overspin_host::{Observer, Refused};
 use overspin_lab::experiment;
 use overspin_lab::output::{Output, OutputError};
@@ -15,6 +14,9 @@ use overspin_lab::schedbench::{self, BenchFile, Machine, Origin, RunError};
 use overspin_lab::way::Way;
 use overspin_scenario::Scenario;
 use std::path::{Path, PathBuf};
+
+/// Name of the world of real Xen hosts, which runs nothing but these plans.
+pub(crate) const XEN: &str = "xen";
 
 pub(crate) fn schedbench(args: &SchedbenchArgs, global: &Global) -> Result<Verdict, Failure> {
     match &args.verb {
@@ -92,8 +94,11 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
     let all = [Some(path), args.trace.as_ref(), wanted.json.as_ref(), wanted.csv.as_ref()];
     let outputs = Outputs::new(global, &all)?;
     let mut file = read(path)?;
-    if args.world.as_deref() == Some(xen::WORLD) {
-        return xen::run(args, file, &outputs, global);
+    if args.world.as_deref() == Some(XEN) {
+        #[cfg(feature = "xen")]
+        return crate::xen::run(args, file, &outputs, global);
+        #[cfg(not(feature = "xen"))]
+        return Err(crate::left_out::left_out("Xen's guests", "xen"));
     }
     if args.kernel.is_some() {
         return Err(Failure::usage(

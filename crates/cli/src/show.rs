@@ -149,7 +149,7 @@ impl RecordFiles {
 
 /// The record, made here by the command at hand.
 pub(crate) fn made(record: Record) -> Record {
-    record.made_here(command(), option_env!("OVERSPIN_REVISION"))
+    record.made_here(command())
 }
 
 fn fault(error: serde_json::Error) -> Failure {
@@ -216,7 +216,7 @@ pub(crate) fn until(max_wall: Option<Duration>) -> Until {
 /// Ctrl-C, or after this long.
 pub(crate) fn way(world: Option<&str>, max_wall: Option<Duration>) -> Result<Way, Failure> {
     let world = world.unwrap_or(catalog().simulator().name());
-    if world == crate::xen::WORLD {
+    if world == crate::schedbench::XEN {
         return Err(Failure::usage(
             "the world `xen` runs the plans of schedbench only: its guests are Linux with their own locks",
             "use overspin schedbench run FILE.bench --world xen; docs/xen.md describes it",

@@ -2,14 +2,11 @@
 
 use crate::args::{Global, SchedbenchRunArgs};
 use crate::failure::{Failure, Verdict};
-use crate::schedbench::{list, print, save, to_run};
+use crate::schedbench::{XEN, list, print, save, to_run};
 use crate::show::{self, Outputs};
 use overspin_lab::schedbench::{self, BenchFile, Origin, XenCpus, XenHost};
 use overspin_xl::{Images, Xl, XlError};
 use std::path::{Path, PathBuf};
-
-/// Name of the world.
-pub(crate) const WORLD: &str = "xen";
 
 pub(crate) fn run(
     args: &SchedbenchRunArgs,
@@ -60,7 +57,7 @@ pub(crate) fn run(
             }
             Err(error) => return Err(failure(&error)),
         };
-        let origin = Some(Origin::on_xen(WORLD, &host, args.seed, &show::command()));
+        let origin = Some(Origin::on_xen(XEN, &host, args.seed, &show::command()));
         let done = schedbench::xen_done(&file.runs[i], &reports);
         file.runs[i] = schedbench::Run { origin, ..done };
         // Complete runs are kept, whatever happens later.

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::OnceLock;
 
 /// Where a record was made. Unknown facts are null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,9 +13,9 @@ pub struct Environment {
     pub overspin: String,
     /// Version of the program's model of hosts and guests: it changes whenever simulated results change.
     pub model_version: u32,
-    /// Revision of the sources from which the program was built; it ends with `+` if they had been changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub revision: Option<String>,
+    /// How the program was built.
+    #[serde(flatten)]
+    pub build: Build,
     /// Whether the program was built without optimisation, which affects real times.
     pub debug_build: bool,
     /// The processor's name.
@@ -31,6 +32,42 @@ pub struct Environment {
     pub hypervisor: Option<String>,
 }
 
+/// How this program was built, once it has said so.
+static BUILD: OnceLock<Build> = OnceLock::new();
+
+/// How a program was built. Only its last crate knows, and says it with [`is_of_this_program`](Self::is_of_this_program).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// Revision of its sources; it ends with `+` if they had been changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Cargo's profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Features of the command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<String>,
+}
+
+impl Build {
+    /// Makes it the build of this process, for all environments from now on. Only the first call counts.
+    pub fn is_of_this_program(self) {
+        let _ = BUILD.set(self);
+    }
+
+    /// In a few words, for people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let revision = self.revision.as_deref().unwrap_or("unknown revision");
+        let profile = self.profile.as_deref().unwrap_or("unknown");
+        let features = match self.features.as_slice() {
+            [] => "none".into(),
+            features => features.join(", "),
+        };
+        format!("{revision}, profile {profile}, features {features}")
+    }
+}
+
 impl Environment {
     /// The environment of the machine at hand.
     #[must_use]
@@ -40,7 +77,7 @@ impl Environment {
         Self {
             overspin: env!("CARGO_PKG_VERSION").into(),
             model_version: overspin_sim::MODEL_VERSION,
-            revision: None,
+            build: BUILD.get().cloned().unwrap_or_default(),
             debug_build: cfg!(debug_assertions),
             cpu: cpu(&cpuinfo),
             cpus: Some(cpus).filter(|n| *n > 0),

@@ -4,12 +4,11 @@ use crate::args::{
     CommandArgs, CountArgs, DbenchArgs, Global, KernbenchArgs, LockArgs, PftArgs, PgbenchArgs,
     RealArgs, Transaction,
 };
-use crate::check::unknown;
+use crate::catalog::unknown_lock;
 use crate::exec::find_library;
 use crate::failure::{Failure, Verdict};
 use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
-use overspin_check::name_of;
 use overspin_lab::output::Output;
 use overspin_lab::{real, record};
 use overspin_real::command::AnyCommand;
@@ -101,7 +100,9 @@ pub(crate) fn command(args: &CommandArgs, global: &Global) -> Result<Verdict, Fa
 fn locks(args: &LockArgs) -> Result<Locks, Failure> {
     let name = |name: &String| match name.as_str() {
         NONE => Ok(NONE.to_owned()),
-        name => name_of(name).map(str::to_owned).ok_or_else(|| unknown(name)),
+        name => overspin_locks::find(name)
+            .map(|lock| lock.name.to_owned())
+            .ok_or_else(|| unknown_lock(name)),
     };
     let names = args.locks.iter().map(name).collect::<Result<Vec<String>, Failure>>()?;
     let twice = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));

@@ -28,7 +28,7 @@ pub(super) fn findings(place: &Place, environment: &Environment) -> Vec<Finding>
 
 fn build(environment: &Environment) -> Finding {
     match environment.debug_build {
-        false => Finding::fine("build", "release"),
+        false => Finding::fine("build", environment.build.profile.as_deref().unwrap_or("release")),
         true => Finding::new(
             "build",
             State::Costs,

@@ -161,12 +161,10 @@ impl Record {
         }
     }
 
-    /// The same, made on the machine at hand by this command of a program built from this revision of its
-    /// sources, if that is known.
+    /// Adds that it was made on the machine at hand by this command.
     #[must_use]
-    pub fn made_here(self, command: String, revision: Option<&str>) -> Self {
-        let environment =
-            Environment { revision: revision.map(str::to_owned), ..Environment::here() };
+    pub fn made_here(self, command: String) -> Self {
+        let environment = Environment::here();
         Self { command: Some(command), environment: Some(environment), ..self }
     }
 
