@@ -303,6 +303,9 @@ pub(crate) struct ReproduceArgs {
     pub(crate) curves: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) page: PageArgs,
+    /// Print each claim as it was published, and every comparison that decides it, with its formula
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
     /// End with 1 if a claim does not hold, with 4 if one cannot be decided
     #[arg(long)]
     pub(crate) strict: bool,

@@ -45,27 +45,10 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         ));
     }
     let curves = outputs.open(args.curves.as_ref())?;
-    let settings = Settings {
-        seeds: args.seeds,
-        full: args.full,
-        threads: args.threads,
-        outcomes: files.records.outcomes(),
-        // Ctrl-C ends the process; finished runs are kept with --out.
-        until: Until::default(),
-    };
     let Some(experiment) = named else {
-        let mut results = Vec::new();
-        for name in experiment::names() {
-            results.push(one(&find(name)?, settings, global)?);
-        }
-        let whole: Vec<Block> = results.iter().flat_map(report::reproduction).collect();
-        let summary = report::reproductions(&results);
-        let page = files.write(&results, &[whole, summary.clone()].concat())?;
-        outputs.report(&summary)?;
-        outputs.print(&page)?;
-        return Ok(verdict(verdict_of_all(&results), args.strict));
+        return every(args, global, files, &outputs);
     };
-    let result = one(&experiment, settings, global)?;
+    let result = one(&experiment, files.settings(args), global)?;
     let blocks = report::reproduction(&result);
     let page = files.write(std::slice::from_ref(&result), &blocks)?;
     if let Some(svg) = svg {
@@ -75,9 +58,37 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     if let Some((file, svg)) = curves.zip(report::reproduction_curves(&experiment, &result)) {
         file.finish_with(&svg)?;
     }
-    outputs.report(&blocks)?;
+    outputs.report(&report::reproduction_answer_first(&result, args.verbose))?;
     outputs.print(&page)?;
     Ok(verdict(result.verdict(), args.strict))
+}
+
+/// Runs all experiments, and prints each as it ends. The best known one comes first, and then those that take longer and
+/// longer: so there is soon something to read.
+fn every(
+    args: &ReproduceArgs,
+    global: &Global,
+    files: Files,
+    outputs: &Outputs,
+) -> Result<Verdict, Failure> {
+    let mut results = Vec::new();
+    for name in experiment::quickest_first() {
+        let result = one(&find(name)?, files.settings(args), global)?;
+        outputs.report(&report::reproduction_in_brief(&result))?;
+        outputs.print("\n")?;
+        if args.verbose {
+            outputs.report(&report::reproduction_claims(&result))?;
+        }
+        results.push(result);
+    }
+    // Records and tables list them by age, whatever the order in which they ran.
+    results.sort_by_key(|result| experiment::names().iter().position(|n| *n == result.experiment));
+    let whole: Vec<Block> = results.iter().flat_map(report::reproduction).collect();
+    let summary = report::reproductions(&results);
+    let page = files.write(&results, &[whole, summary.clone()].concat())?;
+    outputs.report(&summary)?;
+    outputs.print(&page)?;
+    Ok(verdict(verdict_of_all(&results), args.strict))
 }
 
 /// Output files that both one experiment and all experiments can have.
@@ -88,6 +99,17 @@ struct Files {
 }
 
 impl Files {
+    fn settings(&self, args: &ReproduceArgs) -> Settings<'_> {
+        Settings {
+            seeds: args.seeds,
+            full: args.full,
+            threads: args.threads,
+            outcomes: self.records.outcomes(),
+            // Ctrl-C ends the process; finished runs are kept with --out.
+            until: Until::default(),
+        }
+    }
+
     /// Writes all files; returns the line about the page.
     fn write(self, results: &[Reproduction], blocks: &[Block]) -> Result<String, Failure> {
         let record = || show::made(record::reproductions(results));

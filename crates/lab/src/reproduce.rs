@@ -108,7 +108,10 @@ pub struct Judged {
     pub text: String,
     /// Whether it holds; null if that could not be decided.
     pub holds: Option<bool>,
-    /// The figures that decide it.
+    /// The numbers that decide it, in a sentence. Records of versions before it existed have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_words: Option<String>,
+    /// All figures that decide it, with their formulas.
     pub evidence: String,
 }
 

@@ -45,6 +45,7 @@ pub(crate) fn claims(record: &Record) -> PyResult<Table> {
         .indices("id", all.iter().map(|(_, c)| Some(c.id)))
         .texts("text", all.iter().map(|(_, c)| &c.text))
         .flags("holds", all.iter().map(|(_, c)| c.holds))
+        .maybe_texts("in_words", all.iter().map(|(_, c)| c.in_words.as_ref()))
         .texts("evidence", all.iter().map(|(_, c)| &c.evidence))
         .table()
 }

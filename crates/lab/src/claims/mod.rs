@@ -15,11 +15,13 @@ mod lexer;
 mod parser;
 mod samples;
 mod scope;
+mod sentence;
 mod types;
 mod unit;
 mod vocabulary;
 
 pub use samples::{Index, Samples};
+pub use sentence::Sentence;
 pub use vocabulary::Vocabulary;
 
 pub(crate) use fault::Fault;

@@ -98,7 +98,12 @@ impl Unit {
 
     /// The same, as text for people.
     pub(crate) fn show(self, value: f64) -> String {
-        let number = digits(self.of_base(value));
+        self.show_rounded(value, 4)
+    }
+
+    /// The same, with so many significant digits.
+    pub(crate) fn show_rounded(self, value: f64, significant: i32) -> String {
+        let number = rounded(self.of_base(value), significant);
         match self.name {
             "" => number,
             "1/s" => format!("{number}/s"),
@@ -109,6 +114,11 @@ impl Unit {
 
 /// A number with four significant digits, or with all digits before the point.
 pub(crate) fn digits(value: f64) -> String {
+    rounded(value, 4)
+}
+
+/// A number with so many significant digits, or with all digits before the point.
+fn rounded(value: f64, significant: i32) -> String {
     if value == 0.0 {
         return "0".into();
     }
@@ -116,7 +126,7 @@ pub(crate) fn digits(value: f64) -> String {
     if !(-6.0..15.0).contains(&size) {
         return format!("{value:.3e}");
     }
-    let decimals = (3 - size as i32).max(0).unsigned_abs() as usize;
+    let decimals = (significant - 1 - size as i32).max(0).unsigned_abs() as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -5,7 +5,7 @@ use super::Kind;
 use super::file::{Claim, find};
 #[cfg(test)]
 use crate::claims::place;
-use crate::claims::{Condition, Fault, Formula, Index, Samples};
+use crate::claims::{Condition, Fault, Formula, Index, Samples, Sentence};
 use crate::reproduce::Judged;
 use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::{At, Document, Node, Value};
@@ -33,6 +33,10 @@ pub(super) fn read<K: Kind>(document: &Document, mut kind: K) -> Result<K, Scena
         claim.condition = condition
             .transpose()
             .map_err(|fault| located(document, &format!("claim.{i}.holds"), fault))?;
+        let sentence = claim.in_words.as_ref().map(|text| Sentence::parse(text, &vocabulary));
+        claim.sentence = sentence
+            .transpose()
+            .map_err(|fault| located(document, &format!("claim.{i}.in_words"), fault))?;
     }
     Ok(kind)
 }
@@ -66,7 +70,8 @@ pub(crate) fn judged(claims: &[Claim], samples: &Samples) -> Vec<Judged> {
         if let Some(note) = &claim.note {
             evidence = format!("{evidence} ({note})");
         }
-        Judged { id: claim.id, text: claim.text.clone(), holds, evidence }
+        let in_words = claim.sentence.as_ref().map(|sentence| sentence.say(&index));
+        Judged { id: claim.id, text: claim.text.clone(), holds, in_words, evidence }
     };
     claims.iter().map(one).collect()
 }

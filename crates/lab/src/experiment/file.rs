@@ -1,7 +1,7 @@
 //! Experiment files: the part that all kinds have, and the part of each kind.
 
 use super::figure::Figure;
-use crate::claims::Condition;
+use crate::claims::{Condition, Sentence};
 use crate::scenario_file::tree::{Document, Node, Value};
 use crate::scenario_file::{self, ScenarioError, parse_time};
 use overspin_scenario::Scenario;
@@ -53,9 +53,15 @@ pub struct Claim {
     /// How the condition reads the words.
     #[serde(default)]
     pub note: Option<String>,
+    /// The numbers that decide it, in a sentence.
+    #[serde(default)]
+    pub in_words: Option<String>,
     /// The condition, once it is read.
     #[serde(skip)]
     pub condition: Option<Condition>,
+    /// The sentence, once it is read.
+    #[serde(skip)]
+    pub sentence: Option<Sentence>,
 }
 
 /// A file: `S` is the set-up of its kind.

@@ -108,6 +108,19 @@ pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
+/// Names of the experiments in the order in which all of them run: the best known one first, and then those that take
+/// longer and longer.
+#[must_use]
+pub fn quickest_first() -> [&'static str; BUILT_IN.len()] {
+    [
+        "2008-spinlocks",
+        "2016-schedbench",
+        "2005-preemption-notification",
+        "2012-pv-ticketlocks",
+        "2001-aligned-locks",
+    ]
+}
+
 /// The text of the file of the built-in experiment of this name; `None` if there is none.
 #[must_use]
 pub fn text(name: &str) -> Option<&'static str> {

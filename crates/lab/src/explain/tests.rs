@@ -160,6 +160,7 @@ fn reproduced() -> Record {
         id,
         text: text.into(),
         holds,
+        in_words: None,
         evidence: evidence.into(),
     };
     record::reproductions(&[Reproduction {

@@ -30,7 +30,7 @@ fn causes() -> Vec<Part> {
 /// The claims of an experiment.
 pub(super) fn claims(experiment: &Experiment) -> String {
     let mut out = "<ul class=\"claims\">\n".to_owned();
-    for Judged { id, text, holds, evidence } in &experiment.claims {
+    for Judged { id, text, holds, in_words, evidence } in &experiment.claims {
         let (class, words) = match holds {
             Some(true) => ("holds", "✓ holds"),
             Some(false) => ("fails", "✗ does not hold"),
@@ -39,8 +39,9 @@ pub(super) fn claims(experiment: &Experiment) -> String {
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(
             out,
-            "<li class=\"{class}\"><strong>{words}</strong> ({id}) {}<p class=\"evidence\">{}</p></li>",
+            "<li class=\"{class}\"><strong>{words}</strong> ({id}) {}{}<p class=\"evidence\">{}</p></li>",
             escape(text),
+            in_words.as_ref().map_or_else(String::new, |w| format!("<p>{}</p>", escape(w))),
             escape(evidence)
         );
     }

@@ -14,7 +14,10 @@ mod vmstat;
 pub use chart::{Bar, Panel, Row, picture};
 pub(crate) use chart::{escape, nice, text as text_at, tick};
 pub use curves::{At, Curve, Horizontal, Plot, curves};
-pub use reproduction::{reproduction, reproduction_curves, reproductions};
+pub use reproduction::{
+    reproduction, reproduction_answer_first, reproduction_claims, reproduction_curves,
+    reproduction_in_brief, reproductions,
+};
 pub use run::run;
 pub(crate) use run::{MOST_LINES, micros, seconds, share};
 pub use screen::Screen;

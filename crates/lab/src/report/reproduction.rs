@@ -6,11 +6,23 @@ use crate::experiment::{Experiment, Role};
 use crate::reproduce::{Compared, Grade, Judged, Reproduction};
 use std::fmt::Write;
 
-/// Report of `result`.
+/// The whole report of `result`, for documents.
 #[must_use]
 pub fn reproduction(result: &Reproduction) -> Vec<Block> {
+    let title = Block::Title(format!("{}: {}", result.experiment, result.title));
+    [vec![title], detail(result), reproduction_claims(result), parameters(result)].concat()
+}
+
+/// The report of `result` for a terminal: its answer first. Formulas are for a verbose user.
+#[must_use]
+pub fn reproduction_answer_first(result: &Reproduction, verbose: bool) -> Vec<Block> {
+    let claims = if verbose { reproduction_claims(result) } else { Vec::new() };
+    [reproduction_in_brief(result), detail(result), claims, parameters(result)].concat()
+}
+
+/// Where it was published, how it ran, the output of the benchmark, and all figures.
+fn detail(result: &Reproduction) -> Vec<Block> {
     let mut blocks = vec![
-        Block::Title(format!("{}: {}", result.experiment, result.title)),
         Block::Text(format!("Published in: {}.", result.source)),
         Block::Text(conditions(result)),
     ];
@@ -18,56 +30,92 @@ pub fn reproduction(result: &Reproduction) -> Vec<Block> {
     blocks.push(Block::Heading("Figures".into()));
     blocks.push(Block::Grid(figures(&result.figures)));
     blocks.push(Block::Text(tally(result)));
-    blocks.push(Block::Heading("Claims".into()));
-    blocks.push(Block::Lines(claims(&result.claims)));
-    blocks.push(Block::Heading("Fitted parameters".into()));
-    blocks.push(if result.parameters.is_empty() {
-        Block::Text("None.".into())
-    } else {
-        Block::Lines(parameters(result))
-    });
     blocks
 }
 
-/// Report of several experiments: the claims of each, and a table last.
+/// The claims as they were published, with every comparison that decides them.
+#[must_use]
+pub fn reproduction_claims(result: &Reproduction) -> Vec<Block> {
+    vec![Block::Heading("Claims".into()), Block::Lines(claims(&result.claims))]
+}
+
+/// The answer of an experiment: how many claims hold, and for each the numbers that decide it. At most 80 columns wide.
+#[must_use]
+pub fn reproduction_in_brief(result: &Reproduction) -> Vec<Block> {
+    let mut lines = in_columns(&format!("{}: {}", result.experiment, answer(&[result])));
+    for claim in &result.claims {
+        let words = claim.in_words.as_ref().unwrap_or(&claim.text);
+        lines += &in_columns(&format!("({}) {}: {words}", claim.id, verdict_of(claim)));
+    }
+    vec![Block::Lines(lines)]
+}
+
+/// A sentence in lines; those of a claim are indented after the first. A number stays beside its unit.
+fn in_columns(text: &str) -> String {
+    // For private use: no text has it, and it does not break a line.
+    const NO_BREAK: &str = "\u{e000}";
+    let indent = if text.starts_with('(') { "    " } else { "" };
+    let whole = text.replace(" %", &format!("{NO_BREAK}%"));
+    let lines = super::wrap_to(&whole, COLUMNS - indent.len());
+    lines.replace('\n', &format!("\n{indent}")).replace(NO_BREAK, " ") + "\n"
+}
+
+/// The last table of several experiments.
 #[must_use]
 pub fn reproductions(all: &[Reproduction]) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    for result in all {
-        blocks.push(Block::Heading(format!("{}: {}", result.experiment, result.title)));
-        blocks.push(Block::Lines(claims(&result.claims)));
+    vec![
+        Block::Lines(in_columns(&format!(
+            "All experiments: {}",
+            answer(&all.iter().collect::<Vec<_>>())
+        ))),
+        Block::Grid(summary(all)),
+        Block::Lines(in_columns(
+            "Predicted figures are good within 10 % and fair within 25 %. Parameters were set by the fitted ones. \
+             Those computed again follow from other published figures, to every digit.",
+        )),
+    ]
+}
+
+/// Widest line of an answer.
+const COLUMNS: usize = 80;
+
+fn verdict_of(claim: &Judged) -> &'static str {
+    match claim.holds {
+        Some(true) => "holds",
+        Some(false) => "DOES NOT HOLD",
+        None => "UNDECIDED",
     }
-    blocks.push(Block::Heading("All experiments".into()));
-    blocks.push(Block::Text(
-        "Predicted figures are good within 10 % and fair within 25 %. Parameters were set by the fitted \
-         figures. Figures computed again follow from other published figures in every digit."
-            .into(),
-    ));
-    blocks.push(Block::Grid(summary(all)));
-    blocks
+}
+
+/// How many claims hold, and how many figures are near.
+fn answer(all: &[&Reproduction]) -> String {
+    let claims = || all.iter().flat_map(|e| &e.claims);
+    let open = claims().filter(|c| c.holds.is_none()).count();
+    let open = match open {
+        0 => String::new(),
+        n => format!(" ({n} undecided)"),
+    };
+    let predicted = all.iter().map(|e| e.tally(Role::Predict));
+    let (good, figures) = predicted
+        .fold((0, 0), |(good, of), tally| (good + tally[0], of + tally.iter().sum::<usize>()));
+    let figures = match figures {
+        0 => String::new(),
+        n => format!("; {good} of {n} predicted figures are within 10 %"),
+    };
+    let hold = claims().filter(|c| c.holds == Some(true)).count();
+    format!("{hold} of {} claims hold{open}{figures}.", claims().count())
 }
 
 fn summary(all: &[Reproduction]) -> Grid {
-    let header = [
-        "experiment",
-        "good",
-        "fair",
-        "missed",
-        "fitted",
-        "computed again",
-        "claims hold",
-        "fail",
-        "undecided",
-    ];
+    let header = ["experiment", "good", "fair", "missed", "fit", "again", "claims"];
     let mut grid = Grid::new(1, &header);
-    let mut total = [0; 8];
+    let mut total = [0; 7];
     for result in all {
         let [good, fair, missed] = result.tally(Role::Predict);
         let fitted = result.tally(Role::Fit).iter().sum();
         let [same, ..] = result.tally(Role::Recompute);
-        let claims = |holds| result.claims.iter().filter(|c| c.holds == holds).count();
-        let [hold, fail, undecided] = [Some(true), Some(false), None].map(claims);
-        let row = [good, fair, missed, fitted, same, hold, fail, undecided];
+        let hold = result.claims.iter().filter(|c| c.holds == Some(true)).count();
+        let row = [good, fair, missed, fitted, same, hold, result.claims.len()];
         total.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
         grid.rows.push(cells(&result.experiment, row));
     }
@@ -75,8 +123,10 @@ fn summary(all: &[Reproduction]) -> Grid {
     grid
 }
 
-fn cells(name: &str, counts: [usize; 8]) -> Vec<String> {
-    std::iter::once(name.to_owned()).chain(counts.map(|n| n.to_string())).collect()
+fn cells(name: &str, [good, fair, missed, fitted, same, hold, claims]: [usize; 7]) -> Vec<String> {
+    let counts = [good, fair, missed, fitted, same].map(|n| n.to_string());
+    let hold = format!("{hold} of {claims}");
+    std::iter::once(name.to_owned()).chain(counts).chain([hold]).collect()
 }
 
 fn conditions(result: &Reproduction) -> String {
@@ -162,17 +212,13 @@ fn tally(result: &Reproduction) -> String {
 fn claims(claims: &[Judged]) -> String {
     let mut out = String::new();
     for c in claims {
-        let verdict = match c.holds {
-            Some(true) => "holds",
-            Some(false) => "DOES NOT HOLD",
-            None => "UNDECIDED",
-        };
+        let verdict = verdict_of(c);
         let _ = writeln!(out, "({}) {verdict}: {}\n    {}", c.id, c.text, c.evidence);
     }
     out
 }
 
-fn parameters(result: &Reproduction) -> String {
+fn parameters(result: &Reproduction) -> Vec<Block> {
     let mut out = String::new();
     for p in &result.parameters {
         let _ = writeln!(
@@ -181,7 +227,8 @@ fn parameters(result: &Reproduction) -> String {
             p.key, p.value, p.low, p.high, p.meaning, p.reason
         );
     }
-    out
+    let all = if out.is_empty() { Block::Text("None.".into()) } else { Block::Lines(out) };
+    vec![Block::Heading("Fitted parameters".into()), all]
 }
 
 /// The curves of an experiment as SVG; `None` if it varies nothing by steps.
@@ -221,7 +268,7 @@ mod tests {
     }
 
     fn claim(holds: Option<bool>) -> Judged {
-        Judged { id: 1, text: "t".into(), holds, evidence: "e".into() }
+        Judged { id: 1, text: "t".into(), holds, in_words: None, evidence: "e".into() }
     }
 
     fn result(name: &str, figures: Vec<Compared>, claims: Vec<Judged>) -> Reproduction {
@@ -245,12 +292,27 @@ mod tests {
         assert_eq!(verdict_of_all(&all), Some(false));
         let grid = summary(&all);
         let rows: Vec<String> = grid.rows.iter().map(|r| r.join(" ")).collect();
-        assert_eq!(rows, ["one 1 1 1 1 0 1 0 1", "two 0 0 0 0 1 0 1 0", "all 1 1 1 1 1 1 1 1"]);
+        assert_eq!(rows, ["one 1 1 1 1 0 1 of 2", "two 0 0 0 0 1 0 of 1", "all 1 1 1 1 1 1 of 3"]);
         let text = super::super::text(&reproductions(&all));
-        assert!(text.contains("(1) DOES NOT HOLD: t") && text.contains("computed again"), "{text}");
+        let answer = "All experiments: 1 of 3 claims hold (1 undecided); 1 of 3 predicted figures";
+        assert!(text.starts_with(answer) && text.contains(" again "), "{text}");
         let undecided = [result("one", Vec::new(), vec![claim(None)])];
         assert_eq!(verdict_of_all(&undecided), None);
         assert_eq!(verdict_of_all(&[]), Some(true));
+    }
+
+    #[test]
+    fn an_answer_says_what_decides_each_claim_in_eighty_columns() {
+        let words = "byte over xen-pv 1.19 (published 1.21), ticket over byte 1.41 (published 1.22), all of it";
+        let long = Judged { in_words: Some(words.into()), ..claim(Some(false)) };
+        let blocks = reproduction_in_brief(&result("one", Vec::new(), vec![long, claim(None)]));
+        assert_eq!(
+            super::super::text(&blocks),
+            "one: 0 of 2 claims hold (1 undecided).\n\
+             (1) DOES NOT HOLD: byte over xen-pv 1.19 (published 1.21), ticket over byte\n    \
+             1.41 (published 1.22), all of it\n\
+             (1) UNDECIDED: t\n\n"
+        );
     }
 
     #[test]
