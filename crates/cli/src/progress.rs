@@ -158,4 +158,15 @@ mod tests {
         let shown = [0.4, 100.0, 600.0, 1e4, 1e6, 1e9].map(length);
         assert_eq!(shown, ["0 s", "100 s", "10 min", "3 h", "12 days", "32 years"]);
     }
+
+    #[test]
+    fn a_user_who_wants_no_progress_gets_neither_bars_nor_lines() {
+        for (quiet, no_progress) in [(true, false), (false, true)] {
+            let global = Global { quiet, no_progress };
+            let meter = Meter::new(&global, MS);
+            assert!(!meter.lines && meter.bar.is_hidden());
+            let meter = RunsMeter::new(&global, "2 runs", 0);
+            assert!(!meter.lines && meter.bar.is_hidden());
+        }
+    }
 }

@@ -98,21 +98,13 @@ fn takes_values(arg: &Arg) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use overspin_testing::expect_section;
 
-    /// To renew the page after a change: `OVERSPIN_BLESS=1 cargo test -p overspin --lib published_commands`.
+    /// To renew the page after a change: `UPDATE_EXPECT=1 cargo test -p overspin --lib published_commands`.
     #[test]
     fn published_commands_are_current() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
-        let page = std::fs::read_to_string(&path).unwrap();
         let (begin, end) = ("<!-- commands: begin -->\n", "<!-- commands: end -->");
-        let start = page.find(begin).unwrap() + begin.len();
-        let stop = page.find(end).unwrap();
-        let fresh = format!("{}\n{}{}", &page[..start], commands(), &page[stop..]);
-        if std::env::var_os("OVERSPIN_BLESS").is_some() {
-            std::fs::write(&path, &fresh).unwrap();
-        }
-        assert!(std::fs::read_to_string(&path).unwrap() == fresh, "docs/commands.md is stale");
+        expect_section("docs/commands.md", begin, end, &format!("\n{}", commands()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod expected;
 mod program;
 
 pub use expected::{expect_file, expect_section, expected_bytes};
-pub use program::{Ended, Program};
+pub use program::{Ended, Program, signal};
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

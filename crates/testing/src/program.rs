@@ -1,7 +1,8 @@
 //! Runs a program in a folder, and says what it printed if it ends otherwise than expected.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// A program and the folder in which it runs. Cargo tells only tests of a package where its programs are, so each such
@@ -17,6 +18,8 @@ pub struct Program {
 pub struct Ended {
     /// The exit code; `None` after a signal.
     pub code: Option<i32>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
     /// What it wrote to standard output.
     pub out: String,
     /// What it wrote to standard error.
@@ -53,12 +56,26 @@ impl Program {
         self.dir().join(name)
     }
 
+    /// The names of what is in the folder, sorted.
+    ///
+    /// # Panics
+    /// If the folder cannot be read.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let files = std::fs::read_dir(self.dir()).expect("the folder");
+        let name = |file: std::io::Result<std::fs::DirEntry>| file.expect("a file").file_name();
+        let mut names: Vec<String> =
+            files.map(|file| name(file).into_string().expect("UTF-8")).collect();
+        names.sort();
+        names
+    }
+
     /// Writes a file into the folder.
     ///
     /// # Panics
     /// If it cannot be written.
-    pub fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).expect("a temporary file");
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), content).expect("a temporary file");
     }
 
     /// The text of a file in the folder.
@@ -80,6 +97,16 @@ impl Program {
         command
     }
 
+    /// Starts the program. [`Ended::wait`] waits for its end.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    #[must_use]
+    #[track_caller]
+    pub fn start(&self, args: &[&str]) -> Child {
+        self.command(args).spawn().expect("the program starts")
+    }
+
     /// Runs the program to its end.
     ///
     /// # Panics
@@ -96,7 +123,7 @@ impl Program {
     /// If it ends otherwise.
     #[track_caller]
     pub fn fine(&self, args: &[&str]) -> (String, String) {
-        let Ended { code, out, err } = self.run(args);
+        let Ended { code, out, err, .. } = self.run(args);
         assert_eq!(code, Some(0), "{args:?}: {out}{err}");
         (out, err)
     }
@@ -107,10 +134,20 @@ impl Program {
     /// If it ends otherwise.
     #[track_caller]
     pub fn fails(&self, args: &[&str], expected: i32) -> String {
-        let Ended { code, out, err } = self.run(args);
+        let Ended { code, out, err, .. } = self.run(args);
         assert_eq!(code, Some(expected), "{args:?}: {out}{err}");
         err
     }
+}
+
+/// Sends a signal, such as `INT`, to a process that a test has started.
+///
+/// # Panics
+/// If the process cannot get it.
+#[track_caller]
+pub fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args(["-s", name, &child.id().to_string()]).status();
+    assert!(status.expect("kill starts").success(), "{name}");
 }
 
 impl Ended {
@@ -121,10 +158,35 @@ impl Ended {
     #[must_use]
     #[track_caller]
     pub fn of(command: &mut Command) -> Self {
-        let output = command.output().expect("the program starts");
+        Self::told(command.output().expect("the program starts"))
+    }
+
+    /// Waits for the end of a started program.
+    ///
+    /// # Panics
+    /// If it panics itself, or prints something else than UTF-8.
+    #[must_use]
+    #[track_caller]
+    pub fn wait(child: Child) -> Self {
+        Self::told(child.wait_with_output().expect("it is a child of this process"))
+    }
+
+    #[track_caller]
+    fn told(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         let (out, err) = (text(output.stdout), text(output.stderr));
-        assert!(!err.contains("panicked"), "{command:?}: {err}");
-        Self { code: output.status.code(), out, err }
+        assert!(!err.contains("panicked"), "{err}");
+        Self { code: output.status.code(), signal: output.status.signal(), out, err }
+    }
+
+    /// Asserts the exit code; returns both outputs.
+    ///
+    /// # Panics
+    /// If the program ended otherwise.
+    #[track_caller]
+    pub fn with(self, expected: i32) -> (String, String) {
+        let Self { code, out, err, .. } = self;
+        assert_eq!(code, Some(expected), "{out}{err}");
+        (out, err)
     }
 }

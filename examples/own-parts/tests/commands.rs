@@ -1,17 +1,19 @@
 //! Every command knows the parts of this example.
 
-use assert_cmd::Command;
+use overspin_testing::{Program, root};
 use serde_json::Value;
 
-fn own(args: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("own-parts").expect("it is built beside its tests");
-    command.args(args).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    command
+fn own() -> Program {
+    Program::new(env!("CARGO_BIN_EXE_own-parts"))
 }
 
 fn out(args: &[&str]) -> String {
-    let output = own(args).assert().success().get_output().stdout.clone();
-    String::from_utf8(output).expect("text")
+    own().fine(args).0
+}
+
+/// The scenario of this example.
+fn meeting() -> String {
+    root().join("examples/own-parts/meeting.toml").to_str().expect("text").to_owned()
 }
 
 #[test]
@@ -26,30 +28,25 @@ fn they_are_listed_once_among_the_others() {
 
 #[test]
 fn a_scenario_names_them() {
-    let text = out(&["run", "examples/own-parts/meeting.toml", "--no-progress"]);
+    let text = out(&["run", &meeting(), "--no-progress"]);
     assert!(text.contains("All tasks ended") && text.contains("scheduler stride"), "{text}");
     assert!(text.contains("table"), "the lock of the workload: {text}");
-    let alias = ["run", "examples/own-parts/meeting.toml", "--set", "host.scheduler=waldspurger"];
-    assert_eq!(out(&alias), text);
+    assert_eq!(out(&["run", &meeting(), "--set", "host.scheduler=waldspurger"]), text);
 }
 
 #[test]
 fn a_sweep_has_them_among_all() {
     let vary =
         "\n[[vary]]\nname = \"lock\"\nset = \"domain.light.lock\"\nto = [\"deli\", \"ticket\"]\n";
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/meeting.toml"));
-    let sweep = std::env::temp_dir().join(format!("own-parts-{}.toml", std::process::id()));
-    std::fs::write(&sweep, text.expect("it lies here") + vary).expect("a place to write to");
-    let text = out(&["run", sweep.to_str().expect("text"), "--no-progress"]);
-    std::fs::remove_file(&sweep).expect("it was written");
+    let own = own();
+    own.write("sweep.toml", std::fs::read_to_string(meeting()).expect("it lies here") + vary);
+    let (text, _) = own.fine(&["run", "sweep.toml", "--no-progress"]);
     assert!(text.contains("deli") && text.contains("ticket"), "{text}");
 }
 
 #[test]
 fn a_slip_is_told_with_the_own_names() {
-    let slip = ["run", "examples/own-parts/meeting.toml", "--set", "domain.light.lock=dely"];
-    let error = own(&slip).assert().code(2).get_output().stderr.clone();
-    let error = String::from_utf8(error).expect("text");
+    let error = own().fails(&["run", &meeting(), "--set", "domain.light.lock=dely"], 2);
     assert!(error.contains("deli"), "{error}");
 }
 

@@ -1,6 +1,6 @@
 use super::*;
+use overspin_testing::expect_section;
 use std::collections::BTreeSet;
-use std::path::Path;
 
 #[test]
 fn each_machine_has_known_keys_once_and_values_within_their_ranges() {
@@ -68,21 +68,13 @@ fn cycles_become_time_by_the_clock() {
     assert!(machine("vax").is_none());
 }
 
-/// The data generate `docs/machines.md`. To renew it after a change: `OVERSPIN_BLESS=1 cargo test -p
+/// The data generate `docs/machines.md`. To renew it after a change: `UPDATE_EXPECT=1 cargo test -p
 /// overspin-lab machine`.
 #[test]
 fn published_machines_are_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/machines.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (begin, end) = ("<!-- machines: begin -->\n", "<!-- machines: end -->");
-    let start = page.find(begin).unwrap() + begin.len();
-    let stop = page.find(end).unwrap();
     let mut blocks = comparison();
     blocks.extend(MACHINES.iter().flat_map(tables));
-    let tables = crate::report::markdown(&blocks);
-    let fresh = format!("{}\n{tables}\n{}", &page[..start], &page[stop..]);
-    if std::env::var_os("OVERSPIN_BLESS").is_some() {
-        std::fs::write(&path, &fresh).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), fresh, "docs/machines.md is stale");
+    let tables = format!("\n{}\n", crate::report::markdown(&blocks));
+    let (begin, end) = ("<!-- machines: begin -->\n", "<!-- machines: end -->");
+    expect_section("docs/machines.md", begin, end, &tables);
 }

@@ -81,21 +81,18 @@ fn row(metric: &Metric, kind: Kind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use overspin_testing::expect_section;
 
-    /// To renew the page after a change: `OVERSPIN_BLESS=1 cargo test -p overspin-lab --lib published_metrics`.
+    /// To renew the page after a change: `UPDATE_EXPECT=1 cargo test -p overspin-lab --lib published_metrics`.
     #[test]
     fn published_metrics_are_current() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
-        let page = std::fs::read_to_string(&path).unwrap();
-        let (begin, end) = ("<!-- metrics: begin -->\n", "<!-- metrics: end -->");
-        let start = page.find(begin).unwrap() + begin.len();
-        let stop = page.find(end).unwrap();
-        let fresh = format!("{}\n{}{}", &page[..start], tables(), &page[stop..]);
-        if std::env::var_os("OVERSPIN_BLESS").is_some() {
-            std::fs::write(&path, &fresh).unwrap();
-        }
-        assert!(std::fs::read_to_string(&path).unwrap() == fresh, "docs/metrics.md is stale");
+        let tables = format!("\n{}", tables());
+        expect_section(
+            "docs/metrics.md",
+            "<!-- metrics: begin -->\n",
+            "<!-- metrics: end -->",
+            &tables,
+        );
     }
 
     #[test]

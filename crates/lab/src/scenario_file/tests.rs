@@ -2,6 +2,7 @@ use super::*;
 use overspin_scenario::{
     Change, Costs, DirectedYieldRules, MS, NS, PauseLoopExiting, SEC, Setting, US,
 };
+use overspin_testing::{expect_file, expect_section};
 use overspin_workload::Kernbench;
 use proptest::prelude::*;
 
@@ -375,27 +376,13 @@ fn what_is_wrong_with_a_workload_has_a_place() {
 }
 
 /// The key list generates the published schema and the tables in the documentation. To renew them after a
-/// change: `OVERSPIN_BLESS=1 cargo test -p overspin-lab published`.
+/// change: `UPDATE_EXPECT=1 cargo test -p overspin-lab --lib published`.
 #[test]
 fn published_schema_and_tables_are_current() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let schema = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
-    let page = std::fs::read_to_string(docs.join("scenario.md")).unwrap();
-    let (begin, end) = ("<!-- keys: begin -->\n", "<!-- keys: end -->");
-    let start = page.find(begin).unwrap() + begin.len();
-    let stop = page.find(end).unwrap();
-    let fresh = format!("{}\n{}{}", &page[..start], key_tables(), &page[stop..]);
-    if std::env::var_os("OVERSPIN_BLESS").is_some() {
-        std::fs::write(docs.join("schema/scenario.json"), &schema).unwrap();
-        std::fs::write(docs.join("scenario.md"), &fresh).unwrap();
-    }
-    let current = std::fs::read_to_string(docs.join("schema/scenario.json")).unwrap();
-    assert_eq!(current, schema, "docs/schema/scenario.json is stale");
-    assert_eq!(
-        std::fs::read_to_string(docs.join("scenario.md")).unwrap(),
-        fresh,
-        "docs/scenario.md is stale"
-    );
+    expect_file("docs/schema/scenario.json", &schema);
+    let tables = format!("\n{}", key_tables());
+    expect_section("docs/scenario.md", "<!-- keys: begin -->\n", "<!-- keys: end -->", &tables);
 }
 
 proptest! {

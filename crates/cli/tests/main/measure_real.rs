@@ -1,0 +1,191 @@
+//! `overspin measure` with real benchmarks: files, readers, mistakes, interruptions. How fast the machine is is not
+//! tested.
+
+use crate::{json, overspin, preload};
+use overspin_testing::{Ended, deep, signal, skip, until};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// MiB that pft touches.
+fn memory() -> u32 {
+    if deep() { 64 } else { 32 }
+}
+
+#[test]
+fn every_reader_reads_the_record() {
+    let overspin = overspin();
+    let memory = memory();
+    let size = format!("--memory={memory}");
+    let files = ["--json=r.json", "--seconds=s.csv", "--out=d"];
+    let pft = ["measure", "pft", &size, "--workers=processes-2,threads-1", "--runs=3"];
+    let pft = [&pft[..], &files].concat();
+    let (out, _) = overspin.fine(&pft);
+    assert!(out.contains("The machine meanwhile"), "{out}");
+    let record = json(&overspin.read("r.json"));
+    assert_eq!((&record["kind"], &record["name"]), (&"real".into(), &"pft".into()));
+    assert_eq!(record["runs"].as_array().unwrap().len(), 6, "two places, three times");
+    let samples = record["samples"].as_array().unwrap();
+    let of = |place: &str, metric: &str| -> Vec<f64> {
+        let found = samples.iter().filter(|s| s["where"] == place && s["metric"] == metric);
+        found.map(|s| s["value"].as_f64().unwrap()).collect()
+    };
+    for place in ["processes-2.packets-0", "threads-1.packets-0"] {
+        assert_eq!(of(place, "faults").len(), 3);
+        // Each page of 4 KiB is a fault, five times over.
+        for (rate, elapsed) in of(place, "faults").iter().zip(of(place, "elapsed")) {
+            assert!(
+                (rate * elapsed - 5.0 * f64::from(memory * 256)).abs() < 1.0,
+                "{rate} {elapsed}"
+            );
+        }
+        // So many faults five times over take several clock ticks.
+        let shares = ["user", "system", "idle", "iowait", "steal"]
+            .map(|part| of(&format!("{place}/machine"), &format!("{part}-share"))[0]);
+        assert!((shares.iter().sum::<f64>() - 100.0).abs() < 1e-6, "{shares:?}");
+    }
+    let seconds = overspin.read("s.csv");
+    let columns = seconds.lines().next().unwrap().split(',').count();
+    assert!(seconds.lines().all(|l| l.split(',').count() == columns), "{seconds}");
+    assert!(seconds.lines().count() > 6, "a line for each run at least");
+    assert_eq!(std::fs::read_dir(overspin.path("d/raw")).unwrap().count(), 6);
+
+    // The same command may measure again; then two results differ by chance only, which `compare` may not see.
+    overspin.fine(&pft);
+    let Ended { code, out: compared, err, .. } = overspin.run(&["compare", "r.json", "d"]);
+    assert!([Some(0), Some(4)].contains(&code), "{err}");
+    assert!(compared.contains("processes-2.packets-0: faults [1/s]"), "{compared}");
+    let (explained, _) = overspin.fine(&["explain", "r.json"]);
+    assert!(explained.contains("A record of a real benchmark"), "{explained}");
+    overspin.fine(&["report", "r.json", "d", "-o", "r.html"]);
+    let page = overspin.read("r.html");
+    assert!(page.contains("The machine, second by second") && page.contains("std. dev."));
+    // It is of no scenario that could run again.
+    overspin.fails(&["run", "r.json"], 2);
+}
+
+#[test]
+fn a_tree_is_built_as_kernbench_does() {
+    if !Path::new("/usr/bin/make").exists() {
+        return skip("there is no make");
+    }
+    let overspin = overspin();
+    std::fs::create_dir(overspin.path("tree")).unwrap();
+    let makefile = "all: a b\na b:\n\techo $@ > $@\nclean:\n\trm -f a b\n";
+    overspin.write("tree/Makefile", makefile);
+    let args = ["measure", "kernbench", "--tree=tree", "--runs=2", "-M", "--json=r.json"];
+    let (out, _) = overspin.fine(&args);
+    assert!(out.contains("Average Half load -j "), "{out}");
+    assert!(out.contains("Elapsed Time ") && out.contains("Sleeps "), "{out}");
+    assert!(!out.contains("maximal"), "-M leaves it out: {out}");
+    assert_eq!(
+        std::fs::read_dir(overspin.path("tree")).unwrap().count(),
+        1,
+        "the tree is as it was"
+    );
+    assert_eq!(
+        json(&overspin.read("r.json"))["real"]["places"],
+        serde_json::json!(["half", "optimal"])
+    );
+}
+
+#[test]
+fn a_lock_is_judged_by_a_program() {
+    let overspin = overspin();
+    let args = [
+        "measure",
+        "command",
+        "--lock=none,mutex",
+        "--runs=2",
+        "--json=r.json",
+        "--",
+        "sleep",
+        "0.05",
+    ];
+    let (out, _) = Ended::of(overspin.command(&args).env("OVERSPIN_PRELOAD", preload())).with(0);
+    assert!(out.contains("change %") && out.contains("against `none`"), "{out}");
+    // It says so when the lock had nothing to do.
+    assert!(out.contains("took 0 pthread mutexes through `mutex`"), "{out}");
+    let record = json(&overspin.read("r.json"));
+    assert_eq!(record["real"]["locks"], serde_json::json!(["none", "mutex"]));
+}
+
+#[test]
+fn nonsense_is_refused_with_a_remedy() {
+    let overspin = overspin();
+    let refused = |args: &[&str], code: i32, said: &str| {
+        let err = overspin.fails(args, code);
+        assert!(err.contains(said), "{args:?}: {err}");
+    };
+    refused(&["measure", "kernbench", "--tree=no-such"], 2, "there is no tree `no-such`");
+    refused(&["measure", "kernbench", "--tree=.", "-H", "-O", "-M"], 2, "no load is left");
+    refused(&["measure", "kernbench", "--tree=."], 2, "has no Makefile");
+    refused(&["measure", "pft", "--workers=fibers-2"], 2, "processes-N or threads-N");
+    refused(&["measure", "pft", "--workers=threads-0"], 2, "processes-N or threads-N");
+    refused(&["measure", "dbench", "--length=1500ms"], 2, "whole seconds");
+    refused(&["measure", "pft", "--runs=1", "--time=1s"], 2, "cannot be used with");
+    refused(
+        &["measure", "command", "--lock=no-such", "--", "true"],
+        2,
+        "there is no lock `no-such`",
+    );
+    refused(&["measure", "command", "--lock=none,none", "--", "true"], 2, "named twice");
+    refused(&["measure", "command", "--", "no-such-program"], 2, "there is no program");
+    refused(&["measure", "command", "--runs=1", "--", "false"], 3, "`false` failed");
+    let nowhere = ["measure", "command", "--scratch=/proc/none", "--", "true"];
+    refused(&nowhere, 3, "/proc/none");
+    let mut no_path = overspin.command(&["measure", "dbench"]);
+    let (_, err) = Ended::of(no_path.env("PATH", "/nowhere")).with(3);
+    assert!(err.contains("apt-get install dbench"), "{err}");
+}
+
+#[test]
+fn ctrl_c_and_a_kill_leave_no_process_and_no_file() {
+    let overspin = overspin();
+    let scratch = overspin.path("scratch");
+    std::fs::create_dir(&scratch).unwrap();
+    let scratch_option = format!("--scratch={}", scratch.display());
+    let (record, out) = ("--json=r.json", "--out=d");
+    let args =
+        ["measure", "command", record, out, &scratch_option, "--runs=1000", "--", "sleep", "0.1"];
+    // From the second time on, there are files of the first one, so that the signal comes when the folder is a moment old.
+    // Whatever moment that is, somebody must be there to remove it.
+    for (name, code) in
+        [("INT", Some(130))].into_iter().chain(vec![("KILL", None); if deep() { 10 } else { 2 }])
+    {
+        // Nobody reads what it prints.
+        let mut command = overspin.command(&args);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // A later command writes over the files of the first.
+        let runs = || std::fs::read_dir(overspin.path("d/raw")).map_or(0, Iterator::count);
+        let begun = || std::fs::read_dir(&scratch).unwrap().count() > 0;
+        until("a run has ended", || runs() > 0 && begun());
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), code);
+        // A killed process cleans up by its guardian, shortly after.
+        until("nothing is left", || std::fs::read_dir(&scratch).unwrap().count() == 0);
+    }
+    let record = json(&overspin.read("r.json"));
+    let warnings = record["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|w| w.as_str().unwrap().contains("stopped")), "{warnings:?}");
+    assert!(!record["runs"].as_array().unwrap().is_empty(), "the finished runs are kept");
+}
+
+#[test]
+fn a_time_limit_keeps_what_there_is() {
+    let overspin = overspin();
+    let began = Instant::now();
+    let args = [
+        "measure",
+        "command",
+        "--max-wall=1s",
+        "--runs=1000",
+        "--json=r.json",
+        "--",
+        "sleep",
+        "0.1",
+    ];
+    overspin.fails(&args, 4);
+    assert!(began.elapsed() < Duration::from_secs(60));
+    assert!(json(&overspin.read("r.json"))["runs"].is_array());
+}

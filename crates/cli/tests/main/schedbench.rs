@@ -1,0 +1,188 @@
+//! `overspin schedbench` and `overspin import`: a complete session, resuming, and every mistake.
+
+use crate::{json, overspin};
+use overspin_testing::root;
+use std::fs;
+
+const PLAN: &str = r#"{
+  "Input": {
+    "WorkerPresets": {
+      "A": { "Args": ["burnwait", "70", "200000"] },
+      "B": { "Args": ["burnwait", "10", "300000"] }
+    },
+    "SimpleMatrix": { "Schedulers": ["credit2"], "Workers": ["A", "B"], "Count": [2] }
+  },
+  "WorkerType": 1,
+  "RunConfig": { "Pool": "schedbench", "Cpus": [12, 13, 14, 15] },
+  "Runs": null
+}"#;
+
+#[test]
+fn plan_run_report_and_resume() {
+    let (overspin, file) = (overspin(), "t.bench");
+    overspin.write("plan.json", PLAN);
+    let (out, _) = overspin.fine(&["schedbench", "plan", file, "--template", "plan.json"]);
+    assert!(out.starts_with("3 runs, 30 simulated seconds:\n  A baseline credit2\n"), "{out}");
+    let (out, _) = overspin.fine(&["schedbench", "report", file]);
+    assert!(out.contains("Test [2] A 2 + B 2 credit2 not run"), "{out}");
+
+    overspin.fine(&["schedbench", "run", file, "--only", "A 2 + B 2 credit2"]);
+    let (out, _) = overspin.fine(&["schedbench", "run", file, "--dry-run"]);
+    assert_eq!(out, "A baseline credit2\nB baseline credit2\n", "the rest is left");
+    let (out, _) = overspin.fine(&["schedbench", "run", file]);
+    assert!(!out.contains("not run"), "{out}");
+    assert!(out.contains("== RUN A 2 + B 2 credit2 ==\nSet 0: burnwait 70 200000\n"), "{out}");
+    let columns = [
+        "ttotal", "tavgavg", "tstdev", "tavgmax", "tavgmin", "ttotmax", "ttotmin", "utotal",
+        "uavgavg", "ustdev", "uavgmax", "uavgmin", "utotmax", "utotmin",
+    ];
+    assert!(out.contains(&columns.map(|c| format!(" {c:>9}")).concat()), "{out}");
+    let (again, _) = overspin.fine(&["schedbench", "run", file]);
+    assert_eq!(again, out, "nothing is left to run");
+
+    let (out, _) = overspin.fine(&["schedbench", "report", file, "-v", "2", "--csv", "w.csv"]);
+    assert!(out.contains("workerid") && out.contains("  1:1 "), "{out}");
+    let csv = overspin.read("w.csv");
+    // Nine reports of each worker of the three runs, with four numbers each; and four numbers of each set.
+    assert_eq!(csv.lines().count(), 1 + 4 * 9 * (1 + 1 + 4) + 4 * (1 + 1 + 2));
+    assert!(csv.starts_with("run,seed,where,metric,unit,value\n"), "{csv}");
+    let (text, _) = overspin.fine(&["schedbench", "report", file, "--json", "-"]);
+    let record = json(&text);
+    assert_eq!(record["runs"][2]["where"], "A 2 + B 2 credit2");
+    assert_eq!(record["machine"], "2016-schedbench");
+    // The file itself can be read wherever a record can.
+    let (out, _) = overspin.fine(&["compare", file, file]);
+    assert!(out.contains("A 2 + B 2 credit2.1:0: throughput [kops/s]"), "{out}");
+    let (out, _) = overspin.fine(&["explain", file]);
+    assert!(out.contains("Its workers take no lock"), "{out}");
+    overspin.fine(&["schedbench", "run", file, "--quiet", "--json", "again.json"]);
+    assert_eq!(overspin.read("again.json"), text);
+}
+
+/// Several commands may fill one file. The file records the machine of each run, and the report names it if
+/// the machines differ.
+#[test]
+fn runs_of_different_machines_do_not_stand_side_by_side_without_a_word() {
+    let (overspin, file) = (overspin(), "t.bench");
+    let machine = "limit = \"1s\"\n[host]\ncores = 2\n[[domain]]\nvcpus = 1\nlock = \"ticket\"\n\
+        workload = { kind = \"schedbench\", worker = \"burnwait 70 200000\", rate = 700 }\n";
+    overspin.write("m.toml", machine);
+    overspin.write(file, PLAN);
+    overspin.fine(&["schedbench", "plan", file]);
+    let only = |label: &str, more: &[&str]| {
+        let args = [&["schedbench", "run", file, "--only", label][..], more].concat();
+        let (out, _) = overspin.fine(&args);
+        out
+    };
+    let out = only("A baseline credit2", &["--seed", "3"]);
+    assert!(
+        out.starts_with("Runs on 2016-schedbench (") && out.contains("seed 3, Overspin "),
+        "{out}"
+    );
+    only("B baseline credit2", &["--seed", "3"]);
+    let of_alone = |out: &str| out.lines().any(|l| l.contains("of alone"));
+    let out = only("A 2 + B 2 credit2", &["--seed", "3"]);
+    assert!(!out.contains("WARNING") && of_alone(out.split("== RUN A 2").nth(1).unwrap()), "{out}");
+    let out = only("A 2 + B 2 credit2", &["--machine", "m.toml"]);
+    assert!(
+        out.starts_with("WARNING: the runs of this file are of different machines, seeds."),
+        "{out}"
+    );
+    assert!(
+        out.contains("  m.toml (2 cores of 1 threads") && out.contains("    A 2 + B 2 credit2\n")
+    );
+    assert!(!of_alone(out.split("== RUN A 2").nth(1).unwrap()), "alone on another machine: {out}");
+    let saved = json(&overspin.read(file));
+    let origin = &saved["Runs"][2]["Overspin"];
+    assert_eq!((&origin["Seed"], &origin["Machine"]["Rate"]), (&1.into(), &700.into()));
+    assert!(origin["Command"].as_str().unwrap().ends_with("--machine m.toml"), "{origin}");
+    assert!(origin["ModelVersion"].is_u64() && origin["Environment"]["kernel"].is_string());
+}
+
+#[test]
+fn a_run_can_be_traced_and_put_on_another_machine() {
+    let overspin = overspin();
+    overspin.write("t.bench", PLAN);
+    overspin.fine(&["schedbench", "plan", "t.bench"]);
+    let machine = "limit = \"1s\"\n[host]\ncores = 2\n[[domain]]\nvcpus = 1\nlock = \"ticket\"\n\
+        workload = { kind = \"schedbench\", worker = \"burnwait 70 200000\", rate = 700 }\n";
+    overspin.write("m.toml", machine);
+    let only = ["schedbench", "run", "t.bench", "--only", "A baseline credit2"];
+    let more = ["--machine", "m.toml", "--trace", "t.pftrace"];
+    let (out, _) = overspin.fine(&[&only[..], &more[..]].concat());
+    assert!(fs::metadata(overspin.path("t.pftrace")).unwrap().len() > 10_000);
+    // 100 us at 700 million a second and 200 us of wait, less the cost of wake-ups.
+    let line = out.lines().find(|l| l.starts_with("    0 ")).unwrap();
+    let throughput: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!((70.0 / 310e-6..70.0 / 300e-6).contains(&throughput), "{throughput}");
+}
+
+#[test]
+fn mistakes_have_a_place_a_remedy_and_exit_code_2() {
+    let cases = [
+        ("\"70\"", "\"x\"", "`x` is not work in kops", "1 to"),
+        ("\"Count\": [2]", "\"Count\": [0]", "0 workers", "10,000"),
+        ("\"Count\": [2]", "\"Count\": \"2\"", "invalid type", "docs/schedbench.md"),
+        ("\"Workers\": [\"A\"", "\"Workers\": [\"Z\"", "preset `Z` is missing", "A, B"),
+        ("\"Runs\": null", "\"Runs\": ", "expected value", "docs/schedbench.md"),
+        ("[12, 13, 14, 15]", "[]", "no pCPU", "pool"),
+    ];
+    let overspin = overspin();
+    for (from, to, cause, remedy) in cases {
+        overspin.write("t.bench", PLAN.replacen(from, to, 1));
+        let err = overspin.fails(&["schedbench", "plan", "t.bench"], 2);
+        assert!(err.contains("error: t.bench:") && err.contains(cause), "{to}: {err}");
+        assert!(err.contains(remedy), "{to}: {err}");
+    }
+    overspin.write("t.bench", PLAN.replace("credit2", "credit3"));
+    // "a plan may be for a machine that has it"
+    overspin.fine(&["schedbench", "plan", "t.bench"]);
+    let err = overspin.fails(&["schedbench", "run", "t.bench"], 2);
+    assert!(
+        err.contains("there is no scheduler `credit3`") && err.contains("did you mean"),
+        "{err}"
+    );
+    let err = overspin.fails(&["schedbench", "plan", "t.bench"], 2);
+    assert!(err.contains("already has runs"), "{err}");
+    let err = overspin.fails(&["schedbench", "run", "t.bench", "--only", "nothing"], 2);
+    assert!(err.contains("A baseline credit3"), "{err}");
+    overspin.write("empty.bench", PLAN);
+    let err = overspin.fails(&["schedbench", "run", "empty.bench"], 2);
+    assert!(err.contains("overspin schedbench plan"), "{err}");
+}
+
+#[test]
+fn rt_app_files_become_scenarios_that_run() {
+    let overspin = overspin();
+    let workload = r#"{ "tasks": { "t": { "run": 2000, "lock": "m", "timer": { "period": 10000 } } },
+        "global": { "duration": 1 } }"#;
+    overspin.write("w.json", workload);
+    let (_, err) = overspin.fine(&["import", "rt-app", "w.json", "-o", "w.toml"]);
+    assert!(err.contains("dropped: w.json:1:") && err.contains("lock"), "{err}");
+    overspin.fine(&["run", "w.toml"]);
+    overspin.write("bad.json", workload.replace("run", "rum"));
+    let err = overspin.fails(&["import", "rt-app", "bad.json"], 2);
+    assert!(err.contains("bad.json:1:21: `rum` is not a key"), "{err}");
+}
+
+#[test]
+fn recordings_become_scenarios_that_are_compared() {
+    let overspin = overspin();
+    let recording = root().join("examples/hackbench.perf.txt");
+    let recording = recording.to_str().unwrap();
+    let (out, err) = overspin.fine(&["import", "perf-sched", recording, "-o", "h.toml"]);
+    assert!(
+        err.contains("dropped: the real-time priority of") && out.contains("switches"),
+        "{out}{err}"
+    );
+    overspin.fine(&["run", "h.toml"]);
+    let compare = ["import", "perf-sched", recording, "--compare", "--set", "host.scheduler=cfs"];
+    let (out, _) = overspin.fine(&compare);
+    assert!(out.contains("under `cfs` in `sim`") && out.contains("gap"), "{out}");
+    overspin.write("w.json", "{}");
+    let err = overspin.fails(&["import", "rt-app", "w.json", "--compare"], 2);
+    assert!(err.contains("are for `perf-sched`"), "{err}");
+    overspin.write("bad.txt", "\nhello\n");
+    let err = overspin.fails(&["import", "perf-sched", "bad.txt"], 2);
+    assert!(err.contains("bad.txt:2:1: this is no line of `perf sched script`"), "{err}");
+}

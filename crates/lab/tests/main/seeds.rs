@@ -1,0 +1,92 @@
+//! Many seeds: what `overspin run --seeds` and files that vary the seed measure, record and print.
+
+use crate::{LOCKS, load, one};
+use overspin_lab::compare::{self, Finding};
+use overspin_lab::record::{self, Kind, Record};
+use overspin_lab::report;
+use overspin_lab::scenario_file::Loaded;
+use overspin_lab::seeds::{self, OverSeeds, seeds_from};
+use overspin_lab::sweep;
+use overspin_testing::SCENARIO;
+
+const VARY: &str = r#"
+[[vary]]
+name = "seed"
+set = "seed"
+to = ["5", "6", "7"]
+"#;
+
+/// The short scenario with these seeds and `--set` arguments.
+fn over(seeds: &[u64], sets: &[&str]) -> OverSeeds {
+    let settings = seeds::Settings { threads: 2, ..seeds::Settings::default() };
+    seeds::run(&one(SCENARIO, sets), seeds, settings, &|_, _| {}).unwrap()
+}
+
+/// What a file with axes measures, and what is printed of it.
+fn swept(text: &str, settings: sweep::Settings<'_>) -> (Record, String) {
+    let Loaded::Sweep(sweep) = load(text, &[]) else { panic!("it is a sweep") };
+    let measured = sweep::run(&sweep, settings, &|_, _| {}).unwrap();
+    let printed = report::text(&report::sweep(&measured));
+    (record::sweep(&sweep, &measured, &[], settings.seed), printed)
+}
+
+#[test]
+fn all_samples_are_kept_with_their_seeds() {
+    let over = record::seeds(&over(&seeds_from(5, 3), &[]), &[]);
+    assert_eq!((over.schema.as_str(), over.kind), ("overspin-record/1", Kind::Seeds));
+    let here = |place: &str, metric: &str| place == "guest/section" && metric == "acquisitions";
+    let rate = over.over_seeds.iter().find(|s| here(&s.place, &s.metric)).unwrap();
+    assert_eq!(rate.seeds, [5, 6, 7]);
+    let samples = over.samples.iter().filter(|s| here(&s.place, &s.metric));
+    let samples: Vec<f64> = samples.map(|s| s.value).collect();
+    assert_eq!(samples.len(), 3);
+    let mean = rate.spread.summary.mean;
+    assert!((samples.iter().sum::<f64>() / 3.0 - mean).abs() < 1e-6 * mean);
+    assert!(rate.spread.interval.unwrap().low <= mean);
+    // The run with one of these seeds is the same run.
+    let scenario = one(SCENARIO, &[]);
+    let outcome = overspin_sim::run(&scenario, 6).unwrap();
+    let alone = record::one(&scenario, &[], None, &outcome);
+    assert_eq!(alone.runs[0].trace_hash, over.runs[1].trace_hash);
+    // A file that varies only the seed is the same thing.
+    let Loaded::Seeds(scenario, numbers) = load(&format!("{SCENARIO}{VARY}"), &[]) else {
+        panic!()
+    };
+    let varied = seeds::run(&scenario, &numbers, seeds::Settings::default(), &|_, _| {}).unwrap();
+    let varied = record::seeds(&varied, &[]);
+    assert_eq!((&varied.runs, &varied.samples), (&over.runs, &over.samples));
+}
+
+#[test]
+fn means_are_printed_and_can_be_compared() {
+    let ticket = over(&seeds_from(1, 6), &[]);
+    let printed = report::text(&report::seeds(&ticket));
+    for words in ["6 runs", "seeds 1 to 6", "95 % from", "guest/section", "p99.9 wait"] {
+        assert!(printed.contains(words), "{words}: {printed}");
+    }
+    let byte = over(&seeds_from(1, 6), &["domain.guest.lock=lock-byte"]);
+    let files = [("ticket.json", ticket), ("lock-byte.json", byte)].map(|(name, over)| {
+        let text = record::seeds(&over, &[]).to_json();
+        (name.to_owned(), compare::read(name, &text, 1).unwrap())
+    });
+    let all = compare::compare(&files, 0.95, None);
+    assert!(all.iter().all(|c| c.finding != Finding::Undecided), "six samples suffice: {all:?}");
+    let compared = report::text(&compare::report(&all, 0.95));
+    assert!(compared.contains("guest/section: acquisitions [1/s]"), "{compared}");
+}
+
+#[test]
+fn sweeps_have_means_and_keep_each_run() {
+    let asked = sweep::Settings { seed: Some(5), seeds: Some(3), ..sweep::Settings::default() };
+    let (of_arguments, _) = swept(&format!("{SCENARIO}{LOCKS}"), asked);
+    assert_eq!(of_arguments.runs.len(), 6);
+    // Six metrics for each of two points.
+    assert_eq!(of_arguments.over_seeds.len(), 2 * 6);
+    assert_eq!(of_arguments.over_seeds[11].seeds, [5, 6, 7]);
+    let (of_file, _) = swept(&format!("{SCENARIO}{LOCKS}{VARY}"), sweep::Settings::default());
+    let parts = |r: &Record| serde_json::json!([r.axes, r.points, r.runs, r.samples, r.over_seeds]);
+    assert_eq!(parts(&of_arguments), parts(&of_file), "the seed is no axis");
+    let (_, printed) = swept(&format!("{SCENARIO}{VARY}{LOCKS}"), sweep::Settings::default());
+    assert!(printed.contains("6 runs") && printed.contains('±'), "{printed}");
+    assert!(!printed.contains("Columns: seed"), "{printed}");
+}
