@@ -2,7 +2,7 @@
 
 use crate::overspin;
 use overspin_testing::{Ended, Program};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs::File;
 
 /// Compares, with this text on standard input; returns both outputs and the exit code.
@@ -28,15 +28,13 @@ fn files() -> Program {
     overspin
 }
 
+/// `crates/lab/tests/main/compare.rs` tests what is found and printed.
 #[test]
-fn ministats_example() {
+fn files_and_standard_input_are_compared() {
     let overspin = files();
     let (out, _, code) = compare(&overspin, &["iguana", "chameleon"], "");
     assert_eq!(code, 0);
     assert!(out.contains("No difference proven at 95% confidence."), "{out}");
-    // As on the manual page: 7 50 750 200 300 238.04761; 5 150 930 500 540 299.08193.
-    assert!(out.contains("238.0") && out.contains("299.1") && out.contains("540.0"), "{out}");
-    assert!(out.contains("A |---") && out.contains("M"), "{out}");
     let (out, _, code) = compare(&overspin, &["iguana", "-"], "150 400 720 500 930");
     assert_eq!(code, 4, "one line is one sample of each column: {out}");
     let (out, ..) = compare(&overspin, &["iguana", "-", "-c", "80"], "150\n400\n720\n500\n930\n");
@@ -67,32 +65,28 @@ fn exit_codes_tell_of_regressions() {
 }
 
 #[test]
-fn records_of_different_machines_are_told_apart() {
-    let overspin = files();
-    let record = |cpu: &str, model: u32| {
-        let samples: Vec<Value> = (1..=5)
-            .map(|n| json!({"run": n - 1, "where": "x", "metric": "time", "unit": "s", "value": n}))
-            .collect();
+fn warnings_are_printed_and_written() {
+    let overspin = overspin();
+    let record = |cpu: &str| {
         let record = json!({
-            "schema": "overspin-record/1", "version": "1", "model_version": model, "kind": "bench",
-            "name": "x", "description": "", "seed": null, "runs": [], "samples": samples,
+            "schema": "overspin-record/1", "version": "1", "model_version": 1, "kind": "bench",
+            "name": "x", "description": "", "seed": null, "runs": [],
+            "samples": [{"run": 0, "where": "x", "metric": "time", "unit": "s", "value": 1}],
             "environment": {
-                "overspin": "1", "model_version": model, "debug_build": false, "cpu": cpu, "cpus": 2,
+                "overspin": "1", "model_version": 1, "debug_build": false, "cpu": cpu, "cpus": 2,
                 "usable_cpus": 2, "cores": 1, "kernel": "Linux 6", "hypervisor": null,
             },
         });
         record.to_string()
     };
-    overspin.write("a.json", record("Abacus", 1));
-    overspin.write("b.json", record("Babbage", 2));
+    overspin.write("a.json", record("Abacus"));
+    overspin.write("b.json", record("Babbage"));
     let (out, ..) = compare(&overspin, &["a.json", "b.json"], "");
     assert!(out.contains("WARNING: a.json and b.json are of different machines: Abacus"), "{out}");
-    assert!(out.contains("simulated by different models, of version 1 and 2"), "{out}");
     let (out, ..) = compare(&overspin, &["a.json", "a.json"], "");
     assert!(!out.contains("WARNING"), "{out}");
     let (json, ..) = compare(&overspin, &["a.json", "b.json", "--json", "-"], "");
-    let record = crate::json(&json);
-    assert_eq!(record["warnings"].as_array().unwrap().len(), 2);
+    assert_eq!(crate::json(&json)["warnings"].as_array().unwrap().len(), 1);
 }
 
 #[test]

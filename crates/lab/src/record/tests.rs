@@ -4,22 +4,12 @@ use crate::scenario_file::{self, Loaded};
 use crate::seeds as over;
 use crate::sweep::{self as sweeps, Settings};
 use overspin_scenario::{Ending, Picos, SEC, WaitCauses};
+use overspin_testing::SCENARIO;
 use proptest::collection::vec;
 use proptest::prelude::{Just, any, prop_oneof, proptest};
 use proptest::sample::Index;
 use std::path::Path;
 use std::sync::LazyLock;
-
-const SCENARIO: &str = r#"
-limit = "20ms"
-[host]
-cores = 2
-[[domain]]
-name = "guest"
-vcpus = 4
-lock = "ticket"
-workload = { kind = "lock-loop" }
-"#;
 
 const LOCKS: &str = r#"
 [[vary]]

@@ -273,17 +273,7 @@ fn percent(part: Picos, whole: Picos) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::scenario_file;
-
-    const SCENARIO: &str = r#"
-limit = "20ms"
-[host]
-cores = 2
-[[domain]]
-name = "guest"
-vcpus = 4
-lock = "ticket"
-workload = { kind = "lock-loop" }
-"#;
+    use overspin_testing::SCENARIO;
 
     #[test]
     fn every_sample_is_of_the_run_with_its_seed() {

@@ -3,6 +3,7 @@
 
 use crate::{LOCKS, claims, load, one};
 use overspin_host::Observer;
+use overspin_lab::compare::Choice;
 use overspin_lab::experiment::schedbench_machine;
 use overspin_lab::page::{self, Entry, MOST_SLICES};
 use overspin_lab::record::{self, Kind, Record, csv};
@@ -45,12 +46,15 @@ fn read_by_all(record: &Record) {
     assert_eq!(record::read("r.json", &serde_json::to_string(record).unwrap()).unwrap(), *record);
 
     let input = || ("r.json".to_owned(), compare::read("r.json", &text, 1).unwrap());
-    let compared =
-        report::text(&compare::report(&compare::compare(&[input(), input()], 0.95, None), 0.95));
-    assert!(
-        !compared.contains("Difference at") && compared.contains(" N "),
-        "{kind:?}: {compared}"
-    );
+    for metrics in [Vec::new(), vec!["all".to_owned()]] {
+        let mut files = [input(), input()];
+        let choice = Choice { metrics, places: Vec::new() };
+        compare::choose(&choice, &mut files).unwrap();
+        let all = compare::compare(&files, 0.95, None);
+        let compared = report::text(&compare::report(&all, 0.95));
+        assert!(!compared.contains("Difference at"), "{kind:?}: {compared}");
+        assert!(compared.contains(" N "), "{kind:?}: {compared}");
+    }
     let told = report::text(&explain::record(record, &Way::default()).unwrap());
     assert!(told.lines().count() > 5, "{kind:?}: {told}");
 
