@@ -217,6 +217,7 @@ where
 pub(crate) fn hunt<M, S>(
     bug: Mutation,
     preemptions: [usize; 3],
+    executions: usize,
     seed: u64,
 ) -> Option<(String, Report)>
 where
@@ -225,7 +226,7 @@ where
     S::Shared: Send + Sync,
 {
     for (name, _, model) in models::<M>(preemptions) {
-        let report = model.explore(bug);
+        let report = model.clone().at_most(executions).explore(bug);
         if report.fault.is_some() {
             return Some((format!("model, {name}, {} CPUs", model.cpus), report));
         }

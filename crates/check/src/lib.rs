@@ -37,7 +37,7 @@ pub use asked::TRY_WAITS_MESSAGE;
 pub use checks::{Check, Limits, NOT_COVERED, Verdict, World, checks};
 pub use mutation::Mutation;
 pub use profile::{Profile, named_in_tables};
-pub use registry::{checks_by_name, own_checks, seeded_by_name};
+pub use registry::{checks_by_name, own_checks, seeded_by_name, seeded_by_name_within};
 
 /// A tuning with which waiters sleep at once. It exercises the slow path of locks that have one.
 pub const NO_SPIN: Tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };
@@ -49,7 +49,7 @@ pub struct Report {
     pub runs: usize,
     /// The time they took.
     pub time: Duration,
-    /// Whether the exploration reached its bound: neither a fault nor a time limit cut it short.
+    /// Whether the exploration reached its bound: neither a fault nor a limit cut it short.
     pub complete: bool,
     /// The message of the first execution that failed.
     pub fault: Option<String>,

@@ -6,7 +6,7 @@ use crate::Mutation;
 use crate::descheduled::Away;
 use crate::model::LoomPlatform;
 use crate::schedules::SchedulePlatform;
-use crate::seeded::{Caught, hunt};
+use crate::seeded::{Caught, hunt_within};
 use crate::threads::StdPlatform;
 use crate::{Check, Limits, Profile, World, checks};
 
@@ -52,10 +52,21 @@ macro_rules! by_name {
         /// Looks for `bug` in the lock with this name or alias. Returns `None` if there is no such
         /// lock, and `Some(None)` if the bug survives.
         pub fn seeded_by_name(name: &str, bug: Mutation) -> Option<Option<Caught>> {
+            seeded_by_name_within(name, bug, usize::MAX)
+        }
+
+        /// As [`seeded_by_name`], with at most so many executions of each model.
+        pub fn seeded_by_name_within(
+            name: &str,
+            bug: Mutation,
+            executions: usize,
+        ) -> Option<Option<Caught>> {
             let name = overspin_locks::find(name)?.name;
             $(
                 if <$lock<StdPlatform> as RawLock<StdPlatform>>::INFO.name == name {
-                    return Some(hunt::<$lock<LoomPlatform>, $lock<SchedulePlatform>>(bug));
+                    type Hunted<P> = $lock<P>;
+                    let hunt = hunt_within::<Hunted<LoomPlatform>, Hunted<SchedulePlatform>>;
+                    return Some(hunt(bug, executions));
                 }
             )+
             None

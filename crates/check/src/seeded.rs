@@ -17,6 +17,10 @@ use crate::{Mutation, Profile, Report, abort, special};
 const SCHEDULES_OF_PAIRS: usize = 5_000;
 const SCHEDULES_OF_NESTING: usize = 100_000;
 
+/// Each plan is tried with this many schedules before the next one, and then with all. Most bugs show in one plan only, and
+/// early.
+const SCHEDULES_AT_FIRST: usize = 1_500;
+
 /// Seed of the schedules.
 const SEED: u64 = 1;
 
@@ -100,9 +104,20 @@ where
     S: RawLock<SchedulePlatform> + Send + Sync + 'static,
     S::Shared: Send + Sync,
 {
+    hunt_within::<M, S>(bug, usize::MAX)
+}
+
+/// As [`hunt`], with at most so many executions of each model. A bug that no model shows by then is left to schedules.
+pub fn hunt_within<M, S>(bug: Mutation, executions: usize) -> Option<Caught>
+where
+    M: RawLock<LoomPlatform> + 'static,
+    S: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    S::Shared: Send + Sync,
+{
+    let explore = |model: Model| model.at_most(executions).explore(bug);
     for special in special::of(M::INFO.name) {
         if let Some((_, words)) = special.bugs.iter().find(|(known, _)| *known == bug) {
-            let caught = Caught::new(special.name.into(), special.model.explore(bug))?;
+            let caught = Caught::new(special.name.into(), explore(special.model.clone()))?;
             return caught.fault.contains(words).then_some(caught);
         }
     }
@@ -110,7 +125,7 @@ where
     // No more preemptions with three CPUs than the lock can afford.
     let [_, three_once, _] = profile.preemptions;
     for (cpus, pairs, preemptions) in [(2, 1, 2), (3, 1, three_once.min(2)), (2, 2, 3)] {
-        let report = Model::pairs::<M>(cpus, pairs, preemptions).explore(bug);
+        let report = explore(Model::pairs::<M>(cpus, pairs, preemptions));
         let by = format!("model, {cpus} CPUs x {pairs}, {preemptions} preemptions");
         if let Some(caught) = Caught::new(by, report) {
             return Some(caught);
@@ -120,23 +135,25 @@ where
     // If the lock has this flaw anyway, the model says nothing about the bug.
     if !profile.touches_after_release {
         let by = "model, last user frees, 2 CPUs".into();
-        if let Some(caught) = Caught::new(by, freed.explore(bug)) {
+        if let Some(caught) = Caught::new(by, explore(freed)) {
             return Some(caught);
         }
     }
-    if let Some((by, report)) = abort::hunt::<M, S>(bug, profile.preemptions, SEED) {
+    if let Some((by, report)) = abort::hunt::<M, S>(bug, profile.preemptions, executions, SEED) {
         return Caught::new(by, report);
     }
-    for (name, plan, count) in [
-        ("pairs", schedules::pairs::<S>(4, 3, 2), SCHEDULES_OF_PAIRS),
-        ("pairs, weak memory", schedules::pairs::<S>(8, 2, 2).weak(), SCHEDULES_OF_PAIRS),
-        ("nesting", schedules::mixed::<S>(4, 4), SCHEDULES_OF_NESTING),
-    ] {
-        for strategy in [Strategy::Random, Strategy::Pct] {
-            let report = plan.explore(strategy, count, SEED, bug);
-            let by = format!("{} schedules, {name}, {} CPUs", strategy.name(), plan.cpus);
-            if let Some(caught) = Caught::new(by, report) {
-                return Some(caught);
+    for most in [SCHEDULES_AT_FIRST, usize::MAX] {
+        for (name, plan, count) in [
+            ("pairs", schedules::pairs::<S>(4, 3, 2), SCHEDULES_OF_PAIRS),
+            ("pairs, weak memory", schedules::pairs::<S>(8, 2, 2).weak(), SCHEDULES_OF_PAIRS),
+            ("nesting", schedules::mixed::<S>(4, 4), SCHEDULES_OF_NESTING),
+        ] {
+            for strategy in [Strategy::Random, Strategy::Pct] {
+                let report = plan.explore(strategy, count.min(most), SEED, bug);
+                let by = format!("{} schedules, {name}, {} CPUs", strategy.name(), plan.cpus);
+                if let Some(caught) = Caught::new(by, report) {
+                    return Some(caught);
+                }
             }
         }
     }

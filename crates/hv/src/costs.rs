@@ -227,7 +227,9 @@ mod tests {
     fn costs_are_plausible() {
         let costs = match HvCosts::measure(1) {
             Ok(costs) => costs,
-            Err(Refused::Machine { cause, .. }) => return println!("skipped: {cause}"),
+            Err(Refused::Machine { cause, .. }) => {
+                return overspin_testing::skip(&cause.to_string());
+            }
             Err(other) => panic!("{other}"),
         };
         // No processor leaves a guest and returns in 100 ns, and none takes 10 ms.

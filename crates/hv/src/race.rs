@@ -20,7 +20,7 @@ const HANGS: Duration = Duration::from_secs(20);
 
 fn rings(count: u64, code: &[u8]) {
     let Ok(kvm) = kvm() else {
-        println!("skipped: there is no KVM");
+        overspin_testing::skip("there is no KVM");
         return;
     };
     kvm_run::install_handler();

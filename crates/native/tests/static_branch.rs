@@ -1,11 +1,8 @@
 //! Checks the machine code of the paravirtual ticket lock when a patched branch sets its mode. It needs
 //! objdump and x86-64; without objdump it prints that it is skipped.
-#![cfg(all(feature = "static-branch", target_arch = "x86_64"))]
+#![cfg(target_arch = "x86_64")]
 
-#[path = "../../../tests/skip.rs"]
-mod skip;
-
-use skip::skip;
+use overspin_testing::skip;
 use std::process::Command;
 
 use overspin_locks::{PvTicket, RawLock, Tuning};

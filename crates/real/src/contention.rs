@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn waits_for_a_kernel_lock_are_counted() {
         let Some(contention) = Contention::watch() else {
-            println!("skipped: this kernel does not show tracing to us");
+            overspin_testing::skip("this kernel does not show tracing to us");
             return;
         };
         assert!(contention.instance.exists());
@@ -115,7 +115,7 @@ mod tests {
         });
         let begun = contention.begun().unwrap();
         if crate::cpus() == 1 {
-            println!("skipped: with one CPU, threads seldom meet");
+            overspin_testing::skip("with one CPU, threads seldom meet");
         } else {
             assert!(begun > 0);
         }

@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn any_tree_with_a_makefile_is_built_and_left_as_it_was() {
         if program::find("make").is_none() {
-            println!("skipped: there is no make");
+            overspin_testing::skip("there is no make");
             return;
         }
         let theirs = tempfile::tempdir().unwrap();
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_build_that_fails_shows_what_make_said() {
         if program::find("make").is_none() {
-            println!("skipped: there is no make");
+            overspin_testing::skip("there is no make");
             return;
         }
         let theirs = tempfile::tempdir().unwrap();

@@ -301,7 +301,7 @@ mod tests {
         let packets = match Packets::start(1000, meeting_cpu()) {
             Ok(packets) => packets,
             Err(failed) => {
-                println!("skipped: {failed}");
+                overspin_testing::skip(&failed.to_string());
                 return;
             }
         };

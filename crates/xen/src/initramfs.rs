@@ -138,7 +138,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn();
         let Ok(mut cpio) = list else {
-            println!("skipped: there is no cpio");
+            overspin_testing::skip("there is no cpio");
             return;
         };
         cpio.stdin.take().unwrap().write_all(&example()).unwrap();

@@ -9,7 +9,7 @@ use overspin_check::threads::StdPlatform;
 use overspin_locks::{RawLock, for_each_lock};
 use serde::Deserialize;
 
-use crate::Result;
+use super::Result;
 
 /// More locks use one of these files than the lock on which its fault is tried. Two faults that one lock sees
 /// are never built together.
@@ -170,7 +170,7 @@ pub(crate) fn build(dir: &Path, batch: &[Fault]) -> Result<PathBuf> {
     }
     fs::create_dir_all(dir.join("crates"))?;
     // The members of the workspace are the crates that exist.
-    for part in ["Cargo.toml", "Cargo.lock", "crates/locks", "crates/check"] {
+    for part in ["Cargo.toml", "Cargo.lock", "crates/locks", "crates/check", "crates/testing"] {
         copy(&root().join(part), &dir.join(part), &changed)?;
     }
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());

@@ -213,18 +213,26 @@ pub struct Model {
     pub(crate) cpus: usize,
     pub(crate) preemptions: usize,
     time_limit: Option<Duration>,
+    most: Option<usize>,
     body: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Model {
     /// Creates a model of `cpus` CPUs.
     pub fn new(cpus: usize, preemptions: usize, body: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { cpus, preemptions, time_limit: None, body: Arc::new(body) }
+        Self { cpus, preemptions, time_limit: None, most: None, body: Arc::new(body) }
     }
 
     /// The same with a time limit. The rest of the bound is then unexplored.
     pub fn time_limit(self, limit: Duration) -> Self {
         Self { time_limit: Some(limit), ..self }
+    }
+
+    /// The same with a limit on the number of executions. The rest of the bound is then unexplored.
+    ///
+    /// The explored executions are neighbours: they begin alike and differ near their ends.
+    pub fn at_most(self, executions: usize) -> Self {
+        Self { most: Some(executions), ..self }
     }
 
     /// Creates a model of `cpus` CPUs that each take the lock `pairs` times.
@@ -262,14 +270,15 @@ impl Model {
         mutation: Mutation,
         executions: &Arc<AtomicUsize>,
     ) -> Report {
-        let Self { cpus, preemptions, body, .. } = self.clone();
+        let Self { cpus, preemptions, most, body, .. } = self.clone();
         let count = Arc::clone(executions);
         let mut builder = Builder::new();
         builder.preemption_bound = Some(preemptions);
         builder.max_branches = MAX_STEPS;
         builder.max_duration = self.time_limit;
-        // loom checks the clock once in this many executions.
-        builder.checkpoint_interval = 1_000;
+        // loom checks both limits once in this many executions, before the last of them.
+        builder.checkpoint_interval = most.map_or(1_000, |most| most.saturating_add(1));
+        builder.max_permutations = most.map(|most| most.saturating_add(1));
         let turn = take_turn();
         let start = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| {
@@ -282,10 +291,13 @@ impl Model {
         }));
         let time = start.elapsed();
         drop(turn);
+        let runs = executions.load(Ordering::Relaxed);
         Report {
-            runs: executions.load(Ordering::Relaxed),
+            runs,
             time,
-            complete: self.time_limit.is_none_or(|limit| time < limit),
+            // A model of exactly as many executions as the limit counts as cut short.
+            complete: self.time_limit.is_none_or(|limit| time < limit)
+                && most.is_none_or(|most| runs < most),
             fault: result.err().map(|panic| crate::panic_message(&*panic)),
         }
     }

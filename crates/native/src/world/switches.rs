@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_sleep_is_a_switch_out_and_a_switch_in() {
         let Some(mut switches) = Switches::of_this_thread() else {
-            println!("skipped: this kernel does not let a thread record its switches");
+            overspin_testing::skip("this kernel does not let a thread record its switches");
             return;
         };
         let before = Threads::now();

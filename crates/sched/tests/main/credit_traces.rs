@@ -1,0 +1,400 @@
+//! The worked examples of the specification (§1.13 and §3.8), and consequences of its rules.
+
+use crate::common::{Driver, ms};
+use overspin_sched::*;
+
+#[test]
+fn g1_runstates_sum_to_elapsed_time() {
+    let params = Params::default();
+    let mut h = Hypervisor::new(Topology::flat(1), make("credit", &params).unwrap());
+    let out = &mut Vec::new();
+    let p = PcpuId(0);
+    h.start(Nanos(0), out);
+    let d = h.create_domain(DomainParams::default()).unwrap();
+    let v = h.create_vcpu(Nanos(0), d, Affinity::any(), out).unwrap();
+    let pass = |h: &mut Hypervisor, at: i64| {
+        let at = Nanos(at);
+        let switch = h.schedule(at, p, &mut Vec::new());
+        h.context_saved(at, p, &mut Vec::new());
+        switch.next
+    };
+    h.up(Nanos(2), v, out);
+    assert_eq!(pass(&mut h, 5), Some(v));
+    h.block(Nanos(9), v, out);
+    assert_eq!(pass(&mut h, 9), None);
+    assert!(h.unblock(Nanos(20), v, out));
+    assert_eq!(pass(&mut h, 21), Some(v));
+    h.pause(Nanos(24), v, out);
+    assert_eq!(pass(&mut h, 24), None);
+    let t = h.run_times(v, Nanos(30));
+    assert_eq!([t.running, t.runnable, t.blocked, t.offline], [7, 4, 11, 8].map(Nanos));
+    assert_eq!(t.total(), Nanos(30));
+}
+
+#[test]
+fn c1_two_hogs_with_weights_one_to_two() {
+    let mut d = Driver::flat("credit", 1);
+    let (a, b) = (d.domain(256, 0, 1)[0], d.domain(512, 0, 1)[0]);
+    d.up(a);
+    d.up(b);
+    d.run_to(Nanos::ms(300));
+    let expected = [
+        (0., 30., 0),
+        (30., 60., 1),
+        (60., 90., 0),
+        (90., 120., 1),
+        (120., 150., 0),
+        (150., 210., 1),
+        (210., 240., 0),
+        (240., 300., 1),
+    ];
+    assert_eq!(d.ran(0), expected);
+}
+
+#[test]
+fn c2_a_cap_of_half_a_pcpu() {
+    let mut d = Driver::flat("credit", 1);
+    let v = d.domain(256, 50, 1)[0];
+    d.up(v);
+    for (t, credit, class) in [
+        (30, -150, "over"),
+        (60, -300, "parked"),
+        (90, -150, "parked"),
+        (120, 0, "under"),
+        (150, -150, "over"),
+        (180, -300, "parked"),
+    ] {
+        d.run_to(t * Nanos::MS);
+        d.settle();
+        assert_eq!((d.credit(v), d.class(v)), (credit, class), "at {t} ms");
+    }
+    d.run_to(Nanos::ms(300));
+    assert_eq!(d.ran(0), [(0., 60., 0), (120., 180., 0), (240., 300., 0)]);
+}
+
+/// A runs from 0. B has been up, and is blocked until it is woken.
+fn hog_and_sleeper(profile: &str) -> (Driver, VcpuId, VcpuId) {
+    let mut d = Driver::flat(profile, 1);
+    let (a, b) = (d.domain(256, 0, 1)[0], d.domain(256, 0, 1)[0]);
+    // B's first wake-up, which does not boost, is over before A starts.
+    d.up(b);
+    d.settle();
+    d.block(b);
+    d.settle();
+    d.up(a);
+    (d, a, b)
+}
+
+#[test]
+fn c3a_a_boosted_vcpu_keeps_its_boost_until_a_tick_finds_it() {
+    let (mut d, _, b) = hog_and_sleeper("credit");
+    d.run_to(Nanos::ms(12));
+    assert_eq!(d.class(b), "under");
+    d.unblock(b);
+    assert_eq!(d.class(b), "boost");
+    d.run_to(Nanos::ms(15));
+    d.block(b);
+    d.settle();
+    assert_eq!((d.credit(b), d.class(b)), (-30, "boost"));
+    d.run_to(Nanos::ms(19));
+    d.unblock(b);
+    d.run_to(Nanos::ms(20));
+    d.settle();
+    assert_eq!(d.class(b), "under");
+    d.run_to(Nanos::ms(21));
+    assert_eq!(d.ran(0), [(0., 12., 0), (12., 15., 1), (15., 19., 0), (19., 21., 1)]);
+}
+
+#[test]
+fn c3b_accounting_does_not_preempt() {
+    let (mut d, a, b) = hog_and_sleeper("credit");
+    d.run_to(Nanos::ms(12));
+    d.unblock(b);
+    d.run_to(Nanos::ms(20));
+    d.settle();
+    assert_eq!((d.credit(b), d.class(b)), (-80, "under"));
+    d.run_to(Nanos::ms(30));
+    d.settle();
+    assert_eq!((d.credit(b), d.class(b)), (-30, "over"));
+    assert_eq!((d.credit(a), d.class(a)), (30, "under"));
+    d.run_to(Nanos::ms(50));
+    assert_eq!(d.ran(0), [(0., 12., 0), (12., 42., 1), (42., 50., 0)]);
+}
+
+/// In `credit-2013` a first wake-up boosts, so a tick must have taken A's boost before.
+#[test]
+fn c3c_the_ratelimit_delays_a_preemption() {
+    for (profile, at) in [("credit", 13.5), ("credit-2013", 13.9)] {
+        let (mut d, _, b) = hog_and_sleeper(profile);
+        d.run_to(Nanos::ms(12));
+        d.unblock(b);
+        d.run_to(ms(12.5));
+        d.block(b);
+        // A is dispatched at 12.5. A pass at 12.9 keeps it for the rest of its ratelimit, or (2013) for a
+        // whole one.
+        d.run_to(ms(12.9));
+        d.unblock(b);
+        d.run_to(Nanos::ms(15));
+        let expected = [(0., 12., 0), (12., 12.5, 1), (12.5, at, 0), (at, 15., 1)];
+        assert_eq!(d.ran(0), expected, "{profile}");
+    }
+}
+
+#[test]
+fn c4_stealing_evens_out_three_hogs_on_two_pcpus() {
+    let mut d = Driver::flat("credit", 2);
+    let a = d.domain(256, 0, 1)[0];
+    // The first vCPU of this domain never runs; it only causes the second to be placed on pCPU 1.
+    let b = d.domain(256, 0, 2)[1];
+    let c = d.domain(256, 0, 1)[0];
+    [a, b, c].into_iter().for_each(|v| d.up(v));
+    for (t, credits) in [(60, [200, -100, -100]), (90, [100, -200, 100]), (120, [0, 0, 0])] {
+        d.run_to(t * Nanos::MS);
+        d.settle();
+        assert_eq!([d.credit(a), d.credit(b), d.credit(c)], credits, "at {t} ms");
+    }
+    d.run_to(Nanos::ms(180));
+    let (a, b, c) = (a.0, b.0, c.0);
+    let p0 = [(0., 30., a), (30., 60., c), (60., 90., a), (90., 150., c), (150., 180., a)];
+    assert_eq!(d.ran(0), p0);
+    assert_eq!(d.ran(1), [(0., 90., b), (90., 120., a), (120., 180., b)]);
+}
+
+/// §3.7: no tick changes the class of vCPUs that block before every tick, so they stay boosted and starve
+/// one that computes.
+#[test]
+fn boosted_sleepers_starve_a_hog() {
+    for profile in ["credit", "credit-2013", "credit-2008"] {
+        let mut d = Driver::flat(profile, 1);
+        let hog = d.domain(256, 0, 1)[0];
+        let thief = d.domain(256, 0, 1)[0];
+        d.up(thief);
+        d.settle();
+        d.block(thief);
+        d.settle();
+        d.up(hog);
+        // Each tick finds the hog, because the thief runs from 0.1 ms after one tick to 0.1 ms before the
+        // next.
+        for tick in 0..300 {
+            d.run_to(tick * Nanos::ms(10) + ms(0.1));
+            d.unblock(thief);
+            d.run_to(tick * Nanos::ms(10) + ms(9.9));
+            d.block(thief);
+        }
+        d.run_to(Nanos::ms(3000));
+        let share = d.running(thief).0 as f64 / d.now.0 as f64;
+        assert!(share > 0.85, "{profile}: the thief got {share} of a pCPU shared with a hog");
+        assert!(!d.h.scheduler().detail(thief).unwrap().active);
+    }
+}
+
+#[test]
+fn sampled_accounting_charges_whoever_a_tick_finds() {
+    let mut d = Driver::flat("credit-2008", 1);
+    let v = d.domain(256, 0, 1)[0];
+    d.run_to(Nanos::ms(9));
+    d.up(v);
+    d.run_to(Nanos::ms(11));
+    assert_eq!(d.credit(v), -100, "1 ms before the tick cost 100 credits");
+    d.block(v);
+    d.run_to(Nanos::ms(19));
+    d.unblock(v);
+    d.run_to(Nanos::ms(21));
+    assert_eq!(d.credit(v), -200);
+    d.block(v);
+    d.run_to(Nanos::ms(29));
+    assert_eq!(d.credit(v), -200, "and nothing between ticks");
+}
+
+#[test]
+fn a_domain_weighs_by_its_vcpus_today_and_as_a_whole_in_2008() {
+    for (profile, ratio) in [("credit", 3.0), ("credit-2008", 1.0)] {
+        let mut d = Driver::flat(profile, 1);
+        let one = d.domain(256, 0, 1);
+        let three = d.domain(256, 0, 3);
+        one.iter().chain(&three).for_each(|v| d.up(*v));
+        d.run_to(Nanos::ms(30_000));
+        let sum = |vs: &[VcpuId]| vs.iter().map(|v| d.running(*v)).sum::<Nanos>().0 as f64;
+        let got = sum(&three) / sum(&one);
+        assert!((got / ratio - 1.0).abs() < 0.05, "{profile}: {got}");
+    }
+}
+
+/// The first vCPU of each domain stays at its home, pCPU 0: a home with an empty queue counts as idle,
+/// whatever it runs. The second vCPU starts from pCPU 1.
+#[test]
+fn placement_prefers_idle_cores_and_another_socket_only_if_twice_as_idle() {
+    let topology = Topology { sockets: 2, cores_per_socket: 2, threads_per_core: 2 };
+    let mut d = Driver::new("credit", &Params::default(), topology);
+    let mut second = |busy: &[u32]| {
+        let pins: Vec<_> = busy.iter().map(|p| Affinity::hard([*p])).collect();
+        for v in d.domain_on(256, 0, pins) {
+            d.up(v);
+        }
+        d.settle();
+        let v = d.domain(256, 0, 2)[1];
+        d.h.machine().home(v).0
+    };
+    assert_eq!(second(&[0]), 2, "its sibling is busy: an idle core of the same socket");
+    // Two idle threads here (its home and pCPU 3) against four there: not more than twice as many.
+    assert_eq!(second(&[2]), 1);
+    // One against four: already the first vCPU goes to pCPU 4, and the second starts after it.
+    assert_eq!(second(&[1, 3]), 5);
+}
+
+#[test]
+fn soft_affinity_is_tried_first_by_a_wake_up() {
+    let mut d = Driver::flat("credit", 4);
+    let hog = d.domain_on(256, 0, [Affinity::hard([0])])[0];
+    let v = d.domain_on(256, 0, [Affinity::hard([0])])[0];
+    d.up(v);
+    d.settle();
+    d.block(v);
+    d.settle();
+    d.up(hog);
+    d.run_to(Nanos::ms(5));
+    d.call(|h, now, out| h.set_affinity(now, v, Affinity::soft([3]), out)).unwrap();
+    d.unblock(v);
+    d.run_to(Nanos::ms(6));
+    d.settle();
+    assert_eq!(d.h.current(PcpuId(3)), Some(v));
+}
+
+#[test]
+fn a_preempted_vcpu_that_could_run_elsewhere_is_sent_there_unless_as_is() {
+    for as_is in [false, true] {
+        let params = Params::default().with("as_is", ParamValue::Flag(as_is));
+        let mut d = Driver::new("credit", &params, Topology::flat(2));
+        // B may run on pCPU 0 only, and sleeps. A runs there, and pCPU 1 is idle.
+        let a = d.domain(256, 0, 1)[0];
+        let b = d.domain_on(256, 0, [Affinity::hard([0])])[0];
+        d.up(b);
+        d.settle();
+        d.block(b);
+        d.settle();
+        d.up(a);
+        d.run_to(Nanos::ms(5));
+        assert_eq!(d.h.current(PcpuId(0)), Some(a));
+        d.unblock(b);
+        d.settle();
+        assert_eq!(d.h.current(PcpuId(0)), Some(b));
+        let elsewhere = d.h.current(PcpuId(1)) == Some(a);
+        assert_eq!(elsewhere, !as_is, "as_is = {as_is}");
+    }
+}
+
+#[test]
+fn a_first_wake_up_boosts_until_2013_only() {
+    for (name, class) in [("credit", "under"), ("credit-2016", "under"), ("credit-2013", "boost")] {
+        let mut d = Driver::flat(name, 1);
+        let v = d.domain(256, 0, 1)[0];
+        d.up(v);
+        assert_eq!(d.class(v), class, "{name}");
+    }
+}
+
+/// A hog and a sleeper that may run on pCPU 0 only, beside an idle pCPU 1. The tick at 10 ms takes the
+/// hog's first boost.
+fn pinned_hog_and_sleeper(profile: &str, kick_always: bool) -> (Driver, VcpuId, VcpuId) {
+    let params = Params::default().with("kick_always", ParamValue::Flag(kick_always));
+    let mut d = Driver::new(profile, &params, Topology::flat(2));
+    let a = d.domain_on(256, 0, [Affinity::hard([0])])[0];
+    let b = d.domain_on(256, 0, [Affinity::hard([0])])[0];
+    d.up(b);
+    d.settle();
+    d.block(b);
+    d.settle();
+    d.up(a);
+    (d, a, b)
+}
+
+/// B wakes at 12 and 14 ms, for 1 ms each. Before f02a5760c7 the wake-up at 12 takes A off its pCPU to
+/// place it anew. A returns to the same pCPU, and since that counts as a wake-up, it returns boosted. So
+/// B, boosted too, does not preempt at 14. The tick at 20 ends A's boost but preempts nothing; B runs when
+/// A's slice of 30 ms, which began at 13, ends. Either fix, f02a5760c7 or 66c7449a4d, is enough to let B
+/// preempt at 14, where A has just had its ratelimit of 1 ms.
+#[test]
+fn a_futile_kick_boosts_a_hog_until_2015() {
+    for (profile, kick_always, class, at) in [
+        ("credit-2013", true, "boost", 43.),
+        ("credit-2013", false, "under", 14.),
+        ("credit-2016", true, "under", 14.),
+        ("credit-2016", false, "under", 14.),
+    ] {
+        let (mut d, a, b) = pinned_hog_and_sleeper(profile, kick_always);
+        d.run_to(Nanos::ms(12));
+        d.unblock(b);
+        d.run_to(Nanos::ms(13));
+        d.block(b);
+        d.settle();
+        assert_eq!(d.class(a), class, "{profile}, kick_always = {kick_always}");
+        d.run_to(Nanos::ms(14));
+        d.unblock(b);
+        d.run_to(ms(at) + Nanos::MS);
+        d.block(b);
+        d.run_to(ms(at) + Nanos::ms(2));
+        d.settle();
+        let expected =
+            [(0., 12., 0), (12., 13., 1), (13., at, 0), (at, at + 1., 1), (at + 1., at + 2., 0)];
+        assert_eq!(d.ran(0), expected, "{profile}, kick_always = {kick_always}");
+        assert!(d.ran(1).is_empty());
+    }
+}
+
+/// The second harm that f02a5760c7 names: the ratelimit does not protect a vCPU that is not runnable. A is
+/// back at 19.6 and loses its boost at the tick at 20. It has run for 0.5 ms when B wakes at 20.1. Its
+/// ratelimit of 1 ms should keep it (in this version the pass at 20.1 grants it a whole one again).
+#[test]
+fn a_futile_kick_goes_round_the_ratelimit_until_2015() {
+    for (kick_always, at) in [(true, 20.1), (false, 21.1)] {
+        let (mut d, _, b) = pinned_hog_and_sleeper("credit-2013", kick_always);
+        d.run_to(ms(19.2));
+        d.unblock(b);
+        d.run_to(ms(19.6));
+        d.block(b);
+        d.run_to(ms(20.1));
+        d.unblock(b);
+        d.run_to(Nanos::ms(22));
+        let expected = [(0., 19.2, 0), (19.2, 19.6, 1), (19.6, at, 0), (at, 22., 1)];
+        assert_eq!(d.ran(0), expected, "kick_always = {kick_always}");
+    }
+}
+
+/// The version of 2008 tells the home of the waking vCPU, and does not send the running one away.
+#[test]
+fn nobody_is_kicked_away_in_2008() {
+    let mut d = Driver::flat("credit-2008", 2);
+    let a = d.domain(256, 0, 1)[0];
+    let b = d.domain_on(256, 0, [Affinity::hard([0])])[0];
+    d.up(b);
+    d.settle();
+    d.block(b);
+    d.settle();
+    d.up(a);
+    d.run_to(Nanos::ms(12));
+    assert_eq!(d.h.current(PcpuId(0)), Some(a));
+    d.unblock(b);
+    d.settle();
+    assert_eq!((d.h.current(PcpuId(0)), d.h.current(PcpuId(1))), (Some(b), None));
+}
+
+/// In 2008 a yield is only a scheduling pass, so a vCPU cannot use it to be off its pCPU when a tick
+/// comes. A yielding vCPU goes behind its equals, and those get a slice of 30 ms; a boosted one has no
+/// equals and goes on. (A vCPU that sleeps instead is boosted when it wakes: see
+/// `boosted_sleepers_starve_a_hog`.) A and B wake at 0, both boosted, A first. At 9.5 A yields; the tick
+/// at 10 finds B, which has its slice. A, still boosted, runs from 39.5 and yields at 39.6 without effect;
+/// the tick at 40 finds it, and it yields to its equal at 49.5.
+#[test]
+fn a_yield_does_not_dodge_the_tick_in_2008() {
+    let mut d = Driver::flat("credit-2008", 1);
+    let (a, b) = (d.domain(256, 0, 1)[0], d.domain(256, 0, 1)[0]);
+    d.up(a);
+    d.up(b);
+    for at in [9.5, 39.6, 49.5] {
+        d.run_to(ms(at));
+        d.yield_now(a);
+    }
+    d.run_to(ms(79.5));
+    d.settle();
+    assert_eq!(d.ran(0), [(0., 9.5, 0), (9.5, 39.5, 1), (39.5, 49.5, 0), (49.5, 79.5, 1)]);
+}

@@ -1,0 +1,32 @@
+//! Tests of the schedulers from outside. They are one program, so that it is linked once.
+
+/// The worked examples of the specification for bvt.
+mod bvt_traces;
+/// Run-time operations that are reported, and refused ones that are not.
+mod changes;
+/// A small deterministic world without costs.
+mod common;
+/// The conformance suite, on every scheduler and on seeded bugs.
+mod conformance;
+/// The worked examples of the specification for the co-schedulers.
+mod cosched_traces;
+/// The guarantees of credit2 on random hosts and loads.
+mod credit2_properties;
+/// The worked examples of the specification for credit2.
+mod credit2_traces;
+/// The worked examples of the specification for credit.
+mod credit_traces;
+/// The worked examples of the specification for cfs and eevdf.
+mod linux_traces;
+/// The worked examples of the specification for null.
+mod null_traces;
+/// pCPUs and domains that move between pools.
+mod pools;
+/// Properties of every scheduler under random calls.
+mod properties;
+/// The worked examples of the specification for round robin.
+mod rr_traces;
+/// The worked examples of the specification for rtds.
+mod rtds_traces;
+/// The worked examples of the specification for sedf.
+mod sedf_traces;

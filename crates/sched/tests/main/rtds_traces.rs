@@ -1,0 +1,206 @@
+//! The worked examples of the specification (§5.4) for rtds, and its guarantees.
+
+use crate::common::Driver;
+use overspin_sched::*;
+use proptest::prelude::*;
+
+fn server(period: Nanos, budget: Nanos, extratime: Option<bool>) -> Params {
+    let params = Params::default()
+        .with("period", ParamValue::Time(period))
+        .with("budget", ParamValue::Time(budget));
+    match extratime {
+        Some(on) => params.with("extratime", ParamValue::Flag(on)),
+        None => params,
+    }
+}
+
+/// Creates a vCPU in a domain of its own; it is down.
+fn vcpu(d: &mut Driver, server: &Params) -> VcpuId {
+    let domain = d.h.create_domain(DomainParams::default()).unwrap();
+    d.call(|h, now, out| h.configure(now, Whose::Domain(domain), server, out)).unwrap();
+    d.call(|h, now, out| h.create_vcpu(now, domain, Affinity::any(), out)).unwrap()
+}
+
+/// Two hogs on one pCPU; periods and budgets in ms.
+fn two_hogs(
+    name: &str,
+    params: &Params,
+    servers: [(i64, i64); 2],
+    extratime: Option<bool>,
+) -> Driver {
+    let mut d = Driver::new(name, params, Topology::flat(1));
+    let v = servers.map(|(p, b)| vcpu(&mut d, &server(p * Nanos::MS, b * Nanos::MS, extratime)));
+    v.iter().for_each(|v| d.up(*v));
+    d
+}
+
+#[test]
+fn r1_budgets_and_deadlines() {
+    let mut d = two_hogs("rtds", &Params::default(), [(10, 4), (20, 10)], Some(false));
+    d.run_to(Nanos::ms(40));
+    // At 10 the new deadline of V1 equals V2's: no preemption. Idle from 18 to 20.
+    let expected = [(0., 4., 0), (4., 14., 1), (14., 18., 0)];
+    let again = expected.map(|(from, to, v)| (from + 20., to + 20., v));
+    assert_eq!(d.ran(0), [expected, again].concat());
+}
+
+const R2: [(f64, f64, u32); 5] =
+    [(0., 4., 0), (4., 10., 1), (10., 14., 0), (14., 20., 1), (20., 24., 0)];
+
+#[test]
+fn r2_a_replenished_vcpu_preempts_a_later_deadline() {
+    let mut d = two_hogs("rtds", &Params::default(), [(10, 4), (30, 12)], Some(false));
+    d.run_to(Nanos::ms(60));
+    let again = R2.map(|(from, to, v)| (from + 30., to + 30., v));
+    assert_eq!(d.ran(0), [R2, again].concat());
+}
+
+#[test]
+fn r3_extra_time_fills_the_gaps() {
+    let mut d = two_hogs("rtds", &Params::default(), [(10, 4), (20, 10)], Some(true));
+    d.run_to(Nanos::ms(20));
+    // At 18 both are on level 1 with deadline 20: the queued vCPU wins the tie.
+    assert_eq!(d.ran(0), [(0., 4., 0), (4., 14., 1), (14., 18., 0), (18., 20., 1)]);
+}
+
+#[test]
+fn r4_replenished_extra_time_preempts_as_meant_but_not_as_is() {
+    let run = |as_is| {
+        let params = Params::default().with("as_is", ParamValue::Flag(as_is));
+        let mut d = two_hogs("rtds", &params, [(10, 4), (30, 12)], Some(true));
+        d.run_to(Nanos::ms(24));
+        d.ran(0)
+    };
+    assert_eq!(run(false), R2);
+    assert_eq!(run(true), [(0., 4., 0), (4., 16., 1), (16., 24., 0)]);
+}
+
+#[test]
+fn the_polling_profile_finds_deadlines_up_to_1_ms_late() {
+    // The pCPU idles from 3 on and then passes every ms.
+    let mut d = Driver::flat("rtds-4.5", 1);
+    let v = vcpu(&mut d, &server(Nanos::ms(5) + Nanos::us(500), Nanos::ms(3), None));
+    d.up(v);
+    d.run_to(Nanos::ms(18));
+    // Deadlines at 5.5, 11, 16.5.
+    assert_eq!(d.ran(0), [(0., 3., 0), (6., 9., 0), (11., 14., 0), (17., 18., 0)]);
+}
+
+#[test]
+fn a_budget_is_kept_while_blocked_and_lost_at_the_deadline() {
+    let mut d = Driver::flat("rtds", 1);
+    let v = vcpu(&mut d, &server(Nanos::ms(10), Nanos::ms(4), Some(false)));
+    d.up(v);
+    d.run_to(Nanos::MS);
+    d.block(v);
+    d.run_to(Nanos::ms(8));
+    d.unblock(v);
+    // 3 ms are left, and 2 of them run until the deadline; the new budget is 4 ms, not 5.
+    d.run_to(Nanos::ms(20));
+    assert_eq!(d.ran(0), [(0., 1., 0), (8., 14., 0)]);
+}
+
+#[test]
+fn parameters_count_from_the_next_period_and_extra_time_at_once() {
+    let mut d = Driver::flat("rtds", 1);
+    let v = vcpu(&mut d, &server(Nanos::ms(10), Nanos::ms(4), Some(false)));
+    d.up(v);
+    let set = |d: &mut Driver, params: &Params| {
+        d.call(|h, now, out| h.configure(now, Whose::Vcpu(v), params, out))
+    };
+    d.run_to(Nanos::MS);
+    set(&mut d, &server(Nanos::ms(20), Nanos::ms(6), Some(false))).unwrap();
+    d.run_to(Nanos::ms(35));
+    assert_eq!(d.ran(0), [(0., 4., 0), (10., 16., 0), (30., 35., 0)]);
+    d.run_to(Nanos::ms(40));
+    set(&mut d, &Params::default().with("extratime", ParamValue::Flag(true))).unwrap();
+    d.run_to(Nanos::ms(45));
+    assert_eq!(d.ran(0)[2..], [(30., 36., 0), (40., 45., 0)]);
+    let error = set(&mut d, &Params::default().with("budget", ParamValue::Time(Nanos::ms(21))));
+    let message = error.unwrap_err().to_string();
+    assert_eq!(message, "budget = 21 ms is not legal; legal values: 10 us to the period, 20 ms");
+}
+
+/// Periods of 5 to 30 ms and budgets of up to half a period, in steps of 100 us.
+fn servers(most: usize) -> impl Strategy<Value = Vec<(Nanos, Nanos)>> {
+    let one = (50..300i64, 1..=50i64).prop_map(|(period, percent)| {
+        (period * Nanos::us(100), (period * percent / 100).max(1) * Nanos::us(100))
+    });
+    proptest::collection::vec(one, 1..=most)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Without extra time no vCPU runs longer than its budget in any of its periods, whether it
+    /// sleeps or not. On one pCPU that is not overbooked, a hog gets its full budget in each
+    /// period.
+    #[test]
+    fn budgets_are_limits_and_guarantees(
+        pcpus in 1..=3u32,
+        servers in servers(6),
+        sleeps in any::<bool>(),
+    ) {
+        let mut d = Driver::flat("rtds", pcpus);
+        let v: Vec<_> =
+            servers.iter().map(|(p, b)| vcpu(&mut d, &server(*p, *b, Some(false)))).collect();
+        v.iter().for_each(|v| d.up(*v));
+        let load: f64 = servers.iter().map(|(p, b)| b.0 as f64 / p.0 as f64).sum();
+        let guaranteed = pcpus == 1 && load <= 1.0 && !sleeps;
+        let mut at_begin = vec![Nanos::ZERO; v.len()];
+        for t in 1..3_000i64 {
+            d.run_to(t * Nanos::us(100));
+            for (i, (period, budget)) in servers.iter().enumerate() {
+                if (t * Nanos::us(100)) % *period == Nanos::ZERO {
+                    let ran = d.running(v[i]) - at_begin[i];
+                    prop_assert!(ran <= *budget, "{ran} > {budget} in the period up to {t}");
+                    prop_assert!(!guaranteed || ran == *budget, "{ran} < {budget} up to {t}");
+                    at_begin[i] += ran;
+                }
+                let asleep = sleeps && (t + 7 * i as i64) % 13 < 4;
+                if asleep && d.h.runstate(v[i]) == RunState::Running {
+                    d.block(v[i]);
+                } else if !asleep {
+                    d.unblock(v[i]);
+                }
+            }
+        }
+    }
+
+    /// Global EDF: at any instant, no running vCPU has a later deadline than a waiting one with
+    /// budget. Extra time is given only while no vCPU asks for guaranteed time.
+    #[test]
+    fn the_highest_priorities_run(
+        pcpus in 1..=3u32,
+        servers in servers(8),
+        extratime in any::<bool>(),
+    ) {
+        let mut d = Driver::flat("rtds", pcpus);
+        let v: Vec<_> =
+            servers.iter().map(|(p, b)| vcpu(&mut d, &server(*p, *b, Some(extratime)))).collect();
+        v.iter().for_each(|v| d.up(*v));
+        for t in 1..2_000i64 {
+            d.run_to(t * Nanos::us(100));
+            d.settle();
+            // Deadlines are at the multiples of the period.
+            let priority = |i: usize| {
+                let deadline = (d.now / servers[i].0 + 1) * servers[i].0;
+                (d.class(v[i]) == "extratime", deadline)
+            };
+            let runs = |i: &usize| d.h.runstate(v[*i]) == RunState::Running;
+            let waits = |i: &usize| {
+                d.h.runstate(v[*i]) == RunState::Runnable && d.class(v[*i]) != "depleted"
+            };
+            let lowest = (0..v.len()).filter(runs).map(priority).max();
+            let highest = (0..v.len()).filter(waits).map(priority).min();
+            let busy = (0..v.len()).filter(runs).count();
+            prop_assert!(highest.is_none() || busy == pcpus as usize, "idle at {t}");
+            // Levels above 1 all count as extra time here, so only guaranteed time is compared.
+            if let (Some(lowest), Some(highest)) = (lowest, highest)
+                && !highest.0
+            {
+                prop_assert!(lowest <= highest, "{lowest:?} runs, {highest:?} waits at {t}");
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of the workloads from outside.
+
+/// Workloads on operating system threads.
+mod threads;

@@ -1,0 +1,4 @@
+//! Tests of real Xen.
+
+/// Xen in an emulated machine.
+mod emulated;
