@@ -3,6 +3,9 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::thread::spawn;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A program and the folder in which it runs. Cargo tells only tests of a package where its programs are, so each such
@@ -161,14 +164,24 @@ impl Ended {
         Self::told(command.output().expect("the program starts"))
     }
 
-    /// Waits for the end of a started program.
+    /// Waits for the end of a started program. After five minutes it kills the program: the limit is only against
+    /// hanging.
     ///
     /// # Panics
-    /// If it panics itself, or prints something else than UTF-8.
+    /// If it does not end, panics itself, or prints something else than UTF-8.
     #[must_use]
     #[track_caller]
     pub fn wait(child: Child) -> Self {
-        Self::told(child.wait_with_output().expect("it is a child of this process"))
+        let id = child.id().to_string();
+        let (sender, ended) = channel();
+        // If nobody listens any more, the test has failed already.
+        spawn(move || _ = sender.send(child.wait_with_output()));
+        let Ok(output) = ended.recv_timeout(Duration::from_secs(300)) else {
+            // Ignored: the test fails anyway.
+            let _ = Command::new("kill").args(["-s", "KILL", &id]).status();
+            panic!("after five minutes it has not ended");
+        };
+        Self::told(output.expect("it is a child of this process"))
     }
 
     #[track_caller]

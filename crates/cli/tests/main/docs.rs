@@ -14,6 +14,7 @@ use std::process::Command;
 const NOT_RUN: &[(&str, &str)] = &[
     ("overspin validate --quick", "validate.rs runs it"),
     ("cargo ", "builds or tests the workspace, which is what runs this"),
+    ("OVERSPIN_DEEP=1 cargo ", "runs the models of the locks; .ci/run does"),
     ("pip ", "builds the Python package; .ci/run does"),
     (
         "overspin reproduce",

@@ -115,6 +115,14 @@ fn children(of: u32) -> Vec<String> {
     texts.flat_map(|t| t.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
+/// Clock ticks for which a process has had a CPU; 0 if there is none.
+fn ticks(process: &str) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name of the program, which may have spaces, ends with a parenthesis.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
 #[test]
 fn domains_are_processes_which_end_with_the_command() {
     let two = format!(
@@ -134,7 +142,8 @@ fn domains_are_processes_which_end_with_the_command() {
             workers = children(child.id());
             workers.len() >= 2
         });
-        sleep(Duration::from_millis(300));
+        // A fifth of a second each, however busy the machine is: calibration is over, and the loops run.
+        until("both have run for 20 clock ticks", || workers.iter().all(|w| ticks(w) >= 20));
         signal(&child, name);
         let ended = Ended::wait(child);
         assert_eq!(ended.code, code, "{}", ended.err);
