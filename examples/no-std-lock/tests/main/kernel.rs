@@ -1,6 +1,5 @@
 //! Builds the static library of `kernel/` and links it with a program in C that has nothing else: no standard library and
 //! no C library. Then it runs the program, up to where a user may not do what a kernel does.
-#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use overspin_testing::skip;
 use std::path::{Path, PathBuf};
