@@ -122,7 +122,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Plan, run and report schedbench's .bench files
     Schedbench(SchedbenchArgs),
-    /// Run a .bench file on real Xen in an emulated machine, from Debian's packages, without root
+    /// Run a .bench file on real Xen in an emulated machine, from Debian's packages, without root (in builds with the
+    /// feature `xen`)
     XenEmulated(XenEmulatedArgs),
     /// Convert another tool's workload to a scenario
     Import(ImportArgs),
@@ -136,7 +137,8 @@ pub(crate) enum Command {
     Fit(FitArgs),
     /// Show the names that scenarios can use, and the experiments
     List(ListArgs),
-    /// Check a lock: model checker, random schedules, threads, and bugs inserted on purpose
+    /// Check a lock: model checker, random schedules, threads, and bugs inserted on purpose (in builds with the feature
+    /// `check`)
     Check(CheckArgs),
     /// Measure the speed of overspin itself
     Bench(BenchArgs),
