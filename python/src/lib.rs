@@ -1,5 +1,6 @@
 //! The native part of the Python package `overspin`: scenarios, runs and tables. `overspin-lab` computes what it
 //! returns; `python/overspin` makes the classes of it that a user sees, and has their documentation.
+#![cfg(feature = "extension")]
 
 mod command;
 mod compare;

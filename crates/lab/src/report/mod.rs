@@ -79,8 +79,6 @@ impl Grid {
     fn table(&self, rule: char) -> Table {
         let mut table = Table::new();
         table.load_style(style(rule));
-        // [`Screen`] decides about widths; the library would ask the terminal itself.
-        table.force_no_tty();
         table.set_header(self.header.clone());
         for row in &self.rows {
             table.add_row(row.clone());
