@@ -26,9 +26,10 @@ fn build() {
     println!("cargo::rerun-if-changed={}", package.display());
     // A folder of its own: the build that runs this script has locked the other one.
     let target_dir = PathBuf::from(variable("OUT_DIR")).join("preload");
-    let profile = match env::var("PROFILE").as_deref() {
-        Ok("release") => "release",
-        _ => "dev",
+    // Threads wait in this library, so it has full optimisation in every build but one for debugging. It is small.
+    let (profile, folder) = match env::var("PROFILE").as_deref() {
+        Ok("release") => ("dist", "dist"),
+        _ => ("dev", "debug"),
     };
     let mut cargo = Command::new(variable("CARGO"));
     // Wrappers of the outer build, clippy's for one, compile nothing.
@@ -41,7 +42,6 @@ fn build() {
         .arg(&target_dir);
     let status = cargo.status().expect("cargo, which runs this script, can be started");
     assert!(status.success(), "the preload library was not built: see the messages above");
-    let folder = if profile == "release" { "release" } else { "debug" };
     let built = target_dir.join(folder).join(LIBRARY);
     std::fs::copy(&built, &package).expect("the folder of the package can be written to");
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the C interface that `cargo build --release -p overspin-capi` has built:
+# Installs the C interface that `cargo build --profile dist -p overspin-capi` has built:
 #
 #     sh crates/capi/install.sh [--prefix DIR] [--libdir DIR] [--includedir DIR] [--from DIR]
 #
@@ -9,8 +9,9 @@
 #     LIBDIR/liboverspin.a
 #     LIBDIR/pkgconfig/overspin.pc
 #     INCLUDEDIR/overspin.h, INCLUDEDIR/overspin.hpp
+#     PREFIX/share/man/man3/overspin.3    and a page under the name of each function
 #
-# The defaults are /usr/local for --prefix, PREFIX/lib, PREFIX/include, and target/release for --from, which has
+# The defaults are /usr/local for --prefix, PREFIX/lib, PREFIX/include, and target/dist for --from, which has
 # what was built. With DESTDIR everything goes below that folder, as packagers need it; the files name the paths
 # without it.
 set -eu
@@ -39,7 +40,7 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 libdir=${libdir:-$prefix/lib} includedir=${includedir:-$prefix/include}
-from=${from:-${CARGO_TARGET_DIR:-$workspace/target}/release}
+from=${from:-${CARGO_TARGET_DIR:-$workspace/target}/dist}
 for folder in "$prefix" "$libdir" "$includedir"; do
     case $folder in
     *[[:space:]]*) fail "$folder has a space in it" "pkg-config cannot name such a folder: choose another" ;;
@@ -49,7 +50,7 @@ for folder in "$prefix" "$libdir" "$includedir"; do
 done
 for file in liboverspin.so liboverspin.a; do
     [ -f "$from/$file" ] ||
-        fail "there is no $from/$file" "build it with cargo build --release -p overspin-capi, or name its folder with --from"
+        fail "there is no $from/$file" "build it with cargo build --profile dist -p overspin-capi, or name its folder with --from"
 done
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$workspace/Cargo.toml" | head -n 1)
 [ -n "$version" ] || fail "there is no version in $workspace/Cargo.toml" "run install.sh from inside the source tree"
@@ -69,6 +70,7 @@ sed -e "s|@prefix@|$(quoted "$prefix")|" -e "s|@libdir@|$(quoted "$libdir")|" \
     -e "s|@includedir@|$(quoted "$includedir")|" -e "s|@version@|$version|" \
     "$here/overspin.pc.in" > "$lib/pkgconfig/overspin.pc"
 chmod 644 "$lib/pkgconfig/overspin.pc"
+sh "$here/man.sh" "${DESTDIR:-}$prefix/share/man/man3"
 echo "installed liboverspin $version in $lib"
 
 # If the loader searches the folder, as it does /usr/local/lib, renew its list of what is there. For any other

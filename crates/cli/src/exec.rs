@@ -55,11 +55,12 @@ fn request(file: &Path) -> Result<OsString, Failure> {
     Ok(request)
 }
 
-/// The file in `OVERSPIN_PRELOAD`, or else the library beside this command or in `../lib`.
+/// The file in `OVERSPIN_PRELOAD`, or else the library beside this command, in `../lib` or in `../dist`. The last is
+/// where cargo puts it for a command in `target/release`.
 pub(crate) fn find_library() -> Result<PathBuf, Failure> {
     let remedy = format!(
-        "build it with `cargo build --release -p overspin-preload`; put {LIBRARY} beside this command or into \
-         ../lib relative to it, or set OVERSPIN_PRELOAD to the file"
+        "build it with `cargo build --profile dist -p overspin-preload`; a command in target/ finds it then. For any \
+         other command, put {LIBRARY} beside it or into ../lib relative to it, or set OVERSPIN_PRELOAD to the file"
     );
     let (found, tried) = match env::var_os("OVERSPIN_PRELOAD") {
         Some(file) => (existing(Path::new(&file)), format!("OVERSPIN_PRELOAD, {}", file.display())),
@@ -71,10 +72,10 @@ pub(crate) fn find_library() -> Result<PathBuf, Failure> {
                 )
             })?;
             let beside = command.with_file_name(LIBRARY);
-            let lib =
-                command.parent().and_then(Path::parent).map(|up| up.join("lib").join(LIBRARY));
-            let tried = beside.display().to_string();
-            (existing(&beside).or_else(|| existing(&lib?)), tried)
+            let above = command.parent().and_then(Path::parent);
+            let in_sibling = |name| existing(&above?.join(name).join(LIBRARY));
+            let found = existing(&beside).or_else(|| in_sibling("lib"));
+            (found.or_else(|| in_sibling("dist")), beside.display().to_string())
         }
     };
     let Some(library) = found else {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compares what creating mutexes costs without the library, with it, and with older versions of it.
 #
-#   creation.sh RUNS LOCK LIBRARY...     for example: creation.sh 15 mutex target/release/liboverspin_preload.so
+#   creation.sh RUNS LOCK LIBRARY...     for example: creation.sh 15 mutex target/dist/liboverspin_preload.so
 #
 # All variants run in turn, RUNS times. Prints medians. Give the libraries by different file names.
 set -eu

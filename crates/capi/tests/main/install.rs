@@ -42,7 +42,7 @@ fn scripts() -> Vec<String> {
     scripts.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// A folder like a checkout after `cargo build --release`. It has what was built with the tests in place of
+/// A folder like a checkout after `cargo build --profile dist`. It has what was built with the tests in place of
 /// the build.
 fn checkout() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -51,14 +51,14 @@ fn checkout() -> tempfile::TempDir {
     }
     fs::create_dir(folder.path().join("target")).unwrap();
     let built = env::current_exe().unwrap().parent().unwrap().to_owned();
-    symlink(built, folder.path().join("target/release")).unwrap();
+    symlink(built, folder.path().join("target/dist")).unwrap();
     folder
 }
 
 fn sh(place: &Path, script: &str) -> Output {
     let mut command = Command::new("sh");
     command.arg("-euc").arg(script).current_dir(place);
-    // The folder `target/release` is in the checkout.
+    // The folder `target/dist` is in the checkout.
     command.env("CARGO_TARGET_DIR", place.join("target"));
     command.env_remove("PKG_CONFIG_PATH").env_remove("LD_LIBRARY_PATH").env_remove("DESTDIR");
     command.output().unwrap()
@@ -85,7 +85,7 @@ fn the_documented_lines_install_the_library_and_programs_run_with_it() {
         return;
     }
     let [install, statically, cpp] = &scripts()[..] else { panic!("three scripts") };
-    let install = install.replace("cargo build --release -p overspin-capi\n", "");
+    let install = install.replace("cargo build --profile dist -p overspin-capi\n", "");
     let install = install.replace("prefix=/usr/local\n", "prefix=$PWD/prefix\n");
     assert!(install.contains("prefix=$PWD/prefix\n") && !install.contains("cargo"), "{install}");
     let folder = checkout();
@@ -175,7 +175,7 @@ fn what_is_wrong_is_told_before_anything_is_installed() {
         place,
         &format!("{script} --prefix $PWD/prefix --from $PWD"),
         "there is no",
-        "cargo build --release -p overspin-capi",
+        "cargo build --profile dist -p overspin-capi",
     );
     assert!(!place.join("prefix").exists());
 }

@@ -55,7 +55,7 @@ fn what_is_wrong_is_told_before_anything_runs() {
     let told = |library: &Path, args: &[&str], code| exec(&overspin, library, args).with(code).1;
     let message = told(&library, &mcs, 3);
     assert!(message.contains("there is no preload library"), "{message}");
-    assert!(message.contains("cargo build --release -p overspin-preload"), "{message}");
+    assert!(message.contains("cargo build --profile dist -p overspin-preload"), "{message}");
 
     overspin.write("lib.so", "");
     let message = told(&library, &[&["--lock", "tiket"], &SHOW[..]].concat(), 2);
@@ -69,16 +69,17 @@ fn what_is_wrong_is_told_before_anything_runs() {
     assert!(message.contains("a colon or a space"), "{message}");
 }
 
-/// The library may be beside the command, or in ../lib relative to it. The test gives the command another
+/// The library may be beside the command, or in ../lib or ../dist relative to it. The test gives the command another
 /// name in a separate folder, because the build folder may contain the real library.
 #[test]
-fn the_library_is_looked_for_beside_the_command_and_in_lib() {
+fn the_library_is_looked_for_beside_the_command_in_lib_and_in_dist() {
     // It must be on the same file system as the command, which is too large to copy.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let folder = folder.path().canonicalize().unwrap();
     let bin = folder.join("bin");
     fs::create_dir_all(&bin).unwrap();
     fs::create_dir(folder.join("lib")).unwrap();
+    fs::create_dir(folder.join("dist")).unwrap();
     let named = bin.join("overspin");
     fs::hard_link(env!("CARGO_BIN_EXE_overspin"), &named).unwrap();
     // Through a link from elsewhere, as package managers install it.
@@ -93,8 +94,8 @@ fn the_library_is_looked_for_beside_the_command_and_in_lib() {
         Ended::of(&mut command)
     };
     assert!(run().with(3).1.contains("../lib"));
-    for library in ["lib/liboverspin_preload.so", "bin/liboverspin_preload.so"] {
-        let library = folder.join(library);
+    for place in ["dist", "lib", "bin"] {
+        let library = folder.join(place).join("liboverspin_preload.so");
         fs::write(&library, "").unwrap();
         assert_eq!(run().with(7).0, format!("mcs  {}\n", library.display()));
     }

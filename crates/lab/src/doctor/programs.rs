@@ -17,7 +17,7 @@ fn preload(place: &Place) -> Finding {
             State::Missing,
             reason.clone(),
             "`overspin exec` cannot run a program; it ends with exit code 3",
-            "`cargo build --release -p overspin-preload`, and see `overspin exec --help` for where to put it",
+            "`cargo build --profile dist -p overspin-preload`, and see `overspin exec --help` for where to put it",
         ),
     }
 }
