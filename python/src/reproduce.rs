@@ -28,7 +28,7 @@ pub(crate) fn reproduce(
         error => errors::plain("RunError", &error.to_string(), "change the experiment's file"),
     })?;
     let record = record::reproductions(std::slice::from_ref(&result));
-    Ok(Record::new(record.made_here(format!("overspin reproduce {experiment}"), None)))
+    Ok(Record::new(record.made_here(format!("overspin reproduce {experiment}"))))
 }
 
 /// An experiment by name, or from a changed copy of its file.

@@ -52,7 +52,7 @@ pub(crate) fn run(
     let record = record::one(plain, &scenario.again.set, None, &outcome).in_world(&made);
     // As the command does: the record of a simulated run names no command and no machine.
     Ok(Record::new(match record.unrepeatable() {
-        Some(_) => record.made_here("overspin.run(...)".into(), None),
+        Some(_) => record.made_here("overspin.run(...)".into()),
         None => record,
     }))
 }

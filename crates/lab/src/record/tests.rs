@@ -59,7 +59,7 @@ fn records_come_back_as_they_were_written() {
         assert_eq!(back(&record).to_json(), record.to_json());
         let plain = serde_json::to_string(&record).unwrap();
         assert_eq!(read("r.json", &plain).unwrap(), record, "on one line");
-        let here = record.made_here("overspin run t.toml".into(), None);
+        let here = record.made_here("overspin run t.toml".into());
         assert_eq!(back(&here), here);
     }
 }
@@ -206,7 +206,7 @@ fn a_sweep_that_does_not_fit_together_is_refused() {
 
 #[test]
 fn a_benchmark_cannot_be_run_as_a_scenario() {
-    let record = speed("sim", &[]).made_here("overspin bench sim".into(), None);
+    let record = speed("sim", &[]).made_here("overspin bench sim".into());
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), record.to_json()).unwrap();
     let scenario_file::LoadError::Invalid(e) = load(file.path(), &[], &[]).unwrap_err() else {

@@ -103,7 +103,7 @@ fn only_a_directory_for_results_is_taken_and_only_once() {
 #[test]
 fn a_command_that_measures_as_a_whole_may_measure_again_but_no_other_command() {
     let dir = tempfile::tempdir().unwrap();
-    let made = |command: &str| record::speed("sim", &[]).made_here(command.into(), None);
+    let made = |command: &str| record::speed("sim", &[]).made_here(command.into());
     Claim::new(dir.path(), "overspin bench sim")
         .unwrap()
         .finish(&made("overspin bench sim"))
