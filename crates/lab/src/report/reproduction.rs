@@ -311,7 +311,7 @@ mod tests {
             "one: 0 of 2 claims hold (1 undecided).\n\
              (1) DOES NOT HOLD: byte over xen-pv 1.19 (published 1.21), ticket over byte\n    \
              1.41 (published 1.22), all of it\n\
-             (1) UNDECIDED: t\n\n"
+             (1) UNDECIDED: t\n"
         );
     }
 
