@@ -107,7 +107,8 @@ fn the_library_is_looked_for_beside_the_command_in_lib_and_in_dist() {
 fn a_program_runs_on_the_lock_that_was_chosen() {
     let library = preload();
     let program = env!("CARGO_BIN_EXE_overspin");
-    let work = ["bench", "locks", "--locks=pthread", "--threads=3", "--time=5ms", "--runs=2", "--quiet"];
+    let work =
+        ["bench", "locks", "--locks=pthread", "--threads=3", "--time=5ms", "--runs=2", "--quiet"];
     for lock in ["mutex", "futex", "malthusian"] {
         let args = [&["--lock", lock, "--stats", "--", program], &work[..], &["--json=-"]].concat();
         let (out, told) = exec(&overspin(), &library, &args).with(0);
