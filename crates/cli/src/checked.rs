@@ -39,9 +39,12 @@ mod with_check {
         }
     }
 
+    /// Lists all checks of a lock.
+    type Lister = fn(&Limits) -> Vec<Check>;
+
     /// How to check the locks of a catalog.
     #[derive(Debug, Default)]
-    pub(crate) struct Checked(Vec<(LockInfo, fn(&Limits) -> Vec<Check>)>);
+    pub(crate) struct Checked(Vec<(LockInfo, Lister)>);
 
     impl Checked {
         /// Adds your lock; it replaces one of the same name.
