@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 PAGES = [
-    "README.md", "python/README.md", "docs/python.md", "docs/python-own-parts.md", "docs/python-sweeps.md",
+    "python/README.md", "docs/python.md", "docs/python-own-parts.md", "docs/python-sweeps.md",
 ]
 
 
