@@ -75,9 +75,12 @@ pub(crate) trait Watches: Platform {
 fn keeps_interrupts<P: Watches, R>(what: &str, call: impl FnOnce() -> R) -> R {
     let before = P::irqs_on();
     let result = call();
-    let now = P::irqs_on();
-    assert_eq!(now, before, "{what} found interrupts {} and leaves them {}", on(before), on(now));
+    assert_kept(what, before, P::irqs_on());
     result
+}
+
+fn assert_kept(what: &str, before: bool, now: bool) {
+    assert_eq!(now, before, "{what} found interrupts {} and leaves them {}", on(before), on(now));
 }
 
 fn on(irqs: bool) -> &'static str {

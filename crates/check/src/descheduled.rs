@@ -9,6 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use overspin_locks::{AtomicCell, Budget, CpuId, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
@@ -349,12 +350,45 @@ impl Platform for Away {
     }
 }
 
+/// The work of a CPU.
+type Work = Arc<dyn Fn() + Send + Sync>;
+
 /// All CPUs take the lock again and again, and one stops. `None` if it never stopped.
 fn run<L>(cpus: usize, stop: Stop, told: bool, tuning: Tuning, limit: u64) -> Option<Rc<World>>
 where
     L: RawLock<Away> + Send + Sync + 'static,
     L::Shared: Send + Sync,
 {
+    let work = move || -> Work {
+        let (lock, shared) = (L::new(), L::shared(cpus, tuning).expect("few CPUs"));
+        Arc::new(move || {
+            for round in 0.. {
+                let me = &world().cpus[here()];
+                me.in_lock.set(true);
+                world().gives_way();
+                let token = lock.lock(&shared);
+                me.in_lock.set(false);
+                me.acquired_at.set(world().steps.get());
+                if here() == VICTIM && stop == Stop::Holder(round) {
+                    world().stop();
+                }
+                (0..3).for_each(|_| shuttle::thread::yield_now());
+                lock.unlock(&shared, token);
+                (0..2).for_each(|_| shuttle::thread::yield_now());
+            }
+        })
+    };
+    run_work(cpus, stop, told, limit, Box::new(work))
+}
+
+/// The same, compiled once for all locks. `work` makes the lock.
+fn run_work(
+    cpus: usize,
+    stop: Stop,
+    told: bool,
+    limit: u64,
+    work: Box<dyn Fn() -> Work + Send + Sync>,
+) -> Option<Rc<World>> {
     let new = || {
         Rc::new(World {
             cpus: (0..cpus).map(|_| Cpu::default()).collect(),
@@ -373,31 +407,17 @@ where
     config.max_steps = shuttle::MaxSteps::None;
     let scheduler = Draw { state: 0x9e37_79b9_7f4a_7c15, started: false };
     Runner::new(scheduler, config).run(move || {
-        let it = std::sync::Arc::new((L::new(), L::shared(cpus, tuning).expect("few CPUs")));
-        let work = move |it: &(L, L::Shared)| {
+        let work = work();
+        let late = move || {
             while here() == VICTIM && world().steps.get() < LATE {
                 shuttle::thread::yield_now();
             }
-            for round in 0.. {
-                let me = &world().cpus[here()];
-                me.in_lock.set(true);
-                world().gives_way();
-                let token = it.0.lock(&it.1);
-                me.in_lock.set(false);
-                me.acquired_at.set(world().steps.get());
-                if here() == VICTIM && stop == Stop::Holder(round) {
-                    world().stop();
-                }
-                (0..3).for_each(|_| shuttle::thread::yield_now());
-                it.0.unlock(&it.1, token);
-                (0..2).for_each(|_| shuttle::thread::yield_now());
-            }
+            work();
         };
         for _ in 1..cpus {
-            let it = std::sync::Arc::clone(&it);
-            shuttle::thread::spawn(move || work(&it));
+            shuttle::thread::spawn(late.clone());
         }
-        work(&it);
+        late();
     });
     let world = WORLD.take().expect("it was set above");
     world.stopped_at.get().is_some().then_some(world)
@@ -448,7 +468,11 @@ where
     L: RawLock<Away> + Send + Sync + 'static,
     L::Shared: Send + Sync,
 {
-    let info = &L::INFO;
+    stops(&L::INFO, run::<L>);
+}
+
+/// The same, given [`run`] for the lock that `info` describes.
+fn stops(info: &LockInfo, run: fn(usize, Stop, bool, Tuning, u64) -> Option<Rc<World>>) {
     let mut slept = false;
     for (told, said) in said(info.lhp).into_iter().enumerate() {
         // The victim would not take the lock.
@@ -458,7 +482,7 @@ where
         let mut seen = Meanwhile::Pass;
         for sections in SECTIONS {
             let stop = Stop::Holder(sections);
-            let world = run::<L>(CPUS, stop, told == 1, tuning(info), limit(said));
+            let world = run(CPUS, stop, told == 1, tuning(info), limit(said));
             let world = world.expect("it gets the lock that often");
             seen = worse(seen, world.seen(info));
             slept |= world.slept.get();
@@ -476,7 +500,7 @@ where
                 break;
             }
             let stop = Stop::Waiter(looks);
-            let again = |times| run::<L>(CPUS, stop, told == 1, tuning(info), times * limit(said));
+            let again = |times| run(CPUS, stop, told == 1, tuning(info), times * limit(said));
             let Some(mut world) = again(1) else { continue };
             // The lock is acquired, but one CPU seems to starve. Does it get the lock in a longer run?
             if world.seen(info) != said && said == Meanwhile::Pass {
@@ -511,8 +535,11 @@ where
     L: RawLock<Away> + Send + Sync + 'static,
     L::Shared: Send + Sync,
 {
-    let world = run::<L>(CPUS_THAT_LOOK, Stop::Holder(2), false, Tuning::DEFAULT, STEPS)
-        .expect("it gets the lock");
+    let world = run::<L>(CPUS_THAT_LOOK, Stop::Holder(2), false, Tuning::DEFAULT, STEPS);
+    crowd_in(&world.expect("it gets the lock"))
+}
+
+fn crowd_in(world: &World) -> usize {
     let looks = world.looks.borrow();
     let in_crowd = |cpu: &CpuId| {
         let mine = looks.iter().filter(|((_, who), _)| who == cpu);

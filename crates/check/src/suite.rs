@@ -191,13 +191,14 @@ where
     thread::scope(|scope| {
         for cpu in 1..CPUS {
             let (system, lock, shared, served) = (&system, &lock, &shared, &served);
-            scope.spawn(move || {
+            let waiter: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
                 system.run(cpu, || {
                     let token = threads::lock(lock, shared);
                     served.lock().unwrap().push(cpu);
                     threads::unlock(lock, shared, token);
                 });
             });
+            scope.spawn(waiter);
             system.await_waiting(cpu);
             // This runs on a CPU, so that a failed assertion also ends the waiters.
             system.run(0, || assert_eq!(lock.is_contended(shared), records_waiters));

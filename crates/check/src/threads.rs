@@ -222,15 +222,22 @@ impl System {
     /// Runs `work` on `cpu`: the calling thread is this CPU meanwhile. If `work` panics, the test fails on all
     /// CPUs.
     pub fn run<R>(self: &Arc<Self>, cpu: CpuId, work: impl FnOnce() -> R) -> R {
+        let (mut work, mut result) = (Some(work), None);
+        self.run_as(cpu, &mut || result = work.take().map(|work| work()));
+        result.expect("it ran, or it panicked")
+    }
+
+    /// The same, compiled once for all kinds of work.
+    fn run_as(self: &Arc<Self>, cpu: CpuId, work: &mut dyn FnMut()) {
         let before = HERE.replace(Some((Arc::clone(self), cpu)));
         self.cpus[cpu].done.store(false, Ordering::Relaxed);
         let result = catch_unwind(AssertUnwindSafe(work));
         self.cpus[cpu].done.store(true, Ordering::Relaxed);
         HERE.set(before);
-        result.unwrap_or_else(|panic| {
+        if let Err(panic) = result {
             self.fail(panic_message(&*panic));
             resume_unwind(panic)
-        })
+        }
     }
 
     /// Records that the test has failed, unless it had before.
@@ -279,11 +286,12 @@ impl System {
     /// # Panics
     /// If a CPU panics, with the message of the first.
     pub fn run_all(self: &Arc<Self>, work: impl Fn(CpuId) + Sync) {
+        self.run_all_as(&work);
+    }
+
+    fn run_all_as(self: &Arc<Self>, work: &(dyn Fn(CpuId) + Sync)) {
         thread::scope(|scope| {
-            let start = |cpu| {
-                let work = &work;
-                scope.spawn(move || self.run(cpu, || work(cpu)))
-            };
+            let start = |cpu| scope.spawn(move || self.run(cpu, || work(cpu)));
             let threads: Vec<_> = (0..self.cpus.len()).map(start).collect();
             for thread in threads {
                 if let Err(panic) = thread.join() {

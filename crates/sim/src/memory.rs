@@ -122,11 +122,7 @@ impl Memory {
     /// # Panics
     /// If the arena is full. Its size comes from the scenario, so a full arena is a bug.
     pub(crate) fn place<T>(&self, value: T) -> &'static T {
-        let align = align_of::<T>().max(LINE);
-        let at = (self.base + self.used.get()).next_multiple_of(align) - self.base;
-        assert!(at + size_of::<T>() <= self.layout.size(), "the simulated memory is full");
-        self.used.set((at + size_of::<T>()).next_multiple_of(LINE));
-        let place = (self.base + at) as *mut T;
+        let place = (self.base + self.take(size_of::<T>(), align_of::<T>())) as *mut T;
         // SAFETY: `place` is inside the arena and aligned, and these bytes were given to no other value.
         unsafe {
             place.write(value);
@@ -141,14 +137,9 @@ impl Memory {
         len: usize,
         mut init: impl FnMut(usize) -> T,
     ) -> &'static [T] {
-        let align = align_of::<T>().max(LINE);
-        let at = (self.base + self.used.get()).next_multiple_of(align) - self.base;
-        let bytes = len * size_of::<T>();
-        assert!(at + bytes <= self.layout.size(), "the simulated memory is full");
-        self.used.set((at + bytes).next_multiple_of(LINE));
-        let place = (self.base + at) as *mut T;
+        let place = (self.base + self.take(len * size_of::<T>(), align_of::<T>())) as *mut T;
         for i in 0..len {
-            // SAFETY: the place is inside the arena by the assertion above, and reserved for this array.
+            // SAFETY: the place is inside the arena, as `take` asserts, and reserved for this array.
             unsafe { place.add(i).write(init(i)) };
         }
         // SAFETY: all `len` values were just written.
@@ -160,11 +151,15 @@ impl Memory {
     /// # Panics
     /// If the arena is full, as for [`Memory::place`].
     pub(crate) fn region(&self, size: usize, align: usize) -> Region<'_> {
-        let align = align.max(LINE);
-        let at = (self.base + self.used.get()).next_multiple_of(align) - self.base;
+        Region { memory: self, at: self.take(size, align), size, taken: RefCell::default() }
+    }
+
+    /// Reserves whole lines for `size` bytes and returns the offset of the first.
+    fn take(&self, size: usize, align: usize) -> usize {
+        let at = (self.base + self.used.get()).next_multiple_of(align.max(LINE)) - self.base;
         assert!(at + size <= self.layout.size(), "the simulated memory is full");
         self.used.set((at + size).next_multiple_of(LINE));
-        Region { memory: self, at, size, taken: RefCell::default() }
+        at
     }
 
     /// The line of a cell. `None` if the cell is not in the arena: such data is private and always a hit.
@@ -317,20 +312,25 @@ impl Region<'_> {
     /// # Panics
     /// If the value does not fit, overlaps another one, or is not aligned for its type.
     pub(crate) fn put<T>(&self, offset: usize, value: T) -> &'static T {
-        let end = offset + size_of::<T>();
-        let mut taken = self.taken.borrow_mut();
-        let free = taken.iter().all(|(first, behind)| end <= *first || *behind <= offset);
-        assert!(free && end <= self.size, "fields do not overlap");
-        let place = self.memory.base + self.at + offset;
-        assert!(place.is_multiple_of(align_of::<T>()), "fields are aligned");
-        taken.push((offset, end));
-        let place = place as *mut T;
-        // SAFETY: by the assertions here and in `region`, the place is inside the arena and aligned, and
+        let place = self.take(offset, size_of::<T>(), align_of::<T>()) as *mut T;
+        // SAFETY: by the assertions in `take` and in `Memory::take`, the place is inside the arena and aligned, and
         // these bytes were given to no other value.
         unsafe {
             place.write(value);
             &*place
         }
+    }
+
+    /// Reserves `size` bytes at `offset` and returns their address.
+    fn take(&self, offset: usize, size: usize, align: usize) -> usize {
+        let end = offset + size;
+        let mut taken = self.taken.borrow_mut();
+        let free = taken.iter().all(|(first, behind)| end <= *first || *behind <= offset);
+        assert!(free && end <= self.size, "fields do not overlap");
+        let place = self.memory.base + self.at + offset;
+        assert!(place.is_multiple_of(align), "fields are aligned");
+        taken.push((offset, end));
+        place
     }
 }
 

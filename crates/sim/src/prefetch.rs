@@ -121,11 +121,16 @@ fn task(task: TaskRef) {
 
 /// Has the processor fetch `bytes` from `at`.
 pub(crate) fn touch<T: ?Sized>(at: *const T, bytes: usize) {
+    fetch_bytes(at.cast(), bytes);
+}
+
+#[inline]
+fn fetch_bytes(at: *const i8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..bytes).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a prefetch of an address that is not mapped does nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast::<i8>().wrapping_add(line)) };
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.wrapping_add(line)) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (at, bytes);

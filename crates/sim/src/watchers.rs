@@ -224,10 +224,10 @@ const fn fits<F>() -> bool {
 /// alive.
 unsafe fn first_held<T: Copy, F: Fn(T) -> bool + Copy>(watches: &[Watch]) -> usize {
     let Some(Watch { first_held: this, .. }) = watches.first() else { return 0 };
-    let found = watches.iter().position(|watch| {
+    for (at, watch) in watches.iter().enumerate() {
         // Equal addresses mean equal code. One function may have several addresses, which does no harm.
         if !fn_addr_eq(watch.first_held, *this) {
-            return true;
+            return at;
         }
         let until = if fits::<F>() {
             watch.until.as_ptr().cast::<F>()
@@ -237,9 +237,11 @@ unsafe fn first_held<T: Copy, F: Fn(T) -> bool + Copy>(watches: &[Watch]) -> usi
         };
         // SAFETY: the caller promises that both are alive and have these types.
         let (cell, until) = unsafe { (&*watch.cell.cast::<Cell<T>>(), &*until) };
-        until(cell.get())
-    });
-    found.unwrap_or(watches.len())
+        if until(cell.get()) {
+            return at;
+        }
+    }
+    watches.len()
 }
 
 impl Watch {

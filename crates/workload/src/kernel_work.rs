@@ -45,6 +45,8 @@ const GRAIN: Picos = Picos::us(400);
 pub(crate) struct Work<'a> {
     env: &'a dyn Env,
     locks: &'a [KernelLock],
+    /// Acquisitions of each lock per second of kernel time.
+    rates: Vec<u64>,
     random: Random,
     /// Kernel time until the next lock acquisition.
     gap: Picos,
@@ -55,11 +57,11 @@ pub(crate) struct Work<'a> {
 impl<'a> Work<'a> {
     pub(crate) fn new(env: &'a dyn Env, locks: &'a [KernelLock]) -> Self {
         let mut random = env.random(1);
-        // Rates add: acquisitions per second of kernel time.
-        let rate: u64 = locks.iter().map(|l| SEC / l.every.max(Picos(1))).sum();
+        let rates: Vec<u64> = locks.iter().map(|l| SEC / l.every.max(Picos(1))).collect();
+        let rate: u64 = rates.iter().sum();
         let mean_gap = SEC.checked_div(rate).unwrap_or(Picos::MAX);
         let gap = if rate == 0 { Picos::MAX } else { random.exponential(mean_gap) };
-        Self { env, locks, random, gap, mean_gap }
+        Self { env, locks, rates, random, gap, mean_gap }
     }
 
     /// Uses `user` and `kernel` CPU time in alternating stretches.
@@ -100,15 +102,12 @@ impl<'a> Work<'a> {
 
     /// Picks a lock by its share of the acquisitions.
     fn pick(&mut self) -> usize {
-        let rate = |every: Picos| SEC / every.max(Picos(1));
-        let total: u64 = self.locks.iter().map(|l| rate(l.every)).sum();
-        let mut draw = self.random.below(total);
-        for (i, lock) in self.locks.iter().enumerate() {
-            let r = rate(lock.every);
-            if draw < r {
+        let mut draw = self.random.below(self.rates.iter().sum());
+        for (i, rate) in self.rates.iter().enumerate() {
+            if draw < *rate {
                 return i;
             }
-            draw -= r;
+            draw -= rate;
         }
         0
     }

@@ -174,7 +174,11 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
 
 /// Runs `work` on all CPUs, in a model; the calling thread is CPU 0.
 pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + 'static) {
-    let work = Rc::new(work);
+    on_cpus_boxed(cpus, Rc::new(work));
+}
+
+/// The same, compiled once for all kinds of work.
+fn on_cpus_boxed(cpus: usize, work: Rc<dyn Fn(CpuId)>) {
     let start = |cpu| {
         let work = Rc::clone(&work);
         start(cpu, move || work(cpu))
@@ -190,6 +194,10 @@ pub struct Started(loom::thread::JoinHandle<()>);
 
 /// Runs `work` on `cpu`, beside the calling thread.
 pub fn start(cpu: CpuId, work: impl FnOnce() + 'static) -> Started {
+    start_boxed(cpu, Box::new(work))
+}
+
+fn start_boxed(cpu: CpuId, work: Box<dyn FnOnce()>) -> Started {
     Started(loom::thread::spawn(move || {
         set_cpu(cpu);
         work();

@@ -34,10 +34,10 @@ use crate::{Mutation, panic_message};
 
 /// One in this many accesses is struck by an interrupt, if one is to come.
 const INTERRUPT_ONE_IN: u32 = 8;
-/// One in this many sleeps ends spuriously.
 /// A sleep with a time limit lasts for fewer points where another CPU may go on.
 const TURNS_OF_A_TIMED_SLEEP: u32 = 32;
 
+/// One in this many sleeps ends spuriously.
 const SPURIOUS_ONE_IN: u32 = 8;
 /// One in this many weak exchanges fails spuriously.
 const FAILURE_ONE_IN: u32 = 8;
@@ -148,10 +148,14 @@ pub fn world() -> Rc<World> {
 /// # Panics
 /// If called twice in one execution: shuttle numbers its tasks, and so the CPUs, without end.
 pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + Send + Sync + 'static) {
-    let work = Arc::new(work);
+    on_cpus_boxed(cpus, &(Arc::new(work) as Arc<_>));
+}
+
+/// The same, compiled once for all kinds of work.
+fn on_cpus_boxed(cpus: usize, work: &Arc<dyn Fn(CpuId) + Send + Sync>) {
     let others: Vec<_> = (1..cpus)
         .map(|cpu| {
-            let work = Arc::clone(&work);
+            let work = Arc::clone(work);
             world().memory.hand_over(0, cpu);
             shuttle::thread::spawn(move || {
                 catch(|| {

@@ -6,33 +6,56 @@ use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 
 use overspin_locks::RawLock;
 
+use super::queue::{Bounded, Condition, Queue};
 use crate::{Kind, Mutexee, NamedLock, Threads};
 
-/// A lock to measure.
+/// A lock to measure, behind a table of functions: the loops around it are compiled once, not once for each lock, and
+/// run at one speed for all.
 pub(super) trait Contestant: Sync {
+    /// Runs `section` with the lock held.
+    fn section(&self, section: &mut dyn FnMut());
+    /// Locks and unlocks, as often as `pairs` says.
+    fn pairs(&self, pairs: u64);
+}
+
+impl<L: Locking> Contestant for L {
+    fn section(&self, section: &mut dyn FnMut()) {
+        self.with(section);
+    }
+
+    fn pairs(&self, pairs: u64) {
+        for _ in 0..pairs {
+            self.with(|| ());
+        }
+    }
+}
+
+/// The type of a lock to measure.
+pub(super) trait Locking: Sync + Sized + 'static {
     /// Creates an unlocked one. It is boxed, because some must not move.
-    fn boxed() -> Box<Self>
-    where
-        Self: Sized;
+    fn boxed() -> Box<Self>;
     /// Runs `section` with the lock held.
     fn with(&self, section: impl FnOnce());
-    /// Creates a condition variable for it; `None` if it has none.
-    fn condition() -> Option<Box<dyn Condition<Self>>> {
+    /// Creates a queue under a lock of its own; `None` if there is no condition variable for it.
+    fn queue() -> Option<Box<dyn Queue>> {
         None
     }
 }
 
-/// A condition variable for a lock of type `C`.
-pub(super) trait Condition<C: ?Sized>: Sync {
-    /// Acquires `lock`, waits until `ready` holds, and runs `section` with the lock held.
-    fn wait_until(&self, lock: &C, ready: &dyn Fn() -> bool, section: &mut dyn FnMut());
-    /// Wakes one waiter, if there is one.
-    fn notify_one(&self);
-    /// Wakes all waiters.
-    fn notify_all(&self);
+/// Makes contestants of one type.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Maker {
+    pub lock: fn() -> Box<dyn Contestant>,
+    pub queue: fn() -> Option<Box<dyn Queue>>,
 }
 
-impl<R: lock_api::RawMutex + Sync> Contestant for lock_api::Mutex<R, ()> {
+impl Maker {
+    pub(super) fn of<L: Locking>() -> Self {
+        Self { lock: || L::boxed(), queue: L::queue }
+    }
+}
+
+impl<R: lock_api::RawMutex + Sync + 'static> Locking for lock_api::Mutex<R, ()> {
     fn boxed() -> Box<Self> {
         Box::new(Self::new(()))
     }
@@ -44,7 +67,7 @@ impl<R: lock_api::RawMutex + Sync> Contestant for lock_api::Mutex<R, ()> {
     }
 }
 
-impl Contestant for Mutex<()> {
+impl Locking for Mutex<()> {
     fn boxed() -> Box<Self> {
         Box::new(Self::new(()))
     }
@@ -55,8 +78,8 @@ impl Contestant for Mutex<()> {
         section();
     }
 
-    fn condition() -> Option<Box<dyn Condition<Self>>> {
-        Some(Box::new(Condvar::new()))
+    fn queue() -> Option<Box<dyn Queue>> {
+        Some(Box::new(Bounded::<Self, _>::new(Condvar::new)))
     }
 }
 
@@ -83,7 +106,7 @@ macro_rules! with_condition {
         #[doc = $doc]
         struct $name($mutex);
 
-        impl Contestant for $name {
+        impl Locking for $name {
             fn boxed() -> Box<Self> {
                 Box::new(Self(<$mutex>::new(())))
             }
@@ -94,8 +117,8 @@ macro_rules! with_condition {
                 section();
             }
 
-            fn condition() -> Option<Box<dyn Condition<Self>>> {
-                Some(Box::new(<$condition>::new()))
+            fn queue() -> Option<Box<dyn Queue>> {
+                Some(Box::new(Bounded::<Self, _>::new(<$condition>::new)))
             }
         }
 
@@ -133,7 +156,7 @@ with_condition!(
 /// a table of functions.
 struct Dynamic(Box<dyn NamedLock>);
 
-impl Contestant for Dynamic {
+impl Locking for Dynamic {
     fn boxed() -> Box<Self> {
         static KIND: LazyLock<Kind> =
             LazyLock::new(|| Kind::new("mutex").expect("the registry has it"));
@@ -150,7 +173,7 @@ impl Contestant for Dynamic {
 }
 
 // usync and spin use other versions of `lock_api` than this crate.
-impl Contestant for usync::Mutex<()> {
+impl Locking for usync::Mutex<()> {
     fn boxed() -> Box<Self> {
         Box::new(Self::new(()))
     }
@@ -162,7 +185,7 @@ impl Contestant for usync::Mutex<()> {
     }
 }
 
-impl Contestant for spin::Mutex<()> {
+impl Locking for spin::Mutex<()> {
     fn boxed() -> Box<Self> {
         Box::new(Self::new(()))
     }
@@ -180,7 +203,7 @@ struct Pthread<const KIND: i32>(UnsafeCell<libc::pthread_mutex_t>);
 // SAFETY: the C library allows every thread to use it through its address.
 unsafe impl<const KIND: i32> Sync for Pthread<KIND> {}
 
-impl<const KIND: i32> Contestant for Pthread<KIND> {
+impl<const KIND: i32> Locking for Pthread<KIND> {
     fn boxed() -> Box<Self> {
         let mutex = Box::new(Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)));
         // SAFETY: all zeros is a valid value of this plain C structure.
@@ -206,8 +229,9 @@ impl<const KIND: i32> Contestant for Pthread<KIND> {
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
     }
 
-    fn condition() -> Option<Box<dyn Condition<Self>>> {
-        Some(Box::new(PthreadCondition(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER))))
+    fn queue() -> Option<Box<dyn Queue>> {
+        let condition = || PthreadCondition(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER));
+        Some(Box::new(Bounded::<Self, _>::new(condition)))
     }
 }
 
@@ -250,7 +274,7 @@ struct PthreadSpin(UnsafeCell<libc::pthread_spinlock_t>);
 // SAFETY: as `Pthread`.
 unsafe impl Sync for PthreadSpin {}
 
-impl Contestant for PthreadSpin {
+impl Locking for PthreadSpin {
     fn boxed() -> Box<Self> {
         let lock = Box::new(Self(UnsafeCell::new(0)));
         // SAFETY: it never moves again, and no other code knows it.
@@ -270,21 +294,15 @@ impl Contestant for PthreadSpin {
     }
 }
 
-/// An operation on a contestant that is chosen by name.
-pub(super) trait Visitor {
-    type Output;
-    fn visit<C: Contestant>(self) -> Self::Output;
-}
-
 macro_rules! contestants {
     ($($name:literal: $contestant:ty, $brief:literal;)+) => {
         /// The measured locks beside the registry, with names and descriptions, this crate's first. They
         /// include two locks of the registry as programs use them, without thread numbers.
         pub const MUTEXES: &[(&str, &str)] = &[$(($name, $brief)),+];
 
-        fn with_mutex<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
+        fn mutex(name: &str) -> Option<Maker> {
             match name {
-                $($name => Some(visitor.visit::<$contestant>()),)+
+                $($name => Some(Maker::of::<$contestant>()),)+
                 _ => None,
             }
         }
@@ -306,10 +324,10 @@ contestants! {
 
 macro_rules! registry {
     ($($lock:ident)+) => {
-        fn with_registered<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
+        fn registered(name: &str) -> Option<Maker> {
             $(
                 if name == <overspin_locks::$lock<Threads> as RawLock<Threads>>::INFO.name {
-                    return Some(visitor.visit::<crate::locks::$lock<()>>());
+                    return Some(Maker::of::<crate::locks::$lock<()>>());
                 }
             )+
             None
@@ -324,24 +342,7 @@ pub(super) fn canonical(name: &str) -> Option<&'static str> {
     mutex.or_else(|| overspin_locks::find(name).map(|info| info.name))
 }
 
-/// Whether the contestant of this canonical name has a condition variable.
-pub(super) fn has_condition(name: &str) -> bool {
-    struct Has;
-    impl Visitor for Has {
-        type Output = bool;
-
-        fn visit<C: Contestant>(self) -> bool {
-            C::condition().is_some()
-        }
-    }
-    with_contestant(name, Has) == Some(true)
-}
-
-/// Calls `visitor` with the contestant of this canonical name.
-pub(super) fn with_contestant<V: Visitor>(name: &str, visitor: V) -> Option<V::Output> {
-    if MUTEXES.iter().any(|mutex| mutex.0 == name) {
-        with_mutex(name, visitor)
-    } else {
-        with_registered(name, visitor)
-    }
+/// The contestant of this canonical name.
+pub(super) fn contestant(name: &str) -> Option<Maker> {
+    mutex(name).or_else(|| registered(name))
 }

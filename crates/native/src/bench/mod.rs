@@ -93,10 +93,7 @@ pub fn measure(plan: &Plan, tell: &mut dyn FnMut(usize, usize)) -> Result<Report
             place,
         };
         // `check` has found the name.
-        let result = match plan.own(lock) {
-            Some(own) => Some(own.run(run)),
-            None => contestants::with_contestant(lock, run),
-        };
+        let result = plan.maker(lock).map(|maker| run.with(maker));
         results[index].extend(result.transpose()?);
         tell(place + 1, order.len());
     }

@@ -2,8 +2,7 @@
 
 use overspin_locks::{LockInfo, RawLock, Tuning};
 
-use super::contestants::{Contestant, Visitor};
-use super::run::{Run, RunResult};
+use super::contestants::{Locking, Maker};
 use crate::{MAX_THREADS, Threads};
 
 /// A lock from outside the registry.
@@ -11,7 +10,7 @@ use crate::{MAX_THREADS, Threads};
 pub struct OwnLock {
     /// Its description of itself.
     pub info: LockInfo,
-    run: fn(Run<'_>) -> RunResult,
+    pub(super) maker: Maker,
 }
 
 impl OwnLock {
@@ -22,11 +21,7 @@ impl OwnLock {
         L: RawLock<Threads> + Send + Sync + 'static,
         L::Shared: Send + Sync,
     {
-        Self { info: L::INFO, run: |run| run.visit::<Bare<L>>() }
-    }
-
-    pub(super) fn run(&self, run: Run<'_>) -> RunResult {
-        (self.run)(run)
+        Self { info: L::INFO, maker: Maker::of::<Bare<L>>() }
     }
 }
 
@@ -36,9 +31,9 @@ struct Bare<L: RawLock<Threads>> {
     shared: L::Shared,
 }
 
-impl<L> Contestant for Bare<L>
+impl<L> Locking for Bare<L>
 where
-    L: RawLock<Threads> + Send + Sync,
+    L: RawLock<Threads> + Send + Sync + 'static,
     L::Shared: Send + Sync,
 {
     fn boxed() -> Box<Self> {

@@ -18,7 +18,7 @@ use overspin_locks::{PvTicket2012, RawLock, Ticket, Tuning};
 
 use super::PlanError;
 use super::case::{Case, Lengths};
-use super::contestants::{Contestant, Visitor};
+use super::contestants::{Locking, Maker};
 use super::machine::{self, Warning};
 use super::run::Run;
 use super::work::{self, Clock, Lots};
@@ -114,8 +114,8 @@ pub fn ticket_against_pv_ticket(
         let lengths = Lengths::new(section, outside, Duration::ZERO, steps_per_ns)?;
         let (case, time, cpus, seed) = (Case::Plain, plan.time, &[][..], lots.draw());
         let run = || Run { clock, case, threads, lengths, time, cpus, seed, place };
-        let ticket = || run().visit::<Direct<Ticket<Threads>>>();
-        let paravirtual = || run().visit::<Direct<PvTicket2012<Threads>>>();
+        let ticket = || run().with(Maker::of::<Direct<Ticket<Threads>>>());
+        let paravirtual = || run().with(Maker::of::<Direct<PvTicket2012<Threads>>>());
         let pair = if lots.up_to(1) == 0 {
             let first = ticket()?;
             [first, paravirtual()?]
@@ -143,7 +143,7 @@ struct Direct<L: RawLock<Threads>> {
     shared: L::Shared,
 }
 
-impl<L: RawLock<Threads> + Sync> Contestant for Direct<L>
+impl<L: RawLock<Threads> + Sync + 'static> Locking for Direct<L>
 where
     L::Shared: Sync,
 {

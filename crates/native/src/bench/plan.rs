@@ -3,8 +3,9 @@
 use std::io;
 use std::time::Duration;
 
+use super::OwnLock;
 use super::case::Case;
-use super::{OwnLock, contestants};
+use super::contestants::{self, Maker};
 
 /// A benchmark plan: all combinations are measured.
 #[derive(Clone, Debug)]
@@ -109,10 +110,15 @@ impl Plan {
 
     /// Whether the lock of this canonical name can be measured in the case.
     pub(super) fn suits(&self, lock: &str, case: Case) -> bool {
-        case != Case::Condvar || (self.own(lock).is_none() && contestants::has_condition(lock))
+        case != Case::Condvar || self.maker(lock).is_some_and(|maker| (maker.queue)().is_some())
     }
 
-    pub(super) fn own(&self, name: &str) -> Option<&OwnLock> {
+    /// What makes the lock of this canonical name.
+    pub(super) fn maker(&self, lock: &str) -> Option<Maker> {
+        self.own(lock).map(|own| own.maker).or_else(|| contestants::contestant(lock))
+    }
+
+    fn own(&self, name: &str) -> Option<&OwnLock> {
         self.own.iter().find(|own| own.info.name == name)
     }
 }

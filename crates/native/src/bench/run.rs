@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 
 use super::PlanError;
 use super::case::{BURST, Case, Lengths, SHARED_LINES, Zipf};
-use super::contestants::{Contestant, Visitor};
+use super::contestants::{Contestant, Maker};
 use super::queue::Queue;
 use super::result::{Sample, Waits, histogram};
 use super::thread::{Usage, pin, precise_sleeps};
@@ -53,8 +53,6 @@ fn add(lines: &[Line]) {
     }
 }
 
-pub(super) type RunResult = Result<Sample, PlanError>;
-
 /// The result of one thread of a run.
 struct Worked {
     acquisitions: u64,
@@ -68,11 +66,10 @@ struct Asked {
     until: u64,
 }
 
-impl Visitor for Run<'_> {
-    type Output = RunResult;
-
-    fn visit<C: Contestant>(self) -> Self::Output {
-        let locks: Vec<Box<C>> = (0..self.case.locks(self.threads)).map(|_| C::boxed()).collect();
+impl Run<'_> {
+    /// Runs with locks of `maker`.
+    pub(super) fn with(self, maker: Maker) -> Result<Sample, PlanError> {
+        let locks: Vec<_> = (0..self.case.locks(self.threads)).map(|_| (maker.lock)()).collect();
         let hogs = match self.case {
             Case::Hogs if self.cpus.is_empty() => {
                 thread::available_parallelism().map_or(1, usize::from)
@@ -81,13 +78,13 @@ impl Visitor for Run<'_> {
             _ => 0,
         };
         let phase = AtomicU32::new(WARM_UP);
-        let queue = Queue::<C>::new().filter(|_| self.case == Case::Condvar);
+        let queue = if self.case == Case::Condvar { (maker.queue)() } else { None };
         let lines = if self.case == Case::Shared { SHARED_LINES } else { 0 };
         let lines: Vec<Line> = (0..lines).map(|_| Line::default()).collect();
         let all_in = Barrier::new(self.threads + hogs + 1);
         let (time, worked, hogs) = thread::scope(|scope| {
             let (run, locks, phase, all_in) = (&self, &*locks, &phase, &all_in);
-            let (queue, lines) = (queue.as_ref(), &*lines);
+            let (queue, lines) = (queue.as_deref(), &*lines);
             let start = |thread: usize| {
                 scope.spawn(move || {
                     let pinned = pin(run.cpus);
@@ -114,7 +111,7 @@ impl Visitor for Run<'_> {
             phase.store(STOP, Relaxed);
             let time = start.elapsed();
             if let Some(queue) = queue {
-                queue.end(&locks[0]);
+                queue.end();
             }
             let worked = threads.into_iter().map(join).collect::<io::Result<Vec<_>>>();
             (time, worked, hogs.into_iter().map(join).map(Usage::cpu_ns).sum())
@@ -162,12 +159,12 @@ fn compute(phase: &AtomicU32) -> Usage {
 
 impl Run<'_> {
     /// What the thread of this number does.
-    fn thread<C: Contestant>(
+    fn thread(
         &self,
         number: usize,
-        locks: &[Box<C>],
+        locks: &[Box<dyn Contestant>],
         phase: &AtomicU32,
-        (queue, lines): (Option<&Queue<C>>, &[Line]),
+        (queue, lines): (Option<&dyn Queue>, &[Line]),
         lots: Lots,
     ) -> Worked {
         let lengths = self.lengths;
@@ -217,8 +214,8 @@ impl Run<'_> {
                     outside();
                     let from = Clock::ticks();
                     let mut until = 0;
-                    lock.with(|| {
-                        inner.with(|| {
+                    lock.section(&mut || {
+                        inner.section(&mut || {
                             until = Clock::ticks();
                             work(lengths.section);
                         });
@@ -243,7 +240,7 @@ impl Run<'_> {
                     let mut until = 0;
                     // `check` has left out the locks without one.
                     if let Some(queue) = queue {
-                        queue.pass(lock, puts, &over, &mut || {
+                        queue.pass(puts, &over, &mut || {
                             until = Clock::ticks();
                             work(lengths.section);
                         });
@@ -279,10 +276,10 @@ impl Run<'_> {
 
 /// Acquires, and works in the section.
 #[inline]
-fn timed<C: Contestant>(lock: &C, section: impl FnOnce()) -> Asked {
+fn timed(lock: &dyn Contestant, section: impl Fn()) -> Asked {
     let from = Clock::ticks();
     let mut until = 0;
-    lock.with(|| {
+    lock.section(&mut || {
         until = Clock::ticks();
         section();
     });
@@ -290,13 +287,11 @@ fn timed<C: Contestant>(lock: &C, section: impl FnOnce()) -> Asked {
 }
 
 /// Locks and unlocks, and reads no clock.
-fn uncontended<C: Contestant>(lock: &C, phase: &AtomicU32) -> Worked {
+fn uncontended(lock: &dyn Contestant, phase: &AtomicU32) -> Worked {
     let mut acquisitions = 0;
     let mut usage = None;
     loop {
-        for _ in 0..UNCONTENDED_PAIRS {
-            lock.with(|| ());
-        }
+        lock.pairs(UNCONTENDED_PAIRS);
         match phase.load(Relaxed) {
             WARM_UP => {}
             MEASURE => {

@@ -11,7 +11,7 @@ use crate::served_id;
 
 /// A task's way to the locks of its domain. It keeps the tokens of the task's acquisitions, so that no lock is
 /// trusted with memory.
-pub(super) trait Hand: fmt::Debug {
+pub(super) trait Hand {
     /// Takes lock `i`, which the task must not hold.
     fn lock(&mut self, i: usize);
     /// Releases lock `i`, if the task holds it.
@@ -19,12 +19,24 @@ pub(super) trait Hand: fmt::Debug {
 }
 
 /// The locks of a domain.
-pub(super) trait Bank: fmt::Debug + Send + Sync {
+pub(super) trait Bank: Send + Sync {
     /// The way of the calling thread to them; `None` if the kind of lock does not serve so many threads.
     fn hand(self: Arc<Self>) -> Option<Box<dyn Hand>>;
 }
 
-#[derive(Debug)]
+// One text for all kinds: a derived one would be compiled once for each.
+impl fmt::Debug for dyn Hand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hand")
+    }
+}
+
+impl fmt::Debug for dyn Bank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Bank")
+    }
+}
+
 struct Locks<L: RawLock<RunThreads>>
 where
     L::Shared: Send + Sync,
@@ -33,7 +45,6 @@ where
     locks: Box<[CachePadded<L>]>,
 }
 
-#[derive(Debug)]
 struct Tokens<L: RawLock<RunThreads>>
 where
     L::Shared: Send + Sync,

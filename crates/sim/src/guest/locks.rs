@@ -11,11 +11,11 @@ use overspin_locks::{CapacityError, LockVisitor, RawLock, Tuning};
 use overspin_scenario::{LockOutcome, Picos, WaitCauses};
 use overspin_workload::{LayoutOf, Loads, LockUse};
 use std::cell::{Cell, OnceCell};
-use std::fmt::Debug;
+use std::fmt;
 use std::ops::Add;
 
 /// All locks of one guest, whatever their kind.
-pub(crate) trait LockBank: Debug {
+pub(crate) trait LockBank {
     /// Takes lock `i`.
     fn acquire(&self, engine: &Engine, i: usize, how: LockUse);
     /// Releases lock `i`, which the caller must hold.
@@ -23,8 +23,6 @@ pub(crate) trait LockBank: Debug {
     /// Takes lock `i`, works, and releases it. After a switch between coroutines, one call mispredicts
     /// fewer returns than three (see `execution.rs`).
     fn section(&self, engine: &Engine, i: usize, how: LockUse, work: Picos);
-    /// The statistics of lock `i`, under `name`.
-    fn outcome(&self, i: usize, name: String) -> LockOutcome;
     /// Counts one more waiter at lock `i`. Returns the vCPU that holds it, as [`holder`](Self::holder) does.
     fn waits(&self, i: usize) -> u32;
     /// The vCPU that holds lock `i` or is releasing it, `NONE` if it is free.
@@ -35,6 +33,13 @@ pub(crate) trait LockBank: Debug {
     fn fetch_entry(&self, i: usize);
     /// Prefetches lock `i` itself, through the pointer in its entry.
     fn fetch_lock(&self, memory: &Memory, i: usize);
+}
+
+// One text for all kinds: a derived one would be compiled once for each.
+impl fmt::Debug for dyn LockBank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LockBank")
+    }
 }
 
 /// Counters of one lock. Only its holder changes them, or a waiter for its own wait.
@@ -86,6 +91,26 @@ impl Counters {
             _ => Picos::ZERO,
         }
     }
+
+    /// The statistics of the lock, under `name`.
+    pub(crate) fn outcome(&self, name: String) -> LockOutcome {
+        LockOutcome {
+            name,
+            acquisitions: self.acquisitions.get(),
+            contended: self.contended.get(),
+            wait_total: self.wait_total.get(),
+            wait_max: self.wait_max.get(),
+            wait_causes: WaitCauses::default(),
+            wait_p50: self.wait_of_all_but(2),
+            wait_p99: self.wait_of_all_but(100),
+            wait_p999: self.wait_p999(),
+            hold_total: self.hold_total.get(),
+            hold_max: self.hold_max.get(),
+            slow_paths: self.slow_paths.get(),
+            kicks: self.kicks.get(),
+            holder_preempted: self.holder_preempted.get(),
+        }
+    }
 }
 
 fn add<T: Copy + Add<Output = T>>(counter: &Cell<T>, n: T) {
@@ -109,13 +134,6 @@ struct Entry<L: RawLock<SimPlatform> + 'static> {
     counters: Counters,
 }
 
-impl<L: RawLock<SimPlatform>> Debug for Entry<L> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entry").field("lock", self.lock).finish_non_exhaustive()
-    }
-}
-
-#[derive(Debug)]
 struct Bank<L: RawLock<SimPlatform> + 'static> {
     shared: L::Shared,
     entries: Vec<Entry<L>>,
@@ -242,26 +260,6 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
             engine.burn(work);
         }
         self.release(engine, i);
-    }
-
-    fn outcome(&self, i: usize, name: String) -> LockOutcome {
-        let c = &self.entries[i].counters;
-        LockOutcome {
-            name,
-            acquisitions: c.acquisitions.get(),
-            contended: c.contended.get(),
-            wait_total: c.wait_total.get(),
-            wait_max: c.wait_max.get(),
-            wait_causes: WaitCauses::default(),
-            wait_p50: c.wait_of_all_but(2),
-            wait_p99: c.wait_of_all_but(100),
-            wait_p999: c.wait_p999(),
-            hold_total: c.hold_total.get(),
-            hold_max: c.hold_max.get(),
-            slow_paths: c.slow_paths.get(),
-            kicks: c.kicks.get(),
-            holder_preempted: c.holder_preempted.get(),
-        }
     }
 
     fn waits(&self, i: usize) -> u32 {

@@ -50,7 +50,7 @@ impl Guest {
             .cloned()
             .chain(queues)
             .enumerate()
-            .map(|(i, name)| self.bank.outcome(i, name))
+            .map(|(i, name)| self.bank.counters(i).outcome(name))
             .collect()
     }
 
