@@ -6,6 +6,7 @@ use crate::progress::RunsMeter;
 use crate::show::{self, Outputs, RecordFiles};
 use crate::signals;
 use overspin_host::Refused;
+use overspin_lab::catalog::AnyWorld;
 use overspin_lab::environment::Environment;
 use overspin_lab::parallel::ParallelError;
 use overspin_lab::record;
@@ -27,11 +28,14 @@ pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, 
     let records = RecordFiles::open(&outputs, wanted)?;
     let (markdown, svg) = (outputs.open(args.markdown.as_ref())?, outputs.open(args.svg.as_ref())?);
     let settings = settings(args);
+    // Wrong names are told before the machine is calibrated, which takes a while.
+    let asked = validate::worlds(args.world.as_deref()).map_err(failure)?;
+    Plan::new(&settings, &[]).map_err(failure)?;
     let (sets, told) = match args.dry_run {
         true => (Vec::new(), String::new()),
         false => machine(args, global.quiet)?,
     };
-    let Worlds { usable, refused, notes } = worlds(args, &settings, &sets, told)?;
+    let Worlds { usable, refused, notes } = worlds(args, &asked, &settings, &sets, told)?;
     let plan = Plan::new(&settings, &usable).map_err(failure)?;
     if plan.subjects.is_empty() {
         return Err(Failure::usage(
@@ -146,13 +150,14 @@ struct Worlds {
 /// Finds the worlds that this machine can run, and measures their costs. A world that the user named must run.
 fn worlds(
     args: &ValidateArgs,
+    asked: &[AnyWorld],
     settings: &Settings,
     sets: &[String],
     told: String,
 ) -> Result<Worlds, Failure> {
     let here = format!("{}.", Environment::here().words());
     let mut worlds = Worlds { notes: vec![here, told], ..Worlds::default() };
-    for world in validate::worlds(args.world.as_deref()).map_err(failure)? {
+    for &world in asked {
         match validate::probe(world, settings).map_err(failure)? {
             Ok(()) => {
                 let costs = validate::costs(world, settings.pcpus)

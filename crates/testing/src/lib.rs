@@ -26,6 +26,31 @@ lock = "ticket"
 workload = { kind = "lock-loop" }
 "#;
 
+/// A legal scenario, in which tests make one mistake each.
+pub const GOOD: &str = r#"name = "good"
+limit = "1s"
+[host]
+cores = 2
+[host.scheduler_params]
+tslice = "30ms"
+[[domain]]
+name = "guest"
+vcpus = 4
+lock = "ticket"
+affinity = "0-1"
+cap = 0
+[domain.kernel]
+hz = 1000
+[domain.workload]
+kind = "lock-loop"
+section = "2us"
+[[domain]]
+name = "other"
+vcpus = 1
+lock = "ticket-small"
+workload = { kind = "kernbench", jobs = 3 }
+"#;
+
 /// The folder of the repository.
 #[must_use]
 pub fn root() -> PathBuf {

@@ -1,31 +1,7 @@
 //! A mistake in a scenario or in the arguments ends with exit code 2, and says its place, its key and a remedy.
 
 use crate::overspin;
-use overspin_testing::Ended;
-
-const GOOD: &str = r#"name = "good"
-limit = "1s"
-[host]
-cores = 2
-[host.scheduler_params]
-tslice = "30ms"
-[[domain]]
-name = "guest"
-vcpus = 4
-lock = "ticket"
-affinity = "0-1"
-cap = 0
-[domain.kernel]
-hz = 1000
-[domain.workload]
-kind = "lock-loop"
-section = "2us"
-[[domain]]
-name = "other"
-vcpus = 1
-lock = "ticket-small"
-workload = { kind = "kernbench", jobs = 3 }
-"#;
+use overspin_testing::{Ended, GOOD};
 
 /// Two of the mistakes that `crates/lab/tests/main/mistakes.rs` tests: in the TOML, and in a value.
 #[test]

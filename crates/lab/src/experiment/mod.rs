@@ -32,16 +32,17 @@ use crate::schedbench::Machine;
 use overspin_sched::nearest;
 use std::fmt::Debug;
 
-/// Names and texts of the experiments that come with the program, oldest first.
+/// Names and texts of the experiments that come with the program, in the order in which all of them run: the best known
+/// one first, and then those that take longer and longer.
 const BUILT_IN: [(&str, &str); 5] = [
-    ("2001-aligned-locks", include_str!("../../../../experiments/2001-aligned-locks.toml")),
+    ("2008-spinlocks", include_str!("../../../../experiments/2008-spinlocks.toml")),
+    ("2016-schedbench", include_str!("../../../../experiments/2016-schedbench.toml")),
     (
         "2005-preemption-notification",
         include_str!("../../../../experiments/2005-preemption-notification.toml"),
     ),
-    ("2008-spinlocks", include_str!("../../../../experiments/2008-spinlocks.toml")),
     ("2012-pv-ticketlocks", include_str!("../../../../experiments/2012-pv-ticketlocks.toml")),
-    ("2016-schedbench", include_str!("../../../../experiments/2016-schedbench.toml")),
+    ("2001-aligned-locks", include_str!("../../../../experiments/2001-aligned-locks.toml")),
 ];
 
 /// Reads the rest of a file of one kind.
@@ -102,23 +103,19 @@ pub trait Kind: Debug + Send + Sync {
     fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError>;
 }
 
-/// Names of the experiments that come with the program.
+/// Names of the experiments that come with the program, oldest first.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
-    BUILT_IN.iter().map(|(name, _)| *name).collect()
+    let mut names = quickest_first().to_vec();
+    // They begin with their years.
+    names.sort_unstable();
+    names
 }
 
-/// Names of the experiments in the order in which all of them run: the best known one first, and then those that take
-/// longer and longer.
+/// The same in the order in which all of them run: the best known one first, and then those that take longer and longer.
 #[must_use]
 pub fn quickest_first() -> [&'static str; BUILT_IN.len()] {
-    [
-        "2008-spinlocks",
-        "2016-schedbench",
-        "2005-preemption-notification",
-        "2012-pv-ticketlocks",
-        "2001-aligned-locks",
-    ]
+    BUILT_IN.map(|(name, _)| name)
 }
 
 /// The text of the file of the built-in experiment of this name; `None` if there is none.

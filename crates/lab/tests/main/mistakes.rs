@@ -3,31 +3,8 @@
 use overspin_lab::located::drawing;
 use overspin_lab::report::Screen;
 use overspin_lab::scenario_file::{LoadError, ScenarioError, load};
+use overspin_testing::GOOD;
 use std::io::Write;
-
-const GOOD: &str = r#"name = "good"
-limit = "1s"
-[host]
-cores = 2
-[host.scheduler_params]
-tslice = "30ms"
-[[domain]]
-name = "guest"
-vcpus = 4
-lock = "ticket"
-affinity = "0-1"
-cap = 0
-[domain.kernel]
-hz = 1000
-[domain.workload]
-kind = "lock-loop"
-section = "2us"
-[[domain]]
-name = "other"
-vcpus = 1
-lock = "ticket-small"
-workload = { kind = "kernbench", jobs = 3 }
-"#;
 
 /// The change to the good scenario; line and column; what the message and the remedy must contain.
 type Case = (&'static str, &'static str, usize, usize, &'static str, &'static str);
