@@ -5,7 +5,8 @@ use crate::record::Record;
 use crate::table::{Sort, Table, of_rows};
 use Sort::{Number, Text, Texts};
 use overspin_lab::compare::{self as lab, Better, Choice, Finding, Input};
-use overspin_lab::report::{self, Block};
+use overspin_report as report;
+use overspin_report::Block;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

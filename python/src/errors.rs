@@ -2,9 +2,10 @@
 //! that a Python program expects.
 
 use overspin_host::Refused;
-use overspin_lab::located;
 use overspin_lab::output::OutputError;
-use overspin_lab::scenario_file::{LoadError, ScenarioError};
+use overspin_lab::scenario_file::LoadError;
+use overspin_located as located;
+use overspin_located::LocatedError;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -34,7 +35,7 @@ pub(crate) fn unknown(what: &str, name: &str, near: Option<&str>, known: &[&str]
 }
 
 /// A fault in a scenario, with its place, as the command draws it.
-pub(crate) fn scenario(error: &ScenarioError) -> PyErr {
+pub(crate) fn scenario(error: &LocatedError) -> PyErr {
     let text = format!("{error}\n{}", located::plain(error));
     made("ScenarioError", |class| {
         let arguments = (

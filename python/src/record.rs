@@ -8,9 +8,9 @@ use overspin_lab::explain::{self, ExplainError};
 use overspin_lab::output::Output;
 use overspin_lab::page::{self, DetailError, Entry};
 use overspin_lab::record::{self, Kind, Record as Plain};
-use overspin_lab::report;
 use overspin_lab::timeline::{Recorder, Timeline};
 use overspin_lab::way::Way;
+use overspin_report as report;
 use overspin_scenario::{Ending, Outcome, Picos, Scenario};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -236,7 +236,7 @@ impl Record {
             })?
         } else {
             let (scenario, outcome) = self.run()?;
-            report::run(scenario, outcome)
+            overspin_lab::run::report(scenario, outcome)
         };
         Ok(if markdown { report::markdown(&blocks) } else { report::text(&blocks) })
     }

@@ -4,7 +4,7 @@ use crate::errors;
 use crate::interrupt::interruptible;
 use crate::record::Record;
 use overspin_lab::experiment::{self, Experiment};
-use overspin_lab::reproduce::{ReproduceError, Settings, reproduce as make};
+use overspin_lab::experiment::{ReproduceError, Settings, reproduce as make};
 use overspin_lab::{record, scenario_file};
 use pyo3::prelude::*;
 use std::path::Path;

@@ -6,7 +6,7 @@ use crate::progress;
 use crate::show::{self, Outputs};
 use overspin_lab::advise::{self, AdviceError, Question};
 use overspin_lab::parallel::ParallelError;
-use overspin_lab::report;
+use overspin_report as report;
 use serde_json::json;
 
 /// The name of the scenario in the commands that repeat a number, if it was not written.

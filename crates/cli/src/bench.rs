@@ -10,8 +10,8 @@ use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::bench;
 use overspin_lab::bench::BenchResult;
 use overspin_lab::record;
-use overspin_lab::report::{Block, Grid, short};
 use overspin_native::bench::{Case, Plan, PlanError, Point, measure};
+use overspin_report::{Block, Grid, short};
 
 pub(crate) fn bench(args: &BenchArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
     match &args.what {

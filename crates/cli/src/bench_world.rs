@@ -7,7 +7,6 @@ use crate::progress::RunsMeter;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::catalog::catalog;
 use overspin_lab::record;
-use overspin_lab::report;
 use overspin_lab::scenario_file::{self, Loaded, Sweep};
 use overspin_lab::sweep;
 use overspin_native::bench::Case;
@@ -52,7 +51,8 @@ pub(crate) fn locks(
     files.write(|| {
         show::made(record::sweep(&sweep, &outcome, &[], Some(args.seed)).in_world(&made))
     })?;
-    outputs.report(&[vec![above_figures(global)], report::sweep(&outcome)].concat())?;
+    outputs
+        .report(&[vec![above_figures(global)], overspin_lab::sweep::report(&outcome)].concat())?;
     Ok(Verdict::Fine)
 }
 

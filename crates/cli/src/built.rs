@@ -2,7 +2,7 @@
 
 use crate::args::Global;
 use overspin_lab::environment::Build;
-use overspin_lab::report::Block;
+use overspin_report::Block;
 use std::sync::LazyLock;
 
 /// The profile whose figures can be compared with those of the documents.

@@ -4,8 +4,8 @@ use crate::args::{CompareArgs, Direction, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use overspin_lab::compare::{self, Better, Choice, Finding};
-use overspin_lab::report::Block;
 use overspin_lab::scenario_file;
+use overspin_report::Block;
 use serde_json::json;
 
 pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Failure> {

@@ -8,10 +8,11 @@ use overspin_host::Refused;
 use overspin_lab::explain::{self, ExplainError, Repeat};
 use overspin_lab::parallel::ParallelError;
 use overspin_lab::record::{self, Record};
-use overspin_lab::report::{self, Block};
 use overspin_lab::scenario_file::{self, Loaded, Sweep};
 use overspin_lab::sweep::{self, Settings, SweepError};
 use overspin_lab::way::Way;
+use overspin_report as report;
+use overspin_report::Block;
 use overspin_scenario::{Outcome, Scenario};
 
 pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Failure> {

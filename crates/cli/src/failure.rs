@@ -2,10 +2,11 @@
 
 use crate::screen;
 use overspin_host::Refused;
-use overspin_lab::located;
 use overspin_lab::output::OutputError;
 use overspin_lab::results::ResultsError;
-use overspin_lab::scenario_file::{LoadError, ScenarioError};
+use overspin_lab::scenario_file::LoadError;
+use overspin_located as located;
+use overspin_located::LocatedError;
 use overspin_scenario::Stopped;
 use std::fmt;
 
@@ -42,7 +43,7 @@ impl Verdict {
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Faulty input, with a place in a text.
-    Scenario(Box<ScenarioError>),
+    Scenario(Box<LocatedError>),
     /// Anything else, with its exit code.
     Plain { code: u8, cause: String, remedy: String },
     /// The reader of our output went away.

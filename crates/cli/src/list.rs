@@ -4,8 +4,8 @@ use crate::args::{Global, ListArgs, What};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use overspin_lab::machine::{self, MACHINES, Machine};
-use overspin_lab::report::{Block, Grid};
 use overspin_lab::{catalog, experiment, listing};
+use overspin_report::{Block, Grid};
 use serde_json::Value;
 
 const ALL: [What; 5] =

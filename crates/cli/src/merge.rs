@@ -4,11 +4,12 @@ use crate::args::{Global, MergeArgs, RecordArgs};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::record::{self, Record};
-use overspin_lab::report::{self, Block};
 use overspin_lab::results::{self, Merged, ResultsError};
 use overspin_lab::scenario_file::{Loaded, Sweep};
 use overspin_lab::way::{InWorld, Until, Way};
 use overspin_lab::{parallel::ParallelError, seeds, sweep};
+use overspin_report as report;
+use overspin_report::Block;
 use overspin_scenario::{Ending, Scenario};
 use std::time::Instant;
 
@@ -84,8 +85,8 @@ fn of_sweep(sweep: &Sweep, merged: &Merged) -> Result<Whole, Failure> {
     let record = record::sweep(sweep, &outcome, &head.set, head.seed).in_world(&world(head));
     Ok(Whole {
         record: show::made(record),
-        report: report::sweep(&outcome),
-        curves: Some(report::sweep_curves(sweep, &outcome)),
+        report: overspin_lab::sweep::report(&outcome),
+        curves: Some(overspin_lab::sweep::curves(sweep, &outcome)),
         missing: missing(outcome.cells().filter_map(sweep::Cell::ending)),
     })
 }
@@ -101,7 +102,7 @@ fn of_seeds(scenario: &Scenario, merged: &Merged) -> Result<Whole, Failure> {
     let over = over.map_err(|e: ParallelError| refused(&e))?;
     Ok(Whole {
         record: show::made(record::seeds(&over, &head.set).in_world(&world(head))),
-        report: report::seeds(&over),
+        report: overspin_lab::seeds::report(&over),
         curves: None,
         missing: missing(over.endings()),
     })

@@ -3,7 +3,7 @@
 use crate::args::Global;
 use crate::screen;
 use indicatif::{ProgressBar, ProgressStyle};
-use overspin_lab::report::two_digits;
+use overspin_report::two_digits;
 use overspin_scenario::{MS, Picos};
 use std::cell::Cell;
 use std::io::IsTerminal;

@@ -9,12 +9,13 @@ use overspin_lab::catalog::{AnyWorld, catalog};
 use overspin_lab::parallel::ParallelError;
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::record::{self, Again, Record};
-use overspin_lab::report::{self, Block};
 use overspin_lab::results::{Manifest, Plan, Results};
 use overspin_lab::scenario_file::{AxisArgument, Loaded, Sweep};
 use overspin_lab::seeds;
 use overspin_lab::sweep::{self, Narrow, SweepError};
 use overspin_lab::way::Way;
+use overspin_report as report;
+use overspin_report::Block;
 use overspin_scenario::{Ending, Scenario, Stopped};
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
@@ -150,7 +151,7 @@ impl What<'_> {
             // That of a simulated run contains no command and no machine, so that equal runs give equal bytes.
             if record.unrepeatable().is_some() { show::made(record) } else { record }
         })?;
-        print(args, outputs, &report::run(scenario, &outcome))?;
+        print(args, outputs, &overspin_lab::run::report(scenario, &outcome))?;
         Ok(verdict(std::iter::once(&outcome.ending), args.strict))
     }
 
@@ -194,7 +195,7 @@ impl What<'_> {
             self.keep(results, &record, complete)?;
         }
         files.write(|| record.clone())?;
-        print(args, self.outputs, &report::seeds(&over))?;
+        print(args, self.outputs, &overspin_lab::seeds::report(&over))?;
         Ok(verdict(over.endings(), args.strict))
     }
 
@@ -247,9 +248,9 @@ impl What<'_> {
         }
         files.write(|| record.clone())?;
         if let Some(svg) = svg {
-            svg.finish_with(&report::sweep_curves(sweep, &outcome))?;
+            svg.finish_with(&overspin_lab::sweep::curves(sweep, &outcome))?;
         }
-        print(args, self.outputs, &report::sweep(&outcome))?;
+        print(args, self.outputs, &overspin_lab::sweep::report(&outcome))?;
         if let Some(page) = page {
             self.outputs.print(&page.write(record.clone())?)?;
         }

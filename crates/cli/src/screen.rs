@@ -1,6 +1,6 @@
 //! What the terminal of this process can show.
 
-use overspin_lab::report::Screen;
+use overspin_report::Screen;
 use std::env;
 use std::io::IsTerminal;
 

@@ -10,12 +10,12 @@ use overspin_lab::catalog::AnyWorld;
 use overspin_lab::environment::Environment;
 use overspin_lab::parallel::ParallelError;
 use overspin_lab::record;
-use overspin_lab::report;
 use overspin_lab::validate::{
     self, Goals, Measurable, Plan, Settings, Stage, ValidateError, Validation,
 };
 use overspin_lab::{calibrate, measure};
 use overspin_native::calibrate as native;
+use overspin_report as report;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

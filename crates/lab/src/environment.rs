@@ -150,6 +150,11 @@ fn hypervisor(cpuinfo: &str) -> Option<String> {
     xen.or_else(product).or_else(vendor).or_else(|| Some("unknown".into()))
 }
 
+/// The program and its model, as reports name them.
+pub(crate) fn program() -> String {
+    overspin_report::made_by(env!("CARGO_PKG_VERSION"), overspin_sim::MODEL_VERSION)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

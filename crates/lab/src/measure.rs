@@ -1,7 +1,7 @@
 //! The results of `overspin measure`: reports, tables for scenarios, and raw counts.
 
-use crate::report::{Block, Grid, MOST_LINES, short};
 use overspin_native::measure::{Histogram, LONG_NS, Noise, Noted, SHORTEST_NS, Steal};
+use overspin_report::{Block, Grid, MOST_LINES, short};
 use std::fmt::Write;
 
 /// Part of the CPU time above which other threads count as load, not noise.
@@ -344,8 +344,8 @@ const _: () = assert!(LONG_NS == 100_000, "the kinds say 0.1 ms");
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::text;
     use overspin_native::measure::{CpuNoise, System};
+    use overspin_report::text;
 
     fn histogram(lengths: &[u64]) -> Histogram {
         let mut h = Histogram::default();

@@ -5,10 +5,10 @@
 //! (nice values, as weights), `cpus`, and the duration. Features without a counterpart here are listed and
 //! left out: see [`NOT_TAKEN`]. Everything else is an error with its place.
 
-use crate::scenario_file::ScenarioError;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use overspin_located::LocatedError;
 use std::fmt::Write;
 
 /// Events and keys of rt-app that have no counterpart in a scenario.
@@ -76,7 +76,7 @@ pub struct Imported {
 ///
 /// # Errors
 /// If it is not JSON, or has keys or values that rt-app does not have.
-pub fn import(path: &str, text: &str) -> Result<Imported, ScenarioError> {
+pub fn import(path: &str, text: &str) -> Result<Imported, LocatedError> {
     let mut import = Import { path, text, dropped: Vec::new(), highest_cpu: 0 };
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
     let value = match parsed {
@@ -132,11 +132,11 @@ impl Import<'_> {
         at: &jsonc_parser::common::Range,
         message: impl Into<String>,
         help: &str,
-    ) -> ScenarioError {
-        ScenarioError::at(self.path, self.text, at.start..at.end, "", message, help)
+    ) -> LocatedError {
+        LocatedError::at(self.path, self.text, at.start..at.end, "", message, help)
     }
 
-    fn object<'v, 'j>(&self, p: &'v ObjectProp<'j>) -> Result<&'v Object<'j>, ScenarioError> {
+    fn object<'v, 'j>(&self, p: &'v ObjectProp<'j>) -> Result<&'v Object<'j>, LocatedError> {
         match &p.value {
             Value::Object(object) => Ok(object),
             other => {
@@ -147,7 +147,7 @@ impl Import<'_> {
     }
 
     /// A whole number in these bounds.
-    fn number(&self, p: &ObjectProp<'_>, least: i64, most: i64) -> Result<i64, ScenarioError> {
+    fn number(&self, p: &ObjectProp<'_>, least: i64, most: i64) -> Result<i64, LocatedError> {
         let number = match &p.value {
             Value::NumberLit(n) => n.value.parse::<i64>().ok(),
             _ => None,
@@ -159,7 +159,7 @@ impl Import<'_> {
     }
 
     /// Handles a key that is not imported: lists it if rt-app has it, otherwise returns an error.
-    fn other(&mut self, p: &ObjectProp<'_>, known: &[&str]) -> Result<(), ScenarioError> {
+    fn other(&mut self, p: &ObjectProp<'_>, known: &[&str]) -> Result<(), LocatedError> {
         let name = p.name.as_str();
         let range = p.name.range();
         if NOT_TAKEN.contains(&base(name)) || NOT_TAKEN.contains(&name) {
@@ -171,7 +171,7 @@ impl Import<'_> {
         Err(self.error(&range, format!("`{name}` is not a key of rt-app"), &help))
     }
 
-    fn global(&mut self, object: &Object<'_>) -> Result<Option<String>, ScenarioError> {
+    fn global(&mut self, object: &Object<'_>) -> Result<Option<String>, LocatedError> {
         let mut limit = None;
         for p in &object.properties {
             match p.name.as_str() {
@@ -188,7 +188,7 @@ impl Import<'_> {
         Ok(limit)
     }
 
-    fn tasks(&mut self, object: &Object<'_>) -> Result<String, ScenarioError> {
+    fn tasks(&mut self, object: &Object<'_>) -> Result<String, LocatedError> {
         let mut out = String::new();
         for p in &object.properties {
             let task = self.task(p.name.as_str(), self.object(p)?)?;
@@ -197,7 +197,7 @@ impl Import<'_> {
         Ok(out)
     }
 
-    fn task(&mut self, name: &str, object: &Object<'_>) -> Result<String, ScenarioError> {
+    fn task(&mut self, name: &str, object: &Object<'_>) -> Result<String, LocatedError> {
         let (mut instances, mut count, mut nice) = (1, 0, 0);
         let (mut delay, mut cpus) = (None, None);
         let (mut phases, mut steps) = (Vec::new(), Vec::new());
@@ -257,7 +257,7 @@ impl Import<'_> {
         Ok(out)
     }
 
-    fn cpus(&mut self, p: &ObjectProp<'_>) -> Result<String, ScenarioError> {
+    fn cpus(&mut self, p: &ObjectProp<'_>) -> Result<String, LocatedError> {
         let Value::Array(array) = &p.value else {
             return Err(self.error(&p.value.range(), "`cpus` is not a list", "for example [0, 1]"));
         };
@@ -280,7 +280,7 @@ impl Import<'_> {
     }
 
     /// A phase in the format of scenarios; `None` if nothing in it can be imported.
-    fn phase(&mut self, object: &Object<'_>) -> Result<Option<String>, ScenarioError> {
+    fn phase(&mut self, object: &Object<'_>) -> Result<Option<String>, LocatedError> {
         let (mut times, mut steps) = (1, Vec::new());
         for p in &object.properties {
             match p.name.as_str() {
@@ -299,7 +299,7 @@ impl Import<'_> {
         }))
     }
 
-    fn step(&mut self, p: &ObjectProp<'_>) -> Result<Option<String>, ScenarioError> {
+    fn step(&mut self, p: &ObjectProp<'_>) -> Result<Option<String>, LocatedError> {
         const HOUR_US: i64 = 3_600_000_000;
         Ok(match base(p.name.as_str()) {
             // `run` is a calibrated busy loop of this many us, `runtime` is time on the CPU: they are the

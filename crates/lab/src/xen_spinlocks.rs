@@ -1,7 +1,7 @@
 //! What paravirtual spinlocks of a guest's own kernel are worth on real Xen: guests whose vCPUs want the same kernel
 //! locks, with more vCPUs than pCPUs, with these spinlocks and without.
 
-use crate::report::{Block, Grid};
+use overspin_report::{Block, Grid};
 use overspin_xl::{Guest, Job, Pool, Sample};
 use serde::Serialize;
 

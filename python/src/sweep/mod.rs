@@ -6,7 +6,7 @@ mod template;
 pub(crate) use template::Template;
 
 use crate::interrupt::Flag;
-use overspin_lab::seeds::Spread;
+use overspin_stats::Spread;
 use pyo3::prelude::*;
 
 /// Tells the runs of batches in other threads to stop.

@@ -5,7 +5,8 @@ use crate::interrupt::interruptible;
 use crate::scenario::Scenario;
 use crate::table::Table;
 use crate::{errors, own};
-use overspin_lab::scenario_file::{self, AxisArgument, ScenarioError};
+use overspin_lab::scenario_file::{self, AxisArgument};
+use overspin_located::LocatedError;
 use pyo3::prelude::*;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -62,7 +63,7 @@ impl Template {
     /// Reads the scenario of every point, each given by its `--set` arguments. Returns a digest of what is run: equal
     /// digests stand for equal scenarios, whatever their text, and for one version of the model.
     fn check(&self, py: Python<'_>, points: Vec<Vec<String>>) -> PyResult<String> {
-        let digest = interruptible(py, None, |until| -> Result<_, Box<ScenarioError>> {
+        let digest = interruptible(py, None, |until| -> Result<_, Box<LocatedError>> {
             let mut digest = Sha256::new();
             digest.update(overspin_sim::MODEL_VERSION.to_le_bytes());
             for sets in &points {

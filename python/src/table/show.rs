@@ -5,7 +5,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
-use overspin_lab::report::short;
+use overspin_report::short;
 use std::fmt::Write;
 
 /// Rows that are shown at the beginning and at the end of a long table.

@@ -2,8 +2,8 @@
 
 use super::word;
 use crate::table::{Columns, Table};
+use overspin_lab::experiment::{Compared, Judged};
 use overspin_lab::record::{Experiment, Record};
-use overspin_lab::reproduce::{Compared, Judged};
 use pyo3::prelude::*;
 
 /// Every figure.

@@ -49,7 +49,7 @@ fn failure(error: &NoiseError) -> Failure {
     let remedy = match error {
         NoiseError::Pin { allowed, .. } if !allowed.is_empty() => {
             let cpus: Vec<u64> = allowed.iter().map(|cpu| *cpu as u64).collect();
-            let cpus = overspin_lab::seeds::seeds_in_words(&cpus);
+            let cpus = overspin_stats::ranges(&cpus);
             format!(
                 "use --cpus to choose CPUs that this process may use ({cpus}), or let it use more"
             )

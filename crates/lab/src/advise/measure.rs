@@ -4,9 +4,10 @@ use super::plan::{self, Group, Point};
 use super::{AdviceError, Question, template};
 use crate::parallel::{ParallelError, in_parallel};
 use crate::scenario_file::{Loaded, load_text};
-use crate::seeds::{Spread, seeds_from};
+use crate::seeds::seeds_from;
 use crate::way::Way;
 use overspin_scenario::{Ending, Outcome, Picos, Scenario, Stopped};
+use overspin_stats::Spread;
 use serde::Serialize;
 use std::path::Path;
 

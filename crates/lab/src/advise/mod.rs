@@ -23,7 +23,7 @@ pub use verdict::{Break, Effect};
 pub use work::Work;
 
 use crate::parallel::ParallelError;
-use crate::scenario_file::ScenarioError;
+use overspin_located::LocatedError;
 use serde::Serialize;
 
 /// Most seeds of a point.
@@ -77,7 +77,7 @@ impl Question {
 pub enum AdviceError {
     /// The question has a name or a number that no scenario can have.
     #[error("{0}")]
-    Question(Box<ScenarioError>),
+    Question(Box<LocatedError>),
     /// A run failed.
     #[error(transparent)]
     Run(#[from] ParallelError),

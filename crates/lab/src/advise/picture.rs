@@ -3,7 +3,7 @@
 use super::measure::{Advice, Measured};
 use super::plan::Group;
 use super::verdict::ends;
-use crate::report::{Bar, Panel, Row};
+use overspin_report::{Bar, Panel, Row};
 
 /// An SVG file with two panels.
 #[must_use]
@@ -26,7 +26,7 @@ pub fn picture(advice: &Advice) -> String {
         let [low, high] = ends(spread);
         Some(Bar::Value(spread.summary.mean, Some([low.max(0.0), high])))
     });
-    crate::report::picture(&title, &[work, wait])
+    overspin_report::picture(&title, &[work, wait])
 }
 
 fn panel(advice: &Advice, title: &str, bar: impl Fn(&Measured) -> Option<Bar>) -> Panel {

@@ -4,8 +4,8 @@ use super::Question;
 use super::measure::{Advice, Measured};
 use super::plan::Group;
 use super::verdict::{Effect, ends};
-use crate::report::{Block, Grid, short, two_digits};
-use crate::seeds::Spread;
+use overspin_report::{Block, Grid, short, two_digits};
+use overspin_stats::Spread;
 use std::fmt::Write;
 
 /// Effects that are worth a row.

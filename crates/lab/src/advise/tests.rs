@@ -51,7 +51,7 @@ fn a_number_is_what_the_command_beside_it_computes() {
         assert!((rate - run.work_per_s).abs() < 1e-6 * rate, "{:?}", measured.point);
     }
     // The page names each of these commands, with the settings.
-    let text = crate::report::text(&report(&advice, "advise.toml"));
+    let text = overspin_report::text(&report(&advice, "advise.toml"));
     for measured in &advice.points {
         assert!(measured.point.sets.iter().all(|set| text.contains(set)), "{text}");
     }
@@ -76,7 +76,7 @@ fn a_fair_spinlock_breaks_where_vcpus_outnumber_pcpus() {
     let effects = advice.effects();
     let pv = effects.iter().find(|e| e.name == "lock pv-qspinlock").unwrap();
     assert!(pv.certain && pv.work_percent[0] > 50.0, "{effects:?}");
-    let text = crate::report::text(&report(&advice, "advise.toml"));
+    let text = overspin_report::text(&report(&advice, "advise.toml"));
     assert!(text.contains("credit: fine up to") && text.contains("breaks at"), "{text}");
 }
 

@@ -2,8 +2,8 @@
 
 use super::measure::{Advice, Measured};
 use super::plan::Group;
-use crate::compare::difference::welch;
-use crate::seeds::{CONFIDENCE, Spread};
+use overspin_stats::difference::welch;
+use overspin_stats::{CONFIDENCE, Spread};
 use serde::Serialize;
 
 /// Work of a pCPU below this part of the best at a lower ratio is a break.

@@ -9,7 +9,7 @@ pub use hv::hv;
 pub use sched::sched;
 pub use sim::sim;
 
-use crate::report::{Grid, short};
+use overspin_report::{Grid, short};
 
 /// One measured speed.
 #[derive(Clone, Debug, PartialEq)]

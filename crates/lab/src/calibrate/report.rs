@@ -1,8 +1,8 @@
 //! What a calibration found, as tables.
 
 use super::{Median, told};
-use crate::report::{Block, Grid, short};
 use overspin_native::calibrate::{Calibration, Quantity};
+use overspin_report::{Block, Grid, short};
 
 /// The report.
 #[must_use]

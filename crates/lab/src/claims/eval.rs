@@ -10,7 +10,7 @@ use super::scope::Scope;
 use super::types::combinations;
 use super::unit::Unit;
 use super::vocabulary::{Name, Vocabulary};
-use crate::stats::Summary;
+use overspin_stats::Summary;
 
 /// A number, or why there is none.
 pub(crate) type Number = Result<f64, String>;

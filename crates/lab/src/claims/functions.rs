@@ -1,7 +1,7 @@
 //! The functions that claims may call, one line each.
 
-use crate::compare::difference::{mann_whitney, paired, welch};
-use crate::stats::Summary;
+use overspin_stats::Summary;
+use overspin_stats::difference::{mann_whitney, paired, welch};
 
 /// Confidence at which the tests compute intervals; their probabilities do not depend on it.
 const CONFIDENCE: f64 = 0.95;

@@ -28,9 +28,9 @@ pub(crate) use fault::Fault;
 #[cfg(test)]
 pub(crate) use vocabulary::place;
 
-use crate::stats::Summary;
 use ast::Expr;
 use eval::Eval;
+use overspin_stats::Summary;
 use scope::Scope;
 use std::sync::Arc;
 use types::{Type, check, no_condition};

@@ -2,7 +2,6 @@
 //! effect sizes, and a correction for many comparisons.
 
 mod choose;
-pub mod difference;
 mod origin;
 mod read;
 mod report;
@@ -14,8 +13,8 @@ pub use read::{Input, read};
 pub use report::report;
 pub use rows::csv;
 
-use crate::stats::Summary;
-use difference::{Interval, Means};
+use overspin_stats::Summary;
+use overspin_stats::difference::{self, Interval, Means};
 use serde::Serialize;
 
 /// With fewer samples than this, a comparison says little.

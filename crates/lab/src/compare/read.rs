@@ -2,7 +2,7 @@
 
 use super::{Origin, Samples};
 use crate::record::{self, Kind, json_error};
-use crate::scenario_file::ScenarioError;
+use overspin_located::LocatedError;
 use serde::Deserialize;
 
 /// The contents of a file to compare.
@@ -29,7 +29,7 @@ impl Input {
 ///
 /// # Errors
 /// If there are no numbers, or something else is in the place of one.
-pub fn read(path: &str, text: &str, column: usize) -> Result<Input, ScenarioError> {
+pub fn read(path: &str, text: &str, column: usize) -> Result<Input, LocatedError> {
     let input = match text.trim_start().chars().next() {
         Some('{') => object(path, text)?,
         Some('[') => {
@@ -47,12 +47,12 @@ pub fn read(path: &str, text: &str, column: usize) -> Result<Input, ScenarioErro
             Some(_) => "no run of it finished: run it again, or longer",
             None => "the file needs numbers, one a line, or the output of --json",
         };
-        return Err(ScenarioError::at(path, text, 0..0, "", "there are no samples", help));
+        return Err(LocatedError::at(path, text, 0..0, "", "there are no samples", help));
     }
     Ok(input)
 }
 
-fn numbers(path: &str, text: &str, column: usize) -> Result<Vec<f64>, ScenarioError> {
+fn numbers(path: &str, text: &str, column: usize) -> Result<Vec<f64>, LocatedError> {
     let (mut values, mut start) = (Vec::new(), 0);
     for line in text.split_inclusive('\n') {
         let data = line.split('#').next().unwrap_or("");
@@ -70,7 +70,7 @@ fn numbers(path: &str, text: &str, column: usize) -> Result<Vec<f64>, ScenarioEr
                     };
                     let help = "one number a line; choose a column with --column";
                     let span = at..at + word.len();
-                    return Err(ScenarioError::at(path, text, span, "", message, help));
+                    return Err(LocatedError::at(path, text, span, "", message, help));
                 }
             }
         }
@@ -80,7 +80,7 @@ fn numbers(path: &str, text: &str, column: usize) -> Result<Vec<f64>, ScenarioEr
 }
 
 /// A record, or the output of hyperfine.
-fn object(path: &str, text: &str) -> Result<Input, ScenarioError> {
+fn object(path: &str, text: &str) -> Result<Input, LocatedError> {
     #[derive(Deserialize)]
     struct Hyperfine {
         schema: Option<serde::de::IgnoredAny>,

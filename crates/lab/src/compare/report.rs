@@ -1,7 +1,7 @@
 //! Comparisons for people: a table, a box plot and a sentence each.
 
 use super::{Comparison, Finding, quantile};
-use crate::report::{Block, Grid, short};
+use overspin_report::{Block, Grid, short};
 use std::fmt::Write;
 
 /// Columns of a box plot.

@@ -2,7 +2,7 @@
 
 use super::{Finding, Place, State};
 use crate::environment::Environment;
-use crate::report::two_digits;
+use overspin_report::two_digits;
 use std::time::Duration;
 
 /// How long the load is watched.

@@ -1,7 +1,7 @@
 //! The diagnosis for people.
 
 use super::{Diagnosis, Finding, State};
-use crate::report::{Block, Grid};
+use overspin_report::{Block, Grid};
 
 /// The table of all findings, then what the bad ones cost and what to do.
 #[must_use]

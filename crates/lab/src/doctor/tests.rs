@@ -99,7 +99,7 @@ fn what_is_missing_has_a_cost_and_a_remedy() {
     assert!(of(&diagnosis, "CPUs").cost.contains("4.0 times"));
     assert!(of(&diagnosis, "CPU limit").found.contains("1.5 CPUs"));
     assert!(of(&diagnosis, "virtualisation").found.contains("10 %"));
-    let text = crate::report::text(&report(&diagnosis, "a machine"));
+    let text = overspin_report::text(&report(&diagnosis, "a machine"));
     for finding in &diagnosis.findings {
         assert!(text.contains(finding.what), "{text}");
     }

@@ -1,10 +1,10 @@
 //! Curves of an experiment: a measured quantity along one word of its samples' places.
 
+use crate::experiment::Reproduction;
 use crate::record::Sample;
-use crate::report::{At, Curve, Horizontal, Plot};
-use crate::reproduce::Reproduction;
-use crate::seeds::Spread;
-use crate::stats::Summary;
+use overspin_report::{At, Curve, Horizontal, Plot};
+use overspin_stats::Spread;
+use overspin_stats::Summary;
 use std::cmp::Ordering;
 
 /// What to draw. Words of a place are numbered from 0.

@@ -6,14 +6,14 @@ use super::file::{Claim, find};
 #[cfg(test)]
 use crate::claims::place;
 use crate::claims::{Condition, Fault, Formula, Index, Samples, Sentence};
-use crate::reproduce::Judged;
-use crate::scenario_file::ScenarioError;
+use crate::experiment::Judged;
 use crate::scenario_file::tree::{At, Document, Node, Value};
+use overspin_located::LocatedError;
 use std::sync::Arc;
 
 /// Reads the formulas of the figures and the conditions of the claims, which refer to what this kind
 /// measures.
-pub(super) fn read<K: Kind>(document: &Document, mut kind: K) -> Result<K, ScenarioError> {
+pub(super) fn read<K: Kind>(document: &Document, mut kind: K) -> Result<K, LocatedError> {
     let mut vocabulary = kind.vocabulary();
     let head = kind.head_mut();
     for figure in &head.figures {
@@ -42,7 +42,7 @@ pub(super) fn read<K: Kind>(document: &Document, mut kind: K) -> Result<K, Scena
 }
 
 /// Turns a fault in the text at `key` into an error at its place in the file.
-fn located(document: &Document, key: &str, fault: Fault) -> ScenarioError {
+fn located(document: &Document, key: &str, fault: Fault) -> LocatedError {
     let node = find(&document.root, key).unwrap_or(&document.root);
     document.error(&within(document, node, &fault), key, fault.message, fault.help)
 }

@@ -2,9 +2,9 @@
 
 use super::file::{Role, fail};
 use crate::claims::{Formula, Index, Samples};
-use crate::reproduce::{Compared, Grade};
-use crate::scenario_file::ScenarioError;
+use crate::experiment::{Compared, Grade};
 use crate::scenario_file::tree::Document;
+use overspin_located::LocatedError;
 use serde::Deserialize;
 
 /// A published figure.
@@ -43,7 +43,7 @@ pub struct Figure {
 
 impl Figure {
     /// Checks that it states in exactly one way what was published.
-    pub(super) fn check(&self, document: &Document, number: usize) -> Result<(), ScenarioError> {
+    pub(super) fn check(&self, document: &Document, number: usize) -> Result<(), LocatedError> {
         let (below, message, help) = match (self.role, &self.printed, self.mean, self.never) {
             (Role::Recompute, Some(_), None, false) if self.published().is_some() => return Ok(()),
             (Role::Recompute, Some(printed), None, false) => {

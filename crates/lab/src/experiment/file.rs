@@ -3,7 +3,8 @@
 use super::figure::Figure;
 use crate::claims::{Condition, Sentence};
 use crate::scenario_file::tree::{Document, Node, Value};
-use crate::scenario_file::{self, ScenarioError, parse_time};
+use crate::scenario_file::{self, parse_time};
+use overspin_located::LocatedError;
 use overspin_scenario::Scenario;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -112,7 +113,7 @@ pub struct Head {
 }
 
 /// The kind of a file.
-pub(super) fn kind(document: &Document) -> Result<&str, ScenarioError> {
+pub(super) fn kind(document: &Document) -> Result<&str, LocatedError> {
     match find(&document.root, "kind").map(|node| &node.value) {
         Some(Value::Text(kind)) => Ok(kind),
         Some(_) => fail(document, "kind", "`kind` is not a text".into(), "quote it"),
@@ -127,7 +128,7 @@ pub(super) fn kind(document: &Document) -> Result<&str, ScenarioError> {
 pub(super) fn read<S: DeserializeOwned>(
     document: &Document,
     text: &str,
-) -> Result<(Head, S), ScenarioError> {
+) -> Result<(Head, S), LocatedError> {
     let file: File<S> = match toml::from_str(text) {
         Ok(file) => file,
         Err(e) => {
@@ -168,7 +169,7 @@ pub(super) fn fail<T>(
     key: &str,
     message: String,
     help: &str,
-) -> Result<T, ScenarioError> {
+) -> Result<T, LocatedError> {
     let at = find(&document.root, key).map_or(&document.root.at, |n| &n.at);
     Err(document.error(at, key, message, help))
 }
@@ -178,7 +179,7 @@ fn fitted(
     document: &Document,
     scenario: &Node,
     mut parameters: Vec<Parameter>,
-) -> Result<Vec<Parameter>, ScenarioError> {
+) -> Result<Vec<Parameter>, LocatedError> {
     for (i, parameter) in parameters.iter_mut().enumerate() {
         let Some(value) = find(scenario, &parameter.key).and_then(shown) else {
             let key = format!("parameter.{i}.key");

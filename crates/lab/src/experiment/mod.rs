@@ -1,8 +1,7 @@
-//! Experiments: a scenario, what to vary in it, and what was published about it. The files are compiled in,
-//! so that the program needs no other files. It can also read a changed copy.
+//! Experiments: a scenario, what to vary in it, and what was published about it.
 //!
-//! To add an experiment, add its file and a line in `BUILT_IN`. To add a kind of experiment, add a folder
-//! here with a type that is a [`Kind`], and a line in `KINDS`.
+//! To add an experiment, add its file and a line in `BUILT_IN` of [`registry`]. To add a kind of experiment, add a folder
+//! here with a type that is a [`Kind`], and a line in `KINDS` there.
 
 mod along;
 pub(crate) mod claim;
@@ -10,8 +9,13 @@ pub mod dbench;
 pub(crate) mod figure;
 mod file;
 pub mod kernbench;
+mod making;
 pub mod notification;
+mod outcome;
+pub(crate) mod panels;
 pub mod pv_ticket;
+mod registry;
+pub mod report;
 pub mod schedbench;
 
 pub use along::Along;
@@ -23,49 +27,22 @@ pub use notification::Notification;
 pub use pv_ticket::PvTicket;
 pub use schedbench::Schedbench;
 
+pub use making::{Found, Progress, ReproduceError, Settings};
+pub(crate) use making::{on_all_threads, raw};
+#[cfg(test)]
+pub(crate) use outcome::verdict;
+pub use outcome::{Compared, Grade, Judged, Reproduction, verdict_of_all};
+#[cfg(test)]
+pub(crate) use registry::aligned_2001;
+pub use registry::{
+    all, built_in, names, nearest_name, parse, quickest_first, schedbench_machine, text,
+};
+pub(crate) use registry::{kernbench_2008, schedbench_2016};
+
 use crate::claims::Vocabulary;
-use crate::report::Panel;
-use crate::reproduce::{Compared, Found, Progress, ReproduceError, Reproduction, Settings};
-use crate::scenario_file::ScenarioError;
-use crate::scenario_file::tree::Document;
-use crate::schedbench::Machine;
-use overspin_sched::nearest;
+use overspin_report::Panel;
+use panels::of_figures;
 use std::fmt::Debug;
-
-/// Names and texts of the experiments that come with the program, in the order in which all of them run: the best known
-/// one first, and then those that take longer and longer.
-const BUILT_IN: [(&str, &str); 5] = [
-    ("2008-spinlocks", include_str!("../../../../experiments/2008-spinlocks.toml")),
-    ("2016-schedbench", include_str!("../../../../experiments/2016-schedbench.toml")),
-    (
-        "2005-preemption-notification",
-        include_str!("../../../../experiments/2005-preemption-notification.toml"),
-    ),
-    ("2012-pv-ticketlocks", include_str!("../../../../experiments/2012-pv-ticketlocks.toml")),
-    ("2001-aligned-locks", include_str!("../../../../experiments/2001-aligned-locks.toml")),
-];
-
-/// Reads the rest of a file of one kind.
-type Parse = fn(&Document, &str) -> Result<Experiment, ScenarioError>;
-
-/// The `kind` of a file, and the function that reads such files.
-const KINDS: [(&str, Parse); 5] = [
-    ("dbench", |document, text| {
-        Ok(Box::new(claim::read(document, Dbench::parse(document, text)?)?))
-    }),
-    ("notification", |document, text| {
-        Ok(Box::new(claim::read(document, Notification::parse(document, text)?)?))
-    }),
-    ("kernbench", |document, text| {
-        Ok(Box::new(claim::read(document, Kernbench::parse(document, text)?)?))
-    }),
-    ("pv-ticket", |document, text| {
-        Ok(Box::new(claim::read(document, PvTicket::parse(document, text)?)?))
-    }),
-    ("schedbench", |document, text| {
-        Ok(Box::new(claim::read(document, Schedbench::parse(document, text)?)?))
-    }),
-];
 
 /// An experiment of any kind.
 pub type Experiment = Box<dyn Kind>;
@@ -88,7 +65,7 @@ pub trait Kind: Debug + Send + Sync {
     fn panels(&self, result: &Reproduction) -> Vec<Panel> {
         let (metric, words) = self.picture();
         let label = |f: &Compared| (f.metric == metric).then(|| f.place.clone());
-        vec![Panel::of_figures(result, words, label)]
+        vec![of_figures(result, words, label)]
     }
 
     /// What its samples show as curves; empty if it varies nothing by steps.
@@ -103,97 +80,31 @@ pub trait Kind: Debug + Send + Sync {
     fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError>;
 }
 
-/// Names of the experiments that come with the program, oldest first.
-#[must_use]
-pub fn names() -> Vec<&'static str> {
-    let mut names = quickest_first().to_vec();
-    // They begin with their years.
-    names.sort_unstable();
-    names
-}
-
-/// The same in the order in which all of them run: the best known one first, and then those that take longer and longer.
-#[must_use]
-pub fn quickest_first() -> [&'static str; BUILT_IN.len()] {
-    BUILT_IN.map(|(name, _)| name)
-}
-
-/// The text of the file of the built-in experiment of this name; `None` if there is none.
-#[must_use]
-pub fn text(name: &str) -> Option<&'static str> {
-    BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
-}
-
-/// The built-in experiment of this name; `None` if there is none.
-#[must_use]
-pub fn built_in(name: &str) -> Option<Result<Experiment, ScenarioError>> {
-    document(name).map(|found| found.and_then(|(document, text)| read(&document, text)))
-}
-
-/// Every experiment that comes with the program, oldest first.
+/// Runs `experiment`. Calls `progress` with the number of finished runs and the number of all runs.
 ///
 /// # Errors
-/// If a file is not legal, which a test rules out.
-pub fn all() -> Result<Vec<Experiment>, ScenarioError> {
-    names().into_iter().filter_map(built_in).collect()
-}
-
-/// The experiment name that was probably meant.
-#[must_use]
-pub fn nearest_name(name: &str) -> Option<&'static str> {
-    nearest(name, names())
-}
-
-/// Parses an experiment file that messages call `path`.
-///
-/// # Errors
-/// If it is not a legal experiment.
-pub fn parse(path: &str, text: &str) -> Result<Experiment, ScenarioError> {
-    read(&Document::parse(path, text)?, text)
-}
-
-/// The machine of the 2016 experiment.
-///
-/// # Errors
-/// If its file is not legal, which a test rules out.
-pub fn schedbench_machine() -> Result<Machine, ScenarioError> {
-    Ok(schedbench_2016()?.machine)
-}
-
-/// The 2001 experiment.
-#[cfg(test)]
-pub(crate) fn aligned_2001() -> Result<Dbench, ScenarioError> {
-    let (document, text) = document("2001-aligned-locks").expect("it is built in")?;
-    claim::read(&document, Dbench::parse(&document, text)?)
-}
-
-/// The 2008 experiment.
-pub(crate) fn kernbench_2008() -> Result<Kernbench, ScenarioError> {
-    let (document, text) = document("2008-spinlocks").expect("it is built in")?;
-    claim::read(&document, Kernbench::parse(&document, text)?)
-}
-
-/// The 2016 experiment.
-pub(crate) fn schedbench_2016() -> Result<Schedbench, ScenarioError> {
-    let (document, text) = document("2016-schedbench").expect("it is built in")?;
-    claim::read(&document, Schedbench::parse(&document, text)?)
-}
-
-fn document(name: &str) -> Option<Result<(Document, &'static str), ScenarioError>> {
-    let text = text(name)?;
-    Some(Document::parse(&format!("{name}.toml"), text).map(|document| (document, text)))
-}
-
-fn read(document: &Document, text: &str) -> Result<Experiment, ScenarioError> {
-    let kind = file::kind(document)?;
-    match KINDS.iter().find(|(name, _)| *name == kind) {
-        Some((_, parse)) => parse(document, text),
-        None => {
-            let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
-            let message = format!("there is no kind of experiment `{kind}`");
-            file::fail(document, "kind", message, &format!("kinds are: {}", names.join(", ")))
-        }
-    }
+/// If the simulator refuses a scenario.
+pub fn reproduce(
+    experiment: &Experiment,
+    settings: Settings<'_>,
+    progress: Progress<'_>,
+) -> Result<Reproduction, ReproduceError> {
+    let head = experiment.head();
+    let found = experiment.run(settings, progress)?;
+    Ok(Reproduction {
+        experiment: head.id.clone(),
+        title: head.title.clone(),
+        source: head.source.clone(),
+        scale: settings.scale(head),
+        limit_s: found.limit_s,
+        seeds: settings.seeds(head),
+        figures: figure::compared(&head.figures, &found.samples),
+        claims: claim::judged(&head.claims, &found.samples),
+        parameters: head.parameters.clone(),
+        runs: found.runs,
+        samples: found.samples.rows,
+        details: found.details,
+    })
 }
 
 #[cfg(test)]

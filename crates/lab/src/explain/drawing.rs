@@ -4,9 +4,9 @@
 //! kept of it but the time that each vCPU spent in each way, for each character.
 
 use super::Names;
-use crate::report::Block;
 use crate::way::Way;
 use overspin_host::{Interest, Moment, Observer, Refused, Timed, VcpuState};
+use overspin_report::Block;
 use overspin_scenario::{LongWait, Outcome, Picos, Scenario, Stopped, VcpuId};
 use std::fmt::Write;
 
@@ -287,7 +287,7 @@ fn lines(drawing: &Drawing, wait: &LongWait, names: &Names<'_>) -> String {
         "{waiter} waits for {} from 0 to {:.3} ms. Each character is {} ms.\n\n",
         names.lock(wait.domain, wait.lock),
         wait.time.millis(),
-        crate::report::two_digits(drawing.cell.millis()),
+        overspin_report::two_digits(drawing.cell.millis()),
     );
     text += &scale(drawing, width);
     for vcpu in shown {
@@ -322,7 +322,7 @@ fn scale(drawing: &Drawing, width: usize) -> String {
         if cell >= CELLS {
             break;
         }
-        let time = crate::report::short(step.millis() * tick as f64);
+        let time = overspin_report::short(step.millis() * tick as f64);
         // Writing to a String cannot fail.
         let _ = write!(labels, "{:pad$}{time}", "", pad = cell.saturating_sub(labels.len()));
         let _ = write!(marks, "{:pad$}|", "", pad = cell.saturating_sub(marks.len()));

@@ -2,8 +2,8 @@
 
 use super::{main_cause, meaning, shares};
 use crate::record::{Record, Run};
-use crate::report::causes::{grid, row};
-use crate::report::{Block, MOST_LINES, seconds, share};
+use crate::run::causes::{grid, row};
+use overspin_report::{Block, MOST_LINES, seconds, share};
 use overspin_scenario::{Ending, Picos, Scenario};
 use std::cmp::Reverse;
 

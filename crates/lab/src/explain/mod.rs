@@ -17,8 +17,8 @@ pub use samples::samples;
 pub(crate) use waits::why;
 
 use crate::catalog::catalog;
-use crate::report::causes::{grid, row};
-use crate::report::{Block, Grid, MOST_LINES, micros, seconds, share};
+use crate::run::causes::{grid, row};
+use overspin_report::{Block, Grid, MOST_LINES, micros, seconds, share};
 use overspin_scenario::{
     Cause, DomainOutcome, Ending, Outcome, Picos, Scenario, VcpuId, WaitCauses,
 };

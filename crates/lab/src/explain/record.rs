@@ -2,9 +2,9 @@
 
 use super::{Worst, drawing, many, reproduction, run, samples, worst};
 use crate::record::{Kind, Record};
-use crate::report::Block;
 use crate::way::Way;
 use overspin_host::Refused;
+use overspin_report::Block;
 use overspin_scenario::{Outcome, Scenario};
 
 /// Repeats runs; a command also shows how far it is.

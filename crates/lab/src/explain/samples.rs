@@ -1,8 +1,8 @@
 //! The explanation of a record without waits for locks: its measurements, and what is amiss.
 
 use crate::record::{Kind, Record};
-use crate::report::{Block, Grid, MOST_LINES, short};
-use crate::stats::Summary;
+use overspin_report::{Block, Grid, MOST_LINES, short};
+use overspin_stats::Summary;
 
 /// Explains a record by its samples.
 #[must_use]

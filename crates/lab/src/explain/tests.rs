@@ -1,11 +1,11 @@
 use super::*;
 use crate::bench::BenchResult;
 use crate::experiment::Role;
+use crate::experiment::{Compared, Grade, Judged, Reproduction};
 use crate::record::{self, Record};
-use crate::report::text;
-use crate::reproduce::{Compared, Grade, Judged, Reproduction};
 use crate::scenario_file::{self, Loaded};
 use crate::sweep;
+use overspin_report::text;
 use overspin_scenario::{Decision, Link, LongWait, MS, NS, SEC, US, Why};
 
 const SCENARIO: &str = r#"
@@ -266,7 +266,7 @@ outside = "50us"
     let outcome = overspin_sim::run(&scenario, 1).unwrap();
     let wait = &outcome.worst_waits[0];
     let way = crate::way::Way::default();
-    let drawn = crate::report::text(&drawing(&scenario, &outcome, way, &|_| {}).unwrap());
+    let drawn = overspin_report::text(&drawing(&scenario, &outcome, way, &|_| {}).unwrap());
     let lane = |name: &str| {
         // The sentence above the lanes begins with a name too.
         let mut lanes = drawn.lines().filter(|l| !l.contains(" waits for "));
@@ -281,11 +281,11 @@ outside = "50us"
     for word in ["waits on a pCPU", "wants a pCPU and has none", "asleep", " ms"] {
         assert!(drawn.contains(word), "{word}\n{drawn}");
     }
-    let screen = crate::report::Screen { width: None, ascii: true };
+    let screen = overspin_report::Screen { width: None, ascii: true };
     assert!(screen.spell(&drawn).is_ascii() && !screen.spell(&drawn).contains('?'), "{drawn}");
     // Another run does not have this wait.
     let other = overspin_sim::run(&scenario, 2).unwrap();
     let swapped = Outcome { seed: 1, ..other };
-    let drawn = crate::report::text(&drawing(&scenario, &swapped, way, &|_| {}).unwrap());
+    let drawn = overspin_report::text(&drawing(&scenario, &swapped, way, &|_| {}).unwrap());
     assert!(drawn.contains("does not have this wait"), "{drawn}");
 }

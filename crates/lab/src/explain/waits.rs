@@ -1,7 +1,7 @@
 //! The story of one long wait.
 
 use super::{Names, shares};
-use crate::report::Block;
+use overspin_report::Block;
 use overspin_scenario::{Cause, Decision, Link, LongWait, NS, Picos, VcpuId, Why};
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
 //! A recording of `overspin exec --record`.
 
-use crate::scenario_file::ScenarioError;
+use overspin_located::LocatedError;
 use serde::Deserialize;
 
 /// The format that this program reads.
@@ -121,10 +121,10 @@ impl Histogram {
 ///
 /// # Errors
 /// If it is none.
-pub fn read(path: &str, text: &str) -> Result<Recording, ScenarioError> {
+pub fn read(path: &str, text: &str) -> Result<Recording, LocatedError> {
     let help = "give the file that `overspin exec --record FILE` wrote when its program ended";
     let error = |span: std::ops::Range<usize>, message: String| {
-        Err(ScenarioError::at(path, text, span, "", message, help))
+        Err(LocatedError::at(path, text, span, "", message, help))
     };
     if text.trim().is_empty() {
         let message =

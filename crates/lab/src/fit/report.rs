@@ -2,10 +2,11 @@
 
 use super::recording::{Mutex, Recording};
 use super::scenario::Fitted;
-use crate::report::{Block, Grid, short};
-use crate::scenario_file::{ScenarioError, parse};
+use crate::scenario_file::parse;
 use crate::way::Way;
 use overspin_host::Refused;
+use overspin_located::LocatedError;
+use overspin_report::{Block, Grid, short};
 use overspin_scenario::{LockOutcome, Outcome, Picos};
 
 /// Seeds of each run; means are shown.
@@ -35,7 +36,7 @@ struct Figures {
 pub enum Failed {
     /// A setting does not fit the scenario, such as an unknown lock.
     #[error(transparent)]
-    Scenario(#[from] Box<ScenarioError>),
+    Scenario(#[from] Box<LocatedError>),
     /// The simulator refuses the scenario.
     #[error(transparent)]
     Refused(#[from] Refused),

@@ -1,8 +1,8 @@
 //! Machines as tables, for `overspin list machines` and `docs/machines.md`.
 
 use super::{Basis, DEFAULT, MACHINES, Machine, Unit, Value};
-use crate::report::{Block, Grid, wrap_to};
 use crate::scenario_file::cost_keys;
+use overspin_report::{Block, Grid, wrap_to};
 use overspin_scenario::{NS, US};
 
 /// Longest line of a source in a table.

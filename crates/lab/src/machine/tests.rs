@@ -74,7 +74,7 @@ fn cycles_become_time_by_the_clock() {
 fn published_machines_are_current() {
     let mut blocks = comparison();
     blocks.extend(MACHINES.iter().flat_map(tables));
-    let tables = format!("\n{}\n", crate::report::markdown(&blocks));
+    let tables = format!("\n{}\n", overspin_report::markdown(&blocks));
     let (begin, end) = ("<!-- machines: begin -->\n", "<!-- machines: end -->");
     expect_section("docs/machines.md", begin, end, &tables);
 }

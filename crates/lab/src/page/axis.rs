@@ -2,7 +2,7 @@
 //! the page's style sheet, so that they follow its theme.
 
 use super::html::escape;
-use crate::report::{nice, tick};
+use overspin_report::{nice, tick};
 use std::fmt::Write;
 
 /// Width of the plot, in SVG's pixels.

@@ -2,9 +2,9 @@
 
 use super::axis::{Axis, Chart};
 use super::html::escape;
-use crate::report::short;
-use crate::reproduce::{Compared, Grade};
+use crate::experiment::{Compared, Grade};
 use crate::timeline::Histogram;
+use overspin_report::short;
 use std::fmt::Write;
 
 /// Height of a row of bars or dots.
@@ -153,7 +153,7 @@ pub(super) fn samples(metric: &str, unit: &str, rows: &[Dots]) -> String {
     let mut chart = Chart::new(axis, rows.iter().map(|r| r.label.as_str()));
     for row in rows {
         let y = chart.row(&row.label, ROW) + ROW / 2.0;
-        let Some(s) = crate::stats::Summary::of(&row.values) else { continue };
+        let Some(s) = overspin_stats::Summary::of(&row.values) else { continue };
         if s.n > 1 {
             whisker(&mut chart, s.min, s.max, y, "simulated");
             for value in row.values.iter().take(MOST_DOTS) {

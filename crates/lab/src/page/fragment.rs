@@ -3,7 +3,7 @@
 use super::html::escape;
 use super::{CHARTS, COLOURS, panels};
 use crate::record::{Kind, Record};
-use crate::report::short;
+use overspin_report::short;
 use overspin_scenario::{Ending, Outcome};
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
 //! Blocks of a report as HTML, and the escaping of text.
 
-use crate::report::{Block, Grid};
+use overspin_report::{Block, Grid};
 use std::fmt::Write;
 
 /// Text with the characters escaped that mean something in HTML and in SVG, in attributes too.

@@ -16,12 +16,12 @@ pub use fragment::fragment;
 pub use html::escape;
 
 use crate::record::{Kind, Record, csv};
-use crate::report::{Grid, made_by, short};
 use crate::scenario_file;
-use crate::stats::Summary;
 use crate::timeline::{MOST_BYTES, pack};
 use html::{blocks, json, table};
+use overspin_report::{Grid, made_by, short};
 use overspin_scenario::{Outcome, Scenario};
+use overspin_stats::Summary;
 use std::fmt::Write;
 
 /// Most slices and marks of a timeline, unless others are asked for.
@@ -341,7 +341,7 @@ fn origin(number: usize, record: &Record) -> String {
     seeds.sort_unstable();
     seeds.dedup();
     if !seeds.is_empty() {
-        row("seeds", crate::seeds::seeds_in_words(&seeds));
+        row("seeds", overspin_stats::ranges(&seeds));
     }
     match (&record.world, &record.machine) {
         (Some(world), _) => row("world", world.clone()),
@@ -371,7 +371,7 @@ fn origin(number: usize, record: &Record) -> String {
         }
     }
     if let Some(noise) = &record.noise {
-        out += &blocks(&[crate::report::Block::Lines(noise.toml.clone())], 4);
+        out += &blocks(&[overspin_report::Block::Lines(noise.toml.clone())], 4);
     }
     let _ = write!(
         out,

@@ -3,9 +3,9 @@
 use super::charts::{self, Dots, Part, Stack};
 use super::detail::Detail;
 use super::html::escape;
+use crate::experiment::{Compared, Judged};
 use crate::explain;
 use crate::record::{Experiment, Kind, Record};
-use crate::reproduce::{Compared, Judged};
 use crate::sweep::Outcome;
 use overspin_real::seconds::Second;
 use overspin_scenario::{
@@ -104,7 +104,7 @@ pub(super) fn validation(record: &Record) -> String {
 pub(super) fn curves(record: &Record) -> Option<String> {
     let scenario = record.scenario.as_ref().filter(|_| record.kind == Kind::Sweep)?;
     let sweep = record.sweep(scenario).ok()?;
-    let svg = crate::report::sweep_curves(&sweep, &Outcome::of(record));
+    let svg = crate::sweep::curves(&sweep, &Outcome::of(record));
     Some(format!("<div class=\"curves\">{svg}</div>\n"))
 }
 
@@ -299,7 +299,7 @@ pub(super) fn histograms(detail: &Detail) -> Option<String> {
 pub(super) fn tables(record: &Record, run: Option<(&Scenario, &RunOutcome)>) -> String {
     let mut blocks = Vec::new();
     if let (Kind::Run, Some((scenario, outcome))) = (record.kind, run) {
-        blocks = crate::report::run(scenario, outcome);
+        blocks = crate::run::report(scenario, outcome);
     } else if record.kind == Kind::Reproduction {
         blocks = explain::reproduction(record);
     } else if let Some(result) = &record.validation {
@@ -309,6 +309,6 @@ pub(super) fn tables(record: &Record, run: Option<(&Scenario, &RunOutcome)>) -> 
     } else if matches!(record.kind, Kind::Seeds | Kind::Sweep) {
         blocks = explain::many(record);
     }
-    blocks.retain(|b| !matches!(b, crate::report::Block::Title(_)));
+    blocks.retain(|b| !matches!(b, overspin_report::Block::Title(_)));
     super::html::blocks(&blocks, 3)
 }

@@ -1,7 +1,7 @@
 //! A recording by itself, and beside a run of its scenario.
 
 use super::figures::Measured;
-use crate::report::{Block, Grid, short};
+use overspin_report::{Block, Grid, short};
 use std::collections::BTreeMap;
 
 /// Programs whose run-time shares are shown one by one.

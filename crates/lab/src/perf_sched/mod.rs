@@ -19,8 +19,8 @@ pub use compare::{beside, measured};
 pub use figures::{Delays, Measured, Watch};
 
 use crate::rt_app::Imported;
-use crate::scenario_file::ScenarioError;
 use line::{Line, What};
+use overspin_located::LocatedError;
 use overspin_scenario::Picos;
 use std::collections::BTreeMap;
 use tasks::Tasks;
@@ -49,7 +49,7 @@ pub struct Recording {
 ///
 /// # Errors
 /// If a line is none of theirs, or if nothing was recorded in the part.
-pub fn import(path: &str, text: &str, part: Part) -> Result<Recording, ScenarioError> {
+pub fn import(path: &str, text: &str, part: Part) -> Result<Recording, LocatedError> {
     let mut tasks: Option<(Tasks, u64)> = None;
     let has_waking = text.contains("sched_waking: ");
     let mut left_out = LeftOut::default();
@@ -60,7 +60,7 @@ pub fn import(path: &str, text: &str, part: Part) -> Result<Recording, ScenarioE
         at += line.len();
         let error = |message: String| {
             let help = "give the output of `perf sched script` or `perf script`, and nothing else";
-            ScenarioError::at(path, text, span.clone(), "", message, help)
+            LocatedError::at(path, text, span.clone(), "", message, help)
         };
         let event = match line::read(line).map_err(error)? {
             Line::Event(event) => event,
@@ -92,7 +92,7 @@ pub fn import(path: &str, text: &str, part: Part) -> Result<Recording, ScenarioE
         tasks.follow(&event);
     }
     let nothing = |message: &str, help: &str| {
-        Err(ScenarioError::at(path, text, 0..text.len().min(1), "", message, help))
+        Err(LocatedError::at(path, text, 0..text.len().min(1), "", message, help))
     };
     let Some((mut tasks, end)) = tasks.filter(|_| switches > 0) else {
         let help = "record with `perf sched record -- COMMAND`, and choose --from and --to within the recording";

@@ -136,6 +136,6 @@ fn its_scenario_runs_to_the_end_with_the_recorded_cpu_time() {
     assert_eq!(outcome.ending, Ending::Finished);
     let (was, is) = (all.measured.all_ran() as f64, watch.finish(&outcome, 2).all_ran() as f64);
     assert!((is / was - 1.0).abs() < 0.01, "{was} {is}");
-    let text = crate::report::text(&beside(&all.names, &all.measured, &all.measured, "again"));
+    let text = overspin_report::text(&beside(&all.names, &all.measured, &all.measured, "again"));
     assert!(text.contains("share of `sched-messaging`") && text.contains("+0 %"), "{text}");
 }

@@ -2,11 +2,11 @@
 //! 2012: smallest, largest, median, mean, standard deviation, change in percent.
 
 use super::seconds::vmstat;
-use crate::compare::difference::welch;
 use crate::record::{Group, RealConditions, Record};
-use crate::report::{Block, Grid, MOST_LINES, short};
-use crate::stats::Summary;
 use overspin_real::kernbench::Load;
+use overspin_report::{Block, Grid, MOST_LINES, short};
+use overspin_stats::Summary;
+use overspin_stats::difference::welch;
 use std::fmt::Write;
 
 /// The benchmark whose own lines people know.

@@ -2,8 +2,9 @@
 
 use super::{Kind, Point, Record, Run, read};
 use crate::scenario_file::{
-    self, Axis, AxisArgument, LoadError, Loaded, Point as SweepPoint, ScenarioError, Sweep,
+    self, Axis, AxisArgument, LoadError, Loaded, Point as SweepPoint, Sweep,
 };
+use overspin_located::LocatedError;
 use overspin_scenario::Scenario;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ pub fn load_text(
     text: &str,
     sets: &[String],
     axes: &[AxisArgument],
-) -> Result<Again, Box<ScenarioError>> {
+) -> Result<Again, Box<LocatedError>> {
     // Every record begins like this, and no scenario does.
     if !text.trim_start().starts_with('{') {
         let loaded = scenario_file::load_text(path, text, sets, axes)?;
@@ -51,7 +52,7 @@ pub fn load_text(
     let name = path.display().to_string();
     let record = read(&name, text)?;
     let fail = |message: String, help: &str| {
-        Box::new(ScenarioError::at(&name, text, 0..0, "", message, help))
+        Box::new(LocatedError::at(&name, text, 0..0, "", message, help))
     };
     if !sets.is_empty() || !axes.is_empty() {
         let message = "--set, -L and -P change a scenario file, but this is a record".to_owned();

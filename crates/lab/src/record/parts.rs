@@ -1,9 +1,9 @@
 //! Parts that only some kinds of records have.
 
 use crate::experiment::Parameter;
-use crate::reproduce::{Compared, Judged};
-use crate::seeds::Spread;
+use crate::experiment::{Compared, Judged};
 use overspin_real::seconds::Second;
+use overspin_stats::Spread;
 use serde::{Deserialize, Serialize};
 
 /// The summary of the samples of one metric in one place over seeds.

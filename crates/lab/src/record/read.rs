@@ -1,8 +1,9 @@
 //! Reads records from text: JSON of this layout, or a `.bench` file. An older layout is refused with advice.
 
 use super::{Record, SCHEMA, schedbench};
-use crate::scenario_file::{self, LoadError, ScenarioError};
+use crate::scenario_file::{self, LoadError};
 use crate::schedbench::BenchFile;
+use overspin_located::LocatedError;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -32,7 +33,9 @@ pub fn read_path(path: &Path) -> Result<Record, LoadError> {
         let help = format!(
             "if it is a scenario, make a record of it first: overspin run {name} --json r.json"
         );
-        return Err(Box::new(ScenarioError::at(&name, &text, 0..0, "", message, help)).into());
+        return Err(
+            Box::new(LocatedError::at(&name, text.as_str(), 0..0, "", message, help)).into()
+        );
     }
     Ok(read(&name, &text).map_err(Box::new)?)
 }
@@ -41,13 +44,13 @@ pub fn read_path(path: &Path) -> Result<Record, LoadError> {
 ///
 /// # Errors
 /// If it is neither; with the place if it is not JSON.
-pub fn read(path: &str, text: &str) -> Result<Record, ScenarioError> {
+pub fn read(path: &str, text: &str) -> Result<Record, LocatedError> {
     let known = "overspin reads records that --json writes, and .bench files";
     let head: Head = serde_json::from_str(text).map_err(|e| json_error(path, text, &e, known))?;
     let refuse = |message: String, help: &str| {
         // The first occurrence of the word is nearly always the key itself.
         let at = text.find("\"schema\"").unwrap_or(0);
-        Err(ScenarioError::at(path, text, at..at, "schema", message, help))
+        Err(LocatedError::at(path, text, at..at, "schema", message, help))
     };
     match head.schema.as_deref() {
         Some(SCHEMA) => {
@@ -78,14 +81,14 @@ pub fn read(path: &str, text: &str) -> Result<Record, ScenarioError> {
 
 /// serde's error about a JSON text, with its place.
 #[must_use]
-pub fn json_error(path: &str, text: &str, error: &serde_json::Error, help: &str) -> ScenarioError {
+pub fn json_error(path: &str, text: &str, error: &serde_json::Error, help: &str) -> LocatedError {
     // Lines and columns count from 1, and columns are in bytes; 0 means that there is no place.
     let start: usize =
         text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let at = start + error.column().saturating_sub(1);
     let cause = error.to_string();
     let cause = cause.rsplit_once(" at line").map_or(&*cause, |(cause, _)| cause);
-    ScenarioError::at(path, text, at..at + 1, "", shortened(cause), help)
+    LocatedError::at(path, text, at..at + 1, "", shortened(cause), help)
 }
 
 /// A cause that is too long, cut to its beginning and its end, which says what was expected.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::reproduce::Reproduction;
+use crate::experiment::Reproduction;
 use crate::scenario_file::{self, Loaded};
 use crate::seeds as over;
 use crate::sweep::{self as sweeps, Settings};

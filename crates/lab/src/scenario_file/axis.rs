@@ -1,8 +1,8 @@
 //! `-L key=a,b,c` and `-P key=from..to[:step]` add an axis to a scenario as a `[[vary]]` table would. The
 //! letters are those of hyperfine: a list, and a range of numbers.
 
-use super::ScenarioError;
 use super::tree::{At, Document, Entry, Node, Source, Table, Value};
+use overspin_located::LocatedError;
 
 /// Most values of one range: more would be a typing mistake.
 const MOST_VALUES: usize = 10_000;
@@ -20,7 +20,7 @@ pub enum AxisArgument {
 }
 
 /// Adds an axis to the document. It replaces a `[[vary]]` of the same key.
-pub(super) fn apply(document: &mut Document, argument: &AxisArgument) -> Result<(), ScenarioError> {
+pub(super) fn apply(document: &mut Document, argument: &AxisArgument) -> Result<(), LocatedError> {
     let shown;
     let (option, text) = match argument {
         AxisArgument::List(text) => ("-L", text),

@@ -30,80 +30,11 @@ pub(crate) fn cost_keys() -> impl Iterator<Item = &'static str> {
 pub(crate) use lower::scenario as lower_scenario;
 pub(crate) use overspin_scenario::parse_time;
 
+use overspin_located::LocatedError;
 use overspin_scenario::Scenario;
 use std::io::Read;
-use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
-use tree::{At, Document, Source};
-
-/// An error in a scenario, with its place. It is plain data, which the command displays. (`Box<str>` keeps it
-/// small: it is the error of every function here.)
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{path}:{line}:{column}: {message}")]
-pub struct ScenarioError {
-    /// The file, or `--set`.
-    pub path: Box<str>,
-    /// Line, from 1.
-    pub line: usize,
-    /// Column in characters, from 1.
-    pub column: usize,
-    /// The bytes of `text` at fault.
-    pub span: Range<usize>,
-    /// Dotted key; empty if the error is not about a key.
-    pub key: Box<str>,
-    /// The cause.
-    pub message: Box<str>,
-    /// The remedy.
-    pub help: Box<str>,
-    /// The whole text of the file or of the `--set` argument.
-    pub text: Arc<str>,
-}
-
-impl ScenarioError {
-    /// An error about bytes `span` of a text that is not TOML.
-    pub(crate) fn at(
-        path: &str,
-        text: &str,
-        span: Range<usize>,
-        key: &str,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> Self {
-        let source = Source { name: path.to_owned(), text: text.into() };
-        Self::new(&source, &At { source: 0, span }, key, message, help)
-    }
-
-    fn new(
-        source: &Source,
-        at: &At,
-        key: &str,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> Self {
-        let text = &source.text;
-        // Spans come from the parser; this check costs nothing, and a wrong span must not panic.
-        let floor = |mut i: usize| {
-            i = i.min(text.len());
-            while !text.is_char_boundary(i) {
-                i -= 1;
-            }
-            i
-        };
-        let span = floor(at.span.start)..floor(at.span.end.max(at.span.start));
-        let before = &text[..span.start];
-        Self {
-            path: source.name.as_str().into(),
-            line: before.matches('\n').count() + 1,
-            column: before.rsplit('\n').next().unwrap_or("").chars().count() + 1,
-            span,
-            key: key.into(),
-            message: message.into().into(),
-            help: help.into().into(),
-            text: Arc::clone(text),
-        }
-    }
-}
+use tree::Document;
 
 /// Why a scenario could not be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +53,7 @@ pub enum LoadError {
     Results(#[from] crate::results::ResultsError),
     /// Its content is wrong.
     #[error(transparent)]
-    Invalid(#[from] Box<ScenarioError>),
+    Invalid(#[from] Box<LocatedError>),
 }
 
 /// Longest scenario or record; a device or a wrong file might be longer.
@@ -183,7 +114,7 @@ pub fn load_text(
     text: &str,
     sets: &[String],
     axes: &[AxisArgument],
-) -> Result<Loaded, Box<ScenarioError>> {
+) -> Result<Loaded, Box<LocatedError>> {
     let (name, stem) = names(path);
     let mut document = document(&name, text, sets)?;
     for argument in axes {
@@ -217,11 +148,11 @@ pub fn parse(
     default_name: &str,
     text: &str,
     sets: &[String],
-) -> Result<Scenario, ScenarioError> {
+) -> Result<Scenario, LocatedError> {
     one(&document(path, text, sets)?, default_name)
 }
 
-fn document(path: &str, text: &str, sets: &[String]) -> Result<Document, ScenarioError> {
+fn document(path: &str, text: &str, sets: &[String]) -> Result<Document, LocatedError> {
     let mut document = Document::parse(path, text)?;
     for argument in sets {
         set::apply(&mut document, argument)?;
@@ -229,7 +160,7 @@ fn document(path: &str, text: &str, sets: &[String]) -> Result<Document, Scenari
     Ok(document)
 }
 
-fn one(document: &Document, default_name: &str) -> Result<Scenario, ScenarioError> {
+fn one(document: &Document, default_name: &str) -> Result<Scenario, LocatedError> {
     lower::scenario(document, &document.root, "", default_name)
 }
 

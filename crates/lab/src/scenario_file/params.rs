@@ -1,11 +1,11 @@
 //! Keys that a scheduler brings: its own parameters, and those of domains under it. The registry of
 //! schedulers defines them, so a new scheduler needs no code here.
 
-use super::ScenarioError;
 use super::keys::{Absent, Key, Kind, Section, Whose};
 use super::reader::Reader;
 use crate::catalog::catalog;
 use overspin_host::picos;
+use overspin_located::LocatedError;
 use overspin_scenario::{LONGEST, Picos, Setting, Settings};
 use overspin_sched::{Nanos, ParamInfo, ParamKind, SchedError};
 use std::sync::LazyLock;
@@ -70,7 +70,7 @@ pub(super) fn sections(whose: Whose) -> impl Iterator<Item = &'static Section> {
 }
 
 /// Reads the parameters of the host's scheduler.
-pub(super) fn of_scheduler(host: &Reader<'_>, scheduler: &str) -> Result<Settings, ScenarioError> {
+pub(super) fn of_scheduler(host: &Reader<'_>, scheduler: &str) -> Result<Settings, LocatedError> {
     let settings = read(host, scheduler, |s| s.own)?;
     // The scheduler itself checks what the ranges of single keys cannot say.
     let made =
@@ -82,7 +82,7 @@ pub(super) fn of_scheduler(host: &Reader<'_>, scheduler: &str) -> Result<Setting
 }
 
 /// Reads the scheduler's parameters for a domain.
-pub(super) fn of_domain(domain: &Reader<'_>, scheduler: &str) -> Result<Settings, ScenarioError> {
+pub(super) fn of_domain(domain: &Reader<'_>, scheduler: &str) -> Result<Settings, LocatedError> {
     read(domain, scheduler, |s| s.domain)
 }
 
@@ -90,7 +90,7 @@ fn read(
     reader: &Reader<'_>,
     scheduler: &str,
     which: fn(&Sections) -> &'static Section,
-) -> Result<Settings, ScenarioError> {
+) -> Result<Settings, LocatedError> {
     let mut settings = Settings::new();
     let Some(sections) = SECTIONS.iter().find(|s| s.scheduler == scheduler) else {
         return Ok(settings);
@@ -114,7 +114,7 @@ fn read(
 }
 
 /// An error of the scheduler, at the key that it names.
-fn located(host: &Reader<'_>, error: &SchedError) -> ScenarioError {
+fn located(host: &Reader<'_>, error: &SchedError) -> LocatedError {
     match error {
         SchedError::IllegalParam { key, value, legal } => host.error_in(
             "scheduler_params",

@@ -1,16 +1,16 @@
 //! Takes typed values out of one table, and reports exactly which values do not fit. Opening a table checks
 //! its key names first: a misspelt key is the cause, a missing key only the effect.
 
-use super::ScenarioError;
 use super::keys::{Absent, Key, Kind, Section, expected, legal};
 use super::tree::{At, Document, Node, Table, Value};
 use crate::catalog::catalog;
 use crate::machine::{self, MACHINES, Machine};
+use overspin_located::LocatedError;
 use overspin_locks::LockInfo;
 use overspin_scenario::{Picos, parse_time};
 use overspin_sched::{SchedulerInfo, nearest};
 
-type Result<T> = std::result::Result<T, ScenarioError>;
+type Result<T> = std::result::Result<T, LocatedError>;
 
 /// One table of a document, with the section that defines its legal keys.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
         Ok(reader)
     }
 
-    fn unknown_key(&self, name: &str, at: &At) -> ScenarioError {
+    fn unknown_key(&self, name: &str, at: &At) -> LocatedError {
         let known: Vec<&str> =
             self.common.iter().map(|k| k.name).chain(self.section.names()).collect();
         let guess = match nearest(name, known.iter().copied()) {
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         name: &str,
         message: impl Into<String>,
         help: impl Into<String>,
-    ) -> ScenarioError {
+    ) -> LocatedError {
         let at = self.node(name).map_or(self.at, |n| &n.at);
         self.document.error(at, &self.full(name), message, help)
     }
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         name: &str,
         message: impl Into<String>,
         help: impl Into<String>,
-    ) -> ScenarioError {
+    ) -> LocatedError {
         self.document.error(at, &self.full(name), message, help)
     }
 
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn missing(&self, key: &Key) -> ScenarioError {
+    fn missing(&self, key: &Key) -> LocatedError {
         let message = format!("`{}` is missing in {}", key.name, self.section.heading);
         self.document.error(
             self.at,
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         )
     }
 
-    pub(crate) fn wrong_type(&self, name: &str, node: &Node) -> ScenarioError {
+    pub(crate) fn wrong_type(&self, name: &str, node: &Node) -> LocatedError {
         let full = self.full(name);
         let message =
             format!("`{full}` is {}, but must be {}", node.value.kind(), expected(self.key(name)));
@@ -371,7 +371,7 @@ impl<'a> Reader<'a> {
         key: &str,
         message: impl Into<String>,
         help: impl Into<String>,
-    ) -> ScenarioError {
+    ) -> LocatedError {
         let inner = match self.node(table).map(|n| &n.value) {
             Some(Value::Table(inner)) => inner.get(key).map(|e| &e.node.at),
             _ => None,
@@ -428,7 +428,7 @@ impl<'a> Reader<'a> {
         path: &str,
         message: impl Into<String>,
         help: impl Into<String>,
-    ) -> ScenarioError {
+    ) -> LocatedError {
         let mut at = self.at;
         let (mut table, mut array) = (Some(self.table), None);
         for step in path.split('.') {

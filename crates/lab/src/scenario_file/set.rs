@@ -1,13 +1,13 @@
 //! `--set key=value` puts a value at a dotted path of a document. Array elements are named by their number or
 //! by their `name`: `domain.0.lock=ticket`, `domain.guest.lock=ticket`.
 
-use super::ScenarioError;
 use super::tree::{At, Document, Entry, Node, Source, Table, Value, convert};
+use overspin_located::LocatedError;
 use toml::de::DeValue;
 
 /// Applies one override. Reading the document later checks whether the key exists and the value fits; errors
 /// then point into `argument`.
-pub(crate) fn apply(document: &mut Document, argument: &str) -> Result<(), ScenarioError> {
+pub(crate) fn apply(document: &mut Document, argument: &str) -> Result<(), LocatedError> {
     let source = document.sources.len();
     document.sources.push(Source { name: "--set".into(), text: argument.into() });
     let whole = At { source, span: 0..argument.len() };
@@ -79,7 +79,7 @@ fn put(
     value: Node,
     path: &str,
     document: &Document,
-) -> Result<(), ScenarioError> {
+) -> Result<(), LocatedError> {
     let Some(((name, at), rest)) = segments.split_first() else {
         *node = value;
         return Ok(());

@@ -2,8 +2,9 @@
 //! in many places sends each place the template and the arguments of its points.
 
 use super::vary::{self, Dimension};
-use super::{AxisArgument, ScenarioError, axis, document, lower, names, set};
+use super::{AxisArgument, axis, document, lower, names, set};
 use crate::scenario_file::tree::Document;
+use overspin_located::LocatedError;
 use overspin_scenario::Scenario;
 use std::path::Path;
 
@@ -22,7 +23,7 @@ impl Template {
     ///
     /// # Errors
     /// If it is not TOML, or an argument has no key.
-    pub fn new(path: &Path, text: &str, sets: &[String]) -> Result<Self, Box<ScenarioError>> {
+    pub fn new(path: &Path, text: &str, sets: &[String]) -> Result<Self, Box<LocatedError>> {
         let (name, default_name) = names(path);
         let document = document(&name, text, sets)?;
         let base = vary::without_axes(&document);
@@ -37,7 +38,7 @@ impl Template {
     pub fn axes(
         &self,
         more: &[AxisArgument],
-    ) -> Result<(Vec<Dimension>, Vec<u64>), Box<ScenarioError>> {
+    ) -> Result<(Vec<Dimension>, Vec<u64>), Box<LocatedError>> {
         let mut document = self.document.clone();
         for argument in more {
             axis::apply(&mut document, argument)?;
@@ -49,7 +50,7 @@ impl Template {
     ///
     /// # Errors
     /// If it is not a legal scenario.
-    pub fn scenario(&self, sets: &[String]) -> Result<Scenario, Box<ScenarioError>> {
+    pub fn scenario(&self, sets: &[String]) -> Result<Scenario, Box<LocatedError>> {
         let mut document = self.base.clone();
         for argument in sets {
             set::apply(&mut document, argument)?;

@@ -39,7 +39,7 @@ cap = 50
 kind = "burn-wait"
 "#;
 
-fn good(sets: &[&str]) -> Result<Scenario, ScenarioError> {
+fn good(sets: &[&str]) -> Result<Scenario, LocatedError> {
     let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
     parse("good.toml", "good", GOOD, &sets)
 }
@@ -188,7 +188,7 @@ fn the_cause_is_named_before_its_effect() {
 }
 
 /// A host of four pCPUs, two of them in a pool, followed by the lines of `rest`.
-fn pooled(rest: &str) -> Result<Scenario, ScenarioError> {
+fn pooled(rest: &str) -> Result<Scenario, LocatedError> {
     let text = format!(
         r#"[host]
 cores = 4
@@ -301,7 +301,7 @@ fn impossible_events_and_pools_are_errors_with_a_place() {
 }
 
 /// A domain of four vCPUs with these workloads.
-fn doing(workloads: &str) -> Result<Scenario, ScenarioError> {
+fn doing(workloads: &str) -> Result<Scenario, LocatedError> {
     let text = format!("[host]\ncores = 2\n[[domain]]\nvcpus = 4\nlock = \"ticket\"\n{workloads}");
     parse("x.toml", "x", &text, &[])
 }

@@ -1,7 +1,7 @@
 //! A TOML document as an owned tree that remembers the place of each key and value. `--set` overrides are
 //! further sources of the same tree, so that an error in one points into it.
 
-use super::ScenarioError;
+use overspin_located::LocatedError;
 use std::ops::Range;
 use std::sync::Arc;
 use toml::Spanned;
@@ -12,6 +12,18 @@ use toml::de::{DeTable, DeValue};
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) text: Arc<str>,
+}
+
+impl Source {
+    fn error(
+        &self,
+        span: Range<usize>,
+        key: &str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> LocatedError {
+        LocatedError::at(&self.name, Arc::clone(&self.text), span, key, message, help)
+    }
 }
 
 /// A place in a source.
@@ -92,7 +104,7 @@ pub(crate) struct Document {
 
 impl Document {
     /// Parses `text`; messages call it `name`.
-    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, LocatedError> {
         let sources = vec![Source { name: name.to_owned(), text: text.into() }];
         match DeTable::parse(text) {
             Ok(table) => {
@@ -105,7 +117,7 @@ impl Document {
                 let message = format!("this is not TOML: {}", error.message());
                 let help = "quote texts and times (limit = \"5s\"), use a key only once in its table, \
                             and open a table with [name]";
-                Err(ScenarioError::new(&sources[0], &at, "", message, help))
+                Err(sources[0].error(at.span, "", message, help))
             }
         }
     }
@@ -117,8 +129,8 @@ impl Document {
         key: &str,
         message: impl Into<String>,
         help: impl Into<String>,
-    ) -> ScenarioError {
-        ScenarioError::new(&self.sources[at.source], at, key, message, help)
+    ) -> LocatedError {
+        self.sources[at.source].error(at.span.clone(), key, message, help)
     }
 }
 

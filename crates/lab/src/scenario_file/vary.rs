@@ -1,7 +1,6 @@
 //! `[[vary]]`: many runs from one file. Each table is an axis. Every combination of their values is a
 //! separate scenario, made as `--set` would make it.
 
-use super::ScenarioError;
 use super::keys::ROOT;
 use super::lower;
 use super::reader::Reader;
@@ -9,6 +8,7 @@ use super::set;
 use super::tree::{Document, Value};
 use crate::catalog::{catalog, own_name};
 use crate::machine::MACHINES;
+use overspin_located::LocatedError;
 use overspin_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ pub struct Dimension {
 pub(super) fn sweep(
     document: &Document,
     default_name: &str,
-) -> Result<Option<Sweep>, ScenarioError> {
+) -> Result<Option<Sweep>, LocatedError> {
     let (dimensions, seeds) = dimensions(document)?;
     let points = dimensions.iter().map(|d| d.axis.values.len()).product();
     if dimensions.is_empty() && seeds.is_empty() {
@@ -94,7 +94,7 @@ pub(super) fn without_axes(document: &Document) -> Document {
 }
 
 /// The axes of a document, and the seeds that it names.
-pub(super) fn dimensions(document: &Document) -> Result<(Vec<Dimension>, Vec<u64>), ScenarioError> {
+pub(super) fn dimensions(document: &Document) -> Result<(Vec<Dimension>, Vec<u64>), LocatedError> {
     let mut dimensions: Vec<Dimension> = Vec::new();
     let mut runs = 1_usize;
     let mut seeds: Vec<u64> = Vec::new();
@@ -120,7 +120,7 @@ pub(super) fn dimensions(document: &Document) -> Result<(Vec<Dimension>, Vec<u64
 }
 
 /// The seeds that a `[[vary]]` names.
-fn numbers(reader: &Reader<'_>) -> Result<Vec<u64>, ScenarioError> {
+fn numbers(reader: &Reader<'_>) -> Result<Vec<u64>, LocatedError> {
     let mut seeds = Vec::new();
     for value in reader.texts("to")? {
         let Ok(seed) = value.trim().parse() else {
@@ -136,7 +136,7 @@ fn numbers(reader: &Reader<'_>) -> Result<Vec<u64>, ScenarioError> {
     Ok(seeds)
 }
 
-fn dimension(reader: &Reader<'_>) -> Result<Dimension, ScenarioError> {
+fn dimension(reader: &Reader<'_>) -> Result<Dimension, LocatedError> {
     let required = |name| Ok(reader.text(name)?.unwrap_or_default());
     let (name, set) = (required("name")?, required("set")?);
     let keys: Vec<&str> = set.split('/').map(str::trim).collect();
@@ -181,7 +181,7 @@ fn point(
     dimensions: &[Dimension],
     number: usize,
     default_name: &str,
-) -> Result<Point, ScenarioError> {
+) -> Result<Point, LocatedError> {
     let mut rest = number;
     let mut at: Vec<usize> = dimensions
         .iter()

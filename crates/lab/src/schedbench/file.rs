@@ -3,7 +3,7 @@
 
 use super::{Origin, WorkerArgs};
 use crate::record::json_error;
-use crate::scenario_file::ScenarioError;
+use overspin_located::LocatedError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -204,7 +204,7 @@ impl BenchFile {
     ///
     /// # Errors
     /// If it is not JSON, or something in it has the wrong type or an absurd value.
-    pub fn parse(path: &str, text: &str) -> Result<Self, ScenarioError> {
+    pub fn parse(path: &str, text: &str) -> Result<Self, LocatedError> {
         let help =
             "docs/schedbench.md describes the file; `overspin schedbench plan` fills in its runs";
         let located = |e: &serde_json::Error| json_error(path, text, e, help);
@@ -232,14 +232,14 @@ impl BenchFile {
         quoted: &str,
         message: impl Into<String>,
         help: &str,
-    ) -> ScenarioError {
+    ) -> LocatedError {
         let quoted = format!("\"{quoted}\"");
         let at = self.text.rfind(&quoted).unwrap_or(0);
         let span = at..at + if self.text[at..].starts_with(&quoted) { quoted.len() } else { 0 };
-        ScenarioError::at(&self.path, &self.text, span, "", message, help)
+        LocatedError::at(&self.path, std::sync::Arc::clone(&self.text), span, "", message, help)
     }
 
-    fn check(&self, run: &Run) -> Result<(), ScenarioError> {
+    fn check(&self, run: &Run) -> Result<(), LocatedError> {
         let label = &run.label;
         let workers: u64 =
             run.worker_sets.iter().fold(0, |n: u64, set| n.saturating_add(set.count));
@@ -266,7 +266,7 @@ impl BenchFile {
     }
 
     /// Reads a worker's command line.
-    pub(super) fn worker(&self, of: &str, args: &[String]) -> Result<WorkerArgs, ScenarioError> {
+    pub(super) fn worker(&self, of: &str, args: &[String]) -> Result<WorkerArgs, LocatedError> {
         WorkerArgs::parse(args).map_err(|e| {
             let quoted = args.get(e.word).map_or(of, String::as_str);
             let help = "for example [\"burnwait\", \"70\", \"200000\"]";
@@ -279,7 +279,7 @@ impl BenchFile {
     ///
     /// # Errors
     /// If there are runs already, or if the plan is incomplete.
-    pub fn plan(&mut self) -> Result<usize, ScenarioError> {
+    pub fn plan(&mut self) -> Result<usize, LocatedError> {
         if !self.runs.is_empty() {
             let help = "remove them to plan again, or continue with `overspin schedbench run`";
             return Err(self.error("Runs", "the file already has runs", help));
@@ -360,7 +360,7 @@ impl BenchFile {
         Ok(self.runs.len())
     }
 
-    fn preset(&self, input: &Input, name: &str) -> Result<WorkerParams, ScenarioError> {
+    fn preset(&self, input: &Input, name: &str) -> Result<WorkerParams, LocatedError> {
         let found = input.worker_presets.get(name);
         match found.and_then(|p| p.args.clone().map(|args| (args, p.vcpus))) {
             Some((args, vcpus)) => Ok(WorkerParams { args, vcpus }),

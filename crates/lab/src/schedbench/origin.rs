@@ -4,8 +4,8 @@
 use super::run::Machine;
 use super::summary::RunSummary;
 use crate::environment::Environment;
-use crate::report::wrap;
 use crate::way::InWorld;
+use overspin_report::wrap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -2,10 +2,10 @@
 
 use super::file::{BenchFile, Report, Run, WorkerId};
 use crate::catalog::catalog;
-use crate::scenario_file::ScenarioError;
 use crate::way::Way;
 use overspin_host::Observer;
 use overspin_host::Refused;
+use overspin_located::LocatedError;
 use overspin_scenario::{
     Domain, Ending, Host, Kernel, NS, Outcome, Picos, SEC, Scenario, Settings, TaskOutcome,
 };
@@ -43,7 +43,7 @@ impl Machine {
 pub enum RunError {
     /// An error in the file.
     #[error(transparent)]
-    File(#[from] Box<ScenarioError>),
+    File(#[from] Box<LocatedError>),
     /// The simulator refused it.
     #[error("run `{label}`: {cause}")]
     Sim {
@@ -59,7 +59,7 @@ pub enum RunError {
 ///
 /// # Errors
 /// If the scheduler does not exist or a worker's command line is wrong.
-pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenario, ScenarioError> {
+pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenario, LocatedError> {
     let mut host = machine.host.clone();
     if let Some(name) = run.run_config.scheduler.as_deref().filter(|s| !s.is_empty()) {
         let Ok(scheduler) = catalog().schedulers().find(name) else {

@@ -1,7 +1,7 @@
 //! A plan's runs on real Xen: what to start there, and what came out in schedbench's form.
 
 use super::file::{BenchFile, Report, Run, WorkerId};
-use crate::scenario_file::ScenarioError;
+use overspin_located::LocatedError;
 use overspin_xl::{Guest, Job, Pool, SCHEDULERS, Sample};
 
 /// Name of the pool if the plan gives none.
@@ -26,12 +26,7 @@ pub enum XenCpus {
 ///
 /// # Errors
 /// If the plan names what Xen does not have.
-pub fn xen_job(
-    file: &BenchFile,
-    run: &Run,
-    seed: u64,
-    cpus: XenCpus,
-) -> Result<Job, ScenarioError> {
+pub fn xen_job(file: &BenchFile, run: &Run, seed: u64, cpus: XenCpus) -> Result<Job, LocatedError> {
     let (label, config) = (&run.label, &run.run_config);
     let scheduler = config.scheduler.clone().filter(|name| !name.is_empty());
     if let Some(name) = scheduler.as_deref().filter(|name| !SCHEDULERS.contains(name)) {

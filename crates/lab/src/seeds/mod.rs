@@ -1,17 +1,17 @@
 //! One scenario with many seeds: separates chance from the answer.
 
-mod groups;
-mod spread;
+mod report;
 
-pub use groups::{FALSE_ALARMS, FEWEST};
-pub use spread::{CONFIDENCE, Finding, Spread, seeds_in_words};
+pub(crate) use report::coincidences;
+pub use report::report;
 
 use crate::parallel::{ParallelError, in_parallel};
 use crate::record::Run;
 use crate::results::{Finished, Kept, Results};
-use crate::sweep::{Shard, jain};
+use crate::sweep::Shard;
 use crate::way::Way;
 use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, Scenario};
+use overspin_stats::{Spread, jain};
 
 /// A quantity that a run has for its host, for each domain or for each lock.
 #[derive(Debug, PartialEq)]

@@ -76,7 +76,7 @@ pub static MEASURES: [Measure; COUNT] = [
         more_is_better: true,
         of: |s| {
             let tasks = s.outcome.domains.iter().flat_map(|d| &d.tasks);
-            100.0 * jain(&tasks.map(|t| t.items as f64).collect::<Vec<_>>())
+            100.0 * overspin_stats::jain(&tasks.map(|t| t.items as f64).collect::<Vec<_>>())
         },
     },
 ];
@@ -122,24 +122,9 @@ fn rate(outcome: &Outcome, domain: &DomainOutcome, locks: &[LockOutcome]) -> f64
     if seconds > 0.0 { acquisitions / seconds } else { 0.0 }
 }
 
-/// Jain's fairness index; 1 if no task did anything.
-pub(crate) fn jain(shares: &[f64]) -> f64 {
-    let sum: f64 = shares.iter().sum();
-    let squares: f64 = shares.iter().map(|x| x * x).sum();
-    if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn jains_index_by_hand() {
-        assert!((jain(&[1.0, 1.0, 1.0]) - 1.0).abs() < 1e-12);
-        assert!((jain(&[4.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
-        // (1 + 3)^2 / (2 * (1 + 9))
-        assert!((jain(&[1.0, 3.0]) - 0.8).abs() < 1e-12);
-    }
 
     #[test]
     fn metrics_have_names_of_their_own() {

@@ -1,9 +1,13 @@
 //! Sweeps: every combination of a scenario's axes, run with one or more seeds and measured in the same way.
 
+mod curves;
 mod measure;
+mod report;
 mod seeding;
 
-pub(crate) use measure::jain;
+pub use curves::curves;
+pub use report::report;
+
 pub use measure::{COUNT, MEASURES, Measure, THROUGHPUT};
 pub use seeding::{MOST_SEEDS, Narrow, Shard};
 
@@ -11,10 +15,11 @@ use crate::parallel::{ParallelError, in_parallel};
 use crate::record::{self, Record, Run};
 use crate::results::{Finished, Kept, Results};
 use crate::scenario_file::{MOST_RUNS, Point, Sweep};
-use crate::seeds::{Spread, seeds_from};
+use crate::seeds::seeds_from;
 use crate::way::Way;
 use overspin_host::Refused;
 use overspin_scenario::{Ending, Scenario};
+use overspin_stats::Spread;
 
 /// How to run.
 #[derive(Clone, Copy, Debug, Default)]

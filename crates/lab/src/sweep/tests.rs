@@ -78,10 +78,10 @@ fn seeds_are_no_axis_and_each_point_runs_with_each_of_them() {
     assert_eq!(hashes(&asked)[0], hashes(&named)[0]);
     let alone = measure(&with_seeds, Some(4), None);
     assert_eq!((alone.cells().count(), alone.most_seeds()), (4, 1));
-    let text = crate::report::text(&crate::report::sweep(&named));
+    let text = overspin_report::text(&crate::sweep::report(&named));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("mean over seeds 3, 5, 4") && text.contains('±'), "{text}");
-    assert!(!crate::report::text(&crate::report::sweep(&alone)).contains('±'));
+    assert!(!overspin_report::text(&crate::sweep::report(&alone)).contains('±'));
 }
 
 #[test]

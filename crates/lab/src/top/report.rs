@@ -1,8 +1,8 @@
 //! A frame as text.
 
 use super::{Frame, Lock, Spent, Vcpu};
-use crate::report::{Block, Grid};
 use overspin_host::VcpuState;
+use overspin_report::{Block, Grid};
 use overspin_scenario::Picos;
 
 /// Most rows of each table.

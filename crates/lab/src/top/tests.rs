@@ -127,7 +127,7 @@ fn text_names_what_there_is() {
         frames(&[(Picos::ZERO, switch(None, VcpuState::Runnable, Some(0)))], US, US).remove(0),
         Room { vcpus: 1, locks: 4 },
     );
-    let text = crate::report::text(&report(&frame, room));
+    let text = overspin_report::text(&report(&frame, room));
     for words in ["0: guest/v0 100.0 %", "guest/v0", "and 1 more vCPUs", "running"] {
         assert!(text.contains(words), "{text}");
     }

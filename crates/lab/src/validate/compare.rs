@@ -1,8 +1,8 @@
 //! Simulated beside measured: differences, goals, verdicts, and the order of locks.
 
 use super::figure::Kind;
-use crate::compare::difference::welch;
-use crate::seeds::{CONFIDENCE, Spread};
+use overspin_stats::difference::welch;
+use overspin_stats::{CONFIDENCE, Spread};
 use serde::{Deserialize, Serialize};
 
 /// How far simulated figures may be from measured ones.

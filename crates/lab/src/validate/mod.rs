@@ -26,8 +26,8 @@ pub use plan::{Measurable, Plan, Schedulers, Subject, worlds};
 pub use report::report;
 
 use crate::parallel::ParallelError;
-use crate::scenario_file::ScenarioError;
 use crate::way::Until;
+use overspin_located::LocatedError;
 use overspin_scenario::Stopped;
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +97,7 @@ pub enum ValidateError {
         /// The case.
         name: String,
         /// The reason.
-        error: Box<ScenarioError>,
+        error: Box<LocatedError>,
     },
     /// A run failed.
     #[error(transparent)]

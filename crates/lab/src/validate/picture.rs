@@ -5,7 +5,7 @@ use super::Comparison;
 use super::compare::{Agreement, Compared};
 use super::figure::Kind;
 use super::report::columns;
-use crate::report::{escape, short, text_at as text};
+use overspin_report::{escape, short, text_at as text};
 use std::fmt::Write;
 
 const LABEL: f64 = 230.0;

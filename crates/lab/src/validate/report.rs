@@ -4,8 +4,8 @@ use super::Comparison;
 use super::compare::{Agreement, Compared};
 use super::figure::Kind;
 use super::measure::QUIET;
-use crate::report::{Block, Grid, short};
-use crate::seeds::Spread;
+use overspin_report::{Block, Grid, short};
+use overspin_stats::Spread;
 
 /// Misses in the short report.
 const MOST_MISSES: usize = 20;

@@ -1,10 +1,10 @@
 //! Comparisons: the tests of difference against scipy's figures, which are stored as data with their origin, and what is
 //! said of the samples of files.
 
-use overspin_lab::compare::difference::{mann_whitney, student, welch};
 use overspin_lab::compare::{self, Choice, Finding, Input, choose, common, differences};
-use overspin_lab::report;
-use overspin_lab::stats::Summary;
+use overspin_report as report;
+use overspin_stats::Summary;
+use overspin_stats::difference::{mann_whitney, student, welch};
 use serde_json::{Value, json};
 
 const SCIPY: &str = include_str!("data/scipy-1.17.1.json");

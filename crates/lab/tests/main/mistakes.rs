@@ -1,8 +1,9 @@
 //! Every mistake in a scenario is an error with its place, its key and a remedy.
 
-use overspin_lab::located::drawing;
-use overspin_lab::report::Screen;
-use overspin_lab::scenario_file::{LoadError, ScenarioError, load};
+use overspin_lab::scenario_file::{LoadError, load};
+use overspin_located::LocatedError;
+use overspin_located::drawing;
+use overspin_report::Screen;
 use overspin_testing::GOOD;
 use std::io::Write;
 
@@ -95,7 +96,7 @@ fn mistakes_in_scenarios() {
         assert!(GOOD.contains(from), "the case changes something: {from}");
         let (error, shown) = shown(GOOD.replacen(from, to, 1).as_bytes());
         let LoadError::Invalid(error) = error else { panic!("{to}: {error}") };
-        let ScenarioError { line: found, column: at, .. } = *error;
+        let LocatedError { line: found, column: at, .. } = *error;
         assert_eq!((found, at), (*line, *column), "{to}: {error}");
         assert!(shown.contains(&format!(".toml:{line}:{column}: ")), "{to}: {shown}");
         assert!(shown.contains(message) && shown.contains(help), "{to}: {shown}");

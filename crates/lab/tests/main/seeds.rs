@@ -3,10 +3,10 @@
 use crate::{LOCKS, load, one};
 use overspin_lab::compare::{self, Finding};
 use overspin_lab::record::{self, Kind, Record};
-use overspin_lab::report;
 use overspin_lab::scenario_file::Loaded;
 use overspin_lab::seeds::{self, OverSeeds, seeds_from};
 use overspin_lab::sweep;
+use overspin_report as report;
 use overspin_testing::SCENARIO;
 
 const VARY: &str = r#"
@@ -26,7 +26,7 @@ fn over(seeds: &[u64], sets: &[&str]) -> OverSeeds {
 fn swept(text: &str, settings: sweep::Settings<'_>) -> (Record, String) {
     let Loaded::Sweep(sweep) = load(text, &[]) else { panic!("it is a sweep") };
     let measured = sweep::run(&sweep, settings, &|_, _| {}).unwrap();
-    let printed = report::text(&report::sweep(&measured));
+    let printed = report::text(&overspin_lab::sweep::report(&measured));
     (record::sweep(&sweep, &measured, &[], settings.seed), printed)
 }
 
@@ -60,7 +60,7 @@ fn all_samples_are_kept_with_their_seeds() {
 #[test]
 fn means_are_printed_and_can_be_compared() {
     let ticket = over(&seeds_from(1, 6), &[]);
-    let printed = report::text(&report::seeds(&ticket));
+    let printed = report::text(&overspin_lab::seeds::report(&ticket));
     for words in ["6 runs", "seeds 1 to 6", "95 % from", "guest/section", "p99.9 wait"] {
         assert!(printed.contains(words), "{words}: {printed}");
     }

@@ -1,7 +1,8 @@
 //! Computes each published figure from a trace of `vmstat` and the locks' counters. Published and simulated
 //! traces go through the same code.
 
-use crate::report::{VmstatRow, vmstat_rows};
+use crate::run::VmstatRow;
+use crate::run::vmstat_rows;
 use overspin_scenario::{DomainOutcome, Outcome, Picos, SEC, Scenario};
 use serde::Serialize;
 

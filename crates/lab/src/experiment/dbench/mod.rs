@@ -7,11 +7,11 @@ pub(crate) mod samples;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
-use crate::report::VmstatRow;
-use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, raw};
-use crate::scenario_file::ScenarioError;
+use crate::experiment::{Found, Progress, ReproduceError, Settings, on_all_threads, raw};
+use crate::run::VmstatRow;
 use crate::scenario_file::tree::Document;
 use measure::Sample;
+use overspin_located::LocatedError;
 use overspin_scenario::Scenario;
 use overspin_workload::{Dbench as FileServer, Placement};
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ pub struct Dbench {
 }
 
 impl Dbench {
-    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
+    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, LocatedError> {
         let (head, setup): (Head, Setup) = file::read(document, text)?;
         let first = head.scenario.domains.first();
         let Some(domain) = first.filter(|d| d.workload.get::<FileServer>().is_some()) else {
@@ -113,12 +113,13 @@ impl Kind for Dbench {
         let scale = settings.scale(&self.head);
         let seeds = settings.seeds(&self.head);
         let pairs = self.kernels.iter().flat_map(|k| seeds.iter().map(move |seed| (k, *seed)));
-        let runs = all(pairs.collect(), settings.threads, progress, |(kernel, seed)| {
-            let scenario = self.variant(kernel, scale);
-            let run = || format!("{}, seed {seed}", kernel.name);
-            let outcome = settings.simulate(&scenario, seed, run)?;
-            Ok(Sample::new(&kernel.name, &scenario, outcome, scale))
-        })?;
+        let runs =
+            on_all_threads(pairs.collect(), settings.threads, progress, |(kernel, seed)| {
+                let scenario = self.variant(kernel, scale);
+                let run = || format!("{}, seed {seed}", kernel.name);
+                let outcome = settings.simulate(&scenario, seed, run)?;
+                Ok(Sample::new(&kernel.name, &scenario, outcome, scale))
+            })?;
         Ok(assemble(self, &runs))
     }
 }

@@ -1,7 +1,10 @@
 //! `vmstat` and lockmeter of the first run of each kernel, and its cache lines.
 
 use super::{Dbench, Sample};
-use crate::report::{Block, lines, lockmeter, vmstat};
+use crate::run::vmstat::lines;
+use crate::run::vmstat::lockmeter;
+use crate::run::vmstat::vmstat;
+use overspin_report::Block;
 
 pub(super) fn blocks(experiment: &Dbench, runs: &[Sample]) -> Vec<Block> {
     let mut blocks = Vec::new();

@@ -3,7 +3,7 @@ use super::*;
 use crate::experiment::aligned_2001;
 use crate::experiment::claim::{self, judged};
 use crate::experiment::figure::compared;
-use crate::reproduce::{Compared, Grade, Judged, verdict};
+use crate::experiment::{Compared, Grade, Judged, verdict};
 use overspin_scenario::{DomainOutcome, LineOutcome, Picos};
 
 /// A run that prints the published trace, with holders that lose their line at `away` of 100 accesses.

@@ -8,10 +8,10 @@ use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
-use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, raw};
-use crate::scenario_file::ScenarioError;
+use crate::experiment::{Found, Progress, ReproduceError, Settings, on_all_threads, raw};
 use crate::scenario_file::tree::Document;
 use measure::Sample;
+use overspin_located::LocatedError;
 use overspin_scenario::Scenario;
 use overspin_workload::Kernbench as Compile;
 use report::Session;
@@ -49,7 +49,7 @@ pub struct Kernbench {
 }
 
 impl Kernbench {
-    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
+    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, LocatedError> {
         let (head, setup): (Head, Setup) = file::read(document, text)?;
         if !head.scenario.domains.iter().any(|d| d.workload.get::<Compile>().is_some()) {
             let message = "no domain runs kernbench".into();
@@ -131,7 +131,7 @@ impl Kind for Kernbench {
             let outcome = settings.simulate(&scenario, seed, run)?;
             Ok(Sample::new(lock, &load.name, &outcome, f64::from(scale)))
         };
-        let runs = all(jobs, settings.threads, progress, one)?;
+        let runs = on_all_threads(jobs, settings.threads, progress, one)?;
         Ok(assemble(self, scale, &runs))
     }
 }

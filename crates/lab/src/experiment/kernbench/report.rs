@@ -2,8 +2,8 @@
 //! published figures are computed.
 
 use super::{Kernbench, Sample};
-use crate::report::{Block, Grid};
-use crate::stats::Summary;
+use overspin_report::{Block, Grid};
+use overspin_stats::Summary;
 use std::fmt::Write;
 
 /// Runs at the first load in a kernbench session, including the warm-up run.

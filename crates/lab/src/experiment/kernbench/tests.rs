@@ -1,7 +1,7 @@
 use super::*;
 use crate::experiment::claim::{self, judged};
 use crate::experiment::figure::compared;
-use crate::reproduce::{Compared, Grade, Judged, verdict};
+use crate::experiment::{Compared, Grade, Judged, verdict};
 use overspin_scenario::{
     DomainOutcome, Ending, Outcome, PcpuOutcome, Picos, SEC, TaskOutcome, VcpuOutcome,
 };

@@ -2,8 +2,8 @@
 
 use super::{Case, Help, Load, Notification, Test};
 use crate::record::{vcpu_time, wait_causes};
-use crate::stats::Summary;
 use overspin_scenario::{Outcome, Picos, WaitCauses, WindowOutcome};
+use overspin_stats::Summary;
 use serde::Serialize;
 
 /// One run.

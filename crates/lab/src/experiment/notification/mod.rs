@@ -9,10 +9,10 @@ use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
-use crate::reproduce::{Found, Progress, ReproduceError, Settings, all, raw};
-use crate::scenario_file::ScenarioError;
+use crate::experiment::{Found, Progress, ReproduceError, Settings, on_all_threads, raw};
 use crate::scenario_file::tree::Document;
 use measure::{Measured, NotificationSample};
+use overspin_located::LocatedError;
 use overspin_scenario::{
     Domain, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, PreemptionNotification,
     Scenario,
@@ -102,7 +102,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
+    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, LocatedError> {
         let (head, sweep): (Head, Sweep) = file::read(document, text)?;
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
@@ -263,7 +263,7 @@ impl Kind for Notification {
             .into_iter()
             .flat_map(|c| seeds.iter().map(move |s| (c.clone(), *s)))
             .collect();
-        let runs = all(jobs, settings.threads, progress, |(case, seed)| {
+        let runs = on_all_threads(jobs, settings.threads, progress, |(case, seed)| {
             let scenario = self.scenario(&case, scale);
             let outcome = settings.simulate(&scenario, seed, || format!("{case:?}"))?;
             Ok(NotificationSample::of(&case, seed, scale, &outcome))

@@ -2,8 +2,8 @@
 
 use super::measure::Measured;
 use super::{Help, Load, Test};
-use crate::report::{Block, Grid};
-use crate::stats::Summary;
+use overspin_report::{Block, Grid};
+use overspin_stats::Summary;
 
 /// The kinds of help that are compared on each host.
 pub(super) const HELPS: [Help; 4] = [Help::None, Help::Smp, Help::Deferral, Help::DirectedYield];

@@ -2,8 +2,8 @@
 
 use super::{Load, PvTicket, Variant};
 use crate::record::{vcpu_time, wait_causes};
-use crate::stats::Summary;
 use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, WaitCauses};
+use overspin_stats::Summary;
 use serde::Serialize;
 
 /// One simulated run.

@@ -12,15 +12,16 @@ use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
-use crate::report::Panel;
-use crate::reproduce::{
-    Compared, Found, Progress, ReproduceError, Reproduction, Settings, all, raw,
+use crate::experiment::panels::of_figures;
+use crate::experiment::{
+    Compared, Found, Progress, ReproduceError, Reproduction, Settings, on_all_threads, raw,
 };
-use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use capacity::Capacity;
 use measure::{Measured, Sample};
+use overspin_located::LocatedError;
 use overspin_native::bench::{PairedReport, Pairs, ticket_against_pv_ticket};
+use overspin_report::Panel;
 use overspin_scenario::Scenario;
 use overspin_workload::{Kernbench, Pgbench};
 use published::Average;
@@ -87,7 +88,7 @@ pub struct PvTicket {
 }
 
 impl PvTicket {
-    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
+    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, LocatedError> {
         let (head, setup): (Head, Setup) = file::read(document, text)?;
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
@@ -178,7 +179,7 @@ impl Kind for PvTicket {
     fn panels(&self, result: &Reproduction) -> Vec<Panel> {
         let (metric, words) = self.picture();
         let label = |f: &Compared| (f.metric == metric).then(|| f.place.clone());
-        let mut improvements = Panel::of_figures(result, words, label);
+        let mut improvements = of_figures(result, words, label);
         // These follow from other published figures; nothing here is simulated.
         improvements.series[1].0 = "computed again".into();
         vec![report::overcommit(self, &result.runs), improvements]
@@ -217,7 +218,8 @@ impl Kind for PvTicket {
             let outcome = settings.simulate(&scenario, seed, run)?;
             Ok(Sample::new(&lock.label, &load.name, pcpus, &outcome))
         };
-        let samples = all(jobs, settings.threads, &|done, _| progress(done, total), one)?;
+        let samples =
+            on_all_threads(jobs, settings.threads, &|done, _| progress(done, total), one)?;
         // Threads run after the simulations, which use all CPUs.
         let mut tell = |done: usize, _: usize| progress(runs + done, total);
         let threads = ticket_against_pv_ticket(&pairs, &mut tell)?;

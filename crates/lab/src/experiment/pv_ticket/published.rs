@@ -2,8 +2,8 @@
 
 use super::PvTicket;
 use super::threads::CONFIDENCE;
-use crate::compare::difference::{Means, student};
-use crate::stats::Summary;
+use overspin_stats::Summary;
+use overspin_stats::difference::{Means, student};
 use serde::{Deserialize, Serialize};
 
 /// Transactions per second of `clients` clients under a kernel.

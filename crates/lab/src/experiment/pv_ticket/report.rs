@@ -5,9 +5,9 @@ use super::published::{self, Average};
 use super::threads::Cost;
 use super::{Load, PvTicket};
 use crate::claims::Samples;
-use crate::report::{Bar, Block, Grid, Panel, Row, short};
-use crate::stats::Summary;
 use overspin_native::bench::PairedReport;
+use overspin_report::{Bar, Block, Grid, Panel, Row, short};
+use overspin_stats::Summary;
 use serde_json::Value;
 
 pub(super) fn blocks(

@@ -4,7 +4,7 @@ use crate::claims::Samples;
 use crate::experiment;
 use crate::experiment::claim::{self, judged};
 use crate::experiment::figure::compared;
-use crate::reproduce::{Grade, Judged};
+use crate::experiment::{Grade, Judged};
 use overspin_native::bench::PairedPoint;
 use overspin_scenario::{Picos, WaitCauses};
 
@@ -258,7 +258,7 @@ fn simulated_runs_work_and_the_report_shows_them_all() {
     assert_eq!(found.samples.seeds.len(), found.runs.len());
     claim::assert_known(&e, &found.samples);
     assert_eq!((claims[0].id, claims[0].holds), (1, Some(true)), "{}", claims[0].evidence);
-    let text = crate::report::text(&found.details);
+    let text = overspin_report::text(&found.details);
     for words in ["-3.32422", "pv-ticket, T = 2^11", "pgbench, 8 clients", "kernbench", "0.975"] {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -1,7 +1,7 @@
 //! The results of the pairs of runs on threads.
 
-use crate::compare::difference::{Paired, holm, paired};
 use overspin_native::bench::{PairedPoint, PairedReport};
+use overspin_stats::difference::{Paired, holm, paired};
 
 /// Confidence of the intervals, and of the claim.
 pub(super) const CONFIDENCE: f64 = 0.95;

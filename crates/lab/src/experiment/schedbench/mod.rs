@@ -8,15 +8,16 @@ use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::claims::Vocabulary;
-use crate::report::Panel;
-use crate::reproduce::{
-    Compared, Found, Progress, ReproduceError, Reproduction, Settings, all, raw,
+use crate::experiment::panels::of_figures;
+use crate::experiment::{
+    Compared, Found, Progress, ReproduceError, Reproduction, Settings, on_all_threads, raw,
 };
-use crate::scenario_file::ScenarioError;
 use crate::scenario_file::tree::Document;
 use crate::schedbench::{self, BenchFile, Machine, summarize};
-use crate::stats::Summary;
 use measure::BenchSample;
+use overspin_located::LocatedError;
+use overspin_report::Panel;
+use overspin_stats::Summary;
 use serde::{Deserialize, Serialize};
 
 /// A scheduler, by its name in figures, and the profile that stands for it.
@@ -66,7 +67,7 @@ pub struct Schedbench {
 }
 
 impl Schedbench {
-    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, ScenarioError> {
+    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, LocatedError> {
         let (head, plan): (Head, Plan) = file::read(document, text)?;
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
@@ -169,8 +170,8 @@ impl Kind for Schedbench {
             Some(format!("{}{}", f.place, of.replace('_', ", ")))
         };
         vec![
-            Panel::of_figures(result, words, throughput),
-            Panel::of_figures(result, "max_delta: how late an item began at worst [ms]", delta),
+            of_figures(result, words, throughput),
+            of_figures(result, "max_delta: how late an item began at worst [ms]", delta),
         ]
     }
 
@@ -194,27 +195,28 @@ impl Kind for Schedbench {
             let policy = &self.policies[i / names.len()];
             jobs.extend(seeds.iter().map(|seed| (run, name, policy, *seed)));
         }
-        let runs = all(jobs, settings.threads, progress, |(run, name, policy, seed)| {
-            let plan = &self.plan;
-            let scenario = schedbench::scenario(plan, run, &self.machine).map_err(Box::new)?;
-            let outcome = settings.simulate(&scenario, seed, || run.label.clone())?;
-            let done = schedbench::done(run, &outcome);
-            let alone = self.workers.iter().filter(|w| {
-                name.strip_prefix("baseline-").is_some_and(|l| l == w.name.to_lowercase())
-            });
-            let workers: Vec<String> = match alone.map(|w| w.name.clone()).next() {
-                Some(name) => vec![name],
-                None => self.workers.iter().map(|w| w.name.clone()).collect(),
-            };
-            Ok(summarize(&done).map(|summary| BenchSample {
-                run: name.clone(),
-                scheduler: policy.name.clone(),
-                seed,
-                workers,
-                summary,
-                trace_hash: outcome.trace_hash,
-            }))
-        })?;
+        let runs =
+            on_all_threads(jobs, settings.threads, progress, |(run, name, policy, seed)| {
+                let plan = &self.plan;
+                let scenario = schedbench::scenario(plan, run, &self.machine).map_err(Box::new)?;
+                let outcome = settings.simulate(&scenario, seed, || run.label.clone())?;
+                let done = schedbench::done(run, &outcome);
+                let alone = self.workers.iter().filter(|w| {
+                    name.strip_prefix("baseline-").is_some_and(|l| l == w.name.to_lowercase())
+                });
+                let workers: Vec<String> = match alone.map(|w| w.name.clone()).next() {
+                    Some(name) => vec![name],
+                    None => self.workers.iter().map(|w| w.name.clone()).collect(),
+                };
+                Ok(summarize(&done).map(|summary| BenchSample {
+                    run: name.clone(),
+                    scheduler: policy.name.clone(),
+                    seed,
+                    workers,
+                    summary,
+                    trace_hash: outcome.trace_hash,
+                }))
+            })?;
         let runs: Vec<BenchSample> = runs.into_iter().flatten().collect();
         Ok(assemble(self, &runs))
     }

@@ -1,8 +1,8 @@
 //! schedbench's columns, over the seeds.
 
 use super::{BenchSample, Schedbench};
-use crate::report::{Block, Grid};
-use crate::stats::Summary;
+use overspin_report::{Block, Grid};
+use overspin_stats::Summary;
 
 /// A row for each run, scheduler and set of workers.
 pub(super) fn blocks(experiment: &Schedbench, runs: &[BenchSample]) -> Vec<Block> {

@@ -3,8 +3,8 @@
 use crate::bench::BenchResult;
 use crate::metric::threads;
 use crate::record::{Kind, LocksPlan, Record, Run, Target};
-use crate::sweep::jain;
 use overspin_native::bench::{Case, Plan, Point, Report};
+use overspin_stats::jain;
 use std::time::Duration;
 
 /// The record of `overspin bench sim` or `sched`: each result is a place, and each repetition a run.

@@ -1,8 +1,8 @@
 //! Records of experiments. Runs and samples of all experiments are in one table: their places begin with the
 //! name of the experiment.
 
+use crate::experiment::Reproduction;
 use crate::record::{Experiment, Kind, Record, Run, Sample, next_number};
-use crate::reproduce::Reproduction;
 use overspin_scenario::{Ending, Picos, SEC, WaitCauses};
 use serde_json::{Map, Value};
 

@@ -7,11 +7,12 @@ mod pools;
 mod workload;
 
 use super::keys::{NOISE_PLACEMENTS, NOTIFIED_GUESTS, PROTOCOLS, ROOT, RULES};
+use super::params;
 use super::reader::Reader;
 use super::tree::{Document, Node};
-use super::{ScenarioError, params};
 use crate::machine::Machine;
 use domain::{cpu_list, domain};
+use overspin_located::LocatedError;
 use overspin_scenario::{
     Costs, DirectedYieldRules, Domain, Governor, HaltPolling, Host, Noise, NoisePlacement,
     NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, PreemptionNotification,
@@ -20,7 +21,7 @@ use overspin_scenario::{
 use overspin_sched::Topology;
 use std::collections::BTreeSet;
 
-type Result<T> = std::result::Result<T, ScenarioError>;
+type Result<T> = std::result::Result<T, LocatedError>;
 
 /// Most vCPUs of a scenario, so that their sums fit 32 bits in all worlds. A world may have a lower limit.
 const MOST_VCPUS: u64 = 65_536;

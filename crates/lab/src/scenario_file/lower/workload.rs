@@ -3,9 +3,9 @@
 
 use super::Result;
 use crate::catalog::catalog;
-use crate::scenario_file::ScenarioError;
 use crate::scenario_file::keys::{Absent, Key, Kind, WORKLOAD};
 use crate::scenario_file::reader::Reader;
+use overspin_located::LocatedError;
 use overspin_scenario::{Domain, Tree, Value, Workload, Workloads};
 use overspin_workload::{Fault, Loads};
 
@@ -77,6 +77,6 @@ fn value(r: &Reader<'_>, key: &Key) -> Result<Option<Value>> {
     })
 }
 
-fn located(r: &Reader<'_>, fault: Fault) -> ScenarioError {
+fn located(r: &Reader<'_>, fault: Fault) -> LocatedError {
     r.error_within(&fault.key, fault.message, fault.help)
 }

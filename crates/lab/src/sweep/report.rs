@@ -1,10 +1,10 @@
 //! The report of a sweep: one table for each measure, the first axis down, all others across.
 
-use super::seeds::coincidences;
-use super::{Block, Grid, short_integer, two_digits};
-use crate::seeds::{Finding, Spread, seeds_in_words};
-use crate::sweep::{Cell, MEASURES, Measured, Outcome, THROUGHPUT};
+use super::{Cell, MEASURES, Measured, Outcome, THROUGHPUT};
+use crate::seeds::coincidences;
+use overspin_report::{Block, Grid, short_integer, two_digits};
 use overspin_scenario::Ending;
+use overspin_stats::{Finding, Spread, ranges};
 
 /// How the tables show a measure; `of` is its position in [`MEASURES`]. The other measures are in the record
 /// and in the curves.
@@ -90,7 +90,7 @@ impl<'a> Entry<'a> {
 
 /// Report of a sweep.
 #[must_use]
-pub fn sweep(outcome: &Outcome) -> Vec<Block> {
+pub fn report(outcome: &Outcome) -> Vec<Block> {
     let mut blocks = vec![Block::Title(outcome.name.clone())];
     if !outcome.description.is_empty() {
         blocks.push(Block::Text(outcome.description.clone()));
@@ -98,7 +98,7 @@ pub fn sweep(outcome: &Outcome) -> Vec<Block> {
     let entries: Vec<Entry<'_>> = outcome.points.iter().map(Entry::of).collect();
     let rows = outcome.axes.first().map_or(0, |(_, values)| values.len());
     let columns = entries.len().checked_div(rows).unwrap_or(0);
-    blocks.push(Block::Text(format!("{}{}.", head(outcome), super::program())));
+    blocks.push(Block::Text(format!("{}{}.", head(outcome), crate::environment::program())));
     let best: Vec<f64> = (0..columns)
         .map(|c| {
             let column = entries.iter().skip(c).step_by(columns);
@@ -142,7 +142,7 @@ fn head(outcome: &Outcome) -> String {
         let seeds = match outcome.points.iter().find(|p| p.cells.len() == most) {
             Some(point) if fewest == most => {
                 let seeds: Vec<u64> = point.cells.iter().filter_map(|c| c.run.seed).collect();
-                format!("seeds {}", seeds_in_words(&seeds))
+                format!("seeds {}", ranges(&seeds))
             }
             _ => format!("{fewest} to {most} seeds"),
         };

@@ -1,7 +1,6 @@
 //! Pictures of an experiment: the published and the simulated figures of every configuration side by side, as
 //! bars in an SVG file. A picture is a column of panels; each panel has rows of bars on its own scale.
 
-use crate::reproduce::{Compared, Grade, Reproduction};
 use std::fmt::Write;
 
 const LEAST_LABEL: f64 = 190.0;
@@ -14,8 +13,10 @@ const GAP: f64 = 14.0;
 /// browsers.
 pub(super) const LETTER: f64 = 7.6;
 const BOLD: f64 = 10.4;
-const PUBLISHED: &str = "#9aa5b1";
-const SIMULATED: &str = "#1f6fb2";
+/// The colour of what was published.
+pub const PUBLISHED: &str = "#9aa5b1";
+/// The colour of what was simulated.
+pub const SIMULATED: &str = "#1f6fb2";
 /// Colours of up to six series, distinguishable without full colour vision (Okabe and Ito).
 const COLOURS: [&str; 6] = ["#999999", "#56b4e9", "#0072b2", "#e69f00", "#d55e00", "#009e73"];
 /// In a panel with a bar that never ends, a bar longer than this many times the median is broken, too.
@@ -58,38 +59,6 @@ pub struct Panel {
 }
 
 impl Panel {
-    /// A panel of the figures that `label` names, published and simulated.
-    #[must_use]
-    pub fn of_figures(
-        result: &Reproduction,
-        title: &str,
-        label: impl Fn(&Compared) -> Option<String>,
-    ) -> Self {
-        let whisker = |v: f64, sd: Option<f64>| sd.map(|sd| [v - sd, v + sd]);
-        let row = |f: &Compared| {
-            let published = match f.published {
-                Some(v) => Bar::Value(v, whisker(v, f.published_stddev)),
-                None => Bar::Endless,
-            };
-            let simulated = match f.simulated {
-                Some(v) => Bar::Value(v, whisker(v, f.simulated_stddev)),
-                None if f.published.is_none() && f.grade == Grade::Good => Bar::Endless,
-                None => Bar::None,
-            };
-            Some(Row { label: label(f)?, bars: vec![published, simulated] })
-        };
-        let rows: Vec<Row> = result.figures.iter().filter_map(row).collect();
-        let any = rows.iter().flat_map(|r| &r.bars).any(|b| matches!(b, Bar::Value(_, Some(_))));
-        let note = if any { "whiskers: standard deviation of the runs" } else { "" };
-        let series = [("published", PUBLISHED), ("simulated", SIMULATED)];
-        Self {
-            title: title.into(),
-            note: note.into(),
-            series: series.map(|(name, colour)| (name.to_owned(), colour)).into(),
-            rows,
-        }
-    }
-
     /// Series of these names, each in its own colour.
     #[must_use]
     pub fn series_of(names: &[String]) -> Vec<(String, &'static str)> {
@@ -269,7 +238,7 @@ fn draw_bar(out: &mut String, y: f64, high: f64, colour: &str, bar: Bar, scale: 
             return;
         }
         Bar::Endless => (f64::INFINITY, "never finished".to_owned()),
-        Bar::Value(v, _) => (v, super::short(v)),
+        Bar::Value(v, _) => (v, crate::short(v)),
     };
     let broken = scale.is_beyond(end);
     let (zero, x) = (scale.zero(), scale.x(end));
@@ -305,7 +274,8 @@ fn rect(out: &mut String, (x, y): (f64, f64), (width, height): (f64, f64), colou
     );
 }
 
-pub(crate) fn text(out: &mut String, (x, y): (f64, f64), style: &str, words: &str) {
+/// Writes a text of an SVG file at a place.
+pub fn text(out: &mut String, (x, y): (f64, f64), style: &str, words: &str) {
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>", escape(words));
 }
 
@@ -325,20 +295,21 @@ pub(super) fn broken(text: &str, letters: usize) -> Vec<String> {
 }
 
 /// A value at the axis: a multiple of a round number, without rounding errors.
-pub(crate) fn tick(value: f64) -> String {
+pub fn tick(value: f64) -> String {
     let rounded = format!("{value:.6}");
     let rounded = rounded.trim_end_matches('0').trim_end_matches('.');
     if rounded == "-0" { "0".into() } else { rounded.to_owned() }
 }
 
 /// The smallest 1, 2 or 5 times a power of ten that is at least `about`.
-pub(crate) fn nice(about: f64) -> f64 {
+pub fn nice(about: f64) -> f64 {
     let power = 10_f64.powf(about.max(f64::MIN_POSITIVE).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|s| s * power);
     steps.into_iter().find(|s| *s >= about).unwrap_or(10.0 * power)
 }
 
-pub(crate) fn escape(text: &str) -> String {
+/// The text with what SVG and HTML give a meaning written so that it stands for itself.
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

@@ -1,6 +1,6 @@
 //! Tables of the causes of waits for locks.
 
-use super::{Grid, seconds, share};
+use overspin_report::{Grid, seconds, share};
 use overspin_scenario::{Cause, DomainOutcome, WaitCauses};
 
 /// Short headings, in the order of [`Cause::ALL`].

@@ -1,9 +1,9 @@
 //! The report of an experiment: first the output of the benchmark itself, then every published figure beside
 //! the simulated one, and the claims.
 
-use super::{Block, Grid, short};
-use crate::experiment::{Experiment, Role};
-use crate::reproduce::{Compared, Grade, Judged, Reproduction};
+use super::{Experiment, Role};
+use crate::experiment::{Compared, Grade, Judged, Reproduction};
+use overspin_report::{Block, Grid, short};
 use std::fmt::Write;
 
 /// The whole report of `result`, for documents.
@@ -56,7 +56,7 @@ fn in_columns(text: &str) -> String {
     const NO_BREAK: &str = "\u{e000}";
     let indent = if text.starts_with('(') { "    " } else { "" };
     let whole = text.replace(" %", &format!("{NO_BREAK}%"));
-    let lines = super::wrap_to(&whole, COLUMNS - indent.len());
+    let lines = overspin_report::wrap_to(&whole, COLUMNS - indent.len());
     lines.replace('\n', &format!("\n{indent}")).replace(NO_BREAK, " ") + "\n"
 }
 
@@ -148,7 +148,7 @@ fn conditions(result: &Reproduction) -> String {
             short(limit)
         )
     });
-    format!("{length} Seeds: {seeds}. {limit}{}.", super::program())
+    format!("{length} Seeds: {seeds}. {limit}{}.", crate::environment::program())
 }
 
 fn figures(figures: &[Compared]) -> Grid {
@@ -244,13 +244,13 @@ pub fn reproduction_curves(experiment: &Experiment, result: &Reproduction) -> Op
         1 => String::new(),
         n => format!("Means of {n} seeds; whiskers are their 95 % intervals."),
     };
-    Some(super::curves(&title, &note, &axis, &plots, 3))
+    Some(overspin_report::curves(&title, &note, &axis, &plots, 3))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reproduce::verdict_of_all;
+    use crate::experiment::verdict_of_all;
 
     fn figure(role: Role, grade: Grade) -> Compared {
         Compared {
@@ -293,7 +293,7 @@ mod tests {
         let grid = summary(&all);
         let rows: Vec<String> = grid.rows.iter().map(|r| r.join(" ")).collect();
         assert_eq!(rows, ["one 1 1 1 1 0 1 of 2", "two 0 0 0 0 1 0 of 1", "all 1 1 1 1 1 1 of 3"]);
-        let text = super::super::text(&reproductions(&all));
+        let text = overspin_report::text(&reproductions(&all));
         let answer = "All experiments: 1 of 3 claims hold (1 undecided); 1 of 3 predicted figures";
         assert!(text.starts_with(answer) && text.contains(" again "), "{text}");
         let undecided = [result("one", Vec::new(), vec![claim(None)])];
@@ -307,7 +307,7 @@ mod tests {
         let long = Judged { in_words: Some(words.into()), ..claim(Some(false)) };
         let blocks = reproduction_in_brief(&result("one", Vec::new(), vec![long, claim(None)]));
         assert_eq!(
-            super::super::text(&blocks),
+            overspin_report::text(&blocks),
             "one: 0 of 2 claims hold (1 undecided).\n\
              (1) DOES NOT HOLD: byte over xen-pv 1.19 (published 1.21), ticket over byte\n    \
              1.41 (published 1.22), all of it\n\

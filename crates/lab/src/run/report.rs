@@ -1,6 +1,7 @@
 //! The report of one run: where the time of the host, its vCPUs, locks and tasks went.
 
-use super::{Block, Grid, causes, short, vmstat};
+use super::{causes, vmstat};
+use overspin_report::{Block, Grid, MOST_LINES, mean, micros, percent, seconds, share, short};
 use overspin_scenario::{
     DomainOutcome, Ending, Measurement, Outcome, Picos, Scenario, TaskOutcome,
 };
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// The report of `outcome`, the result of `scenario`.
 #[must_use]
-pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
+pub fn report(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
     let mut blocks = vec![Block::Title(scenario.name.clone())];
     if !scenario.description.is_empty() {
         blocks.push(Block::Text(scenario.description.clone()));
@@ -32,9 +33,9 @@ pub fn run(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
             scenario.host.pcpus(),
             outcome.events,
             outcome.trace_hash,
-            super::program(),
+            crate::environment::program(),
         ),
-        Some(measured) => format!("{ending} seconds. {} {}.", how(measured), super::program()),
+        Some(measured) => format!("{ending} seconds. {} {}.", how(measured), crate::environment::program()),
     }));
     if let Some(measured) = &outcome.measurement {
         blocks.extend(doubts(measured).map(Block::Text));
@@ -121,33 +122,6 @@ fn changes(scenario: &Scenario, outcome: &Outcome) -> Grid {
     }
     grid
 }
-
-/// Seconds, to the millisecond.
-pub(crate) fn seconds(picos: Picos) -> String {
-    format!("{:.3}", picos.seconds())
-}
-
-/// Microseconds, for locks.
-pub(crate) fn micros(picos: Picos) -> String {
-    short(picos.micros())
-}
-
-pub(super) fn mean(total: Picos, count: u64) -> Picos {
-    total.checked_div(count).unwrap_or_default()
-}
-
-/// Percentage of a count.
-pub(crate) fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 { "-".into() } else { super::tenths(100.0 * part as f64 / whole as f64) }
-}
-
-/// Percentage of a time.
-pub(crate) fn share(part: Picos, whole: Picos) -> String {
-    percent(part.0, whole.0)
-}
-
-/// Longer lists are cut to their sum and the first lines: a thousand pCPUs make no readable report.
-pub(crate) const MOST_LINES: usize = 64;
 
 fn host(outcome: &Outcome) -> Grid {
     let mut grid = Grid::new(1, &["pCPU", "busy s", "switching s", "idle s", "busy %", "switches"]);

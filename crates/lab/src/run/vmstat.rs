@@ -1,8 +1,7 @@
 //! The output of the tools of a kernel of 2001, `vmstat` and lockmeter's `lockstat`; and the cache lines,
 //! which no tool could show.
 
-use super::Grid;
-use super::run::{mean, micros, percent, share};
+use overspin_report::{Grid, mean, micros, percent, share};
 use overspin_scenario::{DomainOutcome, LockOutcome, Picos, VmstatLine};
 
 /// Size of a page in the unit of `vmstat`, 1 KiB.
@@ -138,7 +137,7 @@ pub(crate) fn lines(domain: &DomainOutcome) -> Grid {
             l.lost.to_string(),
             percent(l.lost, l.accesses),
             micros(mean(l.stalled, l.accesses)),
-            super::run::seconds(l.stalled),
+            overspin_report::seconds(l.stalled),
             l.names.join(" "),
         ]);
     }

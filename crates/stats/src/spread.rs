@@ -1,8 +1,8 @@
 //! How a figure differs from seed to seed.
 
-use super::groups;
-use crate::compare::difference::{Interval, mean_interval};
-use crate::stats::Summary;
+use crate::Summary;
+use crate::difference::{Interval, mean_interval};
+use crate::groups;
 use serde::{Deserialize, Serialize};
 
 /// Confidence of the interval of the mean.
@@ -97,11 +97,11 @@ fn finding(order: &[(f64, u64)], summary: &Summary) -> Option<Finding> {
     (variation > WIDE).then_some(Finding::Wide { variation })
 }
 
-/// Seeds in words: `1 to 4, 7`.
+/// Numbers in words: `1 to 4, 7`.
 #[must_use]
-pub fn seeds_in_words(seeds: &[u64]) -> String {
+pub fn ranges(numbers: &[u64]) -> String {
     let mut parts: Vec<String> = Vec::new();
-    let mut rest = seeds;
+    let mut rest = numbers;
     while let Some(first) = rest.first() {
         let run =
             rest.iter().zip(0..).take_while(|(s, i)| first.checked_add(*i) == Some(**s)).count();
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn seeds_are_short() {
-        assert_eq!(seeds_in_words(&[1, 2, 3, 5, 6, 9]), "1 to 3, 5, 6, 9");
-        assert_eq!(seeds_in_words(&[u64::MAX]), u64::MAX.to_string());
-        assert_eq!(seeds_in_words(&[]), "");
+        assert_eq!(ranges(&[1, 2, 3, 5, 6, 9]), "1 to 3, 5, 6, 9");
+        assert_eq!(ranges(&[u64::MAX]), u64::MAX.to_string());
+        assert_eq!(ranges(&[]), "");
     }
 }

@@ -1,14 +1,12 @@
 //! Draws the place of an error in its text, as a compiler does: the line, a mark under the fault, the remedy.
 
-mod window;
-
-use crate::report::Screen;
-use crate::scenario_file::ScenarioError;
+use crate::LocatedError;
+use crate::window::Window;
 use miette::{
     Diagnostic, LabeledSpan, MietteHandler, MietteHandlerOpts, ReportHandler, SourceCode,
 };
+use overspin_report::Screen;
 use std::fmt;
-use window::Window;
 
 /// Widest drawing of a place.
 const WIDTH: usize = 110;
@@ -16,17 +14,17 @@ const WIDTH: usize = 110;
 /// The place of `error` in its file, and the remedy; the message itself is not repeated. It has colours if standard
 /// error is a terminal that shows them.
 #[must_use]
-pub fn drawing(error: &ScenarioError, screen: &Screen) -> String {
+pub fn drawing(error: &LocatedError, screen: &Screen) -> String {
     drawn(error, screen, MietteHandlerOpts::new())
 }
 
 /// The same without colours, for any reader.
 #[must_use]
-pub fn plain(error: &ScenarioError) -> String {
+pub fn plain(error: &LocatedError) -> String {
     drawn(error, &Screen::default(), MietteHandlerOpts::new().color(false).unicode(true))
 }
 
-fn drawn(error: &ScenarioError, screen: &Screen, options: MietteHandlerOpts) -> String {
+fn drawn(error: &LocatedError, screen: &Screen, options: MietteHandlerOpts) -> String {
     // Words are never broken, so that names can be searched for and copied.
     let options = options.break_words(false);
     let options = options.width(screen.width.map_or(WIDTH, |width| width.min(WIDTH)));
@@ -42,7 +40,7 @@ fn drawn(error: &ScenarioError, screen: &Screen, options: MietteHandlerOpts) -> 
 /// A scenario error, for display by miette. Its text is empty: the line above the drawing has the message,
 /// unbroken, so that it can be searched for.
 struct Located<'a> {
-    error: &'a ScenarioError,
+    error: &'a LocatedError,
     window: Window,
 }
 

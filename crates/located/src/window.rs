@@ -1,7 +1,7 @@
 //! The part of a text that an error message shows. A record may be one line of megabytes in which one word is
 //! wrong. So long lines are cut to a window around the place.
 
-use crate::scenario_file::ScenarioError;
+use crate::LocatedError;
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ const CUT: &str = "...";
 
 /// The line with the place and its neighbours, cut.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(crate) struct Window {
     name: String,
     text: String,
     /// Lines of the whole text before this part.
@@ -29,7 +29,7 @@ pub(super) struct Window {
 
 impl Window {
     /// A window around the place of an error.
-    pub(super) fn of(error: &ScenarioError) -> Self {
+    pub(crate) fn of(error: &LocatedError) -> Self {
         let whole = &*error.text;
         let start = whole[..error.span.start].rfind('\n').map_or(0, |at| at + 1);
         let end = whole[start..].find('\n').map_or(whole.len(), |at| start + at);
@@ -57,7 +57,7 @@ impl Window {
         }
     }
 
-    pub(super) fn span(&self) -> Range<usize> {
+    pub(crate) fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 }
@@ -108,7 +108,7 @@ mod tests {
     /// An error at the word `here` of a text.
     fn window(text: &str) -> Window {
         let at = text.find("here").unwrap();
-        Window::of(&ScenarioError {
+        Window::of(&LocatedError {
             path: "r.json".into(),
             line: 1,
             column: 1,
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_place_at_the_end_or_over_many_lines_is_no_trouble() {
-        let mut error = ScenarioError {
+        let mut error = LocatedError {
             path: "r".into(),
             line: 1,
             column: 1,

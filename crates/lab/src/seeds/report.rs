@@ -1,16 +1,16 @@
 //! The report of a scenario over seeds, and the warnings about figures that hang on a coincidence.
 
-use super::run::{MOST_LINES, seconds};
-use super::{Block, Grid, short};
-use crate::seeds::{FALSE_ALARMS, FEWEST, Finding, OverSeeds, Spread, seeds_in_words};
+use super::OverSeeds;
+use overspin_report::{Block, Grid, MOST_LINES, seconds, short};
 use overspin_scenario::Ending;
+use overspin_stats::{FALSE_ALARMS, FEWEST, Finding, Spread, ranges};
 
 /// Most locks that are shown of a scenario; JSON has all.
 const MOST_LOCKS: usize = 8;
 
 /// Report of `over`.
 #[must_use]
-pub fn seeds(over: &OverSeeds) -> Vec<Block> {
+pub fn report(over: &OverSeeds) -> Vec<Block> {
     let scenario = &over.scenario;
     let mut blocks = vec![Block::Title(scenario.name.clone())];
     if !scenario.description.is_empty() {
@@ -25,7 +25,7 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
         "{} runs of at most {} {kind}, with seeds {}. Scheduler {}, {} pCPUs. Overspin {}.",
         seeds.len(),
         seconds(longest),
-        seeds_in_words(&seeds),
+        ranges(&seeds),
         scenario.host.scheduler,
         scenario.host.pcpus(),
         env!("CARGO_PKG_VERSION"),
@@ -39,7 +39,7 @@ pub fn seeds(over: &OverSeeds) -> Vec<Block> {
     if !stuck.is_empty() {
         blocks.push(Block::Text(format!(
             "DEADLOCK with seeds {}: no figure includes them. Use --seed {} to see the waits.",
-            seeds_in_words(&stuck),
+            ranges(&stuck),
             stuck[0]
         )));
     }
@@ -101,7 +101,7 @@ fn locks_to_show(over: &OverSeeds) -> Vec<&str> {
 }
 
 /// Figures that a mean does not represent: name, unit and finding. `seeds` is the number of seeds.
-pub(super) fn coincidences(found: Vec<(String, &str, &Finding)>, seeds: usize) -> Vec<Block> {
+pub(crate) fn coincidences(found: Vec<(String, &str, &Finding)>, seeds: usize) -> Vec<Block> {
     let mut blocks = Vec::new();
     let bimodal = found.iter().any(|(.., f)| matches!(f, Finding::Bimodal { .. }));
     if !found.is_empty() {
@@ -135,9 +135,9 @@ fn line(name: &str, unit: &str, finding: &Finding) -> String {
         Finding::Bimodal { seeds: [low, high], means } => format!(
             "{name}: {} {unit} with seeds {}, {} {unit} with seeds {}",
             short(means[0]),
-            seeds_in_words(low),
+            ranges(low),
             short(means[1]),
-            seeds_in_words(high)
+            ranges(high)
         ),
         Finding::Outlier { seed, value, others } => format!(
             "{name}: {} {unit} with seed {seed} alone, {} {unit} on average with the others",
@@ -154,7 +154,7 @@ fn line(name: &str, unit: &str, finding: &Finding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::text;
+    use overspin_report::text;
 
     #[test]
     fn coincidences_name_their_seeds() {

@@ -3,7 +3,7 @@
 //! Sources: Student 1908 and Welch 1947 for means; Mann and Whitney 1947 for ranks, with the
 //! correction for ties; Efron 1979 for the bootstrap; Hedges 1981 and Cliff 1993 for effect sizes.
 
-use crate::stats::Summary;
+use crate::Summary;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};

@@ -1,31 +1,20 @@
 //! Reports: a list of blocks, written as text for terminals or as Markdown for documents.
 
-pub(crate) mod causes;
+#![forbid(unsafe_code)]
+
 mod chart;
 mod curves;
-mod reproduction;
-mod run;
+mod numbers;
 mod screen;
-mod seeds;
-mod sweep;
-mod sweep_curves;
-mod vmstat;
 
-pub use chart::{Bar, Panel, Row, picture};
-pub(crate) use chart::{escape, nice, text as text_at, tick};
-pub use curves::{At, Curve, Horizontal, Plot, curves};
-pub use reproduction::{
-    reproduction, reproduction_answer_first, reproduction_claims, reproduction_curves,
-    reproduction_in_brief, reproductions,
+pub use chart::{
+    Bar, PUBLISHED, Panel, Row, SIMULATED, escape, nice, picture, text as text_at, tick,
 };
-pub use run::run;
-pub(crate) use run::{MOST_LINES, micros, seconds, share};
+pub use curves::{At, Curve, Horizontal, Plot, curves};
+pub use numbers::{
+    mean, micros, percent, seconds, share, short, short_integer, tenths, two_digits,
+};
 pub use screen::Screen;
-pub use seeds::seeds;
-pub use sweep::sweep;
-pub use sweep_curves::sweep_curves;
-pub use vmstat::{VmstatRow, vmstat_rows};
-pub(crate) use vmstat::{lines, lockmeter, vmstat};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use std::fmt::Write;
@@ -37,6 +26,9 @@ const fn style(rule: char) -> TableStyle {
         .header_separator(LineStyle::none().fill(rule).junction(rule))
         .bottom_border(LineStyle::none().fill(rule).junction(rule))
 }
+
+/// Longer lists are cut to their sum and the first lines: a thousand pCPUs make no readable report.
+pub const MOST_LINES: usize = 64;
 
 /// Longest line of running text on a terminal.
 const WIDTH: usize = 100;
@@ -72,7 +64,7 @@ impl Grid {
     }
 
     /// The columns that hold numbers.
-    pub(crate) fn numbers(&self) -> std::ops::Range<usize> {
+    pub fn numbers(&self) -> std::ops::Range<usize> {
         self.words..self.header.len().saturating_sub(self.notes)
     }
 
@@ -162,12 +154,12 @@ fn under(out: &mut String, title: &str, line: &str, end: &str) -> std::fmt::Resu
 }
 
 /// Breaks running text into lines.
-pub(crate) fn wrap(text: &str) -> String {
+pub fn wrap(text: &str) -> String {
     wrap_to(text, WIDTH)
 }
 
 /// Breaks running text into lines of at most `width` characters, unless a word is longer.
-pub(crate) fn wrap_to(text: &str, width: usize) -> String {
+pub fn wrap_to(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut column = 0;
     for word in text.split_whitespace() {
@@ -206,50 +198,9 @@ pub fn markdown(blocks: &[Block]) -> String {
     out
 }
 
-/// The program and its model, as reports name them.
-pub(crate) fn program() -> String {
-    made_by(env!("CARGO_PKG_VERSION"), overspin_sim::MODEL_VERSION)
-}
-
 /// The program and model of a record, in the same format.
-pub(crate) fn made_by(version: &str, model: u32) -> String {
+pub fn made_by(version: &str, model: u32) -> String {
     format!("Overspin {version}, model version {model}")
-}
-
-/// A number with one decimal, or with two significant digits if one decimal would hide them.
-pub(crate) fn tenths(value: f64) -> String {
-    if value == 0.0 || value.abs() >= 0.0995 { format!("{value:.1}") } else { two_digits(value) }
-}
-
-/// A number with two significant digits, whole from 10 on.
-#[must_use]
-pub fn two_digits(value: f64) -> String {
-    if value == 0.0 {
-        return "0".into();
-    }
-    // 9.96 is 10, and 0.0996 is 0.10.
-    let decimals = 1.0 - (value.abs() * 1.005).log10().floor();
-    if decimals > 6.0 {
-        return format!("{value:.1e}");
-    }
-    format!("{value:.*}", decimals.max(0.0) as usize)
-}
-
-/// A number with about four significant digits, two if it is small.
-pub fn short(value: f64) -> String {
-    match value.abs() {
-        v if v >= 1000.0 => format!("{value:.0}"),
-        v if v >= 100.0 => format!("{value:.1}"),
-        v if v >= 1.0 => format!("{value:.2}"),
-        0.0 => "0".into(),
-        v if v >= 0.01 => format!("{value:.3}"),
-        _ => two_digits(value),
-    }
-}
-
-/// A number for narrow columns, whole from 10 on.
-fn short_integer(value: f64) -> String {
-    if value >= 10.0 || value == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
 #[cfg(test)]
@@ -275,15 +226,5 @@ mod tests {
         let text = wrap(&"word ".repeat(50));
         assert!(text.lines().all(|l| l.len() <= WIDTH && !l.ends_with(' ')), "{text}");
         assert_eq!(text.split_whitespace().count(), 50);
-    }
-
-    #[test]
-    fn numbers_keep_four_digits() {
-        let shown: Vec<String> = [0.0, 0.1234, 12.345, 410.686, 54_069.4].map(short).into();
-        assert_eq!(shown, ["0", "0.123", "12.35", "410.7", "54069"]);
-        let shown: Vec<String> = [0.0, 0.004, 1e-9, 0.46, 9.96, 47.3, -0.03].map(two_digits).into();
-        assert_eq!(shown, ["0", "0.0040", "1.0e-9", "0.46", "10", "47", "-0.030"]);
-        let shown: Vec<String> = [0.0, 0.04, 0.1, 0.96, 99.96].map(tenths).into();
-        assert_eq!(shown, ["0.0", "0.040", "0.1", "1.0", "100.0"]);
     }
 }
