@@ -170,7 +170,7 @@ pub(crate) fn assert_idle<P: Watches, L: RawLock<P>>(
     assert_free(lock, shared);
 }
 
-/// The same without the count of accesses.
+/// Asserts that no CPU holds `lock` or waits for it, without a count of accesses.
 pub(crate) fn assert_free<P: Watches, L: RawLock<P>>(lock: &L, shared: &L::Shared) {
     let tried = || try_lock(lock, shared);
     let asks_for_time = Profile::of(&L::INFO).asks_for_time;

@@ -20,7 +20,7 @@ use crate::{Mutation, Profile, Report, abort, panic_message, special, suite};
 /// longer, so fewer are run.
 const SCHEDULES: [(usize, usize); 3] = [(4, 1), (8, 3), (16, 10)];
 
-/// The same for plans that only check that all CPUs are served. The CPU counts just exceed the bits of one mask
+/// CPUs and divisors of plans that only check that all CPUs are served. The CPU counts just exceed the bits of one mask
 /// word and of two. These plans use PCT priorities only: uniformly random schedules take seconds each where
 /// waiters return again and again, as those that time out do.
 const CROWDS: [(usize, usize); 2] = [(33, 50), (65, 100)];

@@ -27,7 +27,7 @@ const VICTIM: CpuId = 1;
 const STEP: u64 = 200;
 /// Steps after the stop. The verdict looks at the second half of them, the lasting state.
 const STEPS: u64 = 20_000;
-/// The same for a lock that promises to bound a wait: the longest patience is 10 ms.
+/// Steps of a run with a lock that promises to bound a wait: the longest patience is 10 ms.
 const LONG: u64 = 150_000;
 /// The victim stops after this many failed looks, one run for each count. `MORE_LOOKS` are tried until the worst
 /// outcome that the lock claims is seen.
@@ -381,7 +381,7 @@ where
     run_work(cpus, stop, told, limit, Box::new(work))
 }
 
-/// The same, compiled once for all locks. `work` makes the lock.
+/// What [`run`] does, compiled once for all locks. `work` makes the lock.
 fn run_work(
     cpus: usize,
     stop: Stop,
@@ -471,7 +471,7 @@ where
     stops(&L::INFO, run::<L>);
 }
 
-/// The same, given [`run`] for the lock that `info` describes.
+/// What [`holder_and_waiters`] does, given [`run`] for the lock that `info` describes.
 fn stops(info: &LockInfo, run: fn(usize, Stop, bool, Tuning, u64) -> Option<Rc<World>>) {
     let mut slept = false;
     for (told, said) in said(info.lhp).into_iter().enumerate() {

@@ -9,7 +9,7 @@
 //!
 //! [`abort`] has the checks of locks whose waiters can give up, in all three worlds.
 //!
-//! [`checks`] lists all checks of one lock, yours or one of ours. `overspin check` runs them and prints the
+//! [`checks()`] lists all checks of one lock, yours or one of ours. `overspin check` runs them and prints the
 //! results; `examples/own_lock.rs` does the same for a lock from outside this repository.
 //!
 //! One place is unsafe: the counter that a modelled lock protects. Through it loom sees whether two critical

@@ -73,7 +73,7 @@ where
     assert_idle::<L>(&lock, &shared);
 }
 
-/// The same, where half of the CPUs only try.
+/// Checks mutual exclusion where half of the CPUs only try.
 ///
 /// # Panics
 /// If two CPUs hold the lock at once.

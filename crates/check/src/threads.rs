@@ -227,7 +227,7 @@ impl System {
         result.expect("it ran, or it panicked")
     }
 
-    /// The same, compiled once for all kinds of work.
+    /// What [`System::run`] does, compiled once for all kinds of work.
     fn run_as(self: &Arc<Self>, cpu: CpuId, work: &mut dyn FnMut()) {
         let before = HERE.replace(Some((Arc::clone(self), cpu)));
         self.cpus[cpu].done.store(false, Ordering::Relaxed);

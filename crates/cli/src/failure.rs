@@ -60,7 +60,7 @@ impl Failure {
         Self::refused_as(scenario, cause, cause)
     }
 
-    /// The same with `said` as its cause, which says which run of several was refused.
+    /// A scenario that a world refuses, with `said` as the cause, which says which run of several was refused.
     pub(crate) fn refused_as(scenario: &str, cause: &Refused, said: &dyn fmt::Display) -> Self {
         if let Refused::Machine { remedy, .. } = cause {
             return Self::environment(format!("{scenario}: {said}"), remedy);

@@ -72,7 +72,7 @@ pub fn main_with(catalog: Catalog) -> ExitCode {
     ExitCode::from(main_of(catalog, std::env::args_os().collect()))
 }
 
-/// The same for these arguments, the first of which is the name of the program; returns the number of the exit code.
+/// Runs the command for these arguments, the first of which is the name of the program; returns the number of the exit code.
 /// For programs whose own arguments are others, such as an interpreter.
 #[must_use]
 pub fn main_of(catalog: Catalog, arguments: Vec<OsString>) -> u8 {

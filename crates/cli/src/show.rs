@@ -109,13 +109,13 @@ impl RecordFiles {
         Ok(Self { out, ..Self::files(outputs, args)? })
     }
 
-    /// The same without the directory, into which runs are written as they end.
+    /// Opens the files alone. The directory, into which runs are written as they end, is opened elsewhere.
     pub(crate) fn files(outputs: &Outputs, args: &RecordArgs) -> Result<Self, Failure> {
         let (json, csv) = (outputs.open(args.json.as_ref())?, outputs.open(args.csv.as_ref())?);
         Ok(Self { json, csv, out: None, own_page: false })
     }
 
-    /// The same for a command that writes the page of the directory itself.
+    /// Leaves the page of the directory to the command, which writes it itself.
     pub(crate) fn with_own_page(self) -> Self {
         Self { own_page: true, ..self }
     }
@@ -174,7 +174,7 @@ pub(crate) fn json<T: Serialize>(output: Output, record: &T) -> Result<(), Failu
     Ok(output.finish_with(&(text + "\n"))?)
 }
 
-/// The same for results that depend on the machine: it adds where and how they were made.
+/// Writes a record of results that depend on the machine: it adds where and how they were made.
 pub(crate) fn made_here<T: Serialize>(output: Output, record: &T) -> Result<(), Failure> {
     let mut value = serde_json::to_value(record).map_err(fault)?;
     if let Value::Object(record) = &mut value {

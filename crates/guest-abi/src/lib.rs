@@ -120,7 +120,7 @@ pub struct SharedInfo {
     pub tsc_base: AtomicU64,
     /// See `tsc_base`.
     pub tsc_scale: AtomicU64,
-    /// Iterations of [`burn`] in 2^20 ns on an undisturbed CPU.
+    /// Iterations of [`burn()`] in 2^20 ns on an undisturbed CPU.
     pub burn_rate: AtomicU64,
     /// Address of the [`VcpuPage`]s.
     pub pages: AtomicU64,

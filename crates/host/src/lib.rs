@@ -10,7 +10,7 @@
 //! - [`pause_loop`], [`directed_yield`]: when a spinning vCPU exits, and which vCPU runs instead.
 //! - [`notification`]: windows in which a vCPU may finish its critical sections before it is preempted.
 //! - [`admin`]: the actions of an administrator.
-//! - [`why`]: why a vCPU left its pCPU.
+//! - [`why()`]: why a vCPU left its pCPU.
 //! - [`nanos`] and [`picos`]: conversion between times of the hypervisor and of scenarios.
 
 #![no_std]

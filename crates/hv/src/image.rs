@@ -25,7 +25,8 @@ const LARGE_PAGE: u64 = 2 << 20;
 const PAGE: u64 = 4096;
 /// Stack of a vCPU.
 const STACK: u64 = 256 << 10;
-/// Free memory of the program, and what it needs besides for each of its tasks: a stack, and what is about it.
+/// Memory that the program may allocate from. Each of its tasks has [`TASK`] bytes in addition, for its stack and its
+/// record.
 const HEAP: u64 = 16 << 20;
 const TASK: u64 = 72 << 10;
 /// Pages to touch of a vCPU. All are taken away at once under the hypervisor's lock, so they are few.

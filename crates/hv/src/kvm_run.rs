@@ -4,7 +4,7 @@
 //! A signal ends `KVM_RUN`. But a signal that arrives just before the call would be handled, and the call would
 //! then run the guest as if nothing had happened. So the handler also sets the byte `immediate_exit` of the page,
 //! which makes the call return at once. The handler finds the page through a variable of its thread, in which
-//! [`Entry::run`] publishes it.
+//! [`RunPage::run`] publishes it.
 //!
 //! ```text
 //!   Entry::prepare   kicked = false

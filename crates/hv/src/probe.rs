@@ -76,7 +76,7 @@ fn code(from: *const u8, to: *const u8) -> &'static [u8] {
 pub struct Round {
     /// A bare exit and entry: a vCPU alone on a thread, without the hypervisor.
     pub round_trip: f64,
-    /// The same with two vCPUs that are entered in turn: what the kernel itself takes for a switch.
+    /// An entry and exit where two vCPUs are entered in turn: what the kernel itself takes for a switch.
     pub alternating: f64,
     /// A switch between two vCPUs of a pCPU: the first yields.
     pub switch: f64,

@@ -18,7 +18,7 @@ pub fn drawing(error: &LocatedError, screen: &Screen) -> String {
     drawn(error, screen, MietteHandlerOpts::new())
 }
 
-/// The same without colours, for any reader.
+/// The place of `error` and the remedy without colours, for any reader.
 #[must_use]
 pub fn plain(error: &LocatedError) -> String {
     drawn(error, &Screen::default(), MietteHandlerOpts::new().color(false).unicode(true))

@@ -56,7 +56,7 @@ use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, Ra
 
 /// Looks of the second in the queue at its node before it tries to take the lock: the published value.
 const SHORTEST_INTERVAL: u32 = 1 << 3;
-/// The same for waiters far back: the published value, which [`Tuning::spin_budget`] replaces.
+/// Looks of a waiter far back at its node before it tries to take the lock: the published value, which [`Tuning::spin_budget`] replaces.
 pub const DEFAULT_LONGEST_INTERVAL: u32 = 1 << 10;
 
 /// Properties of [`QspinlockUnfair`].

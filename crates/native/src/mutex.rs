@@ -13,7 +13,7 @@ use overspin_locks::{Condvar, Platform, RawLock, mutex, mutexee};
 use crate::waiters::Permit;
 use crate::{Guard, Threads};
 
-/// For general use: a mutex over [`mutex`](overspin_locks::mutex). No limit on threads, no poisoning.
+/// For general use: a mutex over [`mutex`]. No limit on threads, no poisoning.
 ///
 /// ```
 /// static COUNT: overspin_native::Mutex<u32> = overspin_native::Mutex::new(0);

@@ -79,8 +79,8 @@ pub(crate) const fn capacity<P: Platform, L: RawLock<P>>() -> usize {
     if max < MAX_THREADS { max } else { MAX_THREADS }
 }
 
-/// Gives a lock type its [`Records`](crate::Records) for the process: `native_lock!(MyLock<Threads>)`. An additional
-/// `unsafe impl` of [`NativeLock`](crate::NativeLock) makes it usable in a [`LockMutex`].
+/// Gives a lock type its [`Records`] for the process: `native_lock!(MyLock<Threads>)`. An additional
+/// `unsafe impl` of [`NativeLock`] makes it usable in a [`LockMutex`].
 #[macro_export]
 macro_rules! native_lock {
     ($lock:ty) => {

@@ -1,9 +1,9 @@
 //! What condition variables know about the threads that wait.
 //!
-//! A thread has one [`Waiter`], from its first wait to its end; then the next thread that waits gets it. Waiters have numbers, which
-//! are places in a table that grows in pieces, each twice as long as the one before, and never moves or shrinks. So there is no
-//! limit on threads. A waiter has 24 bytes; there are 32 at least, and up to three times as many as threads have waited at the
-//! same time.
+//! A thread has one [`Waiter`], from its first wait to its end. Then the next thread that waits gets it. The number of a
+//! waiter is its place in a table. The table grows in pieces, each twice as long as the one before; it never moves or
+//! shrinks. So there is no limit on threads. A waiter has 24 bytes. There are at least 32, and at most three times as many
+//! as threads have ever waited at one time.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;

@@ -40,9 +40,9 @@ use crate::{real, stats};
 /// a sleeper takes to wake up on a free CPU.
 const TURN: Duration = Duration::from_micros(50);
 
-/// Looks at a mutex that is held without a lock, before the thread sleeps: some 20 us, as long as a wake-up takes. All other
-/// threads wait for this one meanwhile. With sections of 3 us, a holder that comes back waits for 2 us, and for 30 to 45 if this
-/// thread sleeps at once.
+/// Looks at a mutex that is held without a lock, before the thread sleeps: some 20 us, as long as a wake-up takes. All
+/// other threads wait for this thread meanwhile, and so does a holder that wants the mutex again. With sections of 3 us it
+/// waits for 2 us. If this thread slept at once, it would wait for 30 to 45 us.
 const LOOKS: u32 = 1000;
 
 /// Counts an acquisition, for the thread that has just made it.

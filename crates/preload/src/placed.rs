@@ -1,7 +1,7 @@
 //! The locks of this process, each beside its shadow in one slot of memory. All have the kind that the environment names.
 //!
 //! A `Box<dyn NamedLock>` would take 40 bytes more for each lock: two pointers to it, its records, its capacity, and the
-//! rounding. Here all that is the same for all locks is there once.
+//! rounding. Here what all locks share exists once.
 //!
 //! | What | Where |
 //! |---|---|
@@ -90,8 +90,8 @@ impl<L: RawLock<WatchedThreads> + 'static> Of<L> {
 
     #[inline]
     fn records<'a>() -> &'a L::Shared {
-        // SAFETY: `start` has put records of this kind there, because a shadow exists. Only the only thread of a process
-        // replaces them.
+        // SAFETY: `start` has put records of this kind there, because a shadow exists. They are replaced
+        // only after a fork, when this is the only thread of its process.
         unsafe { &*RECORDS.load(Relaxed).cast::<L::Shared>() }
     }
 

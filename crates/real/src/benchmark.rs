@@ -64,13 +64,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The same with a number of the whole place.
+    /// Adds a number of the whole place.
     #[must_use]
     pub(crate) fn with(self, metric: &'static Metric, value: f64) -> Self {
         self.with_part(String::new(), metric, value)
     }
 
-    /// The same with a number of a part of the place.
+    /// Adds a number of a part of the place.
     #[must_use]
     pub(crate) fn with_part(mut self, part: String, metric: &'static Metric, value: f64) -> Self {
         self.figures.push(Figure { part, metric, value });
@@ -89,7 +89,7 @@ pub struct Run {
     pub began_s: f64,
     /// What the machine did meanwhile.
     pub whole: Second,
-    /// The same by seconds.
+    /// The machine beside the program, second by second.
     pub seconds: Vec<Second>,
     /// The kernel's statistics of its locks, where it has them.
     pub lock_stat: Option<String>,

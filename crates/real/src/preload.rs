@@ -49,7 +49,7 @@ impl Locks {
         Ok(())
     }
 
-    /// The same, and the program counts its acquisitions; see [`acquisitions`].
+    /// Preloads the variant into a program that counts its acquisitions; see [`acquisitions`].
     pub(crate) fn apply_counting(
         &self,
         variant: &str,

@@ -73,7 +73,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).find_map(|dir| executable(dir.join(name)))
 }
 
-/// The same, or an error that says what the program is for and how to get it.
+/// The path of a program, or an error that says what the program is for and how to get it.
 pub(crate) fn need(name: &str, purpose: &str, package: &str) -> Result<PathBuf, Failed> {
     find(name).ok_or_else(|| {
         Failed::needs(

@@ -40,13 +40,13 @@ pub struct Second {
     /// Percent of the time in which a thread waited for a CPU (PSI `some`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_pressure: Option<f64>,
-    /// The same for disks.
+    /// Percent of the time in which a thread waited for a disk (PSI `some`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io_pressure: Option<f64>,
-    /// The same for memory.
+    /// Percent of the time in which a thread waited for memory (PSI `some`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_pressure: Option<f64>,
-    /// Seconds a second in which threads could have run and did not, all together (`/proc/schedstat`).
+    /// Time that runnable threads waited for a CPU, summed over all threads, per second (`/proc/schedstat`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_delay: Option<f64>,
     /// Waits for the kernel's own locks that began, a second.

@@ -69,7 +69,7 @@ pub enum Whose {
 pub enum Absent {
     /// An error.
     Required,
-    /// The same as if this text stood there.
+    /// Read as if this text stood there.
     Is(&'static str),
     /// A meaning that the documentation describes with this text.
     Means(&'static str),

@@ -29,7 +29,7 @@ impl Affinity {
         Self { hard: None, soft: Some(pcpus.into_iter().collect()) }
     }
 
-    /// The same affinity, with a preference for these pCPUs.
+    /// Adds a preference for these pCPUs.
     #[must_use]
     pub fn with_soft(self, pcpus: impl IntoIterator<Item = u32>) -> Self {
         Self { soft: Some(pcpus.into_iter().collect()), ..self }

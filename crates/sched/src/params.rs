@@ -110,7 +110,7 @@ impl fmt::Display for ParamValue {
 pub struct Params(Vec<(String, ParamValue)>);
 
 impl Params {
-    /// The same with `key` set to `value`.
+    /// Sets `key` to `value`.
     #[must_use]
     pub fn with(mut self, key: &str, value: ParamValue) -> Self {
         self.set(key, value);

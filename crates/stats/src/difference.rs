@@ -185,7 +185,7 @@ pub struct Paired {
 }
 
 impl Paired {
-    /// The same on another scale, for example ratios for the differences of logarithms.
+    /// This difference on another scale, for example ratios for the differences of logarithms.
     #[must_use]
     pub fn map(self, scale: impl Fn(f64) -> f64) -> Self {
         Self { middle: scale(self.middle), low: scale(self.low), high: scale(self.high), ..self }

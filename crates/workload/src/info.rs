@@ -93,7 +93,7 @@ impl Fault {
         Self { key: key.into(), message: message.into(), help: help.into() }
     }
 
-    /// The same fault, with its key inside `outer`.
+    /// Places the key of the fault inside `outer`.
     #[must_use]
     pub(crate) fn within(self, outer: &str) -> Self {
         let key = if self.key.is_empty() { outer.into() } else { format!("{outer}.{}", self.key) };
@@ -152,7 +152,7 @@ impl WorkloadInfo {
         Self { name, brief, source, keys, lower: |_| Ok(()), load }
     }
 
-    /// The same kind, with `lower` to turn its keys into the fields of its parameters.
+    /// Has `lower` turn its keys into the fields of its parameters.
     #[must_use]
     pub const fn lowered_by(self, lower: fn(&mut Tree) -> Result<(), Fault>) -> Self {
         Self { lower, ..self }

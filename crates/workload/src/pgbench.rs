@@ -7,7 +7,7 @@
 //! acquisitions of global kernel locks, because every message enters the kernel.
 //!
 //! Times of single transactions vary uniformly. Each of the four ends of the two messages takes a quarter of
-//! the kernel time, with locks as in [`Work`](crate::kernel_work::Work).
+//! the kernel time, with locks as in [`Work`].
 //!
 //! Not modelled: the locks of the database itself, which sleep; disks (questions are answered from
 //! memory); network cards (the sockets are local).

@@ -14,7 +14,7 @@ pub type Reports = Vec<Sample>;
 const LOOK: Duration = Duration::from_millis(100);
 /// From the moment in which all guests are up to their start: all of them must read the line by then.
 const LEAD: Duration = Duration::from_secs(1);
-/// The same for each guest: the line takes its way through xenconsoled.
+/// Time ahead for each guest: the line takes its way through xenconsoled.
 const LEAD_EACH: Duration = Duration::from_millis(100);
 /// Time for all guests to boot, and for each vCPU on a pCPU. An emulated Linux takes some 3 s of CPU time, and more if its
 /// vCPUs spin for each other.

@@ -163,7 +163,7 @@ impl<L: RawLock<LoomPlatform>> Protected<L> {
         asked::assert_idle(&self.lock, &*self.shared, world().cpus(), self.cost_alone);
     }
 
-    /// The same, at any cost.
+    /// Asserts that no CPU holds the lock or waits for it, whatever taking it costs.
     ///
     /// # Panics
     /// If this does not hold.
@@ -177,7 +177,7 @@ pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + 'static) {
     on_cpus_boxed(cpus, Rc::new(work));
 }
 
-/// The same, compiled once for all kinds of work.
+/// What [`on_cpus`] does, compiled once for all kinds of work.
 fn on_cpus_boxed(cpus: usize, work: Rc<dyn Fn(CpuId)>) {
     let start = |cpu| {
         let work = Rc::clone(&work);
@@ -231,12 +231,12 @@ impl Model {
         Self { cpus, preemptions, time_limit: None, most: None, body: Arc::new(body) }
     }
 
-    /// The same with a time limit. The rest of the bound is then unexplored.
+    /// Sets a time limit. The rest of the bound is then unexplored.
     pub fn time_limit(self, limit: Duration) -> Self {
         Self { time_limit: Some(limit), ..self }
     }
 
-    /// The same with a limit on the number of executions. The rest of the bound is then unexplored.
+    /// Limits the number of executions. The rest of the bound is then unexplored.
     ///
     /// The explored executions are neighbours: they begin alike and differ near their ends.
     pub fn at_most(self, executions: usize) -> Self {
@@ -272,7 +272,7 @@ impl Model {
         self.explore_counting(mutation, &Arc::new(AtomicUsize::new(0)))
     }
 
-    /// The same. Counts executions as they begin.
+    /// Runs all executions as [`Model::explore`] does. Counts executions as they begin.
     pub(crate) fn explore_counting(
         &self,
         mutation: Mutation,

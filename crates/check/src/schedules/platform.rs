@@ -51,7 +51,7 @@ const JUMP_ONE_IN: u32 = 16;
 /// Accesses and pauses of all CPUs without any acquisition, after which a plan fails. A correct lock of 16
 /// CPUs takes some thousand.
 const STUCK: usize = 200_000;
-/// The same for each CPU of a larger system, in which a CPU that is passed over queues for long.
+/// Accesses and pauses without any acquisition for each CPU of a larger system, in which a CPU that is passed over queues for long.
 const STUCK_PER_CPU: usize = STUCK / 16;
 
 /// Places of locks, of which each lock gets one at random, and bytes from one place to the next.
@@ -151,7 +151,7 @@ pub fn on_cpus(cpus: usize, work: impl Fn(CpuId) + Send + Sync + 'static) {
     on_cpus_boxed(cpus, &(Arc::new(work) as Arc<_>));
 }
 
-/// The same, compiled once for all kinds of work.
+/// What [`on_cpus`] does, compiled once for all kinds of work.
 fn on_cpus_boxed(cpus: usize, work: &Arc<dyn Fn(CpuId) + Send + Sync>) {
     let others: Vec<_> = (1..cpus)
         .map(|cpu| {

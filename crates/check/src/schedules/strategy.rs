@@ -60,12 +60,12 @@ impl Plan {
         Self { cpus, first: 0, consistency: Consistency::Sequential, body: Arc::new(body) }
     }
 
-    /// The same with weak memory.
+    /// Has the plan use weak memory.
     pub fn weak(self) -> Self {
         Self { consistency: Consistency::Weak, ..self }
     }
 
-    /// The same, where the running CPUs are the last of a system of `cpus`.
+    /// Has the last CPUs of a system of `cpus` run.
     pub fn last_of(self, cpus: usize) -> Self {
         Self { first: cpus - self.cpus, ..self }
     }
@@ -82,7 +82,7 @@ impl Plan {
         self.explore_counting(strategy, schedules, seed, mutation, &count)
     }
 
-    /// The same. Counts executions as they begin.
+    /// Runs schedules as [`Plan::explore`] does. Counts executions as they begin.
     pub(crate) fn explore_counting(
         &self,
         strategy: Strategy,

@@ -42,7 +42,7 @@ const LATER: &[(&str, &str, usize)] = &[
 /// Schedules of each kind with 4 CPUs; larger systems get fewer.
 const SCHEDULES: usize = 200;
 
-/// The same where a fault of `faults.toml` takes more than half of them.
+/// Schedules where a fault of `faults.toml` takes more than half of them.
 const MORE_SCHEDULES: &[(&str, usize)] = &[
     // shfllock-1, at 90 of 8 CPUs, which get a third.
     ("shfllock", 600),

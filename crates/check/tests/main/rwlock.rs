@@ -117,7 +117,7 @@ fn cpus<M: RawLock<LoomPlatform> + 'static>(
     patient_cpus::<M>(steps, preemptions, 0)
 }
 
-/// The same with so many looks before a sleep.
+/// CPUs that look so many times before they sleep.
 fn patient_cpus<M: RawLock<LoomPlatform> + 'static>(
     steps: &'static [&'static [Step]],
     preemptions: usize,

@@ -24,7 +24,7 @@ use std::path::Path;
 
 /// Runs of each place, if the user does not say.
 const RUNS: u32 = 5;
-/// The same for pgbench: the published runs.
+/// Runs of pgbench, as published.
 const RUNS_OF_PGBENCH: u32 = 10;
 
 pub(crate) fn kernbench(args: &KernbenchArgs, global: &Global) -> Result<Verdict, Failure> {

@@ -57,7 +57,7 @@ const SHORTER: &[(&str, &[&str], &str)] = &[
     ("overspin schedbench run", &[], "--max-wall 3s"),
 ];
 
-/// The same for commands that measure, or that simulate for seconds, unless the tests are to be deep.
+/// Shorter forms of commands that measure, or that simulate for seconds, unless the tests are to be deep.
 const SHORT: &[(&str, &[&str], &str)] = &[
     ("overspin measure pft", &["--runs"], "--runs 2 --memory 16"),
     ("overspin validate --dry-run", &[], "--world threads"),

@@ -219,7 +219,7 @@ fn large_host() -> Case {
     }
 }
 
-/// The same load on 1/250 of the host, for comparison with the large one.
+/// The load of the large host on 1/250 of it, for comparison.
 fn small_host() -> Case {
     let workload = Workloads::from(BurnWait {
         threads: 0,

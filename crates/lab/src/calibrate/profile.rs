@@ -65,7 +65,7 @@ pub fn profile(calibration: &Calibration) -> String {
     out
 }
 
-/// The same as `--set` arguments: the costs that were measured. Those that were not are the scenario's machine's.
+/// The costs that were measured, as `--set` arguments. Those that were not are the scenario's machine's.
 #[must_use]
 pub fn settings(calibration: &Calibration) -> Vec<String> {
     let value = |key: &str| Some(Median::of(&found(calibration, key)?.samples)?.value);

@@ -11,7 +11,7 @@ const CONFIDENCE: f64 = 0.95;
 pub(crate) enum Make {
     /// One number from all samples together; it has their unit.
     Same(fn(&[f64]) -> Option<f64>),
-    /// The same, but a plain number.
+    /// A plain number of the samples.
     Plain(fn(&[f64]) -> Option<f64>),
     /// The number of samples; runs may have none.
     Count,

@@ -19,7 +19,7 @@ impl Scope {
         self.bound.iter().rev().find(|(name, _)| name == variable).map(|(_, word)| word.as_str())
     }
 
-    /// The same scope with more variables.
+    /// This scope with more variables.
     pub(crate) fn with(&self, words: &[(String, String)]) -> Self {
         Self { bound: [self.bound.as_slice(), words].concat(), ..self.clone() }
     }

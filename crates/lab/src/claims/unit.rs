@@ -96,12 +96,12 @@ impl Unit {
         value * self.divisor / self.factor
     }
 
-    /// The same, as text for people.
+    /// A value with its unit, as text for people.
     pub(crate) fn show(self, value: f64) -> String {
         self.show_rounded(value, 4)
     }
 
-    /// The same, with so many significant digits.
+    /// A value with its unit, as text with so many significant digits.
     pub(crate) fn show_rounded(self, value: f64, significant: i32) -> String {
         let number = rounded(self.of_base(value), significant);
         match self.name {

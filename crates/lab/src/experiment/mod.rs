@@ -1,6 +1,6 @@
 //! Experiments: a scenario, what to vary in it, and what was published about it.
 //!
-//! To add an experiment, add its file and a line in `BUILT_IN` of [`registry`]. To add a kind of experiment, add a folder
+//! To add an experiment, add its file and a line in `BUILT_IN` of `registry.rs`. To add a kind of experiment, add a folder
 //! here with a type that is a [`Kind`], and a line in `KINDS` there.
 
 mod along;
@@ -52,7 +52,7 @@ pub trait Kind: Debug + Send + Sync {
     /// The part that all kinds have.
     fn head(&self) -> &Head;
 
-    /// The same, mutable.
+    /// The part that all kinds have, to be changed.
     fn head_mut(&mut self) -> &mut Head;
 
     /// The names that expressions may use: what it measures where, and what its set-up says was published.

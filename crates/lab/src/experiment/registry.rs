@@ -51,7 +51,7 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// The same in the order in which all of them run: the best known one first, and then those that take longer and longer.
+/// Names of the experiments in the order in which all of them run: the best known one first, and then those that take longer and longer.
 #[must_use]
 pub fn quickest_first() -> [&'static str; BUILT_IN.len()] {
     BUILT_IN.map(|(name, _)| name)

@@ -15,7 +15,7 @@ pub trait Repeat {
     /// If the world refuses the scenario.
     fn run(&self, scenario: &Scenario, seed: u64) -> Result<Outcome, Refused>;
 
-    /// Draws the longest wait of a run: see [`drawing`].
+    /// Draws the longest wait of a run: see [`drawing()`].
     ///
     /// # Errors
     /// If the world refuses the scenario.

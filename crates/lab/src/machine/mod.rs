@@ -132,13 +132,13 @@ const fn smt(amount: f64, source: &'static str) -> Value {
 }
 
 impl Value {
-    /// The same value as an assumption; its source becomes the basis of the estimate.
+    /// Makes the value an assumption; its source becomes the basis of the estimate.
     const fn assumed(self, low: f64, high: f64) -> Self {
         let (Basis::Source(from) | Basis::Assumed { from, .. } | Basis::Chosen(from)) = self.basis;
         Self { basis: Basis::Assumed { low, high, from }, ..self }
     }
 
-    /// The same value as a choice; its source becomes the reason.
+    /// Makes the value a choice; its source becomes the reason.
     const fn chosen(self) -> Self {
         let (Basis::Source(why) | Basis::Assumed { from: why, .. } | Basis::Chosen(why)) =
             self.basis;

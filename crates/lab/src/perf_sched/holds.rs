@@ -19,7 +19,7 @@ pub(super) struct Holds {
     last: BTreeMap<usize, (usize, usize, u64)>,
     /// Lengths of sections that the recording shows, by task and step.
     known: BTreeMap<(usize, usize), u64>,
-    /// The same by lock.
+    /// Lengths of sections by lock.
     of_lock: BTreeMap<usize, Vec<u64>>,
     /// Waits for spin locks that became sections.
     pub taken: u64,

@@ -130,7 +130,7 @@ pub(super) fn run() -> TrackDescriptor {
 pub(super) enum Counter {
     /// vCPUs of all domains that want a pCPU and have none.
     Queued,
-    /// The same in this domain.
+    /// vCPUs of this domain that want a pCPU and have none.
     QueuedOf(usize),
     /// vCPUs of this domain that wait for a lock on a pCPU.
     SpinningOf(usize),

@@ -168,7 +168,7 @@ impl Record {
         Self { command: Some(command), environment: Some(environment), ..self }
     }
 
-    /// The same, with runs made in this world.
+    /// Notes that the runs were made in this world.
     #[must_use]
     pub fn in_world(self, made: &InWorld) -> Self {
         Self { world: made.name.clone(), unhonoured: made.unhonoured.clone(), ..self }
@@ -194,7 +194,7 @@ impl Record {
         self.push_as(run, place, metric.name, metric.unit, value);
     }
 
-    /// The same for a metric that has several units, or a definition of another kind.
+    /// Adds a sample of a metric that has several units, or a definition of another kind.
     fn push_as(&mut self, run: u32, place: &str, metric: &str, unit: &str, value: f64) {
         if value.is_finite() {
             self.samples.push(Sample {

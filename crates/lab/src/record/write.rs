@@ -105,7 +105,7 @@ pub fn csv(record: &Record) -> String {
     rows(&record.samples, |run| seeds.get(&run).copied().or(record.seed))
 }
 
-/// The same for samples whose runs have these seeds.
+/// Rows of samples whose runs have these seeds.
 pub(crate) fn rows(samples: &[Sample], seed: impl Fn(u32) -> Option<u64>) -> String {
     let mut out = "run,seed,where,metric,unit,value\n".to_owned();
     for s in samples {

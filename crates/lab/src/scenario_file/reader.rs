@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
     fn key(&self, name: &str) -> &'static Key {
         match self.declared(name) {
             Some(key) => key,
-            // The names are literals in `build.rs`; a test reads every section in full.
+            // The names are literals in `lower`; a test reads every section in full.
             None => unreachable!("`{name}` is not declared for {}", self.section.heading),
         }
     }

@@ -12,7 +12,7 @@ type Tree = Map<String, Value>;
 
 /// The text of a scenario file that is read as `scenario` again, to the last picosecond.
 ///
-/// A workload of your own whose file has texts that stand for more is written as the data that they stand for.
+/// A workload from outside may read texts in its file that stand for data. Such a workload is written with the data.
 #[must_use]
 pub fn toml(scenario: &Scenario) -> String {
     let mut root = tree(scenario);

@@ -11,9 +11,9 @@
 //!
 //! **What is not charged.** The first long section in a row: a holder that was descheduled has held the lock as long,
 //! and is not to blame. A thread that finds the lock free and without sleepers takes it before it looks at its debt.
-//! What it owes then adds up. Such an acquisition has no time stamp, because that would cost as much as the rest of it;
-//! nor have most of those that have waited for less than a quarter of the spin budget. A section without a stamp counts
-//! as long as the last one, or as the time since then if that is less.
+//! What it owes then adds up. Such an acquisition has no time stamp, because a stamp would cost as much as the rest of
+//! it. Most acquisitions that have waited for less than a quarter of the spin budget have no stamp either. A section
+//! without a stamp counts as long as the last one, or as the time since then if that is less.
 //!
 //! **State.** The time stamp travels in the token, and the debt in the thread's [`Note`]. There is one note for each
 //! thread, so a thread that alternates between two locks with long sections is charged for neither. The lock itself

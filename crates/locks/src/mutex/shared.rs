@@ -83,25 +83,25 @@ impl Shared {
         }
     }
 
-    /// The same with so many naps of a woken thread where [yields are dear](crate::Platform::yield_is_dear).
+    /// Sets the number of naps of a woken thread where [yields are dear](crate::Platform::yield_is_dear).
     #[must_use]
     pub const fn with_naps(self, naps: u32) -> Self {
         Self { naps, ..self }
     }
 
-    /// The same with locks that seldom move, whatever that costs. A woken thread is not due before a rotation.
+    /// Makes locks that seldom move, whatever that costs. A woken thread is not due before a rotation.
     #[must_use]
     pub const fn staying(self) -> Self {
         Self { move_ns: 0, ..self }
     }
 
-    /// The same with so many releases with sleepers between two readings of the clock.
+    /// Sets the number of releases with sleepers between two readings of the clock.
     #[must_use]
     pub const fn with_releases_per_look(self, releases_per_look: u32) -> Self {
         Self { releases_per_look, ..self }
     }
 
-    /// The same for a thread that has just slept: it looks just the first times before it sleeps again. Another sleep is cheap
+    /// The tuning of a thread that has just slept: it looks just the first times before it sleeps again. Another sleep is cheap
     /// for it, and the holder may wait for its CPU.
     pub(crate) const fn after_a_sleep(&self) -> Self {
         let spin_budget =

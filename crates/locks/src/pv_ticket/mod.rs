@@ -73,7 +73,7 @@ pub use word::FlaggedWord;
 /// Wait-loop iterations before going to sleep: the value of the merged code.
 pub const DEFAULT_SPIN_BUDGET: u32 = 1 << 15;
 
-/// The same for the next in line, before it gives way: some microseconds. With more, it keeps a holder that
+/// Looks of the next in line, before it gives way: some microseconds. With more, it keeps a holder that
 /// was switched out there off the CPU; with fewer, it is not on a CPU when its turn comes.
 const LOOKS_OF_NEXT: u32 = 256;
 /// A yield that takes longer has given the CPU to a thread that computes: other waiters keep it for less

@@ -14,7 +14,7 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         held
     }
 
-    /// The same if neither a writer nor another such reader is there or waits.
+    /// Locks for reading with the right to upgrade, if neither a writer nor another such reader is there or waits.
     pub fn try_lock_upgradable(&self, shared: &Shared<M::Shared>) -> Option<M::Token> {
         let held = self.writers.try_lock(&shared.writers)?;
         if self.try_lock_shared() {

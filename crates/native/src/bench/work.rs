@@ -47,9 +47,9 @@ impl Clock {
 /// Keeps the CPU busy with a chain of shifts and multiplications. Work is counted in steps, not in time: as in a real
 /// section, a preempted thread still has the rest of its work to do.
 ///
-/// It is never inlined, and its steps stay in registers. A loop that is inlined into the code of each lock runs at a
-/// speed that depends on where it lies there, and so does one that passes its value through memory. With such a loop
-/// one thread alone was up to 28 % faster with one lock than with another, and the other way round in another build.
+/// It is never inlined, and its steps stay in registers. A loop that is inlined runs at a speed that depends on its
+/// place in the code, and so does a loop whose value passes through memory. With such loops one thread alone was up to
+/// 28 % faster with one lock than with another. In another build it was the other way round.
 #[inline(never)]
 pub(crate) fn work(steps: u32) {
     let mut value = black_box(1u64);

@@ -49,8 +49,8 @@ pub enum Quantity {
     IdleTimer,
     /// Speed of a CPU beside a busy sibling, thousandths of its speed alone.
     SmtPermille,
-    /// The same of two CPUs that share no core, as far as the kernel tells. vCPUs of a virtual machine may share one
-    /// all the same.
+    /// Speed of a CPU beside a busy one that shares no core with it, as far as the kernel tells, thousandths of its speed
+    /// alone. vCPUs of a virtual machine may share a core all the same.
     BesideBusy,
     /// Time that a CPU loses to others while its thread wants to run, thousandths of a percent.
     Noise,

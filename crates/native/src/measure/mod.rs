@@ -1,6 +1,6 @@
 //! Measurements of the machine at hand: figures for the host of a scenario.
 //!
-//! - [`noise`]: how often, and for how long, a CPU is taken away from a thread that only computes.
+//! - [`noise()`]: how often, and for how long, a CPU is taken away from a thread that only computes.
 
 mod gaps;
 mod histogram;

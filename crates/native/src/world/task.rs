@@ -26,7 +26,7 @@ use crate::futex;
 
 /// The purpose of the random numbers for [`Env::offset`]; workloads count theirs from 0.
 const OFFSET: u32 = u16::MAX as u32;
-/// The same for the start of a task.
+/// The purpose of the random numbers for the start of a task.
 const START: u32 = u16::MAX as u32 - 1;
 
 /// Unwinds a program at the end of the run.

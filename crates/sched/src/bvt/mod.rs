@@ -30,8 +30,8 @@
 //! after it has run again. The original sends a 10 ms tick to guests; here the world is responsible
 //! for that.
 //!
-//! Files: `mod` (events and passes), `virtual_time`, `warp` (shares, warps and their limits), `params`,
-//! `check` (invariants).
+//! Files: `mod` (events and passes), [`virtual_time`], [`warp`] (shares, warps and their limits), [`params`],
+//! [`invariants`] (what must always hold).
 
 mod invariants;
 mod params;

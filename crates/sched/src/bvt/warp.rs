@@ -32,7 +32,7 @@ impl Share {
         }
     }
 
-    /// The same share with the values that are set in `params`.
+    /// Takes the values that are set in `params`.
     pub fn with(self, params: &Params, scale: i64) -> Self {
         Self {
             advance: params.number("mcu_advance").map_or(self.advance, |a| a * scale),

@@ -31,8 +31,8 @@
 //! time, is a stopped VM, that VM *wins* the pCPU, which idles for it. After a quantum a stopped VM is released in
 //! any case, since affinities may make its start impossible.
 //!
-//! Files: `mod` (events and passes), `queue` (virtual times, waiting vCPUs), `skew` (both rules), `params`, `check`
-//! (invariants), `strict` (another scheduler: all vCPUs at once, or none).
+//! Files: `mod` (events and passes), [`queue`] (virtual times, waiting vCPUs), [`skew`] (both rules), [`params`], [`invariants`]
+//! (what must always hold), [`strict`] (another scheduler: all vCPUs at once, or none).
 
 mod invariants;
 mod params;

@@ -20,9 +20,9 @@
 //! BOOST and can starve vCPUs that compute. This is the well-known weakness of credit.
 //!
 //! Source: schedulers specification §3 (after Xen's credit.c of 2026 and of releases 4.3 to 4.8)
-//! and §2 for the profiles. Files: `profile` (what differs between versions, and parameters),
-//! `queue` (run queues), `accounting` (credit), `placement` (where to run, which pCPU to tell,
-//! stealing), `check` (invariants).
+//! and §2 for the profiles. Files: [`profile`] (what differs between versions, and parameters),
+//! [`queue`] (run queues), [`accounting`] (credit), [`placement`] (where to run, which pCPU to tell,
+//! stealing), [`invariants`] (what must always hold).
 
 mod accounting;
 mod invariants;

@@ -19,9 +19,9 @@
 //! "running".
 //!
 //! Source: schedulers specification §4 (after Xen's credit2.c) and §2 for the versions. Files:
-//! `profile` (versions, parameters), `runqueue` (sharing, order), `credits` (burning, epochs,
-//! slices), `choice` (what to run), `tickle` (which pCPU to tell), `caps` (budgets), `load`
-//! (averages), `balance` (placement and moves), `check` (invariants). Decisions where the source is
+//! [`profile`] (versions, parameters), [`runqueue`] (sharing, order), [`credits`] (burning, epochs,
+//! slices), [`choice`] (what to run), [`tickle`] (which pCPU to tell), [`caps`] (budgets), [`load`]
+//! (averages), [`balance`] (placement and moves), [`invariants`] (what must always hold). Decisions where the source is
 //! silent are in docs/schedulers.md.
 
 mod balance;

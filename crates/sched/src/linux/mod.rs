@@ -35,9 +35,9 @@
 //! before its registers are saved stays on its pCPU, also under `balance`. Pause-loop exiting, the host's
 //! directed yields and halt polling belong to the world (§9.3).
 //!
-//! Files: `mod` (events and passes), `queueing` (on and off the queues), `class` (the interface of a class),
-//! `cfs`, `eevdf` (the classes), `balance` (placement and pulling), `bandwidth` (quotas), `params`, `check`
-//! (invariants).
+//! Files: `mod` (events and passes), [`queueing`] (on and off the queues), [`class`] (the interface of a class),
+//! [`cfs`], [`eevdf`] (the classes), [`balance`] (placement and pulling), [`bandwidth`] (quotas), [`params`], [`invariants`]
+//! (what must always hold).
 
 mod balance;
 mod bandwidth;

@@ -58,8 +58,8 @@ struct Place {
 /// A call costs as much as in the pool; the accounting timer adds O(pools). A move costs O(vCPUs).
 ///
 /// # Panics
-/// Methods that return no `Result` panic on ids that this object did not hand out, and on a vCPU that
-/// was removed in a pool that was then destroyed.
+/// Methods that return no `Result` panic on ids that this object did not hand out. They also panic on a vCPU that was
+/// removed, if its pool was destroyed afterwards.
 #[derive(Debug)]
 pub struct Pools {
     topology: Topology,

@@ -33,8 +33,8 @@
 //! others' current levels; a wake-up of a depleted vCPU tells no pCPU, since it would have no effect;
 //! an idle pCPU of `rtds-4.5` looks every 1 ms, as a busy one does.
 //!
-//! Files: `mod` (the passes and events), `server` (budgets and deadlines), `queues` (waiting vCPUs,
-//! and which pCPU is told), `params`, `check` (invariants).
+//! Files: `mod` (the passes and events), [`server`] (budgets and deadlines), [`queues`] (waiting vCPUs,
+//! and which pCPU is told), [`params`], [`invariants`] (what must always hold).
 
 mod invariants;
 mod params;

@@ -32,8 +32,8 @@
 //! an empty slice whose periods were all missed is moved to a future period at once, not by one
 //! period in each pass. The latency hint has no effect in that version and is left out.
 //!
-//! Files: `mod` (events and passes), `share` (slices, periods and weights), `queues`, `turns`
-//! (charging at the end of a turn), `params`, `check` (invariants).
+//! Files: `mod` (events and passes), [`share`] (slices, periods and weights), [`queues`], [`turns`]
+//! (charging at the end of a turn), [`params`], [`invariants`] (what must always hold).
 
 mod invariants;
 mod params;

@@ -20,8 +20,7 @@ pub(crate) trait LockBank {
     fn acquire(&self, engine: &Engine, i: usize, how: LockUse);
     /// Releases lock `i`, which the caller must hold.
     fn release(&self, engine: &Engine, i: usize);
-    /// Takes lock `i`, works, and releases it. After a switch between coroutines, one call mispredicts
-    /// fewer returns than three (see `execution.rs`).
+    /// Takes lock `i`, works, and releases it: one call through the table instead of three.
     fn section(&self, engine: &Engine, i: usize, how: LockUse, work: Picos);
     /// Counts one more waiter at lock `i`. Returns the vCPU that holds it, as [`holder`](Self::holder) does.
     fn waits(&self, i: usize) -> u32;
@@ -183,7 +182,6 @@ impl LockVisitor<SimPlatform> for MakeBank<'_> {
 }
 
 impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
-    #[inline(always)]
     fn acquire(&self, engine: &Engine, i: usize, how: LockUse) {
         let entry = &self.entries[i];
         let v = engine.cpu();
@@ -218,7 +216,6 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         engine.section_begins();
     }
 
-    #[inline(always)]
     fn release(&self, engine: &Engine, i: usize) {
         let entry = &self.entries[i];
         let v = engine.cpu();

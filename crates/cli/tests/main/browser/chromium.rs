@@ -124,12 +124,12 @@ impl Chromium {
         answer["result"]["value"].clone()
     }
 
-    /// The same, for a number.
+    /// The value of an expression that is a number.
     pub fn number(&self, expression: &str) -> f64 {
         self.value(expression).as_f64().unwrap_or_else(|| panic!("{expression} is no number"))
     }
 
-    /// The same, for a text.
+    /// The value of an expression that is a text.
     pub fn text(&self, expression: &str) -> String {
         self.value(expression).as_str().unwrap_or_else(|| panic!("{expression} is no text")).into()
     }

@@ -123,15 +123,15 @@ impl<'a> Measured<'a> {
         self.over_seeds((Test::Pft, host, help, load), |r| r.elapsed_s.map(|t| r.items as f64 / t))
     }
 
-    /// The same on the published host.
+    /// Faults per second on the published host.
     pub(super) fn faults(&self, help: Help, load: Load) -> Option<f64> {
         self.faults_on(self.experiment.published_host(), help, load).map(|s| s.mean)
     }
 
     /// The relative change that `help` makes to the faults of a load on a host: the median over the seeds.
     /// Each run is compared with the run of the same seed without help; ticks have the same phases in both.
-    /// The mean would be dominated by the few runs in which a process, or the other one, comes to the other
-    /// vCPU a tick earlier, which matters several times as much as the change.
+    /// In a few runs one of the two processes moves to the other vCPU a tick earlier. That matters several times as
+    /// much as the change, so these few runs would decide the mean.
     pub(super) fn change_of_faults(&self, host: &str, help: Help, load: Load) -> Option<f64> {
         let of = |help| self.of(Test::Pft, host, help, load);
         let pairs = of(help).zip(of(Help::None));

@@ -43,7 +43,7 @@ struct Vcpu {
 struct Domain {
     weight: i64,
     members: Vec<VcpuId>,
-    /// Virtual time: time placed, in ns at [`WEIGHT`].
+    /// Virtual time: time placed, in ns at [`WEIGHT`](super::WEIGHT).
     vt: i64,
     awake: u32,
     /// Since when it is placed.

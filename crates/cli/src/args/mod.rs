@@ -86,7 +86,7 @@ pub(crate) struct PageArgs {
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct SweepArgs {
     /// Add an axis of numbers, for example domain.guest.vcpus=2..16:2, =1..16:x2 or
-    /// domain.guest.workload.section=1us..9us:2us; it replaces a [[vary]] of the same key
+    /// domain.guest.workload.section=1us..9us:2us; it replaces a `[[vary]]` of the same key
     #[arg(long = "parameter-scan", short = 'P', value_name = "KEY=FROM..TO[:STEP]")]
     pub(crate) ranges: Vec<String>,
     /// Add an axis of values, for example domain.guest.lock=ticket,mcs; `every lock`, `every scheduler` and
@@ -114,7 +114,7 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// Run a scenario
     Run(RunArgs),
-    /// Run a scenario along axes: every combination of its [[vary]] tables, -L and -P
+    /// Run a scenario along axes: every combination of its `[[vary]]` tables, -L and -P
     Sweep(SweepCommandArgs),
     /// Join the directories that the parts of a sweep or of many seeds wrote (`--shard`)
     Merge(MergeArgs),
@@ -767,7 +767,7 @@ pub(crate) struct ExecArgs {
 pub(crate) struct FitArgs {
     /// Recording, written by `overspin exec --record`
     pub(crate) file: PathBuf,
-    /// Scenario to write, with [[vary]] tables as comments (`-`: standard output)
+    /// Scenario to write, with `[[vary]]` tables as comments (`-`: standard output)
     #[arg(long, short, value_name = "SCENARIO.toml")]
     pub(crate) output: Option<PathBuf>,
     /// Number of the mutex in the list, from 0, instead of the one whose sections and waits took most time
