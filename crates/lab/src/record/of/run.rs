@@ -51,7 +51,7 @@ pub fn seeds(over: &Result, set: &[String]) -> Record {
     record
 }
 
-/// The same without the runs, which may not have been made yet.
+/// The record of a run with many seeds without the runs, which may not have been made yet.
 #[must_use]
 pub fn seeds_head(scenario: &Scenario, set: &[String]) -> Record {
     of_scenario(Kind::Seeds, scenario, set, None)
@@ -78,7 +78,7 @@ pub fn sweep(sweep: &Sweep, outcome: &Swept, set: &[String], seed: Option<u64>) 
     record
 }
 
-/// The same without the runs, which may not have been made yet.
+/// The record of a sweep without the runs, which may not have been made yet.
 #[must_use]
 pub fn sweep_head(sweep: &Sweep, set: &[String], seed: Option<u64>) -> Record {
     let first = sweep.points.first().map(|p| &p.scenario);
