@@ -6,7 +6,6 @@ use crate::progress;
 use crate::show::{self, Outputs};
 use overspin_lab::advise::{self, AdviceError, Question};
 use overspin_lab::parallel::ParallelError;
-use overspin_report as report;
 use serde_json::json;
 
 /// The name of the scenario in the commands that repeat a number, if it was not written.
@@ -52,7 +51,7 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
         svg.finish_with(&advise::picture(&advice))?;
     }
     if let Some(markdown) = markdown {
-        markdown.finish_with(&report::markdown(&blocks))?;
+        markdown.finish_with(&overspin_report::markdown(&blocks))?;
     }
     outputs.report(&blocks)?;
     Ok(advice.stopped().map_or(Verdict::Fine, show::stopped))

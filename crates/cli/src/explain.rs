@@ -11,7 +11,6 @@ use overspin_lab::record::{self, Record};
 use overspin_lab::scenario_file::{self, Loaded, Sweep};
 use overspin_lab::sweep::{self, Settings, SweepError};
 use overspin_lab::way::Way;
-use overspin_report as report;
 use overspin_report::Block;
 use overspin_scenario::{Outcome, Scenario};
 
@@ -28,7 +27,7 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
         what.scenario(loaded.map_err(Failure::Scenario)?)?
     };
     if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
-        markdown.finish_with(&report::markdown(&blocks))?;
+        markdown.finish_with(&overspin_report::markdown(&blocks))?;
     }
     outputs.report(&blocks)?;
     Ok(Verdict::Fine)

@@ -8,7 +8,6 @@ use overspin_lab::results::{self, Merged, ResultsError};
 use overspin_lab::scenario_file::{Loaded, Sweep};
 use overspin_lab::way::{InWorld, Until, Way};
 use overspin_lab::{parallel::ParallelError, seeds, sweep};
-use overspin_report as report;
 use overspin_report::Block;
 use overspin_scenario::{Ending, Scenario};
 use std::time::Instant;
@@ -41,7 +40,7 @@ pub(crate) fn merge(args: &MergeArgs, global: &Global) -> Result<Verdict, Failur
     let record = whole.record;
     files.write(|| record)?;
     if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
-        markdown.finish_with(&report::markdown(&whole.report))?;
+        markdown.finish_with(&overspin_report::markdown(&whole.report))?;
     }
     outputs.report(&whole.report)?;
     if missing > 0 {

@@ -5,6 +5,7 @@ use crate::failure::{Failure, Verdict};
 use crate::progress;
 use crate::report::Page;
 use crate::show::{self, Outputs, RecordFiles};
+use overspin_lab::experiment::report as reports;
 use overspin_lab::experiment::{self, Experiment};
 use overspin_lab::experiment::{
     ReproduceError, Reproduction, Settings, reproduce as run, verdict_of_all,
@@ -13,7 +14,6 @@ use overspin_lab::output::Output;
 use overspin_lab::record;
 use overspin_lab::scenario_file;
 use overspin_lab::way::Until;
-use overspin_report as report;
 use overspin_report::Block;
 use std::path::Path;
 
@@ -50,21 +50,16 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         return every(args, global, files, &outputs);
     };
     let result = one(&experiment, files.settings(args), global)?;
-    let blocks = overspin_lab::experiment::report::reproduction(&result);
+    let blocks = reports::reproduction(&result);
     let page = files.write(std::slice::from_ref(&result), &blocks)?;
     if let Some(svg) = svg {
         let title = format!("{}: {}", result.experiment, result.title);
-        svg.finish_with(&report::picture(&title, &experiment.panels(&result)))?;
+        svg.finish_with(&overspin_report::picture(&title, &experiment.panels(&result)))?;
     }
-    if let Some((file, svg)) =
-        curves.zip(overspin_lab::experiment::report::reproduction_curves(&experiment, &result))
-    {
+    if let Some((file, svg)) = curves.zip(reports::reproduction_curves(&experiment, &result)) {
         file.finish_with(&svg)?;
     }
-    outputs.report(&overspin_lab::experiment::report::reproduction_answer_first(
-        &result,
-        args.verbose,
-    ))?;
+    outputs.report(&reports::reproduction_answer_first(&result, args.verbose))?;
     outputs.print(&page)?;
     Ok(verdict(result.verdict(), args.strict))
 }
@@ -80,18 +75,17 @@ fn every(
     let mut results = Vec::new();
     for name in experiment::quickest_first() {
         let result = one(&find(name)?, files.settings(args), global)?;
-        outputs.report(&overspin_lab::experiment::report::reproduction_in_brief(&result))?;
+        outputs.report(&reports::reproduction_in_brief(&result))?;
         outputs.print("\n")?;
         if args.verbose {
-            outputs.report(&overspin_lab::experiment::report::reproduction_claims(&result))?;
+            outputs.report(&reports::reproduction_claims(&result))?;
         }
         results.push(result);
     }
     // Records and tables list them by age, whatever the order in which they ran.
     results.sort_by_key(|result| experiment::names().iter().position(|n| *n == result.experiment));
-    let whole: Vec<Block> =
-        results.iter().flat_map(overspin_lab::experiment::report::reproduction).collect();
-    let summary = overspin_lab::experiment::report::reproductions(&results);
+    let whole: Vec<Block> = results.iter().flat_map(reports::reproduction).collect();
+    let summary = reports::reproductions(&results);
     let page = files.write(&results, &[whole, summary.clone()].concat())?;
     outputs.report(&summary)?;
     outputs.print(&page)?;
@@ -122,7 +116,7 @@ impl Files {
         let record = || show::made(record::reproductions(results));
         self.records.write(record)?;
         if let Some(markdown) = self.markdown {
-            markdown.finish_with(&report::markdown(blocks))?;
+            markdown.finish_with(&overspin_report::markdown(blocks))?;
         }
         self.page.map_or_else(|| Ok(String::new()), |page| page.write(record()))
     }

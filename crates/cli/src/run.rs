@@ -14,7 +14,6 @@ use overspin_lab::scenario_file::{AxisArgument, Loaded, Sweep};
 use overspin_lab::seeds;
 use overspin_lab::sweep::{self, Narrow, SweepError};
 use overspin_lab::way::Way;
-use overspin_report as report;
 use overspin_report::Block;
 use overspin_scenario::{Ending, Scenario, Stopped};
 use std::cell::LazyCell;
@@ -365,7 +364,7 @@ fn parallel_failure(args: &RunArgs, error: &ParallelError) -> Failure {
 
 fn print(args: &RunArgs, outputs: &Outputs, blocks: &[Block]) -> Result<(), Failure> {
     if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
-        markdown.finish_with(&report::markdown(blocks))?;
+        markdown.finish_with(&overspin_report::markdown(blocks))?;
     }
     outputs.report(blocks)
 }

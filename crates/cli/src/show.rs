@@ -11,7 +11,6 @@ use overspin_lab::output::Output;
 use overspin_lab::record::{Record, csv};
 use overspin_lab::results::{Claim, Outcomes};
 use overspin_lab::way::{InWorld, Until, Way};
-use overspin_report as report;
 use overspin_report::Block;
 use overspin_scenario::{Scenario, Stopped};
 use serde::Serialize;
@@ -74,7 +73,7 @@ impl Outputs {
 
     /// Prints a report for people, as [`Outputs::print`] does.
     pub(crate) fn report(&self, blocks: &[Block]) -> Result<(), Failure> {
-        self.print(&report::text_on(blocks, &screen::of_stdout()))
+        self.print(&overspin_report::text_on(blocks, &screen::of_stdout()))
     }
 
     /// Prints text for people, unless standard output carries data or --quiet was given.

@@ -15,7 +15,6 @@ use overspin_lab::validate::{
 };
 use overspin_lab::{calibrate, measure};
 use overspin_native::calibrate as native;
-use overspin_report as report;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -63,7 +62,7 @@ pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, 
         svg.finish_with(&validate::picture(result))?;
     }
     if let Some(markdown) = markdown {
-        markdown.finish_with(&report::markdown(&validate::report(result, true)))?;
+        markdown.finish_with(&overspin_report::markdown(&validate::report(result, true)))?;
     }
     outputs.report(&validate::report(result, false))?;
     Ok(verdict(&validation, args.strict))

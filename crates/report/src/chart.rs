@@ -166,7 +166,7 @@ pub fn picture(title: &str, panels: &[Panel]) -> String {
     let mut y = MARGIN;
     for line in broken(title, ((width - 2.0 * MARGIN) / BOLD) as usize) {
         y += 20.0;
-        text(&mut body, (MARGIN, y), "font-size=\"16\" font-weight=\"bold\"", &line);
+        text_at(&mut body, (MARGIN, y), "font-size=\"16\" font-weight=\"bold\"", &line);
     }
     for panel in panels {
         y = draw(&mut body, panel, (longest, width), y + 10.0);
@@ -186,7 +186,7 @@ fn draw(out: &mut String, panel: &Panel, (left, width): (f64, f64), mut y: f64) 
     for line in broken(&format!("{}{log}", panel.title), ((width - 2.0 * MARGIN) / LETTER) as usize)
     {
         y += 18.0;
-        text(out, (MARGIN, y), "font-weight=\"bold\"", &line);
+        text_at(out, (MARGIN, y), "font-weight=\"bold\"", &line);
     }
     y += 8.0;
     let mut x = MARGIN;
@@ -196,14 +196,14 @@ fn draw(out: &mut String, panel: &Panel, (left, width): (f64, f64), mut y: f64) 
             (x, y) = (MARGIN, y + 20.0);
         }
         rect(out, (x, y), (14.0, 14.0), colour);
-        text(out, (x + 20.0, y + 12.0), "", name);
+        text_at(out, (x + 20.0, y + 12.0), "", name);
         x += wide;
     }
     if !panel.note.is_empty() {
         if x + panel.note.chars().count() as f64 * LETTER > width - MARGIN {
             (x, y) = (MARGIN, y + 20.0);
         }
-        text(out, (x, y + 12.0), "fill=\"#666\"", &panel.note);
+        text_at(out, (x, y + 12.0), "fill=\"#666\"", &panel.note);
     }
     let top = y + 30.0;
     let high = panel.bar() * panel.series.len() as f64;
@@ -217,12 +217,12 @@ fn draw(out: &mut String, panel: &Panel, (left, width): (f64, f64), mut y: f64) 
             top - 8.0
         );
         let style = "text-anchor=\"middle\" fill=\"#666\"";
-        text(out, (x, bottom + 16.0), style, &tick(value));
+        text_at(out, (x, bottom + 16.0), style, &tick(value));
     }
     for (i, row) in panel.rows.iter().enumerate() {
         let y = top + i as f64 * (high + GAP);
         let style = "text-anchor=\"end\"";
-        text(out, (left - 10.0, y + high / 2.0 + 4.0), style, &row.label);
+        text_at(out, (left - 10.0, y + high / 2.0 + 4.0), style, &row.label);
         for (j, (bar, (_, colour))) in row.bars.iter().zip(&panel.series).enumerate() {
             draw_bar(out, y + j as f64 * panel.bar(), panel.bar(), colour, *bar, &scale);
         }
@@ -234,7 +234,7 @@ fn draw_bar(out: &mut String, y: f64, high: f64, colour: &str, bar: Bar, scale: 
     let middle = y + high / 2.0;
     let (end, words) = match bar {
         Bar::None => {
-            text(out, (scale.zero() + 6.0, y + high - 3.0), "font-size=\"11\"", "not computed");
+            text_at(out, (scale.zero() + 6.0, y + high - 3.0), "font-size=\"11\"", "not computed");
             return;
         }
         Bar::Endless => (f64::INFINITY, "never finished".to_owned()),
@@ -264,7 +264,7 @@ fn draw_bar(out: &mut String, y: f64, high: f64, colour: &str, bar: Bar, scale: 
         );
         right = right.max(high);
     }
-    text(out, (right + 6.0, y + high - 3.0), "font-size=\"11\"", &words);
+    text_at(out, (right + 6.0, y + high - 3.0), "font-size=\"11\"", &words);
 }
 
 fn rect(out: &mut String, (x, y): (f64, f64), (width, height): (f64, f64), colour: &str) {
@@ -275,7 +275,7 @@ fn rect(out: &mut String, (x, y): (f64, f64), (width, height): (f64, f64), colou
 }
 
 /// Writes a text of an SVG file at a place.
-pub fn text(out: &mut String, (x, y): (f64, f64), style: &str, words: &str) {
+pub fn text_at(out: &mut String, (x, y): (f64, f64), style: &str, words: &str) {
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{}</text>", escape(words));
 }
 

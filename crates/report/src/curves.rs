@@ -1,7 +1,7 @@
 //! Curves: small plots side by side on common colours, with intervals, as an SVG file. Equal data give equal
 //! bytes.
 
-use super::chart::{LETTER, broken, escape, nice, text, tick};
+use super::chart::{LETTER, broken, escape, nice, text_at, tick};
 use std::fmt::Write;
 
 /// Size of a plot inside its axes.
@@ -77,13 +77,13 @@ pub fn curves(
     let mut y = MARGIN;
     for line in broken(title, ((width - 2.0 * MARGIN) / 10.4) as usize) {
         y += 20.0;
-        text(&mut out, (MARGIN, y), "font-size=\"16\" font-weight=\"bold\"", &line);
+        text_at(&mut out, (MARGIN, y), "font-size=\"16\" font-weight=\"bold\"", &line);
     }
     let (named, others) = named(plots);
     y = legend(&mut out, &named, others, y + 12.0, width);
     for line in broken(note, ((width - 2.0 * MARGIN) / LETTER) as usize) {
         y += 18.0;
-        text(&mut out, (MARGIN, y), "fill=\"#666\"", &line);
+        text_at(&mut out, (MARGIN, y), "fill=\"#666\"", &line);
     }
     y += 8.0;
     for (i, plot) in plots.iter().enumerate() {
@@ -126,7 +126,7 @@ fn legend(out: &mut String, named: &[String], others: usize, mut y: f64, width: 
         if let Some(i) = style {
             mark(out, (x + 13.0, y + 7.0), i);
         }
-        text(out, (x + 32.0, y + 12.0), "", name);
+        text_at(out, (x + 32.0, y + 12.0), "", name);
         x += wide;
     };
     for (i, name) in named.iter().enumerate() {
@@ -222,7 +222,7 @@ fn draw(
     let (x1, y1) = (x0 + PLOT.0, y0 + PLOT.1);
     let (vertical, lines) = Scale::vertical(plot, [y1, y0]);
     let horizontal = Scale::horizontal(axis, plot, [x0 + 8.0, x1 - 8.0]);
-    text(out, (left + 4.0, top + 16.0), "font-weight=\"bold\"", &plot.title);
+    text_at(out, (left + 4.0, top + 16.0), "font-weight=\"bold\"", &plot.title);
     for value in lines {
         let y = vertical.at(value);
         let _ = writeln!(
@@ -230,7 +230,7 @@ fn draw(
             "<line x1=\"{x0:.1}\" x2=\"{x1:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>"
         );
         let style = "text-anchor=\"end\" fill=\"#666\" font-size=\"12\"";
-        text(out, (x0 - 6.0, y + 4.0), style, &large(value));
+        text_at(out, (x0 - 6.0, y + 4.0), style, &large(value));
     }
     let mut free = f64::NEG_INFINITY;
     for (value, label) in &axis.ticks {
@@ -244,12 +244,12 @@ fn draw(
         let wide = label.chars().count() as f64 * LETTER;
         if x - wide / 2.0 > free {
             let style = "text-anchor=\"middle\" fill=\"#666\" font-size=\"12\"";
-            text(out, (x, y1 + 18.0), style, label);
+            text_at(out, (x, y1 + 18.0), style, label);
             free = x + wide / 2.0 + 4.0;
         }
     }
     let style = "text-anchor=\"middle\" fill=\"#444\" font-size=\"12\"";
-    text(out, (f64::midpoint(x0, x1), y1 + 36.0), style, &axis.title);
+    text_at(out, (f64::midpoint(x0, x1), y1 + 36.0), style, &axis.title);
     let style_of = |curve: &Curve| named.iter().position(|name| *name == curve.name);
     // Grey curves first, so that the others are above them; of these the first one is on top.
     let mut order: Vec<&Curve> = plot.curves.iter().collect();

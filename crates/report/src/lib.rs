@@ -7,13 +7,9 @@ mod curves;
 mod numbers;
 mod screen;
 
-pub use chart::{
-    Bar, PUBLISHED, Panel, Row, SIMULATED, escape, nice, picture, text as text_at, tick,
-};
+pub use chart::{Bar, PUBLISHED, Panel, Row, SIMULATED, escape, nice, picture, text_at, tick};
 pub use curves::{At, Curve, Horizontal, Plot, curves};
-pub use numbers::{
-    mean, micros, percent, seconds, share, short, short_integer, tenths, two_digits,
-};
+pub use numbers::{micros, percent, seconds, share, short, short_integer, tenths, two_digits};
 pub use screen::Screen;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};

@@ -14,12 +14,6 @@ pub fn micros(picos: Picos) -> String {
     short(picos.micros())
 }
 
-/// Mean of a time; 0 of nothing.
-#[must_use]
-pub fn mean(total: Picos, count: u64) -> Picos {
-    total.checked_div(count).unwrap_or_default()
-}
-
 /// Percentage of a count.
 #[must_use]
 pub fn percent(part: u64, whole: u64) -> String {

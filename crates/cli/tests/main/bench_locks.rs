@@ -104,7 +104,7 @@ fn mistakes() {
         (&["--locks=ticket-small", "--threads=256"], "`ticket-small` serves at most 255 threads"),
         (&["--case=hog"], "hogs"),
         (&["--case=condvar", "--threads=1"], "2 threads or more"),
-        (&["--case=long-holder", "--long=100s"], "too long"),
+        (&["--case=long-holder", "--long=10s"], "too long"),
         (&["--case=hogs", "--world=sim"], "only threads have other cases"),
         (&["--threads=0"], "there must be at least one"),
         (&["--time=0ns"], "and some time"),

@@ -69,7 +69,7 @@ fn claims_and_figures_of_built_in_experiments_have_expressions() {
 
 #[test]
 fn faults_have_a_place() {
-    let (_, text) = ("2008-spinlocks", text("2008-spinlocks").unwrap());
+    let text = text("2008-spinlocks").unwrap();
     for (from, to, message) in [
         ("scale = 1\n", "scale = 0\n", "`scale` is 0"),
         ("role = \"fit\"", "role = \"guess\"", "guess"),

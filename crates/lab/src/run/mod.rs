@@ -6,3 +6,10 @@ pub(crate) mod vmstat;
 
 pub use report::report;
 pub use vmstat::{VmstatRow, vmstat_rows};
+
+use overspin_scenario::Picos;
+
+/// Mean of a time; 0 of nothing.
+fn mean(total: Picos, count: u64) -> Picos {
+    total.checked_div(count).unwrap_or_default()
+}

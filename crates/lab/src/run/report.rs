@@ -1,7 +1,7 @@
 //! The report of one run: where the time of the host, its vCPUs, locks and tasks went.
 
-use super::{causes, vmstat};
-use overspin_report::{Block, Grid, MOST_LINES, mean, micros, percent, seconds, share, short};
+use super::{causes, mean, vmstat};
+use overspin_report::{Block, Grid, MOST_LINES, micros, percent, seconds, share, short};
 use overspin_scenario::{
     DomainOutcome, Ending, Measurement, Outcome, Picos, Scenario, TaskOutcome,
 };

@@ -1,7 +1,8 @@
 //! The output of the tools of a kernel of 2001, `vmstat` and lockmeter's `lockstat`; and the cache lines,
 //! which no tool could show.
 
-use overspin_report::{Grid, mean, micros, percent, share};
+use super::mean;
+use overspin_report::{Grid, micros, percent, share};
 use overspin_scenario::{DomainOutcome, LockOutcome, Picos, VmstatLine};
 
 /// Size of a page in the unit of `vmstat`, 1 KiB.

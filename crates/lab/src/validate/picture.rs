@@ -5,7 +5,7 @@ use super::Comparison;
 use super::compare::{Agreement, Compared};
 use super::figure::Kind;
 use super::report::columns;
-use overspin_report::{escape, short, text_at as text};
+use overspin_report::{escape, short, text_at};
 use std::fmt::Write;
 
 const LABEL: f64 = 230.0;
@@ -33,7 +33,7 @@ pub fn picture(result: &Comparison) -> String {
     let width = LABEL + columns.len().max(6) as f64 * (CELL + GAP) + MARGIN;
     let mut out = String::new();
     let mut y = MARGIN + 18.0;
-    text(
+    text_at(
         &mut out,
         (MARGIN, y),
         "font-size=\"16\" font-weight=\"bold\"",
@@ -47,13 +47,13 @@ pub fn picture(result: &Comparison) -> String {
         (Agreement::Miss, "missed"),
     ] {
         dot(&mut out, (x + 5.0, y - 4.0), colour(agreement));
-        text(&mut out, (x + 14.0, y), "", words);
+        text_at(&mut out, (x + 14.0, y), "", words);
         x += 34.0 + 7.0 * words.len() as f64;
     }
     y += 18.0;
     let words = "dot and line: simulated, with its 95 % interval; grey: the interval of the measured mean; green: the goal; \
                  an arrow: beyond the scale";
-    text(&mut out, (MARGIN, y), "fill=\"#666\"", words);
+    text_at(&mut out, (MARGIN, y), "fill=\"#666\"", words);
     for kind in Kind::ALL {
         y = panel(&mut out, result, kind, &columns, y + 30.0);
     }
@@ -95,12 +95,12 @@ fn panel(
         }
         _ => format!("{}: half to twice the measured value", kind.words()),
     };
-    text(out, (MARGIN, y), "font-weight=\"bold\"", &title);
+    text_at(out, (MARGIN, y), "font-weight=\"bold\"", &title);
     y += 18.0;
     let left = |column: usize| LABEL + column as f64 * (CELL + GAP);
     for (i, (world, scheduler)) in columns.iter().enumerate() {
         let words = format!("{world}, {scheduler}");
-        text(out, (left(i) + CELL / 2.0, y), "text-anchor=\"middle\" font-size=\"10\"", &words);
+        text_at(out, (left(i) + CELL / 2.0, y), "text-anchor=\"middle\" font-size=\"10\"", &words);
     }
     y += 8.0;
     let goal = result.goals.of(kind);
@@ -123,7 +123,7 @@ fn panel(
     for (r, (case, figure)) in rows.iter().enumerate() {
         let middle = y + (r as f64 + 0.5) * ROW;
         let style = "text-anchor=\"end\" font-size=\"11\"";
-        text(out, (LABEL - 8.0, middle + 4.0), style, &format!("{case}: {figure}"));
+        text_at(out, (LABEL - 8.0, middle + 4.0), style, &format!("{case}: {figure}"));
         for c in all.iter().filter(|c| c.case == *case && c.figure() == *figure) {
             let column = columns.iter().position(|(w, s)| *w == c.world && *s == c.scheduler);
             if let Some(column) = column {

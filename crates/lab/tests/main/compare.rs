@@ -2,7 +2,6 @@
 //! said of the samples of files.
 
 use overspin_lab::compare::{self, Choice, Finding, Input, choose, common, differences};
-use overspin_report as report;
 use overspin_stats::Summary;
 use overspin_stats::difference::{mann_whitney, student, welch};
 use serde_json::{Value, json};
@@ -57,7 +56,7 @@ fn ministats_example() {
     let files = [read("iguana", IGUANA), read("chameleon", CHAMELEON)];
     let all = compare::compare(&files, 0.95, None);
     assert_eq!(all[0].finding, Finding::Same);
-    let out = report::text(&compare::report(&all, 0.95));
+    let out = overspin_report::text(&compare::report(&all, 0.95));
     assert!(out.contains("No difference proven at 95% confidence."), "{out}");
     // As on the manual page: 7 50 750 200 300 238.04761; 5 150 930 500 540 299.08193.
     assert!(out.contains("238.0") && out.contains("299.1") && out.contains("540.0"), "{out}");
@@ -70,9 +69,9 @@ fn ministats_example() {
     let row = [read("iguana", IGUANA), read("-", "150 400 720 500 930")];
     let all = compare::compare(&row, 0.95, None);
     assert_eq!(all[0].finding, Finding::Undecided);
-    assert!(report::text(&compare::report(&all, 0.95)).contains("only 1 samples"));
+    assert!(overspin_report::text(&compare::report(&all, 0.95)).contains("only 1 samples"));
     let low = compare::compare(&files, 0.8, None);
-    let out = report::text(&compare::report(&low, 0.8));
+    let out = overspin_report::text(&compare::report(&low, 0.8));
     assert!(out.contains("proven") || out.contains("Difference at 80%"), "{out}");
 }
 

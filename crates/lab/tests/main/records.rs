@@ -13,7 +13,6 @@ use overspin_lab::way::Way;
 use overspin_lab::{compare, explain, seeds, sweep};
 use overspin_native::bench::{Case, Plan, measure};
 use overspin_native::measure::{NoisePlan, noise};
-use overspin_report as report;
 use overspin_scenario::Scenario;
 use overspin_testing::{SCENARIO, skip};
 use std::path::Path;
@@ -52,11 +51,11 @@ fn read_by_all(record: &Record) {
         let choice = Choice { metrics, places: Vec::new() };
         compare::choose(&choice, &mut files).unwrap();
         let all = compare::compare(&files, 0.95, None);
-        let compared = report::text(&compare::report(&all, 0.95));
+        let compared = overspin_report::text(&compare::report(&all, 0.95));
         assert!(!compared.contains("Difference at"), "{kind:?}: {compared}");
         assert!(compared.contains(" N "), "{kind:?}: {compared}");
     }
-    let told = report::text(&explain::record(record, &Way::default()).unwrap());
+    let told = overspin_report::text(&explain::record(record, &Way::default()).unwrap());
     assert!(told.lines().count() > 5, "{kind:?}: {told}");
 
     let make = |scenario: &Scenario, seed: u64, observer: &mut dyn Observer| {

@@ -6,7 +6,6 @@ use overspin_lab::record::{self, Kind, Record};
 use overspin_lab::scenario_file::Loaded;
 use overspin_lab::seeds::{self, OverSeeds, seeds_from};
 use overspin_lab::sweep;
-use overspin_report as report;
 use overspin_testing::SCENARIO;
 
 const VARY: &str = r#"
@@ -26,7 +25,7 @@ fn over(seeds: &[u64], sets: &[&str]) -> OverSeeds {
 fn swept(text: &str, settings: sweep::Settings<'_>) -> (Record, String) {
     let Loaded::Sweep(sweep) = load(text, &[]) else { panic!("it is a sweep") };
     let measured = sweep::run(&sweep, settings, &|_, _| {}).unwrap();
-    let printed = report::text(&overspin_lab::sweep::report(&measured));
+    let printed = overspin_report::text(&overspin_lab::sweep::report(&measured));
     (record::sweep(&sweep, &measured, &[], settings.seed), printed)
 }
 
@@ -60,7 +59,7 @@ fn all_samples_are_kept_with_their_seeds() {
 #[test]
 fn means_are_printed_and_can_be_compared() {
     let ticket = over(&seeds_from(1, 6), &[]);
-    let printed = report::text(&overspin_lab::seeds::report(&ticket));
+    let printed = overspin_report::text(&overspin_lab::seeds::report(&ticket));
     for words in ["6 runs", "seeds 1 to 6", "95 % from", "guest/section", "p99.9 wait"] {
         assert!(printed.contains(words), "{words}: {printed}");
     }
@@ -71,7 +70,7 @@ fn means_are_printed_and_can_be_compared() {
     });
     let all = compare::compare(&files, 0.95, None);
     assert!(all.iter().all(|c| c.finding != Finding::Undecided), "six samples suffice: {all:?}");
-    let compared = report::text(&compare::report(&all, 0.95));
+    let compared = overspin_report::text(&compare::report(&all, 0.95));
     assert!(compared.contains("guest/section: acquisitions [1/s]"), "{compared}");
 }
 
