@@ -3,7 +3,8 @@
 
 use overspin_host::Refused;
 use overspin_lab::output::OutputError;
-use overspin_lab::scenario_file::LoadError;
+use overspin_lab::record::LoadError;
+use overspin_lab::scenario_file;
 use overspin_located as located;
 use overspin_located::LocatedError;
 use pyo3::exceptions::PyOSError;
@@ -51,22 +52,30 @@ pub(crate) fn scenario(error: &LocatedError) -> PyErr {
     })
 }
 
-/// A file that cannot be read is an `OSError`, as everywhere in Python.
 pub(crate) fn load(error: &LoadError) -> PyErr {
     match error {
-        LoadError::Invalid(error) => scenario(error),
-        LoadError::Read { path, cause } => match (cause.raw_os_error(), cause.kind()) {
-            (Some(code), _) => {
-                let words = cause.to_string();
-                let words = words.split(" (os error").next().unwrap_or_default().to_owned();
-                PyOSError::new_err((code, words, path.clone()))
-            }
-            (None, ErrorKind::InvalidData) => {
-                plain("ScenarioError", &error.to_string(), "scenarios are UTF-8 text")
-            }
-            (None, _) => PyOSError::new_err(error.to_string()),
-        },
+        LoadError::File(error) => file(error),
         LoadError::Results(cause) => plain("RunError", &cause.to_string(), cause.remedy()),
+    }
+}
+
+/// A file that cannot be read is an `OSError`, as everywhere in Python.
+fn file(error: &scenario_file::LoadError) -> PyErr {
+    match error {
+        scenario_file::LoadError::Invalid(error) => scenario(error),
+        scenario_file::LoadError::Read { path, cause } => {
+            match (cause.raw_os_error(), cause.kind()) {
+                (Some(code), _) => {
+                    let words = cause.to_string();
+                    let words = words.split(" (os error").next().unwrap_or_default().to_owned();
+                    PyOSError::new_err((code, words, path.clone()))
+                }
+                (None, ErrorKind::InvalidData) => {
+                    plain("ScenarioError", &error.to_string(), "scenarios are UTF-8 text")
+                }
+                (None, _) => PyOSError::new_err(error.to_string()),
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::errors;
 use crate::table::{Sort, Table, of_rows};
 use Sort::{Count, Flag, Number, Text, Texts};
-use overspin_lab::machine::MACHINES;
+use overspin_lab::scenario_file::machine::MACHINES;
 use overspin_lab::{examples as scenarios, experiment, listing};
 use pyo3::prelude::*;
 

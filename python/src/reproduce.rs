@@ -5,7 +5,7 @@ use crate::interrupt::interruptible;
 use crate::record::Record;
 use overspin_lab::experiment::{self, Experiment};
 use overspin_lab::experiment::{ReproduceError, Settings, reproduce as make};
-use overspin_lab::{record, scenario_file};
+use overspin_lab::record;
 use pyo3::prelude::*;
 use std::path::Path;
 
@@ -40,6 +40,6 @@ fn find(name: &str) -> PyResult<Experiment> {
         let near = experiment::nearest_name(name);
         return Err(errors::unknown("experiment", name, near, &experiment::names()));
     }
-    let text = scenario_file::read_text(Path::new(name)).map_err(|e| errors::load(&e))?;
+    let text = record::read_text(Path::new(name)).map_err(|e| errors::load(&e))?;
     experiment::parse(name, &text).map_err(|e| errors::scenario(&e))
 }

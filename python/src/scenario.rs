@@ -75,7 +75,7 @@ impl Scenario {
 impl Scenario {
     #[classmethod]
     fn from_file(_: &Bound<'_, PyType>, path: PathBuf) -> PyResult<Self> {
-        let text = scenario_file::read_text(&path).map_err(|e| errors::load(&e))?;
+        let text = record::read_text(&path).map_err(|e| errors::load(&e))?;
         Self::new(path, text.into(), Vec::new())
     }
 

@@ -5,7 +5,7 @@ use crate::built::above_figures;
 use crate::failure::{Failure, Verdict};
 use crate::progress::RunsMeter;
 use crate::show::{self, Outputs, RecordFiles};
-use overspin_lab::catalog::catalog;
+use overspin_lab::catalog::names;
 use overspin_lab::record;
 use overspin_lab::scenario_file::{self, Loaded, Sweep};
 use overspin_lab::sweep;
@@ -63,7 +63,7 @@ fn seconds(time: Duration) -> String {
 /// A scenario for each combination of lock, threads and lengths.
 fn scenarios(args: &BenchLocksArgs, global: &Global) -> Result<Sweep, Failure> {
     let (locks, others): (Vec<_>, Vec<_>) =
-        args.locks.iter().partition(|name| catalog().lock(name).is_some());
+        args.locks.iter().partition(|name| names().lock(name).is_some());
     if !others.is_empty() && !global.quiet {
         let others: Vec<&str> = others.iter().map(|name| name.as_str()).collect();
         eprintln!("left out, for threads only: {}", others.join(", "));

@@ -2,7 +2,7 @@
 
 use crate::checked::{Checkable, Checked};
 use crate::failure::Failure;
-use overspin_lab::catalog::{Catalog as Named, catalog};
+use overspin_lab::catalog::{self, Catalog as Named};
 use overspin_locks::RawLock;
 use overspin_native::Threads;
 use overspin_native::bench::OwnLock;
@@ -87,6 +87,6 @@ impl Catalog {
 
 /// The error for a lock that does not exist.
 pub(crate) fn unknown_lock(name: &str) -> Failure {
-    let names: Vec<&str> = catalog().locks().map(|(lock, _)| lock.name).collect();
+    let names: Vec<&str> = catalog::names().locks().map(|(lock, _)| lock.name).collect();
     Failure::usage(format!("there is no lock `{name}`"), format!("locks are: {}", names.join(", ")))
 }

@@ -26,7 +26,7 @@ pub(crate) fn check(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<
     };
     let wanted: Vec<&str> = match &args.lock {
         Some(name) => vec![name],
-        None => catalog::catalog().locks().map(|(lock, _)| lock.name).collect(),
+        None => catalog::names().locks().map(|(lock, _)| lock.name).collect(),
     };
     let mut work = Vec::new();
     for name in wanted {

@@ -4,7 +4,7 @@ use crate::args::{CompareArgs, Direction, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use overspin_lab::compare::{self, Better, Choice, Finding};
-use overspin_lab::scenario_file;
+use overspin_lab::record;
 use overspin_report::Block;
 use serde_json::json;
 
@@ -12,7 +12,7 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
     let outputs = Outputs::new(global, &[args.json.as_ref(), args.csv.as_ref()])?;
     let mut files = Vec::new();
     for path in &args.files {
-        let text = scenario_file::read_text(path)?;
+        let text = record::read_text(path)?;
         let name = path.display().to_string();
         let input = compare::read(&name, &text, args.column.into())
             .map_err(|e| Failure::Scenario(Box::new(e)))?;

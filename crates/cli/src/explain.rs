@@ -16,7 +16,7 @@ use overspin_scenario::{Outcome, Scenario};
 
 pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.markdown.as_ref()])?;
-    let text = scenario_file::read_text(&args.result)?;
+    let text = record::read_text(&args.result)?;
     let what = What { name: args.result.display().to_string(), global };
     // Every record begins like this, and no scenario does.
     let blocks = if text.trim_start().starts_with('{') {

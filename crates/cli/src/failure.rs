@@ -3,8 +3,9 @@
 use crate::screen;
 use overspin_host::Refused;
 use overspin_lab::output::OutputError;
+use overspin_lab::record::LoadError;
 use overspin_lab::results::ResultsError;
-use overspin_lab::scenario_file::LoadError;
+use overspin_lab::scenario_file;
 use overspin_located as located;
 use overspin_located::LocatedError;
 use overspin_scenario::Stopped;
@@ -121,9 +122,17 @@ impl From<ResultsError> for Failure {
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match error {
-            LoadError::Invalid(error) => Self::Scenario(error),
+            LoadError::File(error) => error.into(),
             LoadError::Results(error) => error.into(),
-            LoadError::Read { ref cause, .. } => {
+        }
+    }
+}
+
+impl From<scenario_file::LoadError> for Failure {
+    fn from(error: scenario_file::LoadError) -> Self {
+        match error {
+            scenario_file::LoadError::Invalid(error) => Self::Scenario(error),
+            scenario_file::LoadError::Read { ref cause, .. } => {
                 let remedy = match cause.kind() {
                     std::io::ErrorKind::NotFound => {
                         "check the name; the folder examples/ has scenarios to start from"

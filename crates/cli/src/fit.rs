@@ -4,12 +4,12 @@ use crate::args::{FitArgs, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
 use overspin_lab::fit::{self, Failed};
-use overspin_lab::scenario_file;
+use overspin_lab::record;
 
 pub(crate) fn fit(args: &FitArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.output.as_ref()])?;
     let name = args.file.display().to_string();
-    let text = scenario_file::read_text(&args.file)?;
+    let text = record::read_text(&args.file)?;
     let recording = fit::read(&name, &text).map_err(|e| Failure::Scenario(Box::new(e)))?;
     let number = args.mutex.unwrap_or_else(|| recording.hottest());
     let Some(mutex) = recording.mutexes.get(number) else {

@@ -5,6 +5,7 @@ use crate::failure::{Failure, Verdict};
 use crate::progress::Meter;
 use crate::show::{self, Outputs};
 use overspin_lab::perf_sched::{self, Part, Recording, Watch};
+use overspin_lab::record;
 use overspin_lab::rt_app::{self, Imported};
 use overspin_lab::scenario_file;
 use overspin_scenario::Ending;
@@ -20,7 +21,7 @@ pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Verdict, Fail
     let standard = PathBuf::from("-");
     let output = args.output.as_ref().or((!recording.compare).then_some(&standard));
     let outputs = Outputs::new(global, &[output])?;
-    let text = scenario_file::read_text(&args.file)?;
+    let text = record::read_text(&args.file)?;
     let name = args.file.display().to_string();
     let fault = |e| Failure::Scenario(Box::new(e));
     match args.format {

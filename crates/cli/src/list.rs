@@ -3,7 +3,7 @@
 use crate::args::{Global, ListArgs, What};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
-use overspin_lab::machine::{self, MACHINES, Machine};
+use overspin_lab::scenario_file::machine::{self, MACHINES, Machine};
 use overspin_lab::{catalog, experiment, listing};
 use overspin_report::{Block, Grid};
 use serde_json::Value;
@@ -99,7 +99,7 @@ fn locks_table() -> Grid {
         "bytes",
     ];
     let mut grid = Grid::new(8, &header);
-    for (l, aliases) in catalog::catalog().locks() {
+    for (l, aliases) in catalog::names().locks() {
         let most = if l.max_cpus == u32::MAX { "any".into() } else { l.max_cpus.to_string() };
         grid.row([
             l.name.into(),
@@ -119,7 +119,7 @@ fn locks_table() -> Grid {
 
 fn schedulers_table() -> Grid {
     let mut grid = Grid::new(4, &["name", "what it is", "work-conserving", "caps"]);
-    for s in catalog::catalog().schedulers().iter() {
+    for s in catalog::names().schedulers().iter() {
         grid.row([s.name.into(), brief(s.brief, s.aliases), mark(s.work_conserving), mark(s.caps)]);
     }
     grid
@@ -128,7 +128,7 @@ fn schedulers_table() -> Grid {
 /// The parameters that `[host.scheduler_params]` and `[domain.scheduler_params]` accept.
 fn parameters_table() -> Grid {
     let mut grid = Grid::new(5, &["scheduler", "table", "parameter", "default", "legal values"]);
-    for s in catalog::catalog().schedulers().iter() {
+    for s in catalog::names().schedulers().iter() {
         for (table, infos) in [("host", s.params), ("domain", s.domain_params)] {
             for p in infos {
                 grid.row([
@@ -146,7 +146,7 @@ fn parameters_table() -> Grid {
 
 fn workloads_table() -> Grid {
     let mut grid = Grid::new(2, &["name", "what it does"]);
-    for w in catalog::catalog().workloads().all() {
+    for w in catalog::names().workloads().all() {
         grid.row([w.name.into(), w.brief.into()]);
     }
     grid

@@ -12,7 +12,6 @@ use overspin_lab::experiment::{
 };
 use overspin_lab::output::Output;
 use overspin_lab::record;
-use overspin_lab::scenario_file;
 use overspin_lab::way::Until;
 use overspin_report::Block;
 use std::path::Path;
@@ -176,7 +175,7 @@ fn find(name: &str) -> Result<Experiment, Failure> {
             ),
         ));
     }
-    let text = scenario_file::read_text(Path::new(name))?;
+    let text = record::read_text(Path::new(name))?;
     experiment::parse(name, &text).map_err(|e| Failure::Scenario(Box::new(e)))
 }
 

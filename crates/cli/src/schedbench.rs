@@ -32,7 +32,7 @@ pub(crate) fn schedbench(args: &SchedbenchArgs, global: &Global) -> Result<Verdi
 }
 
 pub(crate) fn read(path: &Path) -> Result<BenchFile, Failure> {
-    let text = scenario_file::read_text(path)?;
+    let text = record::read_text(path)?;
     BenchFile::parse(&path.display().to_string(), &text).map_err(|e| Failure::Scenario(Box::new(e)))
 }
 

@@ -1,20 +1,19 @@
 //! The parts that scenarios can name: the built-in locks, schedulers and workloads, and yours.
 //!
 //! A process has one catalog. It is the built-in one, unless [`Catalog::install`] was called before its first
-//! use: names are resolved while files are read, which is long before a world is made. [`Catalog::extend`] adds
+//! use: [names](Names) are resolved while files are read, which is long before a world is made. [`Catalog::extend`] adds
 //! parts later, for a program in which parts are written while it runs.
 
 use overspin_host::World;
 use overspin_hv::Hv;
 pub use overspin_locks::LockInfo;
 use overspin_locks::{LockFamily, RawLock};
+use overspin_names::Names;
 use overspin_native::world::{ProcessesWorld, RunThreads, ThreadsWorld};
-use overspin_scenario::Domain;
+use overspin_sched::SchedError;
 pub use overspin_sched::{ParamInfo, SchedulerInfo, nearest};
-use overspin_sched::{SchedError, Schedulers};
 use overspin_sim::{SimPlatform, Simulator};
 pub use overspin_workload::WorkloadInfo;
-use overspin_workload::{Kinds, Loads};
 use std::sync::{PoisonError, RwLock};
 
 /// A world that several runs may share.
@@ -26,6 +25,7 @@ static CATALOG: RwLock<Option<&'static Catalog>> = RwLock::new(None);
 /// See the [module](self). The simulator knows all parts; the other worlds take theirs from it.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
+    names: Names,
     simulator: Simulator,
     hv: Hv,
     threads: ThreadsWorld,
@@ -52,6 +52,7 @@ impl Catalog {
         <F::On<RunThreads> as RawLock<RunThreads>>::Shared: Send + Sync,
     {
         Self {
+            names: self.names.with_lock(F::On::<SimPlatform>::INFO),
             simulator: self.simulator.with_lock::<F::On<SimPlatform>>(),
             threads: self.threads.with_lock::<F::On<RunThreads>>(),
             processes: self.processes.with_lock::<F::On<RunThreads>>(),
@@ -64,8 +65,10 @@ impl Catalog {
     /// # Errors
     /// If one of its names already stands for another scheduler.
     pub fn with_scheduler(self, scheduler: SchedulerInfo) -> Result<Self, SchedError> {
-        let schedulers = self.schedulers().clone().with(scheduler)?;
+        let names = self.names.with_scheduler(scheduler)?;
+        let schedulers = names.schedulers().clone();
         Ok(Self {
+            names,
             hv: self.hv.with_schedulers(schedulers.clone()),
             simulator: self.simulator.with_schedulers(schedulers),
             ..self
@@ -75,8 +78,10 @@ impl Catalog {
     /// Adds this workload; it replaces one of the same name.
     #[must_use]
     pub fn with_workload(self, workload: WorkloadInfo) -> Self {
-        let workloads = self.workloads().clone().with(workload);
+        let names = self.names.with_workload(workload);
+        let workloads = names.workloads().clone();
         Self {
+            names,
             simulator: self.simulator.with_workloads(workloads.clone()),
             threads: self.threads.with_workloads(workloads.clone()),
             processes: self.processes.with_workloads(workloads),
@@ -111,27 +116,10 @@ impl Catalog {
         Ok(())
     }
 
-    /// Every lock with its aliases.
-    pub fn locks(&self) -> impl Iterator<Item = (&LockInfo, &'static [&'static str])> {
-        self.simulator.locks()
-    }
-
-    /// The lock of this name or alias.
+    /// What scenarios can name.
     #[must_use]
-    pub fn lock(&self, name: &str) -> Option<&LockInfo> {
-        self.simulator.lock(name)
-    }
-
-    /// All schedulers.
-    #[must_use]
-    pub fn schedulers(&self) -> &Schedulers {
-        self.simulator.schedulers()
-    }
-
-    /// All workloads.
-    #[must_use]
-    pub fn workloads(&self) -> &Kinds {
-        self.simulator.workloads()
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
     /// The world of this name.
@@ -177,40 +165,20 @@ pub fn catalog() -> &'static Catalog {
     slot.get_or_insert_with(|| Box::leak(Box::new(Catalog::builtin())))
 }
 
+/// What scenarios can name in this process.
+#[must_use]
+pub fn names() -> &'static Names {
+    catalog().names()
+}
+
 /// Properties of the lock of this name; an alias is not found.
 #[must_use]
 pub fn lock(name: &str) -> Option<LockInfo> {
-    catalog().lock(name).filter(|info| info.name == name).copied()
+    names().lock(name).filter(|info| info.name == name).copied()
 }
 
 /// The scheduler of this name; an alias is not found.
 #[must_use]
 pub fn scheduler(name: &str) -> Option<SchedulerInfo> {
-    catalog().schedulers().iter().find(|info| info.name == name).copied()
-}
-
-/// The name that `value` stands for, if `key` takes a lock or a scheduler and `value` is an alias of one;
-/// otherwise `value` itself.
-pub(crate) fn own_name<'a>(key: &str, value: &'a str) -> &'a str {
-    match key.rsplit('.').next() {
-        Some("lock") => catalog().lock(value).map_or(value, |info| info.name),
-        Some("scheduler") => catalog().schedulers().find(value).map_or(value, |info| info.name),
-        _ => value,
-    }
-}
-
-/// Names of the kernel locks that the workloads of a domain use, in the order of their numbers; empty if the
-/// workloads could not run.
-#[must_use]
-pub fn lock_names(domain: &Domain) -> Vec<String> {
-    Loads::of(domain, catalog().workloads()).map_or_else(|_| Vec::new(), |loads| loads.lock_names())
-}
-
-/// Names of all locks of a domain's kernel, in the order of their numbers: those that the workloads use, then
-/// those of its run queues. Reports and traces use these names.
-#[must_use]
-pub fn all_lock_names(domain: &Domain) -> Vec<String> {
-    let mut names = lock_names(domain);
-    names.extend((0..domain.vcpus).map(overspin_sim::run_queue_lock));
-    names
+    names().schedulers().iter().find(|info| info.name == name).copied()
 }

@@ -14,7 +14,6 @@ pub mod experiment;
 pub mod explain;
 pub mod fit;
 pub mod listing;
-pub mod machine;
 pub mod measure;
 pub mod metric;
 pub mod output;

@@ -1,8 +1,8 @@
 //! What there is, as data: one object for each part, with the keys that `overspin list --json` writes.
 
-use crate::catalog::{LockInfo, ParamInfo, SchedulerInfo, catalog};
+use crate::catalog::{LockInfo, ParamInfo, SchedulerInfo, names};
 use crate::experiment::Experiment;
-use crate::machine::{Basis, Machine};
+use overspin_scenario_file::machine::{Basis, Machine};
 use serde_json::{Value, json};
 
 /// Every lock.
@@ -16,7 +16,7 @@ pub fn locks() -> Value {
             "abortable": l.abortable, "blocks": l.blocks, "max_cpus": l.max_cpus, "size_bytes": l.size,
         })
     };
-    catalog().locks().map(one).collect()
+    names().locks().map(one).collect()
 }
 
 /// Every scheduler, with its parameters.
@@ -33,13 +33,13 @@ pub fn schedulers() -> Value {
             "params": params(s.params), "domain_params": params(s.domain_params),
         })
     };
-    catalog().schedulers().iter().map(one).collect()
+    names().schedulers().iter().map(one).collect()
 }
 
 /// Every workload.
 #[must_use]
 pub fn workloads() -> Value {
-    catalog()
+    names()
         .workloads()
         .all()
         .iter()
@@ -50,7 +50,7 @@ pub fn workloads() -> Value {
 /// These simulated machines, with the source of each of their costs.
 #[must_use]
 pub fn machines(machines: &[Machine]) -> Value {
-    let value = |v: &crate::machine::Value| match v.basis {
+    let value = |v: &overspin_scenario_file::machine::Value| match v.basis {
         Basis::Source(source) => json!({
             "key": v.key, "value": v.amount, "unit": v.unit.name(), "source": source,
         }),

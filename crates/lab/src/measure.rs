@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(table["every"].as_str(), Some("667ms"));
         assert_eq!(table["length"].as_str(), Some("40.0us"));
         for key in ["every", "length"] {
-            crate::scenario_file::parse_time(table[key].as_str().unwrap()).unwrap();
+            overspin_scenario::parse_time(table[key].as_str().unwrap()).unwrap();
         }
         let mut quiet = sample();
         quiet.cpus.iter_mut().for_each(|c| c.noted.thread = Histogram::default());

@@ -40,7 +40,6 @@ mod vcpu;
 mod watchers;
 
 pub use callers_stack::on_callers_stack;
-pub use guest::run_queue_lock;
 pub use platform::{SimCell, SimPlatform, SimSlots};
 
 use engine::Entered;

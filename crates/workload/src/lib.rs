@@ -80,13 +80,12 @@ pub use schedbench::{Again, BenchItem, Schedbench, WorkerArgs, WorkerError};
 pub use several::{First, Loads};
 pub use stream::Stream;
 
+use alloc::format;
 use alloc::string::String;
-use alloc::vec::Vec;
-use overspin_scenario::Domain;
 
-/// Names of the kernel locks that the workloads of this crate use in a domain, in the order of their
-/// [`LockId`]; empty if the domain could not run.
+/// The name of the lock of a vCPU's run queue. These locks follow the workloads' in every list of a guest's
+/// locks.
 #[must_use]
-pub fn lock_names(domain: &Domain) -> Vec<String> {
-    Loads::of(domain, &Kinds::builtin()).map_or_else(|_| Vec::new(), |loads| loads.lock_names())
+pub fn run_queue_lock(vcpu: u32) -> String {
+    format!("runqueue/{vcpu}")
 }

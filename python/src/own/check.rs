@@ -4,7 +4,7 @@ use super::registry;
 use super::scheduler::PyScheduler;
 use crate::errors;
 use crate::interrupt::interruptible;
-use overspin_lab::catalog::catalog;
+use overspin_lab::catalog::names;
 use overspin_sched::conformance::{Failure, Report, Suite};
 use overspin_sched::{Nanos, Params, Scheduler};
 use pyo3::prelude::*;
@@ -32,7 +32,7 @@ pub(crate) fn check_scheduler(
     runs_within: Option<f64>,
     idles_at_most: Option<f64>,
 ) -> PyResult<(u64, u64, u64)> {
-    let all = catalog().schedulers();
+    let all = names().schedulers();
     let info = *all.find(name).map_err(|_| {
         let known: Vec<&str> = all.iter().map(|info| info.name).collect();
         errors::unknown(

@@ -4,7 +4,7 @@ use super::program::Load;
 use super::scheduler::PyScheduler;
 use super::thread::ANY;
 use crate::errors;
-use overspin_lab::catalog::{Catalog, SchedulerInfo, WorkloadInfo, catalog};
+use overspin_lab::catalog::{Catalog, SchedulerInfo, WorkloadInfo, names};
 use overspin_scenario::Scenario;
 use overspin_scenario::keys::{Absent, Kind, Section, key};
 use overspin_sched::{Params, SchedError, Scheduler};
@@ -48,7 +48,7 @@ fn taken(what: &str, name: &str) -> PyErr {
 #[pyfunction]
 pub(crate) fn register_scheduler(name: &str, brief: &str, cls: Py<PyAny>) -> PyResult<()> {
     let known = parts().schedulers.contains_key(name);
-    let name: &'static str = match catalog().schedulers().find(name) {
+    let name: &'static str = match names().schedulers().find(name) {
         Ok(info) if known && info.name == name => info.name,
         Ok(_) => return Err(taken("scheduler", name)),
         Err(_) => name.to_owned().leak(),
@@ -80,7 +80,7 @@ pub(crate) fn register_workload(
     endless: bool,
 ) -> PyResult<()> {
     let known = parts().workloads.contains_key(name);
-    let name: &'static str = match catalog().workloads().find(name) {
+    let name: &'static str = match names().workloads().find(name) {
         Ok(info) if known => info.name,
         Ok(_) => return Err(taken("workload", name)),
         Err(_) => name.to_owned().leak(),

@@ -1,6 +1,7 @@
 //! The runs of a batch, one after the other, and the table of them.
 
 use crate::table::{Columns, Table};
+use overspin_lab::catalog::names;
 use overspin_lab::record::Run;
 use overspin_lab::scenario_file::Template;
 use overspin_lab::sweep::{Cell, MEASURES};
@@ -68,8 +69,8 @@ pub(super) fn run(
             // A batch is made by this package, and has the points of its runs.
             continue;
         };
-        let scenario =
-            scenario.get_or_insert_with(|| template.scenario(sets).map_err(|e| e.to_string()));
+        let scenario = scenario
+            .get_or_insert_with(|| template.scenario(names(), sets).map_err(|e| e.to_string()));
         let result = match scenario {
             Ok(scenario) => Cell::new(way, scenario, *seed).map_err(|cause| cause.to_string()),
             Err(error) => Err(error.clone()),

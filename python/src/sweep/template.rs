@@ -5,6 +5,7 @@ use crate::interrupt::interruptible;
 use crate::scenario::Scenario;
 use crate::table::Table;
 use crate::{errors, own};
+use overspin_lab::catalog::names;
 use overspin_lab::scenario_file::{self, AxisArgument};
 use overspin_located::LocatedError;
 use pyo3::prelude::*;
@@ -55,7 +56,7 @@ impl Template {
     fn axes(&self, more: Vec<(String, Vec<String>)>) -> PyResult<(Vec<Axis>, Vec<u64>)> {
         let more: Vec<AxisArgument> =
             more.into_iter().map(|(key, values)| AxisArgument::Values(key, values)).collect();
-        let (axes, seeds) = self.template.axes(&more).map_err(|e| errors::scenario(&e))?;
+        let (axes, seeds) = self.template.axes(names(), &more).map_err(|e| errors::scenario(&e))?;
         let axes = axes.into_iter().map(|d| (d.axis.name, d.axis.values, d.sets));
         Ok((axes.collect(), seeds))
     }
@@ -70,7 +71,7 @@ impl Template {
                 if until.over().is_some() {
                     break;
                 }
-                let mut scenario = self.template.scenario(sets)?;
+                let mut scenario = self.template.scenario(names(), sets)?;
                 // What it is called changes no result, and each run has its own seed.
                 scenario.seed = 0;
                 scenario.name.clear();

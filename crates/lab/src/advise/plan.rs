@@ -1,9 +1,9 @@
 //! Which runs answer a question.
 
 use super::{Question, template};
-use crate::machine::machine;
 use crate::scenario_file::cost_keys;
 use overspin_scenario::Picos;
+use overspin_scenario_file::machine::machine;
 use serde::Serialize;
 
 /// Overcommit ratios of the curves, in tenths. The operator's own is added.

@@ -173,7 +173,7 @@ fn locks<'a>(
     scenario: &'a Scenario,
     outcome: &'a Outcome,
 ) -> impl Iterator<Item = &'a overspin_scenario::LockOutcome> {
-    let own = |domain| catalog::lock_names(domain).len();
+    let own = |domain| catalog::names().locks_of(domain).len();
     outcome
         .domains
         .iter()

@@ -143,7 +143,7 @@ pub fn sched(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<BenchResult>, Box<dyn std::error::Error>> {
     let mut cases = Vec::new();
-    for info in catalog::catalog().schedulers().iter() {
+    for info in catalog::names().schedulers().iter() {
         for (pcpus, vcpus) in SIZES {
             cases.push((
                 info.name,

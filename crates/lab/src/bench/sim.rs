@@ -134,7 +134,7 @@ fn lock_loop(vcpus: u32, count: u64) -> Scenario {
 
 /// Every lock, alone on its vCPU.
 fn every_lock(count: u64) -> impl Iterator<Item = Case> {
-    catalog::catalog().locks().map(move |(lock, _)| {
+    catalog::names().locks().map(move |(lock, _)| {
         let mut scenario = lock_loop(1, count);
         scenario.domains[0].lock = lock.name.into();
         let name = format!("{UNCONTENDED}{}", lock.name);

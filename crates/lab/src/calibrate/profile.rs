@@ -1,9 +1,9 @@
 //! A calibration as a machine profile: a TOML file that `host.machine` can name.
 
 use super::{Median, found, why_not};
-use crate::machine::DEFAULT;
 use crate::scenario_file::cost_keys;
 use overspin_native::calibrate::Calibration;
+use overspin_scenario_file::machine::DEFAULT;
 use std::fmt::Write as _;
 
 /// The profile. A cost that was not measured stays out, with a comment that says why and which value applies.
@@ -101,7 +101,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("here.toml");
         std::fs::write(&path, &text).unwrap();
-        let machine = crate::machine::file::load(path.to_str().unwrap()).unwrap();
+        let machine = overspin_scenario_file::machine::file::load(path.to_str().unwrap()).unwrap();
         assert_eq!(machine.cost("atomic").0, 5_250);
         assert_eq!(machine.cost("context_switch").0, 1_234_500);
         assert_eq!(machine.cost("hypercall"), DEFAULT.cost("hypercall"));

@@ -1,11 +1,12 @@
 //! Experiment files: the part that all kinds have, and the part of each kind.
 
 use super::figure::Figure;
+use crate::catalog::names;
 use crate::claims::{Condition, Sentence};
+use crate::scenario_file;
 use crate::scenario_file::tree::{Document, Node, Value};
-use crate::scenario_file::{self, parse_time};
 use overspin_located::LocatedError;
-use overspin_scenario::Scenario;
+use overspin_scenario::{Scenario, parse_time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -148,7 +149,7 @@ pub(super) fn read<S: DeserializeOwned>(
     let Some(node) = find(&document.root, "scenario") else {
         return fail(document, "", "`scenario` is missing".into(), "add a [scenario] table");
     };
-    let scenario = scenario_file::lower_scenario(document, node, "scenario", &file.id)?;
+    let scenario = scenario_file::lower_scenario(names(), document, node, "scenario", &file.id)?;
     let head = Head {
         parameters: fitted(document, node, file.parameter)?,
         id: file.id,

@@ -121,7 +121,11 @@ impl<W: Write> PerfettoSink<W> {
             failed: None,
             buffer: Vec::new(),
             domains: all.domains.iter().map(|d| d.name.clone()).collect(),
-            lock_names: all.domains.iter().map(crate::catalog::all_lock_names).collect(),
+            lock_names: all
+                .domains
+                .iter()
+                .map(|d| crate::catalog::names().all_locks_of(d))
+                .collect(),
             changes: scenario.events.iter().map(|e| e.change.describe(scenario)).collect(),
             current: vec![None; pcpus],
             attribution: Attribution::new(scenario),

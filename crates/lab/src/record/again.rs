@@ -1,9 +1,8 @@
 //! Repeats records: a record of a scenario can be read wherever a scenario file can.
 
 use super::{Kind, Point, Record, Run, read};
-use crate::scenario_file::{
-    self, Axis, AxisArgument, LoadError, Loaded, Point as SweepPoint, Sweep,
-};
+use crate::results::{self, ResultsError};
+use crate::scenario_file::{self, Axis, AxisArgument, Loaded, Point as SweepPoint, Sweep};
 use overspin_located::LocatedError;
 use overspin_scenario::Scenario;
 use serde_json::Value;
@@ -25,12 +24,40 @@ pub struct Again {
     pub seeds: Option<u32>,
 }
 
+/// Why a scenario or a record could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read, or its content is wrong.
+    #[error(transparent)]
+    File(#[from] scenario_file::LoadError),
+    /// It is a directory without results, or with broken ones.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+}
+
+impl From<Box<LocatedError>> for LoadError {
+    fn from(error: Box<LocatedError>) -> Self {
+        Self::File(error.into())
+    }
+}
+
+/// The text of `path`, or of standard input for `-`. The text of a results directory is its record.
+///
+/// # Errors
+/// If it cannot be read, is not UTF-8 or is longer than 512 MiB.
+pub fn read_text(path: &Path) -> Result<String, LoadError> {
+    if path.is_dir() {
+        return Ok(results::read(path)?.to_json());
+    }
+    Ok(scenario_file::read_text(path)?)
+}
+
 /// Loads a scenario file with `sets` and `axes` applied, or a record of a run, of seeds or of a sweep.
 ///
 /// # Errors
 /// If the file cannot be read, is not a legal scenario, or is a record of something else.
 pub fn load(path: &Path, sets: &[String], axes: &[AxisArgument]) -> Result<Again, LoadError> {
-    let text = scenario_file::read_text(path)?;
+    let text = read_text(path)?;
     Ok(load_text(path, &text, sets, axes)?)
 }
 

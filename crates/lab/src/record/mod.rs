@@ -16,7 +16,7 @@ mod run;
 mod sample;
 mod write;
 
-pub use again::{Again, load, load_text};
+pub use again::{Again, LoadError, load, load_text, read_text};
 pub use changes::Changes;
 pub use groups::Group;
 pub use kind::Kind;

@@ -1,7 +1,6 @@
 //! Reads records from text: JSON of this layout, or a `.bench` file. An older layout is refused with advice.
 
-use super::{Record, SCHEMA, schedbench};
-use crate::scenario_file::{self, LoadError};
+use super::{LoadError, Record, SCHEMA, read_text, schedbench};
 use crate::schedbench::BenchFile;
 use overspin_located::LocatedError;
 use serde::Deserialize;
@@ -25,7 +24,7 @@ struct Head {
 /// # Errors
 /// If the file cannot be read, or is neither a record nor a `.bench` file.
 pub fn read_path(path: &Path) -> Result<Record, LoadError> {
-    let text = scenario_file::read_text(path)?;
+    let text = read_text(path)?;
     let name = path.display().to_string();
     // Every record begins like this, and no scenario does.
     if !text.trim_start().starts_with('{') {

@@ -209,7 +209,9 @@ fn a_benchmark_cannot_be_run_as_a_scenario() {
     let record = speed("sim", &[]).made_here("overspin bench sim".into());
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), record.to_json()).unwrap();
-    let scenario_file::LoadError::Invalid(e) = load(file.path(), &[], &[]).unwrap_err() else {
+    let LoadError::File(scenario_file::LoadError::Invalid(e)) =
+        load(file.path(), &[], &[]).unwrap_err()
+    else {
         panic!()
     };
     assert!(

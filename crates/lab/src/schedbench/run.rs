@@ -1,7 +1,7 @@
 //! Runs in the simulated world.
 
 use super::file::{BenchFile, Report, Run, WorkerId};
-use crate::catalog::catalog;
+use crate::catalog::names;
 use crate::way::Way;
 use overspin_host::Observer;
 use overspin_host::Refused;
@@ -62,9 +62,8 @@ pub enum RunError {
 pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenario, LocatedError> {
     let mut host = machine.host.clone();
     if let Some(name) = run.run_config.scheduler.as_deref().filter(|s| !s.is_empty()) {
-        let Ok(scheduler) = catalog().schedulers().find(name) else {
-            let known: Vec<&str> =
-                crate::catalog::catalog().schedulers().iter().map(|s| s.name).collect();
+        let Ok(scheduler) = names().schedulers().find(name) else {
+            let known: Vec<&str> = names().schedulers().iter().map(|s| s.name).collect();
             let guess = nearest(name, known.iter().copied())
                 .map_or_else(String::new, |n| format!("did you mean `{n}`? "));
             let help = format!("{guess}schedulers are: {}", known.join(", "));

@@ -97,7 +97,7 @@ impl<'a> Subject<'a> {
     /// Each domain with the locks of its workload: the guest kernel's own locks come after them.
     fn workload_locks(&self) -> impl Iterator<Item = (&'a DomainOutcome, &'a [LockOutcome])> {
         let domains = self.outcome.domains.iter().zip(&self.scenario.domains);
-        domains.map(|(of, domain)| (of, &of.locks[..catalog::lock_names(domain).len()]))
+        domains.map(|(of, domain)| (of, &of.locks[..catalog::names().locks_of(domain).len()]))
     }
 
     /// The longest of one kind of wait, in microseconds.

@@ -111,7 +111,7 @@ impl<F: FnMut(Frame)> Meter<F> {
                 spent: Spent::default(),
             }));
             domains.push((domain.name.clone(), domain.vcpus, lock_names.len()));
-            let own = catalog::all_lock_names(domain);
+            let own = catalog::names().all_locks_of(domain);
             lock_names.extend(own.into_iter().map(|lock| format!("{}/{lock}", domain.name)));
         }
         let due = interval().max(Picos(1));

@@ -30,7 +30,6 @@ pub(crate) use disk::Drive;
 pub(crate) use env::TaskEnv;
 use locks::LockBank;
 pub(crate) use locks::{Made, MakeBank};
-pub use report::run_queue_lock;
 use runqueue::RunQueue;
 use task::TaskState;
 pub(crate) use task::{Task, TaskRef};

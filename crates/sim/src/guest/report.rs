@@ -6,13 +6,7 @@ use crate::memory::NONE;
 use crate::vcpu::{Op, Vcpu};
 use overspin_host::Moment;
 use overspin_sched::RunState;
-
-/// The name of the lock of a vCPU's run queue. These locks follow the workloads' in every list of a guest's
-/// locks.
-#[must_use]
-pub fn run_queue_lock(vcpu: u32) -> String {
-    format!("runqueue/{vcpu}")
-}
+use overspin_workload::run_queue_lock;
 
 impl Guest {
     /// Counts a slow path at the lock for which the current vCPU waits.

@@ -3,9 +3,8 @@
 use super::Result;
 use super::domain::affinity;
 use super::pools::pool_of;
-use crate::catalog::catalog;
-use crate::scenario_file::reader::Reader;
-use overspin_host::{Refused, World};
+use crate::reader::Reader;
+use overspin_host::{Refused, admin};
 use overspin_scenario::{Change, Domain, Event, Host, Scenario};
 use overspin_sched::nearest;
 
@@ -106,10 +105,11 @@ fn domain(r: &Reader<'_>, domains: &[Domain]) -> Result<u32> {
 
 /// Checks that the hypervisor would carry out all events; `readers` are theirs.
 pub(super) fn are_possible(scenario: &Scenario, readers: &[Reader<'_>]) -> Result<()> {
+    let Some(first) = readers.first() else { return Ok(()) };
+    let all = overspin_workload::with_noise(scenario);
+    let done = admin::rehearse(&all, scenario.domains.len(), first.names().schedulers());
     // Other faults of the scenario are reported elsewhere.
-    let Err(Refused::Event { index, cause }) = catalog().simulator().supports(scenario) else {
-        return Ok(());
-    };
+    let Err(Refused::Event { index, cause }) = done else { return Ok(()) };
     let r = &readers[index];
     let key = ACTIONS.into_iter().find(|key| r.node(key).is_some()).unwrap_or("at");
     let what = scenario.events[index].change.describe(scenario);

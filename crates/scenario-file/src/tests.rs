@@ -1,3 +1,4 @@
+use super::built_in::{load, load_text, parse};
 use super::*;
 use overspin_scenario::{
     Change, Costs, DirectedYieldRules, MS, NS, PauseLoopExiting, SEC, Setting, US,
@@ -75,7 +76,7 @@ fn an_alias_is_read_as_the_name_that_it_stands_for() {
 
     let sweep = |lines: &str| {
         let text = format!("{GOOD}\n[[vary]]\nname = \"what\"\n{lines}");
-        match load_text(Path::new("good.toml"), &text, &[], &[]).unwrap() {
+        match load_text(Path::new("good.toml"), &text, &[]) {
             Loaded::Sweep(sweep) => sweep,
             other => panic!("not a sweep: {other:?}"),
         }
@@ -315,7 +316,7 @@ fn a_domain_does_one_thing_or_several() {
     let several = "[[domain.workload]]\nkind = \"pft\"\n[[domain.workload.locks]]\nname = \"zone\"\n\
                    [[domain.workload]]\nkind = \"burn-wait\"\nname = \"hog\"\nvcpus = [3]\n";
     let s = doing(several).unwrap();
-    assert_eq!(overspin_workload::lock_names(&s.domains[0]), ["pft/zone"]);
+    assert_eq!(Names::default().locks_of(&s.domains[0]), ["pft/zone"]);
     let hog = &s.domains[0].workload.0[1];
     assert_eq!((hog.name.as_deref(), &*hog.vcpus), (Some("hog"), &[3][..]));
     // A record has the scenario that was run.
@@ -376,12 +377,12 @@ fn what_is_wrong_with_a_workload_has_a_place() {
 }
 
 /// The key list generates the published schema and the tables in the documentation. To renew them after a
-/// change: `UPDATE_EXPECT=1 cargo test -p overspin-lab --lib published`.
+/// change: `UPDATE_EXPECT=1 cargo test -p overspin-scenario-file published`.
 #[test]
 fn published_schema_and_tables_are_current() {
-    let schema = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+    let schema = serde_json::to_string_pretty(&schema(&Names::default())).unwrap() + "\n";
     expect_file("docs/schema/scenario.json", &schema);
-    let tables = format!("\n{}", key_tables());
+    let tables = format!("\n{}", key_tables(&Names::default()));
     expect_section("docs/scenario.md", "<!-- keys: begin -->\n", "<!-- keys: end -->", &tables);
 }
 

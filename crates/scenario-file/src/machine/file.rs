@@ -3,21 +3,24 @@
 //! A machine lives as long as the process, because the built-in ones do. So each file is read once.
 
 use super::{DEFAULT, Machine, Value, nanos, smt};
-use crate::scenario_file::{cost_keys, parse_time};
+use crate::cost_keys;
+use overspin_scenario::parse_time;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Whether this is the name of a file, not of a built-in machine.
-pub(crate) fn is_file(name: &str) -> bool {
+pub fn is_file(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "toml")
 }
 
 /// Why a profile cannot be used, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ProfileError {
+pub struct ProfileError {
+    /// The cause.
     pub message: String,
+    /// The remedy.
     pub help: String,
 }
 
@@ -38,7 +41,7 @@ static READ: OnceLock<Mutex<HashMap<String, &'static Machine>>> = OnceLock::new(
 ///
 /// # Errors
 /// If it cannot be read, or is not a profile.
-pub(crate) fn load(path: &str) -> Result<&'static Machine, ProfileError> {
+pub fn load(path: &str) -> Result<&'static Machine, ProfileError> {
     let read = READ.get_or_init(Mutex::default);
     let mut read = read.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(machine) = read.get(path) {

@@ -2,9 +2,8 @@
 //! has what all kinds share.
 
 use super::Result;
-use crate::catalog::catalog;
-use crate::scenario_file::keys::{Absent, Key, Kind, WORKLOAD};
-use crate::scenario_file::reader::Reader;
+use crate::keys::{Absent, Key, Kind, WORKLOAD};
+use crate::reader::Reader;
 use overspin_located::LocatedError;
 use overspin_scenario::{Domain, Tree, Value, Workload, Workloads};
 use overspin_workload::{Fault, Loads};
@@ -17,14 +16,14 @@ pub(super) fn workloads(domain: &Reader<'_>) -> Result<Workloads> {
 
 /// Checks what the ranges of single keys cannot say.
 pub(super) fn check(reader: &Reader<'_>, domain: &Domain) -> Result<()> {
-    match Loads::of(domain, catalog().workloads()) {
+    match Loads::of(domain, reader.names().workloads()) {
         Ok(_) => Ok(()),
         Err(fault) => Err(located(reader, fault)),
     }
 }
 
 fn workload(r: &Reader<'_>) -> Result<Workload> {
-    let kinds = catalog().workloads();
+    let kinds = r.names().workloads();
     // The kind decides which other keys are legal, so it is read before they are checked.
     let known: Vec<&'static str> = kinds.all().iter().map(|k| k.name).collect();
     let kind = r.name("kind", &known)?;

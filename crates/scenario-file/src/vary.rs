@@ -6,9 +6,9 @@ use super::lower;
 use super::reader::Reader;
 use super::set;
 use super::tree::{Document, Value};
-use crate::catalog::{catalog, own_name};
 use crate::machine::MACHINES;
 use overspin_located::LocatedError;
+use overspin_names::Names;
 use overspin_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
@@ -62,17 +62,18 @@ pub struct Dimension {
 
 /// The sweep that a document describes; `None` if it has no `[[vary]]`.
 pub(super) fn sweep(
+    names: &Names,
     document: &Document,
     default_name: &str,
 ) -> Result<Option<Sweep>, LocatedError> {
-    let (dimensions, seeds) = dimensions(document)?;
+    let (dimensions, seeds) = dimensions(names, document)?;
     let points = dimensions.iter().map(|d| d.axis.values.len()).product();
     if dimensions.is_empty() && seeds.is_empty() {
         return Ok(None);
     }
     let base = without_axes(document);
     let points = (0..points)
-        .map(|i| point(&base, &dimensions, i, default_name))
+        .map(|i| point(names, &base, &dimensions, i, default_name))
         .collect::<Result<Vec<_>, _>>()?;
     let first = points.first().map(|p| &p.scenario);
     Ok(Some(Sweep {
@@ -94,12 +95,17 @@ pub(super) fn without_axes(document: &Document) -> Document {
 }
 
 /// The axes of a document, and the seeds that it names.
-pub(super) fn dimensions(document: &Document) -> Result<(Vec<Dimension>, Vec<u64>), LocatedError> {
+pub(super) fn dimensions(
+    names: &Names,
+    document: &Document,
+) -> Result<(Vec<Dimension>, Vec<u64>), LocatedError> {
     let mut dimensions: Vec<Dimension> = Vec::new();
     let mut runs = 1_usize;
     let mut seeds: Vec<u64> = Vec::new();
     // If required tables are missing, the reader rightly reports those first.
-    for reader in Reader::open(document, &document.root, String::new(), &ROOT)?.tables("vary")? {
+    for reader in
+        Reader::open(names, document, &document.root, String::new(), &ROOT)?.tables("vary")?
+    {
         let dimension = dimension(&reader)?;
         runs = runs.saturating_mul(dimension.axis.values.len());
         if runs > MOST_RUNS {
@@ -143,9 +149,9 @@ fn dimension(reader: &Reader<'_>) -> Result<Dimension, LocatedError> {
     let mut values = Vec::new();
     for value in reader.texts("to")? {
         match value.as_str() {
-            "every lock" => values.extend(catalog().locks().map(|(l, _)| l.name.to_owned())),
+            "every lock" => values.extend(reader.names().locks().map(|(l, _)| l.name.to_owned())),
             "every scheduler" => {
-                values.extend(catalog().schedulers().iter().map(|s| s.name.to_owned()));
+                values.extend(reader.names().schedulers().iter().map(|s| s.name.to_owned()));
             }
             "every machine" => values.extend(MACHINES.iter().map(|m| m.name.to_owned())),
             _ => values.push(value),
@@ -158,7 +164,8 @@ fn dimension(reader: &Reader<'_>) -> Result<Dimension, LocatedError> {
             let message = format!("`{value}` has {} parts for {} keys", parts.len(), keys.len());
             return Err(reader.error("to", message, "write one value for each key of `set`"));
         }
-        let pairs = || keys.iter().zip(&parts).map(|(key, part)| (key, own_name(key, part)));
+        let pairs =
+            || keys.iter().zip(&parts).map(|(key, part)| (key, reader.names().own_name(key, part)));
         sets.push(pairs().map(|(key, part)| format!("{key}={part}")).collect());
         if pairs().any(|(_, part)| !parts.contains(&part)) {
             // An alias: the axis shows the name that it stands for.
@@ -177,6 +184,7 @@ fn dimension(reader: &Reader<'_>) -> Result<Dimension, LocatedError> {
 }
 
 fn point(
+    names: &Names,
     base: &Document,
     dimensions: &[Dimension],
     number: usize,
@@ -201,6 +209,6 @@ fn point(
             sets.push(argument.clone());
         }
     }
-    let scenario = lower::scenario(&document, &document.root, "", default_name)?;
+    let scenario = lower::scenario(names, &document, &document.root, "", default_name)?;
     Ok(Point { at, sets, scenario })
 }

@@ -4,8 +4,8 @@ use super::keys::{
     Absent, DOMAIN, HOST, Key, Kind, ROOT, SECTIONS, Section, WORKLOAD, Whose, legal,
 };
 use super::params;
+use overspin_names::Names;
 use overspin_scenario::Picos;
-use overspin_workload::WORKLOADS;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -14,28 +14,29 @@ const TIME_PATTERN: &str = "^\\s*(0|[0-9_]*\\.?[0-9_]*\\s*(ps|ns|us|µs|ms|s|min
 
 /// JSON Schema of a scenario, for editors that check TOML.
 #[must_use]
-pub fn schema() -> Value {
-    let mut schema = section(&ROOT);
+pub fn schema(names: &Names) -> Value {
+    let mut schema = section(names, &ROOT);
     if let Value::Object(map) = &mut schema {
         map.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
         map.insert("title".into(), json!("Overspin scenario"));
-        let kinds: Vec<Value> = WORKLOADS.iter().map(|w| workload(w.name, w.keys)).collect();
+        let kinds: Vec<Value> =
+            names.workloads().all().iter().map(|w| workload(names, w.name, w.keys)).collect();
         map.insert("$defs".into(), json!({ "workload": { "oneOf": kinds } }));
     }
     schema
 }
 
-fn section(of: &Section) -> Value {
-    object(of, of.keys.iter().map(|key| (key, property(key))))
+fn section(names: &Names, of: &Section) -> Value {
+    object(of, of.keys.iter().map(|key| (key, property(names, key))))
 }
 
 /// A table of a workload: the keys common to all workloads, and its own.
-fn workload(name: &str, own: &Section) -> Value {
+fn workload(names: &Names, name: &str, own: &Section) -> Value {
     let common = WORKLOAD.keys.iter().map(|key| match key.kind {
         Kind::Workload => (key, json!({ "const": name })),
-        _ => (key, property(key)),
+        _ => (key, property(names, key)),
     });
-    object(own, common.chain(own.keys.iter().map(|key| (key, property(key)))))
+    object(own, common.chain(own.keys.iter().map(|key| (key, property(names, key)))))
 }
 
 fn object<'a>(section: &Section, keys: impl Iterator<Item = (&'a Key, Value)>) -> Value {
@@ -70,7 +71,7 @@ fn default_value(key: &Key, text: &str) -> Value {
     }
 }
 
-fn property(key: &Key) -> Value {
+fn property(names: &Names, key: &Key) -> Value {
     match key.kind {
         Kind::Text | Kind::Lock | Kind::Scheduler | Kind::Machine | Kind::Workload => {
             json!({ "type": "string" })
@@ -97,10 +98,10 @@ fn property(key: &Key) -> Value {
             });
             json!({ "anyOf": [list, { "type": "array", "items": { "anyOf": [list, numbers] } }] })
         }
-        Kind::Table(inner) => section(inner),
+        Kind::Table(inner) => section(names, inner),
         Kind::Tables(inner) => {
             let least = usize::from(matches!(key.absent, Absent::Required));
-            json!({ "type": "array", "minItems": least, "items": section(inner) })
+            json!({ "type": "array", "minItems": least, "items": section(names, inner) })
         }
         Kind::Workloads => {
             let one = json!({ "$ref": "#/$defs/workload" });
@@ -108,7 +109,8 @@ fn property(key: &Key) -> Value {
         }
         // The scheduler is named elsewhere, where a schema cannot look.
         Kind::Params(whose) => {
-            let each: Vec<Value> = params::sections(whose).map(section).collect();
+            let each: Vec<Value> =
+                params::sections(names.schedulers(), whose).map(|s| section(names, s)).collect();
             json!({ "anyOf": each })
         }
     }
@@ -116,20 +118,20 @@ fn property(key: &Key) -> Value {
 
 /// A Markdown table for each section of a scenario file.
 #[must_use]
-pub fn key_tables() -> String {
+pub fn key_tables(names: &Names) -> String {
     let mut text = String::new();
     let mut sections = Vec::new();
     for section in SECTIONS.iter().copied() {
         sections.push(section);
         match section.heading {
             heading if heading == HOST.heading => {
-                sections.extend(params::sections(Whose::Scheduler));
+                sections.extend(params::sections(names.schedulers(), Whose::Scheduler));
             }
             heading if heading == DOMAIN.heading => {
-                sections.extend(params::sections(Whose::Domain));
+                sections.extend(params::sections(names.schedulers(), Whose::Domain));
             }
             heading if heading == WORKLOAD.heading => {
-                WORKLOADS.iter().for_each(|w| with_inner(w.keys, &mut sections));
+                names.workloads().all().iter().for_each(|w| with_inner(w.keys, &mut sections));
             }
             _ => {}
         }
@@ -146,7 +148,13 @@ pub fn key_tables() -> String {
                 Absent::Is(value) => format!("`{value}`"),
                 Absent::Means(words) => words.to_owned(),
             };
-            let _ = writeln!(text, "| `{}` | {default} | {} | {} |", key.name, short(key), key.doc);
+            let _ = writeln!(
+                text,
+                "| `{}` | {default} | {} | {} |",
+                key.name,
+                short(names, key),
+                key.doc
+            );
         }
         text.push('\n');
     }
@@ -167,14 +175,14 @@ fn with_inner(section: &'static Section, all: &mut Vec<&'static Section>) {
 }
 
 /// Legal values, short enough for a table.
-fn short(key: &Key) -> String {
+fn short(names: &Names, key: &Key) -> String {
     match key.kind {
         Kind::Time { min, max } => format!("time, {min} to {max}"),
         Kind::Integer { min, max: u64::MAX } => format!("integer from {min}"),
         Kind::Integer { min, max } => format!("integer, {min} to {max}"),
         Kind::Text => "text".into(),
         Kind::Choice(words) => quoted(words.iter().copied()),
-        Kind::Workload => quoted(WORKLOADS.iter().map(|w| w.name)),
+        Kind::Workload => quoted(names.workloads().all().iter().map(|w| w.name)),
         _ => legal(key),
     }
 }

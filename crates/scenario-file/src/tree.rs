@@ -9,9 +9,11 @@ use toml::de::{DeTable, DeValue};
 
 /// A text that contains keys and values.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
-    pub(crate) name: String,
-    pub(crate) text: Arc<str>,
+pub struct Source {
+    /// Its name in messages.
+    pub name: String,
+    /// The text.
+    pub text: Arc<str>,
 }
 
 impl Source {
@@ -28,20 +30,29 @@ impl Source {
 
 /// A place in a source.
 #[derive(Clone, Debug)]
-pub(crate) struct At {
-    pub(crate) source: usize,
-    pub(crate) span: Range<usize>,
+pub struct At {
+    /// Index of the source in its document.
+    pub source: usize,
+    /// Bytes of the source's text.
+    pub span: Range<usize>,
 }
 
+/// A value of TOML. Numbers with a fraction and dates have no use in scenarios.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub enum Value {
+    /// A string.
     Text(String),
-    /// `None` if it does not fit even 128 bits.
+    /// An integer; `None` if it does not fit even 128 bits.
     Integer(Option<i128>),
+    /// A number with a fraction.
     Float,
+    /// True or false.
     Boolean(bool),
+    /// A date or a time of day.
     Datetime,
+    /// Values in order.
     Array(Vec<Node>),
+    /// Keys with values.
     Table(Table),
 }
 
@@ -60,27 +71,37 @@ impl Value {
     }
 }
 
+/// A value with its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) value: Value,
-    pub(crate) at: At,
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Its place.
+    pub at: At,
 }
 
+/// A key with its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) key_at: At,
-    pub(crate) node: Node,
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Its place.
+    pub key_at: At,
+    /// The value.
+    pub node: Node,
 }
 
 /// Entries in the order of the text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
-    pub(crate) entries: Vec<Entry>,
+pub struct Table {
+    /// The entries.
+    pub entries: Vec<Entry>,
 }
 
 impl Table {
-    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+    /// The entry of this key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|e| e.key == key)
     }
 
@@ -97,14 +118,19 @@ impl Table {
 
 /// A document: its sources and its root.
 #[derive(Clone, Debug)]
-pub(crate) struct Document {
-    pub(crate) sources: Vec<Source>,
-    pub(crate) root: Node,
+pub struct Document {
+    /// The file, then the arguments of the command line.
+    pub sources: Vec<Source>,
+    /// The table at the top.
+    pub root: Node,
 }
 
 impl Document {
     /// Parses `text`; messages call it `name`.
-    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, LocatedError> {
+    ///
+    /// # Errors
+    /// If it is not TOML.
+    pub fn parse(name: &str, text: &str) -> Result<Self, LocatedError> {
         let sources = vec![Source { name: name.to_owned(), text: text.into() }];
         match DeTable::parse(text) {
             Ok(table) => {
@@ -123,7 +149,7 @@ impl Document {
     }
 
     /// An error at a place in this document.
-    pub(crate) fn error(
+    pub fn error(
         &self,
         at: &At,
         key: &str,

@@ -5,7 +5,7 @@
 
 mod core2;
 mod epyc_milan;
-pub(crate) mod file;
+pub mod file;
 mod generic;
 mod graviton2;
 mod haswell_ep;

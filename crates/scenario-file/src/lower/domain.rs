@@ -3,10 +3,10 @@
 use super::Result;
 use super::pools::{can_run, pool_of, scheduler_of};
 use super::workload::{self, workloads};
-use crate::scenario_file::params;
-use crate::scenario_file::quantity::parse_cpus;
-use crate::scenario_file::reader::Reader;
-use crate::scenario_file::tree::{Node, Value};
+use crate::params;
+use crate::quantity::parse_cpus;
+use crate::reader::Reader;
+use crate::tree::{Node, Value};
 use overspin_locks::CapacityError;
 use overspin_scenario::{Domain, Host, Kernel};
 use overspin_sched::{DomainParams, SchedError};

@@ -13,6 +13,7 @@ use super::tree::{Document, Node};
 use crate::machine::Machine;
 use domain::{cpu_list, domain};
 use overspin_located::LocatedError;
+use overspin_names::Names;
 use overspin_scenario::{
     Costs, DirectedYieldRules, Domain, Governor, HaltPolling, Host, Noise, NoisePlacement,
     NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, PreemptionNotification,
@@ -27,24 +28,28 @@ type Result<T> = std::result::Result<T, LocatedError>;
 const MOST_VCPUS: u64 = 65_536;
 
 /// Reads the scenario at `node`; messages call its keys `path…`.
-pub(crate) fn scenario(
+///
+/// # Errors
+/// If it is not a legal scenario.
+pub fn scenario(
+    names: &Names,
     document: &Document,
     node: &Node,
     path: &str,
     default_name: &str,
-) -> Result<Scenario> {
-    let root = Reader::open(document, node, path.to_owned(), &ROOT)?;
+) -> std::result::Result<Scenario, LocatedError> {
+    let root = Reader::open(names, document, node, path.to_owned(), &ROOT)?;
     let host_table = root.table("host")?;
     let host = match &host_table {
         Some(reader) => host(reader)?,
         None => return Err(root.error("host", "there is no [host]", "add a [host] table")),
     };
     let mut domains: Vec<Domain> = Vec::new();
-    let mut names = BTreeSet::new();
+    let mut taken = BTreeSet::new();
     let mut vcpus = 0;
     for (i, reader) in root.tables("domain")?.iter().enumerate() {
         let domain = domain(reader, i, &host)?;
-        if !names.insert(domain.name.clone()) {
+        if !taken.insert(domain.name.clone()) {
             return Err(reader.error(
                 "name",
                 format!("an earlier domain is also called `{}`", domain.name),
@@ -250,9 +255,10 @@ mod tests {
     /// Defaults are in words in the key list and in code in the types: they must agree.
     #[test]
     fn documented_defaults_are_the_types_defaults() {
-        let document = Document::parse("defaults", "").unwrap();
-        let open =
-            |section| Reader::open(&document, &document.root, String::new(), section).unwrap();
+        let (names, document) = (Names::default(), Document::parse("defaults", "").unwrap());
+        let open = |section| {
+            Reader::open(&names, &document, &document.root, String::new(), section).unwrap()
+        };
         assert_eq!(costs(Some(&open(&COSTS)), machine::DEFAULT).unwrap(), Costs::default());
         // The reader takes absent costs from the machine; the list says the same.
         for key in COSTS.keys {
@@ -270,6 +276,7 @@ mod tests {
 
     #[test]
     fn every_default_is_legal() {
+        let names = Names::default();
         for section in super::super::keys::SECTIONS {
             for key in section.keys {
                 let Key { absent: Absent::Is(default), name, .. } = key else { continue };
@@ -279,7 +286,8 @@ mod tests {
                     _ => format!("{default:?}"),
                 };
                 let document = Document::parse("default", &format!("{name} = {value}")).unwrap();
-                let r = Reader::open(&document, &document.root, String::new(), section).unwrap();
+                let r = Reader::open(&names, &document, &document.root, String::new(), section)
+                    .unwrap();
                 let fine = match key.kind {
                     super::super::keys::Kind::Time { .. } => r.time(name).is_ok(),
                     super::super::keys::Kind::Integer { .. } => r.integer(name).is_ok(),

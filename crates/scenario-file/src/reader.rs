@@ -3,10 +3,10 @@
 
 use super::keys::{Absent, Key, Kind, Section, expected, legal};
 use super::tree::{At, Document, Node, Table, Value};
-use crate::catalog::catalog;
 use crate::machine::{self, MACHINES, Machine};
 use overspin_located::LocatedError;
 use overspin_locks::LockInfo;
+use overspin_names::Names;
 use overspin_scenario::{Picos, parse_time};
 use overspin_sched::{SchedulerInfo, nearest};
 
@@ -15,6 +15,8 @@ type Result<T> = std::result::Result<T, LocatedError>;
 /// One table of a document, with the section that defines its legal keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
+    /// What can be named.
+    names: &'a Names,
     document: &'a Document,
     table: &'a Table,
     /// The table itself, for errors about missing keys.
@@ -29,18 +31,20 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Opens `node` as a table of `section`.
     pub(crate) fn open(
+        names: &'a Names,
         document: &'a Document,
         node: &'a Node,
         path: String,
         section: &'static Section,
     ) -> Result<Self> {
-        let reader = Self::open_loosely(document, node, path, section)?;
+        let reader = Self::open_loosely(names, document, node, path, section)?;
         reader.know_all_keys()?;
         Ok(reader)
     }
 
     /// Opens `node` as a table of `section` that may have other keys, too.
     fn open_loosely(
+        names: &'a Names,
         document: &'a Document,
         node: &'a Node,
         path: String,
@@ -54,7 +58,7 @@ impl<'a> Reader<'a> {
                 format!("write it as {}", section.heading),
             ));
         };
-        Ok(Self { document, table, at: &node.at, path, section, common: &[] })
+        Ok(Self { names, document, table, at: &node.at, path, section, common: &[] })
     }
 
     /// Checks that every key of the table is legal.
@@ -67,6 +71,11 @@ impl<'a> Reader<'a> {
 
     fn declared(&self, name: &str) -> Option<&'static Key> {
         self.common.iter().find(|k| k.name == name).or_else(|| self.section.key(name))
+    }
+
+    /// What can be named.
+    pub(crate) fn names(&self) -> &'a Names {
+        self.names
     }
 
     /// The section that defines the legal keys.
@@ -292,15 +301,15 @@ impl<'a> Reader<'a> {
     }
 
     /// The lock in the key `name`, by its own name or an alias.
-    pub(crate) fn lock(&self, name: &str) -> Result<&'static LockInfo> {
-        let known: Vec<&'static str> = catalog().locks().map(|(l, _)| l.name).collect();
-        self.named(name, &known, |text| catalog().lock(text))
+    pub(crate) fn lock(&self, name: &str) -> Result<&'a LockInfo> {
+        let known: Vec<&'static str> = self.names.locks().map(|(l, _)| l.name).collect();
+        self.named(name, &known, |text| self.names.lock(text))
     }
 
     /// The scheduler in the key `name`, by its own name or an alias.
-    pub(crate) fn scheduler(&self, name: &str) -> Result<&'static SchedulerInfo> {
-        let known: Vec<&'static str> = catalog().schedulers().iter().map(|s| s.name).collect();
-        self.named(name, &known, |text| catalog().schedulers().find(text).ok())
+    pub(crate) fn scheduler(&self, name: &str) -> Result<&'a SchedulerInfo> {
+        let known: Vec<&'static str> = self.names.schedulers().iter().map(|s| s.name).collect();
+        self.named(name, &known, |text| self.names.schedulers().find(text).ok())
     }
 
     /// The machine in the key `name`: a built-in one, or a profile from a file.
@@ -352,7 +361,9 @@ impl<'a> Reader<'a> {
         let key = self.key(name);
         let Kind::Table(section) = key.kind else { unreachable!("`{name}` is not a table") };
         match self.node(name) {
-            Some(node) => Reader::open(self.document, node, self.full(name), section).map(Some),
+            Some(node) => {
+                Reader::open(self.names, self.document, node, self.full(name), section).map(Some)
+            }
             None if matches!(key.absent, Absent::Required) => Err(self.missing(key)),
             None => Ok(None),
         }
@@ -360,7 +371,7 @@ impl<'a> Reader<'a> {
 
     /// A table within this one, with keys that the caller defines; `None` if it is absent.
     pub(crate) fn table_of(&self, name: &str, section: &'static Section) -> Result<Option<Self>> {
-        let open = |node| Reader::open(self.document, node, self.full(name), section);
+        let open = |node| Reader::open(self.names, self.document, node, self.full(name), section);
         self.node(name).map(open).transpose()
     }
 
@@ -396,7 +407,13 @@ impl<'a> Reader<'a> {
             return Err(self.error(name, format!("`{}` is empty", self.full(name)), legal(key)));
         }
         let open = |(i, node)| {
-            Reader::open(self.document, node, format!("{}.{i}", self.full(name)), section)
+            Reader::open(
+                self.names,
+                self.document,
+                node,
+                format!("{}.{i}", self.full(name)),
+                section,
+            )
         };
         nodes.iter().enumerate().map(open).collect()
     }
@@ -407,10 +424,18 @@ impl<'a> Reader<'a> {
         let node = self.node(name).ok_or_else(|| self.missing(self.key(name)))?;
         let full = self.full(name);
         match &node.value {
-            Value::Table(_) => Ok(vec![Self::open_loosely(self.document, node, full, section)?]),
+            Value::Table(_) => {
+                Ok(vec![Self::open_loosely(self.names, self.document, node, full, section)?])
+            }
             Value::Array(nodes) if !nodes.is_empty() => {
                 let open = |(i, node)| {
-                    Self::open_loosely(self.document, node, format!("{full}.{i}"), section)
+                    Self::open_loosely(
+                        self.names,
+                        self.document,
+                        node,
+                        format!("{full}.{i}"),
+                        section,
+                    )
                 };
                 nodes.iter().enumerate().map(open).collect()
             }

@@ -69,7 +69,7 @@ fn cycles_become_time_by_the_clock() {
 }
 
 /// The data generate `docs/machines.md`. To renew it after a change: `UPDATE_EXPECT=1 cargo test -p
-/// overspin-lab machine`.
+/// overspin-scenario-file machine`.
 #[test]
 fn published_machines_are_current() {
     let mut blocks = comparison();

@@ -2,9 +2,10 @@
 //! in many places sends each place the template and the arguments of its points.
 
 use super::vary::{self, Dimension};
-use super::{AxisArgument, axis, document, lower, names, set};
-use crate::scenario_file::tree::Document;
+use super::{AxisArgument, axis, document, lower, names_of, set};
+use crate::tree::Document;
 use overspin_located::LocatedError;
+use overspin_names::Names;
 use overspin_scenario::Scenario;
 use std::path::Path;
 
@@ -24,7 +25,7 @@ impl Template {
     /// # Errors
     /// If it is not TOML, or an argument has no key.
     pub fn new(path: &Path, text: &str, sets: &[String]) -> Result<Self, Box<LocatedError>> {
-        let (name, default_name) = names(path);
+        let (name, default_name) = names_of(path);
         let document = document(&name, text, sets)?;
         let base = vary::without_axes(&document);
         Ok(Self { document, base, default_name })
@@ -37,32 +38,34 @@ impl Template {
     /// If an axis is not legal. Its values are checked when scenarios are made of them.
     pub fn axes(
         &self,
+        names: &Names,
         more: &[AxisArgument],
     ) -> Result<(Vec<Dimension>, Vec<u64>), Box<LocatedError>> {
         let mut document = self.document.clone();
         for argument in more {
             axis::apply(&mut document, argument)?;
         }
-        Ok(vary::dimensions(&document)?)
+        Ok(vary::dimensions(names, &document)?)
     }
 
     /// The scenario with these `--set` arguments, and without axes. Costs about as much as reading the text.
     ///
     /// # Errors
     /// If it is not a legal scenario.
-    pub fn scenario(&self, sets: &[String]) -> Result<Scenario, Box<LocatedError>> {
+    pub fn scenario(&self, names: &Names, sets: &[String]) -> Result<Scenario, Box<LocatedError>> {
         let mut document = self.base.clone();
         for argument in sets {
             set::apply(&mut document, argument)?;
         }
-        Ok(lower::scenario(&document, &document.root, "", &self.default_name)?)
+        Ok(lower::scenario(names, &document, &document.root, "", &self.default_name)?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario_file::{Loaded, load_text};
+    use crate::Loaded;
+    use crate::built_in::load_text;
 
     const TEXT: &str = "limit = \"5ms\"\n[host]\ncores = 1\n[[domain]]\nname = \"g\"\nvcpus = 2\nlock = \"ticket\"\n\
                         workload = { kind = \"lock-loop\" }\n[[vary]]\nname = \"cores\"\nset = \"host.cores\"\nto = [\"1\", \"2\"]\n";
@@ -71,15 +74,14 @@ mod tests {
     fn scenarios_are_those_of_the_sweep() {
         let path = Path::new("t.toml");
         let more = [AxisArgument::List("domain.g.lock=mcs,ticket".into())];
-        let Loaded::Sweep(sweep) = load_text(path, TEXT, &[], &more).unwrap() else {
-            panic!("no sweep")
-        };
+        let Loaded::Sweep(sweep) = load_text(path, TEXT, &more) else { panic!("no sweep") };
+        let names = Names::default();
         let template = Template::new(path, TEXT, &[]).unwrap();
-        let (axes, seeds) = template.axes(&more).unwrap();
+        let (axes, seeds) = template.axes(&names, &more).unwrap();
         assert_eq!(axes.iter().map(|d| d.axis.clone()).collect::<Vec<_>>(), sweep.axes);
         assert!(seeds.is_empty() && sweep.points.len() == 4);
         for point in &sweep.points {
-            assert_eq!(template.scenario(&point.sets).unwrap(), point.scenario);
+            assert_eq!(template.scenario(&names, &point.sets).unwrap(), point.scenario);
             let own: Vec<String> =
                 axes.iter().zip(&point.at).flat_map(|(d, i)| d.sets[*i].clone()).collect();
             assert_eq!(own, point.sets);
@@ -88,13 +90,14 @@ mod tests {
 
     #[test]
     fn a_value_may_contain_a_comma() {
+        let names = Names::default();
         let template = Template::new(Path::new("t.toml"), TEXT, &[]).unwrap();
         let workload = "{ kind = \"lock-loop\", section = \"7us\" }".to_owned();
         let more = [AxisArgument::Values("domain.g.workload".into(), vec![workload.clone()])];
-        let (axes, _) = template.axes(&more).unwrap();
+        let (axes, _) = template.axes(&names, &more).unwrap();
         assert_eq!(axes[1].sets, [[format!("domain.g.workload={workload}")]]);
-        assert_ne!(template.scenario(&axes[1].sets[0]), template.scenario(&[]));
-        let none = template.axes(&[AxisArgument::Values("host.cores".into(), Vec::new())]);
+        assert_ne!(template.scenario(&names, &axes[1].sets[0]), template.scenario(&names, &[]));
+        let none = template.axes(&names, &[AxisArgument::Values("host.cores".into(), Vec::new())]);
         assert!(none.unwrap_err().help.contains("at least one value"));
     }
 }

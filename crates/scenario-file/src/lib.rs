@@ -1,18 +1,21 @@
 //! Scenario files: TOML in; a checked [`Scenario`] or a precise error out.
 //!
 //! A text becomes a tree with places, and the tree becomes a [`Scenario`]. The tree keeps a span with every
-//! key and value, so that each rule, however late it is checked, can point at the character that broke it.
+//! key and value, so that each rule, however late it is checked, can point at the character that broke it. What a scenario
+//! can name is an argument ([`Names`]).
+#![forbid(unsafe_code)]
 
 mod axis;
 mod keys;
 mod lower;
+pub mod machine;
 mod params;
 mod quantity;
 mod reader;
 mod reference;
 mod set;
 mod template;
-pub(crate) mod tree;
+pub mod tree;
 mod vary;
 mod write;
 
@@ -23,14 +26,14 @@ pub use vary::{Axis, Dimension, MOST_RUNS, Point, Sweep};
 pub use write::toml;
 
 /// The keys of `[host.costs]`.
-pub(crate) fn cost_keys() -> impl Iterator<Item = &'static str> {
+pub fn cost_keys() -> impl Iterator<Item = &'static str> {
     keys::COSTS.names()
 }
 
-pub(crate) use lower::scenario as lower_scenario;
-pub(crate) use overspin_scenario::parse_time;
+pub use lower::scenario as lower_scenario;
 
 use overspin_located::LocatedError;
+use overspin_names::Names;
 use overspin_scenario::Scenario;
 use std::io::Read;
 use std::path::Path;
@@ -48,9 +51,6 @@ pub enum LoadError {
         #[source]
         cause: std::io::Error,
     },
-    /// It is a directory without results, or with broken ones.
-    #[error(transparent)]
-    Results(#[from] crate::results::ResultsError),
     /// Its content is wrong.
     #[error(transparent)]
     Invalid(#[from] Box<LocatedError>),
@@ -59,14 +59,11 @@ pub enum LoadError {
 /// Longest scenario or record; a device or a wrong file might be longer.
 const LONGEST_FILE: u64 = 512 << 20;
 
-/// Reads the text of `path`, or of standard input for `-`. The text of a results directory is its record.
+/// Reads the text of `path`, or of standard input for `-`.
 ///
 /// # Errors
 /// If it cannot be read, is not UTF-8 or is longer than 512 MiB.
 pub fn read_text(path: &Path) -> Result<String, LoadError> {
-    if path.is_dir() {
-        return Ok(crate::results::read(path)?.to_json());
-    }
     let name = path.display().to_string();
     let error = |cause| LoadError::Read { path: name.clone(), cause };
     let mut text = String::new();
@@ -100,8 +97,8 @@ pub enum Loaded {
 ///
 /// # Errors
 /// If the file cannot be read or is not a legal scenario.
-pub fn load(path: &Path, sets: &[String]) -> Result<Loaded, LoadError> {
-    Ok(load_text(path, &read_text(path)?, sets, &[])?)
+pub fn load(names: &Names, path: &Path, sets: &[String]) -> Result<Loaded, LoadError> {
+    Ok(load_text(names, path, &read_text(path)?, sets, &[])?)
 }
 
 /// Like [`load`], for a file whose text has been read, with the `axes` of the command line besides those of
@@ -110,28 +107,29 @@ pub fn load(path: &Path, sets: &[String]) -> Result<Loaded, LoadError> {
 /// # Errors
 /// If it is not a legal scenario, or an axis is not legal.
 pub fn load_text(
+    names: &Names,
     path: &Path,
     text: &str,
     sets: &[String],
     axes: &[AxisArgument],
 ) -> Result<Loaded, Box<LocatedError>> {
-    let (name, stem) = names(path);
+    let (name, stem) = names_of(path);
     let mut document = document(&name, text, sets)?;
     for argument in axes {
         axis::apply(&mut document, argument)?;
     }
-    let sweep = vary::sweep(&document, &stem)?;
+    let sweep = vary::sweep(names, &document, &stem)?;
     Ok(match sweep {
         Some(Sweep { axes, mut points, seeds, .. }) if axes.is_empty() && points.len() == 1 => {
             Loaded::Seeds(Box::new(points.remove(0).scenario), seeds)
         }
         Some(sweep) => Loaded::Sweep(sweep),
-        None => Loaded::One(Box::new(one(&document, &stem)?)),
+        None => Loaded::One(Box::new(one(names, &document, &stem)?)),
     })
 }
 
 /// The name of a file in messages, and the name of its scenario if that has none.
-fn names(path: &Path) -> (String, String) {
+fn names_of(path: &Path) -> (String, String) {
     let name = path.display().to_string();
     let stem = path.file_stem().map_or_else(|| name.clone(), |s| s.to_string_lossy().into_owned());
     let stem = if stem == "-" { "stdin".to_owned() } else { stem };
@@ -144,12 +142,13 @@ fn names(path: &Path) -> (String, String) {
 /// # Errors
 /// If it is not a legal scenario.
 pub fn parse(
+    names: &Names,
     path: &str,
     default_name: &str,
     text: &str,
     sets: &[String],
 ) -> Result<Scenario, LocatedError> {
-    one(&document(path, text, sets)?, default_name)
+    one(names, &document(path, text, sets)?, default_name)
 }
 
 fn document(path: &str, text: &str, sets: &[String]) -> Result<Document, LocatedError> {
@@ -160,9 +159,32 @@ fn document(path: &str, text: &str, sets: &[String]) -> Result<Document, Located
     Ok(document)
 }
 
-fn one(document: &Document, default_name: &str) -> Result<Scenario, LocatedError> {
-    lower::scenario(document, &document.root, "", default_name)
+fn one(names: &Names, document: &Document, default_name: &str) -> Result<Scenario, LocatedError> {
+    lower::scenario(names, document, &document.root, "", default_name)
 }
 
 #[cfg(test)]
 mod tests;
+
+/// Reading with the parts that come with the program.
+#[cfg(test)]
+mod built_in {
+    use super::*;
+
+    pub(crate) fn parse(
+        path: &str,
+        default_name: &str,
+        text: &str,
+        sets: &[String],
+    ) -> Result<Scenario, LocatedError> {
+        super::parse(&Names::default(), path, default_name, text, sets)
+    }
+
+    pub(crate) fn load(path: &Path, sets: &[String]) -> Result<Loaded, LoadError> {
+        super::load(&Names::default(), path, sets)
+    }
+
+    pub(crate) fn load_text(path: &Path, text: &str, axes: &[AxisArgument]) -> Loaded {
+        super::load_text(&Names::default(), path, text, &[], axes).unwrap()
+    }
+}

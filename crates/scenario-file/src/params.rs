@@ -3,23 +3,25 @@
 
 use super::keys::{Absent, Key, Kind, Section, Whose};
 use super::reader::Reader;
-use crate::catalog::catalog;
 use overspin_host::picos;
 use overspin_located::LocatedError;
 use overspin_scenario::{LONGEST, Picos, Setting, Settings};
-use overspin_sched::{Nanos, ParamInfo, ParamKind, SchedError};
-use std::sync::LazyLock;
+use overspin_sched::{Nanos, ParamInfo, ParamKind, SchedError, SchedulerInfo, Schedulers};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 /// The sections of one scheduler.
+#[derive(Clone, Copy)]
 struct Sections {
-    scheduler: &'static str,
     own: &'static Section,
     domain: &'static Section,
 }
 
-/// The sections of all schedulers, in the order of the registry. They are made once and leaked: sections are
-/// static.
-static SECTIONS: LazyLock<Vec<Sections>> = LazyLock::new(|| {
+/// Sections that have been made, by the scheduler's name and the place of its list of parameters. They are leaked, because
+/// sections are static.
+static MADE: Mutex<BTreeMap<(&'static str, usize), Sections>> = Mutex::new(BTreeMap::new());
+
+fn sections_of(info: &SchedulerInfo) -> Sections {
     let leak = |heading: String, doc: String, infos: &[ParamInfo]| -> &'static Section {
         Box::leak(Box::new(Section {
             heading: heading.leak(),
@@ -27,20 +29,18 @@ static SECTIONS: LazyLock<Vec<Sections>> = LazyLock::new(|| {
             keys: infos.iter().map(key).collect::<Vec<_>>().leak(),
         }))
     };
-    let one = |info: &overspin_sched::SchedulerInfo| {
-        let with = |table| format!("{table} with scheduler = \"{}\"", info.name);
-        Sections {
-            scheduler: info.name,
-            own: leak(with("[host.scheduler_params]"), info.brief.into(), info.params),
-            domain: leak(
-                with("[domain.scheduler_params]"),
-                format!("Parameters of a domain under `{}`, besides weight and cap.", info.name),
-                info.domain_params,
-            ),
-        }
+    let with = |table| format!("{table} with scheduler = \"{}\"", info.name);
+    let make = || Sections {
+        own: leak(with("[host.scheduler_params]"), info.brief.into(), info.params),
+        domain: leak(
+            with("[domain.scheduler_params]"),
+            format!("Parameters of a domain under `{}`, besides weight and cap.", info.name),
+            info.domain_params,
+        ),
     };
-    catalog().schedulers().iter().map(one).collect()
-});
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    *made.entry((info.name, info.params.as_ptr().addr())).or_insert_with(make)
+}
 
 /// Converts a scheduler's time to one that is legal in scenarios.
 fn legal(time: Nanos) -> Picos {
@@ -61,20 +61,25 @@ fn key(info: &ParamInfo) -> Key {
 }
 
 /// The sections that schedulers bring, without empty ones.
-pub(super) fn sections(whose: Whose) -> impl Iterator<Item = &'static Section> {
-    let of = move |s: &Sections| match whose {
+pub(super) fn sections(
+    schedulers: &Schedulers,
+    whose: Whose,
+) -> impl Iterator<Item = &'static Section> {
+    let of = move |s: Sections| match whose {
         Whose::Scheduler => s.own,
         Whose::Domain => s.domain,
     };
-    SECTIONS.iter().map(of).filter(|s| !s.keys.is_empty())
+    schedulers.iter().map(sections_of).map(of).filter(|s| !s.keys.is_empty())
 }
 
 /// Reads the parameters of the host's scheduler.
 pub(super) fn of_scheduler(host: &Reader<'_>, scheduler: &str) -> Result<Settings, LocatedError> {
     let settings = read(host, scheduler, |s| s.own)?;
     // The scheduler itself checks what the ranges of single keys cannot say.
-    let made =
-        catalog().schedulers().make(scheduler, &overspin_host::admin::scheduler_params(&settings));
+    let made = host
+        .names()
+        .schedulers()
+        .make(scheduler, &overspin_host::admin::scheduler_params(&settings));
     match made {
         Ok(_) => Ok(settings),
         Err(error) => Err(located(host, &error)),
@@ -89,13 +94,11 @@ pub(super) fn of_domain(domain: &Reader<'_>, scheduler: &str) -> Result<Settings
 fn read(
     reader: &Reader<'_>,
     scheduler: &str,
-    which: fn(&Sections) -> &'static Section,
+    which: fn(Sections) -> &'static Section,
 ) -> Result<Settings, LocatedError> {
     let mut settings = Settings::new();
-    let Some(sections) = SECTIONS.iter().find(|s| s.scheduler == scheduler) else {
-        return Ok(settings);
-    };
-    let section = which(sections);
+    let Ok(info) = reader.names().schedulers().find(scheduler) else { return Ok(settings) };
+    let section = which(sections_of(info));
     let Some(table) = reader.table_of("scheduler_params", section)? else { return Ok(settings) };
     for key in section.keys.iter().filter(|k| table.node(k.name).is_some()) {
         let value = match key.kind {

@@ -2,8 +2,8 @@
 
 use super::Result;
 use super::domain::cpu_list;
-use crate::scenario_file::params;
-use crate::scenario_file::reader::Reader;
+use crate::params;
+use crate::reader::Reader;
 use overspin_scenario::{Host, Pool};
 use overspin_sched::nearest;
 

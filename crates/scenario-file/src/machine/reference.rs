@@ -1,7 +1,7 @@
 //! Machines as tables, for `overspin list machines` and `docs/machines.md`.
 
 use super::{Basis, DEFAULT, MACHINES, Machine, Unit, Value};
-use crate::scenario_file::cost_keys;
+use crate::cost_keys;
 use overspin_report::{Block, Grid, wrap_to};
 use overspin_scenario::{NS, US};
 
