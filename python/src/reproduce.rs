@@ -27,7 +27,7 @@ pub(crate) fn reproduce(
         ReproduceError::Plan(error) => errors::scenario(&error),
         error => errors::plain("RunError", &error.to_string(), "change the experiment's file"),
     })?;
-    let record = record::reproductions(std::slice::from_ref(&result));
+    let record = overspin_lab::experiment::record(std::slice::from_ref(&result));
     Ok(Record::new(record.made_here(format!("overspin reproduce {experiment}"))))
 }
 

@@ -7,7 +7,6 @@ use crate::record::Record;
 use crate::scenario::Scenario;
 use overspin_host::World;
 use overspin_lab::catalog::{AnyWorld, catalog};
-use overspin_lab::record;
 use overspin_lab::scenario_file::Loaded;
 use overspin_lab::way::{Until, Way};
 use pyo3::exceptions::PyValueError;
@@ -49,7 +48,8 @@ pub(crate) fn run(
     })?;
     let outcome = outcome.map_err(|cause| errors::refused(&scenario.file(), &cause))?;
     let made = Way { world, until: Until::default() }.in_world([plain]);
-    let record = record::one(plain, &scenario.again.set, None, &outcome).in_world(&made);
+    let record =
+        overspin_lab::run::record(plain, &scenario.again.set, None, &outcome).in_world(&made);
     // As the command does: the record of a simulated run names no command and no machine.
     Ok(Record::new(match record.unrepeatable() {
         Some(_) => record.made_here("overspin.run(...)".into()),

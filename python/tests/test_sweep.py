@@ -276,12 +276,15 @@ def test_an_interrupt_and_a_kill_keep_what_came(how: signal.Signals, tmp_path: P
     kept = sum(int(stop) - int(start) for start, stop in (path.stem.split("-") for path in parts))
     assert kept > 0 and len(parts) >= 8 and not out.exists()
     if how == signal.SIGINT:
-        word, made, missing, rows = rest[-4:]
-        assert word == "interrupted" and int(made) == int(rows) == kept and int(missing) == 2_000_000 - kept
+        word, made, missing, length = rest[-4:]
+        assert word == "interrupted" and int(made) == int(length) == kept and int(missing) == 2_000_000 - kept
     # Fewer seeds would be another result; so the rows are read as they are.
     tables = [overspin._overspin.read_parquet(path) for path in parts]
-    expected = overspin.sweep(Scenario.from_toml(SMALL), {"domain.guest.lock": ["ticket", "mcs"]}, seeds=2)
-    assert list(overspin._overspin.join(tables))[:4] == list(expected)
+    # A batch that was under way is missing, and it may be an early one.
+    rows = list(overspin._overspin.join(tables))[:8]
+    seeds = rows[-1]["run"] // 2 + 1
+    expected = list(overspin.sweep(Scenario.from_toml(SMALL), {"domain.guest.lock": ["ticket", "mcs"]}, seeds=seeds))
+    assert rows == [expected[row["run"]] for row in rows]
 
 
 def test_a_run_that_fails_is_a_row(small: Scenario) -> None:

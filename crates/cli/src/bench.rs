@@ -9,7 +9,6 @@ use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::bench;
 use overspin_lab::bench::BenchResult;
-use overspin_lab::record;
 use overspin_native::bench::{Case, Plan, PlanError, Point, measure};
 use overspin_report::{Block, Grid, short};
 
@@ -51,7 +50,7 @@ fn speed(
     let results = measure(&mut tell);
     bar.finish_and_clear();
     let results = results?;
-    files.write(|| show::made(record::speed(name, &results)))?;
+    files.write(|| show::made(overspin_lab::bench::record(name, &results)))?;
     outputs.report(&[above_figures(global), Block::Grid(bench::table(&results))])?;
     // A slower machine is not a fault: the table shows which targets were missed.
     Ok(Verdict::Fine)
@@ -94,7 +93,7 @@ fn locks(args: &BenchLocksArgs, global: &Global, parts: &Parts) -> Result<Verdic
         };
         Failure::usage(e.to_string(), remedy)
     })?;
-    files.write(|| show::made(record::locks(&report, &plan)))?;
+    files.write(|| show::made(overspin_lab::bench::record_of_locks(&report, &plan)))?;
     let mut blocks = vec![above_figures(global)];
     blocks.extend(report.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))));
     if !report.left_out.is_empty() {

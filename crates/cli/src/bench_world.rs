@@ -6,7 +6,6 @@ use crate::failure::{Failure, Verdict};
 use crate::progress::RunsMeter;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::catalog::names;
-use overspin_lab::record;
 use overspin_lab::scenario_file::{self, Loaded, Sweep};
 use overspin_lab::sweep;
 use overspin_native::bench::Case;
@@ -49,7 +48,9 @@ pub(crate) fn locks(
         Failure::usage(error.to_string(), remedy)
     })?;
     files.write(|| {
-        show::made(record::sweep(&sweep, &outcome, &[], Some(args.seed)).in_world(&made))
+        show::made(
+            overspin_lab::sweep::record(&sweep, &outcome, &[], Some(args.seed)).in_world(&made),
+        )
     })?;
     outputs
         .report(&[vec![above_figures(global)], overspin_lab::sweep::report(&outcome)].concat())?;

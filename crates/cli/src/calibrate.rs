@@ -5,7 +5,6 @@ use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs, RecordFiles};
 use crate::{progress, signals};
 use overspin_lab::calibrate;
-use overspin_lab::record;
 use overspin_native::calibrate as native;
 use overspin_scenario::Stopped;
 use std::sync::atomic::Ordering;
@@ -33,7 +32,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, global: &Global) -> Result<Verdict
     if let Some(profile) = profile {
         profile.finish_with(&calibrate::profile(&found))?;
     }
-    records.write(|| show::made(record::calibration(&found)))?;
+    records.write(|| show::made(overspin_lab::calibrate::record(&found)))?;
     outputs.report(&calibrate::report(&found))?;
     Ok(if over() { show::stopped(Stopped::Interrupted) } else { Verdict::Fine })
 }

@@ -81,7 +81,7 @@ impl What<'_> {
             }
             _ => Failure::environment(format!("{}: {e}", self.name), "vary less"),
         })?;
-        self.record(&record::sweep(sweep, &measured, &[], None))
+        self.record(&overspin_lab::sweep::record(sweep, &measured, &[], None))
     }
 
     fn refused(&self, cause: &Refused) -> Failure {

@@ -3,10 +3,10 @@
 use crate::args::{Global, MergeArgs, RecordArgs};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs, RecordFiles};
-use overspin_lab::record::{self, Record};
+use overspin_lab::record::{InWorld, Record};
 use overspin_lab::results::{self, Merged, ResultsError};
 use overspin_lab::scenario_file::{Loaded, Sweep};
-use overspin_lab::way::{InWorld, Until, Way};
+use overspin_lab::way::{Until, Way};
 use overspin_lab::{parallel::ParallelError, seeds, sweep};
 use overspin_report::Block;
 use overspin_scenario::{Ending, Scenario};
@@ -81,7 +81,8 @@ fn of_sweep(sweep: &Sweep, merged: &Merged) -> Result<Whole, Failure> {
     };
     let outcome = sweep::run(sweep, settings, &|_, _| {}).map_err(|e| refused(&e))?;
     let head = &merged.manifest.record;
-    let record = record::sweep(sweep, &outcome, &head.set, head.seed).in_world(&world(head));
+    let record =
+        overspin_lab::sweep::record(sweep, &outcome, &head.set, head.seed).in_world(&world(head));
     Ok(Whole {
         record: show::made(record),
         report: overspin_lab::sweep::report(&outcome),
@@ -100,7 +101,7 @@ fn of_seeds(scenario: &Scenario, merged: &Merged) -> Result<Whole, Failure> {
     let over = seeds::run(scenario, list, settings, &|_, _| {});
     let over = over.map_err(|e: ParallelError| refused(&e))?;
     Ok(Whole {
-        record: show::made(record::seeds(&over, &head.set).in_world(&world(head))),
+        record: show::made(overspin_lab::seeds::record(&over, &head.set).in_world(&world(head))),
         report: overspin_lab::seeds::report(&over),
         curves: None,
         missing: missing(over.endings()),

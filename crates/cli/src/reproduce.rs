@@ -112,7 +112,7 @@ impl Files {
 
     /// Writes all files; returns the line about the page.
     fn write(self, results: &[Reproduction], blocks: &[Block]) -> Result<String, Failure> {
-        let record = || show::made(record::reproductions(results));
+        let record = || show::made(overspin_lab::experiment::record(results));
         self.records.write(record)?;
         if let Some(markdown) = self.markdown {
             markdown.finish_with(&overspin_report::markdown(blocks))?;

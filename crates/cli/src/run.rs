@@ -146,7 +146,8 @@ impl What<'_> {
         }
         let trace = args.trace.as_ref().map(|_| trace_name);
         files.write(|| {
-            let record = record::one(scenario, &self.again.set, trace, &outcome).in_world(&made);
+            let record = overspin_lab::run::record(scenario, &self.again.set, trace, &outcome)
+                .in_world(&made);
             // That of a simulated run contains no command and no machine, so that equal runs give equal bytes.
             if record.unrepeatable().is_some() { show::made(record) } else { record }
         })?;
@@ -173,7 +174,7 @@ impl What<'_> {
         }
         let files = RecordFiles::files(self.outputs, &args.record)?;
         let made = show::in_world(&self.way, [scenario], self.global);
-        let head = || record::seeds_head(scenario, &self.again.set).in_world(&made);
+        let head = || overspin_lab::seeds::record_head(scenario, &self.again.set).in_world(&made);
         let plan = Plan { list: seeds.clone(), ..Plan::default() };
         let results = self.results(plan, head)?;
         let meter = self.meter(&words, results.as_ref());
@@ -186,8 +187,9 @@ impl What<'_> {
         let result = seeds::run(scenario, &seeds, settings, &|done, all| meter.at(done, all));
         meter.end();
         let over = result.map_err(|e| parallel_failure(args, &e))?;
-        let record =
-            LazyCell::new(|| show::made(record::seeds(&over, &self.again.set).in_world(&made)));
+        let record = LazyCell::new(|| {
+            show::made(overspin_lab::seeds::record(&over, &self.again.set).in_world(&made))
+        });
         if let Some(results) = results {
             let complete =
                 args.sweep.shard.is_none() && over.endings().all(|e| stopped(e).is_none());
@@ -226,8 +228,9 @@ impl What<'_> {
             until: settings.until.map(Narrow::part),
             list: Vec::new(),
         };
-        let results = self
-            .results(plan, || record::sweep_head(sweep, &self.again.set, seed).in_world(&world))?;
+        let results = self.results(plan, || {
+            overspin_lab::sweep::record_head(sweep, &self.again.set, seed).in_world(&world)
+        })?;
         let page = match self.page {
             Some(page) => Page::open(page, args.record.out.as_ref(), &sweep.name)?,
             None => None,
@@ -238,7 +241,10 @@ impl What<'_> {
         meter.end();
         let outcome = result.map_err(|e| sweep_failure(args, &e))?;
         let record = LazyCell::new(|| {
-            show::made(record::sweep(sweep, &outcome, &self.again.set, seed).in_world(&world))
+            show::made(
+                overspin_lab::sweep::record(sweep, &outcome, &self.again.set, seed)
+                    .in_world(&world),
+            )
         });
         if let Some(results) = results {
             let stopped =

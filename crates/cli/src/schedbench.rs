@@ -215,7 +215,7 @@ pub(crate) fn print(
 ) -> Result<Verdict, Failure> {
     let file = read(path)?;
     let files = RecordFiles::open(outputs, wanted)?;
-    files.write(|| record::schedbench(&file, &path.display().to_string()))?;
+    files.write(|| overspin_lab::schedbench::record(&file, &path.display().to_string()))?;
     outputs.print(&schedbench::report(&file, verbosity))?;
     Ok(Verdict::Fine)
 }

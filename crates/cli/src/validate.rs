@@ -9,7 +9,6 @@ use overspin_host::Refused;
 use overspin_lab::catalog::AnyWorld;
 use overspin_lab::environment::Environment;
 use overspin_lab::parallel::ParallelError;
-use overspin_lab::record;
 use overspin_lab::validate::{
     self, Goals, Measurable, Plan, Settings, Stage, ValidateError, Validation,
 };
@@ -57,7 +56,7 @@ pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, 
     validation.result.refused = refused;
     validation.result.notes = notes;
     let result = &validation.result;
-    records.write(|| show::made(record::validation(&validation)))?;
+    records.write(|| show::made(overspin_lab::validate::record(&validation)))?;
     if let Some(svg) = svg {
         svg.finish_with(&validate::picture(result))?;
     }

@@ -40,3 +40,6 @@ pub use overspin_scenario::Unhonoured;
 pub use time::{nanos, picos};
 pub use why::{Doing, Leaving, why};
 pub use world::{Cancel, Refused, World, run};
+
+/// Version of the model. It changes whenever a change alters simulated results.
+pub const MODEL_VERSION: u32 = 2;

@@ -2,6 +2,7 @@
 
 use crate::catalog::{AnyWorld, catalog};
 use overspin_host::{Observer, Refused};
+use overspin_record::InWorld;
 use overspin_scenario::{Ending, Outcome, Picos, Scenario, Stopped, Unhonoured};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -43,26 +44,6 @@ impl Default for Way {
     /// In the simulator, to the end.
     fn default() -> Self {
         Self { world: catalog().simulator(), until: Until::default() }
-    }
-}
-
-/// What a record says about the world of its runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct InWorld {
-    /// Its name; `None` for the simulator.
-    pub name: Option<String>,
-    /// Keys that it ignored.
-    pub unhonoured: Vec<Unhonoured>,
-}
-
-impl InWorld {
-    /// A warning in one line; `None` if the world honours everything.
-    #[must_use]
-    pub fn warning(&self) -> Option<String> {
-        let name = self.name.as_ref().filter(|_| !self.unhonoured.is_empty())?;
-        let one = |u: &Unhonoured| format!("{} ({})", u.key, u.reason);
-        let all: Vec<String> = self.unhonoured.iter().map(one).collect();
-        Some(format!("the world `{name}` ignores {}", all.join("; ")))
     }
 }
 

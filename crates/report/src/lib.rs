@@ -194,11 +194,6 @@ pub fn markdown(blocks: &[Block]) -> String {
     out
 }
 
-/// The program and model of a record, in the same format.
-pub fn made_by(version: &str, model: u32) -> String {
-    format!("Overspin {version}, model version {model}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,6 +22,7 @@ mod noise;
 mod outcome;
 mod quantity;
 mod scenario;
+mod second;
 mod time;
 mod workload;
 
@@ -33,6 +34,7 @@ pub use noise::*;
 pub use outcome::*;
 pub use quantity::*;
 pub use scenario::*;
+pub use second::*;
 pub use serde_json::Value;
 pub use time::*;
 pub use workload::*;

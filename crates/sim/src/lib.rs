@@ -50,8 +50,7 @@ use overspin_scenario::{Outcome, Scenario};
 use overspin_sched::Schedulers;
 use overspin_workload::{Kinds, with_noise};
 
-/// Version of the model. It changes whenever a change alters simulated results.
-pub const MODEL_VERSION: u32 = 2;
+pub use overspin_host::MODEL_VERSION;
 
 /// A kind of lock from outside the registry.
 #[derive(Clone, Debug)]

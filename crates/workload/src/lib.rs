@@ -13,7 +13,7 @@
 //!
 //! 1. its parameters: `parameters!` makes the structure together with the table of its keys. It is the only
 //!    place of names, ranges, defaults and sentences: they serve to read and check scenario files, and to
-//!    write `docs/scenario.md` and its JSON Schema (`UPDATE_EXPECT=1 cargo test -p overspin-lab
+//!    write `docs/scenario.md` and its JSON Schema (`UPDATE_EXPECT=1 cargo test -p overspin-scenario-file
 //!    published_schema`);
 //! 2. its [`WorkloadInfo`], with a name ([`Parameters::KIND`](overspin_scenario::Parameters::KIND)), a
 //!    sentence, a source, and, if the keys differ from the fields, a function that turns keys into fields;

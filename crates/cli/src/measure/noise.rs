@@ -5,7 +5,6 @@ use crate::failure::{Failure, Verdict};
 use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::measure;
-use overspin_lab::record;
 use overspin_native::measure as native;
 use overspin_native::measure::{NoiseError, NoisePlan};
 use std::time::Duration;
@@ -40,7 +39,7 @@ pub(crate) fn noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict,
     if let Some(file) = raw {
         file.finish_with(&measure::noise_csv(&measured))?;
     }
-    records.write(|| show::made(record::noise(&measured)))?;
+    records.write(|| show::made(overspin_lab::measure::record(&measured)))?;
     outputs.report(&measure::noise(&measured))?;
     Ok(Verdict::Fine)
 }

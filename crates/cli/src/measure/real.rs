@@ -10,7 +10,7 @@ use crate::failure::{Failure, Verdict};
 use crate::progress;
 use crate::show::{self, Outputs, RecordFiles};
 use overspin_lab::output::Output;
-use overspin_lab::{real, record};
+use overspin_lab::real;
 use overspin_real::command::AnyCommand;
 use overspin_real::count::Count;
 use overspin_real::dbench::Dbench;
@@ -147,7 +147,8 @@ fn run(
         (Err(failed), _) => return Err(failure(&failed)),
         (Ok(measured), _) => measured,
     };
-    let record = show::made(record::real(&measured, &before, &locks.names, args.seed));
+    let record =
+        show::made(overspin_lab::real::record(&measured, &before, &locks.names, args.seed));
     if let Some(file) = seconds {
         file.finish_with(&real::csv(&record))?;
     }

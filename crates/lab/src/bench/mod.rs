@@ -2,10 +2,12 @@
 //! test. The targets are for a server core of about 2.6 GHz.
 
 mod hv;
+mod record;
 mod sched;
 mod sim;
 
 pub use hv::hv;
+pub use record::{locks as record_of_locks, speed as record};
 pub use sched::sched;
 pub use sim::sim;
 

@@ -2,10 +2,12 @@
 
 mod guests;
 mod profile;
+mod record;
 mod report;
 
 pub use guests::GUESTS;
 pub use profile::{profile, settings};
+pub use record::record;
 pub use report::report;
 
 use overspin_native::calibrate::{Calibration, Quantity, Series};

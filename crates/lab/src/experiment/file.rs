@@ -3,43 +3,13 @@
 use super::figure::Figure;
 use crate::catalog::names;
 use crate::claims::{Condition, Sentence};
+use crate::record::Parameter;
 use crate::scenario_file;
 use crate::scenario_file::tree::{Document, Node, Value};
 use overspin_located::LocatedError;
 use overspin_scenario::{Scenario, parse_time};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-/// What a figure may be used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Used to set a parameter.
-    Fit,
-    /// Used to judge the model: the model must yield it without being fitted to it.
-    Predict,
-    /// Used to check the arithmetic: it must follow from other published figures, to every digit.
-    Recompute,
-}
-
-/// A parameter that was set to match the `fit` figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Parameter {
-    /// Its key in the scenario.
-    pub key: String,
-    /// Its meaning.
-    pub meaning: String,
-    /// Least plausible value.
-    pub low: String,
-    /// Largest plausible value.
-    pub high: String,
-    /// The figures by which it was set.
-    pub reason: String,
-    /// Its value, as the scenario writes it.
-    #[serde(default)]
-    pub value: String,
-}
 
 /// A published finding that must hold again.
 #[derive(Clone, Debug, Serialize, Deserialize)]

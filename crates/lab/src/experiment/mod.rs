@@ -14,6 +14,7 @@ pub mod notification;
 mod outcome;
 pub(crate) mod panels;
 pub mod pv_ticket;
+mod record;
 mod registry;
 pub mod report;
 pub mod schedbench;
@@ -21,17 +22,19 @@ pub mod schedbench;
 pub use along::Along;
 pub use dbench::Dbench;
 pub use figure::Figure;
-pub use file::{Claim, Head, Parameter, Role};
+pub use file::{Claim, Head};
 pub use kernbench::Kernbench;
 pub use notification::Notification;
 pub use pv_ticket::PvTicket;
+pub use record::record;
 pub use schedbench::Schedbench;
 
+pub use crate::record::{Compared, Grade, Judged, Parameter, Role};
 pub use making::{Found, Progress, ReproduceError, Settings};
 pub(crate) use making::{on_all_threads, raw};
 #[cfg(test)]
 pub(crate) use outcome::verdict;
-pub use outcome::{Compared, Grade, Judged, Reproduction, verdict_of_all};
+pub use outcome::{Reproduction, verdict_of_all};
 #[cfg(test)]
 pub(crate) use registry::aligned_2001;
 pub use registry::{

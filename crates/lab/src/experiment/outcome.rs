@@ -1,76 +1,9 @@
 //! What came out of an experiment, beside what was published.
 
-use super::{Parameter, Role};
-use crate::record::Sample;
+use crate::record::{Compared, Grade, Judged, Parameter, Role, Sample};
 use overspin_report::Block;
-use serde::{Deserialize, Serialize};
 
-/// How near a simulated figure is to the published one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Grade {
-    /// Within 10 %.
-    Good,
-    /// Within 25 %.
-    Fair,
-    /// Farther away, or not computable.
-    Missed,
-}
-
-/// A published figure and the simulated one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Compared {
-    /// What was measured, with its unit.
-    pub metric: String,
-    /// The place.
-    #[serde(rename = "where")]
-    pub place: String,
-    /// Published mean; null if the publication says that it never ended.
-    pub published: Option<f64>,
-    /// Published standard deviation, if any.
-    pub published_stddev: Option<f64>,
-    /// Simulated mean, scaled up to the published length; null if it could not be computed.
-    pub simulated: Option<f64>,
-    /// Simulated standard deviation.
-    pub simulated_stddev: Option<f64>,
-    /// Simulated / published - 1.
-    pub error: Option<f64>,
-    /// The permitted use of the figure.
-    pub role: Role,
-    /// How near the simulated figure is.
-    pub grade: Grade,
-    /// A remark, for example how many runs did not finish.
-    pub note: Option<String>,
-}
-
-/// A claim and whether it holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
-    /// Number.
-    pub id: u32,
-    /// The claim, in words.
-    pub text: String,
-    /// Whether it holds; null if that could not be decided.
-    pub holds: Option<bool>,
-    /// The numbers that decide it, in a sentence. Records of versions before it existed have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_words: Option<String>,
-    /// All figures that decide it, with their formulas.
-    pub evidence: String,
-}
-
-impl Grade {
-    /// The grade of a figure with this error.
-    pub(crate) fn of(error: Option<f64>) -> Self {
-        match error {
-            Some(e) if e.abs() <= 0.10 => Self::Good,
-            Some(e) if e.abs() <= 0.25 => Self::Fair,
-            _ => Self::Missed,
-        }
-    }
-}
-
-/// All results of an experiment. [`record::reproductions`](crate::record::reproductions) writes them.
+/// All results of an experiment. [`record`](super::record()) writes them.
 #[derive(Clone, Debug, Default)]
 pub struct Reproduction {
     /// Experiment.

@@ -2,7 +2,7 @@ use super::*;
 use crate::bench::BenchResult;
 use crate::experiment::Role;
 use crate::experiment::{Compared, Grade, Judged, Reproduction};
-use crate::record::{self, Record};
+use crate::record::Record;
 use crate::scenario_file::{self, Loaded};
 use crate::sweep;
 use overspin_report::text;
@@ -125,7 +125,7 @@ fn of_sweep() -> Record {
     std::fs::write(file.path(), format!("{SCENARIO}{vary}")).unwrap();
     let Loaded::Sweep(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
     let measured = sweep::run(&loaded, sweep::Settings::default(), &|_, _| {}).unwrap();
-    record::sweep(&loaded, &measured, &[], None)
+    crate::sweep::record(&loaded, &measured, &[], None)
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn reproduced() -> Record {
         in_words: None,
         evidence: evidence.into(),
     };
-    record::reproductions(&[Reproduction {
+    crate::experiment::record(&[Reproduction {
         experiment: "2008-x".into(),
         title: "An experiment.".into(),
         scale: 20,
@@ -227,8 +227,10 @@ fn benchmarks_are_told_by_what_they_measured() {
         target: Some(10.0),
         at_most: true,
     };
-    let told =
-        flat(&samples(&record::speed("sched", &[result("slow", 20.0), result("fast", 5.0)])));
+    let told = flat(&samples(&crate::bench::record(
+        "sched",
+        &[result("slow", 20.0), result("fast", 5.0)],
+    )));
     assert!(told.contains("1 of 2 targets are not reached: sched.slow: 20.00 ns"), "{told}");
     assert!(told.contains("sched.fast time ns 2 5.00 5.00 5.00"), "{told}");
 }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::record;
 use crate::scenario_file;
 use crate::way::Way;
 
@@ -20,7 +19,7 @@ workload = { kind = "lock-loop" }
 fn entry(most: usize) -> Entry {
     let scenario = scenario_file::parse("t", "t", SCENARIO, &[]).unwrap();
     let outcome = overspin_sim::run(&scenario, 3).unwrap();
-    let record = record::one(&scenario, &[], None, &outcome);
+    let record = crate::run::record(&scenario, &[], None, &outcome);
     let run =
         |s: &overspin_scenario::Scenario, seed, observer: &mut dyn overspin_host::Observer| {
             Way::default().run(s, seed, observer, &|_| {})

@@ -1,9 +1,12 @@
 //! What one run tells: its report, the causes of its waits, and the tools of a kernel of 2001.
 
 pub(crate) mod causes;
+mod record;
 mod report;
 pub(crate) mod vmstat;
 
+pub use record::record;
+pub(crate) use record::{add, of_scenario};
 pub use report::report;
 pub use vmstat::{VmstatRow, vmstat_rows};
 

@@ -5,6 +5,7 @@
 
 mod file;
 mod origin;
+mod record;
 mod report;
 mod run;
 mod summary;
@@ -13,6 +14,7 @@ mod xen;
 pub use file::{BenchFile, Report, Run, RunConfig, WorkerId, WorkerSet};
 pub use origin::{MachineRecord, Origin, XenHost};
 pub use overspin_workload::{WorkerArgs, WorkerError};
+pub use record::record;
 pub use report::report;
 pub(crate) use run::done;
 pub use run::{Machine, RunError, run_in, scenario, simulate};

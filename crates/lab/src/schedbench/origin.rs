@@ -4,7 +4,7 @@
 use super::run::Machine;
 use super::summary::RunSummary;
 use crate::environment::Environment;
-use crate::way::InWorld;
+use crate::record::InWorld;
 use overspin_report::wrap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,7 +1,9 @@
 //! One scenario with many seeds: separates chance from the answer.
 
+mod record;
 mod report;
 
+pub use record::{record, record_head};
 pub(crate) use report::coincidences;
 pub use report::report;
 
@@ -95,7 +97,7 @@ pub struct Settings<'a> {
     pub results: Option<&'a Results>,
 }
 
-/// A scenario over seeds. [`record::seeds`](crate::record::seeds) writes it.
+/// A scenario over seeds. [`record`](record()) writes it.
 #[derive(Clone, Debug)]
 pub struct OverSeeds {
     /// The scenario.

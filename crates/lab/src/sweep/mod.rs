@@ -2,17 +2,19 @@
 
 mod curves;
 mod measure;
+mod record;
 mod report;
 mod seeding;
 
 pub use curves::curves;
+pub use record::{record, record_head};
 pub use report::report;
 
 pub use measure::{COUNT, MEASURES, Measure, THROUGHPUT};
 pub use seeding::{MOST_SEEDS, Narrow, Shard};
 
 use crate::parallel::{ParallelError, in_parallel};
-use crate::record::{self, Record, Run};
+use crate::record::{Record, Run};
 use crate::results::{Finished, Kept, Results};
 use crate::scenario_file::{MOST_RUNS, Point, Sweep};
 use crate::seeds::seeds_from;
@@ -125,7 +127,7 @@ impl Measured {
     }
 }
 
-/// All runs of a sweep. [`crate::record::sweep`] writes it.
+/// All runs of a sweep. [`record`](record()) writes it.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Name of the scenario.
@@ -149,7 +151,7 @@ impl Outcome {
                 values[i] = sample.value;
             }
         }
-        let measured = |p: &record::Point| Measured { at: p.at.clone(), cells: Vec::new() };
+        let measured = |p: &crate::record::Point| Measured { at: p.at.clone(), cells: Vec::new() };
         let mut points: Vec<Measured> = record.points.iter().map(measured).collect();
         for (run, values) in record.runs.iter().zip(values) {
             if let Some(point) = run.point.and_then(|p| points.get_mut(p as usize)) {

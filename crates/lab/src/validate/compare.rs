@@ -1,83 +1,8 @@
 //! Simulated beside measured: differences, goals, verdicts, and the order of locks.
 
-use super::figure::Kind;
+use overspin_record::validated::{Agreement, Kind};
 use overspin_stats::difference::welch;
 use overspin_stats::{CONFIDENCE, Spread};
-use serde::{Deserialize, Serialize};
-
-/// How far simulated figures may be from measured ones.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Goals {
-    /// Percent of the measured throughput.
-    pub throughput: f64,
-    /// Percentage points of a run state's share.
-    pub state: f64,
-    /// Percent of the measured latency.
-    pub latency: f64,
-}
-
-impl Goals {
-    /// The goals of the full set.
-    pub const FULL: Self = Self { throughput: 5.0, state: 5.0, latency: 25.0 };
-    /// Bounds for short runs on a machine that others use: only what is wrong altogether is beyond them.
-    pub const WIDE: Self = Self { throughput: 50.0, state: 30.0, latency: 900.0 };
-
-    /// The goal of this kind of figures, in its unit of differences.
-    #[must_use]
-    pub fn of(&self, kind: Kind) -> f64 {
-        match kind {
-            Kind::Throughput => self.throughput,
-            Kind::State => self.state,
-            Kind::Latency => self.latency,
-        }
-    }
-}
-
-/// Whether a simulated figure is right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Agreement {
-    /// The difference of the means is within the goal.
-    Within,
-    /// It is not, but the interval of the difference reaches into the goal: more runs could decide.
-    Unclear,
-    /// The whole interval of the difference is beyond the goal.
-    Miss,
-}
-
-/// A figure, simulated and measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Compared {
-    /// The case.
-    pub case: String,
-    /// The world that it was measured in.
-    pub world: String,
-    /// The simulated scheduler.
-    pub scheduler: String,
-    /// The domain, if the case has several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub domain: Option<String>,
-    /// The metric.
-    pub metric: String,
-    /// Its unit.
-    pub unit: String,
-    /// How it is compared.
-    pub kind: Kind,
-    /// Over simulated runs, one for each seed.
-    pub simulated: Spread,
-    /// Over measured runs.
-    pub measured: Spread,
-    /// Simulated less measured, in percent of the measured mean, or in points for run states.
-    pub difference: f64,
-    /// Half of the width of its 95 % interval; `None` with a single run on a side.
-    pub margin: Option<f64>,
-    /// The goal for it.
-    pub goal: f64,
-    /// The verdict.
-    pub agreement: Agreement,
-    /// Others used the CPUs during measured runs, and repeating these did not help.
-    pub disturbed: bool,
-}
 
 /// The samples of a figure on both sides.
 #[derive(Clone, Debug, Default)]
@@ -130,21 +55,6 @@ pub(super) fn compare(samples: &Samples, kind: Kind, goal: f64) -> Option<Differ
     Some(Difference { simulated, measured, difference, margin, agreement })
 }
 
-/// The order of locks by throughput at one ratio.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Order {
-    /// The world that was measured.
-    pub world: String,
-    /// The simulated scheduler.
-    pub scheduler: String,
-    /// vCPUs for each pCPU.
-    pub ratio: u32,
-    /// Pairs of locks whose measured intervals do not overlap.
-    pub decided: usize,
-    /// Those that the simulator has the wrong way round: measured, the first of each is faster.
-    pub wrong: Vec<[String; 2]>,
-}
-
 /// Finds the pairs of `locks` (a name, the simulated and the measured throughput) whose order is measured
 /// beyond doubt, and those of them that the simulator has the wrong way round.
 pub(super) fn order<'a>(locks: &[(&'a str, &Spread, &Spread)]) -> (usize, Vec<[&'a str; 2]>) {
@@ -170,6 +80,7 @@ pub(super) fn order<'a>(locks: &[(&'a str, &Spread, &Spread)]) -> (usize, Vec<[&
 #[cfg(test)]
 mod tests {
     use super::*;
+    use overspin_record::validated::Goals;
 
     fn samples(simulated: &[f64], measured: &[f64]) -> Samples {
         let side = |values: &[f64]| (1..).zip(values.iter().copied()).collect();

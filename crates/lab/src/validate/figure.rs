@@ -2,8 +2,8 @@
 
 use super::cases::{Case, Family};
 use crate::metric::{Metric, Table};
+use overspin_record::validated::Kind;
 use overspin_scenario::{DomainOutcome, Outcome, Picos, US, VcpuOutcome};
-use serde::{Deserialize, Serialize};
 
 static THROUGHPUT: Metric =
     Metric::new("throughput", "1/s", "work items of the domain in a second");
@@ -60,42 +60,6 @@ pub(crate) static TABLES: [Table; 1] = [Table {
         ]
     },
 }];
-
-/// How a figure is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Work in a second, or a part of all work: the difference is in percent of the measured value.
-    Throughput,
-    /// Part of the vCPUs' time in a run state: the difference is in percentage points.
-    State,
-    /// A wake-up latency: the difference is in percent of the measured value.
-    Latency,
-}
-
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Throughput, Self::State, Self::Latency];
-
-    /// In words.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Throughput => "throughput",
-            Self::State => "run states",
-            Self::Latency => "wake-up latency",
-        }
-    }
-
-    /// The unit of a difference.
-    #[must_use]
-    pub fn unit(self) -> &'static str {
-        match self {
-            Self::Throughput | Self::Latency => "%",
-            Self::State => "points",
-        }
-    }
-}
 
 /// A figure of a run.
 #[derive(Clone, Debug)]

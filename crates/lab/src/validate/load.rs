@@ -1,6 +1,6 @@
 //! What else the CPUs of this machine did during a run: other programs, and the hypervisor below.
 
-use serde::{Deserialize, Serialize};
+use overspin_record::validated::Disturbance;
 use std::fs;
 
 /// Clock ticks since the start of the machine and of this process, as `/proc` counts them.
@@ -10,23 +10,6 @@ pub(super) struct Ticks {
     busy: u64,
     stolen: u64,
     own: u64,
-}
-
-/// What others had of the CPUs during a run, in percent of the time of all CPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Disturbance {
-    /// Time that the hypervisor below kept for itself or others.
-    pub steal: f64,
-    /// Time of other programs and of the kernel's own threads.
-    pub others: f64,
-}
-
-impl Disturbance {
-    /// Both together.
-    #[must_use]
-    pub fn sum(self) -> f64 {
-        self.steal + self.others
-    }
 }
 
 impl Ticks {

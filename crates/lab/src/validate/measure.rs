@@ -1,11 +1,11 @@
 //! The runs of both sides.
 
 use super::cases::Case;
-use super::compare::{Compared, Order, Samples, compare, order};
+use super::compare::{Samples, compare, order};
 use super::figure::{Figure, figures};
-use super::load::{Disturbance, Ticks};
+use super::load::Ticks;
 use super::plan::{Measurable, Plan, Schedulers, Subject, scenario};
-use super::{Comparison, Load, Settings, ValidateError, Validation};
+use super::{Compared, Comparison, Disturbance, Load, Order, Settings, ValidateError, Validation};
 use crate::catalog::AnyWorld;
 use crate::parallel::{ParallelError, in_parallel};
 use crate::seeds::seeds_from;

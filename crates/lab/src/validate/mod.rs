@@ -12,24 +12,26 @@ mod load;
 mod measure;
 mod picture;
 mod plan;
+mod record;
 mod report;
 
 pub use cases::{Case, Family, LOCKS, cases};
-pub use compare::{Agreement, Compared, Goals, Order};
 pub use costs::{Costs, costs};
-pub use figure::Kind;
 pub(crate) use figure::{OTHERS, STEAL, TABLES};
-pub use load::Disturbance;
 pub use measure::{Made, Side, measurable, probe};
 pub use picture::picture;
 pub use plan::{Measurable, Plan, Schedulers, Subject, worlds};
+pub use record::record;
 pub use report::report;
+
+pub use overspin_record::validated::{
+    Agreement, Compared, Comparison, Disturbance, Goals, Kind, Load, Order,
+};
 
 use crate::parallel::ParallelError;
 use crate::way::Until;
 use overspin_located::LocatedError;
 use overspin_scenario::Stopped;
-use serde::{Deserialize, Serialize};
 
 /// What to validate, and how thoroughly.
 #[derive(Clone, Debug)]
@@ -115,54 +117,6 @@ pub struct Validation {
     pub result: Comparison,
     /// The reason why it ended early, if it did.
     pub stopped: Option<Stopped>,
-}
-
-/// What comes out of a validation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
-    /// The goals.
-    pub goals: Goals,
-    /// The machine, what the simulator was told of it, and other remarks, in sentences.
-    pub notes: Vec<String>,
-    /// Worlds that this machine cannot run, each with the reason.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refused: Vec<[String; 2]>,
-    /// What else ran on the machine.
-    pub load: Load,
-    /// Every figure, simulated and measured.
-    pub compared: Vec<Compared>,
-    /// The order of the locks.
-    pub orders: Vec<Order>,
-}
-
-/// What else ran on the machine while it was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Load {
-    /// Measured runs.
-    pub runs: usize,
-    /// Measured runs for which the kernel tells what others had of the CPUs.
-    pub told: usize,
-    /// What others had of the CPUs in these, on average.
-    pub mean: Disturbance,
-    /// Runs that were repeated because others disturbed them.
-    pub repeated: usize,
-    /// Runs that are disturbed all the same.
-    pub disturbed: usize,
-}
-
-impl Comparison {
-    /// Whether everything agrees: `None` if nothing misses, but some figures are unclear or none was compared.
-    #[must_use]
-    pub fn agrees(&self) -> Option<bool> {
-        let any = |agreement| self.compared.iter().any(|c| c.agreement == agreement);
-        if any(Agreement::Miss) || self.orders.iter().any(|o| !o.wrong.is_empty()) {
-            Some(false)
-        } else if any(Agreement::Unclear) || self.compared.is_empty() {
-            None
-        } else {
-            Some(true)
-        }
-    }
 }
 
 /// Which half of the work is under way.

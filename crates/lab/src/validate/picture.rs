@@ -1,10 +1,8 @@
 //! The picture: a dot plot with a row for each figure and a column for each world and scheduler. Measured values
 //! are the middle of each cell, so that all figures share one scale.
 
-use super::Comparison;
-use super::compare::{Agreement, Compared};
-use super::figure::Kind;
 use super::report::columns;
+use super::{Agreement, Compared, Comparison, Kind};
 use overspin_report::{escape, short, text_at};
 use std::fmt::Write;
 

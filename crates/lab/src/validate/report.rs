@@ -1,9 +1,7 @@
 //! The report: how well both sides agree, what misses, and every figure.
 
-use super::Comparison;
-use super::compare::{Agreement, Compared};
-use super::figure::Kind;
 use super::measure::QUIET;
+use super::{Agreement, Compared, Comparison, Kind};
 use overspin_report::{Block, Grid, short};
 use overspin_stats::Spread;
 
@@ -215,28 +213,6 @@ fn figures<'a>(all: impl Iterator<Item = &'a Compared>, with_column: bool) -> Gr
         grid.rows.push(column.into_iter().flatten().chain(rest).collect());
     }
     grid
-}
-
-impl Compared {
-    /// The figure in words.
-    #[must_use]
-    pub fn figure(&self) -> String {
-        match &self.domain {
-            Some(domain) => format!("{domain} {}", self.metric),
-            None => self.metric.clone(),
-        }
-    }
-
-    /// The verdict in words.
-    #[must_use]
-    pub fn verdict(&self) -> String {
-        let words = match self.agreement {
-            Agreement::Within => "within",
-            Agreement::Unclear => "unclear",
-            Agreement::Miss => "MISS",
-        };
-        format!("{words}{}", if self.disturbed { ", disturbed" } else { "" })
-    }
 }
 
 fn signed(value: f64) -> String {

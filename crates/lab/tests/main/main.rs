@@ -9,12 +9,16 @@ mod claims;
 mod compare;
 // examples/io-beside-hog.toml against a closed form.
 mod io_beside_hog;
+// The text of records: what is written is read again, and what is wrong is told.
+mod layout;
 // Mistakes in scenario files: their places, messages and remedies.
 mod mistakes;
 // Traces, decoded with Perfetto's own definitions.
 mod perfetto_decode;
 // Every kind of record, read by every reader.
 mod records;
+// Directories of results, filled by runs.
+mod results;
 // Plans, workers and results of schedbench.
 mod schedbench;
 // Runs of many seeds and of sweeps: samples, means and reports.

@@ -23,16 +23,16 @@ fn made(loaded: &Loaded, sets: &[String], seeds_of_sweep: Option<u32>) -> Record
     match loaded {
         Loaded::One(scenario) => {
             let outcome = overspin_sim::run(scenario, scenario.seed).unwrap();
-            record::one(scenario, sets, None, &outcome)
+            overspin_lab::run::record(scenario, sets, None, &outcome)
         }
         Loaded::Seeds(scenario, all) => {
             let over = seeds::run(scenario, all, seeds::Settings::default(), &|_, _| {});
-            record::seeds(&over.unwrap(), sets)
+            overspin_lab::seeds::record(&over.unwrap(), sets)
         }
         Loaded::Sweep(axes) => {
             let settings = sweep::Settings { seeds: seeds_of_sweep, ..sweep::Settings::default() };
             let measured = sweep::run(axes, settings, &|_, _| {}).unwrap();
-            record::sweep(axes, &measured, sets, None)
+            overspin_lab::sweep::record(axes, &measured, sets, None)
         }
     }
 }
@@ -112,10 +112,13 @@ fn every_record_of_a_benchmark_is_read_by_every_reader() {
         runs: 2,
         seed: 1,
     };
-    read_by_all(&record::locks(&measure(&plan, &mut |_, _| {}).unwrap(), &plan));
+    read_by_all(&overspin_lab::bench::record_of_locks(
+        &measure(&plan, &mut |_, _| {}).unwrap(),
+        &plan,
+    ));
     let (quantum, duration) = (Duration::from_micros(10), Duration::from_millis(20));
     match noise(&NoisePlan { cpus: Vec::new(), quantum, duration }, None) {
-        Ok(noise) => read_by_all(&record::noise(&noise)),
+        Ok(noise) => read_by_all(&overspin_lab::measure::record(&noise)),
         Err(error) => skip(&error.to_string()),
     }
 }
@@ -129,7 +132,7 @@ fn a_bench_file_is_read_as_the_record_of_its_runs() {
     file.plan().unwrap();
     let machine = schedbench_machine().unwrap();
     file.runs[0] = schedbench::simulate(&file, &file.runs[0], &machine, 1, None).unwrap().0;
-    let made = record::schedbench(&file, "p.bench");
+    let made = overspin_lab::schedbench::record(&file, "p.bench");
     read_by_all(&made);
     let read = record::read("p.bench", &file.to_json()).unwrap();
     assert_eq!((read.kind, &read.samples), (Kind::Schedbench, &made.samples));
@@ -139,7 +142,7 @@ fn a_bench_file_is_read_as_the_record_of_its_runs() {
 
 #[test]
 fn an_experiment_is_read_by_every_reader() {
-    let record = record::reproductions(&[claims::run(claims::MINE)]);
+    let record = overspin_lab::experiment::record(&[claims::run(claims::MINE)]);
     read_by_all(&record);
     assert_eq!(record.experiments[0].id, "my-spinlocks");
     assert!(record.samples.iter().all(|s| s.place.starts_with("my-spinlocks.")));

@@ -18,7 +18,7 @@ impl Record {
 }
 
 /// A value as JSON with a newline at the end, a line for each part that fits one.
-pub(crate) fn pretty(value: &impl Serialize) -> String {
+pub fn pretty(value: &impl Serialize) -> String {
     // Records have only numbers, texts, lists and structs, which JSON can express.
     let value = serde_json::to_value(value).unwrap_or_default();
     let mut out = String::new();
@@ -106,7 +106,7 @@ pub fn csv(record: &Record) -> String {
 }
 
 /// Rows of samples whose runs have these seeds.
-pub(crate) fn rows(samples: &[Sample], seed: impl Fn(u32) -> Option<u64>) -> String {
+pub fn rows(samples: &[Sample], seed: impl Fn(u32) -> Option<u64>) -> String {
     let mut out = "run,seed,where,metric,unit,value\n".to_owned();
     for s in samples {
         let seed = seed(s.run).map_or_else(String::new, |seed| seed.to_string());

@@ -9,7 +9,7 @@ use overspin_scenario::Metric;
 
 /// The record of a measurement. `before` are doubts that were known before it, and `locks` are those that were compared, the base first; none if it was one variant.
 #[must_use]
-pub fn real(measured: &Measured, before: &[Warning], locks: &[String], seed: u64) -> Record {
+pub fn record(measured: &Measured, before: &[Warning], locks: &[String], seed: u64) -> Record {
     let mut record = Record::new(Kind::Real, measured.name.clone());
     record.description.clone_from(&measured.description);
     record.seed = Some(seed);

@@ -23,8 +23,8 @@ pub use manifest::{MANIFEST, Manifest, Plan};
 pub use merge::{Merged, merge};
 pub use outcomes::Outcomes;
 
+use crate::Record;
 use crate::output::Output;
-use crate::record::Record;
 use error::io_error;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -279,6 +279,3 @@ fn discard_temporaries(dir: &Path) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

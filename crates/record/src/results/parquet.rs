@@ -1,8 +1,8 @@
 //! Samples as Parquet, which pandas, polars, DuckDB and R read. The columns are those of the CSV.
 
 use super::error::ResultsError;
+use crate::Record;
 use crate::output::Output;
-use crate::record::Record;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -36,7 +36,7 @@ fn encode(record: &Record) -> Result<Vec<u8>, ParquetError> {
         record.runs.iter().filter_map(|r| Some((r.number, r.seed?))).collect();
     for samples in record.samples.chunks(GROUP) {
         let seed = |run: u32| seeds.get(&run).copied().or(record.seed);
-        let texts = |of: fn(&crate::record::Sample) -> &str| {
+        let texts = |of: fn(&crate::Sample) -> &str| {
             Values::Texts(samples.iter().map(|s| ByteArray::from(of(s))).collect())
         };
         let columns = [

@@ -1,8 +1,6 @@
 //! Parts that only some kinds of records have.
 
-use crate::experiment::Parameter;
-use crate::experiment::{Compared, Judged};
-use overspin_real::seconds::Second;
+use overspin_scenario::Second;
 use overspin_stats::Spread;
 use serde::{Deserialize, Serialize};
 
@@ -21,29 +19,6 @@ pub struct OverSeeds {
     /// Statistics of the samples.
     #[serde(flatten)]
     pub spread: Spread,
-}
-
-/// An experiment: the published results, the simulated results, and the verdicts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Experiment {
-    /// Name; the places of its runs and samples begin with it.
-    pub id: String,
-    /// Its title.
-    pub title: String,
-    /// Where it was published.
-    pub source: String,
-    /// Runs were 1/scale of the published length.
-    pub scale: u32,
-    /// Simulated seconds after which a run counted as not finished, if some may not finish.
-    pub limit_s: Option<f64>,
-    /// Seeds of the runs of each configuration.
-    pub seeds: Vec<u64>,
-    /// Published figures beside simulated ones.
-    pub figures: Vec<Compared>,
-    /// Claims.
-    pub claims: Vec<Judged>,
-    /// Fitted parameters.
-    pub parameters: Vec<Parameter>,
 }
 
 /// A benchmark's target on a machine of the stated class.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 /// The record of one experiment or of several.
 #[must_use]
-pub fn reproductions(results: &[Reproduction]) -> Record {
+pub fn record(results: &[Reproduction]) -> Record {
     let mut record = match results {
         [one] => {
             let mut record = Record::new(Kind::Reproduction, one.experiment.clone());

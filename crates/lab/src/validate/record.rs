@@ -5,7 +5,7 @@ use crate::validate::{OTHERS, STEAL, Side, Validation};
 
 /// The record of a validation. A place names the world, the scheduler, the case and the side.
 #[must_use]
-pub fn validation(validation: &Validation) -> Record {
+pub fn record(validation: &Validation) -> Record {
     let mut record = Record::new(Kind::Validation, "validate");
     record.description = "The simulator beside this machine".into();
     record.machine = validation.plan.subjects.first().map(|s| s.scenario.host.machine.clone());

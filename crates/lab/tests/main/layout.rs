@@ -1,8 +1,11 @@
-use super::*;
-use crate::experiment::Reproduction;
-use crate::scenario_file::{self, Loaded};
-use crate::seeds as over;
-use crate::sweep::{self as sweeps, Settings};
+//! The text of records: what is written is read again, and what is wrong is told.
+
+use overspin_lab::experiment::{self, Reproduction};
+use overspin_lab::record::*;
+use overspin_lab::scenario_file::{self, Loaded};
+use overspin_lab::seeds as over;
+use overspin_lab::sweep::{self as sweeps, Settings};
+use overspin_lab::{bench, explain, run};
 use overspin_scenario::{Ending, Picos, SEC, WaitCauses};
 use overspin_testing::SCENARIO;
 use proptest::collection::vec;
@@ -33,14 +36,14 @@ fn two_threads() -> over::Settings<'static> {
 fn of_run() -> Record {
     let scenario = scenario_file::parse("t", "t", SCENARIO, &[]).unwrap();
     let outcome = overspin_sim::run(&scenario, 3).unwrap();
-    one(&scenario, &["host.cores=2".into()], Some("t.pftrace".into()), &outcome)
+    run::record(&scenario, &["host.cores=2".into()], Some("t.pftrace".into()), &outcome)
 }
 
 fn of_seeds() -> Record {
     let scenario = scenario_file::parse("t", "t", SCENARIO, &[]).unwrap();
     let seeds_of = over::seeds_from(5, 3);
     let result = over::run(&scenario, &seeds_of, two_threads(), &|_, _| {}).unwrap();
-    seeds(&result, &[])
+    over::record(&result, &[])
 }
 
 fn of_sweep() -> Record {
@@ -49,7 +52,7 @@ fn of_sweep() -> Record {
     let Loaded::Sweep(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
     let settings = Settings { seeds: Some(2), threads: 2, ..Settings::default() };
     let measured = sweeps::run(&loaded, settings, &|_, _| {}).unwrap();
-    sweep(&loaded, &measured, &[], None)
+    sweeps::record(&loaded, &measured, &[], None)
 }
 
 #[test]
@@ -81,13 +84,13 @@ fn records_of_scenarios_run_again_to_the_digit() {
     let Again { loaded: Loaded::Seeds(scenario, numbers), .. } = again(&first) else { panic!() };
     assert_eq!(numbers, [5, 6, 7]);
     let result = over::run(&scenario, &numbers, two_threads(), &|_, _| {}).unwrap();
-    assert_eq!(seeds(&result, &[]), first);
+    assert_eq!(over::record(&result, &[]), first);
 
     let first = of_sweep();
     let Again { loaded: Loaded::Sweep(loaded), .. } = again(&first) else { panic!() };
     let settings = Settings { threads: 2, ..Settings::default() };
     let measured = sweeps::run(&loaded, settings, &|_, _| {}).unwrap();
-    assert_eq!(sweep(&loaded, &measured, &[], None), first);
+    assert_eq!(sweeps::record(&loaded, &measured, &[], None), first);
 }
 
 #[test]
@@ -98,14 +101,14 @@ fn a_sweep_whose_points_have_seeds_of_their_own_runs_again() {
     let Loaded::Sweep(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
     let settings = |seeds| Settings { seeds, threads: 2, ..Settings::default() };
     let measured = sweeps::run(&loaded, settings(Some(2)), &|_, _| {}).unwrap();
-    let first = sweep(&loaded, &measured, &[], None);
+    let first = sweeps::record(&loaded, &measured, &[], None);
     let seeds: Vec<u64> = first.runs.iter().filter_map(|r| r.seed).collect();
     assert_eq!(seeds, [3, 4, 9, 10]);
     std::fs::write(file.path(), first.to_json()).unwrap();
     let again = load(file.path(), &[], &[]).unwrap();
     let Loaded::Sweep(loaded) = again.loaded else { panic!() };
     let measured = sweeps::run(&loaded, settings(again.seeds), &|_, _| {}).unwrap();
-    assert_eq!(sweep(&loaded, &measured, &[], None), first);
+    assert_eq!(sweeps::record(&loaded, &measured, &[], None), first);
 }
 
 #[test]
@@ -206,7 +209,7 @@ fn a_sweep_that_does_not_fit_together_is_refused() {
 
 #[test]
 fn a_benchmark_cannot_be_run_as_a_scenario() {
-    let record = speed("sim", &[]).made_here("overspin bench sim".into());
+    let record = bench::record("sim", &[]).made_here("overspin bench sim".into());
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), record.to_json()).unwrap();
     let LoadError::File(scenario_file::LoadError::Invalid(e)) =
@@ -246,7 +249,7 @@ fn of_experiment(samples: Vec<Sample>) -> Reproduction {
 
 #[test]
 fn runs_of_an_experiment_have_their_conditions_as_places() {
-    let record = reproductions(&[of_experiment(Vec::new())]);
+    let record = experiment::record(&[of_experiment(Vec::new())]);
     assert_eq!(back(&record), record);
     let places: Vec<&str> = record.runs.iter().map(|r| r.place.as_str()).collect();
     assert_eq!(places, ["e.ticket.half", "e.pft.pings-100.pcpus-2", "e.threads-2.section-100ns"]);
@@ -266,7 +269,7 @@ fn samples_of_experiments_are_in_one_table() {
         value: 1.0,
     };
     let of = || of_experiment(vec![sample.clone()]);
-    let record = reproductions(&[of(), of()]);
+    let record = experiment::record(&[of(), of()]);
     let rows: Vec<(u32, &str)> = record.samples.iter().map(|s| (s.run, s.place.as_str())).collect();
     assert_eq!(
         rows,
@@ -280,12 +283,12 @@ fn samples_of_experiments_are_in_one_table() {
 /// Everything that a reader does with a record, whatever it contains.
 fn read_all(text: &str) {
     let Ok(record) = read("r.json", text) else { return };
-    let _ = (record.groups(), csv(&record), record.to_json(), crate::explain::samples(&record));
-    let _ = (crate::explain::many(&record), crate::explain::worst(&record).is_ok());
-    let _ = crate::explain::reproduction(&record);
+    let _ = (record.groups(), csv(&record), record.to_json(), explain::samples(&record));
+    let _ = (explain::many(&record), explain::worst(&record).is_ok());
+    let _ = explain::reproduction(&record);
     let run = record.runs.first().and_then(|run| run.outcome.as_ref());
     if let Some((scenario, outcome)) = record.scenario.as_ref().zip(run) {
-        let _ = crate::explain::run(scenario, outcome, None);
+        let _ = explain::run(scenario, outcome, None);
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
@@ -294,7 +297,7 @@ fn read_all(text: &str) {
 
 /// Texts of records, to be corrupted.
 static TEXTS: LazyLock<[String; 4]> = LazyLock::new(|| {
-    let experiment = reproductions(&[of_experiment(Vec::new())]);
+    let experiment = experiment::record(&[of_experiment(Vec::new())]);
     [of_run(), of_seeds(), of_sweep(), experiment].map(|record| record.to_json())
 });
 

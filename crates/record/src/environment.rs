@@ -76,7 +76,7 @@ impl Environment {
         let cpus = values(&cpuinfo, "processor").count();
         Self {
             overspin: env!("CARGO_PKG_VERSION").into(),
-            model_version: overspin_sim::MODEL_VERSION,
+            model_version: overspin_host::MODEL_VERSION,
             build: BUILD.get().cloned().unwrap_or_default(),
             debug_build: cfg!(debug_assertions),
             cpu: cpu(&cpuinfo),
@@ -150,9 +150,16 @@ fn hypervisor(cpuinfo: &str) -> Option<String> {
     xen.or_else(product).or_else(vendor).or_else(|| Some("unknown".into()))
 }
 
-/// The program and its model, as reports name them.
-pub(crate) fn program() -> String {
-    overspin_report::made_by(env!("CARGO_PKG_VERSION"), overspin_sim::MODEL_VERSION)
+/// This program and its model, as reports name them.
+#[must_use]
+pub fn program() -> String {
+    made_by(env!("CARGO_PKG_VERSION"), overspin_host::MODEL_VERSION)
+}
+
+/// The program and the model of a record, in the same format.
+#[must_use]
+pub fn made_by(version: &str, model: u32) -> String {
+    format!("Overspin {version}, model version {model}")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use overspin_native::calibrate::Calibration;
 
 /// The record of a calibration. A run is a round: every quantity has a sample in each round that measured it.
 #[must_use]
-pub fn calibration(calibration: &Calibration) -> Record {
+pub fn record(calibration: &Calibration) -> Record {
     let mut record = Record::new(Kind::Calibration, "calibration");
     record.warnings = calibration.warnings.iter().map(ToString::to_string).collect();
     let missing = calibration.missing.iter();

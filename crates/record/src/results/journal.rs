@@ -1,7 +1,7 @@
 //! Finished runs, a line each.
 
 use super::error::{ResultsError, io_error};
-use crate::record::{Record, Run, Sample};
+use crate::{Record, Run, Sample};
 use overspin_scenario::Ending;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -1,48 +1,22 @@
-//! Reads records from text: JSON of this layout, or a `.bench` file. An older layout is refused with advice.
+//! Reads records from text: JSON of this layout. An older layout is refused with advice.
 
-use super::{LoadError, Record, SCHEMA, read_text, schedbench};
-use crate::schedbench::BenchFile;
+use super::{Record, SCHEMA};
 use overspin_located::LocatedError;
 use serde::Deserialize;
-use std::path::Path;
 
 /// Longest cause that is quoted: serde repeats a text of the wrong type, however long it is.
 const LONGEST_CAUSE: usize = 200;
 
-/// Fields that distinguish the kinds of files.
+/// The field that says what it is.
 #[derive(Deserialize)]
 struct Head {
     schema: Option<String>,
-    #[serde(rename = "Runs")]
-    runs: Option<serde::de::IgnoredAny>,
-    #[serde(rename = "Input")]
-    input: Option<serde::de::IgnoredAny>,
 }
 
-/// Reads the record at `path`: every command that takes results finds them here. `-` is standard input.
+/// Reads a record that messages call `path`.
 ///
 /// # Errors
-/// If the file cannot be read, or is neither a record nor a `.bench` file.
-pub fn read_path(path: &Path) -> Result<Record, LoadError> {
-    let text = read_text(path)?;
-    let name = path.display().to_string();
-    // Every record begins like this, and no scenario does.
-    if !text.trim_start().starts_with('{') {
-        let message = "this is not a record: it does not begin with `{`";
-        let help = format!(
-            "if it is a scenario, make a record of it first: overspin run {name} --json r.json"
-        );
-        return Err(
-            Box::new(LocatedError::at(&name, text.as_str(), 0..0, "", message, help)).into()
-        );
-    }
-    Ok(read(&name, &text).map_err(Box::new)?)
-}
-
-/// Reads a record that messages call `path`, or a `.bench` file as the record of its complete runs.
-///
-/// # Errors
-/// If it is neither; with the place if it is not JSON.
+/// If it is none; with the place if it is not JSON.
 pub fn read(path: &str, text: &str) -> Result<Record, LocatedError> {
     let known = "overspin reads records that --json writes, and .bench files";
     let head: Head = serde_json::from_str(text).map_err(|e| json_error(path, text, &e, known))?;
@@ -67,9 +41,6 @@ pub fn read(path: &str, text: &str) -> Result<Record, LocatedError> {
             "write the record again with this version: run the same command once more",
         ),
         Some(other) => refuse(format!("the layout `{other}` is not known"), known),
-        None if head.runs.is_some() || head.input.is_some() => {
-            Ok(schedbench(&BenchFile::parse(path, text)?, path))
-        }
         None => refuse(
             "this is not a record: it has no `schema`".into(),
             "overspin reads records that --json writes, and .bench files; convert a workload of rt-app with \

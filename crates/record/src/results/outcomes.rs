@@ -89,14 +89,13 @@ fn key(scenario: &Scenario, seed: u64) -> String {
     let hash = text.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
         (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
     });
-    let (version, model) = (env!("CARGO_PKG_VERSION"), overspin_sim::MODEL_VERSION);
+    let (version, model) = (env!("CARGO_PKG_VERSION"), overspin_host::MODEL_VERSION);
     format!("{hash:032x}-{seed}-{version}-{model}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario_file;
     use std::cell::Cell;
 
     const SCENARIO: &str = "limit = \"1ms\"\n[host]\ncores = 1\n[[domain]]\nname = \"g\"\nvcpus = 2\n\
@@ -105,10 +104,10 @@ mod tests {
     #[test]
     fn a_run_is_made_once_and_another_scenario_is_another_run() {
         let dir = tempfile::tempdir().unwrap();
-        let made = Cell::new(0);
+        let (names, made) = (overspin_names::Names::default(), Cell::new(0));
         let get = |outcomes: &Outcomes, vcpus: u32, seed: u64| {
             let text = SCENARIO.replace("vcpus = 2", &format!("vcpus = {vcpus}"));
-            let scenario = scenario_file::parse("t", "t", &text, &[]).unwrap();
+            let scenario = overspin_scenario_file::parse(&names, "t", "t", &text, &[]).unwrap();
             let run = || {
                 made.set(made.get() + 1);
                 overspin_sim::run(&scenario, seed)

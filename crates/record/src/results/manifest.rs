@@ -1,8 +1,8 @@
 //! What a results directory is the result of.
 
 use super::error::{ResultsError, io_error};
+use crate::Record;
 use crate::output::Output;
-use crate::record::Record;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::ErrorKind;
@@ -76,7 +76,7 @@ impl Manifest {
     }
 
     pub(super) fn write(&self, dir: &Path) -> Result<(), ResultsError> {
-        let text = crate::record::pretty(self);
+        let text = crate::pretty(self);
         Ok(Output::create(&dir.join(MANIFEST))?.finish_with(&text)?)
     }
 
@@ -103,7 +103,7 @@ impl Manifest {
         let of = |version: &str, model: u32, command: Option<&str>| serde_json::json!({ "version": version, "model_version": model, "command": command });
         let r = &self.record;
         let there = of(&r.version, r.model_version, r.command.as_deref());
-        let here = of(env!("CARGO_PKG_VERSION"), overspin_sim::MODEL_VERSION, Some(command));
+        let here = of(env!("CARGO_PKG_VERSION"), overspin_host::MODEL_VERSION, Some(command));
         match difference(&there, &here, String::new()) {
             None => Ok(()),
             Some(found) => Err(ResultsError::Other {

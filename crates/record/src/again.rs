@@ -2,9 +2,12 @@
 
 use super::{Kind, Point, Record, Run, read};
 use crate::results::{self, ResultsError};
-use crate::scenario_file::{self, Axis, AxisArgument, Loaded, Point as SweepPoint, Sweep};
 use overspin_located::LocatedError;
+use overspin_names::Names;
 use overspin_scenario::Scenario;
+use overspin_scenario_file::{
+    self as scenario_file, Axis, AxisArgument, Loaded, Point as SweepPoint, Sweep,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -56,9 +59,14 @@ pub fn read_text(path: &Path) -> Result<String, LoadError> {
 ///
 /// # Errors
 /// If the file cannot be read, is not a legal scenario, or is a record of something else.
-pub fn load(path: &Path, sets: &[String], axes: &[AxisArgument]) -> Result<Again, LoadError> {
+pub fn load(
+    names: &Names,
+    path: &Path,
+    sets: &[String],
+    axes: &[AxisArgument],
+) -> Result<Again, LoadError> {
     let text = read_text(path)?;
-    Ok(load_text(path, &text, sets, axes)?)
+    Ok(load_text(names, path, &text, sets, axes)?)
 }
 
 /// Like [`load`], for a file whose text has been read.
@@ -66,6 +74,7 @@ pub fn load(path: &Path, sets: &[String], axes: &[AxisArgument]) -> Result<Again
 /// # Errors
 /// If it is not a legal scenario, or is a record of something else.
 pub fn load_text(
+    names: &Names,
     path: &Path,
     text: &str,
     sets: &[String],
@@ -73,7 +82,7 @@ pub fn load_text(
 ) -> Result<Again, Box<LocatedError>> {
     // Every record begins like this, and no scenario does.
     if !text.trim_start().starts_with('{') {
-        let loaded = scenario_file::load_text(path, text, sets, axes)?;
+        let loaded = scenario_file::load_text(names, path, text, sets, axes)?;
         return Ok(Again { loaded, world: None, set: sets.to_vec(), seed: None, seeds: None });
     }
     let name = path.display().to_string();
@@ -167,7 +176,7 @@ impl Record {
     ///
     /// # Errors
     /// Says in words that its points do not fit the scenario or the axes.
-    pub(crate) fn sweep(&self, scenario: &Scenario) -> Result<Sweep, String> {
+    pub fn sweep(&self, scenario: &Scenario) -> Result<Sweep, String> {
         let combinations = self.axes.iter().map(|a| a.values.len()).fold(1, usize::saturating_mul);
         if self.points.is_empty() || self.points.len() != combinations {
             let points = self.points.len();
@@ -200,7 +209,7 @@ impl Record {
     ///
     /// # Errors
     /// As for [`Self::loaded`].
-    pub(crate) fn scenario_of(&self, run: &Run) -> Result<Option<Scenario>, String> {
+    pub fn scenario_of(&self, run: &Run) -> Result<Option<Scenario>, String> {
         let Some(scenario) = &self.scenario else { return Ok(None) };
         let point = run.point.map(|number| number as usize);
         let Some((number, point)) = point.and_then(|n| Some((n, self.points.get(n)?))) else {
@@ -230,7 +239,8 @@ impl Record {
 }
 
 /// A scenario, as its record stores it.
-pub(super) fn json(scenario: Option<&Scenario>) -> Value {
+#[must_use]
+pub fn json(scenario: Option<&Scenario>) -> Value {
     // It has only numbers, texts, lists and structs, which JSON can express.
     scenario.and_then(|s| serde_json::to_value(s).ok()).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use crate::schedbench::{BenchFile, Origin, RunSummary, summarize};
 
 /// The record of the complete runs of `file`; `name` is the file's name.
 #[must_use]
-pub fn schedbench(file: &BenchFile, name: &str) -> Record {
+pub fn record(file: &BenchFile, name: &str) -> Record {
     let mut record = Record::new(Kind::Schedbench, name);
     let all: Vec<RunSummary> = file.runs.iter().filter_map(summarize).collect();
     let origins: Vec<&Origin> = all.iter().filter_map(|r| r.origin.as_ref()).collect();

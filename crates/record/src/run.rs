@@ -40,7 +40,7 @@ pub struct Run {
 
 impl Run {
     /// A simulated run with this outcome; the outcome itself is not kept.
-    pub(crate) fn of(outcome: &Outcome) -> Self {
+    pub fn of(outcome: &Outcome) -> Self {
         Self {
             seed: Some(outcome.seed),
             ending: Some(outcome.ending.clone()),
@@ -55,13 +55,13 @@ impl Run {
 }
 
 /// The waits of all locks of a run.
-pub(crate) fn wait_causes(outcome: &Outcome) -> WaitCauses {
+pub fn wait_causes(outcome: &Outcome) -> WaitCauses {
     let locks = outcome.domains.iter().flat_map(|d| &d.locks);
     WaitCauses::sum(locks.map(|l| &l.wait_causes))
 }
 
 /// The time of all vCPUs of a run, on a pCPU or not.
-pub(crate) fn vcpu_time(outcome: &Outcome) -> Picos {
+pub fn vcpu_time(outcome: &Outcome) -> Picos {
     let of = |d: &DomainOutcome| d.lifetime(outcome.elapsed).saturating_mul(d.vcpus.len() as u64);
     outcome.domains.iter().map(of).fold(Picos::ZERO, Picos::saturating_add)
 }

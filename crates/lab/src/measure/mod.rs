@@ -1,5 +1,9 @@
 //! The results of `overspin measure`: reports, tables for scenarios, and raw counts.
 
+mod record;
+
+pub use record::record;
+
 use overspin_native::measure::{Histogram, LONG_NS, Noise, Noted, SHORTEST_NS, Steal};
 use overspin_report::{Block, Grid, MOST_LINES, short};
 use std::fmt::Write;

@@ -7,7 +7,7 @@ use overspin_native::measure::{Histogram, Noise};
 
 /// The record of a measurement. All CPUs are measured at once, so they are places of one run.
 #[must_use]
-pub fn noise(noise: &Noise) -> Record {
+pub fn record(noise: &Noise) -> Record {
     let mut record = Record::new(Kind::Noise, "noise");
     record.warnings = noise.warnings.iter().map(ToString::to_string).collect();
     record.runs = vec![Run::default()];
