@@ -220,7 +220,7 @@ fn compare_native_and_lock_map() {
         "docs/compare.md",
         "docs/report.md",
         "docs/sweep.md",
-        "docs/native.md",
+        "docs/native-measured.md",
         "docs/lock-map.md",
     ] {
         document(name, |_, _| {});
@@ -278,7 +278,7 @@ fn every_command_is_known_and_parses() {
         "docs/compare.md",
         "docs/report.md",
         "docs/sweep.md",
-        "docs/native.md",
+        "docs/native-measured.md",
         "docs/2005-preemption-notification-explained.md",
         "docs/lock-map.md",
         "docs/measure.md",

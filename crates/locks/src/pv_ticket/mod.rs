@@ -47,7 +47,7 @@
 //! that CPU have looked once. With the published budget it gets one only when they have spun, and each sleep
 //! and wake-up costs more than a switch. A yield may give the CPU to threads that compute, for a scheduler's
 //! slice. For a while after that, the thread that yielded spins as long as published whenever it is the next
-//! in line. None of this is published: it is for threads, see `docs/native.md`.
+//! in line. None of this is published: it is for threads, see `docs/native-design.md`.
 //!
 //! **Source.** Jeremy Fitzhardinge and Raghavendra K T; Linux 3.12 to 4.1,
 //! `arch/x86/include/asm/spinlock.h` and `arch/x86/xen/spinlock.c`. Deviations: the whole word is
