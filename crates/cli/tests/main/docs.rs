@@ -233,7 +233,7 @@ fn measure_and_machines() {
         "docs/measure.md",
         "docs/real-benchmarks.md",
         "docs/machines.md",
-        "docs/io-beside-a-hog.md",
+        "docs/pause-loop-exits.md",
     ] {
         document(name, |_, _| {});
     }
@@ -284,7 +284,7 @@ fn every_command_is_known_and_parses() {
         "docs/measure.md",
         "docs/real-benchmarks.md",
         "docs/machines.md",
-        "docs/io-beside-a-hog.md",
+        "docs/pause-loop-exits.md",
         "docs/advise.md",
         "docs/doctor.md",
         "docs/ratio.md",

@@ -1,4 +1,4 @@
-//! Tests of `examples/io-beside-hog.toml`; docs/io-beside-a-hog.md compares its results with the published
+//! Tests of `examples/io-beside-hog.toml`; docs/pause-loop-exits.md compares its results with the published
 //! figures.
 
 use overspin_lab::scenario_file;
