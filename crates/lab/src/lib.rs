@@ -5,7 +5,6 @@ pub mod advise;
 pub mod bench;
 pub mod calibrate;
 pub mod catalog;
-pub mod claims;
 pub mod compare;
 pub mod doctor;
 pub mod examples;
@@ -33,4 +32,5 @@ pub mod validate;
 pub mod way;
 pub mod xen_spinlocks;
 
+pub use overspin_claims as claims;
 pub use overspin_record::{environment, output, results};

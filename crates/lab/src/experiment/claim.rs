@@ -3,11 +3,11 @@
 
 use super::Kind;
 use super::file::{Claim, find};
-#[cfg(test)]
-use crate::claims::place;
-use crate::claims::{Condition, Fault, Formula, Index, Samples, Sentence};
 use crate::experiment::Judged;
 use crate::scenario_file::tree::{At, Document, Node, Value};
+#[cfg(test)]
+use overspin_claims::place;
+use overspin_claims::{Condition, Fault, Formula, Index, Samples, Sentence};
 use overspin_located::LocatedError;
 use std::sync::Arc;
 

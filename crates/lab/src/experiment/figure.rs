@@ -1,10 +1,10 @@
 //! Published figures: what the file says about each, and the simulated figure beside it.
 
 use super::file::fail;
-use crate::claims::{Formula, Index, Samples};
 use crate::experiment::{Compared, Grade};
 use crate::record::Role;
 use crate::scenario_file::tree::Document;
+use overspin_claims::{Formula, Index, Samples};
 use overspin_located::LocatedError;
 use serde::Deserialize;
 

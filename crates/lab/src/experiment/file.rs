@@ -2,10 +2,10 @@
 
 use super::figure::Figure;
 use crate::catalog::names;
-use crate::claims::{Condition, Sentence};
 use crate::record::Parameter;
 use crate::scenario_file;
 use crate::scenario_file::tree::{Document, Node, Value};
+use overspin_claims::{Condition, Sentence};
 use overspin_located::LocatedError;
 use overspin_scenario::{Scenario, parse_time};
 use serde::de::DeserializeOwned;

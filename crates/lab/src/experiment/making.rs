@@ -2,9 +2,9 @@
 
 use super::Head;
 use crate::catalog::catalog;
-use crate::claims::Samples;
 use crate::results::Outcomes;
 use crate::way::Until;
+use overspin_claims::Samples;
 use overspin_host::Refused;
 use overspin_located::LocatedError;
 use overspin_report::Block;

@@ -42,7 +42,7 @@ pub use registry::{
 };
 pub(crate) use registry::{kernbench_2008, schedbench_2016};
 
-use crate::claims::Vocabulary;
+use overspin_claims::Vocabulary;
 use overspin_report::Panel;
 use panels::of_figures;
 use std::fmt::Debug;

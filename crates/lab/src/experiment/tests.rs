@@ -47,7 +47,7 @@ fn metrics_are_documented_and_have_units() {
     for name in names() {
         let e = built_in(name).unwrap().unwrap();
         for (_, m) in e.vocabulary().metrics() {
-            assert!(crate::claims::has_unit(m), "{}", m.unit);
+            assert!(overspin_claims::has_unit(m), "{}", m.unit);
             let line = format!(" | {} | {} |", m.unit, m.meaning);
             assert!(page.contains(&line.replace("|  |", "| |")), "{name}: {line}");
         }

@@ -6,11 +6,11 @@ pub(crate) mod samples;
 
 use super::Kind;
 use super::file::{self, Head};
-use crate::claims::Vocabulary;
 use crate::experiment::{Found, Progress, ReproduceError, Settings, on_all_threads, raw};
 use crate::run::VmstatRow;
 use crate::scenario_file::tree::Document;
 use measure::Sample;
+use overspin_claims::Vocabulary;
 use overspin_located::LocatedError;
 use overspin_scenario::Scenario;
 use overspin_workload::{Dbench as FileServer, Placement};

@@ -2,8 +2,8 @@
 
 use super::Dbench;
 use super::measure::{Sample, of_trace};
-use crate::claims::{Samples, Vocabulary};
 use crate::metric::{Metric, Table};
+use overspin_claims::{Samples, Vocabulary};
 use overspin_scenario::LineOutcome;
 
 static FINISHED: Metric = Metric::new("finished", "", "1 if all clients came to their end, else 0");

@@ -2,8 +2,8 @@
 
 use super::Kernbench;
 use super::measure::Sample;
-use crate::claims::{Samples, Vocabulary};
 use crate::metric::{Metric, Table};
+use overspin_claims::{Samples, Vocabulary};
 
 static FINISHED: Metric = Metric::new("finished", "", "1 if the run came to its end, else 0");
 static SPINNING: Metric = Metric::new(

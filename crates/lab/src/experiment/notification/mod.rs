@@ -8,10 +8,10 @@ pub(crate) mod samples;
 use super::Along;
 use super::Kind;
 use super::file::{self, Head};
-use crate::claims::Vocabulary;
 use crate::experiment::{Found, Progress, ReproduceError, Settings, on_all_threads, raw};
 use crate::scenario_file::tree::Document;
 use measure::{Measured, NotificationSample};
+use overspin_claims::Vocabulary;
 use overspin_located::LocatedError;
 use overspin_scenario::{
     Domain, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, PreemptionNotification,

@@ -3,8 +3,8 @@
 
 use super::measure::NotificationSample;
 use super::{Case, Help, Load, Notification, Test};
-use crate::claims::{Samples, Vocabulary};
 use crate::metric::{Metric, Table};
+use overspin_claims::{Samples, Vocabulary};
 
 static FINISHED: Metric =
     Metric::new("finished", "", "1 if the guest was done before the limit, else 0");

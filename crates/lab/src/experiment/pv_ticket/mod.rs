@@ -11,7 +11,6 @@ mod threads;
 use super::Along;
 use super::Kind;
 use super::file::{self, Head};
-use crate::claims::Vocabulary;
 use crate::experiment::panels::of_figures;
 use crate::experiment::{
     Compared, Found, Progress, ReproduceError, Reproduction, Settings, on_all_threads, raw,
@@ -19,6 +18,7 @@ use crate::experiment::{
 use crate::scenario_file::tree::Document;
 use capacity::Capacity;
 use measure::{Measured, Sample};
+use overspin_claims::Vocabulary;
 use overspin_located::LocatedError;
 use overspin_native::bench::{PairedReport, Pairs, ticket_against_pv_ticket};
 use overspin_report::Panel;

@@ -4,7 +4,7 @@ use super::measure::{Measured, Sample};
 use super::published::{self, Average};
 use super::threads::Cost;
 use super::{Load, PvTicket};
-use crate::claims::Samples;
+use overspin_claims::Samples;
 use overspin_native::bench::PairedReport;
 use overspin_report::{Bar, Block, Grid, Panel, Row, short};
 use overspin_stats::Summary;

@@ -9,8 +9,8 @@
 use super::measure::{Measured, Sample};
 use super::threads::Cost;
 use super::{Capacity, PvTicket};
-use crate::claims::{Samples, Vocabulary};
 use crate::metric::{Metric, Table};
+use overspin_claims::{Samples, Vocabulary};
 use overspin_native::bench::{PairedReport, Pairs};
 use std::time::Duration;
 

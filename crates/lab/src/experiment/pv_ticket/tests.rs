@@ -1,10 +1,10 @@
 use super::threads::{Cost, cost};
 use super::*;
-use crate::claims::Samples;
 use crate::experiment;
 use crate::experiment::claim::{self, judged};
 use crate::experiment::figure::compared;
 use crate::experiment::{Grade, Judged};
+use overspin_claims::Samples;
 use overspin_native::bench::PairedPoint;
 use overspin_scenario::{Picos, WaitCauses};
 

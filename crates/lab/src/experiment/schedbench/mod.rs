@@ -7,7 +7,6 @@ pub(crate) mod samples;
 use super::Along;
 use super::Kind;
 use super::file::{self, Head};
-use crate::claims::Vocabulary;
 use crate::experiment::panels::of_figures;
 use crate::experiment::{
     Compared, Found, Progress, ReproduceError, Reproduction, Settings, on_all_threads, raw,
@@ -15,6 +14,7 @@ use crate::experiment::{
 use crate::scenario_file::tree::Document;
 use crate::schedbench::{self, BenchFile, Machine, summarize};
 use measure::BenchSample;
+use overspin_claims::Vocabulary;
 use overspin_located::LocatedError;
 use overspin_report::Panel;
 use overspin_stats::Summary;

@@ -3,8 +3,8 @@
 
 use super::Schedbench;
 use super::measure::{BenchSample, lateness, mops, percent};
-use crate::claims::{Samples, Vocabulary};
 use crate::metric::{Metric, Table};
+use overspin_claims::{Samples, Vocabulary};
 
 static THROUGHPUT: Metric = Metric::new(
     "throughput",

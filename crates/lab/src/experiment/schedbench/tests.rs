@@ -1,6 +1,6 @@
 use super::*;
-use crate::claims::{Formula, Index};
 use crate::schedbench::{BenchFile, summarize};
+use overspin_claims::{Formula, Index};
 use std::sync::Arc;
 
 /// A run of two workers that report these latenesses, in ms, at the ends of two seconds.

@@ -4,21 +4,18 @@ use std::ops::Range;
 
 /// An error in an expression.
 #[derive(Clone, Debug)]
-pub(crate) struct Fault {
+pub struct Fault {
     /// Place in the expression's text.
-    pub(crate) span: Range<usize>,
+    pub span: Range<usize>,
     /// What is wrong.
-    pub(crate) message: String,
+    pub message: String,
     /// What to do.
-    pub(crate) help: String,
+    pub help: String,
 }
 
 impl Fault {
-    pub(crate) fn new(
-        span: Range<usize>,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> Self {
+    /// A fault in these bytes of the claim.
+    pub fn new(span: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { span, message: message.into(), help: help.into() }
     }
 }

@@ -14,12 +14,12 @@ use std::ops::Range;
 const LISTED: usize = 16;
 
 /// A comparison that was made.
-pub(crate) struct Seen {
+pub struct Seen {
     /// Where it stands in the text.
     span: Range<usize>,
     /// What the variables stood for.
     words: Vec<String>,
-    pub(crate) holds: Option<bool>,
+    pub holds: Option<bool>,
     sides: Vec<Side>,
     link: Link,
 }
@@ -155,7 +155,7 @@ fn in_one_unit(mut sides: Vec<Side>) -> Vec<Side> {
 }
 
 /// All comparisons in words. `text` is the expression.
-pub(crate) fn words(text: &str, seen: &[Seen]) -> String {
+pub fn words(text: &str, seen: &[Seen]) -> String {
     let mut groups: Vec<(&Range<usize>, Vec<&Seen>)> = Vec::new();
     for one in seen {
         match groups.iter_mut().find(|(span, _)| **span == one.span) {

@@ -8,7 +8,7 @@ const CONFIDENCE: f64 = 0.95;
 
 /// What a function computes from its arguments.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Make {
+pub enum Make {
     /// One number from all samples together; it has their unit.
     Same(fn(&[f64]) -> Option<f64>),
     /// A plain number of the samples.
@@ -30,13 +30,13 @@ pub(crate) enum Make {
 
 /// A function.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Function {
-    pub(crate) name: &'static str,
-    pub(crate) make: Make,
+pub struct Function {
+    pub name: &'static str,
+    pub make: Make,
 }
 
 /// Every function.
-pub(crate) static FUNCTIONS: [Function; 17] = [
+pub static FUNCTIONS: [Function; 17] = [
     Function::new("mean", Make::Same(|x| Some(Summary::of(x)?.mean))),
     Function::new("median", Make::Same(|x| Some(Summary::of(x)?.median))),
     Function::new("min", Make::Same(|x| Some(Summary::of(x)?.min))),
@@ -64,12 +64,12 @@ impl Function {
         Self { name, make }
     }
 
-    pub(crate) fn find(name: &str) -> Option<Self> {
+    pub fn find(name: &str) -> Option<Self> {
         FUNCTIONS.iter().find(|f| f.name == name).copied()
     }
 
     /// The number of arguments that it takes; `None` means one or more.
-    pub(crate) fn arity(self) -> Option<usize> {
+    pub fn arity(self) -> Option<usize> {
         match self.make {
             Make::Percentile | Make::Probability(_) => Some(2),
             Make::Curve(_) | Make::Truth { .. } => Some(1),
@@ -80,7 +80,7 @@ impl Function {
 }
 
 /// The sample at this part of the sorted samples: the nearest one, without interpolation.
-pub(crate) fn percentile(samples: &[f64], part: f64) -> Option<f64> {
+pub fn percentile(samples: &[f64], part: f64) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     let last = sorted.len().checked_sub(1)?;

@@ -16,7 +16,7 @@ const MAX_COMBINATIONS: usize = 20_000;
 
 /// What an expression is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Type {
+pub enum Type {
     /// A number; `None` is the number 0, which fits every unit.
     Number(Option<Dimension>),
     /// A condition.
@@ -24,7 +24,7 @@ pub(crate) enum Type {
 }
 
 /// Checks expressions against a vocabulary.
-pub(crate) struct Checker<'a> {
+pub struct Checker<'a> {
     vocabulary: &'a Vocabulary,
     /// Combinations so far.
     combinations: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Checker<'a> {
 ///
 /// # Errors
 /// If it makes no sense.
-pub(crate) fn check(expr: &Expr, scope: &Scope, vocabulary: &Vocabulary) -> Result<Type, Fault> {
+pub fn check(expr: &Expr, scope: &Scope, vocabulary: &Vocabulary) -> Result<Type, Fault> {
     Checker { vocabulary, combinations: 0 }.check(expr, scope)
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn check(expr: &Expr, scope: &Scope, vocabulary: &Vocabulary) -> Resu
 ///
 /// # Errors
 /// If a variable goes over nothing.
-pub(crate) fn combinations(
+pub fn combinations(
     call: &Call,
     scope: &Scope,
     vocabulary: &Vocabulary,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// A word of an expression.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Token {
+pub enum Token {
     /// Digits, optionally with a point and an exponent.
     Number(f64),
     /// A bare word: letters, digits, `_`, and `-` between two of these.
@@ -22,9 +22,9 @@ pub(crate) enum Token {
 
 /// A word and where it stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Spanned {
-    pub(crate) token: Token,
-    pub(crate) span: Range<usize>,
+pub struct Spanned {
+    pub token: Token,
+    pub span: Range<usize>,
 }
 
 /// The signs, longer ones first.
@@ -36,7 +36,7 @@ fn is_word(c: char) -> bool {
 }
 
 /// The tokens of `text`; the last is [`Token::End`].
-pub(crate) fn tokens(text: &str) -> Result<Vec<Spanned>, Fault> {
+pub fn tokens(text: &str) -> Result<Vec<Spanned>, Fault> {
     let mut tokens: Vec<Spanned> = Vec::new();
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {

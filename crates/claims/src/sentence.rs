@@ -36,7 +36,7 @@ impl Sentence {
     ///
     /// # Errors
     /// If a brace is not closed, or a number makes no sense.
-    pub(crate) fn parse(text: &str, vocabulary: &Arc<Vocabulary>) -> Result<Self, Fault> {
+    pub fn parse(text: &str, vocabulary: &Arc<Vocabulary>) -> Result<Self, Fault> {
         let mut parts = Vec::new();
         let mut at = 0;
         while let Some(open) = text[at..].find('{').map(|i| at + i) {

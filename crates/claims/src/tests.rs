@@ -1,6 +1,6 @@
 use super::functions::FUNCTIONS;
 use super::*;
-use crate::metric::Metric;
+use overspin_record::metric::Metric;
 use proptest::prelude::*;
 
 static ELAPSED: Metric = Metric::new("elapsed", "s", "time");
@@ -288,7 +288,7 @@ fn what_is_too_large_is_refused() {
 /// The page lists every function.
 #[test]
 fn functions_are_documented() {
-    let page = include_str!("../../../../docs/claims.md");
+    let page = include_str!("../../../docs/claims.md");
     for function in &FUNCTIONS {
         assert!(page.contains(&format!("`{}(", function.name)), "{}", function.name);
     }

@@ -6,6 +6,8 @@
 //! undecided if it needs samples that are missing. A [`Formula`] is a number, from which a figure is
 //! computed. docs/claims.md describes the language.
 
+#![forbid(unsafe_code)]
+
 mod ast;
 mod eval;
 mod evidence;
@@ -20,13 +22,10 @@ mod types;
 mod unit;
 mod vocabulary;
 
+pub use fault::Fault;
 pub use samples::{Index, Samples};
 pub use sentence::Sentence;
-pub use vocabulary::Vocabulary;
-
-pub(crate) use fault::Fault;
-#[cfg(test)]
-pub(crate) use vocabulary::place;
+pub use vocabulary::{Vocabulary, place};
 
 use ast::Expr;
 use eval::Eval;
@@ -64,7 +63,7 @@ impl Condition {
     ///
     /// # Errors
     /// If it is not a condition, or makes no sense.
-    pub(crate) fn parse(text: &str, vocabulary: &Arc<Vocabulary>) -> Result<Self, Fault> {
+    pub fn parse(text: &str, vocabulary: &Arc<Vocabulary>) -> Result<Self, Fault> {
         match Checked::parse(text, vocabulary)? {
             (checked, Type::Truth) => Ok(Self(checked)),
             (checked, Type::Number(_)) => Err(no_condition(&checked.expr)),
@@ -84,7 +83,7 @@ impl Formula {
     ///
     /// # Errors
     /// If it is not a number, or makes no sense.
-    pub(crate) fn parse(text: &str, vocabulary: &Arc<Vocabulary>) -> Result<Self, Fault> {
+    pub fn parse(text: &str, vocabulary: &Arc<Vocabulary>) -> Result<Self, Fault> {
         match Checked::parse(text, vocabulary)? {
             (checked, Type::Number(_)) => Ok(Self(checked)),
             (checked, Type::Truth) => {
@@ -103,7 +102,7 @@ impl Formula {
     }
 
     /// How many runs have what it refers to, and how many runs there are.
-    pub(crate) fn runs(&self, index: &Index<'_>) -> (usize, usize) {
+    pub fn runs(&self, index: &Index<'_>) -> (usize, usize) {
         let mut runs = (0, 0);
         self.0.expr.each_path(&mut |path, published| {
             for name in
@@ -118,8 +117,8 @@ impl Formula {
 }
 
 /// Whether the unit of a metric exists.
-#[cfg(test)]
-pub(crate) fn has_unit(metric: &crate::metric::Metric) -> bool {
+#[must_use]
+pub fn has_unit(metric: &overspin_record::metric::Metric) -> bool {
     unit::Unit::find(metric.unit).is_some()
 }
 

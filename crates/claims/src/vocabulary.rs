@@ -6,7 +6,7 @@ use super::fault::Fault;
 use super::parser::parse;
 use super::scope::Scope;
 use super::unit::Unit;
-use crate::metric::Metric;
+use overspin_record::metric::Metric;
 use overspin_sched::nearest;
 
 /// At most this many legal words are listed in a message.
@@ -14,14 +14,14 @@ const LISTED: usize = 24;
 
 /// A metric at a place.
 #[derive(Clone, Debug)]
-pub(crate) struct Name {
-    pub(crate) place: Vec<String>,
-    pub(crate) metric: &'static Metric,
+pub struct Name {
+    pub place: Vec<String>,
+    pub metric: &'static Metric,
 }
 
 impl Name {
     /// The unit of its metric, for calculations.
-    pub(crate) fn unit(&self) -> &'static Unit {
+    pub fn unit(&self) -> &'static Unit {
         // A test checks that those of all metrics that claims use exist.
         Unit::find(self.metric.unit).unwrap_or(Unit::plain())
     }
@@ -56,20 +56,20 @@ pub struct Vocabulary {
 
 impl Vocabulary {
     /// Announces samples of these metrics at a place.
-    pub(crate) fn measured(&mut self, place: &[&str], metrics: &[&'static Metric]) {
+    pub fn measured(&mut self, place: &[&str], metrics: &[&'static Metric]) {
         let place: Vec<String> = place.iter().map(|w| (*w).to_owned()).collect();
         self.names.extend(metrics.iter().map(|metric| Name { place: place.clone(), metric }));
     }
 
     /// Adds a published value of a metric at a place, in the metric's unit, that is not a figure.
-    pub(crate) fn published(&mut self, place: &[&str], metric: &'static Metric, value: f64) {
+    pub fn published(&mut self, place: &[&str], metric: &'static Metric, value: f64) {
         let place = place.iter().map(|w| (*w).to_owned()).collect();
         self.published.push((Name { place, metric }, value));
     }
 
     /// Adds the published value of a figure. If the figure's formula is one reference, `published` of that
     /// reference means this value.
-    pub(crate) fn figure(&mut self, simulated: &str, value: f64) {
+    pub fn figure(&mut self, simulated: &str, value: f64) {
         // An error in the text is reported when it is read as a formula.
         let Ok(Expr { kind: Kind::Reference(path), .. }) = parse(simulated) else { return };
         if let Ok([name]) = self.find(&path, &Scope::default()).as_deref() {
@@ -82,7 +82,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// If there is no such name; the fault says which word is wrong and which words are legal.
-    pub(crate) fn find(&self, path: &Path, scope: &Scope) -> Result<Vec<&Name>, Fault> {
+    pub fn find(&self, path: &Path, scope: &Scope) -> Result<Vec<&Name>, Fault> {
         let words = scope.words(path)?;
         let found: Vec<&Name> = self.names.iter().filter(|n| n.fits(&words)).collect();
         if found.is_empty() { Err(unknown(path, &words, &|| self.names.iter())) } else { Ok(found) }
@@ -92,11 +92,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// If there are none.
-    pub(crate) fn find_published(
-        &self,
-        path: &Path,
-        scope: &Scope,
-    ) -> Result<Vec<&(Name, f64)>, Fault> {
+    pub fn find_published(&self, path: &Path, scope: &Scope) -> Result<Vec<&(Name, f64)>, Fault> {
         let words = scope.words(path)?;
         let found: Vec<_> = self.published.iter().filter(|(n, _)| n.fits(&words)).collect();
         if !found.is_empty() {
@@ -111,7 +107,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// If no name fits them.
-    pub(crate) fn words_for(
+    pub fn words_for(
         &self,
         path: &Path,
         published: bool,
@@ -138,14 +134,13 @@ impl Vocabulary {
     }
 
     /// The measured names that a path may lead to, whatever its unbound variables will stand for.
-    pub(crate) fn about(&self, path: &Path, scope: &Scope) -> Vec<&Name> {
+    pub fn about(&self, path: &Path, scope: &Scope) -> Vec<&Name> {
         let words = known_words(path, scope);
         self.names.iter().filter(|n| n.fits(&words)).collect()
     }
 
     /// Every metric that is measured, with each of its places.
-    #[cfg(test)]
-    pub(crate) fn metrics(&self) -> impl Iterator<Item = (&[String], &'static Metric)> {
+    pub fn metrics(&self) -> impl Iterator<Item = (&[String], &'static Metric)> {
         self.names.iter().map(|n| (n.place.as_slice(), n.metric))
     }
 }
@@ -212,7 +207,7 @@ fn place_text(words: &[Option<&str>]) -> String {
 
 /// A word as in expressions and places: in quotes if it has other signs than letters, digits, `_` and `-`, or
 /// if it begins like a number and is not one.
-pub(crate) fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let number = word.starts_with(|c: char| c.is_ascii_digit());
     let bare = word.chars().all(plain) && !word.starts_with('-') && !word.ends_with('-');
@@ -224,7 +219,7 @@ pub(crate) fn quoted(word: &str) -> String {
 }
 
 /// A place, as in samples.
-pub(crate) fn place(words: &[impl AsRef<str>]) -> String {
+pub fn place(words: &[impl AsRef<str>]) -> String {
     let words: Vec<String> = words.iter().map(|w| quoted(w.as_ref())).collect();
     words.join(".")
 }

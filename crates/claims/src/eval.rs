@@ -13,10 +13,10 @@ use super::vocabulary::{Name, Vocabulary};
 use overspin_stats::Summary;
 
 /// A number, or why there is none.
-pub(crate) type Number = Result<f64, String>;
+pub type Number = Result<f64, String>;
 
 /// Evaluates expressions that were checked.
-pub(crate) struct Eval<'a> {
+pub struct Eval<'a> {
     pub(super) vocabulary: &'a Vocabulary,
     index: &'a Index<'a>,
     /// Comparisons so far; `None` if they are not recorded.
@@ -28,12 +28,12 @@ pub(crate) struct Eval<'a> {
 
 impl<'a> Eval<'a> {
     /// Without evidence.
-    pub(crate) fn quiet(vocabulary: &'a Vocabulary, index: &'a Index<'a>) -> Self {
+    pub fn quiet(vocabulary: &'a Vocabulary, index: &'a Index<'a>) -> Self {
         Self { vocabulary, index, seen: None, as_measured: false }
     }
 
     /// Whether `expr` holds, and the comparisons that decide it.
-    pub(crate) fn judge(
+    pub fn judge(
         vocabulary: &'a Vocabulary,
         index: &'a Index<'a>,
         expr: &Expr,
@@ -51,7 +51,7 @@ impl<'a> Eval<'a> {
         result
     }
 
-    pub(crate) fn truth(&mut self, expr: &Expr, scope: &Scope) -> Option<bool> {
+    pub fn truth(&mut self, expr: &Expr, scope: &Scope) -> Option<bool> {
         match &expr.kind {
             Kind::Not(of) => self.truth(of, scope).map(|holds| !holds),
             Kind::And(a, b) => both([self.truth(a, scope), self.truth(b, scope)], true),
@@ -81,7 +81,7 @@ impl<'a> Eval<'a> {
         both(each, all)
     }
 
-    pub(crate) fn number(&mut self, expr: &Expr, scope: &Scope) -> Number {
+    pub fn number(&mut self, expr: &Expr, scope: &Scope) -> Number {
         let value = match &expr.kind {
             Kind::Number(number, unit) => unit.to_base(*number),
             Kind::Variable(name) => {
@@ -115,7 +115,7 @@ impl<'a> Eval<'a> {
 
     /// The value of an expression, in its unit for people. A reference, or the mean of something, has all its
     /// samples; anything else is one number.
-    pub(crate) fn summary(&mut self, expr: &Expr) -> Result<Summary, String> {
+    pub fn summary(&mut self, expr: &Expr) -> Result<Summary, String> {
         let scope = Scope::default();
         let unit = unit(expr, &scope, self.vocabulary).unwrap_or(Unit::plain());
         self.as_measured = expr.keeps_units();

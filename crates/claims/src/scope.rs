@@ -5,27 +5,27 @@ use super::fault::Fault;
 
 /// The words of variables, and which samples count.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scope {
+pub struct Scope {
     /// Variables and their words.
-    pub(crate) bound: Vec<(String, String)>,
+    pub bound: Vec<(String, String)>,
     /// Only samples of this seed count.
-    pub(crate) seed: Option<u64>,
+    pub seed: Option<u64>,
     /// Published figures stand in for samples.
-    pub(crate) published: bool,
+    pub published: bool,
 }
 
 impl Scope {
-    pub(crate) fn get(&self, variable: &str) -> Option<&str> {
+    pub fn get(&self, variable: &str) -> Option<&str> {
         self.bound.iter().rev().find(|(name, _)| name == variable).map(|(_, word)| word.as_str())
     }
 
     /// This scope with more variables.
-    pub(crate) fn with(&self, words: &[(String, String)]) -> Self {
+    pub fn with(&self, words: &[(String, String)]) -> Self {
         Self { bound: [self.bound.as_slice(), words].concat(), ..self.clone() }
     }
 
     /// The word that a word of a path stands for; `Ok(None)` means any.
-    pub(crate) fn word<'a>(&'a self, word: &'a PathWord) -> Result<Option<&'a str>, String> {
+    pub fn word<'a>(&'a self, word: &'a PathWord) -> Result<Option<&'a str>, String> {
         match word {
             PathWord::Word(word) => Ok(Some(word)),
             PathWord::Any => Ok(None),
@@ -37,7 +37,7 @@ impl Scope {
     }
 
     /// The words that all words of a path stand for.
-    pub(crate) fn words<'a>(&'a self, path: &'a Path) -> Result<Vec<Option<&'a str>>, Fault> {
+    pub fn words<'a>(&'a self, path: &'a Path) -> Result<Vec<Option<&'a str>>, Fault> {
         let one = |(word, span): &'a (PathWord, _)| {
             let fault = |message| {
                 let help = "say what it goes over: all(ticket.$load.finished == 1 for $load)";

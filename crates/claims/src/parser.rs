@@ -18,7 +18,7 @@ const RESERVED: [&str; 11] =
     ["and", "or", "not", "within", "of", "between", "by", "for", "in", "where", "undecided"];
 
 /// Parses a whole text.
-pub(crate) fn parse(text: &str) -> Result<Expr, Fault> {
+pub fn parse(text: &str) -> Result<Expr, Fault> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0, size: 0 };
     let expr = parser.condition()?;
     match parser.peek() {

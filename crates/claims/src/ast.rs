@@ -6,13 +6,13 @@ use std::ops::Range;
 
 /// An expression and where it stands in its text.
 #[derive(Clone, Debug)]
-pub(crate) struct Expr {
-    pub(crate) kind: Kind,
-    pub(crate) span: Range<usize>,
+pub struct Expr {
+    pub kind: Kind,
+    pub span: Range<usize>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A number and the unit that it was written in.
     Number(f64, &'static Unit),
     /// The condition that is neither true nor false.
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
+pub enum Arithmetic {
     Add,
     Subtract,
     Multiply,
@@ -44,7 +44,7 @@ pub(crate) enum Arithmetic {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub enum Order {
     Less,
     LessOrEqual,
     Greater,
@@ -54,7 +54,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    pub(crate) const ALL: [(&'static str, Self); 6] = [
+    pub const ALL: [(&'static str, Self); 6] = [
         ("<", Self::Less),
         ("<=", Self::LessOrEqual),
         (">", Self::Greater),
@@ -63,11 +63,11 @@ impl Order {
         ("!=", Self::NotEqual),
     ];
 
-    pub(crate) fn sign(self) -> &'static str {
+    pub fn sign(self) -> &'static str {
         Self::ALL.iter().find(|(_, order)| *order == self).map_or("", |(sign, _)| sign)
     }
 
-    pub(crate) fn holds(self, a: f64, b: f64) -> bool {
+    pub fn holds(self, a: f64, b: f64) -> bool {
         match self {
             Self::Less => a < b,
             Self::LessOrEqual => a <= b,
@@ -81,29 +81,29 @@ impl Order {
 
 /// `value within tolerance of centre`.
 #[derive(Clone, Debug)]
-pub(crate) struct Within {
-    pub(crate) value: Expr,
+pub struct Within {
+    pub value: Expr,
     /// Relative to the centre if the unit is `%`, otherwise a distance.
-    pub(crate) tolerance: f64,
-    pub(crate) unit: &'static Unit,
-    pub(crate) centre: Expr,
+    pub tolerance: f64,
+    pub unit: &'static Unit,
+    pub centre: Expr,
 }
 
 impl Within {
     /// Whether the tolerance is relative to the centre.
-    pub(crate) fn relative(&self) -> bool {
+    pub fn relative(&self) -> bool {
         self.unit.name == "%"
     }
 }
 
 /// `place.metric`: the last word is the metric.
 #[derive(Clone, Debug)]
-pub(crate) struct Path {
-    pub(crate) words: Vec<(PathWord, Range<usize>)>,
+pub struct Path {
+    pub words: Vec<(PathWord, Range<usize>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PathWord {
+pub enum PathWord {
     Word(String),
     Variable(String),
     /// `*`: any word.
@@ -112,24 +112,24 @@ pub(crate) enum PathWord {
 
 /// `function(arguments by seed for $x in [..] where ..)`.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) function: Function,
-    pub(crate) arguments: Vec<Expr>,
+pub struct Call {
+    pub function: Function,
+    pub arguments: Vec<Expr>,
     /// The arguments are evaluated for each seed separately.
-    pub(crate) by_seed: bool,
+    pub by_seed: bool,
     /// The arguments are evaluated for each combination of words.
-    pub(crate) loops: Vec<Loop>,
+    pub loops: Vec<Loop>,
     /// Combinations that count.
-    pub(crate) filter: Option<Box<Expr>>,
+    pub filter: Option<Box<Expr>>,
 }
 
 /// `$x in [a, b]`.
 #[derive(Clone, Debug)]
-pub(crate) struct Loop {
-    pub(crate) variable: String,
+pub struct Loop {
+    pub variable: String,
     /// `None`: all words that the references have there.
-    pub(crate) words: Option<Vec<String>>,
-    pub(crate) span: Range<usize>,
+    pub words: Option<Vec<String>>,
+    pub span: Range<usize>,
 }
 
 impl Expr {
@@ -161,7 +161,7 @@ impl Expr {
     }
 
     /// Calls `visit` for every reference in it, with whether the reference is to a published figure.
-    pub(crate) fn each_path<'a>(&'a self, visit: &mut dyn FnMut(&'a Path, bool)) {
+    pub fn each_path<'a>(&'a self, visit: &mut dyn FnMut(&'a Path, bool)) {
         self.each(&mut |part| match &part.kind {
             Kind::Reference(path) => visit(path, false),
             Kind::Published(path) => visit(path, true),
@@ -171,7 +171,7 @@ impl Expr {
 
     /// Whether its parts are references, sums of them, and functions that keep the unit. If these references
     /// share one unit, the whole expression has it.
-    pub(crate) fn keeps_units(&self) -> bool {
+    pub fn keeps_units(&self) -> bool {
         let mut keeps = true;
         self.each(&mut |part| {
             keeps &= match &part.kind {
@@ -187,21 +187,21 @@ impl Expr {
     }
 
     /// Whether it has no references.
-    pub(crate) fn is_constant(&self) -> bool {
+    pub fn is_constant(&self) -> bool {
         let mut constant = true;
         self.each_path(&mut |_, _| constant = false);
         constant
     }
 
     /// Whether its text alone determines its value.
-    pub(crate) fn is_literal(&self) -> bool {
+    pub fn is_literal(&self) -> bool {
         let mut literal = self.is_constant();
         self.each(&mut |part| literal &= !matches!(part.kind, Kind::Variable(_)));
         literal
     }
 
     /// Whether it refers to published figures.
-    pub(crate) fn names_published(&self) -> bool {
+    pub fn names_published(&self) -> bool {
         let mut names = false;
         self.each_path(&mut |_, published| names |= published);
         names

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The kind of quantity: powers of a second and of a KiB. Plain numbers have neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Dimension {
+pub struct Dimension {
     time: i16,
     data: i16,
 }
@@ -14,17 +14,17 @@ impl Dimension {
         Self { time, data }
     }
 
-    pub(crate) fn times(self, other: Self) -> Self {
+    pub fn times(self, other: Self) -> Self {
         // A product of hundreds of times is nonsense, but must not panic.
         Self::new(self.time.saturating_add(other.time), self.data.saturating_add(other.data))
     }
 
-    pub(crate) fn over(self, other: Self) -> Self {
+    pub fn over(self, other: Self) -> Self {
         Self::new(self.time.saturating_sub(other.time), self.data.saturating_sub(other.data))
     }
 
     /// The unit that calculations use for this dimension.
-    pub(crate) fn base(self) -> Option<&'static Unit> {
+    pub fn base(self) -> Option<&'static Unit> {
         UNITS.iter().find(|u| u.dimension == self && (u.factor, u.divisor) == (1.0, 1.0))
     }
 }
@@ -42,9 +42,9 @@ impl fmt::Display for Dimension {
 /// A unit. In calculations a number of it is `number * factor / divisor`. These are two numbers and not their
 /// ratio, so that 75 % is exactly 0.75.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Unit {
-    pub(crate) name: &'static str,
-    pub(crate) dimension: Dimension,
+pub struct Unit {
+    pub name: &'static str,
+    pub dimension: Dimension,
     factor: f64,
     divisor: f64,
 }
@@ -71,38 +71,38 @@ impl Unit {
     }
 
     /// The unit of this name.
-    pub(crate) fn find(name: &str) -> Option<&'static Self> {
+    pub fn find(name: &str) -> Option<&'static Self> {
         UNITS.iter().find(|u| u.name == name)
     }
 
     /// The unit of plain numbers.
-    pub(crate) fn plain() -> &'static Self {
+    pub fn plain() -> &'static Self {
         &UNITS[0]
     }
 
     /// Names of all units, for messages.
-    pub(crate) fn names() -> String {
+    pub fn names() -> String {
         let names: Vec<&str> = UNITS.iter().map(|u| u.name).filter(|n| !n.is_empty()).collect();
         names.join(", ")
     }
 
     /// Converts a number of this unit for calculations.
-    pub(crate) fn to_base(self, number: f64) -> f64 {
+    pub fn to_base(self, number: f64) -> f64 {
         number * self.factor / self.divisor
     }
 
     /// Converts a number of a calculation to this unit.
-    pub(crate) fn of_base(self, value: f64) -> f64 {
+    pub fn of_base(self, value: f64) -> f64 {
         value * self.divisor / self.factor
     }
 
     /// A value with its unit, as text for people.
-    pub(crate) fn show(self, value: f64) -> String {
+    pub fn show(self, value: f64) -> String {
         self.show_rounded(value, 4)
     }
 
     /// A value with its unit, as text with so many significant digits.
-    pub(crate) fn show_rounded(self, value: f64, significant: i32) -> String {
+    pub fn show_rounded(self, value: f64, significant: i32) -> String {
         let number = rounded(self.of_base(value), significant);
         match self.name {
             "" => number,
@@ -113,7 +113,7 @@ impl Unit {
 }
 
 /// A number with four significant digits, or with all digits before the point.
-pub(crate) fn digits(value: f64) -> String {
+pub fn digits(value: f64) -> String {
     rounded(value, 4)
 }
 

@@ -1,8 +1,8 @@
 //! Samples, while they are collected and when claims ask for them.
 
 use super::vocabulary::{Name, place};
-use crate::metric::Metric;
-use crate::record::Sample;
+use overspin_record::Sample;
+use overspin_record::metric::Metric;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Measurements in long form, and the seeds of their runs.
@@ -16,7 +16,7 @@ pub struct Samples {
 
 impl Samples {
     /// Begins the next run.
-    pub(crate) fn run(&mut self, seed: Option<u64>) -> Run<'_> {
+    pub fn run(&mut self, seed: Option<u64>) -> Run<'_> {
         let number = u32::try_from(self.seeds.len()).unwrap_or(u32::MAX);
         self.seeds.push(seed);
         Run { samples: self, number }
@@ -24,14 +24,15 @@ impl Samples {
 }
 
 /// A run during the collection of its samples.
-pub(crate) struct Run<'a> {
+#[derive(Debug)]
+pub struct Run<'a> {
     samples: &'a mut Samples,
     number: u32,
 }
 
 impl Run<'_> {
     /// Adds a number that was measured at a place. A missing or infinite number is not a sample.
-    pub(crate) fn add(
+    pub fn add(
         &mut self,
         at: &[&str],
         metric: &Metric,
@@ -89,7 +90,7 @@ impl<'a> Index<'a> {
     ///
     /// # Errors
     /// If there is no run, or if a run has no value: the mean would be that of the lucky runs.
-    pub(crate) fn values(&self, name: &Name, seed: Option<u64>) -> Result<Vec<f64>, String> {
+    pub fn values(&self, name: &Name, seed: Option<u64>) -> Result<Vec<f64>, String> {
         let runs = self.runs_at(&name.place, seed);
         if runs.is_empty() {
             return Err(format!("there is no run of {}", place(&name.place)));
@@ -104,12 +105,12 @@ impl<'a> Index<'a> {
     }
 
     /// How many runs have a value, and how many runs there are.
-    pub(crate) fn runs(&self, name: &Name) -> (usize, usize) {
+    pub fn runs(&self, name: &Name) -> (usize, usize) {
         (self.present(name, None).1.len(), self.runs_at(&name.place, None).len())
     }
 
     /// The number of values; a run without a value counts as none.
-    pub(crate) fn count(&self, name: &Name, seed: Option<u64>) -> Result<usize, String> {
+    pub fn count(&self, name: &Name, seed: Option<u64>) -> Result<usize, String> {
         if self.runs_at(&name.place, seed).is_empty() {
             return Err(format!("there is no run of {}", place(&name.place)));
         }
@@ -124,7 +125,7 @@ impl<'a> Index<'a> {
     }
 
     /// Seeds of the runs at these places.
-    pub(crate) fn seeds<'n>(&self, names: impl Iterator<Item = &'n Name>) -> BTreeSet<u64> {
+    pub fn seeds<'n>(&self, names: impl Iterator<Item = &'n Name>) -> BTreeSet<u64> {
         let runs = names.flat_map(|name| self.runs_at(&name.place, None));
         runs.filter_map(|run| self.seed(run)).collect()
     }
