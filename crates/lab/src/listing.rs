@@ -1,7 +1,7 @@
 //! What there is, as data: one object for each part, with the keys that `overspin list --json` writes.
 
-use crate::catalog::{LockInfo, ParamInfo, SchedulerInfo, names};
-use crate::experiment::Experiment;
+use overspin_experiment::Experiment;
+use overspin_runs::catalog::{LockInfo, ParamInfo, SchedulerInfo, names};
 use overspin_scenario_file::machine::{Basis, Machine};
 use serde_json::{Value, json};
 

@@ -352,7 +352,7 @@ fn base(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario_file;
+    use overspin_runs::scenario_file;
     use overspin_scenario::MS;
     use overspin_workload::{Phases, Step};
 

@@ -2,10 +2,10 @@
 
 use super::plan::{self, Group, Point};
 use super::{AdviceError, Question, template};
-use crate::parallel::{ParallelError, in_parallel};
-use crate::scenario_file::{Loaded, load_text};
-use crate::seeds::seeds_from;
-use crate::way::Way;
+use overspin_runs::parallel::{ParallelError, in_parallel};
+use overspin_runs::scenario_file::{Loaded, load_text};
+use overspin_runs::seeds::seeds_from;
+use overspin_runs::way::Way;
 use overspin_scenario::{Ending, Outcome, Picos, Scenario, Stopped};
 use overspin_stats::Spread;
 use serde::Serialize;

@@ -22,8 +22,8 @@ pub use template::template;
 pub use verdict::{Break, Effect};
 pub use work::Work;
 
-use crate::parallel::ParallelError;
 use overspin_located::LocatedError;
+use overspin_runs::parallel::ParallelError;
 use serde::Serialize;
 
 /// Most seeds of a point.

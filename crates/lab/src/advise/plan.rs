@@ -1,7 +1,7 @@
 //! Which runs answer a question.
 
 use super::{Question, template};
-use crate::scenario_file::cost_keys;
+use overspin_runs::scenario_file::cost_keys;
 use overspin_scenario::Picos;
 use overspin_scenario_file::machine::machine;
 use serde::Serialize;

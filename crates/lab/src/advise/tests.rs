@@ -1,7 +1,7 @@
 use super::*;
-use crate::record;
-use crate::scenario_file;
-use crate::way::Way;
+use overspin_runs::record;
+use overspin_runs::scenario_file;
+use overspin_runs::way::Way;
 use std::path::Path;
 
 fn question(work: Work) -> Question {

@@ -1,6 +1,6 @@
 //! Kinds of work, in operators' words.
 
-use crate::catalog;
+use overspin_runs::catalog;
 use overspin_scenario::{Outcome, Picos, Scenario, US};
 use serde::Serialize;
 use std::fmt::Write;

@@ -2,8 +2,8 @@
 
 use crate::bench::BenchResult;
 use crate::metric::threads;
-use crate::record::{Kind, LocksPlan, Record, Run, Target};
 use overspin_native::bench::{Case, Plan, Point, Report};
+use overspin_runs::record::{Kind, LocksPlan, Record, Run, Target};
 use overspin_stats::jain;
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 //! around it.
 
 use super::{BenchResult, Limit, REPETITIONS};
-use crate::schedbench::{BenchFile, simulate};
 use crate::{catalog, experiment};
+use overspin_runs::schedbench::{BenchFile, simulate};
 use overspin_sched::{
     Action, Affinity, DomainParams, Hypervisor, Nanos, Params, PcpuId, SchedError, TimerId,
     Topology, VcpuId, make,

@@ -1,9 +1,9 @@
 //! Events, lock operations and simulated seconds that the simulator does in a second.
 
 use super::{BenchResult, Limit, REPETITIONS};
-use crate::catalog;
-use crate::experiment;
+use overspin_experiment as experiment;
 use overspin_host::{Observer, Refused, Timed, World};
+use overspin_runs::catalog;
 use overspin_scenario::{
     Costs, Domain, Host, Kernel, MS, Outcome, PauseLoopExiting, Picos, SEC, Scenario, Settings, US,
     Workloads,

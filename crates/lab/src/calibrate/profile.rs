@@ -1,8 +1,8 @@
 //! A calibration as a machine profile: a TOML file that `host.machine` can name.
 
 use super::{Median, found, why_not};
-use crate::scenario_file::cost_keys;
 use overspin_native::calibrate::Calibration;
+use overspin_runs::scenario_file::cost_keys;
 use overspin_scenario_file::machine::DEFAULT;
 use std::fmt::Write as _;
 

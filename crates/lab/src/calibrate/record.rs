@@ -2,8 +2,8 @@
 
 use crate::calibrate::told;
 use crate::metric::threads;
-use crate::record::{Kind, Record, Run};
 use overspin_native::calibrate::Calibration;
+use overspin_runs::record::{Kind, Record, Run};
 
 /// The record of a calibration. A run is a round: every quantity has a sample in each round that measured it.
 #[must_use]

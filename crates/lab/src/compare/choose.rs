@@ -121,7 +121,7 @@ pub fn common(files: &[(String, Input)]) -> String {
 mod tests {
     use super::*;
     use crate::compare::Origin;
-    use crate::record::Kind;
+    use overspin_runs::record::Kind;
 
     fn file(kind: Option<Kind>) -> Vec<(String, Input)> {
         let of = |place: &str, metric: &str| Samples {

@@ -1,7 +1,7 @@
 //! Where two records come from, and whether their origins may explain their differences.
 
-use crate::environment::Environment;
-use crate::record::Record;
+use overspin_record::environment::Environment;
+use overspin_runs::record::Record;
 
 /// What a record says about its making. Columns of numbers and other tools' files say nothing.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,8 +1,8 @@
 //! Samples from files: columns of numbers, records, and what hyperfine writes.
 
 use super::{Origin, Samples};
-use crate::record::{self, Kind, json_error};
 use overspin_located::LocatedError;
+use overspin_runs::record::{self, Kind, json_error};
 use serde::Deserialize;
 
 /// The contents of a file to compare.

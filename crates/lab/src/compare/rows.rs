@@ -1,7 +1,7 @@
 //! Comparisons in long form: a number in each row, as in the samples of records.
 
 use super::Comparison;
-use crate::record::{self, Sample};
+use overspin_runs::record::{self, Sample};
 
 /// The comparisons as CSV. `run` is the number of the comparison. A metric is the samples' metric, then a
 /// dot, then the name of the number.

@@ -1,7 +1,7 @@
 //! The machine: its CPUs, their clocks, what runs below and beside this program.
 
 use super::{Finding, Place, State};
-use crate::environment::Environment;
+use overspin_record::environment::Environment;
 use overspin_report::two_digits;
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ mod report;
 
 pub use report::report;
 
-use crate::environment::Environment;
+use overspin_record::environment::Environment;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -4,9 +4,9 @@
 //! kept of it but the time that each vCPU spent in each way, for each character.
 
 use super::Names;
-use crate::way::Way;
 use overspin_host::{Interest, Moment, Observer, Refused, Timed, VcpuState};
 use overspin_report::Block;
+use overspin_runs::way::Way;
 use overspin_scenario::{LongWait, Outcome, Picos, Scenario, Stopped, VcpuId};
 use std::fmt::Write;
 

@@ -1,9 +1,9 @@
 //! Why several runs of a scenario wait: the causes in each of them, and the worst run.
 
 use super::{main_cause, meaning, shares};
-use crate::record::{Record, Run};
-use crate::run::causes::{grid, row};
 use overspin_report::{Block, MOST_LINES, seconds, share};
+use overspin_runs::record::{Record, Run};
+use overspin_runs::run::causes::{grid, row};
 use overspin_scenario::{Ending, Picos, Scenario};
 use std::cmp::Reverse;
 
@@ -114,7 +114,7 @@ fn stuck(run: &Run) -> bool {
 fn name(record: &Record, run: &Run) -> String {
     let point = run.point.and_then(|point| record.points.get(point as usize));
     let axes = point.map_or_else(Vec::new, |p| {
-        let word = |(axis, value): (&crate::scenario_file::Axis, &String)| {
+        let word = |(axis, value): (&overspin_runs::scenario_file::Axis, &String)| {
             format!("{} {value}", axis.name)
         };
         record.axes.iter().zip(&p.at).map(word).collect()

@@ -16,9 +16,9 @@ pub use reproduction::reproduction;
 pub use samples::samples;
 pub(crate) use waits::why;
 
-use crate::catalog::catalog;
-use crate::run::causes::{grid, row};
 use overspin_report::{Block, Grid, MOST_LINES, micros, seconds, share};
+use overspin_runs::catalog::catalog;
+use overspin_runs::run::causes::{grid, row};
 use overspin_scenario::{
     Cause, DomainOutcome, Ending, Outcome, Picos, Scenario, VcpuId, WaitCauses,
 };

@@ -1,10 +1,10 @@
 //! Explains a record of any kind. Runs of it that can be repeated are repeated for what no record keeps.
 
 use super::{Worst, drawing, many, reproduction, run, samples, worst};
-use crate::record::{Kind, Record};
-use crate::way::Way;
 use overspin_host::Refused;
 use overspin_report::Block;
+use overspin_runs::record::{Kind, Record};
+use overspin_runs::way::Way;
 use overspin_scenario::{Outcome, Scenario};
 
 /// Repeats runs; a command also shows how far it is.

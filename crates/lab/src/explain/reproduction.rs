@@ -1,10 +1,10 @@
 //! Why claims of an experiment do not hold, why figures are missed, and what the runs waited for.
 
 use super::{main_cause, meaning, shares};
-use crate::experiment::{Compared, Grade, Judged};
-use crate::record::{Experiment, Record, Run};
-use crate::run::causes::{grid, row};
+use overspin_experiment::{Compared, Grade, Judged};
 use overspin_report::{Block, MOST_LINES, seconds, short};
+use overspin_runs::record::{Experiment, Record, Run};
+use overspin_runs::run::causes::{grid, row};
 use overspin_scenario::{Ending, Picos, WaitCauses};
 
 /// Most configurations that are listed under a claim: a claim may refer to all of them.

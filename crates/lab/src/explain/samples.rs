@@ -1,7 +1,7 @@
 //! The explanation of a record without waits for locks: its measurements, and what is amiss.
 
-use crate::record::{Kind, Record};
 use overspin_report::{Block, Grid, MOST_LINES, short};
+use overspin_runs::record::{Kind, Record};
 use overspin_stats::Summary;
 
 /// Explains a record by its samples.

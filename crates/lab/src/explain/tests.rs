@@ -1,11 +1,11 @@
 use super::*;
 use crate::bench::BenchResult;
-use crate::experiment::Role;
-use crate::experiment::{Compared, Grade, Judged, Reproduction};
-use crate::record::Record;
-use crate::scenario_file::{self, Loaded};
-use crate::sweep;
+use overspin_experiment::Role;
+use overspin_experiment::{Compared, Grade, Judged, Reproduction};
 use overspin_report::text;
+use overspin_runs::record::Record;
+use overspin_runs::scenario_file::{self, Loaded};
+use overspin_runs::sweep;
 use overspin_scenario::{Decision, Link, LongWait, MS, NS, SEC, US, Why};
 
 const SCENARIO: &str = r#"
@@ -125,7 +125,7 @@ fn of_sweep() -> Record {
     std::fs::write(file.path(), format!("{SCENARIO}{vary}")).unwrap();
     let Loaded::Sweep(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
     let measured = sweep::run(&loaded, sweep::Settings::default(), &|_, _| {}).unwrap();
-    crate::sweep::record(&loaded, &measured, &[], None)
+    overspin_runs::sweep::record(&loaded, &measured, &[], None)
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn reproduced() -> Record {
         in_words: None,
         evidence: evidence.into(),
     };
-    crate::experiment::record(&[Reproduction {
+    overspin_experiment::record(&[Reproduction {
         experiment: "2008-x".into(),
         title: "An experiment.".into(),
         scale: 20,
@@ -264,10 +264,10 @@ kind = "lock-loop"
 section = "5us"
 outside = "50us"
 "#;
-    let scenario = crate::scenario_file::parse("t", "t", text, &[]).unwrap();
+    let scenario = overspin_runs::scenario_file::parse("t", "t", text, &[]).unwrap();
     let outcome = overspin_sim::run(&scenario, 1).unwrap();
     let wait = &outcome.worst_waits[0];
-    let way = crate::way::Way::default();
+    let way = overspin_runs::way::Way::default();
     let drawn = overspin_report::text(&drawing(&scenario, &outcome, way, &|_| {}).unwrap());
     let lane = |name: &str| {
         // The sentence above the lanes begins with a name too.

@@ -2,11 +2,11 @@
 
 use super::recording::{Mutex, Recording};
 use super::scenario::Fitted;
-use crate::scenario_file::parse;
-use crate::way::Way;
 use overspin_host::Refused;
 use overspin_located::LocatedError;
 use overspin_report::{Block, Grid, short};
+use overspin_runs::scenario_file::parse;
+use overspin_runs::way::Way;
 use overspin_scenario::{LockOutcome, Outcome, Picos};
 
 /// Seeds of each run; means are shown.

@@ -1,6 +1,6 @@
 use super::*;
-use crate::scenario_file::parse;
 use overspin_report::text;
+use overspin_runs::scenario_file::parse;
 use overspin_scenario::{NS, Parameters};
 use overspin_workload::LockLoop;
 

@@ -2,8 +2,8 @@
 
 use crate::measure;
 use crate::metric::threads;
-use crate::record::{Kind, NoiseConditions, Record, Run};
 use overspin_native::measure::{Histogram, Noise};
+use overspin_runs::record::{Kind, NoiseConditions, Record, Run};
 
 /// The record of a measurement. All CPUs are measured at once, so they are places of one run.
 #[must_use]

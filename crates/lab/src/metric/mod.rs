@@ -3,8 +3,6 @@
 
 pub(crate) mod real;
 mod reference;
-pub(crate) mod schedbench;
-pub(crate) mod simulated;
 pub(crate) mod threads;
 
 pub(crate) use overspin_record::metric::{Metric, Table};

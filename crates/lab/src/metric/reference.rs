@@ -1,61 +1,48 @@
 //! Every metric as Markdown tables, for `docs/metrics.md`.
 
-use super::{Metric, Table, real, schedbench, simulated, threads};
-use crate::experiment;
-use crate::record::Kind;
+use super::{Metric, Table, real, threads};
 use crate::validate;
+use overspin_experiment as experiment;
+use overspin_runs::metrics as simulated;
+use overspin_runs::record::Kind;
+use overspin_runs::schedbench::metrics as schedbench;
 use std::fmt::Write;
 
 /// What a chapter of the reference is about: a command and the records that it writes.
 struct Chapter {
-    heading: &'static str,
+    heading: String,
     /// Kind of its records, which says which metrics `compare` compares by default.
     kind: Kind,
     tables: &'static [Table],
 }
 
-const CHAPTERS: [Chapter; 14] = [
-    Chapter { heading: "`run`, `seeds`", kind: Kind::Run, tables: &simulated::OF_RUN },
-    Chapter { heading: "`sweep`", kind: Kind::Sweep, tables: &simulated::OF_SWEEP },
-    Chapter {
-        heading: "`reproduction`: experiments of kind `dbench`",
-        kind: Kind::Reproduction,
-        tables: &experiment::dbench::samples::TABLES,
-    },
-    Chapter {
-        heading: "`reproduction`: experiments of kind `notification`",
-        kind: Kind::Reproduction,
-        tables: &experiment::notification::samples::TABLES,
-    },
-    Chapter {
-        heading: "`reproduction`: experiments of kind `kernbench`",
-        kind: Kind::Reproduction,
-        tables: &experiment::kernbench::samples::TABLES,
-    },
-    Chapter {
-        heading: "`reproduction`: experiments of kind `pv-ticket`",
-        kind: Kind::Reproduction,
-        tables: &experiment::pv_ticket::samples::TABLES,
-    },
-    Chapter {
-        heading: "`reproduction`: experiments of kind `schedbench`",
-        kind: Kind::Reproduction,
-        tables: &experiment::schedbench::samples::TABLES,
-    },
-    Chapter { heading: "`schedbench`", kind: Kind::Schedbench, tables: &schedbench::OF_FILE },
-    Chapter { heading: "`bench`", kind: Kind::Bench, tables: &threads::OF_SPEED },
-    Chapter { heading: "`bench-locks`", kind: Kind::BenchLocks, tables: &threads::OF_LOCKS },
-    Chapter { heading: "`noise`", kind: Kind::Noise, tables: &threads::OF_NOISE },
-    Chapter { heading: "`calibration`", kind: Kind::Calibration, tables: &threads::OF_CALIBRATION },
-    Chapter { heading: "`real`", kind: Kind::Real, tables: &real::OF_REAL },
-    Chapter { heading: "`validation`", kind: Kind::Validation, tables: &validate::TABLES },
-];
+/// All chapters.
+fn chapters() -> Vec<Chapter> {
+    let one = |heading: &str, kind, tables| Chapter { heading: heading.into(), kind, tables };
+    let mut all = vec![
+        one("`run`, `seeds`", Kind::Run, simulated::OF_RUN.as_slice()),
+        one("`sweep`", Kind::Sweep, &simulated::OF_SWEEP),
+    ];
+    all.extend(experiment::metrics().map(|(kind, tables)| {
+        one(&format!("`reproduction`: experiments of kind `{kind}`"), Kind::Reproduction, tables)
+    }));
+    all.extend([
+        one("`schedbench`", Kind::Schedbench, schedbench::OF_FILE.as_slice()),
+        one("`bench`", Kind::Bench, &threads::OF_SPEED),
+        one("`bench-locks`", Kind::BenchLocks, &threads::OF_LOCKS),
+        one("`noise`", Kind::Noise, &threads::OF_NOISE),
+        one("`calibration`", Kind::Calibration, &threads::OF_CALIBRATION),
+        one("`real`", Kind::Real, &real::OF_REAL),
+        one("`validation`", Kind::Validation, &validate::TABLES),
+    ]);
+    all
+}
 
 /// A chapter for each kind of record, with a Markdown table for each sort of place.
 #[must_use]
 pub fn tables() -> String {
     let mut text = String::new();
-    for chapter in &CHAPTERS {
+    for chapter in chapters() {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "## {}\n", chapter.heading);
         for table in chapter.tables {
@@ -97,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_metric_is_defined_once_at_a_place_and_its_meaning_fits_a_cell() {
-        for chapter in &CHAPTERS {
+        for chapter in chapters() {
             for table in chapter.tables {
                 let metrics = (table.metrics)();
                 for (i, m) in metrics.iter().enumerate() {

@@ -2,8 +2,8 @@
 
 use super::axis::{Axis, Chart};
 use super::html::escape;
-use crate::experiment::{Compared, Grade};
 use crate::timeline::Histogram;
+use overspin_experiment::{Compared, Grade};
 use overspin_report::short;
 use std::fmt::Write;
 

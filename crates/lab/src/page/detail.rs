@@ -2,9 +2,9 @@
 //! with observers for what no record keeps: the timeline, and every wait by its length.
 
 use crate::explain;
-use crate::record::{Kind, Record};
 use crate::timeline::{Recorder, Timeline, WaitLengths};
 use overspin_host::{Observer, Refused};
+use overspin_runs::record::{Kind, Record};
 use overspin_scenario::{Ending, Outcome, Picos, Scenario};
 
 /// Makes a run: scenario, seed, observer.

@@ -2,8 +2,8 @@
 
 use super::html::escape;
 use super::{CHARTS, COLOURS, panels};
-use crate::record::{Kind, Record};
 use overspin_report::short;
+use overspin_runs::record::{Kind, Record};
 use overspin_scenario::{Ending, Outcome};
 use std::fmt::Write;
 

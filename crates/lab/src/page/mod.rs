@@ -15,12 +15,12 @@ pub use detail::{Detail, DetailError, MakeRun, detail};
 pub use fragment::fragment;
 pub use html::escape;
 
-use crate::record::{Kind, Record, csv};
-use crate::scenario_file;
 use crate::timeline::{MOST_BYTES, pack};
 use html::{blocks, json, table};
 use overspin_record::environment::made_by;
 use overspin_report::{Grid, short};
+use overspin_runs::record::{Kind, Record, csv};
+use overspin_runs::scenario_file;
 use overspin_scenario::{Outcome, Scenario};
 use overspin_stats::Summary;
 use std::fmt::Write;
@@ -362,7 +362,7 @@ fn origin(number: usize, record: &Record) -> String {
         );
     }
     for experiment in &record.experiments {
-        if let Some(text) = crate::experiment::text(&experiment.id) {
+        if let Some(text) = overspin_experiment::text(&experiment.id) {
             let _ = write!(
                 out,
                 "<details><summary>The experiment's file, {}.toml, as this version of the program has it</summary><pre>{}</pre></details>",

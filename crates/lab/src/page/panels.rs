@@ -3,11 +3,11 @@
 use super::charts::{self, Dots, Part, Stack};
 use super::detail::Detail;
 use super::html::escape;
-use crate::experiment::{Compared, Judged};
 use crate::explain;
-use crate::record::{Experiment, Kind, Record};
-use crate::sweep::Outcome;
+use overspin_experiment::{Compared, Judged};
 use overspin_real::seconds::Second;
+use overspin_runs::record::{Experiment, Kind, Record};
+use overspin_runs::sweep::Outcome;
 use overspin_scenario::{
     Cause, DomainOutcome, LockOutcome, Outcome as RunOutcome, Picos, Scenario, WaitCauses,
 };
@@ -104,7 +104,7 @@ pub(super) fn validation(record: &Record) -> String {
 pub(super) fn curves(record: &Record) -> Option<String> {
     let scenario = record.scenario.as_ref().filter(|_| record.kind == Kind::Sweep)?;
     let sweep = record.sweep(scenario).ok()?;
-    let svg = crate::sweep::curves(&sweep, &Outcome::of(record));
+    let svg = overspin_runs::sweep::curves(&sweep, &Outcome::of(record));
     Some(format!("<div class=\"curves\">{svg}</div>\n"))
 }
 
@@ -299,7 +299,7 @@ pub(super) fn histograms(detail: &Detail) -> Option<String> {
 pub(super) fn tables(record: &Record, run: Option<(&Scenario, &RunOutcome)>) -> String {
     let mut blocks = Vec::new();
     if let (Kind::Run, Some((scenario, outcome))) = (record.kind, run) {
-        blocks = crate::run::report(scenario, outcome);
+        blocks = overspin_runs::run::report(scenario, outcome);
     } else if record.kind == Kind::Reproduction {
         blocks = explain::reproduction(record);
     } else if let Some(result) = &record.validation {

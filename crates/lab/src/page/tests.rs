@@ -1,6 +1,6 @@
 use super::*;
-use crate::scenario_file;
-use crate::way::Way;
+use overspin_runs::scenario_file;
+use overspin_runs::way::Way;
 
 const SCENARIO: &str = r#"
 name = "</script><b>"
@@ -19,7 +19,7 @@ workload = { kind = "lock-loop" }
 fn entry(most: usize) -> Entry {
     let scenario = scenario_file::parse("t", "t", SCENARIO, &[]).unwrap();
     let outcome = overspin_sim::run(&scenario, 3).unwrap();
-    let record = crate::run::record(&scenario, &[], None, &outcome);
+    let record = overspin_runs::run::record(&scenario, &[], None, &outcome);
     let run =
         |s: &overspin_scenario::Scenario, seed, observer: &mut dyn overspin_host::Observer| {
             Way::default().run(s, seed, observer, &|_| {})

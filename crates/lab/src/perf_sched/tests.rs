@@ -1,8 +1,8 @@
 //! A recording by hand whose every figure is known, and one of a real kernel.
 
 use super::*;
-use crate::scenario_file;
-use crate::way::Way;
+use overspin_runs::scenario_file;
+use overspin_runs::way::Way;
 use overspin_scenario::{Ending, MS};
 
 /// On CPU 0, `a` runs for 100 us and wakes `b`, which runs on CPU 1 for 50 us and waits again; then `a` sleeps for

@@ -11,7 +11,7 @@ pub(super) fn facts(scenario: &Scenario, seed: u64) -> Vec<(&'static str, String
         ("seed", seed.to_string()),
         ("scheduler", scenario.host.scheduler.clone()),
         ("machine", scenario.host.machine.clone()),
-        ("made_by", crate::environment::program()),
+        ("made_by", overspin_record::environment::program()),
     ];
     // A scenario is plain data; if it cannot be written, the trace is still a trace.
     facts.extend(serde_json::to_string(scenario).ok().map(|json| ("scenario_json", json)));

@@ -124,7 +124,7 @@ impl<W: Write> PerfettoSink<W> {
             lock_names: all
                 .domains
                 .iter()
-                .map(|d| crate::catalog::names().all_locks_of(d))
+                .map(|d| overspin_runs::catalog::names().all_locks_of(d))
                 .collect(),
             changes: scenario.events.iter().map(|e| e.change.describe(scenario)).collect(),
             current: vec![None; pcpus],

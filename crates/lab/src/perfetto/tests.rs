@@ -1,6 +1,6 @@
 use super::messages::Trace;
 use super::*;
-use crate::scenario_file;
+use overspin_runs::scenario_file;
 use overspin_scenario::{US, Why};
 use prost::Message;
 

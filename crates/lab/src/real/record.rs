@@ -1,10 +1,10 @@
 //! Records of `overspin measure` with a real benchmark.
 
 use crate::metric::real;
-use crate::record::{Kind, RealConditions, Record, Run, RunSeconds};
 use overspin_native::bench::Warning;
 use overspin_real::seconds::Second;
 use overspin_real::{Failed, Measured};
+use overspin_runs::record::{Kind, RealConditions, Record, Run, RunSeconds};
 use overspin_scenario::Metric;
 
 /// The record of a measurement. `before` are doubts that were known before it, and `locks` are those that were compared, the base first; none if it was one variant.

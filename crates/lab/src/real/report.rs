@@ -2,9 +2,9 @@
 //! 2012: smallest, largest, median, mean, standard deviation, change in percent.
 
 use super::seconds::vmstat;
-use crate::record::{Group, RealConditions, Record};
 use overspin_real::kernbench::Load;
 use overspin_report::{Block, Grid, MOST_LINES, short};
+use overspin_runs::record::{Group, RealConditions, Record};
 use overspin_stats::Summary;
 use overspin_stats::difference::welch;
 use std::fmt::Write;

@@ -1,8 +1,8 @@
 //! What the machine did in each second, as CSV and as `vmstat 1` prints it.
 
-use crate::record::{Record, RunSeconds};
 use overspin_real::seconds::{Second, Shares};
 use overspin_report::Grid;
+use overspin_runs::record::{Record, RunSeconds};
 use std::fmt::Write;
 
 /// The columns of the CSV after run, place and second.

@@ -1,8 +1,8 @@
 use super::*;
-use crate::scenario_file;
 use base64::Engine;
 use flate2::read::DeflateDecoder;
 use overspin_host::{Moment, Observer, Timed, VcpuState};
+use overspin_runs::scenario_file;
 use overspin_scenario::{DomainOutcome, Ending, LockOutcome, Outcome, Scenario, US};
 use std::io::Read;
 
@@ -189,7 +189,7 @@ fn a_run_that_is_observed_is_the_same_run() {
     let scenario = scenario_file::parse("t", "t", &text, &[]).unwrap();
     let mut observers =
         (Recorder::new(&scenario, Picos::ZERO, 10_000), WaitLengths::new(&scenario));
-    let world = crate::catalog::catalog().simulator();
+    let world = overspin_runs::catalog::catalog().simulator();
     let outcome = overspin_host::run(world, &scenario, 5, &mut observers, &()).unwrap();
     let alone = overspin_host::run(world, &scenario, 5, &mut (), &()).unwrap();
     assert_eq!(outcome, alone);

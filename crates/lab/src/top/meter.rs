@@ -1,8 +1,8 @@
 //! Counts during a run, and a frame at the end of each interval.
 
 use super::{Domain, Frame, Lock, Pcpu, Spent, Vcpu};
-use crate::catalog;
 use overspin_host::{Interest, Moment, Observer, Timed, VcpuState};
+use overspin_runs::catalog;
 use overspin_scenario::{Picos, Scenario};
 
 /// A vCPU, as far as it is known now.

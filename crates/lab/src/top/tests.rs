@@ -1,6 +1,6 @@
 use super::*;
-use crate::scenario_file;
 use overspin_host::{Moment, Observer, Timed};
+use overspin_runs::scenario_file;
 use overspin_scenario::{Outcome, Scenario, US};
 
 const SCENARIO: &str = r#"

@@ -273,7 +273,7 @@ fn caps(pcpus: u32) -> Vec<Case> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario_file::{Loaded, load_text};
+    use overspin_runs::scenario_file::{Loaded, load_text};
     use std::collections::BTreeSet;
     use std::path::Path;
 

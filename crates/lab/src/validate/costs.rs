@@ -1,10 +1,10 @@
 //! What the simulator is told of a world's costs on this machine.
 
-use crate::catalog::AnyWorld;
 use overspin_host::Refused;
 use overspin_hv::HvCosts;
 use overspin_native::measure::{KernelCosts, allowed_cpus};
 use overspin_report::short;
+use overspin_runs::catalog::AnyWorld;
 use overspin_stats::Summary;
 
 /// Measurements, of which the medians count.

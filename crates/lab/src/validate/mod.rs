@@ -28,9 +28,9 @@ pub use overspin_record::validated::{
     Agreement, Compared, Comparison, Disturbance, Goals, Kind, Load, Order,
 };
 
-use crate::parallel::ParallelError;
-use crate::way::Until;
 use overspin_located::LocatedError;
+use overspin_runs::parallel::ParallelError;
+use overspin_runs::way::Until;
 use overspin_scenario::Stopped;
 
 /// What to validate, and how thoroughly.

@@ -2,8 +2,8 @@
 
 use super::cases::{Case, Family, cases};
 use super::{Settings, ValidateError};
-use crate::catalog::{AnyWorld, catalog};
-use crate::scenario_file::{Loaded, load_text};
+use overspin_runs::catalog::{AnyWorld, catalog};
+use overspin_runs::scenario_file::{Loaded, load_text};
 use overspin_scenario::Scenario;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

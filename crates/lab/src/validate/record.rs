@@ -1,7 +1,7 @@
 //! Records of `overspin validate`.
 
-use crate::record::{Kind, Record, Run};
 use crate::validate::{OTHERS, STEAL, Side, Validation};
+use overspin_runs::record::{Kind, Record, Run};
 
 /// The record of a validation. A place names the world, the scheduler, the case and the side.
 #[must_use]

@@ -1,0 +1,176 @@
+//! The experiments that come with the program, and the kinds of their files. The files are compiled in, so that the program
+//! needs no other files. It can also read a changed copy.
+
+use super::{Dbench, Experiment, Kernbench, Notification, PvTicket, Schedbench, claim, file};
+use overspin_located::LocatedError;
+use overspin_record::metric::Table;
+use overspin_runs::scenario_file::tree::Document;
+use overspin_runs::schedbench::Machine;
+use overspin_sched::nearest;
+
+/// Names and texts of the experiments that come with the program, in the order in which all of them run: the best known
+/// one first, and then those that take longer and longer.
+const BUILT_IN: [(&str, &str); 5] = [
+    ("2008-spinlocks", include_str!("../../../experiments/2008-spinlocks.toml")),
+    ("2016-schedbench", include_str!("../../../experiments/2016-schedbench.toml")),
+    (
+        "2005-preemption-notification",
+        include_str!("../../../experiments/2005-preemption-notification.toml"),
+    ),
+    ("2012-pv-ticketlocks", include_str!("../../../experiments/2012-pv-ticketlocks.toml")),
+    ("2001-aligned-locks", include_str!("../../../experiments/2001-aligned-locks.toml")),
+];
+
+/// Reads the rest of a file of one kind.
+type Parse = fn(&Document, &str) -> Result<Experiment, LocatedError>;
+
+/// A kind of experiment.
+struct KindOf {
+    /// The `kind` of its files.
+    name: &'static str,
+    parse: Parse,
+    /// What it measures.
+    tables: &'static [Table],
+}
+
+const KINDS: [KindOf; 5] = [
+    KindOf {
+        name: "dbench",
+        parse: |document, text| {
+            Ok(Box::new(claim::read(document, Dbench::parse(document, text)?)?))
+        },
+        tables: &super::dbench::samples::TABLES,
+    },
+    KindOf {
+        name: "notification",
+        parse: |document, text| {
+            Ok(Box::new(claim::read(document, Notification::parse(document, text)?)?))
+        },
+        tables: &super::notification::samples::TABLES,
+    },
+    KindOf {
+        name: "kernbench",
+        parse: |document, text| {
+            Ok(Box::new(claim::read(document, Kernbench::parse(document, text)?)?))
+        },
+        tables: &super::kernbench::samples::TABLES,
+    },
+    KindOf {
+        name: "pv-ticket",
+        parse: |document, text| {
+            Ok(Box::new(claim::read(document, PvTicket::parse(document, text)?)?))
+        },
+        tables: &super::pv_ticket::samples::TABLES,
+    },
+    KindOf {
+        name: "schedbench",
+        parse: |document, text| {
+            Ok(Box::new(claim::read(document, Schedbench::parse(document, text)?)?))
+        },
+        tables: &super::schedbench::samples::TABLES,
+    },
+];
+
+/// The kinds of experiments, and what each measures.
+pub fn metrics() -> impl Iterator<Item = (&'static str, &'static [Table])> {
+    KINDS.iter().map(|kind| (kind.name, kind.tables))
+}
+
+/// Names of the experiments that come with the program, oldest first.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    let mut names = quickest_first().to_vec();
+    // They begin with their years.
+    names.sort_unstable();
+    names
+}
+
+/// Names of the experiments in the order in which all of them run: the best known one first, and then those that take longer and longer.
+#[must_use]
+pub fn quickest_first() -> [&'static str; BUILT_IN.len()] {
+    BUILT_IN.map(|(name, _)| name)
+}
+
+/// The text of the file of the built-in experiment of this name; `None` if there is none.
+#[must_use]
+pub fn text(name: &str) -> Option<&'static str> {
+    BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+}
+
+/// The built-in experiment of this name; `None` if there is none.
+#[must_use]
+pub fn built_in(name: &str) -> Option<Result<Experiment, LocatedError>> {
+    document(name).map(|found| found.and_then(|(document, text)| read(&document, text)))
+}
+
+/// Every experiment that comes with the program, oldest first.
+///
+/// # Errors
+/// If a file is not legal, which a test rules out.
+pub fn all() -> Result<Vec<Experiment>, LocatedError> {
+    names().into_iter().filter_map(built_in).collect()
+}
+
+/// The experiment name that was probably meant.
+#[must_use]
+pub fn nearest_name(name: &str) -> Option<&'static str> {
+    nearest(name, names())
+}
+
+/// Parses an experiment file that messages call `path`.
+///
+/// # Errors
+/// If it is not a legal experiment.
+pub fn parse(path: &str, text: &str) -> Result<Experiment, LocatedError> {
+    read(&Document::parse(path, text)?, text)
+}
+
+/// The machine of the 2016 experiment.
+///
+/// # Errors
+/// If its file is not legal, which a test rules out.
+pub fn schedbench_machine() -> Result<Machine, LocatedError> {
+    Ok(schedbench_2016()?.machine)
+}
+
+/// The 2001 experiment.
+#[cfg(test)]
+pub(crate) fn aligned_2001() -> Result<Dbench, LocatedError> {
+    let (document, text) = document("2001-aligned-locks").expect("it is built in")?;
+    claim::read(&document, Dbench::parse(&document, text)?)
+}
+
+/// The 2008 experiment.
+///
+/// # Errors
+/// If its file is not legal, which a test rules out.
+pub fn kernbench_2008() -> Result<Kernbench, LocatedError> {
+    let (document, text) = document("2008-spinlocks").expect("it is built in")?;
+    claim::read(&document, Kernbench::parse(&document, text)?)
+}
+
+/// The 2016 experiment.
+///
+/// # Errors
+/// If its file is not legal, which a test rules out.
+pub fn schedbench_2016() -> Result<Schedbench, LocatedError> {
+    let (document, text) = document("2016-schedbench").expect("it is built in")?;
+    claim::read(&document, Schedbench::parse(&document, text)?)
+}
+
+fn document(name: &str) -> Option<Result<(Document, &'static str), LocatedError>> {
+    let text = text(name)?;
+    Some(Document::parse(&format!("{name}.toml"), text).map(|document| (document, text)))
+}
+
+fn read(document: &Document, text: &str) -> Result<Experiment, LocatedError> {
+    let kind = file::kind(document)?;
+    match KINDS.iter().find(|known| known.name == kind) {
+        Some(known) => (known.parse)(document, text),
+        None => {
+            let names: Vec<&str> = KINDS.iter().map(|known| known.name).collect();
+            let message = format!("there is no kind of experiment `{kind}`");
+            file::fail(document, "kind", message, &format!("kinds are: {}", names.join(", ")))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+use super::*;
+use overspin_claims::{Formula, Index};
+use overspin_runs::schedbench::{BenchFile, summarize};
+use std::sync::Arc;
+
+/// A run of two workers that report these latenesses, in ms, at the ends of two seconds.
+fn run_of(seed: u64, late: [[u64; 2]; 2]) -> BenchSample {
+    let raw: Vec<_> = (0..3_usize)
+        .flat_map(|second| (0..2).map(move |id| (second, id)))
+        .map(|(second, id)| {
+            // A worker's report at its start belongs to no second and must not count.
+            let late = if second == 0 { 99 } else { late[id][second - 1] };
+            serde_json::json!({
+                "Id": { "Set": 0, "Id": id }, "Now": second as u64 * 1_000_000_000,
+                "Kops": second * 100, "MaxDelta": late * 1_000_000, "Cputime": 0
+            })
+        })
+        .collect();
+    let run = serde_json::json!({
+        "Label": "x", "RuntimeSeconds": 2, "Completed": true, "Results": { "Raw": raw },
+        "WorkerSets": [{ "Params": { "Args": ["burnwait", "1", "1"] }, "Count": 2 }]
+    });
+    let text = serde_json::json!({ "Runs": [run] }).to_string();
+    let file = BenchFile::parse("t.bench", &text).unwrap();
+    BenchSample {
+        run: "2a+2b".into(),
+        scheduler: "credit".into(),
+        seed,
+        workers: vec!["A".into()],
+        summary: summarize(&file.runs[0]).unwrap(),
+        trace_hash: 0,
+    }
+}
+
+#[test]
+fn a_statistic_is_of_the_reports_of_one_run_and_the_runs_have_a_mean() {
+    let names = Arc::new(crate::schedbench_2016().unwrap().vocabulary());
+    let samples = samples::samples(&[run_of(1, [[1, 2], [3, 8]]), run_of(2, [[5, 5], [5, 7]])]);
+    let of = |scheduler: &str, function: &str| {
+        let text = format!("mean({function}({scheduler}.\"2a+2b\".A.report.late) by seed)");
+        let formula = Formula::parse(&text, &names).unwrap();
+        formula.compute(&Index::new(&samples)).map(|s| (s.mean, s.n))
+    };
+    assert_eq!(of("credit", "min"), Ok((3.0, 2)));
+    assert_eq!(of("credit", "median"), Ok((3.75, 2)));
+    assert_eq!(of("credit", "max"), Ok((7.5, 2)));
+    assert!(of("credit2", "median").is_err());
+}

@@ -1,0 +1,14 @@
+//! Runs in any world: a [catalog] of locks, schedulers, workloads and worlds, the [way] to run in one of them, and what is
+//! run: a scenario, many [seeds], a [sweep], a plan of [schedbench]. Each has its record and its report.
+#![forbid(unsafe_code)]
+
+pub mod catalog;
+pub mod metrics;
+pub mod parallel;
+pub mod record;
+pub mod run;
+pub mod scenario_file;
+pub mod schedbench;
+pub mod seeds;
+pub mod sweep;
+pub mod way;

@@ -1,0 +1,18 @@
+//! What one run tells: its report, the causes of its waits, and the tools of a kernel of 2001.
+
+pub mod causes;
+mod record;
+mod report;
+pub mod vmstat;
+
+pub use record::record;
+pub(crate) use record::{add, of_scenario};
+pub use report::report;
+pub use vmstat::{VmstatRow, vmstat_rows};
+
+use overspin_scenario::Picos;
+
+/// Mean of a time; 0 of nothing.
+fn mean(total: Picos, count: u64) -> Picos {
+    total.checked_div(count).unwrap_or_default()
+}

@@ -1,0 +1,58 @@
+//! Metrics of `.bench` files.
+
+use overspin_record::metric::{Metric, Table};
+
+/// Of a set of workers.
+pub(crate) static TOTAL: Metric = Metric::new(
+    "throughput-total",
+    "kops/s",
+    "thousand operations in a second: the sum of the workers' means",
+);
+/// As above.
+pub(crate) static DEVIATION: Metric = Metric::new(
+    "throughput-stddev",
+    "kops/s",
+    "standard deviation of the workers' means, with the divisor n",
+);
+/// As above.
+pub(crate) static UTILIZATION_TOTAL: Metric =
+    Metric::new("utilization-total", "CPUs", "CPU time in a second: the sum of the workers' means");
+/// As above.
+pub(crate) static LATE_MAX: Metric =
+    Metric::new("late-max", "ms", "how late the latest item of all began after it was due");
+
+/// Of a worker.
+pub(crate) static DEADLINES: Metric =
+    Metric::new("deadlines", "", "items with a deadline; only workers that have deadlines");
+/// As above.
+pub(crate) static MISSED: Metric =
+    Metric::new("missed", "", "items that were not done by their deadlines");
+/// Of a worker, for each of its reports.
+pub(crate) static AT: Metric = Metric::new("at", "s", "time of the report");
+/// As above.
+pub(crate) static THROUGHPUT: Metric =
+    Metric::new("throughput", "kops/s", "thousand operations in a second, since the last report");
+/// As above.
+pub(crate) static UTILIZATION: Metric =
+    Metric::new("utilization", "CPUs", "CPU time in a second, since the last report");
+/// As above.
+pub(crate) static LATE: Metric = Metric::new(
+    "late",
+    "ms",
+    "how late the latest item since the last report began after it was due (MaxDelta)",
+);
+
+/// What `overspin schedbench` measures.
+pub static OF_FILE: [Table; 2] = [
+    Table {
+        heading: "A set of workers",
+        places: "The place is the run's label and the number of the set: `A 2 + B 2.1`.",
+        metrics: || vec![&TOTAL, &DEVIATION, &UTILIZATION_TOTAL, &LATE_MAX],
+    },
+    Table {
+        heading: "A worker",
+        places: "The place is the run's label and the worker in schedbench's numbering: `A 2 + B 2.1:0`. The last \
+                 four metrics have a sample for each report, in order.",
+        metrics: || vec![&DEADLINES, &MISSED, &AT, &THROUGHPUT, &UTILIZATION, &LATE],
+    },
+];

@@ -1,0 +1,208 @@
+//! The report of a sweep: one table for each measure, the first axis down, all others across.
+
+use super::{Cell, MEASURES, Measured, Outcome, THROUGHPUT};
+use crate::seeds::coincidences;
+use overspin_report::{Block, Grid, short_integer, two_digits};
+use overspin_scenario::Ending;
+use overspin_stats::{Finding, Spread, ranges};
+
+/// How the tables show a measure; `of` is its position in [`MEASURES`]. The other measures are in the record
+/// and in the curves.
+struct Shown {
+    of: usize,
+    note: &'static str,
+    unit: &'static str,
+    /// The factor of a figure.
+    scale: f64,
+    show: fn(f64) -> String,
+}
+
+const SHOWN_THROUGHPUT: Shown = Shown {
+    of: THROUGHPUT,
+    note: "Acquisitions per second, in percent of the best in the column.",
+    unit: "1000/s",
+    scale: 1e-3,
+    show: |x| format!("{x:.0}"),
+};
+
+const OTHERS: [Shown; 3] = [
+    Shown {
+        of: 3,
+        note: "The wait that 99.9 % of the acquisitions did not exceed, in microseconds.",
+        unit: "us",
+        scale: 1.0,
+        show: short_integer,
+    },
+    Shown {
+        of: 4,
+        note: "Percent of the vCPUs' running time spent on waiting for locks: spinning, and stalls on their \
+               cache lines.",
+        unit: "%",
+        scale: 1.0,
+        show: two_digits,
+    },
+    Shown {
+        of: 5,
+        note: "Jain's index over the threads' shares, in percent.",
+        unit: "%",
+        scale: 1.0,
+        show: |x| format!("{x:.0}"),
+    },
+];
+
+/// A point: its runs, and the spread of each measure.
+struct Entry<'a> {
+    point: &'a Measured,
+    spreads: Vec<Option<Spread>>,
+}
+
+impl<'a> Entry<'a> {
+    fn of(point: &'a Measured) -> Self {
+        Self { point, spreads: (0..MEASURES.len()).map(|i| point.spread(i)).collect() }
+    }
+
+    /// The ending of the first run that deadlocked or was stopped, if there is one.
+    fn unsound(&self) -> Option<&Ending> {
+        self.point.cells.iter().filter_map(Cell::ending).find(|e| !e.is_sound())
+    }
+
+    /// The value, or its mean over seeds.
+    fn value(&self, shown: &Shown) -> f64 {
+        self.spreads[shown.of].as_ref().map_or(0.0, |s| s.summary.mean)
+    }
+
+    /// The value times `scale`, with half the interval of a mean, and a mark if the seeds fall into two
+    /// groups.
+    fn show(&self, shown: &Shown, scale: f64) -> String {
+        let mut text = (shown.show)(scale * self.value(shown));
+        if let Some(spread) = &self.spreads[shown.of] {
+            if let Some(i) = spread.interval {
+                text += "±";
+                text += &(shown.show)(scale * (i.high - i.low) / 2.0);
+            }
+            if matches!(spread.finding, Some(Finding::Bimodal { .. })) {
+                text += "!";
+            }
+        }
+        text
+    }
+}
+
+/// Report of a sweep.
+#[must_use]
+pub fn report(outcome: &Outcome) -> Vec<Block> {
+    let mut blocks = vec![Block::Title(outcome.name.clone())];
+    if !outcome.description.is_empty() {
+        blocks.push(Block::Text(outcome.description.clone()));
+    }
+    let entries: Vec<Entry<'_>> = outcome.points.iter().map(Entry::of).collect();
+    let rows = outcome.axes.first().map_or(0, |(_, values)| values.len());
+    let columns = entries.len().checked_div(rows).unwrap_or(0);
+    blocks.push(Block::Text(format!(
+        "{}{}.",
+        head(outcome),
+        overspin_record::environment::program()
+    )));
+    let best: Vec<f64> = (0..columns)
+        .map(|c| {
+            let column = entries.iter().skip(c).step_by(columns);
+            column.map(|e| e.value(&SHOWN_THROUGHPUT)).fold(0.0, f64::max)
+        })
+        .collect();
+    let relative = |c: usize, entry: &Entry<'_>| match best[c] {
+        0.0 => "-".to_owned(),
+        most => entry.show(&SHOWN_THROUGHPUT, 100.0 / most),
+    };
+    let mut throughput = grid(outcome, &entries, (rows, columns), &relative);
+    let line = best.iter().map(|b| format!("{:.0}", b * SHOWN_THROUGHPUT.scale));
+    throughput.rows.push(std::iter::once("best, 1000/s".to_owned()).chain(line).collect());
+    let mut measures = vec![(&SHOWN_THROUGHPUT, throughput)];
+    for shown in &OTHERS {
+        let show = |_, entry: &Entry<'_>| entry.show(shown, shown.scale);
+        measures.push((shown, grid(outcome, &entries, (rows, columns), &show)));
+    }
+    for (shown, grid) in measures {
+        blocks.push(Block::Heading(MEASURES[shown.of].title.into()));
+        blocks.push(Block::Text(shown.note.into()));
+        blocks.push(Block::Grid(grid));
+    }
+    if outcome.most_seeds() > 1 {
+        blocks.extend(doubts(outcome, &entries));
+    }
+    blocks
+}
+
+/// How many runs there are, and how to read the tables.
+fn head(outcome: &Outcome) -> String {
+    let across: Vec<&str> = outcome.axes.iter().skip(1).map(|(name, _)| name.as_str()).collect();
+    let mut head = format!(
+        "{} runs. Columns: {}. D: deadlock. -: not made, or stopped before its end. ",
+        outcome.cells().count(),
+        if across.is_empty() { "one".to_owned() } else { across.join(", ") },
+    );
+    let counts = || outcome.points.iter().map(|p| p.cells.len()).filter(|n| *n > 0);
+    let (fewest, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+    if most > 1 {
+        let seeds = match outcome.points.iter().find(|p| p.cells.len() == most) {
+            Some(point) if fewest == most => {
+                let seeds: Vec<u64> = point.cells.iter().filter_map(|c| c.run.seed).collect();
+                format!("seeds {}", ranges(&seeds))
+            }
+            _ => format!("{fewest} to {most} seeds"),
+        };
+        head += &format!(
+            "Each figure is the mean over {seeds}, ± half its 95 % interval; !: the seeds fall into two groups. "
+        );
+    }
+    head
+}
+
+/// The measures that hang on a coincidence. The tables show how much each figure spreads.
+fn doubts(outcome: &Outcome, entries: &[Entry<'_>]) -> Vec<Block> {
+    let mut scaled: Vec<(String, &str, Finding)> = Vec::new();
+    for shown in std::iter::once(&SHOWN_THROUGHPUT).chain(&OTHERS) {
+        for entry in entries {
+            let name = format!("{}, {}", MEASURES[shown.of].title, entry.point.at.join(" "));
+            let finding = entry.spreads[shown.of].as_ref().and_then(|s| s.finding.clone());
+            let finding = match finding {
+                Some(Finding::Bimodal { seeds, means }) => {
+                    Finding::Bimodal { seeds, means: means.map(|m| m * shown.scale) }
+                }
+                Some(Finding::Outlier { seed, value, others }) => Finding::Outlier {
+                    seed,
+                    value: value * shown.scale,
+                    others: others * shown.scale,
+                },
+                Some(Finding::Wide { .. }) | None => continue,
+            };
+            scaled.push((name, shown.unit, finding));
+        }
+    }
+    let findings = scaled.iter().map(|(name, unit, f)| (name.clone(), *unit, f)).collect();
+    coincidences(findings, outcome.most_seeds())
+}
+
+fn grid(
+    outcome: &Outcome,
+    entries: &[Entry<'_>],
+    (rows, columns): (usize, usize),
+    show: &dyn Fn(usize, &Entry<'_>) -> String,
+) -> Grid {
+    let first = outcome.axes.first().map_or("", |(name, _)| name.as_str());
+    let head = entries.iter().take(columns).map(|e| e.point.at[1..].join("\n"));
+    let mut grid = Grid {
+        header: std::iter::once(first.to_owned()).chain(head).collect(),
+        words: 1,
+        ..Grid::default()
+    };
+    for row in entries.chunks(columns.max(1)).take(rows) {
+        let cells = row.iter().enumerate().map(|(c, entry)| match entry.unsound() {
+            _ if entry.point.cells.is_empty() => "-".to_owned(),
+            Some(Ending::Deadlock { .. }) => "D".to_owned(),
+            Some(_) => "-".to_owned(),
+            None => show(c, entry),
+        });
+        grid.rows.push(std::iter::once(row[0].point.at[0].clone()).chain(cells).collect());
+    }
+    grid
+}
