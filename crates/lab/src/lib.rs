@@ -7,18 +7,14 @@ pub mod calibrate;
 pub mod compare;
 pub mod doctor;
 pub mod examples;
-pub mod explain;
 pub mod fit;
 pub mod listing;
 pub mod measure;
 pub mod metric;
 pub mod page;
 pub mod perf_sched;
-pub mod perfetto;
 pub mod real;
 pub mod rt_app;
-pub mod timeline;
-pub mod top;
 pub mod validate;
 pub mod xen_spinlocks;
 
@@ -28,3 +24,4 @@ pub use overspin_record::{environment, output, results};
 pub use overspin_runs::{
     catalog, parallel, record, run, scenario_file, schedbench, seeds, sweep, way,
 };
+pub use overspin_watch::{explain, perfetto, timeline, top};

@@ -2,9 +2,9 @@
 
 use super::axis::{Axis, Chart};
 use super::html::escape;
-use crate::timeline::Histogram;
 use overspin_experiment::{Compared, Grade};
 use overspin_report::short;
+use overspin_watch::timeline::Histogram;
 use std::fmt::Write;
 
 /// Height of a row of bars or dots.

@@ -1,11 +1,11 @@
 //! The run of a record that a page shows in detail. A run is a function of scenario, seed and model, so it is made again
 //! with observers for what no record keeps: the timeline, and every wait by its length.
 
-use crate::explain;
-use crate::timeline::{Recorder, Timeline, WaitLengths};
 use overspin_host::{Observer, Refused};
 use overspin_runs::record::{Kind, Record};
 use overspin_scenario::{Ending, Outcome, Picos, Scenario};
+use overspin_watch::explain;
+use overspin_watch::timeline::{Recorder, Timeline, WaitLengths};
 
 /// Makes a run: scenario, seed, observer.
 pub type MakeRun<'a> = &'a dyn Fn(&Scenario, u64, &mut dyn Observer) -> Result<Outcome, Refused>;

@@ -15,7 +15,6 @@ pub use detail::{Detail, DetailError, MakeRun, detail};
 pub use fragment::fragment;
 pub use html::escape;
 
-use crate::timeline::{MOST_BYTES, pack};
 use html::{blocks, json, table};
 use overspin_record::environment::made_by;
 use overspin_report::{Grid, short};
@@ -23,6 +22,7 @@ use overspin_runs::record::{Kind, Record, csv};
 use overspin_runs::scenario_file;
 use overspin_scenario::{Outcome, Scenario};
 use overspin_stats::Summary;
+use overspin_watch::timeline::{MOST_BYTES, pack};
 use std::fmt::Write;
 
 /// Most slices and marks of a timeline, unless others are asked for.
@@ -380,8 +380,8 @@ fn origin(number: usize, record: &Record) -> String {
          <button type=\"button\" data-raw=\"json-{number}\" data-name=\"{0}.json\">the record as JSON</button></p>\n\
          <script type=\"text/plain\" id=\"csv-{number}\">{1}</script>\n<script type=\"text/plain\" id=\"json-{number}\">{2}</script>\n",
         escape(&file_name(&record.name)),
-        crate::timeline::deflate(csv(record).as_bytes()),
-        crate::timeline::deflate(record.to_json().as_bytes()),
+        overspin_watch::timeline::deflate(csv(record).as_bytes()),
+        overspin_watch::timeline::deflate(record.to_json().as_bytes()),
     );
     out
 }

@@ -3,7 +3,6 @@
 use super::charts::{self, Dots, Part, Stack};
 use super::detail::Detail;
 use super::html::escape;
-use crate::explain;
 use overspin_experiment::{Compared, Judged};
 use overspin_real::seconds::Second;
 use overspin_runs::record::{Experiment, Kind, Record};
@@ -11,6 +10,7 @@ use overspin_runs::sweep::Outcome;
 use overspin_scenario::{
     Cause, DomainOutcome, LockOutcome, Outcome as RunOutcome, Picos, Scenario, WaitCauses,
 };
+use overspin_watch::explain;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -1,9 +1,8 @@
 use super::*;
-use crate::bench::BenchResult;
 use overspin_experiment::Role;
 use overspin_experiment::{Compared, Grade, Judged, Reproduction};
 use overspin_report::text;
-use overspin_runs::record::Record;
+use overspin_runs::record::{Kind, Record, Target};
 use overspin_runs::scenario_file::{self, Loaded};
 use overspin_runs::sweep;
 use overspin_scenario::{Decision, Link, LongWait, MS, NS, SEC, US, Why};
@@ -219,18 +218,14 @@ fn a_claim_that_fails_is_told_with_the_waits_of_the_runs_that_it_speaks_of() {
 
 #[test]
 fn benchmarks_are_told_by_what_they_measured() {
-    let result = |name: &str, value: f64| BenchResult {
-        name: name.into(),
-        value,
-        samples: vec![value, value],
-        unit: "ns".into(),
-        target: Some(10.0),
-        at_most: true,
-    };
-    let told = flat(&samples(&crate::bench::record(
-        "sched",
-        &[result("slow", 20.0), result("fast", 5.0)],
-    )));
+    let mut record = Record::new(Kind::Bench, "sched");
+    for (place, value) in [("sched.slow", 20.0), ("sched.fast", 5.0)] {
+        record.push_as(0, place, "time", "ns", value);
+        record.push_as(1, place, "time", "ns", value);
+        let (place, metric) = (place.into(), "time".into());
+        record.targets.push(Target { place, metric, value: 10.0, at_most: true });
+    }
+    let told = flat(&samples(&record));
     assert!(told.contains("1 of 2 targets are not reached: sched.slow: 20.00 ns"), "{told}");
     assert!(told.contains("sched.fast time ns 2 5.00 5.00 5.00"), "{told}");
 }

@@ -1,7 +1,7 @@
 //! Why claims of an experiment do not hold, why figures are missed, and what the runs waited for.
 
 use super::{main_cause, meaning, shares};
-use overspin_experiment::{Compared, Grade, Judged};
+use overspin_record::{Compared, Grade, Judged};
 use overspin_report::{Block, MOST_LINES, seconds, short};
 use overspin_runs::record::{Experiment, Record, Run};
 use overspin_runs::run::causes::{grid, row};

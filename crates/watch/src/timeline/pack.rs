@@ -141,7 +141,7 @@ fn data(timeline: &Timeline, quantum: u64) -> String {
 }
 
 /// Bytes as base64 of raw deflate data, which the script of a page inflates.
-pub(crate) fn deflate(bytes: &[u8]) -> String {
+pub fn deflate(bytes: &[u8]) -> String {
     let mut deflate = DeflateEncoder::new(Vec::new(), Compression::best());
     // Writing to a Vec cannot fail.
     let _ = deflate.write_all(bytes);

@@ -11,7 +11,7 @@ mod pack;
 mod recorder;
 mod waits;
 
-pub(crate) use pack::deflate;
+pub use pack::deflate;
 pub use pack::{Head, MOST_BYTES, Packed, pack};
 pub use recorder::Recorder;
 pub use waits::{Histogram, WaitLengths};
