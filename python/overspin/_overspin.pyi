@@ -7,6 +7,7 @@ from typing import Any, Literal, final
 __all__ = [
     "Comparison",
     "Env",
+    "MEASURES",
     "MODEL_VERSION",
     "Machine",
     "Record",
@@ -38,6 +39,8 @@ __all__ = [
 
 __version__: str
 #: Version of the model of hosts and guests: results of one version are equal, to the byte.
+#: What a sweep measures of each run: the metric, a title and the unit.
+MEASURES: tuple[tuple[str, str, str], ...]
 MODEL_VERSION: int
 
 def main(arguments: Sequence[str]) -> int: ...

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from overspin._overspin import interval
+from overspin._overspin import MEASURES, interval
 from overspin.errors import MissingPackage, UnknownName
 
 try:
@@ -52,8 +52,8 @@ STYLE: dict[str, Any] = {
     "figure.dpi": 150,
 }
 
-#: What an axis says about a metric.
-LABELS = {
+#: What an axis says about a metric, where the title and the unit of the measure can be said better.
+LABELS = {name: f"{title} ({unit})" for name, title, unit in MEASURES} | {
     "throughput": "Acquisitions per second",
     "wait-p50": "Median wait (µs)",
     "wait-p99": "99 % of waits are at most (µs)",

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from overspin._overspin import Table
+from overspin._overspin import MEASURES, Table
 from overspin.parts import Store
 from overspin.space import Plan
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: What is measured of each run.
-METRICS = ("throughput", "wait-p50", "wait-p99", "wait-p99.9", "burned", "fairness")
+METRICS = tuple(name for name, _, _ in MEASURES)
 
 
 class Sweep:

@@ -17,6 +17,7 @@ mod table;
 mod tables;
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 /// The native part of `overspin`.
 #[pymodule]
@@ -48,6 +49,9 @@ mod _overspin {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         overspin_cli::build().is_of_this_program();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("MODEL_VERSION", overspin_sim::MODEL_VERSION)
+        module.add("MODEL_VERSION", overspin_sim::MODEL_VERSION)?;
+        let measures = overspin_lab::sweep::MEASURES.iter();
+        let told: Vec<_> = measures.map(|m| (m.metric.name, m.title, m.metric.unit)).collect();
+        module.add("MEASURES", PyTuple::new(module.py(), told)?)
     }
 }

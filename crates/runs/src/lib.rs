@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 pub mod catalog;
-pub mod metrics;
 pub mod parallel;
 pub mod record;
 pub mod run;

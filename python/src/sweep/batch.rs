@@ -105,7 +105,7 @@ pub(super) fn table(
     table = table.counts("seed", "", rows.iter().map(|row| Some(row.seed)));
     for (i, measure) in MEASURES.iter().enumerate() {
         let values = rows.iter().map(|row| row.sound().map(|cell| cell.values[i]));
-        table = table.numbers(measure.metric, measure.unit, values);
+        table = table.numbers(measure.metric.name, measure.metric.unit, values);
     }
     let nothing = WaitCauses::default();
     let causes = rows.iter().map(|row| {

@@ -12,8 +12,11 @@ static WRITING: Metric =
 static HOLD: Metric = Metric::new("hold", "us", "mean hold time of the locks that lie among data");
 static HOLD_DATA: Metric =
     Metric::new("hold-data", "us", "of this, the time in which the holder gets at its data");
-static SPINNING: Metric =
-    Metric::new("spinning", "%", "part of the CPU time that went into waiting for locks");
+static WAITING_SHARE: Metric = Metric::new(
+    "waiting-share",
+    "%",
+    "waits for locks in parts of the time of all CPUs: these locks only spin",
+);
 static LOST: Metric = Metric::new(
     "lost-lines",
     "%",
@@ -49,7 +52,7 @@ static OF_TRACE: [(&str, Metric); 10] = [
     ("most_written_kib", Metric::new("most-written", "KiB", "most that is written in one second")),
 ];
 /// The other metrics.
-static OTHERS: [&Metric; 6] = [&WRITING, &HOLD, &HOLD_DATA, &SPINNING, &LOST, &SYSTEM_SHARE];
+static OTHERS: [&Metric; 6] = [&WRITING, &HOLD, &HOLD_DATA, &WAITING_SHARE, &LOST, &SYSTEM_SHARE];
 
 /// What is measured, for the reference.
 pub(crate) static TABLES: [Table; 1] = [Table {
@@ -93,7 +96,7 @@ pub(super) fn samples(runs: &[Sample]) -> Samples {
             .add(&place, &WRITING, writing)
             .add(&place, &HOLD, run.hold_us)
             .add(&place, &HOLD_DATA, run.hold_data_us)
-            .add(&place, &SPINNING, run.spinning_percent)
+            .add(&place, &WAITING_SHARE, run.spinning_percent)
             .add(&place, &LOST, 100.0 * lines(|l| l.lost) / lines(|l| l.accesses).max(1.0));
     }
     samples

@@ -30,12 +30,12 @@ pub struct Sample {
     pub sleeps: f64,
     /// Running time of each vCPU.
     pub vcpu_time_s: Vec<f64>,
-    /// Part of the vCPUs' running time spent on waiting for locks.
+    /// Part of the vCPUs' running time spent on spinning for locks.
     pub spinning: f64,
     /// What its waits for locks were spent on, unscaled.
     pub wait_causes: WaitCauses,
-    /// Part of the pCPUs' time that was not idle.
-    pub host_busy: f64,
+    /// Part of the pCPUs' time in which they ran vCPUs.
+    pub busy: f64,
     /// Hash of the run's events: equal for equal runs.
     #[serde(with = "overspin_scenario::hash_text")]
     pub trace_hash: u64,
@@ -54,8 +54,8 @@ impl Sample {
         let system = tasks.iter().map(|t| t.system_ticks).sum::<Picos>().seconds();
         let ratio =
             |part: Picos, whole: Picos| if whole == Picos::ZERO { 0.0 } else { part.ratio(whole) };
-        let busy: Picos = outcome.pcpus.iter().map(|p| p.busy + p.switching).sum();
-        let idle: Picos = outcome.pcpus.iter().map(|p| p.idle).sum();
+        let busy: Picos = outcome.pcpus.iter().map(|p| p.busy).sum();
+        let all: Picos = outcome.pcpus.iter().map(|p| p.busy + p.switching + p.idle).sum();
         Self {
             lock: lock.to_owned(),
             load: load.to_owned(),
@@ -81,7 +81,7 @@ impl Sample {
                 vcpus.iter().map(|v| v.running).sum(),
             ),
             wait_causes: WaitCauses::sum(vcpus.iter().map(|v| &v.wait_causes)),
-            host_busy: ratio(busy, busy + idle),
+            busy: ratio(busy, all),
             trace_hash: outcome.trace_hash,
         }
     }

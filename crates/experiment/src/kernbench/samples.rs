@@ -3,16 +3,10 @@
 use super::Kernbench;
 use super::measure::Sample;
 use overspin_claims::{Samples, Vocabulary};
+use overspin_record::metric::simulated::{BUSY, SPINNING};
 use overspin_record::metric::{Metric, Table};
 
 static FINISHED: Metric = Metric::new("finished", "", "1 if the run came to its end, else 0");
-static SPINNING: Metric = Metric::new(
-    "spinning",
-    "%",
-    "part of the vCPUs' running time that went into waiting for locks",
-);
-static HOST_BUSY: Metric =
-    Metric::new("host-busy", "%", "part of the pCPUs' time that was not idle");
 static ELAPSED: Metric = Metric::new("elapsed", "s", "elapsed time");
 static USER: Metric = Metric::new("user", "s", "user time that ticks charged");
 static SYSTEM: Metric = Metric::new("system", "s", "system time that ticks charged");
@@ -23,7 +17,7 @@ static SLEEPS: Metric = Metric::new("sleeps", "", "voluntary switches");
 static VCPU_TIME: Metric = Metric::new("vcpu-time", "s", "running time of the vCPU, or of all");
 
 /// Metrics of every run, and those of a finished run.
-static ALWAYS: [&Metric; 3] = [&FINISHED, &SPINNING, &HOST_BUSY];
+static ALWAYS: [&Metric; 3] = [&FINISHED, &SPINNING, &BUSY];
 static FINISHED_ONLY: [&Metric; 7] =
     [&ELAPSED, &USER, &SYSTEM, &CPU, &SWITCHES, &SLEEPS, &VCPU_TIME];
 
@@ -64,7 +58,7 @@ pub(super) fn samples(runs: &[Sample]) -> Samples {
         let mut of = samples.run(Some(run.seed));
         of.add(&place, &FINISHED, f64::from(u8::from(run.elapsed_s.is_some())))
             .add(&place, &SPINNING, 100.0 * run.spinning)
-            .add(&place, &HOST_BUSY, 100.0 * run.host_busy);
+            .add(&place, &BUSY, 100.0 * run.busy);
         if run.elapsed_s.is_none() {
             continue;
         }

@@ -11,6 +11,7 @@ use super::threads::Cost;
 use super::{Capacity, PvTicket};
 use overspin_claims::{Samples, Vocabulary};
 use overspin_native::bench::{PairedReport, Pairs};
+use overspin_record::metric::simulated::SPINNING;
 use overspin_record::metric::{Metric, Table};
 use std::time::Duration;
 
@@ -24,11 +25,6 @@ static RATE: Metric = Metric::new(
 static OF_BEST: Metric =
     Metric::new("of-best", "%", "rate in parts of the mean rate of the lock that is best there");
 static OVERCOMMIT: Metric = Metric::new("overcommit", "", "vCPUs for each pCPU");
-static SPINNING: Metric = Metric::new(
-    "spinning",
-    "%",
-    "part of the vCPUs' running time that went into waiting for locks",
-);
 static WAIT: Metric = Metric::new(
     "wait-p999",
     "ms",

@@ -3,7 +3,6 @@
 use super::{Metric, Table, real, threads};
 use crate::validate;
 use overspin_experiment as experiment;
-use overspin_runs::metrics as simulated;
 use overspin_runs::record::Kind;
 use overspin_runs::schedbench::metrics as schedbench;
 use std::fmt::Write;
@@ -20,8 +19,8 @@ struct Chapter {
 fn chapters() -> Vec<Chapter> {
     let one = |heading: &str, kind, tables| Chapter { heading: heading.into(), kind, tables };
     let mut all = vec![
-        one("`run`, `seeds`", Kind::Run, simulated::OF_RUN.as_slice()),
-        one("`sweep`", Kind::Sweep, &simulated::OF_SWEEP),
+        one("`run`, `seeds`", Kind::Run, overspin_runs::seeds::TABLES.as_slice()),
+        one("`sweep`", Kind::Sweep, &overspin_runs::sweep::TABLES),
     ];
     all.extend(experiment::metrics().map(|(kind, tables)| {
         one(&format!("`reproduction`: experiments of kind `{kind}`"), Kind::Reproduction, tables)

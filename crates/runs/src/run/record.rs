@@ -42,6 +42,6 @@ pub(crate) fn of_scenario(
 /// Adds the figures of a run.
 pub(crate) fn add(record: &mut Record, run: u32, figures: &[Figure]) {
     for figure in figures {
-        record.push_as(run, &figure.of, figure.quantity.metric, figure.quantity.unit, figure.value);
+        record.push(run, &figure.of, figure.quantity.metric, figure.value);
     }
 }

@@ -11,52 +11,65 @@ use crate::parallel::{ParallelError, in_parallel};
 use crate::record::Run;
 use crate::sweep::Shard;
 use crate::way::Way;
+use overspin_record::metric::{Metric, Table, simulated};
 use overspin_record::results::{Finished, Kept, Results};
 use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, Scenario};
 use overspin_stats::{Spread, jain};
 
 /// A quantity that a run has for its host, for each domain or for each lock.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Quantity {
     /// In words.
     pub what: &'static str,
     /// The metric of its samples in records.
-    pub metric: &'static str,
-    /// Its unit.
-    pub unit: &'static str,
-    /// What it says, in a sentence.
-    pub definition: &'static str,
+    pub metric: &'static Metric,
 }
 
 macro_rules! quantities {
-    ($($name:ident = $what:literal, $metric:literal, $unit:literal, $definition:literal;)+) => {
-        $(static $name: Quantity = Quantity {
-            what: $what, metric: $metric, unit: $unit, definition: $definition,
-        };)+
+    ($all:ident: $($name:ident = $what:literal;)+) => {
+        $(static $name: Quantity = Quantity { what: $what, metric: &simulated::$name };)+
 
-        /// All quantities.
-        pub static QUANTITIES: &[&Quantity] = &[$(&$name),+];
+        static $all: &[&Quantity] = &[$(&$name),+];
     };
 }
 
-quantities! {
-    BUSY = "busy", "busy", "%", "Percent of the pCPUs' time in which they ran vCPUs.";
-    ELAPSED = "finished after", "elapsed", "s", "Time from the start of the domain until its work was done.";
-    ITEMS = "items", "items", "1/s", "Work items of the domain's tasks per second, as the workload counts them.";
-    FAIRNESS = "fairness (Jain)", "fairness", "%",
-        "Jain's index over the tasks' items: 100 if all did the same, 100/n if one of n did all.";
-    STEAL = "steal", "steal", "%", "Percent of the time in which its vCPUs wanted a pCPU that they had none.";
-    BURNED = "CPU burned", "burned", "%",
-        "Percent of its vCPUs' running time spent on waiting for locks: spinning, and stalls on their cache lines.";
-    ACQUISITIONS = "acquisitions", "acquisitions", "1/s", "Acquisitions of the lock per second.";
-    WAITS = "waiting", "waiting", "s/s", "Time that all waiters together waited for the lock, per second.";
-    WAIT_P50 = "p50 wait", "wait-p50", "us", "The wait that half of the acquisitions did not exceed.";
-    WAIT_P99 = "p99 wait", "wait-p99", "us", "The wait that 99 % of the acquisitions did not exceed.";
-    WAIT_P999 = "p99.9 wait", "wait-p99.9", "us", "The wait that 99.9 % of the acquisitions did not exceed.";
+quantities! { OF_HOST: BUSY = "busy"; }
+quantities! { OF_DOMAIN:
+    ELAPSED = "finished after";
+    ITEMS = "items";
+    FAIRNESS = "fairness (Jain)";
+    STEAL = "steal";
+    BURNED = "CPU burned";
+}
+quantities! { OF_LOCK:
+    ACQUISITIONS = "acquisitions";
+    WAITS = "waiting";
+    WAIT_P50 = "p50 wait";
+    WAIT_P99 = "p99 wait";
+    WAIT_P999 = "p99.9 wait";
 }
 
+fn metrics_of(quantities: &[&Quantity]) -> Vec<&'static Metric> {
+    quantities.iter().map(|q| q.metric).collect()
+}
+
+/// What a run has, with one seed or with many.
+pub static TABLES: [Table; 3] = [
+    Table { heading: "The host", places: "The place is `host`.", metrics: || metrics_of(OF_HOST) },
+    Table {
+        heading: "A domain",
+        places: "The place is the domain's name, `guest`; `guest#1` if several share the name.",
+        metrics: || metrics_of(OF_DOMAIN),
+    },
+    Table {
+        heading: "A lock",
+        places: "The place is `guest/dcache_lock`: the domain and the lock.",
+        metrics: || metrics_of(OF_LOCK),
+    },
+];
+
 /// A figure of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Figure {
     /// The subject: `host`, a domain, or a lock as `domain/lock`.
     pub of: String,
@@ -160,15 +173,16 @@ pub fn run(
 fn kept(figure: &Figure) -> Kept {
     Kept {
         place: figure.of.clone(),
-        metric: figure.quantity.metric.into(),
-        unit: figure.quantity.unit.into(),
+        metric: figure.quantity.metric.name.into(),
+        unit: figure.quantity.metric.unit.into(),
         value: figure.value,
     }
 }
 
 /// The figure that was kept; `None` for one that this version does not know.
 fn found(kept: Kept) -> Option<Figure> {
-    let quantity = QUANTITIES.iter().find(|q| q.metric == kept.metric)?;
+    let mut all = [OF_HOST, OF_DOMAIN, OF_LOCK].into_iter().flatten();
+    let quantity = all.find(|q| q.metric.name == kept.metric)?;
     Some(Figure { of: kept.place, quantity, value: kept.value })
 }
 
@@ -179,7 +193,9 @@ fn metrics(runs: &[(Run, Vec<Figure>)]) -> Vec<FigureOverSeeds> {
     for (run, figures) in runs {
         let sound = run.ending.as_ref().is_some_and(Ending::is_sound);
         for figure in figures.iter().filter(|_| sound) {
-            let same = |(f, ..): &Samples<'_>| f.of == figure.of && f.quantity == figure.quantity;
+            let same = |(f, ..): &Samples<'_>| {
+                f.of == figure.of && std::ptr::eq(f.quantity, figure.quantity)
+            };
             let at = all.iter().position(same).unwrap_or_else(|| {
                 all.push((figure, Vec::new(), Vec::new()));
                 all.len() - 1
@@ -230,7 +246,7 @@ fn labels<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
 impl Quantity {
     /// Whether it is the time spent waiting for a lock, by which the report orders locks.
     pub(crate) fn is_waiting(&self) -> bool {
-        *self == WAITS
+        std::ptr::eq(self, &WAITS)
     }
 }
 
@@ -298,7 +314,10 @@ mod tests {
         for name in ["host: busy", "guest: items", "guest: steal", "guest/section: p99.9 wait"] {
             assert_eq!(find(name).samples.len(), 3, "{name}");
         }
-        assert!(over.results.iter().all(|m| m.quantity != &ELAPSED), "a loop has no end");
+        assert!(
+            over.results.iter().all(|m| m.quantity.metric.name != "elapsed"),
+            "a loop has no end"
+        );
     }
 
     #[test]

@@ -21,8 +21,8 @@ pub fn record(over: &Result, set: &[String]) -> Record {
         .iter()
         .map(|m| OverSeeds {
             place: m.of.clone(),
-            metric: m.quantity.metric.into(),
-            unit: m.quantity.unit.into(),
+            metric: m.quantity.metric.name.into(),
+            unit: m.quantity.metric.unit.into(),
             seeds: m.seeds.clone(),
             spread: m.spread.clone(),
         })

@@ -60,7 +60,7 @@ pub fn report(over: &OverSeeds) -> Vec<Block> {
         grid.row([
             m.of.clone(),
             m.quantity.what.to_owned(),
-            m.quantity.unit.to_owned(),
+            m.quantity.metric.unit.to_owned(),
             m.samples.len().to_string(),
             short(s.mean),
             end(interval.map(|i| i.low)),
@@ -81,7 +81,7 @@ pub fn report(over: &OverSeeds) -> Vec<Block> {
     let found = over.results.iter().filter_map(|m| {
         // The total waiting repeats the wait of the lock.
         let finding = m.spread.finding.as_ref().filter(|_| !m.quantity.is_waiting())?;
-        Some((m.name.clone(), m.quantity.unit, finding))
+        Some((m.name.clone(), m.quantity.metric.unit, finding))
     });
     blocks.extend(coincidences(found.collect(), seeds.len()));
     blocks

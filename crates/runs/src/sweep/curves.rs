@@ -32,7 +32,7 @@ pub fn curves(sweep: &Sweep, outcome: &Outcome) -> String {
     let mut plots = Vec::new();
     for row in &rows {
         for (m, measure) in MEASURES.iter().enumerate() {
-            let unit = if m == THROUGHPUT { "1/s" } else { measure.unit };
+            let unit = if m == THROUGHPUT { "1/s" } else { measure.metric.unit };
             let place =
                 if row.is_empty() { String::new() } else { format!(", {}", row.join(", ")) };
             let mut of: Vec<Curve> = Vec::new();
@@ -51,7 +51,7 @@ pub fn curves(sweep: &Sweep, outcome: &Outcome) -> String {
             for curve in &mut of {
                 curve.points.sort_by(|a, b| a.x.total_cmp(&b.x));
             }
-            let most = (measure.unit == "%").then_some(100.0);
+            let most = (measure.metric.unit == "%").then_some(100.0);
             plots.push(Plot {
                 most,
                 title: format!("{} [{unit}]{place}", measure.title),
@@ -216,7 +216,7 @@ mod tests {
         let sweep = sweep(&["domain.guest.lock=ticket,mcs", "domain.guest.vcpus=2,4"]);
         let outcome = run(&sweep, Settings::default(), &|_, _| {}).unwrap();
         let svg = curves(&sweep, &outcome);
-        for measure in &MEASURES {
+        for measure in MEASURES {
             assert!(svg.contains(&format!("<title>{} [", measure.title)), "{}", measure.title);
         }
         assert!(svg.contains(">ticket<") && svg.contains(">mcs<") && svg.contains(">2x<"));

@@ -1,78 +1,56 @@
 //! What a sweep measures of each run: a few figures that every workload with locks has.
 
 use crate::catalog;
+use overspin_record::metric::{Metric, Table, simulated};
 use overspin_scenario::{DomainOutcome, LockOutcome, Outcome, Picos, Scenario};
 
-/// A measure of a run, in the unit of its samples.
+/// A measure of a run, in the unit of its metric.
 #[derive(Debug)]
 pub struct Measure {
     /// The metric of its samples in records.
-    pub metric: &'static str,
-    /// Its unit.
-    pub unit: &'static str,
+    pub metric: &'static Metric,
     /// A heading for people.
     pub title: &'static str,
-    /// What it says, in a sentence.
-    pub definition: &'static str,
     /// Whether more of it is better.
     pub more_is_better: bool,
     of: fn(&Subject<'_>) -> f64,
 }
 
-/// The number of [`MEASURES`].
-pub const COUNT: usize = 6;
-
-/// The position of the throughput in [`MEASURES`].
-pub const THROUGHPUT: usize = 0;
-
-/// What is measured of each run, in the order of a cell's values.
-pub static MEASURES: [Measure; COUNT] = [
+/// What is measured of each run, in the order of a cell's values. A new measure is one more row.
+const ALL: &[Measure] = &[
     Measure {
-        metric: "throughput",
-        unit: "1/s",
+        metric: &simulated::THROUGHPUT,
         title: "Throughput",
-        definition: "Acquisitions of the workload's locks per simulated second.",
         more_is_better: true,
         of: |s| s.workload_locks().map(|(d, locks)| rate(s.outcome, d, locks)).sum(),
     },
     Measure {
-        metric: "wait-p50",
-        unit: "us",
+        metric: &simulated::LONGEST_WAIT_P50,
         title: "p50 wait",
-        definition: "The wait that half of the acquisitions did not exceed, of the lock where it is longest.",
         more_is_better: false,
         of: |s| s.longest(|l| l.wait_p50),
     },
     Measure {
-        metric: "wait-p99",
-        unit: "us",
+        metric: &simulated::LONGEST_WAIT_P99,
         title: "p99 wait",
-        definition: "The wait that 99 % of the acquisitions did not exceed, of the lock where it is longest.",
         more_is_better: false,
         of: |s| s.longest(|l| l.wait_p99),
     },
     Measure {
-        metric: "wait-p99.9",
-        unit: "us",
+        metric: &simulated::LONGEST_WAIT_P999,
         title: "p99.9 wait",
-        definition: "The wait that 99.9 % of the acquisitions did not exceed, of the lock where it is longest.",
         more_is_better: false,
         of: |s| s.longest(|l| l.wait_p999),
     },
     Measure {
-        metric: "burned",
-        unit: "%",
+        metric: &simulated::BURNED,
         title: "CPU burned",
-        definition: "Percent of the vCPUs' running time spent on waiting for locks: spinning, and stalls on \
-                     their cache lines.",
         more_is_better: false,
         of: |s| s.burned(),
     },
     Measure {
-        metric: "fairness",
-        unit: "%",
+        metric: &simulated::FAIRNESS,
         title: "Fairness",
-        definition: "Jain's index over the tasks' items: 100 if all did the same, 100/n if one of n did all.",
         more_is_better: true,
         of: |s| {
             let tasks = s.outcome.domains.iter().flat_map(|d| &d.tasks);
@@ -80,6 +58,22 @@ pub static MEASURES: [Measure; COUNT] = [
         },
     },
 ];
+
+/// All measures.
+pub static MEASURES: &[Measure] = ALL;
+
+/// The number of [`MEASURES`].
+pub const COUNT: usize = ALL.len();
+
+/// The position of the throughput in [`MEASURES`].
+pub const THROUGHPUT: usize = 0;
+
+/// What each point of a sweep has.
+pub static TABLES: [Table; 1] = [Table {
+    heading: "A point of a sweep",
+    places: "The place has the values on the axes, in their order: `ticket.2/1`.",
+    metrics: || MEASURES.iter().map(|m| m.metric).collect(),
+}];
 
 /// The [`MEASURES`] of a run of `scenario`, in their units.
 pub(super) fn measure(scenario: &Scenario, outcome: &Outcome) -> [f64; COUNT] {
@@ -128,8 +122,8 @@ mod tests {
 
     #[test]
     fn metrics_have_names_of_their_own() {
-        let names: std::collections::BTreeSet<_> = MEASURES.iter().map(|m| m.metric).collect();
+        let names: std::collections::BTreeSet<_> = MEASURES.iter().map(|m| m.metric.name).collect();
         assert_eq!(names.len(), COUNT);
-        assert_eq!(MEASURES[THROUGHPUT].metric, "throughput");
+        assert_eq!(MEASURES[THROUGHPUT].metric.name, "throughput");
     }
 }

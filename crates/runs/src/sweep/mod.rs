@@ -10,7 +10,7 @@ pub use curves::curves;
 pub use record::{record, record_head};
 pub use report::report;
 
-pub use measure::{COUNT, MEASURES, Measure, THROUGHPUT};
+pub use measure::{COUNT, MEASURES, Measure, TABLES, THROUGHPUT};
 pub use seeding::{MOST_SEEDS, Narrow, Shard};
 
 use crate::parallel::{ParallelError, in_parallel};
@@ -87,8 +87,8 @@ impl Cell {
     fn finished(&self) -> Finished {
         let figure = |(m, value): (&Measure, f64)| Kept {
             place: String::new(),
-            metric: m.metric.into(),
-            unit: m.unit.into(),
+            metric: m.metric.name.into(),
+            unit: m.metric.unit.into(),
             value,
         };
         Finished { run: self.run.clone(), figures: self.samples().map(figure).collect() }
@@ -96,7 +96,7 @@ impl Cell {
 
     /// The cell of a run that was kept.
     fn of_kept(kept: Finished) -> Self {
-        let value = |m: &Measure| kept.figures.iter().find(|f| f.metric == m.metric);
+        let value = |m: &Measure| kept.figures.iter().find(|f| f.metric == m.metric.name);
         let values = std::array::from_fn(|i| value(&MEASURES[i]).map_or(0.0, |f| f.value));
         Self { run: kept.run, values }
     }
@@ -146,7 +146,7 @@ impl Outcome {
     pub fn of(record: &Record) -> Self {
         let mut values = vec![[0.0; COUNT]; record.runs.len()];
         for sample in &record.samples {
-            let measure = MEASURES.iter().position(|m| m.metric == sample.metric);
+            let measure = MEASURES.iter().position(|m| m.metric.name == sample.metric);
             if let Some((values, i)) = values.get_mut(sample.run as usize).zip(measure) {
                 values[i] = sample.value;
             }

@@ -14,7 +14,7 @@ pub fn record(sweep: &Sweep, outcome: &Outcome, set: &[String], seed: Option<u64
         for cell in &point.cells {
             let number = next_number(&record.runs);
             for (measure, value) in cell.samples() {
-                record.push_as(number, &place, measure.metric, measure.unit, value);
+                record.push(number, &place, measure.metric, value);
             }
             let point = u32::try_from(i).ok();
             record.runs.push(Run { number, place: place.clone(), point, ..cell.run.clone() });
@@ -51,8 +51,8 @@ fn over_seeds(point: &Measured) -> Vec<OverSeeds> {
     let one = |(i, measure): (usize, &Measure)| {
         Some(OverSeeds {
             place: point.at.join("."),
-            metric: measure.metric.into(),
-            unit: measure.unit.into(),
+            metric: measure.metric.name.into(),
+            unit: measure.metric.unit.into(),
             seeds: point.samples(i).0,
             spread: point.spread(i)?,
         })

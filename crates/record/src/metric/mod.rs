@@ -1,6 +1,8 @@
 //! The quantities that records hold: one definition of each, which the code that measures uses and from which
 //! `docs/metrics.md` is written.
 
+pub mod simulated;
+
 pub use overspin_scenario::Metric;
 
 /// The metrics that one sort of place has in a record.
