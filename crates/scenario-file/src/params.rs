@@ -60,16 +60,20 @@ fn key(info: &ParamInfo) -> Key {
     Key { name: info.key, kind, absent: Absent::Means(info.default), doc: info.doc }
 }
 
-/// The sections that schedulers bring, without empty ones.
+/// The sections that schedulers bring, without empty ones, each with the name of its scheduler.
 pub(super) fn sections(
     schedulers: &Schedulers,
     whose: Whose,
-) -> impl Iterator<Item = &'static Section> {
-    let of = move |s: Sections| match whose {
-        Whose::Scheduler => s.own,
-        Whose::Domain => s.domain,
+) -> impl Iterator<Item = (&'static str, &'static Section)> {
+    let of = move |info: &SchedulerInfo| {
+        let sections = sections_of(info);
+        let section = match whose {
+            Whose::Scheduler => sections.own,
+            Whose::Domain => sections.domain,
+        };
+        (info.name, section)
     };
-    schedulers.iter().map(sections_of).map(of).filter(|s| !s.keys.is_empty())
+    schedulers.iter().map(of).filter(|(_, s)| !s.keys.is_empty())
 }
 
 /// Reads the parameters of the host's scheduler.

@@ -109,56 +109,95 @@ fn property(names: &Names, key: &Key) -> Value {
         }
         // The scheduler is named elsewhere, where a schema cannot look.
         Kind::Params(whose) => {
-            let each: Vec<Value> =
-                params::sections(names.schedulers(), whose).map(|s| section(names, s)).collect();
+            let each: Vec<Value> = params::sections(names.schedulers(), whose)
+                .map(|(_, s)| section(names, s))
+                .collect();
             json!({ "anyOf": each })
         }
     }
 }
 
-/// A Markdown table for each section of a scenario file.
+/// A Markdown table for each section of a scenario file, and one for each family of schedulers.
 #[must_use]
 pub fn key_tables(names: &Names) -> String {
     let mut text = String::new();
-    let mut sections = Vec::new();
     for section in SECTIONS.iter().copied() {
-        sections.push(section);
+        table(names, &mut text, &[("", section)]);
         match section.heading {
-            heading if heading == HOST.heading => {
-                sections.extend(params::sections(names.schedulers(), Whose::Scheduler));
-            }
-            heading if heading == DOMAIN.heading => {
-                sections.extend(params::sections(names.schedulers(), Whose::Domain));
-            }
+            heading if heading == HOST.heading => families(names, Whose::Scheduler, &mut text),
+            heading if heading == DOMAIN.heading => families(names, Whose::Domain, &mut text),
             heading if heading == WORKLOAD.heading => {
+                let mut sections = Vec::new();
                 names.workloads().all().iter().for_each(|w| with_inner(w.keys, &mut sections));
+                sections.into_iter().for_each(|s| table(names, &mut text, &[("", s)]));
             }
             _ => {}
         }
     }
-    for section in sections {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "### {}\n\n{}\n", section.heading, section.doc);
-        let _ =
-            writeln!(text, "| key | default | legal values | meaning |\n| --- | --- | --- | --- |");
-        for key in section.keys {
-            let default = match key.absent {
-                Absent::Required => "required".to_owned(),
-                Absent::Is("") => "empty".to_owned(),
-                Absent::Is(value) => format!("`{value}`"),
-                Absent::Means(words) => words.to_owned(),
-            };
-            let _ = writeln!(
-                text,
-                "| `{}` | {default} | {} | {} |",
-                key.name,
-                short(names, key),
-                key.doc
-            );
-        }
-        text.push('\n');
-    }
     text
+}
+
+/// The tables of the parameters that schedulers bring. A scheduler and its profiles of other years, whose names begin as
+/// its own, are one family.
+fn families(names: &Names, whose: Whose, text: &mut String) {
+    let all: Vec<_> = params::sections(names.schedulers(), whose).collect();
+    let family = |name: &'static str| name.split('-').next();
+    all.chunk_by(|(a, _), (b, _)| family(a) == family(b)).for_each(|of| table(names, text, of));
+}
+
+/// The table of a section, or of those of a family: a key that not all of them have, and a default that differs, name the
+/// schedulers.
+fn table(names: &Names, text: &mut String, family: &[(&str, &'static Section)]) {
+    let [(first, section), more @ ..] = family else { return };
+    let mut heading = section.heading.to_owned();
+    let mut doc = format!("{}\n", section.doc);
+    for (scheduler, section) in more {
+        let _ = write!(heading, ", \"{scheduler}\"");
+        let _ = writeln!(doc, "`{scheduler}`: {}", section.doc);
+    }
+    if !more.is_empty() {
+        doc.insert_str(0, &format!("`{first}`: "));
+        doc = doc.replace('\n', "\\\n").trim_end_matches("\\\n").to_owned() + "\n";
+    }
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "### {heading}\n\n{doc}");
+    text.push_str("| key | default | legal values | meaning |\n| --- | --- | --- | --- |\n");
+    let mut keys: Vec<&'static Key> = Vec::new();
+    for key in family.iter().flat_map(|(_, section)| section.keys) {
+        if !keys.iter().any(|known| known.name == key.name) {
+            keys.push(key);
+        }
+    }
+    for key in keys {
+        let mut defaults: Vec<(String, Vec<String>)> = Vec::new();
+        for (scheduler, section) in family {
+            let Some(own) = section.key(key.name) else { continue };
+            let (default, scheduler) = (default(own), format!("`{scheduler}`"));
+            match defaults.iter_mut().find(|(known, _)| *known == default) {
+                Some((_, of)) => of.push(scheduler),
+                None => defaults.push((default, vec![scheduler])),
+            }
+        }
+        let everywhere = matches!(&defaults[..], [(_, of)] if of.len() == family.len());
+        let told = defaults.into_iter().map(|(default, of)| match everywhere {
+            true => default,
+            false => format!("{default} ({})", of.join(", ")),
+        });
+        let default = told.collect::<Vec<_>>().join("; ");
+        let _ =
+            writeln!(text, "| `{}` | {default} | {} | {} |", key.name, short(names, key), key.doc);
+    }
+    text.push('\n');
+}
+
+/// The value of a key that is left out.
+fn default(key: &Key) -> String {
+    match key.absent {
+        Absent::Required => "required".to_owned(),
+        Absent::Is("") => "empty".to_owned(),
+        Absent::Is(value) => format!("`{value}`"),
+        Absent::Means(words) => words.to_owned(),
+    }
 }
 
 /// Adds a section and the sections within it, each once.

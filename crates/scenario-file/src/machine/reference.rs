@@ -37,29 +37,32 @@ pub fn comparison() -> Vec<Block> {
     vec![Block::Grid(machines), Block::Grid(costs)]
 }
 
-/// One machine: each value as published, and how it is known.
+/// One machine: each of its own values as published, and how it is known.
 #[must_use]
 pub fn tables(machine: &Machine) -> Vec<Block> {
     let mut grid = Grid::new(1, &["key", "value", "given as", "range", "source"]);
     grid.notes = 1;
     for key in keys() {
-        let Some((value, of)) = machine.value(key) else { continue };
-        let (range, from) = if of.name == machine.name {
-            basis(value)
-        } else {
-            (String::new(), format!("as {}", DEFAULT.name))
-        };
+        let Some(value) = machine.own(key) else { continue };
+        let (range, from) = basis(value);
         grid.row([
             key.into(),
-            shown(value, of),
+            shown(value, machine),
             format!("{} {}", value.amount, value.unit.name()),
             range,
             wrap_to(&from, WIDTH),
         ]);
     }
+    let others = match grid.rows.len() < keys().count() {
+        true => format!(" All other values are those of {}.", DEFAULT.name),
+        false => String::new(),
+    };
     vec![
         Block::Heading(machine.name.into()),
-        Block::Text(format!("{}. {} MHz; sold in {}.", machine.brief, machine.mhz, machine.year)),
+        Block::Text(format!(
+            "{}. {} MHz; sold in {}.{others}",
+            machine.brief, machine.mhz, machine.year
+        )),
         Block::Grid(grid),
     ]
 }
