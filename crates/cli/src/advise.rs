@@ -4,6 +4,7 @@ use crate::args::{AdviseArgs, Global};
 use crate::failure::{Failure, Verdict};
 use crate::progress;
 use crate::show::{self, Outputs};
+use crate::world;
 use overspin_lab::advise::{self, AdviceError, Question};
 use overspin_lab::parallel::ParallelError;
 use serde_json::json;
@@ -18,7 +19,7 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
     let [json, markdown, svg, scenario] = all.map(|path| outputs.open(path));
     let (json, markdown, svg, scenario) = (json?, markdown?, svg?, scenario?);
     let question = question(args);
-    let way = show::way(None, args.max_wall)?;
+    let way = world::way(None, args.max_wall)?;
     let bar = progress::progress(
         global,
         0,
@@ -54,7 +55,7 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
         markdown.finish_with(&overspin_report::markdown(&blocks))?;
     }
     outputs.report(&blocks)?;
-    Ok(advice.stopped().map_or(Verdict::Fine, show::stopped))
+    Ok(advice.stopped().map_or(Verdict::Fine, world::stopped))
 }
 
 fn question(args: &AdviseArgs) -> Question {

@@ -3,8 +3,10 @@
 use crate::args::{BenchLocksArgs, Global};
 use crate::built::above_figures;
 use crate::failure::{Failure, Verdict};
+use crate::files::RecordFiles;
 use crate::progress::RunsMeter;
-use crate::show::{self, Outputs, RecordFiles};
+use crate::show::{self, Outputs};
+use crate::world;
 use overspin_lab::catalog::names;
 use overspin_lab::scenario_file::{self, Loaded, Sweep};
 use overspin_lab::sweep;
@@ -26,9 +28,9 @@ pub(crate) fn locks(
     }
     let outputs = Outputs::new(global, &[args.record.json.as_ref(), args.record.csv.as_ref()])?;
     let files = RecordFiles::open(&outputs, &args.record)?;
-    let way = show::way(Some(world), None)?;
+    let way = world::way(Some(world), None)?;
     let sweep = scenarios(args, global)?;
-    let made = show::in_world(&way, sweep.points.iter().map(|p| &p.scenario), global);
+    let made = world::in_world(&way, sweep.points.iter().map(|p| &p.scenario), global);
     let settings = sweep::Settings {
         seed: Some(args.seed),
         seeds: Some(args.runs),

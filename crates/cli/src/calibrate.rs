@@ -2,7 +2,9 @@
 
 use crate::args::{CalibrateArgs, Global};
 use crate::failure::{Failure, Verdict};
-use crate::show::{self, Outputs, RecordFiles};
+use crate::files::RecordFiles;
+use crate::show::{self, Outputs};
+use crate::world;
 use crate::{progress, signals};
 use overspin_lab::calibrate;
 use overspin_native::calibrate as native;
@@ -34,5 +36,5 @@ pub(crate) fn calibrate(args: &CalibrateArgs, global: &Global) -> Result<Verdict
     }
     records.write(|| show::made(overspin_lab::calibrate::record(&found)))?;
     outputs.report(&calibrate::report(&found))?;
-    Ok(if over() { show::stopped(Stopped::Interrupted) } else { Verdict::Fine })
+    Ok(if over() { world::stopped(Stopped::Interrupted) } else { Verdict::Fine })
 }

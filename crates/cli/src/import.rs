@@ -3,7 +3,8 @@
 use crate::args::{Format, Global, ImportArgs};
 use crate::failure::{Failure, Verdict};
 use crate::progress::Meter;
-use crate::show::{self, Outputs};
+use crate::show::Outputs;
+use crate::world;
 use overspin_lab::perf_sched::{self, Part, Recording, Watch};
 use overspin_lab::record;
 use overspin_lab::rt_app::{self, Imported};
@@ -67,11 +68,11 @@ fn compare(
     global: &Global,
 ) -> Result<Verdict, Failure> {
     let wanted = &args.recording;
-    let way = show::way(wanted.world.as_deref(), None)?;
+    let way = world::way(wanted.world.as_deref(), None)?;
     let name = args.file.display().to_string();
     let scenario = scenario_file::parse(&name, &name, &recording.imported.scenario, &wanted.set)
         .map_err(|e| Failure::Scenario(Box::new(e)))?;
-    show::in_world(&way, [&scenario], global);
+    world::in_world(&way, [&scenario], global);
     let meter = Meter::new(global, scenario.limit);
     let mut watch = Watch::default();
     let outcome = way

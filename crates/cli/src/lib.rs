@@ -30,6 +30,7 @@ mod doctor;
 mod exec;
 mod explain;
 mod failure;
+mod files;
 mod fit;
 mod import;
 #[cfg(not(all(feature = "check", feature = "xen")))]
@@ -50,6 +51,7 @@ mod show;
 mod signals;
 mod top;
 mod validate;
+mod world;
 #[cfg(feature = "xen")]
 mod xen;
 #[cfg(feature = "xen")]

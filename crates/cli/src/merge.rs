@@ -2,7 +2,8 @@
 
 use crate::args::{Global, MergeArgs, RecordArgs};
 use crate::failure::{Failure, Verdict};
-use crate::show::{self, Outputs, RecordFiles};
+use crate::files::RecordFiles;
+use crate::show::{self, Outputs};
 use overspin_lab::record::{InWorld, Record};
 use overspin_lab::results::{self, Merged, ResultsError};
 use overspin_lab::scenario_file::{Loaded, Sweep};

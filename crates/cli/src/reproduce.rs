@@ -2,9 +2,10 @@
 
 use crate::args::{Global, ReproduceArgs};
 use crate::failure::{Failure, Verdict};
+use crate::files::RecordFiles;
 use crate::progress;
 use crate::report::Page;
-use crate::show::{self, Outputs, RecordFiles};
+use crate::show::{self, Outputs};
 use overspin_lab::experiment::report as reports;
 use overspin_lab::experiment::{self, Experiment};
 use overspin_lab::experiment::{

@@ -2,9 +2,11 @@
 
 use crate::args::{Global, PageArgs, RunArgs, SweepCommandArgs};
 use crate::failure::{Failure, Verdict};
+use crate::files::RecordFiles;
 use crate::progress::{Meter, RunsMeter};
 use crate::report::{self as page, Page};
-use crate::show::{self, Outputs, RecordFiles};
+use crate::show::{self, Outputs};
+use crate::world;
 use overspin_lab::catalog::{AnyWorld, catalog};
 use overspin_lab::parallel::ParallelError;
 use overspin_lab::perfetto::PerfettoSink;
@@ -73,7 +75,7 @@ fn begin(
     let axes = args.sweep.lists.iter().map(list).chain(args.sweep.ranges.iter().map(range));
     let again = record::load(&args.scenario, &args.set, &axes.collect::<Vec<_>>())?;
     let world = args.world.as_deref().or(again.world.as_deref());
-    let mut way = show::way(world, args.max_wall)?;
+    let mut way = world::way(world, args.max_wall)?;
     if let Some(file) = &args.guest {
         way.world = guest_of(file, &way)?;
     }
@@ -121,7 +123,7 @@ impl What<'_> {
         if args.sweep.dry_run {
             return self.dry("1 run", None);
         }
-        let made = show::in_world(&self.way, [scenario], self.global);
+        let made = world::in_world(&self.way, [scenario], self.global);
         let seed = args.seed.unwrap_or(scenario.seed);
         let files = RecordFiles::open(outputs, &args.record)?;
         let trace = outputs.open(args.trace.as_ref())?;
@@ -173,7 +175,7 @@ impl What<'_> {
             return self.dry(&words, None);
         }
         let files = RecordFiles::files(self.outputs, &args.record)?;
-        let made = show::in_world(&self.way, [scenario], self.global);
+        let made = world::in_world(&self.way, [scenario], self.global);
         let head = || overspin_lab::seeds::record_head(scenario, &self.again.set).in_world(&made);
         let plan = Plan { list: seeds.clone(), ..Plan::default() };
         let results = self.results(plan, head)?;
@@ -218,7 +220,7 @@ impl What<'_> {
             return self.dry(&words, Some(sweep));
         }
         let world =
-            show::in_world(&self.way, sweep.points.iter().map(|p| &p.scenario), self.global);
+            world::in_world(&self.way, sweep.points.iter().map(|p| &p.scenario), self.global);
         let files = RecordFiles::files(self.outputs, &args.record)?;
         let svg = self.outputs.open(args.sweep.svg.as_ref())?;
         let seed = args.seed.or(self.again.seed);
@@ -325,7 +327,7 @@ fn words(sweep: &Sweep, settings: &sweep::Settings<'_>) -> String {
 fn verdict<'a>(endings: impl Iterator<Item = &'a Ending>, strict: bool) -> Verdict {
     let endings: Vec<&Ending> = endings.collect();
     if let Some(by) = endings.iter().find_map(|ending| stopped(ending)) {
-        return show::stopped(by);
+        return world::stopped(by);
     }
     match strict && endings.iter().any(|ending| matches!(ending, Ending::Deadlock { .. })) {
         true => Verdict::Finding,

@@ -2,8 +2,10 @@
 
 use crate::args::{Global, RecordArgs, SchedbenchArgs, SchedbenchRunArgs, SchedbenchVerb};
 use crate::failure::{Failure, Verdict};
+use crate::files::RecordFiles;
 use crate::progress;
-use crate::show::{self, Outputs, RecordFiles};
+use crate::show::{self, Outputs};
+use crate::world::{self, XEN};
 use overspin_host::{Observer, Refused};
 use overspin_lab::experiment;
 use overspin_lab::output::{Output, OutputError};
@@ -14,9 +16,6 @@ use overspin_lab::schedbench::{self, BenchFile, Machine, Origin, RunError};
 use overspin_lab::way::Way;
 use overspin_scenario::Scenario;
 use std::path::{Path, PathBuf};
-
-/// Name of the world of real Xen hosts, which runs nothing but these plans.
-pub(crate) const XEN: &str = "xen";
 
 pub(crate) fn schedbench(args: &SchedbenchArgs, global: &Global) -> Result<Verdict, Failure> {
     match &args.verb {
@@ -115,8 +114,8 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
     if args.dry_run {
         return list(&file, &todo);
     }
-    let (way, command) = (show::way(args.world.as_deref(), args.max_wall)?, show::command());
-    let world = show::in_world(&way, &scenarios, global);
+    let (way, command) = (world::way(args.world.as_deref(), args.max_wall)?, show::command());
+    let world = world::in_world(&way, &scenarios, global);
     let bar = progress::progress(
         global,
         todo.len() as u64,
@@ -145,7 +144,7 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
     }
     bar.finish_and_clear();
     let report = print(path, 0, wanted, &outputs)?;
-    Ok(stopped.map_or(report, show::stopped))
+    Ok(stopped.map_or(report, world::stopped))
 }
 
 /// The runs to make: the one of this name, or those that have not been run.

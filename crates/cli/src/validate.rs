@@ -2,9 +2,11 @@
 
 use crate::args::{Global, ValidateArgs};
 use crate::failure::{Failure, Verdict};
+use crate::files::RecordFiles;
 use crate::progress::RunsMeter;
-use crate::show::{self, Outputs, RecordFiles};
+use crate::show::{self, Outputs};
 use crate::signals;
+use crate::world;
 use overspin_host::Refused;
 use overspin_lab::catalog::AnyWorld;
 use overspin_lab::environment::Environment;
@@ -47,7 +49,7 @@ pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, 
     if !global.quiet {
         eprintln!("{}", plan.words());
     }
-    let way = show::way(None, args.max_wall)?;
+    let way = world::way(None, args.max_wall)?;
     let meters = Meters::new(global);
     let tell = |stage, done, all| meters.at(stage, done, all);
     let result = validate::validate(&plan, &settings, way.until, &tell);
@@ -230,7 +232,7 @@ impl<'a> Meters<'a> {
 
 fn verdict(validation: &Validation, strict: bool) -> Verdict {
     match (validation.stopped, validation.result.agrees()) {
-        (Some(by), _) => show::stopped(by),
+        (Some(by), _) => world::stopped(by),
         (None, Some(false)) if strict => Verdict::Finding,
         (None, None) if strict => Verdict::Undecided,
         _ => Verdict::Fine,

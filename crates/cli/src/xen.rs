@@ -2,8 +2,9 @@
 
 use crate::args::{Global, SchedbenchRunArgs};
 use crate::failure::{Failure, Verdict};
-use crate::schedbench::{XEN, list, print, save, to_run};
+use crate::schedbench::{list, print, save, to_run};
 use crate::show::{self, Outputs};
+use crate::world::{self, XEN};
 use overspin_lab::schedbench::{self, BenchFile, Origin, XenCpus, XenHost};
 use overspin_xl::{Images, Xl, XlError};
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ pub(crate) fn run(
         kernel: kernel.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         emulator: None,
     };
-    let until = show::until(args.max_wall);
+    let until = world::until(args.max_wall);
     let stop = || until.over().is_some();
     let mut stopped = None;
     for (i, job) in todo.into_iter().zip(jobs) {
@@ -64,7 +65,7 @@ pub(crate) fn run(
         save(&file, path)?;
     }
     let report = print(path, 0, &args.record, outputs)?;
-    Ok(stopped.map_or(report, show::stopped))
+    Ok(stopped.map_or(report, world::stopped))
 }
 
 /// Tells what happens, unless nobody wants to know.

@@ -4,6 +4,7 @@ use crate::args::{EmulatedClock, Global, SpinlockWork, XenEmulatedArgs};
 use crate::failure::{Failure, Verdict};
 use crate::schedbench::{print, read, save, to_run};
 use crate::show::{self, Outputs};
+use crate::world;
 use crate::xen::{say, temporary};
 use overspin_lab::schedbench::{self, Origin, XenCpus, XenHost};
 use overspin_lab::xen_spinlocks::{self, Comparison, KernelWork, Measured};
@@ -53,7 +54,7 @@ fn plan(args: &XenEmulatedArgs, path: &PathBuf, global: &Global) -> Result<Verdi
     });
     saved?;
     let report = print(path, 0, wanted, &outputs)?;
-    Ok(stopped?.map_or(report, show::stopped))
+    Ok(stopped?.map_or(report, world::stopped))
 }
 
 fn spinlocks(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -105,7 +106,7 @@ fn spinlocks(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure
         show::made_here(json, &record)?;
     }
     outputs.report(&xen_spinlocks::report(&all))?;
-    Ok(stopped?.map_or(Verdict::Fine, show::stopped))
+    Ok(stopped?.map_or(Verdict::Fine, world::stopped))
 }
 
 /// The machine; its packages are fetched if they are not there.
@@ -150,7 +151,7 @@ fn make(
         kernel: machine.unpacked.linux_name(),
         emulator: Some(format!("QEMU {qemu} (TCG), {time}")),
     };
-    let until = show::until(args.max_wall);
+    let until = world::until(args.max_wall);
     let mut failed = Vec::new();
     say(global, "Xen boots");
     let name = |job: usize| jobs.get(job).map_or("?", |job| &*job.name);

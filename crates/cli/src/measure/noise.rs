@@ -2,8 +2,9 @@
 
 use crate::args::{Global, MeasureNoiseArgs};
 use crate::failure::{Failure, Verdict};
+use crate::files::RecordFiles;
 use crate::progress;
-use crate::show::{self, Outputs, RecordFiles};
+use crate::show::{self, Outputs};
 use overspin_lab::measure;
 use overspin_native::measure as native;
 use overspin_native::measure::{NoiseError, NoisePlan};

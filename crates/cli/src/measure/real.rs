@@ -7,8 +7,10 @@ use crate::args::{
 use crate::catalog::unknown_lock;
 use crate::exec::find_library;
 use crate::failure::{Failure, Verdict};
+use crate::files::RecordFiles;
 use crate::progress;
-use crate::show::{self, Outputs, RecordFiles};
+use crate::show::{self, Outputs};
+use crate::world;
 use overspin_lab::output::Output;
 use overspin_lab::real;
 use overspin_real::command::AnyCommand;
@@ -136,14 +138,14 @@ fn run(
     let outputs = Outputs::new(global, &files)?;
     let seconds = outputs.open(args.seconds.as_ref())?;
     let records = RecordFiles::open(&outputs, wanted)?;
-    let until = show::until(args.max_wall);
+    let until = world::until(args.max_wall);
     let before = overspin_native::bench::warnings();
     let cancel = || until.over().is_some();
     let plan = Plan { runs: args.runs.unwrap_or(runs), time: args.time, seed: args.seed };
     let measured = with_progress(benchmark, &plan, wanted.out.as_deref(), &cancel, global);
     let measured = match (measured, until.over()) {
         // Nothing was measured yet.
-        (Err(Failed::Stopped), Some(by)) => return Ok(show::stopped(by)),
+        (Err(Failed::Stopped), Some(by)) => return Ok(world::stopped(by)),
         (Err(failed), _) => return Err(failure(&failed)),
         (Ok(measured), _) => measured,
     };
@@ -155,7 +157,7 @@ fn run(
     outputs.report(&real::report(&record))?;
     records.write(|| record)?;
     match (measured.failed, until.over()) {
-        (Some(Failed::Stopped), Some(by)) => Ok(show::stopped(by)),
+        (Some(Failed::Stopped), Some(by)) => Ok(world::stopped(by)),
         (Some(failed), _) => Err(failure(&failed)),
         (None, _) => Ok(Verdict::Fine),
     }

@@ -6,11 +6,10 @@
 mod terminal;
 mod view;
 
-pub(crate) use terminal::restore;
-
 use crate::args::{Global, TopArgs};
 use crate::failure::{Failure, Verdict};
 use crate::show;
+use crate::world;
 use overspin_lab::explain;
 use overspin_lab::record;
 use overspin_lab::scenario_file::Loaded;
@@ -48,7 +47,7 @@ pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
         }
         Loaded::Sweep(_) => worst(args, global)?,
     };
-    let way = show::way(None, None)?;
+    let way = world::way(None, None)?;
     let run = Run { scenario: &scenario, seed, way, name: &name };
     let live = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     match (args.once, args.batch) {
@@ -146,7 +145,7 @@ impl Run<'_> {
         shown?;
         let outcome = result.map_err(|_| fault())??;
         Ok(match outcome.ending {
-            overspin_scenario::Ending::Stopped { by } => show::stopped(by),
+            overspin_scenario::Ending::Stopped { by } => world::stopped(by),
             _ => Verdict::Fine,
         })
     }
