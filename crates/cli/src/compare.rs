@@ -14,8 +14,7 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
     for path in &args.files {
         let text = record::read_text(path)?;
         let name = path.display().to_string();
-        let input = compare::read(&name, &text, args.column.into())
-            .map_err(|e| Failure::Scenario(Box::new(e)))?;
+        let input = compare::read(&name, &text, args.column.into())?;
         files.push((name, input));
     }
     let choice = Choice { metrics: args.metric.clone(), places: args.places.clone() };

@@ -20,11 +20,11 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
     let what = What { name: args.result.display().to_string(), global };
     // Every record begins like this, and no scenario does.
     let blocks = if text.trim_start().starts_with('{') {
-        let record = record::read(&what.name, &text).map_err(|e| Failure::Scenario(Box::new(e)))?;
+        let record = record::read(&what.name, &text)?;
         what.record(&record)?
     } else {
         let loaded = scenario_file::load_text(&args.result, &text, &[], &[]);
-        what.scenario(loaded.map_err(Failure::Scenario)?)?
+        what.scenario(loaded?)?
     };
     if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
         markdown.finish_with(&overspin_report::markdown(&blocks))?;

@@ -100,6 +100,18 @@ impl Failure {
     }
 }
 
+impl From<Box<LocatedError>> for Failure {
+    fn from(error: Box<LocatedError>) -> Self {
+        Self::Scenario(error)
+    }
+}
+
+impl From<LocatedError> for Failure {
+    fn from(error: LocatedError) -> Self {
+        Box::new(error).into()
+    }
+}
+
 impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Self {
         if error.is_broken_pipe() {
@@ -131,7 +143,7 @@ impl From<LoadError> for Failure {
 impl From<scenario_file::LoadError> for Failure {
     fn from(error: scenario_file::LoadError) -> Self {
         match error {
-            scenario_file::LoadError::Invalid(error) => Self::Scenario(error),
+            scenario_file::LoadError::Invalid(error) => error.into(),
             scenario_file::LoadError::Read { ref cause, .. } => {
                 let remedy = match cause.kind() {
                     std::io::ErrorKind::NotFound => {

@@ -10,7 +10,7 @@ pub(crate) fn fit(args: &FitArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.output.as_ref()])?;
     let name = args.file.display().to_string();
     let text = record::read_text(&args.file)?;
-    let recording = fit::read(&name, &text).map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let recording = fit::read(&name, &text)?;
     let number = args.mutex.unwrap_or_else(|| recording.hottest());
     let Some(mutex) = recording.mutexes.get(number) else {
         let cause = format!("{name}: there is no mutex {number}");
@@ -23,7 +23,7 @@ pub(crate) fn fit(args: &FitArgs, global: &Global) -> Result<Verdict, Failure> {
     }
     let report = fit::report(&name, &recording, number, &fitted, &args.locks);
     outputs.report(&report.map_err(|failed| match failed {
-        Failed::Scenario(error) => Failure::Scenario(error),
+        Failed::Scenario(error) => error.into(),
         Failed::Refused(cause) => Failure::refused(&name, &cause),
     })?)?;
     Ok(Verdict::Fine)

@@ -24,16 +24,15 @@ pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Verdict, Fail
     let outputs = Outputs::new(global, &[output])?;
     let text = record::read_text(&args.file)?;
     let name = args.file.display().to_string();
-    let fault = |e| Failure::Scenario(Box::new(e));
     match args.format {
         Format::RtApp => {
-            let imported = rt_app::import(&name, &text).map_err(fault)?;
+            let imported = rt_app::import(&name, &text)?;
             write(&imported, output, &outputs, global)?;
             Ok(Verdict::Fine)
         }
         Format::PerfSched => {
             let part = Part { from: recording.from.unwrap_or_default(), to: recording.to };
-            let imported = perf_sched::import(&name, &text, part).map_err(fault)?;
+            let imported = perf_sched::import(&name, &text, part)?;
             write(&imported.imported, output, &outputs, global)?;
             if recording.compare {
                 return compare(&imported, args, &outputs, global);
@@ -70,8 +69,7 @@ fn compare(
     let wanted = &args.recording;
     let way = world::way(wanted.world.as_deref(), None)?;
     let name = args.file.display().to_string();
-    let scenario = scenario_file::parse(&name, &name, &recording.imported.scenario, &wanted.set)
-        .map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let scenario = scenario_file::parse(&name, &name, &recording.imported.scenario, &wanted.set)?;
     world::in_world(&way, [&scenario], global);
     let meter = Meter::new(global, scenario.limit);
     let mut watch = Watch::default();

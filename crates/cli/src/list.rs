@@ -154,7 +154,7 @@ fn workloads_table() -> Grid {
 
 fn experiments() -> Result<(Grid, Value), Failure> {
     let mut grid = Grid::new(2, &["name", "title", "figures", "claims"]);
-    let all = experiment::all().map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let all = experiment::all()?;
     for e in &all {
         let head = e.head();
         let (figures, claims) = (head.figures.len().to_string(), head.claims.len().to_string());

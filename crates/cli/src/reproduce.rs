@@ -141,7 +141,7 @@ fn one(
         ReproduceError::Sim { .. } => {
             Failure::usage(e.to_string(), "change the scenario in the experiment's file")
         }
-        ReproduceError::Plan(e) => Failure::Scenario(e),
+        ReproduceError::Plan(e) => e.into(),
         ReproduceError::Native(_) | ReproduceError::Stopped => {
             Failure::environment(e.to_string(), "this is a fault in overspin")
         }
@@ -163,7 +163,7 @@ fn verdict(holds: Option<bool>, strict: bool) -> Verdict {
 /// An experiment by name, or from a changed copy of its file.
 fn find(name: &str) -> Result<Experiment, Failure> {
     if let Some(experiment) = experiment::built_in(name) {
-        return experiment.map_err(|e| Failure::Scenario(Box::new(e)));
+        return Ok(experiment?);
     }
     if !name.ends_with(".toml") {
         let guess = experiment::nearest_name(name)
@@ -177,7 +177,7 @@ fn find(name: &str) -> Result<Experiment, Failure> {
         ));
     }
     let text = record::read_text(Path::new(name))?;
-    experiment::parse(name, &text).map_err(|e| Failure::Scenario(Box::new(e)))
+    Ok(experiment::parse(name, &text)?)
 }
 
 #[cfg(test)]

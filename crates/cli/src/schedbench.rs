@@ -32,7 +32,7 @@ pub(crate) fn schedbench(args: &SchedbenchArgs, global: &Global) -> Result<Verdi
 
 pub(crate) fn read(path: &Path) -> Result<BenchFile, Failure> {
     let text = record::read_text(path)?;
-    BenchFile::parse(&path.display().to_string(), &text).map_err(|e| Failure::Scenario(Box::new(e)))
+    Ok(BenchFile::parse(&path.display().to_string(), &text)?)
 }
 
 pub(crate) fn save(file: &BenchFile, path: &Path) -> Result<(), Failure> {
@@ -41,7 +41,7 @@ pub(crate) fn save(file: &BenchFile, path: &Path) -> Result<(), Failure> {
 
 fn plan(path: &Path, template: &Path, global: &Global) -> Result<Verdict, Failure> {
     let mut file = read(template)?;
-    let runs = file.plan().map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let runs = file.plan()?;
     save(&file, path)?;
     if !global.quiet {
         let seconds: u64 = file.runs.iter().map(|r| r.runtime_seconds).sum();
@@ -54,7 +54,7 @@ fn plan(path: &Path, template: &Path, global: &Global) -> Result<Verdict, Failur
 /// The machine that a scenario describes, or that of the 2016 experiment.
 fn machine(scenario: Option<&PathBuf>) -> Result<Machine, Failure> {
     let Some(path) = scenario else {
-        return experiment::schedbench_machine().map_err(|e| Failure::Scenario(Box::new(e)));
+        return Ok(experiment::schedbench_machine()?);
     };
     let no_worker = || {
         Failure::usage(
@@ -77,7 +77,7 @@ fn machine(scenario: Option<&PathBuf>) -> Result<Machine, Failure> {
 fn refused(path: &Path, error: RunError) -> Failure {
     let said = format!("{}: {error}", path.display());
     match error {
-        RunError::File(error) => Failure::Scenario(error),
+        RunError::File(error) => error.into(),
         RunError::Sim { cause: Refused::Machine { remedy, .. }, .. } => {
             Failure::environment(said, remedy)
         }
@@ -109,8 +109,7 @@ fn run(args: &SchedbenchRunArgs, global: &Global) -> Result<Verdict, Failure> {
     let todo = to_run(&file, path, args.only.as_deref())?;
     // All of them are checked before the first one takes any time.
     let scenario = |i: &usize| schedbench::scenario(&file, &file.runs[*i], &machine);
-    let scenarios: Result<Vec<Scenario>, _> = todo.iter().map(scenario).collect();
-    let scenarios = scenarios.map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let scenarios: Vec<Scenario> = todo.iter().map(scenario).collect::<Result<_, _>>()?;
     if args.dry_run {
         return list(&file, &todo);
     }
@@ -192,8 +191,7 @@ fn traced(
 ) -> Result<schedbench::Run, Failure> {
     let (path, seed) = (&args.file, args.seed);
     let run = &file.runs[run];
-    let scenario =
-        schedbench::scenario(file, run, machine).map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let scenario = schedbench::scenario(file, run, machine)?;
     let error = |cause| {
         Failure::from(OutputError { action: "write to", path: trace.display().to_string(), cause })
     };

@@ -248,7 +248,7 @@ fn failure(error: ValidateError) -> Failure {
         ValidateError::NoWorld { names, .. } => {
             Failure::usage(message, format!("these can: {}", names.join(", ")))
         }
-        ValidateError::Case { error, .. } => Failure::Scenario(error),
+        ValidateError::Case { error, .. } => error.into(),
         ValidateError::Run(ParallelError::Sim { cause, .. }) => {
             Failure::refused_as("validate", &cause, &message)
         }

@@ -29,8 +29,7 @@ pub(crate) fn run(
     let todo = to_run(&file, path, args.only.as_deref())?;
     // All of them are checked before the first one takes any time.
     let job = |i: &usize| schedbench::xen_job(&file, &file.runs[*i], args.seed, XenCpus::OfPlan);
-    let jobs: Result<Vec<_>, _> = todo.iter().map(job).collect();
-    let jobs = jobs.map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let jobs: Vec<_> = todo.iter().map(job).collect::<Result<_, _>>()?;
     if args.dry_run {
         return list(&file, &todo);
     }

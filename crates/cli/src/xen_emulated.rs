@@ -34,8 +34,7 @@ fn plan(args: &XenEmulatedArgs, path: &PathBuf, global: &Global) -> Result<Verdi
     let mut file = read(path)?;
     let todo = to_run(&file, path, args.only.as_deref())?;
     let job = |i: &usize| schedbench::xen_job(&file, &file.runs[*i], args.seed, XenCpus::FromOne);
-    let jobs: Result<Vec<Job>, _> = todo.iter().map(job).collect();
-    let jobs = jobs.map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let jobs: Vec<Job> = todo.iter().map(job).collect::<Result<_, _>>()?;
     let machine = machine(args, global)?;
     if args.fetch || jobs.is_empty() {
         return print(path, 0, wanted, &outputs);
