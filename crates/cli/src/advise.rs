@@ -1,13 +1,91 @@
 //! `overspin advise`.
 
-use crate::args::{AdviseArgs, Global};
+use crate::args::{EXIT_CODES, Global, some_time, threads, wall};
 use crate::failure::{Failure, Verdict};
 use crate::progress;
 use crate::show::{self, Outputs};
 use crate::world;
+use clap::{Args, ValueEnum};
+use overspin_lab::advise::Work;
 use overspin_lab::advise::{self, AdviceError, Question};
 use overspin_lab::parallel::ParallelError;
 use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What guests do, in operators' words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum GuestWork {
+    /// A parallel compile
+    Build,
+    /// A database in memory
+    Database,
+    /// Servers that answer requests and are idle in between
+    Web,
+    /// Threads that fight for one kernel lock: the hardest case
+    Locks,
+}
+
+impl GuestWork {
+    fn work(self) -> Work {
+        match self {
+            Self::Build => Work::Build,
+            Self::Database => Work::Database,
+            Self::Web => Work::Web,
+            Self::Locks => Work::Locks,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct AdviseArgs {
+    /// Machine of the host (`overspin list machines`), or the file of a profile (`overspin calibrate`)
+    #[arg(long, value_name = "NAME", default_value = "skylake-sp")]
+    machine: String,
+    /// pCPUs of the host
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pcpus: u32,
+    /// Number of guests, all alike
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
+    guests: u32,
+    /// vCPUs of each guest
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    vcpus: u32,
+    /// What the guests do
+    #[arg(long, default_value = "build")]
+    work: GuestWork,
+    /// Schedulers to compare, the host's own first (`overspin list schedulers`)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "credit,credit2")]
+    schedulers: Vec<String>,
+    /// Lock of the guests' kernels (`overspin list locks`)
+    #[arg(long, value_name = "NAME", default_value = "pv-qspinlock")]
+    lock: String,
+    /// Runs of each point, from which the intervals come
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=100))]
+    seeds: u32,
+    /// Simulated time of each run, for example 2s; default: so that the whole takes some 20 s on two cores
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    length: Option<Duration>,
+    /// Threads; 0 means one for each CPU
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
+    threads: usize,
+    /// Stop after this much real time, for example 90s, and keep the results so far
+    #[arg(long, value_name = "TIME", value_parser = wall)]
+    max_wall: Option<Duration>,
+    /// Write the scenario, with which `overspin run` repeats every number (`-`: standard output)
+    #[arg(long, value_name = "FILE.toml")]
+    scenario: Option<PathBuf>,
+    /// Draw work and waits against the overcommit ratio as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+    /// Write everything as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the page as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
 
 /// The name of the scenario in the commands that repeat a number, if it was not written.
 const FILE: &str = "advise.toml";

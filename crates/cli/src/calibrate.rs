@@ -1,15 +1,34 @@
 //! `overspin calibrate`.
 
-use crate::args::{CalibrateArgs, Global};
+use crate::args::{EXIT_CODES, Global, RecordArgs, some_time};
 use crate::failure::{Failure, Verdict};
 use crate::files::RecordFiles;
 use crate::show::{self, Outputs};
 use crate::world;
 use crate::{progress, signals};
+use clap::Args;
 use overspin_lab::calibrate;
 use overspin_native::calibrate as native;
 use overspin_scenario::Stopped;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct CalibrateArgs {
+    /// Time to measure, in rounds; at least three rounds are made
+    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "20s")]
+    time: Duration,
+    /// Write the machine profile, for `host.machine` of scenarios and `advise --machine` (`-`: standard output)
+    #[arg(long, short, value_name = "FILE.toml")]
+    output: Option<PathBuf>,
+    /// Seed of the order of the measurements
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    record: RecordArgs,
+}
 
 pub(crate) fn calibrate(args: &CalibrateArgs, global: &Global) -> Result<Verdict, Failure> {
     let wanted = &args.record;

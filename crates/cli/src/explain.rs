@@ -1,9 +1,10 @@
 //! `overspin explain`.
 
-use crate::args::{ExplainArgs, Global};
+use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::progress::{Meter, RunsMeter};
 use crate::show::Outputs;
+use clap::Args;
 use overspin_host::Refused;
 use overspin_lab::explain::{self, ExplainError, Repeat};
 use overspin_lab::parallel::ParallelError;
@@ -13,6 +14,17 @@ use overspin_lab::sweep::{self, Settings, SweepError};
 use overspin_lab::way::Way;
 use overspin_report::Block;
 use overspin_scenario::{Outcome, Scenario};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ExplainArgs {
+    /// Record that --json wrote, .bench file, or scenario to run (`-`: standard input)
+    result: PathBuf,
+    /// Write the report as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
 
 pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.markdown.as_ref()])?;

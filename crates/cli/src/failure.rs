@@ -9,7 +9,8 @@ use overspin_lab::scenario_file;
 use overspin_located as located;
 use overspin_located::LocatedError;
 use overspin_scenario::Stopped;
-use std::fmt;
+use std::path::Path;
+use std::{fmt, io};
 
 /// Exit code of wrong usage or input.
 pub(crate) const USAGE: u8 = 2;
@@ -72,6 +73,11 @@ impl Failure {
 
     pub(crate) fn environment(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Plain { code: ENVIRONMENT, cause: cause.into(), remedy: remedy.into() }
+    }
+
+    /// A file that cannot be written.
+    pub(crate) fn cannot_write(file: &Path, cause: io::Error) -> Self {
+        OutputError { action: "write to", path: file.display().to_string(), cause }.into()
     }
 
     /// The cause in words.

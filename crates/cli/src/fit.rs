@@ -1,10 +1,28 @@
 //! `overspin fit`.
 
-use crate::args::{FitArgs, Global};
+use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
+use clap::Args;
 use overspin_lab::fit::{self, Failed};
 use overspin_lab::record;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct FitArgs {
+    /// Recording, written by `overspin exec --record`
+    file: PathBuf,
+    /// Scenario to write, with `[[vary]]` tables as comments (`-`: standard output)
+    #[arg(long, short, value_name = "SCENARIO.toml")]
+    output: Option<PathBuf>,
+    /// Number of the mutex in the list, from 0, instead of the one whose sections and waits took most time
+    #[arg(long, value_name = "NUMBER")]
+    mutex: Option<usize>,
+    /// Locks to try
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_values = overspin_lab::fit::LOCKS)]
+    locks: Vec<String>,
+}
 
 pub(crate) fn fit(args: &FitArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.output.as_ref()])?;

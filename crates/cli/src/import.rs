@@ -1,16 +1,62 @@
 //! `overspin import`.
 
-use crate::args::{Format, Global, ImportArgs};
+use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::progress::Meter;
 use crate::show::Outputs;
 use crate::world;
+use clap::{Args, ValueEnum};
 use overspin_lab::perf_sched::{self, Part, Recording, Watch};
 use overspin_lab::record;
 use overspin_lab::rt_app::{self, Imported};
 use overspin_lab::scenario_file;
 use overspin_scenario::Ending;
+use overspin_scenario::Picos;
 use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ImportArgs {
+    /// The format of the file
+    format: Format,
+    /// The file
+    file: PathBuf,
+    /// Scenario to write (`-`: standard output, which is the default without --compare)
+    #[arg(long, short, value_name = "SCENARIO.toml")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    recording: RecordingArgs,
+}
+
+/// Options for recordings.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options for perf-sched")]
+struct RecordingArgs {
+    /// Begin this long after the first event of the recording
+    #[arg(long, value_name = "TIME", value_parser = overspin_scenario::parse_time)]
+    from: Option<Picos>,
+    /// End this long after the first event of the recording
+    #[arg(long, value_name = "TIME", value_parser = overspin_scenario::parse_time)]
+    to: Option<Picos>,
+    /// Run the scenario, and print its figures beside those of the recording
+    #[arg(long)]
+    compare: bool,
+    /// World to compare in, instead of `sim`
+    #[arg(long, value_name = "WORLD", requires = "compare")]
+    world: Option<String>,
+    /// Change the scenario before it is compared, for example host.scheduler=cfs
+    #[arg(long, value_name = "KEY=VALUE", requires = "compare")]
+    set: Vec<String>,
+}
+
+/// Workloads that can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// rt-app's JSON
+    RtApp,
+    /// The text of `perf sched script` or `perf script`: what a kernel scheduled
+    PerfSched,
+}
 
 pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Verdict, Failure> {
     let recording = &args.recording;

@@ -1,12 +1,40 @@
 //! `overspin list`.
 
-use crate::args::{Global, ListArgs, What};
+use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
+use clap::{Args, ValueEnum};
 use overspin_lab::scenario_file::machine::{self, MACHINES, Machine};
 use overspin_lab::{catalog, experiment, listing};
 use overspin_report::{Block, Grid};
 use serde_json::Value;
+use std::path::PathBuf;
+
+/// Things to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Lock algorithms
+    Locks,
+    /// Schedulers and their profiles
+    Schedulers,
+    /// Workloads
+    Workloads,
+    /// Published experiments
+    Experiments,
+    /// Machines and their costs
+    Machines,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// What to list; without it, everything
+    what: Option<What>,
+    /// Only the machine of this name, with the source of each cost (after `machines`)
+    name: Option<String>,
+    /// Write as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
 
 const ALL: [What; 5] =
     [What::Locks, What::Schedulers, What::Workloads, What::Experiments, What::Machines];

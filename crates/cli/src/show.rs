@@ -69,6 +69,18 @@ impl Outputs {
         self.print(&overspin_report::text_on(blocks, &screen::of_stdout()))
     }
 
+    /// Prints a report for people; before, writes it to the file of --markdown, if asked for.
+    pub(crate) fn report_with_markdown(
+        &self,
+        blocks: &[Block],
+        file: Option<&PathBuf>,
+    ) -> Result<(), Failure> {
+        if let Some(file) = self.open(file)? {
+            file.finish_with(&overspin_report::markdown(blocks))?;
+        }
+        self.report(blocks)
+    }
+
     /// Prints text for people, unless standard output carries data or --quiet was given.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
         if self.quiet || self.to_stdout { Ok(()) } else { bytes(text.as_bytes()) }

@@ -1,12 +1,13 @@
 //! `overspin validate`.
 
-use crate::args::{Global, ValidateArgs};
+use crate::args::{EXIT_CODES, Global, RecordArgs, threads, wall};
 use crate::failure::{Failure, Verdict};
 use crate::files::RecordFiles;
 use crate::progress::RunsMeter;
 use crate::show::{self, Outputs};
 use crate::signals;
 use crate::world;
+use clap::Args;
 use overspin_host::Refused;
 use overspin_lab::catalog::AnyWorld;
 use overspin_lab::environment::Environment;
@@ -16,9 +17,64 @@ use overspin_lab::validate::{
 };
 use overspin_lab::{calibrate, measure};
 use overspin_native::calibrate as native;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ValidateArgs {
+    /// Measure in this world alone: `threads` (against this kernel's scheduler) or `hv` (against the project's
+    /// own schedulers); default: in all that this machine can run
+    #[arg(long, value_name = "NAME")]
+    world: Option<String>,
+    /// The short form, for CI: a few cases in less than a minute, with wide bounds instead of the goals
+    #[arg(long)]
+    quick: bool,
+    /// Only cases whose names contain one of these texts (`--dry-run` lists them)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    cases: Vec<String>,
+    /// Only these schedulers
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    schedulers: Vec<String>,
+    /// The machine whose costs the simulator has: a name of `overspin list machines`, or a profile that `overspin
+    /// calibrate` wrote; default: this machine, calibrated at the start
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    machine: Option<String>,
+    /// pCPUs of all cases; default: as many as this process may use, at most 8
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pcpus: Option<u32>,
+    /// Measured runs of each case; default: 4, or 2 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    repeats: Option<u32>,
+    /// Simulated runs of each case; default: 8, or 3 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    seeds: Option<u32>,
+    /// First seed of both sides, and seed of the order of the measured runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Threads for the simulated runs; 0 means one for each CPU
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
+    threads: usize,
+    /// Stop after this much real time, for example 90s or 10min, and keep the results so far
+    #[arg(long, value_name = "TIME", value_parser = wall)]
+    max_wall: Option<Duration>,
+    /// Say what there would be to do, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    record: RecordArgs,
+    /// Write the report, with every figure, as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Draw simulated beside measured as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// End with 1 if a figure misses its goal or locks have another order, with 4 if that is unclear
+    #[arg(long)]
+    strict: bool,
+}
 
 pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, Failure> {
     let wanted = &args.record;

@@ -6,10 +6,11 @@
 mod terminal;
 mod view;
 
-use crate::args::{Global, TopArgs};
+use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show;
 use crate::world;
+use clap::Args;
 use overspin_lab::explain;
 use overspin_lab::record;
 use overspin_lab::scenario_file::Loaded;
@@ -18,9 +19,30 @@ use overspin_lab::way::Way;
 use overspin_report::{Block, text_on};
 use overspin_scenario::{Outcome, Picos, Scenario, Stopped};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct TopArgs {
+    /// Scenario file (`-`: standard input), or the record of a run, which is run again
+    scenario: PathBuf,
+    /// Seed, instead of the scenario's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Replace a value of the scenario, for example domain.0.lock=xen-pv
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Print one frame of the whole run as plain text
+    #[arg(long)]
+    once: bool,
+    /// Print N frames of equal simulated time as plain text; without a terminal, 5
+    #[arg(long, value_name = "N", conflicts_with = "once",
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    batch: Option<u32>,
+}
 
 /// Frames of a run that is not shown on a terminal.
 const PLAIN_FRAMES: u32 = 5;

@@ -1,15 +1,15 @@
-//! `overspin xen-emulated`: real Xen in an emulated machine.
+//! Makes the machine, and the runs on it: a plan, or kernels with and without paravirtual spinlocks.
 
-use crate::args::{EmulatedClock, Global, SpinlockWork, XenEmulatedArgs};
+use super::{EmulatedClock, SpinlockWork, XenEmulatedArgs};
+use crate::args::Global;
 use crate::failure::{Failure, Verdict};
-use crate::schedbench::{print, read, save, to_run};
+use crate::schedbench::{print, read, save, say, temporary, to_run};
 use crate::show::{self, Outputs};
 use crate::world;
-use crate::xen::{say, temporary};
 use overspin_lab::schedbench::{self, Origin, XenCpus, XenHost};
 use overspin_lab::xen_spinlocks::{self, Comparison, KernelWork, Measured};
 use overspin_scenario::Stopped;
-use overspin_xen::emulated::{Cache, Clock, EmulatedError, Machine, run};
+use overspin_xen::emulated::{self, Cache, Clock, EmulatedError, Machine};
 use overspin_xl::{Job, Message, Reports, SCHEDULERS};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const WORLD: &str = "xen-emulated";
 const SCHEDULER: &str = "credit2";
 const MB: u64 = 1_000_000;
 
-pub(crate) fn xen_emulated(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure> {
+pub(super) fn run(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure> {
     match &args.file {
         Some(file) => plan(args, file, global),
         None if args.spinlocks.is_empty() => machine(args, global).map(|_| Verdict::Fine),
@@ -154,7 +154,7 @@ fn make(
     let mut failed = Vec::new();
     say(global, "Xen boots");
     let name = |job: usize| jobs.get(job).map_or("?", |job| &*job.name);
-    let result = run(
+    let result = emulated::run(
         machine,
         jobs,
         folder,

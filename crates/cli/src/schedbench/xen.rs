@@ -1,16 +1,19 @@
 //! `overspin schedbench run --world xen`: a plan on the Xen host whose dom0 this is.
 
-use crate::args::{Global, SchedbenchRunArgs};
+use super::plan::{list, save, to_run};
+use super::report::print;
+use super::run::RunArgs;
+use crate::args::Global;
 use crate::failure::{Failure, Verdict};
-use crate::schedbench::{list, print, save, to_run};
 use crate::show::{self, Outputs};
-use crate::world::{self, XEN};
+use crate::world;
+use crate::world::XEN;
 use overspin_lab::schedbench::{self, BenchFile, Origin, XenCpus, XenHost};
 use overspin_xl::{Images, Xl, XlError};
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(
-    args: &SchedbenchRunArgs,
+pub(super) fn run(
+    args: &RunArgs,
     mut file: BenchFile,
     outputs: &Outputs,
     global: &Global,
