@@ -2,9 +2,8 @@
 
 use crate::args::{EXIT_CODES, Global, some_time, threads, wall};
 use crate::failure::{Failure, Verdict};
-use crate::progress;
 use crate::show::{self, Outputs};
-use crate::world;
+use crate::{progress, world};
 use clap::{Args, ValueEnum};
 use overspin_lab::advise::Work;
 use overspin_lab::advise::{self, AdviceError, Question};
@@ -98,15 +97,7 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
     let (json, markdown, svg, scenario) = (json?, markdown?, svg?, scenario?);
     let question = question(args);
     let way = world::way(None, args.max_wall)?;
-    let bar = progress::progress(
-        global,
-        0,
-        "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left",
-    );
-    let tell = |done: usize, total: usize| {
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    };
+    let (bar, tell) = progress::of_runs(global, progress::RUNS);
     let result = advise::ask(&question, args.threads, way, &tell);
     bar.finish_and_clear();
     let advice = result.map_err(failure)?;
@@ -118,13 +109,12 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
     let blocks = advise::report(&advice, &file);
     if let Some(json) = json {
         let record = json!({
-            "schema": "overspin-advice/1", "version": env!("CARGO_PKG_VERSION"),
             "question": advice.question, "scenario": advice.scenario,
             "breaks": question.schedulers.iter()
                 .map(|s| json!({ "scheduler": s, "break": advice.breaks(s) })).collect::<Vec<_>>(),
             "effects": advice.effects(), "doubts": advice.doubts(), "points": advice.points,
         });
-        show::made_here(json, &record)?;
+        show::made_here(json, "overspin-advice/1", record)?;
     }
     if let Some(svg) = svg {
         svg.finish_with(&advise::picture(&advice))?;

@@ -4,14 +4,12 @@ use crate::args::{EXIT_CODES, Global, RecordArgs, some_time};
 use crate::failure::{Failure, Verdict};
 use crate::files::RecordFiles;
 use crate::show::{self, Outputs};
-use crate::world;
-use crate::{progress, signals};
+use crate::{progress, signals, world};
 use clap::Args;
 use overspin_lab::calibrate;
 use overspin_native::calibrate as native;
 use overspin_scenario::Stopped;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -38,9 +36,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, global: &Global) -> Result<Verdict
     let records = RecordFiles::open(&outputs, wanted)?;
     let bar = progress::progress(global, 0, "{bar:40} {elapsed} elapsed, {eta} left");
     bar.set_length(args.time.as_millis() as u64);
-    let interrupted = signals::first_interrupt();
-    // Relaxed: the flag stands alone.
-    let over = || interrupted.load(Ordering::Relaxed);
+    let over = signals::interrupted();
     let mut tell = |so_far: std::time::Duration| bar.set_position(so_far.as_millis() as u64);
     let found = native::calibrate(args.time, args.seed, &[calibrate::GUESTS], &mut tell, &over);
     bar.finish_and_clear();

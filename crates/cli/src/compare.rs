@@ -94,10 +94,9 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
     }
     if let Some(file) = outputs.open(args.json.as_ref())? {
         let record = json!({
-            "schema": "overspin-compare/2", "version": env!("CARGO_PKG_VERSION"),
             "confidence": confidence, "warnings": warnings, "comparisons": all,
         });
-        show::json(file, &record)?;
+        show::json(file, "overspin-compare/2", record)?;
     }
     if let Some(file) = outputs.open(args.csv.as_ref())? {
         file.finish_with(&compare::csv(&all))?;

@@ -25,11 +25,8 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Verdict, Fail
     let place = Place::here(find_library().map_err(|failure| failure.cause()));
     let diagnosis = doctor::diagnose(&place, &environment);
     if let Some(json) = json {
-        let record = json!({
-            "schema": "overspin-doctor/1", "version": env!("CARGO_PKG_VERSION"),
-            "findings": diagnosis.findings,
-        });
-        show::made_here(json, &record)?;
+        let record = json!({ "findings": diagnosis.findings });
+        show::made_here(json, "overspin-doctor/1", record)?;
     }
     outputs.report(&doctor::report(&diagnosis, &environment.words()))?;
     // A machine that lacks something is not a failure.

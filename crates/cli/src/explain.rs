@@ -13,7 +13,7 @@ use overspin_lab::scenario_file::{self, Loaded, Sweep};
 use overspin_lab::sweep::{self, Settings, SweepError};
 use overspin_lab::way::Way;
 use overspin_report::Block;
-use overspin_scenario::{Outcome, Scenario};
+use overspin_scenario::{Outcome, Picos, Scenario};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -38,10 +38,7 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
         let loaded = scenario_file::load_text(&args.result, &text, &[], &[]);
         what.scenario(loaded?)?
     };
-    if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
-        markdown.finish_with(&overspin_report::markdown(&blocks))?;
-    }
-    outputs.report(&blocks)?;
+    outputs.report_with_markdown(&blocks, args.markdown.as_ref())?;
     Ok(Verdict::Fine)
 }
 
@@ -104,16 +101,12 @@ impl What<'_> {
 /// Runs are repeated behind a progress bar.
 impl Repeat for What<'_> {
     fn run(&self, scenario: &Scenario, seed: u64) -> Result<Outcome, Refused> {
-        let meter = Meter::new(self.global, scenario.limit);
-        let result = Way::default().run(scenario, seed, &mut (), &|at| meter.at(at));
-        meter.end();
-        result
+        let run = |tell: &dyn Fn(Picos)| Way::default().run(scenario, seed, &mut (), tell);
+        Meter::during(self.global, scenario.limit, run)
     }
 
     fn drawing(&self, scenario: &Scenario, outcome: &Outcome) -> Result<Vec<Block>, Refused> {
-        let meter = Meter::new(self.global, scenario.limit);
-        let result = explain::drawing(scenario, outcome, Way::default(), &|at| meter.at(at));
-        meter.end();
-        result
+        let draw = |tell: &dyn Fn(Picos)| explain::drawing(scenario, outcome, Way::default(), tell);
+        Meter::during(self.global, scenario.limit, draw)
     }
 }

@@ -3,6 +3,7 @@
 use crate::screen;
 use overspin_host::Refused;
 use overspin_lab::output::OutputError;
+use overspin_lab::parallel::ParallelError;
 use overspin_lab::record::LoadError;
 use overspin_lab::results::ResultsError;
 use overspin_lab::scenario_file;
@@ -69,6 +70,16 @@ impl Failure {
         }
         let remedy = "change the scenario; docs/scenario.md lists what it can contain";
         Self::usage(format!("{scenario}: {said}"), remedy)
+    }
+
+    /// Some of many runs of `scenario` failed.
+    pub(crate) fn parallel(scenario: &str, error: &ParallelError) -> Self {
+        let remedy = match error {
+            ParallelError::Sim { cause, .. } => return Self::refused_as(scenario, cause, error),
+            ParallelError::Threads { .. } => "ask for fewer with --threads",
+            ParallelError::Keep(error) => error.remedy(),
+        };
+        Self::environment(error.to_string(), remedy)
     }
 
     pub(crate) fn environment(cause: impl Into<String>, remedy: impl Into<String>) -> Self {

@@ -117,12 +117,10 @@ fn compare(
     let name = args.file.display().to_string();
     let scenario = scenario_file::parse(&name, &name, &recording.imported.scenario, &wanted.set)?;
     world::in_world(&way, [&scenario], global);
-    let meter = Meter::new(global, scenario.limit);
     let mut watch = Watch::default();
-    let outcome = way
-        .run(&scenario, scenario.seed, &mut watch, &|at| meter.at(at))
-        .map_err(|e| Failure::refused(&name, &e))?;
-    meter.end();
+    let run = |tell: &dyn Fn(Picos)| way.run(&scenario, scenario.seed, &mut watch, tell);
+    let outcome =
+        Meter::during(global, scenario.limit, run).map_err(|e| Failure::refused(&name, &e))?;
     let run = watch.finish(&outcome, scenario.host.pcpus() as usize);
     let how = format!("its scenario under `{}` in `{}`", scenario.host.scheduler, way.world.name());
     outputs.report(&perf_sched::beside(&recording.names, &recording.measured, &run, &how))?;

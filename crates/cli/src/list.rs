@@ -46,8 +46,6 @@ pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure>
     let wanted: Vec<What> = args.what.map_or_else(|| ALL.to_vec(), |w| vec![w]);
     let mut blocks = Vec::new();
     let mut record = serde_json::Map::new();
-    record.insert("schema".into(), "overspin-list/1".into());
-    record.insert("version".into(), env!("CARGO_PKG_VERSION").into());
     for what in wanted {
         let one = |grid| vec![Block::Grid(grid)];
         let (name, tables, values) = match what {
@@ -72,7 +70,7 @@ pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure>
         }
     }
     if let Some(json) = json {
-        show::json(json, &record)?;
+        show::json(json, "overspin-list/1", record.into())?;
     }
     outputs.report(&blocks)?;
     Ok(Verdict::Fine)

@@ -65,10 +65,7 @@ pub(crate) fn merge(args: &MergeArgs, global: &Global) -> Result<Verdict, Failur
     }
     let record = whole.record;
     files.write(|| record)?;
-    if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
-        markdown.finish_with(&overspin_report::markdown(&whole.report))?;
-    }
-    outputs.report(&whole.report)?;
+    outputs.report_with_markdown(&whole.report, args.markdown.as_ref())?;
     if missing > 0 {
         eprintln!(
             "{missing} runs are missing: merge the other parts too, or make the runs with the command of one \

@@ -10,7 +10,7 @@ use overspin_lab::output::Output;
 use overspin_lab::page::{self, DetailError, Entry};
 use overspin_lab::record::{self, Record};
 use overspin_lab::way::Way;
-use overspin_scenario::Scenario;
+use overspin_scenario::{Picos, Scenario};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
@@ -64,10 +64,8 @@ fn entry(
 ) -> Result<Entry, Failure> {
     let name = path.display().to_string();
     let make = |scenario: &Scenario, seed: u64, observer: &mut dyn Observer| {
-        let meter = Meter::new(global, scenario.limit);
-        let result = Way::default().run(scenario, seed, observer, &|at| meter.at(at));
-        meter.end();
-        result
+        let run = |tell: &dyn Fn(Picos)| Way::default().run(scenario, seed, observer, tell);
+        Meter::during(global, scenario.limit, run)
     };
     let detail = match most {
         None => None,

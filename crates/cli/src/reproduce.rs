@@ -167,13 +167,8 @@ fn one(
     settings: Settings<'_>,
     global: &Global,
 ) -> Result<Reproduction, Failure> {
-    let template = "{prefix} {bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left";
-    let bar = progress::progress(global, 0, template);
+    let (bar, tell) = progress::of_runs(global, &format!("{{prefix}} {}", progress::RUNS));
     bar.set_prefix(experiment.head().id.clone());
-    let tell = |done: usize, total: usize| {
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    };
     let result = run(experiment, settings, &tell);
     bar.finish_and_clear();
     result.map_err(|e| match e {

@@ -7,7 +7,6 @@ use overspin_lab::environment::Environment;
 use overspin_lab::output::Output;
 use overspin_lab::record::Record;
 use overspin_report::Block;
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
@@ -102,35 +101,24 @@ pub(crate) fn made(record: Record) -> Record {
     record.made_here(command())
 }
 
-fn fault(error: serde_json::Error) -> Failure {
-    Failure::environment(format!("cannot write JSON: {error}"), "this is a fault in overspin")
-}
-
-/// Writes lists, checks and comparisons, which are not measurements, as indented JSON with a newline at the
-/// end. After the program's version it adds the model's.
-pub(crate) fn json<T: Serialize>(output: Output, record: &T) -> Result<(), Failure> {
-    let mut value = serde_json::to_value(record).map_err(fault)?;
-    if let Value::Object(record) = &mut value
-        && let Some(version) = record.keys().position(|key| key == "version")
-    {
-        record.shift_insert(
-            version + 1,
-            "model_version".into(),
-            overspin_sim::MODEL_VERSION.into(),
-        );
+/// Writes lists, checks and comparisons, which are not measurements, as indented JSON with a newline at the end: which
+/// `schema` it has, the versions of the program and of its model, and the `record`.
+pub(crate) fn json(output: Output, schema: &str, record: Value) -> Result<(), Failure> {
+    let mut whole = json!({
+        "schema": schema, "version": env!("CARGO_PKG_VERSION"),
+        "model_version": overspin_sim::MODEL_VERSION,
+    });
+    if let (Value::Object(whole), Value::Object(record)) = (&mut whole, record) {
+        whole.extend(record);
     }
-    let text = serde_json::to_string_pretty(&value).map_err(fault)?;
-    Ok(output.finish_with(&(text + "\n"))?)
+    Ok(output.finish_with(&format!("{whole:#}\n"))?)
 }
 
 /// Writes a record of results that depend on the machine: it adds where and how they were made.
-pub(crate) fn made_here<T: Serialize>(output: Output, record: &T) -> Result<(), Failure> {
-    let mut value = serde_json::to_value(record).map_err(fault)?;
-    if let Value::Object(record) = &mut value {
-        record.insert("command".into(), command().into());
-        record.insert("environment".into(), json!(Environment::here()));
-    }
-    json(output, &value)
+pub(crate) fn made_here(output: Output, schema: &str, mut record: Value) -> Result<(), Failure> {
+    record["command"] = command().into();
+    record["environment"] = json!(Environment::here());
+    json(output, schema, record)
 }
 
 /// The arguments of the command. They are those of the process, except in an interpreter.

@@ -52,6 +52,13 @@ pub(crate) fn first_interrupt() -> &'static AtomicBool {
     &INTERRUPTED
 }
 
+/// From now on, the first SIGINT does not end the process, but makes this true.
+pub(crate) fn interrupted() -> impl Fn() -> bool {
+    let flag = first_interrupt();
+    // The flag stands alone, as above.
+    move || flag.load(Ordering::Relaxed)
+}
+
 /// Does `work` before a signal ends the process.
 pub(crate) fn on_end(work: fn()) {
     AT_END.lock().unwrap_or_else(PoisonError::into_inner).push(work);

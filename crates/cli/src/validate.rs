@@ -5,13 +5,11 @@ use crate::failure::{Failure, Verdict};
 use crate::files::RecordFiles;
 use crate::progress::RunsMeter;
 use crate::show::{self, Outputs};
-use crate::signals;
-use crate::world;
+use crate::{signals, world};
 use clap::Args;
 use overspin_host::Refused;
 use overspin_lab::catalog::AnyWorld;
 use overspin_lab::environment::Environment;
-use overspin_lab::parallel::ParallelError;
 use overspin_lab::validate::{
     self, Goals, Measurable, Plan, Settings, Stage, ValidateError, Validation,
 };
@@ -19,7 +17,6 @@ use overspin_lab::{calibrate, measure};
 use overspin_native::calibrate as native;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -154,6 +151,10 @@ const MOST_PCPUS: u32 = 8;
 /// How long this machine is calibrated, in all and in the short form.
 const CALIBRATION: [Duration; 2] = [Duration::from_secs(12), Duration::from_secs(3)];
 
+/// The remedy if it cannot be calibrated.
+const NAME_A_MACHINE: &str =
+    "name a machine with --machine, or allow this process to choose its CPUs";
+
 /// What the simulator is told of this machine, as `--set` arguments, and the same in words.
 fn machine(args: &ValidateArgs, quiet: bool) -> Result<(Vec<String>, String), Failure> {
     if let Some(name) = &args.machine {
@@ -164,26 +165,17 @@ fn machine(args: &ValidateArgs, quiet: bool) -> Result<(Vec<String>, String), Fa
     if !quiet {
         eprintln!("calibrates this machine for {} s", time.as_secs());
     }
-    let interrupted = signals::first_interrupt();
-    // Relaxed: the flag stands alone.
-    let over = || interrupted.load(Ordering::Relaxed);
+    let over = signals::interrupted();
     let found = native::calibrate(time, args.seed, &[], &mut |_| {}, &over).map_err(|e| {
-        Failure::environment(
-            format!("cannot calibrate this machine: {e}"),
-            "name a machine with --machine, or allow this process to choose its CPUs",
-        )
+        Failure::environment(format!("cannot calibrate this machine: {e}"), NAME_A_MACHINE)
     })?;
     let noise = overspin_native::measure::NoisePlan {
         cpus: found.cpus.clone(),
         quantum: Duration::from_micros(15),
         duration: time / 2,
     };
-    let noise = overspin_native::measure::noise(&noise, None).map_err(|e| {
-        Failure::environment(
-            e.to_string(),
-            "name a machine with --machine, or allow this process to choose its CPUs",
-        )
-    })?;
+    let noise = overspin_native::measure::noise(&noise, None)
+        .map_err(|e| Failure::environment(e.to_string(), NAME_A_MACHINE))?;
     let mut sets = calibrate::settings(&found);
     sets.extend(measure::noise_settings(&noise));
     let words = format!(
@@ -305,12 +297,6 @@ fn failure(error: ValidateError) -> Failure {
             Failure::usage(message, format!("these can: {}", names.join(", ")))
         }
         ValidateError::Case { error, .. } => error.into(),
-        ValidateError::Run(ParallelError::Sim { cause, .. }) => {
-            Failure::refused_as("validate", &cause, &message)
-        }
-        ValidateError::Run(ParallelError::Threads { .. }) => {
-            Failure::environment(message, "ask for fewer with --threads")
-        }
-        ValidateError::Run(ParallelError::Keep(error)) => error.into(),
+        ValidateError::Run(error) => Failure::parallel("validate", &error),
     }
 }

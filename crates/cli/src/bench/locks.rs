@@ -92,11 +92,8 @@ pub(super) fn locks(args: &LocksArgs, global: &Global, parts: &Parts) -> Result<
     let wanted = &args.record;
     let outputs = Outputs::new(global, &[wanted.json.as_ref(), wanted.csv.as_ref()])?;
     let files = RecordFiles::open(&outputs, wanted)?;
-    let bar = progress::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
-    let mut tell = |done: usize, all: usize| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    };
+    let (bar, mut tell) =
+        progress::of_runs(global, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
     let plan = Plan {
         locks: args.locks.clone(),
         own: parts.measured.clone(),

@@ -53,10 +53,9 @@ pub(super) fn run(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<Ve
     tell.bar.finish_and_clear();
     if let Some(file) = file {
         let record = json!({
-            "schema": "overspin-check/1", "version": env!("CARGO_PKG_VERSION"), "seed": args.seed,
-            "locks": records, "not_covered": NOT_COVERED,
+            "seed": args.seed, "locks": records, "not_covered": NOT_COVERED,
         });
-        show::made_here(file, &record)?;
+        show::made_here(file, "overspin-check/1", record)?;
     }
     Ok(verdict)
 }

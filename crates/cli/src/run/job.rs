@@ -8,7 +8,6 @@ use crate::show::{self, Outputs};
 use crate::world;
 use clap::Args;
 use overspin_lab::catalog::{AnyWorld, catalog};
-use overspin_lab::parallel::ParallelError;
 use overspin_lab::record::{self, Again, Record};
 use overspin_lab::results::{Manifest, Plan, Results};
 use overspin_lab::scenario_file::{AxisArgument, Sweep};
@@ -190,16 +189,6 @@ impl<'a> Job<'a> {
         }
         let cause = format!("{}: a trace is of one run, but this is {what}", self.name());
         Err(Failure::usage(cause, remedy))
-    }
-
-    pub(super) fn parallel_failure(&self, error: &ParallelError) -> Failure {
-        match error {
-            ParallelError::Sim { cause, .. } => Failure::refused_as(&self.name(), cause, error),
-            ParallelError::Threads { .. } => {
-                Failure::environment(error.to_string(), "ask for fewer with --threads")
-            }
-            ParallelError::Keep(error) => Failure::environment(error.to_string(), error.remedy()),
-        }
     }
 
     pub(super) fn print(&self, blocks: &[Block]) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use crate::{show, world};
 use overspin_lab::perfetto::PerfettoSink;
 use overspin_lab::results::Plan;
 use overspin_lab::seeds;
-use overspin_scenario::Scenario;
+use overspin_scenario::{Picos, Scenario};
 use std::cell::LazyCell;
 use std::path::Path;
 
@@ -37,9 +37,8 @@ pub(super) fn one(job: &Job<'_>, scenario: &Scenario) -> Result<Verdict, Failure
         Some(output) => Some(PerfettoSink::new(scenario, seed, output).map_err(trace_error)?),
         None => None,
     };
-    let meter = Meter::new(job.global, scenario.limit);
-    let result = job.way.run(scenario, seed, &mut sink, &|at| meter.at(at));
-    meter.end();
+    let run = |tell: &dyn Fn(Picos)| job.way.run(scenario, seed, &mut sink, tell);
+    let result = Meter::during(job.global, scenario.limit, run);
     let outcome = result.map_err(|e| Failure::refused(&job.name(), &e))?;
     if let Some(sink) = sink {
         sink.finish(outcome.elapsed).map_err(trace_error)?.commit()?;
@@ -90,7 +89,7 @@ pub(super) fn over_seeds(
     };
     let result = seeds::run(scenario, &seeds, settings, &|done, all| meter.at(done, all));
     meter.end();
-    let over = result.map_err(|e| job.parallel_failure(&e))?;
+    let over = result.map_err(|e| Failure::parallel(&job.name(), &e))?;
     let record = LazyCell::new(|| show::made(seeds::record(&over, &job.again.set).in_world(&made)));
     if let Some(results) = results {
         let complete = args.sweep.shard.is_none() && over.endings().all(|e| stopped(e).is_none());

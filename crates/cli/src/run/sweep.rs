@@ -110,6 +110,6 @@ fn sweep_failure(job: &Job<'_>, error: &SweepError) -> Failure {
         SweepError::TooMany { .. } => {
             Failure::usage(format!("{}: {error}", job.name()), "vary less, or lower --seeds")
         }
-        SweepError::Run(error) => job.parallel_failure(error),
+        SweepError::Run(error) => Failure::parallel(&job.name(), error),
     }
 }

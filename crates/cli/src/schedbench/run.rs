@@ -75,11 +75,7 @@ pub(super) fn run(
     }
     let (way, command) = (world::way(args.world.as_deref(), args.max_wall)?, show::command());
     let world = world::in_world(&way, &scenarios, global);
-    let bar = progress::progress(
-        global,
-        todo.len() as u64,
-        "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left",
-    );
+    let bar = progress::progress(global, todo.len() as u64, progress::RUNS);
     let mut stopped = None;
     for i in todo {
         let run = &file.runs[i];

@@ -8,8 +8,7 @@ mod view;
 
 use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
-use crate::show;
-use crate::world;
+use crate::{show, world};
 use clap::Args;
 use overspin_lab::explain;
 use overspin_lab::record;

@@ -99,10 +99,9 @@ fn spinlocks(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure
     });
     if let Some(json) = json {
         let record = json!({
-            "schema": "overspin-xen-spinlocks/1", "version": env!("CARGO_PKG_VERSION"),
             "host": of, "comparison": comparison, "runs": all,
         });
-        show::made_here(json, &record)?;
+        show::made_here(json, "overspin-xen-spinlocks/1", record)?;
     }
     outputs.report(&xen_spinlocks::report(&all))?;
     Ok(stopped?.map_or(Verdict::Fine, world::stopped))
