@@ -74,15 +74,19 @@ pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A length of time with its unit.
-pub(crate) fn time(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+/// The number at the beginning of a text, and what its unit is worth, if it has one of these.
+fn in_units<'t>(text: &'t str, units: [(&str, f64); 4]) -> (&'t str, Option<f64>) {
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
-    let unit = UNITS.iter().find(|(name, _)| *name == unit);
-    match (number.parse::<f64>(), unit) {
+    (number, units.iter().find(|(name, _)| *name == unit).map(|(_, worth)| *worth))
+}
+
+/// A length of time with its unit.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    let (number, ns) = in_units(text, [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)]);
+    match (number.parse::<f64>(), ns) {
         // An hour: nobody waits longer for a run.
-        (Ok(number), Some((_, ns))) if (0.0..=3.6e12).contains(&(number * ns)) => {
+        (Ok(number), Some(ns)) if (0.0..=3.6e12).contains(&(number * ns)) => {
             Ok(Duration::from_nanos((number * ns) as u64))
         }
         _ => Err("a number with ns, us, ms or s, at most an hour: for example 100ns, 1.5us".into()),
@@ -91,13 +95,10 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
 
 /// A length of real time to wait for.
 pub(crate) fn wall(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)];
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let unit = UNITS.iter().find(|(name, _)| *name == unit);
-    match (number.trim().parse::<f64>(), unit) {
+    let (number, s) = in_units(text, [("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)]);
+    match (number.trim().parse::<f64>(), s) {
         // A year: nobody waits longer for a result.
-        (Ok(number), Some((_, s))) if (0.0..=3.2e7).contains(&(number * s)) => {
+        (Ok(number), Some(s)) if (0.0..=3.2e7).contains(&(number * s)) => {
             Ok(Duration::from_secs_f64(number * s))
         }
         _ => Err("a number with ms, s, min or h: for example 90s or 10min".into()),

@@ -37,7 +37,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs, global: &Global) -> Result<Verdict
     let bar = progress::progress(global, 0, "{bar:40} {elapsed} elapsed, {eta} left");
     bar.set_length(args.time.as_millis() as u64);
     let over = signals::interrupted();
-    let mut tell = |so_far: std::time::Duration| bar.set_position(so_far.as_millis() as u64);
+    let mut tell = |so_far: Duration| bar.set_position(so_far.as_millis() as u64);
     let found = native::calibrate(args.time, args.seed, &[calibrate::GUESTS], &mut tell, &over);
     bar.finish_and_clear();
     let found = found.map_err(|e| {

@@ -60,16 +60,10 @@ impl What<'_> {
 
     /// Runs a scenario, with its own seed or the first of several, and explains it.
     fn scenario(&self, loaded: Loaded) -> Result<Vec<Block>, Failure> {
-        let (scenario, seed) = match loaded {
+        let (seed, scenario) = match loaded {
+            Loaded::One(scenario) => (scenario.seed, scenario),
             // With several seeds, the first is run; the report names it.
-            Loaded::Seeds(scenario, seeds) => {
-                let seed = seeds.first().copied().unwrap_or(scenario.seed);
-                (scenario, seed)
-            }
-            Loaded::One(scenario) => {
-                let seed = scenario.seed;
-                (scenario, seed)
-            }
+            Loaded::Seeds(scenario, seeds) => (*seeds.first().unwrap_or(&scenario.seed), scenario),
             Loaded::Sweep(sweep) => return self.sweep(&sweep),
         };
         let outcome = self.run(&scenario, seed).map_err(|e| self.refused(&e))?;

@@ -272,9 +272,7 @@ impl<'a> Meters<'a> {
 
     fn end(&self) {
         self.simulated.end();
-        if let Some(measured) = self.measured.get() {
-            measured.end();
-        }
+        self.measured.get().into_iter().for_each(RunsMeter::end);
     }
 }
 

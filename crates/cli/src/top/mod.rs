@@ -57,14 +57,10 @@ pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
             format!("`overspin explain {name}` shows what its record holds"),
         ));
     }
-    let (scenario, seed) = match again.loaded {
-        Loaded::One(scenario) => {
-            let seed = args.seed.unwrap_or(scenario.seed);
-            (scenario, seed)
-        }
+    let (seed, scenario) = match again.loaded {
+        Loaded::One(scenario) => (args.seed.unwrap_or(scenario.seed), scenario),
         Loaded::Seeds(scenario, seeds) => {
-            let first = seeds.first().copied().unwrap_or(scenario.seed);
-            (scenario, args.seed.unwrap_or(first))
+            (args.seed.or(seeds.first().copied()).unwrap_or(scenario.seed), scenario)
         }
         Loaded::Sweep(_) => worst(args, global)?,
     };
@@ -80,7 +76,7 @@ pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
 }
 
 /// The worst run of a sweep that has been made, which the command says.
-fn worst(args: &TopArgs, global: &Global) -> Result<(Box<Scenario>, u64), Failure> {
+fn worst(args: &TopArgs, global: &Global) -> Result<(u64, Box<Scenario>), Failure> {
     let name = args.scenario.display();
     let record = record::read_path(&args.scenario).ok();
     let Some(worst) = record.and_then(|record| explain::worst(&record).ok().flatten()) else {
@@ -93,7 +89,7 @@ fn worst(args: &TopArgs, global: &Global) -> Result<(Box<Scenario>, u64), Failur
     if !global.quiet {
         eprintln!("the worst run of {name}: {}", worst.name);
     }
-    Ok((Box::new(worst.scenario), worst.seed))
+    Ok((worst.seed, Box::new(worst.scenario)))
 }
 
 /// The run to show.
