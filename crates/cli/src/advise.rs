@@ -1,12 +1,90 @@
 //! `overspin advise`.
 
-use crate::args::{AdviseArgs, Global};
+use crate::args::{EXIT_CODES, Global, some_time, threads, wall};
 use crate::failure::{Failure, Verdict};
-use crate::progress;
 use crate::show::{self, Outputs};
+use crate::{progress, world};
+use clap::{Args, ValueEnum};
+use overspin_lab::advise::Work;
 use overspin_lab::advise::{self, AdviceError, Question};
 use overspin_lab::parallel::ParallelError;
 use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What guests do, in operators' words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum GuestWork {
+    /// A parallel compile
+    Build,
+    /// A database in memory
+    Database,
+    /// Servers that answer requests and are idle in between
+    Web,
+    /// Threads that fight for one kernel lock: the hardest case
+    Locks,
+}
+
+impl GuestWork {
+    fn work(self) -> Work {
+        match self {
+            Self::Build => Work::Build,
+            Self::Database => Work::Database,
+            Self::Web => Work::Web,
+            Self::Locks => Work::Locks,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct AdviseArgs {
+    /// Machine of the host (`overspin list machines`), or the file of a profile (`overspin calibrate`)
+    #[arg(long, value_name = "NAME", default_value = "skylake-sp")]
+    machine: String,
+    /// pCPUs of the host
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pcpus: u32,
+    /// Number of guests, all alike
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
+    guests: u32,
+    /// vCPUs of each guest
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    vcpus: u32,
+    /// What the guests do
+    #[arg(long, default_value = "build")]
+    work: GuestWork,
+    /// Schedulers to compare, the host's own first (`overspin list schedulers`)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "credit,credit2")]
+    schedulers: Vec<String>,
+    /// Lock of the guests' kernels (`overspin list locks`)
+    #[arg(long, value_name = "NAME", default_value = "pv-qspinlock")]
+    lock: String,
+    /// Runs of each point, from which the intervals come
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=100))]
+    seeds: u32,
+    /// Simulated time of each run, for example 2s; default: so that the whole takes some 20 s on two cores
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    length: Option<Duration>,
+    /// Threads; 0 means one for each CPU
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
+    threads: usize,
+    /// Stop after this much real time, for example 90s, and keep the results so far
+    #[arg(long, value_name = "TIME", value_parser = wall)]
+    max_wall: Option<Duration>,
+    /// Write the scenario, with which `overspin run` repeats every number (`-`: standard output)
+    #[arg(long, value_name = "FILE.toml")]
+    scenario: Option<PathBuf>,
+    /// Draw work and waits against the overcommit ratio as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+    /// Write everything as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the page as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
 
 /// The name of the scenario in the commands that repeat a number, if it was not written.
 const FILE: &str = "advise.toml";
@@ -18,16 +96,8 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
     let [json, markdown, svg, scenario] = all.map(|path| outputs.open(path));
     let (json, markdown, svg, scenario) = (json?, markdown?, svg?, scenario?);
     let question = question(args);
-    let way = show::way(None, args.max_wall)?;
-    let bar = progress::progress(
-        global,
-        0,
-        "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left",
-    );
-    let tell = |done: usize, total: usize| {
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    };
+    let way = world::way(None, args.max_wall)?;
+    let (bar, tell) = progress::of_runs(global, progress::RUNS);
     let result = advise::ask(&question, args.threads, way, &tell);
     bar.finish_and_clear();
     let advice = result.map_err(failure)?;
@@ -39,13 +109,12 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
     let blocks = advise::report(&advice, &file);
     if let Some(json) = json {
         let record = json!({
-            "schema": "overspin-advice/1", "version": env!("CARGO_PKG_VERSION"),
             "question": advice.question, "scenario": advice.scenario,
             "breaks": question.schedulers.iter()
                 .map(|s| json!({ "scheduler": s, "break": advice.breaks(s) })).collect::<Vec<_>>(),
             "effects": advice.effects(), "doubts": advice.doubts(), "points": advice.points,
         });
-        show::made_here(json, &record)?;
+        show::made_here(json, "overspin-advice/1", record)?;
     }
     if let Some(svg) = svg {
         svg.finish_with(&advise::picture(&advice))?;
@@ -54,7 +123,7 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
         markdown.finish_with(&overspin_report::markdown(&blocks))?;
     }
     outputs.report(&blocks)?;
-    Ok(advice.stopped().map_or(Verdict::Fine, show::stopped))
+    Ok(advice.stopped().map_or(Verdict::Fine, world::stopped))
 }
 
 fn question(args: &AdviseArgs) -> Question {

@@ -1,12 +1,63 @@
 //! `overspin compare`.
 
-use crate::args::{CompareArgs, Direction, Global};
+use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
+use clap::{Args, ValueEnum};
 use overspin_lab::compare::{self, Better, Choice, Finding};
 use overspin_lab::record;
 use overspin_report::Block;
 use serde_json::json;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct CompareArgs {
+    /// Records that --json wrote, .bench files, hyperfine's records, or columns of numbers (`-`: standard
+    /// input)
+    #[arg(required = true, num_args = 2..)]
+    files: Vec<PathBuf>,
+    /// Column of numbers, from 1
+    #[arg(long, short = 'C', value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..))]
+    column: u16,
+    /// Compare this metric, instead of the main ones of the kind of record; repeat it for several, `all` for
+    /// all
+    #[arg(long, value_name = "NAME")]
+    metric: Vec<String>,
+    /// Compare only places whose names contain this text; repeat it for several
+    #[arg(long = "where", value_name = "TEXT")]
+    places: Vec<String>,
+    /// Confidence in percent
+    #[arg(long, short, value_name = "PERCENT", default_value_t = 95.0, value_parser = confidence)]
+    confidence: f64,
+    /// The good direction: a proven change in the other direction gives exit code 1
+    #[arg(long)]
+    better: Option<Direction>,
+    /// Write as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write as CSV, a line for each number (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+/// A direction of change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Direction {
+    /// Less is better, as for times
+    Lower,
+    /// More is better, as for rates
+    Higher,
+}
+
+/// A meaningful confidence.
+fn confidence(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (50.0..=99.99).contains(&percent) => Ok(percent),
+        _ => Err("a number from 50 to 99.99".into()),
+    }
+}
 
 pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.json.as_ref(), args.csv.as_ref()])?;
@@ -14,8 +65,7 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
     for path in &args.files {
         let text = record::read_text(path)?;
         let name = path.display().to_string();
-        let input = compare::read(&name, &text, args.column.into())
-            .map_err(|e| Failure::Scenario(Box::new(e)))?;
+        let input = compare::read(&name, &text, args.column.into())?;
         files.push((name, input));
     }
     let choice = Choice { metrics: args.metric.clone(), places: args.places.clone() };
@@ -44,10 +94,9 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
     }
     if let Some(file) = outputs.open(args.json.as_ref())? {
         let record = json!({
-            "schema": "overspin-compare/2", "version": env!("CARGO_PKG_VERSION"),
             "confidence": confidence, "warnings": warnings, "comparisons": all,
         });
-        show::json(file, &record)?;
+        show::json(file, "overspin-compare/2", record)?;
     }
     if let Some(file) = outputs.open(args.csv.as_ref())? {
         file.finish_with(&compare::csv(&all))?;

@@ -1,12 +1,22 @@
 //! `overspin doctor`.
 
-use crate::args::{DoctorArgs, Global};
+use crate::args::{EXIT_CODES, Global};
 use crate::exec::find_library;
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
+use clap::Args;
 use overspin_lab::doctor::{self, Place};
 use overspin_lab::environment::Environment;
 use serde_json::json;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct DoctorArgs {
+    /// Write as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
 
 pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.json.as_ref()])?;
@@ -15,11 +25,8 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Verdict, Fail
     let place = Place::here(find_library().map_err(|failure| failure.cause()));
     let diagnosis = doctor::diagnose(&place, &environment);
     if let Some(json) = json {
-        let record = json!({
-            "schema": "overspin-doctor/1", "version": env!("CARGO_PKG_VERSION"),
-            "findings": diagnosis.findings,
-        });
-        show::made_here(json, &record)?;
+        let record = json!({ "findings": diagnosis.findings });
+        show::made_here(json, "overspin-doctor/1", record)?;
     }
     outputs.report(&doctor::report(&diagnosis, &environment.words()))?;
     // A machine that lacks something is not a failure.

@@ -1,8 +1,8 @@
 //! `overspin exec`: a program with the preload library.
 
-use crate::args::ExecArgs;
 use crate::catalog::unknown_lock;
 use crate::failure::{Failure, Verdict};
+use clap::Args;
 use overspin_real::preload::before_others;
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -11,6 +11,33 @@ use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "It becomes the program, and so ends as the program ends. If the program cannot be started:
+
+Exit codes:
+  2  wrong usage or input, or no such program
+  3  the environment prevents it (no preload library)
+
+Environment:
+  OVERSPIN_PRELOAD  the preload library, if it is neither beside this command nor in ../lib"
+)]
+pub(crate) struct ExecArgs {
+    /// Name of a lock (`overspin list locks`)
+    #[arg(long, value_name = "NAME")]
+    lock: String,
+    /// When the program ends, print the most acquired mutexes on standard error
+    #[arg(long)]
+    stats: bool,
+    /// When the program ends, write how long each mutex was held, waited for and left alone, as JSON for `overspin
+    /// fit`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
 
 const LIBRARY: &str = "liboverspin_preload.so";
 

@@ -1,9 +1,10 @@
 //! `overspin explain`.
 
-use crate::args::{ExplainArgs, Global};
+use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::progress::{Meter, RunsMeter};
 use crate::show::Outputs;
+use clap::Args;
 use overspin_host::Refused;
 use overspin_lab::explain::{self, ExplainError, Repeat};
 use overspin_lab::parallel::ParallelError;
@@ -12,7 +13,18 @@ use overspin_lab::scenario_file::{self, Loaded, Sweep};
 use overspin_lab::sweep::{self, Settings, SweepError};
 use overspin_lab::way::Way;
 use overspin_report::Block;
-use overspin_scenario::{Outcome, Scenario};
+use overspin_scenario::{Outcome, Picos, Scenario};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ExplainArgs {
+    /// Record that --json wrote, .bench file, or scenario to run (`-`: standard input)
+    result: PathBuf,
+    /// Write the report as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
 
 pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.markdown.as_ref()])?;
@@ -20,16 +32,13 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
     let what = What { name: args.result.display().to_string(), global };
     // Every record begins like this, and no scenario does.
     let blocks = if text.trim_start().starts_with('{') {
-        let record = record::read(&what.name, &text).map_err(|e| Failure::Scenario(Box::new(e)))?;
+        let record = record::read(&what.name, &text)?;
         what.record(&record)?
     } else {
         let loaded = scenario_file::load_text(&args.result, &text, &[], &[]);
-        what.scenario(loaded.map_err(Failure::Scenario)?)?
+        what.scenario(loaded?)?
     };
-    if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
-        markdown.finish_with(&overspin_report::markdown(&blocks))?;
-    }
-    outputs.report(&blocks)?;
+    outputs.report_with_markdown(&blocks, args.markdown.as_ref())?;
     Ok(Verdict::Fine)
 }
 
@@ -51,16 +60,10 @@ impl What<'_> {
 
     /// Runs a scenario, with its own seed or the first of several, and explains it.
     fn scenario(&self, loaded: Loaded) -> Result<Vec<Block>, Failure> {
-        let (scenario, seed) = match loaded {
+        let (seed, scenario) = match loaded {
+            Loaded::One(scenario) => (scenario.seed, scenario),
             // With several seeds, the first is run; the report names it.
-            Loaded::Seeds(scenario, seeds) => {
-                let seed = seeds.first().copied().unwrap_or(scenario.seed);
-                (scenario, seed)
-            }
-            Loaded::One(scenario) => {
-                let seed = scenario.seed;
-                (scenario, seed)
-            }
+            Loaded::Seeds(scenario, seeds) => (*seeds.first().unwrap_or(&scenario.seed), scenario),
             Loaded::Sweep(sweep) => return self.sweep(&sweep),
         };
         let outcome = self.run(&scenario, seed).map_err(|e| self.refused(&e))?;
@@ -92,16 +95,12 @@ impl What<'_> {
 /// Runs are repeated behind a progress bar.
 impl Repeat for What<'_> {
     fn run(&self, scenario: &Scenario, seed: u64) -> Result<Outcome, Refused> {
-        let meter = Meter::new(self.global, scenario.limit);
-        let result = Way::default().run(scenario, seed, &mut (), &|at| meter.at(at));
-        meter.end();
-        result
+        let run = |tell: &dyn Fn(Picos)| Way::default().run(scenario, seed, &mut (), tell);
+        Meter::during(self.global, scenario.limit, run)
     }
 
     fn drawing(&self, scenario: &Scenario, outcome: &Outcome) -> Result<Vec<Block>, Refused> {
-        let meter = Meter::new(self.global, scenario.limit);
-        let result = explain::drawing(scenario, outcome, Way::default(), &|at| meter.at(at));
-        meter.end();
-        result
+        let draw = |tell: &dyn Fn(Picos)| explain::drawing(scenario, outcome, Way::default(), tell);
+        Meter::during(self.global, scenario.limit, draw)
     }
 }

@@ -3,13 +3,15 @@
 use crate::screen;
 use overspin_host::Refused;
 use overspin_lab::output::OutputError;
+use overspin_lab::parallel::ParallelError;
 use overspin_lab::record::LoadError;
 use overspin_lab::results::ResultsError;
 use overspin_lab::scenario_file;
 use overspin_located as located;
 use overspin_located::LocatedError;
 use overspin_scenario::Stopped;
-use std::fmt;
+use std::path::Path;
+use std::{fmt, io};
 
 /// Exit code of wrong usage or input.
 pub(crate) const USAGE: u8 = 2;
@@ -70,8 +72,23 @@ impl Failure {
         Self::usage(format!("{scenario}: {said}"), remedy)
     }
 
+    /// Some of many runs of `scenario` failed.
+    pub(crate) fn parallel(scenario: &str, error: &ParallelError) -> Self {
+        let remedy = match error {
+            ParallelError::Sim { cause, .. } => return Self::refused_as(scenario, cause, error),
+            ParallelError::Threads { .. } => "ask for fewer with --threads",
+            ParallelError::Keep(error) => error.remedy(),
+        };
+        Self::environment(error.to_string(), remedy)
+    }
+
     pub(crate) fn environment(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Plain { code: ENVIRONMENT, cause: cause.into(), remedy: remedy.into() }
+    }
+
+    /// A file that cannot be written.
+    pub(crate) fn cannot_write(file: &Path, cause: io::Error) -> Self {
+        OutputError { action: "write to", path: file.display().to_string(), cause }.into()
     }
 
     /// The cause in words.
@@ -97,6 +114,18 @@ impl Failure {
             }
             Self::BrokenPipe => 0,
         }
+    }
+}
+
+impl From<Box<LocatedError>> for Failure {
+    fn from(error: Box<LocatedError>) -> Self {
+        Self::Scenario(error)
+    }
+}
+
+impl From<LocatedError> for Failure {
+    fn from(error: LocatedError) -> Self {
+        Box::new(error).into()
     }
 }
 
@@ -131,7 +160,7 @@ impl From<LoadError> for Failure {
 impl From<scenario_file::LoadError> for Failure {
     fn from(error: scenario_file::LoadError) -> Self {
         match error {
-            scenario_file::LoadError::Invalid(error) => Self::Scenario(error),
+            scenario_file::LoadError::Invalid(error) => error.into(),
             scenario_file::LoadError::Read { ref cause, .. } => {
                 let remedy = match cause.kind() {
                     std::io::ErrorKind::NotFound => {

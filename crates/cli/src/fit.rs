@@ -1,16 +1,34 @@
 //! `overspin fit`.
 
-use crate::args::{FitArgs, Global};
+use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
+use clap::Args;
 use overspin_lab::fit::{self, Failed};
 use overspin_lab::record;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct FitArgs {
+    /// Recording, written by `overspin exec --record`
+    file: PathBuf,
+    /// Scenario to write, with `[[vary]]` tables as comments (`-`: standard output)
+    #[arg(long, short, value_name = "SCENARIO.toml")]
+    output: Option<PathBuf>,
+    /// Number of the mutex in the list, from 0, instead of the one whose sections and waits took most time
+    #[arg(long, value_name = "NUMBER")]
+    mutex: Option<usize>,
+    /// Locks to try
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_values = overspin_lab::fit::LOCKS)]
+    locks: Vec<String>,
+}
 
 pub(crate) fn fit(args: &FitArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.output.as_ref()])?;
     let name = args.file.display().to_string();
     let text = record::read_text(&args.file)?;
-    let recording = fit::read(&name, &text).map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let recording = fit::read(&name, &text)?;
     let number = args.mutex.unwrap_or_else(|| recording.hottest());
     let Some(mutex) = recording.mutexes.get(number) else {
         let cause = format!("{name}: there is no mutex {number}");
@@ -23,7 +41,7 @@ pub(crate) fn fit(args: &FitArgs, global: &Global) -> Result<Verdict, Failure> {
     }
     let report = fit::report(&name, &recording, number, &fitted, &args.locks);
     outputs.report(&report.map_err(|failed| match failed {
-        Failed::Scenario(error) => Failure::Scenario(error),
+        Failed::Scenario(error) => error.into(),
         Failed::Refused(cause) => Failure::refused(&name, &cause),
     })?)?;
     Ok(Verdict::Fine)

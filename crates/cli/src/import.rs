@@ -1,15 +1,62 @@
 //! `overspin import`.
 
-use crate::args::{Format, Global, ImportArgs};
+use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::progress::Meter;
-use crate::show::{self, Outputs};
+use crate::show::Outputs;
+use crate::world;
+use clap::{Args, ValueEnum};
 use overspin_lab::perf_sched::{self, Part, Recording, Watch};
 use overspin_lab::record;
 use overspin_lab::rt_app::{self, Imported};
 use overspin_lab::scenario_file;
 use overspin_scenario::Ending;
+use overspin_scenario::Picos;
 use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ImportArgs {
+    /// The format of the file
+    format: Format,
+    /// The file
+    file: PathBuf,
+    /// Scenario to write (`-`: standard output, which is the default without --compare)
+    #[arg(long, short, value_name = "SCENARIO.toml")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    recording: RecordingArgs,
+}
+
+/// Options for recordings.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options for perf-sched")]
+struct RecordingArgs {
+    /// Begin this long after the first event of the recording
+    #[arg(long, value_name = "TIME", value_parser = overspin_scenario::parse_time)]
+    from: Option<Picos>,
+    /// End this long after the first event of the recording
+    #[arg(long, value_name = "TIME", value_parser = overspin_scenario::parse_time)]
+    to: Option<Picos>,
+    /// Run the scenario, and print its figures beside those of the recording
+    #[arg(long)]
+    compare: bool,
+    /// World to compare in, instead of `sim`
+    #[arg(long, value_name = "WORLD", requires = "compare")]
+    world: Option<String>,
+    /// Change the scenario before it is compared, for example host.scheduler=cfs
+    #[arg(long, value_name = "KEY=VALUE", requires = "compare")]
+    set: Vec<String>,
+}
+
+/// Workloads that can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// rt-app's JSON
+    RtApp,
+    /// The text of `perf sched script` or `perf script`: what a kernel scheduled
+    PerfSched,
+}
 
 pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Verdict, Failure> {
     let recording = &args.recording;
@@ -23,16 +70,15 @@ pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Verdict, Fail
     let outputs = Outputs::new(global, &[output])?;
     let text = record::read_text(&args.file)?;
     let name = args.file.display().to_string();
-    let fault = |e| Failure::Scenario(Box::new(e));
     match args.format {
         Format::RtApp => {
-            let imported = rt_app::import(&name, &text).map_err(fault)?;
+            let imported = rt_app::import(&name, &text)?;
             write(&imported, output, &outputs, global)?;
             Ok(Verdict::Fine)
         }
         Format::PerfSched => {
             let part = Part { from: recording.from.unwrap_or_default(), to: recording.to };
-            let imported = perf_sched::import(&name, &text, part).map_err(fault)?;
+            let imported = perf_sched::import(&name, &text, part)?;
             write(&imported.imported, output, &outputs, global)?;
             if recording.compare {
                 return compare(&imported, args, &outputs, global);
@@ -67,17 +113,14 @@ fn compare(
     global: &Global,
 ) -> Result<Verdict, Failure> {
     let wanted = &args.recording;
-    let way = show::way(wanted.world.as_deref(), None)?;
+    let way = world::way(wanted.world.as_deref(), None)?;
     let name = args.file.display().to_string();
-    let scenario = scenario_file::parse(&name, &name, &recording.imported.scenario, &wanted.set)
-        .map_err(|e| Failure::Scenario(Box::new(e)))?;
-    show::in_world(&way, [&scenario], global);
-    let meter = Meter::new(global, scenario.limit);
+    let scenario = scenario_file::parse(&name, &name, &recording.imported.scenario, &wanted.set)?;
+    world::in_world(&way, [&scenario], global);
     let mut watch = Watch::default();
-    let outcome = way
-        .run(&scenario, scenario.seed, &mut watch, &|at| meter.at(at))
-        .map_err(|e| Failure::refused(&name, &e))?;
-    meter.end();
+    let run = |tell: &dyn Fn(Picos)| way.run(&scenario, scenario.seed, &mut watch, tell);
+    let outcome =
+        Meter::during(global, scenario.limit, run).map_err(|e| Failure::refused(&name, &e))?;
     let run = watch.finish(&outcome, scenario.host.pcpus() as usize);
     let how = format!("its scenario under `{}` in `{}`", scenario.host.scheduler, way.world.name());
     outputs.report(&perf_sched::beside(&recording.names, &recording.measured, &run, &how))?;

@@ -18,18 +18,18 @@
 mod advise;
 mod args;
 mod bench;
-mod bench_world;
 mod built;
 mod calibrate;
 mod catalog;
-#[cfg(feature = "check")]
 mod check;
 mod checked;
+mod command;
 mod compare;
 mod doctor;
 mod exec;
 mod explain;
 mod failure;
+mod files;
 mod fit;
 mod import;
 #[cfg(not(all(feature = "check", feature = "xen")))]
@@ -50,18 +50,16 @@ mod show;
 mod signals;
 mod top;
 mod validate;
-#[cfg(feature = "xen")]
-mod xen;
-#[cfg(feature = "xen")]
+mod world;
 mod xen_emulated;
 
 pub use built::build;
 pub use catalog::Catalog;
 pub use checked::Checkable;
 
-use args::{Args, Command};
-use clap::{CommandFactory, Parser};
-use failure::{Failure, Verdict};
+use clap::Parser;
+use command::Args;
+use failure::Failure;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -88,51 +86,12 @@ pub fn main_of(catalog: Catalog, arguments: Vec<OsString>) -> u8 {
             return if error.use_stderr() { failure::USAGE } else { 0 };
         }
     };
-    let result =
-        signals::watch().and_then(|()| catalog.install()).and_then(|parts| command(&args, &parts));
+    let result = signals::watch()
+        .and_then(|()| catalog.install())
+        .and_then(|parts| command::run(&args, &parts));
     match result {
         Ok(verdict) => verdict.code(),
         Err(Failure::BrokenPipe) => 0,
         Err(failure) => failure.report(),
-    }
-}
-
-fn command(args: &Args, parts: &catalog::Parts) -> Result<Verdict, Failure> {
-    match &args.command {
-        Command::Reproduce(command) => reproduce::reproduce(command, &args.global),
-        Command::Run(command) => run::run(command, &args.global),
-        Command::Sweep(command) => run::sweep(command, &args.global),
-        Command::Merge(command) => merge::merge(command, &args.global),
-        Command::Explain(command) => explain::explain(command, &args.global),
-        #[cfg(feature = "xen")]
-        Command::XenEmulated(command) => xen_emulated::xen_emulated(command, &args.global),
-        #[cfg(not(feature = "xen"))]
-        Command::XenEmulated(_) => {
-            Err(left_out::left_out("Xen's guests and its emulated host", "xen"))
-        }
-        Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
-        Command::Import(command) => import::import(command, &args.global),
-        Command::Report(command) => report::report(command, &args.global),
-        Command::Compare(command) => compare::compare(command, &args.global),
-        Command::Exec(command) => exec::exec(command),
-        Command::Fit(command) => fit::fit(command, &args.global),
-        Command::List(command) => list::list(command, &args.global),
-        #[cfg(feature = "check")]
-        Command::Check(command) => check::check(command, &args.global, parts),
-        #[cfg(not(feature = "check"))]
-        Command::Check(_) => Err(left_out::left_out("the model checker", "check")),
-        Command::Bench(command) => bench::bench(command, &args.global, parts),
-        Command::Measure(command) => measure::measure(command, &args.global),
-        Command::Calibrate(command) => calibrate::calibrate(command, &args.global),
-        Command::Advise(command) => advise::advise(command, &args.global),
-        Command::Validate(command) => validate::validate(command, &args.global),
-        Command::Top(command) => top::top(command, &args.global),
-        Command::Doctor(command) => doctor::doctor(command, &args.global),
-        Command::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(*shell, &mut Args::command(), "overspin", &mut text);
-            show::bytes(&text).map(|()| Verdict::Fine)
-        }
-        Command::Man(command) => man::man(command),
     }
 }

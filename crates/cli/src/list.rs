@@ -1,12 +1,40 @@
 //! `overspin list`.
 
-use crate::args::{Global, ListArgs, What};
+use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
+use clap::{Args, ValueEnum};
 use overspin_lab::scenario_file::machine::{self, MACHINES, Machine};
 use overspin_lab::{catalog, experiment, listing};
 use overspin_report::{Block, Grid};
 use serde_json::Value;
+use std::path::PathBuf;
+
+/// Things to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Lock algorithms
+    Locks,
+    /// Schedulers and their profiles
+    Schedulers,
+    /// Workloads
+    Workloads,
+    /// Published experiments
+    Experiments,
+    /// Machines and their costs
+    Machines,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// What to list; without it, everything
+    what: Option<What>,
+    /// Only the machine of this name, with the source of each cost (after `machines`)
+    name: Option<String>,
+    /// Write as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
 
 const ALL: [What; 5] =
     [What::Locks, What::Schedulers, What::Workloads, What::Experiments, What::Machines];
@@ -18,8 +46,6 @@ pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure>
     let wanted: Vec<What> = args.what.map_or_else(|| ALL.to_vec(), |w| vec![w]);
     let mut blocks = Vec::new();
     let mut record = serde_json::Map::new();
-    record.insert("schema".into(), "overspin-list/1".into());
-    record.insert("version".into(), env!("CARGO_PKG_VERSION").into());
     for what in wanted {
         let one = |grid| vec![Block::Grid(grid)];
         let (name, tables, values) = match what {
@@ -44,7 +70,7 @@ pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure>
         }
     }
     if let Some(json) = json {
-        show::json(json, &record)?;
+        show::json(json, "overspin-list/1", record.into())?;
     }
     outputs.report(&blocks)?;
     Ok(Verdict::Fine)
@@ -154,7 +180,7 @@ fn workloads_table() -> Grid {
 
 fn experiments() -> Result<(Grid, Value), Failure> {
     let mut grid = Grid::new(2, &["name", "title", "figures", "claims"]);
-    let all = experiment::all().map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let all = experiment::all()?;
     for e in &all {
         let head = e.head();
         let (figures, claims) = (head.figures.len().to_string(), head.claims.len().to_string());

@@ -1,16 +1,27 @@
 //! `overspin man`: manual pages, from the same source as --help.
 
-use crate::args::{Args, ManArgs};
 use crate::failure::{Failure, Verdict};
 use crate::show;
-use clap::{Command, CommandFactory};
+use clap::Args;
+use clap::Command;
 use clap_mangen::Man;
 use overspin_lab::output::{Output, OutputError};
 use std::fs;
 use std::path::Path;
+use std::path::PathBuf;
 
-pub(crate) fn man(args: &ManArgs) -> Result<Verdict, Failure> {
-    let mut root = Args::command();
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Show the page of this command instead of the overview; a command within a command is two words, for
+    /// example `bench locks`
+    command: Vec<String>,
+    /// Write the pages of all commands into this folder, which is created if it is missing
+    #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
+    out: Option<PathBuf>,
+}
+
+/// Writes pages of `root`, the whole command.
+pub(crate) fn man(args: &ManArgs, mut root: Command) -> Result<Verdict, Failure> {
     // Each command gets its full name, as `overspin-bench-locks`.
     root.build();
     match &args.out {

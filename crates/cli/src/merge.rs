@@ -1,8 +1,10 @@
 //! `overspin merge`: joins the directories that the parts of a sweep or of many seeds wrote.
 
-use crate::args::{Global, MergeArgs, RecordArgs};
+use crate::args::{EXIT_CODES, Global, RecordArgs};
 use crate::failure::{Failure, Verdict};
-use crate::show::{self, Outputs, RecordFiles};
+use crate::files::RecordFiles;
+use crate::show::{self, Outputs};
+use clap::Args;
 use overspin_lab::record::{InWorld, Record};
 use overspin_lab::results::{self, Merged, ResultsError};
 use overspin_lab::scenario_file::{Loaded, Sweep};
@@ -10,7 +12,31 @@ use overspin_lab::way::{Until, Way};
 use overspin_lab::{parallel::ParallelError, seeds, sweep};
 use overspin_report::Block;
 use overspin_scenario::{Ending, Scenario};
+use std::path::PathBuf;
 use std::time::Instant;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct MergeArgs {
+    /// Directories that --out wrote
+    #[arg(required = true)]
+    dirs: Vec<PathBuf>,
+    /// Directory for the whole
+    #[arg(long, short, value_name = "DIR")]
+    output: PathBuf,
+    /// Write the record, with all measurements, as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the samples as CSV, a line for each number (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Draw the curves of a sweep as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write the report as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
 
 pub(crate) fn merge(args: &MergeArgs, global: &Global) -> Result<Verdict, Failure> {
     let wanted = [args.json.as_ref(), args.csv.as_ref(), args.svg.as_ref(), args.markdown.as_ref()];
@@ -39,10 +65,7 @@ pub(crate) fn merge(args: &MergeArgs, global: &Global) -> Result<Verdict, Failur
     }
     let record = whole.record;
     files.write(|| record)?;
-    if let Some(markdown) = outputs.open(args.markdown.as_ref())? {
-        markdown.finish_with(&overspin_report::markdown(&whole.report))?;
-    }
-    outputs.report(&whole.report)?;
+    outputs.report_with_markdown(&whole.report, args.markdown.as_ref())?;
     if missing > 0 {
         eprintln!(
             "{missing} runs are missing: merge the other parts too, or make the runs with the command of one \

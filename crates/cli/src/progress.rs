@@ -23,6 +23,23 @@ pub(crate) fn progress(global: &Global, length: u64, template: &str) -> Progress
     bar
 }
 
+/// What a bar of many runs shows.
+pub(crate) const RUNS: &str = "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left";
+
+/// A bar for many runs, and what tells it how many runs are done, of how many.
+pub(crate) fn of_runs(
+    global: &Global,
+    template: &str,
+) -> (ProgressBar, impl Fn(usize, usize) + use<>) {
+    let bar = progress(global, 0, template);
+    let told = bar.clone();
+    let tell = move |done: usize, all: usize| {
+        told.set_length(all as u64);
+        told.set_position(done as u64);
+    };
+    (bar, tell)
+}
+
 /// How long a run without a bar is silent; then it reports after twice that time, and so on.
 const SILENT: Duration = Duration::from_secs(5);
 
@@ -37,8 +54,19 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// For a run with this limit of simulated time.
-    pub(crate) fn new(global: &Global, limit: Picos) -> Self {
+    /// Does `work` with a meter, to which it tells the simulated time of a run with this limit.
+    pub(crate) fn during<T>(
+        global: &Global,
+        limit: Picos,
+        work: impl FnOnce(&dyn Fn(Picos)) -> T,
+    ) -> T {
+        let meter = Self::new(global, limit);
+        let done = work(&|at| meter.at(at));
+        meter.bar.finish_and_clear();
+        done
+    }
+
+    fn new(global: &Global, limit: Picos) -> Self {
         let lines = !(global.quiet || global.no_progress || std::io::stderr().is_terminal());
         // In simulated milliseconds: nobody sees finer steps, and a run of a thousand hours still fits.
         let bar = progress(global, (limit / MS).max(1), "{bar:40} {msg}");
@@ -46,7 +74,7 @@ impl Meter {
     }
 
     /// Reports that the run is at this simulated time.
-    pub(crate) fn at(&self, now: Picos) {
+    fn at(&self, now: Picos) {
         let passed = self.began.elapsed();
         if self.lines && passed >= self.next_line.get() {
             self.next_line.set(passed * 2);
@@ -55,11 +83,6 @@ impl Meter {
             self.bar.set_position(now / MS);
             self.bar.set_message(self.words(now, passed));
         }
-    }
-
-    /// Removes the bar.
-    pub(crate) fn end(&self) {
-        self.bar.finish_and_clear();
     }
 
     fn words(&self, now: Picos, passed: Duration) -> String {
@@ -112,8 +135,7 @@ impl RunsMeter {
         if lines && !words.is_empty() {
             eprintln!("{words}");
         }
-        let template = "{bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left";
-        let bar = progress(global, 0, template);
+        let bar = progress(global, 0, RUNS);
         Self { bar, lines, found, began: Instant::now(), next_line: Mutex::new(None) }
     }
 

@@ -1,7 +1,8 @@
 //! Every command and option as Markdown, for `docs/commands.md`, from the definitions by which arguments are
 //! read.
 
-use crate::args::{Args, EXIT_CODES};
+use crate::args::EXIT_CODES;
+use crate::command::Args;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use std::fmt::Write;
 

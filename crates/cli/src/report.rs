@@ -1,16 +1,42 @@
 //! `overspin report`, and the page that other commands write by default.
 
-use crate::args::{Global, PageArgs, ReportArgs};
+use crate::args::{EXIT_CODES, Global, PageArgs};
 use crate::failure::{Failure, Verdict};
 use crate::progress::Meter;
 use crate::show::Outputs;
+use clap::Args;
 use overspin_host::Observer;
 use overspin_lab::output::Output;
 use overspin_lab::page::{self, DetailError, Entry};
 use overspin_lab::record::{self, Record};
 use overspin_lab::way::Way;
-use overspin_scenario::Scenario;
+use overspin_scenario::{Picos, Scenario};
 use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ReportArgs {
+    /// Records that --json wrote, directories that --out wrote, and .bench files (`-`: standard input)
+    #[arg(required = true, num_args = 1.., value_name = "RESULT")]
+    results: Vec<PathBuf>,
+    /// HTML file to write (`-`: standard output)
+    #[arg(long, short, value_name = "FILE.html", default_value = "report.html")]
+    output: PathBuf,
+    /// Make no run again: no timeline, no waits by length, and of seeds and sweeps no run in detail
+    #[arg(long)]
+    no_timeline: bool,
+    /// Most slices and marks of a timeline
+    #[arg(long, value_name = "N", default_value_t = overspin_lab::page::MOST_SLICES, value_parser = slices)]
+    slices: usize,
+}
+
+/// A number of slices that a browser can hold.
+fn slices(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(n) if (1000..=4_000_000).contains(&n) => Ok(n),
+        _ => Err("a whole number from 1000 to 4000000".into()),
+    }
+}
 
 pub(crate) fn report(args: &ReportArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[Some(&args.output)])?;
@@ -38,10 +64,8 @@ fn entry(
 ) -> Result<Entry, Failure> {
     let name = path.display().to_string();
     let make = |scenario: &Scenario, seed: u64, observer: &mut dyn Observer| {
-        let meter = Meter::new(global, scenario.limit);
-        let result = Way::default().run(scenario, seed, observer, &|at| meter.at(at));
-        meter.end();
-        result
+        let run = |tell: &dyn Fn(Picos)| Way::default().run(scenario, seed, observer, tell);
+        Meter::during(global, scenario.limit, run)
     };
     let detail = match most {
         None => None,

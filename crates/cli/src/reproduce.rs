@@ -1,10 +1,12 @@
 //! `overspin reproduce`.
 
-use crate::args::{Global, ReproduceArgs};
+use crate::args::{EXIT_CODES, Global, PageArgs, RecordArgs, threads};
 use crate::failure::{Failure, Verdict};
+use crate::files::RecordFiles;
 use crate::progress;
 use crate::report::Page;
-use crate::show::{self, Outputs, RecordFiles};
+use crate::show::{self, Outputs};
+use clap::Args;
 use overspin_lab::experiment::report as reports;
 use overspin_lab::experiment::{self, Experiment};
 use overspin_lab::experiment::{
@@ -15,6 +17,44 @@ use overspin_lab::record;
 use overspin_lab::way::Until;
 use overspin_report::Block;
 use std::path::Path;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ReproduceArgs {
+    /// Name of an experiment (`overspin list experiments`), or a changed copy of its .toml file; without it,
+    /// all experiments run, with a table at the end
+    experiment: Option<String>,
+    /// Run at the published length instead of the experiment's scale
+    #[arg(long)]
+    full: bool,
+    /// Runs of each configuration
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    seeds: Option<u32>,
+    /// Threads; 0 means one for each CPU
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
+    threads: usize,
+    #[command(flatten)]
+    record: RecordArgs,
+    /// Write the whole report, of all experiments one after another, as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Draw the figures of one experiment, published beside simulated, as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE", requires = "experiment")]
+    svg: Option<PathBuf>,
+    /// Draw what one experiment measured as curves, with 95 % intervals over seeds, as SVG (`-`: standard
+    /// output)
+    #[arg(long, value_name = "FILE", requires = "experiment")]
+    curves: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageArgs,
+    /// Print each claim as it was published, and every comparison that decides it, with its formula
+    #[arg(long, short)]
+    verbose: bool,
+    /// End with 1 if a claim does not hold, with 4 if one cannot be decided
+    #[arg(long)]
+    strict: bool,
+}
 
 pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict, Failure> {
     let named = args.experiment.as_deref().map(find).transpose()?;
@@ -127,20 +167,15 @@ fn one(
     settings: Settings<'_>,
     global: &Global,
 ) -> Result<Reproduction, Failure> {
-    let template = "{prefix} {bar:40} {pos} of {len} runs, {elapsed} elapsed, {eta} left";
-    let bar = progress::progress(global, 0, template);
+    let (bar, tell) = progress::of_runs(global, &format!("{{prefix}} {}", progress::RUNS));
     bar.set_prefix(experiment.head().id.clone());
-    let tell = |done: usize, total: usize| {
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    };
     let result = run(experiment, settings, &tell);
     bar.finish_and_clear();
     result.map_err(|e| match e {
         ReproduceError::Sim { .. } => {
             Failure::usage(e.to_string(), "change the scenario in the experiment's file")
         }
-        ReproduceError::Plan(e) => Failure::Scenario(e),
+        ReproduceError::Plan(e) => e.into(),
         ReproduceError::Native(_) | ReproduceError::Stopped => {
             Failure::environment(e.to_string(), "this is a fault in overspin")
         }
@@ -162,7 +197,7 @@ fn verdict(holds: Option<bool>, strict: bool) -> Verdict {
 /// An experiment by name, or from a changed copy of its file.
 fn find(name: &str) -> Result<Experiment, Failure> {
     if let Some(experiment) = experiment::built_in(name) {
-        return experiment.map_err(|e| Failure::Scenario(Box::new(e)));
+        return Ok(experiment?);
     }
     if !name.ends_with(".toml") {
         let guess = experiment::nearest_name(name)
@@ -176,7 +211,7 @@ fn find(name: &str) -> Result<Experiment, Failure> {
         ));
     }
     let text = record::read_text(Path::new(name))?;
-    experiment::parse(name, &text).map_err(|e| Failure::Scenario(Box::new(e)))
+    Ok(experiment::parse(name, &text)?)
 }
 
 #[cfg(test)]

@@ -1,25 +1,17 @@
 //! Writing to standard output and to files.
 
-use crate::args::{Global, RecordArgs};
-use crate::failure::{Failure, Verdict};
-use crate::report::into_directory;
-use crate::{screen, signals};
-use overspin_host::World;
-use overspin_lab::catalog::catalog;
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::screen;
 use overspin_lab::environment::Environment;
 use overspin_lab::output::Output;
-use overspin_lab::record::{InWorld, Record, csv};
-use overspin_lab::results::{Claim, Outcomes};
-use overspin_lab::way::{Until, Way};
+use overspin_lab::record::Record;
 use overspin_report::Block;
-use overspin_scenario::{Scenario, Stopped};
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 /// Writes to standard output. If the reader went away, this is not worth a message.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
@@ -76,6 +68,18 @@ impl Outputs {
         self.print(&overspin_report::text_on(blocks, &screen::of_stdout()))
     }
 
+    /// Prints a report for people; before, writes it to the file of --markdown, if asked for.
+    pub(crate) fn report_with_markdown(
+        &self,
+        blocks: &[Block],
+        file: Option<&PathBuf>,
+    ) -> Result<(), Failure> {
+        if let Some(file) = self.open(file)? {
+            file.finish_with(&overspin_report::markdown(blocks))?;
+        }
+        self.report(blocks)
+    }
+
     /// Prints text for people, unless standard output carries data or --quiet was given.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
         if self.quiet || self.to_stdout { Ok(()) } else { bytes(text.as_bytes()) }
@@ -92,95 +96,29 @@ fn place(file: &Path) -> PathBuf {
     file.canonicalize().ok().or_else(folder).unwrap_or_else(|| file.to_owned())
 }
 
-/// Destinations of a record, opened before the work that it describes.
-pub(crate) struct RecordFiles {
-    json: Option<Output>,
-    csv: Option<Output>,
-    out: Option<Claim>,
-    /// Whether the command writes the page of the directory itself.
-    own_page: bool,
-}
-
-impl RecordFiles {
-    pub(crate) fn open(outputs: &Outputs, args: &RecordArgs) -> Result<Self, Failure> {
-        let claim = |dir: &PathBuf| Claim::new(dir, &command());
-        let out = args.out.as_ref().map(claim).transpose()?;
-        Ok(Self { out, ..Self::files(outputs, args)? })
-    }
-
-    /// Opens the files alone. The directory, into which runs are written as they end, is opened elsewhere.
-    pub(crate) fn files(outputs: &Outputs, args: &RecordArgs) -> Result<Self, Failure> {
-        let (json, csv) = (outputs.open(args.json.as_ref())?, outputs.open(args.csv.as_ref())?);
-        Ok(Self { json, csv, out: None, own_page: false })
-    }
-
-    /// Leaves the page of the directory to the command, which writes it itself.
-    pub(crate) fn with_own_page(self) -> Self {
-        Self { own_page: true, ..self }
-    }
-
-    /// Where the directory keeps single runs until the result is written, if there is one.
-    pub(crate) fn outcomes(&self) -> Option<&Outcomes> {
-        self.out.as_ref().map(Claim::outcomes)
-    }
-
-    /// Writes the record that `make` makes, if it is wanted.
-    pub(crate) fn write(self, make: impl FnOnce() -> Record) -> Result<(), Failure> {
-        if self.json.is_none() && self.csv.is_none() && self.out.is_none() {
-            return Ok(());
-        }
-        let record = make();
-        if let Some(json) = self.json {
-            json.finish_with(&record.to_json())?;
-        }
-        if let Some(file) = self.csv {
-            file.finish_with(&csv(&record))?;
-        }
-        if let Some(claim) = self.out {
-            let (dir, record) = (claim.dir().to_owned(), made(record));
-            claim.finish(&record)?;
-            if !self.own_page {
-                into_directory(&dir, record)?;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The record, made here by the command at hand.
 pub(crate) fn made(record: Record) -> Record {
     record.made_here(command())
 }
 
-fn fault(error: serde_json::Error) -> Failure {
-    Failure::environment(format!("cannot write JSON: {error}"), "this is a fault in overspin")
-}
-
-/// Writes lists, checks and comparisons, which are not measurements, as indented JSON with a newline at the
-/// end. After the program's version it adds the model's.
-pub(crate) fn json<T: Serialize>(output: Output, record: &T) -> Result<(), Failure> {
-    let mut value = serde_json::to_value(record).map_err(fault)?;
-    if let Value::Object(record) = &mut value
-        && let Some(version) = record.keys().position(|key| key == "version")
-    {
-        record.shift_insert(
-            version + 1,
-            "model_version".into(),
-            overspin_sim::MODEL_VERSION.into(),
-        );
+/// Writes lists, checks and comparisons, which are not measurements, as indented JSON with a newline at the end: which
+/// `schema` it has, the versions of the program and of its model, and the `record`.
+pub(crate) fn json(output: Output, schema: &str, record: Value) -> Result<(), Failure> {
+    let mut whole = json!({
+        "schema": schema, "version": env!("CARGO_PKG_VERSION"),
+        "model_version": overspin_sim::MODEL_VERSION,
+    });
+    if let (Value::Object(whole), Value::Object(record)) = (&mut whole, record) {
+        whole.extend(record);
     }
-    let text = serde_json::to_string_pretty(&value).map_err(fault)?;
-    Ok(output.finish_with(&(text + "\n"))?)
+    Ok(output.finish_with(&format!("{whole:#}\n"))?)
 }
 
 /// Writes a record of results that depend on the machine: it adds where and how they were made.
-pub(crate) fn made_here<T: Serialize>(output: Output, record: &T) -> Result<(), Failure> {
-    let mut value = serde_json::to_value(record).map_err(fault)?;
-    if let Value::Object(record) = &mut value {
-        record.insert("command".into(), command().into());
-        record.insert("environment".into(), json!(Environment::here()));
-    }
-    json(output, &value)
+pub(crate) fn made_here(output: Output, schema: &str, mut record: Value) -> Result<(), Failure> {
+    record["command"] = command().into();
+    record["environment"] = json!(Environment::here());
+    json(output, schema, record)
 }
 
 /// The arguments of the command. They are those of the process, except in an interpreter.
@@ -202,51 +140,6 @@ pub(crate) fn command() -> String {
     let arguments = ARGUMENTS.get().map_or(&[][..], Vec::as_slice);
     let words = arguments.iter().skip(1).map(|w| word(w.to_string_lossy().into_owned()));
     std::iter::once("overspin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// When to stop and keep the results so far: at the first Ctrl-C, or after this long.
-pub(crate) fn until(max_wall: Option<Duration>) -> Until {
-    Until {
-        deadline: max_wall.and_then(|time| Instant::now().checked_add(time)),
-        interrupted: Some(signals::first_interrupt()),
-    }
-}
-
-/// The world of a command, by default the simulator, and when to stop and keep the results so far: at the first
-/// Ctrl-C, or after this long.
-pub(crate) fn way(world: Option<&str>, max_wall: Option<Duration>) -> Result<Way, Failure> {
-    let world = world.unwrap_or(catalog().simulator().name());
-    if world == crate::schedbench::XEN {
-        return Err(Failure::usage(
-            "the world `xen` runs the plans of schedbench only: its guests are Linux with their own locks",
-            "use overspin schedbench run FILE.bench --world xen; docs/xen.md describes it",
-        ));
-    }
-    let world = catalog().world(world).ok_or_else(|| {
-        let names: Vec<&str> = catalog().worlds().iter().map(|world| world.name()).collect();
-        let remedy = format!("worlds are: {}", names.join(", "));
-        Failure::usage(format!("there is no world `{world}`"), remedy)
-    })?;
-    Ok(Way { world, until: until(max_wall) })
-}
-
-/// What records say about the world of runs of `scenarios`. Says what it ignores, once for all of them.
-pub(crate) fn in_world<'a>(
-    way: &Way,
-    scenarios: impl IntoIterator<Item = &'a Scenario>,
-    global: &Global,
-) -> InWorld {
-    let made = way.in_world(scenarios);
-    if let Some(warning) = made.warning().filter(|_| !global.quiet) {
-        eprintln!("warning: {warning}");
-    }
-    made
-}
-
-/// Reports that a command ended early, with only results from before `until`.
-pub(crate) fn stopped(by: Stopped) -> Verdict {
-    eprintln!("stopped before the end: {}", by.words());
-    Verdict::Stopped(by)
 }
 
 #[cfg(test)]

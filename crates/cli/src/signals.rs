@@ -2,17 +2,19 @@
 //! results so far; the second ends it at once.
 
 use crate::failure::Failure;
-use crate::top;
 use overspin_lab::output;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Whether a command watches [`INTERRUPTED`].
 static LISTENED_TO: AtomicBool = AtomicBool::new(false);
 /// Whether the first SIGINT has come.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// What to do before a signal ends the process.
+static AT_END: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
 /// Begins to handle signals on a separate thread.
 pub(crate) fn watch() -> Result<(), Failure> {
@@ -33,7 +35,9 @@ pub(crate) fn watch() -> Result<(), Failure> {
                 continue;
             }
             output::discard_all();
-            top::restore();
+            for work in AT_END.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+                work();
+            }
             // Ends the process as the signal would have. This cannot fail for these two signals.
             let _ = emulate_default_handler(signal);
         }
@@ -46,4 +50,16 @@ pub(crate) fn watch() -> Result<(), Failure> {
 pub(crate) fn first_interrupt() -> &'static AtomicBool {
     LISTENED_TO.store(true, Ordering::Relaxed);
     &INTERRUPTED
+}
+
+/// From now on, the first SIGINT does not end the process, but makes this true.
+pub(crate) fn interrupted() -> impl Fn() -> bool {
+    let flag = first_interrupt();
+    // The flag stands alone, as above.
+    move || flag.load(Ordering::Relaxed)
+}
+
+/// Does `work` before a signal ends the process.
+pub(crate) fn on_end(work: fn()) {
+    AT_END.lock().unwrap_or_else(PoisonError::into_inner).push(work);
 }

@@ -1,22 +1,77 @@
 //! `overspin validate`.
 
-use crate::args::{Global, ValidateArgs};
+use crate::args::{EXIT_CODES, Global, RecordArgs, threads, wall};
 use crate::failure::{Failure, Verdict};
+use crate::files::RecordFiles;
 use crate::progress::RunsMeter;
-use crate::show::{self, Outputs, RecordFiles};
-use crate::signals;
+use crate::show::{self, Outputs};
+use crate::{signals, world};
+use clap::Args;
 use overspin_host::Refused;
 use overspin_lab::catalog::AnyWorld;
 use overspin_lab::environment::Environment;
-use overspin_lab::parallel::ParallelError;
 use overspin_lab::validate::{
     self, Goals, Measurable, Plan, Settings, Stage, ValidateError, Validation,
 };
 use overspin_lab::{calibrate, measure};
 use overspin_native::calibrate as native;
+use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ValidateArgs {
+    /// Measure in this world alone: `threads` (against this kernel's scheduler) or `hv` (against the project's
+    /// own schedulers); default: in all that this machine can run
+    #[arg(long, value_name = "NAME")]
+    world: Option<String>,
+    /// The short form, for CI: a few cases in less than a minute, with wide bounds instead of the goals
+    #[arg(long)]
+    quick: bool,
+    /// Only cases whose names contain one of these texts (`--dry-run` lists them)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    cases: Vec<String>,
+    /// Only these schedulers
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    schedulers: Vec<String>,
+    /// The machine whose costs the simulator has: a name of `overspin list machines`, or a profile that `overspin
+    /// calibrate` wrote; default: this machine, calibrated at the start
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    machine: Option<String>,
+    /// pCPUs of all cases; default: as many as this process may use, at most 8
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pcpus: Option<u32>,
+    /// Measured runs of each case; default: 4, or 2 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    repeats: Option<u32>,
+    /// Simulated runs of each case; default: 8, or 3 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    seeds: Option<u32>,
+    /// First seed of both sides, and seed of the order of the measured runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Threads for the simulated runs; 0 means one for each CPU
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
+    threads: usize,
+    /// Stop after this much real time, for example 90s or 10min, and keep the results so far
+    #[arg(long, value_name = "TIME", value_parser = wall)]
+    max_wall: Option<Duration>,
+    /// Say what there would be to do, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    record: RecordArgs,
+    /// Write the report, with every figure, as Markdown (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Draw simulated beside measured as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// End with 1 if a figure misses its goal or locks have another order, with 4 if that is unclear
+    #[arg(long)]
+    strict: bool,
+}
 
 pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, Failure> {
     let wanted = &args.record;
@@ -47,7 +102,7 @@ pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, 
     if !global.quiet {
         eprintln!("{}", plan.words());
     }
-    let way = show::way(None, args.max_wall)?;
+    let way = world::way(None, args.max_wall)?;
     let meters = Meters::new(global);
     let tell = |stage, done, all| meters.at(stage, done, all);
     let result = validate::validate(&plan, &settings, way.until, &tell);
@@ -96,6 +151,10 @@ const MOST_PCPUS: u32 = 8;
 /// How long this machine is calibrated, in all and in the short form.
 const CALIBRATION: [Duration; 2] = [Duration::from_secs(12), Duration::from_secs(3)];
 
+/// The remedy if it cannot be calibrated.
+const NAME_A_MACHINE: &str =
+    "name a machine with --machine, or allow this process to choose its CPUs";
+
 /// What the simulator is told of this machine, as `--set` arguments, and the same in words.
 fn machine(args: &ValidateArgs, quiet: bool) -> Result<(Vec<String>, String), Failure> {
     if let Some(name) = &args.machine {
@@ -106,26 +165,17 @@ fn machine(args: &ValidateArgs, quiet: bool) -> Result<(Vec<String>, String), Fa
     if !quiet {
         eprintln!("calibrates this machine for {} s", time.as_secs());
     }
-    let interrupted = signals::first_interrupt();
-    // Relaxed: the flag stands alone.
-    let over = || interrupted.load(Ordering::Relaxed);
+    let over = signals::interrupted();
     let found = native::calibrate(time, args.seed, &[], &mut |_| {}, &over).map_err(|e| {
-        Failure::environment(
-            format!("cannot calibrate this machine: {e}"),
-            "name a machine with --machine, or allow this process to choose its CPUs",
-        )
+        Failure::environment(format!("cannot calibrate this machine: {e}"), NAME_A_MACHINE)
     })?;
     let noise = overspin_native::measure::NoisePlan {
         cpus: found.cpus.clone(),
         quantum: Duration::from_micros(15),
         duration: time / 2,
     };
-    let noise = overspin_native::measure::noise(&noise, None).map_err(|e| {
-        Failure::environment(
-            e.to_string(),
-            "name a machine with --machine, or allow this process to choose its CPUs",
-        )
-    })?;
+    let noise = overspin_native::measure::noise(&noise, None)
+        .map_err(|e| Failure::environment(e.to_string(), NAME_A_MACHINE))?;
     let mut sets = calibrate::settings(&found);
     sets.extend(measure::noise_settings(&noise));
     let words = format!(
@@ -222,15 +272,13 @@ impl<'a> Meters<'a> {
 
     fn end(&self) {
         self.simulated.end();
-        if let Some(measured) = self.measured.get() {
-            measured.end();
-        }
+        self.measured.get().into_iter().for_each(RunsMeter::end);
     }
 }
 
 fn verdict(validation: &Validation, strict: bool) -> Verdict {
     match (validation.stopped, validation.result.agrees()) {
-        (Some(by), _) => show::stopped(by),
+        (Some(by), _) => world::stopped(by),
         (None, Some(false)) if strict => Verdict::Finding,
         (None, None) if strict => Verdict::Undecided,
         _ => Verdict::Fine,
@@ -246,13 +294,7 @@ fn failure(error: ValidateError) -> Failure {
         ValidateError::NoWorld { names, .. } => {
             Failure::usage(message, format!("these can: {}", names.join(", ")))
         }
-        ValidateError::Case { error, .. } => Failure::Scenario(error),
-        ValidateError::Run(ParallelError::Sim { cause, .. }) => {
-            Failure::refused_as("validate", &cause, &message)
-        }
-        ValidateError::Run(ParallelError::Threads { .. }) => {
-            Failure::environment(message, "ask for fewer with --threads")
-        }
-        ValidateError::Run(ParallelError::Keep(error)) => error.into(),
+        ValidateError::Case { error, .. } => error.into(),
+        ValidateError::Run(error) => Failure::parallel("validate", &error),
     }
 }

@@ -1,19 +1,49 @@
 //! `overspin measure`: real benchmarks, and what interrupts threads.
 
+mod benchmarks;
 mod noise;
 mod real;
 
-use crate::args::{Global, MeasureArgs, Measurement};
+use crate::args::Global;
 use crate::failure::{Failure, Verdict};
+use benchmarks::{CommandArgs, CountArgs, DbenchArgs, KernbenchArgs, PftArgs, PgbenchArgs};
+use clap::{Args, Subcommand};
+use noise::NoiseArgs;
+
+#[derive(Debug, Args)]
+pub(crate) struct MeasureArgs {
+    /// What to measure
+    #[command(subcommand)]
+    what: Measurement,
+}
+
+/// Things to measure on a machine.
+#[derive(Debug, Subcommand)]
+enum Measurement {
+    /// How long a kernel, or any tree with a Makefile, takes to build with few jobs, enough and as many as there are
+    Kernbench(KernbenchArgs),
+    /// File operations of many clients of a file server, by Debian's dbench
+    Dbench(DbenchArgs),
+    /// Transactions of many clients against a throw-away PostgreSQL
+    Pgbench(PgbenchArgs),
+    /// Page faults a second of processes or threads that touch fresh memory
+    Pft(PftArgs),
+    /// A loop that counts, beside packets at several rates
+    Count(CountArgs),
+    /// Time and resource usage of any program, with one lock or another in place of its mutexes
+    Command(CommandArgs),
+    /// Interruptions of threads that only compute: how often, how long, and by what
+    Noise(NoiseArgs),
+}
 
 pub(crate) fn measure(args: &MeasureArgs, global: &Global) -> Result<Verdict, Failure> {
     match &args.what {
-        Measurement::Kernbench(args) => real::kernbench(args, global),
-        Measurement::Dbench(args) => real::dbench(args, global),
-        Measurement::Pgbench(args) => real::pgbench(args, global),
-        Measurement::Pft(args) => real::pft(args, global),
-        Measurement::Count(args) => real::count(args, global),
-        Measurement::Command(args) => real::command(args, global),
+        Measurement::Kernbench(args) => benchmarks::kernbench(args, global),
+        Measurement::Dbench(args) => benchmarks::dbench(args, global),
+        Measurement::Pgbench(args) => benchmarks::pgbench(args, global),
+        Measurement::Pft(args) => benchmarks::pft(args, global),
+        Measurement::Count(args) => benchmarks::count(args, global),
+        Measurement::Command(args) => benchmarks::command(args, global),
         Measurement::Noise(args) => noise::noise(args, global),
     }
 }

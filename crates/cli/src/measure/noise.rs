@@ -1,15 +1,51 @@
 //! `overspin measure noise`.
 
-use crate::args::{Global, MeasureNoiseArgs};
+use crate::args::{EXIT_CODES, Global, RecordArgs, cpus, some_time, time};
 use crate::failure::{Failure, Verdict};
+use crate::files::RecordFiles;
 use crate::progress;
-use crate::show::{self, Outputs, RecordFiles};
+use crate::show::{self, Outputs};
+use clap::Args;
 use overspin_lab::measure;
 use overspin_native::measure as native;
 use overspin_native::measure::{NoiseError, NoisePlan};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) fn noise(args: &MeasureNoiseArgs, global: &Global) -> Result<Verdict, Failure> {
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct NoiseArgs {
+    /// Time to measure, on all CPUs at once, after a warm-up of a tenth of it
+    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "10s")]
+    duration: Duration,
+    /// Length of a quantum of work, 1us to 1ms
+    #[arg(long, value_name = "TIME", value_parser = quantum, default_value = "15us")]
+    quantum: Duration,
+    /// CPUs to measure, for example 0,2-3; default: all that this process may use
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = cpus)]
+    cpus: Vec<RangeInclusive<usize>>,
+    /// Write the [host.noise] table of a scenario (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    toml: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordArgs,
+    /// Write the counts of all gaps by CPU, kind and length as CSV (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    raw: Option<PathBuf>,
+}
+
+/// A quantum that is long compared with the clock's cost, and short compared with the gaps to distinguish.
+fn quantum(text: &str) -> Result<Duration, String> {
+    let quantum = time(text)?;
+    if (Duration::from_micros(1)..=Duration::from_millis(1)).contains(&quantum) {
+        Ok(quantum)
+    } else {
+        Err("a time from 1us to 1ms".into())
+    }
+}
+
+pub(super) fn noise(args: &NoiseArgs, global: &Global) -> Result<Verdict, Failure> {
     let wanted = &args.record;
     let files = [args.toml.as_ref(), args.raw.as_ref()];
     let all = [files[0], files[1], wanted.json.as_ref(), wanted.csv.as_ref()];

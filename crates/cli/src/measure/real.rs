@@ -1,103 +1,68 @@
-//! Real benchmarks: options to a benchmark, progress, files.
+//! Measures real benchmarks: locks by name, rounds, progress, files.
 
-use crate::args::{
-    CommandArgs, CountArgs, DbenchArgs, Global, KernbenchArgs, LockArgs, PftArgs, PgbenchArgs,
-    RealArgs, Transaction,
-};
+use crate::args::{Global, RecordArgs, wall};
 use crate::catalog::unknown_lock;
 use crate::exec::find_library;
 use crate::failure::{Failure, Verdict};
-use crate::progress;
-use crate::show::{self, Outputs, RecordFiles};
+use crate::files::RecordFiles;
+use crate::show::{self, Outputs};
+use crate::{progress, world};
+use clap::Args;
 use overspin_lab::output::Output;
 use overspin_lab::real;
-use overspin_real::command::AnyCommand;
-use overspin_real::count::Count;
-use overspin_real::dbench::Dbench;
-use overspin_real::kernbench::{Kernbench, Load};
-use overspin_real::pft::Pft;
-use overspin_real::pgbench::{Pgbench, Script};
+use overspin_real::packets::FASTEST;
 use overspin_real::preload::{Locks, NONE};
-use overspin_real::{Benchmark, Failed, Measured, Plan, Progress, Run, SourceOf};
+use overspin_real::{Benchmark, Failed, Measured, Plan, Progress, Run};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// Runs of each place, if the user does not say.
-const RUNS: u32 = 5;
-/// Runs of pgbench, as published.
-const RUNS_OF_PGBENCH: u32 = 10;
-
-pub(crate) fn kernbench(args: &KernbenchArgs, global: &Global) -> Result<Verdict, Failure> {
-    let source = match &args.tree {
-        Some(tree) => SourceOf::Tree(tree.clone()),
-        None => SourceOf::Debian { fetch: args.fetch },
-    };
-    let left_out = |load: &Load| match load {
-        Load::Half => args.no_half,
-        Load::Optimal => args.no_optimal,
-        Load::Maximal => args.no_maximal,
-        Load::Jobs(_) => false,
-    };
-    let loads: Vec<Load> = args.loads.iter().filter(|load| !left_out(load)).copied().collect();
-    if loads.is_empty() {
-        return Err(Failure::usage("no load is left to measure", "leave out fewer of -H, -O, -M"));
-    }
-    let locks = locks(&args.locks)?;
-    let mut kernbench = Kernbench::new(source, loads);
-    kernbench.target.clone_from(&args.target);
-    kernbench.locks = locks.clone();
-    kernbench.scratch.clone_from(&args.real.scratch);
-    run(&mut kernbench, &locks, &args.real, RUNS, global)
+/// How often to run, and what to keep: options of all real benchmarks.
+#[derive(Debug, Args)]
+pub(crate) struct RealArgs {
+    /// Runs of each place; default: 10 for pgbench, else 5
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: Option<u32>,
+    /// Instead of a number of runs: begin no new round after this long, for example 10min; one round is always made
+    #[arg(long, value_name = "TIME", value_parser = wall, conflicts_with = "runs")]
+    time: Option<Duration>,
+    /// Seed of the order of the runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Stop after this much real time, for example 90s or 10min, and keep the results so far
+    #[arg(long, value_name = "TIME", value_parser = wall)]
+    max_wall: Option<Duration>,
+    /// Folder for working files, which are removed at the end; default: that for temporary files
+    #[arg(long, value_name = "DIR")]
+    pub(super) scratch: Option<PathBuf>,
+    /// Write what the machine did in each second of each run as CSV (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    seconds: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
-pub(crate) fn dbench(args: &DbenchArgs, global: &Global) -> Result<Verdict, Failure> {
-    let locks = locks(&args.locks)?;
-    let mut dbench = Dbench::new(args.clients.clone(), args.length);
-    dbench.loadfile.clone_from(&args.loadfile);
-    dbench.locks = locks.clone();
-    dbench.scratch.clone_from(&args.real.scratch);
-    run(&mut dbench, &locks, &args.real, RUNS, global)
+/// Locks for programs.
+#[derive(Debug, Default, Args)]
+pub(crate) struct LockArgs {
+    /// Compare these locks in place of the pthread mutexes of the programs; `none` is the program as it is, and the
+    /// first name is the base: for example none,mutex,mcs-tp (`overspin list locks`)
+    #[arg(long = "lock", value_name = "NAMES", value_delimiter = ',')]
+    locks: Vec<String>,
 }
 
-pub(crate) fn pgbench(args: &PgbenchArgs, global: &Global) -> Result<Verdict, Failure> {
-    let locks = locks(&args.locks)?;
-    let mut pgbench = Pgbench::new(args.clients.clone(), args.length);
-    pgbench.scale = args.scale;
-    pgbench.script = match args.script {
-        Transaction::Select => Script::Select,
-        Transaction::Update => Script::Update,
-        Transaction::TpcB => Script::TpcB,
-    };
-    pgbench.buffers.clone_from(&args.buffers);
-    pgbench.latencies = args.latencies;
-    pgbench.user.clone_from(&args.user);
-    pgbench.locks = locks.clone();
-    pgbench.scratch.clone_from(&args.real.scratch);
-    run(&mut pgbench, &locks, &args.real, RUNS_OF_PGBENCH, global)
-}
-
-pub(crate) fn pft(args: &PftArgs, global: &Global) -> Result<Verdict, Failure> {
-    let mut pft = Pft::new(args.workers.clone());
-    pft.bytes = (args.memory as usize) << 20;
-    pft.repeats = args.repeats;
-    pft.rates.clone_from(&args.packets.packets);
-    run(&mut pft, &Locks::default(), &args.real, RUNS, global)
-}
-
-pub(crate) fn count(args: &CountArgs, global: &Global) -> Result<Verdict, Failure> {
-    let mut count = Count::new(args.to, args.packets.packets.clone());
-    run(&mut count, &Locks::default(), &args.real, RUNS, global)
-}
-
-pub(crate) fn command(args: &CommandArgs, global: &Global) -> Result<Verdict, Failure> {
-    let locks = locks(&args.locks)?;
-    let scratch = args.real.scratch.clone();
-    let mut command = AnyCommand::new(args.command.clone(), locks.clone(), scratch);
-    run(&mut command, &locks, &args.real, RUNS, global)
+/// Packets beside a benchmark.
+#[derive(Debug, Args)]
+pub(crate) struct PacketArgs {
+    /// Packets a second beside the runs, from a process's own network namespaces; needs root. 0 is none: for example
+    /// 0,100,1000,10000
+    #[arg(long, value_name = "RATES", value_delimiter = ',', default_value = "0",
+          value_parser = clap::value_parser!(u32).range(0..=i64::from(FASTEST)))]
+    pub(super) packets: Vec<u32>,
 }
 
 /// The locks that the user named, by their own names.
-fn locks(args: &LockArgs) -> Result<Locks, Failure> {
+pub(super) fn locks(args: &LockArgs) -> Result<Locks, Failure> {
     let name = |name: &String| match name.as_str() {
         NONE => Ok(NONE.to_owned()),
         name => overspin_locks::find(name)
@@ -124,7 +89,7 @@ fn failure(failed: &Failed) -> Failure {
 }
 
 /// Measures, prints the report and writes the files, also of a measurement that ended early.
-fn run(
+pub(super) fn run(
     benchmark: &mut dyn Benchmark,
     locks: &Locks,
     args: &RealArgs,
@@ -136,26 +101,25 @@ fn run(
     let outputs = Outputs::new(global, &files)?;
     let seconds = outputs.open(args.seconds.as_ref())?;
     let records = RecordFiles::open(&outputs, wanted)?;
-    let until = show::until(args.max_wall);
+    let until = world::until(args.max_wall);
     let before = overspin_native::bench::warnings();
     let cancel = || until.over().is_some();
     let plan = Plan { runs: args.runs.unwrap_or(runs), time: args.time, seed: args.seed };
     let measured = with_progress(benchmark, &plan, wanted.out.as_deref(), &cancel, global);
     let measured = match (measured, until.over()) {
         // Nothing was measured yet.
-        (Err(Failed::Stopped), Some(by)) => return Ok(show::stopped(by)),
+        (Err(Failed::Stopped), Some(by)) => return Ok(world::stopped(by)),
         (Err(failed), _) => return Err(failure(&failed)),
         (Ok(measured), _) => measured,
     };
-    let record =
-        show::made(overspin_lab::real::record(&measured, &before, &locks.names, args.seed));
+    let record = show::made(real::record(&measured, &before, &locks.names, args.seed));
     if let Some(file) = seconds {
         file.finish_with(&real::csv(&record))?;
     }
     outputs.report(&real::report(&record))?;
     records.write(|| record)?;
     match (measured.failed, until.over()) {
-        (Some(Failed::Stopped), Some(by)) => Ok(show::stopped(by)),
+        (Some(Failed::Stopped), Some(by)) => Ok(world::stopped(by)),
         (Some(failed), _) => Err(failure(&failed)),
         (None, _) => Ok(Verdict::Fine),
     }
@@ -170,7 +134,7 @@ fn with_progress(
     global: &Global,
 ) -> Result<Measured, Failed> {
     let bar = progress::progress(global, 0, "{spinner} {msg} ({elapsed} elapsed)");
-    bar.enable_steady_tick(std::time::Duration::from_millis(500));
+    bar.enable_steady_tick(Duration::from_millis(500));
     bar.set_message(format!("{}: getting ready", benchmark.name()));
     let mut tell = |progress: &Progress<'_>| {
         let Progress { place, warm_up, done, of, last } = progress;

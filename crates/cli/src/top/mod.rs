@@ -6,11 +6,10 @@
 mod terminal;
 mod view;
 
-pub(crate) use terminal::restore;
-
-use crate::args::{Global, TopArgs};
+use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
-use crate::show;
+use crate::{show, world};
+use clap::Args;
 use overspin_lab::explain;
 use overspin_lab::record;
 use overspin_lab::scenario_file::Loaded;
@@ -19,9 +18,30 @@ use overspin_lab::way::Way;
 use overspin_report::{Block, text_on};
 use overspin_scenario::{Outcome, Picos, Scenario, Stopped};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct TopArgs {
+    /// Scenario file (`-`: standard input), or the record of a run, which is run again
+    scenario: PathBuf,
+    /// Seed, instead of the scenario's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Replace a value of the scenario, for example domain.0.lock=xen-pv
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Print one frame of the whole run as plain text
+    #[arg(long)]
+    once: bool,
+    /// Print N frames of equal simulated time as plain text; without a terminal, 5
+    #[arg(long, value_name = "N", conflicts_with = "once",
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    batch: Option<u32>,
+}
 
 /// Frames of a run that is not shown on a terminal.
 const PLAIN_FRAMES: u32 = 5;
@@ -37,18 +57,14 @@ pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
             format!("`overspin explain {name}` shows what its record holds"),
         ));
     }
-    let (scenario, seed) = match again.loaded {
-        Loaded::One(scenario) => {
-            let seed = args.seed.unwrap_or(scenario.seed);
-            (scenario, seed)
-        }
+    let (seed, scenario) = match again.loaded {
+        Loaded::One(scenario) => (args.seed.unwrap_or(scenario.seed), scenario),
         Loaded::Seeds(scenario, seeds) => {
-            let first = seeds.first().copied().unwrap_or(scenario.seed);
-            (scenario, args.seed.unwrap_or(first))
+            (args.seed.or(seeds.first().copied()).unwrap_or(scenario.seed), scenario)
         }
         Loaded::Sweep(_) => worst(args, global)?,
     };
-    let way = show::way(None, None)?;
+    let way = world::way(None, None)?;
     let run = Run { scenario: &scenario, seed, way, name: &name };
     let live = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     match (args.once, args.batch) {
@@ -60,7 +76,7 @@ pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
 }
 
 /// The worst run of a sweep that has been made, which the command says.
-fn worst(args: &TopArgs, global: &Global) -> Result<(Box<Scenario>, u64), Failure> {
+fn worst(args: &TopArgs, global: &Global) -> Result<(u64, Box<Scenario>), Failure> {
     let name = args.scenario.display();
     let record = record::read_path(&args.scenario).ok();
     let Some(worst) = record.and_then(|record| explain::worst(&record).ok().flatten()) else {
@@ -73,7 +89,7 @@ fn worst(args: &TopArgs, global: &Global) -> Result<(Box<Scenario>, u64), Failur
     if !global.quiet {
         eprintln!("the worst run of {name}: {}", worst.name);
     }
-    Ok((Box::new(worst.scenario), worst.seed))
+    Ok((worst.seed, Box::new(worst.scenario)))
 }
 
 /// The run to show.
@@ -146,7 +162,7 @@ impl Run<'_> {
         shown?;
         let outcome = result.map_err(|_| fault())??;
         Ok(match outcome.ending {
-            overspin_scenario::Ending::Stopped { by } => show::stopped(by),
+            overspin_scenario::Ending::Stopped { by } => world::stopped(by),
             _ => Verdict::Fine,
         })
     }

@@ -2,6 +2,7 @@
 //! the terminal is as it was before.
 
 use crate::failure::Failure;
+use crate::signals;
 use crossterm::cursor::{Hide, MoveTo, Show};
 use crossterm::execute;
 use crossterm::style::Print;
@@ -15,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether the terminal is changed at the moment.
 static CHANGED: AtomicBool = AtomicBool::new(false);
 
-/// Gives the terminal back as it was, if a view has changed it. A signal handler's thread and a panic may call
-/// it at any time; only the first call does something.
-pub(crate) fn restore() {
+/// Gives the terminal back as it was, if a view has changed it. The thread of signals and a panic may call it at any
+/// time; only the first call does something.
+fn restore() {
     // The flag stands alone: no other memory depends on it.
     if CHANGED.swap(false, Ordering::Relaxed) {
         // Errors are ignored: there is nothing else to try.
@@ -33,6 +34,7 @@ impl Terminal {
     pub(super) fn take() -> Result<Self, Failure> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
+            signals::on_end(restore);
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
                 restore();

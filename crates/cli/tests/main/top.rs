@@ -1,41 +1,24 @@
 //! `overspin top`: plain frames, and the view on a terminal, which is as it was before when the view ends.
 
-use overspin_testing::{Program, skip};
+use crate::with_scenario;
+use overspin_testing::{SCENARIO, skip};
 use std::process::Command;
-
-const SCENARIO: &str = r#"
-name = "small"
-limit = "100ms"
-[host]
-cores = 1
-[[domain]]
-name = "guest"
-vcpus = 2
-lock = "ticket"
-workload = { kind = "lock-loop" }
-"#;
-
-fn overspin() -> Program {
-    let overspin = crate::overspin();
-    overspin.write("s.toml", SCENARIO);
-    overspin
-}
 
 #[test]
 fn without_a_terminal_it_prints_frames() {
-    let overspin = overspin();
+    let overspin = with_scenario();
     let top = |args: &[&str]| overspin.fine(&[&["top"], args].concat()).0;
     let frames = top(&["s.toml"]);
-    assert_eq!(frames.matches("small, seed 1:").count(), 5, "{frames}");
+    assert_eq!(frames.matches("s, seed 1:").count(), 5, "{frames}");
     assert!(
-        frames.contains("80.000 to 100.000 of 100.000 ms") && !frames.contains('\u{1b}'),
+        frames.contains("16.000 to 20.000 of 20.000 ms") && !frames.contains('\u{1b}'),
         "{frames}"
     );
     let frames = top(&["s.toml", "--batch", "2"]);
-    assert_eq!(frames.matches("small, seed 1:").count(), 2, "{frames}");
+    assert_eq!(frames.matches("s, seed 1:").count(), 2, "{frames}");
     let this = ["--seed", "7", "--set", "domain.guest.lock=xen-pv"];
     let frame = top(&[&["s.toml", "--once"], &this[..]].concat());
-    assert_eq!(frame.matches("small, seed 7: 0.000 to 100.000").count(), 1, "{frame}");
+    assert_eq!(frame.matches("s, seed 7: 0.000 to 20.000").count(), 1, "{frame}");
     for words in ["steal %", "spin %", "guest/v1", "guest/section", "waits for", "noise"] {
         assert!(frame.contains(words), "{words}: {frame}");
     }
@@ -46,7 +29,7 @@ fn without_a_terminal_it_prints_frames() {
 
 #[test]
 fn a_sweep_has_no_view() {
-    let overspin = overspin();
+    let overspin = with_scenario();
     let vary =
         "[[vary]]\nname = \"lock\"\nset = \"domain.guest.lock\"\nto = [\"ticket\", \"mcs\"]\n";
     overspin.write("s.toml", format!("{SCENARIO}{vary}"));
@@ -95,7 +78,7 @@ print(b"guest/v1" in shown, raw, after & (termios.ICANON | termios.ECHO) == befo
 
 #[test]
 fn the_terminal_is_as_before_however_the_view_ends() {
-    let overspin = overspin();
+    let overspin = with_scenario();
     for (how, code) in [("keys", 0), ("control-c", 0), ("signal", -15)] {
         let run = Command::new("python3")
             .args(["-c", ON_A_TERMINAL, env!("CARGO_BIN_EXE_overspin"), "s.toml", how])

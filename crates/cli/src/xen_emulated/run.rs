@@ -1,14 +1,15 @@
-//! `overspin xen-emulated`: real Xen in an emulated machine.
+//! Makes the machine, and the runs on it: a plan, or kernels with and without paravirtual spinlocks.
 
-use crate::args::{EmulatedClock, Global, SpinlockWork, XenEmulatedArgs};
+use super::{EmulatedClock, SpinlockWork, XenEmulatedArgs};
+use crate::args::Global;
 use crate::failure::{Failure, Verdict};
-use crate::schedbench::{print, read, save, to_run};
+use crate::schedbench::{print, read, save, say, temporary, to_run};
 use crate::show::{self, Outputs};
-use crate::xen::{say, temporary};
+use crate::world;
 use overspin_lab::schedbench::{self, Origin, XenCpus, XenHost};
 use overspin_lab::xen_spinlocks::{self, Comparison, KernelWork, Measured};
 use overspin_scenario::Stopped;
-use overspin_xen::emulated::{Cache, Clock, EmulatedError, Machine, run};
+use overspin_xen::emulated::{self, Cache, Clock, EmulatedError, Machine};
 use overspin_xl::{Job, Message, Reports, SCHEDULERS};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ const WORLD: &str = "xen-emulated";
 const SCHEDULER: &str = "credit2";
 const MB: u64 = 1_000_000;
 
-pub(crate) fn xen_emulated(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure> {
+pub(super) fn run(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure> {
     match &args.file {
         Some(file) => plan(args, file, global),
         None if args.spinlocks.is_empty() => machine(args, global).map(|_| Verdict::Fine),
@@ -33,8 +34,7 @@ fn plan(args: &XenEmulatedArgs, path: &PathBuf, global: &Global) -> Result<Verdi
     let mut file = read(path)?;
     let todo = to_run(&file, path, args.only.as_deref())?;
     let job = |i: &usize| schedbench::xen_job(&file, &file.runs[*i], args.seed, XenCpus::FromOne);
-    let jobs: Result<Vec<Job>, _> = todo.iter().map(job).collect();
-    let jobs = jobs.map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let jobs: Vec<Job> = todo.iter().map(job).collect::<Result<_, _>>()?;
     let machine = machine(args, global)?;
     if args.fetch || jobs.is_empty() {
         return print(path, 0, wanted, &outputs);
@@ -53,7 +53,7 @@ fn plan(args: &XenEmulatedArgs, path: &PathBuf, global: &Global) -> Result<Verdi
     });
     saved?;
     let report = print(path, 0, wanted, &outputs)?;
-    Ok(stopped?.map_or(report, show::stopped))
+    Ok(stopped?.map_or(report, world::stopped))
 }
 
 fn spinlocks(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -99,13 +99,12 @@ fn spinlocks(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure
     });
     if let Some(json) = json {
         let record = json!({
-            "schema": "overspin-xen-spinlocks/1", "version": env!("CARGO_PKG_VERSION"),
             "host": of, "comparison": comparison, "runs": all,
         });
-        show::made_here(json, &record)?;
+        show::made_here(json, "overspin-xen-spinlocks/1", record)?;
     }
     outputs.report(&xen_spinlocks::report(&all))?;
-    Ok(stopped?.map_or(Verdict::Fine, show::stopped))
+    Ok(stopped?.map_or(Verdict::Fine, world::stopped))
 }
 
 /// The machine; its packages are fetched if they are not there.
@@ -150,11 +149,11 @@ fn make(
         kernel: machine.unpacked.linux_name(),
         emulator: Some(format!("QEMU {qemu} (TCG), {time}")),
     };
-    let until = show::until(args.max_wall);
+    let until = world::until(args.max_wall);
     let mut failed = Vec::new();
     say(global, "Xen boots");
     let name = |job: usize| jobs.get(job).map_or("?", |job| &*job.name);
-    let result = run(
+    let result = emulated::run(
         machine,
         jobs,
         folder,

@@ -1,15 +1,18 @@
 //! `overspin schedbench run --world xen`: a plan on the Xen host whose dom0 this is.
 
-use crate::args::{Global, SchedbenchRunArgs};
+use super::plan::{list, save, to_run};
+use super::report::print;
+use super::run::RunArgs;
+use crate::args::Global;
 use crate::failure::{Failure, Verdict};
-use crate::schedbench::{XEN, list, print, save, to_run};
 use crate::show::{self, Outputs};
+use crate::world::{self, XEN};
 use overspin_lab::schedbench::{self, BenchFile, Origin, XenCpus, XenHost};
 use overspin_xl::{Images, Xl, XlError};
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(
-    args: &SchedbenchRunArgs,
+pub(super) fn run(
+    args: &RunArgs,
     mut file: BenchFile,
     outputs: &Outputs,
     global: &Global,
@@ -28,8 +31,7 @@ pub(crate) fn run(
     let todo = to_run(&file, path, args.only.as_deref())?;
     // All of them are checked before the first one takes any time.
     let job = |i: &usize| schedbench::xen_job(&file, &file.runs[*i], args.seed, XenCpus::OfPlan);
-    let jobs: Result<Vec<_>, _> = todo.iter().map(job).collect();
-    let jobs = jobs.map_err(|e| Failure::Scenario(Box::new(e)))?;
+    let jobs: Vec<_> = todo.iter().map(job).collect::<Result<_, _>>()?;
     if args.dry_run {
         return list(&file, &todo);
     }
@@ -43,7 +45,7 @@ pub(crate) fn run(
         kernel: kernel.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         emulator: None,
     };
-    let until = show::until(args.max_wall);
+    let until = world::until(args.max_wall);
     let stop = || until.over().is_some();
     let mut stopped = None;
     for (i, job) in todo.into_iter().zip(jobs) {
@@ -64,7 +66,7 @@ pub(crate) fn run(
         save(&file, path)?;
     }
     let report = print(path, 0, &args.record, outputs)?;
-    Ok(stopped.map_or(report, show::stopped))
+    Ok(stopped.map_or(report, world::stopped))
 }
 
 /// Tells what happens, unless nobody wants to know.

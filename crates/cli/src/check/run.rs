@@ -1,6 +1,7 @@
-//! `overspin check`.
+//! Runs the checks of locks, and prints a row for each.
 
-use crate::args::{CheckArgs, Global};
+use super::CheckArgs;
+use crate::args::Global;
 use crate::catalog::{Parts, unknown_lock};
 use crate::failure::{Failure, Verdict};
 use crate::progress;
@@ -14,7 +15,7 @@ use overspin_lab::catalog;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-pub(crate) fn check(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
+pub(super) fn run(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.json.as_ref()])?;
     let limits = Limits {
         cpus: args.cpus.map(usize::from),
@@ -52,10 +53,9 @@ pub(crate) fn check(args: &CheckArgs, global: &Global, parts: &Parts) -> Result<
     tell.bar.finish_and_clear();
     if let Some(file) = file {
         let record = json!({
-            "schema": "overspin-check/1", "version": env!("CARGO_PKG_VERSION"), "seed": args.seed,
-            "locks": records, "not_covered": NOT_COVERED,
+            "seed": args.seed, "locks": records, "not_covered": NOT_COVERED,
         });
-        show::made_here(file, &record)?;
+        show::made_here(file, "overspin-check/1", record)?;
     }
     Ok(verdict)
 }

@@ -1,10 +1,13 @@
 //! `overspin bench locks --world NAME`: the same locks and lengths in a world that runs scenarios.
 
-use crate::args::{BenchLocksArgs, Global};
+use super::locks::LocksArgs;
+use crate::args::Global;
 use crate::built::above_figures;
 use crate::failure::{Failure, Verdict};
+use crate::files::RecordFiles;
 use crate::progress::RunsMeter;
-use crate::show::{self, Outputs, RecordFiles};
+use crate::show::{self, Outputs};
+use crate::world;
 use overspin_lab::catalog::names;
 use overspin_lab::scenario_file::{self, Loaded, Sweep};
 use overspin_lab::sweep;
@@ -15,20 +18,16 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Measures the locks in `world`: as many vCPUs as there would be threads, on as many pCPUs as there are CPUs.
-pub(crate) fn locks(
-    args: &BenchLocksArgs,
-    world: &str,
-    global: &Global,
-) -> Result<Verdict, Failure> {
+pub(super) fn locks(args: &LocksArgs, world: &str, global: &Global) -> Result<Verdict, Failure> {
     if args.cases.iter().any(|case| *case != Case::Plain) {
         let remedy = "leave --case out, or --world; scenarios can have many workloads (`overspin list workloads`)";
         return Err(Failure::usage("only threads have other cases than plain".to_owned(), remedy));
     }
     let outputs = Outputs::new(global, &[args.record.json.as_ref(), args.record.csv.as_ref()])?;
     let files = RecordFiles::open(&outputs, &args.record)?;
-    let way = show::way(Some(world), None)?;
+    let way = world::way(Some(world), None)?;
     let sweep = scenarios(args, global)?;
-    let made = show::in_world(&way, sweep.points.iter().map(|p| &p.scenario), global);
+    let made = world::in_world(&way, sweep.points.iter().map(|p| &p.scenario), global);
     let settings = sweep::Settings {
         seed: Some(args.seed),
         seeds: Some(args.runs),
@@ -62,7 +61,7 @@ fn seconds(time: Duration) -> String {
 }
 
 /// A scenario for each combination of lock, threads and lengths.
-fn scenarios(args: &BenchLocksArgs, global: &Global) -> Result<Sweep, Failure> {
+fn scenarios(args: &LocksArgs, global: &Global) -> Result<Sweep, Failure> {
     let (locks, others): (Vec<_>, Vec<_>) =
         args.locks.iter().partition(|name| names().lock(name).is_some());
     if !others.is_empty() && !global.quiet {

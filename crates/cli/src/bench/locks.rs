@@ -1,70 +1,99 @@
-//! `overspin bench`.
+//! `overspin bench locks`: locks on threads.
 
-use crate::args::{BenchArgs, BenchLocksArgs, Benchmark, Global, RecordArgs};
-use crate::bench_world;
+use crate::args::{EXIT_CODES, Global, RecordArgs, cpus, time};
 use crate::built::above_figures;
 use crate::catalog::Parts;
 use crate::failure::{Failure, Verdict};
+use crate::files::RecordFiles;
 use crate::progress;
-use crate::show::{self, Outputs, RecordFiles};
-use overspin_lab::bench;
-use overspin_lab::bench::BenchResult;
+use crate::show::{self, Outputs};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use overspin_native::bench::{Case, Plan, PlanError, Point, measure};
 use overspin_report::{Block, Grid, short};
+use std::ffi::OsStr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
-pub(crate) fn bench(args: &BenchArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
-    match &args.what {
-        Benchmark::Sim(args) => {
-            speed("sim", &args.record, global, |tell| bench::sim(tell).map_err(fault))
-        }
-        Benchmark::Sched(args) => {
-            speed("sched", &args.record, global, |tell| bench::sched(tell).map_err(fault))
-        }
-        Benchmark::Hv(args) => speed("hv", &args.record, global, |tell| {
-            bench::hv(tell).map_err(|refused| Failure::refused("bench hv", &refused))
-        }),
-        Benchmark::Locks(args) => match &args.world {
-            Some(world) => bench_world::locks(args, world, global),
-            None => locks(args, global, parts),
-        },
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct LocksArgs {
+    /// Locks: names of `overspin list locks`, and std, parking_lot, usync, spin, pthread, pthread-adaptive,
+    /// pthread-spin, and mutex-dynamic, which is `mutex` as `exec` and C use it
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "mutex,mutexee,std,parking_lot,usync,pthread,pthread-adaptive"
+    )]
+    pub(super) locks: Vec<String>,
+    /// What the threads do
+    #[arg(long = "case", value_name = "CASES", value_delimiter = ',', default_value = "plain", value_parser = Cases)]
+    pub(super) cases: Vec<Case>,
+    /// Numbers of threads
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1,2,4,8")]
+    pub(super) threads: Vec<usize>,
+    /// Lengths of the critical section
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = time,
+          default_value = "100ns")]
+    pub(super) section: Vec<Duration>,
+    /// Mean lengths of the work between two sections of a thread
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = time,
+          default_value = "200ns")]
+    pub(super) outside: Vec<Duration>,
+    /// Length of the first thread's sections in the cases long-holder and sleeping
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "1ms")]
+    pub(super) long: Duration,
+    /// Length of one run, after a warm-up of a tenth
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "200ms")]
+    pub(super) time: Duration,
+    /// Runs of each combination, in a random order among all
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(super) runs: u32,
+    /// CPUs to run on, for example 0,2-3; default: all
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = cpus)]
+    pub(super) cpus: Vec<RangeInclusive<usize>>,
+    /// Seed of the order of runs and of the random draws in them
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Measure in this world instead: as many vCPUs as threads, on as many pCPUs as CPUs; --runs are seeds then
+    #[arg(long, value_name = "NAME")]
+    pub(super) world: Option<String>,
+    #[command(flatten)]
+    pub(super) record: RecordArgs,
+}
+
+/// Reads the name of a [`Case`], and lists what each of them is in the help.
+#[derive(Clone, Debug)]
+struct Cases;
+
+impl TypedValueParser for Cases {
+    type Value = Case;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Case, clap::Error> {
+        let names = PossibleValuesParser::new(Case::ALL.iter().map(|case| case.1));
+        let name = names.parse_ref(command, argument, value)?;
+        // The parser before has found the name among those of all cases.
+        Ok(Case::of(&name).unwrap_or(Case::Plain))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Case::ALL.iter().map(|case| PossibleValue::new(case.1).help(case.2))))
     }
 }
 
-fn fault(error: impl std::fmt::Display) -> Failure {
-    Failure::environment(error.to_string(), "this is a fault in overspin")
-}
-
-fn speed(
-    name: &str,
-    wanted: &RecordArgs,
-    global: &Global,
-    measure: impl FnOnce(&mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, Failure>,
-) -> Result<Verdict, Failure> {
-    let outputs = Outputs::new(global, &[wanted.json.as_ref(), wanted.csv.as_ref()])?;
-    let files = RecordFiles::open(&outputs, wanted)?;
-    let bar = progress::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
-    let mut tell = |done: usize, all: usize| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    };
-    let results = measure(&mut tell);
-    bar.finish_and_clear();
-    let results = results?;
-    files.write(|| show::made(overspin_lab::bench::record(name, &results)))?;
-    outputs.report(&[above_figures(global), Block::Grid(bench::table(&results))])?;
-    // A slower machine is not a fault: the table shows which targets were missed.
-    Ok(Verdict::Fine)
-}
-
-fn locks(args: &BenchLocksArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
+pub(super) fn locks(args: &LocksArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
     let wanted = &args.record;
     let outputs = Outputs::new(global, &[wanted.json.as_ref(), wanted.csv.as_ref()])?;
     let files = RecordFiles::open(&outputs, wanted)?;
-    let bar = progress::progress(global, 0, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
-    let mut tell = |done: usize, all: usize| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    };
+    let (bar, mut tell) =
+        progress::of_runs(global, "{bar:40} {pos} of {len} runs, {elapsed} elapsed");
     let plan = Plan {
         locks: args.locks.clone(),
         own: parts.measured.clone(),

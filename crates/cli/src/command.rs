@@ -1,0 +1,110 @@
+//! The command line: every command, with its options and what runs it.
+
+use crate::args::{EXIT_CODES, Global};
+use crate::built::version;
+use crate::catalog::Parts;
+use crate::failure::{Failure, Verdict};
+use crate::{
+    advise, bench, calibrate, check, compare, doctor, exec, explain, fit, import, list, man,
+    measure, merge, report, reproduce, run, schedbench, show, top, validate, xen_emulated,
+};
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// What locks and CPU schedulers do to each other when there are more vCPUs than CPUs.
+#[derive(Debug, Parser)]
+#[command(name = "overspin", version = version(), after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a published experiment and put its figures beside the published ones
+    Reproduce(reproduce::ReproduceArgs),
+    /// Run a scenario
+    Run(run::RunArgs),
+    /// Run a scenario along axes: every combination of its `[[vary]]` tables, -L and -P
+    Sweep(run::SweepCommandArgs),
+    /// Join the directories that the parts of a sweep or of many seeds wrote (`--shard`)
+    Merge(merge::MergeArgs),
+    /// Explain why a run is slow: which locks, which causes, whose vCPUs, and the longest waits
+    Explain(explain::ExplainArgs),
+    /// Plan, run and report schedbench's .bench files
+    Schedbench(schedbench::SchedbenchArgs),
+    /// Run a .bench file on real Xen in an emulated machine, from Debian's packages, without root (in builds with the
+    /// feature `xen`)
+    XenEmulated(xen_emulated::XenEmulatedArgs),
+    /// Convert another tool's workload to a scenario
+    Import(import::ImportArgs),
+    /// Write a page that shows results: an HTML file for a browser, with charts, tables and a timeline
+    Report(report::ReportArgs),
+    /// Compare results: files of samples, each with the first one
+    Compare(compare::CompareArgs),
+    /// Run a program with a lock in place of its pthread mutexes
+    Exec(exec::ExecArgs),
+    /// Say what other locks, and overcommit, would do to a program that `exec --record` recorded
+    Fit(fit::FitArgs),
+    /// Show the names that scenarios can use, and the experiments
+    List(list::ListArgs),
+    /// Check a lock: model checker, random schedules, threads, and bugs inserted on purpose (in builds with the feature
+    /// `check`)
+    Check(check::CheckArgs),
+    /// Measure the speed of overspin itself
+    Bench(bench::BenchArgs),
+    /// Measure this machine: real benchmarks, and what interrupts its threads
+    Measure(measure::MeasureArgs),
+    /// Measure what operations of this machine cost, and write a machine profile that scenarios can name
+    Calibrate(calibrate::CalibrateArgs),
+    /// Say how far a host can be overcommitted with guests of one kind: where it breaks, and what moves it most
+    Advise(advise::AdviseArgs),
+    /// Compare the simulator with this machine: locks, sleepers, weights and caps, simulated and measured
+    Validate(validate::ValidateArgs),
+    /// Show a run as xentop shows a host: pCPUs, domains, vCPUs, locks, steal. Keys: q quits, space pauses, + and
+    /// - or the arrows change the speed
+    Top(top::TopArgs),
+    /// Look at this machine: what the commands lack here, what each missing thing costs, and the remedy
+    Doctor(doctor::DoctorArgs),
+    /// Write shell completions to standard output
+    Completions {
+        /// Shell
+        shell: clap_complete::Shell,
+    },
+    /// Write a manual page to standard output, or all of them to a folder
+    Man(man::ManArgs),
+}
+
+/// Runs the command of these arguments.
+pub(crate) fn run(args: &Args, parts: &Parts) -> Result<Verdict, Failure> {
+    match &args.command {
+        Command::Reproduce(command) => reproduce::reproduce(command, &args.global),
+        Command::Run(command) => run::run(command, &args.global),
+        Command::Sweep(command) => run::sweep(command, &args.global),
+        Command::Merge(command) => merge::merge(command, &args.global),
+        Command::Explain(command) => explain::explain(command, &args.global),
+        Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
+        Command::XenEmulated(command) => xen_emulated::xen_emulated(command, &args.global),
+        Command::Import(command) => import::import(command, &args.global),
+        Command::Report(command) => report::report(command, &args.global),
+        Command::Compare(command) => compare::compare(command, &args.global),
+        Command::Exec(command) => exec::exec(command),
+        Command::Fit(command) => fit::fit(command, &args.global),
+        Command::List(command) => list::list(command, &args.global),
+        Command::Check(command) => check::check(command, &args.global, parts),
+        Command::Bench(command) => bench::bench(command, &args.global, parts),
+        Command::Measure(command) => measure::measure(command, &args.global),
+        Command::Calibrate(command) => calibrate::calibrate(command, &args.global),
+        Command::Advise(command) => advise::advise(command, &args.global),
+        Command::Validate(command) => validate::validate(command, &args.global),
+        Command::Top(command) => top::top(command, &args.global),
+        Command::Doctor(command) => doctor::doctor(command, &args.global),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Args::command(), "overspin", &mut text);
+            show::bytes(&text).map(|()| Verdict::Fine)
+        }
+        Command::Man(command) => man::man(command, Args::command()),
+    }
+}
