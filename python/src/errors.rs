@@ -2,11 +2,11 @@
 //! that a Python program expects.
 
 use overspin_host::Refused;
-use overspin_lab::output::OutputError;
-use overspin_lab::record::LoadError;
-use overspin_lab::scenario_file;
 use overspin_located as located;
 use overspin_located::LocatedError;
+use overspin_record::output::OutputError;
+use overspin_runs::record::LoadError;
+use overspin_runs::scenario_file;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;

@@ -50,7 +50,7 @@ mod _overspin {
         overspin_cli::build().is_of_this_program();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("MODEL_VERSION", overspin_sim::MODEL_VERSION)?;
-        let measures = overspin_lab::sweep::MEASURES.iter();
+        let measures = overspin_runs::sweep::MEASURES.iter();
         let told: Vec<_> = measures.map(|m| (m.metric.name, m.title, m.metric.unit)).collect();
         module.add("MEASURES", PyTuple::new(module.py(), told)?)
     }

@@ -4,8 +4,10 @@
 use crate::errors;
 use crate::table::{Sort, Table, of_rows};
 use Sort::{Count, Flag, Number, Text, Texts};
-use overspin_lab::scenario_file::machine::MACHINES;
-use overspin_lab::{examples as scenarios, experiment, listing};
+use overspin_experiment as experiment;
+use overspin_lab::examples as scenarios;
+use overspin_page::listing;
+use overspin_runs::scenario_file::machine::MACHINES;
 use pyo3::prelude::*;
 
 /// Every lock.

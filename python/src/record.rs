@@ -4,14 +4,15 @@ use crate::interrupt::interruptible;
 use crate::table::Table;
 use crate::{errors, tables};
 use overspin_host::Observer;
-use overspin_lab::explain::{self, ExplainError};
-use overspin_lab::output::Output;
-use overspin_lab::page::{self, DetailError, Entry};
-use overspin_lab::record::{self, Kind, Record as Plain};
-use overspin_lab::timeline::{Recorder, Timeline};
-use overspin_lab::way::Way;
+use overspin_page as page;
+use overspin_page::{DetailError, Entry};
+use overspin_record::output::Output;
 use overspin_report as report;
+use overspin_runs::record::{self, Kind, Record as Plain};
+use overspin_runs::way::Way;
 use overspin_scenario::{Ending, Outcome, Picos, Scenario};
+use overspin_watch::explain::{self, ExplainError};
+use overspin_watch::timeline::{Recorder, Timeline};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::path::PathBuf;
@@ -236,7 +237,7 @@ impl Record {
             })?
         } else {
             let (scenario, outcome) = self.run()?;
-            overspin_lab::run::report(scenario, outcome)
+            overspin_runs::run::report(scenario, outcome)
         };
         Ok(if markdown { report::markdown(&blocks) } else { report::text(&blocks) })
     }

@@ -3,9 +3,10 @@
 use crate::errors;
 use crate::interrupt::interruptible;
 use crate::record::Record;
-use overspin_lab::experiment::{self, Experiment};
-use overspin_lab::experiment::{ReproduceError, Settings, reproduce as make};
-use overspin_lab::record;
+use overspin_experiment as experiment;
+use overspin_experiment::Experiment;
+use overspin_experiment::{ReproduceError, Settings, reproduce as make};
+use overspin_runs::record;
 use pyo3::prelude::*;
 use std::path::Path;
 
@@ -27,7 +28,7 @@ pub(crate) fn reproduce(
         ReproduceError::Plan(error) => errors::scenario(&error),
         error => errors::plain("RunError", &error.to_string(), "change the experiment's file"),
     })?;
-    let record = overspin_lab::experiment::record(std::slice::from_ref(&result));
+    let record = overspin_experiment::record(std::slice::from_ref(&result));
     Ok(Record::new(record.made_here(format!("overspin reproduce {experiment}"))))
 }
 

@@ -6,9 +6,9 @@ use crate::own;
 use crate::record::Record;
 use crate::scenario::Scenario;
 use overspin_host::World;
-use overspin_lab::catalog::{AnyWorld, catalog};
-use overspin_lab::scenario_file::Loaded;
-use overspin_lab::way::{Until, Way};
+use overspin_runs::catalog::{AnyWorld, catalog};
+use overspin_runs::scenario_file::Loaded;
+use overspin_runs::way::{Until, Way};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ pub(crate) fn run(
     let outcome = outcome.map_err(|cause| errors::refused(&scenario.file(), &cause))?;
     let made = Way { world, until: Until::default() }.in_world([plain]);
     let record =
-        overspin_lab::run::record(plain, &scenario.again.set, None, &outcome).in_world(&made);
+        overspin_runs::run::record(plain, &scenario.again.set, None, &outcome).in_world(&made);
     // As the command does: the record of a simulated run names no command and no machine.
     Ok(Record::new(match record.unrepeatable() {
         Some(_) => record.made_here("overspin.run(...)".into()),
@@ -65,7 +65,7 @@ fn named(name: Option<&str>) -> PyResult<AnyWorld> {
         errors::unknown(
             "world",
             name,
-            overspin_lab::catalog::nearest(name, known.iter().copied()),
+            overspin_runs::catalog::nearest(name, known.iter().copied()),
             &known,
         )
     })

@@ -2,8 +2,8 @@
 
 use crate::errors;
 use overspin_lab::examples;
-use overspin_lab::record::{self, Again};
-use overspin_lab::scenario_file::{self, Axis, Loaded};
+use overspin_runs::record::{self, Again};
+use overspin_runs::scenario_file::{self, Axis, Loaded};
 use overspin_scenario::Scenario as Plain;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -89,7 +89,7 @@ impl Scenario {
     fn example(_: &Bound<'_, PyType>, name: &str) -> PyResult<Self> {
         let known = examples::EXAMPLES.map(|(name, _)| name);
         let text = examples::text(name).ok_or_else(|| {
-            errors::unknown("example", name, overspin_lab::catalog::nearest(name, known), &known)
+            errors::unknown("example", name, overspin_runs::catalog::nearest(name, known), &known)
         })?;
         Self::new(Path::new("examples").join(name).with_extension("toml"), text.into(), Vec::new())
     }

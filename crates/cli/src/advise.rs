@@ -7,7 +7,7 @@ use crate::{progress, world};
 use clap::{Args, ValueEnum};
 use overspin_lab::advise::Work;
 use overspin_lab::advise::{self, AdviceError, Question};
-use overspin_lab::parallel::ParallelError;
+use overspin_runs::parallel::ParallelError;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! How this program was built, for `--version`, for records, and for benchmarks.
 
 use crate::args::Global;
-use overspin_lab::environment::Build;
+use overspin_record::environment::Build;
 use overspin_report::Block;
 use std::sync::LazyLock;
 

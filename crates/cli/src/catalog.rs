@@ -2,11 +2,11 @@
 
 use crate::checked::{Checkable, Checked};
 use crate::failure::Failure;
-use overspin_lab::catalog::{self, Catalog as Named};
 use overspin_locks::RawLock;
 use overspin_native::Threads;
 use overspin_native::bench::OwnLock;
 use overspin_native::world::RunThreads;
+use overspin_runs::catalog::{self, Catalog as Named};
 use overspin_sched::{SchedError, SchedulerInfo};
 use overspin_workload::WorkloadInfo;
 

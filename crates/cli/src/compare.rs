@@ -5,8 +5,8 @@ use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use clap::{Args, ValueEnum};
 use overspin_lab::compare::{self, Better, Choice, Finding};
-use overspin_lab::record;
 use overspin_report::Block;
+use overspin_runs::record;
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use clap::Args;
 use overspin_lab::doctor::{self, Place};
-use overspin_lab::environment::Environment;
+use overspin_record::environment::Environment;
 use serde_json::json;
 use std::path::PathBuf;
 

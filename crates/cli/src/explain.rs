@@ -6,14 +6,14 @@ use crate::progress::{Meter, RunsMeter};
 use crate::show::Outputs;
 use clap::Args;
 use overspin_host::Refused;
-use overspin_lab::explain::{self, ExplainError, Repeat};
-use overspin_lab::parallel::ParallelError;
-use overspin_lab::record::{self, Record};
-use overspin_lab::scenario_file::{self, Loaded, Sweep};
-use overspin_lab::sweep::{self, Settings, SweepError};
-use overspin_lab::way::Way;
 use overspin_report::Block;
+use overspin_runs::parallel::ParallelError;
+use overspin_runs::record::{self, Record};
+use overspin_runs::scenario_file::{self, Loaded, Sweep};
+use overspin_runs::sweep::{self, Settings, SweepError};
+use overspin_runs::way::Way;
 use overspin_scenario::{Outcome, Picos, Scenario};
+use overspin_watch::explain::{self, ExplainError, Repeat};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -84,7 +84,7 @@ impl What<'_> {
             }
             _ => Failure::environment(format!("{}: {e}", self.name), "vary less"),
         })?;
-        self.record(&overspin_lab::sweep::record(sweep, &measured, &[], None))
+        self.record(&overspin_runs::sweep::record(sweep, &measured, &[], None))
     }
 
     fn refused(&self, cause: &Refused) -> Failure {

@@ -2,13 +2,13 @@
 
 use crate::screen;
 use overspin_host::Refused;
-use overspin_lab::output::OutputError;
-use overspin_lab::parallel::ParallelError;
-use overspin_lab::record::LoadError;
-use overspin_lab::results::ResultsError;
-use overspin_lab::scenario_file;
 use overspin_located as located;
 use overspin_located::LocatedError;
+use overspin_record::output::OutputError;
+use overspin_record::results::ResultsError;
+use overspin_runs::parallel::ParallelError;
+use overspin_runs::record::LoadError;
+use overspin_runs::scenario_file;
 use overspin_scenario::Stopped;
 use std::path::Path;
 use std::{fmt, io};

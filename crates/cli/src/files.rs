@@ -4,9 +4,9 @@ use crate::args::RecordArgs;
 use crate::failure::Failure;
 use crate::report::into_directory;
 use crate::show::{Outputs, command, made};
-use overspin_lab::output::Output;
-use overspin_lab::record::{Record, csv};
-use overspin_lab::results::{Claim, Outcomes};
+use overspin_record::output::Output;
+use overspin_record::results::{Claim, Outcomes};
+use overspin_runs::record::{Record, csv};
 use std::path::PathBuf;
 
 /// Destinations of a record, opened before the work that it describes.

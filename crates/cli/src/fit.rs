@@ -5,7 +5,7 @@ use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
 use clap::Args;
 use overspin_lab::fit::{self, Failed};
-use overspin_lab::record;
+use overspin_runs::record;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

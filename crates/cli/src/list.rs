@@ -4,9 +4,11 @@ use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use clap::{Args, ValueEnum};
-use overspin_lab::scenario_file::machine::{self, MACHINES, Machine};
-use overspin_lab::{catalog, experiment, listing};
+use overspin_experiment as experiment;
+use overspin_page::listing;
 use overspin_report::{Block, Grid};
+use overspin_runs::catalog;
+use overspin_runs::scenario_file::machine::{self, MACHINES, Machine};
 use serde_json::Value;
 use std::path::PathBuf;
 

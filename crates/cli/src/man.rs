@@ -5,7 +5,7 @@ use crate::show;
 use clap::Args;
 use clap::Command;
 use clap_mangen::Man;
-use overspin_lab::output::{Output, OutputError};
+use overspin_record::output::{Output, OutputError};
 use std::fs;
 use std::path::Path;
 use std::path::PathBuf;

@@ -5,12 +5,14 @@ use crate::failure::{Failure, Verdict};
 use crate::files::RecordFiles;
 use crate::show::{self, Outputs};
 use clap::Args;
-use overspin_lab::record::{InWorld, Record};
-use overspin_lab::results::{self, Merged, ResultsError};
-use overspin_lab::scenario_file::{Loaded, Sweep};
-use overspin_lab::way::{Until, Way};
-use overspin_lab::{parallel::ParallelError, seeds, sweep};
+use overspin_record::results::{self, Merged, ResultsError};
 use overspin_report::Block;
+use overspin_runs::parallel::ParallelError;
+use overspin_runs::record::{InWorld, Record};
+use overspin_runs::scenario_file::{Loaded, Sweep};
+use overspin_runs::seeds;
+use overspin_runs::sweep;
+use overspin_runs::way::{Until, Way};
 use overspin_scenario::{Ending, Scenario};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -105,11 +107,11 @@ fn of_sweep(sweep: &Sweep, merged: &Merged) -> Result<Whole, Failure> {
     let outcome = sweep::run(sweep, settings, &|_, _| {}).map_err(|e| refused(&e))?;
     let head = &merged.manifest.record;
     let record =
-        overspin_lab::sweep::record(sweep, &outcome, &head.set, head.seed).in_world(&world(head));
+        overspin_runs::sweep::record(sweep, &outcome, &head.set, head.seed).in_world(&world(head));
     Ok(Whole {
         record: show::made(record),
-        report: overspin_lab::sweep::report(&outcome),
-        curves: Some(overspin_lab::sweep::curves(sweep, &outcome)),
+        report: overspin_runs::sweep::report(&outcome),
+        curves: Some(overspin_runs::sweep::curves(sweep, &outcome)),
         missing: missing(outcome.cells().filter_map(sweep::Cell::ending)),
     })
 }
@@ -124,8 +126,8 @@ fn of_seeds(scenario: &Scenario, merged: &Merged) -> Result<Whole, Failure> {
     let over = seeds::run(scenario, list, settings, &|_, _| {});
     let over = over.map_err(|e: ParallelError| refused(&e))?;
     Ok(Whole {
-        record: show::made(overspin_lab::seeds::record(&over, &head.set).in_world(&world(head))),
-        report: overspin_lab::seeds::report(&over),
+        record: show::made(overspin_runs::seeds::record(&over, &head.set).in_world(&world(head))),
+        report: overspin_runs::seeds::report(&over),
         curves: None,
         missing: missing(over.endings()),
     })

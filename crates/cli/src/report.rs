@@ -6,10 +6,11 @@ use crate::progress::Meter;
 use crate::show::Outputs;
 use clap::Args;
 use overspin_host::Observer;
-use overspin_lab::output::Output;
-use overspin_lab::page::{self, DetailError, Entry};
-use overspin_lab::record::{self, Record};
-use overspin_lab::way::Way;
+use overspin_page as page;
+use overspin_page::{DetailError, Entry};
+use overspin_record::output::Output;
+use overspin_runs::record::{self, Record};
+use overspin_runs::way::Way;
 use overspin_scenario::{Picos, Scenario};
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ pub(crate) struct ReportArgs {
     #[arg(long)]
     no_timeline: bool,
     /// Most slices and marks of a timeline
-    #[arg(long, value_name = "N", default_value_t = overspin_lab::page::MOST_SLICES, value_parser = slices)]
+    #[arg(long, value_name = "N", default_value_t = overspin_page::MOST_SLICES, value_parser = slices)]
     slices: usize,
 }
 

@@ -7,15 +7,16 @@ use crate::progress;
 use crate::report::Page;
 use crate::show::{self, Outputs};
 use clap::Args;
-use overspin_lab::experiment::report as reports;
-use overspin_lab::experiment::{self, Experiment};
-use overspin_lab::experiment::{
+use overspin_experiment as experiment;
+use overspin_experiment::Experiment;
+use overspin_experiment::report as reports;
+use overspin_experiment::{
     ReproduceError, Reproduction, Settings, reproduce as run, verdict_of_all,
 };
-use overspin_lab::output::Output;
-use overspin_lab::record;
-use overspin_lab::way::Until;
+use overspin_record::output::Output;
 use overspin_report::Block;
+use overspin_runs::record;
+use overspin_runs::way::Until;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -152,7 +153,7 @@ impl Files {
 
     /// Writes all files; returns the line about the page.
     fn write(self, results: &[Reproduction], blocks: &[Block]) -> Result<String, Failure> {
-        let record = || show::made(overspin_lab::experiment::record(results));
+        let record = || show::made(overspin_experiment::record(results));
         self.records.write(record)?;
         if let Some(markdown) = self.markdown {
             markdown.finish_with(&overspin_report::markdown(blocks))?;

@@ -3,10 +3,10 @@
 use crate::args::Global;
 use crate::failure::Failure;
 use crate::screen;
-use overspin_lab::environment::Environment;
-use overspin_lab::output::Output;
-use overspin_lab::record::Record;
+use overspin_record::environment::Environment;
+use overspin_record::output::Output;
 use overspin_report::Block;
+use overspin_runs::record::Record;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};

@@ -2,7 +2,7 @@
 //! results so far; the second ends it at once.
 
 use crate::failure::Failure;
-use overspin_lab::output;
+use overspin_record::output;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;

@@ -8,13 +8,14 @@ use crate::show::{self, Outputs};
 use crate::{signals, world};
 use clap::Args;
 use overspin_host::Refused;
-use overspin_lab::catalog::AnyWorld;
-use overspin_lab::environment::Environment;
+use overspin_lab::calibrate;
+use overspin_lab::measure;
 use overspin_lab::validate::{
     self, Goals, Measurable, Plan, Settings, Stage, ValidateError, Validation,
 };
-use overspin_lab::{calibrate, measure};
 use overspin_native::calibrate as native;
+use overspin_record::environment::Environment;
+use overspin_runs::catalog::AnyWorld;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;

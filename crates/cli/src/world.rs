@@ -4,9 +4,9 @@ use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::signals;
 use overspin_host::World;
-use overspin_lab::catalog::catalog;
-use overspin_lab::record::InWorld;
-use overspin_lab::way::{Until, Way};
+use overspin_runs::catalog::catalog;
+use overspin_runs::record::InWorld;
+use overspin_runs::way::{Until, Way};
 use overspin_scenario::{Scenario, Stopped};
 use std::time::{Duration, Instant};
 

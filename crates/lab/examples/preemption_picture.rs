@@ -6,8 +6,8 @@
 //! ```
 
 use overspin_host::{Moment, Timed};
-use overspin_lab::scenario_file;
-use overspin_lab::way::Way;
+use overspin_runs::scenario_file;
+use overspin_runs::way::Way;
 use overspin_scenario::{MS, Picos};
 use std::collections::VecDeque;
 use std::error::Error;

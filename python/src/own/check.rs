@@ -4,7 +4,7 @@ use super::registry;
 use super::scheduler::PyScheduler;
 use crate::errors;
 use crate::interrupt::interruptible;
-use overspin_lab::catalog::names;
+use overspin_runs::catalog::names;
 use overspin_sched::conformance::{Failure, Report, Suite};
 use overspin_sched::{Nanos, Params, Scheduler};
 use pyo3::prelude::*;
@@ -38,7 +38,7 @@ pub(crate) fn check_scheduler(
         errors::unknown(
             "scheduler",
             name,
-            overspin_lab::catalog::nearest(name, known.iter().copied()),
+            overspin_runs::catalog::nearest(name, known.iter().copied()),
             &known,
         )
     })?;

@@ -4,7 +4,7 @@ use super::program::Load;
 use super::scheduler::PyScheduler;
 use super::thread::ANY;
 use crate::errors;
-use overspin_lab::catalog::{Catalog, SchedulerInfo, WorkloadInfo, names};
+use overspin_runs::catalog::{Catalog, SchedulerInfo, WorkloadInfo, names};
 use overspin_scenario::Scenario;
 use overspin_scenario::keys::{Absent, Kind, Section, key};
 use overspin_sched::{Params, SchedError, Scheduler};

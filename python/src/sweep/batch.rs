@@ -1,11 +1,11 @@
 //! The runs of a batch, one after the other, and the table of them.
 
 use crate::table::{Columns, Table};
-use overspin_lab::catalog::names;
-use overspin_lab::record::Run;
-use overspin_lab::scenario_file::Template;
-use overspin_lab::sweep::{Cell, MEASURES};
-use overspin_lab::way::{Until, Way};
+use overspin_runs::catalog::names;
+use overspin_runs::record::Run;
+use overspin_runs::scenario_file::Template;
+use overspin_runs::sweep::{Cell, MEASURES};
+use overspin_runs::way::{Until, Way};
 use overspin_scenario::{Ending, Scenario, WaitCauses};
 use pyo3::prelude::*;
 use std::time::Instant;

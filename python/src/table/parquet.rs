@@ -4,7 +4,7 @@ use super::Table;
 use crate::errors;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
-use overspin_lab::output::Output;
+use overspin_record::output::Output;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;

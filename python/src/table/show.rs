@@ -128,7 +128,7 @@ pub(super) fn text(table: &Table) -> String {
 
 /// As an HTML table, with the size below.
 pub(super) fn html(table: &Table) -> String {
-    let escape = overspin_lab::page::escape;
+    let escape = overspin_page::escape;
     let columns = table.batch.columns();
     let align = |column: &ArrayRef| if is_number(column) { "right" } else { "left" };
     let mut out = String::from("<div style=\"overflow-x:auto\"><table><thead><tr>");

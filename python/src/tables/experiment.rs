@@ -2,8 +2,8 @@
 
 use super::word;
 use crate::table::{Columns, Table};
-use overspin_lab::experiment::{Compared, Judged};
-use overspin_lab::record::{Experiment, Record};
+use overspin_experiment::{Compared, Judged};
+use overspin_runs::record::{Experiment, Record};
 use pyo3::prelude::*;
 
 /// Every figure.

@@ -2,7 +2,7 @@
 
 use super::word;
 use crate::table::{Columns, Table};
-use overspin_lab::record::Record;
+use overspin_runs::record::Record;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub(crate) fn metrics(record: &Record) -> PyResult<Table> {
 /// Every run.
 pub(crate) fn runs(record: &Record) -> PyResult<Table> {
     let runs = &record.runs;
-    let ending = |run: &overspin_lab::record::Run| {
+    let ending = |run: &overspin_runs::record::Run| {
         let ending = serde_json::to_value(run.ending.as_ref()?).ok()?;
         word(ending.get("how")?)
     };

@@ -3,8 +3,8 @@
 use super::word;
 use crate::table::{Columns, Table};
 use overspin_host::WindowEnd;
-use overspin_lab::timeline::{Doing, Event, Mark, Slice, Timeline};
 use overspin_scenario::Why;
+use overspin_watch::timeline::{Doing, Event, Mark, Slice, Timeline};
 use pyo3::prelude::*;
 
 fn doing(doing: Doing) -> &'static str {

@@ -12,6 +12,7 @@ use crate::progress;
 use crate::show::{self, Outputs};
 use clap::{Args, Subcommand};
 use locks::LocksArgs;
+use overspin_experiment as experiment;
 use overspin_lab::bench::{self, BenchResult};
 use overspin_report::Block;
 
@@ -44,10 +45,15 @@ pub(crate) struct SpeedArgs {
 
 pub(crate) fn bench(args: &BenchArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
     match &args.what {
-        Benchmark::Sim(args) => speed("sim", args, global, |tell| bench::sim(tell).map_err(fault)),
-        Benchmark::Sched(args) => {
-            speed("sched", args, global, |tell| bench::sched(tell).map_err(fault))
-        }
+        Benchmark::Sim(args) => speed("sim", args, global, |tell| {
+            let of_2008 = experiment::kernbench_2008().map_err(fault)?;
+            let half = of_2008.loads.first().map(|load| of_2008.variant("lock-byte", load, 4));
+            bench::sim(half, tell).map_err(fault)
+        }),
+        Benchmark::Sched(args) => speed("sched", args, global, |tell| {
+            let of_2016 = experiment::schedbench_2016().map_err(fault)?;
+            bench::sched((&of_2016.plan, &of_2016.machine), tell).map_err(fault)
+        }),
         Benchmark::Hv(args) => speed("hv", args, global, |tell| {
             bench::hv(tell).map_err(|refused| Failure::refused("bench hv", &refused))
         }),

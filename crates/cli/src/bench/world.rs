@@ -8,10 +8,10 @@ use crate::files::RecordFiles;
 use crate::progress::RunsMeter;
 use crate::show::{self, Outputs};
 use crate::world;
-use overspin_lab::catalog::names;
-use overspin_lab::scenario_file::{self, Loaded, Sweep};
-use overspin_lab::sweep;
 use overspin_native::bench::Case;
+use overspin_runs::catalog::names;
+use overspin_runs::scenario_file::{self, Loaded, Sweep};
+use overspin_runs::sweep;
 use std::fmt::Write;
 use std::num::NonZero;
 use std::path::Path;
@@ -48,11 +48,11 @@ pub(super) fn locks(args: &LocksArgs, world: &str, global: &Global) -> Result<Ve
     })?;
     files.write(|| {
         show::made(
-            overspin_lab::sweep::record(&sweep, &outcome, &[], Some(args.seed)).in_world(&made),
+            overspin_runs::sweep::record(&sweep, &outcome, &[], Some(args.seed)).in_world(&made),
         )
     })?;
     outputs
-        .report(&[vec![above_figures(global)], overspin_lab::sweep::report(&outcome)].concat())?;
+        .report(&[vec![above_figures(global)], overspin_runs::sweep::report(&outcome)].concat())?;
     Ok(Verdict::Fine)
 }
 

@@ -11,7 +11,7 @@ use overspin_check::seeded::{self, Caught};
 use overspin_check::{
     Check, Limits, NOT_COVERED, Report, Verdict as Found, World, quietly, seeded_by_name,
 };
-use overspin_lab::catalog;
+use overspin_runs::catalog;
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ pub(crate) use sweep::{SweepCommandArgs, sweep};
 use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use job::Job;
-use overspin_lab::scenario_file::Loaded;
+use overspin_runs::scenario_file::Loaded;
 use scenario::{one, over_seeds};
 
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Verdict, Failure> {

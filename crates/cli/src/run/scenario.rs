@@ -5,10 +5,10 @@ use crate::failure::{Failure, Verdict};
 use crate::files::RecordFiles;
 use crate::progress::Meter;
 use crate::{show, world};
-use overspin_lab::perfetto::PerfettoSink;
-use overspin_lab::results::Plan;
-use overspin_lab::seeds;
+use overspin_record::results::Plan;
+use overspin_runs::seeds;
 use overspin_scenario::{Picos, Scenario};
+use overspin_watch::perfetto::PerfettoSink;
 use std::cell::LazyCell;
 use std::path::Path;
 
@@ -46,11 +46,11 @@ pub(super) fn one(job: &Job<'_>, scenario: &Scenario) -> Result<Verdict, Failure
     let trace = args.trace.as_ref().map(|_| trace_name);
     files.write(|| {
         let record =
-            overspin_lab::run::record(scenario, &job.again.set, trace, &outcome).in_world(&made);
+            overspin_runs::run::record(scenario, &job.again.set, trace, &outcome).in_world(&made);
         // That of a simulated run contains no command and no machine, so that equal runs give equal bytes.
         if record.unrepeatable().is_some() { show::made(record) } else { record }
     })?;
-    job.print(&overspin_lab::run::report(scenario, &outcome))?;
+    job.print(&overspin_runs::run::report(scenario, &outcome))?;
     Ok(verdict(std::iter::once(&outcome.ending), args.strict))
 }
 

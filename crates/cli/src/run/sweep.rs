@@ -7,9 +7,9 @@ use crate::files::RecordFiles;
 use crate::report::Page;
 use crate::{show, world};
 use clap::Args;
-use overspin_lab::results::Plan;
-use overspin_lab::scenario_file::{Loaded, Sweep};
-use overspin_lab::sweep::{self, Narrow, SweepError};
+use overspin_record::results::Plan;
+use overspin_runs::scenario_file::{Loaded, Sweep};
+use overspin_runs::sweep::{self, Narrow, SweepError};
 use std::cell::LazyCell;
 
 /// `overspin sweep`: what `run` takes, and the page.

@@ -4,9 +4,9 @@ use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::show;
 use clap::Args;
-use overspin_lab::output::Output;
-use overspin_lab::record;
-use overspin_lab::schedbench::BenchFile;
+use overspin_record::output::Output;
+use overspin_runs::record;
+use overspin_runs::schedbench::BenchFile;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Verdict};
 use crate::files::RecordFiles;
 use crate::show::Outputs;
 use clap::Args;
-use overspin_lab::schedbench;
+use overspin_runs::schedbench;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]

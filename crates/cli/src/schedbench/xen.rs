@@ -7,7 +7,7 @@ use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use crate::world::{self, XEN};
-use overspin_lab::schedbench::{self, BenchFile, Origin, XenCpus, XenHost};
+use overspin_runs::schedbench::{self, BenchFile, Origin, XenCpus, XenHost};
 use overspin_xl::{Images, Xl, XlError};
 use std::path::{Path, PathBuf};
 

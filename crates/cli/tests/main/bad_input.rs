@@ -3,7 +3,7 @@
 use crate::overspin;
 use overspin_testing::{Ended, GOOD};
 
-/// Two of the mistakes that `crates/lab/tests/main/mistakes.rs` tests: in the TOML, and in a value.
+/// Two of the mistakes that `crates/page/tests/main/mistakes.rs` tests: in the TOML, and in a value.
 #[test]
 fn mistakes_in_scenarios() {
     let overspin = overspin();

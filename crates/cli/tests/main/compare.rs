@@ -28,7 +28,7 @@ fn files() -> Program {
     overspin
 }
 
-/// `crates/lab/tests/main/compare.rs` tests what is found and printed.
+/// `crates/page/tests/main/compare.rs` tests what is found and printed.
 #[test]
 fn files_and_standard_input_are_compared() {
     let overspin = files();

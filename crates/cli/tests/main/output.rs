@@ -24,7 +24,13 @@ fn machines_are_listed_together_and_one_by_one() {
         assert!(all.contains(word), "{word}: {all}");
     }
     let one = list(&["machines", "xeon-x5570"]);
-    for word in ["2000 cycles", "SplitX", "assumed: ", "3000 to 10500 cycles", "All other values are those of generic-2008"] {
+    for word in [
+        "2000 cycles",
+        "SplitX",
+        "assumed: ",
+        "3000 to 10500 cycles",
+        "values are those of generic-2008",
+    ] {
         assert!(one.contains(word), "{word}: {one}");
     }
     assert!(!one.contains("graviton2") && one.lines().all(|l| l.chars().count() <= 140), "{one}");

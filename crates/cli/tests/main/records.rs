@@ -86,7 +86,7 @@ fn read_by_all(overspin: &Program, file: &str, kind: &str, is_scenario: bool) {
     assert_eq!(overspin.fine(&["explain", "plain.json"]).0, told, "{kind}");
 }
 
-/// What each reader makes of each kind of record is tested in `crates/lab/tests/main/records.rs`.
+/// What each reader makes of each kind of record is tested in `crates/page/tests/main/records.rs`.
 #[test]
 fn every_record_is_read_by_every_command() {
     let overspin = folder();
@@ -115,7 +115,7 @@ fn every_record_is_read_by_every_command() {
 #[test]
 fn an_experiment_is_read_by_every_command() {
     let overspin = folder();
-    let mine = root().join("crates/lab/tests/main/mine.toml");
+    let mine = root().join("crates/page/tests/main/mine.toml");
     std::fs::copy(mine, overspin.path("mine.toml")).unwrap();
     let files = ["--json", "r.json", "--csv", "r.csv"];
     // It runs to the end: whatever its claims say, it is not strict.

@@ -20,7 +20,7 @@ fn record(overspin: &Program, scenario: &str, args: &[&str]) -> Value {
     json(&run(overspin, scenario, &[args, &["--json", "-"]].concat()).with(0).0)
 }
 
-/// What records and reports of many seeds contain is tested in `crates/lab/tests/main/seeds.rs`.
+/// What records and reports of many seeds contain is tested in `crates/page/tests/main/seeds.rs`.
 #[test]
 fn options_and_files_choose_the_seeds() {
     let overspin = overspin();

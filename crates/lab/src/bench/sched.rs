@@ -2,8 +2,8 @@
 //! around it.
 
 use super::{BenchResult, Limit, REPETITIONS};
-use crate::{catalog, experiment};
-use overspin_runs::schedbench::{BenchFile, simulate};
+use overspin_runs::catalog;
+use overspin_runs::schedbench::{BenchFile, Machine, simulate};
 use overspin_sched::{
     Action, Affinity, DomainParams, Hypervisor, Nanos, Params, PcpuId, SchedError, TimerId,
     Topology, VcpuId, make,
@@ -135,11 +135,13 @@ fn repetition(driver: &mut Driver) -> f64 {
     begin.elapsed().as_secs_f64() * 1e9 / f64::from(decided)
 }
 
-/// Benchmarks of the schedulers. `progress` gets the repetitions done and to do.
+/// Benchmarks of the schedulers. `plan` and `machine` are those of the 2016 experiment. `progress` gets the repetitions
+/// done and to do.
 ///
 /// # Errors
-/// If a scheduler or the 2016 experiment is invalid, which would be a fault of this program.
+/// If a scheduler or the plan is invalid, which would be a fault of this program.
 pub fn sched(
+    (plan, machine): (&BenchFile, &Machine),
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<BenchResult>, Box<dyn std::error::Error>> {
     let mut cases = Vec::new();
@@ -162,7 +164,7 @@ pub fn sched(
             done += 1;
             progress(done, rounds);
         }
-        runs.push(schedbench_run()?);
+        runs.push(schedbench_run(plan, machine)?);
         done += 1;
         progress(done, rounds);
     }
@@ -182,14 +184,12 @@ pub fn sched(
     Ok(results)
 }
 
-/// Wall seconds of the slower of the 2016 experiment's 16a+16b runs.
-fn schedbench_run() -> Result<f64, Box<dyn std::error::Error>> {
-    let e = experiment::schedbench_2016()?;
-    let plan: &BenchFile = &e.plan;
+/// Wall seconds of the slower of the plan's 16a+16b runs.
+fn schedbench_run(plan: &BenchFile, machine: &Machine) -> Result<f64, Box<dyn std::error::Error>> {
     let mut slowest: f64 = 0.0;
     for run in plan.runs.iter().filter(|r| r.label.starts_with("A 16")) {
         let begin = Instant::now();
-        simulate(plan, run, &e.machine, 1, None)?;
+        simulate(plan, run, machine, 1, None)?;
         slowest = slowest.max(begin.elapsed().as_secs_f64());
     }
     Ok(slowest)

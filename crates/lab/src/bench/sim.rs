@@ -1,7 +1,6 @@
 //! Events, lock operations and simulated seconds that the simulator does in a second.
 
 use super::{BenchResult, Limit, REPETITIONS};
-use overspin_experiment as experiment;
 use overspin_host::{Observer, Refused, Timed, World};
 use overspin_runs::catalog;
 use overspin_scenario::{
@@ -239,18 +238,16 @@ fn small_host() -> Case {
     }
 }
 
-fn kernbench() -> Option<Case> {
-    let experiment = experiment::kernbench_2008().ok()?;
-    let load = experiment.loads.first()?.clone();
-    Some(Case {
-        scenario: experiment.variant("lock-byte", &load, 4),
+fn kernbench(scenario: Scenario) -> Case {
+    Case {
+        scenario,
         figures: vec![Figure::new(
             "kernbench at half load, lock-byte: simulated time".into(),
             "s/s",
             Some(20.0),
             simulated_seconds,
         )],
-    })
+    }
 }
 
 /// Takes every event and keeps nothing: the cost of tracing itself, without writing.
@@ -263,16 +260,20 @@ impl Observer for Count {
     }
 }
 
-/// Benchmarks of the simulator. `progress` gets the repetitions done and to do.
+/// Benchmarks of the simulator. `kernbench_2008` is the 2008 experiment's half load, with byte locks. `progress` gets the
+/// repetitions done and to do.
 ///
 /// # Errors
 /// If a scenario is refused, which would be a fault of this program.
-pub fn sim(progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, Refused> {
+pub fn sim(
+    kernbench_2008: Option<Scenario>,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Vec<BenchResult>, Refused> {
     let mut cases =
         vec![contention(4, 2_000_000), contention(16, 1_000_000), contention(64, 500_000)];
     cases.push(contention(1, 8_000_000));
     cases.extend(every_lock(4_000_000));
-    cases.extend(kernbench());
+    cases.extend(kernbench_2008.map(kernbench));
     cases.push(crowded_host("credit", false));
     cases.push(crowded_host("cfs", true));
     cases.push(small_host());

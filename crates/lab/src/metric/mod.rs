@@ -1,9 +1,7 @@
 //! The quantities that records hold: one definition of each, which the code that measures uses and from which
 //! `docs/metrics.md` is written.
 
-pub(crate) mod real;
-mod reference;
-pub(crate) mod threads;
+pub mod real;
+pub mod threads;
 
 pub(crate) use overspin_record::metric::{Metric, Table};
-pub use reference::tables;

@@ -4,36 +4,36 @@ use super::{Metric, Table};
 use overspin_real::{count, dbench, kernbench, pft, pgbench};
 
 /// Of the machine during a run.
-pub(crate) static USER: Metric =
+pub static USER: Metric =
     Metric::new("user-share", "%", "user time, of all CPUs, by all processes of the machine");
 /// As above.
-pub(crate) static SYSTEM: Metric =
+pub static SYSTEM: Metric =
     Metric::new("system-share", "%", "system time and interrupts, of all CPUs");
 /// As above.
-pub(crate) static IDLE: Metric = Metric::new("idle-share", "%", "idle time, of all CPUs");
+pub static IDLE: Metric = Metric::new("idle-share", "%", "idle time, of all CPUs");
 /// As above.
-pub(crate) static IOWAIT: Metric =
+pub static IOWAIT: Metric =
     Metric::new("iowait-share", "%", "idle time while a disk was waited for");
 /// As above.
-pub(crate) static STEAL: Metric =
+pub static STEAL: Metric =
     Metric::new("steal-share", "%", "time that the hypervisor gave to others");
 /// As above.
-pub(crate) static SWITCHES: Metric =
+pub static SWITCHES: Metric =
     Metric::new("switches", "1/s", "context switches of the whole machine");
 /// As above.
-pub(crate) static CPU_PRESSURE: Metric = Metric::new(
+pub static CPU_PRESSURE: Metric = Metric::new(
     "cpu-pressure",
     "%",
     "part of the time in which a thread waited for a CPU; absent where the kernel does not tell",
 );
 /// As above.
-pub(crate) static RUN_DELAY: Metric = Metric::new(
+pub static RUN_DELAY: Metric = Metric::new(
     "run-delay",
     "s/s",
     "time in which threads could have run and did not, together; absent where the kernel does not tell",
 );
 /// As above.
-pub(crate) static CONTENTIONS: Metric = Metric::new(
+pub static CONTENTIONS: Metric = Metric::new(
     "contentions",
     "1/s",
     "waits for the kernel's own locks that began; absent where the kernel does not tell",
@@ -45,7 +45,7 @@ fn machine() -> Vec<&'static Metric> {
 }
 
 /// What `overspin measure kernbench`, `dbench`, `pgbench`, `pft`, `count` and `command` measure.
-pub(crate) static OF_REAL: [Table; 7] = [
+pub static OF_REAL: [Table; 7] = [
     Table {
         heading: "kernbench and command",
         places: "The place is `half`, `optimal`, `maximal` or `jobs-4`, or `program`; with `--lock`, `mutex.half` or `mutex`.",

@@ -3,103 +3,101 @@
 use super::{Metric, Table};
 
 /// Of a benchmark of the program.
-pub(crate) static TIME: Metric =
+pub static TIME: Metric =
     Metric::new("time", "s or ns", "time of one run or of one call, as the benchmark's name says");
 /// As above.
-pub(crate) static RATE: Metric = Metric::new(
+pub static RATE: Metric = Metric::new(
     "rate",
     "M/s or s/s",
     "million events or operations, or simulated seconds, in a second of one thread",
 );
 /// As above.
-pub(crate) static MEMORY: Metric =
+pub static MEMORY: Metric =
     Metric::new("memory", "MiB", "most memory that the process had by then");
 
 /// Of a lock in one situation.
-pub(crate) static ACQUISITIONS: Metric =
-    Metric::new("acquisitions", "1/s", "acquisitions of all threads");
+pub static ACQUISITIONS: Metric = Metric::new("acquisitions", "1/s", "acquisitions of all threads");
 /// As above.
-pub(crate) static FAIRNESS: Metric = Metric::new(
+pub static FAIRNESS: Metric = Metric::new(
     "fairness",
     "%",
     "Jain's index over the threads' acquisitions: 100 if all had as many, 100/n if one of n threads had all",
 );
 /// As above.
-pub(crate) static WAIT_P50: Metric =
+pub static WAIT_P50: Metric =
     Metric::new("wait-p50", "ns", "half of the acquisitions took at most so long");
 /// As above.
-pub(crate) static WAIT_P90: Metric =
+pub static WAIT_P90: Metric =
     Metric::new("wait-p90", "ns", "90 % of the acquisitions took at most so long");
 /// As above.
-pub(crate) static WAIT_P99: Metric =
+pub static WAIT_P99: Metric =
     Metric::new("wait-p99", "ns", "99 % of the acquisitions took at most so long");
 /// As above.
-pub(crate) static WAIT_P999: Metric =
+pub static WAIT_P999: Metric =
     Metric::new("wait-p99.9", "ns", "99.9 % of the acquisitions took at most so long");
 /// As above.
-pub(crate) static WAIT_MAX: Metric = Metric::new("wait-max", "ns", "the longest acquisition");
+pub static WAIT_MAX: Metric = Metric::new("wait-max", "ns", "the longest acquisition");
 /// As above.
-pub(crate) static CPU: Metric =
+pub static CPU: Metric =
     Metric::new("cpu", "ns", "CPU time of all threads for each acquisition, the work included");
 /// As above.
-pub(crate) static PREEMPTED: Metric =
+pub static PREEMPTED: Metric =
     Metric::new("preempted", "1/s", "involuntary context switches: a thread was descheduled");
 /// As above.
-pub(crate) static SLEPT: Metric =
+pub static SLEPT: Metric =
     Metric::new("slept", "1/s", "voluntary context switches: a thread went to sleep");
 /// As above.
-pub(crate) static LENGTH: Metric = Metric::new("length", "s", "length of the run");
+pub static LENGTH: Metric = Metric::new("length", "s", "length of the run");
 /// Of one thread.
-pub(crate) static SHARE: Metric = Metric::new("share", "", "acquisitions of this thread");
+pub static SHARE: Metric = Metric::new("share", "", "acquisitions of this thread");
 
 /// Of the clock.
-pub(crate) static READ: Metric = Metric::new("read", "ns", "time to read the clock");
+pub static READ: Metric = Metric::new("read", "ns", "time to read the clock");
 /// As above.
-pub(crate) static STEP: Metric = Metric::new("step", "ns", "the clock's smallest step");
+pub static STEP: Metric = Metric::new("step", "ns", "the clock's smallest step");
 /// As above.
-pub(crate) static STEAL_STEP: Metric =
+pub static STEAL_STEP: Metric =
     Metric::new("steal-step", "ns", "the step of the kernel's count of stolen time");
 
 /// Of a CPU.
-pub(crate) static WATCHED: Metric =
+pub static WATCHED: Metric =
     Metric::new("watched", "ns", "time in which quanta of work were watched, gaps included");
 /// As above.
-pub(crate) static QUANTA: Metric = Metric::new("quanta", "", "quanta of work");
+pub static QUANTA: Metric = Metric::new("quanta", "", "quanta of work");
 /// As above.
-pub(crate) static QUANTUM: Metric =
-    Metric::new("quantum", "ns", "mean length of an undisturbed quantum");
+pub static QUANTUM: Metric = Metric::new("quantum", "ns", "mean length of an undisturbed quantum");
 /// As above.
-pub(crate) static QUANTUM_MIN: Metric =
+pub static QUANTUM_MIN: Metric =
     Metric::new("quantum-min", "ns", "the shortest undisturbed quantum of any 256 in a row");
 /// As above.
-pub(crate) static QUANTUM_MAX: Metric =
+pub static QUANTUM_MAX: Metric =
     Metric::new("quantum-max", "ns", "the longest undisturbed quantum of any 256 in a row");
 /// As above.
-pub(crate) static STEAL: Metric = Metric::new(
+pub static STEAL: Metric = Metric::new(
     "steal",
     "ns",
     "stolen time, by the kernel's count; absent where it does not count",
 );
 /// As above.
-pub(crate) static RUN_DELAY: Metric = Metric::new(
+pub static RUN_DELAY: Metric = Metric::new(
     "run-delay",
     "ns",
     "time in which the thread could have run and did not, by the kernel's count; absent where it does not count",
 );
 
 /// Of a kind of gaps.
-pub(crate) static GAPS: Metric = Metric::new("gaps", "", "number of gaps");
+pub static GAPS: Metric = Metric::new("gaps", "", "number of gaps");
 /// As above.
-pub(crate) static GAP_TIME: Metric = Metric::new("time", "ns", "their length in all");
+pub static GAP_TIME: Metric = Metric::new("time", "ns", "their length in all");
 /// As above.
-pub(crate) static LONGEST: Metric = Metric::new("longest", "ns", "the longest of them");
+pub static LONGEST: Metric = Metric::new("longest", "ns", "the longest of them");
 /// Of the gaps of about one length.
-pub(crate) static BIN_GAPS: Metric = Metric::new("bin-gaps", "", "number of gaps of such a length");
+pub static BIN_GAPS: Metric = Metric::new("bin-gaps", "", "number of gaps of such a length");
 /// As above.
-pub(crate) static BIN_TIME: Metric = Metric::new("bin-time", "ns", "their length in all");
+pub static BIN_TIME: Metric = Metric::new("bin-time", "ns", "their length in all");
 
 /// What `overspin bench sim` and `bench sched` measure.
-pub(crate) static OF_SPEED: [Table; 1] = [Table {
+pub static OF_SPEED: [Table; 1] = [Table {
     heading: "A benchmark of the program",
     places: "The place is `sim.` or `sched.` and the name of the benchmark. It has one of these \
              metrics.",
@@ -107,7 +105,7 @@ pub(crate) static OF_SPEED: [Table; 1] = [Table {
 }];
 
 /// What `overspin bench locks` measures.
-pub(crate) static OF_LOCKS: [Table; 2] = [
+pub static OF_LOCKS: [Table; 2] = [
     Table {
         heading: "A lock in a situation",
         places: "The place is `mutex.threads-2.section-100ns.outside-200ns`: the lock, the number of threads, the \
@@ -137,7 +135,7 @@ pub(crate) static OF_LOCKS: [Table; 2] = [
 ];
 
 /// What `overspin measure noise` measures.
-pub(crate) static OF_NOISE: [Table; 4] = [
+pub static OF_NOISE: [Table; 4] = [
     Table {
         heading: "The clock",
         places: "The place is `clock`.",
@@ -164,14 +162,14 @@ pub(crate) static OF_NOISE: [Table; 4] = [
 ];
 
 /// Of an operation of the machine.
-pub(crate) static COST: Metric = Metric::new(
+pub static COST: Metric = Metric::new(
     "cost",
     "ns",
     "what the operation takes in one round; a speed is in thousandths (`permille`), a share in `0.001 %`",
 );
 
 /// What `overspin calibrate` measures.
-pub(crate) static OF_CALIBRATION: [Table; 1] = [Table {
+pub static OF_CALIBRATION: [Table; 1] = [Table {
     heading: "An operation",
     places: "The place is a key of `[host.costs]`, `smt_permille`, `line-0-1` (two CPUs), `wake`, `timer`, `noise` or \
              `interruption`. A run is a round.",

@@ -42,7 +42,7 @@ pub(crate) static STEAL: Metric = Metric::new(
 );
 
 /// The metrics of a validation.
-pub(crate) static TABLES: [Table; 1] = [Table {
+pub static TABLES: [Table; 1] = [Table {
     heading: "A case",
     places: "The place is `hv.credit.wake-1-hogs.measured/sleeper`: the world, the scheduler, the case, the side \
              (`simulated` or `measured`), and the domain if there are several.",

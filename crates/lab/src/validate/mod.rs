@@ -17,7 +17,8 @@ mod report;
 
 pub use cases::{Case, Family, LOCKS, cases};
 pub use costs::{Costs, costs};
-pub(crate) use figure::{OTHERS, STEAL, TABLES};
+pub use figure::TABLES;
+pub(crate) use figure::{OTHERS, STEAL};
 pub use measure::{Made, Side, measurable, probe};
 pub use picture::picture;
 pub use plan::{Measurable, Plan, Schedulers, Subject, worlds};

@@ -1,9 +1,9 @@
 //! Directories of results, filled by runs.
 
-use overspin_lab::results::*;
-use overspin_lab::scenario_file;
-use overspin_lab::seeds::{self, Settings};
+use overspin_record::results::*;
 use overspin_record::{Record, Run};
+use overspin_runs::scenario_file;
+use overspin_runs::seeds::{self, Settings};
 use overspin_scenario::{Ending, Scenario};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn scenario(text: &str) -> Scenario {
 
 fn open(dir: &Path, scenario: &Scenario, list: &[u64]) -> Result<Results, ResultsError> {
     let plan = Plan { list: list.to_vec(), ..Plan::default() };
-    Results::open(dir, Manifest::of(&overspin_lab::seeds::record_head(scenario, &[]), plan))
+    Results::open(dir, Manifest::of(&overspin_runs::seeds::record_head(scenario, &[]), plan))
 }
 
 /// Runs these seeds with what `dir` has of them; the runs that were made, and the record.
@@ -26,7 +26,7 @@ fn run(dir: &Path, scenario: &Scenario, list: &[u64]) -> (usize, Record) {
     let found = results.found();
     let settings = Settings { results: Some(&results), threads: 2, ..Settings::default() };
     let over = seeds::run(scenario, list, settings, &|_, _| {}).unwrap();
-    let record = overspin_lab::seeds::record(&over, &[]);
+    let record = overspin_runs::seeds::record(&over, &[]);
     results.finish(&record, true).unwrap();
     (list.len() - found, record)
 }
@@ -129,7 +129,7 @@ fn parts_merge_to_the_whole() {
         let shard = format!("{}/3", i + 1).parse().ok();
         let settings = Settings { results: Some(&results), shard, ..Settings::default() };
         let over = seeds::run(&scenario, &[1, 2, 3, 4], settings, &|_, _| {}).unwrap();
-        results.finish(&overspin_lab::seeds::record(&over, &[]), false).unwrap();
+        results.finish(&overspin_runs::seeds::record(&over, &[]), false).unwrap();
     }
     // In any order, with a part twice.
     let order = [2, 0, 1, 0].map(|i: usize| dirs[i].clone());
@@ -137,7 +137,7 @@ fn parts_merge_to_the_whole() {
     assert_eq!(merged.results.found(), 4);
     let settings = Settings { results: Some(&merged.results), ..Settings::default() };
     let over = seeds::run(&scenario, &merged.manifest.plan.list, settings, &|_, _| {}).unwrap();
-    assert_eq!(overspin_lab::seeds::record(&over, &[]), whole);
+    assert_eq!(overspin_runs::seeds::record(&over, &[]), whole);
 
     let stranger = all.path().join("stranger");
     run(&stranger, &scenario_file::parse("t", "t", SCENARIO, &["limit=3ms".into()]).unwrap(), &[1]);

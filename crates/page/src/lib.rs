@@ -4,11 +4,15 @@
 //! sorts tables, draws timelines, switches the theme, and hands out the raw data. The style sheets, `page.js` and the
 //! `timeline*.js` files are inlined as they are.
 
+#![forbid(unsafe_code)]
+
 mod axis;
 mod charts;
 mod detail;
 mod fragment;
 mod html;
+pub mod listing;
+pub mod metrics;
 mod panels;
 
 pub use detail::{Detail, DetailError, MakeRun, detail};

@@ -1,7 +1,7 @@
 //! Tests of `examples/io-beside-hog.toml`; docs/pause-loop-exits.md compares its results with the published
 //! figures.
 
-use overspin_lab::scenario_file;
+use overspin_runs::scenario_file;
 
 /// Answers per second of the guest that does I/O.
 fn answers(sets: &[&str]) -> f64 {

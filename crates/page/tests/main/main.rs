@@ -1,4 +1,4 @@
-//! Tests of the library from outside. They are one program, so that it is linked once.
+//! Tests of the laboratory from outside: of all crates below the command. They are one program, so that it is linked once.
 //!
 //! What records, reports and pages contain is tested here, without processes; `crates/cli/tests` tests what only a
 //! process has: arguments, files, exit codes and signals.
@@ -24,7 +24,7 @@ mod schedbench;
 // Runs of many seeds and of sweeps: samples, means and reports.
 mod seeds;
 
-use overspin_lab::scenario_file::{self, Loaded};
+use overspin_runs::scenario_file::{self, Loaded};
 use overspin_scenario::Scenario;
 use std::path::Path;
 

@@ -3,11 +3,11 @@
 //! error. `OVERSPIN_PYTHON` names a Python that has the package.
 
 use overspin_host::{Moment, Observer, Timed, VcpuState};
-use overspin_lab::perfetto::PerfettoSink;
-use overspin_lab::scenario_file;
+use overspin_runs::scenario_file;
 use overspin_scenario::{NS, Picos, Scenario, US, Why};
 use overspin_sim::Simulator;
 use overspin_testing::skip;
+use overspin_watch::perfetto::PerfettoSink;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

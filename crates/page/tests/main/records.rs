@@ -2,19 +2,23 @@
 //! `run` do with the file.
 
 use crate::{LOCKS, claims, load, one};
+use overspin_experiment::schedbench_machine;
 use overspin_host::Observer;
+use overspin_lab::compare;
 use overspin_lab::compare::Choice;
-use overspin_lab::experiment::schedbench_machine;
-use overspin_lab::page::{self, Entry, MOST_SLICES};
-use overspin_lab::record::{self, Kind, Record, csv};
-use overspin_lab::scenario_file::Loaded;
-use overspin_lab::schedbench::{self, BenchFile};
-use overspin_lab::way::Way;
-use overspin_lab::{compare, explain, seeds, sweep};
 use overspin_native::bench::{Case, Plan, measure};
 use overspin_native::measure::{NoisePlan, noise};
+use overspin_page as page;
+use overspin_page::{Entry, MOST_SLICES};
+use overspin_runs::record::{self, Kind, Record, csv};
+use overspin_runs::scenario_file::Loaded;
+use overspin_runs::schedbench::{self, BenchFile};
+use overspin_runs::seeds;
+use overspin_runs::sweep;
+use overspin_runs::way::Way;
 use overspin_scenario::Scenario;
 use overspin_testing::{SCENARIO, skip};
+use overspin_watch::explain;
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,16 +27,16 @@ fn made(loaded: &Loaded, sets: &[String], seeds_of_sweep: Option<u32>) -> Record
     match loaded {
         Loaded::One(scenario) => {
             let outcome = overspin_sim::run(scenario, scenario.seed).unwrap();
-            overspin_lab::run::record(scenario, sets, None, &outcome)
+            overspin_runs::run::record(scenario, sets, None, &outcome)
         }
         Loaded::Seeds(scenario, all) => {
             let over = seeds::run(scenario, all, seeds::Settings::default(), &|_, _| {});
-            overspin_lab::seeds::record(&over.unwrap(), sets)
+            overspin_runs::seeds::record(&over.unwrap(), sets)
         }
         Loaded::Sweep(axes) => {
             let settings = sweep::Settings { seeds: seeds_of_sweep, ..sweep::Settings::default() };
             let measured = sweep::run(axes, settings, &|_, _| {}).unwrap();
-            overspin_lab::sweep::record(axes, &measured, sets, None)
+            overspin_runs::sweep::record(axes, &measured, sets, None)
         }
     }
 }
@@ -132,7 +136,7 @@ fn a_bench_file_is_read_as_the_record_of_its_runs() {
     file.plan().unwrap();
     let machine = schedbench_machine().unwrap();
     file.runs[0] = schedbench::simulate(&file, &file.runs[0], &machine, 1, None).unwrap().0;
-    let made = overspin_lab::schedbench::record(&file, "p.bench");
+    let made = overspin_runs::schedbench::record(&file, "p.bench");
     read_by_all(&made);
     let read = record::read("p.bench", &file.to_json()).unwrap();
     assert_eq!((read.kind, &read.samples), (Kind::Schedbench, &made.samples));
@@ -142,7 +146,7 @@ fn a_bench_file_is_read_as_the_record_of_its_runs() {
 
 #[test]
 fn an_experiment_is_read_by_every_reader() {
-    let record = overspin_lab::experiment::record(&[claims::run(claims::MINE)]);
+    let record = overspin_experiment::record(&[claims::run(claims::MINE)]);
     read_by_all(&record);
     assert_eq!(record.experiments[0].id, "my-spinlocks");
     assert!(record.samples.iter().all(|s| s.place.starts_with("my-spinlocks.")));

@@ -2,10 +2,10 @@
 
 use crate::{LOCKS, load, one};
 use overspin_lab::compare::{self, Finding};
-use overspin_lab::record::{Kind, Record};
-use overspin_lab::scenario_file::Loaded;
-use overspin_lab::seeds::{self, OverSeeds, seeds_from};
-use overspin_lab::sweep;
+use overspin_runs::record::{Kind, Record};
+use overspin_runs::scenario_file::Loaded;
+use overspin_runs::seeds::{self, OverSeeds, seeds_from};
+use overspin_runs::sweep;
 use overspin_testing::SCENARIO;
 
 const VARY: &str = r#"
@@ -25,13 +25,13 @@ fn over(seeds: &[u64], sets: &[&str]) -> OverSeeds {
 fn swept(text: &str, settings: sweep::Settings<'_>) -> (Record, String) {
     let Loaded::Sweep(sweep) = load(text, &[]) else { panic!("it is a sweep") };
     let measured = sweep::run(&sweep, settings, &|_, _| {}).unwrap();
-    let printed = overspin_report::text(&overspin_lab::sweep::report(&measured));
-    (overspin_lab::sweep::record(&sweep, &measured, &[], settings.seed), printed)
+    let printed = overspin_report::text(&overspin_runs::sweep::report(&measured));
+    (overspin_runs::sweep::record(&sweep, &measured, &[], settings.seed), printed)
 }
 
 #[test]
 fn all_samples_are_kept_with_their_seeds() {
-    let over = overspin_lab::seeds::record(&over(&seeds_from(5, 3), &[]), &[]);
+    let over = overspin_runs::seeds::record(&over(&seeds_from(5, 3), &[]), &[]);
     assert_eq!((over.schema.as_str(), over.kind), ("overspin-record/1", Kind::Seeds));
     let here = |place: &str, metric: &str| place == "guest/section" && metric == "acquisitions";
     let rate = over.over_seeds.iter().find(|s| here(&s.place, &s.metric)).unwrap();
@@ -45,27 +45,27 @@ fn all_samples_are_kept_with_their_seeds() {
     // The run with one of these seeds is the same run.
     let scenario = one(SCENARIO, &[]);
     let outcome = overspin_sim::run(&scenario, 6).unwrap();
-    let alone = overspin_lab::run::record(&scenario, &[], None, &outcome);
+    let alone = overspin_runs::run::record(&scenario, &[], None, &outcome);
     assert_eq!(alone.runs[0].trace_hash, over.runs[1].trace_hash);
     // A file that varies only the seed is the same thing.
     let Loaded::Seeds(scenario, numbers) = load(&format!("{SCENARIO}{VARY}"), &[]) else {
         panic!()
     };
     let varied = seeds::run(&scenario, &numbers, seeds::Settings::default(), &|_, _| {}).unwrap();
-    let varied = overspin_lab::seeds::record(&varied, &[]);
+    let varied = overspin_runs::seeds::record(&varied, &[]);
     assert_eq!((&varied.runs, &varied.samples), (&over.runs, &over.samples));
 }
 
 #[test]
 fn means_are_printed_and_can_be_compared() {
     let ticket = over(&seeds_from(1, 6), &[]);
-    let printed = overspin_report::text(&overspin_lab::seeds::report(&ticket));
+    let printed = overspin_report::text(&overspin_runs::seeds::report(&ticket));
     for words in ["6 runs", "seeds 1 to 6", "95 % from", "guest/section", "p99.9 wait"] {
         assert!(printed.contains(words), "{words}: {printed}");
     }
     let byte = over(&seeds_from(1, 6), &["domain.guest.lock=lock-byte"]);
     let files = [("ticket.json", ticket), ("lock-byte.json", byte)].map(|(name, over)| {
-        let text = overspin_lab::seeds::record(&over, &[]).to_json();
+        let text = overspin_runs::seeds::record(&over, &[]).to_json();
         (name.to_owned(), compare::read(name, &text, 1).unwrap())
     });
     let all = compare::compare(&files, 0.95, None);

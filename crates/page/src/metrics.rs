@@ -1,8 +1,9 @@
 //! Every metric as Markdown tables, for `docs/metrics.md`.
 
-use super::{Metric, Table, real, threads};
-use crate::validate;
 use overspin_experiment as experiment;
+use overspin_lab::metric::{real, threads};
+use overspin_lab::validate;
+use overspin_record::metric::{Metric, Table};
 use overspin_runs::record::Kind;
 use overspin_runs::schedbench::metrics as schedbench;
 use std::fmt::Write;
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
     use overspin_testing::expect_section;
 
-    /// To renew the page after a change: `UPDATE_EXPECT=1 cargo test -p overspin-lab --lib published_metrics`.
+    /// To renew the page after a change: `UPDATE_EXPECT=1 cargo test -p overspin-page published_metrics`.
     #[test]
     fn published_metrics_are_current() {
         let tables = format!("\n{}", tables());

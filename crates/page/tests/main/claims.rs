@@ -1,7 +1,7 @@
 //! An experiment by a user: its file alone, without code, decides its claims and computes its figures.
 
-use overspin_lab::experiment;
-use overspin_lab::experiment::{Compared, Grade, Reproduction, Settings, reproduce};
+use overspin_experiment as experiment;
+use overspin_experiment::{Compared, Grade, Reproduction, Settings, reproduce};
 
 /// A small compile under two locks; one load does not finish within the limit.
 pub(crate) const MINE: &str = include_str!("mine.toml");

@@ -4,9 +4,9 @@ use super::charts::{self, Dots, Part, Stack};
 use super::detail::Detail;
 use super::html::escape;
 use overspin_experiment::{Compared, Judged};
-use overspin_real::seconds::Second;
 use overspin_runs::record::{Experiment, Kind, Record};
 use overspin_runs::sweep::Outcome;
+use overspin_scenario::Second;
 use overspin_scenario::{
     Cause, DomainOutcome, LockOutcome, Outcome as RunOutcome, Picos, Scenario, WaitCauses,
 };
@@ -95,8 +95,9 @@ pub(super) fn waits_of_runs(record: &Record) -> Option<String> {
 
 /// The picture of a validation.
 pub(super) fn validation(record: &Record) -> String {
-    let picture =
-        |result| format!("<div class=\"curves\">{}</div>\n", crate::validate::picture(result));
+    let picture = |result| {
+        format!("<div class=\"curves\">{}</div>\n", overspin_lab::validate::picture(result))
+    };
     record.validation.as_ref().map_or_else(String::new, picture)
 }
 
@@ -303,9 +304,9 @@ pub(super) fn tables(record: &Record, run: Option<(&Scenario, &RunOutcome)>) -> 
     } else if record.kind == Kind::Reproduction {
         blocks = explain::reproduction(record);
     } else if let Some(result) = &record.validation {
-        blocks = crate::validate::report(result, true);
+        blocks = overspin_lab::validate::report(result, true);
     } else if record.kind == Kind::Real {
-        blocks = crate::real::report(record);
+        blocks = overspin_lab::real::report(record);
     } else if matches!(record.kind, Kind::Seeds | Kind::Sweep) {
         blocks = explain::many(record);
     }

@@ -1,13 +1,16 @@
 //! The text of records: what is written is read again, and what is wrong is told.
 
-use overspin_lab::experiment::{self, Reproduction};
-use overspin_lab::record::*;
-use overspin_lab::scenario_file::{self, Loaded};
-use overspin_lab::seeds as over;
-use overspin_lab::sweep::{self as sweeps, Settings};
-use overspin_lab::{bench, explain, run};
+use overspin_experiment as experiment;
+use overspin_experiment::Reproduction;
+use overspin_lab::bench;
+use overspin_runs::record::*;
+use overspin_runs::run;
+use overspin_runs::scenario_file::{self, Loaded};
+use overspin_runs::seeds as over;
+use overspin_runs::sweep::{self as sweeps, Settings};
 use overspin_scenario::{Ending, Picos, SEC, WaitCauses};
 use overspin_testing::SCENARIO;
+use overspin_watch::explain;
 use proptest::collection::vec;
 use proptest::prelude::{Just, any, prop_oneof, proptest};
 use proptest::sample::Index;

@@ -1,8 +1,8 @@
 //! schedbench: plans expand as published, files survive the round trip, and workers do what hand calculation
 //! predicts.
 
-use overspin_lab::experiment::schedbench_machine;
-use overspin_lab::schedbench::{
+use overspin_experiment::schedbench_machine;
+use overspin_runs::schedbench::{
     BenchFile, Machine, RunSummary, WorkerSummary, fairness, simulate, summarize,
 };
 use overspin_scenario::{Costs, Governor, MS, Picos};

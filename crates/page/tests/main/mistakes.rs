@@ -1,9 +1,9 @@
 //! Every mistake in a scenario is an error with its place, its key and a remedy.
 
-use overspin_lab::scenario_file::{LoadError, load};
 use overspin_located::LocatedError;
 use overspin_located::drawing;
 use overspin_report::Screen;
+use overspin_runs::scenario_file::{LoadError, load};
 use overspin_testing::GOOD;
 use std::io::Write;
 
