@@ -8,6 +8,36 @@ use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 
 use crate::{AtomicCell, Budget};
 
+/// [`AtomicCell::spin_until`] as a loop that calls `relax` between two looks.
+///
+/// # Errors
+/// The last value seen, if the budget ran out.
+// Always: inlined in one step, it compiles to what a loop in its place compiles to.
+#[inline(always)]
+pub fn spin_with<C: AtomicCell>(
+    cell: &C,
+    until: impl Fn(C::Value) -> bool,
+    budget: Budget,
+    mut relax: impl FnMut(),
+) -> Result<C::Value, C::Value> {
+    let mut evaluations = 0;
+    loop {
+        // Acquire: promised by `spin_until`; free on x86, and a waiter that leaves
+        // the loop is about to need it.
+        let value = cell.load(Ordering::Acquire);
+        if until(value) {
+            return Ok(value);
+        }
+        if let Budget::Iterations(limit) = budget {
+            evaluations += 1;
+            if evaluations >= limit {
+                return Err(value);
+            }
+        }
+        relax();
+    }
+}
+
 macro_rules! core_cells {
     ($($atomic:ty => $value:ty;)+) => {$(
         impl AtomicCell for $atomic {
@@ -81,22 +111,7 @@ macro_rules! core_cells {
                 until: impl Fn($value) -> bool,
                 budget: Budget,
             ) -> Result<$value, $value> {
-                let mut evaluations = 0;
-                loop {
-                    // Acquire: promised by `spin_until`; free on x86, and a waiter that leaves
-                    // the loop is about to need it.
-                    let value = self.load(Ordering::Acquire);
-                    if until(value) {
-                        return Ok(value);
-                    }
-                    if let Budget::Iterations(limit) = budget {
-                        evaluations += 1;
-                        if evaluations >= limit {
-                            return Err(value);
-                        }
-                    }
-                    hint::spin_loop();
-                }
+                spin_with(self, until, budget, hint::spin_loop)
             }
         }
     )+};
