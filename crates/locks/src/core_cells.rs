@@ -38,6 +38,17 @@ pub fn spin_with<C: AtomicCell>(
     }
 }
 
+/// Methods of a cell that call the methods of the same names of another value.
+macro_rules! updates {
+    ($this:ident, $value:ty => $other:expr; $($name:ident)+) => {$(
+        #[inline]
+        fn $name(&$this, value: $value, order: Ordering) -> $value {
+            $other.$name(value, order)
+        }
+    )+};
+}
+pub(crate) use updates;
+
 macro_rules! core_cells {
     ($($atomic:ty => $value:ty;)+) => {$(
         impl AtomicCell for $atomic {
@@ -56,11 +67,6 @@ macro_rules! core_cells {
             #[inline]
             fn store(&self, value: $value, order: Ordering) {
                 self.store(value, order);
-            }
-
-            #[inline]
-            fn swap(&self, value: $value, order: Ordering) -> $value {
-                self.swap(value, order)
             }
 
             #[inline]
@@ -85,25 +91,7 @@ macro_rules! core_cells {
                 self.compare_exchange_weak(current, new, success, failure)
             }
 
-            #[inline]
-            fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                self.fetch_add(value, order)
-            }
-
-            #[inline]
-            fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                self.fetch_sub(value, order)
-            }
-
-            #[inline]
-            fn fetch_or(&self, value: $value, order: Ordering) -> $value {
-                self.fetch_or(value, order)
-            }
-
-            #[inline]
-            fn fetch_and(&self, value: $value, order: Ordering) -> $value {
-                self.fetch_and(value, order)
-            }
+            updates!(self, $value => self; swap fetch_add fetch_sub fetch_or fetch_and);
 
             #[inline]
             fn spin_until(

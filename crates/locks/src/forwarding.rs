@@ -11,6 +11,7 @@
 use core::fmt::Debug;
 use core::sync::atomic::Ordering;
 
+use crate::core_cells::updates;
 use crate::{AtomicCell, Budget};
 
 /// A cell around another one, with waiters of its own. It is an [`AtomicCell`].
@@ -79,11 +80,6 @@ impl<C: WrappedCell> AtomicCell for C {
     }
 
     #[inline]
-    fn swap(&self, value: Self::Value, order: Ordering) -> Self::Value {
-        self.inner().swap(value, order)
-    }
-
-    #[inline]
     fn compare_exchange(
         &self,
         current: Self::Value,
@@ -105,25 +101,7 @@ impl<C: WrappedCell> AtomicCell for C {
         self.inner().compare_exchange_weak(current, new, success, failure)
     }
 
-    #[inline]
-    fn fetch_add(&self, value: Self::Value, order: Ordering) -> Self::Value {
-        self.inner().fetch_add(value, order)
-    }
-
-    #[inline]
-    fn fetch_sub(&self, value: Self::Value, order: Ordering) -> Self::Value {
-        self.inner().fetch_sub(value, order)
-    }
-
-    #[inline]
-    fn fetch_or(&self, value: Self::Value, order: Ordering) -> Self::Value {
-        self.inner().fetch_or(value, order)
-    }
-
-    #[inline]
-    fn fetch_and(&self, value: Self::Value, order: Ordering) -> Self::Value {
-        self.inner().fetch_and(value, order)
-    }
+    updates!(self, Self::Value => self.inner(); swap fetch_add fetch_sub fetch_or fetch_and);
 
     // Always: as `spin_with`.
     #[inline(always)]
