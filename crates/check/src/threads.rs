@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use overspin_locks::{AtomicCell, Budget, CpuId, Platform, RawLock};
+use overspin_locks::{AtomicCell, Budget, CpuId, Platform, RawLock, WrappedCell};
 
 use crate::{TRY_WAITS_MESSAGE, panic_message};
 
@@ -40,71 +40,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 #[repr(transparent)]
 pub struct Yielding<A>(A);
 
-impl<A: AtomicCell> AtomicCell for Yielding<A> {
-    type Value = A::Value;
+impl<A: AtomicCell> WrappedCell for Yielding<A> {
+    type Inner = A;
 
-    fn new(value: A::Value) -> Self {
-        Self(A::new(value))
+    fn wrap(inner: A) -> Self {
+        Self(inner)
     }
 
-    fn load(&self, order: Ordering) -> A::Value {
+    fn inner(&self) -> &A {
         assert_alive();
-        self.0.load(order)
+        &self.0
     }
 
-    fn store(&self, value: A::Value, order: Ordering) {
-        assert_alive();
-        self.0.store(value, order);
-    }
-
-    fn swap(&self, value: A::Value, order: Ordering) -> A::Value {
-        assert_alive();
-        self.0.swap(value, order)
-    }
-
-    fn compare_exchange(
-        &self,
-        current: A::Value,
-        new: A::Value,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<A::Value, A::Value> {
-        assert_alive();
-        self.0.compare_exchange(current, new, success, failure)
-    }
-
-    fn compare_exchange_weak(
-        &self,
-        current: A::Value,
-        new: A::Value,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<A::Value, A::Value> {
-        assert_alive();
-        self.0.compare_exchange_weak(current, new, success, failure)
-    }
-
-    fn fetch_add(&self, value: A::Value, order: Ordering) -> A::Value {
-        assert_alive();
-        self.0.fetch_add(value, order)
-    }
-
-    fn fetch_sub(&self, value: A::Value, order: Ordering) -> A::Value {
-        assert_alive();
-        self.0.fetch_sub(value, order)
-    }
-
-    fn fetch_or(&self, value: A::Value, order: Ordering) -> A::Value {
-        assert_alive();
-        self.0.fetch_or(value, order)
-    }
-
-    fn fetch_and(&self, value: A::Value, order: Ordering) -> A::Value {
-        assert_alive();
-        self.0.fetch_and(value, order)
-    }
-
-    fn spin_until(
+    fn spin(
         &self,
         until: impl Fn(A::Value) -> bool + Copy,
         budget: Budget,

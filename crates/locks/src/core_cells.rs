@@ -8,6 +8,47 @@ use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 
 use crate::{AtomicCell, Budget};
 
+/// [`AtomicCell::spin_until`] as a loop that calls `relax` between two looks.
+///
+/// # Errors
+/// The last value seen, if the budget ran out.
+// Always: inlined in one step, it compiles to what a loop in its place compiles to.
+#[inline(always)]
+pub fn spin_with<C: AtomicCell>(
+    cell: &C,
+    until: impl Fn(C::Value) -> bool,
+    budget: Budget,
+    mut relax: impl FnMut(),
+) -> Result<C::Value, C::Value> {
+    let mut evaluations = 0;
+    loop {
+        // Acquire: promised by `spin_until`; free on x86, and a waiter that leaves
+        // the loop is about to need it.
+        let value = cell.load(Ordering::Acquire);
+        if until(value) {
+            return Ok(value);
+        }
+        if let Budget::Iterations(limit) = budget {
+            evaluations += 1;
+            if evaluations >= limit {
+                return Err(value);
+            }
+        }
+        relax();
+    }
+}
+
+/// Methods of a cell that call the methods of the same names of another value.
+macro_rules! updates {
+    ($this:ident, $value:ty => $other:expr; $($name:ident)+) => {$(
+        #[inline]
+        fn $name(&$this, value: $value, order: Ordering) -> $value {
+            $other.$name(value, order)
+        }
+    )+};
+}
+pub(crate) use updates;
+
 macro_rules! core_cells {
     ($($atomic:ty => $value:ty;)+) => {$(
         impl AtomicCell for $atomic {
@@ -26,11 +67,6 @@ macro_rules! core_cells {
             #[inline]
             fn store(&self, value: $value, order: Ordering) {
                 self.store(value, order);
-            }
-
-            #[inline]
-            fn swap(&self, value: $value, order: Ordering) -> $value {
-                self.swap(value, order)
             }
 
             #[inline]
@@ -55,25 +91,7 @@ macro_rules! core_cells {
                 self.compare_exchange_weak(current, new, success, failure)
             }
 
-            #[inline]
-            fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                self.fetch_add(value, order)
-            }
-
-            #[inline]
-            fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                self.fetch_sub(value, order)
-            }
-
-            #[inline]
-            fn fetch_or(&self, value: $value, order: Ordering) -> $value {
-                self.fetch_or(value, order)
-            }
-
-            #[inline]
-            fn fetch_and(&self, value: $value, order: Ordering) -> $value {
-                self.fetch_and(value, order)
-            }
+            updates!(self, $value => self; swap fetch_add fetch_sub fetch_or fetch_and);
 
             #[inline]
             fn spin_until(
@@ -81,22 +99,7 @@ macro_rules! core_cells {
                 until: impl Fn($value) -> bool,
                 budget: Budget,
             ) -> Result<$value, $value> {
-                let mut evaluations = 0;
-                loop {
-                    // Acquire: promised by `spin_until`; free on x86, and a waiter that leaves
-                    // the loop is about to need it.
-                    let value = self.load(Ordering::Acquire);
-                    if until(value) {
-                        return Ok(value);
-                    }
-                    if let Budget::Iterations(limit) = budget {
-                        evaluations += 1;
-                        if evaluations >= limit {
-                            return Err(value);
-                        }
-                    }
-                    hint::spin_loop();
-                }
+                spin_with(self, until, budget, hint::spin_loop)
             }
         }
     )+};

@@ -134,6 +134,7 @@ pub struct Note {
 /// The latch is an atomic. A kick releases, like a call of a hypervisor or of a kernel: a CPU that finds the kick
 /// in the latch, or clears it away, and then fences, sees what came before the kick. All other accesses to the
 /// latch are relaxed; a fence next to them orders them.
+// A new function also goes into the lists of `forwarding.rs`.
 pub trait Platform: Sized + Debug + 'static {
     /// Cell of 8 bits.
     type U8: AtomicCell<Value = u8>;

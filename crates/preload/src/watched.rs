@@ -5,13 +5,14 @@
 //! code as there.
 
 use std::cell::Cell;
-use std::fmt::Debug;
 use std::hint;
-use std::sync::atomic::Ordering::{self, Acquire};
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize};
 use std::time::Duration;
 
-use overspin_locks::{AtomicCell, Budget, CpuId, Note, Platform, RawLock, for_each_lock};
+use overspin_locks::{
+    AtomicCell, Budget, Platform, RawLock, WrappedCell, for_each_lock, forward_platform,
+};
 use overspin_native::Threads;
 
 use crate::bypass;
@@ -47,73 +48,21 @@ fn waited(rounds: u32) {
 #[repr(transparent)]
 pub(crate) struct Watched<A>(A);
 
-impl<A: AtomicCell> AtomicCell for Watched<A> {
-    type Value = A::Value;
+impl<A: AtomicCell> WrappedCell for Watched<A> {
+    type Inner = A;
 
     #[inline]
-    fn new(value: A::Value) -> Self {
-        Self(A::new(value))
+    fn wrap(inner: A) -> Self {
+        Self(inner)
     }
 
     #[inline]
-    fn load(&self, order: Ordering) -> A::Value {
-        self.0.load(order)
+    fn inner(&self) -> &A {
+        &self.0
     }
 
     #[inline]
-    fn store(&self, value: A::Value, order: Ordering) {
-        self.0.store(value, order);
-    }
-
-    #[inline]
-    fn swap(&self, value: A::Value, order: Ordering) -> A::Value {
-        self.0.swap(value, order)
-    }
-
-    #[inline]
-    fn compare_exchange(
-        &self,
-        current: A::Value,
-        new: A::Value,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<A::Value, A::Value> {
-        self.0.compare_exchange(current, new, success, failure)
-    }
-
-    #[inline]
-    fn compare_exchange_weak(
-        &self,
-        current: A::Value,
-        new: A::Value,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<A::Value, A::Value> {
-        self.0.compare_exchange_weak(current, new, success, failure)
-    }
-
-    #[inline]
-    fn fetch_add(&self, value: A::Value, order: Ordering) -> A::Value {
-        self.0.fetch_add(value, order)
-    }
-
-    #[inline]
-    fn fetch_sub(&self, value: A::Value, order: Ordering) -> A::Value {
-        self.0.fetch_sub(value, order)
-    }
-
-    #[inline]
-    fn fetch_or(&self, value: A::Value, order: Ordering) -> A::Value {
-        self.0.fetch_or(value, order)
-    }
-
-    #[inline]
-    fn fetch_and(&self, value: A::Value, order: Ordering) -> A::Value {
-        self.0.fetch_and(value, order)
-    }
-
-    #[inline]
-    fn spin_until(
+    fn spin(
         &self,
         until: impl Fn(A::Value) -> bool + Copy,
         budget: Budget,
@@ -150,63 +99,21 @@ impl<A: AtomicCell> AtomicCell for Watched<A> {
 pub(crate) struct WatchedThreads;
 
 impl Platform for WatchedThreads {
+    // Not `paravirtual`: nobody sets that branch here.
+    forward_platform!(
+        Threads,
+        except cells, poll, paravirtual, yield_now, yield_if_cheap, nap
+    );
+
     type U8 = Watched<AtomicU8>;
     type U16 = Watched<AtomicU16>;
     type U32 = Watched<AtomicU32>;
     type Usize = Watched<AtomicUsize>;
-    type Slots<T: Debug + 'static> = Box<[T]>;
-    type IrqState = ();
-
-    fn slots<T: Debug + 'static>(len: usize, init: impl FnMut(usize) -> T) -> Box<[T]> {
-        Threads::slots(len, init)
-    }
-
-    #[inline]
-    fn cpu_id() -> CpuId {
-        Threads::cpu_id()
-    }
-
-    #[inline]
-    fn relax() {
-        Threads::relax();
-    }
-
-    #[inline]
-    fn fence(order: Ordering) {
-        Threads::fence(order);
-    }
-
-    #[inline]
-    fn irq_save() {}
-
-    #[inline]
-    fn irq_restore((): ()) {}
-
-    #[inline]
-    fn irqs_were_on((): ()) -> bool {
-        false
-    }
-
-    fn latch_clear() {
-        Threads::latch_clear();
-    }
-
-    fn latch_set() {
-        Threads::latch_set();
-    }
-
-    fn latch_test() -> bool {
-        Threads::latch_test()
-    }
 
     fn poll() {
         while Threads::poll_for(SLEEP) {
             bypass::look();
         }
-    }
-
-    fn kick(cpu: CpuId) {
-        Threads::kick(cpu);
     }
 
     fn wait(cell: &Self::U32, value: u32) {
@@ -219,10 +126,6 @@ impl Platform for WatchedThreads {
         Threads::wake_one(address.cast());
     }
 
-    fn numa_node() -> usize {
-        Threads::numa_node()
-    }
-
     fn yield_now() {
         Threads::yield_now();
         waited(ROUNDS_OF_A_YIELD);
@@ -233,29 +136,9 @@ impl Platform for WatchedThreads {
         waited(ROUNDS_OF_A_YIELD);
     }
 
-    fn processor() -> usize {
-        Threads::processor()
-    }
-
-    fn yield_is_dear() -> bool {
-        Threads::yield_is_dear()
-    }
-
     fn nap(nanos: u64) {
         Threads::nap(nanos);
         waited(ROUNDS);
-    }
-
-    fn recall() -> Note {
-        Threads::recall()
-    }
-
-    fn remember(note: Note) {
-        Threads::remember(note);
-    }
-
-    fn now() -> u64 {
-        Threads::now()
     }
 }
 

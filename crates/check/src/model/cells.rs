@@ -14,7 +14,7 @@ use loom::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use overspin_locks::ticket::{self, TicketWord};
 use overspin_locks::{AtomicCell, Budget, LockInfo};
 
-use super::platform::{Point, world};
+use super::world::{Point, world};
 use crate::Mutation;
 
 /// Returns the order to use where the lock asks for `order`.

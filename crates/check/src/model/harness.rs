@@ -14,7 +14,8 @@ use overspin_locks::{CpuId, Platform, RawLock, Tuning};
 use crate::asked;
 use crate::{Mutation, NO_SPIN, Report};
 
-use super::platform::{LoomPlatform, World, set_cpu, world};
+use super::platform::LoomPlatform;
+use super::world::{World, set_cpu, world};
 
 /// Steps of one execution. The longest here takes a few hundred. This bound stops a lock that spins
 /// without end and writes while it spins.

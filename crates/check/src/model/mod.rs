@@ -9,9 +9,11 @@ mod cells;
 mod harness;
 mod models;
 mod platform;
+mod world;
 
 pub use cells::{LoomU8, LoomU16, LoomU32, LoomUsize, Tiny, TinyCell};
 pub(crate) use harness::leave_behind;
 pub use harness::{EXCLUSION_MESSAGE, Model, Protected, Started, on_cpus, start};
 pub use models::{irqsave, last_user_frees, spurious_wakes, tries, weak_failures};
-pub use platform::{DEADLOCK_MESSAGE, FREED_MESSAGE, LoomPlatform, Point, World, set_cpu, world};
+pub use platform::LoomPlatform;
+pub use world::{DEADLOCK_MESSAGE, FREED_MESSAGE, Point, World, set_cpu, world};

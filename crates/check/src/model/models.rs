@@ -5,7 +5,8 @@ use std::rc::Rc;
 use overspin_locks::RawLock;
 
 use super::harness::{Model, Protected, on_cpus};
-use super::platform::{LoomPlatform, Point, world};
+use super::platform::LoomPlatform;
+use super::world::{Point, world};
 
 /// One CPU tries twice while another takes the lock twice.
 pub fn tries<L: RawLock<LoomPlatform> + 'static>() -> Model {

@@ -4,339 +4,23 @@
 //! spin. loom's own park and condition variable would order the waker before the woken thread, and
 //! so hide a missing order in the lock. State in plain `Cell`s is invisible to the model.
 //!
-//! **Waiting.** After a failed look, a waiter yields until the newest value, which is kept beside
-//! each cell, is one that it waits for. Only then does it look again. Otherwise loom would explore
-//! two waiters that look in turn for ever while the holder never runs. This only omits looks that
-//! must fail. Which value the waiter then sees, the newest or an older one, is loom's choice. After
-//! some yields without a write by any CPU, the execution goes on but is no longer varied. The
-//! executions without those yields cover what it could still find.
-//!
-//! **Deadlock.** After too many consecutive yields without a write by any CPU, no CPU can make
-//! progress, and the model panics.
-//!
-//! **Interrupts.** A test arms one interrupt per CPU, with a handler and the point where it strikes,
-//! if interrupts are on there. Otherwise it stays pending until they are switched on.
-//!
 //! **Mutations.** A bug is put in at this boundary, not into a copy of the lock. So the checks run
 //! the shipped code with a bug, not something like it.
 
-use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::Debug;
-use std::ops::Range;
 use std::rc::Rc;
 
-use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::sync::atomic::Ordering;
 use overspin_locks::condvar::{Parking, Waiter};
 use overspin_locks::{AtomicCell, Bug, CpuId, Note, Platform, WakeAll};
 
-use crate::Mutation;
-use crate::asked::{Tries, Watch, Watches};
-
 use super::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
+use super::world::{Point, cpu, set_cpu, world};
+use crate::Mutation;
+use crate::asked::{Watch, Watches};
 
-/// Yields without a write in between that count as a deadlock. A thread that can go on takes at most
-/// some 20 steps between two writes, and loom runs the thread that has yielded least.
-const DEADLOCK: u32 = 500;
-/// Yields, without a write in between, after which an execution is unfair and not worth varying.
-const UNFAIR: u32 = 12;
 /// Bytes from one place of a lock in hash tables to the next.
 const PLACE: usize = 16;
-
-/// The text that every message about a deadlock contains.
-pub const DEADLOCK_MESSAGE: &str = "deadlock: nobody can make progress";
-/// The text that every message about an access after free contains.
-pub const FREED_MESSAGE: &str = "access to a freed lock";
-
-/// The point where an interrupt strikes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
-    /// After a failed look while spinning.
-    Spin,
-    /// Just before the latch is cleared.
-    Clear,
-    /// Just before the sleep.
-    Poll,
-}
-
-type Deferred = Box<dyn FnOnce()>;
-
-struct Cpu {
-    latch: AtomicBool,
-    newest_latch: Cell<bool>,
-    irqs_on: Cell<bool>,
-    /// The number of nested handlers that run on it.
-    level: Cell<usize>,
-    tries: Tries,
-    irq: RefCell<Option<(Point, Deferred)>>,
-    spurious_wakes: Cell<u32>,
-    weak_failures: Cell<u32>,
-    /// It is in [`Platform::poll`], and its latch was clear.
-    polls: Cell<bool>,
-    /// Work that a late clear or registration does at the next sleep.
-    deferred: RefCell<Vec<Deferred>>,
-    /// This CPU last cleared its latch: the next fence is the waiter's.
-    cleared: Cell<bool>,
-    /// The last counting operation of this CPU was its exit from the slow path.
-    leaving: Cell<bool>,
-    /// The address at which it sleeps in [`Platform::wait`], 0 if it does not sleep. The look at the
-    /// cell and falling asleep are one step, as under the kernel's lock on the queue.
-    waits_at: Cell<usize>,
-    /// What it remembers.
-    note: Cell<Note>,
-    /// Made at its first wait on a condition variable: other models have no use for more cells.
-    waiter: OnceCell<Rc<Waiter<LoomPlatform>>>,
-}
-
-/// The state of one execution of a model, besides the lock.
-pub struct World {
-    /// The mistake that this world makes.
-    pub mutation: Mutation,
-    cpus: Vec<Cpu>,
-    yields: Cell<u32>,
-    watch: Rc<Watch>,
-    /// Set by a test that frees its lock. The free exchanges it, and each access does so first. So loom knows
-    /// that the two do not commute. A load would not suffice: loom's reduction remembers only the
-    /// last access of a cell, which would be the freeing thread's own.
-    free_probe: RefCell<Option<Rc<AtomicBool>>>,
-    freed: RefCell<Option<Range<usize>>>,
-    /// The number of NUMA nodes. CPUs are distributed over them in turn.
-    numa_nodes: Cell<usize>,
-    /// The clock: its time, and the nanoseconds by which each reading advances it.
-    time: Cell<u64>,
-    clock_step: Cell<u64>,
-    yield_is_dear: Cell<bool>,
-    /// Set by a test whose lock asks whether CPUs are preempted: the answer for all CPUs. It is read
-    /// relaxed, so after a change a reader may or may not have seen it.
-    preempted: RefCell<Option<Rc<AtomicBool>>>,
-    /// Addresses of the locks that are in a hash table, in the order of arrival.
-    places: RefCell<Vec<usize>>,
-}
-
-impl Debug for World {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("World")
-            .field("mutation", &self.mutation)
-            .field("cpus", &self.cpus.len())
-            .finish_non_exhaustive()
-    }
-}
-
-thread_local! {
-    // loom runs all threads of a model on one system thread, so they share this.
-    static WORLD: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
-}
-
-loom::thread_local! {
-    static CPU: Cell<CpuId> = Cell::new(0);
-}
-
-/// The world of this execution.
-///
-/// # Panics
-/// Outside of a model.
-pub fn world() -> Rc<World> {
-    WORLD.with_borrow(|world| Rc::clone(world.as_ref().expect("World::install was not called")))
-}
-
-/// Makes the calling thread a CPU.
-pub fn set_cpu(cpu: CpuId) {
-    CPU.with(|id| id.set(cpu));
-}
-
-impl World {
-    /// Starts an execution. Call it first in each model.
-    pub fn install(cpus: usize, mutation: Mutation) {
-        let cpu = |_| Cpu {
-            latch: AtomicBool::new(false),
-            newest_latch: Cell::new(false),
-            irqs_on: Cell::new(true),
-            level: Cell::new(0),
-            tries: Tries::default(),
-            irq: RefCell::new(None),
-            spurious_wakes: Cell::new(0),
-            weak_failures: Cell::new(0),
-            polls: Cell::new(false),
-            deferred: RefCell::new(Vec::new()),
-            cleared: Cell::new(false),
-            leaving: Cell::new(false),
-            waits_at: Cell::new(0),
-            note: Cell::default(),
-            waiter: OnceCell::new(),
-        };
-        WORLD.set(Some(Rc::new(Self {
-            mutation,
-            cpus: (0..cpus).map(cpu).collect(),
-            yields: Cell::new(0),
-            watch: Rc::default(),
-            free_probe: RefCell::new(None),
-            freed: RefCell::new(None),
-            numa_nodes: Cell::new(1),
-            time: Cell::new(0),
-            clock_step: Cell::new(0),
-            yield_is_dear: Cell::new(false),
-            preempted: RefCell::new(None),
-            places: RefCell::default(),
-        })));
-    }
-
-    /// Returns the number of CPUs.
-    pub(super) fn cpus(&self) -> usize {
-        self.cpus.len()
-    }
-
-    fn here(&self) -> &Cpu {
-        &self.cpus[LoomPlatform::cpu_id()]
-    }
-
-    /// Arms an interrupt on this CPU.
-    pub fn arm(&self, point: Point, handler: impl FnOnce() + 'static) {
-        *self.here().irq.borrow_mut() = Some((point, Box::new(handler)));
-    }
-
-    /// This CPU's next `count` sleeps end spuriously.
-    pub fn wake_spuriously(&self, count: u32) {
-        self.here().spurious_wakes.set(count);
-    }
-
-    /// This CPU's next `count` weak exchanges fail spuriously.
-    pub fn fail_weakly(&self, count: u32) {
-        self.here().weak_failures.set(count);
-    }
-
-    /// Whether a weak exchange fails spuriously now.
-    pub(super) fn takes_weak_failure(&self) -> bool {
-        if self.watch.is_calm() {
-            return false;
-        }
-        let left = &self.here().weak_failures;
-        let fails = left.get() > 0;
-        left.set(left.get().saturating_sub(1));
-        fails
-    }
-
-    /// Whether `cpu` sleeps until its latch is set.
-    pub fn polls(&self, cpu: CpuId) -> bool {
-        self.cpus[cpu].polls.get()
-    }
-
-    /// Distributes the CPUs over this many NUMA nodes, in turn.
-    pub fn deal_over_nodes(&self, numa_nodes: usize) {
-        self.numa_nodes.set(numa_nodes);
-    }
-
-    /// Each reading of the clock advances it by this much. Otherwise it stands still.
-    pub fn advance_clock_by(&self, nanoseconds: u64) {
-        self.clock_step.set(nanoseconds);
-    }
-
-    /// From now on a yield costs a slice.
-    pub fn say_that_yields_are_dear(&self) {
-        self.yield_is_dear.set(true);
-    }
-
-    /// From now on every CPU is reported as preempted, or as running.
-    pub fn say_preempted(&self, preempted: bool) {
-        let cell = self.preempted.borrow_mut().get_or_insert_default().clone();
-        cell.swap(preempted, Ordering::Relaxed);
-    }
-
-    /// Announces that this test will free its lock.
-    pub fn expect_free(&self) {
-        *self.free_probe.borrow_mut() = Some(Rc::new(AtomicBool::new(false)));
-    }
-
-    /// From now on no CPU may touch `value`.
-    ///
-    /// # Panics
-    /// If [`World::expect_free`] was not called.
-    pub fn free<T>(&self, value: &T) {
-        let probe = self.free_probe.borrow().clone().expect("World::expect_free comes first");
-        probe.swap(true, Ordering::Relaxed);
-        let start = std::ptr::from_ref(value).addr();
-        *self.freed.borrow_mut() = Some(start..start + size_of::<T>());
-    }
-
-    /// Wraps every access to a cell.
-    pub fn access<T, R>(&self, cell: &T, access: impl FnOnce() -> R) -> R {
-        self.watch.count();
-        let probe = self.free_probe.borrow().clone();
-        if let Some(probe) = probe {
-            probe.swap(false, Ordering::Relaxed);
-        }
-        // loom may switch threads before the access itself, so the check comes after it.
-        let result = access();
-        let freed = self.freed.borrow();
-        let hit = freed.as_ref().is_some_and(|it| it.contains(&std::ptr::from_ref(cell).addr()));
-        assert!(!hit, "{FREED_MESSAGE}");
-        result
-    }
-
-    /// Notes that a CPU wrote something.
-    pub fn progress(&self) {
-        self.yields.set(0);
-    }
-
-    /// Lets other CPUs go on until `due`; see "Waiting". Yields at least once, so that loom shows
-    /// something newer than before.
-    pub fn wait(&self, due: impl Fn() -> bool) {
-        loop {
-            self.yields.set(self.yields.get() + 1);
-            assert!(self.yields.get() < DEADLOCK, "{DEADLOCK_MESSAGE}");
-            if self.yields.get() == UNFAIR {
-                loom::skip_branch();
-            }
-            loom::thread::yield_now();
-            if due() {
-                return;
-            }
-        }
-    }
-
-    /// Called when an unbounded wait begins on this CPU.
-    pub(super) fn may_wait(&self) {
-        let cpu = self.here();
-        cpu.tries.assert_may_wait(cpu.level.get());
-    }
-
-    /// Takes the armed interrupt, if this is its point.
-    pub fn interrupt(&self, at: Option<Point>) {
-        let cpu = self.here();
-        if !cpu.irqs_on.get() {
-            return;
-        }
-        let due = cpu.irq.borrow_mut().take_if(|(point, _)| at.is_none_or(|at| at == *point));
-        if let Some((_, handler)) = due {
-            cpu.irqs_on.set(false);
-            cpu.level.set(cpu.level.get() + 1);
-            handler();
-            assert!(!cpu.irqs_on.get(), "an interrupt handler ends with interrupts on");
-            cpu.level.set(cpu.level.get() - 1);
-            cpu.irqs_on.set(true);
-        }
-    }
-
-    /// Postpones `work` to the next sleep.
-    pub fn defer(&self, work: impl FnOnce() + 'static) {
-        self.here().deferred.borrow_mut().push(Box::new(work));
-    }
-
-    /// Notes that this CPU counted itself out of a slow path.
-    pub fn counted_out(&self) {
-        self.here().leaving.set(true);
-    }
-
-    /// Whether that was the last counting operation of this CPU. Clears the note.
-    pub fn take_leaving(&self) -> bool {
-        self.here().leaving.take()
-    }
-
-    fn set_latch(&self, cpu: CpuId, value: bool) {
-        // An exchange, not a store: see `cells` on the order of writes.
-        self.cpus[cpu].latch.swap(value, Ordering::Relaxed);
-        self.cpus[cpu].newest_latch.set(value);
-        self.progress();
-    }
-}
 
 /// The model checker. See the module documentation.
 #[derive(Debug)]
@@ -360,14 +44,15 @@ impl Parking for LoomPlatform {
 
     fn own_waiter() -> u32 {
         let zero = || LoomU32::new(0);
-        let make = || Rc::new(Waiter::of(zero(), zero(), zero(), zero(), LoomUsize::new(0)));
-        world().here().waiter.get_or_init(make);
+        let waiter = || Waiter::<Self>::of(zero(), zero(), zero(), zero(), LoomUsize::new(0));
+        world().here().waiter.get_or_init(|| Rc::new(waiter()));
         Self::cpu_id() as u32 + 1
     }
 
     fn waiter(number: u32) -> Rc<Waiter<Self>> {
         let cpu = &world().cpus[number as usize - 1];
-        Rc::clone(cpu.waiter.get().expect("it waits, or has waited"))
+        let waiter = Rc::clone(cpu.waiter.get().expect("it waits, or has waited"));
+        waiter.downcast().expect("made by `own_waiter`")
     }
 
     fn requeue(from: *const LoomU32, to: *const LoomU32) {
@@ -393,7 +78,7 @@ impl Platform for LoomPlatform {
     }
 
     fn cpu_id() -> CpuId {
-        CPU.with(Cell::get)
+        cpu()
     }
 
     fn relax() {
@@ -432,7 +117,7 @@ impl Platform for LoomPlatform {
         world.interrupt(Some(Point::Clear));
         let cpu = Self::cpu_id();
         if world.mutation == Mutation::LateClear {
-            world.defer(move || self::world().set_latch(cpu, false));
+            world.defer(move || super::world::world().set_latch(cpu, false));
         } else {
             world.set_latch(cpu, false);
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use overspin_locks::{AtomicCell, Budget};
 
 use super::memory::Found;
-use super::platform::world;
+use super::world::world;
 use crate::Mutation;
 
 /// Most looks of a bounded spin. This world has turns instead of time, so more looks would only

@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 use overspin_locks::CpuId;
 use shuttle::rand::{Rng, thread_rng};
 
-use super::platform::one_in;
+use super::one_in;
 
 /// How memory behaves in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,14 +9,26 @@
 //! same failure again.
 
 mod cells;
+mod cpus;
 mod memory;
 mod plans;
 mod platform;
 mod strategy;
+mod waiting;
+mod world;
 
 pub use cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
+pub use cpus::on_cpus;
 pub use memory::Consistency;
 pub(crate) use plans::Protected;
 pub use plans::{UNORDERED_MESSAGE, crowd, last_user_frees, mixed, out_of_nodes, pairs, several};
-pub use platform::{SchedulePlatform, World, on_cpus, world};
+pub use platform::SchedulePlatform;
 pub use strategy::{Plan, Strategy};
+pub use world::{World, world};
+
+use shuttle::rand::{Rng, thread_rng};
+
+/// Returns true once in `n` times, at random.
+fn one_in(n: u32) -> bool {
+    thread_rng().gen_range(0..n) == 0
+}

@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use overspin_locks::{CpuId, Platform, RawLock, Tuning};
 use shuttle::rand::{Rng, thread_rng};
 
+use super::cpus::on_cpus;
 use super::memory::Consistency;
-use super::platform::{SchedulePlatform, on_cpus, one_in, world};
+use super::one_in;
+use super::platform::SchedulePlatform;
 use super::strategy::Plan;
+use super::world::world;
 use crate::NO_SPIN;
 use crate::asked::{self, OutOfNodes};
 

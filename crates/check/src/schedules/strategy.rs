@@ -11,8 +11,9 @@ use overspin_locks::CpuId;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
+use super::cpus::catch;
 use super::memory::Consistency;
-use super::platform::{World, catch};
+use super::world::World;
 use crate::{Mutation, Report};
 
 /// Steps of one execution, for each CPU. The longest execution of a correct lock takes some thousand.

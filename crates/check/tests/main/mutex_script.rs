@@ -2,11 +2,11 @@
 //! yields.
 
 use std::cell::Cell;
-use std::fmt::Debug;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize};
 
+use overspin_check::threads::StdPlatform;
 use overspin_locks::mutex::{Mutex, Shared, Token};
-use overspin_locks::{CpuId, Platform, RawLock};
+use overspin_locks::{CpuId, Platform, RawLock, forward_platform};
 
 type Lock = Mutex<Scripted>;
 
@@ -68,33 +68,19 @@ fn holder_releases(lock: &Lock, shared: &Shared) {
 struct Scripted;
 
 impl Platform for Scripted {
+    forward_platform!(
+        StdPlatform,
+        except cells, cpu_id, processor, yield_now, yield_if_cheap, yield_is_dear, nap, now
+    );
+
     type U8 = AtomicU8;
     type U16 = AtomicU16;
     type U32 = AtomicU32;
     type Usize = AtomicUsize;
-    type Slots<T: Debug + 'static> = Box<[T]>;
-    type IrqState = ();
 
-    fn slots<T: Debug + 'static>(len: usize, init: impl FnMut(usize) -> T) -> Box<[T]> {
-        (0..len).map(init).collect()
-    }
     fn cpu_id() -> CpuId {
         0
     }
-    fn relax() {}
-    fn fence(_: Ordering) {}
-    fn irq_save() {}
-    fn irq_restore((): ()) {}
-    fn irqs_were_on((): ()) -> bool {
-        false
-    }
-    fn latch_clear() {}
-    fn latch_set() {}
-    fn latch_test() -> bool {
-        true
-    }
-    fn poll() {}
-    fn kick(_: CpuId) {}
     fn wake_one(_: *const AtomicU32) {}
     fn wait(_: &AtomicU32, _: u32) {
         (SCRIPT.get().sleep)();

@@ -5,74 +5,37 @@ use alloc::boxed::Box;
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering, fence};
 use overspin_guest_abi::{NEVER, event, port};
-use overspin_locks::{AtomicCell, Budget, CpuId, Platform};
+use overspin_locks::{AtomicCell, Budget, CpuId, Platform, WrappedCell};
 
 /// A cell that notices when a vCPU begins to wait.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Cell<A>(A);
 
-macro_rules! cells {
-    ($($atomic:ty => $value:ty;)+) => {$(
-        impl AtomicCell for Cell<$atomic> {
-            type Value = $value;
-            #[inline]
-            fn new(value: $value) -> Self {
-                Self(<$atomic>::new(value))
-            }
-            #[inline]
-            fn load(&self, order: Ordering) -> $value {
-                self.0.load(order)
-            }
-            #[inline]
-            fn store(&self, value: $value, order: Ordering) {
-                self.0.store(value, order);
-            }
-            #[inline]
-            fn swap(&self, value: $value, order: Ordering) -> $value {
-                self.0.swap(value, order)
-            }
-            #[inline]
-            fn compare_exchange(
-                &self, current: $value, new: $value, success: Ordering, failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.0.compare_exchange(current, new, success, failure)
-            }
-            #[inline]
-            fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_add(value, order)
-            }
-            #[inline]
-            fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_sub(value, order)
-            }
-            #[inline]
-            fn fetch_or(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_or(value, order)
-            }
-            #[inline]
-            fn fetch_and(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_and(value, order)
-            }
-            #[inline]
-            fn spin_until(
-                &self, until: impl Fn($value) -> bool + Copy, budget: Budget,
-            ) -> Result<$value, $value> {
-                if let value = self.0.load(Ordering::Acquire) && until(value) {
-                    return Ok(value);
-                }
-                waiting::begins();
-                self.0.spin_until(until, budget)
-            }
+impl<A: AtomicCell> WrappedCell for Cell<A> {
+    type Inner = A;
+    #[inline]
+    fn wrap(inner: A) -> Self {
+        Self(inner)
+    }
+    #[inline]
+    fn inner(&self) -> &A {
+        &self.0
+    }
+    #[inline]
+    fn spin(
+        &self,
+        until: impl Fn(A::Value) -> bool + Copy,
+        budget: Budget,
+    ) -> Result<A::Value, A::Value> {
+        if let value = self.0.load(Ordering::Acquire)
+            && until(value)
+        {
+            return Ok(value);
         }
-    )+};
-}
-
-cells! {
-    AtomicU8 => u8;
-    AtomicU16 => u16;
-    AtomicU32 => u32;
-    AtomicUsize => usize;
+        waiting::begins();
+        self.0.spin_until(until, budget)
+    }
 }
 
 /// This guest.

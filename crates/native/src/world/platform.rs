@@ -5,12 +5,13 @@
 //! up: a queue of descheduled waiters would otherwise need a time slice for each of them to dissolve.
 
 use std::cell::Cell;
-use std::fmt::Debug;
 use std::hint;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 
-use overspin_locks::{AtomicCell, Budget, CpuId, Platform};
+use overspin_locks::{
+    AtomicCell, Budget, CpuId, Platform, WrappedCell, forward_platform, spin_with,
+};
 
 use crate::Threads;
 
@@ -81,135 +82,43 @@ pub struct RunThreads;
 #[repr(transparent)]
 pub struct Counting<A>(A);
 
-macro_rules! cells {
-    ($($atomic:ty => $value:ty;)+) => {$(
-        impl AtomicCell for Counting<$atomic> {
-            type Value = $value;
+impl<A: AtomicCell> WrappedCell for Counting<A> {
+    type Inner = A;
 
-            #[inline]
-            fn new(value: $value) -> Self {
-                Self(<$atomic>::new(value))
-            }
-            #[inline]
-            fn load(&self, order: Ordering) -> $value {
-                self.0.load(order)
-            }
-            #[inline]
-            fn store(&self, value: $value, order: Ordering) {
-                self.0.store(value, order);
-            }
-            #[inline]
-            fn swap(&self, value: $value, order: Ordering) -> $value {
-                self.0.swap(value, order)
-            }
-            #[inline]
-            fn compare_exchange(
-                &self,
-                current: $value,
-                new: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.0.compare_exchange(current, new, success, failure)
-            }
-            #[inline]
-            fn compare_exchange_weak(
-                &self,
-                current: $value,
-                new: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.0.compare_exchange_weak(current, new, success, failure)
-            }
-            #[inline]
-            fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_add(value, order)
-            }
-            #[inline]
-            fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_sub(value, order)
-            }
-            #[inline]
-            fn fetch_or(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_or(value, order)
-            }
-            #[inline]
-            fn fetch_and(&self, value: $value, order: Ordering) -> $value {
-                self.0.fetch_and(value, order)
-            }
-            #[inline]
-            fn spin_until(
-                &self,
-                until: impl Fn($value) -> bool + Copy,
-                budget: Budget,
-            ) -> Result<$value, $value> {
-                let mut evaluations = 0;
-                loop {
-                    // Acquire: promised by `spin_until`.
-                    let value = self.0.load(Ordering::Acquire);
-                    if until(value) {
-                        return Ok(value);
-                    }
-                    if let Budget::Iterations(limit) = budget {
-                        evaluations += 1;
-                        if evaluations >= limit {
-                            return Err(value);
-                        }
-                    }
-                    turn();
-                }
-            }
-        }
-    )+};
-}
-
-cells! {
-    AtomicU8 => u8;
-    AtomicU16 => u16;
-    AtomicU32 => u32;
-    AtomicUsize => usize;
+    #[inline]
+    fn wrap(inner: A) -> Self {
+        Self(inner)
+    }
+    #[inline]
+    fn inner(&self) -> &A {
+        &self.0
+    }
+    #[inline]
+    fn spin(
+        &self,
+        until: impl Fn(A::Value) -> bool + Copy,
+        budget: Budget,
+    ) -> Result<A::Value, A::Value> {
+        spin_with(&self.0, until, budget, turn)
+    }
 }
 
 impl Platform for RunThreads {
+    // Those from `paravirtual` on keep their defaults, with which this world has always measured.
+    forward_platform!(
+        Threads,
+        except cells, relax, poll, kick, yield_now, paravirtual, processor, yield_if_cheap,
+        yield_is_dear, nap, recall, remember
+    );
+
     type U8 = Counting<AtomicU8>;
     type U16 = Counting<AtomicU16>;
     type U32 = Counting<AtomicU32>;
     type Usize = Counting<AtomicUsize>;
-    type Slots<T: Debug + 'static> = Box<[T]>;
-    type IrqState = ();
 
-    fn slots<T: Debug + 'static>(len: usize, init: impl FnMut(usize) -> T) -> Box<[T]> {
-        Threads::slots(len, init)
-    }
-    #[inline]
-    fn cpu_id() -> CpuId {
-        Threads::cpu_id()
-    }
     #[inline]
     fn relax() {
         turn();
-    }
-    #[inline]
-    fn fence(order: Ordering) {
-        Threads::fence(order);
-    }
-    #[inline]
-    fn irq_save() {}
-    #[inline]
-    fn irq_restore((): ()) {}
-    #[inline]
-    fn irqs_were_on((): ()) -> bool {
-        false
-    }
-    fn latch_clear() {
-        Threads::latch_clear();
-    }
-    fn latch_set() {
-        Threads::latch_set();
-    }
-    fn latch_test() -> bool {
-        Threads::latch_test()
     }
     fn poll() {
         one_more(&SLEEPS);
@@ -228,14 +137,8 @@ impl Platform for RunThreads {
         // The cell is the atomic, and the address is only compared.
         Threads::wake_one(address.cast());
     }
-    fn numa_node() -> usize {
-        Threads::numa_node()
-    }
     fn yield_now() {
         TURNS.set(TURNS.get() + 1);
         Threads::yield_now();
-    }
-    fn now() -> u64 {
-        Threads::now()
     }
 }
