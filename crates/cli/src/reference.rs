@@ -6,22 +6,59 @@ use crate::command::Args;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use std::fmt::Write;
 
-/// A chapter for each command, with its usage and a table of its arguments and options.
+/// An option of as many commands has one row for all of them.
+const SEVERAL: usize = 3;
+
+/// A chapter for each command, with its usage and a table of its arguments and options; and before them those that many
+/// commands have.
 pub(crate) fn commands() -> String {
     let mut root = Args::command();
     root.build();
+    let mut rows = Vec::new();
+    own_rows(&root, &mut rows);
+    let count = |row: &String| rows.iter().filter(|other| *other == row).count();
+    let option = |row: &str| row.split(" | ").next().unwrap_or_default().to_owned();
+    let mut common: Vec<String> = Vec::new();
+    for row in &rows {
+        // An option that means something else elsewhere is common in the sense that more commands give it.
+        let other = |known: &String| option(known) == option(row);
+        match common.iter().position(other) {
+            _ if count(row) < SEVERAL => {}
+            None => common.push(row.clone()),
+            Some(at) if count(row) > count(&common[at]) => common[at] = row.clone(),
+            Some(_) => {}
+        }
+    }
     let mut text = String::new();
     text.push_str("## Options of all commands\n\n");
-    let global = |arg: &&Arg| arg.is_global_set() || arg.get_id() == "help";
-    arguments(&mut text, root.get_arguments().filter(global));
+    let global = |arg: &&Arg| (arg.is_global_set() || arg.get_id() == "help") && !arg.is_hide_set();
+    table(&mut text, root.get_arguments().filter(global).map(row));
+    text.push_str("## Options of several commands\n\n");
+    table(&mut text, common.iter().cloned());
     for command in root.get_subcommands_mut().filter(|c| c.get_name() != "help") {
-        chapter(&mut text, command);
+        chapter(&mut text, command, &common);
     }
     text
 }
 
+/// The rows of all commands from `command` on.
+fn own_rows(command: &Command, rows: &mut Vec<String>) {
+    if command.has_subcommands() {
+        let below = command.get_subcommands().filter(|c| c.get_name() != "help");
+        below.for_each(|below| own_rows(below, rows));
+    } else {
+        rows.extend(own(command).map(row));
+    }
+}
+
+/// The arguments and options of a command that not all commands have.
+fn own(command: &Command) -> impl Iterator<Item = &Arg> {
+    let own = |arg: &&Arg| !arg.is_global_set() && arg.get_id() != "help" && !arg.is_hide_set();
+    command.get_arguments().filter(own)
+}
+
 /// The chapter of a command, or those of the commands below it.
-fn chapter(text: &mut String, command: &mut Command) {
+fn chapter(text: &mut String, command: &mut Command, common: &[String]) {
     // Writing to a String cannot fail.
     let name = command.get_bin_name().unwrap_or_default().to_owned();
     let _ = writeln!(text, "## {name}\n");
@@ -30,14 +67,24 @@ fn chapter(text: &mut String, command: &mut Command) {
     }
     if command.has_subcommands() {
         for below in command.get_subcommands_mut().filter(|c| c.get_name() != "help") {
-            chapter(text, below);
+            chapter(text, below, common);
         }
         return;
     }
     let usage = command.render_usage().to_string();
     let _ = writeln!(text, "```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
-    let own = |arg: &&Arg| !arg.is_global_set() && arg.get_id() != "help";
-    arguments(text, command.get_arguments().filter(own));
+    let (shared, alone): (Vec<&Arg>, Vec<&Arg>) =
+        own(command).partition(|arg| common.contains(&row(arg)));
+    table(text, alone.into_iter().map(row));
+    if !shared.is_empty() {
+        let names: Vec<String> =
+            shared.into_iter().map(|arg| format!("`{}`", name_of(arg))).collect();
+        let _ = writeln!(
+            text,
+            "Also, as [for several commands](#options-of-several-commands): {}.\n",
+            names.join(", ")
+        );
+    }
     match command.get_after_help().map(ToString::to_string) {
         Some(more) if more != EXIT_CODES => _ = writeln!(text, "```text\n{more}\n```\n"),
         _ => {}
@@ -45,8 +92,8 @@ fn chapter(text: &mut String, command: &mut Command) {
 }
 
 /// A table of arguments and options; nothing if there are none.
-fn arguments<'a>(text: &mut String, all: impl Iterator<Item = &'a Arg>) {
-    let mut rows = all.filter(|arg| !arg.is_hide_set()).map(row).peekable();
+fn table(text: &mut String, rows: impl Iterator<Item = String>) {
+    let mut rows = rows.peekable();
     if rows.peek().is_some() {
         text.push_str("| argument | default | meaning |\n| --- | --- | --- |\n");
         text.extend(rows);
@@ -54,17 +101,23 @@ fn arguments<'a>(text: &mut String, all: impl Iterator<Item = &'a Arg>) {
     }
 }
 
-fn row(arg: &Arg) -> String {
+/// How an argument is written, with its values: `-o`, `--output DIR`.
+fn name_of(arg: &Arg) -> String {
     let mut names: Vec<String> = Vec::new();
     names.extend(arg.get_short().map(|c| format!("-{c}")));
     names.extend(arg.get_long().map(|long| format!("--{long}")));
-    let mut name = names.join("`, `");
-    if takes_values(arg) {
-        let values = arg.get_value_names().unwrap_or_default();
-        let values: Vec<&str> = values.iter().map(|v| v.as_str()).collect();
-        let values = values.join(" ");
-        name = if arg.is_positional() { values } else { format!("{name} {values}") };
+    let name = names.join("`, `");
+    if !takes_values(arg) {
+        return name;
     }
+    let values = arg.get_value_names().unwrap_or_default();
+    let values: Vec<&str> = values.iter().map(|v| v.as_str()).collect();
+    let values = values.join(" ");
+    if arg.is_positional() { values } else { format!("{name} {values}") }
+}
+
+fn row(arg: &Arg) -> String {
+    let name = name_of(arg);
     let default: Vec<String> =
         arg.get_default_values().iter().map(|v| format!("`{}`", v.to_string_lossy())).collect();
     let default = match (takes_values(arg), arg.is_required_set()) {
