@@ -1,5 +1,5 @@
-//! The parts that scenarios can name: locks, schedulers and workloads, built-in ones and yours. Whoever reads or writes
-//! scenarios gets them as an argument, and so needs no world to run anything in.
+//! The parts that scenarios can name: locks, schedulers and workloads, built-in ones and yours. Readers and writers of
+//! scenarios get them as an argument, so they need no world.
 #![forbid(unsafe_code)]
 
 use overspin_locks::LockInfo;

@@ -1,4 +1,5 @@
-//! The record: every measurement writes it, and every reader reads it.
+//! The record: every measurement writes it, and every reader reads it. Beside it, directories of results, output files, and
+//! the machine at hand.
 //!
 //! One type serves for all: a run, many seeds, a sweep, an experiment, a benchmark. Parts that all have are
 //! required. Parts that only some have are optional, and are left out of the text if they are empty. The

@@ -9,7 +9,7 @@ use std::path::Path;
 /// [`overspin_scenario_file::load`] with the names of this process.
 ///
 /// # Errors
-/// As it has.
+/// As that function.
 pub fn load(path: &Path, sets: &[String]) -> Result<Loaded, LoadError> {
     overspin_scenario_file::load(names(), path, sets)
 }
@@ -17,7 +17,7 @@ pub fn load(path: &Path, sets: &[String]) -> Result<Loaded, LoadError> {
 /// [`overspin_scenario_file::load_text`] with the names of this process.
 ///
 /// # Errors
-/// As it has.
+/// As that function.
 pub fn load_text(
     path: &Path,
     text: &str,
@@ -30,7 +30,7 @@ pub fn load_text(
 /// [`overspin_scenario_file::parse`] with the names of this process.
 ///
 /// # Errors
-/// As it has.
+/// As that function.
 pub fn parse(
     path: &str,
     default_name: &str,

@@ -54,7 +54,7 @@ pub fn read(path: &str, text: &str) -> Result<Record, LocatedError> {
 /// [`overspin_record::load`] with the names of this process.
 ///
 /// # Errors
-/// As it has.
+/// As that function.
 pub fn load(path: &Path, sets: &[String], axes: &[AxisArgument]) -> Result<Again, LoadError> {
     overspin_record::load(names(), path, sets, axes)
 }
@@ -62,7 +62,7 @@ pub fn load(path: &Path, sets: &[String], axes: &[AxisArgument]) -> Result<Again
 /// [`overspin_record::load_text`] with the names of this process.
 ///
 /// # Errors
-/// As it has.
+/// As that function.
 pub fn load_text(
     path: &Path,
     text: &str,
