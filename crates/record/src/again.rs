@@ -208,7 +208,7 @@ impl Record {
     /// The scenario of one of its runs; `None` if the record has none.
     ///
     /// # Errors
-    /// As for [`Self::loaded`].
+    /// As for [`Self::into_loaded`].
     pub fn scenario_of(&self, run: &Run) -> Result<Option<Scenario>, String> {
         let Some(scenario) = &self.scenario else { return Ok(None) };
         let point = run.point.map(|number| number as usize);

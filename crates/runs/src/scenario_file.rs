@@ -1,4 +1,4 @@
-//! Scenario files with the [names](crate::catalog::names) of this process.
+//! Scenario files with the [`names`] of this process.
 
 use crate::catalog::names;
 use overspin_located::LocatedError;

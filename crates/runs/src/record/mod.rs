@@ -1,4 +1,4 @@
-//! Records, with `.bench` files beside them, and scenarios with the [names](crate::catalog::names) of this process.
+//! Records, with `.bench` files beside them, and scenarios with the [`names`] of this process.
 
 use crate::catalog::names;
 use crate::schedbench::{self, BenchFile};
