@@ -3,8 +3,8 @@
 use overspin_xl::{Guest, Images, Job, Pool, Sample, Xl, XlError, run};
 use std::cell::Cell;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 /// Keeps its calls in `calls`. `fail` holds the beginning of a call that fails, `console` what a guest does.
 const SCRIPT: &str = r#"#!/bin/sh
@@ -41,8 +41,12 @@ impl Host {
     fn new(console: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let xl = folder.path().join("xl");
-        fs::write(&xl, SCRIPT).unwrap();
-        fs::set_permissions(&xl, fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process writes it. Were it open for writing here, a program that another test starts meanwhile would
+        // inherit that, and the kernel refuses to execute a file that is open for writing ("text file busy").
+        fs::write(folder.path().join("script"), SCRIPT).unwrap();
+        let mut copy = Command::new("install");
+        let copied = copy.arg("-m").arg("755").arg(folder.path().join("script")).arg(&xl).status();
+        assert!(copied.unwrap().success());
         fs::write(folder.path().join("console"), console).unwrap();
         Self { folder }
     }
