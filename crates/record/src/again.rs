@@ -1,13 +1,10 @@
 //! Repeats records: a record of a scenario can be read wherever a scenario file can.
 
-use super::{Kind, Point, Record, Run, read};
+use super::{Kind, Point, Record, Run};
 use crate::results::{self, ResultsError};
 use overspin_located::LocatedError;
-use overspin_names::Names;
 use overspin_scenario::Scenario;
-use overspin_scenario_file::{
-    self as scenario_file, Axis, AxisArgument, Loaded, Point as SweepPoint, Sweep,
-};
+use overspin_scenario_file::{self as scenario_file, Axis, Loaded, Point as SweepPoint, Sweep};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,70 +52,6 @@ pub fn read_text(path: &Path) -> Result<String, LoadError> {
     Ok(scenario_file::read_text(path)?)
 }
 
-/// Loads a scenario file with `sets` and `axes` applied, or a record of a run, of seeds or of a sweep.
-///
-/// # Errors
-/// If the file cannot be read, is not a legal scenario, or is a record of something else.
-pub fn load(
-    names: &Names,
-    path: &Path,
-    sets: &[String],
-    axes: &[AxisArgument],
-) -> Result<Again, LoadError> {
-    let text = read_text(path)?;
-    Ok(load_text(names, path, &text, sets, axes)?)
-}
-
-/// Like [`load`], for a file whose text has been read.
-///
-/// # Errors
-/// If it is not a legal scenario, or is a record of something else.
-pub fn load_text(
-    names: &Names,
-    path: &Path,
-    text: &str,
-    sets: &[String],
-    axes: &[AxisArgument],
-) -> Result<Again, Box<LocatedError>> {
-    // Every record begins like this, and no scenario does.
-    if !text.trim_start().starts_with('{') {
-        let loaded = scenario_file::load_text(names, path, text, sets, axes)?;
-        return Ok(Again { loaded, world: None, set: sets.to_vec(), seed: None, seeds: None });
-    }
-    let name = path.display().to_string();
-    let record = read(&name, text)?;
-    let fail = |message: String, help: &str| {
-        Box::new(LocatedError::at(&name, text, 0..0, "", message, help))
-    };
-    if !sets.is_empty() || !axes.is_empty() {
-        let message = "--set, -L and -P change a scenario file, but this is a record".to_owned();
-        return Err(fail(
-            message,
-            "leave them out, or run the scenario file that it was made from",
-        ));
-    }
-    match record.loaded() {
-        Ok(Some(loaded)) => {
-            let seeds = record.own_seeds();
-            Ok(Again { loaded, world: record.world, set: record.set, seed: record.seed, seeds })
-        }
-        Ok(None) => {
-            let message =
-                format!("this is a record of {}, which has no scenario", record.kind.words());
-            Err(fail(message, &remedy(&record)))
-        }
-        Err(message) => Err(fail(message, "write the record again")),
-    }
-}
-
-/// Says how to repeat a record that cannot be run as a scenario.
-fn remedy(record: &Record) -> String {
-    match &record.command {
-        Some(command) => format!("run it again with the command that made it: {command}"),
-        None => "records of runs, of seeds and of sweeps can be run".into(),
-    }
-}
-
 impl Record {
     /// The seeds of the runs of each point; the key `None` is for a record without points.
     fn seeds(&self) -> BTreeMap<Option<u32>, Vec<u64>> {
@@ -131,7 +64,8 @@ impl Record {
 
     /// Runs of each point of a sweep if the seeds differ between points, because the seed varies together with
     /// something else; otherwise `None`.
-    fn own_seeds(&self) -> Option<u32> {
+    #[must_use]
+    pub fn own_seeds(&self) -> Option<u32> {
         let seeds = self.seeds();
         let first = seeds.values().next()?;
         let differ = seeds.values().any(|of| of != first);
@@ -155,7 +89,7 @@ impl Record {
     ///
     /// # Errors
     /// Says in words that a point of the sweep does not fit the scenario or the axes.
-    fn loaded(&self) -> Result<Option<Loaded>, String> {
+    pub fn loaded(&self) -> Result<Option<Loaded>, String> {
         let Some(scenario) = &self.scenario else { return Ok(None) };
         let mut scenario = scenario.clone();
         Ok(match self.kind {

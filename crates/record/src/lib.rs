@@ -21,11 +21,11 @@ mod read;
 pub mod results;
 mod run;
 mod sample;
-mod validation;
+pub mod validation;
 mod world;
 mod write;
 
-pub use again::{Again, LoadError, json, load, load_text, read_text};
+pub use again::{Again, LoadError, json, read_text};
 pub use changes::Changes;
 pub use experiment::{Compared, Experiment, Grade, Judged, Parameter, Role};
 pub use groups::Group;
@@ -36,13 +36,6 @@ pub use run::{Point, Run, vcpu_time, wait_causes};
 pub use sample::Sample;
 pub use world::InWorld;
 pub use write::{csv, pretty, rows};
-
-/// Parts of the record of a validation.
-pub mod validated {
-    pub use crate::validation::{
-        Agreement, Compared, Comparison, Disturbance, Goals, Kind, Load, Order,
-    };
-}
 
 use environment::Environment;
 use metric::Metric;

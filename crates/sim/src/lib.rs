@@ -126,24 +126,6 @@ impl Simulator {
         registered.chain(self.locks.iter().map(|own| (&own.info, [].as_slice())))
     }
 
-    /// The lock with this name or alias.
-    #[must_use]
-    pub fn lock(&self, name: &str) -> Option<&LockInfo> {
-        self.own(name).map(|own| &own.info).or_else(|| overspin_locks::find(name))
-    }
-
-    /// All schedulers.
-    #[must_use]
-    pub fn schedulers(&self) -> &Schedulers {
-        &self.schedulers
-    }
-
-    /// All workloads.
-    #[must_use]
-    pub fn workloads(&self) -> &Kinds {
-        &self.workloads
-    }
-
     fn own(&self, name: &str) -> Option<&OwnLock> {
         self.locks.iter().find(|own| own.info.name == name)
     }

@@ -1,6 +1,6 @@
 //! Simulated beside measured: differences, goals, verdicts, and the order of locks.
 
-use overspin_record::validated::{Agreement, Kind};
+use overspin_record::validation::{Agreement, Kind};
 use overspin_stats::difference::welch;
 use overspin_stats::{CONFIDENCE, Spread};
 
@@ -80,7 +80,7 @@ pub(super) fn order<'a>(locks: &[(&'a str, &Spread, &Spread)]) -> (usize, Vec<[&
 #[cfg(test)]
 mod tests {
     use super::*;
-    use overspin_record::validated::Goals;
+    use overspin_record::validation::Goals;
 
     fn samples(simulated: &[f64], measured: &[f64]) -> Samples {
         let side = |values: &[f64]| (1..).zip(values.iter().copied()).collect();

@@ -2,7 +2,7 @@
 
 use super::cases::{Case, Family};
 use crate::metric::{Metric, Table};
-use overspin_record::validated::Kind;
+use overspin_record::validation::Kind;
 use overspin_scenario::{DomainOutcome, Outcome, Picos, US, VcpuOutcome};
 
 static THROUGHPUT: Metric =

@@ -1,6 +1,6 @@
 //! What else the CPUs of this machine did during a run: other programs, and the hypervisor below.
 
-use overspin_record::validated::Disturbance;
+use overspin_record::validation::Disturbance;
 use std::fs;
 
 /// Clock ticks since the start of the machine and of this process, as `/proc` counts them.

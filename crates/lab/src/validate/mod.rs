@@ -25,7 +25,7 @@ pub use plan::{Measurable, Plan, Schedulers, Subject, worlds};
 pub use record::record;
 pub use report::report;
 
-pub use overspin_record::validated::{
+pub use overspin_record::validation::{
     Agreement, Compared, Comparison, Disturbance, Goals, Kind, Load, Order,
 };
 

@@ -142,6 +142,9 @@ fn a_bench_file_is_read_as_the_record_of_its_runs() {
     assert_eq!((read.kind, &read.samples), (Kind::Schedbench, &made.samples));
     let compared = compare::read("p.bench", &file.to_json(), 1).unwrap();
     assert_eq!(compared.samples, compare::read("r.json", &made.to_json(), 1).unwrap().samples);
+    // As a scenario it is refused for what it is.
+    let told = record::load_text(Path::new("p.bench"), &file.to_json(), &[], &[]).unwrap_err();
+    assert!(told.message.starts_with("this is a record of runs of schedbench"), "{}", told.message);
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! Records, with `.bench` files beside them, and scenarios with the [`names`] of this process.
+//! Records, with `.bench` files beside them: both are read wherever a result is, and a record of scenarios wherever a
+//! scenario is.
 
-use crate::catalog::names;
+use crate::scenario_file;
 use crate::schedbench::{self, BenchFile};
 use overspin_located::LocatedError;
 pub use overspin_record::*;
@@ -43,31 +44,68 @@ pub fn read_path(path: &Path) -> Result<Record, LoadError> {
 /// # Errors
 /// If it is neither; with the place if it is not JSON.
 pub fn read(path: &str, text: &str) -> Result<Record, LocatedError> {
-    match serde_json::from_str::<Bench>(text) {
+    overspin_record::read(path, text).or_else(|error| match serde_json::from_str::<Bench>(text) {
         Ok(Bench { schema: None, runs, input }) if runs.is_some() || input.is_some() => {
             Ok(schedbench::record(&BenchFile::parse(path, text)?, path))
         }
-        _ => overspin_record::read(path, text),
-    }
+        _ => Err(error),
+    })
 }
 
-/// [`overspin_record::load`] with the names of this process.
+/// Loads a scenario file with `sets` and `axes` applied, or a record of a run, of seeds or of a sweep.
 ///
 /// # Errors
-/// As that function.
+/// If the file cannot be read, is not a legal scenario, or is a record of something else.
 pub fn load(path: &Path, sets: &[String], axes: &[AxisArgument]) -> Result<Again, LoadError> {
-    overspin_record::load(names(), path, sets, axes)
+    let text = read_text(path)?;
+    Ok(load_text(path, &text, sets, axes)?)
 }
 
-/// [`overspin_record::load_text`] with the names of this process.
+/// Like [`load`], for a file whose text has been read.
 ///
 /// # Errors
-/// As that function.
+/// If it is not a legal scenario, or is a record of something else.
 pub fn load_text(
     path: &Path,
     text: &str,
     sets: &[String],
     axes: &[AxisArgument],
 ) -> Result<Again, Box<LocatedError>> {
-    overspin_record::load_text(names(), path, text, sets, axes)
+    // Every record begins like this, and no scenario does.
+    if !text.trim_start().starts_with('{') {
+        let loaded = scenario_file::load_text(path, text, sets, axes)?;
+        return Ok(Again { loaded, world: None, set: sets.to_vec(), seed: None, seeds: None });
+    }
+    let name = path.display().to_string();
+    let record = read(&name, text)?;
+    let fail = |message: String, help: &str| {
+        Box::new(LocatedError::at(&name, text, 0..0, "", message, help))
+    };
+    if !sets.is_empty() || !axes.is_empty() {
+        let message = "--set, -L and -P change a scenario file, but this is a record".to_owned();
+        return Err(fail(
+            message,
+            "leave them out, or run the scenario file that it was made from",
+        ));
+    }
+    match record.loaded() {
+        Ok(Some(loaded)) => {
+            let seeds = record.own_seeds();
+            Ok(Again { loaded, world: record.world, set: record.set, seed: record.seed, seeds })
+        }
+        Ok(None) => {
+            let message =
+                format!("this is a record of {}, which has no scenario", record.kind.words());
+            Err(fail(message, &remedy(&record)))
+        }
+        Err(message) => Err(fail(message, "write the record again")),
+    }
+}
+
+/// Says how to repeat a record that cannot be run as a scenario.
+fn remedy(record: &Record) -> String {
+    match &record.command {
+        Some(command) => format!("run it again with the command that made it: {command}"),
+        None => "records of runs, of seeds and of sweeps can be run".into(),
+    }
 }
