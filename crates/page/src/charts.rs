@@ -3,8 +3,9 @@
 use super::axis::{Axis, Chart};
 use super::html::escape;
 use overspin_experiment::{Compared, Grade};
+use overspin_histogram::Histogram;
 use overspin_report::short;
-use overspin_watch::timeline::Histogram;
+use overspin_watch::timeline::Bars;
 use std::fmt::Write;
 
 /// Height of a row of bars or dots.
@@ -179,14 +180,15 @@ pub(super) fn samples(metric: &str, unit: &str, rows: &[Dots]) -> String {
 pub(super) fn histogram(name: &str, waits: &Histogram) -> String {
     const WIDTH: f64 = 420.0;
     const HEIGHT: f64 = 110.0;
-    let first = waits.counts.iter().position(|n| *n > 0).unwrap_or(0);
-    let axis = Axis::decades(Histogram::from_ns(first), Histogram::from_ns(waits.counts.len()));
-    let most = waits.counts.iter().copied().max().unwrap_or(1).max(1) as f64;
+    let bars = Bars::of(waits);
+    let first = bars.counts.iter().position(|n| *n > 0).unwrap_or(0);
+    let axis = Axis::decades(Bars::from_ns(first), Bars::from_ns(bars.counts.len()));
+    let most = bars.counts.iter().copied().max().unwrap_or(1).max(1) as f64;
     // The first and the last time stand half outside the plot.
     let x = |ns: f64| 24.0 + WIDTH * axis.part(ns);
     let mut body = String::new();
-    for (i, count) in waits.counts.iter().enumerate().filter(|(_, n)| **n > 0) {
-        let (from, to) = (Histogram::from_ns(i), Histogram::from_ns(i + 1));
+    for (i, count) in bars.counts.iter().enumerate().filter(|(_, n)| **n > 0) {
+        let (from, to) = (Bars::from_ns(i), Bars::from_ns(i + 1));
         // A single wait among millions must be visible: the longest waits are the point of the picture.
         let high = (HEIGHT * *count as f64 / most).max(2.0);
         let _ = writeln!(
@@ -215,7 +217,7 @@ pub(super) fn histogram(name: &str, waits: &Histogram) -> String {
          <svg class=\"chart\" role=\"img\" aria-label=\"waits for {0} by length\" width=\"472\" height=\"138\" \
          viewBox=\"0 0 472 138\">\n{body}</svg></figure>\n",
         escape(name),
-        waits.total(),
+        waits.count(),
     )
 }
 
@@ -235,7 +237,6 @@ fn short_round(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use overspin_scenario::Picos;
 
     #[test]
     fn parts_of_a_bar_lie_end_to_end() {
@@ -265,8 +266,8 @@ mod tests {
     #[test]
     fn every_bin_with_waits_has_a_visible_bar() {
         let mut waits = Histogram::default();
-        (0..100_000).for_each(|_| waits.add(Picos(5_000_000)));
-        waits.add(Picos::ms(60));
+        (0..100_000).for_each(|_| waits.record(5_000));
+        waits.record(60_000_000);
         let svg = histogram("guest/<lock>", &waits);
         assert_eq!(svg.matches("<rect").count(), 2);
         assert!(svg.contains("100001 waits") && svg.contains("&lt;lock&gt;"), "{svg}");

@@ -19,7 +19,6 @@ mod platform;
 mod processes;
 mod run;
 mod semaphores;
-mod spread;
 mod supports;
 mod switches;
 mod task;
@@ -277,6 +276,10 @@ impl ThreadsWorld {
 /// A value behind a lock that nobody leaves in disorder.
 fn of<T: Clone>(value: &Mutex<T>) -> T {
     value.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn picos(ns: u64) -> Picos {
+    Picos(ns.saturating_mul(1_000))
 }
 
 /// A flag that stands alone.
