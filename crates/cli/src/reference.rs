@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 use std::fmt::Write;
 
 /// An option of as many commands has one row for all of them.
-const SEVERAL: usize = 3;
+const SEVERAL: usize = 2;
 
 /// A chapter for each command, with its usage and a table of its arguments and options; and before them those that many
 /// commands have.
@@ -95,7 +95,7 @@ fn chapter(text: &mut String, command: &mut Command, common: &[String]) {
 fn table(text: &mut String, rows: impl Iterator<Item = String>) {
     let mut rows = rows.peekable();
     if rows.peek().is_some() {
-        text.push_str("| argument | default | meaning |\n| --- | --- | --- |\n");
+        text.push_str("| argument | meaning |\n| --- | --- |\n");
         text.extend(rows);
         text.push('\n');
     }
@@ -118,13 +118,6 @@ fn name_of(arg: &Arg) -> String {
 
 fn row(arg: &Arg) -> String {
     let name = name_of(arg);
-    let default: Vec<String> =
-        arg.get_default_values().iter().map(|v| format!("`{}`", v.to_string_lossy())).collect();
-    let default = match (takes_values(arg), arg.is_required_set()) {
-        (true, true) => "required".to_owned(),
-        (true, false) => default.join(", "),
-        (false, _) => String::new(),
-    };
     let mut meaning = arg.get_help().map(ToString::to_string).unwrap_or_default();
     if matches!(arg.get_action(), ArgAction::Append) && !meaning.contains("repeat") {
         meaning += "; several are possible";
@@ -133,7 +126,13 @@ fn row(arg: &Arg) -> String {
     if !words.is_empty() {
         let _ = write!(meaning, ": {}", words.join(", "));
     }
-    format!("| `{name}` | {default} | {} |\n", meaning.replace('|', "\\|")).replace("|  |", "| |")
+    // What is required stands in the usage above the table.
+    let default: Vec<String> =
+        arg.get_default_values().iter().map(|v| format!("`{}`", v.to_string_lossy())).collect();
+    if takes_values(arg) && !default.is_empty() {
+        let _ = write!(meaning, "; default: {}", default.join(", "));
+    }
+    format!("| `{name}` | {} |\n", meaning.replace('|', "\\|"))
 }
 
 /// The words that an argument can be, with their meanings.
