@@ -41,13 +41,13 @@ pub(crate) fn commands() -> String {
     text
 }
 
-/// The rows of all commands from `command` on.
+/// The rows of the options of all commands from `command` on.
 fn own_rows(command: &Command, rows: &mut Vec<String>) {
     if command.has_subcommands() {
         let below = command.get_subcommands().filter(|c| c.get_name() != "help");
         below.for_each(|below| own_rows(below, rows));
     } else {
-        rows.extend(own(command).map(row));
+        rows.extend(own(command).filter(|arg| !arg.is_positional()).map(row));
     }
 }
 
