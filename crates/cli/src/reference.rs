@@ -77,13 +77,9 @@ fn chapter(text: &mut String, command: &mut Command, common: &[String]) {
         own(command).partition(|arg| common.contains(&row(arg)));
     list(text, alone.into_iter().map(row));
     if !shared.is_empty() {
-        let names: Vec<String> =
-            shared.into_iter().map(|arg| format!("`{}`", name_of(arg))).collect();
-        let _ = writeln!(
-            text,
-            "Also, as [for several commands](#options-of-several-commands): {}.\n",
-            names.join(", ")
-        );
+        let long = shared.iter().filter_map(|arg| arg.get_long());
+        let names: Vec<String> = long.map(|name| format!("`--{name}`")).collect();
+        let _ = writeln!(text, "[Also](#options-of-several-commands) {}.\n", names.join(", "));
     }
     match command.get_after_help().map(ToString::to_string) {
         Some(more) if more != EXIT_CODES => _ = writeln!(text, "```text\n{more}\n```\n"),

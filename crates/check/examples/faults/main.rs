@@ -162,9 +162,8 @@ fn main() -> Result<()> {
         Ok::<_, Box<dyn Error + Send + Sync>>(())
     });
     let mut rows = vec![];
-    let mut markdown = String::from(
-        "| Fault | What is wrong | Seen by, in which run | As |\n|---|---|---|---|\n",
-    );
+    let mut markdown =
+        String::from("| Fault | What is wrong | Seen by, in which run | As |\n|---|---|---|---|\n");
     for (program, batch) in built {
         for fault in &batch {
             let Fate { name, by, seconds, message } = check(&program, fault, limit)?;
