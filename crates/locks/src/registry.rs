@@ -5,7 +5,7 @@ use crate::{LockInfo, LockVisitor, Platform};
 macro_rules! registry {
     // `$dollar` is a dollar sign, for the macro that this macro makes.
     (($dollar:tt) $($module:ident: $lock:ident, $info:ident, aliases $aliases:expr;)+) => {
-        $(use crate::$module::$lock;)+
+        $(pub use crate::$module::$lock;)+
 
         static INFOS: &[LockInfo] = &[$(crate::$module::$info),+];
         /// The aliases of each of `INFOS`.
