@@ -77,7 +77,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     };
     let svg = outputs.open(args.svg.as_ref())?;
     if let (Some(_), Some(experiment)) = (&args.curves, &named)
-        && experiment.along().is_empty()
+        && experiment.kind.along().is_empty()
     {
         let id = &experiment.head.id;
         return Err(Failure::usage(
@@ -94,7 +94,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     let page = files.write(std::slice::from_ref(&result), &blocks)?;
     if let Some(svg) = svg {
         let title = format!("{}: {}", result.experiment.id, result.experiment.title);
-        svg.finish_with(&overspin_report::picture(&title, &experiment.panels(&result)))?;
+        svg.finish_with(&overspin_report::picture(&title, &experiment.kind.panels(&result)))?;
     }
     if let Some((file, svg)) = curves.zip(reports::reproduction_curves(&experiment, &result)) {
         file.finish_with(&svg)?;

@@ -49,27 +49,8 @@ use std::sync::Arc;
 pub struct Experiment {
     /// The part that all kinds have.
     pub head: Head,
-    kind: Box<dyn Kind>,
-}
-
-impl Experiment {
-    /// The names that expressions may use: what it measures where, and what its set-up says was published.
-    #[must_use]
-    pub fn vocabulary(&self) -> Vocabulary {
-        self.kind.vocabulary()
-    }
-
-    /// The panels of its picture.
-    #[must_use]
-    pub fn panels(&self, result: &Reproduction) -> Vec<Panel> {
-        self.kind.panels(result)
-    }
-
-    /// What its samples show as curves; empty if it varies nothing by steps.
-    #[must_use]
-    pub fn along(&self) -> Vec<Along> {
-        self.kind.along()
-    }
+    /// The rest.
+    pub kind: Box<dyn Kind>,
 }
 
 /// A kind of experiment: what it varies, runs and measures.

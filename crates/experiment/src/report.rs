@@ -236,7 +236,7 @@ fn parameters(result: &Reproduction) -> Vec<Block> {
 /// The curves of an experiment as SVG; `None` if it varies nothing by steps.
 #[must_use]
 pub fn reproduction_curves(experiment: &Experiment, result: &Reproduction) -> Option<String> {
-    let mut pictures = experiment.along().into_iter().map(|along| along.draw(result));
+    let mut pictures = experiment.kind.along().into_iter().map(|along| along.draw(result));
     let (axis, mut plots) = pictures.next()?;
     for (_, more) in pictures {
         plots.extend(more);

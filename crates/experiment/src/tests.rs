@@ -48,7 +48,7 @@ fn metrics_are_documented_and_have_units() {
     let documented: Vec<_> = tables.flat_map(|table| (table.metrics)()).collect();
     for name in names() {
         let e = built_in(name).unwrap().unwrap();
-        for (_, m) in e.vocabulary().metrics() {
+        for (_, m) in e.kind.vocabulary().metrics() {
             assert!(overspin_claims::has_unit(m), "{}", m.unit);
             assert!(documented.iter().any(|d| std::ptr::eq(*d, m)), "{name}: {}", m.name);
         }

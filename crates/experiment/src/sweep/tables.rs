@@ -31,7 +31,9 @@ impl Formulas {
         for (i, each) in table.rows.iter().enumerate() {
             let key = format!("setup.tables.{number}.rows.{i}");
             let words = words(document, &key, each, axes)?;
-            let longer = |row: Vec<_>| words.iter().map(move |w| [&row[..], &[w.clone()]].concat());
+            let longer = |row: Vec<_>| {
+                words.iter().map(move |w| [&row[..], std::slice::from_ref(w)].concat())
+            };
             rows = rows.into_iter().flat_map(longer).collect();
         }
         let row = |words: Vec<(String, String)>| {

@@ -1,17 +1,13 @@
 //! Instruments: what can be measured of a run for an experiment. Each is a list of metrics, with how each is computed. A
 //! new metric is one more row.
 
-mod faults;
-mod lockmeter;
-mod machine;
-mod time;
+mod list;
 mod vmstat;
-mod windows;
 
+pub use list::INSTRUMENTS;
 pub use vmstat::Trace;
 
 use crate::run::vmstat::{lines, lockmeter, vmstat};
-use crate::sweep::MEASURES;
 use overspin_record::metric::{Metric, Table};
 use overspin_report::Grid;
 use overspin_scenario::{Domain, DomainOutcome, Outcome, Scenario, VcpuOutcome};
@@ -78,16 +74,8 @@ impl Row {
     }
 }
 
-/// A row of an instrument: its metric, the runs that have it, and how it is computed.
-macro_rules! row {
-    ($name:literal, $unit:literal, $meaning:literal, $has:ident, $of:expr) => {
-        row!(&Metric::new($name, $unit, $meaning), $has, $of)
-    };
-    ($metric:expr, $has:ident, $of:expr) => {
-        Row { metric: $metric, has: Has::$has, of: $of }
-    };
-}
-pub(crate) use row;
+/// How a metric of a vCPU is computed.
+type OfVcpu = fn(&Subject<'_>, &VcpuOutcome) -> f64;
 
 /// What one tool measures.
 #[derive(Clone, Copy, Debug)]
@@ -99,31 +87,10 @@ pub struct Instrument {
     metrics: fn() -> Vec<&'static Metric>,
     rows: fn() -> Vec<Row>,
     /// What it measures of each vCPU.
-    of_vcpu: Option<(&'static Metric, fn(&Subject<'_>, &VcpuOutcome) -> f64)>,
+    of_vcpu: Option<(&'static Metric, OfVcpu)>,
     /// Whether a domain has what it measures.
     fits: fn(&Domain) -> bool,
 }
-
-/// All instruments.
-pub static INSTRUMENTS: [&Instrument; 8] = [
-    &machine::RUN,
-    &time::TIME,
-    &time::VCPUS,
-    &LOCKS,
-    &lockmeter::LOCKMETER,
-    &vmstat::VMSTAT,
-    &windows::WINDOWS,
-    &faults::FAULTS,
-];
-
-static LOCKS: Instrument = Instrument {
-    name: "locks",
-    places: "What each point of a sweep has, over the locks of all domains.",
-    metrics: || LOCKS.all(),
-    rows: || MEASURES.iter().map(|m| row!(m.metric, Sound, m.of)).collect(),
-    of_vcpu: None,
-    fits: |_| true,
-};
 
 impl Instrument {
     fn all(&self) -> Vec<&'static Metric> {
@@ -134,7 +101,7 @@ impl Instrument {
 /// What each instrument measures, for the reference.
 #[must_use]
 pub fn tables() -> Vec<Table> {
-    let table = |i: &&Instrument| Table { heading: i.name, places: i.places, metrics: i.metrics };
+    let table = |i: &Instrument| Table { heading: i.name, places: i.places, metrics: i.metrics };
     INSTRUMENTS.iter().map(table).collect()
 }
 
@@ -152,8 +119,8 @@ impl Selection {
     /// With the cause and the remedy if there is none of this name, or if another metric of the same name was chosen.
     pub fn add(&mut self, name: &str) -> Result<(), (String, String)> {
         let (of, metric) = name.split_once('.').map_or((name, None), |(of, m)| (of, Some(m)));
-        let Some(instrument) = INSTRUMENTS.into_iter().find(|i| i.name == of) else {
-            let names = INSTRUMENTS.map(|i| i.name);
+        let Some(instrument) = INSTRUMENTS.iter().find(|i| i.name == of) else {
+            let names: Vec<&str> = INSTRUMENTS.iter().map(|i| i.name).collect();
             return Err((format!("there is no instrument `{of}`"), choice(of, &names)));
         };
         let rows = (instrument.rows)();

@@ -1,67 +1,8 @@
-//! `vmstat`: what a trace of `vmstat` says about the phases of a file server. Published and simulated traces go through
-//! the same code.
+//! What a trace of `vmstat` says about the phases of a file server. Published and simulated traces go through the same
+//! code.
 
-use super::{Has, Instrument, Row, Subject, row};
+use super::Subject;
 use crate::run::{VmstatRow, vmstat_rows};
-use overspin_record::metric::Metric;
-
-pub(super) static VMSTAT: Instrument = Instrument {
-    name: "vmstat",
-    places: "What a trace of `vmstat` says about a file server, in a domain whose kernel sets `vmstat`. Only finished \
-             runs have it.",
-    metrics: || VMSTAT.all(),
-    rows: || ROWS.to_vec(),
-    of_vcpu: None,
-    fits: |domain| domain.kernel.vmstat.is_some(),
-};
-
-static ROWS: [Row; 12] = [
-    row!("elapsed", "s", "from the beginning of the work to its end", Finished, |s| Trace::of(s)?
-        .elapsed()),
-    row!("make", "s", "busy time before the first user work: files are made", Finished, |s| {
-        Trace::of(s)?.make()
-    }),
-    row!("remove", "s", "busy time after the last user work: files are removed", Finished, |s| {
-        Trace::of(s)?.remove()
-    }),
-    row!("idle", "s", "idle time between the first and the last line", Finished, |s| Trace::of(s)?
-        .idle()),
-    row!("user", "s", "user time of all CPUs", Finished, |s| Some(Trace::of(s)?.user())),
-    row!("system", "s", "system time of all CPUs", Finished, |s| Some(Trace::of(s)?.system())),
-    row!("user-share", "%", "user time in parts of the CPU time that is not idle", Finished, |s| {
-        Some(Trace::of(s)?.user_share())
-    }),
-    row!(
-        "system-share",
-        "%",
-        "system time in parts of the CPU time that is not idle",
-        Finished,
-        |s| { Some(100.0 - Trace::of(s)?.user_share()) }
-    ),
-    row!("written", "KiB", "what is written to the disk", Finished, |s| Some(
-        Trace::of(s)?.written()
-    )),
-    row!(
-        "writing",
-        "s",
-        "time in which something is written, by the lines of the trace",
-        Finished,
-        |s| {
-            let trace = Trace::of(s)?;
-            Some(trace.rows.iter().filter(|row| row.bo > 0.0).count() as f64 * trace.interval_s)
-        }
-    ),
-    row!(
-        "writing-seconds",
-        "s",
-        "whole seconds in which something is written, as published lines tell",
-        Finished,
-        |s| { Some(Trace::of(s)?.writing_seconds()) }
-    ),
-    row!("most-written", "KiB", "most that is written in one second", Finished, |s| Some(
-        Trace::of(s)?.most_written()
-    )),
-];
 
 /// Threshold of user time, in percent. Lines before the first and after the last line above it belong to
 /// making and removing files, which is the kernel's work. Between these lines the share of the published traces of 2001 is
@@ -112,89 +53,38 @@ impl Trace {
         self.rows.chunks(parts as usize).map(one).collect()
     }
 
-    /// The lines between the first and the last.
-    fn inner(&self) -> Option<&[VmstatRow]> {
-        self.rows.get(1..self.rows.len().checked_sub(1)?)
-    }
-
-    fn busy_s(&self, rows: &[VmstatRow]) -> f64 {
-        rows.iter().map(busy).sum::<f64>() * self.interval_s
-    }
-
-    fn total(&self, of: fn(&VmstatRow) -> f64) -> f64 {
-        self.rows.iter().map(of).sum()
-    }
-
-    /// Seconds of the work. It begins in the first line and ends in the last; the CPUs idle before and after.
+    /// A metric of the instrument `vmstat`; `None` if the trace does not have it.
     #[must_use]
-    pub fn elapsed(&self) -> Option<f64> {
-        let inner = self.inner()?.len() as f64;
-        let (first, last) = (self.rows.first()?, self.rows.last()?);
-        Some((inner + busy(first) + busy(last)) * self.interval_s)
+    pub fn figure(&self, metric: &str) -> Option<f64> {
+        let busy = |row: &VmstatRow| ((row.us + row.sy) / 100.0).min(1.0);
+        let busy_s = |rows: &[VmstatRow]| rows.iter().map(busy).sum::<f64>() * self.interval_s;
+        let works = |row: &VmstatRow| row.us >= USER_WORK;
+        let rows = self.rows.as_slice();
+        let inner = rows.get(1..rows.len().checked_sub(1)?)?;
+        let total = |of: fn(&VmstatRow) -> f64| rows.iter().map(of).sum::<f64>();
+        let writes = |rows: &[VmstatRow]| rows.iter().filter(|r| r.bo > 0.0).count() as f64;
+        let user_share =
+            || 100.0 * total(|r| r.us) / (total(|r| r.us) + total(|r| r.sy)).max(f64::MIN_POSITIVE);
+        Some(match metric {
+            // The work begins in the first line and ends in the last; the CPUs idle before and after.
+            "elapsed" => {
+                (inner.len() as f64 + busy(&rows[0]) + busy(&rows[rows.len() - 1]))
+                    * self.interval_s
+            }
+            "make" => busy_s(&rows[..rows.iter().position(works)?]),
+            "remove" => busy_s(&rows[rows.iter().rposition(works)? + 1..]),
+            "idle" => inner.iter().map(|r| r.id / 100.0).sum::<f64>() * self.interval_s,
+            "user" => total(|r| r.us) / 100.0 * self.interval_s * self.cpus,
+            "system" => total(|r| r.sy) / 100.0 * self.interval_s * self.cpus,
+            "user-share" => user_share(),
+            "system-share" => 100.0 - user_share(),
+            "written" => total(|r| r.bo),
+            "writing" => writes(rows) * self.interval_s,
+            "writing-seconds" => writes(&self.by_second()),
+            "most-written" => self.by_second().iter().map(|r| r.bo).fold(0.0, f64::max),
+            _ => return None,
+        })
     }
-
-    /// Busy seconds before the first user work.
-    #[must_use]
-    pub fn make(&self) -> Option<f64> {
-        Some(self.busy_s(&self.rows[..self.rows.iter().position(works)?]))
-    }
-
-    /// Busy seconds after the last user work.
-    #[must_use]
-    pub fn remove(&self) -> Option<f64> {
-        Some(self.busy_s(&self.rows[self.rows.iter().rposition(works)? + 1..]))
-    }
-
-    /// Idle seconds between the first and the last line.
-    #[must_use]
-    pub fn idle(&self) -> Option<f64> {
-        Some(self.inner()?.iter().map(|r| r.id / 100.0).sum::<f64>() * self.interval_s)
-    }
-
-    /// User seconds of all CPUs.
-    #[must_use]
-    pub fn user(&self) -> f64 {
-        self.total(|r| r.us) / 100.0 * self.interval_s * self.cpus
-    }
-
-    /// System seconds of all CPUs.
-    #[must_use]
-    pub fn system(&self) -> f64 {
-        self.total(|r| r.sy) / 100.0 * self.interval_s * self.cpus
-    }
-
-    /// User time in percent of the time that is not idle.
-    #[must_use]
-    pub fn user_share(&self) -> f64 {
-        let (user, system) = (self.total(|r| r.us), self.total(|r| r.sy));
-        100.0 * user / (user + system).max(f64::MIN_POSITIVE)
-    }
-
-    /// KiB that are written.
-    #[must_use]
-    pub fn written(&self) -> f64 {
-        self.total(|r| r.bo)
-    }
-
-    /// Whole seconds in which something is written.
-    #[must_use]
-    pub fn writing_seconds(&self) -> f64 {
-        self.by_second().iter().filter(|r| r.bo > 0.0).count() as f64
-    }
-
-    /// Most KiB that are written in one second.
-    #[must_use]
-    pub fn most_written(&self) -> f64 {
-        self.by_second().iter().map(|r| r.bo).fold(0.0, f64::max)
-    }
-}
-
-fn busy(row: &VmstatRow) -> f64 {
-    ((row.us + row.sy) / 100.0).min(1.0)
-}
-
-fn works(row: &VmstatRow) -> bool {
-    row.us >= USER_WORK
 }
 
 #[cfg(test)]
@@ -217,15 +107,13 @@ mod tests {
         let fine = Trace { rows: fine.collect(), interval_s: 0.25, cpus: 8.0 };
         let whole = Trace { rows, interval_s: 1.0, cpus: 8.0 };
         assert_eq!(fine.by_second(), whole.rows);
-        let figures = |t: &Trace| {
-            [t.make().unwrap(), t.remove().unwrap(), t.user(), t.written(), t.writing_seconds()]
-        };
-        for (a, b) in figures(&whole).into_iter().zip(figures(&fine)) {
-            assert!((a - b).abs() < 1e-9, "{a} {b}");
+        for metric in ["make", "remove", "user", "written", "writing-seconds"] {
+            let (a, b) = (whole.figure(metric).unwrap(), fine.figure(metric).unwrap());
+            assert!((a - b).abs() < 1e-9, "{metric}: {a} {b}");
         }
         // The rest of an incomplete last second is idle.
         let short = Trace { rows: fine.rows[..6].to_vec(), ..fine }.by_second();
         assert_eq!((short.len(), short[1].id, short[1].sy), (2, 50.0, 44.5));
-        assert_eq!(Trace::default().elapsed(), None);
+        assert_eq!(Trace::default().figure("elapsed"), None);
     }
 }

@@ -75,19 +75,9 @@ fn figures_of_a_kernel_follow_from_its_trace() {
     for f in made.head.figures.iter().filter(|f| f.place != "change") {
         let trace = made.sweep.setup.vmstat.iter().find(|t| t.at == f.place).unwrap();
         let trace = Trace { rows: trace.rows(), interval_s: 1.0, cpus: 8.0 };
-        let value = match f.metric.as_str() {
-            "elapsed_s" => trace.elapsed().unwrap(),
-            "make_s" => trace.make().unwrap(),
-            "remove_s" => trace.remove().unwrap(),
-            "idle_s" => trace.idle().unwrap(),
-            "user_cpu_s" => trace.user(),
-            "system_cpu_s" => trace.system(),
-            "user_share_percent" => trace.user_share(),
-            "written_kib" => trace.written(),
-            "writing_s" => trace.writing_seconds(),
-            "most_written_kib" => trace.most_written(),
-            other => panic!("{other}"),
-        };
+        // `"2.4.10".user-share`
+        let metric = f.simulated.as_ref().and_then(|s| s.rsplit_once("\".")).unwrap().1;
+        let value = trace.figure(metric).unwrap();
         assert!((value - f.mean.unwrap()).abs() < 0.0051, "{} of {}: {value}", f.metric, f.place);
     }
 }

@@ -147,7 +147,7 @@ fn a_file_alone_is_an_experiment() {
     for words in ["ticket, 1: lockmeter, simulated, seed 1", "How long", "mcs: lockmeter"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert_eq!(experiment.along()[0].draw(&result).1[0].curves.len(), 1);
+    assert_eq!(experiment.kind.along()[0].draw(&result).1[0].curves.len(), 1);
 }
 
 #[test]
@@ -162,81 +162,25 @@ fn the_file_of_the_documentation_is_an_experiment() {
 
 #[test]
 fn faults_of_a_file_have_a_place_and_a_remedy() {
-    for (from, to, line, message, help) in [
-        (
-            "\"run.elapsed\"",
-            "\"run.elapsd\"",
-            "measure",
-            "no metric `elapsd`",
-            "did you mean `elapsed`?",
-        ),
-        ("\"locks\"]", "\"lock\"]", "measure", "no instrument `lock`", "did you mean `locks`?"),
-        (
-            "[\"lockmeter\"]",
-            "[\"lockmetre\"]",
-            "tools",
-            "no tool `lockmetre`",
-            "it can be: vmstat,",
-        ),
-        (
-            "lock = [\"mcs\"]",
-            "lock = [\"mac\"]",
-            "lock = [",
-            "no label `mac`",
-            "it can be: ticket, mcs",
-        ),
-        ("vcpus = [\"*\"]", "cpus = [\"*\"]", "cpus", "no axis `cpus`", "did you mean `vcpus`?"),
-        (
-            "count\"]",
-            "sections\"]",
-            "scaled",
-            "no scenario sets `domain.guest.workload.sections`",
-            "name a key",
-        ),
-        (
-            "to = [\"ticket\", \"mcs\"]",
-            "to = [\"ticket\", \"mics\"]",
-            "to =",
-            "there is no lock `mics`",
-            "mcs",
-        ),
-        (
-            "along = \"vcpus\"",
-            "along = \"cores\"",
-            "along",
-            "no axis `cores`",
-            "it can be: lock, vcpus",
-        ),
-        (
-            "only = { lock = \"ticket\"",
-            "only = { lock = \"tiket\"",
-            "only",
-            "no label `tiket`",
-            "ticket",
-        ),
-        ("each = \"vcpus\"", "each = \"cpus\"", "each", "no axis `cpus`", "did you mean `vcpus`?"),
-        (
-            "ticket.$vcpus.elapsed /",
-            "ticket.$vcpus.late /",
-            "columns",
-            "no `late` at `ticket.1`",
-            "elapsed",
-        ),
-        (
-            "set = \"domain.guest.vcpus\"",
-            "set = \"seed\"",
-            "[[scenario.vary]]",
-            "varies no seed",
-            "seeds = 5",
-        ),
-        (
-            "measure =",
-            "meter =",
-            "meter",
-            "unknown field `meter`, expected one of `measure`",
-            "compare",
-        ),
-    ] {
+    // What is replaced by what, the line of the fault, its message and the remedy.
+    let faults = r#"
+"run.elapsed" => "run.elapsd" => measure => no metric `elapsd` => did you mean `elapsed`?
+"locks"] => "lock"] => measure => no instrument `lock` => did you mean `locks`?
+["lockmeter"] => ["lockmetre"] => tools => no tool `lockmetre` => it can be: vmstat,
+lock = ["mcs"] => lock = ["mac"] => lock = [ => no label `mac` => it can be: ticket, mcs
+vcpus = ["*"] => cpus = ["*"] => cpus => no axis `cpus` => did you mean `vcpus`?
+count"] => sections"] => scaled => no scenario sets `domain.guest.workload.sections` => name a key
+to = ["ticket", "mcs"] => to = ["ticket", "mics"] => to = => there is no lock `mics` => mcs
+along = "vcpus" => along = "cores" => along => no axis `cores` => it can be: lock, vcpus
+only = { lock = "ticket" => only = { lock = "tiket" => only => no label `tiket` => ticket
+each = "vcpus" => each = "cpus" => each => no axis `cpus` => did you mean `vcpus`?
+ticket.$vcpus.elapsed / => ticket.$vcpus.late / => columns => no `late` at `ticket.1` => elapsed
+set = "domain.guest.vcpus" => set = "seed" => [[scenario.vary]] => varies no seed => seeds = 5
+measure = => meter = => meter => unknown field `meter`, expected one of `measure` => compare"#;
+    for fault in faults.trim().lines() {
+        let [from, to, line, message, help] = fault.split(" => ").collect::<Vec<_>>()[..] else {
+            panic!("{fault}")
+        };
         let text = MINE.replacen(from, to, 1);
         let text = if message.contains("mics") {
             text.replace("lock = [\"mcs\"]", "lock = [\"mics\"]")
