@@ -84,7 +84,7 @@ pub use condvar::Condvar;
 pub use core_cells::spin_with;
 pub use family::LockFamily;
 pub use flexguard::FlexGuard;
-pub use forwarding::WrappedCell;
+pub use forwarding::{Waiters, WrappedCell};
 pub use futex::Futex;
 pub use hemlock::Hemlock;
 pub use ispinlock::ISpinlock;

@@ -24,7 +24,7 @@ mod supports;
 mod switches;
 mod task;
 
-pub use platform::{Counting, RunThreads};
+pub use platform::RunThreads;
 pub use processes::ProcessesWorld;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 
 use overspin_locks::{
-    AtomicCell, Budget, CpuId, Platform, WrappedCell, forward_platform, spin_with,
+    AtomicCell, Budget, CpuId, Platform, Waiters, WrappedCell, forward_platform, spin_with,
 };
 
 use crate::Threads;
@@ -78,29 +78,15 @@ fn one_more(count: &'static thread::LocalKey<Cell<u64>>) {
 #[derive(Debug)]
 pub struct RunThreads;
 
-/// An atomic of the machine whose wait loop counts its turns.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct Counting<A>(A);
-
-impl<A: AtomicCell> WrappedCell for Counting<A> {
-    type Inner = A;
-
+/// A wait loop counts its turns.
+impl Waiters for RunThreads {
     #[inline]
-    fn wrap(inner: A) -> Self {
-        Self(inner)
-    }
-    #[inline]
-    fn inner(&self) -> &A {
-        &self.0
-    }
-    #[inline]
-    fn spin(
-        &self,
-        until: impl Fn(A::Value) -> bool + Copy,
+    fn spin<C: AtomicCell>(
+        cell: &C,
+        until: impl Fn(C::Value) -> bool + Copy,
         budget: Budget,
-    ) -> Result<A::Value, A::Value> {
-        spin_with(&self.0, until, budget, turn)
+    ) -> Result<C::Value, C::Value> {
+        spin_with(cell, until, budget, turn)
     }
 }
 
@@ -111,10 +97,10 @@ impl Platform for RunThreads {
         except cells, relax, poll, kick, paravirtual, yield_now, yield_if_cheap, nap
     );
 
-    type U8 = Counting<AtomicU8>;
-    type U16 = Counting<AtomicU16>;
-    type U32 = Counting<AtomicU32>;
-    type Usize = Counting<AtomicUsize>;
+    type U8 = WrappedCell<AtomicU8, Self>;
+    type U16 = WrappedCell<AtomicU16, Self>;
+    type U32 = WrappedCell<AtomicU32, Self>;
+    type Usize = WrappedCell<AtomicUsize, Self>;
 
     #[inline]
     fn relax() {
@@ -130,11 +116,11 @@ impl Platform for RunThreads {
     }
     fn wait(cell: &Self::U32, value: u32) {
         one_more(&SLEEPS);
-        Threads::wait(&cell.0, value);
+        Threads::wait(cell.inner(), value);
     }
     fn wait_until(cell: &Self::U32, value: u32, deadline_ns: u64) {
         one_more(&SLEEPS);
-        Threads::wait_until(&cell.0, value, deadline_ns);
+        Threads::wait_until(cell.inner(), value, deadline_ns);
     }
     fn wake_one(address: *const Self::U32) {
         one_more(&KICKS);
@@ -175,7 +161,7 @@ mod tests {
     /// A lock finds here what it finds in a program.
     #[test]
     fn it_is_threads_with_counts() {
-        let (cell, now) = (Counting(AtomicU32::new(7)), Duration::ZERO);
+        let (cell, now) = (<RunThreads as Platform>::U32::new(7), Duration::ZERO);
         let ms = Duration::from_millis(1);
         let soon = || RunThreads::now() + 1_000_000;
         assert_eq!(counted(|| RunThreads::nap(1_000_000), ms), [1, 0, 0]);
