@@ -57,7 +57,7 @@ fn key_of(info: &ParamInfo) -> Key {
         ParamKind::Flag => Kind::Boolean,
         ParamKind::Word(words) => Kind::Choice(words),
     };
-    key(info.key, kind, Absent::Means(info.default), info.doc)
+    key(info.key, kind, Absent::Means(info.default.to_string().leak()), info.doc)
 }
 
 /// The sections that schedulers bring, without empty ones, each with the name of its scheduler.
