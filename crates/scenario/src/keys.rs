@@ -1,6 +1,6 @@
 //! Declarations of the keys of a scenario file: name, type, default, legal values, meaning. The reader and the writer of
 //! files, the reference, the JSON Schema and the checks of scenarios and workloads use these tables. The macro
-//! [`parameters!`](crate::parameters) makes most of them.
+//! [`parameters!`](crate::parameters!) makes most of them.
 
 use crate::{Fault, LONGEST, Picos, SEC, Tree, parse_time};
 use alloc::borrow::ToOwned;

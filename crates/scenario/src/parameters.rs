@@ -53,7 +53,7 @@ macro_rules! parameters {
     };
 }
 
-/// `Default` for structures that [`parameters!`](crate::parameters) makes: the values of absent keys. Keys without a
+/// `Default` for structures that [`parameters!`](crate::parameters!) makes: the values of absent keys. Keys without a
 /// default follow in braces.
 #[macro_export]
 macro_rules! defaults {
