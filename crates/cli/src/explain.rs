@@ -29,7 +29,7 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.markdown.as_ref()])?;
     let text = record::read_text(&args.result)?;
-    let what = What { name: args.result.display().to_string(), global };
+    let what = Input { name: args.result.display().to_string(), global };
     // Every record begins like this, and no scenario does.
     let blocks = if text.trim_start().starts_with('{') {
         let record = record::read(&what.name, &text)?;
@@ -43,12 +43,12 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
 }
 
 /// The input to explain.
-struct What<'a> {
+struct Input<'a> {
     name: String,
     global: &'a Global,
 }
 
-impl What<'_> {
+impl Input<'_> {
     fn record(&self, record: &Record) -> Result<Vec<Block>, Failure> {
         explain::record(record, self).map_err(|error| match error {
             ExplainError::Record { message, remedy } => {
@@ -93,7 +93,7 @@ impl What<'_> {
 }
 
 /// Runs are repeated behind a progress bar.
-impl Repeat for What<'_> {
+impl Repeat for Input<'_> {
     fn run(&self, scenario: &Scenario, seed: u64) -> Result<Outcome, Refused> {
         let run = |tell: &dyn Fn(Picos)| Way::default().run(scenario, seed, &mut (), tell);
         Meter::during(self.global, scenario.limit, run)

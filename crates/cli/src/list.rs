@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// Things to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum What {
+enum Listing {
     /// Lock algorithms
     Locks,
     /// Schedulers and their profiles
@@ -30,7 +30,7 @@ enum What {
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// What to list; without it, everything
-    what: Option<What>,
+    what: Option<Listing>,
     /// Only the machine of this name, with the source of each cost (after `machines`)
     name: Option<String>,
     /// Write as JSON (`-`: standard output)
@@ -38,34 +38,39 @@ pub(crate) struct ListArgs {
     json: Option<PathBuf>,
 }
 
-const ALL: [What; 5] =
-    [What::Locks, What::Schedulers, What::Workloads, What::Experiments, What::Machines];
+const ALL: [Listing; 5] = [
+    Listing::Locks,
+    Listing::Schedulers,
+    Listing::Workloads,
+    Listing::Experiments,
+    Listing::Machines,
+];
 
 pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure> {
     let machines = machines(args)?;
     let outputs = Outputs::new(global, &[args.json.as_ref()])?;
     let json = outputs.open(args.json.as_ref())?;
-    let wanted: Vec<What> = args.what.map_or_else(|| ALL.to_vec(), |w| vec![w]);
+    let wanted: Vec<Listing> = args.what.map_or_else(|| ALL.to_vec(), |w| vec![w]);
     let mut blocks = Vec::new();
     let mut record = serde_json::Map::new();
     for what in wanted {
         let one = |grid| vec![Block::Grid(grid)];
         let (name, tables, values) = match what {
-            What::Locks => ("locks", one(locks_table()), listing::locks()),
-            What::Schedulers => ("schedulers", one(schedulers_table()), listing::schedulers()),
-            What::Workloads => ("workloads", one(workloads_table()), listing::workloads()),
-            What::Experiments => {
+            Listing::Locks => ("locks", one(locks_table()), listing::locks()),
+            Listing::Schedulers => ("schedulers", one(schedulers_table()), listing::schedulers()),
+            Listing::Workloads => ("workloads", one(workloads_table()), listing::workloads()),
+            Listing::Experiments => {
                 let (grid, values) = experiments()?;
                 ("experiments", one(grid), values)
             }
-            What::Machines => {
+            Listing::Machines => {
                 ("machines", machines_tables(args, machines), listing::machines(machines))
             }
         };
         record.insert(name.into(), values);
         blocks.push(Block::Heading(name.into()));
         blocks.extend(tables);
-        if args.what == Some(What::Schedulers) {
+        if args.what == Some(Listing::Schedulers) {
             blocks
                 .push(Block::Heading("parameters (meanings: docs/scenario.md, or --json)".into()));
             blocks.push(Block::Grid(parameters_table()));
@@ -81,7 +86,7 @@ pub(crate) fn list(args: &ListArgs, global: &Global) -> Result<Verdict, Failure>
 /// The machines to list.
 fn machines(args: &ListArgs) -> Result<&'static [Machine], Failure> {
     let Some(name) = &args.name else { return Ok(MACHINES) };
-    if args.what != Some(What::Machines) {
+    if args.what != Some(Listing::Machines) {
         return Err(Failure::usage(
             format!("`{name}` is one argument too many: only machines are listed by name"),
             "leave it out, or see `overspin list machines`",

@@ -28,7 +28,7 @@ const TASKS: u32 = 4096;
 const STARTS: u64 = 1 << 40;
 
 /// The machine of a run, before it begins.
-pub(crate) struct Made {
+pub(crate) struct BootedMachine {
     pub machine: Machine,
     /// Virtual machines live as long as their vCPUs.
     pub vms: Vec<VmFd>,
@@ -69,7 +69,7 @@ pub(crate) fn make(
     scenario: &Scenario,
     seed: u64,
     interest: Interest,
-) -> Result<Made, Refused> {
+) -> Result<BootedMachine, Refused> {
     let program = Program::parse(&hv.image)
         .map_err(|what| Refused::Invalid(format!("the guest program: {what}")))?;
     make_with(hv, &program, scenario, seed, interest)
@@ -82,7 +82,7 @@ pub(crate) fn make_with(
     scenario: &Scenario,
     seed: u64,
     interest: Interest,
-) -> Result<Made, Refused> {
+) -> Result<BootedMachine, Refused> {
     let (mut core, loads) = core(hv, program, scenario, seed, interest)?;
     let kvm = kvm()?;
     let cpus = cpus(scenario.host.pcpus())?;
@@ -101,7 +101,11 @@ pub(crate) fn make_with(
     core.set_clock(Clock::start(vcpus.first().and_then(KvmVcpu::khz)));
     let bells = cpus.iter().map(|_| Doorbell::default()).collect();
     let vcpus = vcpus.into_iter().map(Mutex::new).collect();
-    Ok(Made { machine: Machine { core: Mutex::new(core), bells, vcpus, images, cpus }, vms, loads })
+    Ok(BootedMachine {
+        machine: Machine { core: Mutex::new(core), bells, vcpus, images, cpus },
+        vms,
+        loads,
+    })
 }
 
 /// Makes the state of the hypervisor and the memory of its domains. This needs no KVM.

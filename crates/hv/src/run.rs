@@ -1,7 +1,7 @@
 //! One run: pCPUs as threads, and a main thread that looks after the limit, the caller and the observer.
 
 use crate::Hv;
-use crate::boot::{self, Made};
+use crate::boot::{self, BootedMachine};
 use crate::core::Core;
 use crate::outcome::{End, outcome};
 use crate::pcpu::Machine;
@@ -28,13 +28,13 @@ pub(crate) fn run(
 
 /// Runs what was made. Returns the outcome, and what the hypervisor was at the end.
 pub(crate) fn run_made(
-    made: Made,
+    made: BootedMachine,
     scenario: &Scenario,
     seed: u64,
     observer: &mut dyn Observer,
     cancel: &dyn Cancel,
 ) -> Result<(Outcome, Core), Refused> {
-    let Made { machine, vms, loads } = made;
+    let BootedMachine { machine, vms, loads } = made;
     let mut pass = Pass::default();
     let of: Vec<u32> = machine.core().vcpus.iter().map(|v| v.domain).collect();
     let domain_of = |v: u32| of[v as usize];

@@ -52,7 +52,7 @@ pub struct Comparison {
 
 /// A run of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measured {
+pub struct GuestSpinlocks {
     /// Work.
     pub work: KernelWork,
     /// Scheduler.
@@ -107,12 +107,12 @@ impl Comparison {
 
     /// The figures of run number `job`.
     #[must_use]
-    pub fn measured(&self, job: usize, guests: Vec<Vec<Sample>>) -> Option<Measured> {
+    pub fn measured(&self, job: usize, guests: Vec<Vec<Sample>>) -> Option<GuestSpinlocks> {
         let (work, scheduler, paravirtual) = self.points().nth(job)?;
         let total = |of| guests.iter().map(|guest| gained(guest, of)).sum::<u64>() as f64;
         let reports = || guests.iter().flatten().map(|sample| sample.at);
         let first_to_last = reports().max()?.saturating_sub(reports().min()?).max(1);
-        Some(Measured {
+        Some(GuestSpinlocks {
             work,
             scheduler: scheduler.clone(),
             paravirtual,
@@ -137,7 +137,7 @@ fn gained(samples: &[Sample], of: fn(&Sample) -> u64) -> u64 {
 
 /// A table with a row for each work and scheduler.
 #[must_use]
-pub fn report(all: &[Measured]) -> Vec<Block> {
+pub fn report(all: &[GuestSpinlocks]) -> Vec<Block> {
     let header = [
         "work",
         "scheduler",

@@ -1,18 +1,13 @@
 //! The locks by name: the only list of lock types in the crate.
 
 use crate::{LockInfo, LockVisitor, Platform};
-use crate::{
-    aligned, clh, cna, flexguard, futex, hemlock, ispinlock, lock_byte, malthusian, mcs, mcs_tp,
-    mutex, mutexee, preemptable, pv_qspinlock, pv_ticket, qspinlock, qspinlock_unfair, shfllock,
-    ticket, ticket_backoff, ttas, twa, xen_pv,
-};
 
 macro_rules! registry {
     // `$dollar` is a dollar sign, for the macro that this macro makes.
-    (($dollar:tt) $($lock:ident: $info:expr, aliases $aliases:expr;)+) => {
-        use crate::{$($lock),+};
+    (($dollar:tt) $($module:ident: $lock:ident, $info:ident, aliases $aliases:expr;)+) => {
+        $(pub use crate::$module::$lock;)+
 
-        static INFOS: &[LockInfo] = &[$($info),+];
+        static INFOS: &[LockInfo] = &[$(crate::$module::$info),+];
         /// The aliases of each of `INFOS`.
         static ALIASES: &[&[&str]] = &[$(&$aliases),+];
 
@@ -23,7 +18,7 @@ macro_rules! registry {
             visitor: V,
         ) -> Option<V::Output> {
             $({
-                const INFO: LockInfo = $info;
+                const INFO: LockInfo = crate::$module::$info;
                 const ALIASES: &[&str] = &$aliases;
                 if name == INFO.name || ALIASES.contains(&name) {
                     return Some(visitor.visit::<$lock<P>>());
@@ -61,35 +56,35 @@ pub fn find(name: &str) -> Option<&'static LockInfo> {
 }
 
 registry! { ($)
-    LockByte: lock_byte::INFO, aliases ["byte"];
-    LockByteAligned: aligned::LOCK_BYTE_INFO, aliases [];
-    Ttas: ttas::INFO, aliases [];
-    TicketSmall: ticket::SMALL_INFO, aliases [];
-    Ticket: ticket::INFO, aliases [];
-    TicketAligned: aligned::TICKET_INFO, aliases [];
-    TicketBackoff: ticket_backoff::INFO, aliases [];
-    XenPv: xen_pv::INFO, aliases [];
-    Futex: futex::INFO, aliases [];
-    PvTicket2012Small: pv_ticket::SMALL_INFO_2012, aliases [];
-    PvTicket2012: pv_ticket::INFO_2012, aliases [];
-    PreemptableTicket: preemptable::INFO, aliases ["pmtlock"];
-    PvTicket: pv_ticket::INFO, aliases [];
-    Qspinlock: qspinlock::INFO, aliases [];
-    QspinlockTas: qspinlock::TAS_INFO, aliases [];
-    PvQspinlock42: pv_qspinlock::INFO_4_2, aliases [];
-    QspinlockUnfair: qspinlock_unfair::INFO, aliases [];
-    PvQspinlock45: pv_qspinlock::INFO_4_5, aliases [];
-    PvQspinlock: pv_qspinlock::INFO, aliases ["pv-qspinlock-4.15"];
-    ISpinlock: ispinlock::INFO, aliases [];
-    Mcs: mcs::INFO, aliases [];
-    Clh: clh::INFO, aliases [];
-    McsTp: mcs_tp::INFO, aliases [];
-    Malthusian: malthusian::INFO, aliases ["mcscr"];
-    Cna: cna::INFO, aliases [];
-    Twa: twa::INFO, aliases [];
-    ShflLock: shfllock::INFO, aliases ["shuffle"];
-    Hemlock: hemlock::INFO, aliases [];
-    FlexGuard: flexguard::INFO, aliases [];
-    Mutexee: mutexee::INFO, aliases [];
-    Mutex: mutex::INFO, aliases [];
+    lock_byte: LockByte, INFO, aliases ["byte"];
+    aligned: LockByteAligned, LOCK_BYTE_INFO, aliases [];
+    ttas: Ttas, INFO, aliases [];
+    ticket: TicketSmall, SMALL_INFO, aliases [];
+    ticket: Ticket, INFO, aliases [];
+    aligned: TicketAligned, TICKET_INFO, aliases [];
+    ticket_backoff: TicketBackoff, INFO, aliases [];
+    xen_pv: XenPv, INFO, aliases [];
+    futex: Futex, INFO, aliases [];
+    pv_ticket: PvTicket2012Small, SMALL_INFO_2012, aliases [];
+    pv_ticket: PvTicket2012, INFO_2012, aliases [];
+    preemptable: PreemptableTicket, INFO, aliases ["pmtlock"];
+    pv_ticket: PvTicket, INFO, aliases [];
+    qspinlock: Qspinlock, INFO, aliases [];
+    qspinlock: QspinlockTas, TAS_INFO, aliases [];
+    pv_qspinlock: PvQspinlock42, INFO_4_2, aliases [];
+    qspinlock_unfair: QspinlockUnfair, INFO, aliases [];
+    pv_qspinlock: PvQspinlock45, INFO_4_5, aliases [];
+    pv_qspinlock: PvQspinlock, INFO, aliases ["pv-qspinlock-4.15"];
+    ispinlock: ISpinlock, INFO, aliases [];
+    mcs: Mcs, INFO, aliases [];
+    clh: Clh, INFO, aliases [];
+    mcs_tp: McsTp, INFO, aliases [];
+    malthusian: Malthusian, INFO, aliases ["mcscr"];
+    cna: Cna, INFO, aliases [];
+    twa: Twa, INFO, aliases [];
+    shfllock: ShflLock, INFO, aliases ["shuffle"];
+    hemlock: Hemlock, INFO, aliases [];
+    flexguard: FlexGuard, INFO, aliases [];
+    mutexee: Mutexee, INFO, aliases [];
+    mutex: Mutex, INFO, aliases [];
 }

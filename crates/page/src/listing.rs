@@ -47,7 +47,7 @@ pub fn workloads() -> Value {
         .collect()
 }
 
-/// These simulated machines, with the source of each of their costs.
+/// The given machines, with the source of each of their costs.
 #[must_use]
 pub fn machines(machines: &[Machine]) -> Value {
     let value = |v: &overspin_scenario_file::machine::Value| match v.basis {
@@ -72,7 +72,7 @@ pub fn machines(machines: &[Machine]) -> Value {
     machines.iter().map(one).collect()
 }
 
-/// These experiments.
+/// The given experiments.
 #[must_use]
 pub fn experiments(all: &[Experiment]) -> Value {
     let one = |e: &Experiment| {

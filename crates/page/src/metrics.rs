@@ -1,4 +1,4 @@
-//! Every metric as Markdown tables, for `docs/metrics.md`.
+//! Every metric as Markdown, for `docs/metrics.md`.
 
 use overspin_experiment as experiment;
 use overspin_lab::metric::{real, threads};
@@ -38,7 +38,7 @@ fn chapters() -> Vec<Chapter> {
     all
 }
 
-/// A chapter for each kind of record, with a Markdown table for each sort of place.
+/// A chapter for each kind of record, with a list for each sort of place.
 #[must_use]
 pub fn tables() -> String {
     let mut text = String::new();
@@ -47,7 +47,6 @@ pub fn tables() -> String {
         let _ = writeln!(text, "## {}\n", chapter.heading);
         for table in chapter.tables {
             let _ = writeln!(text, "**{}.** {}\n", table.heading, table.places);
-            text.push_str("| metric | unit | meaning |\n| --- | --- | --- |\n");
             for metric in (table.metrics)() {
                 text.push_str(&row(metric, chapter.kind));
             }
@@ -61,8 +60,8 @@ fn row(metric: &Metric, kind: Kind) -> String {
     let Metric { name, unit, meaning } = metric;
     let main = kind.main_metrics();
     let stars = if main.is_empty() || main.contains(name) { "**" } else { "" };
-    let row = format!("| {stars}`{name}`{stars} | {unit} | {meaning} |\n");
-    row.replace("|  |", "| |")
+    let unit = if unit.is_empty() { String::new() } else { format!(" [{unit}]") };
+    format!("- {stars}`{name}`{stars}{unit}: {meaning}\n")
 }
 
 #[cfg(test)]
@@ -83,14 +82,14 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_defined_once_at_a_place_and_its_meaning_fits_a_cell() {
+    fn a_metric_is_defined_once_at_a_place_and_its_meaning_fits_a_line() {
         for chapter in chapters() {
             for table in chapter.tables {
                 let metrics = (table.metrics)();
                 for (i, m) in metrics.iter().enumerate() {
                     let at = format!("{}, {}: {}", chapter.heading, table.heading, m.name);
                     assert!(metrics[..i].iter().all(|other| other.name != m.name), "{at}: twice");
-                    assert!(!m.meaning.is_empty() && !m.meaning.contains(['|', '\n']), "{at}");
+                    assert!(!m.meaning.is_empty() && !m.meaning.contains('\n'), "{at}");
                 }
             }
         }

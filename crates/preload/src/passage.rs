@@ -29,7 +29,7 @@ use overspin_native::kernel_thread_id;
 
 use crate::bypass::{self, Seat};
 use crate::mutex::Mutex;
-use crate::policy::{Found, ours, seat_of_mine};
+use crate::policy::{HandledMutex, ours, seat_of_mine};
 use crate::shadow::{self, Holder, Shadow};
 use crate::shards;
 use crate::system::{KeepErrno, pause};
@@ -136,7 +136,7 @@ pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: u
     // SAFETY: as the caller promises, here and below.
     let real = || unsafe { real::lock(mutex) };
     // SAFETY: as above.
-    let Some(found) = (unsafe { Found::at(mutex) }) else { return real() };
+    let Some(found) = (unsafe { HandledMutex::at(mutex) }) else { return real() };
     let was_plain = found.is_plain();
     if was_plain {
         // SAFETY: as above.
@@ -180,7 +180,7 @@ pub(crate) unsafe extern "C" fn trylock_from(mutex: *mut pthread_mutex_t, caller
     // SAFETY: as the caller promises, here and below.
     let real = || unsafe { real::trylock(mutex) };
     // SAFETY: as above.
-    let Some(found) = (unsafe { Found::at(mutex) }).filter(|it| !it.is_plain()) else {
+    let Some(found) = (unsafe { HandledMutex::at(mutex) }).filter(|it| !it.is_plain()) else {
         return real();
     };
     let _errno = KeepErrno::new();
@@ -212,7 +212,7 @@ unsafe fn timedlock_from(
     timed: impl FnOnce() -> c_int,
 ) -> c_int {
     // SAFETY: as the caller promises, here and below.
-    let Some(found) = (unsafe { Found::at(mutex) }) else { return timed() };
+    let Some(found) = (unsafe { HandledMutex::at(mutex) }) else { return timed() };
     if found.is_plain() {
         // A thread with a time limit has no place in a lock, so it need not make one.
         // SAFETY: as above.

@@ -37,12 +37,12 @@ pub(crate) unsafe fn ours<'a>(mutex: *mut pthread_mutex_t) -> Option<&'a Mutex> 
 }
 
 /// A mutex that this library handles, as a thread finds it.
-pub(crate) struct Found<'a> {
+pub(crate) struct HandledMutex<'a> {
     mutex: &'a Mutex,
     shadow: Option<&'static Shadow>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> HandledMutex<'a> {
     /// # Safety
     /// As [`ours`].
     #[inline]

@@ -70,11 +70,11 @@ impl Goals {
 
     /// The goal of this kind of figures, in its unit of differences.
     #[must_use]
-    pub fn of(&self, kind: Kind) -> f64 {
+    pub fn of(&self, kind: FigureKind) -> f64 {
         match kind {
-            Kind::Throughput => self.throughput,
-            Kind::State => self.state,
-            Kind::Latency => self.latency,
+            FigureKind::Throughput => self.throughput,
+            FigureKind::State => self.state,
+            FigureKind::Latency => self.latency,
         }
     }
 }
@@ -108,7 +108,7 @@ pub struct Compared {
     /// Its unit.
     pub unit: String,
     /// How it is compared.
-    pub kind: Kind,
+    pub kind: FigureKind,
     /// Over simulated runs, one for each seed.
     pub simulated: Spread,
     /// Over measured runs.
@@ -150,7 +150,7 @@ impl Compared {
 /// How a figure is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum FigureKind {
     /// Work in a second, or a part of all work: the difference is in percent of the measured value.
     Throughput,
     /// Part of the vCPUs' time in a run state: the difference is in percentage points.
@@ -159,7 +159,7 @@ pub enum Kind {
     Latency,
 }
 
-impl Kind {
+impl FigureKind {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Throughput, Self::State, Self::Latency];
 
@@ -194,7 +194,7 @@ pub struct Order {
     pub ratio: u32,
     /// Pairs of locks whose measured intervals do not overlap.
     pub decided: usize,
-    /// Those that the simulator has the wrong way round: measured, the first of each is faster.
+    /// Pairs that the simulator has the wrong way round: measured, the first of each is faster.
     pub wrong: Vec<[String; 2]>,
 }
 

@@ -43,7 +43,7 @@ pub use callers_stack::on_callers_stack;
 pub use platform::{SimCell, SimPlatform, SimSlots};
 
 use engine::Entered;
-use guest::{Made, MakeBank};
+use guest::{BankResult, MakeBank};
 use overspin_host::{Cancel, Observer, Refused, Unhonoured, World};
 use overspin_locks::{LockInfo, LockVisitor, RawLock};
 use overspin_scenario::{Outcome, Scenario};
@@ -56,7 +56,7 @@ pub use overspin_host::MODEL_VERSION;
 #[derive(Clone, Debug)]
 struct OwnLock {
     info: LockInfo,
-    make: fn(MakeBank<'_>) -> Made,
+    make: fn(MakeBank<'_>) -> BankResult,
 }
 
 /// The simulated world. It is deterministic: equal scenarios and seeds give equal outcomes, bit for bit.
@@ -136,7 +136,7 @@ impl Simulator {
     }
 
     /// Makes the locks of a guest; `None` if no lock has this name.
-    fn make(&self, name: &str, make: MakeBank<'_>) -> Option<Made> {
+    fn make(&self, name: &str, make: MakeBank<'_>) -> Option<BankResult> {
         match self.own(name) {
             Some(own) => Some((own.make)(make)),
             None => overspin_locks::with_lock::<SimPlatform, _>(name, make),

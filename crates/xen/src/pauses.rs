@@ -19,7 +19,7 @@ const MAX_INVALID: f64 = 1e-5;
 
 /// The instructions of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct PauseCount {
     /// Instructions `pause`.
     pub(crate) pauses: usize,
     /// All instructions.
@@ -30,10 +30,10 @@ pub(crate) struct Found {
 
 /// Replaces each `pause` in the executable sections of an ELF file. `None` if it is no 64-bit ELF file, or a section is not
 /// only instructions; the file is unchanged then.
-pub(crate) fn replace(kernel: &mut [u8]) -> Option<Found> {
+pub(crate) fn replace(kernel: &mut [u8]) -> Option<PauseCount> {
     let elf = ElfFile64::<Endianness>::parse(&*kernel).ok()?;
     let mut places = Vec::new();
-    let mut sum = Found::default();
+    let mut sum = PauseCount::default();
     for section in elf.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let (true, Some((offset, _))) = (sh_flags.contains(SHF_EXECINSTR), section.file_range())
@@ -56,10 +56,10 @@ pub(crate) fn replace(kernel: &mut [u8]) -> Option<Found> {
 }
 
 /// Where each `pause` is in a sequence of instructions.
-fn find(code: &[u8]) -> (Vec<usize>, Found) {
+fn find(code: &[u8]) -> (Vec<usize>, PauseCount) {
     let mut decoder = Decoder::new(BITS, code, DecoderOptions::NONE);
     let (mut instruction, mut places, mut sum) =
-        (Instruction::default(), Vec::new(), Found::default());
+        (Instruction::default(), Vec::new(), PauseCount::default());
     while decoder.can_decode() {
         let at = decoder.position();
         decoder.decode_out(&mut instruction);
@@ -115,7 +115,7 @@ mod tests {
         let mut file = elf(&CODE, &[0xf3, 0x90]);
         let before = file.clone();
         let found = replace(&mut file).unwrap();
-        assert_eq!(found, Found { pauses: 1, all: 3, invalid: 0 });
+        assert_eq!(found, PauseCount { pauses: 1, all: 3, invalid: 0 });
         let mut expected = before;
         expected[CODE_AT + 5..CODE_AT + 7].copy_from_slice(&NO_OP);
         assert_eq!(file, expected);

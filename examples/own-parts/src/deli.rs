@@ -5,6 +5,21 @@ use overspin_locks::{
 };
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+/// Properties of [`Deli`].
+pub const INFO: LockInfo = LockInfo {
+    name: "deli",
+    brief: "draw a number, wait until it is served",
+    source: "this example",
+    fair: true,
+    local_spin: false,
+    lhp: Meanwhile::Burn,
+    lwp: Meanwhile::Burn,
+    abortable: false,
+    blocks: false,
+    max_cpus: u32::MAX,
+    size: 8,
+};
+
 /// Two counters: draw a number, wait until it is served. `BROKEN` drops the order of the release, to show
 /// that the checker catches it.
 #[derive(Debug)]
@@ -14,24 +29,12 @@ pub struct Deli<P: Platform, const BROKEN: bool = false> {
 }
 
 impl<P: Platform, const BROKEN: bool> RawLock<P> for Deli<P, BROKEN> {
-    const INFO: LockInfo = LockInfo {
-        name: "deli",
-        brief: "draw a number, wait until it is served",
-        source: "this example",
-        fair: true,
-        local_spin: false,
-        lhp: Meanwhile::Burn,
-        lwp: Meanwhile::Burn,
-        abortable: false,
-        blocks: false,
-        max_cpus: u32::MAX,
-        size: 8,
-    };
+    const INFO: LockInfo = INFO;
     type Shared = ();
     type Token = u32;
 
     fn shared(cpus: usize, _: Tuning) -> Result<(), CapacityError> {
-        <Self as RawLock<P>>::INFO.check_capacity(cpus)
+        INFO.check_capacity(cpus)
     }
 
     fn new() -> Self {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use overspin_locks::{AtomicCell, Budget};
 
-use super::memory::Found;
+use super::memory::Loaded;
 use super::world::world;
 use crate::Mutation;
 
@@ -25,7 +25,7 @@ macro_rules! schedule_cell {
             }
 
             pub(super) fn find(&self, order: Ordering, newest: bool) -> ($value, bool) {
-                let Found { value, newest } = world().load(self.address(), self.0, order, newest);
+                let Loaded { value, newest } = world().load(self.address(), self.0, order, newest);
                 (value as $value, newest)
             }
 

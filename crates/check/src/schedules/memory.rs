@@ -139,7 +139,7 @@ fn releases(order: Ordering) -> bool {
 
 /// The result of a load.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct Loaded {
     pub(super) value: u64,
     /// No store of the cell comes after it.
     pub(super) newest: bool,
@@ -181,12 +181,12 @@ impl Memory {
         (cells.len() - 1) as CellId
     }
 
-    pub(super) fn load(&self, cpu: CpuId, cell: CellId, order: Ordering, newest: bool) -> Found {
+    pub(super) fn load(&self, cpu: CpuId, cell: CellId, order: Ordering, newest: bool) -> Loaded {
         let cells = self.cells.borrow();
         let stores = &cells[cell as usize];
         let last = stores.len() - 1;
         if !self.is_weak() {
-            return Found { value: stores[last].value, newest: true };
+            return Loaded { value: stores[last].value, newest: true };
         }
         let cpu = &mut self.cpus.borrow_mut()[cpu];
         let seen = cpu.view.of(cell);
@@ -197,7 +197,7 @@ impl Memory {
             thread_rng().gen_range(first..=last)
         };
         cpu.reads(cell, &stores[index], order);
-        Found { value: stores[index].value, newest: index == last }
+        Loaded { value: stores[index].value, newest: index == last }
     }
 
     pub(super) fn store(&self, cpu: CpuId, cell: CellId, value: u64, order: Ordering) {

@@ -13,7 +13,7 @@ use overspin_locks::{CpuId, Note};
 use shuttle::sync::atomic::AtomicBool;
 use shuttle::thread::Thread;
 
-use super::memory::{Consistency, Found, Memory};
+use super::memory::{Consistency, Loaded, Memory};
 use super::one_in;
 use crate::Mutation;
 use crate::asked::{Tries, Watch};
@@ -254,7 +254,7 @@ impl World {
         self.memory.cell(value)
     }
 
-    pub(super) fn load(&self, address: usize, cell: u32, order: Ordering, newest: bool) -> Found {
+    pub(super) fn load(&self, address: usize, cell: u32, order: Ordering, newest: bool) -> Loaded {
         let order = self.mutation.order(order);
         self.access(address, || self.memory.load(self.me(), cell, order, newest))
     }

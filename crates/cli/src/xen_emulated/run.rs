@@ -6,7 +6,7 @@ use crate::failure::{Failure, Verdict};
 use crate::schedbench::{print, read, save, say, temporary, to_run};
 use crate::show::{self, Outputs};
 use crate::world;
-use overspin_lab::xen_spinlocks::{self, Comparison, KernelWork, Measured};
+use overspin_lab::xen_spinlocks::{self, Comparison, GuestSpinlocks, KernelWork};
 use overspin_runs::schedbench::{self, Origin, XenCpus, XenHost};
 use overspin_scenario::Stopped;
 use overspin_xen::emulated::{self, Cache, Clock, EmulatedError, Machine};
@@ -92,7 +92,7 @@ fn spinlocks(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure
     if args.fetch {
         return Ok(Verdict::Fine);
     }
-    let (mut all, mut of): (Vec<Measured>, Option<XenHost>) = (Vec::new(), None);
+    let (mut all, mut of): (Vec<GuestSpinlocks>, Option<XenHost>) = (Vec::new(), None);
     let stopped = make(args, &machine, &comparison.jobs(), global, &mut |host, job, reports| {
         all.extend(comparison.measured(job, reports));
         of = Some(host.clone());

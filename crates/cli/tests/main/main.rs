@@ -17,6 +17,8 @@ mod calibrate;
 mod check;
 // `overspin compare`: what it reads and prints, and its exit codes.
 mod compare;
+// CONTRIBUTING.md names the files that a new part needs.
+mod contributing;
 // The commands of the README and of the pages, run as their readers run them.
 mod docs;
 // `overspin exec`: the library, the environment and the end of the program.

@@ -35,7 +35,7 @@ pub struct Run {
 
 /// A point and its figures. There are none if a run deadlocked or was stopped.
 #[derive(Clone, Debug, Serialize)]
-pub struct Measured {
+pub struct AdvisedPoint {
     /// The point.
     pub point: Point,
     /// Its runs.
@@ -52,7 +52,7 @@ pub struct Measured {
     pub steal: Option<Spread>,
 }
 
-impl Measured {
+impl AdvisedPoint {
     fn of(point: &Point, runs: &[Run]) -> Self {
         let sound = runs.iter().all(|run| run.ending.is_sound());
         let seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
@@ -80,24 +80,24 @@ pub struct Advice {
     /// The scenario from which all points are made.
     pub scenario: String,
     /// All points.
-    pub points: Vec<Measured>,
+    pub points: Vec<AdvisedPoint>,
 }
 
 impl Advice {
     /// The points of a group.
-    pub fn of(&self, group: Group) -> impl Iterator<Item = &Measured> {
+    pub fn of(&self, group: Group) -> impl Iterator<Item = &AdvisedPoint> {
         self.points.iter().filter(move |m| m.point.group == group)
     }
 
     /// The point of this scheduler on a host with this many pCPUs.
     #[must_use]
-    pub fn on_curve(&self, scheduler: &str, pcpus: u32) -> Option<&Measured> {
+    pub fn on_curve(&self, scheduler: &str, pcpus: u32) -> Option<&AdvisedPoint> {
         self.of(Group::Curve).find(|m| m.point.scheduler == scheduler && m.point.pcpus == pcpus)
     }
 
     /// The operator's own host and guests, as they are.
     #[must_use]
-    pub fn here(&self) -> Option<&Measured> {
+    pub fn here(&self) -> Option<&AdvisedPoint> {
         self.on_curve(self.question.schedulers.first()?, self.question.pcpus)
     }
 
@@ -142,7 +142,7 @@ pub fn ask(
     Ok(Advice {
         question: question.clone(),
         scenario: text,
-        points: measured.map(|(point, runs)| Measured::of(point, runs)).collect(),
+        points: measured.map(|(point, runs)| AdvisedPoint::of(point, runs)).collect(),
     })
 }
 

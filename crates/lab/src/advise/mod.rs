@@ -14,7 +14,7 @@ mod template;
 mod verdict;
 mod work;
 
-pub use measure::{Advice, Measured, ask};
+pub use measure::{Advice, AdvisedPoint, ask};
 pub use picture::picture;
 pub use plan::{Group, Point};
 pub use report::report;

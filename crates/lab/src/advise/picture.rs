@@ -1,6 +1,6 @@
 //! The picture: work and waits against the overcommit ratio, a bar for each scheduler.
 
-use super::measure::{Advice, Measured};
+use super::measure::{Advice, AdvisedPoint};
 use super::plan::Group;
 use super::verdict::ends;
 use overspin_report::{Bar, Panel, Row};
@@ -29,7 +29,7 @@ pub fn picture(advice: &Advice) -> String {
     overspin_report::picture(&title, &[work, wait])
 }
 
-fn panel(advice: &Advice, title: &str, bar: impl Fn(&Measured) -> Option<Bar>) -> Panel {
+fn panel(advice: &Advice, title: &str, bar: impl Fn(&AdvisedPoint) -> Option<Bar>) -> Panel {
     let schedulers = &advice.question.schedulers;
     let hosts: Vec<u32> = advice
         .of(Group::Curve)

@@ -1,7 +1,7 @@
 //! The page: the answer first, then the curves, what moves them, how far to trust them, and how to repeat them.
 
 use super::Question;
-use super::measure::{Advice, Measured};
+use super::measure::{Advice, AdvisedPoint};
 use super::plan::Group;
 use super::verdict::{Effect, ends};
 use overspin_report::{Block, Grid, short, two_digits};
@@ -200,7 +200,7 @@ fn curves(advice: &Advice) -> Grid {
 
 /// Work of a pCPU, in percent of 1:1, as bars of text.
 fn bars(advice: &Advice) -> String {
-    let points: Vec<&Measured> = advice.of(Group::Curve).collect();
+    let points: Vec<&AdvisedPoint> = advice.of(Group::Curve).collect();
     let values: Vec<Option<[f64; 3]>> = points.iter().map(|m| advice.percent(m)).collect();
     let most = values.iter().flatten().map(|[.., high]| *high).fold(100.0, f64::max);
     let names = advice.question.schedulers.iter().map(|s| s.chars().count()).max().unwrap_or(0);

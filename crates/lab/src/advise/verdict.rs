@@ -1,6 +1,6 @@
 //! What the figures mean: where it breaks, and what moves it.
 
-use super::measure::{Advice, Measured};
+use super::measure::{Advice, AdvisedPoint};
 use super::plan::Group;
 use overspin_stats::difference::welch;
 use overspin_stats::{CONFIDENCE, Spread};
@@ -45,7 +45,7 @@ pub struct Effect {
 impl Advice {
     /// Work of a pCPU at this point, in percent of the first point of the curve, with the ends of its interval.
     #[must_use]
-    pub fn percent(&self, measured: &Measured) -> Option<[f64; 3]> {
+    pub fn percent(&self, measured: &AdvisedPoint) -> Option<[f64; 3]> {
         let first =
             self.of(Group::Curve).find(|m| m.point.scheduler == measured.point.scheduler)?;
         let base = first.work_per_s.as_ref()?.summary.mean / f64::from(first.point.pcpus);
@@ -58,9 +58,9 @@ impl Advice {
     /// Where the curve of a scheduler breaks, if it does.
     #[must_use]
     pub fn breaks(&self, scheduler: &str) -> Option<Break> {
-        let curve: Vec<&Measured> =
+        let curve: Vec<&AdvisedPoint> =
             self.of(Group::Curve).filter(|m| m.point.scheduler == scheduler).collect();
-        let ratio = |m: &Measured| self.question.ratio(m.point.pcpus);
+        let ratio = |m: &AdvisedPoint| self.question.ratio(m.point.pcpus);
         for pair in curve.windows(2) {
             let [before, at] = pair else { continue };
             let found = |why: String| Some(Break { ratio: ratio(at), fine: ratio(before), why });
@@ -89,7 +89,7 @@ impl Advice {
     #[must_use]
     pub fn effects(&self) -> Vec<Effect> {
         let own = &self.question;
-        let is_other = |m: &Measured| match m.point.group {
+        let is_other = |m: &AdvisedPoint| match m.point.group {
             Group::Curve => {
                 m.point.pcpus == own.pcpus && Some(&m.point.scheduler) != own.schedulers.first()
             }
@@ -112,9 +112,9 @@ impl Advice {
         self.effects_of(|m| m.point.group == Group::Costs)
     }
 
-    fn effects_of(&self, wanted: impl Fn(&Measured) -> bool) -> Vec<Effect> {
+    fn effects_of(&self, wanted: impl Fn(&AdvisedPoint) -> bool) -> Vec<Effect> {
         let Some(here) = self.here() else { return Vec::new() };
-        let effect = |(point, m): (usize, &Measured)| {
+        let effect = |(point, m): (usize, &AdvisedPoint)| {
             let (a, b) = (here.work_per_s.as_ref()?, m.work_per_s.as_ref()?);
             let (before, after) = (here.wait_p999_us.as_ref()?, m.wait_p999_us.as_ref()?);
             let base = a.summary.mean;

@@ -59,7 +59,7 @@ fn rank(n: usize) -> usize {
 
 /// A quantity in words, its place in a record, its unit, and its key in a profile if it has one.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct QuantityInfo {
     /// In words.
     pub words: String,
     /// Its place in records.
@@ -72,14 +72,14 @@ pub struct Told {
 
 /// Says what a quantity is.
 #[must_use]
-pub fn told(quantity: Quantity) -> Told {
-    let cost = |key: &'static str, words: &str| Told {
+pub fn told(quantity: Quantity) -> QuantityInfo {
+    let cost = |key: &'static str, words: &str| QuantityInfo {
         words: words.into(),
         place: key.into(),
         unit: "ns",
         key: Some(key),
     };
-    let other = |place: &str, unit, words: &str| Told {
+    let other = |place: &str, unit, words: &str| QuantityInfo {
         words: words.into(),
         place: place.into(),
         unit,
@@ -98,7 +98,7 @@ pub fn told(quantity: Quantity) -> Told {
                 _ => "line to another socket",
             },
         ),
-        Quantity::Between(a, b) => Told {
+        Quantity::Between(a, b) => QuantityInfo {
             words: format!("line between CPUs {a} and {b}"),
             place: format!("line-{a}-{b}"),
             unit: "ns",
@@ -108,7 +108,7 @@ pub fn told(quantity: Quantity) -> Told {
         Quantity::Wake => other("wake", "ns", "wake-up of a thread on another CPU"),
         Quantity::Timer => other("sleep", "ns", "lateness of a sleep of 1 ms"),
         Quantity::IdleTimer => cost("timer", "its part beyond a wake-up"),
-        Quantity::SmtPermille => Told {
+        Quantity::SmtPermille => QuantityInfo {
             words: "speed beside a busy sibling".into(),
             place: "smt_permille".into(),
             unit: "permille",

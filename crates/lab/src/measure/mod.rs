@@ -4,7 +4,7 @@ mod record;
 
 pub use record::record;
 
-use overspin_native::measure::{Histogram, LONG_NS, Noise, Noted, SHORTEST_NS, Steal};
+use overspin_native::measure::{GapsByCause, Histogram, LONG_NS, Noise, SHORTEST_NS, Steal};
 use overspin_report::{Block, Grid, MOST_LINES, short};
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ const FEW: u64 = 100;
 /// If a larger part of the quanta has a gap, the quanta themselves vary.
 const RESTLESS: f64 = 0.2;
 
-type Kind = (&'static str, &'static str, fn(&Noted) -> &Histogram);
+type Kind = (&'static str, &'static str, fn(&GapsByCause) -> &Histogram);
 
 /// Kinds of gaps: name, description, histogram.
 const KINDS: [Kind; 3] = [
@@ -164,7 +164,7 @@ fn by_cpu(noise: &Noise) -> Grid {
         "run delay s\n(kernel)",
     ];
     let mut grid = Grid::new(1, &header);
-    let mut line = |cpu: String, n: &Noted, [steal, run_delay]: [Option<u64>; 2]| {
+    let mut line = |cpu: String, n: &GapsByCause, [steal, run_delay]: [Option<u64>; 2]| {
         let counted =
             |ns: Option<u64>| ns.map_or_else(|| "-".into(), |ns| format!("{:.3}", ns as f64 / 1e9));
         grid.row([
@@ -183,13 +183,13 @@ fn by_cpu(noise: &Noise) -> Grid {
             line(c.cpu.to_string(), &c.noted, [c.steal_ns, c.run_delay_ns]);
         }
     }
-    let all = Noted {
+    let all = GapsByCause {
         watched_ns: noise.watched_ns(),
         quantum_ns: mean_quantum_ns(noise),
         thread: noise.all(|n| &n.thread),
         taken: noise.all(|n| &n.taken),
         short: noise.all(|n| &n.short),
-        ..Noted::default()
+        ..GapsByCause::default()
     };
     line("all".into(), &all, [noise.steal_ns(), noise.cpus.iter().map(|c| c.run_delay_ns).sum()]);
     grid
@@ -360,14 +360,14 @@ mod tests {
     /// Two CPUs for a second. On the first, a thread took 30 and 50 us; on the second, one took 40 us.
     fn sample() -> Noise {
         let cpu = |cpu, thread: &[u64]| {
-            let noted = Noted {
+            let noted = GapsByCause {
                 watched_ns: 1_000_000_000,
                 quanta: 66_000,
                 quantum_ns: 15_000.0,
                 thread: histogram(thread),
                 short: histogram(&[2_000; 250]),
                 taken: histogram(&[3_000_000]),
-                ..Noted::default()
+                ..GapsByCause::default()
             };
             CpuNoise { cpu, noted, steal_ns: Some(0), run_delay_ns: Some(80_000) }
         };

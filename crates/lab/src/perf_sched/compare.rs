@@ -1,6 +1,6 @@
 //! A recording by itself, and beside a run of its scenario.
 
-use super::figures::Measured;
+use super::figures::TraceFigures;
 use overspin_report::{Block, Grid, short};
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 const MOST_PROGRAMS: usize = 10;
 
 /// A figure of both sides: name, unit, value.
-type Row = (String, &'static str, fn(&Measured) -> Option<f64>);
+type Row = (String, &'static str, fn(&TraceFigures) -> Option<f64>);
 
 fn rows() -> Vec<Row> {
     fn us(ns: Option<u64>) -> Option<f64> {
         ns.map(|ns| ns as f64 / 1e3)
     }
-    let row = |name: &str, unit: &'static str, of: fn(&Measured) -> Option<f64>| {
+    let row = |name: &str, unit: &'static str, of: fn(&TraceFigures) -> Option<f64>| {
         (name.to_owned(), unit, of)
     };
     vec![
@@ -34,7 +34,7 @@ fn rows() -> Vec<Row> {
 
 /// The figures of a recording alone.
 #[must_use]
-pub fn measured(names: &[String], measured: &Measured) -> Vec<Block> {
+pub fn measured(names: &[String], measured: &TraceFigures) -> Vec<Block> {
     let mut grid = Grid::new(1, &["figure", "unit", "measured"]);
     for (name, unit, of) in rows() {
         grid.row([name, unit.to_owned(), shown(of(measured))]);
@@ -47,7 +47,12 @@ pub fn measured(names: &[String], measured: &Measured) -> Vec<Block> {
 
 /// The figures of a recording beside those of a run of its scenario.
 #[must_use]
-pub fn beside(names: &[String], measured: &Measured, run: &Measured, how: &str) -> Vec<Block> {
+pub fn beside(
+    names: &[String],
+    measured: &TraceFigures,
+    run: &TraceFigures,
+    how: &str,
+) -> Vec<Block> {
     let mut grid = Grid::new(1, &["figure", "unit", "measured", "run", "gap"]);
     for (name, unit, of) in rows() {
         let (was, is) = (of(measured), of(run));
@@ -77,7 +82,7 @@ fn share_of(program: &str) -> String {
     format!("share of `{program}`")
 }
 
-fn about(measured: &Measured) -> Block {
+fn about(measured: &TraceFigures) -> Block {
     let (ran, accounted) = (measured.all_ran() as f64, measured.accounted as f64);
     let account = match measured.accounted {
         0 => String::new(),
@@ -93,13 +98,13 @@ fn about(measured: &Measured) -> Block {
 }
 
 /// The programs with the largest parts of all CPU time, and their parts in percent.
-fn shares(names: &[String], measured: &Measured) -> Vec<(String, f64)> {
+fn shares(names: &[String], measured: &TraceFigures) -> Vec<(String, f64)> {
     let mut all = all_shares(names, measured);
     all.truncate(MOST_PROGRAMS);
     all
 }
 
-fn all_shares(names: &[String], measured: &Measured) -> Vec<(String, f64)> {
+fn all_shares(names: &[String], measured: &TraceFigures) -> Vec<(String, f64)> {
     let mut by_program: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, ran) in names.iter().zip(&measured.ran) {
         let program = name.rsplit_once('-').map_or(name.as_str(), |(program, _)| program);

@@ -5,7 +5,7 @@ use overspin_scenario::{Outcome, Picos};
 
 /// Figures of a recording, or of a run. Times are in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct TraceFigures {
     /// From the first event to the last.
     pub elapsed: u64,
     /// CPUs.
@@ -20,7 +20,7 @@ pub struct Measured {
     pub accounted: u64,
 }
 
-impl Measured {
+impl TraceFigures {
     pub(super) fn ran(&mut self, task: usize, time: u64) {
         if self.ran.len() <= task {
             self.ran.resize(task + 1, 0);
@@ -72,7 +72,7 @@ impl Delays {
 /// Watches a run of the scenario, in which each task has a vCPU of its own.
 #[derive(Debug, Default)]
 pub struct Watch {
-    measured: Measured,
+    measured: TraceFigures,
     /// Since when each vCPU wants to run.
     vcpus: Vec<At>,
 }
@@ -91,7 +91,7 @@ enum At {
 impl Watch {
     /// The figures of the run, on so many CPUs.
     #[must_use]
-    pub fn finish(self, outcome: &Outcome, cpus: usize) -> Measured {
+    pub fn finish(self, outcome: &Outcome, cpus: usize) -> TraceFigures {
         let mut measured = self.measured;
         // A world that does not know when a task was woken takes the moment when it ran.
         if measured.delays.woken.iter().all(|delay| *delay == 0) {

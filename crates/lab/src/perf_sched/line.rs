@@ -28,7 +28,7 @@ pub(super) struct Event<'a> {
     pub at: u64,
     /// Whether the flags of the line say that an interrupt was served.
     pub in_interrupt: bool,
-    pub what: What<'a>,
+    pub what: EventKind<'a>,
 }
 
 /// A task.
@@ -42,7 +42,7 @@ pub(super) struct Who<'a> {
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What<'a> {
+pub(super) enum EventKind<'a> {
     /// The CPU goes from one task to another; `state` is that of the first.
     Switch { prev: Who<'a>, state: &'a str, next: Who<'a> },
     /// Somebody is about to wake a task.
@@ -145,31 +145,31 @@ fn nanoseconds(text: &str) -> Option<u64> {
 }
 
 /// The meaning of an event; `None` if its fields make no sense.
-fn what<'a>(name: &'a str, fields: &'a str) -> Option<What<'a>> {
+fn what<'a>(name: &'a str, fields: &'a str) -> Option<EventKind<'a>> {
     let (group, event) = name.split_once(':').unwrap_or(("", name));
     let interrupt = ["irq", "irq_vectors"].contains(&group)
         || ["irq_handler_", "softirq_", "hrtimer_expire_"].iter().any(|p| event.starts_with(p));
     Some(match event {
         "sched_switch" => switch(fields)?,
-        "sched_waking" => What::Waking(woken(fields)?),
-        "sched_wakeup" => What::Wakeup(woken(fields)?),
-        "sched_wakeup_new" => What::WakeupNew(woken(fields)?),
-        "sched_stat_runtime" => What::Runtime {
+        "sched_waking" => EventKind::Waking(woken(fields)?),
+        "sched_wakeup" => EventKind::Wakeup(woken(fields)?),
+        "sched_wakeup_new" => EventKind::WakeupNew(woken(fields)?),
+        "sched_stat_runtime" => EventKind::Runtime {
             pid: after(fields, " pid=")?.parse().ok()?,
             ns: after(fields, " runtime=")?.parse().ok()?,
         },
         "contention_begin" => {
             let (lock, flags) = fields.split_once(" (flags=")?;
-            What::ContentionBegin { lock, flags: flags.strip_suffix(')')? }
+            EventKind::ContentionBegin { lock, flags: flags.strip_suffix(')')? }
         }
-        "contention_end" => What::ContentionEnd { lock: fields.split_once(" (ret=")?.0 },
-        _ if interrupt && event.ends_with("_entry") => What::Interrupt { begins: true },
-        _ if interrupt && event.ends_with("_exit") => What::Interrupt { begins: false },
-        _ => What::Other { name },
+        "contention_end" => EventKind::ContentionEnd { lock: fields.split_once(" (ret=")?.0 },
+        _ if interrupt && event.ends_with("_entry") => EventKind::Interrupt { begins: true },
+        _ if interrupt && event.ends_with("_exit") => EventKind::Interrupt { begins: false },
+        _ => EventKind::Other { name },
     })
 }
 
-fn switch(fields: &str) -> Option<What<'_>> {
+fn switch(fields: &str) -> Option<EventKind<'_>> {
     let (prev, next) = fields.split_once(" ==> ")?;
     if let Some(named) = prev.strip_prefix("prev_comm=") {
         let (comm, rest) = named.rsplit_once(" prev_pid=")?;
@@ -183,11 +183,11 @@ fn switch(fields: &str) -> Option<What<'_>> {
             pid: rest.split(' ').next()?.parse().ok()?,
             prio: after(rest, " next_prio=")?.parse().ok(),
         };
-        return Some(What::Switch { prev: Who { comm, pid, prio }, state, next });
+        return Some(EventKind::Switch { prev: Who { comm, pid, prio }, state, next });
     }
     // `a:1 [120] S`
     let (prev, state) = prev.rsplit_once(' ')?;
-    Some(What::Switch { prev: short(prev)?, state, next: short(next)? })
+    Some(EventKind::Switch { prev: short(prev)?, state, next: short(next)? })
 }
 
 /// The task of a wake-up: `comm=a pid=1 prio=120 ...`, or `a:1 [120] ...`.
@@ -240,7 +240,7 @@ mod tests {
         let gone =
             event(":-1    -1 [001] 3002.771580: sched:sched_process_free: comm=a pid=1 prio=120");
         assert_eq!(gone.current, None);
-        assert_eq!(all[0].what, What::Switch { prev: task, state: "S", next: idle });
+        assert_eq!(all[0].what, EventKind::Switch { prev: task, state: "S", next: idle });
     }
 
     #[test]
@@ -266,12 +266,12 @@ mod tests {
         fn what_owned(&self) -> String {
             let who = |w: &Who<'_>| format!("{} {} {:?}", w.comm, w.pid, w.prio);
             match &self.what {
-                What::Waking(w) => format!("Waking({})", who(w)),
-                What::Wakeup(w) => format!("Wakeup({})", who(w)),
-                What::Runtime { pid, ns } => format!("{pid} ran {ns}"),
-                What::ContentionBegin { lock, flags } => format!("{lock} {flags}"),
-                What::ContentionEnd { lock } => (*lock).to_owned(),
-                What::Interrupt { begins } => format!("interrupt {begins}"),
+                EventKind::Waking(w) => format!("Waking({})", who(w)),
+                EventKind::Wakeup(w) => format!("Wakeup({})", who(w)),
+                EventKind::Runtime { pid, ns } => format!("{pid} ran {ns}"),
+                EventKind::ContentionBegin { lock, flags } => format!("{lock} {flags}"),
+                EventKind::ContentionEnd { lock } => (*lock).to_owned(),
+                EventKind::Interrupt { begins } => format!("interrupt {begins}"),
                 _ => "-".to_owned(),
             }
         }

@@ -16,10 +16,10 @@ mod tasks;
 mod write;
 
 pub use compare::{beside, measured};
-pub use figures::{Delays, Measured, Watch};
+pub use figures::{Delays, TraceFigures, Watch};
 
 use crate::rt_app::Imported;
-use line::{Line, What};
+use line::{EventKind, Line};
 use overspin_located::LocatedError;
 use overspin_scenario::Picos;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub struct Recording {
     /// The names of its tasks, in their order.
     pub names: Vec<String>,
     /// What was measured.
-    pub measured: Measured,
+    pub measured: TraceFigures,
 }
 
 /// Imports the text of `perf sched script` or `perf script`, which messages call `path`.
@@ -82,10 +82,10 @@ pub fn import(path: &str, text: &str, part: Part) -> Result<Recording, LocatedEr
             left_out.outside += 1;
             continue;
         }
-        if let What::Other { name } = event.what {
+        if let EventKind::Other { name } = event.what {
             *left_out.events.entry(name.to_owned()).or_default() += 1;
         }
-        switches += u64::from(matches!(event.what, What::Switch { .. }));
+        switches += u64::from(matches!(event.what, EventKind::Switch { .. }));
         let (tasks, end) =
             tasks.get_or_insert_with(|| (Tasks::new(event.at, has_waking), event.at));
         *end = event.at;

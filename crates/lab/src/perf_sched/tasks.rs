@@ -4,9 +4,9 @@
 //! nothing that the recording shows: it sleeps for as long as it did. The task was still awake: the wake-up changed
 //! nothing. A task that is preempted goes on later: that is no end of its run.
 
-use super::figures::Measured;
+use super::figures::TraceFigures;
 use super::holds::Holds;
-use super::line::{Event, What, Who};
+use super::line::{Event, EventKind, Who};
 use std::collections::BTreeMap;
 
 /// Something that a task did. Times are in nanoseconds.
@@ -66,7 +66,7 @@ pub(super) struct Task {
 pub(super) struct Tasks {
     pub all: Vec<Task>,
     pub holds: Holds,
-    pub measured: Measured,
+    pub measured: TraceFigures,
     by_pid: BTreeMap<u32, usize>,
     cpus: BTreeMap<u32, Cpu>,
     begin: u64,
@@ -109,7 +109,7 @@ impl Tasks {
     pub(super) fn follow(&mut self, event: &Event<'_>) {
         let now = event.at;
         let cpu = self.cpus.entry(event.cpu).or_default();
-        if let What::Interrupt { begins } = event.what {
+        if let EventKind::Interrupt { begins } = event.what {
             cpu.interrupts =
                 if begins { cpu.interrupts + 1 } else { cpu.interrupts.saturating_sub(1) };
             return;
@@ -122,7 +122,7 @@ impl Tasks {
         let current = current.and_then(|pid| self.by_pid.get(&pid).copied());
         let waker = current.filter(|_| !event.in_interrupt && !nested);
         match event.what {
-            What::Switch { prev, state, next } => {
+            EventKind::Switch { prev, state, next } => {
                 self.runs(prev, event);
                 self.measured.switches += 1;
                 if prev.pid != 0 {
@@ -135,9 +135,9 @@ impl Tasks {
                 }
                 self.cpus.entry(event.cpu).or_default().current = Some(next.pid);
             }
-            What::Waking(who) => self.wakes(waker, who, now),
-            What::Wakeup(who) if !self.has_waking => self.wakes(waker, who, now),
-            What::WakeupNew(who) => {
+            EventKind::Waking(who) => self.wakes(waker, who, now),
+            EventKind::Wakeup(who) if !self.has_waking => self.wakes(waker, who, now),
+            EventKind::WakeupNew(who) => {
                 // A process number may come again.
                 if let Some(known) = self.by_pid.get(&who.pid)
                     && self.all[*known].state == State::Gone
@@ -146,8 +146,8 @@ impl Tasks {
                 }
                 self.wakes(waker, who, now);
             }
-            What::Runtime { pid, ns } if pid != 0 => self.measured.accounted += ns,
-            What::ContentionBegin { lock, flags } => match waker {
+            EventKind::Runtime { pid, ns } if pid != 0 => self.measured.accounted += ns,
+            EventKind::ContentionBegin { lock, flags } => match waker {
                 Some(task) => {
                     self.account(task, now);
                     self.flush(task);
@@ -155,7 +155,7 @@ impl Tasks {
                 }
                 None => self.holds.in_interrupts += 1,
             },
-            What::ContentionEnd { lock } => {
+            EventKind::ContentionEnd { lock } => {
                 if let Some(task) = waker {
                     self.account(task, now);
                     let step = self.all[task].steps.len();
@@ -214,7 +214,7 @@ impl Tasks {
         }
         // The kernel's account says since when the task runs.
         let since = match event.what {
-            What::Runtime { pid, ns } if pid == who.pid => event.at.saturating_sub(ns),
+            EventKind::Runtime { pid, ns } if pid == who.pid => event.at.saturating_sub(ns),
             _ => event.at,
         };
         if let Some(was) = was {

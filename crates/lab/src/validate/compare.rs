@@ -1,6 +1,6 @@
 //! Simulated beside measured: differences, goals, verdicts, and the order of locks.
 
-use overspin_record::validation::{Agreement, Kind};
+use overspin_record::validation::{Agreement, FigureKind};
 use overspin_stats::difference::welch;
 use overspin_stats::{CONFIDENCE, Spread};
 
@@ -22,7 +22,7 @@ pub(super) struct Difference {
 }
 
 /// Compares the two sides of a figure. `None` if one of them has no sample.
-pub(super) fn compare(samples: &Samples, kind: Kind, goal: f64) -> Option<Difference> {
+pub(super) fn compare(samples: &Samples, kind: FigureKind, goal: f64) -> Option<Difference> {
     let spread = |side: &[(u64, f64)]| {
         let (seeds, values): (Vec<u64>, Vec<f64>) = side.iter().copied().unzip();
         Spread::of(&seeds, &values)
@@ -30,7 +30,7 @@ pub(super) fn compare(samples: &Samples, kind: Kind, goal: f64) -> Option<Differ
     let (simulated, measured) = (spread(&samples.simulated)?, spread(&samples.measured)?);
     let base = measured.summary.mean.abs();
     let scaled = |difference: f64| match kind {
-        Kind::State => difference,
+        FigureKind::State => difference,
         // Both are 0, or the simulator does what the machine never did.
         _ if base == 0.0 => {
             if difference == 0.0 {
@@ -87,16 +87,16 @@ mod tests {
         Samples { simulated: side(simulated), measured: side(measured) }
     }
 
-    fn compared(simulated: &[f64], measured: &[f64], kind: Kind) -> Difference {
+    fn compared(simulated: &[f64], measured: &[f64], kind: FigureKind) -> Difference {
         compare(&samples(simulated, measured), kind, Goals::FULL.of(kind)).unwrap()
     }
 
     #[test]
     fn a_throughput_is_compared_in_percent_and_a_state_in_points() {
         // 104 is 4 % above 100, and 4 points.
-        let of = compared(&[103.0, 104.0, 105.0], &[99.0, 100.0, 101.0], Kind::Throughput);
+        let of = compared(&[103.0, 104.0, 105.0], &[99.0, 100.0, 101.0], FigureKind::Throughput);
         assert_eq!((of.difference, of.agreement), (4.0, Agreement::Within));
-        let of = compared(&[43.0, 44.0, 45.0], &[49.0, 50.0, 51.0], Kind::State);
+        let of = compared(&[43.0, 44.0, 45.0], &[49.0, 50.0, 51.0], FigureKind::State);
         assert_eq!(of.difference, -6.0);
         // Welch by hand: both variances are 1, so the error is sqrt(1/3 + 1/3) = 0.8165 with 4 degrees of
         // freedom; t is 2.7764. The interval -6 +- 2.267 reaches into the goal of 5.
@@ -106,21 +106,21 @@ mod tests {
 
     #[test]
     fn a_miss_is_beyond_the_goal_with_its_whole_interval() {
-        let of = compared(&[20.0, 20.1, 19.9], &[10.0, 10.1, 9.9], Kind::Latency);
+        let of = compared(&[20.0, 20.1, 19.9], &[10.0, 10.1, 9.9], FigureKind::Latency);
         assert_eq!(of.agreement, Agreement::Miss);
         assert!((of.difference - 100.0).abs() < 1e-9);
         // Without an interval, the means alone decide.
-        let of = compared(&[20.0], &[10.0], Kind::Latency);
+        let of = compared(&[20.0], &[10.0], FigureKind::Latency);
         assert_eq!((of.margin, of.agreement), (None, Agreement::Miss));
-        assert_eq!(compared(&[11.0], &[10.0], Kind::Latency).agreement, Agreement::Within);
+        assert_eq!(compared(&[11.0], &[10.0], FigureKind::Latency).agreement, Agreement::Within);
     }
 
     #[test]
     fn nothing_is_compared_with_nothing() {
-        assert_eq!(compared(&[0.0, 0.0], &[0.0, 0.0], Kind::Throughput).difference, 0.0);
-        assert_eq!(compared(&[5.0], &[0.0], Kind::Throughput).difference, 100.0);
-        assert_eq!(compare(&samples(&[], &[1.0]), Kind::State, 5.0), None);
-        assert_eq!(compare(&samples(&[1.0], &[]), Kind::State, 5.0), None);
+        assert_eq!(compared(&[0.0, 0.0], &[0.0, 0.0], FigureKind::Throughput).difference, 0.0);
+        assert_eq!(compared(&[5.0], &[0.0], FigureKind::Throughput).difference, 100.0);
+        assert_eq!(compare(&samples(&[], &[1.0]), FigureKind::State, 5.0), None);
+        assert_eq!(compare(&samples(&[1.0], &[]), FigureKind::State, 5.0), None);
     }
 
     #[test]

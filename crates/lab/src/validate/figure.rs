@@ -2,7 +2,7 @@
 
 use super::cases::{Case, Family};
 use crate::metric::{Metric, Table};
-use overspin_record::validation::Kind;
+use overspin_record::validation::FigureKind;
 use overspin_scenario::{DomainOutcome, Outcome, Picos, US, VcpuOutcome};
 
 static THROUGHPUT: Metric =
@@ -28,13 +28,13 @@ static RUNNABLE: Metric = Metric::new(
 );
 static BLOCKED: Metric = Metric::new("blocked", "%", "part of the vCPUs' time in which they slept");
 
-/// What others had of the CPUs, as in [`Disturbance`](super::Disturbance).
+/// What other programs had of the CPUs, as in [`Disturbance`](super::Disturbance).
 pub(crate) static OTHERS: Metric = Metric::new(
     "others",
     "%",
     "what other programs and the kernel's own threads had of the CPUs of this machine in a measured run",
 );
-/// As above.
+/// What the hypervisor below had of the CPUs, as in [`Disturbance`](super::Disturbance).
 pub(crate) static STEAL: Metric = Metric::new(
     "steal",
     "%",
@@ -69,7 +69,7 @@ pub struct Figure {
     /// Its metric.
     pub metric: &'static Metric,
     /// How it is compared.
-    pub kind: Kind,
+    pub kind: FigureKind,
     /// Its value.
     pub value: f64,
 }
@@ -89,18 +89,18 @@ pub fn figures(case: &Case, outcome: &Outcome) -> Vec<Figure> {
         };
         match case.family {
             Family::Locks | Family::BurnWait | Family::Caps => {
-                push(&THROUGHPUT, Kind::Throughput, items(domain) / seconds);
+                push(&THROUGHPUT, FigureKind::Throughput, items(domain) / seconds);
             }
             Family::Weights => {
-                push(&WORK_SHARE, Kind::Throughput, 100.0 * items(domain) / all.max(1.0));
+                push(&WORK_SHARE, FigureKind::Throughput, 100.0 * items(domain) / all.max(1.0));
             }
             Family::WakeUp => {
                 let mut late: Vec<Picos> =
                     domain.tasks.iter().flat_map(|t| &t.reports).map(|r| r.max_delta).collect();
                 late.sort_unstable();
                 if !late.is_empty() {
-                    push(&WAKE_P50, Kind::Latency, quantile(&late, 0.5).ratio(US));
-                    push(&WAKE_P99, Kind::Latency, quantile(&late, 0.99).ratio(US));
+                    push(&WAKE_P50, FigureKind::Latency, quantile(&late, 0.5).ratio(US));
+                    push(&WAKE_P99, FigureKind::Latency, quantile(&late, 0.99).ratio(US));
                 }
             }
         }
@@ -109,9 +109,9 @@ pub fn figures(case: &Case, outcome: &Outcome) -> Vec<Figure> {
             let sum: Picos = domain.vcpus.iter().map(of).sum();
             if time == Picos::ZERO { 0.0 } else { sum.percent(time) }
         };
-        push(&RUNNING, Kind::State, part(|v| v.running));
-        push(&RUNNABLE, Kind::State, part(|v| v.runnable));
-        push(&BLOCKED, Kind::State, part(|v| v.blocked));
+        push(&RUNNING, FigureKind::State, part(|v| v.running));
+        push(&RUNNABLE, FigureKind::State, part(|v| v.runnable));
+        push(&BLOCKED, FigureKind::State, part(|v| v.blocked));
     }
     figures
 }

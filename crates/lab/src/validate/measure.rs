@@ -33,7 +33,7 @@ pub enum Side {
 
 /// A run of either side.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct SideRun {
     /// Its subject, as an index of the plan.
     pub subject: usize,
     /// Its side.
@@ -74,7 +74,7 @@ pub(super) fn simulate(
     settings: &Settings,
     until: Until,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Vec<Made>, ParallelError> {
+) -> Result<Vec<SideRun>, ParallelError> {
     let way = Way { until, ..Way::default() };
     let seeds = seeds_from(settings.seed, plan.seeds);
     let jobs: Vec<(usize, u64)> =
@@ -92,7 +92,7 @@ fn one(
     side: Side,
     seed: u64,
     Way { world, until }: Way,
-) -> Result<Option<Made>, ParallelError> {
+) -> Result<Option<SideRun>, ParallelError> {
     // Nobody observes: what observers want would cost time in the measured worlds.
     let cancel = |_: Picos| until.over();
     let before = Ticks::now();
@@ -103,7 +103,7 @@ fn one(
     if !outcome.ending.is_sound() {
         return Ok(None);
     }
-    Ok(Some(Made {
+    Ok(Some(SideRun {
         subject: index,
         side,
         seed,
@@ -120,9 +120,9 @@ pub(super) fn measure(
     settings: &Settings,
     until: Until,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Vec<Made>, ParallelError> {
+) -> Result<Vec<SideRun>, ParallelError> {
     let order = plan.order(settings.seed);
-    let mut runs: Vec<Made> = Vec::new();
+    let mut runs: Vec<SideRun> = Vec::new();
     for (i, (s, repetition)) in order.iter().enumerate() {
         let subject = &plan.subjects[*s];
         let way = Way { world: subject.world, until };
@@ -147,7 +147,7 @@ pub(super) fn measure(
         if let Some(again) = again
             && by(&again) < by(&runs[i])
         {
-            runs[i] = Made { repeated, ..again };
+            runs[i] = SideRun { repeated, ..again };
         }
         if disturbed.is_empty() {
             disturbed = worst_first(&runs);
@@ -157,13 +157,13 @@ pub(super) fn measure(
 }
 
 /// By how much others disturbed a run.
-fn by(run: &Made) -> f64 {
+fn by(run: &SideRun) -> f64 {
     run.disturbance.map_or(0.0, Disturbance::sum)
 }
 
 /// The disturbed runs that may be repeated; the worst is the last.
-fn worst_first(runs: &[Made]) -> Vec<usize> {
-    let may = |run: &Made| by(run) > QUIET && run.repeated < TRIES;
+fn worst_first(runs: &[SideRun]) -> Vec<usize> {
+    let may = |run: &SideRun| by(run) > QUIET && run.repeated < TRIES;
     let mut all: Vec<usize> = (0..runs.len()).filter(|i| may(&runs[*i])).collect();
     all.sort_by(|a, b| by(&runs[*a]).total_cmp(&by(&runs[*b])));
     all
@@ -173,7 +173,7 @@ fn worst_first(runs: &[Made]) -> Vec<usize> {
 pub(super) fn judge(
     plan: &Plan,
     settings: &Settings,
-    runs: Vec<Made>,
+    runs: Vec<SideRun>,
     stopped: Option<Stopped>,
 ) -> Validation {
     let subjects = plan.subjects.iter().enumerate();
@@ -190,8 +190,8 @@ pub(super) fn judge(
     Validation { plan: plan.clone(), runs, result, stopped }
 }
 
-fn load(runs: &[Made]) -> Load {
-    let measured: Vec<&Made> = runs.iter().filter(|run| run.side == Side::Measured).collect();
+fn load(runs: &[SideRun]) -> Load {
+    let measured: Vec<&SideRun> = runs.iter().filter(|run| run.side == Side::Measured).collect();
     let told: Vec<Disturbance> = measured.iter().filter_map(|run| run.disturbance).collect();
     let mean = |of: fn(&Disturbance) -> f64| match told.len() {
         0 => 0.0,
@@ -206,7 +206,7 @@ fn load(runs: &[Made]) -> Load {
     }
 }
 
-fn of_subject(i: usize, subject: &Subject, runs: &[Made], settings: &Settings) -> Vec<Compared> {
+fn of_subject(i: usize, subject: &Subject, runs: &[SideRun], settings: &Settings) -> Vec<Compared> {
     // Figures are told apart by domain and metric; the first run has them all in their order.
     let mut samples: BTreeMap<(Option<&str>, &str), (Samples, &Figure, usize)> = BTreeMap::new();
     let mut disturbed = false;

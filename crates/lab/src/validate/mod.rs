@@ -19,14 +19,14 @@ pub use cases::{Case, Family, LOCKS, cases};
 pub use costs::{Costs, costs};
 pub use figure::TABLES;
 pub(crate) use figure::{OTHERS, STEAL};
-pub use measure::{Made, Side, measurable, probe};
+pub use measure::{Side, SideRun, measurable, probe};
 pub use picture::picture;
 pub use plan::{Measurable, Plan, Schedulers, Subject, worlds};
 pub use record::record;
 pub use report::report;
 
 pub use overspin_record::validation::{
-    Agreement, Compared, Comparison, Disturbance, Goals, Kind, Load, Order,
+    Agreement, Compared, Comparison, Disturbance, FigureKind, Goals, Load, Order,
 };
 
 use overspin_located::LocatedError;
@@ -113,7 +113,7 @@ pub struct Validation {
     /// What was run.
     pub plan: Plan,
     /// Every run.
-    pub runs: Vec<Made>,
+    pub runs: Vec<SideRun>,
     /// What comes out.
     pub result: Comparison,
     /// The reason why it ended early, if it did.

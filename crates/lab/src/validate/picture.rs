@@ -2,7 +2,7 @@
 //! are the middle of each cell, so that all figures share one scale.
 
 use super::report::columns;
-use super::{Agreement, Compared, Comparison, Kind};
+use super::{Agreement, Compared, Comparison, FigureKind};
 use overspin_report::{escape, short, text_at};
 use std::fmt::Write;
 
@@ -52,7 +52,7 @@ pub fn picture(result: &Comparison) -> String {
     let words = "dot and line: simulated, with its 95 % interval; grey: the interval of the measured mean; green: the goal; \
                  an arrow: beyond the scale";
     text_at(&mut out, (MARGIN, y), "fill=\"#666\"", words);
-    for kind in Kind::ALL {
+    for kind in FigureKind::ALL {
         y = panel(&mut out, result, kind, &columns, y + 30.0);
     }
     let height = y + MARGIN;
@@ -71,7 +71,7 @@ fn is_drawn(c: &Compared) -> bool {
 fn panel(
     out: &mut String,
     result: &Comparison,
-    kind: Kind,
+    kind: FigureKind,
     columns: &[(String, String)],
     mut y: f64,
 ) -> f64 {
@@ -88,7 +88,7 @@ fn panel(
         return y - 30.0;
     }
     let title = match kind {
-        Kind::State => {
+        FigureKind::State => {
             format!("{}: -{POINTS} to +{POINTS} points from the measured value", kind.words())
         }
         _ => format!("{}: half to twice the measured value", kind.words()),
@@ -103,7 +103,7 @@ fn panel(
     y += 8.0;
     let goal = result.goals.of(kind);
     let [low, high] = match kind {
-        Kind::State => [-goal, goal].map(|d| place(kind, 50.0, 50.0 + d)),
+        FigureKind::State => [-goal, goal].map(|d| place(kind, 50.0, 50.0 + d)),
         _ => [1.0 - goal / 100.0, 1.0 + goal / 100.0].map(|ratio| place(kind, 1.0, ratio)),
     };
     let height = rows.len() as f64 * ROW;
@@ -133,9 +133,9 @@ fn panel(
 }
 
 /// The place of `value` in a cell, from 0 to 1, if it was measured as `measured`.
-fn place(kind: Kind, measured: f64, value: f64) -> f64 {
+fn place(kind: FigureKind, measured: f64, value: f64) -> f64 {
     let part = match kind {
-        Kind::State => (value - measured) / POINTS,
+        FigureKind::State => (value - measured) / POINTS,
         _ if measured <= 0.0 || value <= 0.0 => {
             if value > measured {
                 1.0
@@ -199,10 +199,10 @@ mod tests {
 
     #[test]
     fn the_measured_value_is_in_the_middle_and_its_double_at_the_end() {
-        assert_eq!(place(Kind::Throughput, 10.0, 10.0), 0.5);
-        assert_eq!(place(Kind::Latency, 10.0, 20.0), 1.0);
-        assert_eq!(place(Kind::Throughput, 10.0, 5.0), 0.0);
-        assert_eq!(place(Kind::State, 50.0, 60.0), 0.75);
-        assert_eq!([0.0, 5.0].map(|v| place(Kind::Throughput, 0.0, v)), [0.5, 1.0]);
+        assert_eq!(place(FigureKind::Throughput, 10.0, 10.0), 0.5);
+        assert_eq!(place(FigureKind::Latency, 10.0, 20.0), 1.0);
+        assert_eq!(place(FigureKind::Throughput, 10.0, 5.0), 0.0);
+        assert_eq!(place(FigureKind::State, 50.0, 60.0), 0.75);
+        assert_eq!([0.0, 5.0].map(|v| place(FigureKind::Throughput, 0.0, v)), [0.5, 1.0]);
     }
 }

@@ -1,7 +1,7 @@
 //! The report: how well both sides agree, what misses, and every figure.
 
 use super::measure::QUIET;
-use super::{Agreement, Compared, Comparison, Kind};
+use super::{Agreement, Compared, Comparison, FigureKind};
 use overspin_report::{Block, Grid, short};
 use overspin_stats::Spread;
 
@@ -100,7 +100,7 @@ fn summary(result: &Comparison) -> Grid {
     let mut grid = Grid::new(3, &header);
     grid.notes = 1;
     for (world, scheduler) in columns(result) {
-        for kind in Kind::ALL {
+        for kind in FigureKind::ALL {
             let mut of: Vec<&Compared> = result
                 .compared
                 .iter()

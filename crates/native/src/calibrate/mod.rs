@@ -14,7 +14,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::bench::{Lots, Warning, pin, warnings};
-use crate::measure::{Histogram, NoisePlan, Noted, System, allowed_cpus, lateness, noise};
+use crate::measure::{GapsByCause, Histogram, NoisePlan, System, allowed_cpus, lateness, noise};
 
 /// Pairs of CPUs that a round measures at most.
 const MOST_PAIRS: usize = 64;
@@ -227,7 +227,8 @@ fn jobs(cpus: &[usize], missing: &mut Vec<(Quantity, String)>) -> Vec<Job> {
             NoisePlan { cpus: all.clone(), quantum: Duration::from_micros(15), duration: NOISE };
         let noise = noise(&plan, None).map_err(io::Error::other)?;
         let (mut lost, mut longest) = (0, 0);
-        let kinds: [fn(&Noted) -> &Histogram; 3] = [|n| &n.thread, |n| &n.taken, |n| &n.short];
+        let kinds: [fn(&GapsByCause) -> &Histogram; 3] =
+            [|n| &n.thread, |n| &n.taken, |n| &n.short];
         for of in kinds {
             let all = noise.all(of);
             lost += all.time_ns;

@@ -53,7 +53,7 @@ impl Counters {
 
 /// The gaps by cause, and the quanta in which they were found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Noted {
+pub struct GapsByCause {
     /// Time during which quanta were watched, nanoseconds, gaps included.
     pub watched_ns: u64,
     /// Quanta.
@@ -90,7 +90,7 @@ fn unperturbed(quanta: &[Quantum]) -> u64 {
     lengths[at]
 }
 
-impl Noted {
+impl GapsByCause {
     /// Records a block of quanta. `last` is the end of the last gap of `thread`.
     fn note(&mut self, block: &[Quantum], last: &mut Option<u64>) {
         let base = unperturbed(block);
@@ -139,8 +139,8 @@ pub(super) fn watch(
     (steps, quantum_ns): (u32, u64),
     warm_up_ns: u64,
     duration_ns: u64,
-) -> (Noted, Counters) {
-    let mut noted = Noted::default();
+) -> (GapsByCause, Counters) {
+    let mut noted = GapsByCause::default();
     let mut last = None;
     let mut block = Vec::with_capacity(BLOCK);
     let mut base = quantum_ns;
@@ -273,7 +273,7 @@ mod tests {
 
     const QUANTUM: u64 = 15_000;
 
-    fn measure(fake: &mut Fake) -> (Noted, Counters) {
+    fn measure(fake: &mut Fake) -> (GapsByCause, Counters) {
         let steps = calibrate(fake, QUANTUM);
         watch(fake, (steps, QUANTUM), 100_000_000, 1_000_000_000)
     }

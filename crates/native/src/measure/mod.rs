@@ -8,7 +8,7 @@ mod kernel;
 mod noise;
 mod system;
 
-pub use gaps::{LONG_NS, Noted, SHORTEST_NS};
+pub use gaps::{GapsByCause, LONG_NS, SHORTEST_NS};
 pub use histogram::{Bin, Histogram};
 pub use kernel::KernelCosts;
 pub(crate) use kernel::lateness;

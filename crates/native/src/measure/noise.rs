@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::gaps::{self, Counters, Noted};
+use super::gaps::{self, Counters, GapsByCause};
 use super::histogram::Histogram;
 use super::system::{self, System, ThisCpu};
 use crate::bench::{Warning, pin, warnings};
@@ -82,7 +82,7 @@ pub struct CpuNoise {
     pub cpu: usize,
     /// The interruptions of the quanta.
     #[serde(flatten)]
-    pub noted: Noted,
+    pub noted: GapsByCause,
     /// Time that the hypervisor gave to others (steal) by the kernel's count, nanoseconds, if it counts.
     pub steal_ns: Option<u64>,
     /// Time that the thread could have run but did not by the kernel's count, nanoseconds, if it counts.
@@ -107,7 +107,7 @@ pub enum Steal {
 impl Noise {
     /// Merges the gaps of one kind on all CPUs.
     #[must_use]
-    pub fn all(&self, of: fn(&Noted) -> &Histogram) -> Histogram {
+    pub fn all(&self, of: fn(&GapsByCause) -> &Histogram) -> Histogram {
         let mut all = Histogram::default();
         self.cpus.iter().for_each(|c| all.merge(of(&c.noted)));
         all

@@ -27,7 +27,7 @@ use crate::forget_other_threads;
 
 /// What a child says.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Said {
+pub(super) enum ChildMessage {
     Ready,
     Finished,
     Done(Box<Outcome>),
@@ -36,7 +36,7 @@ pub(super) enum Said {
 
 /// What its parent says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Told {
+pub(super) enum ParentMessage {
     /// Begin this long after the moment that both know, in nanoseconds.
     Begin {
         after: u64,
@@ -97,13 +97,16 @@ impl Inherited<'_> {
         say(
             &link.parent,
             &match made {
-                Ok(Ok(outcome)) => Said::Done(Box::new(outcome)),
-                Ok(Err(Refused::Machine { cause, remedy })) => Said::Refused { cause, remedy },
-                // The parent has looked for all other reasons.
-                Ok(Err(other)) => {
-                    Said::Refused { cause: other.to_string(), remedy: "change the scenario".into() }
+                Ok(Ok(outcome)) => ChildMessage::Done(Box::new(outcome)),
+                Ok(Err(Refused::Machine { cause, remedy })) => {
+                    ChildMessage::Refused { cause, remedy }
                 }
-                Err(_) => Said::Refused {
+                // The parent has looked for all other reasons.
+                Ok(Err(other)) => ChildMessage::Refused {
+                    cause: other.to_string(),
+                    remedy: "change the scenario".into(),
+                },
+                Err(_) => ChildMessage::Refused {
                     cause: format!(
                         "the process of domain `{}` panicked",
                         scenario.domains[domain].name
@@ -120,15 +123,15 @@ struct Link {
     domain: usize,
     zero: Instant,
     parent: UnixStream,
-    told: Receiver<Told>,
+    told: Receiver<ParentMessage>,
     /// Whether it has said that it has finished.
     finished: Cell<bool>,
     /// What it was told last.
-    last: Cell<Option<Told>>,
+    last: Cell<Option<ParentMessage>>,
 }
 
 impl Link {
-    fn last(&self) -> Option<Told> {
+    fn last(&self) -> Option<ParentMessage> {
         if let Some(told) = self.told.try_iter().last() {
             self.last.set(Some(told));
         }
@@ -143,10 +146,10 @@ impl Company for Link {
 
     fn begin(&self) {
         // If the parent is gone, so is this process soon.
-        let _ = say(&self.parent, &Said::Ready);
+        let _ = say(&self.parent, &ChildMessage::Ready);
         let told = self.told.recv().ok();
         self.last.set(told);
-        if let Some(Told::Begin { after }) = told {
+        if let Some(ParentMessage::Begin { after }) = told {
             let at = self.zero + Duration::from_nanos(after);
             thread::sleep(at.saturating_duration_since(Instant::now()));
         }
@@ -154,16 +157,16 @@ impl Company for Link {
 
     fn ends_with_us(&self) -> bool {
         if !self.finished.replace(true) {
-            let _ = say(&self.parent, &Said::Finished);
+            let _ = say(&self.parent, &ChildMessage::Finished);
         }
-        matches!(self.last(), Some(Told::End))
+        matches!(self.last(), Some(ParentMessage::End))
     }
 }
 
 impl Cancel for Link {
     fn asked(&self, _: Picos) -> Option<Stopped> {
         match self.last() {
-            Some(Told::Stop { by }) => Some(by),
+            Some(ParentMessage::Stop { by }) => Some(by),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use overspin_host::{Moment, Timed, VcpuState};
 use overspin_scenario::{Picos, Why};
 
 use super::spread::picos;
-use super::switches::{Switch, What};
+use super::switches::{Switch, SwitchKind};
 use crate::bench::Clock;
 
 /// A thread that gets the CPU within this time replaces the one that lost it, nanoseconds.
@@ -29,7 +29,7 @@ pub(super) struct Held {
 
 /// What was noted about a vCPU.
 #[derive(Debug)]
-pub(super) struct Noted<'a> {
+pub(super) struct VcpuTrace<'a> {
     /// Its number over all domains.
     pub vcpu: u32,
     /// The number of the first lock of its domain over all domains.
@@ -69,7 +69,7 @@ struct Lock {
 /// All moments, in order of time, up to the end of the run. `cpus` are the CPUs of this machine that stand for
 /// pCPUs; `locks` is the number of locks of all domains.
 pub(super) fn moments(
-    all: &[Noted<'_>],
+    all: &[VcpuTrace<'_>],
     frame: &Frame,
     cpus: &[usize],
     locks: usize,
@@ -132,7 +132,7 @@ fn connect(moment: &mut Moment, first: &[u32], states: &mut [Lock]) {
     }
 }
 
-fn of_locks(noted: &Noted<'_>, frame: &Frame, raw: &mut Vec<(Picos, u8, Moment)>) {
+fn of_locks(noted: &VcpuTrace<'_>, frame: &Frame, raw: &mut Vec<(Picos, u8, Moment)>) {
     let vcpu = noted.vcpu;
     for h in noted.held {
         let lock = h.lock;
@@ -150,7 +150,7 @@ fn of_locks(noted: &Noted<'_>, frame: &Frame, raw: &mut Vec<(Picos, u8, Moment)>
 
 /// The switches of all vCPUs. One that loses a CPU and one that gets it at once are one switch.
 fn of_switches(
-    all: &[Noted<'_>],
+    all: &[VcpuTrace<'_>],
     frame: &Frame,
     cpus: &[usize],
     raw: &mut Vec<(Picos, u8, Moment)>,
@@ -182,7 +182,7 @@ fn of_switches(
                     push(at, Moment::Wake { vcpu, pcpu: None, runnable: true });
                 }
             };
-            if s.what == What::In {
+            if s.what == SwitchKind::In {
                 wakes(&mut push, vcpu, at, s.at_ns);
                 let (prev, prev_state) = (None, VcpuState::Runnable);
                 push(at, Moment::Switch { pcpu, prev, prev_state, why: None, next: Some(vcpu) });
@@ -190,10 +190,10 @@ fn of_switches(
                 continue;
             }
             let next = switches.get(i).copied().filter(|(_, n)| {
-                n.what == What::In && n.at_ns.saturating_sub(s.at_ns) <= REPLACES_NS
+                n.what == SwitchKind::In && n.at_ns.saturating_sub(s.at_ns) <= REPLACES_NS
             });
             let (prev_state, why) = match s.what {
-                What::Slept => {
+                SwitchKind::Slept => {
                     push(at, Moment::Sleeps { vcpu });
                     (VcpuState::Blocked, None)
                 }
@@ -213,8 +213,8 @@ fn of_switches(
 }
 
 /// Whether the vCPU slept before it got a CPU at this time.
-fn slept_before(all: &[Noted<'_>], vcpu: u32, at_ns: u64) -> bool {
+fn slept_before(all: &[VcpuTrace<'_>], vcpu: u32, at_ns: u64) -> bool {
     let Some(noted) = all.iter().find(|n| n.vcpu == vcpu) else { return false };
     let i = noted.switches.partition_point(|s| s.at_ns < at_ns);
-    i > 0 && noted.switches[i - 1].what == What::Slept
+    i > 0 && noted.switches[i - 1].what == SwitchKind::Slept
 }

@@ -9,10 +9,10 @@ use overspin_scenario::{
     TaskOutcome, VcpuOutcome,
 };
 
-use super::moments::{Frame, Noted, moments};
+use super::moments::{Frame, VcpuTrace, moments};
 use super::run::{Run, Task};
 use super::spread::{Spread, picos};
-use super::switches::{Switch, What};
+use super::switches::{Switch, SwitchKind};
 use super::task::{Done, LockSeen};
 use super::{is_set, of};
 use crate::Threads;
@@ -94,9 +94,9 @@ impl Measured<'_> {
                 });
                 firsts.collect()
             };
-            let noted: Vec<Noted<'_>> = left
+            let noted: Vec<VcpuTrace<'_>> = left
                 .iter()
-                .map(|l| Noted {
+                .map(|l| VcpuTrace {
                     vcpu: firsts[l.task.domain].0 + l.task.vcpu,
                     first_lock: firsts[l.task.domain].1,
                     held: &l.done.held,
@@ -267,7 +267,8 @@ impl LockSeen {
 }
 
 fn migrations(switches: &[Switch]) -> u64 {
-    let ins: Vec<u32> = switches.iter().filter(|s| s.what == What::In).map(|s| s.cpu).collect();
+    let ins: Vec<u32> =
+        switches.iter().filter(|s| s.what == SwitchKind::In).map(|s| s.cpu).collect();
     ins.windows(2).filter(|w| w[0] != w[1]).count() as u64
 }
 
@@ -278,7 +279,7 @@ fn preempted_holders(l: &Left, frame: &Frame, domain: &mut DomainOutcome) {
         let at = |s: &Switch| frame.of_ns(s.at_ns);
         let i = l.switches.partition_point(|s| at(s) < from);
         let lost = l.switches[i..].iter().take_while(|s| at(s) < until);
-        if lost.into_iter().any(|s| s.what != What::In)
+        if lost.into_iter().any(|s| s.what != SwitchKind::In)
             && let Some(lock) = domain.locks.get_mut(h.lock as usize)
         {
             lock.holder_preempted += 1;
@@ -292,14 +293,14 @@ fn of_pcpus(left: &[Left], cpus: &[usize], began: u64, elapsed: Picos) -> Vec<Pc
     let end = began + elapsed.0 / 1_000;
     for l in left {
         let mut since = None;
-        let stop = Switch { at_ns: end, cpu: u32::MAX, what: What::Slept };
+        let stop = Switch { at_ns: end, cpu: u32::MAX, what: SwitchKind::Slept };
         for s in l.switches.iter().filter(|s| s.at_ns < end).chain([&stop]) {
             if let Some((at, cpu)) = since.take()
                 && let Some(i) = cpus.iter().position(|c| *c as u32 == cpu)
             {
                 all[i].busy += picos(s.at_ns.saturating_sub(at));
             }
-            if s.what == What::In {
+            if s.what == SwitchKind::In {
                 since = Some((s.at_ns.max(began), s.cpu));
                 if let Some(i) = cpus.iter().position(|c| *c as u32 == s.cpu) {
                     all[i].switches += 1;

@@ -16,7 +16,7 @@ use overspin_scenario::{Ending, Outcome, Scenario};
 use overspin_workload::Kinds;
 
 use super::burn::Burn;
-use super::domain_process::{Inherited, Said, Told, listen, say};
+use super::domain_process::{ChildMessage, Inherited, ParentMessage, listen, say};
 use super::spread::picos;
 use super::{LOOK, RunThreads, ThreadsWorld, cpus};
 use crate::bench::warnings;
@@ -142,7 +142,7 @@ struct Family {
 }
 
 /// What a child said; `None`: no more.
-type Heard = (usize, Option<Said>);
+type Heard = (usize, Option<ChildMessage>);
 
 impl Family {
     /// Listens to all of them. The threads that do end with the children.
@@ -158,7 +158,7 @@ impl Family {
         Ok(heard)
     }
 
-    fn tell(&self, what: Told) {
+    fn tell(&self, what: ParentMessage) {
         // A child that hears nothing has ended, which the parent learns elsewhere.
         self.children.iter().for_each(|child| _ = say(&child.socket, &what));
     }
@@ -171,7 +171,7 @@ struct Parent<'a> {
     zero: Instant,
     cancel: &'a dyn Cancel,
     /// The last word to them.
-    told: Option<Told>,
+    told: Option<ParentMessage>,
 }
 
 impl Parent<'_> {
@@ -182,10 +182,12 @@ impl Parent<'_> {
         let (mut ready, mut finished, mut begin) = (0, 0, None);
         while outcomes.iter().any(Option::is_none) {
             match self.heard.recv_timeout(LOOK) {
-                Ok((_, Some(Said::Ready))) => ready += 1,
-                Ok((_, Some(Said::Finished))) => finished += 1,
-                Ok((number, Some(Said::Done(outcome)))) => outcomes[number] = Some(*outcome),
-                Ok((_, Some(Said::Refused { cause, remedy }))) => {
+                Ok((_, Some(ChildMessage::Ready))) => ready += 1,
+                Ok((_, Some(ChildMessage::Finished))) => finished += 1,
+                Ok((number, Some(ChildMessage::Done(outcome)))) => {
+                    outcomes[number] = Some(*outcome)
+                }
+                Ok((_, Some(ChildMessage::Refused { cause, remedy }))) => {
                     return Err(Refused::Machine { cause, remedy });
                 }
                 Ok((number, None)) if outcomes[number].is_none() => {
@@ -204,22 +206,23 @@ impl Parent<'_> {
                 let at = Instant::now() + LEAD;
                 begin = Some(at);
                 let after = at.saturating_duration_since(self.zero).as_nanos() as u64;
-                self.tell(Told::Begin { after });
+                self.tell(ParentMessage::Begin { after });
             }
             if finished == all {
-                self.tell(Told::End);
+                self.tell(ParentMessage::End);
             }
             let now = begin.map_or(Duration::ZERO, |at| at.elapsed());
             if let Some(by) = self.cancel.asked(picos(now.as_nanos() as u64)) {
-                self.tell(Told::Stop { by });
+                self.tell(ParentMessage::Stop { by });
             }
         }
         Ok(outcomes.into_iter().flatten().collect())
     }
 
     /// Says it once; after an end or a stop there is nothing to say.
-    fn tell(&mut self, what: Told) {
-        if matches!(self.told, None | Some(Told::Begin { .. })) && self.told != Some(what) {
+    fn tell(&mut self, what: ParentMessage) {
+        if matches!(self.told, None | Some(ParentMessage::Begin { .. })) && self.told != Some(what)
+        {
             self.family.tell(what);
             self.told = Some(what);
         }

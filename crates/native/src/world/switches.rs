@@ -34,7 +34,7 @@ const TAIL: usize = 1032;
 
 /// What a switch did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum SwitchKind {
     /// The thread began to run.
     In,
     /// It lost its CPU although it could run.
@@ -49,7 +49,7 @@ pub(super) struct Switch {
     /// By the clock of `Threads::now`.
     pub at_ns: u64,
     pub cpu: u32,
-    pub what: What,
+    pub what: SwitchKind,
 }
 
 /// The records of one thread.
@@ -103,7 +103,7 @@ impl Switches {
             return None;
         }
         // It runs now.
-        let first = Switch { at_ns: Threads::now(), cpu: this_cpu(), what: What::In };
+        let first = Switch { at_ns: Threads::now(), cpu: this_cpu(), what: SwitchKind::In };
         Some(Self { fd, pages: NonNull::new(pages.cast())?, page, seen: vec![first], lost: false })
     }
 
@@ -139,9 +139,9 @@ impl Switches {
             LOST => self.lost = true,
             SWITCH if size >= 32 => {
                 let what = match (misc & OUT != 0, misc & PREEMPTED != 0) {
-                    (false, _) => What::In,
-                    (true, true) => What::Preempted,
-                    (true, false) => What::Slept,
+                    (false, _) => SwitchKind::In,
+                    (true, true) => SwitchKind::Preempted,
+                    (true, false) => SwitchKind::Slept,
                 };
                 let (at_ns, cpu) = (self.word(at + 16), self.word(at + 24) as u32);
                 self.seen.push(Switch { at_ns, cpu, what });
@@ -186,9 +186,9 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(2));
         switches.read();
         let all = &switches.seen;
-        let slept = all.iter().position(|s| s.what == What::Slept).unwrap();
+        let slept = all.iter().position(|s| s.what == SwitchKind::Slept).unwrap();
         assert!(all[slept].at_ns >= before, "{all:?}");
-        assert_eq!(all[slept + 1].what, What::In);
+        assert_eq!(all[slept + 1].what, SwitchKind::In);
         assert!(all[slept + 1].at_ns - all[slept].at_ns >= 1_900_000, "{all:?}");
     }
 }

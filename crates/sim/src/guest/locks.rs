@@ -150,10 +150,10 @@ pub(crate) struct MakeBank<'a> {
     pub loads: &'a Loads,
 }
 
-pub(crate) type Made = Result<(Box<dyn LockBank>, KernelData), CapacityError>;
+pub(crate) type BankResult = Result<(Box<dyn LockBank>, KernelData), CapacityError>;
 
 impl LockVisitor<SimPlatform> for MakeBank<'_> {
-    type Output = Made;
+    type Output = BankResult;
     fn visit<L: RawLock<SimPlatform> + 'static>(self) -> Self::Output {
         let memory = &self.engine.machine.memory;
         let layout = self.loads.layout(LayoutOf::types::<L, SimCell<usize>>());

@@ -29,7 +29,7 @@ use device::Devices;
 pub(crate) use disk::Drive;
 pub(crate) use env::TaskEnv;
 use locks::LockBank;
-pub(crate) use locks::{Made, MakeBank};
+pub(crate) use locks::{BankResult, MakeBank};
 use runqueue::RunQueue;
 use task::TaskState;
 pub(crate) use task::{Task, TaskRef};

@@ -235,14 +235,14 @@ fn queue(vcpus: u32, section: Picos, events: Vec<Event>) -> Scenario {
 
 /// A wait, as the trace shows it.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct TracedWait {
     vcpu: u32,
     since: Picos,
     until: Picos,
     causes: WaitCauses,
 }
 
-fn waits(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<Told> {
+fn waits(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<TracedWait> {
     let mut since = HashMap::new();
     let mut waits = Vec::new();
     for ((at, event), causes) in trace.iter().zip(waited(scenario, trace)) {
@@ -253,7 +253,7 @@ fn waits(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<Told> {
             Moment::LockAcquired { vcpu, lock: 0, .. } => {
                 waits.extend(causes.map(|causes| {
                     let since = since[&vcpu];
-                    Told { vcpu, since, until: *at, causes }
+                    TracedWait { vcpu, since, until: *at, causes }
                 }));
             }
             _ => {}
@@ -328,7 +328,7 @@ const PAUSED_AT: Picos = Picos::us(20_500);
 const LEAVES: Picos = Picos::us(20_501);
 
 /// The waits that were under way when the vCPU left.
-fn under_way(trace: &[(Picos, Moment)]) -> Vec<Told> {
+fn under_way(trace: &[(Picos, Moment)]) -> Vec<TracedWait> {
     let scenario = queue(3, MS, Vec::new());
     waits(&scenario, trace).into_iter().filter(|w| w.since < LEAVES && LEAVES < w.until).collect()
 }

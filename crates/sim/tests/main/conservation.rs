@@ -126,7 +126,7 @@ pub fn check_scheduling(outcome: &Outcome, trace: &[(Picos, Moment)]) {
 
 /// Sums of one lock from the trace.
 #[derive(Debug, Default, PartialEq)]
-struct Told {
+struct LockSums {
     acquisitions: u64,
     contended: u64,
     wait_total: Picos,
@@ -140,7 +140,7 @@ struct Told {
 pub fn check_locks(scenario: &Scenario, outcome: &Outcome, trace: &[(Picos, Moment)]) {
     let domain_of: Vec<usize> =
         (0..).zip(&outcome.domains).flat_map(|(i, d)| vec![i; d.vcpus.len()]).collect();
-    let mut told: HashMap<(usize, u32), Told> = HashMap::new();
+    let mut told: HashMap<(usize, u32), LockSums> = HashMap::new();
     let mut waits = HashMap::new();
     let mut holds = HashMap::new();
     let mut all_waits: HashMap<(usize, u32), Vec<Picos>> = HashMap::new();
@@ -181,7 +181,7 @@ pub fn check_locks(scenario: &Scenario, outcome: &Outcome, trace: &[(Picos, Mome
     }
     for (i, d) in outcome.domains.iter().enumerate() {
         for (lock, l) in d.locks.iter().enumerate() {
-            let measured = Told {
+            let measured = LockSums {
                 acquisitions: l.acquisitions,
                 contended: l.contended,
                 wait_total: l.wait_total,
