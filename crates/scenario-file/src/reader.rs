@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
     /// The fields of a table as their structure. Absent ones take their defaults.
     pub(crate) fn fields<T: DeserializeOwned>(&self, tree: Tree) -> Result<T> {
         let made = serde_json::from_value(tree.into());
-        made.map_err(|e| self.error("", e.to_string(), "see `overspin list keys`"))
+        made.map_err(|e| self.error("", e.to_string(), "docs/scenario.md lists all keys"))
     }
 
     /// The value of a key, as data; `None` if it is absent.

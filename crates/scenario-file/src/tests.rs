@@ -326,6 +326,25 @@ fn a_domain_does_one_thing_or_several() {
     assert_eq!(pft.processes, 7);
 }
 
+/// A record has all parameters, those that the file leaves out too, in the order of their keys.
+#[test]
+fn parameters_are_complete_wherever_they_stand() {
+    let text =
+        "[domain.workload]\nkind = \"dbench\"\nclients = 3\n[domain.workload.disk]\npage = \"7us\"";
+    let given = &doing(text).unwrap().domains[0].workload.0[0].parameters;
+    let disk = overspin_workload::Disk { page: 7 * US, ..Default::default() };
+    let whole = overspin_scenario::tree(&overspin_workload::Dbench { disk, ..dbench(given) });
+    assert_eq!(serde_json::to_string(given).unwrap(), serde_json::to_string(&whole).unwrap());
+    let text = "[domain.workload]\nkind = \"pft\"\nlocks = [{ name = \"a\" }]";
+    let given = &doing(text).unwrap().domains[0].workload.0[0].parameters;
+    let lock = given["locks"][0].as_object().unwrap();
+    assert_eq!(lock.keys().collect::<Vec<_>>(), ["name", "hold", "every", "irqs_off"]);
+}
+
+fn dbench(tree: &overspin_scenario::Tree) -> overspin_workload::Dbench {
+    serde_json::from_value(tree.clone().into()).unwrap()
+}
+
 /// The workloads begin in line 6.
 #[test]
 fn what_is_wrong_with_a_workload_has_a_place() {

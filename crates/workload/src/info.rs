@@ -148,7 +148,7 @@ fn load<W: Parameters + Load + 'static>(workload: &Workload) -> Result<Box<dyn L
         Ok(parameters) => Ok(Box::new(parameters)),
         Err(error) => {
             let message = format!("invalid parameters for `{}`: {error}", W::KIND);
-            Err(Fault::new("", message, "`overspin schema` lists them all"))
+            Err(Fault::new("", message, "docs/scenario.md lists them all"))
         }
     }
 }

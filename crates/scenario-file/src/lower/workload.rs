@@ -2,10 +2,10 @@
 //! has what all kinds share.
 
 use super::Result;
-use crate::keys::WORKLOAD;
+use crate::keys::{Kind, Section, WORKLOAD};
 use crate::reader::Reader;
 use overspin_located::LocatedError;
-use overspin_scenario::{Domain, Workload, Workloads};
+use overspin_scenario::{Domain, Tree, Value, Workload, Workloads};
 use overspin_workload::{Fault, Loads};
 
 /// Reads the workloads of a domain.
@@ -29,10 +29,31 @@ fn workload(r: &Reader<'_>) -> Result<Workload> {
     let kind = r.name("kind", &known)?;
     let info = kinds.find(&kind).map_err(|fault| located(r, fault))?;
     let r = r.as_one_of(info.keys)?;
-    let mut tree = r.tree(&[])?;
-    info.keys.fill(&mut tree);
+    let tree = completed(info.keys, r.tree(&[])?);
     let workload = info.lower(tree).map_err(|fault| located(&r, fault))?;
     Ok(Workload { name: r.get("name")?, vcpus: r.get("vcpus")?.unwrap_or_default(), ..workload })
+}
+
+/// The values of all keys in the order of the keys, as records have them: those `given`, and the defaults of others.
+fn completed(section: &Section, mut given: Tree) -> Tree {
+    let mut tree = Tree::new();
+    for key in section.keys {
+        let default = key.default(&given);
+        let value = match (key.kind, given.remove(key.field).or(default)) {
+            (Kind::Table(inner), Some(Value::Object(part))) => completed(inner, part).into(),
+            (Kind::Tables(inner), Some(Value::Array(parts))) => {
+                let part = |part| match part {
+                    Value::Object(part) => completed(inner, part).into(),
+                    other => other,
+                };
+                parts.into_iter().map(part).collect()
+            }
+            (_, Some(value)) => value,
+            (_, None) => continue,
+        };
+        tree.insert(key.field.to_owned(), value);
+    }
+    tree
 }
 
 fn located(r: &Reader<'_>, fault: Fault) -> LocatedError {
