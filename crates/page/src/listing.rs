@@ -76,7 +76,7 @@ pub fn machines(machines: &[Machine]) -> Value {
 #[must_use]
 pub fn experiments(all: &[Experiment]) -> Value {
     let one = |e: &Experiment| {
-        let head = e.head();
+        let head = &e.head;
         json!({
             "name": head.id, "title": head.title, "source": head.source,
             "figures": head.figures.len(), "claims": head.claims.len(),

@@ -13,21 +13,26 @@ struct Chapter {
     heading: String,
     /// Kind of its records, which says which metrics `compare` compares by default.
     kind: Kind,
-    tables: &'static [Table],
+    tables: Vec<Table>,
 }
 
 /// All chapters.
 fn chapters() -> Vec<Chapter> {
-    let one = |heading: &str, kind, tables| Chapter { heading: heading.into(), kind, tables };
+    let chapter = |heading: &str, kind, tables| Chapter { heading: heading.into(), kind, tables };
+    let one = |heading: &str, kind, tables: &[Table]| chapter(heading, kind, tables.to_vec());
     let mut all = vec![
-        one("`run`, `seeds`", Kind::Run, overspin_runs::seeds::TABLES.as_slice()),
+        one("`run`, `seeds`", Kind::Run, &overspin_runs::seeds::TABLES),
         one("`sweep`", Kind::Sweep, &overspin_runs::sweep::TABLES),
     ];
     all.extend(experiment::metrics().map(|(kind, tables)| {
-        one(&format!("`reproduction`: experiments of kind `{kind}`"), Kind::Reproduction, tables)
+        chapter(
+            &format!("`reproduction`: experiments of kind `{kind}`"),
+            Kind::Reproduction,
+            tables,
+        )
     }));
     all.extend([
-        one("`schedbench`", Kind::Schedbench, schedbench::OF_FILE.as_slice()),
+        one("`schedbench`", Kind::Schedbench, &schedbench::OF_FILE),
         one("`bench`", Kind::Bench, &threads::OF_SPEED),
         one("`bench-locks`", Kind::BenchLocks, &threads::OF_LOCKS),
         one("`noise`", Kind::Noise, &threads::OF_NOISE),
@@ -45,7 +50,7 @@ pub fn tables() -> String {
     for chapter in chapters() {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "## {}\n", chapter.heading);
-        for table in chapter.tables {
+        for table in &chapter.tables {
             let _ = writeln!(text, "**{}.** {}\n", table.heading, table.places);
             for metric in (table.metrics)() {
                 text.push_str(&row(metric, chapter.kind));
@@ -84,7 +89,7 @@ mod tests {
     #[test]
     fn a_metric_is_defined_once_at_a_place_and_its_meaning_fits_a_line() {
         for chapter in chapters() {
-            for table in chapter.tables {
+            for table in &chapter.tables {
                 let metrics = (table.metrics)();
                 for (i, m) in metrics.iter().enumerate() {
                     let at = format!("{}, {}: {}", chapter.heading, table.heading, m.name);

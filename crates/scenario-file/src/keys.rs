@@ -43,7 +43,7 @@ pub(crate) const VARY: Section = Section {
             "to",
             Texts,
             Required,
-            "Its values, with `/` between those of several keys. `[\"every lock\"]`, \
+            "Its values, with `/` between those of several keys; an empty one leaves its key as it is. `[\"every lock\"]`, \
              `[\"every scheduler\"]` and `[\"every machine\"]` stand for all names.",
         ),
         key("labels", Texts, Means("the values"), "Names of the values in the sweep."),

@@ -66,7 +66,7 @@ pub(super) fn sweep(
     document: &Document,
     default_name: &str,
 ) -> Result<Option<Sweep>, LocatedError> {
-    let (dimensions, seeds) = dimensions(names, document)?;
+    let (dimensions, seeds) = dimensions(names, document, "")?;
     let points = dimensions.iter().map(|d| d.axis.values.len()).product();
     if dimensions.is_empty() && seeds.is_empty() {
         return Ok(None);
@@ -94,17 +94,18 @@ pub(super) fn without_axes(document: &Document) -> Document {
     base
 }
 
-/// The axes of a document, and the seeds that it names.
+/// The axes of a document, and the seeds that it names. Messages call its keys `path…`.
 pub(super) fn dimensions(
     names: &Names,
     document: &Document,
+    path: &str,
 ) -> Result<(Vec<Dimension>, Vec<u64>), LocatedError> {
     let mut dimensions: Vec<Dimension> = Vec::new();
     let mut runs = 1_usize;
     let mut seeds: Vec<u64> = Vec::new();
     // If required tables are missing, the reader rightly reports those first.
     for reader in
-        Reader::open(names, document, &document.root, String::new(), &ROOT)?.tables("vary")?
+        Reader::open(names, document, &document.root, path.to_owned(), &ROOT)?.tables("vary")?
     {
         let dimension = dimension(&reader)?;
         runs = runs.saturating_mul(dimension.axis.values.len());
@@ -163,8 +164,11 @@ fn dimension(reader: &Reader<'_>) -> Result<Dimension, LocatedError> {
             let message = format!("`{value}` has {} parts for {} keys", parts.len(), keys.len());
             return Err(reader.error("to", message, "write one value for each key of `set`"));
         }
-        let pairs =
-            || keys.iter().zip(&parts).map(|(key, part)| (key, reader.names().own_name(key, part)));
+        // An empty part leaves its key as it is.
+        let pairs = || {
+            let set = keys.iter().zip(&parts).filter(|(_, part)| !part.is_empty());
+            set.map(|(key, part)| (key, reader.names().own_name(key, part)))
+        };
         sets.push(pairs().map(|(key, part)| format!("{key}={part}")).collect());
         if pairs().any(|(_, part)| !parts.contains(&part)) {
             // An alias: the axis shows the name that it stands for.
