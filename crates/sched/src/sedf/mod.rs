@@ -161,7 +161,7 @@ impl Scheduler for Sedf {
 
     fn remove(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         self.homes.remove(cx.home(v));
-        self.vcpus[v.index()].share = Share::BEST_EFFORT;
+        self.vcpus[v.index()].share = Share::best_effort();
         self.share_by_weight(cx);
     }
 
