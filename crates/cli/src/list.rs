@@ -168,7 +168,7 @@ fn parameters_table() -> Grid {
                     s.name.into(),
                     table.into(),
                     p.key.into(),
-                    p.default.into(),
+                    p.default.to_string(),
                     p.kind.to_string(),
                 ]);
             }

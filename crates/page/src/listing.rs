@@ -23,7 +23,7 @@ pub fn locks() -> Value {
 #[must_use]
 pub fn schedulers() -> Value {
     let params = |infos: &[ParamInfo]| -> Value {
-        let one = |p: &ParamInfo| json!({ "key": p.key, "legal": p.kind.to_string(), "default": p.default, "doc": p.doc });
+        let one = |p: &ParamInfo| json!({ "key": p.key, "legal": p.kind.to_string(), "default": p.default.to_string(), "doc": p.doc });
         infos.iter().map(one).collect()
     };
     let one = |s: &SchedulerInfo| {

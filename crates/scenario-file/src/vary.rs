@@ -113,7 +113,7 @@ pub(super) fn dimensions(
             let message = format!("there are more than {MOST_RUNS} combinations");
             return Err(reader.error("to", message, "vary less at once"));
         }
-        if reader.text("set")?.is_some_and(|key| key.trim() == "seed") {
+        if reader.some::<String>("set")?.trim() == "seed" {
             if !seeds.is_empty() {
                 let message = "the seed is varied twice";
                 return Err(reader.error("set", message, "name all seeds in one [[vary]]"));
@@ -129,7 +129,7 @@ pub(super) fn dimensions(
 /// The seeds that a `[[vary]]` names.
 fn numbers(reader: &Reader<'_>) -> Result<Vec<u64>, LocatedError> {
     let mut seeds = Vec::new();
-    for value in reader.texts("to")? {
+    for value in reader.some::<Vec<String>>("to")? {
         let Ok(seed) = value.trim().parse() else {
             let message = format!("`{value}` is not a seed");
             return Err(reader.error("to", message, "seeds are whole numbers from 0"));
@@ -144,11 +144,10 @@ fn numbers(reader: &Reader<'_>) -> Result<Vec<u64>, LocatedError> {
 }
 
 fn dimension(reader: &Reader<'_>) -> Result<Dimension, LocatedError> {
-    let required = |name| Ok(reader.text(name)?.unwrap_or_default());
-    let (name, set) = (required("name")?, required("set")?);
+    let (name, set): (_, String) = (reader.some("name")?, reader.some("set")?);
     let keys: Vec<&str> = set.split('/').map(str::trim).collect();
     let mut values = Vec::new();
-    for value in reader.texts("to")? {
+    for value in reader.some::<Vec<String>>("to")? {
         match value.as_str() {
             "every lock" => values.extend(reader.names().locks().map(|(l, _)| l.name.to_owned())),
             "every scheduler" => {
@@ -176,8 +175,7 @@ fn dimension(reader: &Reader<'_>) -> Result<Dimension, LocatedError> {
             *value = pairs().map(|(_, part)| part).collect::<Vec<_>>().join(" / ");
         }
     }
-    if reader.node("labels").is_some() {
-        let labels = reader.texts("labels")?;
+    if let Some(labels) = reader.get::<Vec<String>>("labels")? {
         if labels.len() != values.len() {
             let message = format!("{} labels for {} values", labels.len(), values.len());
             return Err(reader.error("labels", message, "write one for each value of `to`"));
